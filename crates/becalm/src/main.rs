@@ -1,0 +1,44 @@
+//! becalm's command line. One file a verb in `verb/`: parse, call, print.
+
+mod exit;
+mod verb;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// becalm watches a command start, says which storms hit it, calms them with changes that can
+/// be undone, and proves that it helped.
+#[derive(Parser)]
+#[command(name = "becalm", version, about, arg_required_else_help = true)]
+#[command(after_help = "Example:\n  becalm check -- python3 -c 'import numpy'")]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Check(verb::check::Args),
+    Record(verb::record::Args),
+    Report(verb::report::Args),
+    Diff(verb::diff::Args),
+    Export(verb::export::Args),
+    Doctor(verb::doctor::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return exit::usage(&error),
+    };
+    let done = match cli.verb {
+        Verb::Check(args) => verb::check::run(&args),
+        Verb::Record(args) => verb::record::run(&args),
+        Verb::Report(args) => verb::report::run(&args),
+        Verb::Diff(args) => verb::diff::run(&args),
+        Verb::Export(args) => verb::export::run(&args),
+        Verb::Doctor(args) => verb::doctor::run(&args),
+    };
+    exit::of(done)
+}

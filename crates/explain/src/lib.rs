@@ -1,0 +1,1 @@
+//! becalm's explain.

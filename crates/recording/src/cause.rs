@@ -1,0 +1,188 @@
+//! Why a call was made.
+//!
+//! A cause is derived when a recording is read, from what was observed when it was made: the
+//! file that the calling instruction lies in, whether the program had begun, and the program
+//! that the process ran. Where only the path speaks, the answer is marked as a guess.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Event, Exec, Kind, Phase, Recording};
+
+/// Why a call was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The dynamic loader, before the program's first instruction.
+    LoaderStart,
+    /// The dynamic loader, called by the running program.
+    LoaderDlopen,
+    /// Python looking for a module.
+    PythonImport,
+    /// Environment Modules or Lmod.
+    ModuleTool,
+    /// A shell: PATH search, reading its script, redirections.
+    Shell,
+    /// Locales, message catalogues and character set converters.
+    Locale,
+    /// Name services: users, groups, hosts.
+    Nss,
+    /// The program itself.
+    Program,
+}
+
+impl Cause {
+    /// All causes, in the order they are shown.
+    pub const ALL: [Cause; 8] = [
+        Cause::LoaderStart,
+        Cause::LoaderDlopen,
+        Cause::PythonImport,
+        Cause::ModuleTool,
+        Cause::Shell,
+        Cause::Locale,
+        Cause::Nss,
+        Cause::Program,
+    ];
+
+    /// As a person would say it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::LoaderStart => "loader (start)",
+            Cause::LoaderDlopen => "loader (dlopen)",
+            Cause::PythonImport => "python import",
+            Cause::ModuleTool => "module tool",
+            Cause::Shell => "shell",
+            Cause::Locale => "locale/gconv",
+            Cause::Nss => "nss",
+            Cause::Program => "program",
+        }
+    }
+}
+
+/// A cause, and whether it was observed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attribution {
+    /// Why.
+    pub cause: Cause,
+    /// True where only the path says so.
+    pub guess: bool,
+}
+
+/// What kind of program runs, as far as it changes why files are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// CPython or PyPy.
+    Python,
+    /// A Bourne-like or C shell.
+    Shell,
+    /// modulecmd or Lmod.
+    ModuleTool,
+    /// Anything else.
+    Other,
+}
+
+impl Role {
+    /// The role of a program, from the file that runs (`/proc/PID/exe`) and its arguments.
+    pub fn of(recording: &Recording, exec: &Exec) -> Role {
+        let name = base_name(recording.path(exec.image));
+        let given = |word: &str| exec.argv.iter().any(|argument| argument.contains(word));
+        if name.starts_with(b"python") || name.starts_with(b"pypy") {
+            return Role::Python;
+        }
+        if name.starts_with(b"modulecmd")
+            || (name.starts_with(b"tclsh") && given("modulecmd"))
+            || (name.starts_with(b"lua") && (given("lmod") || given("spider")))
+        {
+            return Role::ModuleTool;
+        }
+        if SHELLS.contains(&name) {
+            return Role::Shell;
+        }
+        Role::Other
+    }
+}
+
+const SHELLS: &[&[u8]] = &[
+    b"sh", b"bash", b"dash", b"ash", b"zsh", b"ksh", b"ksh93", b"mksh", b"tcsh", b"csh", b"fish",
+    b"rbash", b"yash",
+];
+
+pub(crate) fn attribute(recording: &Recording, event: &Event) -> Attribution {
+    let observed = |cause| Attribution { cause, guess: false };
+    let guess = |cause| Attribution { cause, guess: true };
+    let path = event.path.map_or(&b""[..], |path| recording.path(path));
+    if event.in_loader {
+        if event.phase == Phase::Loading {
+            return observed(Cause::LoaderStart);
+        }
+        return match service_of(path) {
+            Some(cause) => guess(cause),
+            None => observed(Cause::LoaderDlopen),
+        };
+    }
+    let exec = recording.program(event.process, event.start);
+    let role = exec.map_or(Role::Other, |exec| Role::of(recording, exec));
+    if role == Role::ModuleTool {
+        return observed(Cause::ModuleTool);
+    }
+    if let Some(cause) = service_of(path) {
+        return guess(cause);
+    }
+    match role {
+        Role::Shell => observed(Cause::Shell),
+        Role::Python if looks_like_import(event.kind(), path) => guess(Cause::PythonImport),
+        _ => observed(Cause::Program),
+    }
+}
+
+/// The C library's own services, by the files that only they read.
+fn service_of(path: &[u8]) -> Option<Cause> {
+    let has = |part: &[u8]| path.windows(part.len()).any(|window| window == part);
+    let name = base_name(path);
+    if has(b"/locale/")
+        || path.ends_with(b"/lib/locale")
+        || has(b"/gconv/")
+        || name == b"locale.alias"
+        || name == b"locale-archive"
+        || has(b"/share/locale-langpack/")
+    {
+        return Some(Cause::Locale);
+    }
+    if name.starts_with(b"libnss_") || NSS_FILES.contains(&path) {
+        return Some(Cause::Nss);
+    }
+    None
+}
+
+#[rustfmt::skip]
+const NSS_FILES: &[&[u8]] = &[
+    b"/etc/nsswitch.conf", b"/etc/passwd", b"/etc/group", b"/etc/shadow", b"/etc/hosts",
+    b"/etc/host.conf", b"/etc/resolv.conf", b"/etc/services", b"/etc/protocols",
+    b"/etc/networks", b"/etc/ethers", b"/etc/rpc", b"/etc/gai.conf", b"/run/nscd/socket",
+    b"/var/run/nscd/socket", b"/run/systemd/userdb/", b"/run/systemd/userdb",
+];
+
+/// What CPython's path finder asks for (importlib's FileFinder): sources, bytecode, extension
+/// modules, and the folders it lists to spare itself the rest.
+fn looks_like_import(kind: Kind, path: &[u8]) -> bool {
+    let name = base_name(path);
+    let python = |part: &[u8]| path.windows(part.len()).any(|window| window == part);
+    match kind {
+        Kind::Open | Kind::Stat | Kind::Fstat | Kind::Read | Kind::Close | Kind::List => {
+            name.ends_with(b".py")
+                || name.ends_with(b".pyc")
+                || name.ends_with(b".so")
+                || name.ends_with(b".pth")
+                || name.ends_with(b"._pth")
+                || name == b"pyvenv.cfg"
+                || name == b"__pycache__"
+                || python(b"/site-packages")
+                || python(b"/dist-packages")
+                || python(b"/lib/python")
+        }
+        _ => false,
+    }
+}
+
+fn base_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
+}

@@ -1,0 +1,101 @@
+//! Where and when a recording was made.
+
+use serde::{Deserialize, Serialize};
+
+/// The first block of a recording: everything that is known before the command runs.
+///
+/// It is stored as JSON, so that later versions can add fields that older ones skip.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// The becalm that recorded, e.g. `0.1.0`.
+    pub becalm: String,
+    /// `uname -n`.
+    pub host: String,
+    /// `uname -r`.
+    pub kernel: String,
+    /// `uname -m`; says which table call numbers are from.
+    pub machine: String,
+    /// Seconds since 1970 at the recording's start.
+    pub started_unix: u64,
+    /// Nanoseconds beside `started_unix`.
+    #[serde(default)]
+    pub started_nanos: u32,
+    /// The command as given, lossily decoded.
+    pub argv: Vec<String>,
+    /// The working folder it was started in, lossily decoded.
+    pub cwd: String,
+    /// Effective user id.
+    pub uid: u32,
+    /// Whether every system call was recorded, or `%file,%desc,%process` only.
+    pub all_syscalls: bool,
+    /// How calls were seen: `ptrace+seccomp` or `ptrace`.
+    pub backend: String,
+    /// The mounts of the recorder's namespace.
+    #[serde(default)]
+    pub mounts: Vec<Mount>,
+}
+
+/// One mount, from `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mount {
+    /// Where it is mounted.
+    pub point: String,
+    /// Filesystem type, e.g. `ext4`, `nfs4`, `lustre`, `fuse.sshfs`.
+    pub fs: String,
+    /// The device or server.
+    pub source: String,
+}
+
+impl Header {
+    /// The mount that holds `path`: the longest mount point that is a prefix of it. Of two at
+    /// the same point the later one covers the earlier.
+    pub fn mount_of(&self, path: &[u8]) -> Option<&Mount> {
+        self.mounts
+            .iter()
+            .filter(|mount| is_below(path, mount.point.as_bytes()))
+            .max_by_key(|mount| mount.point.len())
+    }
+
+    /// Whether `path` is on a filesystem that the kernel serves from its own memory, which no
+    /// server would ever be asked for: proc, sysfs, devtmpfs, tmpfs and the like.
+    pub fn is_kernel_memory(&self, path: &[u8]) -> bool {
+        match self.mount_of(path) {
+            Some(mount) => MEMORY_FILESYSTEMS.contains(&mount.fs.as_str()),
+            None => [&b"/proc"[..], b"/sys", b"/dev"].iter().any(|top| is_below(path, top)),
+        }
+    }
+}
+
+#[rustfmt::skip]
+const MEMORY_FILESYSTEMS: &[&str] = &[
+    "proc", "sysfs", "devtmpfs", "devpts", "tmpfs", "ramfs", "cgroup", "cgroup2", "securityfs",
+    "debugfs", "tracefs", "mqueue", "hugetlbfs", "bpf", "pstore", "configfs", "efivarfs",
+    "binfmt_misc", "fusectl", "rpc_pipefs", "nsfs",
+];
+
+/// Whether `path` is `folder` or below it, by whole components.
+pub(crate) fn is_below(path: &[u8], folder: &[u8]) -> bool {
+    let folder = folder.strip_suffix(b"/").unwrap_or(folder);
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mount(point: &str, fs: &str) -> Mount {
+        Mount { point: point.into(), fs: fs.into(), source: String::new() }
+    }
+
+    #[test]
+    fn the_longest_mount_point_holds_a_path_by_whole_components() {
+        let header = Header {
+            mounts: vec![mount("/", "ext4"), mount("/proc", "proc"), mount("/pro", "nfs4")],
+            ..Header::default()
+        };
+        assert_eq!(header.mount_of(b"/proc/self").map(|m| m.fs.as_str()), Some("proc"));
+        assert_eq!(header.mount_of(b"/process").map(|m| m.fs.as_str()), Some("ext4"));
+        assert!(header.is_kernel_memory(b"/proc/self/maps"));
+        assert!(!header.is_kernel_memory(b"/usr/lib"));
+    }
+}

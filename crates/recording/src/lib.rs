@@ -1,0 +1,37 @@
+//! The Recording: what one run of a command did, as a value.
+//!
+//! `watch` makes a recording through a [`Writer`]; everything else reads it, either as a
+//! stream of [`Record`]s through a [`Reader`] or whole, as a [`Recording`].
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `header` | where and when the run was: host, kernel, command, mounts |
+//! | `call` | system calls by name: strace's classes, and what a call means to a filesystem |
+//! | `event` | one system call: who, what, which path, result, time |
+//! | `process` | one process: its execs, its end, what it used |
+//! | `cause` | why a call was made, and whether that is observed or a guess |
+//! | `wire` | the records of the file, and how they are framed |
+//! | `writer`, `reader` | the file format, both ways (docs/recording-format.md) |
+//! | `load` | a whole recording in memory |
+
+mod call;
+mod cause;
+mod event;
+mod header;
+mod load;
+mod process;
+mod reader;
+mod units;
+mod wire;
+mod writer;
+
+pub use call::{Abi, Call, Class, Kind};
+pub use cause::{Attribution, Cause, Role};
+pub use event::{Event, Outcome, Phase, errno_name};
+pub use header::{Header, Mount};
+pub use load::Recording;
+pub use process::{End, Exec, How, Image, Process, ProcessId, Status, Usage};
+pub use reader::{ReadError, Reader};
+pub use units::{Bytes, Micros, Nanos};
+pub use wire::{Blind, PathId, Record, Summary};
+pub use writer::{Sink, Writer};

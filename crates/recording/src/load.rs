@@ -1,0 +1,163 @@
+//! A whole recording in memory.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+use crate::{
+    Attribution, Blind, End, Event, Exec, Header, Image, Nanos, PathId, Process, ProcessId,
+    ReadError, Reader, Record, Summary,
+};
+
+/// All that one run did. Events are in the order in which they ended.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    /// Where and when.
+    pub header: Header,
+    /// The processes, by number.
+    pub processes: Vec<Process>,
+    /// The system calls.
+    pub events: Vec<Event>,
+    /// What mapped ELF files say of their own search, by path.
+    pub images: BTreeMap<PathId, Image>,
+    /// What the recording does not show.
+    pub blinds: Vec<Blind>,
+    /// Signals delivered.
+    pub signals: u64,
+    /// There if the recording was ended.
+    pub summary: Option<Summary>,
+    /// Why it was not, otherwise.
+    pub cut: Option<&'static str>,
+    paths: Vec<Box<[u8]>>,
+}
+
+impl Recording {
+    /// Reads the recording in a file.
+    ///
+    /// # Errors
+    /// [`ReadError`]; a recording that was cut is not one.
+    pub fn open(path: &Path) -> Result<Recording, ReadError> {
+        Recording::read(BufReader::new(File::open(path)?))
+    }
+
+    /// Reads a recording whole.
+    ///
+    /// # Errors
+    /// As [`Recording::open`].
+    pub fn read(source: impl Read) -> Result<Recording, ReadError> {
+        let mut reader = Reader::new(source)?;
+        let mut recording = Recording { header: reader.header().clone(), ..Recording::default() };
+        while let Some(record) = reader.next_record()? {
+            recording.take_in(record)?;
+        }
+        recording.summary = reader.summary().cloned();
+        recording.cut = reader.cut();
+        recording.paths = reader.into_paths();
+        Ok(recording)
+    }
+
+    fn take_in(&mut self, record: Record) -> Result<(), ReadError> {
+        match record {
+            Record::Path(_) => {}
+            Record::Call(event) => {
+                self.process_mut(event.process)?;
+                self.events.push(event);
+            }
+            Record::Start { process, pid, parent, how, at } => {
+                if process.0 as usize != self.processes.len()
+                    || parent.is_some_and(|parent| parent >= process)
+                {
+                    return Err(ReadError::Damaged("a process out of order"));
+                }
+                self.processes.push(Process {
+                    id: process,
+                    pid,
+                    parent,
+                    how,
+                    started: at,
+                    execs: Vec::new(),
+                    end: None,
+                    threads: 0,
+                });
+            }
+            Record::Thread { process, .. } => self.process_mut(process)?.threads += 1,
+            Record::Exec { process, exec } => self.process_mut(process)?.execs.push(exec),
+            Record::End { process, at, status, usage } => {
+                self.process_mut(process)?.end = Some(End { at, status, usage });
+            }
+            Record::Image { path, image } => {
+                self.images.insert(path, image);
+            }
+            Record::Blind(blind) => self.blinds.push(blind),
+            Record::Signal { .. } => self.signals += 1,
+        }
+        Ok(())
+    }
+
+    fn process_mut(&mut self, id: ProcessId) -> Result<&mut Process, ReadError> {
+        let known = self.processes.get_mut(id.0 as usize);
+        known.ok_or(ReadError::Damaged("a process that never started"))
+    }
+
+    /// The bytes of a path.
+    pub fn path(&self, id: PathId) -> &[u8] {
+        self.paths.get(id.0 as usize).map_or(b"", |path| path)
+    }
+
+    /// A path to show: bytes that are no UTF-8, and control characters, are escaped.
+    pub fn shown(&self, id: PathId) -> String {
+        shown(self.path(id))
+    }
+
+    /// How many distinct paths there are; their numbers are below it.
+    pub fn path_count(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// The process of that number. Every number in a loaded recording has one.
+    pub fn process(&self, id: ProcessId) -> &Process {
+        &self.processes[id.0 as usize]
+    }
+
+    /// The program that a process runs at a moment: its last exec before it, else the one that
+    /// its parent ran when it was forked.
+    pub fn program(&self, process: ProcessId, at: Nanos) -> Option<&Exec> {
+        let (mut process, mut at) = (self.processes.get(process.0 as usize)?, at);
+        loop {
+            let before = process.execs.partition_point(|exec| exec.at <= at);
+            if before > 0 {
+                return process.execs.get(before - 1);
+            }
+            at = process.started;
+            process = self.processes.get(process.parent?.0 as usize)?;
+        }
+    }
+
+    /// Why a call was made.
+    pub fn attribute(&self, event: &Event) -> Attribution {
+        crate::cause::attribute(self, event)
+    }
+
+    /// Whether the recording shows all of the run: it was ended, every process ended in it,
+    /// and no blind spot hides calls.
+    pub fn is_whole(&self) -> bool {
+        self.summary.is_some() && self.processes.iter().all(|process| process.end.is_some())
+    }
+}
+
+/// Bytes of a path as text: what is no UTF-8 and control characters as `\x0a`.
+fn shown(path: &[u8]) -> String {
+    let mut text = String::with_capacity(path.len());
+    for chunk in path.utf8_chunks() {
+        for char in chunk.valid().chars() {
+            if char.is_control() {
+                text.extend(char.to_string().bytes().map(|byte| format!("\\x{byte:02x}")));
+            } else {
+                text.push(char);
+            }
+        }
+        text.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
+    }
+    text
+}

@@ -1,0 +1,120 @@
+//! One process of a recording.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Bytes, Micros, Nanos, PathId};
+
+/// A process of a recording: its place in the order of their starts. Unlike a pid it is never
+/// used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ProcessId(pub u32);
+
+/// One process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Its place in the recording.
+    pub id: ProcessId,
+    /// The kernel's number for it, in the recorder's pid namespace.
+    pub pid: u32,
+    /// Who started it; none for the command itself.
+    pub parent: Option<ProcessId>,
+    /// By which call.
+    pub how: How,
+    /// When.
+    pub started: Nanos,
+    /// Every program it became, in order. A forked child that never execs has none, and runs
+    /// its parent's program.
+    pub execs: Vec<Exec>,
+    /// How it ended; none if it still ran when the recording stopped.
+    pub end: Option<End>,
+    /// Threads beside the first.
+    pub threads: u32,
+}
+
+/// The call that started a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// becalm started it.
+    Command,
+    /// fork, or a clone that copies the memory.
+    Fork,
+    /// vfork, or a clone that shares the memory until exec (posix_spawn).
+    Vfork,
+    /// Another clone.
+    Clone,
+}
+
+/// One successful exec.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exec {
+    /// When the new program took over.
+    pub at: Nanos,
+    /// What was executed, as an absolute path: a script, for a script.
+    pub path: PathId,
+    /// The file that runs: the interpreter, for a script (`/proc/PID/exe`).
+    pub image: PathId,
+    /// The arguments, lossily decoded; cut after 4096 bytes.
+    pub argv: Vec<String>,
+    /// The working folder.
+    pub cwd: PathId,
+    /// The dynamic loader (`PT_INTERP`), if any.
+    pub loader: Option<PathId>,
+    /// Environment variables that steer searches (PATH, LD_*, PYTHON*, MODULEPATH, LC_*…).
+    pub env: Vec<(String, String)>,
+}
+
+impl Exec {
+    /// Whether it is a script: what was executed is not what runs.
+    pub fn is_script(&self, same_file: impl Fn(PathId, PathId) -> bool) -> bool {
+        self.path != self.image && !same_file(self.path, self.image)
+    }
+}
+
+/// How a process ended and what it used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// When.
+    pub at: Nanos,
+    /// How.
+    pub status: Status,
+    /// What it used itself, its children not included.
+    pub usage: Usage,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// exit(code).
+    Exited(u8),
+    /// Killed by this signal.
+    Signaled(u8),
+}
+
+/// What a process used, from `wait4` with its reaped children taken out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// CPU in the program.
+    pub user: Micros,
+    /// CPU in the kernel.
+    pub system: Micros,
+    /// Largest resident set.
+    pub max_rss: Bytes,
+}
+
+/// What an ELF file that was mapped says of its own search: read once, after the run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Image {
+    /// DT_SONAME.
+    pub soname: Option<String>,
+    /// DT_NEEDED, in order.
+    pub needed: Vec<String>,
+    /// DT_RPATH, split at colons. The loader ignores it where there is a RUNPATH.
+    pub rpath: Vec<String>,
+    /// DT_RUNPATH, split at colons.
+    pub runpath: Vec<String>,
+    /// PT_INTERP.
+    pub interpreter: Option<String>,
+}

@@ -1,0 +1,165 @@
+//! The records of a recording file, and how blocks are framed. docs/recording-format.md is the
+//! same for readers who write their own.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Event, Exec, How, Image, Nanos, ProcessId, Status, Usage};
+
+/// The first bytes of every recording; the digit is the format's version.
+pub(crate) const MAGIC: &[u8; 16] = b"becalm-record 1\n";
+
+/// A block's kind, length and checksum: 1 + 4 + 4 + 4 bytes.
+pub(crate) const FRAME: usize = 13;
+
+/// No block unpacks to more than this; a reader refuses one that claims to.
+pub(crate) const BLOCK_LIMIT: usize = 8 << 20;
+
+/// What a block holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BlockKind {
+    /// The header, as JSON.
+    Header = b'H' as isize,
+    /// Records, postcard after postcard.
+    Records = b'R' as isize,
+    /// The summary, as JSON. Only a recording that was ended has it.
+    Summary = b'S' as isize,
+}
+
+impl BlockKind {
+    pub(crate) fn from_byte(byte: u8) -> Option<BlockKind> {
+        match byte {
+            b'H' => Some(BlockKind::Header),
+            b'R' => Some(BlockKind::Records),
+            b'S' => Some(BlockKind::Summary),
+            _ => None,
+        }
+    }
+}
+
+/// A path of the recording. The empty path is not one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PathId(pub u32);
+
+/// One thing that happened, in the order the recorder saw it end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Record {
+    /// The next path's bytes; its number is the count of `Path` records before it.
+    Path(Vec<u8>),
+    /// A system call. Its `start` is stored as the difference to the `Call` before it.
+    Call(Event),
+    /// A process began.
+    Start {
+        /// Its number: one more than the last.
+        process: ProcessId,
+        /// The kernel's number.
+        pid: u32,
+        /// Who started it.
+        parent: Option<ProcessId>,
+        /// By which call.
+        how: How,
+        /// When.
+        at: Nanos,
+    },
+    /// A thread beside a process's first began.
+    Thread {
+        /// Of which process.
+        process: ProcessId,
+        /// The kernel's thread id.
+        thread: u32,
+        /// When.
+        at: Nanos,
+    },
+    /// A process became a program.
+    Exec {
+        /// Which process.
+        process: ProcessId,
+        /// The program.
+        exec: Exec,
+    },
+    /// A process ended.
+    End {
+        /// Which process.
+        process: ProcessId,
+        /// When.
+        at: Nanos,
+        /// How.
+        status: Status,
+        /// What it used.
+        usage: Usage,
+    },
+    /// What a mapped ELF file says of its search.
+    Image {
+        /// The file's path.
+        path: crate::PathId,
+        /// What it says.
+        image: Image,
+    },
+    /// Something that the recording does not show, and the reader must be told.
+    Blind(Blind),
+    /// A signal was delivered to a thread.
+    Signal {
+        /// To which process.
+        process: ProcessId,
+        /// To which of its threads.
+        thread: u32,
+        /// Which signal.
+        signal: u8,
+        /// When.
+        at: Nanos,
+    },
+}
+
+/// A blind spot: what happened that the recorder cannot see, or had to change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Blind {
+    /// A process set up io_uring: files it opens through the ring pass no system call.
+    IoUring {
+        /// Which process.
+        process: ProcessId,
+    },
+    /// A set-user-id, set-group-id or capability-bearing program was executed; the kernel
+    /// ignores those bits in a traced process without privilege.
+    Setuid {
+        /// Which process.
+        process: ProcessId,
+        /// Which program, lossily decoded.
+        path: String,
+    },
+    /// A process asked to trace another (gdb, strace) and was refused, because a process can
+    /// have one tracer only and becalm is it.
+    TracerRefused {
+        /// Which process.
+        process: ProcessId,
+    },
+    /// A process installed a seccomp filter of its own; calls that it denies are not seen.
+    OwnFilter {
+        /// Which process.
+        process: ProcessId,
+    },
+    /// becalm itself runs under a seccomp filter, so every call was stopped at, not only the
+    /// recorded ones. Complete, but slower.
+    OuterFilter,
+    /// A process's memory could not be read; its paths are missing.
+    Unreadable {
+        /// Which process.
+        process: ProcessId,
+    },
+    /// A process moved to another root or mount namespace; its paths are as it sees them.
+    OtherRoot {
+        /// Which process.
+        process: ProcessId,
+    },
+}
+
+/// The last block: present only where the recording was ended, not cut.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// When recording ended.
+    pub ended: Nanos,
+    /// How many calls it holds.
+    pub calls: u64,
+    /// How many processes.
+    pub processes: u32,
+}
