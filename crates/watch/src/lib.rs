@@ -1,1 +1,118 @@
-//! becalm's watch.
+//! Runs a command and records what it does, through ptrace(2) and a seccomp(2) filter, without
+//! privilege.
+//!
+//! becalm becomes two processes. The *front* is the one that the user started: it passes
+//! signals on, stops when the command stops and ends as the command ends. The *tracer*, its
+//! child, starts the command, follows it and all that it starts, and writes the recording; it
+//! outlives the front where the command leaves a daemon behind.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `session`, `message` | the front, and what the tracer tells it |
+//! | `boot` | the tracer process up to the command's exec, and its end |
+//! | `tracer` | the loop: what happened to which thread, and how it goes on |
+//! | `calls` | a call's entry and exit: paths, descriptors, mappings |
+//! | `shape` | what each call's arguments mean; `filter`: which calls stop |
+//! | `task`, `files`, `space` | what is known of threads, descriptors, mappings |
+//! | `program` | what a process becomes at an exec |
+//! | `signals` | signals, as if there were no tracer |
+//! | `bind` | recorder and command on one CPU while only one of them can run |
+//! | `ptrace`, `memory`, `arch`, `host` | the kernel's interfaces |
+
+mod arch;
+mod bind;
+mod boot;
+mod calls;
+mod files;
+mod filter;
+mod host;
+mod log;
+mod memory;
+mod message;
+mod program;
+mod ptrace;
+mod session;
+mod shape;
+mod signals;
+mod space;
+mod task;
+mod tracer;
+
+use std::fs::File;
+
+pub use log::ReadImage;
+pub use session::{Finished, Session};
+
+/// How to record.
+#[derive(Clone, Copy)]
+pub struct Options {
+    /// Every system call, not only strace's `%file,%desc,%process`.
+    pub all_syscalls: bool,
+    /// Keep the recorder and the command on one CPU while only one thread can run: faster, and
+    /// not to be seen by the command.
+    pub bind: bool,
+    /// Reads what a mapped ELF file says of its search; called after the run.
+    pub read_image: ReadImage,
+}
+
+/// Why a command could not be recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The command did not start.
+    #[error("{why}")]
+    CannotStart {
+        /// The status that env(1) gives for it.
+        status: u8,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// becalm itself is traced, and a process has one tracer only.
+    #[error(
+        "becalm is itself traced by process {tracer}{name}, and a process can have only one \
+         tracer: run becalm outside of it"
+    )]
+    Traced {
+        /// The tracer's process id.
+        tracer: i32,
+        /// Its name, in brackets.
+        name: String,
+    },
+    /// ptrace is refused.
+    #[error("ptrace is refused ({error}): {reason}; `becalm doctor` says more")]
+    Forbidden {
+        /// The error of PTRACE_SEIZE.
+        error: std::io::Error,
+        /// What forbids it, and what to do.
+        reason: &'static str,
+    },
+    /// Fork, a pipe or the like failed.
+    #[error("cannot start a recorder: {0}")]
+    System(#[from] std::io::Error),
+    /// The recorder was killed, and with it the command.
+    #[error("the recorder was killed, and the command with it; the recording ends there")]
+    Died,
+}
+
+impl Error {
+    /// The exit status of becalm for it.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Error::CannotStart { status, .. } => *status,
+            _ => 125,
+        }
+    }
+}
+
+/// Starts a command and records it to `file`, which is emptied once the command has started.
+///
+/// This forks and must be called while the process has one thread.
+///
+/// # Errors
+/// [`Error`]: then the command did not run, and `file` is as it was.
+pub fn record(
+    command: &launch::Command,
+    file: File,
+    options: &Options,
+) -> Result<Session, Error> {
+    session::start(command, file, options)
+}

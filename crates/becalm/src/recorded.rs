@@ -1,0 +1,141 @@
+//! Running a command under the recorder, for the verbs that do.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use recording::Blind;
+use watch::Finished;
+
+use crate::exit::{FAILED, Failure};
+
+/// What to run, and how.
+pub struct Wanted {
+    /// The command and its arguments.
+    pub command: Vec<OsString>,
+    /// Every system call, or those on files, descriptors and processes.
+    pub all_syscalls: bool,
+    /// Whether recorder and command may share a CPU.
+    pub bind: bool,
+}
+
+/// Runs the command and records it to a path. A file that is there is replaced if it is a
+/// recording, and only once the command has started.
+pub fn to_path(wanted: &Wanted, path: &Path) -> Result<Finished, Failure> {
+    let existed = path.symlink_metadata().is_ok();
+    let file = open(path).map_err(Failure::of_command)?;
+    to_file(wanted, file).inspect_err(|_| {
+        if !existed {
+            let _ = std::fs::remove_file(path);
+        }
+    })
+}
+
+/// Runs the command and records it to an open file.
+pub fn to_file(wanted: &Wanted, file: File) -> Result<Finished, Failure> {
+    let command = launch::Command { argv: wanted.command.clone() };
+    let options = watch::Options {
+        all_syscalls: wanted.all_syscalls,
+        bind: wanted.bind,
+        read_image: |path| loader::facts(path).ok(),
+    };
+    let failed = |error: watch::Error| Failure { status: error.exit_status(), error: error.into() };
+    let session = watch::record(&command, file, &options).map_err(failed)?;
+    session.wait().map_err(failed)
+}
+
+/// Opens the file to record to. Nothing but a recording, an empty file or a device is written
+/// over: `-o` is easily mistyped.
+fn open(path: &Path) -> anyhow::Result<File> {
+    let what = || format!("cannot write the recording to {}", path.display());
+    if path.is_dir() {
+        return Err(anyhow!("it is a directory")).with_context(what);
+    }
+    let options = OpenOptions::new().write(true).create(true).truncate(false).clone();
+    let file = options.open(path).with_context(what)?;
+    if path.is_file() && file.metadata().with_context(what)?.len() > 0 {
+        let mut start = Vec::new();
+        let begins = File::open(path).and_then(|file| file.take(14).read_to_end(&mut start));
+        if begins.is_err() || start != b"becalm-record " {
+            let why = anyhow!("it exists and is not a recording; choose another name or remove it");
+            return Err(why).with_context(what);
+        }
+    }
+    Ok(file)
+}
+
+/// One line on standard error for each thing that the recording does not show.
+pub fn say_what_is_missing(finished: &Finished) {
+    for blind in &finished.blinds {
+        anstream::eprintln!("becalm: {}", explain(blind));
+    }
+    if finished.still_running > 0 {
+        anstream::eprintln!(
+            "becalm: the command has ended, {} of its processes still {}: recording goes on in \
+             the background until the last ends",
+            finished.still_running,
+            if finished.still_running == 1 { "runs" } else { "run" },
+        );
+    }
+}
+
+/// A blind spot, as a person would say it.
+fn explain(blind: &Blind) -> String {
+    match blind {
+        Blind::IoUring { .. } => "the command uses io_uring: files it opens through a ring pass \
+             no system call and are not in the recording"
+            .into(),
+        Blind::Setuid { path, .. } => format!(
+            "{path} would run with other rights (set-user-id or capabilities); under a tracer \
+             without privilege the kernel ignores that, so it may have behaved differently"
+        ),
+        Blind::TracerRefused { .. } => "the command tried to trace a process (as gdb and strace \
+             do) and was refused: a process can have only one tracer, and becalm is it"
+            .into(),
+        Blind::OwnFilter { .. } => "the command installed a seccomp filter of its own: calls \
+             that it denies are not in the recording"
+            .into(),
+        Blind::OuterFilter => "becalm runs under a seccomp filter (a container's?), which could \
+             hide calls from its own; it stopped at every call instead, complete but slower"
+            .into(),
+        Blind::Unreadable { .. } => "a process's memory could not be read: its paths are missing \
+             from the recording"
+            .into(),
+        Blind::OtherRoot { .. } => "a process changed its root or namespace: its paths are as \
+             far as becalm could follow them"
+            .into(),
+    }
+}
+
+/// One JSON object about a recording that was just made (docs/schema/becalm.record.md).
+pub fn print_json(path: &Path, finished: &Finished) -> Result<(), Failure> {
+    let object = serde_json::json!({
+        "schema": "becalm.record/1",
+        "recording": path.to_string_lossy(),
+        "ended": finished.ended,
+        "still_running": finished.still_running,
+        "whole": finished.failure.is_none() && finished.still_running == 0,
+        "failure": finished.failure,
+        "blinds": finished.blinds,
+    });
+    anstream::eprintln!("{object}");
+    Ok(())
+}
+
+/// Ends as the command ended, or with becalm's own failure.
+pub fn pass_on(finished: &Finished) -> Result<u8, Failure> {
+    if let Some(failure) = &finished.failure {
+        let error = anyhow!(
+            "the recording is cut, it could not be written to its end: {failure}; the command \
+             itself ended ({})",
+            match finished.ended {
+                launch::Ended::Exited(status) => format!("status {status}"),
+                launch::Ended::Signaled(signal) => format!("killed by signal {signal}"),
+            }
+        );
+        return Err(Failure { status: FAILED, error });
+    }
+    Ok(finished.ended.pass_on())
+}

@@ -1,0 +1,49 @@
+//! What this process inherited, seen before Rust's runtime changed it.
+//!
+//! Before `main`, Rust ignores SIGPIPE and opens /dev/null on closed standard descriptors
+//! (library/std/src/sys/pal/unix/mod.rs, `init`). A command must inherit neither change, so
+//! both are noted by a constructor, which runs earlier.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+
+static SIGPIPE_IGNORED: AtomicBool = AtomicBool::new(false);
+static CLOSED: AtomicU8 = AtomicU8::new(0);
+
+#[used]
+// SAFETY: `.init_array` holds functions of this type, which the C runtime calls once, before
+// `main`; `note` uses nothing that needs Rust's runtime.
+#[unsafe(link_section = ".init_array")]
+static NOTE: extern "C" fn() = note;
+
+extern "C" fn note() {
+    for fd in 0..3u8 {
+        // SAFETY: F_GETFD reads a flag of a descriptor, or fails on a closed one.
+        if unsafe { libc::fcntl(i32::from(fd), libc::F_GETFD) } < 0 {
+            CLOSED.fetch_or(1 << fd, Relaxed);
+        }
+    }
+    // SAFETY: an all-zero sigaction is valid, and a null new action only reads the old one.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGPIPE, std::ptr::null(), &mut action);
+        SIGPIPE_IGNORED.store(action.sa_sigaction == libc::SIG_IGN, Relaxed);
+    }
+}
+
+/// Makes the calling process's SIGPIPE and standard descriptors what they were. For a child
+/// between fork and exec: it only makes system calls.
+pub(crate) fn restore() {
+    let handler = if SIGPIPE_IGNORED.load(Relaxed) { libc::SIG_IGN } else { libc::SIG_DFL };
+    // SAFETY: setting a signal to its default or to ignored installs no code.
+    unsafe { libc::signal(libc::SIGPIPE, handler) };
+    for fd in closed_standard() {
+        // SAFETY: the descriptor is the /dev/null of Rust's runtime; nothing here uses it.
+        unsafe { libc::close(fd) };
+    }
+}
+
+/// The standard descriptors that were closed when this process began.
+fn closed_standard() -> impl Iterator<Item = i32> {
+    let closed = CLOSED.load(Relaxed);
+    (0..3).filter(move |fd| closed & (1 << fd) != 0)
+}

@@ -1,0 +1,216 @@
+//! Which file a command's name means (execvp(3)), and why it cannot be executed.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// A command: a program's name and its arguments.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// The name as given, which becomes `argv[0]`, and the arguments.
+    pub argv: Vec<OsString>,
+}
+
+/// Why a command did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum CannotStart {
+    /// No such file, in PATH or at the path given.
+    #[error("{}: command not found", .0.display())]
+    NotFound(PathBuf),
+    /// The file is there, the interpreter that it names is not.
+    #[error("{}: the interpreter that it names, {interpreter}, is not there", .path.display())]
+    NoInterpreter {
+        /// The file.
+        path: PathBuf,
+        /// Its `#!` or PT_INTERP.
+        interpreter: String,
+    },
+    /// A folder.
+    #[error("{}: is a directory, not a command", .0.display())]
+    Directory(PathBuf),
+    /// No execute permission, on it or on a folder above it.
+    #[error("{}: permission denied (is it executable? `chmod +x`)", .0.display())]
+    Permission(PathBuf),
+    /// An ELF file of another machine.
+    #[error("{}: built for {machine}, which this machine cannot run", .path.display())]
+    WrongMachine {
+        /// The file.
+        path: PathBuf,
+        /// What its ELF header says.
+        machine: String,
+    },
+    /// Another error of execve.
+    #[error("{}: cannot be executed: {error}", .path.display())]
+    Other {
+        /// The file.
+        path: PathBuf,
+        /// execve's.
+        error: io::Error,
+    },
+    /// Fork, a pipe or the like failed.
+    #[error("cannot start a process: {0}")]
+    System(#[from] io::Error),
+}
+
+impl CannotStart {
+    /// The exit status that env(1) and timeout(1) give for it.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            CannotStart::NotFound(_) | CannotStart::NoInterpreter { .. } => 127,
+            CannotStart::System(_) => 125,
+            _ => 126,
+        }
+    }
+}
+
+impl Command {
+    /// The file that the name means: as it is, if it has a slash; else the first executable of
+    /// that name in PATH, as execvp(3) would find it.
+    ///
+    /// # Errors
+    /// Not found, a folder, or not executable.
+    pub fn file(&self) -> Result<PathBuf, CannotStart> {
+        let name = self.argv.first().map(OsString::as_os_str).unwrap_or_default();
+        if name.is_empty() {
+            return Err(CannotStart::NotFound(PathBuf::from("''")));
+        }
+        if name.as_bytes().contains(&b'/') {
+            let path = PathBuf::from(name);
+            return match executable(&path) {
+                Ok(()) => Ok(path),
+                Err(why) => Err(why),
+            };
+        }
+        // confstr(_CS_PATH), which execvp uses where there is no PATH.
+        let search = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+        let mut refused = None;
+        for folder in std::env::split_paths(&search) {
+            let path = if folder.as_os_str().is_empty() {
+                Path::new(".").join(name)
+            } else {
+                folder.join(name)
+            };
+            match executable(&path) {
+                Ok(()) => return Ok(path),
+                Err(why @ CannotStart::Permission(_)) => refused = Some(why),
+                Err(_) => {}
+            }
+        }
+        Err(refused.unwrap_or_else(|| CannotStart::NotFound(PathBuf::from(name))))
+    }
+}
+
+fn executable(path: &Path) -> Result<(), CannotStart> {
+    let metadata = std::fs::metadata(path).map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => CannotStart::Permission(path.to_owned()),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            CannotStart::NotFound(path.to_owned())
+        }
+        _ => CannotStart::Other { path: path.to_owned(), error },
+    })?;
+    if metadata.is_dir() {
+        return Err(CannotStart::Directory(path.to_owned()));
+    }
+    let allowed = CString::new(path.as_os_str().as_bytes()).is_ok_and(|path| {
+        // SAFETY: the string is NUL-terminated and outlives the call.
+        unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::X_OK, libc::AT_EACCESS) == 0 }
+    });
+    // Root may pass faccessat on some filesystems where no execute bit is set at all.
+    if !allowed || metadata.permissions().mode() & 0o111 == 0 {
+        return Err(CannotStart::Permission(path.to_owned()));
+    }
+    Ok(())
+}
+
+/// What an execve that failed with `error` on `path` means to a person.
+pub(crate) fn explain(path: PathBuf, error: io::Error) -> CannotStart {
+    match error.raw_os_error() {
+        Some(libc::ENOENT) => match interpreter_of(&path) {
+            Some(interpreter) => CannotStart::NoInterpreter { path, interpreter },
+            None => CannotStart::NotFound(path),
+        },
+        Some(libc::EACCES) => CannotStart::Permission(path),
+        Some(libc::ENOEXEC) => match foreign_machine(&path) {
+            Some(machine) => CannotStart::WrongMachine { path, machine },
+            None => CannotStart::Other { path, error },
+        },
+        _ => CannotStart::Other { path, error },
+    }
+}
+
+/// The first bytes of a file; enough for a `#!` line and for ELF's headers.
+fn first_bytes(path: &Path) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(4096).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+fn interpreter_of(path: &Path) -> Option<String> {
+    let bytes = first_bytes(path)?;
+    if let Some(line) = bytes.strip_prefix(b"#!") {
+        let line = line.split(|byte| *byte == b'\n').next()?;
+        let line = String::from_utf8_lossy(line);
+        return line.split_whitespace().next().map(str::to_owned);
+    }
+    // PT_INTERP is, in every ELF file that a linker makes, among the first bytes.
+    let at = bytes.windows(4).position(|window| window == b"/lib")?;
+    let name = bytes[at..].split(|byte| *byte == 0).next()?;
+    is_elf(&bytes).then(|| String::from_utf8_lossy(name).into_owned())
+}
+
+/// Whether the file is an ELF file, which no shell should be handed as a script.
+pub(crate) fn is_elf_file(path: &OsStr) -> bool {
+    first_bytes(Path::new(path)).is_some_and(|bytes| is_elf(&bytes))
+}
+
+fn is_elf(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\x7fELF")
+}
+
+fn foreign_machine(path: &Path) -> Option<String> {
+    let bytes = first_bytes(path)?;
+    if !is_elf(&bytes) || bytes.len() < 20 {
+        return None;
+    }
+    let machine = match bytes[5] {
+        2 => u16::from_be_bytes([bytes[18], bytes[19]]),
+        _ => u16::from_le_bytes([bytes[18], bytes[19]]),
+    };
+    let known = MACHINES.iter().find(|(number, _)| *number == machine);
+    Some(known.map_or_else(|| format!("ELF machine {machine}"), |(_, name)| (*name).to_owned()))
+}
+
+/// `e_machine` (elf.h), for the machines that clusters have or had.
+#[rustfmt::skip]
+const MACHINES: &[(u16, &str)] = &[
+    (2, "sparc"), (3, "i386"), (8, "mips"), (20, "ppc"), (21, "ppc64"), (22, "s390"),
+    (40, "arm"), (43, "sparc64"), (50, "ia64"), (62, "x86-64"), (183, "aarch64"),
+    (243, "riscv"), (258, "loongarch"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(name: &str) -> Command {
+        Command { argv: vec![name.into()] }
+    }
+
+    #[test]
+    fn a_name_with_a_slash_is_taken_as_it_is() {
+        assert_eq!(command("/bin/sh").file().unwrap(), Path::new("/bin/sh"));
+        assert!(matches!(command("/bin").file(), Err(CannotStart::Directory(_))));
+        assert!(matches!(command("/etc/passwd").file(), Err(CannotStart::Permission(_))));
+        assert!(matches!(command("/nowhere/x").file(), Err(CannotStart::NotFound(_))));
+    }
+
+    #[test]
+    fn exit_statuses_are_those_of_env() {
+        assert_eq!(command("no-such-command-here").file().unwrap_err().exit_status(), 127);
+        assert_eq!(command("/etc/passwd").file().unwrap_err().exit_status(), 126);
+        assert_eq!(command("/").file().unwrap_err().exit_status(), 126);
+    }
+}

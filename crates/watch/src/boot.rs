@@ -1,0 +1,208 @@
+//! The tracer process: from its fork to the command's exec, and its end.
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
+use std::rc::Rc;
+use std::time::Instant;
+
+use launch::{CannotStart, Command, Gated};
+use recording::{Blind, Call, ProcessId, Sink, Writer};
+
+use crate::bind::Binder;
+use crate::calls::Entry;
+use crate::files::{self, FullPath};
+use crate::log::Log;
+use crate::message::{Message, Messages};
+use crate::ptrace::{self, Resume, SyscallInfo};
+use crate::shape::Shapes;
+use crate::space::Site;
+use crate::task::{Pending, Task};
+use crate::tracer::{Tracer, wait};
+use crate::{Options, arch, filter, host, memory};
+
+/// All that the tracer process needs.
+pub(crate) struct Job<'a> {
+    pub command: &'a Command,
+    pub file: File,
+    pub options: Options,
+    /// The signal mask that becalm was started with.
+    pub mask: libc::sigset_t,
+    pub messages: Messages,
+    pub outer_filter: bool,
+}
+
+/// The exec that made the child the command, as it was seen at its entry.
+struct FirstExec {
+    entry: Option<Entry>,
+    path: Vec<u8>,
+}
+
+/// Runs the tracer process.
+pub(crate) fn run(mut job: Job<'_>) {
+    // Every call stops where everything is recorded, and where an outer filter could hide
+    // calls from one of ours: its answers outrank SECCOMP_RET_TRACE (seccomp(2)).
+    let filtered = !job.options.all_syscalls && !job.outer_filter;
+    let shapes = Rc::new(Shapes::new(job.options.all_syscalls));
+    let program = filter::build(&shapes);
+    let prepare = || if filtered { filter::install(&program) } else { Ok(()) };
+    let mut child = match launch::spawn(job.command, &job.mask, &prepare) {
+        Ok(child) => child,
+        Err(why) => return cannot_start(&mut job.messages, &why),
+    };
+    let by_filter = if filtered { libc::PTRACE_O_TRACESECCOMP } else { 0 };
+    if let Err(error) = ptrace::seize(child.pid, ptrace::OPTIONS | by_filter) {
+        // The child still waits at its gate, and ends when the gate closes with this process.
+        let error = error.raw_os_error().unwrap_or(libc::EPERM);
+        job.messages.send(&Message::Forbidden { error });
+        return;
+    }
+    let first = match open_gate(&mut child) {
+        Ok(Some(first)) => first,
+        Ok(None) => return cannot_start(&mut job.messages, &child.why_not()),
+        Err(error) => return cannot_start(&mut job.messages, &CannotStart::System(error)),
+    };
+    match begin(job, child.pid, first, shapes, filtered) {
+        Ok(tracer) => follow(tracer),
+        // Reported by `begin`; EXITKILL ends the command with this process.
+        Err(mut messages) => messages.send(&Message::Finished { failure: None }),
+    }
+}
+
+fn cannot_start(messages: &mut Messages, why: &CannotStart) {
+    messages.send(&Message::CannotStart { status: why.exit_status(), why: why.to_string() });
+}
+
+/// Lets the child go on up to its exec; none if it ended without one.
+fn open_gate(child: &mut Gated) -> io::Result<Option<FirstExec>> {
+    child.open()?;
+    let mut first = FirstExec { entry: None, path: Vec::new() };
+    while let Some(change) = wait(child.pid, 0)? {
+        if !libc::WIFSTOPPED(change.status) {
+            return Ok(None);
+        }
+        let mut how = Resume::Cont;
+        match (libc::WSTOPSIG(change.status), change.status >> 16) {
+            (_, libc::PTRACE_EVENT_EXEC) => return Ok(Some(first)),
+            (_, libc::PTRACE_EVENT_SECCOMP) => note_exec(child.pid, &mut first),
+            (signal, 0) if signal == libc::SIGTRAP | 0x80 => note_exec(child.pid, &mut first),
+            (signal, 0) => {
+                ptrace::resume(child.pid, Resume::Cont, signal)?;
+                continue;
+            }
+            (signal, libc::PTRACE_EVENT_STOP) if signal != libc::SIGTRAP => how = Resume::Listen,
+            _ => {}
+        }
+        // Without a filter the exec's entry is seen only by stopping at every call.
+        if how == Resume::Cont {
+            how = Resume::Syscall;
+        }
+        ptrace::resume(child.pid, how, 0)?;
+    }
+    Ok(None)
+}
+
+fn note_exec(tid: i32, first: &mut FirstExec) {
+    let Ok(SyscallInfo::Entry { arch, ip, number, args, .. }) = ptrace::syscall_info(tid) else {
+        return;
+    };
+    let (abi, number) = arch::table(arch, number);
+    let call = Call::new(abi, number);
+    if call.known_name() == Some("execve") {
+        first.path.clear();
+        let _ = memory::read_string(tid, args[0], &mut first.path);
+        let shape = Shapes::new(false).of(call);
+        first.entry = Some(Entry { call, shape, args, ip });
+    }
+}
+
+/// Starts the recording at the exec that made the child the command.
+fn begin(
+    job: Job<'_>,
+    pid: i32,
+    first: FirstExec,
+    shapes: Rc<Shapes>,
+    filtered: bool,
+) -> Result<Tracer, Messages> {
+    let Job { command, file, options, mut messages, outer_filter, .. } = job;
+    let origin = Instant::now();
+    let header = host::header(&command.argv, options.all_syscalls, filtered);
+    let writer = match empty(file).and_then(|sink| Writer::new(sink, &header)) {
+        Ok(writer) => writer,
+        Err(error) => {
+            let why = format!("cannot write the recording: {error}");
+            messages.send(&Message::CannotStart { status: 125, why });
+            return Err(messages);
+        }
+    };
+    let log = Log::new(writer, origin, options.read_image);
+    let binder = Binder::new(options.bind);
+    let mut tracer = Tracer::new(log, shapes, binder, pid, messages, filtered);
+    let mut task = Task {
+        tid: pid,
+        group: pid,
+        process: ProcessId(0),
+        pending: None,
+        space: Rc::default(),
+        files: Rc::default(),
+        folders: Rc::default(),
+        put_back: None,
+        wait_until: None,
+    };
+    if let Some(entry) = first.entry {
+        let mut path = std::env::current_dir().unwrap_or_default().into_os_string();
+        task.pending = Some(pending_exec(&mut tracer.log, &entry, &mut path, &first.path));
+    }
+    tracer.adopt_main(task);
+    if outer_filter {
+        tracer.log.blind(Blind::OuterFilter);
+    }
+    tracer.messages.send(&Message::Started);
+    if tracer.note_exec(pid).is_ok() {
+        let _ = tracer.go_on(pid, 0);
+    }
+    Ok(tracer)
+}
+
+/// The exec's own event: what `strace` counts as the first call.
+fn pending_exec(
+    log: &mut Log,
+    entry: &Entry,
+    cwd: &mut std::ffi::OsString,
+    raw: &[u8],
+) -> Pending {
+    use std::os::unix::ffi::OsStringExt;
+    let mut full = std::mem::take(cwd).into_vec();
+    files::join(&mut full, b"", raw);
+    let path: FullPath = log.full_path(&full);
+    Pending {
+        call: entry.call,
+        shape: entry.shape,
+        args: entry.args,
+        start: log.now(),
+        path: Some(path),
+        other_path: None,
+        other_bytes: Vec::new(),
+        fd: None,
+        flags: 0,
+        site: Site { file: None, in_loader: false },
+        phase: recording::Phase::Running,
+        by_descriptor: false,
+        clone_flags: 0,
+    }
+}
+
+/// Empties a file that is about to be written. What cannot be emptied (a pipe, a device) is
+/// written as it is.
+fn empty(mut file: File) -> io::Result<Sink> {
+    let _ = file.set_len(0);
+    let _ = file.seek(SeekFrom::Start(0));
+    Ok(Box::new(file))
+}
+
+fn follow(mut tracer: Tracer) {
+    let followed = tracer.follow();
+    let finished = tracer.log.finish().map(|_| ());
+    let failure = followed.and(finished).err().map(|error| error.to_string());
+    tracer.messages.send(&Message::Finished { failure });
+}
+

@@ -1,0 +1,160 @@
+//! What the tracer knows of a process's descriptors and folders: enough to turn what a call was
+//! given into a full path.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use recording::PathId;
+
+/// Descriptors above this are not remembered; their paths are asked of the kernel.
+const REMEMBERED: usize = 1 << 16;
+
+/// The files that a process opened by path, by descriptor. Descriptors that it inherited, or
+/// got in another way, are not in it.
+#[derive(Clone, Default)]
+pub(crate) struct Files {
+    open: Vec<Option<Open>>,
+}
+
+#[derive(Clone)]
+struct Open {
+    path: FullPath,
+    close_on_exec: bool,
+}
+
+/// A full path, with its number in the recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FullPath {
+    pub id: PathId,
+    pub bytes: Rc<[u8]>,
+}
+
+impl Files {
+    pub fn get(&self, fd: i32) -> Option<&FullPath> {
+        Some(&self.open.get(usize::try_from(fd).ok()?)?.as_ref()?.path)
+    }
+
+    pub fn opened(&mut self, fd: i32, path: Option<FullPath>, close_on_exec: bool) {
+        let Ok(at) = usize::try_from(fd) else { return };
+        if at >= REMEMBERED {
+            return;
+        }
+        if self.open.len() <= at {
+            self.open.resize(at + 1, None);
+        }
+        self.open[at] = path.map(|path| Open { path, close_on_exec });
+    }
+
+    pub fn closed(&mut self, fd: i32) {
+        self.closed_range(fd as u32, fd as u32, false);
+    }
+
+    /// As close_range(2): from `first` to `last`, or only marked to be closed on exec.
+    pub fn closed_range(&mut self, first: u32, last: u32, mark_only: bool) {
+        let end = self.open.len().min((last as usize).saturating_add(1));
+        let Some(range) = self.open.get_mut(first as usize..end) else { return };
+        for open in range {
+            match open {
+                Some(open) if mark_only => open.close_on_exec = true,
+                _ => *open = None,
+            }
+        }
+    }
+
+    pub fn close_on_exec(&mut self, fd: i32, set: bool) {
+        let at = usize::try_from(fd).unwrap_or(usize::MAX);
+        if let Some(Some(open)) = self.open.get_mut(at) {
+            open.close_on_exec = set;
+        }
+    }
+
+    /// Forgets what was opened below a folder that has another name now.
+    pub fn forget_below(&mut self, folder: &[u8]) {
+        for open in &mut self.open {
+            if open.as_ref().is_some_and(|open| open.path.bytes.starts_with(folder)) {
+                *open = None;
+            }
+        }
+    }
+
+    /// What exec leaves open.
+    pub fn after_exec(&self) -> Files {
+        let keep = |open: &Option<Open>| open.clone().filter(|open| !open.close_on_exec);
+        Files { open: self.open.iter().map(keep).collect() }
+    }
+}
+
+/// A process's working folder and root, as far as they are known.
+#[derive(Clone, Default)]
+pub(crate) struct Folders {
+    /// The working folder; none where it has to be asked for again.
+    pub cwd: Option<Vec<u8>>,
+    /// What the process's `/` is, if it is not the recorder's.
+    pub root: Vec<u8>,
+}
+
+/// Where a link in /proc leads: `cwd`, `root`, `exe`, `fd/3`. Kernel text at the end (` (deleted)`)
+/// is taken off.
+pub(crate) fn proc_link(tid: i32, link: &str) -> Option<Vec<u8>> {
+    use std::os::unix::ffi::OsStringExt;
+    let target = std::fs::read_link(PathBuf::from(format!("/proc/{tid}/{link}"))).ok()?;
+    let mut target = target.into_os_string().into_vec();
+    if target.ends_with(b" (deleted)") {
+        target.truncate(target.len() - b" (deleted)".len());
+    }
+    target.starts_with(b"/").then_some(target)
+}
+
+/// Appends `path` to the folder in `into`, or replaces it if it is absolute; `//` and `/./` are
+/// left out. `..` stays: what it means depends on symbolic links.
+pub(crate) fn join(into: &mut Vec<u8>, root: &[u8], path: &[u8]) {
+    if path.first() == Some(&b'/') {
+        into.clear();
+        into.extend_from_slice(root);
+    }
+    while into.last() == Some(&b'/') {
+        into.pop();
+    }
+    for part in path.split(|byte| *byte == b'/') {
+        if !part.is_empty() && part != b"." {
+            into.push(b'/');
+            into.extend_from_slice(part);
+        }
+    }
+    if into.is_empty() {
+        into.push(b'/');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn joined(folder: &str, path: &str) -> String {
+        let mut full = folder.as_bytes().to_vec();
+        join(&mut full, b"", path.as_bytes());
+        String::from_utf8(full).unwrap()
+    }
+
+    #[test]
+    fn a_relative_path_is_below_its_folder_and_an_absolute_one_replaces_it() {
+        assert_eq!(joined("/home/u", "lib/x"), "/home/u/lib/x");
+        assert_eq!(joined("/home/u", "/lib//x/./y"), "/lib/x/y");
+        assert_eq!(joined("/", "x"), "/x");
+        assert_eq!(joined("/home/u", "."), "/home/u");
+        assert_eq!(joined("/a", "/"), "/");
+        assert_eq!(joined("/a", "../b"), "/a/../b");
+    }
+
+    #[test]
+    fn exec_keeps_what_is_not_marked() {
+        let mut files = Files::default();
+        let path = |id, bytes: &[u8]| Some(FullPath { id: PathId(id), bytes: bytes.into() });
+        files.opened(3, path(1, b"/a"), true);
+        files.opened(4, path(2, b"/b"), false);
+        let after = files.after_exec();
+        assert_eq!((after.get(3), after.get(4)), (None, path(2, b"/b").as_ref()));
+        files.closed_range(3, u32::MAX, false);
+        assert_eq!(files.get(4), None);
+    }
+}

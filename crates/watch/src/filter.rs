@@ -1,0 +1,134 @@
+//! The seccomp filter: which calls stop for the tracer (seccomp(2), "SECCOMP_RET_TRACE").
+//!
+//! A binary search over the call numbers, once for each of the machine's tables: `int 0x80` and
+//! x32 reach others (strace #103). All other calls run at full speed.
+
+use libc::{sock_filter, sock_fprog};
+
+use crate::arch;
+use crate::shape::{Shapes, Stop};
+
+/// The 16 bits that tell this filter's stops from those of a filter that the command installs.
+pub(crate) const MARK: u32 = 0xbeca;
+
+const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+const AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
+const ALWAYS: u16 = (libc::BPF_JMP | libc::BPF_JA) as u16;
+const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+
+// Offsets in `struct seccomp_data`, on a little-endian machine.
+const NUMBER: u32 = 0;
+const ARCH: u32 = 4;
+const ARGUMENTS: u32 = 16;
+
+fn step(code: u16, k: u32, jt: u8, jf: u8) -> sock_filter {
+    sock_filter { code, jt, jf, k }
+}
+
+fn stop() -> sock_filter {
+    step(RETURN, libc::SECCOMP_RET_TRACE | MARK, 0, 0)
+}
+
+fn allow() -> sock_filter {
+    step(RETURN, libc::SECCOMP_RET_ALLOW, 0, 0)
+}
+
+/// The filter that stops where `shapes` says.
+pub(crate) fn build(shapes: &Shapes) -> Vec<sock_filter> {
+    let native = section(&shapes.native);
+    let compat = section(&shapes.i386);
+    let mut filter = vec![step(LOAD, ARCH, 0, 0)];
+    filter.extend(choose(EQUAL, arch::NATIVE, native, {
+        let mut other = choose(EQUAL, arch::COMPAT, compat, vec![stop()]);
+        other.shrink_to_fit();
+        other
+    }));
+    filter
+}
+
+/// `if A <test> k { yes } else { no }`, for sections of any length. `A` is the loaded word.
+fn choose(test: u16, k: u32, yes: Vec<sock_filter>, no: Vec<sock_filter>) -> Vec<sock_filter> {
+    let mut code = vec![step(test, k, 1, 0), step(ALWAYS, yes.len() as u32, 0, 0)];
+    code.extend(yes);
+    code.extend(no);
+    code
+}
+
+/// The search over one table.
+fn section(stops: &[(u16, Stop)]) -> Vec<sock_filter> {
+    // Where the answer changes, in ascending order.
+    let mut edges: Vec<(u32, Stop)> = vec![(0, Stop::Never)];
+    for (number, stop) in stops {
+        let number = u32::from(*number);
+        match edges.last_mut() {
+            Some(last) if last.0 == number => last.1 = *stop,
+            _ => edges.push((number, *stop)),
+        }
+        edges.push((number + 1, Stop::Never));
+    }
+    // x32's numbers, which few kernels have: rare, so all of them stop.
+    edges.push((arch::X32_BIT, Stop::Always));
+    edges.dedup_by(|next, before| next.1 == before.1);
+    let mut code = vec![step(LOAD, NUMBER, 0, 0)];
+    code.extend(search(&edges));
+    code
+}
+
+fn search(edges: &[(u32, Stop)]) -> Vec<sock_filter> {
+    if let [(_, answer)] = edges {
+        return leaf(*answer);
+    }
+    let (low, high) = edges.split_at(edges.len() / 2);
+    choose(AT_LEAST, high[0].0, search(high), search(low))
+}
+
+fn leaf(answer: Stop) -> Vec<sock_filter> {
+    match answer {
+        Stop::Never => vec![allow()],
+        Stop::Always => vec![stop()],
+        Stop::IfArgument(which, value) => {
+            let mut code = vec![step(LOAD, ARGUMENTS + 8 * u32::from(which), 0, 0)];
+            code.extend([step(EQUAL, value, 0, 1), stop(), allow()]);
+            code
+        }
+    }
+}
+
+/// Installs the filter in this process, for good. Without privilege that needs
+/// `no_new_privs`, which is therefore set only then: a privileged recorder leaves set-user-id
+/// programs as they are.
+///
+/// Makes system calls only: it runs between fork and exec.
+///
+/// # Errors
+/// The error number of prctl or seccomp.
+pub(crate) fn install(filter: &[sock_filter]) -> Result<(), i32> {
+    let program =
+        sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
+    let install = |flags: libc::c_ulong| {
+        // SAFETY: `program` describes `filter`, which the kernel copies.
+        unsafe {
+            let done = libc::syscall(
+                libc::SYS_seccomp,
+                libc::SECCOMP_SET_MODE_FILTER as libc::c_long,
+                flags,
+                &raw const program,
+            );
+            if done == 0 { Ok(()) } else { Err(*libc::__errno_location()) }
+        }
+    };
+    // Without SPEC_ALLOW, kernels before 5.16 slow the command's branches down. Kernels before
+    // 4.17 do not know it.
+    let set = || match install(libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW) {
+        Err(libc::EINVAL) => install(0),
+        done => done,
+    };
+    match set() {
+        // SAFETY: a system call without memory.
+        Err(libc::EACCES) if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } == 0 => {
+            set()
+        }
+        done => done,
+    }
+}

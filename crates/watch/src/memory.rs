@@ -1,0 +1,68 @@
+//! Reading a stopped process's memory, without trusting a byte of it.
+
+use std::io;
+
+/// The longest path that a system call takes (limits.h), with its end.
+const PATH_MAX: usize = 4096;
+
+/// Most paths are shorter than this, so that one read gets them.
+const FIRST: usize = 256;
+
+/// Reads up to `into.len()` bytes; fewer where mapped memory ends.
+pub(crate) fn read(tid: i32, address: u64, into: &mut [u8]) -> io::Result<usize> {
+    if into.is_empty() {
+        return Ok(0);
+    }
+    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: into.len() };
+    // SAFETY: `local` describes `into`; `remote` is another process's, which the kernel checks.
+    let got = unsafe { libc::process_vm_readv(tid, &local, 1, &remote, 1, 0) };
+    usize::try_from(got).map_err(|_| io::Error::last_os_error())
+}
+
+/// Reads a string that ends with a zero byte, appending it to `into` without that byte. A
+/// string without an end within `PATH_MAX`, or in unmapped memory, is an error, as for the
+/// system call itself (ENAMETOOLONG, EFAULT).
+pub(crate) fn read_string(tid: i32, address: u64, into: &mut Vec<u8>) -> io::Result<()> {
+    let start = into.len();
+    let mut chunk = FIRST;
+    while into.len() - start < PATH_MAX {
+        let before = into.len();
+        into.resize(before + chunk, 0);
+        let got = read(tid, address.wrapping_add((before - start) as u64), &mut into[before..]);
+        let got = match got {
+            Ok(got) => got,
+            Err(error) => {
+                into.truncate(start);
+                return Err(error);
+            }
+        };
+        into.truncate(before + got);
+        if let Some(end) = into[before..].iter().position(|byte| *byte == 0) {
+            into.truncate(before + end);
+            return Ok(());
+        }
+        chunk = 1024;
+    }
+    into.truncate(start);
+    Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG))
+}
+
+/// Reads a number of 8 bytes.
+pub(crate) fn read_u64(tid: i32, address: u64) -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    match read(tid, address, &mut bytes)? {
+        8 => Ok(u64::from_ne_bytes(bytes)),
+        _ => Err(io::Error::from_raw_os_error(libc::EFAULT)),
+    }
+}
+
+/// Writes a number of 8 bytes.
+pub(crate) fn write_u64(tid: i32, address: u64, value: u64) -> io::Result<()> {
+    let mut bytes = value.to_ne_bytes();
+    let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: 8 };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: 8 };
+    // SAFETY: `local` describes `bytes`; `remote` is another process's, which the kernel checks.
+    let put = unsafe { libc::process_vm_writev(tid, &local, 1, &remote, 1, 0) };
+    if put == 8 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -1,0 +1,313 @@
+//! The front: the process that the user started, and that the shell or `srun` waits for.
+
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use launch::{Command, Ended};
+use recording::Blind;
+
+use crate::boot::{self, Job};
+use crate::message::{Inbox, Message, Messages};
+use crate::signals::PASSED_ON;
+use crate::{Error, Options, host};
+
+/// What the command left running gets this long to end before the front goes without it.
+const GRACE: Duration = Duration::from_millis(50);
+
+/// A signal sent to becalm is passed on unless the command itself got it, from the same
+/// sender, within this time: then it was sent to both (Ctrl-C, `kill` of a group).
+const SAME: Duration = Duration::from_millis(30);
+
+/// A command that is being recorded.
+pub struct Session {
+    inbox: Inbox,
+    signals: OwnedFd,
+    tracer: i32,
+    /// Signals that the command got, with their senders and when.
+    delivered: Vec<(i32, i32, Instant)>,
+    over: Option<Finished>,
+    end: Option<Instant>,
+    stopped: bool,
+}
+
+/// What a recorded command left.
+#[derive(Debug)]
+pub struct Finished {
+    /// How it ended.
+    pub ended: Ended,
+    /// How many of its processes still run; they are recorded further, in the background.
+    pub still_running: usize,
+    /// What the recording does not show.
+    pub blinds: Vec<Blind>,
+    /// Why the recording is cut, if it is.
+    pub failure: Option<String>,
+}
+
+pub(crate) fn start(command: &Command, file: File, options: &Options) -> Result<Session, Error> {
+    let around = host::surroundings();
+    if around.tracer != 0 {
+        return Err(Error::Traced { tracer: around.tracer, name: name_of(around.tracer) });
+    }
+    let (from, to) = pipe()?;
+    let front = std::process::id() as i32;
+    let mask = block(PASSED_ON);
+    // SAFETY: the caller promises that this process has one thread.
+    let tracer = unsafe { launch::fork() }?;
+    if tracer == 0 {
+        drop(from);
+        die_with(front);
+        block_all();
+        let messages = Messages::new(to, front);
+        let outer_filter = around.has_filter;
+        boot::run(Job { command, file, options: *options, mask, messages, outer_filter });
+        // SAFETY: ends the process without running what the front prepared for its own end.
+        unsafe { libc::_exit(0) };
+    }
+    drop((to, file));
+    let mut session = Session {
+        inbox: Inbox::new(from),
+        signals: signal_descriptor(PASSED_ON)?,
+        tracer,
+        delivered: Vec::new(),
+        over: None,
+        end: None,
+        stopped: false,
+    };
+    session.wait_for_start()?;
+    Ok(session)
+}
+
+impl Session {
+    fn wait_for_start(&mut self) -> Result<(), Error> {
+        match self.inbox.next() {
+            Some(Message::Started) => Ok(()),
+            Some(Message::CannotStart { status, why }) => Err(Error::CannotStart { status, why }),
+            Some(Message::Forbidden { error }) => Err(forbidden(error)),
+            _ => Err(Error::Died),
+        }
+    }
+
+    /// Waits for the command's end, and for the recording's unless it goes on in the
+    /// background.
+    ///
+    /// # Errors
+    /// [`Error::Died`], if the recorder was killed.
+    pub fn wait(mut self) -> Result<Finished, Error> {
+        loop {
+            while self.inbox.has_more() || self.wait_for_message()? {
+                let Some(message) = self.inbox.next() else { return self.at_tracers_end() };
+                if self.take_in(message) {
+                    return self.over.ok_or(Error::Died);
+                }
+            }
+            if self.end.is_some_and(|end| end <= Instant::now()) {
+                return self.over.ok_or(Error::Died);
+            }
+            self.pass_signals_on();
+        }
+    }
+
+    fn at_tracers_end(self) -> Result<Finished, Error> {
+        self.over.ok_or(Error::Died)
+    }
+
+    /// Waits for a message, a signal or the end of the grace; whether it is a message.
+    fn wait_for_message(&self) -> Result<bool, Error> {
+        let timeout = match self.end {
+            Some(end) => end.saturating_duration_since(Instant::now()).as_millis() as i32 + 1,
+            None => -1,
+        };
+        let mut ready = [
+            libc::pollfd { fd: self.inbox.file().as_raw_fd(), events: libc::POLLIN, revents: 0 },
+            libc::pollfd { fd: self.signals.as_raw_fd(), events: libc::POLLIN, revents: 0 },
+        ];
+        // SAFETY: the array has two entries and outlives the call.
+        let done = unsafe { libc::poll(ready.as_mut_ptr(), 2, timeout) };
+        if done < 0 && std::io::Error::last_os_error().kind() != std::io::ErrorKind::Interrupted {
+            return Err(std::io::Error::last_os_error().into());
+        }
+        Ok(done > 0 && ready[0].revents != 0)
+    }
+
+    /// Takes in a message; whether it is the last one to wait for.
+    fn take_in(&mut self, message: Message) -> bool {
+        match message {
+            Message::Delivered { signal, from } => {
+                self.delivered.push((signal, from, Instant::now()));
+            }
+            Message::Stopped if !self.stopped => {
+                self.stopped = true;
+                // The shell waits for this process: it has to stop for the shell to see it.
+                // SAFETY: a signal to this process.
+                unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
+            }
+            Message::Continued => self.stopped = false,
+            Message::MainEnded { ended, still_running, blinds } => {
+                self.over = Some(Finished { ended, still_running, blinds, failure: None });
+                if still_running > 0 {
+                    self.end = Some(Instant::now() + GRACE);
+                }
+            }
+            Message::Finished { failure } => {
+                if let Some(over) = &mut self.over {
+                    over.failure = failure;
+                    over.still_running = 0;
+                }
+                return true;
+            }
+            _ => {}
+        }
+        false
+    }
+
+    fn pass_signals_on(&mut self) {
+        while let Some(info) = self.next_signal() {
+            let (signal, from) = (info.ssi_signo as i32, info.ssi_pid as i32);
+            // The terminal's own signals go to the whole group, the command included; and the
+            // tracer's SIGCONT is for this process only.
+            if info.ssi_code > 0 || from == self.tracer {
+                continue;
+            }
+            if !self.was_delivered(signal, from) {
+                self.send(signal);
+            }
+        }
+    }
+
+    fn next_signal(&self) -> Option<libc::signalfd_siginfo> {
+        // SAFETY: the structure is plain numbers, for which zero is valid.
+        let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
+        let size = size_of_val(&info);
+        // SAFETY: the kernel fills at most `size` bytes of `info`.
+        let got =
+            unsafe { libc::read(self.signals.as_raw_fd(), (&raw mut info).cast(), size) };
+        (got == size as isize).then_some(info)
+    }
+
+    /// Whether the command got this signal itself, or gets it within a moment.
+    fn was_delivered(&mut self, signal: i32, from: i32) -> bool {
+        let deadline = Instant::now() + SAME;
+        loop {
+            self.delivered.retain(|(_, _, at)| at.elapsed() < SAME * 2);
+            let same = |known: &(i32, i32, Instant)| known.0 == signal && known.1 == from;
+            if let Some(at) = self.delivered.iter().position(same) {
+                self.delivered.remove(at);
+                return true;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let mut ready =
+                libc::pollfd { fd: self.inbox.file().as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            // SAFETY: one entry, which outlives the call.
+            unsafe { libc::poll(&mut ready, 1, left.as_millis() as i32 + 1) };
+            if self.inbox.has_more() || ready.revents != 0 {
+                match self.inbox.next() {
+                    Some(message) => {
+                        if self.take_in(message) {
+                            self.end = Some(Instant::now());
+                            return true;
+                        }
+                    }
+                    None => return true,
+                }
+            }
+        }
+    }
+
+    /// Sends a signal to the command, whose process id the tracer knows: through it, so that
+    /// the id cannot be another's by then.
+    fn send(&self, signal: i32) {
+        let children = format!("/proc/{0}/task/{0}/children", self.tracer);
+        let text = std::fs::read_to_string(children).unwrap_or_default();
+        if let Some(command) = text.split_whitespace().next().and_then(|pid| pid.parse().ok()) {
+            // SAFETY: a signal to the command.
+            unsafe { libc::kill(command, signal) };
+        }
+    }
+}
+
+/// What forbids ptrace, and what to do about it.
+fn forbidden(error: i32) -> Error {
+    let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+    let reason = if host::surroundings().has_filter {
+        "a seccomp filter, such as a container's, forbids it; allow ptrace in it \
+         (docker run --cap-add SYS_PTRACE)"
+    } else if scope.trim() == "3" {
+        "kernel.yama.ptrace_scope is 3, which forbids it to everyone until the next boot"
+    } else if scope.trim() == "2" {
+        "kernel.yama.ptrace_scope is 2, which allows it to CAP_SYS_PTRACE only; \
+         set it to 1 or run as root"
+    } else {
+        "a security module or another tracer forbids it"
+    };
+    Error::Forbidden { error: std::io::Error::from_raw_os_error(error), reason }
+}
+
+fn name_of(pid: i32) -> String {
+    match std::fs::read_to_string(format!("/proc/{pid}/comm")) {
+        Ok(name) => format!(" ({})", name.trim_end()),
+        Err(_) => String::new(),
+    }
+}
+
+fn pipe() -> Result<(File, File), Error> {
+    let (from, to) = std::io::pipe()?;
+    Ok((OwnedFd::from(from).into(), OwnedFd::from(to).into()))
+}
+
+/// Has the kernel kill this process when its parent ends, and ends it if that has happened.
+fn die_with(parent: i32) {
+    // SAFETY: plain system calls.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if libc::getppid() != parent {
+            libc::_exit(125);
+        }
+    }
+}
+
+fn signal_set(signals: &[i32]) -> libc::sigset_t {
+    // SAFETY: the set is initialised before it is added to; bad numbers are refused.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        for signal in signals {
+            libc::sigaddset(&mut set, *signal);
+        }
+        set
+    }
+}
+
+/// Blocks signals, and returns what was blocked before.
+fn block(signals: &[i32]) -> libc::sigset_t {
+    let set = signal_set(signals);
+    let mut before = signal_set(&[]);
+    // SAFETY: both sets are initialised.
+    unsafe { libc::sigprocmask(libc::SIG_BLOCK, &set, &mut before) };
+    before
+}
+
+/// The tracer is never interrupted, nor stopped with the command's group.
+fn block_all() {
+    // SAFETY: the set is filled before use.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigfillset(&mut set);
+        libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+    }
+}
+
+fn signal_descriptor(signals: &[i32]) -> Result<OwnedFd, Error> {
+    let set = signal_set(signals);
+    // SAFETY: the set is initialised; the descriptor is new and nobody else's.
+    unsafe {
+        let fd = libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+        if fd < 0 {
+            return Err(std::io::Error::last_os_error().into());
+        }
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}

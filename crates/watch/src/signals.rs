@@ -1,0 +1,105 @@
+//! Signals: delivered as they would be without a tracer.
+
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+
+use recording::Nanos;
+
+use crate::task::Task;
+use crate::{arch, ptrace};
+
+/// Signals that becalm passes on to the command when they are sent to becalm itself.
+pub(crate) const PASSED_ON: &[i32] = &[
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGTERM,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGTSTP,
+    libc::SIGCONT,
+    libc::SIGALRM,
+];
+
+pub(crate) fn is_passed_on(signal: i32) -> bool {
+    PASSED_ON.contains(&signal)
+}
+
+/// Decides whether a signal that a thread is stopped at goes on to it.
+///
+/// The kernel drops an ignored signal when it is sent; not so for a traced process, whose
+/// tracer might want it (kernel/signal.c, `sig_ignored`). It then wakes the thread, and a call
+/// that the kernel cannot restart returns EINTR: an error that an untraced program would never
+/// see. Such a signal is not delivered, and the call is told to restart if no handler runs
+/// after all.
+pub(crate) fn deliver(task: &mut Task, signal: i32, now: Nanos) -> std::io::Result<bool> {
+    let mut registers = ptrace::registers(task.tid)?;
+    if !arch::left_call_with_eintr(&registers) || !is_ignored(task.tid, signal) {
+        return Ok(true);
+    }
+    arch::let_kernel_restart(&mut registers);
+    if let Some(until) = task.wait_until {
+        // The restarted epoll_wait would wait its whole time again, for ever if such signals
+        // keep coming.
+        let left = until.0.saturating_sub(now.0).div_ceil(1_000_000);
+        arch::set_fourth_argument(&mut registers, left);
+    }
+    ptrace::set_registers(task.tid, &registers)?;
+    Ok(false)
+}
+
+/// Whether a signal has no effect on a process: ignored, or by default ignored (signal(7)).
+fn is_ignored(tid: i32, signal: i32) -> bool {
+    let bit = 1u64 << (signal - 1);
+    let has = |mask: &str| status_mask(tid, mask).is_some_and(|mask| mask & bit != 0);
+    let by_default =
+        [libc::SIGCHLD, libc::SIGWINCH, libc::SIGURG, libc::SIGCONT].contains(&signal);
+    has("SigIgn:") || (by_default && !has("SigCgt:"))
+}
+
+/// The process that sent the signal that a thread is stopped at; 0 for the kernel.
+pub(crate) fn sender(tid: i32) -> i32 {
+    match ptrace::signal_info(tid) {
+        // SAFETY: the kernel fills the sender for signals sent by a process, and zero or a
+        // number without meaning otherwise; it is only compared.
+        Ok(info) if info.si_code <= 0 => unsafe { info.si_pid() },
+        _ => 0,
+    }
+}
+
+fn status_field(tid: i32, name: &str) -> Option<String> {
+    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.split_whitespace().next()?.to_owned())
+}
+
+/// A decimal number of /proc/TID/status.
+pub(crate) fn status_number(tid: i32, name: &str) -> Option<u64> {
+    status_field(tid, name)?.parse().ok()
+}
+
+fn status_mask(tid: i32, name: &str) -> Option<u64> {
+    u64::from_str_radix(&status_field(tid, name)?, 16).ok()
+}
+
+/// Whether executing a file would give other rights: set-user-id, set-group-id, capabilities.
+pub(crate) fn has_file_privilege(image: &[u8]) -> bool {
+    let path = std::path::Path::new(std::ffi::OsStr::from_bytes(image));
+    let Ok(metadata) = std::fs::metadata(path) else { return false };
+    // SAFETY: system calls without arguments.
+    let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
+    let other_user = metadata.mode() & libc::S_ISUID != 0 && metadata.uid() != uid;
+    let executable_group = libc::S_ISGID | libc::S_IXGRP;
+    let other_group =
+        metadata.mode() & executable_group == executable_group && metadata.gid() != gid;
+    other_user || other_group || has_capabilities(image)
+}
+
+fn has_capabilities(image: &[u8]) -> bool {
+    let Ok(path) = std::ffi::CString::new(image) else { return false };
+    // SAFETY: two strings that end with a zero byte; no memory is given to fill.
+    let size = unsafe {
+        libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0)
+    };
+    size > 0
+}
