@@ -107,9 +107,16 @@ const SHELLS: &[&[u8]] = &[
 ];
 
 pub(crate) fn attribute(recording: &Recording, event: &Event) -> Attribution {
+    let exec = recording.program(event.process, event.start);
+    let role = exec.map_or(Role::Other, |exec| Role::of(recording, exec));
+    let path = event.path.map_or(&b""[..], |path| recording.path(path));
+    attribute_as(role, event, path)
+}
+
+/// Why a program of this role made a call on this path.
+pub(crate) fn attribute_as(role: Role, event: &Event, path: &[u8]) -> Attribution {
     let observed = |cause| Attribution { cause, guess: false };
     let guess = |cause| Attribution { cause, guess: true };
-    let path = event.path.map_or(&b""[..], |path| recording.path(path));
     if event.in_loader {
         if event.phase == Phase::Loading {
             return observed(Cause::LoaderStart);
@@ -119,8 +126,6 @@ pub(crate) fn attribute(recording: &Recording, event: &Event) -> Attribution {
             None => observed(Cause::LoaderDlopen),
         };
     }
-    let exec = recording.program(event.process, event.start);
-    let role = exec.map_or(Role::Other, |exec| Role::of(recording, exec));
     if role == Role::ModuleTool {
         return observed(Cause::ModuleTool);
     }

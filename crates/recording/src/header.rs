@@ -28,7 +28,7 @@ pub struct Header {
     pub uid: u32,
     /// Whether every system call was recorded, or `%file,%desc,%process` only.
     pub all_syscalls: bool,
-    /// How calls were seen: `ptrace+seccomp` or `ptrace`.
+    /// How calls were seen: `ptrace`, `ptrace+seccomp` or `ptrace+seccomp+ebpf`.
     pub backend: String,
     /// The mounts of the recorder's namespace.
     #[serde(default)]

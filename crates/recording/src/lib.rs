@@ -10,27 +10,36 @@
 //! | `event` | one system call: who, what, which path, result, time |
 //! | `process` | one process: its execs, its end, what it used |
 //! | `cause` | why a call was made, and whether that is observed or a guess |
+//! | `attributor` | the same for a million calls: each distinct question is answered once |
 //! | `wire` | the records of the file, and how they are framed |
 //! | `writer`, `reader` | the file format, both ways (docs/recording-format.md) |
 //! | `load` | a whole recording in memory |
+//! | `query` | tables: calls by cause, prefix, process, system call, library, module |
+//! | `diff` | what changed between two runs |
+//! | `export` | JSON lines, strace's text, Chrome's trace, folded stacks, CSV |
 
+mod attributor;
 mod call;
 mod cause;
+pub mod diff;
 mod event;
+pub mod export;
 mod header;
 mod load;
 mod process;
+pub mod query;
 mod reader;
 mod units;
 mod wire;
 mod writer;
 
+pub use attributor::Attributor;
 pub use call::{Abi, Call, Class, Kind};
 pub use cause::{Attribution, Cause, Role};
 pub use event::{Event, Outcome, Phase, errno_name};
 pub use header::{Header, Mount};
-pub use load::Recording;
-pub use process::{End, Exec, How, Image, Process, ProcessId, Status, Usage};
+pub use load::{Recording, shown};
+pub use process::{End, Exec, How, Image, Process, ProcessId, Signal, Status, Usage};
 pub use reader::{ReadError, Reader};
 pub use units::{Bytes, Micros, Nanos};
 pub use wire::{Blind, PathId, Record, Summary};

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::{
     Attribution, Blind, End, Event, Exec, Header, Image, Nanos, PathId, Process, ProcessId,
-    ReadError, Reader, Record, Summary,
+    ReadError, Reader, Record, Signal, Summary,
 };
 
 /// All that one run did. Events are in the order in which they ended.
@@ -23,8 +23,10 @@ pub struct Recording {
     pub images: BTreeMap<PathId, Image>,
     /// What the recording does not show.
     pub blinds: Vec<Blind>,
-    /// Signals delivered.
+    /// Signals delivered: how many.
     pub signals: u64,
+    /// Which they were.
+    pub delivered: Vec<Signal>,
     /// There if the recording was ended.
     pub summary: Option<Summary>,
     /// Why it was not, otherwise.
@@ -52,6 +54,10 @@ impl Recording {
             recording.take_in(record)?;
         }
         recording.summary = reader.summary().cloned();
+        if recording.summary.as_ref().is_some_and(|end| end.calls != recording.events.len() as u64)
+        {
+            return Err(ReadError::Damaged("calls are missing from the middle"));
+        }
         recording.cut = reader.cut();
         recording.paths = reader.into_paths();
         Ok(recording)
@@ -90,7 +96,11 @@ impl Recording {
                 self.images.insert(path, image);
             }
             Record::Blind(blind) => self.blinds.push(blind),
-            Record::Signal { .. } => self.signals += 1,
+            Record::Signal { process, thread, signal, at } => {
+                self.process_mut(process)?;
+                self.signals += 1;
+                self.delivered.push(Signal { process, thread, signal, at });
+            }
         }
         Ok(())
     }
@@ -108,6 +118,11 @@ impl Recording {
     /// A path to show: bytes that are no UTF-8, and control characters, are escaped.
     pub fn shown(&self, id: PathId) -> String {
         shown(self.path(id))
+    }
+
+    /// The bytes of all distinct paths, by number.
+    pub fn paths(&self) -> impl Iterator<Item = &[u8]> {
+        self.paths.iter().map(|path| &path[..])
     }
 
     /// How many distinct paths there are; their numbers are below it.
@@ -142,12 +157,14 @@ impl Recording {
     /// Whether the recording shows all of the run: it was ended, every process ended in it,
     /// and no blind spot hides calls.
     pub fn is_whole(&self) -> bool {
-        self.summary.is_some() && self.processes.iter().all(|process| process.end.is_some())
+        self.summary.is_some()
+            && self.processes.iter().all(|process| process.end.is_some())
+            && !self.blinds.iter().any(Blind::hides_calls)
     }
 }
 
 /// Bytes of a path as text: what is no UTF-8 and control characters as `\x0a`.
-fn shown(path: &[u8]) -> String {
+pub fn shown(path: &[u8]) -> String {
     let mut text = String::with_capacity(path.len());
     for chunk in path.utf8_chunks() {
         for char in chunk.valid().chars() {

@@ -93,6 +93,19 @@ pub enum Status {
     Signaled(u8),
 }
 
+/// A signal that was delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// To which process.
+    pub process: ProcessId,
+    /// To which of its threads.
+    pub thread: u32,
+    /// Its number.
+    pub signal: u8,
+    /// When.
+    pub at: Nanos,
+}
+
 /// What a process used, from `wait4` with its reaped children taken out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {

@@ -202,9 +202,9 @@ fn check_magic(found: &[u8]) -> Result<(), ReadError> {
         return Ok(());
     }
     match found.strip_prefix(b"becalm-record ") {
-        Some(version) if version.ends_with(b"\n") => Err(ReadError::Version {
-            found: String::from_utf8_lossy(version).trim().to_owned(),
-        }),
+        Some(version) if version.ends_with(b"\n") => {
+            Err(ReadError::Version { found: String::from_utf8_lossy(version).trim().to_owned() })
+        }
         _ => Err(ReadError::Foreign),
     }
 }
@@ -217,7 +217,8 @@ fn read_block(source: &mut impl Read) -> Result<Block, ReadError> {
         FRAME => {}
         _ => return Ok(Block::Cut(SHORT)),
     }
-    let word = |at: usize| u32::from_le_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]]);
+    let word =
+        |at: usize| u32::from_le_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]]);
     let (unpacked, packed, sum) = (word(1) as usize, word(5) as usize, word(9));
     let Some(kind) = BlockKind::from_byte(frame[0]) else {
         return Ok(Block::Cut("it has bytes after its last whole block"));

@@ -151,6 +151,18 @@ pub enum Blind {
         /// Which process.
         process: ProcessId,
     },
+    /// Descriptor calls came faster than they could be written down.
+    Lost {
+        /// How many are missing, at least.
+        calls: u64,
+    },
+}
+
+impl Blind {
+    /// Whether it hides calls, so that the recording does not show all of the run.
+    pub fn hides_calls(&self) -> bool {
+        matches!(self, Blind::IoUring { .. } | Blind::OwnFilter { .. } | Blind::Lost { .. })
+    }
 }
 
 /// The last block: present only where the recording was ended, not cut.

@@ -65,12 +65,11 @@ impl Kind {
             "fork" | "vfork" | "clone" | "clone3" => Kind::Fork,
             "wait4" | "waitid" | "waitpid" => Kind::Wait,
             "unlink" | "unlinkat" | "rmdir" | "mkdir" | "mkdirat" | "mknod" | "mknodat"
-            | "rename" | "renameat" | "renameat2" | "link" | "linkat" | "symlink"
-            | "symlinkat" | "chmod" | "fchmodat" | "fchmodat2" | "chown" | "lchown"
-            | "fchownat" | "chown32" | "lchown32" | "truncate" | "truncate64" | "utime"
-            | "utimes" | "utimensat" | "utimensat_time64" | "futimesat" | "setxattr"
-            | "lsetxattr" | "removexattr" | "lremovexattr" | "setxattrat" | "removexattrat"
-            | "file_setattr" => Kind::Change,
+            | "rename" | "renameat" | "renameat2" | "link" | "linkat" | "symlink" | "symlinkat"
+            | "chmod" | "fchmodat" | "fchmodat2" | "chown" | "lchown" | "fchownat" | "chown32"
+            | "lchown32" | "truncate" | "truncate64" | "utime" | "utimes" | "utimensat"
+            | "utimensat_time64" | "futimesat" | "setxattr" | "lsetxattr" | "removexattr"
+            | "lremovexattr" | "setxattrat" | "removexattrat" | "file_setattr" => Kind::Change,
             _ => Kind::Other,
         }
     }

@@ -9,6 +9,8 @@ mod x86_64;
 pub use class::Class;
 pub use kind::Kind;
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 /// The table that a call's number is looked up in.
@@ -73,9 +75,14 @@ impl Call {
 
     /// The name, or `syscall_0x…` where the number is unknown (strace's spelling).
     pub fn name(self) -> String {
+        self.label().into_owned()
+    }
+
+    /// The same, without a copy where the name is known.
+    pub fn label(self) -> Cow<'static, str> {
         match self.known_name() {
-            Some(name) => name.to_owned(),
-            None => format!("syscall_{:#x}", self.number()),
+            Some(name) => name.into(),
+            None => format!("syscall_{:#x}", self.number()).into(),
         }
     }
 

@@ -1,0 +1,113 @@
+//! Causes of many calls: each distinct question is answered once.
+
+use std::collections::HashMap;
+
+use crate::cause::attribute_as;
+use crate::{Attribution, Event, Exec, Kind, Nanos, PathId, Phase, ProcessId, Recording, Role};
+
+/// Answers [`Recording::attribute`] and [`Recording::program`] for many calls, fast: a million
+/// calls ask only a few thousand distinct questions.
+pub struct Attributor<'a> {
+    recording: &'a Recording,
+    /// Every exec of every process, one process after the other.
+    programs: Vec<Program<'a>>,
+    /// Of each process: where its execs begin in `programs`, and what it ran before the first.
+    processes: Vec<Runs>,
+    answers: HashMap<Question, Attribution>,
+}
+
+struct Program<'a> {
+    exec: &'a Exec,
+    role: Role,
+}
+
+#[derive(Clone, Copy)]
+struct Runs {
+    first: usize,
+    inherited: Option<usize>,
+}
+
+/// All that a cause depends on.
+#[derive(PartialEq, Eq, Hash)]
+struct Question {
+    path: Option<PathId>,
+    role: Role,
+    kind: Kind,
+    phase: Phase,
+    in_loader: bool,
+}
+
+impl<'a> Attributor<'a> {
+    /// Looks at the programs of a recording.
+    pub fn new(recording: &'a Recording) -> Attributor<'a> {
+        let mut attributor = Attributor {
+            recording,
+            programs: Vec::new(),
+            processes: Vec::with_capacity(recording.processes.len()),
+            answers: HashMap::new(),
+        };
+        for process in &recording.processes {
+            // A parent's number is below its child's, so its programs are known.
+            let inherited =
+                process.parent.and_then(|parent| attributor.at(parent, process.started));
+            let first = attributor.programs.len();
+            attributor.programs.extend(
+                process.execs.iter().map(|exec| Program { exec, role: Role::of(recording, exec) }),
+            );
+            attributor.processes.push(Runs { first, inherited });
+        }
+        attributor
+    }
+
+    /// Why a call was made: [`Recording::attribute`].
+    pub fn attribute(&mut self, event: &Event) -> Attribution {
+        let role = match self.at(event.process, event.start) {
+            Some(program) => self.programs[program].role,
+            None => Role::Other,
+        };
+        let question = Question {
+            path: event.path,
+            role,
+            kind: event.kind(),
+            phase: event.phase,
+            in_loader: event.in_loader,
+        };
+        let recording = self.recording;
+        *self.answers.entry(question).or_insert_with(|| {
+            attribute_as(role, event, event.path.map_or(b"", |path| recording.path(path)))
+        })
+    }
+
+    /// The program that a process runs at a moment: [`Recording::program`].
+    pub fn program(&self, process: ProcessId, at: Nanos) -> Option<&'a Exec> {
+        self.at(process, at).map(|program| self.programs[program].exec)
+    }
+
+    /// What kind of program a process runs at a moment.
+    pub fn role(&self, process: ProcessId, at: Nanos) -> Role {
+        self.at(process, at).map_or(Role::Other, |program| self.programs[program].role)
+    }
+
+    /// The place in `programs` of what a process runs at a moment.
+    pub(crate) fn at(&self, process: ProcessId, at: Nanos) -> Option<usize> {
+        let runs = self.processes.get(process.0 as usize)?;
+        let execs = &self.recording.processes[process.0 as usize].execs;
+        match execs.partition_point(|exec| exec.at <= at) {
+            0 => runs.inherited,
+            before => Some(runs.first + before - 1),
+        }
+    }
+
+    /// The places of all that a process ran: its execs, or what it was forked as.
+    pub(crate) fn programs_of(&self, process: ProcessId) -> impl Iterator<Item = Option<usize>> {
+        let runs = self.processes[process.0 as usize];
+        let execs = self.recording.processes[process.0 as usize].execs.len();
+        let inherited = (execs == 0).then_some(runs.inherited);
+        inherited.into_iter().chain((runs.first..runs.first + execs).map(Some))
+    }
+
+    /// The exec at a place that [`Attributor::at`] gave.
+    pub(crate) fn exec(&self, program: usize) -> &'a Exec {
+        self.programs[program].exec
+    }
+}

@@ -1,0 +1,137 @@
+//! A recording in other programs' formats.
+//!
+//! | format | for |
+//! |---|---|
+//! | jsonl | every field, losslessly: jq, DuckDB, pandas (docs/schema/becalm.export.md) |
+//! | strace | parsers of `strace -f -ttt -T`: Perfetto's importer, people |
+//! | chrome | Trace Event Format: Perfetto, chrome://tracing |
+//! | folded | folded stacks: inferno, flamegraph.pl, speedscope |
+//! | csv | one row a call: spreadsheets, R |
+
+pub mod chrome;
+pub mod csv;
+pub mod folded;
+pub mod jsonl;
+pub mod strace;
+mod symbols;
+mod timeline;
+
+use std::fmt;
+use std::io::{self, Write};
+use std::str::FromStr;
+
+use crate::Recording;
+
+/// A format to export to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// JSON lines.
+    Jsonl,
+    /// strace's text.
+    Strace,
+    /// Chrome's trace events.
+    Chrome,
+    /// Folded stacks.
+    Folded,
+    /// Comma-separated values.
+    Csv,
+}
+
+impl Format {
+    /// All formats.
+    pub const ALL: [Format; 5] =
+        [Format::Jsonl, Format::Strace, Format::Chrome, Format::Folded, Format::Csv];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Jsonl => "jsonl",
+            Format::Strace => "strace",
+            Format::Chrome => "chrome",
+            Format::Folded => "folded",
+            Format::Csv => "csv",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A word that names no format.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not one of jsonl, strace, chrome, folded, csv")]
+pub struct UnknownFormat(pub String);
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+    fn from_str(word: &str) -> Result<Format, UnknownFormat> {
+        let known = Format::ALL.into_iter().find(|format| format.name() == word);
+        known.ok_or_else(|| UnknownFormat(word.to_owned()))
+    }
+}
+
+/// What a folded stack's number is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Weight {
+    /// Calls.
+    #[default]
+    Count,
+    /// Microseconds between entry and return, the recorder's stops included.
+    Time,
+}
+
+impl Weight {
+    /// All weights.
+    pub const ALL: [Weight; 2] = [Weight::Count, Weight::Time];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Weight::Count => "count",
+            Weight::Time => "time",
+        }
+    }
+}
+
+/// A word that names no weight.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not one of count, time")]
+pub struct UnknownWeight(pub String);
+
+impl FromStr for Weight {
+    type Err = UnknownWeight;
+    fn from_str(word: &str) -> Result<Weight, UnknownWeight> {
+        let known = Weight::ALL.into_iter().find(|weight| weight.name() == word);
+        known.ok_or_else(|| UnknownWeight(word.to_owned()))
+    }
+}
+
+/// How to export.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Of folded stacks: what to count.
+    pub weight: Weight,
+}
+
+/// Writes a recording in a format. What is written streams to `out` as it is made; give it a
+/// buffered writer.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(
+    recording: &Recording,
+    format: Format,
+    out: &mut dyn Write,
+    options: &Options,
+) -> io::Result<()> {
+    match format {
+        Format::Jsonl => jsonl::write(recording, out, options),
+        Format::Strace => strace::write(recording, out, options),
+        Format::Chrome => chrome::write(recording, out, options),
+        Format::Folded => folded::write(recording, out, options),
+        Format::Csv => csv::write(recording, out, options),
+    }
+}

@@ -1,0 +1,85 @@
+//! How often something below one folder was asked for.
+
+use serde::Serialize;
+
+use super::clean;
+use crate::header::is_below;
+use crate::{Kind, Recording};
+
+/// What was asked of the files below one folder, the folder itself included.
+///
+/// It answers what people ask of strace's log: `grep /home/me log | grep -c open`. Each number
+/// comes with the part of it that was answered 'no such file'.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PrefixCounts {
+    /// open, openat, creat…
+    pub opens: u64,
+    /// Of those, answered 'no such file'.
+    pub opens_missing: u64,
+    /// stat, lstat, newfstatat, statx and getxattr, by path.
+    pub stats: u64,
+    /// Of those, answered 'no such file'.
+    pub stats_missing: u64,
+    /// access, faccessat.
+    pub accesses: u64,
+    /// Of those, answered 'no such file'.
+    pub accesses_missing: u64,
+    /// readlink.
+    pub readlinks: u64,
+    /// Of those, answered 'no such file'.
+    pub readlinks_missing: u64,
+    /// getdents: a folder's entries.
+    pub lists: u64,
+    /// execve.
+    pub execs: u64,
+    /// Of those, answered 'no such file'.
+    pub execs_missing: u64,
+    /// Other metadata operations: chdir, statfs, and what changes the tree (mkdir, unlink…).
+    pub others: u64,
+    /// All of the above.
+    pub metadata: u64,
+    /// Of those, answered 'no such file'.
+    pub missing: u64,
+    /// How many different paths were named.
+    pub distinct: u64,
+}
+
+/// Counts what was asked of the files below a folder. Paths are compared by whole components
+/// after lexical clean-up ([`clean`]); a call counts by its first path.
+pub fn prefix_counts(recording: &Recording, below: &[u8]) -> PrefixCounts {
+    let inside = paths_below(recording, below);
+    let mut named = vec![false; recording.path_count()];
+    let mut counts = PrefixCounts::default();
+    for event in recording.events.iter().filter(|event| event.is_metadata()) {
+        let Some(path) = event.path.filter(|path| inside[path.0 as usize]) else { continue };
+        counts.add(event.kind(), u64::from(event.is_missing()));
+        counts.distinct += u64::from(!named[path.0 as usize]);
+        named[path.0 as usize] = true;
+    }
+    counts
+}
+
+/// Of each path, by number, whether it is a folder or below it.
+pub(super) fn paths_below(recording: &Recording, folder: &[u8]) -> Vec<bool> {
+    let folder = clean(folder);
+    recording.paths().map(|path| is_below(&clean(path), &folder)).collect()
+}
+
+impl PrefixCounts {
+    fn add(&mut self, kind: Kind, missing: u64) {
+        self.metadata += 1;
+        self.missing += missing;
+        let mut none = 0;
+        let (calls, missed) = match kind {
+            Kind::Open => (&mut self.opens, &mut self.opens_missing),
+            Kind::Stat => (&mut self.stats, &mut self.stats_missing),
+            Kind::Access => (&mut self.accesses, &mut self.accesses_missing),
+            Kind::Readlink => (&mut self.readlinks, &mut self.readlinks_missing),
+            Kind::Exec => (&mut self.execs, &mut self.execs_missing),
+            Kind::List => (&mut self.lists, &mut none),
+            _ => (&mut self.others, &mut none),
+        };
+        *calls += 1;
+        *missed += missing;
+    }
+}

@@ -1,0 +1,21 @@
+//! Calls by why they were made.
+
+use super::Row;
+use super::sum::{Groups, Place};
+use crate::{Attributor, Cause, Recording};
+
+pub(super) fn group(recording: &Recording, attributor: &mut Attributor) -> Groups {
+    let rows = Cause::ALL
+        .map(|cause| Row {
+            key: cause.name().into(),
+            raw_key: cause.name().into(),
+            ..Row::default()
+        })
+        .into();
+    let place = |event| {
+        let attribution = attributor.attribute(event);
+        let row = attribution.cause as u32;
+        if attribution.guess { Place::guessed(row) } else { Place::observed(row) }
+    };
+    Groups { rows, places: recording.events.iter().map(place).collect() }
+}

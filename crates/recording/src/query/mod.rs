@@ -1,0 +1,260 @@
+//! Questions to a recording, answered as tables: how many calls, by what.
+//!
+//! A table groups the calls of a recording by one thing ([`By`]); each call is in at most one
+//! row, and the rows add up to the total. The files here each hold one grouping; this one adds
+//! up.
+
+mod below;
+mod cause;
+mod clean;
+mod library;
+mod module;
+mod module_name;
+mod prefix;
+mod process;
+mod search;
+mod sum;
+mod syscall;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+pub use below::{PrefixCounts, prefix_counts};
+pub use clean::clean;
+
+pub(crate) use process::program_name;
+
+use prefix::Folders;
+
+use crate::{Attributor, Bytes, Cause, Event, Micros, Nanos, ProcessId, Recording};
+
+/// What a table's rows are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// Why the call was made.
+    Cause,
+    /// Below which folder its path lies.
+    Prefix,
+    /// Which program made it.
+    Process,
+    /// Which system call it was, as `strace -c` counts.
+    Syscall,
+    /// Which shared library the dynamic loader was looking for. Loader calls only.
+    Library,
+    /// Which Python module or modulefile was being looked for. Calls of those two only.
+    Module,
+}
+
+impl By {
+    /// All groupings.
+    pub const ALL: [By; 6] =
+        [By::Cause, By::Prefix, By::Process, By::Syscall, By::Library, By::Module];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            By::Cause => "cause",
+            By::Prefix => "prefix",
+            By::Process => "process",
+            By::Syscall => "syscall",
+            By::Library => "library",
+            By::Module => "module",
+        }
+    }
+}
+
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A word that names no grouping.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not one of cause, prefix, process, syscall, library, module")]
+pub struct UnknownBy(pub String);
+
+impl FromStr for By {
+    type Err = UnknownBy;
+    fn from_str(word: &str) -> Result<By, UnknownBy> {
+        let known = By::ALL.into_iter().find(|by| by.name() == word);
+        known.ok_or_else(|| UnknownBy(word.to_owned()))
+    }
+}
+
+/// Which calls a table counts. The default counts all that the recording holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Only calls whose (first) path is this folder or below it.
+    pub below: Option<Vec<u8>>,
+    /// Only calls of this process.
+    pub process: Option<ProcessId>,
+    /// Only calls made for this cause.
+    pub cause: Option<Cause>,
+    /// Only calls in strace's `%file`, `%desc` and `%process`, which is what a recording made
+    /// without `--all-syscalls` holds anyway: makes the two kinds of recording comparable.
+    pub default_set: bool,
+}
+
+/// The calls of a recording that share one thing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Row {
+    /// What they share, as text to show: see [`crate::shown`] for how paths are escaped.
+    pub key: String,
+    /// The same as bytes: for paths and names of files, what the program really asked for.
+    #[serde(skip)]
+    pub raw_key: Vec<u8>,
+    /// Calls that returned.
+    pub calls: u64,
+    /// Of those, how many failed.
+    pub errors: u64,
+    /// Metadata operations: what a metadata server would be asked ([`crate::Event::is_metadata`]).
+    pub metadata: u64,
+    /// Of those, how many were answered 'no such file' (ENOENT, ENOTDIR).
+    pub missing: u64,
+    /// How many different paths the metadata operations named.
+    pub distinct: u64,
+    /// Time between entry and return, summed, the recorder's stops included.
+    #[serde(rename = "time_ns")]
+    pub time: Nanos,
+    /// Calls whose place in this row is a guess by path, not an observation.
+    pub guessed: u64,
+    /// [`By::Process`] only: what ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub programs: Option<Programs>,
+    /// [`By::Library`] and [`By::Module`] only: how the search went.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub search: Option<Search>,
+}
+
+/// The processes that ran one program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Programs {
+    /// How many processes ran it at some time.
+    pub processes: u64,
+    /// CPU in the program, of the processes that ended as this program (what they ran before
+    /// an exec is in it: the kernel does not count it apart).
+    #[serde(rename = "user_us")]
+    pub user: Micros,
+    /// CPU in the kernel, of the same.
+    #[serde(rename = "system_us")]
+    pub system: Micros,
+    /// The largest resident set of any of them.
+    #[serde(rename = "max_rss_bytes")]
+    pub max_rss: Bytes,
+}
+
+/// How the search for one library or module went, over all processes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Search {
+    /// How many searches were made: one each time a process looked for it. For a module only
+    /// those that found it: one that is not there leaves no file that names it.
+    pub searches: u64,
+    /// How many files were tried by name, the found one included.
+    pub probes: u64,
+    /// Where it was found, most often first.
+    pub found: Vec<Found>,
+    /// How many searches found nothing.
+    pub not_found: u64,
+}
+
+/// A file that ended a search.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Found {
+    /// The file, as text to show.
+    pub path: String,
+    /// The same as bytes.
+    #[serde(skip)]
+    pub raw_path: Vec<u8>,
+    /// How many searches ended there.
+    pub times: u64,
+}
+
+/// Rows that add up to a total.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Table {
+    /// What the rows are.
+    pub by: By,
+    /// Most metadata operations first, then most calls, then by key; [`By::Syscall`] by name.
+    pub rows: Vec<Row>,
+    /// Of all rows. `distinct` counts a path once, even where two rows have it.
+    pub total: Row,
+}
+
+/// Groups the calls of a recording.
+pub fn table(recording: &Recording, by: By, filter: &Filter) -> Table {
+    let mut counted = Counted::new(recording, filter);
+    let folders = counted.folders(by);
+    counted.table(by, &folders)
+}
+
+/// Groups the calls of two recordings in the same way, so that the tables can be compared row
+/// by row: with [`By::Prefix`], both tell the same folders apart.
+pub fn tables(a: &Recording, b: &Recording, by: By, filter: &Filter) -> (Table, Table) {
+    let (mut a, mut b) = (Counted::new(a, filter), Counted::new(b, filter));
+    let folders = a.folders(by).union(&b.folders(by)).cloned().collect();
+    (a.table(by, &folders), b.table(by, &folders))
+}
+
+/// A recording, and which of its calls are counted.
+struct Counted<'a> {
+    recording: &'a Recording,
+    filter: &'a Filter,
+    attributor: Attributor<'a>,
+    selected: Vec<bool>,
+}
+
+impl<'a> Counted<'a> {
+    fn new(recording: &'a Recording, filter: &'a Filter) -> Counted<'a> {
+        let mut attributor = Attributor::new(recording);
+        let selected = filter.select(recording, &mut attributor);
+        Counted { recording, filter, attributor, selected }
+    }
+
+    fn folders(&self, by: By) -> Folders {
+        match by {
+            By::Prefix => prefix::heavy(self.recording, &self.selected),
+            _ => Folders::new(),
+        }
+    }
+
+    fn table(&mut self, by: By, folders: &Folders) -> Table {
+        let Counted { recording, filter, attributor, selected } = self;
+        let groups = match by {
+            By::Cause => cause::group(recording, attributor),
+            By::Prefix => prefix::group(recording, filter, folders),
+            By::Process => process::group(recording, attributor, filter),
+            By::Syscall => syscall::group(recording),
+            By::Library => library::group(recording, attributor, selected),
+            By::Module => module::group(recording, attributor, selected),
+        };
+        let (mut rows, total) = sum::add_up(recording, selected, groups);
+        rows.sort_by(|a, b| match by {
+            By::Syscall => a.raw_key.cmp(&b.raw_key),
+            _ => (b.metadata, b.calls, &a.raw_key).cmp(&(a.metadata, a.calls, &b.raw_key)),
+        });
+        Table { by, rows, total }
+    }
+}
+
+impl Filter {
+    /// Of each call, whether it is counted.
+    fn select(&self, recording: &Recording, attributor: &mut Attributor) -> Vec<bool> {
+        let inside = self.below.as_ref().map(|folder| below::paths_below(recording, folder));
+        let is_inside = |event: &Event| match (&inside, event.path) {
+            (None, _) => true,
+            (Some(inside), Some(path)) => inside[path.0 as usize],
+            (Some(_), None) => false,
+        };
+        let mut keep = |event: &Event| {
+            is_inside(event)
+                && self.process.is_none_or(|process| event.process == process)
+                && (!self.default_set || event.call.class().recorded())
+                && self.cause.is_none_or(|cause| attributor.attribute(event).cause == cause)
+        };
+        recording.events.iter().map(&mut keep).collect()
+    }
+}

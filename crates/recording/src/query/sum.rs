@@ -1,0 +1,106 @@
+//! Adds up the calls of each row.
+
+use std::collections::HashMap;
+
+use super::Row;
+use crate::{Recording, shown};
+
+/// Which row a call is in, and whether that is a guess.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    row: u32,
+    guess: bool,
+}
+
+impl Place {
+    /// In no row.
+    pub(super) const NONE: Place = Place { row: u32::MAX, guess: false };
+
+    pub(super) fn observed(row: u32) -> Place {
+        Place { row, guess: false }
+    }
+
+    pub(super) fn guessed(row: u32) -> Place {
+        Place { row, guess: true }
+    }
+}
+
+/// The rows of a table, not yet counted, and the place of each call of the recording.
+#[derive(Default)]
+pub(super) struct Groups {
+    pub(super) rows: Vec<Row>,
+    pub(super) places: Vec<Place>,
+}
+
+/// Numbers rows by key.
+#[derive(Default)]
+pub(super) struct Keys {
+    pub(super) rows: Vec<Row>,
+    known: HashMap<Box<[u8]>, u32>,
+}
+
+impl Keys {
+    /// The row of a key, which is new if it was not asked for before.
+    pub(super) fn row(&mut self, key: &[u8]) -> u32 {
+        if let Some(row) = self.known.get(key) {
+            return *row;
+        }
+        let row = self.rows.len() as u32;
+        self.known.insert(key.into(), row);
+        self.rows.push(Row { key: shown(key), raw_key: key.to_vec(), ..Row::default() });
+        row
+    }
+}
+
+/// Counts the selected calls. Rows that none is in are left out.
+pub(super) fn add_up(
+    recording: &Recording,
+    selected: &[bool],
+    mut groups: Groups,
+) -> (Vec<Row>, Row) {
+    let mut total = Row { key: "total".into(), raw_key: b"total".to_vec(), ..Row::default() };
+    let mut named = Vec::new();
+    for ((event, place), selected) in recording.events.iter().zip(&groups.places).zip(selected) {
+        let Some(row) = groups.rows.get_mut(place.row as usize).filter(|_| *selected) else {
+            continue;
+        };
+        let metadata = event.is_metadata();
+        let one = Row {
+            calls: 1,
+            errors: u64::from(event.outcome.failed()),
+            metadata: u64::from(metadata),
+            missing: u64::from(metadata && event.is_missing()),
+            time: event.took,
+            guessed: u64::from(place.guess),
+            ..Row::default()
+        };
+        row.add(&one);
+        total.add(&one);
+        if let Some(path) = event.path.filter(|_| metadata) {
+            named.push(u64::from(place.row) << 32 | u64::from(path.0));
+        }
+    }
+    named.sort_unstable();
+    named.dedup();
+    let mut seen = vec![false; recording.path_count()];
+    for pair in named {
+        groups.rows[(pair >> 32) as usize].distinct += 1;
+        let seen = &mut seen[pair as u32 as usize];
+        total.distinct += u64::from(!*seen);
+        *seen = true;
+    }
+    groups.rows.retain(|row| row.calls > 0);
+    (groups.rows, total)
+}
+
+impl Row {
+    /// Adds another row's calls; distinct paths do not add up.
+    fn add(&mut self, other: &Row) {
+        self.calls += other.calls;
+        self.errors += other.errors;
+        self.metadata += other.metadata;
+        self.missing += other.missing;
+        self.time += other.time;
+        self.guessed += other.guessed;
+    }
+}

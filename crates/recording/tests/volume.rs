@@ -1,0 +1,54 @@
+//! A million calls: small on disk, little in memory while recording, quick to read.
+//!
+//! One test in a file of its own: it looks at its process's memory.
+#![allow(clippy::unwrap_used)] // A test program.
+
+mod made;
+
+use std::fs::File;
+use std::time::{Duration, Instant};
+
+use made::memory::{forget_peak, peak};
+use made::storm;
+use recording::query::{By, Filter, table};
+use recording::{Recording, Writer};
+
+const CALLS: u64 = 1_000_000;
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn a_million_calls_fit_in_20_mb_and_are_recorded_in_bounded_memory_and_read_in_seconds() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("million.becalm");
+    forget_peak();
+    let before = peak();
+    let started = Instant::now();
+    let mut writer = Writer::new(Box::new(File::create(&file).unwrap()), &made::header()).unwrap();
+    let ended = storm::record(&mut writer, CALLS);
+    writer.finish(ended).unwrap();
+    let (wrote, held) = (started.elapsed(), peak() - before);
+    let size = std::fs::metadata(&file).unwrap().len();
+
+    let started = Instant::now();
+    let recording = Recording::open(&file).unwrap();
+    let loaded = started.elapsed();
+    assert_eq!(recording.events.len() as u64, CALLS);
+    assert!(recording.is_whole());
+    let mut took = Vec::new();
+    for by in By::ALL {
+        let started = Instant::now();
+        let table = table(&recording, by, &Filter::default());
+        took.push((by, started.elapsed()));
+        let rows: u64 = table.rows.iter().map(|row| row.metadata).sum();
+        assert_eq!(rows, table.total.metadata, "{by}");
+    }
+    println!("written in {wrote:?} holding {} KiB, {size} bytes", held >> 10);
+    println!("loaded in {loaded:?}; tables {took:?}");
+
+    assert!(size < 20_000_000, "{size} bytes on disk");
+    assert!(held < 60 * MIB, "{held} bytes held while recording");
+    assert!(loaded < Duration::from_secs(10), "loaded in {loaded:?}");
+    for (by, took) in took {
+        assert!(took < Duration::from_secs(10), "{by} in {took:?}");
+    }
+}
