@@ -1,6 +1,9 @@
 //! becalm's command line. One file a verb in `verb/`: parse, call, print.
 
+mod aside;
 mod exit;
+mod recorded;
+mod save;
 mod verb;
 
 use std::process::ExitCode;

@@ -2,11 +2,11 @@
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::Read;
+use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use recording::Blind;
+use recording::Recording;
 use watch::Finished;
 
 use crate::exit::{FAILED, Failure};
@@ -19,6 +19,23 @@ pub struct Wanted {
     pub all_syscalls: bool,
     /// Whether recorder and command may share a CPU.
     pub bind: bool,
+    /// Whether an eBPF program may report descriptor calls, where that is allowed.
+    pub tap: bool,
+    /// Whether to do without what Linux 5.3 brought.
+    pub old_kernel: bool,
+}
+
+impl Wanted {
+    /// The command, as becalm records by default.
+    pub fn of(command: &[OsString]) -> Wanted {
+        Wanted {
+            command: command.to_vec(),
+            all_syscalls: false,
+            bind: true,
+            tap: true,
+            old_kernel: false,
+        }
+    }
 }
 
 /// Runs the command and records it to a path. A file that is there is replaced if it is a
@@ -33,12 +50,39 @@ pub fn to_path(wanted: &Wanted, path: &Path) -> Result<Finished, Failure> {
     })
 }
 
+/// Runs the command, records it to a path or to a file without a name, and reads that back.
+pub fn and_read(wanted: &Wanted, path: Option<&Path>) -> Result<(Recording, Finished), Failure> {
+    let failed = |error: anyhow::Error| Failure::of_command(error);
+    let (mut file, finished) = match path {
+        Some(path) if path.exists() && !path.is_file() => {
+            let why = anyhow!("it could not be read back; give a regular file");
+            return Err(failed(why.context(cannot_write(path))));
+        }
+        Some(path) => {
+            let finished = to_path(wanted, path)?;
+            let again = File::open(path).with_context(|| path.display().to_string());
+            (again.map_err(failed)?, finished)
+        }
+        None => {
+            let file = tempfile::tempfile().context("cannot keep the recording for a moment");
+            let file = file.map_err(failed)?;
+            let finished = to_file(wanted, file.try_clone().map_err(Failure::of_command)?)?;
+            (file, finished)
+        }
+    };
+    file.rewind().map_err(Failure::of_command)?;
+    let recording = Recording::read(BufReader::new(file)).context("the recording just made");
+    Ok((recording.map_err(failed)?, finished))
+}
+
 /// Runs the command and records it to an open file.
 pub fn to_file(wanted: &Wanted, file: File) -> Result<Finished, Failure> {
     let command = launch::Command { argv: wanted.command.clone() };
     let options = watch::Options {
         all_syscalls: wanted.all_syscalls,
         bind: wanted.bind,
+        tap: wanted.tap,
+        old_kernel: wanted.old_kernel,
         read_image: |path| loader::facts(path).ok(),
     };
     let failed = |error: watch::Error| Failure { status: error.exit_status(), error: error.into() };
@@ -49,7 +93,7 @@ pub fn to_file(wanted: &Wanted, file: File) -> Result<Finished, Failure> {
 /// Opens the file to record to. Nothing but a recording, an empty file or a device is written
 /// over: `-o` is easily mistyped.
 fn open(path: &Path) -> anyhow::Result<File> {
-    let what = || format!("cannot write the recording to {}", path.display());
+    let what = || cannot_write(path);
     if path.is_dir() {
         return Err(anyhow!("it is a directory")).with_context(what);
     }
@@ -66,10 +110,14 @@ fn open(path: &Path) -> anyhow::Result<File> {
     Ok(file)
 }
 
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write the recording to {}", path.display())
+}
+
 /// One line on standard error for each thing that the recording does not show.
 pub fn say_what_is_missing(finished: &Finished) {
-    for blind in &finished.blinds {
-        anstream::eprintln!("becalm: {}", explain(blind));
+    for line in explain::said(&finished.blinds) {
+        anstream::eprintln!("becalm: {line}");
     }
     if finished.still_running > 0 {
         anstream::eprintln!(
@@ -78,34 +126,6 @@ pub fn say_what_is_missing(finished: &Finished) {
             finished.still_running,
             if finished.still_running == 1 { "runs" } else { "run" },
         );
-    }
-}
-
-/// A blind spot, as a person would say it.
-fn explain(blind: &Blind) -> String {
-    match blind {
-        Blind::IoUring { .. } => "the command uses io_uring: files it opens through a ring pass \
-             no system call and are not in the recording"
-            .into(),
-        Blind::Setuid { path, .. } => format!(
-            "{path} would run with other rights (set-user-id or capabilities); under a tracer \
-             without privilege the kernel ignores that, so it may have behaved differently"
-        ),
-        Blind::TracerRefused { .. } => "the command tried to trace a process (as gdb and strace \
-             do) and was refused: a process can have only one tracer, and becalm is it"
-            .into(),
-        Blind::OwnFilter { .. } => "the command installed a seccomp filter of its own: calls \
-             that it denies are not in the recording"
-            .into(),
-        Blind::OuterFilter => "becalm runs under a seccomp filter (a container's?), which could \
-             hide calls from its own; it stopped at every call instead, complete but slower"
-            .into(),
-        Blind::Unreadable { .. } => "a process's memory could not be read: its paths are missing \
-             from the recording"
-            .into(),
-        Blind::OtherRoot { .. } => "a process changed its root or namespace: its paths are as \
-             far as becalm could follow them"
-            .into(),
     }
 }
 

@@ -1,11 +1,56 @@
 //! `becalm diff`.
 
+use std::path::PathBuf;
+
+use recording::query::By;
+use show::{Diff, PathsDiff};
+
+use super::report;
 use crate::exit::Failure;
 
-/// TODO
+/// Compare two recordings side by side, with the change
+///
+/// Counts metadata operations; by system call, calls. Green is less, red is more. With --paths:
+/// the paths that only one of the two asked for, and those that both did, but not equally often.
 #[derive(clap::Args)]
-pub struct Args {}
+#[command(after_help = "Examples:
+  becalm diff before.becalm after.becalm
+  becalm diff before.becalm after.becalm --by library
+  becalm diff before.becalm after.becalm --paths")]
+pub struct Args {
+    /// The first recording
+    before: PathBuf,
+    /// The second recording
+    after: PathBuf,
+    /// What to group the calls by
+    #[arg(long, default_value = "cause", value_parser = report::by())]
+    by: By,
+    /// Compare which paths were asked for
+    #[arg(long, conflicts_with = "by")]
+    paths: bool,
+    /// Show every row, not only a screen of them
+    #[arg(long)]
+    all: bool,
+    /// Print one JSON object (docs/schema/becalm.diff.md)
+    #[arg(long)]
+    json: bool,
+}
 
-pub fn run(_args: &Args) -> Result<u8, Failure> {
-    Err(anyhow::anyhow!("not built yet").into())
+/// Runs the verb.
+pub fn run(args: &Args) -> Result<u8, Failure> {
+    let recordings = (show::load(&args.before)?, show::load(&args.after)?);
+    let before = (args.before.as_path(), &recordings.0);
+    let after = (args.after.as_path(), &recordings.1);
+    for (file, recording) in [before, after] {
+        show::Run::of(file, recording).warnings().iter().for_each(|line| show::warn(line));
+    }
+    let (columns, rows) = (show::width::terminal(), report::rows(args.all));
+    let text = match (args.paths, args.json) {
+        (false, false) => Diff::of(before, after, args.by).render(columns, rows),
+        (false, true) => show::json(&Diff::of(before, after, args.by))?,
+        (true, false) => PathsDiff::of(before, after).render(columns, rows),
+        (true, true) => show::json(&PathsDiff::of(before, after))?,
+    };
+    show::print(&text)?;
+    Ok(0)
 }

@@ -25,6 +25,15 @@ pub struct Args {
     #[arg(long)]
     no_bind: bool,
 
+    /// Stop at calls on descriptors, too, even where an eBPF program may report them: slower,
+    /// and as it is without privilege
+    #[arg(long)]
+    no_ebpf: bool,
+
+    /// Record as on a kernel before 5.3, which does not say what a stopped thread's call is
+    #[arg(long, hide = true)]
+    old_kernel: bool,
+
     /// Print one JSON object about the recording on standard error when the command has ended
     #[arg(long)]
     json: bool,
@@ -36,9 +45,11 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<u8, Failure> {
     let wanted = recorded::Wanted {
-        command: args.command.clone(),
         all_syscalls: args.all_syscalls,
         bind: !args.no_bind,
+        tap: !args.no_ebpf,
+        old_kernel: args.old_kernel,
+        ..recorded::Wanted::of(&args.command)
     };
     let finished = recorded::to_path(&wanted, &args.output)?;
     if args.json {

@@ -1,0 +1,223 @@
+//! `becalm check`: what was found, on one screen.
+
+use std::path::Path;
+
+use explain::{Cost, Culprit, Finding, Findings, Step};
+use recording::{Nanos, Recording};
+use serde::Serialize;
+
+use crate::number::{count, counted, percent, time};
+use crate::{Column, Table, plain, quoted, style, width};
+
+/// What `becalm check` answers: as JSON, docs/schema/becalm.check.md; as text,
+/// [`Check::render`].
+#[derive(Clone, Debug, Serialize)]
+pub struct Check {
+    /// `becalm.check/1`.
+    pub schema: &'static str,
+    /// The recording's file, lossily decoded; none where it was not kept.
+    pub recording: Option<String>,
+    /// The machine.
+    pub host: String,
+    /// Its kernel's release.
+    pub kernel: String,
+    /// What was found.
+    #[serde(flatten)]
+    pub findings: Findings,
+}
+
+/// A word that is longer is cut in the middle: paths in sentences.
+const WORD: usize = 44;
+
+/// How much of each storm is shown: with more of them, less of each.
+struct Room {
+    culprits: usize,
+    steps: usize,
+}
+
+impl Check {
+    /// Findings of a recording that is kept in a file, or not.
+    pub fn of(recording: &Recording, file: Option<&Path>, findings: Findings) -> Check {
+        let header = &recording.header;
+        Check {
+            schema: "becalm.check/1",
+            recording: file.map(|file| file.to_string_lossy().into_owned()),
+            host: header.host.clone(),
+            kernel: header.kernel.clone(),
+            findings,
+        }
+    }
+
+    /// The answer as a person reads it, at most `columns` columns wide save for commands to
+    /// paste: the headline, what must be known first, the storms, whom to blame and what to do.
+    pub fn render(&self, columns: usize) -> String {
+        let findings = &self.findings;
+        let mut text = style::headline(&shorten_words(&findings.headline), columns);
+        for warning in &findings.warnings {
+            let line = indented(&format!("! {}", warning.text), 0, 2, columns);
+            text.push_str(&style::paint(style::WARNING, line.trim_end()));
+            text.push('\n');
+        }
+        if findings.storms.is_empty() {
+            text.push_str(&self.calm(columns));
+            return text;
+        }
+        text.push('\n');
+        text.push_str(&self.table().render(columns));
+        let rest: u64 = findings.rest.iter().map(|part| part.operations).sum();
+        if rest * 2 > findings.totals.operations {
+            text.push_str(&width::wrap(&format!("No storm: {}.", self.rest()), columns));
+        }
+        text.push('\n');
+        for (at, storm) in findings.storms.iter().enumerate() {
+            let room = match (findings.storms.len(), at) {
+                (1, _) => Room { culprits: 3, steps: 2 },
+                (2, _) | (_, 0) => Room { culprits: 2, steps: 1 },
+                _ => Room { culprits: 1, steps: 1 },
+            };
+            text.push_str(&block(storm, &room, columns));
+        }
+        text.push_str(&self.about_cost(columns));
+        text.push_str(&style::next(&self.next(&findings.storms[0])));
+        text
+    }
+
+    /// Where there is no storm: what there is, and from when on it would be one.
+    fn calm(&self, columns: usize) -> String {
+        let mut text = String::new();
+        if !self.findings.rest.is_empty() {
+            text.push_str(&width::wrap(&format!("By cause: {}.", self.rest()), columns));
+        }
+        text.push_str(&width::wrap(&self.findings.threshold.words, columns));
+        text
+    }
+
+    /// What belongs to no storm, by cause.
+    fn rest(&self) -> String {
+        let causes = self.findings.rest.iter();
+        let causes = causes.map(|part| format!("{} {}", part.cause.name(), count(part.operations)));
+        causes.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The storms, what belongs to none, and all of it.
+    fn table(&self) -> Table {
+        let findings = &self.findings;
+        let totals = &findings.totals;
+        let mut table = Table::new([
+            Column::text("storm"),
+            Column::number("operations"),
+            Column::number("answered no"),
+            Column::number("share"),
+            Column::number("1 rank").spare(),
+            Column::number(&format!("{} ranks", count(findings.model.ranks))).spare(),
+            Column::number("time").spare(),
+        ]);
+        for storm in &findings.storms {
+            table.row([
+                storm.storm.name().to_owned(),
+                count(storm.operations),
+                count(storm.missing),
+                percent(storm.operations, totals.operations),
+                seconds(storm.cost.one_rank),
+                all_ranks(&storm.cost),
+                time(storm.time_ns),
+            ]);
+        }
+        let rest: u64 = findings.rest.iter().map(|part| part.operations).sum();
+        if rest > 0 {
+            let missing = findings.rest.iter().map(|part| part.missing).sum();
+            let share = percent(rest, totals.operations);
+            table.row(["no storm".to_owned(), count(rest), count(missing), share]);
+        }
+        table.total([
+            "total".to_owned(),
+            count(totals.operations),
+            count(totals.missing),
+            "100 %".to_owned(),
+            seconds(findings.cost.one_rank),
+            all_ranks(&findings.cost),
+        ]);
+        table
+    }
+
+    /// The command that shows the evidence: it needs a recording that is kept.
+    fn next(&self, storm: &Finding) -> String {
+        if self.recording.is_some() {
+            return storm.evidence.clone();
+        }
+        let words = self.findings.command.iter().map(|word| quoted(word.as_bytes()));
+        let words = words.collect::<Vec<_>>().join(" ");
+        format!("becalm record -o start.becalm -- {words}; {}", storm.evidence)
+    }
+
+    /// What the cost columns mean.
+    fn about_cost(&self, columns: usize) -> String {
+        let Findings { model, cost, .. } = &self.findings;
+        let ranks = count(model.ranks);
+        let range = match cost.all_ranks_unkept > cost.all_ranks {
+            true => " (the higher one: nodes keep no 'no')",
+            false => "",
+        };
+        let text = format!(
+            "1 rank, {ranks} ranks: estimated wait on a cold shared filesystem, {} ms a question, \
+             {} answers a second for {}{range}.",
+            model.seconds_a_question * 1e3,
+            count(model.server_per_second as u64),
+            counted(model.nodes, "node", "nodes"),
+        );
+        let text = width::wrap(&text, columns);
+        style::paint(style::HEADER, text.trim_end()) + "\n"
+    }
+}
+
+/// One storm: whom to blame, and what to do.
+fn block(storm: &Finding, room: &Room, columns: usize) -> String {
+    let guess = if storm.guessed * 2 > storm.operations { " (a guess by path)" } else { "" };
+    let title = format!("{}{guess}: {}", storm.storm.name(), storm.title);
+    let title = width::wrap(&shorten_words(&title), columns);
+    let mut text = style::paint(style::HEADLINE, title.trim_end()) + "\n";
+    for Culprit { text: culprit, .. } in storm.culprits.iter().take(room.culprits) {
+        text.push_str(&indented(&shorten_words(culprit), 2, 4, columns));
+    }
+    for Step { text: step, command } in storm.next.iter().take(room.steps) {
+        text.push_str(&indented(&format!("→ {}", plain(step)), 2, 4, columns));
+        if let Some(command) = command {
+            text.push_str(&format!("    {}\n", style::paint(style::COMMAND, &plain(command))));
+        }
+    }
+    text
+}
+
+/// What all ranks wait, where nodes keep every answer and where they keep no 'no': `2–33 s`.
+fn all_ranks(cost: &Cost) -> String {
+    let (kept, unkept) = (seconds(cost.all_ranks), seconds(cost.all_ranks_unkept));
+    if kept == unkept {
+        return kept;
+    }
+    match (kept.split_once(' '), unkept.split_once(' ')) {
+        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number}–{unkept}"),
+        _ => format!("{kept}–{unkept}"),
+    }
+}
+
+fn seconds(seconds: f64) -> String {
+    time(Nanos((seconds * 1e9) as u64))
+}
+
+/// Text wrapped to `columns`, its first line indented by `first`, the others by `rest`.
+fn indented(text: &str, first: usize, rest: usize, columns: usize) -> String {
+    let lines = width::wrap(text, columns.saturating_sub(rest).max(20));
+    let mut indented = String::new();
+    for (at, line) in lines.lines().enumerate() {
+        let by = if at == 0 { first } else { rest };
+        indented.extend(std::iter::repeat_n(' ', by));
+        indented.push_str(line);
+        indented.push('\n');
+    }
+    indented
+}
+
+fn shorten_words(text: &str) -> String {
+    let words = text.split(' ').map(|word| width::shorten(&plain(word), WORD));
+    words.collect::<Vec<_>>().join(" ")
+}

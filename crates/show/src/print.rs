@@ -1,0 +1,22 @@
+//! The way out: standard output and standard error, with colour where there is a terminal that
+//! wants it (and no `NO_COLOR`).
+
+use std::io::{self, Write};
+
+use crate::plain;
+
+/// Writes `text` to standard output.
+///
+/// # Errors
+/// Those of standard output. A reader that went away is one too: the verb then ends quietly.
+pub fn print(text: &str) -> io::Result<()> {
+    let mut out = anstream::stdout().lock();
+    let done = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    done.map_err(|error| io::Error::new(error.kind(), format!("standard output: {error}")))
+}
+
+/// Writes one line to standard error: what a reader must know before trusting the output.
+/// Where standard error takes nothing there is nobody to tell.
+pub fn warn(line: &str) {
+    let _ = writeln!(anstream::stderr(), "becalm: {}", plain(line));
+}

@@ -1,0 +1,116 @@
+//! How wide the terminal is, and text cut to fit.
+
+use std::io::stdout;
+use std::os::fd::AsFd;
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// The width where there is no terminal to ask.
+const DEFAULT: usize = 80;
+
+/// The columns that standard output has: what `COLUMNS` says, else what the terminal says,
+/// else 80.
+pub fn terminal() -> usize {
+    terminal_of(stdout())
+}
+
+/// The columns that a stream has, as [`terminal`] says it of standard output.
+pub fn terminal_of(stream: impl AsFd) -> usize {
+    let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let seen = || terminal_size::terminal_size_of(&stream).map(|(width, _)| width.0.into());
+    said.filter(|columns| *columns > 0)
+        .or_else(seen)
+        .filter(|columns| *columns > 0)
+        .unwrap_or(DEFAULT)
+}
+
+/// The columns that `text` takes on a terminal (wide characters take two).
+pub fn of(text: &str) -> usize {
+    text.width()
+}
+
+/// `text` in at most `columns` columns. What is too much is taken out of the middle, because a
+/// path says most at its ends: `/opt/spack/…/libm.so.6`.
+pub fn shorten(text: &str, columns: usize) -> String {
+    if of(text) <= columns {
+        return text.to_owned();
+    }
+    let Some(room) = columns.checked_sub(1) else {
+        return String::new();
+    };
+    // The end of a path is its name: it gets the odd column.
+    let head =
+        fitting(text.char_indices(), room / 2).last().map_or(0, |(at, char)| at + char.len_utf8());
+    let tail =
+        fitting(text.char_indices().rev(), room - room / 2).last().map_or(text.len(), |(at, _)| at);
+    format!("{}…{}", &text[..head], &text[tail..])
+}
+
+/// `text` as lines of at most `columns` columns, broken at spaces; a word that is longer is
+/// shortened. Each line ends in a newline.
+pub fn wrap(text: &str, columns: usize) -> String {
+    let mut lines = String::with_capacity(text.len() + 1);
+    let mut taken = 0;
+    for word in text.split(' ') {
+        let word = shorten(word, columns);
+        let more = of(&word);
+        if taken > 0 && taken + 1 + more > columns {
+            lines.push('\n');
+            taken = 0;
+        } else if taken > 0 {
+            lines.push(' ');
+            taken += 1;
+        }
+        lines.push_str(&word);
+        taken += more;
+    }
+    lines.push('\n');
+    lines
+}
+
+/// The characters from the start of `chars` that take at most `columns` columns.
+fn fitting(
+    chars: impl Iterator<Item = (usize, char)>,
+    columns: usize,
+) -> impl Iterator<Item = (usize, char)> {
+    chars
+        .scan(0, |taken, (at, char)| {
+            *taken += char.width().unwrap_or(0);
+            Some((*taken, at, char))
+        })
+        .take_while(move |(taken, ..)| *taken <= columns)
+        .map(|(_, at, char)| (at, char))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_is_too_long_keeps_both_its_ends() {
+        let path = "/opt/spack/linux-debian12/gcc-13/zlib-1.3/lib/libz.so.1";
+        assert_eq!(shorten(path, 24), "/opt/spack/…ib/libz.so.1");
+        assert_eq!(shorten(path, 100), path);
+    }
+
+    #[test]
+    fn shortened_text_never_exceeds_its_columns_whatever_the_script() {
+        for text in [
+            "/data/文件夹/名字很长的文件.txt",
+            "e\u{301}te\u{301}-e\u{301}te\u{301}",
+            "plain-ascii-text",
+        ] {
+            for columns in 0..20 {
+                let short = shorten(text, columns);
+                assert!(of(&short) <= columns, "{short:?} in {columns}");
+            }
+        }
+    }
+
+    #[test]
+    fn prose_is_broken_at_spaces_and_no_line_exceeds_the_columns() {
+        assert_eq!(wrap("a storm of opens and stats", 12), "a storm of\nopens and\nstats\n");
+        assert_eq!(wrap("see /a/word/longer/than/it here", 10), "see\n/a/w…an/it\nhere\n");
+        assert_eq!(wrap("", 10), "\n");
+    }
+}
