@@ -1,0 +1,203 @@
+//! What `/proc` says of this process and this machine: read to say who refused, never to say
+//! whether something works.
+
+use std::fs::read_to_string;
+
+use crate::answer::{By, Culprit};
+use crate::child::{Failure, Stop, ask};
+
+/// The facts that decide who refused.
+pub(crate) struct Host {
+    pub kernel: String,
+    pub machine: String,
+    pub uid: u32,
+    /// Who traces this process.
+    pub tracer: Fact<Tracer>,
+    /// The seccomp filters on this process.
+    pub filters: Fact<u32>,
+    /// Whether no_new_privs is set, and cannot be unset.
+    pub no_new_privs: bool,
+    /// `CapEff`, one bit a capability.
+    pub capabilities: u64,
+}
+
+/// Something that is there, is not there, or cannot be told (no `/proc`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fact<T> {
+    Present(T),
+    Absent,
+    Unknown,
+}
+
+/// A process that traces this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Tracer {
+    pub pid: u32,
+    pub name: String,
+}
+
+/// Capability numbers (linux/capability.h).
+pub(crate) const CAP_SYS_PTRACE: u32 = 19;
+pub(crate) const CAP_SYS_ADMIN: u32 = 21;
+pub(crate) const CAP_PERFMON: u32 = 38;
+pub(crate) const CAP_BPF: u32 = 39;
+
+impl Host {
+    pub fn read() -> Host {
+        let status = read_to_string("/proc/self/status").unwrap_or_default();
+        let number = |key| field(&status, key).and_then(|text| text.parse::<u32>().ok());
+        let capabilities = field(&status, "CapEff").and_then(|t| u64::from_str_radix(t, 16).ok());
+        let (kernel, machine) = uname();
+        Host {
+            kernel,
+            machine,
+            // SAFETY: always succeeds and touches no memory.
+            uid: unsafe { libc::geteuid() },
+            tracer: fact(number("TracerPid")).map(Tracer::of),
+            filters: filters(number("Seccomp"), number("Seccomp_filters")),
+            no_new_privs: number("NoNewPrivs") == Some(1),
+            capabilities: capabilities.unwrap_or(0),
+        }
+    }
+
+    /// Whether this process has a capability, be it in its own user namespace only.
+    pub fn has(&self, capability: u32) -> bool {
+        self.capabilities >> capability & 1 == 1
+    }
+
+    /// Who refused, where that can be told whatever the probe: a filter, the time limit, or
+    /// the kernel. `nonsense` is a form of the call that every kernel refuses with its second
+    /// part: if it is refused otherwise, a filter did it, not the kernel.
+    pub fn usual_culprit(&self, failure: &Failure, nonsense: Option<Nonsense>) -> Option<Culprit> {
+        match failure {
+            Failure::Hung => Some(Culprit::new(
+                By::Timeout,
+                "the time limit: no answer in 5 seconds",
+                "Try again when the machine is less busy.",
+            )),
+            Failure::Killed { signal: libc::SIGSYS, call } => Some(by_filter(call)),
+            Failure::Error { call, .. } if self.is_filtered(nonsense) => Some(by_filter(call)),
+            Failure::Error { errno: libc::ENOSYS, .. } => Some(Culprit {
+                by: By::Kernel,
+                what: "the kernel, which does not have this call".to_owned(),
+                remedy: None,
+            }),
+            _ => None,
+        }
+    }
+
+    fn is_filtered(&self, nonsense: Option<Nonsense>) -> bool {
+        let Some(Nonsense { call, usual }) = nonsense else { return false };
+        if self.filters == Fact::Absent {
+            return false;
+        }
+        match ask(call) {
+            Err(Failure::Error { errno, .. }) => errno != usual,
+            Err(Failure::Killed { signal, .. }) => signal == libc::SIGSYS,
+            _ => false,
+        }
+    }
+}
+
+/// A call with arguments that no kernel accepts, and the error that kernels give for them.
+#[derive(Clone, Copy)]
+pub(crate) struct Nonsense {
+    pub call: fn() -> Result<u64, Stop>,
+    pub usual: i32,
+}
+
+fn by_filter(call: &str) -> Culprit {
+    let name = call.split('(').next().unwrap_or(call);
+    Culprit::new(
+        By::Seccomp,
+        "a seccomp filter that whoever started becalm has set",
+        format!(
+            "Start becalm outside that container, sandbox or service, or let its filter allow \
+             {name}."
+        ),
+    )
+}
+
+impl Tracer {
+    fn of(pid: u32) -> Tracer {
+        let name = read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        Tracer { pid, name: show::plain(name.trim_end()) }
+    }
+
+    /// Its name and number, as far as they can be seen.
+    pub fn describe(&self) -> String {
+        match self.name.as_str() {
+            "" => format!("process {}", self.pid),
+            name => format!("{name} (process {})", self.pid),
+        }
+    }
+}
+
+impl<T> Fact<T> {
+    fn map<U>(self, change: impl FnOnce(T) -> U) -> Fact<U> {
+        match self {
+            Fact::Present(value) => Fact::Present(change(value)),
+            Fact::Absent => Fact::Absent,
+            Fact::Unknown => Fact::Unknown,
+        }
+    }
+}
+
+fn fact(number: Option<u32>) -> Fact<u32> {
+    match number {
+        Some(0) => Fact::Absent,
+        Some(number) => Fact::Present(number),
+        None => Fact::Unknown,
+    }
+}
+
+/// `Seccomp` is the mode (2: filter), `Seccomp_filters` how many (Linux 5.10): one at least.
+fn filters(mode: Option<u32>, count: Option<u32>) -> Fact<u32> {
+    match (mode, count) {
+        (Some(2), count) => Fact::Present(count.unwrap_or(1)),
+        (mode, _) => fact(mode),
+    }
+}
+
+fn field<'a>(status: &'a str, key: &str) -> Option<&'a str> {
+    status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).map(str::trim)
+}
+
+/// The kernel's release and the machine's name.
+fn uname() -> (String, String) {
+    // SAFETY: utsname is arrays of characters, for which zero is a valid value.
+    let mut names: libc::utsname = unsafe { std::mem::zeroed() };
+    // SAFETY: `names` is valid for writing. The call cannot fail otherwise.
+    unsafe { libc::uname(&raw mut names) };
+    let text = |field: &[libc::c_char]| {
+        let bytes = field.iter().map(|char| *char as u8).take_while(|byte| *byte != 0);
+        String::from_utf8_lossy(&bytes.collect::<Vec<_>>()).into_owned()
+    };
+    (text(&names.release), text(&names.machine))
+}
+
+/// A sysctl's value, by its path below `/proc/sys`.
+pub(crate) fn sysctl(path: &str) -> Option<i64> {
+    read_to_string(format!("/proc/sys/{path}")).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_is_counted_even_where_the_kernel_only_says_that_there_is_one() {
+        assert_eq!(filters(Some(2), Some(3)), Fact::Present(3));
+        assert_eq!(filters(Some(2), None), Fact::Present(1));
+        assert_eq!(filters(Some(0), Some(0)), Fact::Absent);
+        assert_eq!(filters(None, None), Fact::Unknown);
+    }
+
+    #[test]
+    fn a_field_is_found_by_its_whole_name() {
+        let status = "Seccomp_filters:\t1\nSeccomp:\t2\n";
+        assert_eq!(field(status, "Seccomp"), Some("2"));
+        assert_eq!(field(status, "Seccomp_filters"), Some("1"));
+        assert_eq!(field(status, "TracerPid"), None);
+    }
+}

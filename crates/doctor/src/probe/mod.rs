@@ -1,0 +1,11 @@
+//! The probes, one file a group. Each is a question for a child, and a sentence for its answer.
+
+pub(crate) mod bpf;
+pub(crate) mod c_library;
+pub(crate) mod fuse;
+pub(crate) mod memory;
+pub(crate) mod namespace;
+pub(crate) mod outer;
+pub(crate) mod perf;
+pub(crate) mod trace;
+pub(crate) mod uring;
