@@ -6,6 +6,8 @@ compile_error!("becalm's recorder knows x86-64 only; another machine needs its o
 
 use recording::Abi;
 
+use crate::memory;
+
 /// `AUDIT_ARCH_X86_64` (linux/audit.h).
 pub(crate) const NATIVE: u32 = 0xc000_003e;
 /// `AUDIT_ARCH_I386`.
@@ -25,6 +27,42 @@ pub(crate) fn table(arch: u32, number: u64) -> (Abi, u64) {
 /// The size of a pointer of a program of this architecture.
 pub(crate) fn word(arch: u32) -> usize {
     if arch == COMPAT { 4 } else { 8 }
+}
+
+/// The code segment of 32-bit programs (`__USER32_CS`).
+const CODE_32: u64 = 0x23;
+
+/// Whether the thread's call is of the 32-bit table: it is a 32-bit program, or the instruction
+/// was `int 0x80`.
+fn is_compat(tid: i32, registers: &libc::user_regs_struct) -> bool {
+    let mut instruction = [0; 2];
+    registers.cs == CODE_32
+        || memory::read(tid, registers.rip.wrapping_sub(2), &mut instruction)
+            .is_ok_and(|got| got == 2 && instruction == [0xcd, 0x80])
+}
+
+/// A call at its entry, from the registers: architecture, instruction, number, arguments.
+pub(crate) fn entry(tid: i32, registers: &libc::user_regs_struct) -> (u32, u64, u64, [u64; 6]) {
+    let r = registers;
+    if is_compat(tid, r) {
+        let args = [r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.rbp].map(|arg| arg & 0xffff_ffff);
+        return (COMPAT, r.rip, r.orig_rax & 0xffff_ffff, args);
+    }
+    (NATIVE, r.rip, r.orig_rax, [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9])
+}
+
+/// A call's result at its exit, from the registers: the value, and whether it is an error.
+pub(crate) fn exit(tid: i32, registers: &libc::user_regs_struct) -> (i64, bool) {
+    let value = match is_compat(tid, registers) {
+        true => i64::from(registers.rax as i32),
+        false => registers.rax as i64,
+    };
+    (value, (-4095..0).contains(&value))
+}
+
+/// The architecture and the stack of a program that has just been executed.
+pub(crate) fn new_program(registers: &libc::user_regs_struct) -> (u32, u64) {
+    (if registers.cs == CODE_32 { COMPAT } else { NATIVE }, registers.rsp)
 }
 
 /// Whether a thread at a signal's stop has just left a system call with EINTR.
@@ -48,11 +86,7 @@ pub(crate) fn refuse_call(registers: &mut libc::user_regs_struct, error: i32) {
 }
 
 /// Sets a call's first argument, before it is entered or after it.
-pub(crate) fn set_first_argument(
-    registers: &mut libc::user_regs_struct,
-    abi: Abi,
-    value: u64,
-) {
+pub(crate) fn set_first_argument(registers: &mut libc::user_regs_struct, abi: Abi, value: u64) {
     match abi {
         Abi::I386 => registers.rbx = value,
         Abi::Native | Abi::X32 => registers.rdi = value,

@@ -13,11 +13,12 @@ use crate::calls::Entry;
 use crate::files::{self, FullPath};
 use crate::log::Log;
 use crate::message::{Message, Messages};
-use crate::ptrace::{self, Resume, SyscallInfo};
-use crate::shape::Shapes;
+use crate::ptrace::{self, Resume, Source, SyscallInfo};
+use crate::shape::{self, Shapes};
 use crate::space::Site;
+use crate::tapped::Tapped;
 use crate::task::{Pending, Task};
-use crate::tracer::{Tracer, wait};
+use crate::tracer::{Tracer, Waited, wait};
 use crate::{Options, arch, filter, host, memory};
 
 /// All that the tracer process needs.
@@ -35,6 +36,8 @@ pub(crate) struct Job<'a> {
 struct FirstExec {
     entry: Option<Entry>,
     path: Vec<u8>,
+    source: Source,
+    inside: bool,
 }
 
 /// Runs the tracer process.
@@ -42,7 +45,10 @@ pub(crate) fn run(mut job: Job<'_>) {
     // Every call stops where everything is recorded, and where an outer filter could hide
     // calls from one of ours: its answers outrank SECCOMP_RET_TRACE (seccomp(2)).
     let filtered = !job.options.all_syscalls && !job.outer_filter;
-    let shapes = Rc::new(Shapes::new(job.options.all_syscalls));
+    let tappable = shape::tappable();
+    let tapped = if filtered && job.options.tap { Tapped::open(&tappable) } else { None };
+    let shapes = Shapes::new(job.options.all_syscalls);
+    let shapes = Rc::new(if tapped.is_some() { shapes.without(&tappable) } else { shapes });
     let program = filter::build(&shapes);
     let prepare = || if filtered { filter::install(&program) } else { Ok(()) };
     let mut child = match launch::spawn(job.command, &job.mask, &prepare) {
@@ -56,12 +62,12 @@ pub(crate) fn run(mut job: Job<'_>) {
         job.messages.send(&Message::Forbidden { error });
         return;
     }
-    let first = match open_gate(&mut child) {
+    let first = match open_gate(&mut child, filtered, job.options.old_kernel) {
         Ok(Some(first)) => first,
         Ok(None) => return cannot_start(&mut job.messages, &child.why_not()),
         Err(error) => return cannot_start(&mut job.messages, &CannotStart::System(error)),
     };
-    match begin(job, child.pid, first, shapes, filtered) {
+    match begin(job, child.pid, first, shapes, filtered, tapped) {
         Ok(tracer) => follow(tracer),
         // Reported by `begin`; EXITKILL ends the command with this process.
         Err(mut messages) => messages.send(&Message::Finished { failure: None }),
@@ -73,18 +79,36 @@ fn cannot_start(messages: &mut Messages, why: &CannotStart) {
 }
 
 /// Lets the child go on up to its exec; none if it ended without one.
-fn open_gate(child: &mut Gated) -> io::Result<Option<FirstExec>> {
+fn open_gate(child: &mut Gated, filtered: bool, old_kernel: bool) -> io::Result<Option<FirstExec>> {
+    if !filtered {
+        // Without a filter nothing stops the child before its exec but this.
+        ptrace::interrupt(child.pid)?;
+    }
     child.open()?;
-    let mut first = FirstExec { entry: None, path: Vec::new() };
-    while let Some(change) = wait(child.pid, 0)? {
+    let source = if old_kernel { Source::Registers } else { Source::Kernel };
+    let mut first = FirstExec { entry: None, path: Vec::new(), source, inside: false };
+    loop {
+        let change = match wait(child.pid, 0)? {
+            Waited::Change(change) => change,
+            Waited::Nothing => continue,
+            Waited::Nobody => return Ok(None),
+        };
         if !libc::WIFSTOPPED(change.status) {
             return Ok(None);
+        }
+        if first.source == Source::Kernel {
+            first.source = ptrace::source_of(child.pid);
         }
         let mut how = Resume::Cont;
         match (libc::WSTOPSIG(change.status), change.status >> 16) {
             (_, libc::PTRACE_EVENT_EXEC) => return Ok(Some(first)),
             (_, libc::PTRACE_EVENT_SECCOMP) => note_exec(child.pid, &mut first),
-            (signal, 0) if signal == libc::SIGTRAP | 0x80 => note_exec(child.pid, &mut first),
+            (signal, 0) if signal == libc::SIGTRAP | 0x80 => {
+                first.inside = !first.inside;
+                if first.inside && !filtered {
+                    note_exec(child.pid, &mut first);
+                }
+            }
             (signal, 0) => {
                 ptrace::resume(child.pid, Resume::Cont, signal)?;
                 continue;
@@ -98,13 +122,11 @@ fn open_gate(child: &mut Gated) -> io::Result<Option<FirstExec>> {
         }
         ptrace::resume(child.pid, how, 0)?;
     }
-    Ok(None)
 }
 
 fn note_exec(tid: i32, first: &mut FirstExec) {
-    let Ok(SyscallInfo::Entry { arch, ip, number, args, .. }) = ptrace::syscall_info(tid) else {
-        return;
-    };
+    let info = ptrace::syscall_info(tid, first.source, true);
+    let Ok(SyscallInfo::Entry { arch, ip, number, args, .. }) = info else { return };
     let (abi, number) = arch::table(arch, number);
     let call = Call::new(abi, number);
     if call.known_name() == Some("execve") {
@@ -122,10 +144,19 @@ fn begin(
     first: FirstExec,
     shapes: Rc<Shapes>,
     filtered: bool,
+    mut tapped: Option<Tapped>,
 ) -> Result<Tracer, Messages> {
     let Job { command, file, options, mut messages, outer_filter, .. } = job;
     let origin = Instant::now();
-    let header = host::header(&command.argv, options.all_syscalls, filtered);
+    if let Some(tapped) = &mut tapped {
+        tapped.begin();
+    }
+    let backend = match (filtered, &tapped) {
+        (true, Some(_)) => "ptrace+seccomp+ebpf",
+        (true, None) => "ptrace+seccomp",
+        (false, _) => "ptrace",
+    };
+    let header = host::header(&command.argv, options.all_syscalls, backend);
     let writer = match empty(file).and_then(|sink| Writer::new(sink, &header)) {
         Ok(writer) => writer,
         Err(error) => {
@@ -136,7 +167,8 @@ fn begin(
     };
     let log = Log::new(writer, origin, options.read_image);
     let binder = Binder::new(options.bind);
-    let mut tracer = Tracer::new(log, shapes, binder, pid, messages, filtered);
+    let mut tracer =
+        Tracer::new(log, shapes, binder, pid, messages, filtered, first.source, tapped);
     let mut task = Task {
         tid: pid,
         group: pid,
@@ -147,11 +179,14 @@ fn begin(
         folders: Rc::default(),
         put_back: None,
         wait_until: None,
+        // The exec's own exit comes next.
+        inside: true,
     };
     if let Some(entry) = first.entry {
         let mut path = std::env::current_dir().unwrap_or_default().into_os_string();
         task.pending = Some(pending_exec(&mut tracer.log, &entry, &mut path, &first.path));
     }
+    inherit_files(&task, &mut tracer.log);
     tracer.adopt_main(task);
     if outer_filter {
         tracer.log.blind(Blind::OuterFilter);
@@ -164,12 +199,7 @@ fn begin(
 }
 
 /// The exec's own event: what `strace` counts as the first call.
-fn pending_exec(
-    log: &mut Log,
-    entry: &Entry,
-    cwd: &mut std::ffi::OsString,
-    raw: &[u8],
-) -> Pending {
+fn pending_exec(log: &mut Log, entry: &Entry, cwd: &mut std::ffi::OsString, raw: &[u8]) -> Pending {
     use std::os::unix::ffi::OsStringExt;
     let mut full = std::mem::take(cwd).into_vec();
     files::join(&mut full, b"", raw);
@@ -181,13 +211,26 @@ fn pending_exec(
         start: log.now(),
         path: Some(path),
         other_path: None,
-        other_bytes: Vec::new(),
         fd: None,
         flags: 0,
         site: Site { file: None, in_loader: false },
         phase: recording::Phase::Running,
         by_descriptor: false,
         clone_flags: 0,
+    }
+}
+
+/// The files that the command inherits open.
+fn inherit_files(task: &Task, log: &mut Log) {
+    let Ok(entries) = std::fs::read_dir(format!("/proc/{}/fd", task.tid)) else { return };
+    for entry in entries.flatten() {
+        let Some(fd) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        if let Some(path) = files::proc_link(task.tid, &format!("fd/{fd}")) {
+            let path = log.full_path(&path);
+            task.files.borrow_mut().opened(fd, Some(path), false);
+        }
     }
 }
 
@@ -201,8 +244,9 @@ fn empty(mut file: File) -> io::Result<Sink> {
 
 fn follow(mut tracer: Tracer) {
     let followed = tracer.follow();
+    tracer.drain();
+    tracer.note_lost();
     let finished = tracer.log.finish().map(|_| ());
     let failure = followed.and(finished).err().map(|error| error.to_string());
     tracer.messages.send(&Message::Finished { failure });
 }
-

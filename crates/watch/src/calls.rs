@@ -25,41 +25,65 @@ const MAP_ANONYMOUS: u64 = libc::MAP_ANONYMOUS as u64;
 
 /// Takes in a call's entry: its arguments, while they are in memory, and where it comes from.
 pub(crate) fn enter(task: &mut Task, log: &mut Log, entry: &Entry) {
-    let (shape, args) = (entry.shape, entry.args);
     let start = log.now();
-    let argument = |place: Option<u8>| place.map(|place| args[usize::from(place)]);
-    let mut pending = Pending {
+    let mut pending = pending(task, entry, start);
+    pending.clone_flags = clone_flags(task.tid, entry.shape.special, entry.args[0]);
+    if entry.shape.path.is_some() {
+        enter_path(task, log, &mut pending);
+    } else if entry.shape.fd.is_some() {
+        pending.path = path_of_descriptor(task, log, &pending, true);
+    }
+    if entry.shape.special == Special::Openat2 {
+        // struct open_how begins with the flags (openat2(2)).
+        pending.flags = memory::read_u64(task.tid, entry.args[2]).unwrap_or(0);
+    }
+    place(task, &mut pending);
+    task.pending = Some(pending);
+}
+
+/// Takes in a call that did not stop, after it has returned. What its descriptor stands for is
+/// known from the calls before it; the kernel is not asked, whose answer would be of a later
+/// moment.
+pub(crate) fn reported(
+    task: &mut Task,
+    log: &mut Log,
+    entry: &Entry,
+    times: (Nanos, Nanos),
+    outcome: Outcome,
+) {
+    let (start, end) = times;
+    let mut pending = pending(task, entry, start);
+    pending.path = path_of_descriptor(task, log, &pending, false);
+    place(task, &mut pending);
+    finish(task, log, &pending, end, outcome);
+}
+
+fn pending(task: &Task, entry: &Entry, start: Nanos) -> Pending {
+    let argument = |place: Option<u8>| place.map(|place| entry.args[usize::from(place)]);
+    Pending {
         call: entry.call,
-        shape,
-        args,
+        shape: entry.shape,
+        args: entry.args,
         start,
         path: None,
         other_path: None,
-        other_bytes: Vec::new(),
-        fd: argument(shape.fd).or(argument(shape.at)).map(|fd| fd as i32),
-        flags: argument(shape.flags).unwrap_or(0),
+        fd: argument(entry.shape.fd).or(argument(entry.shape.at)).map(|fd| fd as i32),
+        flags: argument(entry.shape.flags).unwrap_or(0),
         site: task.space.borrow_mut().site(entry.ip),
         phase: Phase::Running,
         by_descriptor: false,
-        clone_flags: clone_flags(task.tid, shape.special, args[0]),
-    };
-    if shape.path.is_some() {
-        enter_path(task, log, &mut pending);
-    } else if shape.fd.is_some() {
-        pending.path = path_of_descriptor(task, log, &pending);
+        clone_flags: 0,
     }
-    if shape.special == Special::Openat2 {
-        // struct open_how begins with the flags (openat2(2)).
-        pending.flags = memory::read_u64(task.tid, args[2]).unwrap_or(0);
-    }
+}
+
+/// Whether the call was made before the program began.
+fn place(task: &Task, pending: &mut Pending) {
     let mut space = task.space.borrow_mut();
-    if space.guesses_phase() && !is_loader_like(&pending) {
+    if space.guesses_phase() && !is_loader_like(pending) {
         space.phase = Phase::Running;
         pending.site.in_loader = false;
     }
     pending.phase = space.phase;
-    drop(space);
-    task.pending = Some(pending);
 }
 
 fn enter_path(task: &mut Task, log: &mut Log, pending: &mut Pending) {
@@ -74,7 +98,7 @@ fn enter_path(task: &mut Task, log: &mut Log, pending: &mut Pending) {
     let readable = read_path(task, log, address, &mut raw);
     // An empty path means the descriptor itself, with AT_EMPTY_PATH (open(2)); readlinkat
     // takes it without a flag, and the utimensat family takes a null path so.
-    let kind = pending.call.kind();
+    let kind = pending.shape.kind;
     let empty_allowed = get(shape.at_flags)
         .is_some_and(|flags| flags & libc::AT_EMPTY_PATH as u64 != 0)
         || kind == Kind::Readlink
@@ -92,7 +116,6 @@ fn enter_path(task: &mut Task, log: &mut Log, pending: &mut Pending) {
             && let Some(other) = full_path(task, log, at, &raw)
         {
             pending.other_path = Some(other.id);
-            pending.other_bytes = other.bytes.to_vec();
         }
     }
 }
@@ -152,9 +175,14 @@ fn descriptor(task: &Task, log: &mut Log, fd: i32, ask: bool) -> Option<FullPath
 
 /// The file that a descriptor call is about. The kernel is asked only where the answer says
 /// what a filesystem has to do: pipes and sockets would cost a question a read.
-fn path_of_descriptor(task: &Task, log: &mut Log, pending: &Pending) -> Option<FullPath> {
+fn path_of_descriptor(
+    task: &Task,
+    log: &mut Log,
+    pending: &Pending,
+    may_ask: bool,
+) -> Option<FullPath> {
     let fd = pending.fd?;
-    let ask = match pending.call.kind() {
+    let ask = match pending.shape.kind {
         Kind::List | Kind::Fstat => true,
         Kind::Map => {
             if pending.args[3] & MAP_ANONYMOUS != 0 {
@@ -164,7 +192,7 @@ fn path_of_descriptor(task: &Task, log: &mut Log, pending: &Pending) -> Option<F
         }
         _ => false,
     };
-    descriptor(task, log, fd, ask)
+    descriptor(task, log, fd, ask && may_ask)
 }
 
 /// The flags of a call that starts a process or a thread.
@@ -185,31 +213,36 @@ fn is_loader_like(pending: &Pending) -> bool {
         let name = path.bytes.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
         name.windows(3).any(|part| part == b".so") || name.starts_with(b"ld-musl")
     };
-    match pending.call.kind() {
+    match pending.shape.kind {
         Kind::Open => pending.path.as_ref().is_some_and(library),
         Kind::Fstat | Kind::Read | Kind::Map | Kind::Close => true,
         _ => false,
     }
 }
 
-/// Takes in a call's exit: what it changed of the process's descriptors, folders and memory.
+/// Takes in a call's exit.
 pub(crate) fn leave(task: &mut Task, log: &mut Log, outcome: Outcome) -> Option<Pending> {
     let pending = task.pending.take()?;
+    let now = log.now();
+    finish(task, log, &pending, now, outcome);
+    Some(pending)
+}
+
+/// Records a call, and what it changed of the process's descriptors, folders and memory.
+fn finish(task: &mut Task, log: &mut Log, pending: &Pending, end: Nanos, outcome: Outcome) {
     if pending.shape.recorded {
-        let now = log.now();
-        log.call(pending.event(task, outcome, now));
+        log.call(pending.event(task, outcome, end));
     }
     let until = task.wait_until.take();
     match outcome {
-        Outcome::Returned(value) => succeeded(task, log, &pending, value),
+        Outcome::Returned(value) => succeeded(task, log, pending, value),
         Outcome::Failed(error) => {
             if i32::from(error) == libc::EINTR {
-                task.wait_until = until.or_else(|| end_of_wait(&pending));
+                task.wait_until = until.or_else(|| end_of_wait(pending));
             }
-            failed(task, log, &pending, error);
+            failed(task, log, pending, error);
         }
     }
-    Some(pending)
 }
 
 /// When the timeout of an interrupted `epoll_wait` is over; none if it has none.

@@ -104,8 +104,7 @@ fn leaf(answer: Stop) -> Vec<sock_filter> {
 /// # Errors
 /// The error number of prctl or seccomp.
 pub(crate) fn install(filter: &[sock_filter]) -> Result<(), i32> {
-    let program =
-        sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
+    let program = sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
     let install = |flags: libc::c_ulong| {
         // SAFETY: `program` describes `filter`, which the kernel copies.
         unsafe {

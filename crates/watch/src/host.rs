@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use recording::{Header, Mount};
 
 /// The header of a recording that starts now.
-pub(crate) fn header(argv: &[OsString], all_syscalls: bool, filtered: bool) -> Header {
+pub(crate) fn header(argv: &[OsString], all_syscalls: bool, backend: &str) -> Header {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let [host, kernel, machine] = uname();
     let cwd = std::env::current_dir().unwrap_or_default();
@@ -23,7 +23,7 @@ pub(crate) fn header(argv: &[OsString], all_syscalls: bool, filtered: bool) -> H
         // SAFETY: a system call without arguments.
         uid: unsafe { libc::geteuid() },
         all_syscalls,
-        backend: if filtered { "ptrace+seccomp" } else { "ptrace" }.to_owned(),
+        backend: backend.to_owned(),
         mounts: mounts(),
     }
 }

@@ -11,9 +11,11 @@
 //! | `session`, `message` | the front, and what the tracer tells it |
 //! | `boot` | the tracer process up to the command's exec, and its end |
 //! | `tracer` | the loop: what happened to which thread, and how it goes on |
+//! | `family` | births, execs and ends of processes and threads |
 //! | `calls` | a call's entry and exit: paths, descriptors, mappings |
 //! | `shape` | what each call's arguments mean; `filter`: which calls stop |
 //! | `task`, `files`, `space` | what is known of threads, descriptors, mappings |
+//! | `tapped` | descriptor calls that an eBPF program reports, where it is allowed |
 //! | `program` | what a process becomes at an exec |
 //! | `signals` | signals, as if there were no tracer |
 //! | `bind` | recorder and command on one CPU while only one of them can run |
@@ -23,6 +25,7 @@ mod arch;
 mod bind;
 mod boot;
 mod calls;
+mod family;
 mod files;
 mod filter;
 mod host;
@@ -35,6 +38,7 @@ mod session;
 mod shape;
 mod signals;
 mod space;
+mod tapped;
 mod task;
 mod tracer;
 
@@ -51,6 +55,11 @@ pub struct Options {
     /// Keep the recorder and the command on one CPU while only one thread can run: faster, and
     /// not to be seen by the command.
     pub bind: bool,
+    /// Have an eBPF program report descriptor calls, where that is allowed, instead of stopping
+    /// at them.
+    pub tap: bool,
+    /// Read calls from registers, as on a kernel before 5.3, which does not say what they are.
+    pub old_kernel: bool,
     /// Reads what a mapped ELF file says of its search; called after the run.
     pub read_image: ReadImage,
 }
@@ -89,8 +98,11 @@ pub enum Error {
     #[error("cannot start a recorder: {0}")]
     System(#[from] std::io::Error),
     /// The recorder was killed, and with it the command.
-    #[error("the recorder was killed, and the command with it; the recording ends there")]
-    Died,
+    #[error("the recorder {how}, and the command with it; the recording ends there")]
+    Died {
+        /// How it ended.
+        how: String,
+    },
 }
 
 impl Error {
@@ -109,10 +121,6 @@ impl Error {
 ///
 /// # Errors
 /// [`Error`]: then the command did not run, and `file` is as it was.
-pub fn record(
-    command: &launch::Command,
-    file: File,
-    options: &Options,
-) -> Result<Session, Error> {
+pub fn record(command: &launch::Command, file: File, options: &Options) -> Result<Session, Error> {
     session::start(command, file, options)
 }

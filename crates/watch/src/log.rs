@@ -1,9 +1,11 @@
 //! What goes into the recording, and the clock it is timed by.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
 use std::time::Instant;
 
 use recording::{Blind, Event, Image, Nanos, PathId, ProcessId, Record, Summary, Writer};
@@ -18,13 +20,33 @@ pub(crate) struct Log {
     writer: Writer,
     origin: Instant,
     read_image: ReadImage,
-    /// ELF files that were mapped and not yet read; they are read after the run, when it
-    /// disturbs no time and asks no cold question.
-    images: BTreeSet<Vec<u8>>,
-    images_read: HashSet<Vec<u8>>,
+    /// Files that instructions were mapped from.
+    mapped: HashSet<Vec<u8>>,
+    reading: Option<Reading>,
     /// The blind spots recorded so far.
     pub blinds: Vec<Blind>,
     processes: u32,
+}
+
+/// A thread that reads mapped ELF files beside the run: they were just opened, so that it asks
+/// no cold question, and the run does not wait for it.
+struct Reading {
+    files: Sender<Vec<u8>>,
+    thread: JoinHandle<Vec<(Vec<u8>, Image)>>,
+}
+
+impl Reading {
+    fn begin(read_image: ReadImage) -> io::Result<Reading> {
+        let (files, from) = channel::<Vec<u8>>();
+        let read = move |file: Vec<u8>| {
+            let image = read_image(Path::new(std::ffi::OsStr::from_bytes(&file)))?;
+            Some((file, image))
+        };
+        let thread = std::thread::Builder::new()
+            .name("images".into())
+            .spawn(move || from.into_iter().filter_map(read).collect())?;
+        Ok(Reading { files, thread })
+    }
 }
 
 impl Log {
@@ -33,8 +55,8 @@ impl Log {
             writer,
             origin,
             read_image,
-            images: BTreeSet::new(),
-            images_read: HashSet::new(),
+            mapped: HashSet::new(),
+            reading: None,
             blinds: Vec::new(),
             processes: 0,
         }
@@ -76,20 +98,27 @@ impl Log {
 
     /// Notes that instructions of this file were mapped.
     pub fn mapped(&mut self, file: &[u8]) {
-        if !self.images_read.contains(file) && !self.images.contains(file) {
-            self.images.insert(file.to_vec());
+        if !self.mapped.insert(file.to_vec()) {
+            return;
+        }
+        if self.reading.is_none() {
+            self.reading = Reading::begin(self.read_image).ok();
+        }
+        if let Some(reading) = &self.reading {
+            let _ = reading.files.send(file.to_vec());
         }
     }
 
-    /// Reads and records what the mapped files say of their search, and hands all to the disk.
+    /// Records what the mapped files say of their search, and hands all to the disk.
     pub fn settle(&mut self) {
-        for file in std::mem::take(&mut self.images) {
-            let path = Path::new(std::ffi::OsStr::from_bytes(&file));
-            if let Some(image) = (self.read_image)(path) {
+        if let Some(Reading { files, thread }) = self.reading.take() {
+            drop(files);
+            let mut images = thread.join().unwrap_or_default();
+            images.sort_by(|a, b| a.0.cmp(&b.0));
+            for (file, image) in images {
                 let path = self.writer.path(&file);
                 self.writer.record(&Record::Image { path, image });
             }
-            self.images_read.insert(file);
         }
         self.writer.flush();
     }

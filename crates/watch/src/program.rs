@@ -190,7 +190,10 @@ fn read_images(tid: i32, word: usize, headers: u64, count: u64, loader: u64, int
         let mut header = [0; 64];
         if memory::read(tid, loader, &mut header).is_ok_and(|got| got >= 52) {
             let (offset, count) = match word {
-                4 => (u64::from(half(&header, 28)) | u64::from(half(&header, 30)) << 16, half(&header, 44)),
+                4 => (
+                    u64::from(half(&header, 28)) | u64::from(half(&header, 30)) << 16,
+                    half(&header, 44),
+                ),
                 _ => (number(&header, 32), half(&header, 56)),
             };
             let segments = read_segments(tid, word, loader.wrapping_add(offset), u64::from(count));

@@ -3,6 +3,8 @@
 
 use std::io;
 
+use crate::arch;
+
 /// What `PTRACE_GET_SYSCALL_INFO` says of a stop (Linux 5.3 and later).
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SyscallInfo {
@@ -57,6 +59,12 @@ pub(crate) fn seize(tid: i32, options: i32) -> io::Result<()> {
     request(libc::PTRACE_SEIZE, tid, 0, options as usize)
 }
 
+/// Stops a running thread. A call that it waits in restarts, unseen by it, while no handler of
+/// its own runs.
+pub(crate) fn interrupt(tid: i32) -> io::Result<()> {
+    request(libc::PTRACE_INTERRUPT, tid, 0, 0)
+}
+
 pub(crate) fn set_options(tid: i32, options: i32) -> io::Result<()> {
     request(libc::PTRACE_SETOPTIONS, tid, 0, options as usize)
 }
@@ -76,7 +84,50 @@ pub(crate) fn event_message(tid: i32) -> io::Result<u64> {
     Ok(message)
 }
 
-pub(crate) fn syscall_info(tid: i32) -> io::Result<SyscallInfo> {
+/// Who says what a stopped thread's call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// `PTRACE_GET_SYSCALL_INFO`, from Linux 5.3 on.
+    Kernel,
+    /// The thread's registers, which do not say whether a stop is an entry or an exit.
+    Registers,
+}
+
+/// The call of a stopped thread. `entry` says whether the stop is one before a call; the kernel
+/// itself knows that.
+pub(crate) fn syscall_info(tid: i32, source: Source, entry: bool) -> io::Result<SyscallInfo> {
+    match source {
+        Source::Kernel => info_of_kernel(tid),
+        Source::Registers if entry => {
+            let (arch, ip, number, args) = arch::entry(tid, &registers(tid)?);
+            Ok(SyscallInfo::Entry { arch, ip, number, args, filter: None })
+        }
+        Source::Registers => {
+            let (value, failed) = arch::exit(tid, &registers(tid)?);
+            Ok(SyscallInfo::Exit { value, failed })
+        }
+    }
+}
+
+/// The architecture and the stack of a thread that has just executed a program.
+pub(crate) fn new_program(tid: i32, source: Source) -> io::Result<(u32, u64)> {
+    if source == Source::Kernel
+        && let SyscallInfo::None { arch, stack } = info_of_kernel(tid)?
+    {
+        return Ok((arch, stack));
+    }
+    Ok(arch::new_program(&registers(tid)?))
+}
+
+/// Whether the kernel has `PTRACE_GET_SYSCALL_INFO`, asked at a stopped thread.
+pub(crate) fn source_of(tid: i32) -> Source {
+    match info_of_kernel(tid) {
+        Err(error) if error.raw_os_error() == Some(libc::EIO) => Source::Registers,
+        _ => Source::Kernel,
+    }
+}
+
+fn info_of_kernel(tid: i32) -> io::Result<SyscallInfo> {
     let mut raw = RawInfo::default();
     request(GET_SYSCALL_INFO, tid, size_of::<RawInfo>(), (&raw mut raw) as usize)?;
     Ok(match raw.op {

@@ -84,7 +84,7 @@ impl Session {
             Some(Message::Started) => Ok(()),
             Some(Message::CannotStart { status, why }) => Err(Error::CannotStart { status, why }),
             Some(Message::Forbidden { error }) => Err(forbidden(error)),
-            _ => Err(Error::Died),
+            _ => Err(self.died()),
         }
     }
 
@@ -98,18 +98,34 @@ impl Session {
             while self.inbox.has_more() || self.wait_for_message()? {
                 let Some(message) = self.inbox.next() else { return self.at_tracers_end() };
                 if self.take_in(message) {
-                    return self.over.ok_or(Error::Died);
+                    return self.at_tracers_end();
                 }
             }
             if self.end.is_some_and(|end| end <= Instant::now()) {
-                return self.over.ok_or(Error::Died);
+                return self.at_tracers_end();
             }
             self.pass_signals_on();
         }
     }
 
-    fn at_tracers_end(self) -> Result<Finished, Error> {
-        self.over.ok_or(Error::Died)
+    fn at_tracers_end(mut self) -> Result<Finished, Error> {
+        match self.over.take() {
+            Some(over) => Ok(over),
+            None => Err(self.died()),
+        }
+    }
+
+    /// The tracer's pipe has closed without a last word.
+    fn died(&self) -> Error {
+        let mut status = 0;
+        // SAFETY: waits for a child of this process; the status outlives the call.
+        unsafe { libc::waitpid(self.tracer, &mut status, 0) };
+        Error::Died {
+            how: match Ended::from_wait(status) {
+                Ended::Signaled(signal) => format!("was killed by signal {signal}"),
+                Ended::Exited(status) => format!("ended early with status {status}"),
+            },
+        }
     }
 
     /// Waits for a message, a signal or the end of the grace; whether it is a message.
@@ -180,8 +196,7 @@ impl Session {
         let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
         let size = size_of_val(&info);
         // SAFETY: the kernel fills at most `size` bytes of `info`.
-        let got =
-            unsafe { libc::read(self.signals.as_raw_fd(), (&raw mut info).cast(), size) };
+        let got = unsafe { libc::read(self.signals.as_raw_fd(), (&raw mut info).cast(), size) };
         (got == size as isize).then_some(info)
     }
 
@@ -199,8 +214,11 @@ impl Session {
             if left.is_zero() {
                 return false;
             }
-            let mut ready =
-                libc::pollfd { fd: self.inbox.file().as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            let mut ready = libc::pollfd {
+                fd: self.inbox.file().as_raw_fd(),
+                events: libc::POLLIN,
+                revents: 0,
+            };
             // SAFETY: one entry, which outlives the call.
             unsafe { libc::poll(&mut ready, 1, left.as_millis() as i32 + 1) };
             if self.inbox.has_more() || ready.revents != 0 {

@@ -1,6 +1,6 @@
 //! What each system call's arguments mean, and which calls the tracer stops at.
 
-use recording::{Abi, Call};
+use recording::{Abi, Call, Kind};
 
 /// When a call stops for the tracer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,10 +53,12 @@ pub(crate) enum Special {
 }
 
 /// The meaning of one call's arguments, by their places.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     /// Whether the call becomes an event.
     pub recorded: bool,
+    /// What it asks of a filesystem.
+    pub kind: Kind,
     /// The folder that `path` is relative to.
     pub at: Option<u8>,
     pub path: Option<u8>,
@@ -106,6 +108,7 @@ impl Shape {
 
     const NONE: Shape = Shape {
         recorded: false,
+        kind: Kind::Other,
         at: None,
         path: None,
         other_at: None,
@@ -126,6 +129,29 @@ pub(crate) struct Shapes {
     pub i386: Vec<(u16, Stop)>,
 }
 
+/// Native calls that are about descriptors only, need nothing done before they are made, and can
+/// therefore be reported afterwards, by a tap, instead of stopping.
+pub(crate) fn tappable() -> Vec<u16> {
+    let (shapes, _) = table(Abi::Native, false);
+    Call::all(Abi::Native)
+        .filter(|call| {
+            let (class, shape) = (call.class(), &shapes[usize::from(call.number())]);
+            let after = matches!(
+                shape.special,
+                Special::None
+                    | Special::Close
+                    | Special::Dup
+                    | Special::DupTo
+                    | Special::Fcntl
+                    | Special::Map
+                    | Special::Fchdir
+            );
+            class.desc && !class.file && !class.process && after
+        })
+        .map(Call::number)
+        .collect()
+}
+
 impl Shapes {
     /// The shapes for a recording of every call, or of strace's `%file,%desc,%process`.
     pub fn new(all_syscalls: bool) -> Shapes {
@@ -134,13 +160,19 @@ impl Shapes {
         Shapes { native_shapes, i386_shapes, native, i386 }
     }
 
+    /// Has these native calls run through.
+    pub fn without(mut self, tapped: &[u16]) -> Shapes {
+        self.native.retain(|(number, _)| !tapped.contains(number));
+        self
+    }
+
     /// The shape of a call; of one that no table knows, that of a call without arguments.
     pub fn of(&self, call: Call) -> Shape {
         let shapes = match call.abi() {
             Abi::I386 => &self.i386_shapes,
             Abi::Native | Abi::X32 => &self.native_shapes,
         };
-        shapes.get(usize::from(call.number())).copied().unwrap_or_default()
+        shapes.get(usize::from(call.number())).copied().unwrap_or(Shape::NONE)
     }
 }
 
@@ -153,7 +185,10 @@ fn table(abi: Abi, all_syscalls: bool) -> (Vec<Shape>, Vec<(u16, Stop)>) {
             (Abi::I386, "mmap") => Shape::NONE,
             _ => shape_of(name),
         };
-        shape.recorded = all_syscalls || call.class().recorded();
+        shape.kind = call.kind();
+        // A call that never returns is never an event.
+        let returns = !matches!(name, "exit" | "exit_group");
+        shape.recorded = returns && (all_syscalls || call.class().recorded());
         let stop = match name {
             _ if shape.recorded => Stop::Always,
             "prctl" => Stop::IfArgument(0, libc::PR_SET_SECCOMP as u32),
@@ -187,10 +222,10 @@ fn shape_of(name: &str) -> Shape {
         "fspick" | "inotify_add_watch" => Shape::at(0, 1).flags(2),
         "stat" | "lstat" | "stat64" | "lstat64" | "oldstat" | "oldlstat" | "statfs"
         | "statfs64" | "readlink" | "getxattr" | "lgetxattr" | "listxattr" | "llistxattr"
-        | "setxattr" | "lsetxattr" | "removexattr" | "lremovexattr" | "truncate"
-        | "truncate64" | "unlink" | "rmdir" | "mkdir" | "mknod" | "chmod" | "chown" | "lchown"
-        | "chown32" | "lchown32" | "utime" | "utimes" | "acct" | "swapon" | "swapoff"
-        | "uselib" | "umount" | "umount2" => Shape::path(0),
+        | "setxattr" | "lsetxattr" | "removexattr" | "lremovexattr" | "truncate" | "truncate64"
+        | "unlink" | "rmdir" | "mkdir" | "mknod" | "chmod" | "chown" | "lchown" | "chown32"
+        | "lchown32" | "utime" | "utimes" | "acct" | "swapon" | "swapoff" | "uselib" | "umount"
+        | "umount2" => Shape::path(0),
         "access" => Shape::path(0).flags(1),
         "chdir" => Shape::path(0).special(Special::Chdir),
         "chroot" => Shape::path(0).special(Special::Root),
@@ -239,12 +274,12 @@ fn shape_of(name: &str) -> Shape {
         "ioctl" => Shape::fd(0).flags(1),
         "read" | "write" | "readv" | "writev" | "pread64" | "pwrite64" | "preadv" | "pwritev"
         | "preadv2" | "pwritev2" | "lseek" | "_llseek" | "fstat" | "fstat64" | "oldfstat"
-        | "fstatfs" | "fstatfs64" | "getdents" | "getdents64" | "readdir" | "fchmod"
-        | "fchown" | "fchown32" | "ftruncate" | "ftruncate64" | "fsync" | "fdatasync"
-        | "fallocate" | "fadvise64" | "fadvise64_64" | "flock" | "fgetxattr" | "flistxattr"
-        | "fsetxattr" | "fremovexattr" | "readahead" | "sync_file_range" | "syncfs"
-        | "epoll_wait" | "epoll_ctl" | "epoll_pwait" | "epoll_pwait2" | "sendfile"
-        | "sendfile64" | "splice" | "tee" | "copy_file_range" | "vmsplice" => Shape::fd(0),
+        | "fstatfs" | "fstatfs64" | "getdents" | "getdents64" | "readdir" | "fchmod" | "fchown"
+        | "fchown32" | "ftruncate" | "ftruncate64" | "fsync" | "fdatasync" | "fallocate"
+        | "fadvise64" | "fadvise64_64" | "flock" | "fgetxattr" | "flistxattr" | "fsetxattr"
+        | "fremovexattr" | "readahead" | "sync_file_range" | "syncfs" | "epoll_wait"
+        | "epoll_ctl" | "epoll_pwait" | "epoll_pwait2" | "sendfile" | "sendfile64" | "splice"
+        | "tee" | "copy_file_range" | "vmsplice" => Shape::fd(0),
         "setns" => Shape::fd(0).special(Special::Root),
         "unshare" => Shape::NONE.flags(0).special(Special::Unshare),
         "ptrace" => Shape::NONE.special(Special::Ptrace),
@@ -273,6 +308,14 @@ mod tests {
                 assert!(shape_of(name).path.is_some(), "{name}");
             }
         }
+    }
+
+    #[test]
+    fn a_tap_reports_descriptor_calls_and_no_path_is_missed_by_it() {
+        let tapped = tappable();
+        let has = |name: &str| tapped.contains(&Call::named(name).unwrap().number());
+        assert!(has("read") && has("close") && has("mmap") && has("getdents64") && has("fcntl"));
+        assert!(!has("openat") && !has("setns") && !has("io_uring_setup") && !has("wait4"));
     }
 
     #[test]

@@ -52,8 +52,7 @@ pub(crate) fn deliver(task: &mut Task, signal: i32, now: Nanos) -> std::io::Resu
 fn is_ignored(tid: i32, signal: i32) -> bool {
     let bit = 1u64 << (signal - 1);
     let has = |mask: &str| status_mask(tid, mask).is_some_and(|mask| mask & bit != 0);
-    let by_default =
-        [libc::SIGCHLD, libc::SIGWINCH, libc::SIGURG, libc::SIGCONT].contains(&signal);
+    let by_default = [libc::SIGCHLD, libc::SIGWINCH, libc::SIGURG, libc::SIGCONT].contains(&signal);
     has("SigIgn:") || (by_default && !has("SigCgt:"))
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct Task {
     pub put_back: Option<(recording::Abi, u64)>,
     /// When the timeout of an interrupted `epoll_wait` is over, should it be restarted.
     pub wait_until: Option<Nanos>,
+    /// Between a call's two stops, where every call stops.
+    pub inside: bool,
 }
 
 /// A call between its entry and its exit.
@@ -35,7 +37,6 @@ pub(crate) struct Pending {
     pub start: Nanos,
     pub path: Option<FullPath>,
     pub other_path: Option<PathId>,
-    pub other_bytes: Vec<u8>,
     pub fd: Option<i32>,
     pub flags: u64,
     pub site: Site,

@@ -1,23 +1,20 @@
 //! The tracer: waits for what happens to any traced thread, takes it in, lets the thread go on.
 
-use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::rc::Rc;
 
-use launch::Ended;
-use recording::{Blind, Bytes, Call, Exec, How, Outcome, Record, Status, Usage};
+use recording::{Call, Outcome, Record, Usage};
 
 use crate::bind::Binder;
 use crate::calls::{self, Entry};
-use crate::files::proc_link;
 use crate::log::Log;
 use crate::message::{Message, Messages};
-use crate::ptrace::{self, Resume, SyscallInfo};
+use crate::ptrace::{self, Resume, Source, SyscallInfo};
 use crate::shape::{Shapes, Special};
-use crate::space::Space;
-use crate::task::{self, Process, Task};
-use crate::{arch, filter, program, signals};
+use crate::tapped::Tapped;
+use crate::task::{Process, Task};
+use crate::{arch, filter, signals};
 
 /// Threads further down the kernel's list must get their turn when the first one stops
 /// thousands of times a second: after so many stops, all that wait are served once.
@@ -36,39 +33,47 @@ pub(crate) struct Tracer {
     pub log: Log,
     pub shapes: Rc<Shapes>,
     pub tasks: HashMap<i32, Task>,
-    processes: HashMap<i32, Process>,
+    pub processes: HashMap<i32, Process>,
     /// Ended, and not yet waited for by their parents: what they used.
-    zombies: HashMap<i32, Usage>,
+    pub zombies: HashMap<i32, Usage>,
     /// Children that stopped before their parent's event told of them.
-    early: HashMap<i32, VecDeque<Change>>,
+    pub early: HashMap<i32, VecDeque<Change>>,
     /// Threads that are in a call that the tracer will see the end of.
-    in_call: usize,
+    pub in_call: usize,
     pub binder: Binder,
     pub main: i32,
     pub messages: Messages,
     /// Whether a seccomp filter chooses the calls, or every call stops.
     pub filtered: bool,
     pub privileged: bool,
+    pub source: Source,
+    pub tapped: Option<Tapped>,
 }
 
-/// Waits for a change; none if there is no child left.
-pub(crate) fn wait(tid: i32, flags: i32) -> io::Result<Option<Change>> {
+/// What came of waiting.
+pub(crate) enum Waited {
+    Change(Change),
+    /// Nothing has changed (with WNOHANG), or a signal of the recorder's own interrupted.
+    Nothing,
+    /// There is no child left.
+    Nobody,
+}
+
+/// Waits for a change of a child, or of any (-1).
+pub(crate) fn wait(tid: i32, flags: i32) -> io::Result<Waited> {
     // SAFETY: rusage is plain numbers, for which zero is a valid value.
     let mut change = Change { tid: 0, status: 0, usage: unsafe { std::mem::zeroed() } };
-    loop {
-        // SAFETY: the kernel fills the two values, which outlive the call.
-        change.tid = unsafe {
-            libc::wait4(tid, &mut change.status, libc::__WALL | flags, &mut change.usage)
-        };
-        match change.tid {
-            0 => return Ok(None),
-            -1 => match io::Error::last_os_error() {
-                error if error.raw_os_error() == Some(libc::EINTR) => {}
-                error if error.raw_os_error() == Some(libc::ECHILD) => return Ok(None),
-                error => return Err(error),
-            },
-            _ => return Ok(Some(change)),
-        }
+    // SAFETY: the kernel fills the two values, which outlive the call.
+    change.tid =
+        unsafe { libc::wait4(tid, &mut change.status, libc::__WALL | flags, &mut change.usage) };
+    match change.tid {
+        0 => Ok(Waited::Nothing),
+        -1 => match io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(libc::EINTR) => Ok(Waited::Nothing),
+            error if error.raw_os_error() == Some(libc::ECHILD) => Ok(Waited::Nobody),
+            error => Err(error),
+        },
+        _ => Ok(Waited::Change(change)),
     }
 }
 
@@ -80,6 +85,8 @@ impl Tracer {
         main: i32,
         messages: Messages,
         filtered: bool,
+        source: Source,
+        tapped: Option<Tapped>,
     ) -> Tracer {
         Tracer {
             log,
@@ -95,34 +102,34 @@ impl Tracer {
             filtered,
             // SAFETY: a system call without arguments.
             privileged: unsafe { libc::geteuid() } == 0,
+            source,
+            tapped,
         }
-    }
-
-    /// Takes in the command itself, which stands at its exec.
-    pub fn adopt_main(&mut self, task: Task) {
-        self.in_call = usize::from(task.pending.is_some());
-        self.begin(task, None, Some(How::Command));
     }
 
     /// Follows the command and all it starts, until the last has ended.
     pub fn follow(&mut self) -> io::Result<()> {
         let mut served = 0;
-        while let Some(change) = wait(-1, 0)? {
-            self.take_in(change);
+        loop {
+            match wait(-1, 0)? {
+                Waited::Change(change) => self.take_in(change),
+                Waited::Nothing => self.drain(),
+                Waited::Nobody => return Ok(()),
+            }
             served += 1;
             if served % FAIR == 0 && self.tasks.len() > 1 {
                 let mut ready = Vec::new();
-                while let Some(change) = wait(-1, libc::WNOHANG)? {
+                while let Waited::Change(change) = wait(-1, libc::WNOHANG)? {
                     ready.push(change);
                 }
                 ready.into_iter().for_each(|change| self.take_in(change));
             }
         }
-        Ok(())
     }
 
-    fn take_in(&mut self, change: Change) {
+    pub fn take_in(&mut self, change: Change) {
         let Change { tid, status, .. } = change;
+        self.drain();
         if !self.tasks.contains_key(&tid) {
             self.early.entry(tid).or_default().push_back(change);
             self.adopt_orphans();
@@ -134,8 +141,11 @@ impl Tracer {
         let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
         // Any of these can fail with ESRCH: the thread was killed, and its end comes next.
         let done = match event {
-            0 if signal == libc::SIGTRAP | 0x80 => self.at_call(tid),
-            libc::PTRACE_EVENT_SECCOMP => self.at_call(tid),
+            0 if signal == libc::SIGTRAP | 0x80 => {
+                let entry = !self.filtered && self.turn(tid);
+                self.at_call(tid, entry)
+            }
+            libc::PTRACE_EVENT_SECCOMP => self.at_call(tid, true),
             0 => self.at_signal(tid, signal),
             libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
                 self.at_fork(tid)
@@ -162,8 +172,16 @@ impl Tracer {
         ptrace::resume(tid, how, signal)
     }
 
-    fn at_call(&mut self, tid: i32) -> io::Result<()> {
-        match ptrace::syscall_info(tid)? {
+    /// Where every call stops, a thread's stops are entries and exits by turns; whether this
+    /// one is an entry.
+    fn turn(&mut self, tid: i32) -> bool {
+        let Some(task) = self.tasks.get_mut(&tid) else { return false };
+        task.inside = !task.inside;
+        task.inside
+    }
+
+    fn at_call(&mut self, tid: i32, entry: bool) -> io::Result<()> {
+        match self.syscall_info(tid, entry)? {
             SyscallInfo::Entry { arch, ip, number, args, filter } => {
                 if filter.is_some_and(|mark| mark != filter::MARK) {
                     self.refuse_foreign_stop(tid)?;
@@ -180,6 +198,18 @@ impl Tracer {
             SyscallInfo::None { .. } => {}
         }
         self.go_on(tid, 0)
+    }
+
+    fn syscall_info(&self, tid: i32, entry: bool) -> io::Result<SyscallInfo> {
+        let info = ptrace::syscall_info(tid, self.source, entry)?;
+        match info {
+            // Registers do not hold the filter's mark; the event's message does.
+            SyscallInfo::Entry { arch, ip, number, args, filter: None } if self.filtered => {
+                let filter = Some(ptrace::event_message(tid)? as u32);
+                Ok(SyscallInfo::Entry { arch, ip, number, args, filter })
+            }
+            info => Ok(info),
+        }
     }
 
     /// A filter of the command's own asked for a tracer. Without becalm there would be none,
@@ -288,19 +318,7 @@ impl Tracer {
         }
     }
 
-    fn reaped(&mut self, parent: i32, child: i32) {
-        let Some(used) = self.zombies.remove(&child) else { return };
-        let Some(process) = self.processes.get_mut(&parent) else { return };
-        process.reaped(&used);
-        if !process.watches_exit {
-            // From now on the kernel's largest resident set is that of parent and children;
-            // the parent's own can be read as long as it lives, at the stop before its end.
-            process.watches_exit = true;
-            let _ = ptrace::set_options(parent, self.options() | libc::PTRACE_O_TRACEEXIT);
-        }
-    }
-
-    fn options(&self) -> i32 {
+    pub fn options(&self) -> i32 {
         let by_filter = if self.filtered { libc::PTRACE_O_TRACESECCOMP } else { 0 };
         ptrace::OPTIONS | by_filter
     }
@@ -338,211 +356,6 @@ impl Tracer {
         }
         self.go_on(tid, 0)
     }
-
-    fn at_fork(&mut self, tid: i32) -> io::Result<()> {
-        let child = ptrace::event_message(tid)? as i32;
-        let Some(task) = self.tasks.get(&tid) else { return Ok(()) };
-        let flags = task.pending.as_ref().map_or(0, |pending| pending.clone_flags);
-        let has = |flag: i32| flags & flag as u64 != 0;
-        let thread = has(libc::CLONE_THREAD);
-        let how = match has(libc::CLONE_VM) {
-            _ if thread => None,
-            true if has(libc::CLONE_VFORK) => Some(How::Vfork),
-            true => Some(How::Clone),
-            false => Some(How::Fork),
-        };
-        let child = Task {
-            tid: child,
-            group: if thread { task.group } else { child },
-            process: task.process,
-            pending: None,
-            space: share(&task.space, has(libc::CLONE_VM)),
-            files: share(&task.files, has(libc::CLONE_FILES)),
-            folders: share(&task.folders, has(libc::CLONE_FS)),
-            put_back: task.put_back,
-            wait_until: None,
-        };
-        let parent = task.group;
-        self.binder.started(tid, child.tid);
-        self.begin(child, Some(parent), how);
-        self.go_on(tid, 0)
-    }
-
-    /// Takes in a new thread or process, and what it has already done.
-    pub fn begin(&mut self, mut task: Task, parent: Option<i32>, how: Option<How>) {
-        let (tid, at) = (task.tid, self.log.now());
-        match how {
-            None => {
-                let thread = tid.unsigned_abs();
-                self.log.record(&Record::Thread { process: task.process, thread, at });
-            }
-            Some(how) => {
-                let id = self.log.next_process();
-                let parent_id =
-                    parent.and_then(|parent| self.processes.get(&parent)).map(|parent| parent.id);
-                task.process = id;
-                let pid = tid.unsigned_abs();
-                self.log.record(&Record::Start { process: id, pid, parent: parent_id, how, at });
-                let process = Process {
-                    id,
-                    parent,
-                    children: Usage::default(),
-                    peak: None,
-                    watches_exit: false,
-                };
-                self.processes.insert(tid, process);
-                self.zombies.remove(&tid);
-            }
-        }
-        let put_back = task.put_back.take();
-        self.tasks.insert(tid, task);
-        if let Some(early) = self.early.remove(&tid) {
-            if let Some((abi, flags)) = put_back {
-                put_back_argument(tid, abi, flags);
-            }
-            early.into_iter().for_each(|change| self.take_in(change));
-        } else if let Some(task) = self.tasks.get_mut(&tid) {
-            task.put_back = put_back;
-        }
-    }
-
-    fn at_exec(&mut self, tid: i32) -> io::Result<()> {
-        // When another thread than the first executes, it takes over the first one's id, and
-        // all others are gone without a word (ptrace(2), "execve(2) under ptrace").
-        let former = ptrace::event_message(tid)? as i32;
-        if former != tid && self.tasks.contains_key(&former) {
-            self.forget(tid);
-            if let Some(mut task) = self.tasks.remove(&former) {
-                task.tid = tid;
-                self.tasks.insert(tid, task);
-            }
-        }
-        let others = |task: &&Task| task.group == tid && task.tid != tid;
-        let gone: Vec<i32> = self.tasks.values().filter(others).map(|task| task.tid).collect();
-        gone.into_iter().for_each(|thread| self.forget(thread));
-        self.note_exec(tid)?;
-        self.go_on(tid, 0)
-    }
-
-    /// Drops a thread that ended without its end being reported as a process's.
-    fn forget(&mut self, tid: i32) {
-        self.binder.ended(tid);
-        if let Some(task) = self.tasks.remove(&tid)
-            && task.pending.is_some()
-        {
-            self.in_call -= 1;
-        }
-    }
-
-    /// Records what a process has become.
-    pub fn note_exec(&mut self, tid: i32) -> io::Result<()> {
-        let (word, stack) = match ptrace::syscall_info(tid)? {
-            SyscallInfo::None { arch, stack } => (arch::word(arch), stack),
-            _ => return Ok(()),
-        };
-        let program = program::read(tid, stack, word).unwrap_or_default();
-        let image = proc_link(tid, "exe").unwrap_or_default();
-        let at = self.log.now();
-        let Some(task) = self.tasks.get_mut(&tid) else { return Ok(()) };
-        let files = task.files.borrow().after_exec();
-        task.files = Rc::new(RefCell::new(files));
-        let mut space =
-            Space::new(!program.loader_code.is_empty(), is_musl(program.loader.as_deref()));
-        let image_id = self.log.path(&image);
-        self.log.mapped(&image);
-        let loader = program.loader.as_deref().map(|loader| self.log.path(loader));
-        for (start, length) in &program.code {
-            space.map(*start, *length, Some(image_id), false);
-        }
-        for (start, length) in &program.loader_code {
-            space.map(*start, *length, loader, true);
-        }
-        task.space = Rc::new(RefCell::new(space));
-        let pending = task.pending.as_ref();
-        let path = pending.and_then(|pending| pending.path.as_ref()).map_or(image_id, |path| path.id);
-        let cwd = proc_link(tid, "cwd").unwrap_or_else(|| b"/".to_vec());
-        let exec = Exec {
-            at,
-            path,
-            image: image_id,
-            argv: program.argv,
-            cwd: self.log.path(&cwd),
-            loader,
-            env: program.env,
-        };
-        let process = task.process;
-        self.log.record(&Record::Exec { process, exec });
-        if !self.privileged && !program.secure && signals::has_file_privilege(&image) {
-            let path = String::from_utf8_lossy(&image).into_owned();
-            self.log.blind(Blind::Setuid { process, path });
-        }
-        Ok(())
-    }
-
-    /// The stop before a process's end, asked for where its largest resident set is hidden.
-    fn at_exit(&mut self, tid: i32) -> io::Result<()> {
-        let group = self.tasks.get(&tid).map_or(tid, |task| task.group);
-        if let Some(process) = self.processes.get_mut(&group) {
-            process.peak = signals::status_number(tid, "VmHWM:").map(|kib| Bytes(kib * 1024));
-        }
-        self.go_on(tid, 0)
-    }
-
-    fn ended(&mut self, change: Change) {
-        let Change { tid, status, usage } = change;
-        self.forget(tid);
-        let Some(process) = self.processes.remove(&tid) else { return };
-        let both = task::usage(&usage);
-        let ended = Ended::from_wait(status);
-        self.log.record(&Record::End {
-            process: process.id,
-            at: self.log.now(),
-            status: match ended {
-                Ended::Exited(code) => Status::Exited(code),
-                Ended::Signaled(signal) => Status::Signaled(signal.unsigned_abs() as u8),
-            },
-            usage: process.own_usage(&both),
-        });
-        if process.parent.is_some_and(|parent| self.processes.contains_key(&parent)) {
-            self.zombies.insert(tid, both);
-        }
-        self.adopt_orphans();
-        if tid == self.main {
-            self.log.settle();
-            let still_running = self.processes.len();
-            let blinds = self.log.blinds.clone();
-            self.messages.send(&Message::MainEnded { ended, still_running, blinds });
-            self.messages.leave_terminal();
-        }
-    }
-
-    /// A parent that was killed before its fork's event could be read leaves a child that
-    /// nobody tells of: once its parent is gone, it is taken in as the first one's.
-    fn adopt_orphans(&mut self) {
-        let orphan = |tid: &i32| {
-            let parent = signals::status_number(*tid, "PPid:").map(|pid| pid as i32);
-            let group = signals::status_number(*tid, "Tgid:").map(|pid| pid as i32);
-            let known = |pid: Option<i32>| {
-                pid.is_some_and(|pid| self.processes.contains_key(&pid) && pid != *tid)
-            };
-            !known(parent) && !known(group.filter(|group| group != tid))
-        };
-        let orphans: Vec<i32> = self.early.keys().copied().filter(orphan).collect();
-        for tid in orphans {
-            let task = Task {
-                tid,
-                group: tid,
-                process: recording::ProcessId(0),
-                pending: None,
-                space: Rc::default(),
-                files: Rc::default(),
-                folders: Rc::default(),
-                put_back: None,
-                wait_until: None,
-            };
-            self.begin(task, Some(self.main), Some(How::Fork));
-        }
-    }
 }
 
 /// Calls that matter to the tracer only before they are made.
@@ -555,19 +368,9 @@ fn tells_affinity(path: &[u8]) -> bool {
     path.starts_with(b"/proc/") && path.ends_with(b"/status")
 }
 
-fn is_musl(loader: Option<&[u8]>) -> bool {
-    let name = loader.and_then(|path| path.rsplit(|byte| *byte == b'/').next());
-    name.is_some_and(|name| name.starts_with(b"ld-musl-"))
-}
-
-fn put_back_argument(tid: i32, abi: recording::Abi, value: u64) {
+pub(crate) fn put_back_argument(tid: i32, abi: recording::Abi, value: u64) {
     if let Ok(mut registers) = ptrace::registers(tid) {
         arch::set_first_argument(&mut registers, abi, value);
         let _ = ptrace::set_registers(tid, &registers);
     }
-}
-
-/// The same table for both, or a copy.
-fn share<T: Clone>(table: &Rc<RefCell<T>>, same: bool) -> Rc<RefCell<T>> {
-    if same { Rc::clone(table) } else { Rc::new(RefCell::new(table.borrow().clone())) }
 }

@@ -1,0 +1,386 @@
+//! Reports chosen system calls of chosen processes without stopping them: a fifth of a
+//! microsecond a call, where a ptrace stop costs four.
+//!
+//! Three small eBPF programs on the kernel's raw tracepoints `sys_enter`, `sys_exit` and
+//! `sched_process_exit` write into a ring in shared memory. They are assembled here, for the
+//! running kernel, and loaded through bpf(2): no compiler, no BTF, a few hundred microseconds.
+//!
+//! It needs Linux 5.8 and CAP_BPF with CAP_PERFMON (or CAP_SYS_ADMIN); without them
+//! [`Tap::open`] fails at once, and nothing has happened.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `program` | the three programs and their maps |
+//! | `assembler` | how a program is written |
+//! | `ring` | how its events are read |
+//! | `namespace` | whose process ids |
+//! | `self_test` | the proof, at each opening, that events are right on this kernel |
+//! | `kernel` | bpf(2) and mmap(2) |
+
+#[cfg(not(target_arch = "x86_64"))]
+compile_error!("the tap knows x86-64's registers and system call tables only");
+
+mod assembler;
+mod kernel;
+mod namespace;
+mod program;
+mod ring;
+mod self_test;
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use assembler::Instruction;
+use kernel::{MAPPABLE, MapShape, MapType, Mapping};
+use namespace::Namespace;
+use program::{Call, Maps, NUMBERS, Record, Shared};
+use ring::Ring;
+
+/// A size for the ring that fits most: 4 MiB, 35,000 events.
+pub const RING_BYTES: usize = 4 << 20;
+
+/// How many processes can be followed, and how many threads be reported of, at one time.
+const ENTRIES: u32 = 8192;
+
+/// Where `thread_info.status` is in `task_struct`: since Linux 5.11, and before.
+const STATUS_AT: [i32; 2] = [16, 8];
+
+/// Why there is no tap.
+#[derive(Debug, thiserror::Error)]
+pub enum TapError {
+    /// No privilege, or the kernel is locked down.
+    #[error("eBPF is not permitted here: {0}")]
+    Forbidden(#[source] io::Error),
+    /// The kernel knows no ring buffer (before Linux 5.8), or no eBPF.
+    #[error("this kernel's eBPF is too old or too small: {what}: {error}")]
+    Unsupported {
+        /// What was asked for.
+        what: &'static str,
+        /// What it said.
+        error: io::Error,
+    },
+    /// The kernel's verifier refused a program.
+    #[error("the kernel refused the program at {tracepoint}: {error}: {reason}")]
+    Refused {
+        /// Where it was to run.
+        tracepoint: &'static str,
+        /// What bpf(2) said.
+        error: io::Error,
+        /// The last words of the verifier.
+        reason: String,
+    },
+    /// No call of the native table, or one that cannot be watched.
+    #[error("there is no system call {0}")]
+    NoSuchNumber(u16),
+    /// Events are not right on this kernel.
+    #[error("the tap does not work on this kernel: {0}")]
+    SelfTest(&'static str),
+    /// The process is in a pid namespace below ours, and ours is not the initial one.
+    #[error("process {0} is in another pid namespace")]
+    OtherNamespace(i32),
+    /// As many processes are followed as can be.
+    #[error("process {0} is one more than can be followed")]
+    TooMany(i32),
+    /// Anything else.
+    #[error("{what}: {error}")]
+    System {
+        /// What was asked for.
+        what: &'static str,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// A system call that has returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TapEvent {
+    /// The thread that made it, by the id that it had then: an execve by a thread that is not
+    /// the leader gives it the leader's.
+    pub tid: i32,
+    /// Its process.
+    pub tgid: i32,
+    /// Its number in x86-64's table.
+    pub number: u16,
+    /// Its arguments, as they were at its entry.
+    pub args: [u64; 6],
+    /// What it returned; an error is negative. -512 to -516 say that a signal broke it off, and
+    /// that this is not yet what the program sees: the call is made again (and reported again),
+    /// or fails with EINTR, or the thread is killed.
+    pub value: i64,
+    /// When it was entered: CLOCK_MONOTONIC, as [`std::time::Instant`], in ns.
+    pub start: u64,
+    /// How long it took, in ns.
+    pub took: u64,
+    /// The instruction after the call's.
+    pub ip: u64,
+}
+
+/// An open tap. Dropping it ends the watching at once.
+pub struct Tap {
+    // Dropped first: nothing runs any more when the maps go.
+    _links: [OwnedFd; 3],
+    ring: Ring,
+    shared: Mapping,
+    /// An epoll of the ring, which the programs make ready.
+    ready: OwnedFd,
+    follower: Follower,
+}
+
+/// Says which processes a [`Tap`] watches; for another thread than the one that drains it.
+#[derive(Clone)]
+pub struct Follower {
+    maps: Arc<Maps>,
+    namespace: Namespace,
+}
+
+impl Tap {
+    /// Watches the calls with these numbers of x86-64's table, in the processes told by
+    /// [`Tap::follow`]. What has returned waits in a ring of `ring_bytes` bytes, rounded up to
+    /// a power of two; an event takes 120.
+    ///
+    /// # Errors
+    /// Whatever is missing. Nothing has changed then, except that a child of ours lived for a
+    /// moment.
+    pub fn open(numbers: &[u16], ring_bytes: usize) -> Result<Tap, TapError> {
+        if let Some(&number) = numbers.iter().find(|&&number| usize::from(number) >= NUMBERS) {
+            return Err(TapError::NoSuchNumber(number));
+        }
+        let namespace = Namespace::ours()
+            .map_err(|error| TapError::System { what: "cannot read /proc/self/ns/pid", error })?;
+        let ring_bytes = ring_bytes.clamp(kernel::page_bytes(), 1 << 30).next_power_of_two();
+        let tap = match Tap::attach(namespace, ring_bytes, STATUS_AT[0]) {
+            Err(TapError::SelfTest(self_test::COMPAT_REPORTED)) => {
+                Tap::attach(namespace, ring_bytes, STATUS_AT[1])?
+            }
+            tap => tap?,
+        };
+        tap.watch(numbers.iter().copied());
+        Ok(tap)
+    }
+
+    /// Also reports the calls of this process, all its threads, from their next on. The
+    /// children that it forks are followed only when they are told in turn: while they are
+    /// stopped, if none of their calls is to be missed.
+    ///
+    /// # Errors
+    /// [`TapError::TooMany`] from the 8193rd on, [`TapError::OtherNamespace`].
+    pub fn follow(&self, tgid: i32) -> Result<(), TapError> {
+        self.follower.follow(tgid)
+    }
+
+    /// Reports this process's calls no more. To be called before its id can be used again: when
+    /// a tracer has been told of its end.
+    pub fn forget(&self, tgid: i32) {
+        self.follower.forget(tgid);
+    }
+
+    /// Lets no event be lost, with the help of the processes' tracer: a thread whose call fills
+    /// the ring to three quarters is sent SIGSTOP by the kernel itself (`si_code` SI_KERNEL,
+    /// which no other SIGSTOP has) and takes it on its way out of that call. The tracer must
+    /// drain then, and continue the thread without the signal; no other drain is needed.
+    ///
+    /// A quarter of the ring is left for the threads whose calls return meanwhile.
+    pub fn brake(&self) {
+        self.shared().brake.store(1, Ordering::Relaxed);
+    }
+
+    /// The part that follows and forgets, for another thread.
+    pub fn follower(&self) -> Follower {
+        self.follower.clone()
+    }
+
+    /// Hands over every event that has completed, in the order in which the calls returned.
+    /// What a thread did before it stopped, or before it did anything that is known of by other
+    /// means, is among it. No system call, except after the reader was woken.
+    pub fn drain(&mut self, mut each: impl FnMut(TapEvent)) {
+        self.ring.drain(|record| each(TapEvent::of(record)));
+        if self.shared().woken.load(Ordering::Acquire) != 0 {
+            self.rearm();
+        }
+    }
+
+    /// Events that did not fit: into the ring, or because more threads than 8192 lived at once.
+    pub fn lost(&self) -> u64 {
+        self.shared().lost.load(Ordering::Relaxed)
+    }
+
+    /// A descriptor that polls readable when an eighth of the ring or more waits, for a thread
+    /// that drains in time. [`Tap::drain`] makes it unreadable again.
+    pub fn ready(&self) -> BorrowedFd<'_> {
+        self.ready.as_fd()
+    }
+
+    /// Makes the maps, loads and attaches the programs, and tests them.
+    fn attach(namespace: Namespace, ring_bytes: usize, status_at: i32) -> Result<Tap, TapError> {
+        let maps = with_memory(|| Maps::new(ring_bytes))?;
+        let system = |what| move |error| TapError::System { what, error };
+        let shared = Mapping::new(maps.shared.as_fd(), 0, kernel::page_bytes(), true)
+            .map_err(system("cannot map an eBPF map"))?;
+        let ring =
+            Ring::new(maps.ring.as_fd(), ring_bytes).map_err(system("cannot map an eBPF ring"))?;
+        let ready = edges(maps.ring.as_fd()).map_err(system("cannot poll an eBPF ring"))?;
+        // From the end to the beginning: whatever is entered is also left.
+        let links = with_memory(|| {
+            Ok([
+                attached(c"sched_process_exit", &program::end(&maps))?,
+                attached(c"sys_exit", &program::exit(&maps))?,
+                attached(c"sys_enter", &program::entry(&maps, &namespace, status_at))?,
+            ])
+        })?;
+        let follower = Follower { maps: Arc::new(maps), namespace };
+        let mut tap = Tap { _links: links, ring, shared, ready, follower };
+        self_test::run(&mut tap)?;
+        Ok(tap)
+    }
+
+    /// From now on these numbers, and no others, are watched.
+    fn watch(&self, numbers: impl Iterator<Item = u16>) {
+        let watched = &self.shared().watched;
+        watched.iter().for_each(|each| each.store(0, Ordering::Relaxed));
+        for number in numbers {
+            watched[usize::from(number)].store(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Lets the programs wake the reader again. The descriptor is made unreadable first: a
+    /// waking that comes after it is not undone.
+    fn rearm(&self) {
+        // SAFETY: plain data, for which zero is a valid value.
+        let mut event: libc::epoll_event = unsafe { std::mem::zeroed() };
+        // SAFETY: room for one event.
+        unsafe { libc::epoll_wait(self.ready.as_raw_fd(), &raw mut event, 1, 0) };
+        self.shared().woken.store(0, Ordering::Release);
+    }
+
+    fn shared(&self) -> &Shared {
+        // SAFETY: the map's only element begins the page, has this layout, and is only ever
+        // changed atomically.
+        unsafe { self.shared.start().cast().as_ref() }
+    }
+}
+
+impl Follower {
+    /// As [`Tap::follow`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn follow(&self, tgid: i32) -> Result<(), TapError> {
+        let system = |what| move |error| TapError::System { what, error };
+        if !self.namespace.sees(tgid).map_err(system("cannot read a process's namespace"))? {
+            return Err(TapError::OtherNamespace(tgid));
+        }
+        let added = kernel::update(self.maps.followed.as_fd(), tgid as u32, 1);
+        added.map_err(|error| match error.raw_os_error() {
+            Some(libc::E2BIG) => TapError::TooMany(tgid),
+            _ => system("cannot follow a process")(error),
+        })
+    }
+
+    /// As [`Tap::forget`].
+    pub fn forget(&self, tgid: i32) {
+        // The only error is that it was not followed.
+        let _ = kernel::delete(self.maps.followed.as_fd(), tgid as u32);
+    }
+}
+
+impl Maps {
+    fn new(ring_bytes: usize) -> Result<Maps, TapError> {
+        let map = |what, kind, key_bytes, value_bytes: usize, entries, flags| {
+            let value_bytes = value_bytes as u32;
+            kernel::create_map(&MapShape { kind, key_bytes, value_bytes, entries, flags })
+                .map_err(|error| TapError::of_bpf(what, error))
+        };
+        // The ring first: it is what old kernels lack.
+        Ok(Maps {
+            ring: map("a ring", MapType::Ring, 0, 0, ring_bytes as u32, 0)?,
+            shared: map("an array", MapType::Array, 4, size_of::<Shared>(), 1, MAPPABLE)?,
+            followed: map("a hash", MapType::Hash, 4, 4, ENTRIES, 0)?,
+            calls: map("a hash", MapType::Hash, 8, size_of::<Call>(), ENTRIES, 0)?,
+            ring_bytes,
+        })
+    }
+}
+
+impl TapEvent {
+    fn of(record: &Record) -> TapEvent {
+        let Record { call, value, end } = record;
+        let Call { registers: r, tid, tgid, start } = call;
+        TapEvent {
+            tid: *tid as i32,
+            tgid: *tgid as i32,
+            number: r.number as u16,
+            args: [r.di, r.si, r.dx, r.r10, r.r8, r.r9],
+            value: *value,
+            start: *start,
+            took: end.saturating_sub(*start),
+            ip: r.ip,
+        }
+    }
+}
+
+impl TapError {
+    fn of_bpf(what: &'static str, error: io::Error) -> TapError {
+        match error.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => TapError::Forbidden(error),
+            Some(libc::EINVAL | libc::ENOSYS | libc::E2BIG | libc::ENOENT) => {
+                TapError::Unsupported { what, error }
+            }
+            _ => TapError::System { what, error },
+        }
+    }
+}
+
+/// Loads a program and runs it at a tracepoint.
+fn attached(tracepoint: &'static CStr, code: &[Instruction]) -> Result<OwnedFd, TapError> {
+    let name = tracepoint.to_str().unwrap_or_default();
+    let program = kernel::load(code).map_err(|error| match error.raw_os_error() {
+        Some(libc::EPERM) => TapError::Forbidden(error),
+        _ => TapError::Refused { tracepoint: name, error, reason: kernel::reason(code) },
+    })?;
+    kernel::attach(program.as_fd(), tracepoint).map_err(|error| TapError::of_bpf(name, error))
+}
+
+/// Before Linux 5.11 maps and programs count against the limit on locked memory, and a refusal
+/// for that reason looks like any other: so it is tried again with the limit raised, which is
+/// then put back, because a command would inherit it.
+fn with_memory<T>(make: impl Fn() -> Result<T, TapError>) -> Result<T, TapError> {
+    let first = make();
+    let Err(TapError::Forbidden(_)) = first else { return first };
+    let Some(before) = set_locked_memory(libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    }) else {
+        return first;
+    };
+    let second = make();
+    set_locked_memory(before);
+    second
+}
+
+/// Sets the limit and says what it was; None where it may not be set.
+fn set_locked_memory(limit: libc::rlimit) -> Option<libc::rlimit> {
+    let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a pointer to each struct, which outlives the call.
+    let done = unsafe { libc::prlimit(0, libc::RLIMIT_MEMLOCK, &raw const limit, &raw mut before) };
+    (done == 0).then_some(before)
+}
+
+/// An epoll that becomes ready when the programs wake the ring's reader. The ring's own
+/// descriptor does not do: it polls readable while anything at all is in it.
+fn edges(ring: BorrowedFd) -> io::Result<OwnedFd> {
+    // SAFETY: makes a descriptor, if it can.
+    let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+    if epoll < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new, open, and nobody else's.
+    let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
+    let mut event = libc::epoll_event { events: (libc::EPOLLIN | libc::EPOLLET) as u32, u64: 0 };
+    let (add, ring) = (libc::EPOLL_CTL_ADD, ring.as_raw_fd());
+    // SAFETY: the event outlives the call.
+    let added = unsafe { libc::epoll_ctl(epoll.as_raw_fd(), add, ring, &raw mut event) };
+    if added < 0 { Err(io::Error::last_os_error()) } else { Ok(epoll) }
+}

@@ -1,0 +1,309 @@
+//! The three programs: what runs at a call's entry, at its return, and at a thread's end.
+//!
+//! | map | kind | holds |
+//! |---|---|---|
+//! | `shared` | one element, mapped by us | which numbers are watched; how many events were lost |
+//! | `followed` | hash: process id | the processes that are watched |
+//! | `calls` | hash: the kernel's address of a thread | the call that a thread is in |
+//! | `ring` | ring | the calls that have returned |
+//!
+//! A thread's element of `calls` is made by its first watched call, used again by each one
+//! after it (no lock is taken then), and removed by the thread's end, however it ends: so
+//! nothing piles up, and no bound on age, such as an LRU hash has, can drop a call that waits
+//! for long. The key is the thread's `task_struct`, not its id: an execve by a thread that is
+//! not the leader takes the leader's id on, but stays the same task; so its call is found when
+//! it returns, and the leader's last call, which never returns, is not taken for it.
+
+use std::mem::offset_of;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU8, AtomicU64};
+
+use crate::assembler::{
+    Assembler, Helper, If, Instruction, Label, R0, R1, R2, R3, R4, R6, R7, R8, R9, Register, STACK,
+    Width,
+};
+use crate::namespace::Namespace;
+
+/// One more than the highest number that can be watched. x86-64's own table ends below; the
+/// numbers from 512 to 547, and those with bit 30, are of the x32 table.
+pub(crate) const NUMBERS: usize = 512;
+
+/// The reader is woken when this share of the ring waits: an eighth.
+const WAKE_AT: usize = 8;
+/// A thread is stopped, if it may be, when so much of the ring is left: a quarter.
+const BRAKE_AT: usize = 4;
+
+/// What the programs and we share without system calls.
+#[repr(C)]
+pub(crate) struct Shared {
+    /// Not 0 where the number is watched.
+    pub(crate) watched: [AtomicU8; NUMBERS],
+    /// Calls that were not reported for want of room.
+    pub(crate) lost: AtomicU64,
+    /// Not 0 from the reader's being woken to its next drain, so that it is woken once.
+    pub(crate) woken: AtomicU64,
+    /// Not 0 where threads may be stopped before they fill the ring.
+    pub(crate) brake: AtomicU64,
+}
+
+/// The part of the kernel's `struct pt_regs` (asm/ptrace.h) from `r10` to `ip`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Registers {
+    pub(crate) r10: u64,
+    pub(crate) r9: u64,
+    pub(crate) r8: u64,
+    ax: u64,
+    cx: u64,
+    pub(crate) dx: u64,
+    pub(crate) si: u64,
+    pub(crate) di: u64,
+    pub(crate) number: u64,
+    pub(crate) ip: u64,
+}
+
+/// Where `r10` is in `struct pt_regs`, after r15, r14, r13, r12, bp, bx and r11.
+const REGISTERS_AT: i32 = 7 * 8;
+
+/// A call that a thread is in.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Call {
+    pub(crate) registers: Registers,
+    pub(crate) tid: u32,
+    pub(crate) tgid: u32,
+    /// CLOCK_MONOTONIC, in ns; 0 where the thread is in no watched call.
+    pub(crate) start: u64,
+}
+
+/// A call that has returned: what the ring holds.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Record {
+    pub(crate) call: Call,
+    pub(crate) value: i64,
+    pub(crate) end: u64,
+}
+
+const CALL_BYTES: i16 = size_of::<Call>() as i16;
+const START: i16 = offset_of!(Call, start) as i16;
+
+/// `TS_COMPAT` (asm/thread_info.h): the thread is in a call of the 32-bit table.
+const COMPAT: i32 = 2;
+
+/// The programs' maps.
+pub(crate) struct Maps {
+    pub(crate) shared: OwnedFd,
+    pub(crate) followed: OwnedFd,
+    pub(crate) calls: OwnedFd,
+    pub(crate) ring: OwnedFd,
+    /// Bytes of the ring.
+    pub(crate) ring_bytes: usize,
+}
+
+// Where the programs keep what in their stack.
+const PID: i16 = -4;
+const STATUS: i16 = -8;
+const TASK: i16 = -16;
+const IDS: i16 = -24;
+const NEW_CALL: i16 = IDS - CALL_BYTES;
+
+/// At a call's entry: raw tracepoint `sys_enter`, `(struct pt_regs *, long number)`.
+///
+/// `status_at` is the offset of `thread_info.status` in the kernel's `task_struct`. The 32-bit
+/// table can be called by a 64-bit process as well (`int $0x80`), and only this status tells.
+pub(crate) fn entry(maps: &Maps, ids: &Namespace, status_at: i32) -> Vec<Instruction> {
+    let (context, number, pids, call) = (R6, R7, R8, R9);
+    let mut p = Assembler::default();
+    let out = p.label();
+    p.copy(context, R1);
+
+    // The cheapest question first: is the number watched?
+    p.load(Width::Double, number, context, 8);
+    p.jump_if(number, If::Above, NUMBERS as i32 - 1, out);
+    p.set_map_value(R1, maps.shared.as_fd(), offset_of!(Shared, watched));
+    p.add_register(R1, number);
+    p.load(Width::Byte, R1, R1, 0);
+    p.jump_if(R1, If::Is, 0, out);
+
+    // Is the process followed?
+    current_ids(&mut p, ids, pids, out);
+    p.copy(R1, pids);
+    p.shift_right(R1, 32);
+    p.store(Width::Word, STACK, PID, R1);
+    p.set_map(R1, maps.followed.as_fd());
+    address(&mut p, R2, PID);
+    p.call(Helper::MapLookup);
+    p.jump_if(R0, If::Is, 0, out);
+
+    // Is the number one of the native table?
+    p.call(Helper::GetCurrentTask);
+    p.store(Width::Double, STACK, TASK, R0);
+    address(&mut p, R1, STATUS);
+    p.set(R2, 4);
+    p.copy(R3, R0);
+    p.add(R3, status_at);
+    p.call(Helper::ProbeReadKernel);
+    p.jump_if(R0, If::IsNot, 0, out);
+    p.load(Width::Word, R1, STACK, STATUS);
+    p.jump_if(R1, If::Has, COMPAT, out);
+
+    find_or_add_call(&mut p, maps, call, out);
+    p.copy(R1, call);
+    p.set(R2, size_of::<Registers>() as i32);
+    p.load(Width::Double, R3, context, 0);
+    p.add(R3, REGISTERS_AT);
+    p.call(Helper::ProbeReadKernel);
+    p.store(Width::Double, call, offset_of!(Call, tid) as i16, pids);
+    p.call(Helper::KtimeGetNs);
+    p.store(Width::Double, call, START, R0);
+    p.place(out);
+    p.exit();
+    p.finish()
+}
+
+/// At a call's return: raw tracepoint `sys_exit`, `(struct pt_regs *, long value)`.
+pub(crate) fn exit(maps: &Maps) -> Vec<Instruction> {
+    let (context, record, end, call) = (R6, R7, R8, R9);
+    let mut p = Assembler::default();
+    let (out, no_room, submit) = (p.label(), p.label(), p.label());
+    p.copy(context, R1);
+
+    // Is the thread in a watched call?
+    p.call(Helper::GetCurrentTask);
+    p.store(Width::Double, STACK, TASK, R0);
+    look_up_call(&mut p, maps);
+    p.jump_if(R0, If::Is, 0, out);
+    p.copy(call, R0);
+    p.load(Width::Double, R1, call, START);
+    p.jump_if(R1, If::Is, 0, out);
+
+    p.call(Helper::KtimeGetNs);
+    p.copy(end, R0);
+    p.set_map(R1, maps.ring.as_fd());
+    p.set(R2, size_of::<Record>() as i32);
+    p.set(R3, 0);
+    p.call(Helper::RingReserve);
+    p.jump_if(R0, If::Is, 0, no_room);
+    p.copy(record, R0);
+    for at in (0..CALL_BYTES).step_by(8) {
+        p.load(Width::Double, R1, call, at);
+        p.store(Width::Double, record, at, R1);
+    }
+    p.store_value(Width::Double, call, START, 0);
+    p.load(Width::Double, R1, context, 8);
+    p.store(Width::Double, record, offset_of!(Record, value) as i16, R1);
+    p.store(Width::Double, record, offset_of!(Record, end) as i16, end);
+    wake_or_brake(&mut p, maps, submit);
+    p.place(submit);
+    p.copy(R1, record);
+    p.call(Helper::RingSubmit);
+    p.jump(out);
+
+    p.place(no_room);
+    p.store_value(Width::Double, call, START, 0);
+    count_lost(&mut p, maps);
+    p.place(out);
+    p.exit();
+    p.finish()
+}
+
+/// At a thread's end: raw tracepoint `sched_process_exit`, in the thread itself.
+pub(crate) fn end(maps: &Maps) -> Vec<Instruction> {
+    let mut p = Assembler::default();
+    p.call(Helper::GetCurrentTask);
+    p.store(Width::Double, STACK, TASK, R0);
+    p.set_map(R1, maps.calls.as_fd());
+    address(&mut p, R2, TASK);
+    p.call(Helper::MapLookup);
+    p.exit();
+    p.finish()
+}
+
+/// The process's id in the high half of `to`, the thread's in the low half, as we see them.
+fn current_ids(p: &mut Assembler, ids: &Namespace, to: Register, out: Label) {
+    match *ids {
+        Namespace::Initial => {
+            p.call(Helper::GetCurrentPidTgid);
+            p.copy(to, R0);
+        }
+        Namespace::Inner { device, inode } => {
+            p.set_long(R1, device);
+            p.set_long(R2, inode);
+            address(p, R3, IDS);
+            p.set(R4, 8);
+            p.call(Helper::GetNsCurrentPidTgid);
+            p.jump_if(R0, If::IsNot, 0, out);
+            p.load(Width::Double, to, STACK, IDS);
+        }
+    }
+}
+
+/// The thread's element of `calls`, a new one if need be; `out` if there is no room for it.
+fn find_or_add_call(p: &mut Assembler, maps: &Maps, to: Register, out: Label) {
+    let found = p.label();
+    look_up_call(p, maps);
+    p.jump_if(R0, If::IsNot, 0, found);
+    for at in (0..CALL_BYTES).step_by(8) {
+        p.store_value(Width::Double, STACK, NEW_CALL + at, 0);
+    }
+    p.set_map(R1, maps.calls.as_fd());
+    address(p, R2, TASK);
+    address(p, R3, NEW_CALL);
+    p.set(R4, 0);
+    p.call(Helper::MapUpdate);
+    look_up_call(p, maps);
+    p.jump_if(R0, If::IsNot, 0, found);
+    count_lost(p, maps);
+    p.jump(out);
+    p.place(found);
+    p.copy(to, R0);
+}
+
+fn look_up_call(p: &mut Assembler, maps: &Maps) {
+    p.set_map(R1, maps.calls.as_fd());
+    address(p, R2, TASK);
+    p.call(Helper::MapLookup);
+}
+
+/// Leaves in R2 the flags to submit a record with: to wake nobody (1), or to wake the reader (2)
+/// when much waits that it has not been woken for. A thread that is about to fill the ring is
+/// sent a signal, which it takes on its way out of the call.
+fn wake_or_brake(p: &mut Assembler, maps: &Maps, submit: Label) {
+    let waiting = R8;
+    let no_brake = p.label();
+    p.set_map(R1, maps.ring.as_fd());
+    p.set(R2, 0); // BPF_RB_AVAIL_DATA
+    p.call(Helper::RingQuery);
+    p.copy(waiting, R0);
+    p.set(R2, 1); // BPF_RB_NO_WAKEUP
+    p.jump_if(waiting, If::Below, (maps.ring_bytes / WAKE_AT) as i32, submit);
+
+    let brake_from = maps.ring_bytes - maps.ring_bytes / BRAKE_AT;
+    p.jump_if(waiting, If::Below, brake_from as i32, no_brake);
+    p.set_map_value(R1, maps.shared.as_fd(), offset_of!(Shared, brake));
+    p.load(Width::Double, R1, R1, 0);
+    p.jump_if(R1, If::Is, 0, no_brake);
+    p.set(R1, libc::SIGSTOP);
+    p.call(Helper::SendSignalThread);
+    p.place(no_brake);
+
+    p.set(R2, 1); // BPF_RB_NO_WAKEUP
+    p.set_map_value(R1, maps.shared.as_fd(), offset_of!(Shared, woken));
+    p.load(Width::Double, R3, R1, 0);
+    p.jump_if(R3, If::IsNot, 0, submit);
+    p.store_value(Width::Double, R1, 0, 1);
+    p.set(R2, 2); // BPF_RB_FORCE_WAKEUP
+}
+
+fn count_lost(p: &mut Assembler, maps: &Maps) {
+    p.set_map_value(R1, maps.shared.as_fd(), offset_of!(Shared, lost));
+    p.set(R2, 1);
+    p.add_atomically(R1, 0, R2);
+}
+
+/// The address of a place in the stack.
+fn address(p: &mut Assembler, to: Register, place: i16) {
+    p.copy(to, STACK);
+    p.add(to, i32::from(place));
+}

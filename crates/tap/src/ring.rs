@@ -1,0 +1,106 @@
+//! The reader's side of a `BPF_MAP_TYPE_RINGBUF` (Documentation/bpf/ringbuf.rst).
+//!
+//! A page with the reader's position, a page with the writers', and the data, mapped twice in a
+//! row so that no record is cut in two. Positions only grow. A record is a header of 8 bytes,
+//! whose first 4 are its length and two flags, and its data, rounded up to 8 bytes.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::kernel::{Mapping, page_bytes};
+use crate::program::Record;
+
+/// `BPF_RINGBUF_BUSY_BIT`: reserved, and not yet submitted.
+const BUSY: u32 = 1 << 31;
+/// `BPF_RINGBUF_DISCARD_BIT`: submitted as nothing.
+const DISCARDED: u32 = 1 << 30;
+/// `BPF_RINGBUF_HDR_SZ`.
+const HEADER_BYTES: u64 = 8;
+
+/// How often a record that is being written is looked at before it is left for the next time.
+/// A program writes one in far less than a microsecond and cannot be preempted; but a virtual
+/// machine's processor can, for longer.
+const PATIENCE: u32 = 100_000;
+
+/// How much is read before its room is given back to the writers.
+const BATCH_BYTES: u64 = 16 << 10;
+
+/// The mapped ring.
+pub(crate) struct Ring {
+    reader: Mapping,
+    /// The writers' position, and the data from the second page on.
+    writers: Mapping,
+    page: usize,
+    bytes: usize,
+}
+
+impl Ring {
+    /// Maps the ring of `bytes` bytes, a power of two.
+    pub(crate) fn new(map: BorrowedFd, bytes: usize) -> io::Result<Ring> {
+        let page = page_bytes();
+        let reader = Mapping::new(map, 0, page, true)?;
+        let writers = Mapping::new(map, page, page + 2 * bytes, false)?;
+        Ok(Ring { reader, writers, page, bytes })
+    }
+
+    /// Hands over each record that is complete, up to the first that is not.
+    pub(crate) fn drain(&mut self, mut each: impl FnMut(&Record)) {
+        let mut position = self.read_up_to().load(Ordering::Relaxed);
+        let mut given_back = position;
+        while position < self.written_up_to().load(Ordering::Acquire) {
+            let Some(header) = self.header(position) else { break };
+            let length = header & !DISCARDED;
+            if header & DISCARDED == 0 && length as usize == size_of::<Record>() {
+                each(&self.record(position));
+            }
+            position += (HEADER_BYTES + u64::from(length)).next_multiple_of(8);
+            if position - given_back >= BATCH_BYTES {
+                self.read_up_to().store(position, Ordering::Release);
+                given_back = position;
+            }
+        }
+        self.read_up_to().store(position, Ordering::Release);
+    }
+
+    fn read_up_to(&self) -> &AtomicU64 {
+        // SAFETY: the page begins with the reader's position, aligned, which the kernel too
+        // reads and writes atomically.
+        unsafe { self.reader.start().cast().as_ref() }
+    }
+
+    fn written_up_to(&self) -> &AtomicU64 {
+        // SAFETY: as above, for the writers' position; it is only read.
+        unsafe { self.writers.start().cast().as_ref() }
+    }
+
+    /// The first half of the header of the record at `position`; None while it is being written.
+    fn header(&self, position: u64) -> Option<u32> {
+        // SAFETY: positions are multiples of 8, so the header is aligned; writers change it
+        // atomically.
+        let header: &AtomicU32 = unsafe { self.at(position).cast().as_ref() };
+        for _ in 0..PATIENCE {
+            let header = header.load(Ordering::Acquire);
+            if header & BUSY == 0 {
+                return Some(header);
+            }
+            std::hint::spin_loop();
+        }
+        None
+    }
+
+    /// The record at `position`, which is complete and of a record's length.
+    fn record(&self, position: u64) -> Record {
+        // SAFETY: `Record` is plain numbers; the data is aligned to 8 and lies wholly in the
+        // mapping, being mapped twice; no writer touches it before it is given back.
+        unsafe { self.at(position + HEADER_BYTES).cast().read() }
+    }
+
+    fn at(&self, position: u64) -> NonNull<u8> {
+        let offset = self.page + (position as usize & (self.bytes - 1));
+        // SAFETY: less than one ring's length after the first page, in a mapping of a page and
+        // two rings.
+        unsafe { self.writers.start().add(offset) }
+    }
+}
