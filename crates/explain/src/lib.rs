@@ -1,1 +1,182 @@
-//! becalm's explain.
+//! Recording to Findings: which storms hit a run, who is to blame, what they cost.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `findings` | the answer, as data |
+//! | `survey` | the recording's metadata operations with their causes, and who owns them |
+//! | `storm/` | one detector a file: what it claims, whom it blames, what it advises |
+//! | `library/` | how the dynamic loader searched, for the two storms that are its |
+//! | `threshold` | from when on it is a storm |
+//! | `cost` | what operations cost on a cold shared filesystem |
+//! | `who` | what a person would call a program |
+//! | `warnings` | what the reader must know before believing the numbers |
+//!
+//! An operation belongs to one storm: detectors are asked in the order of
+//! [`storm::DETECTORS`], and each sees only what those before it have left. So the shares of a
+//! table add up to at most 100 %.
+
+mod cost;
+mod findings;
+mod library;
+mod storm;
+mod survey;
+mod tally;
+mod threshold;
+mod warnings;
+mod who;
+mod words;
+
+use std::collections::HashSet;
+
+use recording::{Micros, Nanos, Recording};
+
+pub use findings::{
+    CauseCount, Cost, Culprit, Finding, Findings, Model, Step, Storm, Threshold, Totals, Warning,
+};
+pub use warnings::{said, warnings};
+
+use storm::Case;
+use survey::{Paths, Survey};
+use words::{counted, questions, were};
+
+/// What the reader of the findings wants to know beside them.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Ranks that start at once.
+    pub ranks: u64,
+    /// Ranks that share a node, and its cache.
+    pub ranks_per_node: u64,
+    /// The recording's file as a shell takes it, for commands to paste.
+    pub recording: String,
+    /// Processes that the command left running, where the recording was read before they ended:
+    /// it is then not cut, but not at its end either.
+    pub still_running: u64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { ranks: 1000, ranks_per_node: 64, recording: "REC".to_owned(), still_running: 0 }
+    }
+}
+
+/// Explains a recording.
+pub fn explain(recording: &Recording, options: &Options) -> Findings {
+    let paths = Paths::of(recording);
+    let mut survey = Survey::new(recording, &paths);
+    let model = cost::model(options);
+    let mut storms = Vec::new();
+    for detect in storm::DETECTORS {
+        if let Some(case) = detect(&survey) {
+            survey.claim(&case.claim);
+            storms.push(finding(&survey, case, &model, options));
+        }
+    }
+    storms.sort_by_key(|storm: &Finding| std::cmp::Reverse(storm.operations));
+    let totals = totals(&survey);
+    let program = program(recording);
+    Findings {
+        headline: headline(&program, &totals, storms.is_empty()),
+        command: recording.header.argv.clone(),
+        program,
+        storms,
+        rest: survey.causes(survey.free().map(|(id, _)| id)),
+        cost: cost::cost(&survey, 0..survey.asks.len(), &model),
+        model,
+        threshold: threshold::threshold(),
+        warnings: warnings::of_run(recording, options.still_running),
+        totals,
+    }
+}
+
+/// A case with all its numbers.
+fn finding(survey: &Survey, case: Case, model: &Model, options: &Options) -> Finding {
+    let claim = &case.claim;
+    let each = || claim.iter().map(|id| &survey.asks[*id]);
+    let operations = claim.len() as u64;
+    Finding {
+        storm: case.storm,
+        title: case.title,
+        cause: case.cause,
+        observed: case.observed,
+        operations,
+        missing: survey.missing(claim),
+        distinct: survey.distinct(claim),
+        avoidable: case.avoidable,
+        guessed: case.guessed.unwrap_or_else(|| each().filter(|ask| ask.why.guess).count() as u64),
+        share: operations as f64 / survey.total().max(1) as f64,
+        time_ns: case.time.unwrap_or_else(|| each().map(|ask| ask.event.took).sum()),
+        causes: survey.causes(claim.iter().copied()),
+        culprits: case.culprits,
+        cost: cost::cost(survey, claim.iter().copied(), model),
+        next: case.next,
+        evidence: format!("becalm report {} --by {}", options.recording, case.evidence),
+    }
+}
+
+fn totals(survey: &Survey) -> Totals {
+    let recording = survey.recording;
+    let header = &recording.header;
+    let asks = &survey.asks;
+    let wall = wall(recording);
+    let paths: HashSet<_> = asks.iter().filter_map(|ask| ask.path_id).collect();
+    let in_memory: HashSet<_> =
+        paths.iter().filter(|path| header.is_kernel_memory(survey.path(**path))).collect();
+    let cpu = recording
+        .processes
+        .iter()
+        .filter_map(|process| process.end)
+        .map(|end| end.usage.user.0 + end.usage.system.0)
+        .sum();
+    let count = |wanted: &dyn Fn(&survey::Ask) -> bool| {
+        asks.iter().filter(|ask| wanted(ask)).count() as u64
+    };
+    let processes = recording.processes.len() as u64;
+    Totals {
+        operations: survey.total(),
+        missing: count(&|ask| ask.is_missing()),
+        refused: count(&|ask| !ask.is_yes() && !ask.is_missing()),
+        distinct: paths.len() as u64,
+        in_memory: count(&|ask| ask.path_id.is_some_and(|path| in_memory.contains(&path))),
+        processes,
+        processes_per_second: match wall.seconds() {
+            0.0 => 0.0,
+            seconds => processes as f64 / seconds,
+        },
+        wall_ns: wall,
+        cpu_us: Micros(cpu),
+        status: recording.processes.first().and_then(|first| first.end).map(|end| end.status),
+    }
+}
+
+/// How long the run took: to its end, or in a cut recording to the last thing seen.
+fn wall(recording: &Recording) -> Nanos {
+    let ended = recording.summary.as_ref().map(|summary| summary.ended);
+    let ends = recording.processes.iter().filter_map(|process| process.end).map(|end| end.at);
+    let calls = recording.events.iter().map(|event| event.start + event.took);
+    ended.or_else(|| ends.chain(calls).max()).unwrap_or_default()
+}
+
+/// What a person would call the command.
+fn program(recording: &Recording) -> String {
+    match recording.processes.first().and_then(|process| process.execs.first()) {
+        Some(exec) => who::name(recording, exec),
+        None => recording.header.argv.first().cloned().unwrap_or_else(|| "the command".to_owned()),
+    }
+}
+
+/// The sentence that answers the question.
+fn headline(program: &str, totals: &Totals, is_calm: bool) -> String {
+    let who = match totals.processes.saturating_sub(1) {
+        0 => program.to_owned(),
+        others => {
+            let processes = counted(others, "process", "processes");
+            format!("{program} and the {processes} it started")
+        }
+    };
+    let calm = if is_calm { "No storm: " } else { "" };
+    let to_start = if totals.processes > 1 { "" } else { " to start" };
+    let asked = questions(totals.operations);
+    let no = words::count(totals.missing);
+    let were = were(totals.missing);
+    format!("{calm}{who} asked the filesystem {asked}{to_start}; {no} {were} answered no.")
+}

@@ -1,0 +1,173 @@
+//! The lists of folders that the loader searches.
+//!
+//! glibc's order (elf/dl-load.c, `_dl_map_object`): unless the file that needs the library has
+//! a RUNPATH, the RPATH of that file, of the file that needed it, and so on up to the program;
+//! then LD_LIBRARY_PATH; then the RUNPATH of the file that needs it; then the cache and the
+//! system's folders.
+
+use std::collections::{HashMap, HashSet};
+
+use recording::query::clean;
+use recording::{Exec, PathId, Recording};
+
+use crate::survey::{split, variable};
+
+/// A list of folders that the loader searches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum List {
+    /// DT_RPATH of a file.
+    Rpath(PathId),
+    /// LD_LIBRARY_PATH.
+    LibraryPath,
+    /// DT_RUNPATH of a file.
+    Runpath(PathId),
+    /// The system's folders, or a list that the recording does not show.
+    Other,
+}
+
+/// Where a probed folder is from.
+pub(super) struct Place {
+    pub list: List,
+    /// How many folders that list has.
+    pub folders: u64,
+    /// The folder of the list.
+    pub folder: Vec<u8>,
+    /// Whether the probe was in a sub-directory for a processor type.
+    pub is_hwcaps: bool,
+}
+
+type Folders = HashSet<Vec<u8>>;
+
+/// The lists of one program, their folders spelt out.
+pub(super) struct Lists<'a> {
+    recording: &'a Recording,
+    library_path: Folders,
+    library_path_order: Vec<Vec<u8>>,
+    /// The files whose code may have asked for a library by name.
+    callers: Vec<PathId>,
+    files: HashMap<PathId, (List, Folders)>,
+}
+
+impl<'a> Lists<'a> {
+    /// The lists of a program; `callers` are the files that may have called dlopen.
+    pub fn of(recording: &'a Recording, exec: &Exec, callers: &[(&[u8], PathId)]) -> Lists<'a> {
+        let origin = split(recording.path(exec.image)).0;
+        let library_path = variable(exec, "LD_LIBRARY_PATH").unwrap_or_default();
+        let folders = library_path.split([':', ';']).filter(|folder| !folder.is_empty());
+        let library_path_order: Vec<_> = folders.map(|folder| expand(folder, origin)).collect();
+        Lists {
+            recording,
+            library_path: library_path_order.iter().cloned().collect(),
+            library_path_order,
+            callers: callers.iter().map(|(_, path)| *path).collect(),
+            files: HashMap::new(),
+        }
+    }
+
+    /// The folders of LD_LIBRARY_PATH, in its order.
+    pub fn library_path(&self) -> &[Vec<u8>] {
+        &self.library_path_order
+    }
+
+    /// The list that a probed folder is from: the first, in the loader's order, that has it.
+    /// `chain` is who needed the library, up to the program.
+    pub fn place(&mut self, probed: &[u8], chain: &[PathId]) -> Place {
+        self.read(chain);
+        let of = |file: &PathId| self.files.get(file);
+        let rpaths = || chain.iter().filter_map(of).filter(|(list, _)| is_rpath(*list));
+        let own = chain.first().and_then(of);
+        let runs_own = own.is_some_and(|(list, folders)| !is_rpath(*list) && !folders.is_empty());
+        let found = rpaths()
+            .filter(|_| !runs_own)
+            .find_map(|(list, folders)| found_in(*list, folders, probed))
+            .or_else(|| found_in(List::LibraryPath, &self.library_path, probed))
+            .or_else(|| own.and_then(|(list, folders)| found_in(*list, folders, probed)))
+            .or_else(|| self.place_of_dlopen(probed));
+        found.unwrap_or_else(|| {
+            let mut folder = probed;
+            while let Some(above) = without_hwcap(folder) {
+                folder = above;
+            }
+            let is_hwcaps = folder != probed;
+            Place { list: List::Other, folders: 0, folder: folder.to_vec(), is_hwcaps }
+        })
+    }
+
+    /// A dlopen may come from any file; the recording does not say which.
+    fn place_of_dlopen(&mut self, probed: &[u8]) -> Option<Place> {
+        let callers = std::mem::take(&mut self.callers);
+        self.read(&callers);
+        let place = callers
+            .iter()
+            .filter_map(|file| self.files.get(file))
+            .find_map(|(list, folders)| found_in(*list, folders, probed));
+        self.callers = callers;
+        place
+    }
+
+    fn read(&mut self, files: &[PathId]) {
+        for file in files {
+            let recording = self.recording;
+            self.files.entry(*file).or_insert_with(|| {
+                let origin = split(recording.path(*file)).0;
+                let expanded = |folders: &Vec<String>| {
+                    folders.iter().map(|folder| expand(folder, origin)).collect()
+                };
+                match recording.images.get(file) {
+                    // The loader ignores an RPATH beside a RUNPATH.
+                    Some(image) if !image.runpath.is_empty() => {
+                        (List::Runpath(*file), expanded(&image.runpath))
+                    }
+                    Some(image) => (List::Rpath(*file), expanded(&image.rpath)),
+                    None => (List::Rpath(*file), Folders::new()),
+                }
+            });
+        }
+    }
+}
+
+fn is_rpath(list: List) -> bool {
+    matches!(list, List::Rpath(_))
+}
+
+/// The place of a probed folder in a list, itself or as a sub-directory for a processor type.
+fn found_in(list: List, folders: &Folders, probed: &[u8]) -> Option<Place> {
+    let mut above = Some(probed);
+    while let Some(folder) = above {
+        if folders.contains(folder) {
+            return Some(Place {
+                list,
+                folders: folders.len() as u64,
+                folder: folder.to_vec(),
+                is_hwcaps: folder != probed,
+            });
+        }
+        above = without_hwcap(folder);
+    }
+    None
+}
+
+/// A folder of a list as the loader asks for it. `$LIB` and `$PLATFORM` are left alone: what
+/// they stand for depends on the loader's build and on the processor.
+fn expand(folder: &str, origin: &[u8]) -> Vec<u8> {
+    let origin = String::from_utf8_lossy(origin);
+    let folder = folder.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin);
+    clean(folder.as_bytes()).into_owned()
+}
+
+/// The folder without its last sub-directory for a processor type, if that is one: glibc's
+/// `glibc-hwcaps/NAME` (since 2.33) and the older `tls/haswell/avx512_1/x86_64` (to 2.36).
+fn without_hwcap(folder: &[u8]) -> Option<&[u8]> {
+    let (above, name) = split(folder);
+    let (top, parent) = split(above);
+    if parent == b"glibc-hwcaps" {
+        return Some(top);
+    }
+    HWCAPS.contains(&name).then_some(above)
+}
+
+#[rustfmt::skip]
+const HWCAPS: &[&[u8]] = &[
+    b"tls", b"x86_64", b"haswell", b"xeon_phi", b"avx512_1", b"i686", b"i586", b"i486", b"sse2",
+    b"aarch64", b"atomics", b"power8", b"power9", b"glibc-hwcaps",
+];

@@ -1,0 +1,306 @@
+//! Libraries searched at program start.
+
+use recording::{PathId, Phase};
+
+use super::{Case, advice, command, culprit};
+use crate::findings::{Culprit, Step, Storm};
+use crate::library::{List, Search, Searched, search};
+use crate::survey::{Survey, split};
+use crate::tally::Count;
+use crate::threshold::is_storm;
+use crate::words::{count, counted, pasted, percent, questions, were};
+
+/// From more folders on, a list is no longer readable.
+const FEW: usize = 8;
+
+pub(super) fn detect(survey: &Survey) -> Option<Case> {
+    let search = search(survey, Phase::Loading);
+    let avoidable = search.claim.len() as u64 - search.found;
+    if !is_storm(avoidable, survey.total()) {
+        return None;
+    }
+    let blame = Blame::of(&search);
+    Some(Case {
+        storm: Storm::Loader,
+        title: format!("{} searched over {}", searched(&search), blame.list_name()),
+        cause: "before the program starts, the loader tries each library in every folder of its \
+                search lists until one has it"
+            .to_owned(),
+        observed: "calls made by the dynamic loader before the program's first instruction"
+            .to_owned(),
+        avoidable,
+        guessed: None,
+        time: None,
+        culprits: culprits(survey, &search, &blame),
+        next: next(survey, &search, &blame, Phase::Loading),
+        evidence: "library".to_owned(),
+        claim: search.claim,
+    })
+}
+
+/// `121 libraries were`
+pub(super) fn searched(search: &Search) -> String {
+    let libraries = search.libraries.len() as u64;
+    format!("{} {}", counted(libraries, "library", "libraries"), were(libraries))
+}
+
+/// The kind of list that had most 'no'.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sort {
+    Rpath,
+    Runpath,
+    LibraryPath,
+    Other,
+}
+
+/// All lists of the kind that is most to blame.
+pub(super) struct Blame {
+    sort: Sort,
+    total: Searched,
+    /// How many files have one.
+    files: u64,
+    /// The one with most 'no'.
+    worst: Option<(PathId, Searched)>,
+}
+
+impl Blame {
+    pub fn of(search: &Search) -> Blame {
+        [Sort::Rpath, Sort::Runpath, Sort::LibraryPath, Sort::Other]
+            .map(|sort| Blame::of_sort(search, sort))
+            .into_iter()
+            .max_by_key(|blame| (blame.total.missing, blame.total.asks))
+            .unwrap_or_else(|| Blame::of_sort(search, Sort::Other))
+    }
+
+    fn of_sort(search: &Search, sort: Sort) -> Blame {
+        let mut blame = Blame { sort, total: Searched::default(), files: 0, worst: None };
+        for (list, searched) in &search.lists {
+            let (own, file) = match list {
+                List::Rpath(file) => (Sort::Rpath, Some(*file)),
+                List::Runpath(file) => (Sort::Runpath, Some(*file)),
+                List::LibraryPath => (Sort::LibraryPath, None),
+                List::Other => (Sort::Other, None),
+            };
+            if own != sort {
+                continue;
+            }
+            blame.files += 1;
+            blame.total.folders = blame.total.folders.max(searched.folders);
+            blame.total.asks += searched.asks;
+            blame.total.missing += searched.missing;
+            let worse = blame.worst.is_none_or(|(_, worst)| searched.missing > worst.missing);
+            if let (Some(file), true) = (file, worse) {
+                blame.worst = Some((file, *searched));
+            }
+        }
+        blame
+    }
+
+    /// As it reads after 'searched … over'.
+    pub fn list_name(&self) -> String {
+        let folders = counted(self.total.folders, "folder", "folders");
+        match self.sort {
+            Sort::Rpath => format!("RPATHs of up to {folders}"),
+            Sort::Runpath => format!("RUNPATHs of up to {folders}"),
+            Sort::LibraryPath => format!("an LD_LIBRARY_PATH of {folders}"),
+            Sort::Other => "the system's folders".to_owned(),
+        }
+    }
+}
+
+pub(super) fn culprits(survey: &Survey, search: &Search, blame: &Blame) -> Vec<Culprit> {
+    let mut culprits = Vec::new();
+    let total = &blame.total;
+    let all = search.claim.len() as u64;
+    let share = percent(total.asks, all);
+    let kind = match blame.sort {
+        Sort::Rpath => "rpath",
+        Sort::Runpath => "runpath",
+        Sort::LibraryPath => "ld_library_path",
+        Sort::Other => "system",
+    };
+    let numbers = |searched: &Searched| {
+        [
+            ("folders", searched.folders),
+            ("operations", searched.asks),
+            ("missing", searched.missing),
+        ]
+    };
+    let upper = kind.to_uppercase();
+    match blame.worst {
+        Some((file, worst)) => {
+            let name = survey.recording.shown(file);
+            let text = format!(
+                "{upper} of {name}: {}, {}, {} answered no",
+                counted(worst.folders, "folder", "folders"),
+                questions(worst.asks),
+                count(worst.missing)
+            );
+            culprits.push(culprit(kind, name, text, &numbers(&worst)));
+            if blame.files > 1 {
+                let text = format!(
+                    "{} files have an {upper} that was searched, of up to {} folders: {share} of \
+                     these questions",
+                    count(blame.files),
+                    count(total.folders),
+                );
+                let with_files = [&numbers(total)[..], &[("files", blame.files)]].concat();
+                culprits.push(culprit(kind, format!("all {upper}s"), text, &with_files));
+            }
+        }
+        None if blame.sort == Sort::LibraryPath => {
+            let folders = search.library_path.iter();
+            let useless = folders.filter(|(_, count)| is_useless(count)).count() as u64;
+            let had = match useless {
+                0 => "each with something this program needed".to_owned(),
+                none => format!("{} with nothing this program needed", count(none)),
+            };
+            let folders = counted(total.folders, "folder", "folders");
+            let text = format!("LD_LIBRARY_PATH has {folders}, {had}: {share} of these questions");
+            let with_useless = [&numbers(total)[..], &[("useless", useless)]].concat();
+            culprits.push(culprit(kind, "LD_LIBRARY_PATH", text, &with_useless));
+        }
+        None => {
+            let text = format!("the system's own folders: {share} of these questions");
+            culprits.push(culprit(kind, "system", text, &numbers(total)));
+        }
+    }
+    culprits.extend(worst_library(survey, search));
+    if search.hwcaps * 4 >= all {
+        let text = format!(
+            "{} of these questions are for sub-directories for processor types (glibc-hwcaps \
+             and older), which the loader tries in each folder once",
+            percent(search.hwcaps, all)
+        );
+        culprits.push(culprit("hwcaps", "glibc-hwcaps", text, &[("operations", search.hwcaps)]));
+    }
+    culprits
+}
+
+fn worst_library(survey: &Survey, search: &Search) -> Option<Culprit> {
+    let (name, wanted) = search.worst_library()?;
+    let name = survey.shown(name);
+    let by = match wanted.needed_by {
+        Some(file) => format!(", needed by {}", survey.recording.shown(file)),
+        None => String::new(),
+    };
+    let folders = wanted.folders.len() as u64;
+    let text = format!(
+        "{name} was looked for in {} ({}){by}",
+        counted(folders, "folder", "folders"),
+        questions(wanted.asks)
+    );
+    let numbers = [("folders", folders), ("operations", wanted.asks), ("missing", wanted.missing)];
+    Some(culprit("library", name, text, &numbers))
+}
+
+/// Whether a folder was asked and had nothing.
+fn is_useless(folder: &Count) -> bool {
+    folder.asks > 0 && folder.missing == folder.asks
+}
+
+pub(super) fn next(survey: &Survey, search: &Search, blame: &Blame, phase: Phase) -> Vec<Step> {
+    match (blame.sort, blame.worst) {
+        (Sort::LibraryPath, _) => shorter_library_path(search),
+        (Sort::Rpath | Sort::Runpath, Some((file, _))) => match phase {
+            Phase::Loading => bind(survey, search, file),
+            Phase::Running => shrink(survey, file),
+        },
+        _ => vec![advice(
+            "Run ldconfig after libraries were installed, so that its cache knows them",
+        )],
+    }
+}
+
+fn shorter_library_path(search: &Search) -> Vec<Step> {
+    let used = search.library_path.iter().filter(|(_, count)| !is_useless(count));
+    let used: Vec<_> = used.filter_map(|(folder, _)| pasted(folder)).collect();
+    let mut steps = Vec::new();
+    if used.len() < search.library_path.len() && used.len() <= FEW {
+        let shorter = match &used[..] {
+            [] => "unset LD_LIBRARY_PATH".to_owned(),
+            used => format!("export LD_LIBRARY_PATH={}", used.join(":")),
+        };
+        steps.push(command(
+            format!(
+                "Shorten LD_LIBRARY_PATH to the {} that had something (for this program: others \
+                 may need more)",
+                counted(used.len() as u64, "folder", "folders")
+            ),
+            shorter,
+        ));
+    }
+    if used.len() > 1 {
+        // ln leaves a name alone that is there: the first folder wins, as in the search.
+        steps.push(command(
+            "Gather the libraries in one folder of symbolic links: the first open then finds each",
+            "mkdir libs && for d in ${LD_LIBRARY_PATH//:/ }; do ln -s $d/*.so* libs/ 2>/dev/null; \
+             done; export LD_LIBRARY_PATH=$PWD/libs",
+        ));
+    }
+    steps.push(advice(
+        "Or link with an RPATH to exactly the folders that are needed, and set no LD_LIBRARY_PATH",
+    ));
+    steps
+}
+
+/// Write into the files where their libraries are.
+fn bind(survey: &Survey, search: &Search, file: PathId) -> Vec<Step> {
+    let recording = survey.recording;
+    let mut steps = Vec::from_iter(rebuild(survey, file));
+    let program = search.programs.top().and_then(|(program, _)| pasted(recording.path(program)));
+    if let Some(program) = program {
+        steps.push(command(
+            "Or try a copy that names all its libraries by full path, as Shrinkwrap does (they \
+             are loaded in another order: test it)",
+            format!(
+                "app={program}; cp $app ./bound && patchelf $(ldd $app | awk '$3 ~ /^\\// \
+                 {{printf \"--add-needed %s \", $3}}') ./bound"
+            ),
+        ));
+    }
+    steps
+}
+
+/// Leave no folder in a list that has nothing.
+fn shrink(survey: &Survey, file: PathId) -> Vec<Step> {
+    let mut steps = Vec::from_iter(rebuild(survey, file));
+    if let Some(file) = pasted(survey.recording.path(file)) {
+        steps.push(command(
+            "Without a rebuild, take the folders out of each file's list that have nothing it \
+             needs; try it on a copy",
+            format!("cp {file} ./shrunk && patchelf --shrink-rpath ./shrunk"),
+        ));
+    }
+    steps
+}
+
+/// What the package manager of a store can do.
+pub(super) fn rebuild(survey: &Survey, file: PathId) -> Option<Step> {
+    is_store(survey.recording.path(file)).then(|| {
+        advice(
+            "Rebuild with Spack's `config: shared_linking: {type: rpath, bind: true}` (0.19 and \
+             later): libraries are named by full path, and nothing is searched",
+        )
+    })
+}
+
+/// Whether a path is in a store of hashed prefixes, as Spack, Nix and Guix lay them out: a
+/// component with 32 letters and digits before or after a dash.
+fn is_store(path: &[u8]) -> bool {
+    let is_hash = |part: &[u8]| {
+        part.len() == 32
+            && part.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    let mut rest = path;
+    while !rest.is_empty() {
+        let (above, name) = split(rest);
+        let first = name.split(|byte| *byte == b'-').next();
+        let last = name.rsplit(|byte| *byte == b'-').next();
+        if name.contains(&b'-') && [first, last].into_iter().flatten().any(is_hash) {
+            return true;
+        }
+        rest = if above == b"/" { b"" } else { above };
+    }
+    false
+}

@@ -1,0 +1,239 @@
+//! Programs searched over PATH: execve that fails folder by folder (execvp(3)), and shells that
+//! stat every folder before they start or miss a command.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use recording::{Kind, Outcome, ProcessId};
+
+use super::{Case, advice, command, culprit};
+use crate::findings::{Culprit, Step, Storm};
+use crate::survey::{Ask, AskId, ProgramId, Survey, variable};
+use crate::tally::Tally;
+use crate::threshold::is_storm;
+use crate::words::{count, counted, pasted, questions};
+
+/// execvp(3) goes on to the next folder after this error too.
+const EACCES: u16 = 13;
+
+pub(super) fn detect(survey: &Survey) -> Option<Case> {
+    let path = Path::of(survey);
+    let found = Searches::find(survey, &path);
+    if !is_storm(found.vain, survey.total()) {
+        return None;
+    }
+    let widest = found.folders_a_search();
+    let claim = found.claim.clone();
+    Some(Case {
+        storm: Storm::Path,
+        title: format!("programs were searched in up to {widest} folders of PATH"),
+        cause: "a program named without its folder is tried in every folder of PATH, in order, \
+                until one has it; shells remember where they found it, new processes do not"
+            .to_owned(),
+        observed: "failed execve calls are observed; stat and access calls count where one \
+                   process asks for the same name in two or more folders of a PATH"
+            .to_owned(),
+        avoidable: found.vain,
+        guessed: Some(found.guessed),
+        time: None,
+        culprits: found.culprits(survey),
+        next: found.next(survey, &path),
+        evidence: "process".to_owned(),
+        claim,
+    })
+}
+
+/// The folders of all PATH variables of the recording, in the order in which they are met.
+struct Path<'a> {
+    folders: Vec<&'a [u8]>,
+    set: HashSet<&'a [u8]>,
+}
+
+impl<'a> Path<'a> {
+    fn of(survey: &Survey<'a>) -> Path<'a> {
+        let mut path = Path { folders: Vec::new(), set: HashSet::new() };
+        let mut seen = HashSet::new();
+        let execs = survey.recording.processes.iter().flat_map(|process| &process.execs);
+        for value in execs.filter_map(|exec| variable(exec, "PATH")) {
+            // Most processes have their parent's.
+            if !seen.insert(value) {
+                continue;
+            }
+            for folder in value.split(':').map(trim) {
+                if folder.starts_with(b"/") && path.set.insert(folder) {
+                    path.folders.push(folder);
+                }
+            }
+        }
+        path
+    }
+}
+
+fn trim(folder: &str) -> &[u8] {
+    let trimmed = folder.trim_end_matches('/');
+    if trimmed.is_empty() { &folder.as_bytes()[..folder.len().min(1)] } else { trimmed.as_bytes() }
+}
+
+/// What was searched for.
+#[derive(Default)]
+struct Searches<'a> {
+    claim: Vec<AskId>,
+    /// Answers that sent the search to the next folder.
+    vain: u64,
+    /// stat and access calls: only the pattern says that they are searches.
+    guessed: u64,
+    folders: Tally<&'a [u8]>,
+    names: Tally<&'a [u8]>,
+    programs: Tally<ProgramId>,
+    folders_of_name: HashMap<&'a [u8], BTreeSet<&'a [u8]>>,
+    found: BTreeSet<&'a [u8]>,
+}
+
+impl<'a> Searches<'a> {
+    fn find(survey: &Survey<'a>, path: &Path) -> Searches<'a> {
+        let mut searches: HashMap<(ProcessId, &[u8]), Vec<AskId>> = HashMap::new();
+        for (id, ask) in survey.free() {
+            if is_probe(ask, path) {
+                searches.entry((ask.process(), ask.split().1)).or_default().push(id);
+            }
+        }
+        let mut found = Searches::default();
+        for asks in searches.into_values() {
+            let vain: BTreeSet<_> = asks
+                .iter()
+                .map(|id| &survey.asks[*id])
+                .filter(|ask| is_vain(ask))
+                .map(|ask| ask.split().0)
+                .collect();
+            let exec = asks.iter().any(|id| survey.asks[*id].kind == Kind::Exec);
+            if vain.len() >= 2 || (exec && !vain.is_empty()) {
+                asks.iter().for_each(|id| found.take(survey, *id));
+            }
+        }
+        found.claim.sort_unstable();
+        found
+    }
+
+    fn take(&mut self, survey: &Survey<'a>, id: AskId) {
+        let ask = &survey.asks[id];
+        let (folder, name) = ask.split();
+        let vain = is_vain(ask);
+        self.claim.push(id);
+        self.vain += u64::from(vain);
+        self.guessed += u64::from(ask.kind != Kind::Exec);
+        self.folders.add(folder, vain);
+        self.names.add(name, vain);
+        self.folders_of_name.entry(name).or_default().insert(folder);
+        if !vain {
+            self.found.insert(name);
+        }
+        self.programs.add(ask.program, vain);
+    }
+
+    /// The most folders that one name was looked for in.
+    fn folders_a_search(&self) -> u64 {
+        self.folders_of_name.values().map(BTreeSet::len).max().unwrap_or(0) as u64
+    }
+
+    fn culprits(&self, survey: &Survey) -> Vec<Culprit> {
+        let mut culprits = Vec::new();
+        if let Some((program, asked)) = self.programs.top() {
+            let program = survey.full_name(program);
+            let text = format!(
+                "{program} looked for {}: {} of {} were in vain",
+                counted(self.names.len(), "command", "commands"),
+                count(asked.missing),
+                questions(asked.asks),
+            );
+            let numbers = [("commands", self.names.len()), ("operations", asked.asks)];
+            culprits.push(culprit("program", program, text, &numbers));
+        }
+        for (folder, asked) in self.folders.by_missing().into_iter().take(3) {
+            let folder = survey.shown(folder);
+            let yes = match asked.asks - asked.missing {
+                0 => "never had what was asked".to_owned(),
+                yes => format!("had it {}", counted(yes, "time", "times")),
+            };
+            let text = format!("{folder} was asked {} times and {yes}", count(asked.asks));
+            let numbers = [("operations", asked.asks), ("missing", asked.missing)];
+            culprits.push(culprit("folder", folder, text, &numbers));
+        }
+        if let Some((name, asked)) = self.names.by_missing().into_iter().next() {
+            let folders = self.folders_of_name.get(name).map_or(0, BTreeSet::len) as u64;
+            let text = format!(
+                "{} was looked for in {}, {} answered no",
+                survey.shown(name),
+                counted(folders, "folder", "folders"),
+                questions(asked.missing),
+            );
+            let numbers = [("folders", folders), ("missing", asked.missing)];
+            culprits.push(culprit("command", survey.shown(name), text, &numbers));
+        }
+        culprits
+    }
+
+    fn next(&self, survey: &Survey, path: &Path) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let absent = self.names.len() - self.found_somewhere(survey);
+        if absent > 0 {
+            let names = counted(absent, "command is", "commands are");
+            steps.push(advice(format!(
+                "{names} in no folder of PATH: look for each once and keep the answer in a \
+                 variable, or install what is expected"
+            )));
+        }
+        let useless = |folder: &&[u8]| {
+            let asked = self.folders.get(folder);
+            asked.missing > 0 && asked.missing == asked.asks
+        };
+        let used = started(survey).map(|ask| ask.split().0).collect::<HashSet<_>>();
+        // A folder that the search never reached has not been judged: keep it.
+        let keep: Vec<_> = path
+            .folders
+            .iter()
+            .filter(|folder| !useless(folder) || used.contains(*folder))
+            .filter_map(|folder| pasted(folder))
+            .collect();
+        let dropped = path.folders.len() - keep.len();
+        if dropped > 0 && !keep.is_empty() {
+            steps.push(command(
+                format!(
+                    "Take the {} out of PATH that had nothing this run asked for, or put them \
+                     last",
+                    counted(dropped as u64, "folder", "folders")
+                ),
+                format!("PATH={}", keep.join(":")),
+            ));
+        }
+        steps.push(advice("Name programs that are started often by their full path"));
+        steps
+    }
+
+    /// How many of the names were found in the end, by any process.
+    fn found_somewhere(&self, survey: &Survey) -> u64 {
+        let started: HashSet<_> = started(survey).map(|ask| ask.split().1).collect();
+        let names = self.folders_of_name.keys();
+        names.filter(|name| self.found.contains(*name) || started.contains(*name)).count() as u64
+    }
+}
+
+/// The execve calls that found their program.
+fn started<'s>(survey: &'s Survey) -> impl Iterator<Item = &'s Ask<'s>> {
+    survey.asks.iter().filter(|ask| ask.kind == Kind::Exec && ask.is_yes())
+}
+
+/// Whether an operation can be part of a search over PATH.
+fn is_probe(ask: &Ask, path: &Path) -> bool {
+    if ask.event.in_loader || ask.split().1.is_empty() {
+        return false;
+    }
+    match ask.kind {
+        Kind::Exec => is_vain(ask),
+        Kind::Stat | Kind::Access => path.set.contains(ask.split().0),
+        _ => false,
+    }
+}
+
+/// Whether the search went on after it.
+fn is_vain(ask: &Ask) -> bool {
+    ask.is_missing() || ask.event.outcome == Outcome::Failed(EACCES)
+}

@@ -1,0 +1,169 @@
+//! Folders listed by the hundred: find, du, ls -R, git status, rm -r, os.walk.
+
+use std::collections::{HashMap, HashSet};
+
+use recording::{Kind, ProcessId};
+
+use super::{Case, advice, command, culprit};
+use crate::findings::{Culprit, Step, Storm};
+use crate::survey::{Ask, AskId, ProgramId, Survey, split};
+use crate::tally::Tally;
+use crate::threshold::is_storm;
+use crate::words::{count, counted, pasted, questions};
+
+/// A process that lists fewer folders does not walk. A shell that expands `*` lists one a glob.
+const FOLDERS: usize = 50;
+
+pub(super) fn detect(survey: &Survey) -> Option<Case> {
+    let walks = Walks::find(survey);
+    let avoidable = walks.claim.len() as u64;
+    if !is_storm(avoidable, survey.total()) {
+        return None;
+    }
+    let (program, _) = walks.programs.top()?;
+    let program = survey.name(program);
+    let folders = walks.folders();
+    Some(Case {
+        storm: Storm::Walk,
+        title: format!("{program} listed {}", counted(folders, "folder", "folders")),
+        cause: "each folder of a walk is opened and listed, and most walks then ask for the \
+                attributes of every entry, one question each"
+            .to_owned(),
+        observed: format!(
+            "processes that listed {FOLDERS} folders or more, and what they asked of these \
+             folders' entries"
+        ),
+        avoidable,
+        guessed: None,
+        time: None,
+        culprits: walks.culprits(survey, folders),
+        next: next(survey, &walks, program),
+        evidence: "prefix".to_owned(),
+        claim: walks.claim,
+    })
+}
+
+#[derive(Default)]
+struct Walks<'a> {
+    claim: Vec<AskId>,
+    programs: Tally<ProgramId>,
+    /// Folders where a walk began, and what was asked below them.
+    roots: Tally<&'a [u8]>,
+    listed: HashMap<ProcessId, HashSet<&'a [u8]>>,
+}
+
+impl<'a> Walks<'a> {
+    fn find(survey: &Survey<'a>) -> Walks<'a> {
+        let mut listed: HashMap<ProcessId, HashSet<&[u8]>> = HashMap::new();
+        for (_, ask) in survey.free().filter(|(_, ask)| ask.kind == Kind::List && !is_service(ask))
+        {
+            listed.entry(ask.process()).or_default().insert(ask.path);
+        }
+        listed.retain(|_, folders| folders.len() >= FOLDERS);
+        let mut walks = Walks { listed, ..Walks::default() };
+        for (id, ask) in survey.free() {
+            if let Some(folder) = walks.folder_of(ask) {
+                walks.claim.push(id);
+                walks.programs.add(ask.program, ask.is_missing());
+                walks.roots.add(walks.root_of(ask.process(), folder), ask.is_missing());
+            }
+        }
+        walks
+    }
+
+    /// The listed folder that an operation of a walk is about.
+    fn folder_of(&self, ask: &Ask<'a>) -> Option<&'a [u8]> {
+        if is_service(ask) {
+            return None;
+        }
+        let listed = self.listed.get(&ask.process())?;
+        let folder = ask.split().0;
+        match ask.kind {
+            Kind::List | Kind::Open if listed.contains(ask.path) => Some(ask.path),
+            Kind::Open | Kind::Stat | Kind::Access | Kind::Readlink if listed.contains(folder) => {
+                Some(folder)
+            }
+            _ => None,
+        }
+    }
+
+    /// The highest listed folder above a listed folder, the root itself left out.
+    fn root_of(&self, process: ProcessId, folder: &'a [u8]) -> &'a [u8] {
+        let Some(listed) = self.listed.get(&process) else { return folder };
+        let (mut root, mut above) = (folder, split(folder).0);
+        while above.len() > 1 {
+            if listed.contains(above) {
+                root = above;
+            }
+            above = split(above).0;
+        }
+        root
+    }
+
+    fn folders(&self) -> u64 {
+        self.listed.values().map(|folders| folders.len() as u64).sum()
+    }
+
+    fn culprits(&self, survey: &Survey, folders: u64) -> Vec<Culprit> {
+        let mut culprits = Vec::new();
+        if let Some((program, asked)) = self.programs.top() {
+            let program = survey.full_name(program);
+            let processes = self.listed.len() as u64;
+            let text = format!(
+                "{program} listed {} in {}: {}, {:.1} a folder",
+                counted(folders, "folder", "folders"),
+                counted(processes, "process", "processes"),
+                questions(asked.asks),
+                asked.asks as f64 / folders.max(1) as f64,
+            );
+            let numbers =
+                [("folders", folders), ("processes", processes), ("operations", asked.asks)];
+            culprits.push(culprit("program", program, text, &numbers));
+        }
+        for (root, asked) in self.roots.by_asks().into_iter().take(3) {
+            let root = survey.shown(root);
+            let text = format!("below {root}: {} questions", count(asked.asks));
+            let numbers = [("operations", asked.asks), ("missing", asked.missing)];
+            culprits.push(culprit("folder", root, text, &numbers));
+        }
+        culprits
+    }
+}
+
+/// What the loader asks is no part of a walk.
+fn is_service(ask: &Ask) -> bool {
+    ask.event.in_loader
+}
+
+fn next(survey: &Survey, walks: &Walks, program: &str) -> Vec<Step> {
+    let top = walks.roots.top().map(|(root, _)| root).unwrap_or_default();
+    let root = pasted(top).unwrap_or_else(|| "FOLDER".to_owned());
+    let mut steps = Vec::new();
+    match program {
+        "git" => steps.push(command(
+            "Let git remember what it has seen of untracked files, or do not ask for them",
+            format!(
+                "git -C {root} config core.untrackedCache true; git -C {root} status \
+                 --untracked-files=no"
+            ),
+        )),
+        "find" | "du" | "ls" | "tree" | "fd" => steps.push(advice(format!(
+            "Ask for less: {program} on a sub-folder, `-maxdepth`, `-prune`; on Lustre `lfs find` \
+             and quotas answer without asking each file"
+        ))),
+        _ => steps.push(advice(format!(
+            "Let {program} keep a list of its files, written when they change, instead of \
+             looking for them at each start"
+        ))),
+    }
+    // Not a whole `/usr` or `/home`.
+    let is_tree = top.iter().filter(|byte| **byte == b'/').count() >= 2;
+    if is_tree && !survey.recording.header.is_kernel_memory(top) {
+        steps.push(command(
+            "A tree that changes seldom can be packed into one image, mounted where it was: its \
+             folders are then one file to the server",
+            format!("mksquashfs {root} tree.sqsh -comp zstd && squashfuse tree.sqsh {root}"),
+        ));
+    }
+    steps
+}

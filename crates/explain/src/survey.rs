@@ -1,0 +1,262 @@
+//! A recording, looked at once: its metadata operations with their causes, and who owns them.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use recording::query::clean;
+use recording::{Attribution, Attributor, Event, Exec, Kind, PathId, ProcessId, Recording, Role};
+
+use crate::findings::CauseCount;
+use crate::who;
+
+/// One metadata operation.
+#[derive(Clone, Copy)]
+pub(crate) struct Ask<'a> {
+    /// The call.
+    pub event: &'a Event,
+    /// What it asked.
+    pub kind: Kind,
+    /// Why.
+    pub why: Attribution,
+    /// The program that asked.
+    pub exec: Option<&'a Exec>,
+    /// Its name.
+    pub program: ProgramId,
+    /// What kind of program that is.
+    pub role: Role,
+    /// The path without `..`; empty where the recorder could not read it.
+    pub path: &'a [u8],
+    /// Its number: the same for `/a/../b` and `/b`, unlike `event.path`.
+    pub path_id: Option<PathId>,
+}
+
+impl<'a> Ask<'a> {
+    /// The process that asked.
+    pub fn process(&self) -> ProcessId {
+        self.event.process
+    }
+
+    /// Whether the answer was 'no such file'.
+    pub fn is_missing(&self) -> bool {
+        self.event.is_missing()
+    }
+
+    /// Whether the answer was yes.
+    pub fn is_yes(&self) -> bool {
+        !self.event.outcome.failed()
+    }
+
+    /// Whether it asked for a symbolic link itself, not for what it points to: `lstat`, or a
+    /// stat with AT_SYMLINK_NOFOLLOW.
+    pub fn is_nofollow(&self) -> bool {
+        const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
+        self.kind == Kind::Stat
+            && match self.event.call.known_name() {
+                Some("lstat" | "lstat64" | "oldlstat") => true,
+                Some("newfstatat" | "fstatat64" | "statx") => {
+                    self.event.flags & AT_SYMLINK_NOFOLLOW != 0
+                }
+                _ => false,
+            }
+    }
+
+    /// The path's folder and its last component; of `/` and of a bare name, an empty folder.
+    pub fn split(&self) -> (&'a [u8], &'a [u8]) {
+        split(self.path)
+    }
+}
+
+/// A number of an [`Ask`] in [`Survey::asks`].
+pub(crate) type AskId = usize;
+
+/// A program by its name: see [`Survey::name`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ProgramId(usize);
+
+/// The metadata operations of a recording. An operation has one owner: the first storm that
+/// claims it.
+pub(crate) struct Survey<'a> {
+    /// The recording.
+    pub recording: &'a Recording,
+    /// Its metadata operations, in the order in which they ended.
+    pub asks: Vec<Ask<'a>>,
+    claimed: Vec<bool>,
+    names: Names,
+    paths: &'a Paths,
+}
+
+impl<'a> Survey<'a> {
+    /// Looks at a recording whose paths are these.
+    pub fn new(recording: &'a Recording, paths: &'a Paths) -> Survey<'a> {
+        let mut attributor = Attributor::new(recording);
+        let mut names = Names::default();
+        let asks: Vec<_> = recording
+            .events
+            .iter()
+            .filter(|event| event.is_metadata())
+            .map(|event| {
+                let exec = attributor.program(event.process, event.start);
+                Ask {
+                    event,
+                    kind: event.kind(),
+                    why: attributor.attribute(event),
+                    exec,
+                    program: names.program(recording, exec),
+                    role: attributor.role(event.process, event.start),
+                    path: event.path.map_or(&[], |path| paths.get(recording, path)),
+                    path_id: event.path.map(|path| paths.id(path)),
+                }
+            })
+            .collect();
+        let claimed = vec![false; asks.len()];
+        Survey { recording, asks, claimed, names, paths }
+    }
+
+    /// The bytes of a path, without `..`.
+    pub fn path(&self, path: PathId) -> &'a [u8] {
+        self.paths.get(self.recording, path)
+    }
+
+    /// The same as text to show.
+    pub fn shown_path(&self, path: PathId) -> String {
+        recording::shown(self.path(path))
+    }
+
+    /// What a person would call a program: `unpack.sh`.
+    pub fn name(&self, program: ProgramId) -> &str {
+        &self.names.names[program.0].0
+    }
+
+    /// The same with its interpreter: `unpack.sh (bash)`.
+    pub fn full_name(&self, program: ProgramId) -> &str {
+        &self.names.names[program.0].1
+    }
+
+    /// The operations that no storm has claimed yet.
+    pub fn free(&self) -> impl Iterator<Item = (AskId, &Ask<'a>)> {
+        self.asks.iter().enumerate().filter(|(id, _)| !self.claimed[*id])
+    }
+
+    /// Gives operations to a storm.
+    pub fn claim(&mut self, asks: &[AskId]) {
+        for id in asks {
+            self.claimed[*id] = true;
+        }
+    }
+
+    /// How many operations there are, claimed or not.
+    pub fn total(&self) -> u64 {
+        self.asks.len() as u64
+    }
+
+    /// Bytes of a path as text to show.
+    pub fn shown(&self, path: &[u8]) -> String {
+        recording::shown(path)
+    }
+
+    /// How many of these operations were answered 'no such file'.
+    pub fn missing(&self, asks: &[AskId]) -> u64 {
+        asks.iter().filter(|id| self.asks[**id].is_missing()).count() as u64
+    }
+
+    /// How many distinct paths these operations named.
+    pub fn distinct(&self, asks: &[AskId]) -> u64 {
+        let paths: HashSet<_> = asks.iter().filter_map(|id| self.asks[*id].path_id).collect();
+        paths.len() as u64
+    }
+
+    /// These operations by cause, most first.
+    pub fn causes(&self, asks: impl Iterator<Item = AskId>) -> Vec<CauseCount> {
+        let mut counts = BTreeMap::new();
+        for id in asks {
+            let ask = &self.asks[id];
+            let cause = ask.why.cause;
+            let count =
+                counts.entry(cause).or_insert(CauseCount { cause, operations: 0, missing: 0 });
+            count.operations += 1;
+            count.missing += u64::from(ask.is_missing());
+        }
+        let mut counts: Vec<_> = counts.into_values().collect();
+        counts.sort_by_key(|count| std::cmp::Reverse(count.operations));
+        counts
+    }
+}
+
+/// The paths of a recording without `..`, `//` and the like (as text: a recording does not know
+/// the symbolic links). `fts(3)` comes back from each folder by `..`.
+pub(crate) struct Paths {
+    /// Those that had to be changed.
+    cleaned: HashMap<PathId, Box<[u8]>>,
+    /// Of each path, the first one that is the same.
+    ids: Vec<PathId>,
+}
+
+impl Paths {
+    /// Cleans the paths of a recording.
+    pub fn of(recording: &Recording) -> Paths {
+        let all = (0..recording.path_count()).map(|number| PathId(number as u32));
+        let mut seen: HashMap<Cow<[u8]>, PathId> = HashMap::new();
+        let mut paths = Paths { cleaned: HashMap::new(), ids: Vec::new() };
+        for id in all {
+            let path = clean(recording.path(id));
+            if let Cow::Owned(cleaned) = &path {
+                paths.cleaned.insert(id, cleaned.as_slice().into());
+            }
+            paths.ids.push(*seen.entry(path).or_insert(id));
+        }
+        paths
+    }
+
+    fn get<'a>(&'a self, recording: &'a Recording, id: PathId) -> &'a [u8] {
+        match self.cleaned.get(&id) {
+            Some(path) => path,
+            None => recording.path(id),
+        }
+    }
+
+    fn id(&self, id: PathId) -> PathId {
+        self.ids.get(id.0 as usize).copied().unwrap_or(id)
+    }
+}
+
+/// The names of programs; each exec is named once.
+#[derive(Default)]
+struct Names {
+    /// Short and full.
+    names: Vec<(String, String)>,
+    numbers: HashMap<(String, String), ProgramId>,
+    execs: HashMap<Option<*const Exec>, ProgramId>,
+}
+
+impl Names {
+    fn program(&mut self, recording: &Recording, exec: Option<&Exec>) -> ProgramId {
+        let key = exec.map(std::ptr::from_ref);
+        if let Some(program) = self.execs.get(&key) {
+            return *program;
+        }
+        let names = match exec {
+            Some(exec) => (who::name(recording, exec), who::full_name(recording, exec)),
+            None => ("a process".to_owned(), "a process".to_owned()),
+        };
+        let program = *self.numbers.entry(names).or_insert_with_key(|names| {
+            self.names.push(names.clone());
+            ProgramId(self.names.len() - 1)
+        });
+        self.execs.insert(key, program);
+        program
+    }
+}
+
+/// A path's folder and its last component. `/a/b` is `/a` and `b`; `/a` is `/` and `a`.
+pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(0) => (&path[..1.min(path.len())], &path[1..]),
+        Some(at) => (&path[..at], &path[at + 1..]),
+        None => (&[], path),
+    }
+}
+
+/// The value of an environment variable at exec, if the recording has it.
+pub(crate) fn variable<'a>(exec: &'a Exec, name: &str) -> Option<&'a str> {
+    exec.env.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+}

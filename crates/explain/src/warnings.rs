@@ -1,0 +1,168 @@
+//! What the reader must know before believing the numbers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use recording::{Blind, ProcessId, Recording, Status};
+
+use crate::findings::Warning;
+use crate::who;
+use crate::words::{count, counted, listed};
+
+/// The most names that are spelt out in one warning.
+const NAMES: usize = 3;
+
+/// The warnings of a recording, what invalidates most first.
+pub fn warnings(recording: &Recording) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if let Some(why) = recording.cut {
+        let text = format!("the recording is cut ({why}): all counts are lower bounds");
+        warnings.push(Warning { kind: "cut".into(), text });
+    }
+    warnings.extend(blinds(recording));
+    warnings.extend(running(recording));
+    warnings.extend(failed(recording));
+    warnings
+}
+
+/// The same for a recording that is still being made, because the command left processes behind.
+pub(crate) fn of_run(recording: &Recording, still_running: u64) -> Vec<Warning> {
+    let mut warnings = warnings(recording);
+    if still_running > 0 {
+        warnings.retain(|warning| warning.kind != "cut");
+        let text = format!(
+            "the command has ended, {} of its processes still {}: what they do from now on is \
+             not counted",
+            count(still_running),
+            if still_running == 1 { "runs" } else { "run" }
+        );
+        warnings.insert(0, Warning { kind: "running".into(), text });
+    }
+    warnings
+}
+
+/// Blind spots as a verb says them that has no recording at hand to name the programs.
+pub fn said(blinds: &[Blind]) -> Vec<String> {
+    let line = |blind: &Blind| {
+        let (_, text, _) = describe(blind);
+        match blind {
+            Blind::OuterFilter | Blind::Lost { .. } => text.to_owned(),
+            Blind::Setuid { path, .. } => format!("{} {text}", recording::shown(path.as_bytes())),
+            _ => format!("a process of the command {text}"),
+        }
+    };
+    blinds.iter().map(line).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// One warning for each kind of blind spot, with the programs it concerns.
+fn blinds(recording: &Recording) -> Vec<Warning> {
+    let mut kinds: BTreeMap<&str, (&str, BTreeSet<String>)> = BTreeMap::new();
+    for blind in &recording.blinds {
+        let (kind, text, process) = describe(blind);
+        let (_, names) = kinds.entry(kind).or_insert((text, BTreeSet::new()));
+        match blind {
+            Blind::Setuid { path, .. } => names.insert(recording::shown(path.as_bytes())),
+            _ => process.is_some_and(|process| names.insert(program(recording, process))),
+        };
+    }
+    kinds
+        .into_iter()
+        .map(|(kind, (text, names))| {
+            let names = shorten(names.into_iter().collect());
+            let text = if names.is_empty() { text.to_owned() } else { format!("{names} {text}") };
+            Warning { kind: kind.to_owned(), text }
+        })
+        .collect()
+}
+
+/// A blind spot's kind, what it means after the name of the program, and the process.
+fn describe(blind: &Blind) -> (&'static str, &'static str, Option<ProcessId>) {
+    match blind {
+        Blind::IoUring { process } => (
+            "io_uring",
+            "used io_uring: files opened through the ring pass no system call and are not counted",
+            Some(*process),
+        ),
+        Blind::Setuid { process, .. } => (
+            "setuid",
+            "gets privileges when it is executed; a traced process does not, so it may have done \
+             less or failed",
+            Some(*process),
+        ),
+        Blind::TracerRefused { process } => (
+            "tracer_refused",
+            "wanted to trace another process and was refused, because becalm traces it already; \
+             what it does untraced is not shown",
+            Some(*process),
+        ),
+        Blind::OwnFilter { process } => (
+            "own_filter",
+            "installed a seccomp filter of its own; calls that the filter answers are not counted",
+            Some(*process),
+        ),
+        Blind::OuterFilter => (
+            "outer_filter",
+            "becalm itself ran under a seccomp filter: all is counted, but the times are longer",
+            None,
+        ),
+        Blind::Unreadable { process } => (
+            "unreadable",
+            "could not be read by becalm: some of its paths are missing",
+            Some(*process),
+        ),
+        Blind::OtherRoot { process } => (
+            "other_root",
+            "moved to another root or mount namespace: its paths are as it sees them",
+            Some(*process),
+        ),
+        Blind::Lost { .. } => (
+            "lost",
+            "calls on descriptors came faster than they could be recorded, and some are missing",
+            None,
+        ),
+    }
+}
+
+fn running(recording: &Recording) -> Option<Warning> {
+    // In a cut recording no process has its end; that is said already.
+    recording.summary.as_ref()?;
+    let left: Vec<_> = recording
+        .processes
+        .iter()
+        .filter(|process| process.end.is_none())
+        .map(|process| format!("{} (pid {})", program(recording, process.id), process.pid))
+        .collect();
+    let many = counted(left.len() as u64, "process was", "processes were");
+    (!left.is_empty()).then(|| Warning {
+        kind: "running".into(),
+        text: format!(
+            "{many} still running when the recording ended, and not followed any further: {}",
+            shorten(left)
+        ),
+    })
+}
+
+fn failed(recording: &Recording) -> Option<Warning> {
+    let text = match recording.processes.first()?.end?.status {
+        Status::Exited(0) => return None,
+        Status::Exited(code) => format!("the command ended with status {code}"),
+        Status::Signaled(signal) => format!("the command was killed by signal {signal}"),
+    };
+    let text = format!("{text}: this is what it did up to there");
+    Some(Warning { kind: "failed".into(), text })
+}
+
+/// The last program that a process ran.
+fn program(recording: &Recording, process: ProcessId) -> String {
+    let last = recording::Nanos(u64::MAX);
+    let exec = recording.program(process, last);
+    exec.map_or_else(|| "a process".to_owned(), |exec| who::name(recording, exec))
+}
+
+fn shorten(mut names: Vec<String>) -> String {
+    if names.len() > NAMES {
+        let more = names.len() - (NAMES - 1);
+        names.truncate(NAMES - 1);
+        names.push(format!("{more} more"));
+    }
+    listed(&names)
+}

@@ -1,0 +1,538 @@
+//! Each storm, on a recording that is told call by call: when it is one, what it claims, whom it
+//! blames, what it advises.
+
+mod support;
+
+use explain::Storm;
+use recording::{How, Outcome};
+use support::*;
+
+#[test]
+fn a_storm_begins_at_two_hundred_avoidable_questions() {
+    for (times, storms) in [(199, 0), (200, 1)] {
+        let mut tale = Tale::of_app();
+        // The first question is none too many.
+        tale.times(times + 1, "stat", "/data/input", YES);
+        let findings = tale.explained();
+        assert_eq!(findings.storms.len(), storms, "{times}");
+        assert_eq!(findings.headline.starts_with("No storm: app asked"), storms == 0);
+    }
+}
+
+#[test]
+fn what_is_a_small_part_of_a_large_run_is_no_storm_until_it_is_very_much() {
+    for (repeats, storms) in [(400, 0), (5_001, 1)] {
+        let mut tale = Tale::of_app();
+        tale.times(repeats, "stat", "/data/input", YES);
+        for number in 0..repeats * 25 {
+            tale.call("stat", &format!("/data/{number}"), YES);
+        }
+        assert_eq!(tale.explained().storms.len(), storms, "{repeats}");
+    }
+}
+
+#[test]
+fn an_operation_belongs_to_one_storm_and_none_is_lost() {
+    let mut tale = Tale::of("/usr/bin/bash", &["bash", "all.sh"], &[("PATH", "/x:/y:/usr/bin")]);
+    for number in 0..300 {
+        for folder in ["/x", "/y", "/usr/bin"] {
+            let outcome = if folder == "/usr/bin" { YES } else { NO };
+            tale.call("stat", &format!("{folder}/tool{number}"), outcome);
+        }
+        tale.child(0, "/usr/bin/dirname", &[("/usr/lib/locale/C/LC_CTYPE", NO), ("/x", YES)]);
+        tale.call("stat", "/data/input", YES);
+        tale.loading("openat", &format!("/a/lib{number}.so"), NO);
+    }
+    let findings = tale.explained();
+    let storms: Vec<_> = findings.storms.iter().map(|finding| finding.storm).collect();
+    assert_eq!(storms, [Storm::Path, Storm::Fork, Storm::Loader, Storm::Repeat]);
+    let claimed: u64 = findings.storms.iter().map(|finding| finding.operations).sum();
+    let rest: u64 = findings.rest.iter().map(|part| part.operations).sum();
+    assert_eq!(claimed + rest, findings.totals.operations);
+    assert!(findings.storms.iter().map(|finding| finding.share).sum::<f64>() <= 1.0);
+    assert!(findings.storms.is_sorted_by(|a, b| a.operations >= b.operations));
+}
+
+/// A program whose libraries are each found in the last folder of its list.
+fn searched(tale: &mut Tale, folders: &[String], libraries: usize) {
+    for library in numbered("lib", libraries) {
+        for (at, folder) in folders.iter().enumerate() {
+            let outcome = if at + 1 == folders.len() { YES } else { NO };
+            tale.loading("openat", &format!("{folder}/{library}.so"), outcome);
+        }
+    }
+}
+
+#[test]
+fn the_rpath_that_made_the_loader_search_is_named_with_its_folders() {
+    let folders = numbered("/store/p", 30);
+    let libraries: Vec<_> = numbered("lib", 20).iter().map(|name| format!("{name}.so")).collect();
+    let needed: Vec<_> = libraries.iter().map(String::as_str).collect();
+    let mut tale = Tale::of_app();
+    searched(&mut tale, &folders, 20);
+    tale.image("/opt/app/bin/app", &needed, &folders, &[]);
+    let findings = tale.explained();
+    let storm = only(&findings, Storm::Loader);
+    assert_eq!((storm.operations, storm.missing, storm.avoidable), (600, 580, 580));
+    assert_eq!(storm.title, "20 libraries were searched over RPATHs of up to 30 folders");
+    let rpath = blamed(storm, "rpath");
+    assert_eq!(rpath.name, "/opt/app/bin/app");
+    assert_eq!((rpath.numbers["folders"], rpath.numbers["missing"]), (30, 580));
+    assert_eq!(blamed(storm, "library").numbers["folders"], 30);
+    assert!(advice(storm).contains("patchelf"), "{}", advice(storm));
+    assert_eq!(storm.evidence, "becalm report REC --by library");
+}
+
+#[test]
+fn a_library_found_at_the_first_try_is_no_search_however_many_there_are() {
+    let mut tale = Tale::of_app();
+    for number in 0..900 {
+        tale.loading("openat", &format!("/usr/lib/lib{number}.so"), YES);
+    }
+    assert_eq!(tale.explained().storms, []);
+}
+
+#[test]
+fn the_rpath_of_the_file_that_needs_a_library_comes_before_the_programs() {
+    let (own, program) = (numbered("/own/p", 15), numbered("/program/p", 15));
+    let mut tale = Tale::of_app();
+    tale.loading("openat", "/program/p0/liba.so", YES);
+    for folder in &own {
+        for name in numbered("x", 20) {
+            tale.loading("openat", &format!("{folder}/{name}.so"), NO);
+        }
+    }
+    tale.image("/opt/app/bin/app", &["liba.so"], &program, &[]);
+    let needed: Vec<_> = numbered("x", 20).iter().map(|name| format!("{name}.so")).collect();
+    let needed: Vec<_> = needed.iter().map(String::as_str).collect();
+    // Folders that both lists have are the first list's.
+    tale.image("/program/p0/liba.so", &needed, &[own, program].concat(), &[]);
+    let findings = tale.explained();
+    let rpath = blamed(only(&findings, Storm::Loader), "rpath");
+    assert_eq!((rpath.name.as_str(), rpath.numbers["folders"]), ("/program/p0/liba.so", 30));
+}
+
+#[test]
+fn beside_a_runpath_the_rpath_is_not_blamed_and_the_library_path_comes_first() {
+    let folders = numbered("/both/p", 30);
+    let list = folders.join(":");
+    for (env, kind) in [(None, "runpath"), (Some(list.as_str()), "ld_library_path")] {
+        let env: Vec<_> = env.map(|list| ("LD_LIBRARY_PATH", list)).into_iter().collect();
+        let mut tale = Tale::of("/opt/app/bin/app", &["app"], &env);
+        searched(&mut tale, &folders, 20);
+        let needed: Vec<_> = numbered("lib", 20).iter().map(|name| format!("{name}.so")).collect();
+        let needed: Vec<_> = needed.iter().map(String::as_str).collect();
+        tale.image("/opt/app/bin/app", &needed, &folders, &folders);
+        let findings = tale.explained();
+        assert_eq!(blamed(only(&findings, Storm::Loader), kind).numbers["folders"], 30, "{kind}");
+    }
+}
+
+#[test]
+fn a_file_with_a_runpath_does_not_search_the_programs_rpath() {
+    let folders = numbered("/both/p", 30);
+    let mut tale = Tale::of_app();
+    tale.loading("openat", "/lib/liba.so", YES);
+    for folder in &folders {
+        numbered("x", 10).iter().for_each(|name| {
+            tale.loading("openat", &format!("{folder}/{name}.so"), NO);
+        });
+    }
+    tale.image("/opt/app/bin/app", &["liba.so"], &folders, &[]);
+    let needed: Vec<_> = numbered("x", 10).iter().map(|name| format!("{name}.so")).collect();
+    let needed: Vec<_> = needed.iter().map(String::as_str).collect();
+    tale.image("/lib/liba.so", &needed, &[], &folders);
+    let findings = tale.explained();
+    assert_eq!(blamed(only(&findings, Storm::Loader), "runpath").name, "/lib/liba.so");
+}
+
+#[test]
+fn the_rpath_of_a_file_holds_for_what_its_libraries_need() {
+    let folders = numbered("/middle/p", 30);
+    let mut tale = Tale::of_app();
+    tale.loading("openat", "/lib/libmiddle.so", YES).loading("openat", "/lib/libleaf.so", YES);
+    for folder in &folders {
+        numbered("x", 10).iter().for_each(|name| {
+            tale.loading("openat", &format!("{folder}/{name}.so"), NO);
+        });
+    }
+    tale.image("/opt/app/bin/app", &["libmiddle.so"], &[], &[]);
+    tale.image("/lib/libmiddle.so", &["libleaf.so"], &folders, &[]);
+    let needed: Vec<_> = numbered("x", 10).iter().map(|name| format!("{name}.so")).collect();
+    let needed: Vec<_> = needed.iter().map(String::as_str).collect();
+    tale.image("/lib/libleaf.so", &needed, &[], &[]);
+    let findings = tale.explained();
+    let storm = only(&findings, Storm::Loader);
+    assert_eq!(blamed(storm, "rpath").name, "/lib/libmiddle.so");
+    assert!(blamed(storm, "library").text.ends_with("needed by /lib/libleaf.so"));
+}
+
+#[test]
+fn a_library_path_is_shortened_to_the_folders_that_had_something_in_their_order() {
+    let folders = [numbered("/z", 12), vec!["/m".to_owned(), "/a".to_owned()]].concat();
+    let env = [("LD_LIBRARY_PATH", folders.join(":"))];
+    let env: Vec<_> = env.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let mut tale = Tale::of("/opt/app/bin/app", &["app"], &env);
+    for (library, home) in numbered("lib", 20).iter().zip(["/m", "/a"].into_iter().cycle()) {
+        for folder in folders.iter().take_while(|folder| *folder != home) {
+            tale.loading("openat", &format!("{folder}/{library}.so"), NO);
+        }
+        tale.loading("openat", &format!("{home}/{library}.so"), YES);
+    }
+    let findings = tale.explained();
+    let storm = only(&findings, Storm::Loader);
+    assert_eq!(blamed(storm, "ld_library_path").numbers["useless"], 12);
+    assert!(advice(storm).contains("export LD_LIBRARY_PATH=/m:/a\n"), "{}", advice(storm));
+}
+
+#[test]
+fn sub_directories_for_processor_types_count_as_their_folder() {
+    let mut tale = Tale::of_app();
+    let folders = numbered("/store/p", 20);
+    for folder in &folders {
+        for sub in ["glibc-hwcaps/x86-64-v3", "glibc-hwcaps/x86-64-v2", "tls/haswell/x86_64", "tls"]
+        {
+            tale.loading("openat", &format!("{folder}/{sub}/libc.so.6"), NO);
+            tale.loading("stat", &format!("{folder}/{sub}"), NO);
+        }
+        tale.loading("openat", &format!("{folder}/libc.so.6"), NO);
+        tale.loading("stat", folder, YES);
+    }
+    tale.image("/opt/app/bin/app", &["libc.so.6"], &folders, &[]);
+    let findings = tale.explained();
+    let storm = only(&findings, Storm::Loader);
+    assert_eq!(blamed(storm, "library").numbers["folders"], 20);
+    assert_eq!(blamed(storm, "rpath").numbers["operations"], 200);
+    assert_eq!(blamed(storm, "hwcaps").numbers["operations"], 160);
+}
+
+#[test]
+fn what_the_loader_does_for_a_running_program_is_a_storm_of_its_own() {
+    let mut tale = Tale::of_app();
+    let folders = numbered("/plugins/p", 60);
+    for number in 0..5 {
+        for folder in &folders {
+            tale.dlopening("openat", &format!("{folder}/plugin{number}.so"), NO);
+        }
+    }
+    tale.dlopening("openat", "/plugins/host.so", YES);
+    tale.image("/plugins/host.so", &[], &[], &folders);
+    let findings = tale.explained();
+    let storm = only(&findings, Storm::Dlopen);
+    assert_eq!(storm.operations, 301);
+    assert_eq!(blamed(storm, "runpath").name, "/plugins/host.so");
+    assert_eq!(blamed(storm, "program").name, "app");
+}
+
+#[test]
+fn a_program_started_over_and_over_is_named_with_its_parent_count_and_cpu() {
+    let mut tale = Tale::of("/usr/bin/bash", &["bash", "/home/me/unpack.sh"], &[]);
+    for _ in 0..50 {
+        tale.child(0, "/usr/bin/dirname", &[("/etc/ld.so.cache", YES), ("/nowhere", NO)]);
+    }
+    let findings = tale.explained();
+    let storm = only(&findings, Storm::Fork);
+    assert_eq!(storm.title, "dirname was started 50 times by unpack.sh (bash)");
+    let program = blamed(storm, "program");
+    assert_eq!(program.name, "dirname");
+    assert_eq!((program.numbers["starts"], program.numbers["cpu_us"]), (50, 50 * 900));
+    assert_eq!((storm.operations, storm.missing), (150, 50), "execve and two opens each");
+    assert!(advice(storm).contains("${path%/*}"), "{}", advice(storm));
+    let headline = "unpack.sh and the 50 processes it started asked the filesystem 151 questions; \
+                    50 were answered no.";
+    assert_eq!(findings.headline, headline);
+}
+
+#[test]
+fn forty_nine_starts_are_calm() {
+    let mut tale = Tale::of("/usr/bin/bash", &["bash", "unpack.sh"], &[]);
+    for _ in 0..49 {
+        tale.child(0, "/usr/bin/dirname", &[]);
+    }
+    assert_eq!(tale.explained().storms, []);
+}
+
+#[test]
+fn a_subshell_that_starts_a_program_is_the_script_that_starts_it() {
+    let mut tale = Tale::of("/usr/bin/bash", &["bash", "unpack.sh"], &[]);
+    for _ in 0..60 {
+        let subshell = tale.start(Some(0), How::Fork);
+        tale.child(subshell, "/usr/bin/sed", &[]);
+        tale.end(subshell, 10, 100);
+    }
+    let findings = tale.explained();
+    let storm = only(&findings, Storm::Fork);
+    let starts: Vec<_> = storm
+        .culprits
+        .iter()
+        .filter(|culprit| culprit.kind == "program")
+        .map(|culprit| (culprit.name.as_str(), culprit.numbers["starts"]))
+        .collect();
+    assert_eq!(starts, [("a subshell", 60), ("sed", 60)]);
+}
+
+#[test]
+fn what_the_children_of_a_repeated_program_ask_belongs_to_the_same_storm() {
+    let mut tale = Tale::of("/usr/bin/make", &["make"], &[]);
+    for number in 0..60 {
+        let rule = tale.start(Some(0), How::Vfork);
+        tale.exec(rule, "/usr/bin/sh", "/usr/bin/dash", &["sh", "-c", "x"], &[]);
+        tale.child(rule, &format!("/usr/bin/once{number}"), &[("/only/once", YES)]);
+        tale.end(rule, 10, 100);
+    }
+    let findings = tale.explained();
+    let storm = only(&findings, Storm::Fork);
+    // Of each rule two execve and one open; the command's own execve is not a start's.
+    assert_eq!((storm.operations, findings.totals.operations), (180, 181));
+    assert_eq!(blamed(storm, "program").name, "sh -c");
+}
+
+#[test]
+fn programs_that_run_long_are_worth_their_start() {
+    let mut tale = Tale::of("/usr/bin/mpirun", &["mpirun"], &[]);
+    for _ in 0..64 {
+        let rank = tale.start(Some(0), How::Vfork);
+        tale.exec(rank, "/opt/app/bin/solver", "/opt/app/bin/solver", &["solver"], &[]);
+        tale.end(rank, 2_000_000, 2_000_000);
+    }
+    assert_eq!(tale.explained().storms, []);
+}
+
+#[test]
+fn a_search_over_path_names_the_folders_that_never_have_it() {
+    let env = [("PATH", "/a/bin:/b/bin:/c/bin:/usr/bin:/never/asked")];
+    let mut tale = Tale::of("/usr/bin/bash", &["bash", "probe.sh"], &env);
+    for number in 0..100 {
+        for folder in ["/a/bin", "/b/bin", "/c/bin"] {
+            tale.call("stat", &format!("{folder}/tool{number}"), NO);
+        }
+        tale.call("stat", &format!("/usr/bin/tool{number}"), YES);
+    }
+    let findings = tale.explained();
+    let storm = only(&findings, Storm::Path);
+    assert_eq!((storm.operations, storm.avoidable), (400, 300));
+    assert_eq!(storm.title, "programs were searched in up to 4 folders of PATH");
+    assert_eq!(blamed(storm, "folder").numbers["missing"], 100);
+    let advice = advice(storm);
+    assert!(advice.contains("PATH=/usr/bin:/never/asked\n"), "{advice}");
+    assert!(!advice.contains("in no folder of PATH"), "all were found: {advice}");
+}
+
+#[test]
+fn failed_execve_calls_are_a_search_whoever_makes_them() {
+    let mut tale = Tale::of("/usr/bin/env", &["env"], &[]);
+    for number in 0..100 {
+        tale.call("execve", &format!("/a/bin/x{number}"), NO);
+        tale.call("execve", &format!("/b/bin/x{number}"), DENIED);
+    }
+    let findings = tale.explained();
+    let storm = only(&findings, Storm::Path);
+    assert_eq!((storm.operations, storm.missing, storm.guessed), (200, 100, 0));
+    assert!(advice(storm).contains("100 commands are in no folder of PATH"), "{}", advice(storm));
+}
+
+#[test]
+fn one_question_for_a_file_in_a_folder_of_path_is_no_search() {
+    let env = [("PATH", "/a/bin:/usr/bin")];
+    let mut tale = Tale::of("/usr/bin/bash", &["bash", "probe.sh"], &env);
+    for number in 0..300 {
+        tale.call("stat", &format!("/usr/bin/tool{number}"), NO);
+    }
+    assert_eq!(tale.explained().storms, []);
+}
+
+#[test]
+fn each_folder_of_pythonpath_has_its_price() {
+    let folders = numbered("/spack/p", 20);
+    let path = folders.join(":");
+    let env = [("PYTHONPATH", path.as_str())];
+    let mut tale = Tale::of("/usr/bin/python3.11", &["python3", "run.py"], &env);
+    for module in numbered("mod", 30) {
+        for folder in &folders {
+            tale.call("newfstatat", folder, YES);
+        }
+        tale.call("newfstatat", &format!("/spack/p19/{module}.py"), YES);
+        tale.call("openat", &format!("/spack/p19/__pycache__/{module}.cpython-311.pyc"), YES);
+    }
+    let findings = tale.explained();
+    let storm = only(&findings, Storm::Python);
+    assert_eq!((storm.operations, storm.avoidable), (660, 630));
+    let path = blamed(storm, "pythonpath");
+    assert_eq!((path.numbers["named"], path.numbers["per_folder"]), (20, 30));
+    let worst = blamed(storm, "sys.path");
+    assert_eq!((worst.name.as_str(), worst.numbers["operations"]), ("/spack/p19", 90));
+    assert_eq!(blamed(storm, "program").numbers["files"], 30);
+    assert!(advice(storm).contains("Merge the 20 folders of PYTHONPATH"), "{}", advice(storm));
+}
+
+#[test]
+fn bytecode_that_is_written_at_a_start_is_told() {
+    let mut tale = Tale::of("/venv/bin/python3.11", &["python3", "run.py"], &[]);
+    for number in 0..100 {
+        let cache = "/venv/lib/python3.11/site-packages/p/__pycache__";
+        tale.call("openat", &format!("/venv/lib/python3.11/site-packages/p/m{number}.py"), YES);
+        tale.call("openat", &format!("{cache}/m{number}.cpython-311.pyc.140001"), YES);
+        tale.call("rename", &format!("{cache}/m{number}.cpython-311.pyc.140001"), YES);
+    }
+    let findings = tale.explained();
+    let storm = only(&findings, Storm::Python);
+    assert_eq!(blamed(storm, "bytecode").numbers["writes"], 100);
+    let advice = advice(storm);
+    assert!(
+        advice.contains("compileall -q --invalidation-mode unchecked-hash /venv\n"),
+        "{advice}"
+    );
+    assert!(advice.contains("mksquashfs /venv env.sqsh"), "{advice}");
+}
+
+#[test]
+fn a_realpath_in_python_is_a_repeat_and_not_an_import() {
+    let mut tale = Tale::of("/venv/bin/python3.11", &["python3", "run.py"], &[]);
+    for number in 0..300 {
+        let package = "/venv/lib/python3.11/site-packages";
+        tale.call("lstat", package, YES);
+        tale.call_with("newfstatat", "/venv/lib/python3.11", YES, NOFOLLOW);
+        tale.call("lstat", &format!("{package}/m{number}.py"), YES);
+    }
+    let findings = tale.explained();
+    let storm = only(&findings, Storm::Repeat);
+    assert_eq!((storm.operations, storm.distinct), (600, 2));
+    assert!(advice(storm).contains("os.path.realpath"), "{}", advice(storm));
+}
+
+#[test]
+fn a_python_program_that_walks_folders_does_not_import_them() {
+    let mut tale = Tale::of("/usr/bin/python3.11", &["python3", "walk.py"], &[]);
+    for folder in numbered("/usr/lib/python3/dist-packages/d", 100) {
+        tale.call_with("openat", &folder, YES, O_DIRECTORY);
+        tale.call("getdents64", &folder, Outcome::Returned(80));
+        tale.call("getdents64", &folder, Outcome::Returned(0));
+    }
+    let findings = tale.explained();
+    assert_eq!(only(&findings, Storm::Walk).operations, 300);
+}
+
+#[test]
+fn the_module_tool_is_told_with_its_sub_command_and_modulepath() {
+    let argv = ["tclsh", "/usr/lib/modulecmd.tcl", "bash", "--terse", "avail"];
+    let env = [("MODULEPATH", "/opt/modules:/opt/other")];
+    let mut tale = Tale::of("/usr/bin/tclsh8.6", &argv, &env);
+    tale.call("openat", "/usr/share/tcltk/init.tcl", YES);
+    for package in 0..60 {
+        let folder = format!("/opt/modules/p{package}");
+        tale.call("stat", &folder, YES);
+        tale.call("openat", &folder, YES);
+        tale.call("getdents64", &folder, Outcome::Returned(80));
+        tale.call("openat", &format!("{folder}/.modulerc"), YES);
+        tale.call("openat", &format!("{folder}/1.0"), YES);
+    }
+    let findings = tale.explained();
+    let storm = only(&findings, Storm::Modules);
+    assert_eq!(storm.title, "`module avail` opened 60 modulefiles in 60 folders");
+    assert_eq!((storm.operations, storm.avoidable), (301, 300));
+    let path = blamed(storm, "modulepath");
+    assert_eq!((path.name.as_str(), path.numbers["operations"]), ("/opt/modules", 300));
+    assert_eq!(blamed(storm, "tree").numbers["rc_files"], 60);
+    assert!(advice(storm).contains("module cachebuild /opt/modules\n"), "{}", advice(storm));
+}
+
+#[test]
+fn what_is_below_a_modulepath_within_another_is_the_inner_ones() {
+    let argv = ["tclsh", "/usr/lib/modulecmd.tcl", "bash", "avail"];
+    let env = [("MODULEPATH", "/opt/modules:/opt/modules/core")];
+    let mut tale = Tale::of("/usr/bin/tclsh8.6", &argv, &env);
+    for file in numbered("/opt/modules/core/gcc/", 300) {
+        tale.call("openat", &file, YES);
+    }
+    let findings = tale.explained();
+    let path = blamed(only(&findings, Storm::Modules), "modulepath");
+    assert_eq!((path.name.as_str(), path.numbers["operations"]), ("/opt/modules/core", 300));
+}
+
+#[test]
+fn lmod_is_advised_as_lmod() {
+    let argv = ["lua", "/opt/lmod/libexec/lmod", "bash", "avail"];
+    let env = [("MODULEPATH", "/opt/modules")];
+    let mut tale = Tale::of("/usr/bin/lua5.3", &argv, &env);
+    for file in numbered("/opt/modules/gcc/", 300) {
+        tale.call("openat", &file, YES);
+    }
+    let findings = tale.explained();
+    let advice = advice(only(&findings, Storm::Modules));
+    assert!(advice.contains("update_lmod_system_cache_files"), "{advice}");
+    assert!(!advice.contains("mcookie"), "{advice}");
+}
+
+#[test]
+fn a_locale_that_is_not_installed_is_named_with_the_variable_that_asks_for_it() {
+    let env = [("LANG", "de_AT.UTF-8")];
+    let mut tale = Tale::of("/usr/bin/app", &["app"], &env);
+    for number in 0..20 {
+        for category in
+            ["LC_TIME", "LC_CTYPE", "LC_NUMERIC", "LC_COLLATE", "LC_MONETARY", "LC_NAME"]
+        {
+            tale.call("openat", &format!("/usr/lib/locale/de_AT.UTF-8/{category}"), NO);
+            tale.call("openat", &format!("/usr/lib/locale/de_AT.utf8/{category}"), NO);
+        }
+        tale.call("openat", &format!("/usr/share/locale/de/LC_MESSAGES/{number}.mo"), YES);
+    }
+    let findings = tale.explained();
+    let storm = only(&findings, Storm::Locale);
+    assert_eq!(storm.guessed, storm.operations);
+    assert_eq!(blamed(storm, "variable").name, "LANG=de_AT.UTF-8");
+    let locale = blamed(storm, "locale");
+    assert_eq!(locale.name, "de_AT.utf8", "both spellings are one locale");
+    assert!(locale.text.contains("not there"), "{}", locale.text);
+    assert_eq!(storm.next[0].command.as_deref(), Some("export LC_ALL=C"));
+}
+
+#[test]
+fn a_walk_that_comes_back_by_dot_dot_is_one_walk() {
+    let mut tale = Tale::of("/usr/bin/find", &["find", "/data/tree"], &[]);
+    tale.call_with("openat", "/data/tree", YES, O_DIRECTORY);
+    tale.call("getdents64", "/data/tree", YES);
+    for number in 0..99 {
+        // fts(3) enters a folder from the one before it.
+        let folder = match number {
+            0 => "/data/tree/d0".to_owned(),
+            _ => format!("/data/tree/d{}/../d{number}", number - 1),
+        };
+        tale.call_with("openat", &folder, YES, O_DIRECTORY);
+        tale.call("getdents64", &folder, YES);
+        tale.call("newfstatat", &format!("{folder}/file"), YES);
+    }
+    let findings = tale.explained();
+    let storm = only(&findings, Storm::Walk);
+    assert_eq!(storm.title, "find listed 100 folders");
+    assert_eq!(blamed(storm, "folder").name, "/data/tree");
+    assert_eq!(storm.operations, 2 + 3 * 99);
+}
+
+#[test]
+fn forty_nine_folders_are_no_walk() {
+    let mut tale = Tale::of("/usr/bin/find", &["find", "/data"], &[]);
+    for folder in numbered("/data/d", 49) {
+        tale.call_with("openat", &folder, YES, O_DIRECTORY);
+        tale.times(9, "getdents64", &folder, YES);
+    }
+    assert_eq!(tale.explained().storms, []);
+}
+
+#[test]
+fn the_same_question_from_many_processes_is_no_repeat() {
+    let mut tale = Tale::of("/usr/bin/bash", &["bash", "run.sh"], &[]);
+    for _ in 0..49 {
+        tale.child(0, "/usr/bin/app", &[("/etc/app.conf", YES); 9]);
+    }
+    assert_eq!(tale.explained().storms, []);
+}
+
+#[test]
+fn etc_localtime_asked_for_over_and_over_has_a_known_cure() {
+    let mut tale = Tale::of_app();
+    tale.times(500, "newfstatat", "/etc/localtime", YES);
+    let findings = tale.explained();
+    let storm = only(&findings, Storm::Repeat);
+    assert_eq!(storm.title, "/etc/localtime was asked for 500 times");
+    assert_eq!(storm.next[0].command.as_deref(), Some("export TZ=:/etc/localtime"));
+}

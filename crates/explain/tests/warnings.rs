@@ -1,0 +1,145 @@
+//! What the reader must know first, and what no recording may do to the reader.
+
+mod support;
+
+use explain::{Findings, Options};
+use recording::{Blind, How, ProcessId, Record, Recording};
+use support::*;
+
+fn kinds(findings: &Findings) -> Vec<&str> {
+    findings.warnings.iter().map(|warning| warning.kind.as_str()).collect()
+}
+
+#[test]
+fn a_whole_recording_has_no_warning() {
+    assert_eq!(Tale::of_app().explained().warnings, []);
+}
+
+#[test]
+fn a_cut_recording_is_told_as_a_lower_bound() {
+    let mut tale = Tale::of_app();
+    tale.times(300, "stat", "/data", YES);
+    let findings = explained(&tale.cut());
+    assert_eq!(kinds(&findings), ["cut"]);
+    assert!(findings.warnings[0].text.contains("lower bounds"));
+    assert_eq!(findings.storms[0].operations, 300, "what is there is explained");
+    assert_eq!(findings.totals.status, None);
+}
+
+#[test]
+fn processes_that_still_run_are_named() {
+    let mut tale = Tale::of_app();
+    for name in ["a", "b", "c", "d", "e"] {
+        let child = tale.start(Some(0), How::Fork);
+        tale.exec(child, &format!("/bin/{name}d"), &format!("/bin/{name}d"), &[name], &[]);
+    }
+    tale.end(0, 10, 10);
+    let findings = explained(&tale.told_while_running());
+    assert_eq!(kinds(&findings), ["running"]);
+    let text = &findings.warnings[0].text;
+    assert!(text.starts_with("5 processes were still running"), "{text}");
+    assert!(text.ends_with("ad (pid 1001), bd (pid 1002) and 3 more"), "{text}");
+}
+
+#[test]
+fn a_recording_that_goes_on_behind_a_daemon_is_not_called_cut() {
+    let mut tale = Tale::of_app();
+    tale.start(Some(0), How::Fork);
+    tale.end(0, 10, 10);
+    let recording = tale.cut();
+    let options = Options { still_running: 1, ..Options::default() };
+    let findings = explain::explain(&recording, &options);
+    assert_eq!(kinds(&findings), ["running"]);
+    assert!(findings.warnings[0].text.starts_with("the command has ended, 1 of its"));
+}
+
+#[test]
+fn each_blind_spot_is_told_once_with_the_programs_it_concerns() {
+    let mut tale = Tale::of_app();
+    let process = ProcessId(0);
+    for _ in 0..3 {
+        for blind in [
+            Blind::IoUring { process },
+            Blind::Setuid { process, path: "/usr/bin/su\ndo".into() },
+            Blind::TracerRefused { process },
+            Blind::OwnFilter { process },
+            Blind::OuterFilter,
+            Blind::Unreadable { process },
+            Blind::OtherRoot { process },
+        ] {
+            tale.record(&Record::Blind(blind));
+        }
+    }
+    let findings = tale.explained();
+    let expected = [
+        "io_uring",
+        "other_root",
+        "outer_filter",
+        "own_filter",
+        "setuid",
+        "tracer_refused",
+        "unreadable",
+    ];
+    assert_eq!(kinds(&findings), expected);
+    assert!(findings.warnings[0].text.starts_with("app used io_uring"));
+    let setuid = &findings.warnings[4].text;
+    assert!(setuid.starts_with(r"/usr/bin/su\x0ado gets privileges"), "{setuid}");
+}
+
+#[test]
+fn a_command_that_failed_is_told() {
+    let tale = Tale::of_app();
+    let mut recording = tale.told();
+    for (status, text) in [
+        (recording::Status::Exited(3), "the command ended with status 3: "),
+        (recording::Status::Signaled(11), "the command was killed by signal 11: "),
+    ] {
+        recording.processes[0].end.as_mut().unwrap().status = status;
+        let findings = explained(&recording);
+        assert_eq!(kinds(&findings), ["failed"]);
+        assert!(findings.warnings[0].text.starts_with(text), "{findings:?}");
+    }
+}
+
+#[test]
+fn an_empty_recording_is_calm() {
+    for recording in [Recording::default(), Tale::without_program(&["app"]).told()] {
+        let findings = explained(&recording);
+        assert_eq!(findings.storms, []);
+        assert!(findings.headline.starts_with("No storm: "), "{}", findings.headline);
+    }
+}
+
+#[test]
+fn paths_that_are_no_text_reach_neither_a_sentence_nor_a_command_raw() {
+    let mut tale = Tale::of_app();
+    let hostile = b"/data/a\nb\x1b[2J\xff $(reboot)";
+    for _ in 0..300 {
+        tale.call_on_bytes("stat", hostile, YES);
+    }
+    let findings = tale.explained();
+    let json = serde_json::to_string(&findings).unwrap();
+    assert!(json.contains(r"/data/a\\x0ab\\x1b[2J\\xff"), "{json}");
+    assert!(!json.contains(r"\u001b") && !json.contains(r"\n"), "{json}");
+
+    let mut tale = Tale::of("/usr/bin/find", &["find"], &[]);
+    for number in 0..100 {
+        for name in ["openat", "getdents64", "getdents64"] {
+            tale.call(name, &format!("/data/it's $(reboot)/tree/{number}"), YES);
+        }
+    }
+    tale.call("getdents64", "/data/it's $(reboot)/tree", YES);
+    let findings = tale.explained();
+    let commands: Vec<_> = findings.storms[0].next.iter().flat_map(|step| &step.command).collect();
+    let quoted = r"mksquashfs '/data/it'\''s $(reboot)/tree' tree.sqsh";
+    assert!(commands[0].starts_with(quoted), "{commands:?}");
+}
+
+#[test]
+fn findings_are_read_back_as_they_were_written() {
+    let mut tale = Tale::of_app();
+    tale.times(300, "stat", "/data", YES);
+    let findings = tale.explained();
+    let json = serde_json::to_string(&findings).unwrap();
+    assert_eq!(serde_json::from_str::<Findings>(&json).unwrap(), findings);
+}

@@ -1,0 +1,64 @@
+//! Bytes at an offset, of a file that may be cut, hostile, or change while it is read.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use crate::ElfError;
+
+/// Something with bytes at offsets. Read, not mapped: a mapped file that is cut under the
+/// reader kills it with SIGBUS, and of a large library only a few kilobytes matter.
+pub(crate) trait Source {
+    /// As many of the bytes from `offset` as there are, at most `buffer`'s length.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Exactly `length` bytes from `offset`, where that is not more than `limit`.
+    fn exactly(&self, offset: u64, length: u64, limit: usize) -> Result<Vec<u8>, ElfError> {
+        let length = usize::try_from(length).ok().filter(|length| *length <= limit);
+        let bytes = self.at_most(offset, length.ok_or(ElfError::Excessive)?)?;
+        if Some(bytes.len()) == length { Ok(bytes) } else { Err(ElfError::Truncated) }
+    }
+
+    /// The bytes from `offset`, `length` of them or as many as there are.
+    fn at_most(&self, offset: u64, length: usize) -> Result<Vec<u8>, ElfError> {
+        let mut bytes = vec![0; length];
+        let mut filled = 0;
+        while filled < length {
+            let at = offset.checked_add(filled as u64).ok_or(ElfError::Truncated)?;
+            match self.read_at(&mut bytes[filled..], at) {
+                Ok(0) => break,
+                Ok(got) => filled += got,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // An offset that no file can have: the kernel takes signed ones only.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        bytes.truncate(filled);
+        Ok(bytes)
+    }
+}
+
+impl Source for File {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        FileExt::read_at(self, buffer, offset)
+    }
+}
+
+#[cfg(test)]
+impl Source for Vec<u8> {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(self.len());
+        let length = buffer.len().min(self.len() - from);
+        buffer[..length].copy_from_slice(&self[from..from + length]);
+        Ok(length)
+    }
+}
+
+/// Opens a regular file. A FIFO does not block it, and a terminal does not become ours.
+pub(crate) fn open(path: &Path) -> Result<File, ElfError> {
+    let file =
+        File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(ElfError::NotAFile) }
+}
