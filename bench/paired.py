@@ -1,0 +1,104 @@
+"""Times commands under several tools, round by round, and compares them pairwise.
+
+In each round every workload runs once under every tool, all in a new random order, so that what
+else happens on the machine hits all of them alike. A tool is compared with another within each
+round, and the median of those ratios is the answer: it holds on a machine whose speed drifts.
+The first tool is what the others are compared with. Prints a Markdown table.
+"""
+
+import argparse
+import os
+import platform
+import random
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+
+
+def named(text):
+    """NAME=COMMAND, where the command may be empty."""
+    name, _, command = text.partition("=")
+    return name, shlex.split(command)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--tool", type=named, action="append", required=True,
+                        metavar="NAME=PREFIX")
+    parser.add_argument("--work", type=named, action="append", required=True,
+                        metavar="NAME=COMMAND")
+    parser.add_argument("--versus", action="append", default=[], metavar="TOOL / TOOL")
+    return parser.parse_args()
+
+
+def seconds(command):
+    """How long a command takes, from its start to its end; it must succeed."""
+    begun = time.perf_counter()
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE)
+    took = time.perf_counter() - begun
+    if done.returncode != 0:
+        sys.exit(f"{shlex.join(command)}: status {done.returncode}: {done.stderr.decode()}")
+    return took
+
+
+def measure(tools, works, rounds):
+    """The times of every (work, tool), by round."""
+    pairs = [(work, tool) for work in works for tool in tools]
+    times = {pair: [] for pair in pairs}
+    # The first round warms caches and does not count.
+    for number in range(rounds + 1):
+        random.shuffle(pairs)
+        for work, tool in pairs:
+            took = seconds(tools[tool] + works[work])
+            if number > 0:
+                times[work, tool].append(took)
+        if sys.stderr.isatty():
+            print(f"\rround {number} of {rounds}", end="", file=sys.stderr)
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
+    return times
+
+
+def ratio(times, others):
+    """The median of the rounds' ratios, and the quartiles."""
+    ratios = [mine / other for mine, other in zip(times, others)]
+    low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    return f"{middle:.2f} ({low:.2f}–{high:.2f})"
+
+
+def machine():
+    model = "unknown processor"
+    with open("/proc/cpuinfo") as lines:
+        for line in lines:
+            if line.startswith("model name"):
+                model = line.split(":", 1)[1].strip()
+                break
+    load = os.getloadavg()[0]
+    return (f"{model}, {len(os.sched_getaffinity(0))} CPUs, Linux {platform.release()}, "
+            f"load {load:.1f} at the end")
+
+
+def main():
+    given = arguments()
+    tools, works = dict(given.tool), dict(given.work)
+    base = next(iter(tools))
+    versus = [text.split(" / ") for text in given.versus]
+    times = measure(tools, works, given.rounds)
+    heads = ["", f"{base}, ms", *list(tools)[1:], *given.versus]
+    print("| " + " | ".join(heads) + " |")
+    print("|---" * len(heads) + "|")
+    for work in works:
+        plain = times[work, base]
+        cells = [work, f"{statistics.median(plain) * 1000:.0f}"]
+        cells += [ratio(times[work, tool], plain) for tool in list(tools)[1:]]
+        cells += [ratio(times[work, mine], times[work, other]) for mine, other in versus]
+        print("| " + " | ".join(cells) + " |")
+    print(f"\nMedians of {given.rounds} paired ratios (quartiles in brackets), {machine()}.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+//! Recordings that are cut, damaged, blind or none at all: never a panic, never shown as whole.
+#![allow(clippy::unwrap_used)] // A test program.
+
+mod sample;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use sample::*;
+
+#[test]
+fn a_cut_recording_is_counted_and_said_to_be_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cut.becalm");
+    let mut sample = Sample::new(&file, "/usr/bin/emacs", &["emacs"]);
+    emacs(&mut sample);
+    sample.cut();
+    let output = becalm(["report", file.to_str().unwrap(), "--json"]);
+    assert_eq!(output.status.code(), Some(0));
+    let said = stderr(&output);
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("cut.becalm: the recording is cut (it was not ended"), "{said}");
+    let answer = json(&output);
+    assert_eq!(answer["whole"], false);
+    assert!(answer["cut"].as_str().unwrap().contains("not ended"));
+    assert_eq!(answer["total"]["metadata"], 9);
+}
+
+#[test]
+fn a_recording_that_was_truncated_at_any_byte_is_never_shown_as_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = fs::read(emacs_recording(folder.path())).unwrap();
+    let file = folder.path().join("short.becalm");
+    for length in (0..bytes.len()).step_by(7) {
+        fs::write(&file, &bytes[..length]).unwrap();
+        let output = becalm(["report", file.to_str().unwrap(), "--json"]);
+        let said = stderr(&output);
+        assert_eq!(said.lines().count(), 1, "{length}: {said}");
+        match output.status.code() {
+            Some(0) => assert_eq!(json(&output)["whole"], false, "{length}"),
+            code => assert_eq!((code, output.stdout.len()), (Some(1), 0), "{length}"),
+        }
+    }
+}
+
+#[test]
+fn a_recording_with_any_byte_changed_is_never_shown_as_whole_and_never_panics() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = fs::read(emacs_recording(folder.path())).unwrap();
+    let file = folder.path().join("flipped.becalm");
+    for at in (0..bytes.len()).step_by(5) {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 0x41;
+        fs::write(&file, &flipped).unwrap();
+        let output = becalm(["report", file.to_str().unwrap(), "--json"]);
+        let said = stderr(&output);
+        assert!(said.lines().count() == 1 && !said.contains("panicked"), "{at}: {said}");
+        match output.status.code() {
+            Some(0) => assert_eq!(json(&output)["whole"], false, "{at}"),
+            code => assert_eq!((code, output.stdout.len()), (Some(1), 0), "{at}"),
+        }
+    }
+}
+
+#[test]
+fn a_recording_that_ended_before_its_processes_is_not_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("early.becalm");
+    Sample::new(&file, "/usr/bin/daemon", &["daemon"]).end_early();
+    let output = becalm(["report", file.to_str().unwrap(), "--json"]);
+    assert_eq!(json(&output)["whole"], false);
+    let cut = json(&output)["cut"].as_str().unwrap().to_owned();
+    assert!(cut.starts_with("1 process was still running when the recording ended"), "{cut}");
+    assert_eq!(stderr(&output), format!("becalm: {}: {cut}\n", file.display()));
+}
+
+#[test]
+fn a_blind_spot_is_named_with_its_process_and_the_recording_is_not_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ring.becalm");
+    let mut sample = Sample::new(&file, "/usr/bin/fio", &["fio"]);
+    sample.call("openat", b"/etc/fio", FOUND).io_uring();
+    sample.end();
+    let output = becalm(["report", file.to_str().unwrap(), "--json"]);
+    let answer = json(&output);
+    assert_eq!(answer["blind"][0]["kind"], "io_uring");
+    assert_eq!(answer["whole"], false);
+    let says = answer["blind"][0]["text"].as_str().unwrap();
+    assert!(says.starts_with("fio used io_uring: "), "{says}");
+    assert_eq!(stderr(&output), format!("becalm: {}: {says}\n", file.display()));
+}
+
+#[test]
+fn what_is_no_readable_recording_gives_one_line_that_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| {
+        let file = folder.path().join(name);
+        fs::write(&file, bytes).unwrap();
+        file
+    };
+    let report = |file: &Path| failure(&becalm(["report".as_ref(), file.as_os_str()]));
+    let expect = |file: &Path, what: &str, remedy: &str| {
+        let said = report(file);
+        let name = file.to_str().unwrap();
+        assert!(said.starts_with(&format!("becalm: {name}: ")), "{said}");
+        assert!(said.contains(what) && said.contains(&format!("; {remedy}")), "{said}");
+        assert!(!said.contains("os error"), "{said}");
+    };
+    expect(&folder.path().join("none"), "No such file", "make one with: becalm record");
+    expect(folder.path(), "directory", "give the recording's own file");
+    expect(&write("foreign", b"ELF or whatever"), "not a recording", "make one with");
+    expect(&write("empty", b""), "not a recording", "make one with");
+    expect(
+        &write("future", b"becalm-record 2\n"),
+        "format 2",
+        "read it with the becalm that made it",
+    );
+    expect(&write("headless", b"becalm-record 1\n"), "header", "record the command again");
+}
+
+#[test]
+fn a_recording_one_may_not_read_gives_one_line_that_says_whom_to_ask() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = emacs_recording(folder.path());
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let program = folder.path().join("becalm");
+    // Not fs::copy: a test that forks meanwhile would keep the file open for writing.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_becalm")).arg(&program).status();
+    assert!(copied.unwrap().success());
+    let mut command = Command::new(&program);
+    command.args(["report", file.to_str().unwrap()]);
+    if fs::read(&file).is_ok() {
+        // Root reads everything, so become nobody.
+        std::os::unix::process::CommandExt::uid(&mut command, 65534);
+    }
+    let said = failure(&command.output().unwrap());
+    assert!(said.contains("Permission denied") && said.contains("; ask its owner"), "{said}");
+}

@@ -1,0 +1,16 @@
+//! What the end-to-end tests share.
+#![allow(dead_code, unused_imports)] // Each test program uses a part of it.
+
+pub mod both;
+pub mod live;
+pub mod scene;
+pub mod seen;
+pub mod strace;
+pub mod terminal;
+pub mod trap;
+pub mod user;
+
+pub use both::{assert_same, both};
+pub use live::{Live, Ran, run};
+pub use scene::Scene;
+pub use trap::{trap, trap_with};

@@ -1,0 +1,114 @@
+//! A folder for one test, and the recording in it.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use recording::Recording;
+use tempfile::TempDir;
+
+/// The program under test.
+pub const BECALM: &str = env!("CARGO_BIN_EXE_becalm");
+
+/// The options that a test program records with: the end of its name says them, so that the same
+/// tests hold for each way in which becalm can see calls.
+fn options() -> &'static [&'static str] {
+    match env!("CARGO_CRATE_NAME") {
+        name if name.ends_with("_without_ebpf") => &["--no-ebpf"],
+        name if name.ends_with("_on_an_old_kernel") => &["--no-ebpf", "--old-kernel"],
+        name if name.ends_with("_with_all_syscalls") => &["--all-syscalls"],
+        _ => &[],
+    }
+}
+
+/// A folder that is gone when the test ends.
+pub struct Scene {
+    folder: TempDir,
+}
+
+impl Scene {
+    /// An empty folder that every user can look into.
+    pub fn new() -> Scene {
+        let folder = TempDir::new().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        Scene { folder }
+    }
+
+    /// The folder, without symbolic links in its path.
+    pub fn folder(&self) -> PathBuf {
+        self.folder.path().canonicalize().unwrap()
+    }
+
+    /// A path in the folder.
+    pub fn at(&self, name: &str) -> String {
+        self.folder().join(name).into_os_string().into_string().unwrap()
+    }
+
+    /// Where [`Scene::record`] records to.
+    pub fn rec(&self) -> String {
+        self.at("rec")
+    }
+
+    /// Writes a file of that mode, and gives its path.
+    pub fn file(&self, name: &str, bytes: impl AsRef<[u8]>, mode: u32) -> String {
+        let path = self.at(name);
+        fs::write(&path, bytes).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path
+    }
+
+    /// Makes an empty folder, and gives its path.
+    pub fn subfolder(&self, name: &str) -> String {
+        let path = self.at(name);
+        fs::create_dir(&path).unwrap();
+        path
+    }
+
+    /// `becalm record -o REC -- words…`
+    pub fn record<S: AsRef<OsStr>>(&self, words: &[S]) -> Command {
+        self.record_with(Path::new(BECALM), &[], words)
+    }
+
+    /// The same with every system call.
+    pub fn record_all<S: AsRef<OsStr>>(&self, words: &[S]) -> Command {
+        self.record_with(Path::new(BECALM), &["--all-syscalls"], words)
+    }
+
+    /// The same by another copy of becalm, with more options.
+    pub fn record_with<S: AsRef<OsStr>>(
+        &self,
+        becalm: &Path,
+        more: &[&str],
+        words: &[S],
+    ) -> Command {
+        let mut command = Command::new(becalm);
+        command.arg("record").args(options()).args(more);
+        command.args(["-o", &self.rec(), "--"]).args(words);
+        command
+    }
+
+    /// What was recorded.
+    #[track_caller]
+    pub fn recording(&self) -> Recording {
+        open(&self.rec())
+    }
+
+    /// Whether there is a recording that says it shows all of the run.
+    pub fn shows_a_whole_recording(&self) -> bool {
+        Recording::open(Path::new(&self.rec())).is_ok_and(|recording| recording.is_whole())
+    }
+}
+
+/// A command that runs a command: the words of `inner` after those of `outer`.
+pub fn running(mut outer: Command, inner: &Command) -> Command {
+    outer.arg(inner.get_program()).args(inner.get_args());
+    outer
+}
+
+/// Reads a recording.
+#[track_caller]
+pub fn open(path: &str) -> Recording {
+    Recording::open(Path::new(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}

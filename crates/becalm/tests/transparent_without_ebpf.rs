@@ -1,0 +1,4 @@
+//! transparent.rs again, without eBPF, as an ordinary user records.
+
+#[path = "transparent.rs"]
+mod transparent;

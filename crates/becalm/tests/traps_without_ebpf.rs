@@ -1,0 +1,4 @@
+//! traps.rs again, without eBPF, as an ordinary user records.
+
+#[path = "traps.rs"]
+mod traps;
