@@ -44,7 +44,8 @@ pub fn of(done: Result<u8, Failure>) -> ExitCode {
         // it is death by SIGPIPE.
         Err(failure) if is_broken_pipe(&failure.error) => ExitCode::from(141),
         Err(failure) => {
-            anstream::eprintln!("becalm: {:#}", failure.error);
+            // Names in it are the user's; none may end the line or steer the terminal.
+            anstream::eprintln!("becalm: {}", show::plain(&format!("{:#}", failure.error)));
             ExitCode::from(failure.status)
         }
     }

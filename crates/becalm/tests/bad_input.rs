@@ -14,6 +14,9 @@ use support::seen::marks;
 use support::user::{as_a_user, is_root, scene_for_a_user};
 use support::{Ran, Scene, run, trap};
 
+/// Folders that everybody may look into: in others a command is not known to be missing.
+const PATH: &str = "/usr/bin:/bin";
+
 /// Asserts a status, nothing on standard output, and one line on standard error that holds all
 /// of these texts.
 #[track_caller]
@@ -41,7 +44,7 @@ fn elf_for(machine: u16) -> Vec<u8> {
 /// Asserts that a command cannot be executed: the status, the line, and no recording.
 #[track_caller]
 fn assert_cannot_execute(scene: &Scene, command: impl AsRef<OsStr>, status: i32, texts: &[&str]) {
-    assert_one_line(&run(&mut scene.record(&[command])), status, texts);
+    assert_one_line(&run(scene.record(&[command]).env("PATH", PATH)), status, texts);
     assert!(!Path::new(&scene.rec()).exists(), "it left a recording");
 }
 
@@ -67,7 +70,11 @@ fn what_cannot_be_executed_has_envs_status_and_says_why() {
         (&lost, 127, &[&lost, "/nonexistent/interpreter"]),
         (&unlinked, 127, &[&unlinked, "/lost/"]),
     ] {
-        assert_eq!(run(Command::new("env").args(["--", command])).code(), status, "env {command}");
+        assert_eq!(
+            run(Command::new("env").args(["--", command]).env("PATH", PATH)).code(),
+            status,
+            "env {command}"
+        );
         assert_cannot_execute(&scene, command, status, texts);
     }
 }
@@ -99,7 +106,7 @@ fn an_elf_file_of_another_machine_or_of_none_is_no_script() {
 fn a_name_with_control_characters_is_said_in_one_plain_line() {
     let scene = Scene::new();
     for name in [&b"no\nsuch"[..], b"/no/\x1b[31msuch", b"/no/\xff\xfe", b"/tmp\r"] {
-        let ran = run(&mut scene.record(&[OsStr::from_bytes(name)]));
+        let ran = run(scene.record(&[OsStr::from_bytes(name)]).env("PATH", PATH));
         assert_one_line(&ran, 127, &["not found"]);
         let odd = |byte: &u8| byte.is_ascii_control() && *byte != b'\n';
         assert!(!ran.stderr.iter().any(odd), "{}", ran.stderr.escape_ascii());
@@ -111,7 +118,7 @@ fn a_command_that_cannot_run_leaves_an_older_recording_as_it_was() {
     let scene = Scene::new();
     assert_eq!(run(&mut scene.record(&["true"])).code(), 0);
     let before = fs::read(scene.rec()).unwrap();
-    assert_eq!(run(&mut scene.record(&["no-such-command-anywhere"])).code(), 127);
+    assert_eq!(run(&mut scene.record(&[scene.at("missing")])).code(), 127);
     assert_eq!(fs::read(scene.rec()).unwrap(), before);
     // One that runs replaces it, also where it is the longer one.
     let ran = run(&mut scene.record(&[&trap("opens"), "longer", "50000"]));

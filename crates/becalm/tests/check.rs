@@ -1,6 +1,8 @@
 //! `becalm check` on real programs: each storm is found and its culprit named, what is calm is
 //! called calm, and the command is left alone.
 
+#![allow(clippy::unwrap_used)] // A test program.
+
 mod schema;
 mod support;
 
@@ -487,6 +489,32 @@ fn the_usual_report_fits_a_screen_of_80_by_24() {
             assert!(line.chars().count() <= 80, "{line}");
         }
     }
+}
+
+#[test]
+fn the_report_fits_the_width_it_is_given() {
+    let (scene, program) = (Scene::new(), store("rpath"));
+    for columns in [45, 60, 100, 200] {
+        let mut command = check(&scene, &[], &[&program]);
+        let report = run(command.env("COLUMNS", columns.to_string())).err();
+        let is_prose = |line: &&str| !line.starts_with("    app=") && !line.starts_with("Next: ");
+        for line in report.lines().filter(is_prose) {
+            assert!(line.chars().count() <= columns, "{columns}: {line}");
+        }
+    }
+}
+
+#[test]
+fn paths_that_would_steer_a_terminal_are_spelt_out() {
+    let scene = Scene::new();
+    let script = r#"for i in {1..1000}; do [ -e $'/data/a\nb\e[2J\xff' ]; done; true"#;
+    let ran = run(&mut check(&scene, &[], &["bash", "-c", script]));
+    let spelt = r"/data/a\x0ab\x1b[2J\xff was asked for 1,000 times";
+    assert!(ran.err().contains(spelt), "{}", ran.err());
+    assert!(!ran.stderr.iter().any(|byte| *byte == 0x1b || *byte == 0xff), "{}", ran.err());
+    let findings = found(&scene, &["bash", "-c", script]);
+    let name = culprit(storm(&findings, "repeat"), "path")["name"].as_str().unwrap();
+    assert_eq!(name, r"/data/a\x0ab\x1b[2J\xff");
 }
 
 #[test]

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use recording::Recording;
 use support::live::wait_until;
+use support::scene::running;
 use support::seen::marks;
 use support::terminal::Terminal;
-use support::{Live, Scene, trap};
+use support::{Live, Scene, run, trap};
 
 /// What people, terminals and batch systems send.
 const SENT: [i32; 13] = [
@@ -77,17 +78,23 @@ fn counting(scene: &Scene, words: &[&str]) -> Live {
     live
 }
 
+/// Asserts that the command gets a signal that was just sent, and gets it once.
+#[track_caller]
+fn assert_comes_once(scene: &Scene, mut live: Live, signal: i32) {
+    assert_eq!(live.line(), format!("got {signal:02}"), "signal {signal}");
+    assert!(!live.says_anything_within(Duration::from_millis(200)), "signal {signal} came twice");
+    let ran = live.end();
+    assert_eq!((ran.code(), ran.out()), (9, format!("{signal} x 1\nend\n")), "signal {signal}");
+    assert!(scene.shows_a_whole_recording(), "signal {signal}");
+}
+
 #[test]
 fn a_signal_to_becalm_reaches_the_command_once() {
     for signal in SENT {
         let scene = Scene::new();
-        let mut live = counting(&scene, &[]);
+        let live = counting(&scene, &[]);
         send(live.pid(), signal);
-        assert_eq!(live.line(), format!("got {signal:02}"));
-        assert!(!live.says_anything_within(Duration::from_millis(200)), "it came twice");
-        let ran = live.end();
-        assert_eq!((ran.code(), ran.out()), (9, format!("{signal} x 1\nend\n")));
-        assert!(scene.shows_a_whole_recording());
+        assert_comes_once(&scene, live, signal);
     }
 }
 
@@ -95,13 +102,9 @@ fn a_signal_to_becalm_reaches_the_command_once() {
 fn a_signal_to_the_group_reaches_the_command_once() {
     for signal in SENT {
         let scene = Scene::new();
-        let mut live = counting(&scene, &[]);
+        let live = counting(&scene, &[]);
         send(-live.pid(), signal);
-        assert_eq!(live.line(), format!("got {signal:02}"));
-        assert!(!live.says_anything_within(Duration::from_millis(200)), "it came twice");
-        let ran = live.end();
-        assert_eq!((ran.code(), ran.out()), (9, format!("{signal} x 1\nend\n")));
-        assert!(scene.shows_a_whole_recording());
+        assert_comes_once(&scene, live, signal);
     }
 }
 
@@ -109,12 +112,8 @@ fn a_signal_to_the_group_reaches_the_command_once() {
 fn a_signal_from_the_command_to_its_group_reaches_it_once_and_leaves_becalm_alone() {
     for signal in SENT {
         let scene = Scene::new();
-        let mut live = counting(&scene, &["group", &signal.to_string()]);
-        assert_eq!(live.line(), format!("got {signal:02}"));
-        assert!(!live.says_anything_within(Duration::from_millis(200)), "it came twice");
-        let ran = live.end();
-        assert_eq!((ran.code(), ran.out()), (9, format!("{signal} x 1\nend\n")));
-        assert!(scene.shows_a_whole_recording());
+        let live = counting(&scene, &["group", &signal.to_string()]);
+        assert_comes_once(&scene, live, signal);
     }
 }
 
@@ -127,6 +126,16 @@ fn a_command_that_a_signal_ends_is_recorded_to_its_end() {
     wait_until("becalm has ended", || live.child.try_wait().unwrap().is_some());
     let ran = live.end();
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ran.status), Some(libc::SIGTERM));
+    assert!(scene.shows_a_whole_recording());
+}
+
+#[test]
+fn a_time_limit_ends_the_command_and_its_recording_is_whole() {
+    let scene = Scene::new();
+    let mut timeout = Command::new("timeout");
+    timeout.arg("0.3");
+    let ran = run(&mut running(timeout, &scene.record(&["sleep", "1000"])));
+    assert_eq!((ran.code(), ran.err()), (124, String::new()));
     assert!(scene.shows_a_whole_recording());
 }
 

@@ -149,6 +149,7 @@ fn limits_are_the_same() {
         "ulimit -c 0 -s 1024; exec \"$@\"",
         "ulimit -S -s unlimited; exec \"$@\"",
         "ulimit -t 100 -l 64 -q 1000; exec \"$@\"",
+        "ulimit -v 600000; exec \"$@\"",
     ] {
         assert_same(setup, &["cat", "/proc/self/limits"]);
     }
@@ -307,6 +308,24 @@ fn the_terminal_is_the_commands_own() {
     let untraced = on_a_terminal(Command::new("sh").args(["-c", probe]));
     assert!(untraced.contains("foreground") && untraced.contains("read typed"), "{untraced}");
     assert_eq!(on_a_terminal(&mut scene.record(&["sh", "-c", probe])), untraced);
+}
+
+#[test]
+fn who_waits_for_the_command_is_told_the_cpu_time_it_took() {
+    let scene = Scene::new();
+    let burn = "import time\nwhile time.process_time() < 0.4: pass";
+    let timed = "TIMEFORMAT='%U %S'; time \"$@\"";
+    for ran in both(&scene, timed, &["/usr/bin/python3", "-c", burn]) {
+        let seconds: f64 =
+            ran.err().split_whitespace().map(|part| part.parse::<f64>().unwrap()).sum();
+        assert!((0.3..4.0).contains(&seconds), "{seconds} s");
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_ends_the_command_as_without() {
+    let (ran, _) = assert_same("\"$@\" | head -1; echo ${PIPESTATUS[0]}", &["yes"]);
+    assert_eq!(ran.out(), "y\n141\n");
 }
 
 #[test]

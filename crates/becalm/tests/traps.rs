@@ -16,14 +16,29 @@ const AS_IS: &str = "exec \"$@\"";
 
 #[test]
 fn exec_from_a_thread_that_is_not_the_first_keeps_the_process() {
-    for _ in 0..10 {
-        let (ran, recording) = assert_same(AS_IS, &[&trap("exec_from_thread")]);
+    for how in ["first-waits", "first-is-gone", "all-execute"].repeat(5) {
+        let (ran, recording) = assert_same(AS_IS, &[&trap("exec_from_thread"), how]);
         assert_eq!((ran.code(), ran.out()), (7, "after exec\n".into()));
         assert_eq!(recording.processes.len(), 1);
-        assert_eq!(recording.processes[0].execs.len(), 2);
+        assert_eq!(recording.processes[0].execs.len(), 2, "{how}");
         assert_eq!(end_of(&recording.processes[0]), Status::Exited(7));
-        assert_eq!((marks(&recording, "before-exec"), marks(&recording, "after-exec")), (1, 1));
+        assert_eq!(marks(&recording, "after-exec"), 1);
     }
+}
+
+#[test]
+fn a_process_outlives_its_first_thread() {
+    let (ran, recording) = assert_same(AS_IS, &[&trap("first_thread_ends")]);
+    assert_eq!(ran.code(), 9);
+    assert_eq!(end_of(&recording.processes[0]), Status::Exited(9));
+    assert_eq!(marks(&recording, "without-first-"), 20);
+}
+
+#[test]
+fn a_child_that_is_its_parents_sibling_is_seen() {
+    let (_, recording) = assert_same(AS_IS, &[&trap("sibling")]);
+    assert_eq!(end_of(&recording.processes[1]), Status::Exited(6));
+    assert_eq!(marks(&recording, "sibling-"), 10);
 }
 
 #[test]
@@ -173,16 +188,18 @@ fn a_command_that_traces_is_refused_and_becalm_says_so() {
 
 #[test]
 fn under_another_tracer_becalm_refuses_in_one_line() {
-    let scene = Scene::new();
+    let (scene, outer) = (Scene::new(), Scene::new());
     let witness = scene.at("witness");
     let mut strace = Command::new("strace");
     strace.args(["-f", "-o", "/dev/null"]);
-    let ran = run(&mut running(strace, &scene.record(&["touch", &witness])));
-    assert_eq!(ran.code(), 125, "{}", ran.err());
-    assert_eq!(ran.err().lines().count(), 1, "{}", ran.err());
-    assert!(ran.err().contains("trace"), "{}", ran.err());
-    assert!(!scene.shows_a_whole_recording());
-    assert!(!std::path::Path::new(&witness).exists(), "the command ran");
+    for tracer in [strace, outer.record(&[""; 0])] {
+        let ran = run(&mut running(tracer, &scene.record(&["touch", &witness])));
+        assert_eq!(ran.code(), 125, "{}", ran.err());
+        assert_eq!(ran.err().lines().count(), 1, "{}", ran.err());
+        assert!(ran.err().contains("trace"), "{}", ran.err());
+        assert!(!scene.shows_a_whole_recording());
+        assert!(!std::path::Path::new(&witness).exists(), "the command ran");
+    }
 }
 
 #[test]
@@ -255,6 +272,17 @@ fn a_commands_own_seccomp_filter_works_and_is_declared() {
     let declared = |blind: &Blind| matches!(blind, Blind::OwnFilter { .. });
     assert!(recording.blinds.iter().any(declared), "{:?}", recording.blinds);
     assert_eq!(marks(&recording, "filtered"), 1);
+}
+
+/// The kernel lets nobody into strict mode who has a filter, and becalm's is one.
+#[test]
+fn strict_mode_works_or_its_refusal_is_declared() {
+    let scene = Scene::new();
+    let [untraced, traced] = both(&scene, AS_IS, &[&trap("strict")]);
+    assert_eq!((untraced.code(), untraced.out()), (4, "strict\n".into()));
+    let declared = |blind: &Blind| matches!(blind, Blind::OwnFilter { .. });
+    let is_declared = scene.recording().blinds.iter().any(declared);
+    assert!((traced.status, traced.out()) == (untraced.status, untraced.out()) || is_declared);
 }
 
 #[test]

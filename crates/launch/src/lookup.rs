@@ -106,9 +106,7 @@ impl Command {
 fn executable(path: &Path) -> Result<(), CannotStart> {
     let metadata = std::fs::metadata(path).map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => CannotStart::Permission(path.to_owned()),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-            CannotStart::NotFound(path.to_owned())
-        }
+        io::ErrorKind::NotFound => CannotStart::NotFound(path.to_owned()),
         _ => CannotStart::Other { path: path.to_owned(), error },
     })?;
     if metadata.is_dir() {
@@ -155,10 +153,29 @@ fn interpreter_of(path: &Path) -> Option<String> {
         let line = String::from_utf8_lossy(line);
         return line.split_whitespace().next().map(str::to_owned);
     }
-    // PT_INTERP is, in every ELF file that a linker makes, among the first bytes.
-    let at = bytes.windows(4).position(|window| window == b"/lib")?;
-    let name = bytes[at..].split(|byte| *byte == 0).next()?;
-    is_elf(&bytes).then(|| String::from_utf8_lossy(name).into_owned())
+    elf_interpreter(&bytes)
+}
+
+/// PT_INTERP of a little-endian ELF file (elf(5)), if it is among its first bytes.
+fn elf_interpreter(bytes: &[u8]) -> Option<String> {
+    let number = |at: usize, size: usize| {
+        let field = bytes.get(at..at + size)?;
+        Some(field.iter().rev().fold(0, |number, byte| number << 8 | usize::from(*byte)))
+    };
+    if !is_elf(bytes) {
+        return None;
+    }
+    let wide = bytes.get(4) == Some(&2);
+    let (headers, size, count) = match wide {
+        true => (number(32, 8)?, number(54, 2)?, number(56, 2)?),
+        false => (number(28, 4)?, number(42, 2)?, number(44, 2)?),
+    };
+    let place = |index: usize| headers.checked_add(index.checked_mul(size)?);
+    let is_interpreter = |at: &usize| number(*at, 4) == Some(3);
+    let at = (0..count).map_while(place).find(is_interpreter)?;
+    let offset = if wide { number(at + 8, 8)? } else { number(at + 4, 4)? };
+    let name = bytes.get(offset..)?.split(|byte| *byte == 0).next()?;
+    Some(String::from_utf8_lossy(name).into_owned())
 }
 
 /// Whether the file is an ELF file, which no shell should be handed as a script.

@@ -155,7 +155,7 @@ impl Check {
         let Findings { model, cost, .. } = &self.findings;
         let ranks = count(model.ranks);
         let range = match cost.all_ranks_unkept > cost.all_ranks {
-            true => " (the higher one: nodes keep no 'no')",
+            true => " (higher: nodes keep no 'no')",
             false => "",
         };
         let text = format!(

@@ -215,7 +215,7 @@ pub(crate) fn end(maps: &Maps) -> Vec<Instruction> {
     p.store(Width::Double, STACK, TASK, R0);
     p.set_map(R1, maps.calls.as_fd());
     address(&mut p, R2, TASK);
-    p.call(Helper::MapLookup);
+    p.call(Helper::MapDelete);
     p.exit();
     p.finish()
 }

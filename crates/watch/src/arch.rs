@@ -4,7 +4,7 @@
 #[cfg(not(target_arch = "x86_64"))]
 compile_error!("becalm's recorder knows x86-64 only; another machine needs its own arch.rs");
 
-use recording::Abi;
+use recording::{Abi, Nanos};
 
 use crate::memory;
 
@@ -93,7 +93,23 @@ pub(crate) fn set_first_argument(registers: &mut libc::user_regs_struct, abi: Ab
     }
 }
 
-/// Sets the fourth argument of a native call that is about to be restarted.
-pub(crate) fn set_fourth_argument(registers: &mut libc::user_regs_struct, value: u64) {
-    registers.r10 = value;
+/// The timeout of the call that a thread has just left, and what it returns when that is over,
+/// for the calls that return EINTR and do not restart by themselves (signal(7)).
+pub(crate) fn timeout(tid: i32, registers: &libc::user_regs_struct) -> Option<(Nanos, i64)> {
+    let r = registers;
+    let (at, result) = match r.orig_rax as i64 {
+        libc::SYS_epoll_wait | libc::SYS_epoll_pwait => {
+            let millis = u64::try_from(r.r10 as i32).ok()?;
+            return Some((Nanos(millis * 1_000_000), 0));
+        }
+        libc::SYS_semtimedop => (r.r10, -i64::from(libc::EAGAIN)),
+        libc::SYS_rt_sigtimedwait => (r.rdx, -i64::from(libc::EAGAIN)),
+        libc::SYS_epoll_pwait2 => (r.r10, 0),
+        libc::SYS_io_getevents => (r.r8, 0),
+        _ => return None,
+    };
+    // struct timespec; a null one waits for ever.
+    let seconds = memory::read_u64(tid, at).ok()?;
+    let nanos = memory::read_u64(tid, at.wrapping_add(8)).ok()?;
+    Some((Nanos(seconds.saturating_mul(1_000_000_000).saturating_add(nanos)), result))
 }

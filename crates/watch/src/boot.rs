@@ -12,13 +12,13 @@ use crate::bind::Binder;
 use crate::calls::Entry;
 use crate::files::{self, FullPath};
 use crate::log::Log;
-use crate::message::{Message, Messages};
+use crate::message::{self, Message, Messages};
 use crate::ptrace::{self, Resume, Source, SyscallInfo};
 use crate::shape::{self, Shapes};
 use crate::space::Site;
 use crate::tapped::Tapped;
 use crate::task::{Pending, Task};
-use crate::tracer::{Tracer, Waited, wait};
+use crate::tracer::{Seeing, Tracer, Waited, wait};
 use crate::{Options, arch, filter, host, memory};
 
 /// All that the tracer process needs.
@@ -62,6 +62,7 @@ pub(crate) fn run(mut job: Job<'_>) {
         job.messages.send(&Message::Forbidden { error });
         return;
     }
+    message::drop_inherited();
     let first = match open_gate(&mut child, filtered, job.options.old_kernel) {
         Ok(Some(first)) => first,
         Ok(None) => return cannot_start(&mut job.messages, &child.why_not()),
@@ -167,8 +168,8 @@ fn begin(
     };
     let log = Log::new(writer, origin, options.read_image);
     let binder = Binder::new(options.bind);
-    let mut tracer =
-        Tracer::new(log, shapes, binder, pid, messages, filtered, first.source, tapped);
+    let seeing = Seeing { shapes, filtered, source: first.source, tapped };
+    let mut tracer = Tracer::new(pid, log, binder, messages, seeing);
     let mut task = Task {
         tid: pid,
         group: pid,
@@ -178,7 +179,8 @@ fn begin(
         files: Rc::default(),
         folders: Rc::default(),
         put_back: None,
-        wait_until: None,
+        waiting: None,
+        broken_off: None,
         // The exec's own exit comes next.
         inside: true,
     };

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use recording::{Abi, Blind, Call, Kind, Nanos, Outcome, Phase};
+use recording::{Blind, Call, Kind, Nanos, Outcome, Phase};
 
 use crate::files::{self, FullPath, proc_link};
 use crate::log::Log;
@@ -138,17 +138,24 @@ fn read_path(task: &Task, log: &mut Log, address: u64, into: &mut Vec<u8>) -> bo
 fn full_path(task: &Task, log: &mut Log, at: i32, raw: &[u8]) -> Option<FullPath> {
     let mut folders = task.folders.borrow_mut();
     let mut full = Vec::with_capacity(raw.len() + 64);
+    let mut raw = raw;
     if raw.first() != Some(&b'/') {
+        // What `..` means is known only of a folder without symbolic links in its path, as the
+        // kernel names it.
+        let up = raw.starts_with(b"..");
         if at == AT_FDCWD {
             if folders.cwd.is_none() {
                 folders.cwd = proc_link(task.tid, "cwd");
             }
             full.extend_from_slice(folders.cwd.as_deref()?);
         } else {
-            match task.files.borrow().get(at) {
+            match task.files.borrow().get(at).filter(|_| !up) {
                 Some(folder) => full.extend_from_slice(&folder.bytes),
                 None => full = proc_link(task.tid, &format!("fd/{at}"))?,
             }
+        }
+        if up {
+            raw = files::climb(&mut full, raw);
         }
     }
     files::join(&mut full, &folders.root, raw);
@@ -233,24 +240,13 @@ fn finish(task: &mut Task, log: &mut Log, pending: &Pending, end: Nanos, outcome
     if pending.shape.recorded {
         log.call(pending.event(task, outcome, end));
     }
-    let until = task.wait_until.take();
+    if outcome != Outcome::Failed(libc::EINTR as u16) {
+        task.waiting = None;
+    }
     match outcome {
         Outcome::Returned(value) => succeeded(task, log, pending, value),
-        Outcome::Failed(error) => {
-            if i32::from(error) == libc::EINTR {
-                task.wait_until = until.or_else(|| end_of_wait(pending));
-            }
-            failed(task, log, pending, error);
-        }
+        Outcome::Failed(error) => failed(task, log, pending, error),
     }
-}
-
-/// When the timeout of an interrupted `epoll_wait` is over; none if it has none.
-fn end_of_wait(pending: &Pending) -> Option<Nanos> {
-    let millis = u64::try_from(pending.args[3] as i32).ok()?;
-    let waits = pending.call.abi() == Abi::Native
-        && matches!(pending.call.known_name(), Some("epoll_wait" | "epoll_pwait"));
-    waits.then(|| pending.start + Nanos(millis * 1_000_000))
 }
 
 fn failed(task: &mut Task, log: &mut Log, pending: &Pending, error: u16) {

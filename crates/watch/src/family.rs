@@ -43,7 +43,8 @@ impl Tracer {
             files: share(&task.files, has(libc::CLONE_FILES)),
             folders: share(&task.folders, has(libc::CLONE_FS)),
             put_back: task.put_back,
-            wait_until: None,
+            waiting: None,
+            broken_off: None,
             inside: false,
         };
         let parent = task.group;
@@ -202,7 +203,7 @@ impl Tracer {
             let still_running = self.processes.len();
             let blinds = self.log.blinds.clone();
             self.messages.send(&Message::MainEnded { ended, still_running, blinds });
-            self.messages.leave_terminal();
+            self.messages.outlive_front();
         }
     }
 
@@ -228,7 +229,8 @@ impl Tracer {
                 files: Rc::default(),
                 folders: Rc::default(),
                 put_back: None,
-                wait_until: None,
+                waiting: None,
+                broken_off: None,
                 inside: false,
             };
             self.begin(task, Some(self.main), Some(How::Fork));

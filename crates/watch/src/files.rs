@@ -126,6 +126,24 @@ pub(crate) fn join(into: &mut Vec<u8>, root: &[u8], path: &[u8]) {
     }
 }
 
+/// Takes the leading `..` of a path, and as many names off the folder that it starts from, which
+/// must have no symbolic link in it. Returns the rest of the path.
+pub(crate) fn climb<'a>(folder: &mut Vec<u8>, path: &'a [u8]) -> &'a [u8] {
+    let mut rest = path;
+    loop {
+        let end = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
+        match &rest[..end] {
+            b".." => {
+                let parent = folder.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+                folder.truncate(parent);
+            }
+            b"" | b"." if end < rest.len() => {}
+            _ => return rest,
+        }
+        rest = rest.get(end + 1..).unwrap_or_default();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,6 +162,21 @@ mod tests {
         assert_eq!(joined("/home/u", "."), "/home/u");
         assert_eq!(joined("/a", "/"), "/");
         assert_eq!(joined("/a", "../b"), "/a/../b");
+    }
+
+    #[test]
+    fn leading_dots_climb_from_a_folder_that_the_kernel_named() {
+        let climbed = |folder: &str, path: &str| {
+            let mut folder = folder.as_bytes().to_vec();
+            let rest = climb(&mut folder, path.as_bytes());
+            join(&mut folder, b"", rest);
+            String::from_utf8(folder).unwrap()
+        };
+        assert_eq!(climbed("/a/b", ".."), "/a");
+        assert_eq!(climbed("/a/b", "../c/../d"), "/a/c/../d");
+        assert_eq!(climbed("/a/b", ".././/../../x"), "/x");
+        assert_eq!(climbed("/a/b", "..data/x"), "/a/b/..data/x");
+        assert_eq!(climbed("/", "../.."), "/");
     }
 
     #[test]

@@ -18,10 +18,6 @@ pub(crate) enum Message {
     Started,
     /// A signal went to the command itself; `from` is the sender.
     Delivered { signal: i32, from: i32 },
-    /// The command was stopped, as by Ctrl-Z.
-    Stopped,
-    /// It goes on.
-    Continued,
     /// It ended; what it left running is followed further.
     MainEnded { ended: Ended, still_running: usize, blinds: Vec<Blind> },
     /// The recording is written, or could not be.
@@ -47,28 +43,44 @@ impl Messages {
         }
     }
 
-    /// Continues the front, which stopped itself when the command was stopped.
-    pub fn wake_front(&self) {
+    /// Stops or continues the front with the command: the shell waits for the front. Only the
+    /// tracer does so, which sees the command's stops in their order.
+    pub fn signal_front(&self, signal: i32) {
         // SAFETY: a signal to the parent, while it is the parent.
         unsafe {
             if libc::getppid() == self.front {
-                libc::kill(self.front, libc::SIGCONT);
+                libc::kill(self.front, signal);
             }
         }
     }
 
     /// From here on the front may end, and this process goes on in the background for what the
-    /// command left running: it must neither hold the terminal or pipes nor die with the front.
-    pub fn leave_terminal(&self) {
-        // SAFETY: plain system calls; the standard descriptors are not used any more.
-        unsafe {
-            libc::prctl(libc::PR_SET_PDEATHSIG, 0);
-            let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
-            if null >= 0 {
-                (0..3).for_each(|fd| {
-                    libc::dup2(null, fd);
-                });
-            }
+    /// command left running.
+    pub fn outlive_front(&self) {
+        // SAFETY: a plain system call.
+        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, 0) };
+    }
+}
+
+/// Lets go of what the command inherited: a reader of its pipe must not wait for the tracer.
+/// The tracer's own descriptors all close on exec.
+pub(crate) fn drop_inherited() {
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
+    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let inherited: Vec<i32> = numbers
+        // SAFETY: reads a flag of a descriptor, or fails.
+        .filter(|fd| *fd > 2 && unsafe { libc::fcntl(*fd, libc::F_GETFD) } == 0)
+        .collect();
+    // SAFETY: plain system calls on descriptors that nothing in this process uses.
+    unsafe {
+        for fd in inherited {
+            libc::close(fd);
+        }
+        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
+        if null >= 0 {
+            (0..3).for_each(|fd| {
+                libc::dup2(null, fd);
+            });
         }
     }
 }

@@ -9,7 +9,7 @@ use recording::Blind;
 
 use crate::boot::{self, Job};
 use crate::message::{Inbox, Message, Messages};
-use crate::signals::PASSED_ON;
+use crate::signals::passed_on;
 use crate::{Error, Options, host};
 
 /// What the command left running gets this long to end before the front goes without it.
@@ -28,7 +28,6 @@ pub struct Session {
     delivered: Vec<(i32, i32, Instant)>,
     over: Option<Finished>,
     end: Option<Instant>,
-    stopped: bool,
 }
 
 /// What a recorded command left.
@@ -51,7 +50,8 @@ pub(crate) fn start(command: &Command, file: File, options: &Options) -> Result<
     }
     let (from, to) = pipe()?;
     let front = std::process::id() as i32;
-    let mask = block(PASSED_ON);
+    let passed_on: Vec<i32> = passed_on().collect();
+    let mask = block(&passed_on);
     // SAFETY: the caller promises that this process has one thread.
     let tracer = unsafe { launch::fork() }?;
     if tracer == 0 {
@@ -67,12 +67,11 @@ pub(crate) fn start(command: &Command, file: File, options: &Options) -> Result<
     drop((to, file));
     let mut session = Session {
         inbox: Inbox::new(from),
-        signals: signal_descriptor(PASSED_ON)?,
+        signals: signal_descriptor(&passed_on)?,
         tracer,
         delivered: Vec::new(),
         over: None,
         end: None,
-        stopped: false,
     };
     session.wait_for_start()?;
     Ok(session)
@@ -152,13 +151,6 @@ impl Session {
             Message::Delivered { signal, from } => {
                 self.delivered.push((signal, from, Instant::now()));
             }
-            Message::Stopped if !self.stopped => {
-                self.stopped = true;
-                // The shell waits for this process: it has to stop for the shell to see it.
-                // SAFETY: a signal to this process.
-                unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
-            }
-            Message::Continued => self.stopped = false,
             Message::MainEnded { ended, still_running, blinds } => {
                 self.over = Some(Finished { ended, still_running, blinds, failure: None });
                 if still_running > 0 {

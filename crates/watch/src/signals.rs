@@ -5,24 +5,29 @@ use std::os::unix::fs::MetadataExt;
 
 use recording::Nanos;
 
-use crate::task::Task;
+use crate::task::{Task, Waiting};
 use crate::{arch, ptrace};
 
-/// Signals that becalm passes on to the command when they are sent to becalm itself.
-pub(crate) const PASSED_ON: &[i32] = &[
-    libc::SIGHUP,
-    libc::SIGINT,
-    libc::SIGQUIT,
-    libc::SIGTERM,
-    libc::SIGUSR1,
-    libc::SIGUSR2,
-    libc::SIGTSTP,
-    libc::SIGCONT,
-    libc::SIGALRM,
-];
-
-pub(crate) fn is_passed_on(signal: i32) -> bool {
-    PASSED_ON.contains(&signal)
+/// Signals that becalm passes on to the command when they are sent to becalm itself: all but
+/// those that cannot be held back, those that a fault of its own would raise, those of its own
+/// children and pipes, and the two that the C library's threads use.
+pub(crate) fn passed_on() -> impl Iterator<Item = i32> {
+    const KEPT: &[i32] = &[
+        libc::SIGKILL,
+        libc::SIGSTOP,
+        libc::SIGCHLD,
+        libc::SIGPIPE,
+        libc::SIGSEGV,
+        libc::SIGBUS,
+        libc::SIGFPE,
+        libc::SIGILL,
+        libc::SIGTRAP,
+        libc::SIGSYS,
+        libc::SIGABRT,
+        32,
+        33,
+    ];
+    (1..=64).filter(|signal| !KEPT.contains(signal))
 }
 
 /// Decides whether a signal that a thread is stopped at goes on to it.
@@ -37,12 +42,21 @@ pub(crate) fn deliver(task: &mut Task, signal: i32, now: Nanos) -> std::io::Resu
     if !arch::left_call_with_eintr(&registers) || !is_ignored(task.tid, signal) {
         return Ok(true);
     }
-    arch::let_kernel_restart(&mut registers);
-    if let Some(until) = task.wait_until {
-        // The restarted epoll_wait would wait its whole time again, for ever if such signals
-        // keep coming.
-        let left = until.0.saturating_sub(now.0).div_ceil(1_000_000);
-        arch::set_fourth_argument(&mut registers, left);
+    match arch::timeout(task.tid, &registers) {
+        None => arch::let_kernel_restart(&mut registers),
+        Some((timeout, result)) => {
+            // A restarted call waits its whole time again: for ever, if such signals keep
+            // coming. It ends with the first of them that comes after its time.
+            let same = task.waiting.filter(|waiting| waiting.ip == registers.rip);
+            let until = same.map_or(now + timeout, |waiting| waiting.until);
+            if now >= until {
+                task.waiting = None;
+                registers.rax = result as u64;
+            } else {
+                task.waiting = Some(Waiting { ip: registers.rip, until });
+                arch::let_kernel_restart(&mut registers);
+            }
+        }
     }
     ptrace::set_registers(task.tid, &registers)?;
     Ok(false)
@@ -64,6 +78,11 @@ pub(crate) fn sender(tid: i32) -> i32 {
         Ok(info) if info.si_code <= 0 => unsafe { info.si_pid() },
         _ => 0,
     }
+}
+
+/// Whether the signal that a thread is stopped at is the kernel's own.
+pub(crate) fn is_kernels(tid: i32) -> bool {
+    ptrace::signal_info(tid).is_ok_and(|info| info.si_code == libc::SI_KERNEL)
 }
 
 fn status_field(tid: i32, name: &str) -> Option<String> {

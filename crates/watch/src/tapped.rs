@@ -1,73 +1,36 @@
 //! Descriptor calls that an eBPF program reports, where it is allowed: they need not stop.
 
-use std::os::fd::AsRawFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
-
 use recording::{Abi, Blind, Call, Nanos, Outcome};
 use tap::{Tap, TapEvent};
 
 use crate::calls::{self, Entry};
 use crate::tracer::Tracer;
 
-/// How often the recorder is told again that the ring fills.
-const AGAIN: Duration = Duration::from_millis(1);
+/// What a call returns within the kernel when a signal breaks it off: ERESTARTSYS and its kin
+/// (linux/errno.h).
+const BROKEN_OFF: std::ops::RangeInclusive<i64> = -516..=-512;
 
-/// The signal that has the recorder look into the ring while it waits.
-const WAKE: i32 = libc::SIGURG;
-
-/// A tap, and the thread that wakes the recorder when its ring fills.
+/// An open tap.
 pub(crate) struct Tapped {
     tap: Tap,
     /// What the clock of events showed at the recording's start.
     origin: u64,
-    over: Arc<AtomicBool>,
-    /// Processes that could not be followed.
+    /// Whether a process could not be followed.
     unfollowed: bool,
 }
 
 impl Tapped {
-    /// Opens a tap for these calls; none where that is not allowed.
+    /// Opens a tap for these calls; none where that is not allowed. Its brake stops a thread
+    /// whose calls fill the ring, so that none is lost.
     pub fn open(numbers: &[u16]) -> Option<Tapped> {
         let tap = Tap::open(numbers, tap::RING_BYTES).ok()?;
-        Some(Tapped { tap, origin: 0, over: Arc::default(), unfollowed: false })
+        tap.brake();
+        Some(Tapped { tap, origin: 0, unfollowed: false })
     }
 
-    /// Counts time from now on, and wakes the calling thread when the ring fills.
+    /// Counts time from now on.
     pub fn begin(&mut self) {
         self.origin = monotonic();
-        // SAFETY: plain system calls; the handler does nothing, and only has `wait4` return.
-        let (group, thread) = unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = nothing as extern "C" fn(i32) as usize;
-            libc::sigaction(WAKE, &action, std::ptr::null_mut());
-            let mut set = std::mem::zeroed();
-            libc::sigemptyset(&mut set);
-            libc::sigaddset(&mut set, WAKE);
-            libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut());
-            // Not `gettid()`: Rust's library refers to it weakly, which a static link with
-            // link-time optimisation leaves unresolved.
-            (libc::getpid(), libc::syscall(libc::SYS_gettid) as i32)
-        };
-        let Ok(ready) = self.tap.ready().try_clone_to_owned() else { return };
-        let over = Arc::clone(&self.over);
-        let wake = move || {
-            while !over.load(Relaxed) {
-                let mut poll =
-                    libc::pollfd { fd: ready.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-                // SAFETY: one entry that outlives the call; a signal to a thread of this
-                // process, which lives as long as it does.
-                unsafe {
-                    if libc::poll(&mut poll, 1, 1000) > 0 {
-                        libc::syscall(libc::SYS_tgkill, group, thread, WAKE);
-                        std::thread::sleep(AGAIN);
-                    }
-                }
-            }
-        };
-        // Without the thread a full ring is drained at the next stop, or its loss is told.
-        let _ = std::thread::Builder::new().name("wake".into()).spawn(wake);
     }
 
     pub fn follow(&mut self, process: i32) {
@@ -83,14 +46,6 @@ impl Tapped {
         self.tap.lost() + u64::from(self.unfollowed)
     }
 }
-
-impl Drop for Tapped {
-    fn drop(&mut self) {
-        self.over.store(true, Relaxed);
-    }
-}
-
-extern "C" fn nothing(_: i32) {}
 
 /// CLOCK_MONOTONIC, in ns: the clock of the tap's events and of `Instant`.
 fn monotonic() -> u64 {
@@ -119,6 +74,32 @@ impl Tracer {
     }
 
     fn reported(&mut self, event: &TapEvent, origin: u64) {
+        let Some(task) = self.tasks.get_mut(&event.tid) else { return };
+        if let Some(before) = task.broken_off.take() {
+            self.returned(&before, origin);
+        }
+        if BROKEN_OFF.contains(&event.value) {
+            if let Some(task) = self.tasks.get_mut(&event.tid) {
+                task.broken_off = Some(*event);
+            }
+            return;
+        }
+        self.returned(event, origin);
+    }
+
+    /// A thread has stopped or ended: a call that a signal broke off has returned to the
+    /// program, or is made again; unless SIGKILL ended it, and then no tracer sees it return.
+    pub fn broke_off(&mut self, tid: i32, status: i32) {
+        let Some(task) = self.tasks.get_mut(&tid) else { return };
+        let Some(event) = task.broken_off.take() else { return };
+        let killed = libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL;
+        if !killed && let Some(tapped) = &self.tapped {
+            let origin = tapped.origin;
+            self.returned(&event, origin);
+        }
+    }
+
+    fn returned(&mut self, event: &TapEvent, origin: u64) {
         let Some(task) = self.tasks.get_mut(&event.tid) else { return };
         let call = Call::new(Abi::Native, u64::from(event.number));
         let entry = Entry { call, shape: self.shapes.of(call), args: event.args, ip: event.ip };

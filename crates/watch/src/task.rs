@@ -23,10 +23,19 @@ pub(crate) struct Task {
     pub folders: Rc<RefCell<Folders>>,
     /// A first argument that the tracer changed and must put back.
     pub put_back: Option<(recording::Abi, u64)>,
-    /// When the timeout of an interrupted `epoll_wait` is over, should it be restarted.
-    pub wait_until: Option<Nanos>,
+    /// A call with a timeout that ignored signals interrupt again and again.
+    pub waiting: Option<Waiting>,
+    /// A call that a signal broke off, of which it is not known yet whether it returned.
+    pub broken_off: Option<tap::TapEvent>,
     /// Between a call's two stops, where every call stops.
     pub inside: bool,
+}
+
+/// A call that was interrupted and restarted, and when its timeout is over.
+#[derive(Clone, Copy)]
+pub(crate) struct Waiting {
+    pub ip: u64,
+    pub until: Nanos,
 }
 
 /// A call between its entry and its exit.

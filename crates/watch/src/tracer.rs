@@ -20,6 +20,15 @@ use crate::{arch, filter, signals};
 /// thousands of times a second: after so many stops, all that wait are served once.
 const FAIR: u32 = 64;
 
+/// How calls are seen.
+pub(crate) struct Seeing {
+    pub shapes: Rc<Shapes>,
+    /// Whether a seccomp filter chooses the calls, or every call stops.
+    pub filtered: bool,
+    pub source: Source,
+    pub tapped: Option<Tapped>,
+}
+
 /// One answer of `wait4`.
 #[derive(Clone, Copy)]
 pub(crate) struct Change {
@@ -53,7 +62,7 @@ pub(crate) struct Tracer {
 /// What came of waiting.
 pub(crate) enum Waited {
     Change(Change),
-    /// Nothing has changed (with WNOHANG), or a signal of the recorder's own interrupted.
+    /// Nothing has changed (with WNOHANG).
     Nothing,
     /// There is no child left.
     Nobody,
@@ -78,16 +87,8 @@ pub(crate) fn wait(tid: i32, flags: i32) -> io::Result<Waited> {
 }
 
 impl Tracer {
-    pub fn new(
-        log: Log,
-        shapes: Rc<Shapes>,
-        binder: Binder,
-        main: i32,
-        messages: Messages,
-        filtered: bool,
-        source: Source,
-        tapped: Option<Tapped>,
-    ) -> Tracer {
+    pub fn new(main: i32, log: Log, binder: Binder, messages: Messages, seeing: Seeing) -> Tracer {
+        let Seeing { shapes, filtered, source, tapped } = seeing;
         Tracer {
             log,
             shapes,
@@ -113,7 +114,7 @@ impl Tracer {
         loop {
             match wait(-1, 0)? {
                 Waited::Change(change) => self.take_in(change),
-                Waited::Nothing => self.drain(),
+                Waited::Nothing => {}
                 Waited::Nobody => return Ok(()),
             }
             served += 1;
@@ -130,6 +131,7 @@ impl Tracer {
     pub fn take_in(&mut self, change: Change) {
         let Change { tid, status, .. } = change;
         self.drain();
+        self.broke_off(tid, status);
         if !self.tasks.contains_key(&tid) {
             self.early.entry(tid).or_default().push_back(change);
             self.adopt_orphans();
@@ -324,6 +326,10 @@ impl Tracer {
     }
 
     fn at_signal(&mut self, tid: i32, signal: i32) -> io::Result<()> {
+        if signal == libc::SIGSTOP && self.tapped.is_some() && signals::is_kernels(tid) {
+            // The tap's brake: its ring was filling, and has been drained by now.
+            return self.go_on(tid, 0);
+        }
         let at = self.log.now();
         let Some(task) = self.tasks.get_mut(&tid) else { return Ok(()) };
         let process = task.process;
@@ -334,7 +340,7 @@ impl Tracer {
             signal: signal.unsigned_abs() as u8,
             at,
         });
-        if tid == self.main && signals::is_passed_on(signal) {
+        if tid == self.main {
             let from = signals::sender(tid);
             self.messages.send(&Message::Delivered { signal, from });
         }
@@ -346,13 +352,12 @@ impl Tracer {
         let stops = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
         if stops.contains(&signal) {
             if tid == self.main {
-                self.messages.send(&Message::Stopped);
+                self.messages.signal_front(libc::SIGSTOP);
             }
             return ptrace::resume(tid, Resume::Listen, 0);
         }
         if tid == self.main {
-            self.messages.send(&Message::Continued);
-            self.messages.wake_front();
+            self.messages.signal_front(libc::SIGCONT);
         }
         self.go_on(tid, 0)
     }

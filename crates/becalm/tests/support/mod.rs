@@ -1,5 +1,6 @@
 //! What the end-to-end tests share.
 #![allow(dead_code, unused_imports)] // Each test program uses a part of it.
+#![allow(clippy::unwrap_used)]
 
 pub mod both;
 pub mod live;

@@ -139,8 +139,8 @@ pub(super) fn culprits(survey: &Survey, search: &Search, blame: &Blame) -> Vec<C
             culprits.push(culprit(kind, name, text, &numbers(&worst)));
             if blame.files > 1 {
                 let text = format!(
-                    "{} files have an {upper} that was searched, of up to {} folders: {share} of \
-                     these questions",
+                    "{} files have one, of up to {} folders: {share} of these \
+                     questions",
                     count(blame.files),
                     count(total.folders),
                 );
@@ -254,7 +254,7 @@ fn bind(survey: &Survey, search: &Search, file: PathId) -> Vec<Step> {
             "Or try a copy that names all its libraries by full path, as Shrinkwrap does (they \
              are loaded in another order: test it)",
             format!(
-                "app={program}; cp $app ./bound && patchelf $(ldd $app | awk '$3 ~ /^\\// \
+                "app={program}; cp \"$app\" ./bound && patchelf $(ldd \"$app\" | awk '$3 ~ /^\\// \
                  {{printf \"--add-needed %s \", $3}}') ./bound"
             ),
         ));

@@ -77,7 +77,7 @@ impl<'a> Imports<'a> {
     fn find(survey: &Survey<'a>) -> Imports<'a> {
         let mut imports = Imports { packages: packages(survey), ..Imports::default() };
         let mut named: HashMap<&str, HashSet<Vec<u8>>> = HashMap::new();
-        for (id, ask) in survey.free().filter(|(_, ask)| ask.role == Role::Python) {
+        for (id, ask) in survey.free().filter(|(_, ask)| is_python(ask)) {
             let value = ask.exec.and_then(|exec| variable(exec, "PYTHONPATH")).unwrap_or_default();
             let named = named.entry(value).or_insert_with(|| folders(value, ask.exec, survey));
             if is_import(ask, named, &imports.packages) {
@@ -226,6 +226,11 @@ fn folders(value: &str, exec: Option<&Exec>, survey: &Survey) -> HashSet<Vec<u8>
     value.split(':').filter(|folder| !folder.is_empty()).map(absolute).collect()
 }
 
+/// Whether Python asks, not the loader for it.
+fn is_python(ask: &Ask) -> bool {
+    ask.role == Role::Python && !ask.event.in_loader
+}
+
 /// Whether a Python process asks it to import. An lstat is not: importlib follows links; it is
 /// `realpath`, and counts as a repeated stat if it repeats.
 fn is_import(ask: &Ask, named: &HashSet<Vec<u8>>, packages: &HashSet<Package>) -> bool {
@@ -250,7 +255,7 @@ type Package<'a> = (ProcessId, &'a [u8]);
 /// The folders in which modules were looked for. Python lists no other to import; a program
 /// that is written in Python may.
 fn packages<'a>(survey: &Survey<'a>) -> HashSet<Package<'a>> {
-    let asks = survey.free().map(|(_, ask)| ask).filter(|ask| ask.role == Role::Python);
+    let asks = survey.free().map(|(_, ask)| ask).filter(|ask| is_python(ask));
     let files =
         asks.filter(|ask| matches!(ask.kind, Kind::Open | Kind::Stat) && !ask.is_nofollow());
     files

@@ -44,7 +44,9 @@ pub fn child(body: impl FnOnce()) -> Child {
         assert!(pid >= 0);
         if pid == 0 {
             let mut byte = 0u8;
-            libc::close(ends[1]); // so that it does not outlive a test that failed
+            libc::close(ends[1]);
+            // Not to outlive a test that fails.
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             libc::read(ends[0], (&raw mut byte).cast(), 1);
             body();
             libc::_exit(0);

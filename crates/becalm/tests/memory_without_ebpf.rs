@@ -1,0 +1,4 @@
+//! memory.rs again, without eBPF, as an ordinary user records.
+
+#[path = "memory.rs"]
+mod memory;
