@@ -1,6 +1,8 @@
 //! What cannot work gets one clear line, the documented status, and leaves nothing that looks
 //! whole.
 
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
 mod support;
 
 use std::ffi::OsStr;

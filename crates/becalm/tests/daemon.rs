@@ -1,5 +1,7 @@
 //! A command that leaves a daemon behind.
 
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
 mod support;
 
 use std::fs::{self, OpenOptions};

@@ -1,5 +1,7 @@
 //! becalm as a job of an interactive shell, on a real terminal.
 
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
 mod support;
 
 use std::process::Command;

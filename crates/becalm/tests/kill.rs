@@ -1,5 +1,7 @@
 //! Signals sent to becalm, and its sudden death.
 
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
 mod support;
 
 use std::fs;

@@ -1,5 +1,7 @@
 //! What a long recording costs.
 
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
 mod support;
 
 use std::fs;

@@ -1,5 +1,7 @@
 //! becalm counts what strace counts, on programs of the distribution.
 
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
 mod support;
 
 use std::collections::BTreeMap;

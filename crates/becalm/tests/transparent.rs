@@ -5,6 +5,8 @@
 //! not its process group's first process, which is becalm; and the flag of a wait status that
 //! says that a core was dumped, as becalm dumps none.
 
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
 mod support;
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};

@@ -1,6 +1,8 @@
 //! The traps of tracing, one test each: the program behaves as without becalm, and the
 //! recording misses nothing, or says what it misses. The programs are in tests/traps.
 
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
 mod support;
 
 use std::collections::BTreeMap;

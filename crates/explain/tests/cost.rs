@@ -1,5 +1,7 @@
 //! What operations cost on a cold shared filesystem, by hand.
 
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
 mod support;
 
 use explain::{Cost, Options};

@@ -1,6 +1,8 @@
 //! Each storm, on a recording that is told call by call: when it is one, what it claims, whom it
 //! blames, what it advises.
 
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
 mod support;
 
 use explain::Storm;

@@ -1,5 +1,7 @@
 //! What the reader must know first, and what no recording may do to the reader.
 
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
 mod support;
 
 use explain::{Findings, Options};

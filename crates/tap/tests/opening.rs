@@ -1,6 +1,8 @@
 //! Opening, closing, and where neither is permitted; and what it all costs, which is printed
 //! and not judged.
 
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
 mod support;
 
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! A ring that fills: who is told, who waits, and what is lost.
 
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
 mod support;
 
 use std::sync::atomic::{AtomicI32, Ordering};
