@@ -255,10 +255,26 @@ fn failed(task: &mut Task, log: &mut Log, pending: &Pending, error: u16) {
         Special::Close if i32::from(error) != libc::EBADF => {
             task.files.borrow_mut().closed(pending.args[0] as i32);
         }
+        // Strict mode, which is refused where there is a filter: becalm's own.
+        Special::OwnFilter if i32::from(error) == libc::EINVAL && asks_for_strict(pending) => {
+            log.blind(Blind::OwnFilter { process: task.process });
+        }
         Special::Ptrace if i32::from(error) == libc::EPERM => {
             log.blind(Blind::TracerRefused { process: task.process });
         }
         _ => {}
+    }
+}
+
+/// seccomp(2)'s strict mode, by either of its calls.
+fn asks_for_strict(pending: &Pending) -> bool {
+    let args = &pending.args;
+    match pending.call.known_name() {
+        Some("prctl") => {
+            args[0] == libc::PR_SET_SECCOMP as u64
+                && args[1] == u64::from(libc::SECCOMP_MODE_STRICT)
+        }
+        _ => args[0] == u64::from(libc::SECCOMP_SET_MODE_STRICT),
     }
 }
 

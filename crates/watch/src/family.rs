@@ -159,7 +159,7 @@ impl Tracer {
         };
         let process = task.process;
         self.log.record(&Record::Exec { process, exec });
-        if !self.privileged && !program.secure && signals::has_file_privilege(&image) {
+        if !self.privileged && signals::has_file_privilege(&image) {
             let path = String::from_utf8_lossy(&image).into_owned();
             self.log.blind(Blind::Setuid { process, path });
         }

@@ -17,8 +17,6 @@ pub(crate) struct Program {
     pub code: Vec<(u64, u64)>,
     /// The loader's.
     pub loader_code: Vec<(u64, u64)>,
-    /// Whether the kernel runs it with other rights than its starter's (AT_SECURE).
-    pub secure: bool,
 }
 
 const ARGV_KEPT: usize = 4096;
@@ -113,7 +111,6 @@ fn from_stack(tid: i32, stack: &Stack) -> Option<Program> {
             libc::AT_PHDR => headers = value,
             libc::AT_PHNUM => count = value,
             libc::AT_BASE => loader_base = value,
-            libc::AT_SECURE => program.secure = value != 0,
             _ => {}
         }
     }

@@ -45,9 +45,6 @@ pub struct Finished {
 
 pub(crate) fn start(command: &Command, file: File, options: &Options) -> Result<Session, Error> {
     let around = host::surroundings();
-    if around.tracer != 0 {
-        return Err(Error::Traced { tracer: around.tracer, name: name_of(around.tracer) });
-    }
     let (from, to) = pipe()?;
     let front = std::process::id() as i32;
     let passed_on: Vec<i32> = passed_on().collect();
@@ -116,15 +113,20 @@ impl Session {
 
     /// The tracer's pipe has closed without a last word.
     fn died(&self) -> Error {
-        let mut status = 0;
-        // SAFETY: waits for a child of this process; the status outlives the call.
-        unsafe { libc::waitpid(self.tracer, &mut status, 0) };
         Error::Died {
-            how: match Ended::from_wait(status) {
+            how: match Ended::from_wait(self.reap()) {
                 Ended::Signaled(signal) => format!("was killed by signal {signal}"),
                 Ended::Exited(status) => format!("ended early with status {status}"),
             },
         }
+    }
+
+    /// Waits for the tracer's end.
+    fn reap(&self) -> i32 {
+        let mut status = 0;
+        // SAFETY: waits for a child of this process; the status outlives the call.
+        unsafe { libc::waitpid(self.tracer, &mut status, 0) };
+        status
     }
 
     /// Waits for a message, a signal or the end of the grace; whether it is a message.
@@ -162,6 +164,8 @@ impl Session {
                     over.failure = failure;
                     over.still_running = 0;
                 }
+                // The CPU time of the command becomes this process's, for whoever waits for it.
+                self.reap();
                 return true;
             }
             _ => {}
@@ -241,6 +245,11 @@ impl Session {
 
 /// What forbids ptrace, and what to do about it.
 fn forbidden(error: i32) -> Error {
+    // A tracer of becalm itself that follows its children has this one, too.
+    let tracer = host::surroundings().tracer;
+    if tracer != 0 {
+        return Error::Traced { tracer, name: name_of(tracer) };
+    }
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     let reason = if host::surroundings().has_filter {
         "a seccomp filter, such as a container's, forbids it; allow ptrace in it \
