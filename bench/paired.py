@@ -34,30 +34,39 @@ def arguments():
     return parser.parse_args()
 
 
-def seconds(command):
-    """How long a command takes, from its start to its end; it must succeed."""
+def seconds(command, times=1):
+    """How long a command takes, the mean of so many runs in a row; it must succeed."""
     begun = time.perf_counter()
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                          stderr=subprocess.PIPE)
-    took = time.perf_counter() - begun
-    if done.returncode != 0:
-        sys.exit(f"{shlex.join(command)}: status {done.returncode}: {done.stderr.decode()}")
-    return took
+    for _ in range(times):
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE)
+        if done.returncode != 0:
+            sys.exit(f"{shlex.join(command)}: status {done.returncode}: {done.stderr.decode()}")
+    return (time.perf_counter() - begun) / times
+
+
+def warm(tools, works):
+    """Fills caches: every tool once, every workload once. Says how often in a row a workload
+    is run in a round: one that is over in no time is mostly noise."""
+    for tool in tools.values():
+        seconds(tool + ["true"])
+    for work in works.values():
+        seconds(work)
+    return {name: max(1, int(0.06 / seconds(work))) for name, work in works.items()}
 
 
 def measure(tools, works, rounds):
     """The times of every (work, tool), by round."""
     pairs = [(work, tool) for work in works for tool in tools]
     times = {pair: [] for pair in pairs}
-    # The first round warms caches and does not count.
-    for number in range(rounds + 1):
+    in_a_row = warm(tools, works)
+    for number in range(rounds):
         random.shuffle(pairs)
         for work, tool in pairs:
-            took = seconds(tools[tool] + works[work])
-            if number > 0:
-                times[work, tool].append(took)
+            took = seconds(tools[tool] + works[work], in_a_row[work])
+            times[work, tool].append(took)
         if sys.stderr.isatty():
-            print(f"\rround {number} of {rounds}", end="", file=sys.stderr)
+            print(f"\rround {number + 1} of {rounds}", end="", file=sys.stderr)
     if sys.stderr.isatty():
         print(file=sys.stderr)
     return times

@@ -5,7 +5,9 @@
 #
 # BECALM is the release binary that `make build` makes; without the argument the environment
 # variable of that name says which. ROUNDS (15) and PYTHON, an interpreter that can import numpy
-# and scipy, may be set in the environment; setup/install-test-tools makes one.
+# and scipy, may be set in the environment; setup/install-test-tools makes one. becalm records as
+# it does for an ordinary user, without eBPF, whoever runs this; with EBPF=1 in the environment
+# the table has a column for what root gets, too.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -28,7 +30,8 @@ python3 "$here/paired.py" --rounds "${ROUNDS:-15}" \
     --tool 'untraced=' \
     --tool "strace %file,%process=$strace" \
     --tool "strace %file,%desc,%process=$strace,%desc" \
-    --tool "becalm record=$becalm record -o $rec --" \
+    --tool "becalm record=$becalm record --no-ebpf -o $rec --" \
+    ${EBPF:+--tool "becalm record with eBPF=$becalm record -o $rec --"} \
     --versus 'becalm record / strace %file,%process' \
     --versus 'becalm record / strace %file,%desc,%process' \
     --work 'emacs --version=emacs --version' \
