@@ -4,8 +4,8 @@
 //! one thread of the command can run, nothing is lost by having it run where the recorder does;
 //! a child that it starts inherits that CPU, which keeps a loop of short programs together.
 //! As soon as two could run for longer than [`PATIENCE`], all get their CPUs back, as they do
-//! before anything could see the difference (a call that asks for a thread's CPUs), and at
-//! least ten times a second, so that the scheduler can choose anew.
+//! before anything could see the difference (a call that asks for a thread's CPUs), and fifty
+//! times a second, so that the scheduler can choose anew.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -20,8 +20,9 @@ const PATIENCE: Nanos = Nanos(1_000_000);
 /// How often it is looked at whether they compute without a stop.
 const TICK: Duration = Duration::from_millis(5);
 
-/// After so many ticks the scheduler gets to choose a CPU anew.
-const RENEW: u32 = 20;
+/// After so many ticks the scheduler gets to choose a CPU anew: another process may have come to
+/// this one.
+const RENEW: u32 = 4;
 
 /// Binds threads and the recorder to one CPU, and lets them go.
 pub(crate) struct Binder {

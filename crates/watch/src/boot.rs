@@ -181,6 +181,7 @@ fn begin(
         put_back: None,
         waiting: None,
         broken_off: None,
+        asleep: false,
         // The exec's own exit comes next.
         inside: true,
     };

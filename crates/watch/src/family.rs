@@ -45,6 +45,7 @@ impl Tracer {
             put_back: task.put_back,
             waiting: None,
             broken_off: None,
+            asleep: false,
             inside: false,
         };
         let parent = task.group;
@@ -115,10 +116,9 @@ impl Tracer {
     /// Drops a thread that ended without its end being reported as a process's.
     pub fn forget(&mut self, tid: i32) {
         self.binder.ended(tid);
-        if let Some(task) = self.tasks.remove(&tid)
-            && task.pending.is_some()
-        {
-            self.in_call -= 1;
+        if let Some(task) = self.tasks.remove(&tid) {
+            self.in_call -= usize::from(task.pending.is_some());
+            self.asleep -= usize::from(task.asleep);
         }
     }
 
@@ -231,6 +231,7 @@ impl Tracer {
                 put_back: None,
                 waiting: None,
                 broken_off: None,
+                asleep: false,
                 inside: false,
             };
             self.begin(task, Some(self.main), Some(How::Fork));

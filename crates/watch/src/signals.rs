@@ -91,6 +91,12 @@ fn status_field(tid: i32, name: &str) -> Option<String> {
     Some(line.split_whitespace().next()?.to_owned())
 }
 
+/// Whether a thread sleeps and can be woken (proc_pid_stat(5), the state after the name).
+pub(crate) fn is_asleep(tid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
+}
+
 /// A decimal number of /proc/TID/status.
 pub(crate) fn status_number(tid: i32, name: &str) -> Option<u64> {
     status_field(tid, name)?.parse().ok()

@@ -27,6 +27,8 @@ pub(crate) struct Task {
     pub waiting: Option<Waiting>,
     /// A call that a signal broke off, of which it is not known yet whether it returned.
     pub broken_off: Option<tap::TapEvent>,
+    /// Found asleep, in a call that does not stop, and not heard of since.
+    pub asleep: bool,
     /// Between a call's two stops, where every call stops.
     pub inside: bool,
 }

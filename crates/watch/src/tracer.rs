@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::rc::Rc;
 
-use recording::{Call, Outcome, Record, Usage};
+use recording::{Call, Nanos, Outcome, Record, Usage};
 
 use crate::bind::Binder;
 use crate::calls::{self, Entry};
@@ -19,6 +19,10 @@ use crate::{arch, filter, signals};
 /// Threads further down the kernel's list must get their turn when the first one stops
 /// thousands of times a second: after so many stops, all that wait are served once.
 const FAIR: u32 = 64;
+
+/// How often it is looked which threads sleep, and among how many at most.
+const LOOK: Nanos = Nanos(10_000_000);
+const CROWD: usize = 64;
 
 /// How calls are seen.
 pub(crate) struct Seeing {
@@ -49,6 +53,9 @@ pub(crate) struct Tracer {
     pub early: HashMap<i32, VecDeque<Change>>,
     /// Threads that are in a call that the tracer will see the end of.
     pub in_call: usize,
+    /// Threads that were found asleep, and when it was looked last.
+    pub asleep: usize,
+    looked: Nanos,
     pub binder: Binder,
     pub main: i32,
     pub messages: Messages,
@@ -97,6 +104,8 @@ impl Tracer {
             zombies: HashMap::new(),
             early: HashMap::new(),
             in_call: 0,
+            asleep: 0,
+            looked: Nanos(0),
             binder,
             main,
             messages,
@@ -132,6 +141,9 @@ impl Tracer {
         let Change { tid, status, .. } = change;
         self.drain();
         self.broke_off(tid, status);
+        if let Some(task) = self.tasks.get_mut(&tid) {
+            self.asleep -= usize::from(std::mem::take(&mut task.asleep));
+        }
         if !self.tasks.contains_key(&tid) {
             self.early.entry(tid).or_default().push_back(change);
             self.adopt_orphans();
@@ -165,13 +177,35 @@ impl Tracer {
         let in_call = self.tasks.get(&tid).is_some_and(|task| task.pending.is_some());
         let how = if in_call || !self.filtered { Resume::Syscall } else { Resume::Cont };
         // A thread in a call of its own may be asleep; all others can run.
-        let others_in_calls = self.in_call - usize::from(in_call);
-        if others_in_calls + 1 == self.tasks.len() {
+        let others_quiet = self.in_call - usize::from(in_call) + self.asleep;
+        if others_quiet + 1 == self.tasks.len() {
             self.binder.alone(tid);
         } else {
-            self.binder.among_others(self.log.now());
+            let now = self.log.now();
+            self.binder.among_others(now);
+            self.look_who_sleeps(tid, now);
         }
         ptrace::resume(tid, how, signal)
+    }
+
+    /// Threads also sleep in calls that do not stop, as a pool's do in futex. Until it stops, a
+    /// thread that the kernel shows asleep is taken for one that cannot run; should it run all
+    /// the same, it has all its CPUs.
+    fn look_who_sleeps(&mut self, awake: i32, now: Nanos) {
+        if now.0.saturating_sub(self.looked.0) < LOOK.0 || self.tasks.len() > CROWD {
+            return;
+        }
+        self.looked = now;
+        for task in self.tasks.values_mut() {
+            if task.tid != awake
+                && task.pending.is_none()
+                && !task.asleep
+                && signals::is_asleep(task.tid)
+            {
+                task.asleep = true;
+                self.asleep += 1;
+            }
+        }
     }
 
     /// Where every call stops, a thread's stops are entries and exits by turns; whether this
