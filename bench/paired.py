@@ -17,6 +17,11 @@ import sys
 import time
 
 
+# Before each run, in seconds: runs of one tool must not pay for the one before. (The kernel makes
+# an eBPF program wait some 30 ms where another has just gone.)
+PAUSE = 0.06
+
+
 def named(text):
     """NAME=COMMAND, where the command may be empty."""
     name, _, command = text.partition("=")
@@ -35,14 +40,17 @@ def arguments():
 
 
 def seconds(command, times=1):
-    """How long a command takes, the mean of so many runs in a row; it must succeed."""
-    begun = time.perf_counter()
+    """How long a command takes, the mean of so many runs; it must succeed."""
+    took = 0
     for _ in range(times):
+        time.sleep(PAUSE)
+        begun = time.perf_counter()
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE)
         if done.returncode != 0:
             sys.exit(f"{shlex.join(command)}: status {done.returncode}: {done.stderr.decode()}")
-    return (time.perf_counter() - begun) / times
+        took += time.perf_counter() - begun
+    return took / times
 
 
 def warm(tools, works):

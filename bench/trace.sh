@@ -30,10 +30,11 @@ python3 "$here/paired.py" --rounds "${ROUNDS:-15}" \
     --tool 'untraced=' \
     --tool "strace %file,%process=$strace" \
     --tool "strace %file,%desc,%process=$strace,%desc" \
-    --tool "becalm record=$becalm record --no-ebpf -o $rec --" \
-    ${EBPF:+--tool "becalm record with eBPF=$becalm record -o $rec --"} \
+    --tool "becalm record=$becalm record -o $rec --" \
+    --tool "becalm record --no-ebpf=$becalm record --no-ebpf -o $rec --" \
     --versus 'becalm record / strace %file,%process' \
-    --versus 'becalm record / strace %file,%desc,%process' \
+    --versus 'becalm record --no-ebpf / strace %file,%process' \
+    --versus 'becalm record --no-ebpf / strace %file,%desc,%process' \
     --work 'emacs --version=emacs --version' \
     --work "import $modules=$python -c 'import $modules'" \
     --work '2000 x dirname=bash -c "for ((i = 0; i < 2000; i++)); do dirname /a/b/\$i; done"' \

@@ -111,7 +111,7 @@ fn describe(blind: &Blind) -> (&'static str, &'static str, Option<ProcessId>) {
         ),
         Blind::OtherRoot { process } => (
             "other_root",
-            "moved to another root or mount namespace: its paths are as it sees them",
+            "moved to another root or mount namespace: its paths are given as seen from outside",
             Some(*process),
         ),
         Blind::Lost { .. } => (

@@ -22,7 +22,7 @@ pub struct Event {
     pub outcome: Outcome,
     /// The full path that was asked for, or of the file that the descriptor was opened as.
     pub path: Option<PathId>,
-    /// The second path of `rename`, `link`, `symlink`.
+    /// The second path of `rename` and `link`. (A symbolic link's text is no path.)
     pub other_path: Option<PathId>,
     /// The descriptor argument (the folder's, for the `…at` calls that were given one).
     pub fd: Option<i32>,

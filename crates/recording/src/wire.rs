@@ -146,7 +146,8 @@ pub enum Blind {
         /// Which process.
         process: ProcessId,
     },
-    /// A process moved to another root or mount namespace; its paths are as it sees them.
+    /// A process moved to another root or mount namespace; its paths are given as the recorder
+    /// sees them, from outside, as far as it can.
     OtherRoot {
         /// Which process.
         process: ProcessId,

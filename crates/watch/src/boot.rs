@@ -63,6 +63,7 @@ pub(crate) fn run(mut job: Job<'_>) {
         return;
     }
     message::drop_inherited();
+    lift_limits();
     let first = match open_gate(&mut child, filtered, job.options.old_kernel) {
         Ok(Some(first)) => first,
         Ok(None) => return cannot_start(&mut job.messages, &child.why_not()),
@@ -72,6 +73,27 @@ pub(crate) fn run(mut job: Job<'_>) {
         Ok(tracer) => follow(tracer),
         // Reported by `begin`; EXITKILL ends the command with this process.
         Err(mut messages) => messages.send(&Message::Finished { failure: None }),
+    }
+}
+
+/// The command keeps the limits that it inherited; the recorder's own CPU time and descriptors
+/// must not count against them.
+fn lift_limits() {
+    for resource in [libc::RLIMIT_CPU, libc::RLIMIT_NOFILE] {
+        let unlimited =
+            libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+        let mut limit = unlimited;
+        // SAFETY: plain system calls on structures that outlive them.
+        unsafe {
+            if libc::getrlimit(resource, &mut limit) != 0 {
+                continue;
+            }
+            let may = resource == libc::RLIMIT_CPU && libc::setrlimit(resource, &unlimited) == 0;
+            if !may {
+                limit.rlim_cur = limit.rlim_max;
+                libc::setrlimit(resource, &limit);
+            }
+        }
     }
 }
 

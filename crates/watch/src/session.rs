@@ -115,6 +115,9 @@ impl Session {
     fn died(&self) -> Error {
         Error::Died {
             how: match Ended::from_wait(self.reap()) {
+                Ended::Signaled(signal @ (libc::SIGKILL | libc::SIGXCPU)) if limits_cpu() => {
+                    format!("was killed by signal {signal}, perhaps for the limit of `ulimit -t`")
+                }
                 Ended::Signaled(signal) => format!("was killed by signal {signal}"),
                 Ended::Exited(status) => format!("ended early with status {status}"),
             },
@@ -263,6 +266,13 @@ fn forbidden(error: i32) -> Error {
         "a security module or another tracer forbids it"
     };
     Error::Forbidden { error: std::io::Error::from_raw_os_error(error), reason }
+}
+
+fn limits_cpu() -> bool {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel fills the structure.
+    unsafe { libc::getrlimit(libc::RLIMIT_CPU, &mut limit) };
+    limit.rlim_max != libc::RLIM_INFINITY
 }
 
 fn name_of(pid: i32) -> String {

@@ -23,6 +23,9 @@ impl Tapped {
     /// Opens a tap for these calls; none where that is not allowed. Its brake stops a thread
     /// whose calls fill the ring, so that none is lost.
     pub fn open(numbers: &[u16]) -> Option<Tapped> {
+        if !has_descriptors_to_spare() {
+            return None;
+        }
         let tap = Tap::open(numbers, tap::RING_BYTES).ok()?;
         tap.brake();
         Some(Tapped { tap, origin: 0, unfollowed: false })
@@ -45,6 +48,13 @@ impl Tapped {
     fn lost(&self) -> u64 {
         self.tap.lost() + u64::from(self.unfollowed)
     }
+}
+
+/// A tap takes a dozen descriptors, which a recorder with few must keep for the recording.
+fn has_descriptors_to_spare() -> bool {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel fills the structure.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 && limit.rlim_cur >= 64 }
 }
 
 /// CLOCK_MONOTONIC, in ns: the clock of the tap's events and of `Instant`.
