@@ -5,9 +5,8 @@
 #
 # BECALM is the release binary that `make build` makes; without the argument the environment
 # variable of that name says which. ROUNDS (15) and PYTHON, an interpreter that can import numpy
-# and scipy, may be set in the environment; setup/install-test-tools makes one. becalm records as
-# it does for an ordinary user, without eBPF, whoever runs this; with EBPF=1 in the environment
-# the table has a column for what root gets, too.
+# and scipy, may be set in the environment; setup/install-test-tools makes one. `becalm record`
+# uses eBPF where it may, as root; with `--no-ebpf` it records as it does for an ordinary user.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

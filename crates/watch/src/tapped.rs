@@ -6,6 +6,10 @@ use tap::{Tap, TapEvent};
 use crate::calls::{self, Entry};
 use crate::tracer::Tracer;
 
+/// Room for 8,700 calls between two stops. It is drained at each, and its brake stops a thread
+/// that fills it; a larger one takes longer to make and to give back.
+const RING: usize = 1 << 20;
+
 /// What a call returns within the kernel when a signal breaks it off: ERESTARTSYS and its kin
 /// (linux/errno.h).
 const BROKEN_OFF: std::ops::RangeInclusive<i64> = -516..=-512;
@@ -26,7 +30,7 @@ impl Tapped {
         if !has_descriptors_to_spare() {
             return None;
         }
-        let tap = Tap::open(numbers, tap::RING_BYTES).ok()?;
+        let tap = Tap::open(numbers, RING).ok()?;
         tap.brake();
         Some(Tapped { tap, origin: 0, unfollowed: false })
     }
