@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use launch::{CannotStart, Command, Gated};
-use recording::{Blind, Call, ProcessId, Sink, Writer};
+use recording::{Blind, Call, Sink, Writer};
 
 use crate::bind::Binder;
 use crate::calls::Entry;
@@ -192,21 +192,8 @@ fn begin(
     let binder = Binder::new(options.bind);
     let seeing = Seeing { shapes, filtered, source: first.source, tapped };
     let mut tracer = Tracer::new(pid, log, binder, messages, seeing);
-    let mut task = Task {
-        tid: pid,
-        group: pid,
-        process: ProcessId(0),
-        pending: None,
-        space: Rc::default(),
-        files: Rc::default(),
-        folders: Rc::default(),
-        put_back: None,
-        waiting: None,
-        broken_off: None,
-        asleep: false,
-        // The exec's own exit comes next.
-        inside: true,
-    };
+    // The exec's own exit comes next.
+    let mut task = Task { inside: true, ..Task::new(pid) };
     if let Some(entry) = first.entry {
         let mut path = std::env::current_dir().unwrap_or_default().into_os_string();
         task.pending = Some(pending_exec(&mut tracer.log, &entry, &mut path, &first.path));

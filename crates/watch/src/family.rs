@@ -38,15 +38,11 @@ impl Tracer {
             tid: child,
             group: if thread { task.group } else { child },
             process: task.process,
-            pending: None,
             space: share(&task.space, has(libc::CLONE_VM)),
             files: share(&task.files, has(libc::CLONE_FILES)),
             folders: share(&task.folders, has(libc::CLONE_FS)),
             put_back: task.put_back,
-            waiting: None,
-            broken_off: None,
-            asleep: false,
-            inside: false,
+            ..Task::new(child)
         };
         let parent = task.group;
         self.binder.started(tid, child.tid);
@@ -220,20 +216,7 @@ impl Tracer {
         };
         let orphans: Vec<i32> = self.early.keys().copied().filter(orphan).collect();
         for tid in orphans {
-            let task = Task {
-                tid,
-                group: tid,
-                process: recording::ProcessId(0),
-                pending: None,
-                space: Rc::default(),
-                files: Rc::default(),
-                folders: Rc::default(),
-                put_back: None,
-                waiting: None,
-                broken_off: None,
-                asleep: false,
-                inside: false,
-            };
+            let task = Task::new(tid);
             self.begin(task, Some(self.main), Some(How::Fork));
         }
     }

@@ -33,6 +33,26 @@ pub(crate) struct Task {
     pub inside: bool,
 }
 
+impl Task {
+    /// A process of which nothing is known yet.
+    pub fn new(tid: i32) -> Task {
+        Task {
+            tid,
+            group: tid,
+            process: ProcessId(0),
+            pending: None,
+            space: Rc::default(),
+            files: Rc::default(),
+            folders: Rc::default(),
+            put_back: None,
+            waiting: None,
+            broken_off: None,
+            asleep: false,
+            inside: false,
+        }
+    }
+}
+
 /// A call that was interrupted and restarted, and when its timeout is over.
 #[derive(Clone, Copy)]
 pub(crate) struct Waiting {

@@ -4,6 +4,7 @@
 mod class;
 mod i386;
 mod kind;
+mod shared;
 mod x86_64;
 
 pub use class::Class;
@@ -57,18 +58,19 @@ impl Call {
 
     /// The native call of that name, if this table has it.
     pub fn named(name: &str) -> Option<Call> {
-        let (number, _) = x86_64::NAMES.iter().find(|(_, known)| *known == name)?;
-        Some(Call::new(Abi::Native, u64::from(*number)))
+        Call::all(Abi::Native).find(|call| call.known_name() == Some(name))
     }
 
     /// All calls that `abi`'s table names.
     pub fn all(abi: Abi) -> impl Iterator<Item = Call> {
-        table(abi).iter().map(move |(number, _)| Call::new(abi, u64::from(*number)))
+        let names = table(abi).iter().chain(shared::NAMES);
+        names.map(move |(number, _)| Call::new(abi, u64::from(*number)))
     }
 
     /// The name, as strace prints it; `None` where this table does not know the number.
     pub fn known_name(self) -> Option<&'static str> {
-        let names = table(self.abi());
+        let shared = self.number() >= shared::FIRST;
+        let names = if shared { shared::NAMES } else { table(self.abi()) };
         let at = names.binary_search_by_key(&self.number(), |(number, _)| *number).ok()?;
         Some(names[at].1)
     }
@@ -120,7 +122,7 @@ mod tests {
 
     #[test]
     fn tables_ascend_so_that_a_binary_search_finds_every_call() {
-        for names in [x86_64::NAMES, i386::NAMES] {
+        for names in [x86_64::NAMES, i386::NAMES, shared::NAMES] {
             assert!(names.windows(2).all(|pair| pair[0].0 < pair[1].0));
         }
     }
