@@ -46,9 +46,11 @@ pub fn shorten(text: &str, columns: usize) -> String {
     format!("{}…{}", &text[..head], &text[tail..])
 }
 
-/// `text` as lines of at most `columns` columns, broken at spaces; a word that is longer is
-/// shortened. Each line ends in a newline.
+/// `text` as lines of at most `columns` columns, broken at spaces, but not between a number and
+/// its per cent sign; a word that is longer is shortened. Each line ends in a newline.
 pub fn wrap(text: &str, columns: usize) -> String {
+    const NO_BREAK: char = '\u{a0}';
+    let text = text.replace(" %", &format!("{NO_BREAK}%"));
     let mut lines = String::with_capacity(text.len() + 1);
     let mut taken = 0;
     for word in text.split(' ') {
@@ -65,7 +67,7 @@ pub fn wrap(text: &str, columns: usize) -> String {
         taken += more;
     }
     lines.push('\n');
-    lines
+    lines.replace(NO_BREAK, " ")
 }
 
 /// The characters from the start of `chars` that take at most `columns` columns.
@@ -105,6 +107,11 @@ mod tests {
                 assert!(of(&short) <= columns, "{short:?} in {columns}");
             }
         }
+    }
+
+    #[test]
+    fn a_line_does_not_break_before_a_per_cent_sign() {
+        assert_eq!(wrap("76 (46 %) no", 6), "76\n(46 %)\nno\n");
     }
 
     #[test]
