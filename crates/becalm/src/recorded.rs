@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use recording::Recording;
-use watch::Finished;
+use watch::{Finished, Session};
 
 use crate::exit::{FAILED, Failure};
 
@@ -43,11 +43,14 @@ impl Wanted {
 pub fn to_path(wanted: &Wanted, path: &Path) -> Result<Finished, Failure> {
     let existed = path.symlink_metadata().is_ok();
     let file = open(path).map_err(Failure::of_command)?;
-    to_file(wanted, file).inspect_err(|_| {
+    let session = start(wanted, file).inspect_err(|_| {
+        // Nothing ran, and nothing is in it. Once the command has started, what was recorded
+        // stays, however the recorder ends.
         if !existed {
             let _ = std::fs::remove_file(path);
         }
-    })
+    })?;
+    session.wait().map_err(failure)
 }
 
 /// Runs the command, records it to a path or to a file without a name, and reads that back.
@@ -66,7 +69,8 @@ pub fn and_read(wanted: &Wanted, path: Option<&Path>) -> Result<(Recording, Fini
         None => {
             let file = tempfile::tempfile().context("cannot keep the recording for a moment");
             let file = file.map_err(failed)?;
-            let finished = to_file(wanted, file.try_clone().map_err(Failure::of_command)?)?;
+            let copy = file.try_clone().map_err(Failure::of_command)?;
+            let finished = start(wanted, copy)?.wait().map_err(failure)?;
             (file, finished)
         }
     };
@@ -75,8 +79,8 @@ pub fn and_read(wanted: &Wanted, path: Option<&Path>) -> Result<(Recording, Fini
     Ok((recording.map_err(failed)?, finished))
 }
 
-/// Runs the command and records it to an open file.
-pub fn to_file(wanted: &Wanted, file: File) -> Result<Finished, Failure> {
+/// Starts the command, recorded to an open file.
+fn start(wanted: &Wanted, file: File) -> Result<Session, Failure> {
     let command = launch::Command { argv: wanted.command.clone() };
     let options = watch::Options {
         all_syscalls: wanted.all_syscalls,
@@ -85,9 +89,11 @@ pub fn to_file(wanted: &Wanted, file: File) -> Result<Finished, Failure> {
         old_kernel: wanted.old_kernel,
         read_image: |path| loader::facts(path).ok(),
     };
-    let failed = |error: watch::Error| Failure { status: error.exit_status(), error: error.into() };
-    let session = watch::record(&command, file, &options).map_err(failed)?;
-    session.wait().map_err(failed)
+    watch::record(&command, file, &options).map_err(failure)
+}
+
+fn failure(error: watch::Error) -> Failure {
+    Failure { status: error.exit_status(), error: error.into() }
 }
 
 /// Opens the file to record to. Nothing but a recording, an empty file or a device is written

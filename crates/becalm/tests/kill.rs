@@ -70,6 +70,28 @@ fn when_becalm_is_killed_all_die_and_the_recording_until_then_is_readable() {
     assert!(recording.cut.is_some() && !recording.is_whole());
 }
 
+#[test]
+fn when_the_recorder_alone_is_killed_becalm_says_so_and_the_recording_stays() {
+    let scene = Scene::new();
+    let opens = trap("opens");
+    let script = "\"$1\" early 500 > /dev/null; echo $$; read line";
+    let mut live = Live::start(&mut scene.record(&["sh", "-c", script, "sh", &opens]));
+    let command = live.line();
+    let rec = scene.rec();
+    wait_until("the calls are on the disk", || {
+        Recording::open(rec.as_ref()).is_ok_and(|recording| marks(&recording, "early-") == 500)
+    });
+    let children = format!("/proc/{0}/task/{0}/children", live.pid());
+    let recorder = fs::read_to_string(children).unwrap();
+    send(recorder.trim().parse().unwrap(), libc::SIGKILL);
+    let ran = live.end();
+    assert_eq!(ran.code(), 125);
+    assert!(ran.err().contains("killed by signal 9"), "{}", ran.err());
+    wait_until("the command is gone", || is_gone(&command));
+    assert_eq!(marks(&scene.recording(), "early-"), 500);
+    assert!(!scene.shows_a_whole_recording());
+}
+
 /// Starts the counting command with becalm leading a process group of its own.
 fn counting(scene: &Scene, words: &[&str]) -> Live {
     let count_signals = trap("count_signals");

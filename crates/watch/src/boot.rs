@@ -69,30 +69,34 @@ pub(crate) fn run(mut job: Job<'_>) {
         Ok(None) => return cannot_start(&mut job.messages, &child.why_not()),
         Err(error) => return cannot_start(&mut job.messages, &CannotStart::System(error)),
     };
-    match begin(job, child.pid, first, shapes, filtered, tapped) {
-        Ok(tracer) => follow(tracer),
-        // Reported by `begin`; EXITKILL ends the command with this process.
-        Err(mut messages) => messages.send(&Message::Finished { failure: None }),
+    // Where it cannot begin, EXITKILL ends the command with this process.
+    if let Some(tracer) = begin(job, child.pid, first, shapes, filtered, tapped) {
+        follow(tracer);
     }
 }
 
 /// The command keeps the limits that it inherited; the recorder's own CPU time and descriptors
 /// must not count against them.
 fn lift_limits() {
-    for resource in [libc::RLIMIT_CPU, libc::RLIMIT_NOFILE] {
-        let unlimited =
-            libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-        let mut limit = unlimited;
-        // SAFETY: plain system calls on structures that outlive them.
-        unsafe {
-            if libc::getrlimit(resource, &mut limit) != 0 {
-                continue;
-            }
-            let may = resource == libc::RLIMIT_CPU && libc::setrlimit(resource, &unlimited) == 0;
-            if !may {
-                limit.rlim_cur = limit.rlim_max;
-                libc::setrlimit(resource, &limit);
-            }
+    const NONE: libc::rlimit =
+        libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: plain system calls on structures that outlive them.
+    unsafe {
+        // Only root may lift a hard limit; anyone may go up to it.
+        if libc::setrlimit(libc::RLIMIT_CPU, &NONE) != 0 {
+            lift_to_hard(libc::RLIMIT_CPU);
+        }
+    }
+    lift_to_hard(libc::RLIMIT_NOFILE);
+}
+
+fn lift_to_hard(resource: libc::__rlimit_resource_t) {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: plain system calls on a structure that outlives them.
+    unsafe {
+        if libc::getrlimit(resource, &mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(resource, &limit);
         }
     }
 }
@@ -160,7 +164,8 @@ fn note_exec(tid: i32, first: &mut FirstExec) {
     }
 }
 
-/// Starts the recording at the exec that made the child the command.
+/// Starts the recording at the exec that made the child the command; none, and said so, if the
+/// recording cannot be written.
 fn begin(
     job: Job<'_>,
     pid: i32,
@@ -168,7 +173,7 @@ fn begin(
     shapes: Rc<Shapes>,
     filtered: bool,
     mut tapped: Option<Tapped>,
-) -> Result<Tracer, Messages> {
+) -> Option<Tracer> {
     let Job { command, file, options, mut messages, outer_filter, .. } = job;
     let origin = Instant::now();
     if let Some(tapped) = &mut tapped {
@@ -185,7 +190,7 @@ fn begin(
         Err(error) => {
             let why = format!("cannot write the recording: {error}");
             messages.send(&Message::CannotStart { status: 125, why });
-            return Err(messages);
+            return None;
         }
     };
     let log = Log::new(writer, origin, options.read_image);
@@ -207,7 +212,7 @@ fn begin(
     if tracer.note_exec(pid).is_ok() {
         let _ = tracer.go_on(pid, 0);
     }
-    Ok(tracer)
+    Some(tracer)
 }
 
 /// The exec's own event: what `strace` counts as the first call.
