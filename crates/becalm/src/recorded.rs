@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::{BufReader, Read, Seek};
+use std::io::{BufReader, Read};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
@@ -56,7 +57,7 @@ pub fn to_path(wanted: &Wanted, path: &Path) -> Result<Finished, Failure> {
 /// Runs the command, records it to a path or to a file without a name, and reads that back.
 pub fn and_read(wanted: &Wanted, path: Option<&Path>) -> Result<(Recording, Finished), Failure> {
     let failed = |error: anyhow::Error| Failure::of_command(error);
-    let (mut file, finished) = match path {
+    let (file, finished) = match path {
         Some(path) if path.exists() && !path.is_file() => {
             let why = anyhow!("it could not be read back; give a regular file");
             return Err(failed(why.context(cannot_write(path))));
@@ -74,9 +75,24 @@ pub fn and_read(wanted: &Wanted, path: Option<&Path>) -> Result<(Recording, Fini
             (file, finished)
         }
     };
-    file.rewind().map_err(Failure::of_command)?;
-    let recording = Recording::read(BufReader::new(file)).context("the recording just made");
+    let reader = BufReader::new(FromStart { file, at: 0 });
+    let recording = Recording::read(reader).context("the recording just made");
     Ok((recording.map_err(failed)?, finished))
+}
+
+/// Reads a file without moving its offset, which a recorder that goes on in the background
+/// shares: what it writes next must not land at the file's start.
+struct FromStart {
+    file: File,
+    at: u64,
+}
+
+impl Read for FromStart {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let got = self.file.read_at(buffer, self.at)?;
+        self.at += got as u64;
+        Ok(got)
+    }
 }
 
 /// Starts the command, recorded to an open file.
@@ -164,4 +180,24 @@ pub fn pass_on(finished: &Finished) -> Result<u8, Failure> {
         return Err(Failure { status: FAILED, error });
     }
     Ok(finished.ended.pass_on())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_recorder_that_goes_on_is_not_disturbed_by_who_reads_back() {
+        let mut recorder = tempfile::tempfile().unwrap();
+        recorder.write_all(b"begin ").unwrap();
+        let mut read = String::new();
+        let mut reader = FromStart { file: recorder.try_clone().unwrap(), at: 0 };
+        reader.read_to_string(&mut read).unwrap();
+        recorder.write_all(b"goes on").unwrap();
+        let mut reader = FromStart { file: recorder, at: 0 };
+        reader.read_to_string(&mut read).unwrap();
+        assert_eq!(read, "begin begin goes on");
+    }
 }
