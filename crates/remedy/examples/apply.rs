@@ -1,0 +1,39 @@
+//! Applies a plan from its JSON, or undoes one: `apply PLAN`, `apply --undo ID`. The state is
+//! where becalm has it. APPLY_THREADS says how many files to work on at a time.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use remedy::{Error, How, Options, Plan};
+
+fn run(words: &[String]) -> Result<String, Error> {
+    let mut options = Options::new(remedy::state_folder()?);
+    if let Ok(Ok(threads)) = std::env::var("APPLY_THREADS").map(|number| number.parse()) {
+        options.threads = threads;
+    }
+    match words {
+        [word, id] if word == "--undo" => {
+            let undone = remedy::undo(id, &options, How::default())?;
+            Ok(format!("undid {}: {:?}", undone.id, undone.restored))
+        }
+        [plan] => {
+            let applied = remedy::apply(&Plan::read(Path::new(plan))?, &options)?;
+            Ok(format!("{}\n{:?}", applied.id, applied.changed))
+        }
+        _ => Ok("usage: apply PLAN | apply --undo ID".to_owned()),
+    }
+}
+
+fn main() -> ExitCode {
+    let words: Vec<_> = std::env::args().skip(1).collect();
+    match run(&words) {
+        Ok(text) => {
+            println!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("apply: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Applies a plan: all of it, or nothing.
+//!
+//! 1. Check everything, before anything is written.
+//! 2. Journal: what is begun, and the names of the temporaries.
+//! 3. Write every new file beside its target.
+//! 4. Journal: every change, with all that undoing it needs; then that renaming may begin.
+//! 5. Rename.
+//! 6. Journal: applied.
+//!
+//! After each of 2 to 6, all is on the disk before the next begins. Until 4 is done no user's file
+//! has changed. Between 4 and 6 each is old or new; the journal tells how to get all of them back.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use crate::change::{Change, Thing};
+use crate::journal::{self, Journal, Record, SCHEMA, Status, Story};
+use crate::work::{self, Job};
+use crate::{Error, Options, Plan, Tally, pool, rewrite, state, undo};
+
+/// What was applied.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Applied {
+    /// Under which id it can be undone.
+    pub id: String,
+    /// How much was changed.
+    pub changed: Tally,
+}
+
+/// Whether a plan could be applied now, and how much it would change. Writes nothing.
+///
+/// # Errors
+/// Why it could not.
+pub fn check(plan: &Plan, options: &Options) -> Result<Tally, Error> {
+    let jobs = crate::check::jobs(plan, &options.state, options.threads)?;
+    Ok(Tally::of(jobs.iter().map(|job| &job.change)))
+}
+
+/// Applies a plan. It stays applied, and can be undone, even if the power fails right after.
+///
+/// # Errors
+/// If the plan does not fit the files, a file cannot be replaced with all that it has, or a system
+/// call fails. All files are then as they were, but after [`Error::Interrupted`].
+pub fn apply(plan: &Plan, options: &Options) -> Result<Applied, Error> {
+    let locked = state::lock(&options.state)?;
+    sweep(&options.state)?;
+    let mut jobs = crate::check::jobs(plan, &options.state, options.threads)?;
+    if jobs.is_empty() {
+        return Err(Error::Empty);
+    }
+    let (id, folder) = locked.new_journal()?;
+    let changed = Tally::of(jobs.iter().map(|job| &job.change));
+    let journal = prepare(&folder, &id, &plan.title, &mut jobs, options);
+    let journal = journal.map_err(|failure| give_up(failure, &folder, &jobs))?;
+    finish(journal, &id, &jobs, options)?;
+    Ok(Applied { id, changed })
+}
+
+/// Steps 2 to 4.
+fn prepare(
+    folder: &Path,
+    id: &str,
+    title: &str,
+    jobs: &mut [Job],
+    options: &Options,
+) -> Result<Journal, Error> {
+    work::name_temporaries(jobs, id)?;
+    let mut journal = Journal::begin(folder.to_owned())?;
+    let (id, title) = (id.to_owned(), title.to_owned());
+    let paths = jobs.iter().flat_map(|job| job.temporaries.clone()).collect();
+    journal.add(&[
+        Record::Begin { schema: SCHEMA.to_owned(), id, title, at: state::now() },
+        Record::Temporaries { paths },
+    ])?;
+    journal.sync()?;
+    keep_what_is_removed(jobs, folder, options)?;
+    work::write(jobs, options)?;
+    let changes = jobs.iter().map(|job| Record::Change(job.change.clone()));
+    journal.add(&changes.chain([Record::Ready]).collect::<Vec<_>>())?;
+    journal.reserve(room_for_an_end(jobs));
+    journal.sync()?;
+    Ok(journal)
+}
+
+/// Copies each file that is about to be removed into the journal's folder.
+fn keep_what_is_removed(jobs: &mut [Job], folder: &Path, options: &Options) -> Result<(), Error> {
+    let removed = |job: &&mut Job| matches!(&job.change, Change::Remove(item) if matches!(item.thing, Thing::File { .. }));
+    let mut removed: Vec<_> = jobs.iter_mut().filter(removed).collect();
+    if removed.is_empty() {
+        return Ok(());
+    }
+    let kept = folder.join("kept");
+    state::make_folder(&kept)?;
+    let versions = pool::each(options.threads, &removed, |_, job| {
+        let Change::Remove(item) = &job.change else { return Ok(None) };
+        let Thing::File { kept: Some(number), .. } = item.thing else { return Ok(None) };
+        keep(&item.path, &journal::kept(folder, number)).map(Some)
+    })?;
+    for (job, read) in removed.iter_mut().zip(versions) {
+        if let (Change::Remove(item), Some(read)) = (&mut job.change, read)
+            && let Thing::File { version, .. } = &mut item.thing
+        {
+            *version = read;
+        }
+    }
+    journal::sync_folder(&kept)
+}
+
+fn keep(path: &Path, copy: &Path) -> Result<crate::change::Version, Error> {
+    let mut source = crate::stamp::open(path).map_err(|error| Error::at("open", path, error))?;
+    let copied = File::options().read(true).write(true).create_new(true).open(copy).and_then(
+        |mut target| {
+            std::io::copy(&mut source, &mut target)?;
+            target.sync_all()?;
+            rewrite::version_of(&target)
+        },
+    );
+    copied.map_err(|error| Error::at("copy to", copy, error))
+}
+
+/// What the records of an undoing take, roughly.
+fn room_for_an_end(jobs: &[Job]) -> u64 {
+    let paths = jobs.iter().flat_map(|job| job.change.paths());
+    4096 + paths.map(|path| 2 * path.as_os_str().len() as u64 + 128).sum::<u64>()
+}
+
+/// After a failure before the first rename: removes what was written so far.
+fn give_up(failure: Error, folder: &Path, jobs: &[Job]) -> Error {
+    let litter = jobs.iter().flat_map(|job| &job.temporaries).map(|path| path.as_path());
+    // The journal stays where litter does: it has its names.
+    let cleaned = work::clean(litter).and_then(|()| {
+        fs::remove_dir_all(folder).map_err(|error| Error::at("remove", folder, error))
+    });
+    match cleaned {
+        Ok(()) => failure,
+        Err(second) => interrupted(failure, second, folder),
+    }
+}
+
+/// Steps 5 and 6. If they fail, everything is taken back.
+fn finish(mut journal: Journal, id: &str, jobs: &[Job], options: &Options) -> Result<(), Error> {
+    let done = work::commit(jobs, options).and_then(|_| {
+        journal.add(&[Record::Applied])?;
+        journal.sync()
+    });
+    let Err(failure) = done else { return Ok(()) };
+    let folder = journal.folder().to_owned();
+    let litter = jobs.iter().flat_map(|job| &job.temporaries).map(|path| path.as_path());
+    let changes: Vec<_> = jobs.iter().map(|job| job.change.clone()).collect();
+    let taken_back = work::clean(litter)
+        .and_then(|()| undo::take_back(&mut journal, id, &changes, options))
+        .and_then(|()| journal.remove());
+    match taken_back {
+        Ok(()) => Err(failure),
+        Err(second) => Err(interrupted(failure, second, &folder)),
+    }
+}
+
+fn interrupted(failure: Error, second: Error, folder: &Path) -> Error {
+    let id = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Error::Interrupted { id, failure: Box::new(failure), second: Box::new(second) }
+}
+
+/// Removes what earlier, interrupted applications left beside files.
+fn sweep(state: &Path) -> Result<(), Error> {
+    for folder in state::journal_folders(state)? {
+        if journal::says_it_ended(&folder) {
+            continue;
+        }
+        // One that is damaged is left to `becalm undo`, which says so.
+        if let Ok(story) = Story::read(&folder)
+            && story.status == Status::Open
+        {
+            work::clean(story.litter())?;
+        }
+    }
+    Ok(())
+}

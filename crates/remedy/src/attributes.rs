@@ -1,0 +1,232 @@
+//! What a file has beside its content: owner, group, permissions, times, extended attributes
+//! (among them POSIX ACLs and the SELinux label).
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::fs::{Gid, Mode, Timespec, Timestamps, Uid};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::text;
+
+/// Attributes that the kernel would drop, or that vouch for the content: such a file is not
+/// becalm's to rewrite.
+const REFUSED: [(&str, &str); 3] = [
+    ("security.capability", "has file capabilities, which a rewritten file would lose"),
+    ("security.ima", "is signed or measured by IMA: changed, the kernel may refuse it"),
+    ("security.evm", "is protected by EVM: changed, the kernel may refuse it"),
+];
+
+/// Attributes that say where a filesystem keeps a file, not what the file is: they are the new
+/// file's own. Lustre (lustre.lov, trusted.lov and others) and Ceph (ceph.layout).
+const PLACEMENT: [&str; 7] = [
+    "lustre.",
+    "ceph.",
+    "trusted.lov",
+    "trusted.lma",
+    "trusted.link",
+    "trusted.som",
+    "trusted.hsm",
+];
+
+/// The attributes of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Attributes {
+    #[serde(with = "text::mode")]
+    mode: u32,
+    uid: u32,
+    gid: u32,
+    atime: Moment,
+    mtime: Moment,
+    /// Extended attributes by name, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    xattrs: Vec<Xattr>,
+}
+
+/// Seconds since 1970, and nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Moment(i64, i64);
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct Xattr {
+    #[serde(with = "text::bytes")]
+    name: Vec<u8>,
+    #[serde(with = "text::bytes")]
+    value: Vec<u8>,
+}
+
+impl Attributes {
+    /// Those of an open file or folder. `found` is what fstat(2) said before it was read.
+    pub(crate) fn of(file: &File, found: &std::fs::Metadata) -> Result<Attributes, Errno> {
+        Ok(Attributes { xattrs: xattrs(file)?, ..Attributes::without_xattrs(found) })
+    }
+
+    /// Those of something whose extended attributes are none or out of reach: a symbolic link.
+    pub(crate) fn without_xattrs(found: &std::fs::Metadata) -> Attributes {
+        Attributes {
+            mode: found.mode() & 0o7777,
+            uid: found.uid(),
+            gid: found.gid(),
+            atime: Moment(found.atime(), found.atime_nsec()),
+            mtime: Moment(found.mtime(), found.mtime_nsec()),
+            xattrs: Vec::new(),
+        }
+    }
+
+    /// Why a file with these attributes is not rewritten.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        if self.mode & 0o6000 != 0 {
+            return Some("is set-user-id or set-group-id: becalm leaves such files alone".into());
+        }
+        let has = |name: &str| self.xattrs.iter().any(|xattr| xattr.name == name.as_bytes());
+        REFUSED.iter().find(|(name, _)| has(name)).map(|(_, reason)| (*reason).to_owned())
+    }
+
+    /// Why this user cannot make a file with this owner and group.
+    pub(crate) fn cannot_be_given(&self, who: &Who) -> Option<String> {
+        if who.uid == 0 {
+            return None;
+        }
+        if self.uid != who.uid {
+            return Some(format!(
+                "belongs to user {}: only root could rewrite it and keep its owner",
+                self.uid
+            ));
+        }
+        let foreign = !who.groups.contains(&self.gid);
+        foreign.then(|| format!("is of group {}, which you are not in", self.gid))
+    }
+
+    /// Whether two files differ in anything but their times.
+    pub(crate) fn same_but_times(&self, other: &Attributes) -> bool {
+        let timeless =
+            |of: &Attributes| Attributes { atime: self.atime, mtime: self.mtime, ..of.clone() };
+        timeless(self) == timeless(other)
+    }
+
+    /// Gives them to a new file that is open for writing, and reads back whether it has them.
+    pub(crate) fn give(&self, file: &File, path: &Path) -> Result<(), Error> {
+        let failed = |operation| move |error: Errno| Error::at(operation, path, error);
+        let found = file.metadata().map_err(|error| Error::at("fstat", path, error))?;
+        if (found.uid(), found.gid()) != (self.uid, self.gid) {
+            rustix::fs::fchown(file, Some(uid(self.uid)), Some(gid(self.gid)))
+                .map_err(failed("keep the owner: fchown"))?;
+        }
+        // Before the permissions, which may forbid it even to the owner.
+        self.give_xattrs(file).map_err(failed("keep the extended attributes: fsetxattr"))?;
+        rustix::fs::fchmod(file, Mode::from_raw_mode(self.mode))
+            .map_err(failed("keep the permissions: fchmod"))?;
+        rustix::fs::futimens(file, &self.times()).map_err(failed("keep the times: futimens"))?;
+        let found = file.metadata().map_err(|error| Error::at("fstat", path, error))?;
+        let given = Attributes::of(file, &found).map_err(failed("fgetxattr"))?;
+        match self.difference(&given) {
+            Some(what) => {
+                Err(Error::refused(path, format!("the filesystem does not keep its {what}")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Gives a new symbolic link its owner and times.
+    pub(crate) fn give_to_link(&self, path: &Path) -> Result<(), Error> {
+        std::os::unix::fs::lchown(path, Some(self.uid), Some(self.gid))
+            .map_err(|error| Error::at("keep the owner: lchown", path, error))?;
+        let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+        rustix::fs::utimensat(rustix::fs::CWD, path, &self.times(), flags)
+            .map_err(|error| Error::at("keep the times: utimensat", path, error))
+    }
+
+    fn times(&self) -> Timestamps {
+        let time = |moment: Moment| Timespec { tv_sec: moment.0, tv_nsec: moment.1 };
+        Timestamps { last_access: time(self.atime), last_modification: time(self.mtime) }
+    }
+
+    fn give_xattrs(&self, file: &File) -> Result<(), Errno> {
+        let there = xattrs(file)?;
+        for xattr in &there {
+            // What the folder gives to new files in it, as a default ACL does.
+            if !self.xattrs.iter().any(|wanted| wanted.name == xattr.name) {
+                rustix::fs::fremovexattr(file, xattr.name.as_slice())?;
+            }
+        }
+        for wanted in self.xattrs.iter().filter(|wanted| !there.contains(wanted)) {
+            let flags = rustix::fs::XattrFlags::empty();
+            rustix::fs::fsetxattr(file, wanted.name.as_slice(), &wanted.value, flags)?;
+        }
+        Ok(())
+    }
+
+    fn difference(&self, given: &Attributes) -> Option<&'static str> {
+        let differences = [
+            (self.mode != given.mode, "permissions"),
+            (self.uid != given.uid || self.gid != given.gid, "owner and group"),
+            (self.xattrs != given.xattrs, "extended attributes"),
+            (self.mtime != given.mtime || self.atime != given.atime, "times"),
+        ];
+        differences.into_iter().find_map(|(differs, what)| differs.then_some(what))
+    }
+}
+
+/// Who this process is, to the filesystem.
+pub(crate) struct Who {
+    uid: u32,
+    groups: Vec<u32>,
+}
+
+impl Who {
+    pub(crate) fn am_i() -> Who {
+        let mut groups = vec![rustix::process::getegid().as_raw()];
+        let more = rustix::process::getgroups().unwrap_or_default();
+        groups.extend(more.into_iter().map(Gid::as_raw));
+        Who { uid: rustix::process::geteuid().as_raw(), groups }
+    }
+}
+
+fn uid(raw: u32) -> Uid {
+    Uid::from_raw(raw)
+}
+
+fn gid(raw: u32) -> Gid {
+    Gid::from_raw(raw)
+}
+
+/// The extended attributes of an open file, sorted by name, without those of its placement.
+fn xattrs(file: &File) -> Result<Vec<Xattr>, Errno> {
+    let names = match whole(|buffer| rustix::fs::flistxattr(file, buffer)) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(Vec::new()),
+        names => names?,
+    };
+    let mut xattrs = Vec::new();
+    for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        if PLACEMENT.iter().any(|prefix| name.starts_with(prefix.as_bytes())) {
+            continue;
+        }
+        match whole(|buffer| rustix::fs::fgetxattr(file, name, buffer)) {
+            Ok(value) => xattrs.push(Xattr { name: name.to_vec(), value }),
+            // Gone again in the meantime.
+            Err(Errno::NODATA) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    xattrs.sort();
+    Ok(xattrs)
+}
+
+/// All that a call gives that takes a buffer and fails if it is too small.
+fn whole(call: impl Fn(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u8>, Errno> {
+    // XATTR_LIST_MAX and XATTR_SIZE_MAX, linux/limits.h.
+    const MOST: usize = 65536;
+    let mut buffer = vec![0; 1024];
+    let got = match call(&mut buffer) {
+        Err(Errno::RANGE) => {
+            buffer.resize(MOST, 0);
+            call(&mut buffer)?
+        }
+        got => got?,
+    };
+    buffer.truncate(got);
+    Ok(buffer)
+}

@@ -1,0 +1,165 @@
+//! One change to the filesystem, resolved and checked, with all that its inverse needs.
+//!
+//! Applying does changes; undoing does their inverses. Both go through the same code.
+
+use std::path::{Path, PathBuf};
+
+use recording::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::attributes::Attributes;
+use crate::{Digest, Edit, text};
+
+/// A change, as the journal keeps it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub(crate) enum Change {
+    Patch(Patch),
+    Add(Item),
+    Remove(Item),
+}
+
+/// Bytes of a file are replaced; its attributes stay as they are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Patch {
+    /// Every name of the file, without symbolic links in them.
+    #[serde(with = "text::paths")]
+    pub(crate) names: Vec<PathBuf>,
+    pub(crate) before: Version,
+    pub(crate) after: Version,
+    pub(crate) edits: Vec<Edit>,
+    pub(crate) attributes: Attributes,
+}
+
+/// A file's content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Version {
+    pub(crate) size: Bytes,
+    /// None only until the file has been read.
+    pub(crate) digest: Option<Digest>,
+}
+
+impl Version {
+    /// Whether a file that was read is of this version, as far as that is known.
+    pub(crate) fn admits(&self, read: &Version) -> bool {
+        self.size == read.size && self.digest.is_none_or(|digest| Some(digest) == read.digest)
+    }
+}
+
+/// Something that comes to be at a path, or ceases to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Item {
+    #[serde(with = "text::path")]
+    pub(crate) path: PathBuf,
+    pub(crate) thing: Thing,
+    /// Its attributes, where they are to be as they were: of what a plan removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) attributes: Option<Attributes>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Thing {
+    File {
+        version: Version,
+        #[serde(with = "text::mode")]
+        mode: u32,
+        /// Which of the journal's kept files has the content; none of what a plan created.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kept: Option<usize>,
+    },
+    Link {
+        #[serde(with = "text::path")]
+        target: PathBuf,
+    },
+    Folder {
+        #[serde(with = "text::mode")]
+        mode: u32,
+    },
+}
+
+impl Change {
+    /// What takes it back.
+    pub(crate) fn inverse(&self) -> Change {
+        match self {
+            Change::Patch(patch) => Change::Patch(patch.inverse()),
+            Change::Add(item) => Change::Remove(item.clone()),
+            Change::Remove(item) => Change::Add(item.clone()),
+        }
+    }
+
+    /// The paths that it changes.
+    pub(crate) fn paths(&self) -> &[PathBuf] {
+        match self {
+            Change::Patch(patch) => &patch.names,
+            Change::Add(item) | Change::Remove(item) => std::slice::from_ref(&item.path),
+        }
+    }
+
+    /// Its first path.
+    pub(crate) fn path(&self) -> &Path {
+        self.paths().first().map_or(Path::new("/"), PathBuf::as_path)
+    }
+
+    /// When it is done, in relation to others: nothing may refer to what is not there yet, or
+    /// no longer.
+    pub(crate) fn turn(&self) -> Turn {
+        match self {
+            Change::Add(item) if item.thing.is_folder() => Turn::AddFolders,
+            Change::Add(_) => Turn::Add,
+            Change::Patch(_) => Turn::Patch,
+            Change::Remove(item) if item.thing.is_folder() => Turn::RemoveFolders,
+            Change::Remove(_) => Turn::Remove,
+        }
+    }
+}
+
+impl Patch {
+    fn inverse(&self) -> Patch {
+        let inverse = |edit: &Edit| Edit {
+            offset: edit.offset,
+            old: edit.new.clone(),
+            new: edit.old.clone(),
+        };
+        Patch {
+            names: self.names.clone(),
+            before: self.after,
+            after: self.before,
+            edits: self.edits.iter().map(inverse).collect(),
+            attributes: self.attributes.clone(),
+        }
+    }
+}
+
+impl Thing {
+    pub(crate) fn is_folder(&self) -> bool {
+        matches!(self, Thing::Folder { .. })
+    }
+
+    /// Of a file, says under which number its copy is.
+    pub(crate) fn keep_as(&mut self, number: usize) {
+        if let Thing::File { kept, .. } = self {
+            *kept = Some(number);
+        }
+    }
+}
+
+/// The order in which kinds of changes are done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Turn {
+    AddFolders,
+    Add,
+    Patch,
+    Remove,
+    RemoveFolders,
+}
+
+impl Turn {
+    pub(crate) const ALL: [Turn; 5] =
+        [Turn::AddFolders, Turn::Add, Turn::Patch, Turn::Remove, Turn::RemoveFolders];
+
+    /// Whether the changes of this turn may depend on each other, so that their order counts.
+    pub(crate) fn is_ordered(self) -> bool {
+        matches!(self, Turn::AddFolders | Turn::RemoveFolders)
+    }
+}

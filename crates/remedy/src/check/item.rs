@@ -1,0 +1,88 @@
+//! Checks what a plan adds and removes.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use recording::Bytes;
+
+use super::{patch, resolved};
+use crate::attributes::{Attributes, Who};
+use crate::change::{Change, Item, Thing, Version};
+use crate::stamp::Stamp;
+use crate::work::{Content, Job};
+use crate::{Digest, Error};
+
+pub(super) fn create<'a>(path: &Path, mode: u32, content: &'a [u8]) -> Result<Job<'a>, Error> {
+    let size = Bytes(content.len() as u64);
+    let version = Version { size, digest: Some(Digest::of(content)) };
+    let thing = Thing::File { version, mode: permissions(path, mode)?, kept: None };
+    Ok(added(free(path)?, thing, Content::Memory(content)))
+}
+
+pub(super) fn link<'a>(path: &Path, target: &Path) -> Result<Job<'a>, Error> {
+    let length = target.as_os_str().len();
+    if length == 0 || length >= 4096 || target.as_os_str().as_encoded_bytes().contains(&0) {
+        return Err(Error::refused(path, "no symbolic link can say what the plan has it say"));
+    }
+    Ok(added(free(path)?, Thing::Link { target: target.to_owned() }, Content::Nowhere))
+}
+
+/// None, if it is there already.
+pub(super) fn folder<'a>(path: &Path, mode: u32) -> Result<Option<Job<'a>>, Error> {
+    if resolved(path)?.is_dir() {
+        return Ok(None);
+    }
+    let thing = Thing::Folder { mode: permissions(path, mode)? };
+    Ok(Some(added(free(path)?, thing, Content::Nowhere)))
+}
+
+fn added(path: std::path::PathBuf, thing: Thing, content: Content) -> Job {
+    Job::new(Change::Add(Item { path, thing, attributes: None }), Vec::new(), content)
+}
+
+/// The path, if nothing is there.
+fn free(path: &Path) -> Result<std::path::PathBuf, Error> {
+    let real = resolved(path)?;
+    match fs::symlink_metadata(&real) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(real),
+        Err(error) => Err(Error::at("lstat", &real, error)),
+        Ok(_) => Err(Error::refused(path, "is there already")),
+    }
+}
+
+fn permissions(path: &Path, mode: u32) -> Result<u32, Error> {
+    if mode & !0o1777 == 0 {
+        return Ok(mode);
+    }
+    Err(Error::refused(path, format!("becalm creates nothing with the mode {mode:o}")))
+}
+
+pub(super) fn remove<'a>(path: &Path, who: &Who) -> Result<Job<'a>, Error> {
+    let real = resolved(path)?;
+    let found = fs::symlink_metadata(&real).map_err(|error| Error::at("lstat", &real, error))?;
+    let (thing, attributes) = if found.is_symlink() {
+        patch::forbids(&real)?;
+        let target = fs::read_link(&real).map_err(|error| Error::at("readlink", &real, error))?;
+        let attributes = Attributes::without_xattrs(&found);
+        if let Some(reason) = attributes.cannot_be_given(who) {
+            return Err(Error::refused(path, reason));
+        }
+        (Thing::Link { target }, attributes)
+    } else if found.is_dir() {
+        let open = fs::File::open(&real).map_err(|error| Error::at("open", &real, error))?;
+        let attributes = patch::replaceable(&open, &found, &real, who)?;
+        (Thing::Folder { mode: found.mode() & 0o7777 }, attributes)
+    } else {
+        let (file, found) = patch::regular(&real)?;
+        if found.nlink() > 1 {
+            return Err(Error::refused(path, "has other names (hard links): it is not removed"));
+        }
+        let attributes = patch::replaceable(&file, &found, &real, who)?;
+        let version = Version { size: Bytes(found.size()), digest: None };
+        (Thing::File { version, mode: found.mode() & 0o7777, kept: None }, attributes)
+    };
+    let item = Item { path: real, thing, attributes: Some(attributes) };
+    Ok(Job::new(Change::Remove(item), vec![Stamp::of(&found)], Content::Nowhere))
+}

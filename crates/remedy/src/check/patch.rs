@@ -1,0 +1,144 @@
+//! Checks one patch: the file is what the plan saw, all its names are known, and a new file can
+//! have all that it has.
+
+use std::fs::{self, File, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use recording::Bytes;
+use rustix::fs::{AtFlags, StatxAttributes, StatxFlags};
+
+use super::resolved;
+use crate::attributes::{Attributes, Who};
+use crate::change::{Change, Patch, Version};
+use crate::stamp::{self, Stamp};
+use crate::work::{Content, Job};
+use crate::{Edit, Error, Seen, rewrite};
+
+/// What a file may have that forbids to replace it. All but the last forbid changes in a folder,
+/// too.
+const FORBIDDING: [(StatxAttributes, &str); 4] = [
+    (StatxAttributes::IMMUTABLE, "is immutable (chattr +i)"),
+    (StatxAttributes::APPEND, "is append-only (chattr +a)"),
+    (StatxAttributes::VERITY, "is sealed by fs-verity"),
+    (StatxAttributes::MOUNT_ROOT, "is a mount point: something is mounted over it"),
+];
+
+pub(super) fn job<'a>(
+    path: &Path,
+    also: &[PathBuf],
+    seen: &Seen,
+    edits: &[Edit],
+    who: &Who,
+) -> Result<Job<'a>, Error> {
+    let refused = |reason: String| Error::refused(path, reason);
+    if edits.is_empty() {
+        return Err(refused("has no edits in the plan".into()));
+    }
+    let size = rewrite::size_after(seen.size, edits).map_err(refused)?;
+    let names = names(path, also)?;
+    let real = names.first().map_or(path, PathBuf::as_path);
+    let (file, found) = regular(real)?;
+    is_what_was_seen(path, &found, seen)?;
+    let attributes = replaceable(&file, &found, real, who)?;
+    let stamps = same_file(&names, &found)?;
+    rewrite::fits(&file, edits)
+        .map_err(|error| Error::at("read", real, error))?
+        .map_err(refused)?;
+    let version = |size: Bytes, digest| Version { size, digest };
+    let patch = Patch {
+        names,
+        before: version(seen.size, seen.digest),
+        after: version(size, None),
+        edits: edits.to_vec(),
+        attributes,
+    };
+    Ok(Job::new(Change::Patch(patch), stamps, Content::Nowhere))
+}
+
+/// All names of the file, without symbolic links in them. Of the first, the file that a link
+/// leads to; the others are names of that.
+fn names(path: &Path, also: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    resolved(path)?;
+    let first = path.canonicalize().map_err(|error| Error::at("resolve", path, error))?;
+    let mut names = vec![first];
+    for name in also {
+        names.push(resolved(name)?);
+    }
+    Ok(names)
+}
+
+/// Opens a file that must be a regular one.
+pub(super) fn regular(path: &Path) -> Result<(File, Metadata), Error> {
+    let file = stamp::open(path).map_err(|error| Error::at("open", path, error))?;
+    let found = file.metadata().map_err(|error| Error::at("fstat", path, error))?;
+    if found.is_file() {
+        Ok((file, found))
+    } else {
+        Err(Error::refused(path, "is not a regular file"))
+    }
+}
+
+fn is_what_was_seen(path: &Path, found: &Metadata, seen: &Seen) -> Result<(), Error> {
+    let now = Seen { digest: seen.digest, ..Seen::from_metadata(found) };
+    // With a digest, the content itself will be compared, while it is copied.
+    let same = if seen.digest.is_some() { now.size == seen.size } else { now == *seen };
+    if same { Ok(()) } else { Err(Error::refused(path, "has changed since the plan was made")) }
+}
+
+/// What a new file in this one's place must have, if it can have all of it.
+pub(super) fn replaceable(
+    file: &File,
+    found: &Metadata,
+    path: &Path,
+    who: &Who,
+) -> Result<Attributes, Error> {
+    let attributes = Attributes::of(file, found)
+        .map_err(|error| Error::at("read the extended attributes", path, error))?;
+    forbids(path)?;
+    match attributes.refusal().or_else(|| attributes.cannot_be_given(who)) {
+        Some(reason) => Err(Error::refused(path, reason)),
+        None => Ok(attributes),
+    }
+}
+
+/// Refuses what is immutable, append-only, sealed or mounted over.
+pub(super) fn forbids(path: &Path) -> Result<(), Error> {
+    has_none_of(&FORBIDDING, path)
+}
+
+/// Refuses a folder in which nothing can be changed.
+pub(super) fn forbids_changes_in(folder: &Path) -> Result<(), Error> {
+    has_none_of(&FORBIDDING[..FORBIDDING.len() - 1], folder)
+}
+
+fn has_none_of(forbidding: &[(StatxAttributes, &str)], path: &Path) -> Result<(), Error> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW;
+    let found = match rustix::fs::statx(rustix::fs::CWD, path, flags, StatxFlags::empty()) {
+        // Before Linux 4.11: the rename itself will tell.
+        Err(rustix::io::Errno::NOSYS) => return Ok(()),
+        found => found.map_err(|error| Error::at("statx", path, error))?,
+    };
+    let has = found.stx_attributes & found.stx_attributes_mask;
+    match forbidding.iter().find(|(attribute, _)| has.contains(*attribute)) {
+        Some((_, reason)) => Err(Error::refused(path, *reason)),
+        None => Ok(()),
+    }
+}
+
+/// What is found at each name; all of them are one file, and it has no others.
+fn same_file(names: &[PathBuf], found: &Metadata) -> Result<Vec<Stamp>, Error> {
+    let stamp = Stamp::of(found);
+    for name in names {
+        let found = fs::symlink_metadata(name).map_err(|error| Error::at("lstat", name, error))?;
+        if Stamp::of(&found) != stamp {
+            return Err(Error::refused(name, "is not a name of the same file, as the plan says"));
+        }
+    }
+    let unknown = found.nlink().saturating_sub(names.len() as u64);
+    if unknown > 0 {
+        let reason = format!("has {unknown} other names (hard links) that the plan does not have");
+        return Err(Error::refused(names.first().map_or(Path::new("/"), PathBuf::as_path), reason));
+    }
+    Ok(vec![stamp; names.len()])
+}

@@ -1,0 +1,83 @@
+//! Waits until what was written is on the disk.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use crate::{Error, pool};
+
+/// From how many files on a filesystem is synced as a whole. Fewer are synced one by one, on
+/// several threads, so that becalm does not wait for what others have written.
+const MANY: usize = 32;
+
+/// How new files come to be on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Each by fsync(2).
+    Each,
+    /// All by syncfs(2), when the last is written.
+    Filesystem,
+}
+
+impl Way {
+    /// The way that suits a number of files.
+    pub(crate) fn for_files(files: usize) -> Way {
+        if files >= MANY && syncfs_tells_errors() { Way::Filesystem } else { Way::Each }
+    }
+
+    /// What is to be done when one file is written.
+    pub(crate) fn finish(self, file: &File, path: &Path) -> Result<(), Error> {
+        match self {
+            Way::Each => file.sync_all().map_err(|error| Error::at("fsync", path, error)),
+            Way::Filesystem => Ok(()),
+        }
+    }
+}
+
+/// Filesystems, opened before anything is written: syncfs(2) reports what could not be written
+/// since then.
+pub(crate) struct Filesystems(Vec<(PathBuf, File)>);
+
+impl Filesystems {
+    /// Those that these folders are on.
+    pub(crate) fn of(folders: &BTreeSet<PathBuf>) -> Result<Filesystems, Error> {
+        let mut filesystems = BTreeMap::new();
+        for folder in folders {
+            let open = File::open(folder).map_err(|error| Error::at("open", folder, error))?;
+            let found = open.metadata().map_err(|error| Error::at("fstat", folder, error))?;
+            filesystems.entry(found.dev()).or_insert((folder.clone(), open));
+        }
+        Ok(Filesystems(filesystems.into_values().collect()))
+    }
+
+    /// Waits until all that was written to them is on the disk.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        let sync = |(folder, open): &(PathBuf, File)| {
+            rustix::fs::syncfs(open).map_err(|error| Error::at("syncfs", folder, error))
+        };
+        self.0.iter().try_for_each(sync)
+    }
+}
+
+/// Syncs what was renamed in these folders.
+pub(crate) fn folders(folders: &BTreeSet<PathBuf>, threads: usize) -> Result<(), Error> {
+    if Way::for_files(folders.len()) == Way::Filesystem {
+        return Filesystems::of(folders)?.sync();
+    }
+    let folders: Vec<_> = folders.iter().collect();
+    pool::each(threads, &folders, |_, folder| crate::journal::sync_folder(folder)).map(drop)
+}
+
+/// Whether syncfs(2) reports that something could not be written: since Linux 5.8 (its man page).
+fn syncfs_tells_errors() -> bool {
+    static TELLS: OnceLock<bool> = OnceLock::new();
+    *TELLS.get_or_init(|| {
+        let kernel = rustix::system::uname();
+        let release = kernel.release().to_string_lossy();
+        let mut numbers = release.split(|char: char| !char.is_ascii_digit());
+        let mut next = || numbers.next().and_then(|number| number.parse::<u32>().ok()).unwrap_or(0);
+        (next(), next()) >= (5, 8)
+    })
+}

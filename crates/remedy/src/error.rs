@@ -1,0 +1,142 @@
+//! What can go wrong, with the path and the operation.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use recording::Bytes;
+
+/// Why a plan was not applied, or not undone. Unless it says otherwise, every file is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A system call on a file failed.
+    #[error("{}: {operation}: {error}", path.display())]
+    Call {
+        /// Which file.
+        path: PathBuf,
+        /// Which call, or what it was for.
+        operation: &'static str,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A file is not one that becalm changes, or not changes without risk.
+    #[error("{}: {reason}", path.display())]
+    Refused {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A filesystem has no room for the new files beside the old.
+    #[error(
+        "{}: its filesystem lacks room: {} bytes are needed, {} are free",
+        folder.display(), needed.0, free.0
+    )]
+    NoRoom {
+        /// A folder on it.
+        folder: PathBuf,
+        /// What is needed.
+        needed: Bytes,
+        /// What is free.
+        free: Bytes,
+    },
+    /// A file is no plan that this becalm can read.
+    #[error("{}: is no plan that this becalm can read: {problem}", path.display())]
+    NoPlan {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        problem: String,
+    },
+    /// A plan has no steps, or all that it asks for is there already.
+    #[error("the plan changes nothing")]
+    Empty,
+    /// There is no state folder to be found.
+    #[error("no place for becalm's state: set XDG_STATE_HOME or HOME to an absolute path")]
+    NoState,
+    /// Another becalm applies or undoes something with the same state folder.
+    #[error("{}: another becalm is at work; try again when it has ended", state.display())]
+    Busy {
+        /// The state folder.
+        state: PathBuf,
+    },
+    /// The filesystem of the state folder has no locks.
+    #[error(
+        "{}: its filesystem gives no lock ({error}); set XDG_STATE_HOME to a folder on another one",
+        state.display()
+    )]
+    NoLock {
+        /// The state folder.
+        state: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// There is nothing with that id.
+    #[error("nothing was applied under the id {id:?}; `becalm undo --list` shows what was")]
+    Unknown {
+        /// The id asked for.
+        id: String,
+    },
+    /// There is nothing to undo.
+    #[error("nothing to undo")]
+    Nothing,
+    /// It was undone before.
+    #[error("{id} was undone already")]
+    Undone {
+        /// Its id.
+        id: String,
+    },
+    /// A journal is damaged in the middle, and does not say what was done.
+    #[error("{}: the journal is damaged at byte {at}: nothing can be concluded from it", path.display())]
+    Damaged {
+        /// The journal's file.
+        path: PathBuf,
+        /// Where it stops making sense.
+        at: u64,
+    },
+    /// Files are not as the plan's application left them, so nothing was undone.
+    #[error("{}{}", changed[0], more(changed.len() - 1))]
+    Changed {
+        /// Each of them, at least one.
+        changed: Vec<Changed>,
+    },
+    /// Applying failed, and so did taking back what had been done already: some files are old,
+    /// some are new, none is anything else.
+    #[error(
+        "{failure}; and taking back what was done failed, too: {second}. Once that is mended: becalm undo {id}"
+    )]
+    Interrupted {
+        /// The id to undo.
+        id: String,
+        /// What went wrong first.
+        failure: Box<Error>,
+        /// What went wrong then.
+        second: Box<Error>,
+    },
+}
+
+fn more(others: usize) -> String {
+    if others == 0 { String::new() } else { format!(" (and {others} more)") }
+}
+
+/// A file that is not what the plan's application left.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize)]
+#[error("{}: {reason}", path.display())]
+pub struct Changed {
+    /// Which file.
+    #[serde(with = "crate::text::path")]
+    pub path: PathBuf,
+    /// What is different.
+    pub reason: String,
+    /// The later application that changed it, where there is one that is not undone.
+    pub by: Option<String>,
+}
+
+impl Error {
+    pub(crate) fn at(operation: &'static str, path: &Path, error: impl Into<io::Error>) -> Error {
+        Error::Call { path: path.to_owned(), operation, error: error.into() }
+    }
+
+    pub(crate) fn refused(path: &Path, reason: impl Into<String>) -> Error {
+        Error::Refused { path: path.to_owned(), reason: reason.into() }
+    }
+}

@@ -1,0 +1,118 @@
+//! The journal of one application: a folder with the file `journal`, and a copy of each file
+//! that was removed, below `kept`.
+
+mod record;
+mod story;
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+pub(crate) use record::{Record, SCHEMA};
+pub(crate) use story::{Status, Story, temporary_prefix};
+
+use crate::Error;
+
+/// A journal that can be written to.
+pub(crate) struct Journal {
+    folder: PathBuf,
+    file: File,
+    /// The next record's number.
+    next: u64,
+}
+
+impl Journal {
+    /// Begins the journal in `folder`, which is new and empty.
+    pub(crate) fn begin(folder: PathBuf) -> Result<Journal, Error> {
+        let path = path_in(&folder);
+        let file = File::options()
+            .append(true)
+            .create_new(true)
+            .open(&path)
+            .map_err(|error| Error::at("create", &path, error))?;
+        sync_folder(&folder)?;
+        Ok(Journal { folder, file, next: 0 })
+    }
+
+    /// Goes on with a journal, from where it is whole.
+    pub(crate) fn resume(story: &Story) -> Result<Journal, Error> {
+        let path = path_in(&story.folder);
+        // It is not there where becalm was interrupted before it had written anything.
+        let file = File::options().append(true).create(true).truncate(false).open(&path);
+        let file = file
+            .and_then(|file| file.set_len(story.whole_until).map(|()| file))
+            .map_err(|error| Error::at("open", &path, error))?;
+        Ok(Journal { folder: story.folder.clone(), file, next: story.records })
+    }
+
+    /// Adds records, without waiting until they are on the disk.
+    pub(crate) fn add(&mut self, records: &[Record]) -> Result<(), Error> {
+        let failed =
+            |error: io::Error| Error::at("write the journal", &path_in(&self.folder), error);
+        let mut text = String::new();
+        for record in records {
+            text.push_str(&record::line(self.next, record).map_err(|error| failed(error.into()))?);
+            self.next += 1;
+        }
+        self.file.write_all(text.as_bytes()).map_err(failed)
+    }
+
+    /// Waits until all that was added is on the disk.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        self.file
+            .sync_data()
+            .map_err(|error| Error::at("sync the journal", &path_in(&self.folder), error))
+    }
+
+    /// Takes hold of room for what is still to be told, so that a full disk does not keep an end
+    /// from being told. Where the filesystem cannot do that, it is not done.
+    pub(crate) fn reserve(&self, bytes: u64) {
+        let Ok(found) = self.file.metadata() else { return };
+        let flags = rustix::fs::FallocateFlags::KEEP_SIZE;
+        let _ = rustix::fs::fallocate(&self.file, flags, found.len(), bytes);
+    }
+
+    /// The folder that it is in.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Removes the journal of an application that came to nothing.
+    pub(crate) fn remove(self) -> Result<(), Error> {
+        fs::remove_dir_all(&self.folder)
+            .map_err(|error| Error::at("remove the journal", &self.folder, error))
+    }
+}
+
+/// Where the copy of a removed file is.
+pub(crate) fn kept(folder: &Path, number: usize) -> PathBuf {
+    folder.join("kept").join(number.to_string())
+}
+
+fn path_in(folder: &Path) -> PathBuf {
+    folder.join("journal")
+}
+
+/// Waits until the entries of a folder are on the disk.
+pub(crate) fn sync_folder(folder: &Path) -> Result<(), Error> {
+    File::open(folder)
+        .and_then(|open| open.sync_all())
+        .map_err(|error| Error::at("sync the folder", folder, error))
+}
+
+/// Whether a journal's last words are that it is applied or undone. Quick, and never wrong where
+/// it says so; where it does not, the whole must be read.
+pub(crate) fn says_it_ended(folder: &Path) -> bool {
+    const TAIL: u64 = 128;
+    let tail = || -> io::Result<Vec<u8>> {
+        let mut file = File::open(path_in(folder))?;
+        let size = file.metadata()?.len();
+        file.seek(SeekFrom::Start(size.saturating_sub(TAIL)))?;
+        let mut tail = Vec::new();
+        file.take(TAIL).read_to_end(&mut tail)?;
+        Ok(tail)
+    };
+    let tail = tail().unwrap_or_default();
+    let last = tail.strip_suffix(b"\n").and_then(|tail| tail.rsplit(|byte| *byte == b'\n').next());
+    last.is_some_and(record::is_an_end)
+}

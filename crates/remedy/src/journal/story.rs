@@ -1,0 +1,127 @@
+//! What a journal tells when it is read.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use super::record::{self, Record};
+use super::{SCHEMA, path_in};
+use crate::Error;
+use crate::change::Change;
+
+/// No journal is larger than this: what claims to be one is not read.
+const SIZE_LIMIT: u64 = 4 << 30;
+
+/// A journal as read. One that was cut anywhere is read up to its last whole line.
+#[derive(Debug, Default)]
+pub(crate) struct Story {
+    pub(crate) folder: PathBuf,
+    pub(crate) id: String,
+    pub(crate) title: String,
+    /// Seconds since 1970; 0, if it was cut before that.
+    pub(crate) at: u64,
+    pub(crate) changes: Vec<Change>,
+    pub(crate) temporaries: Vec<PathBuf>,
+    /// Whether files may have been renamed.
+    pub(crate) ready: bool,
+    pub(crate) status: Status,
+    /// How many records it has.
+    pub(crate) records: u64,
+    /// Up to which byte it is whole.
+    pub(crate) whole_until: u64,
+}
+
+/// How far an application, or its undoing, has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// It has begun to apply or to undo, and not ended.
+    #[default]
+    Open,
+    Applied,
+    /// All but these paths.
+    Undone {
+        skipped: Vec<PathBuf>,
+    },
+}
+
+impl Story {
+    /// Reads the journal in a folder.
+    ///
+    /// # Errors
+    /// If it cannot be read, or has a damaged line that is not the last: it then does not tell
+    /// what was done.
+    pub(crate) fn read(folder: &Path) -> Result<Story, Error> {
+        let path = path_in(folder);
+        let id = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut story = Story { folder: folder.to_owned(), id, ..Story::default() };
+        let mut bytes = Vec::new();
+        match File::open(&path).and_then(|file| file.take(SIZE_LIMIT).read_to_end(&mut bytes)) {
+            // Interrupted before it could say anything.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(story),
+            read => read.map_err(|error| Error::at("read the journal", &path, error))?,
+        };
+        let damaged = |at| Error::Damaged { path: path.clone(), at };
+        let mut rest = bytes.as_slice();
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let (line, after) = (&rest[..end], &rest[end + 1..]);
+            match record::of_line(story.records, line) {
+                Some(record) => {
+                    if !story.take(record) {
+                        return Err(damaged(story.whole_until));
+                    }
+                }
+                // Of a write that was cut, what lies behind the cut is nothing, or zeros.
+                None if !after.split(|byte| *byte == b'\n').any(record::is_whole)
+                    && !record::is_whole(line) =>
+                {
+                    break;
+                }
+                None => return Err(damaged(story.whole_until)),
+            }
+            story.records += 1;
+            story.whole_until += end as u64 + 1;
+            rest = after;
+        }
+        Ok(story)
+    }
+
+    /// Takes in one more record; false, if it has no place here.
+    fn take(&mut self, record: Record) -> bool {
+        let first = self.records == 0;
+        match record {
+            Record::Begin { schema, id, title, at } => {
+                (self.title, self.at) = (title, at);
+                return first && schema == SCHEMA && id == self.id;
+            }
+            Record::Temporaries { paths } => self.temporaries.extend(paths),
+            Record::Change(change) => self.changes.push(change),
+            Record::Ready => self.ready = true,
+            Record::Applied => self.status = Status::Applied,
+            Record::Undoing => self.status = Status::Open,
+            Record::Undone { skipped } => {
+                self.status = Status::Undone { skipped };
+                // Of what was interrupted before it could say that it had begun, all is told.
+                return true;
+            }
+        }
+        !first
+    }
+
+    /// The files that changes left lying about when they were interrupted. Only names of its own
+    /// making count.
+    pub(crate) fn litter(&self) -> impl Iterator<Item = &Path> {
+        let prefix = temporary_prefix(&self.id);
+        let is_ours = move |path: &&PathBuf| {
+            path.is_absolute()
+                && path
+                    .file_name()
+                    .is_some_and(|name| name.as_encoded_bytes().starts_with(prefix.as_bytes()))
+        };
+        self.temporaries.iter().filter(is_ours).map(PathBuf::as_path)
+    }
+}
+
+/// How the names of an application's temporaries begin.
+pub(crate) fn temporary_prefix(id: &str) -> String {
+    format!(".becalm-{id}-")
+}

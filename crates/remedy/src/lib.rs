@@ -1,0 +1,81 @@
+//! The only writer of users' files: applies a [`Plan`], journals it, undoes it.
+//!
+//! Every file is at each moment old or new, never anything else; power may fail between any two
+//! system calls. What cannot be done with all that a file has (owner, times, ACLs, hard links…)
+//! is refused before anything is written.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `plan` | the plan: what is to be done, as data |
+//! | `text` | bytes, paths and permissions in JSON |
+//! | `check` | a plan against the files: every reason to refuse it |
+//! | `change` | one change, resolved, with all that its inverse needs |
+//! | `work` | doing changes: new files beside their targets, then renames |
+//! | `rewrite` | the patched version of a file, in one pass |
+//! | `attributes` | what a file has beside its content |
+//! | `durable` | until it is on the disk |
+//! | `apply` | the six steps of an application |
+//! | `undo` | the way back |
+//! | `look` | whether a change has been made: the files tell |
+//! | `journal` | what was done and how to take it back, on the disk before it is done |
+//! | `state` | the folder of the journals, their ids, and the lock |
+//! | `list` | what was applied, and what became of it |
+//! | `stamp`, `digest`, `tally`, `pool` | is it the same file; its content; how much; many at a time |
+
+mod apply;
+mod attributes;
+mod change;
+mod check;
+mod digest;
+mod durable;
+mod error;
+mod journal;
+mod list;
+mod look;
+mod plan;
+mod pool;
+mod rewrite;
+mod stamp;
+mod state;
+mod tally;
+mod text;
+mod undo;
+mod work;
+
+use std::path::PathBuf;
+
+pub use apply::{Applied, apply, check};
+pub use digest::Digest;
+pub use error::{Changed, Error};
+pub use list::{Entry, Status, last, list};
+pub use plan::{Counts, Edit, Plan, Prediction, Seen, Step};
+pub use state::state_folder;
+pub use tally::Tally;
+pub use undo::{How, Undone, undo};
+
+/// Where the state is, and how fast to work.
+pub struct Options<'a> {
+    /// becalm's state folder: [`state_folder`].
+    pub state: PathBuf,
+    /// How many files to work on at a time; at least 1.
+    pub threads: usize,
+    /// Told how far it is. Called from several threads.
+    pub progress: &'a (dyn Fn(Progress) + Sync),
+}
+
+impl Options<'static> {
+    /// With that state folder, as many threads as suit this machine, and no word on progress.
+    pub fn new(state: PathBuf) -> Options<'static> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        Options { state, threads, progress: &|_| {} }
+    }
+}
+
+/// How far it is: how many changes have their new file written beside its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// So many.
+    pub written: usize,
+    /// Of so many.
+    pub of: usize,
+}

@@ -1,0 +1,155 @@
+//! Looks whether a change has been made: the files tell, whatever a journal's end says.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Metadata};
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::attributes::Attributes;
+use crate::change::{Change, Item, Patch, Thing, Version};
+use crate::stamp::Stamp;
+use crate::{Error, rewrite, stamp};
+
+/// What is found of a change.
+#[derive(Debug)]
+pub(crate) enum Look {
+    /// All is as it was before it.
+    Before,
+    /// It has been made, at least in part: what was found, and the change, its names in an order
+    /// that begins with one that is changed.
+    After(Change, Vec<Stamp>),
+    /// Something is neither as before nor as after; why.
+    Other(PathBuf, String),
+}
+
+/// Looks at the files of a change. `ended` says that it was not interrupted.
+pub(crate) fn look(change: &Change, ended: bool) -> Result<Look, Error> {
+    match change {
+        Change::Patch(patch) => look_at_patch(patch, ended),
+        Change::Add(item) => Ok(match thing_at(item)? {
+            Found::Nothing => Look::Before,
+            Found::It(stamp) => Look::After(change.clone(), vec![stamp]),
+            Found::Other => other(&item.path, "has changed since becalm made it"),
+        }),
+        Change::Remove(item) => Ok(match thing_at(item)? {
+            Found::Nothing => Look::After(change.clone(), Vec::new()),
+            Found::It(_) => Look::Before,
+            Found::Other => other(&item.path, "was removed, and now something else is there"),
+        }),
+    }
+}
+
+fn other(path: &Path, reason: &str) -> Look {
+    Look::Other(path.to_owned(), reason.to_owned())
+}
+
+/// One name of a patched file.
+struct Name<'a> {
+    path: &'a PathBuf,
+    stamp: Stamp,
+    is_new: bool,
+}
+
+fn look_at_patch(patch: &Patch, ended: bool) -> Result<Look, Error> {
+    let mut names = Vec::new();
+    // What has several names is read once.
+    let mut known: BTreeMap<(u64, u64), Result<bool, &'static str>> = BTreeMap::new();
+    for path in &patch.names {
+        let Some(found) = there(path)? else { return Ok(other(path, "is gone")) };
+        if !found.is_file() {
+            return Ok(other(path, "is no longer a regular file"));
+        }
+        let stamp = Stamp::of(&found);
+        let version = match known.get(&stamp.identity()) {
+            Some(known) => *known,
+            None => which_version(patch, path, &found, ended)?,
+        };
+        known.insert(stamp.identity(), version);
+        match version {
+            Ok(is_new) => names.push(Name { path, stamp, is_new }),
+            Err(reason) => return Ok(other(path, reason)),
+        }
+    }
+    if names.iter().all(|name| !name.is_new) {
+        return Ok(Look::Before);
+    }
+    names.sort_by_key(|name| !name.is_new);
+    let stamps = names.iter().map(|name| name.stamp).collect();
+    let names = names.iter().map(|name| name.path.clone()).collect();
+    Ok(Look::After(Change::Patch(Patch { names, ..patch.clone() }), stamps))
+}
+
+/// Whether a file is the new version, or the old one; or why it is neither.
+fn which_version(
+    patch: &Patch,
+    path: &Path,
+    found: &Metadata,
+    ended: bool,
+) -> Result<Result<bool, &'static str>, Error> {
+    const CHANGED: &str = "has changed since becalm patched it";
+    if ![patch.before.size.0, patch.after.size.0].contains(&found.size()) {
+        return Ok(Err(CHANGED));
+    }
+    let file = stamp::open(path).map_err(|error| Error::at("open", path, error))?;
+    let read = rewrite::version_of(&file).map_err(|error| Error::at("read", path, error))?;
+    let is = |version: &Version| version.digest.is_some() && version.admits(&read);
+    if is(&patch.before) {
+        return Ok(Ok(false));
+    }
+    if !is(&patch.after) {
+        return Ok(Err(CHANGED));
+    }
+    let attributes = Attributes::of(&file, found)
+        .map_err(|error| Error::at("read the extended attributes", path, error))?;
+    if !attributes.same_but_times(&patch.attributes) {
+        return Ok(Err("has other permissions, owners or attributes since becalm patched it"));
+    }
+    // After an interruption, what is left of the temporaries are names of it, too.
+    if ended && found.nlink() > patch.names.len() as u64 {
+        return Ok(Err("has a new name (hard link) since becalm patched it"));
+    }
+    Ok(Ok(true))
+}
+
+/// What is where an item is added or removed.
+enum Found {
+    Nothing,
+    It(Stamp),
+    Other,
+}
+
+fn thing_at(item: &Item) -> Result<Found, Error> {
+    let path = &item.path;
+    let Some(found) = there(path)? else { return Ok(Found::Nothing) };
+    let same = match &item.thing {
+        Thing::Link { target } => {
+            found.is_symlink() && fs::read_link(path).is_ok_and(|to| to == *target)
+        }
+        Thing::Folder { mode } => found.is_dir() && found.mode() & 0o7777 == *mode,
+        Thing::File { version, mode, .. } => {
+            found.is_file() && found.mode() & 0o7777 == *mode && is_version(path, &found, version)?
+        }
+    };
+    Ok(if same { Found::It(Stamp::of(&found)) } else { Found::Other })
+}
+
+fn is_version(path: &Path, found: &Metadata, version: &Version) -> Result<bool, Error> {
+    if found.size() != version.size.0 || version.digest.is_none() {
+        return Ok(false);
+    }
+    let file = stamp::open(path).map_err(|error| Error::at("open", path, error))?;
+    let read = rewrite::version_of(&file).map_err(|error| Error::at("read", path, error))?;
+    Ok(version.admits(&read))
+}
+
+/// What lstat(2) says of a path; none, where nothing is there.
+fn there(path: &Path) -> Result<Option<Metadata>, Error> {
+    match fs::symlink_metadata(path) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(Error::at("lstat", path, error)),
+    }
+}

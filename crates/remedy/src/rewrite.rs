@@ -1,0 +1,161 @@
+//! Writes the patched version of a file into another, in one pass.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use recording::Bytes;
+
+use crate::change::Version;
+use crate::digest::Hasher;
+use crate::{Edit, Seen};
+
+/// How much is in memory at a time.
+const CHUNK: usize = 1 << 20;
+
+/// A reflink spares the disk, but costs more than to write a small file.
+const WORTH_A_REFLINK: u64 = 1 << 20;
+
+/// What goes wrong.
+pub(crate) enum Failure {
+    /// The source is not what the edits were made for; why.
+    Other(String),
+    /// Reading failed.
+    Read(io::Error),
+    /// Writing failed.
+    Write(io::Error),
+}
+
+/// How large the file is once it is patched.
+///
+/// # Errors
+/// In words, if the edits are not in order, overlap, lie outside of a file of that size, or
+/// change its size elsewhere than at its end.
+pub(crate) fn size_after(size: Bytes, edits: &[Edit]) -> Result<Bytes, String> {
+    let mut free_from = 0;
+    let mut after = size.0;
+    for (at, edit) in edits.iter().enumerate() {
+        let place = || format!("the edit at byte {}", edit.offset);
+        let end = edit.offset.checked_add(edit.old.len() as u64).filter(|end| *end <= size.0);
+        let end = end.ok_or_else(|| format!("{} lies outside of the file", place()))?;
+        if edit.offset < free_from {
+            return Err(format!("{} overlaps the one before, or is out of order", place()));
+        }
+        free_from = end;
+        if edit.old.len() != edit.new.len() {
+            if end != size.0 || at + 1 != edits.len() {
+                return Err(format!("{} changes the size before the file's end", place()));
+            }
+            after = edit.offset + edit.new.len() as u64;
+        }
+    }
+    Ok(Bytes(after))
+}
+
+/// Whether the old bytes of all edits are in the file.
+pub(crate) fn fits(source: &File, edits: &[Edit]) -> io::Result<Result<(), String>> {
+    for edit in edits {
+        let mut there = vec![0; edit.old.len()];
+        match source.read_exact_at(&mut there, edit.offset) {
+            Ok(()) if there == edit.old => {}
+            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error),
+            _ => return Ok(Err(differs(edit.offset))),
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Writes the `size` bytes of `source`, patched, into `target`, an empty file: what was read and
+/// what was written. The edits have passed [`size_after`].
+pub(crate) fn rewrite(
+    source: &File,
+    size: Bytes,
+    edits: &[Edit],
+    target: &File,
+) -> Result<(Version, Version), Failure> {
+    let after = size_after(size, edits).map_err(Failure::Other)?;
+    let shared = size.0 >= WORTH_A_REFLINK && rustix::fs::ioctl_ficlone(target, source).is_ok();
+    let (mut old, mut new) = (Hasher::default(), Hasher::default());
+    let mut buffer = vec![0; CHUNK.min(usize::try_from(size.0).unwrap_or(CHUNK))];
+    let mut from = 0;
+    while from < size.0 {
+        let length = (size.0 - from).min(buffer.len() as u64);
+        let chunk = &mut buffer[..length as usize];
+        source.read_exact_at(chunk, from).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => Failure::Other("became shorter".into()),
+            _ => Failure::Read(error),
+        })?;
+        old.update(chunk);
+        patch(chunk, from, edits).map_err(Failure::Other)?;
+        let kept = &chunk[..after.0.saturating_sub(from).min(length) as usize];
+        new.update(kept);
+        if !shared {
+            target.write_all_at(kept, from).map_err(Failure::Write)?;
+        }
+        from += length;
+    }
+    let grown = edits.last().and_then(|edit| edit.new.get(edit.old.len()..)).unwrap_or_default();
+    new.update(grown);
+    target.write_all_at(grown, size.0).map_err(Failure::Write)?;
+    if shared {
+        write_edits(target, edits, after).map_err(Failure::Write)?;
+    }
+    let version = |size, hasher: Hasher| Version { size, digest: Some(hasher.finish()) };
+    Ok((version(size, old), version(after, new)))
+}
+
+/// Into a file that shares the source's bytes, only what is new.
+fn write_edits(target: &File, edits: &[Edit], size: Bytes) -> io::Result<()> {
+    for edit in edits {
+        target.write_all_at(&edit.new, edit.offset)?;
+    }
+    target.set_len(size.0)
+}
+
+/// Patches the part of a file that begins at `from`, as far as the old bytes reach.
+fn patch(chunk: &mut [u8], from: u64, edits: &[Edit]) -> Result<(), String> {
+    let begin = edits.partition_point(|edit| edit.offset + (edit.old.len() as u64) <= from);
+    for edit in &edits[begin..] {
+        let Some((here, there)) = overlap(chunk.len(), from, edit) else { break };
+        if chunk[here.clone()] != edit.old[there.clone()] {
+            return Err(differs(edit.offset));
+        }
+        let new = &edit.new[there.start.min(edit.new.len())..there.end.min(edit.new.len())];
+        chunk[here.start..here.start + new.len()].copy_from_slice(new);
+    }
+    Ok(())
+}
+
+/// Which bytes of the chunk an edit concerns, and which of its old bytes those are.
+fn overlap(length: usize, from: u64, edit: &Edit) -> Option<(Range<usize>, Range<usize>)> {
+    let start = edit.offset.max(from);
+    let end = (edit.offset + edit.old.len() as u64).min(from + length as u64);
+    let range = |base: u64| (start - base) as usize..(end - base) as usize;
+    (start < end).then(|| (range(from), range(edit.offset)))
+}
+
+fn differs(offset: u64) -> String {
+    format!("does not have the bytes that the plan expects at {offset}")
+}
+
+/// Reads a file for its digest.
+pub(crate) fn version_of(file: &File) -> io::Result<Version> {
+    let mut hasher = Hasher::default();
+    let size = Seen::from_metadata(&file.metadata()?).size;
+    let mut buffer = vec![0; CHUNK.min(usize::try_from(size.0).unwrap_or(CHUNK)).max(1)];
+    let mut from = 0;
+    // A file that grows as fast as it is read is not followed.
+    while from <= size.0 {
+        match file.read_at(&mut buffer, from) {
+            Ok(0) => break,
+            Ok(got) => {
+                hasher.update(&buffer[..got]);
+                from += got as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Version { size: Bytes(from), digest: Some(hasher.finish()) })
+}

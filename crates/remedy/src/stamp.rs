@@ -1,0 +1,46 @@
+//! Tells whether a file is still the one that was looked at.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+use crate::Seen;
+
+/// A file and its state: no write, chmod or rename over it leaves all of this the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    device: u64,
+    seen: Seen,
+}
+
+impl Stamp {
+    pub(crate) fn of(found: &Metadata) -> Stamp {
+        Stamp { device: found.dev(), seen: Seen::from_metadata(found) }
+    }
+
+    /// Whether it is the same file with the same content. Its inode may have changed: it does
+    /// when another of its names is replaced.
+    pub(crate) fn same_content(&self, other: &Stamp) -> bool {
+        let content =
+            |of: &Stamp| Stamp { seen: Seen { ctime_ns: self.seen.ctime_ns, ..of.seen }, ..*of };
+        content(self) == content(other)
+    }
+
+    /// Which file it is: device and inode.
+    pub(crate) fn identity(&self) -> (u64, u64) {
+        (self.device, self.seen.inode)
+    }
+}
+
+/// Opens a regular file to read it. Its access time stays where the system allows that; a FIFO
+/// does not block it.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let open = |flags: OFlags| {
+        File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)
+    };
+    open(flags | OFlags::NOATIME).or_else(|_| open(flags))
+}

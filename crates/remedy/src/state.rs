@@ -1,0 +1,193 @@
+//! becalm's state folder: journals by id, and the lock that keeps two becalms apart.
+//!
+//! `journals/20261121-1/journal` is the first application of that day (UTC).
+
+use std::fs::{self, DirBuilder, File};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+
+use crate::Error;
+use crate::journal::sync_folder;
+
+/// becalm's state folder: `$XDG_STATE_HOME/becalm`, by default `~/.local/state/becalm`. Of root,
+/// it is root's own, even where sudo has kept the variables of another user.
+///
+/// # Errors
+/// If the environment names no absolute path.
+pub fn state_folder() -> Result<PathBuf, Error> {
+    // A relative path is to be ignored: XDG Base Directory Specification.
+    let absolute =
+        |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || absolute("HOME").map(|home| home.join(".local/state"));
+    let base = absolute("XDG_STATE_HOME").or_else(home).ok_or(Error::NoState)?;
+    let is_root = rustix::process::geteuid().is_root();
+    let by_sudo = is_root && std::env::var_os("SUDO_UID").is_some();
+    let base =
+        if by_sudo && owner(&base) != Some(0) { home_of_root().join(".local/state") } else { base };
+    Ok(base.join("becalm"))
+}
+
+/// The owner of a path, or of the nearest folder above that is there.
+fn owner(path: &Path) -> Option<u32> {
+    path.ancestors().find_map(|folder| fs::metadata(folder).ok()).map(|found| found.uid())
+}
+
+fn home_of_root() -> PathBuf {
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let home = users.lines().find_map(|line| {
+        let fields: Vec<_> = line.split(':').collect();
+        (fields.get(2) == Some(&"0")).then(|| fields.get(5).map(PathBuf::from))?
+    });
+    home.filter(|home| home.is_absolute()).unwrap_or_else(|| "/root".into())
+}
+
+/// The state folder, and this process the only becalm that may change anything by it. Other
+/// processes can until it is dropped, or this process ends in whatever way.
+pub(crate) struct Locked {
+    state: PathBuf,
+    _lock: File,
+}
+
+/// Opens the state folder, made if it is not there.
+///
+/// # Errors
+/// If another becalm has it, or its filesystem has no locks.
+pub(crate) fn lock(state: &Path) -> Result<Locked, Error> {
+    make_folder(&journals(state))?;
+    let path = state.join("lock");
+    let file = File::options().create(true).append(true).open(&path);
+    let file = file.map_err(|error| Error::at("open", &path, error))?;
+    match patiently(|| rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)) {
+        Ok(()) => Ok(Locked { state: state.to_owned(), _lock: file }),
+        Err(Errno::WOULDBLOCK) => Err(Error::Busy { state: state.to_owned() }),
+        // Of NFS without a lock daemon, and of Lustre mounted without flock.
+        Err(error @ (Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS)) => {
+            Err(Error::NoLock { state: state.to_owned(), error: error.into() })
+        }
+        Err(error) => Err(Error::at("flock", &path, error)),
+    }
+}
+
+/// Tries for a second: somebody who only asks whether it is locked has it for a moment, too.
+fn patiently(mut lock: impl FnMut() -> Result<(), Errno>) -> Result<(), Errno> {
+    for _ in 0..50 {
+        match lock() {
+            Err(Errno::WOULDBLOCK) => std::thread::sleep(Duration::from_millis(20)),
+            done => return done,
+        }
+    }
+    lock()
+}
+
+/// Whether another becalm is applying or undoing now.
+pub(crate) fn is_busy(state: &Path) -> bool {
+    let Ok(file) = File::open(state.join("lock")) else { return false };
+    rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
+}
+
+impl Locked {
+    /// A new id, and the empty folder for its journal.
+    pub(crate) fn new_journal(&self) -> Result<(String, PathBuf), Error> {
+        let today = date(now());
+        let used = ids(&self.state)?;
+        let last = used.iter().filter(|(day, _)| *day == today).map(|(_, number)| *number).max();
+        let id = format!("{today:08}-{}", last.unwrap_or(0).saturating_add(1));
+        let folder = journals(&self.state).join(&id);
+        // A folder that may not come to stay is not begun with.
+        make_folder(&folder).inspect_err(|_| drop(fs::remove_dir(&folder)))?;
+        Ok((id, folder))
+    }
+}
+
+/// The folders of all journals, the oldest first.
+pub(crate) fn journal_folders(state: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut ids = ids(state)?;
+    ids.sort_unstable();
+    Ok(ids.iter().map(|(day, number)| journals(state).join(format!("{day:08}-{number}"))).collect())
+}
+
+/// The folder of the journal with that id, if there is one.
+pub(crate) fn journal_folder(state: &Path, id: &str) -> Option<PathBuf> {
+    parse(id)?;
+    Some(journals(state).join(id)).filter(|folder| folder.is_dir())
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// The day of a moment as a number that reads as a date: 20261121.
+fn date(seconds: u64) -> u64 {
+    let (year, month, day) = civil(seconds / 86400);
+    year * 10000 + month * 100 + day
+}
+
+/// Year, month and day (UTC) of a count of days since 1970-01-01: civil_from_days of
+/// <https://howardhinnant.github.io/date_algorithms.html>.
+pub(crate) fn civil(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let march = (5 * day + 2) / 153;
+    let month = if march < 10 { march + 3 } else { march - 9 };
+    (year + era * 400 + u64::from(month <= 2), month, day - (153 * march + 2) / 5 + 1)
+}
+
+fn journals(state: &Path) -> PathBuf {
+    state.join("journals")
+}
+
+/// Day and number of each journal.
+fn ids(state: &Path) -> Result<Vec<(u64, u64)>, Error> {
+    let folder = journals(state);
+    let entries = match fs::read_dir(&folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(|error| Error::at("list", &folder, error))?,
+    };
+    let mut ids = Vec::new();
+    for entry in entries {
+        let name = entry.map_err(|error| Error::at("list", &folder, error))?.file_name();
+        ids.extend(name.to_str().and_then(parse));
+    }
+    Ok(ids)
+}
+
+/// Day and number of an id; none, if it is not exactly how one is written.
+fn parse(id: &str) -> Option<(u64, u64)> {
+    let (day, number) = id.split_once('-')?;
+    let parsed = (day.parse().ok()?, number.parse().ok()?);
+    (format!("{:08}-{}", parsed.0, parsed.1) == id).then_some(parsed)
+}
+
+/// Makes a folder for this user alone, and those above it; all of them are on the disk then.
+pub(crate) fn make_folder(folder: &Path) -> Result<(), Error> {
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Ok(()) => folder.parent().map_or(Ok(()), sync_folder),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            make_folder(folder.parent().ok_or(Error::NoState)?)?;
+            make_folder(folder)
+        }
+        Err(error) => Err(Error::at("create the folder", folder, error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_has_the_date_that_the_calendar_gives_it() {
+        let dates = [(0, 19_700_101), (951_782_400, 20_000_229), (1_795_305_599, 20_261_121)];
+        for (seconds, expected) in dates {
+            assert_eq!(date(seconds), expected);
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! How much was changed.
+
+use serde::{Deserialize, Serialize};
+
+use crate::change::{Change, Thing};
+
+/// How many of each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    /// Files patched; of an undo, files that have their old bytes again.
+    pub patched: u64,
+    /// Files created; of an undo, such files removed.
+    pub created: u64,
+    /// Symbolic links created; of an undo, removed.
+    pub linked: u64,
+    /// Folders created; of an undo, removed.
+    pub folders: u64,
+    /// Files, links and folders removed; of an undo, put back.
+    pub removed: u64,
+}
+
+impl Tally {
+    /// Of changes as a plan makes them.
+    pub(crate) fn of<'a>(changes: impl Iterator<Item = &'a Change>) -> Tally {
+        let mut tally = Tally::default();
+        for change in changes {
+            *match change {
+                Change::Patch(_) => &mut tally.patched,
+                Change::Remove(_) => &mut tally.removed,
+                Change::Add(item) => match item.thing {
+                    Thing::File { .. } => &mut tally.created,
+                    Thing::Link { .. } => &mut tally.linked,
+                    Thing::Folder { .. } => &mut tally.folders,
+                },
+            } += 1;
+        }
+        tally
+    }
+}

@@ -1,0 +1,138 @@
+//! How bytes, paths and permissions are written in JSON.
+//!
+//! What reads as text is text, so that a plan can be read: `"/opt/spack"`. All other bytes are
+//! in hexadecimal: `{"hex": "7f454c46"}`. Both are read back for any bytes, so names that are
+//! not UTF-8 round-trip.
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Bytes in either form.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Form {
+    Text(String),
+    Hex(Hex),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Hex {
+    hex: String,
+}
+
+impl Form {
+    fn of(bytes: &[u8]) -> Form {
+        match std::str::from_utf8(bytes) {
+            Ok(text) if text.chars().all(is_readable) => Form::Text(text.to_owned()),
+            _ => Form::Hex(Hex { hex: to_hex(bytes) }),
+        }
+    }
+
+    fn bytes(self) -> Option<Vec<u8>> {
+        match self {
+            Form::Text(text) => Some(text.into_bytes()),
+            Form::Hex(Hex { hex }) => from_hex(&hex),
+        }
+    }
+}
+
+/// Whether a character may stand in text that a person reads. NUL ends the strings of an ELF
+/// file.
+fn is_readable(char: char) -> bool {
+    !char.is_control() || matches!(char, '\n' | '\t' | '\0')
+}
+
+/// Bytes in hexadecimal.
+pub(crate) fn to_hex(bytes: &[u8]) -> String {
+    let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+/// Bytes from hexadecimal; none, if it is not that.
+pub(crate) fn from_hex(hex: &str) -> Option<Vec<u8>> {
+    let half =
+        |digit: &u8| char::from(*digit).to_digit(16).and_then(|half| u8::try_from(half).ok());
+    let pairs = hex.as_bytes().chunks(2);
+    pairs
+        .map(|pair| match pair {
+            [high, low] => Some(half(high)? << 4 | half(low)?),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Bytes.
+pub(crate) mod bytes {
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        Form::of(bytes).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<u8>, D::Error> {
+        let form = Form::deserialize(deserializer)?;
+        form.bytes().ok_or_else(|| D::Error::custom("not hexadecimal"))
+    }
+}
+
+/// A path.
+pub(crate) mod path {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+        bytes::serialize(path.as_os_str().as_bytes(), serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<PathBuf, D::Error> {
+        bytes::deserialize(deserializer).map(|bytes| OsString::from_vec(bytes).into())
+    }
+}
+
+/// Paths.
+pub(crate) mod paths {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(transparent)]
+    struct Path(#[serde(with = "path")] PathBuf);
+
+    pub(crate) fn serialize<S: Serializer>(
+        paths: &[PathBuf],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(paths.iter().cloned().map(Path))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<PathBuf>, D::Error> {
+        let paths = Vec::<Path>::deserialize(deserializer)?;
+        Ok(paths.into_iter().map(|path| path.0).collect())
+    }
+}
+
+/// Permissions, in octal: `"755"`.
+pub(crate) mod mode {
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(mode: &u32, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{mode:o}"))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        u32::from_str_radix(&text, 8)
+            .map_err(|_| D::Error::custom("a mode is in octal, as \"755\""))
+    }
+}

@@ -1,0 +1,177 @@
+//! Takes back what was applied: byte for byte, and only where nothing else has changed since.
+
+use std::path::{Path, PathBuf};
+
+use crate::change::{Change, Thing};
+use crate::journal::{self, Journal, Record, Status, Story};
+use crate::look::{self, Look};
+use crate::work::{self, Content, Job};
+use crate::{Changed, Error, Options, Tally, pool, state};
+
+/// How to undo.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct How {
+    /// Leave what has changed since as it is, and take back the rest.
+    pub skip_changed: bool,
+    /// Only find out what would be done.
+    pub dry_run: bool,
+}
+
+/// What was undone, or would be.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Undone {
+    /// What had been applied.
+    pub id: String,
+    /// The title of its plan.
+    pub title: String,
+    /// How much was taken back. What was as before already does not count.
+    pub restored: Tally,
+    /// What has changed since, and was left as it is.
+    pub skipped: Vec<Changed>,
+    /// Folders that becalm had made and that are not empty: they stay.
+    #[serde(with = "crate::text::paths")]
+    pub left: Vec<PathBuf>,
+}
+
+/// Undoes what was applied under an id, or finishes what was interrupted.
+///
+/// # Errors
+/// If files have changed since (all of them are in [`Error::Changed`]), or a system call fails.
+/// After a failure in the midst of it, each file is as before or as after the application, and the
+/// same undo can be tried again.
+pub fn undo(id: &str, options: &Options, how: How) -> Result<Undone, Error> {
+    let unknown = || Error::Unknown { id: id.to_owned() };
+    let folder = state::journal_folder(&options.state, id).ok_or_else(unknown)?;
+    let _locked = if how.dry_run { None } else { Some(state::lock(&options.state)?) };
+    let story = Story::read(&folder)?;
+    if matches!(&story.status, Status::Undone { skipped } if skipped.is_empty()) {
+        return Err(Error::Undone { id: id.to_owned() });
+    }
+    let was_applied = story.status == Status::Applied;
+    if !how.dry_run {
+        work::clean(story.litter())?;
+    }
+    let (jobs, changed) = inverse_jobs(&story.changes, &folder, was_applied, options)?;
+    let untouched = jobs.is_empty() && changed.is_empty();
+    if !story.ready && !untouched {
+        // Files have been renamed, and the journal that says so has been cut since.
+        return Err(Error::Damaged { path: folder.join("journal"), at: story.whole_until });
+    }
+    let skipped = by_whom(changed, &story, &options.state);
+    if !skipped.is_empty() && !how.skip_changed {
+        return Err(Error::Changed { changed: skipped });
+    }
+    let restored =
+        Tally::of(jobs.iter().map(|job| job.change.inverse()).collect::<Vec<_>>().iter());
+    let mut undone = Undone {
+        id: id.to_owned(),
+        title: story.title.clone(),
+        restored,
+        skipped,
+        left: Vec::new(),
+    };
+    if !how.dry_run {
+        let mut journal = Journal::resume(&story)?;
+        undone.left = take_back_jobs(&mut journal, id, jobs, was_applied, options)?;
+        let skipped = undone.skipped.iter().map(|changed| changed.path.clone()).collect();
+        journal.add(&[Record::Undone { skipped }])?;
+        journal.sync()?;
+    }
+    Ok(undone)
+}
+
+/// Takes back what an application did before it failed.
+pub(crate) fn take_back(
+    journal: &mut Journal,
+    id: &str,
+    changes: &[Change],
+    options: &Options,
+) -> Result<(), Error> {
+    let (jobs, changed) = inverse_jobs(changes, journal.folder(), false, options)?;
+    if !changed.is_empty() {
+        return Err(Error::Changed { changed });
+    }
+    take_back_jobs(journal, id, jobs, false, options).map(drop)
+}
+
+/// Does jobs that take back changes; gives the folders back that are not empty.
+fn take_back_jobs(
+    journal: &mut Journal,
+    id: &str,
+    mut jobs: Vec<Job>,
+    was_applied: bool,
+    options: &Options,
+) -> Result<Vec<PathBuf>, Error> {
+    if jobs.is_empty() {
+        return Ok(Vec::new());
+    }
+    work::name_temporaries(&mut jobs, id)?;
+    let paths = jobs.iter().flat_map(|job| job.temporaries.clone()).collect();
+    journal.add(&[Record::Undoing, Record::Temporaries { paths }])?;
+    journal.sync()?;
+    let litter = |jobs: &[Job]| {
+        let paths: Vec<_> = jobs.iter().flat_map(|job| job.temporaries.clone()).collect();
+        work::clean(paths.iter().map(PathBuf::as_path))
+    };
+    if let Err(failure) = work::write(&mut jobs, options) {
+        // Nothing has been taken back. If this fails as well, a later becalm tidies up.
+        if litter(&jobs).is_ok() && was_applied {
+            let _ = journal.add(&[Record::Applied]).and_then(|()| journal.sync());
+        }
+        return Err(failure);
+    }
+    work::commit(&jobs, options).inspect_err(|_| drop(litter(&jobs)))
+}
+
+/// The jobs that take changes back, the last first, and what has changed since.
+fn inverse_jobs(
+    changes: &[Change],
+    folder: &Path,
+    ended: bool,
+    options: &Options,
+) -> Result<(Vec<Job<'static>>, Vec<Changed>), Error> {
+    let looks = pool::each(options.threads, changes, |_, change| look::look(change, ended))?;
+    let (mut jobs, mut changed) = (Vec::new(), Vec::new());
+    for found in looks {
+        match found {
+            Look::Before => {}
+            Look::Other(path, reason) => changed.push(Changed { path, reason, by: None }),
+            Look::After(change, stamps) => {
+                let content = content_of(&change, folder);
+                jobs.push(Job::new(change.inverse(), stamps, content));
+            }
+        }
+    }
+    jobs.reverse();
+    Ok((jobs, changed))
+}
+
+/// Where the content is of a file that is to be put back.
+fn content_of(change: &Change, folder: &Path) -> Content<'static> {
+    if let Change::Remove(item) = change
+        && let Thing::File { kept: Some(number), .. } = item.thing
+    {
+        return Content::File(journal::kept(folder, number));
+    }
+    Content::Nowhere
+}
+
+/// Says of each file which later application changed it, where there is one.
+fn by_whom(mut changed: Vec<Changed>, story: &Story, state: &Path) -> Vec<Changed> {
+    if changed.is_empty() {
+        return changed;
+    }
+    let folders = state::journal_folders(state).unwrap_or_default();
+    let later = folders.iter().skip_while(|folder| **folder != story.folder).skip(1);
+    for later in later.filter_map(|folder| Story::read(folder).ok()) {
+        if matches!(later.status, Status::Undone { .. }) {
+            continue;
+        }
+        let paths: Vec<_> = later.changes.iter().flat_map(Change::paths).collect();
+        for changed in changed.iter_mut().filter(|changed| paths.contains(&&changed.path)) {
+            changed.reason = format!("has changed since, by {}; undo that first", later.id);
+            changed.by = Some(later.id.clone());
+        }
+    }
+    changed
+}

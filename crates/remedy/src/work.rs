@@ -1,0 +1,328 @@
+//! Does changes: writes all new files beside their targets, then renames.
+//!
+//! Between the two, the caller makes the journal say that renaming may begin.
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::fs::{CWD, OFlags, RenameFlags};
+use rustix::io::Errno;
+
+use crate::change::{Change, Item, Patch, Thing, Turn, Version};
+use crate::durable::{self, Filesystems, Way};
+use crate::journal::temporary_prefix;
+use crate::rewrite::{self, Failure};
+use crate::stamp::{self, Stamp};
+use crate::{Error, Options, Progress, pool};
+
+/// A change that is to be made, and what it takes.
+pub(crate) struct Job<'a> {
+    pub(crate) change: Change,
+    /// Of each path that is there, what was found at it.
+    pub(crate) stamps: Vec<Stamp>,
+    /// The content of a file that is added.
+    pub(crate) content: Content<'a>,
+    /// The new files, beside their targets.
+    pub(crate) temporaries: Vec<PathBuf>,
+}
+
+/// Where the content of a new file comes from.
+pub(crate) enum Content<'a> {
+    Nowhere,
+    Memory(&'a [u8]),
+    File(PathBuf),
+}
+
+impl<'a> Job<'a> {
+    pub(crate) fn new(change: Change, stamps: Vec<Stamp>, content: Content<'a>) -> Job<'a> {
+        Job { change, stamps, content, temporaries: Vec::new() }
+    }
+}
+
+/// Gives every job the names of its temporaries, which nothing else has.
+///
+/// # Errors
+/// If the system has no random bytes.
+pub(crate) fn name_temporaries(jobs: &mut [Job], id: &str) -> Result<(), Error> {
+    let mut random = [0; 6];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
+        .map_err(|error| Error::at("getrandom", Path::new("/dev/urandom"), error))?;
+    let prefix = format!("{}{}", temporary_prefix(id), crate::text::to_hex(&random));
+    for (number, job) in jobs.iter_mut().enumerate() {
+        let name = |(at, folder): (usize, &Path)| folder.join(format!("{prefix}-{number}-{at}"));
+        let folders = match &job.change {
+            Change::Patch(patch) => patch.names.iter().map(|name| folder_of(name)).collect(),
+            Change::Add(item) => vec![there_above(&item.path)],
+            Change::Remove(_) => vec![],
+        };
+        job.temporaries = folders.into_iter().enumerate().map(name).collect();
+    }
+    Ok(())
+}
+
+/// The folder that a path is in.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(path)
+}
+
+/// The nearest folder above a path that is there.
+pub(crate) fn there_above(path: &Path) -> &Path {
+    path.ancestors().skip(1).find(|folder| folder.is_dir()).unwrap_or(Path::new("/"))
+}
+
+/// Writes all new files beside their targets, and waits until they are on the disk. The changes
+/// then know the versions before and after.
+pub(crate) fn write(jobs: &mut [Job], options: &Options) -> Result<(), Error> {
+    let new: Vec<_> = jobs.iter().flat_map(|job| &job.temporaries).collect();
+    let way = Way::for_files(new.len());
+    let folders = new.iter().map(|path| folder_of(path).to_owned()).collect();
+    let filesystems = match way {
+        Way::Filesystem => Some(Filesystems::of(&folders)?),
+        Way::Each => None,
+    };
+    let (written, of) = (AtomicUsize::new(0), jobs.len());
+    let changes = pool::each(options.threads, jobs, |_, job| {
+        let change = write_one(job, way)?;
+        let written = written.fetch_add(1, Ordering::Relaxed) + 1;
+        (options.progress)(Progress { written, of });
+        Ok(change)
+    })?;
+    if let Some(filesystems) = filesystems {
+        filesystems.sync()?;
+    }
+    for (job, change) in jobs.iter_mut().zip(changes) {
+        job.change = change;
+    }
+    Ok(())
+}
+
+fn write_one(job: &Job, way: Way) -> Result<Change, Error> {
+    match &job.change {
+        Change::Patch(patch) => write_patched(patch, job, way).map(Change::Patch),
+        Change::Add(item) => write_added(item, job, way).map(Change::Add),
+        change @ Change::Remove(_) => Ok(change.clone()),
+    }
+}
+
+fn write_patched(patch: &Patch, job: &Job, way: Way) -> Result<Patch, Error> {
+    let [path, ..] = patch.names.as_slice() else { return Ok(patch.clone()) };
+    let [temporary, more @ ..] = job.temporaries.as_slice() else { return Ok(patch.clone()) };
+    let source = stamp::open(path).map_err(|error| Error::at("open", path, error))?;
+    let is_same = || -> Result<(), Error> {
+        let found = source.metadata().map_err(|error| Error::at("fstat", path, error))?;
+        if job.stamps.first() == Some(&Stamp::of(&found)) { Ok(()) } else { Err(changed(path)) }
+    };
+    is_same()?;
+    let target = create(temporary)?;
+    let versions = rewrite::rewrite(&source, patch.before.size, &patch.edits, &target);
+    let (before, after) = versions.map_err(|failure| match failure {
+        Failure::Other(reason) => Error::refused(path, reason),
+        Failure::Read(error) => Error::at("read", path, error),
+        Failure::Write(error) => Error::at("write", temporary, error),
+    })?;
+    is_same()?;
+    if !patch.before.admits(&before) || !patch.after.admits(&after) {
+        return Err(Error::refused(path, "has another content than expected"));
+    }
+    patch.attributes.give(&target, temporary)?;
+    way.finish(&target, temporary)?;
+    for name in more {
+        fs::hard_link(temporary, name).map_err(|error| Error::at("link", name, error))?;
+    }
+    Ok(Patch { before, after, ..patch.clone() })
+}
+
+fn write_added(item: &Item, job: &Job, way: Way) -> Result<Item, Error> {
+    let [temporary] = job.temporaries.as_slice() else { return Ok(item.clone()) };
+    match &item.thing {
+        Thing::Folder { mode } => {
+            make_folder(temporary, item, *mode)?;
+            Ok(item.clone())
+        }
+        Thing::Link { target } => {
+            symlink(target, temporary).map_err(|error| Error::at("symlink", temporary, error))?;
+            if let Some(attributes) = &item.attributes {
+                attributes.give_to_link(temporary)?;
+            }
+            Ok(item.clone())
+        }
+        Thing::File { version, mode, kept } => {
+            let written = write_content(&job.content, temporary, item, *mode, way)?;
+            if !version.admits(&written) {
+                return Err(Error::refused(&item.path, "its kept copy is damaged"));
+            }
+            let thing = Thing::File { version: written, mode: *mode, kept: *kept };
+            Ok(Item { thing, ..item.clone() })
+        }
+    }
+}
+
+fn write_content(
+    content: &Content,
+    temporary: &Path,
+    item: &Item,
+    mode: u32,
+    way: Way,
+) -> Result<Version, Error> {
+    let failed = |operation| move |error| Error::at(operation, temporary, error);
+    let mut target = create(temporary)?;
+    match content {
+        Content::Nowhere => {}
+        Content::Memory(bytes) => {
+            std::io::Write::write_all(&mut target, bytes).map_err(failed("write"))?;
+        }
+        Content::File(source) => {
+            let mut source =
+                File::open(source).map_err(|error| Error::at("open", source, error))?;
+            std::io::copy(&mut source, &mut target).map_err(failed("copy"))?;
+        }
+    }
+    match &item.attributes {
+        Some(attributes) => attributes.give(&target, temporary)?,
+        None => {
+            target.set_permissions(Permissions::from_mode(mode)).map_err(failed("fchmod"))?;
+        }
+    }
+    way.finish(&target, temporary)?;
+    rewrite::version_of(&target).map_err(failed("read"))
+}
+
+fn make_folder(temporary: &Path, item: &Item, mode: u32) -> Result<(), Error> {
+    let failed = |operation| move |error| Error::at(operation, temporary, error);
+    DirBuilder::new().mode(0o700).create(temporary).map_err(failed("mkdir"))?;
+    let Some(attributes) = &item.attributes else {
+        let mode = Permissions::from_mode(mode);
+        return fs::set_permissions(temporary, mode).map_err(failed("chmod"));
+    };
+    attributes.give(&File::open(temporary).map_err(failed("open"))?, temporary)
+}
+
+/// Creates a file that nobody else can open yet.
+fn create(path: &Path) -> Result<File, Error> {
+    File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+        .open(path)
+        .map_err(|error| Error::at("create", path, error))
+}
+
+/// Makes the changes, kind by kind, and waits until they are on the disk. Gives back the folders
+/// that could not be removed, because they are not empty.
+pub(crate) fn commit(jobs: &[Job], options: &Options) -> Result<Vec<PathBuf>, Error> {
+    let mut left = Vec::new();
+    let mut touched = BTreeSet::new();
+    let mut last = None;
+    for turn in Turn::ALL {
+        let due: Vec<_> = jobs.iter().filter(|job| job.change.turn() == turn).collect();
+        if due.is_empty() {
+            continue;
+        }
+        // What is patched may refer to what was added: that must have come to stay.
+        if matches!((last, turn), (Some(Turn::AddFolders | Turn::Add), Turn::Patch)) {
+            durable::folders(&touched, options.threads)?;
+            touched.clear();
+        }
+        last = Some(turn);
+        let threads = if turn.is_ordered() { 1 } else { options.threads };
+        let done = pool::each(threads, &due, |_, job| commit_one(job))?;
+        left.extend(done.into_iter().flatten());
+        let changed = due.iter().flat_map(|job| job.change.paths());
+        touched.extend(changed.map(|path| folder_of(path).to_owned()));
+    }
+    // A folder that was removed is on the disk as a change of the one above it.
+    touched.retain(|folder| folder.is_dir());
+    durable::folders(&touched, options.threads)?;
+    Ok(left)
+}
+
+/// Makes one change; gives the folder back that it could not remove.
+fn commit_one(job: &Job) -> Result<Option<PathBuf>, Error> {
+    match &job.change {
+        Change::Patch(patch) => replace_names(patch, job).map(|()| None),
+        Change::Add(item) => add(item, job).map(|()| None),
+        Change::Remove(item) => remove(item, job),
+    }
+}
+
+fn replace_names(patch: &Patch, job: &Job) -> Result<(), Error> {
+    let names = patch.names.iter().zip(&job.temporaries).zip(&job.stamps);
+    for (at, ((name, temporary), stamp)) in names.enumerate() {
+        let found = fs::symlink_metadata(name).map_err(|error| Error::at("lstat", name, error))?;
+        let found = Stamp::of(&found);
+        // Renaming over one name changes the inode behind the others.
+        if !(found == *stamp || at > 0 && found.same_content(stamp)) {
+            return Err(changed(name));
+        }
+        fs::rename(temporary, name).map_err(|error| Error::at("rename", name, error))?;
+    }
+    Ok(())
+}
+
+fn add(item: &Item, job: &Job) -> Result<(), Error> {
+    let Some(temporary) = job.temporaries.first() else { return Ok(()) };
+    move_to(temporary, item).map_err(|error| Error::at("rename", &item.path, error))
+}
+
+/// Renames to a name that is free, and never over a file.
+fn move_to(temporary: &Path, item: &Item) -> Result<(), Errno> {
+    let path = &item.path;
+    match rustix::fs::renameat_with(CWD, temporary, CWD, path, RenameFlags::NOREPLACE) {
+        // NFS and old kernels. A folder goes over an empty folder at most, and a hard link is
+        // never made over anything.
+        Err(Errno::INVAL | Errno::NOSYS) if item.thing.is_folder() => {
+            rustix::fs::rename(temporary, path)
+        }
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            let flags = rustix::fs::AtFlags::empty();
+            rustix::fs::linkat(CWD, temporary, CWD, path, flags)?;
+            rustix::fs::unlink(temporary)
+        }
+        moved => moved,
+    }
+}
+
+fn remove(item: &Item, job: &Job) -> Result<Option<PathBuf>, Error> {
+    let path = &item.path;
+    if item.thing.is_folder() {
+        return match fs::remove_dir(path) {
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => Ok(Some(path.clone())),
+            removed => removed.map(|()| None).map_err(|error| Error::at("rmdir", path, error)),
+        };
+    }
+    let found = fs::symlink_metadata(path).map_err(|error| Error::at("lstat", path, error))?;
+    if job.stamps.first() != Some(&Stamp::of(&found)) {
+        return Err(changed(path));
+    }
+    fs::remove_file(path).map_err(|error| Error::at("unlink", path, error))?;
+    Ok(None)
+}
+
+/// Removes what an interrupted work has left beside the files.
+pub(crate) fn clean<'a>(litter: impl Iterator<Item = &'a Path>) -> Result<(), Error> {
+    let mut folders = BTreeSet::new();
+    for path in litter {
+        let removed = match fs::remove_file(path) {
+            // unlink(2) of a folder.
+            Err(error) if error.kind() == ErrorKind::IsADirectory => fs::remove_dir(path),
+            removed => removed,
+        };
+        match removed {
+            Ok(()) => drop(folders.insert(folder_of(path).to_owned())),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Err(error) => return Err(Error::at("unlink", path, error)),
+        }
+    }
+    durable::folders(&folders, 1)
+}
+
+fn changed(path: &Path) -> Error {
+    Error::refused(path, "changed while becalm was at work")
+}
