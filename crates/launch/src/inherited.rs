@@ -42,6 +42,12 @@ pub(crate) fn restore() {
     }
 }
 
+/// For a process that has been given standard descriptors of its own: they are the ones to hand
+/// on.
+pub(crate) fn has_standard_streams() {
+    CLOSED.store(0, Relaxed);
+}
+
 /// The standard descriptors that were closed when this process began.
 fn closed_standard() -> impl Iterator<Item = i32> {
     let closed = CLOSED.load(Relaxed);

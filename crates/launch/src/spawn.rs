@@ -32,14 +32,16 @@ impl Gated {
 
     /// Once the child has ended without becoming the command: why.
     pub fn why_not(&mut self) -> CannotStart {
+        let killed = || CannotStart::System(io::Error::other("the command's process was killed"));
+        self.never_began().unwrap_or_else(killed)
+    }
+
+    /// Once the child has ended: why it never became the command, if its exec failed.
+    pub fn never_began(&mut self) -> Option<CannotStart> {
         let mut bytes = [0; 4];
-        match self.failure.read_exact(&mut bytes) {
-            Ok(()) => {
-                let error = io::Error::from_raw_os_error(i32::from_le_bytes(bytes));
-                explain(std::mem::take(&mut self.path), error)
-            }
-            Err(_) => CannotStart::System(io::Error::other("the command's process was killed")),
-        }
+        self.failure.read_exact(&mut bytes).ok()?;
+        let error = io::Error::from_raw_os_error(i32::from_le_bytes(bytes));
+        Some(explain(std::mem::take(&mut self.path), error))
     }
 }
 

@@ -1,0 +1,115 @@
+//! Runs a command to its end and takes the time.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::lookup::{CannotStart, Command};
+use crate::{Ended, spawn};
+
+/// How long a command took, and what it used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timed {
+    /// How it ended.
+    pub ended: Ended,
+    /// From just before its exec to its end, by the monotonic clock. What it left running is
+    /// not waited for.
+    pub wall: Duration,
+    /// CPU time in the program, its own and that of the children it waited for (wait4(2)).
+    pub user: Duration,
+    /// CPU time in the kernel, of the same.
+    pub system: Duration,
+    /// The largest resident set of any of them, in bytes. Never below that of the process that
+    /// started it, which the kernel counts in (a fork, before its exec).
+    pub max_rss: u64,
+}
+
+/// Runs a command as [`spawn`] does, untraced, and waits for its end.
+///
+/// # Errors
+/// [`CannotStart`].
+pub fn timed(command: &Command) -> Result<Timed, CannotStart> {
+    let mut child = spawn(command, &own_mask(), &|| Ok(()))?;
+    let start = Instant::now();
+    child.open()?;
+    let (status, usage) = wait(child.pid)?;
+    let wall = start.elapsed();
+    if let Some(why) = child.never_began() {
+        return Err(why);
+    }
+    Ok(Timed {
+        ended: Ended::from_wait(status),
+        wall,
+        user: duration(usage.ru_utime),
+        system: duration(usage.ru_stime),
+        max_rss: u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024),
+    })
+}
+
+fn wait(pid: i32) -> std::io::Result<(i32, libc::rusage)> {
+    loop {
+        let mut status = 0;
+        // SAFETY: rusage is plain numbers, for which zero is valid; the kernel fills both.
+        let (got, usage) = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            (libc::wait4(pid, &mut status, 0, &mut usage), usage)
+        };
+        if got == pid {
+            return Ok((status, usage));
+        }
+        let error = std::io::Error::last_os_error();
+        if error.kind() != std::io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    let micros = |number| u64::try_from(number).unwrap_or(0);
+    Duration::from_secs(micros(time.tv_sec)) + Duration::from_micros(micros(time.tv_usec))
+}
+
+/// The signals that this process blocks.
+fn own_mask() -> libc::sigset_t {
+    // SAFETY: the set is initialised, then filled by the kernel; a null new set changes nothing.
+    unsafe {
+        let mut mask = std::mem::zeroed();
+        libc::sigemptyset(&mut mask);
+        libc::sigprocmask(libc::SIG_BLOCK, std::ptr::null(), &mut mask);
+        mask
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(argv: &[&str]) -> Result<Timed, CannotStart> {
+        timed(&Command { argv: argv.iter().map(Into::into).collect() })
+    }
+
+    #[test]
+    fn wall_time_is_the_clocks_and_cpu_time_the_childs() {
+        let slept = run(&["sleep", "0.2"]).unwrap();
+        assert_eq!(slept.ended, Ended::Exited(0));
+        assert!(slept.wall >= Duration::from_millis(200), "{slept:?}");
+        assert!(slept.user + slept.system < Duration::from_millis(100), "{slept:?}");
+        let busy = run(&["sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"]).unwrap();
+        assert!(busy.user > Duration::from_millis(20), "{busy:?}");
+        assert!(busy.max_rss > 1 << 19, "{busy:?}");
+    }
+
+    #[test]
+    fn an_end_by_status_or_signal_is_told_apart_and_what_cannot_start_is_an_error() {
+        assert_eq!(run(&["sh", "-c", "exit 3"]).unwrap().ended, Ended::Exited(3));
+        assert_eq!(run(&["sh", "-c", "kill -9 $$"]).unwrap().ended, Ended::Signaled(9));
+        assert_eq!(run(&["no-such-command-here"]).unwrap_err().exit_status(), 127);
+        let folder = std::env::temp_dir().join(format!("launch-timed-{}", std::process::id()));
+        std::fs::write(&folder, "#!/no/such/interpreter\n").unwrap();
+        let made = std::process::Command::new("chmod").arg("+x").arg(&folder).status();
+        assert!(made.unwrap().success());
+        let error = run(&[folder.to_str().unwrap()]).unwrap_err();
+        std::fs::remove_file(&folder).unwrap();
+        assert!(matches!(error, CannotStart::NoInterpreter { .. }), "{error}");
+    }
+}
