@@ -1,0 +1,212 @@
+//! Runs a side's command: recorded, timed, with a time limit.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use launch::{Ended, Line, Played, Stage, StageError, Timed};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::behaviour::ending;
+use crate::recorded;
+use crate::side::{Run, Seen, Side, Subject};
+
+/// How commands are run.
+#[derive(Clone)]
+pub struct Bench {
+    /// The file that each run reads from its start; `/dev/null` for nothing.
+    pub input: PathBuf,
+    /// After how long a run, recorded or timed, is ended and the proof given up.
+    pub timeout: Option<Duration>,
+    /// How to record.
+    pub recorder: watch::Options,
+    /// How often each side is recorded: more than once shows whether its counts vary.
+    pub recordings: usize,
+}
+
+/// Why there is no proof.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The command did not start, or could not be recorded.
+    #[error("{command}: {why}")]
+    CannotRun {
+        /// The command, as it was written.
+        command: String,
+        /// The status that env(1) gives for it.
+        status: u8,
+        /// What is wrong.
+        why: String,
+    },
+    /// What prepares a run failed.
+    #[error("{command}: it was to prepare a run and failed ({})", ending(*.ended))]
+    Prepare {
+        /// The command's words.
+        command: String,
+        /// How it ended.
+        ended: Ended,
+    },
+    /// It took too long, becalm was interrupted, or its own process failed.
+    #[error("{command}: {error}")]
+    Stage {
+        /// The command, as it was written.
+        command: String,
+        /// What it was.
+        error: StageError,
+    },
+    /// A recording's file.
+    #[error("cannot keep a recording{}: {error}", place(.path.as_deref()))]
+    Keep {
+        /// The file, if it has a name.
+        path: Option<PathBuf>,
+        /// What went wrong.
+        error: std::io::Error,
+    },
+}
+
+fn place(path: Option<&Path>) -> String {
+    path.map(|path| format!(" in {}", path.display())).unwrap_or_default()
+}
+
+impl Error {
+    /// The exit status of becalm for it.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Error::CannotRun { status, .. } => *status,
+            Error::Stage { error: StageError::TimedOut(_), .. } => 124,
+            Error::Stage { error: StageError::Interrupted(signal), .. } => {
+                128u8.wrapping_add(*signal as u8)
+            }
+            _ => 125,
+        }
+    }
+}
+
+impl Bench {
+    /// Measures a command alone: a warm-up, the recordings, then `runs` timed runs; `keep` is
+    /// the file for the first recording.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn measure(
+        &self,
+        subject: &Subject,
+        runs: usize,
+        keep: Option<&Path>,
+    ) -> Result<Side, Error> {
+        let mut side = self.first(subject)?.0;
+        for time in 0..self.recordings {
+            self.record(subject, &mut side, keep.filter(|_| time == 0))?;
+        }
+        for _ in 0..runs {
+            let run = self.run(subject, &mut side)?;
+            side.runs.push(run);
+        }
+        Ok(side)
+    }
+
+    /// The first run, which warms caches up: not timed for the proof.
+    pub(crate) fn first(&self, subject: &Subject) -> Result<(Side, Run), Error> {
+        let (seen, run) = self.timed(subject)?;
+        Ok((Side::of(subject, seen), run))
+    }
+
+    /// A further run of a side that is known: its behaviour is compared with the first's.
+    pub(crate) fn run(&self, subject: &Subject, side: &mut Side) -> Result<Run, Error> {
+        let (seen, run) = self.timed(subject)?;
+        side.see(&seen);
+        Ok(run)
+    }
+
+    fn timed(&self, subject: &Subject) -> Result<(Seen, Run), Error> {
+        self.prepare(subject)?;
+        let command = subject.line.command();
+        let played = self.play(&subject.text, &subject.line, || time(&command))?;
+        Ok((
+            Seen::of(played.result.ended, played.stdout, played.stderr, played.left_open),
+            played.result.into(),
+        ))
+    }
+
+    /// Records one run, to this file or to one without a name.
+    pub(crate) fn record(
+        &self,
+        subject: &Subject,
+        side: &mut Side,
+        keep: Option<&Path>,
+    ) -> Result<(), Error> {
+        self.prepare(subject)?;
+        let failed = |error| Error::Keep { path: keep.map(Path::to_owned), error };
+        let file = match keep {
+            Some(path) => {
+                let mut options = File::options();
+                options.read(true).write(true).create(true).truncate(false);
+                options.open(path).map_err(failed)?
+            }
+            None => tempfile::tempfile().map_err(failed)?,
+        };
+        let command = subject.line.command();
+        let act = || recorded::of(&command, file, &self.recorder);
+        let played = self.play(&subject.text, &subject.line, act)?;
+        let recorded = played.result;
+        let left = played.left_open || recorded.left_processes;
+        side.see(&Seen::of(recorded.ended, played.stdout, played.stderr, left));
+        side.place = side.place.take().or(recorded.place);
+        side.counted.push(recorded.counted);
+        for blind in recorded.blinds {
+            if !side.blinds.contains(&blind) {
+                side.blinds.push(blind);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs what prepares a run.
+    fn prepare(&self, subject: &Subject) -> Result<(), Error> {
+        for line in &subject.prepare {
+            let words: Vec<_> = line.argv.iter().map(|word| word.to_string_lossy()).collect();
+            let (name, command) = (words.join(" "), line.command());
+            match self.play(&name, line, || time(&command))?.result.ended {
+                Ended::Exited(0) => {}
+                ended => return Err(Error::Prepare { command: name, ended }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Acts on a stage with a line's environment.
+    fn play<T: Serialize + DeserializeOwned>(
+        &self,
+        name: &str,
+        line: &Line,
+        act: impl FnOnce() -> Result<T, CannotRun>,
+    ) -> Result<Played<T>, Error> {
+        let (input, timeout) = (self.input.clone(), self.timeout);
+        let stage = Stage { environment: line.environment.clone(), input, timeout };
+        let command = || name.to_owned();
+        let played = stage.play(act).map_err(|error| Error::Stage { command: command(), error })?;
+        let Played { result, stdout, stderr, left_open } = played;
+        match result {
+            Ok(result) => Ok(Played { result, stdout, stderr, left_open }),
+            Err(CannotRun { status, why }) => {
+                Err(Error::CannotRun { command: command(), status, why })
+            }
+        }
+    }
+}
+
+/// What an act on the stage sends back where it failed.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct CannotRun {
+    /// The status that env(1) gives for it.
+    pub status: u8,
+    /// What is wrong.
+    pub why: String,
+}
+
+/// On the stage: runs the command and times it.
+fn time(command: &launch::Command) -> Result<Timed, CannotRun> {
+    let cannot =
+        |why: launch::CannotStart| CannotRun { status: why.exit_status(), why: why.to_string() };
+    launch::timed(command).map_err(cannot)
+}

@@ -1,0 +1,148 @@
+//! What a recording counts, and what two of them say of each other.
+
+use std::collections::BTreeMap;
+
+use recording::Recording;
+use recording::query::{self, By, Filter, Row};
+use serde::{Deserialize, Serialize};
+
+/// What one recording counts: the numbers that `becalm report` prints.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    /// Metadata operations: what a metadata server would be asked.
+    pub metadata: u64,
+    /// Of those, how many were answered 'no such file'.
+    pub missing: u64,
+    /// System calls on files, descriptors and processes.
+    pub calls: u64,
+    /// Processes, the command's own included.
+    pub processes: u64,
+    /// By system call, as `strace -c` counts.
+    pub by_call: BTreeMap<String, Calls>,
+}
+
+/// How often one system call was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Calls {
+    /// In all.
+    pub calls: u64,
+    /// Of those, how many failed.
+    pub errors: u64,
+    /// Of those, how many were metadata operations.
+    pub metadata: u64,
+}
+
+impl Counted {
+    /// Counts the default set of calls, `%file,%desc,%process`.
+    pub fn of(recording: &Recording) -> Counted {
+        let filter = Filter { default_set: true, ..Filter::default() };
+        let table = query::table(recording, By::Syscall, &filter);
+        let calls =
+            |row: &Row| Calls { calls: row.calls, errors: row.errors, metadata: row.metadata };
+        Counted {
+            metadata: table.total.metadata,
+            missing: table.total.missing,
+            calls: table.total.calls,
+            processes: recording.processes.len() as u64,
+            by_call: table.rows.iter().map(|row| (row.key.clone(), calls(row))).collect(),
+        }
+    }
+
+    /// How often a system call was made; zeros if never.
+    pub fn call(&self, name: &str) -> Calls {
+        self.by_call.get(name).copied().unwrap_or_default()
+    }
+}
+
+/// Two counts that can be compared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// What became of the metadata operations.
+    pub change: Change,
+    /// The system call that says it best: of those that ask for metadata, the one whose number
+    /// went most in the direction of all; none if their sum is the same.
+    pub headline: Option<String>,
+}
+
+/// What became of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// Less of it, in every recording of the one than in any of the other.
+    Fewer,
+    /// As many.
+    Same,
+    /// More.
+    More,
+    /// The number varies from run to run, and the two overlap.
+    Unclear,
+}
+
+/// Compares one recording before with one after.
+pub fn counts(before: &Recording, after: &Recording) -> Counts {
+    compare(&[Counted::of(before)], &[Counted::of(after)])
+}
+
+/// Compares what several recordings of each side counted.
+pub(crate) fn compare(before: &[Counted], after: &[Counted]) -> Counts {
+    let change = match (range(before), range(after)) {
+        (Some(before), Some(after)) if before == after && before.0 == before.1 => Change::Same,
+        (Some(before), Some(after)) if after.1 < before.0 => Change::Fewer,
+        (Some(before), Some(after)) if before.1 < after.0 => Change::More,
+        _ => Change::Unclear,
+    };
+    let headline = match (before.first(), after.first()) {
+        (Some(before), Some(after)) => headline(before, after),
+        _ => None,
+    };
+    Counts { change, headline }
+}
+
+/// The fewest and the most metadata operations of several recordings.
+pub(crate) fn range(counted: &[Counted]) -> Option<(u64, u64)> {
+    let metadata = || counted.iter().map(|counted| counted.metadata);
+    Some((metadata().min()?, metadata().max()?))
+}
+
+fn headline(before: &Counted, after: &Counted) -> Option<String> {
+    let names = before.by_call.keys().chain(after.by_call.keys());
+    let (less, more) = match before.metadata.cmp(&after.metadata) {
+        std::cmp::Ordering::Greater => (after, before),
+        std::cmp::Ordering::Less => (before, after),
+        std::cmp::Ordering::Equal => return None,
+    };
+    let change = |name: &&String| more.call(name).metadata.saturating_sub(less.call(name).metadata);
+    names.max_by_key(change).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(openat: u64, stat: u64) -> Counted {
+        let calls = |number| Calls { calls: number, errors: 0, metadata: number };
+        Counted {
+            metadata: openat + stat,
+            by_call: [("openat".into(), calls(openat)), ("newfstatat".into(), calls(stat))].into(),
+            ..Counted::default()
+        }
+    }
+
+    #[test]
+    fn the_call_whose_number_changed_most_says_it_best() {
+        let counts = compare(&[counted(5565, 100)], &[counted(152, 10)]);
+        assert_eq!((counts.change, counts.headline.as_deref()), (Change::Fewer, Some("openat")));
+        let counts = compare(&[counted(10, 100)], &[counted(12, 900)]);
+        assert_eq!((counts.change, counts.headline.as_deref()), (Change::More, Some("newfstatat")));
+        let counts = compare(&[counted(10, 100)], &[counted(10, 100)]);
+        assert_eq!((counts.change, counts.headline), (Change::Same, None));
+    }
+
+    #[test]
+    fn counts_that_vary_and_overlap_say_nothing() {
+        let before = [counted(100, 0), counted(110, 0)];
+        assert_eq!(compare(&before, &[counted(105, 0), counted(104, 0)]).change, Change::Unclear);
+        assert_eq!(compare(&before, &before).change, Change::Unclear);
+        assert_eq!(compare(&before, &[counted(99, 0), counted(98, 0)]).change, Change::Fewer);
+    }
+}

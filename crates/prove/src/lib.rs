@@ -1,0 +1,45 @@
+//! The proof that a change helped: the same work before and after, in counts, times and
+//! behaviour.
+//!
+//! A [`Proof`] is made of two [`Side`]s. [`interleaved`] measures both of them, in shuffled
+//! pairs; where the change can only be made once, between the two, each side is measured by
+//! [`Bench::measure`], and [`Proof::of`] puts them together and says that they were measured
+//! apart.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `side` | one of the two: its command, and all that was measured of it |
+//! | `bench` | runs a side's command: recorded, timed, with a time limit |
+//! | `recorded` | one recorded run, and what is counted of it |
+//! | `interleaved` | both sides in turns: warm-up, recordings, timed pairs |
+//! | `counts` | what a recording counts, and what two of them say of each other |
+//! | `behaviour` | same output, same status |
+//! | `times` | what the timed runs say |
+//! | `place` | the filesystem that a claim of speed is made on |
+//! | `verdict` | the answer; `words`: the same as a sentence |
+//! | `proof` | all of it, as one value |
+//! | `export` | the same as CSV and as Markdown |
+
+mod behaviour;
+mod bench;
+mod counts;
+mod export;
+mod interleaved;
+mod place;
+mod proof;
+mod recorded;
+mod side;
+mod times;
+mod verdict;
+mod words;
+
+pub use behaviour::{Behaviour, Difference, Output};
+pub use bench::{Bench, Error};
+pub use counts::{Calls, Change, Counted, Counts, counts};
+pub use export::{csv, markdown};
+pub use interleaved::{FEWEST_RUNS, MOST_RUNS, Plan, Step, interleaved};
+pub use place::Place;
+pub use proof::{Conditions, Order, Proof, SCHEMA};
+pub use side::{Run, Side, Subject};
+pub use times::{Speed, Times};
+pub use verdict::Verdict;

@@ -1,0 +1,67 @@
+//! One recorded run, and what is counted of it.
+//!
+//! This happens on the stage (see `launch::Stage`): whatever a recording takes to be read stays
+//! out of this process's memory, and so out of what is forked from it.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::FileExt;
+
+use launch::{Command, Ended};
+use recording::{Blind, Recording};
+use serde::{Deserialize, Serialize};
+
+use crate::bench::CannotRun;
+use crate::counts::Counted;
+use crate::place::Place;
+
+/// What a recorded run shows.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Recorded {
+    pub ended: Ended,
+    pub counted: Counted,
+    pub place: Option<Place>,
+    pub blinds: Vec<Blind>,
+    /// Whether it left processes behind; what they do from then on is not counted.
+    pub left_processes: bool,
+}
+
+/// Runs the command, records it to the file, and counts.
+pub(crate) fn of(
+    command: &Command,
+    file: File,
+    options: &watch::Options,
+) -> Result<Recorded, CannotRun> {
+    let failed = |why: String| CannotRun { status: 125, why };
+    let again = file.try_clone().map_err(|error| failed(error.to_string()))?;
+    let finished = watch::record(command, file, options)
+        .and_then(watch::Session::wait)
+        .map_err(|error| CannotRun { status: error.exit_status(), why: error.to_string() })?;
+    if let Some(failure) = finished.failure {
+        return Err(failed(format!("the recording cannot be written: {failure}")));
+    }
+    let recording = Recording::read(BufReader::new(FromStart { file: again, at: 0 }))
+        .map_err(|error| failed(format!("the recording just made: {error}")))?;
+    Ok(Recorded {
+        ended: finished.ended,
+        counted: Counted::of(&recording),
+        place: Place::of(&recording),
+        blinds: finished.blinds,
+        left_processes: finished.still_running > 0,
+    })
+}
+
+/// Reads a file without moving its offset: a recorder that follows what the command left behind
+/// still writes there.
+struct FromStart {
+    file: File,
+    at: u64,
+}
+
+impl Read for FromStart {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let got = self.file.read_at(buffer, self.at)?;
+        self.at += got as u64;
+        Ok(got)
+    }
+}

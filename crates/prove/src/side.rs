@@ -1,0 +1,142 @@
+//! One of the two: its command, and all that was measured of it.
+
+use std::ffi::OsString;
+
+use launch::{Captured, Ended, Line, Timed};
+use recording::{Blind, Bytes, Micros, Nanos};
+use serde::{Deserialize, Serialize};
+
+use crate::behaviour::{Output, STATUS, STDERR, STDOUT};
+use crate::counts::Counted;
+use crate::place::Place;
+
+/// A command to measure, and what to run before each of its runs.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// The command, as it was written.
+    pub text: String,
+    /// The same, split.
+    pub line: Line,
+    /// Commands that are run before each run, not measured: each must end with status 0.
+    pub prepare: Vec<Line>,
+}
+
+/// What was measured of a command.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Side {
+    /// The command, as it was written.
+    pub command: String,
+    /// Its words, lossily decoded.
+    pub argv: Vec<String>,
+    /// The variables that were set for it, lossily decoded.
+    pub environment: Vec<(String, String)>,
+    /// How it ended, the first time.
+    pub ended: Ended,
+    /// What came out of standard output, the first time.
+    pub stdout: Output,
+    /// What came out of standard error, the first time.
+    pub stderr: Output,
+    /// What was not the same in all runs: `standard output`, `standard error`, `status`.
+    pub varying: Vec<String>,
+    /// Whether it left processes behind.
+    pub left_processes: bool,
+    /// The filesystem that it asked most.
+    pub place: Option<Place>,
+    /// What each recording counted.
+    pub counted: Vec<Counted>,
+    /// What the recordings do not show.
+    pub blinds: Vec<Blind>,
+    /// The timed runs, in their order.
+    pub runs: Vec<Run>,
+}
+
+/// One timed run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// From just before its exec to its end.
+    pub wall_ns: Nanos,
+    /// CPU time in the program and its children.
+    pub user_us: Micros,
+    /// CPU time in the kernel.
+    pub system_us: Micros,
+    /// The largest resident set of any of its processes.
+    pub max_rss_bytes: Bytes,
+}
+
+impl From<Timed> for Run {
+    fn from(timed: Timed) -> Run {
+        let micros = |time: std::time::Duration| Micros(time.as_micros() as u64);
+        Run {
+            wall_ns: Nanos(timed.wall.as_nanos() as u64),
+            user_us: micros(timed.user),
+            system_us: micros(timed.system),
+            max_rss_bytes: Bytes(timed.max_rss),
+        }
+    }
+}
+
+/// What any run shows, recorded, timed or warming up.
+pub(crate) struct Seen {
+    pub ended: Ended,
+    pub stdout: Output,
+    pub stderr: Output,
+    pub left_processes: bool,
+}
+
+impl Seen {
+    pub(crate) fn of(
+        ended: Ended,
+        stdout: Captured,
+        stderr: Captured,
+        left_processes: bool,
+    ) -> Seen {
+        Seen { ended, stdout: stdout.into(), stderr: stderr.into(), left_processes }
+    }
+}
+
+impl Side {
+    /// A side of whose command one run was seen.
+    pub(crate) fn of(subject: &Subject, seen: Seen) -> Side {
+        let lossy = |word: &OsString| word.to_string_lossy().into_owned();
+        let variables = subject.line.environment.iter();
+        Side {
+            command: subject.text.clone(),
+            argv: subject.line.argv.iter().map(lossy).collect(),
+            environment: variables.map(|(name, value)| (lossy(name), lossy(value))).collect(),
+            ended: seen.ended,
+            stdout: seen.stdout,
+            stderr: seen.stderr,
+            varying: Vec::new(),
+            left_processes: seen.left_processes,
+            place: None,
+            counted: Vec::new(),
+            blinds: Vec::new(),
+            runs: Vec::new(),
+        }
+    }
+
+    /// Takes in one more run, and notes in what it was not like the first.
+    pub(crate) fn see(&mut self, seen: &Seen) {
+        let same = [
+            (STDOUT, self.stdout.is(&seen.stdout)),
+            (STDERR, self.stderr.is(&seen.stderr)),
+            (STATUS, self.ended == seen.ended),
+        ];
+        for (what, same) in same {
+            if !same && !self.varying.iter().any(|known| known == what) {
+                self.varying.push(what.to_owned());
+            }
+        }
+        self.left_processes |= seen.left_processes;
+    }
+
+    /// The first recording's counts; zeros if there is none.
+    pub fn first_counted(&self) -> Counted {
+        self.counted.first().cloned().unwrap_or_default()
+    }
+
+    /// The times of its runs, in seconds.
+    pub fn wall_seconds(&self) -> Vec<f64> {
+        self.runs.iter().map(|run| run.wall_ns.seconds()).collect()
+    }
+}

@@ -1,0 +1,44 @@
+//! The answer.
+
+use serde::{Deserialize, Serialize};
+
+use crate::behaviour::Behaviour;
+use crate::counts::Change;
+use crate::times::Speed;
+
+/// Whether it is proven that the change helped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// It behaves the same, asks a filesystem less or takes less time, and does not take more.
+    pub proven: bool,
+    /// The answer as a sentence.
+    pub sentence: String,
+}
+
+/// Whether the change helped: the same behaviour, fewer metadata operations or less time, and
+/// not more time.
+pub(crate) fn is_proven(behaviour: &Behaviour, change: Change, speed: Speed) -> bool {
+    let same = matches!(behaviour, Behaviour::Same | Behaviour::SameStatus);
+    let better = change == Change::Fewer || speed == Speed::Faster;
+    same && better && speed != Speed::Slower
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fewer_operations_or_less_time_prove_it_if_it_behaves_the_same_and_is_not_slower() {
+        use {Change::*, Speed::*};
+        let same = |change, speed| is_proven(&Behaviour::Same, change, speed);
+        assert!(same(Fewer, Faster) && same(Fewer, NoDifference) && same(Fewer, TooFewRuns));
+        assert!(same(Same, Faster) && same(Unclear, Faster) && same(More, Faster));
+        assert!(!same(Fewer, Slower) && !same(Same, Slower));
+        assert!(
+            !same(Same, NoDifference) && !same(More, NoDifference) && !same(Unclear, TooFewRuns)
+        );
+        let varies = Behaviour::Varies { side: "after".into(), what: "status".into() };
+        assert!(!is_proven(&varies, Fewer, Faster));
+        assert!(is_proven(&Behaviour::SameStatus, Fewer, Faster));
+    }
+}
