@@ -4,8 +4,6 @@
 //! out of this process's memory, and so out of what is forked from it.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
-use std::os::unix::fs::FileExt;
 
 use launch::{Command, Ended};
 use recording::{Blind, Recording};
@@ -40,7 +38,7 @@ pub(crate) fn of(
     if let Some(failure) = finished.failure {
         return Err(failed(format!("the recording cannot be written: {failure}")));
     }
-    let recording = Recording::read(BufReader::new(FromStart { file: again, at: 0 }))
+    let recording = Recording::read_beside(&again)
         .map_err(|error| failed(format!("the recording just made: {error}")))?;
     Ok(Recorded {
         ended: finished.ended,
@@ -49,19 +47,4 @@ pub(crate) fn of(
         blinds: finished.blinds,
         left_processes: finished.still_running > 0,
     })
-}
-
-/// Reads a file without moving its offset: a recorder that follows what the command left behind
-/// still writes there.
-struct FromStart {
-    file: File,
-    at: u64,
-}
-
-impl Read for FromStart {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let got = self.file.read_at(buffer, self.at)?;
-        self.at += got as u64;
-        Ok(got)
-    }
 }

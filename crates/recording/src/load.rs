@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Read};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::{
@@ -34,6 +35,20 @@ pub struct Recording {
     paths: Vec<Box<[u8]>>,
 }
 
+/// Reads a file by offsets of its own.
+struct Beside<'a> {
+    file: &'a File,
+    at: u64,
+}
+
+impl Read for Beside<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let got = self.file.read_at(buffer, self.at)?;
+        self.at += got as u64;
+        Ok(got)
+    }
+}
+
 impl Recording {
     /// Reads the recording in a file.
     ///
@@ -41,6 +56,16 @@ impl Recording {
     /// [`ReadError`]; a recording that was cut is not one.
     pub fn open(path: &Path) -> Result<Recording, ReadError> {
         Recording::read(BufReader::new(File::open(path)?))
+    }
+
+    /// Reads the recording in an open file, from its start, and leaves the file's offset where it
+    /// is: a recorder that goes on in the background shares it, and what it writes next must not
+    /// land at the start.
+    ///
+    /// # Errors
+    /// As [`Recording::open`].
+    pub fn read_beside(file: &File) -> Result<Recording, ReadError> {
+        Recording::read(BufReader::new(Beside { file, at: 0 }))
     }
 
     /// Reads a recording whole.

@@ -174,3 +174,15 @@ fn a_file_on_disk_is_cut_like_any_other() {
     assert!(recording.cut.unwrap().contains("within a block"));
     assert_eq!(recording.events.len(), 5);
 }
+
+#[test]
+fn reading_beside_a_recorder_leaves_its_offset_where_it_is() {
+    let (bytes, _) = every_kind::file();
+    let half = bytes.len() / 2;
+    let mut recorder = tempfile::tempfile().unwrap();
+    recorder.write_all(&bytes[..half]).unwrap();
+    let cut = Recording::read_beside(&recorder).unwrap();
+    assert!(cut.summary.is_none());
+    recorder.write_all(&bytes[half..]).unwrap();
+    assert!(Recording::read_beside(&recorder).unwrap().summary.is_some());
+}
