@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use crate::ElfError;
@@ -12,6 +12,11 @@ use crate::ElfError;
 pub(crate) trait Source {
     /// As many of the bytes from `offset` as there are, at most `buffer`'s length.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Says that these bytes will be asked for soon.
+    fn ahead(&self, offset: u64, length: u64) {
+        let _ = (offset, length);
+    }
 
     /// Exactly `length` bytes from `offset`, where that is not more than `limit`.
     fn exactly(&self, offset: u64, length: u64, limit: usize) -> Result<Vec<u8>, ElfError> {
@@ -40,14 +45,7 @@ pub(crate) trait Source {
     }
 }
 
-impl Source for File {
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        FileExt::read_at(self, buffer, offset)
-    }
-}
-
-#[cfg(test)]
-impl Source for Vec<u8> {
+impl Source for &[u8] {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(self.len());
         let length = buffer.len().min(self.len() - from);

@@ -1,4 +1,11 @@
+use recording::Image;
+
+use super::super::texts::TEXTS_LIMIT;
 use super::*;
+
+fn facts_of(bytes: &[u8]) -> Result<Image, ElfError> {
+    object(&bytes).map(|object| object.image())
+}
 
 /// A crafted library: an ELF header, three program headers, a dynamic section, texts.
 struct Craft {

@@ -1,0 +1,156 @@
+//! A file in the making: the headers and the string table as they shall be.
+
+use std::ops::Range;
+
+use ::object::elf;
+
+use super::Refused;
+use super::elf::Elf;
+use super::format::write;
+use super::goal::{Goal, Value};
+use super::hazard::check_alone;
+use super::names::Names;
+use super::records::{Entry, Header, Section, Segment};
+use super::references::References;
+use super::yielding::{VERSION_TAGS, Yielding};
+
+/// The parts of a file that an edit may change.
+pub(super) struct Draft {
+    pub(super) bytes: Vec<u8>,
+    pub(super) segments: Vec<Segment>,
+    pub(super) sections: Vec<Section>,
+    pub(super) sections_at: u64,
+    /// DT_STRTAB.
+    pub(super) address: u64,
+    /// The same place in the file, in bytes.
+    pub(super) offset: u64,
+    /// DT_STRSZ, in bytes.
+    pub(super) size: u64,
+    /// The version tables that moved, and by how much.
+    pub(super) moved: Option<(Yielding, u64)>,
+}
+
+impl Draft {
+    /// The file as it is.
+    pub(super) fn of(elf: &Elf<'_>) -> Self {
+        Self {
+            bytes: elf.bytes.to_vec(),
+            segments: elf.segments.clone(),
+            sections: elf.sections.clone(),
+            sections_at: elf.header.sections_at,
+            address: elf.strings.address,
+            offset: elf.strings.offset,
+            size: elf.strings.size,
+            moved: None,
+        }
+    }
+
+    /// Moves the string table, its bytes and its section header; `size` is its new one, and what
+    /// is more than before stays as it is there.
+    pub(super) fn move_table(
+        &mut self,
+        elf: &Elf<'_>,
+        (offset, address): (u64, u64),
+        size: u64,
+    ) -> Result<(), Refused> {
+        let table = super::format::slice(elf.bytes, elf.strings.offset, elf.strings.size)?;
+        write(&mut self.bytes, offset, table)?;
+        (self.offset, self.address, self.size) = (offset, address, size);
+        if let Some(section) = elf.strings.section.and_then(|index| self.sections.get_mut(index)) {
+            (section.offset, section.address, section.size) = (offset, address, size);
+        }
+        Ok(())
+    }
+
+    /// The file that says what `goal` wants, its names placed by `names`.
+    pub(super) fn finish(
+        mut self,
+        elf: &Elf<'_>,
+        references: &References,
+        goal: &Goal,
+        names: &Names,
+    ) -> Result<Vec<u8>, Refused> {
+        self.write_headers(elf)?;
+        self.write_names(elf, names)?;
+        self.write_entries(elf, goal, names)?;
+        for (provider, value) in references.providers.iter().zip(&goal.providers) {
+            let name = offset_of(value, names)?;
+            if name > u32::MAX.into() {
+                return Err(Refused::SelfCheck("a name that a version need cannot reach"));
+            }
+            let field = self.place_of(provider.field, |moved| &moved.range);
+            elf.format.put(&mut self.bytes, field, name, 4)?;
+        }
+        Ok(self.bytes)
+    }
+
+    fn write_headers(&mut self, elf: &Elf<'_>) -> Result<(), Refused> {
+        let format = elf.format;
+        let segments: Vec<u8> = self.segments.iter().flat_map(|item| item.encode(format)).collect();
+        write(&mut self.bytes, elf.header.segments_at, &segments)?;
+        let sections: Vec<u8> = self.sections.iter().flat_map(|item| item.encode(format)).collect();
+        if !sections.is_empty() {
+            write(&mut self.bytes, self.sections_at, &sections)?;
+        }
+        let (at, count) = (Header::sections_at_field(format), self.sections.len() as u64);
+        format.put(&mut self.bytes, at, self.sections_at, format.word())?;
+        if count > 0 {
+            format.put(&mut self.bytes, Header::sections_field(format), count, 2)?;
+        }
+        Ok(())
+    }
+
+    /// Where a place in one of the version tables is now.
+    fn place_of(&self, place: u64, range: impl Fn(&Yielding) -> &Range<u64>) -> u64 {
+        match &self.moved {
+            Some((moved, distance)) if range(moved).contains(&place) => {
+                place.wrapping_add(*distance)
+            }
+            _ => place,
+        }
+    }
+
+    /// New names; into the old table only where nothing else has its bytes.
+    fn write_names(&mut self, elf: &Elf<'_>, names: &Names) -> Result<(), Refused> {
+        for (at, text) in names.fresh() {
+            let from = self.offset + at;
+            let end = from + text.len() as u64 + 1;
+            if self.offset == elf.strings.offset && at + (end - from) <= elf.strings.size {
+                check_alone(elf, &(from..end))?;
+            }
+            write(&mut self.bytes, from, text)?;
+            write(&mut self.bytes, end - 1, &[0])?;
+        }
+        Ok(())
+    }
+
+    /// The dynamic section: as many entries as before, the last ones DT_NULL.
+    fn write_entries(&mut self, elf: &Elf<'_>, goal: &Goal, names: &Names) -> Result<(), Refused> {
+        let mut table = Vec::new();
+        for (tag, value) in &goal.entries {
+            let value = match u32::try_from(*tag) {
+                Ok(elf::DT_STRTAB) => self.address,
+                Ok(elf::DT_STRSZ) => self.size,
+                Ok(tag) if VERSION_TAGS.contains(&tag) => {
+                    self.place_of(offset_of(value, names)?, |moved| &moved.addresses)
+                }
+                _ => offset_of(value, names)?,
+            };
+            if value > elf.format.largest() {
+                return Err(Refused::SelfCheck("a number that does not fit its class"));
+            }
+            table.extend(Entry { tag: *tag, value }.encode(elf.format));
+        }
+        for _ in goal.entries.len()..elf.dynamic.entries.len() {
+            table.extend(Entry { tag: elf::DT_NULL.into(), value: 0 }.encode(elf.format));
+        }
+        write(&mut self.bytes, elf.dynamic.at, &table)
+    }
+}
+
+fn offset_of(value: &Value, names: &Names) -> Result<u64, Refused> {
+    match value {
+        Value::Same(number) => Ok(*number),
+        Value::Text(text) => names.at(text),
+    }
+}

@@ -1,0 +1,94 @@
+//! The last resort: a segment of its own for the string table, at the end of the file.
+//!
+//! The table of program headers cannot grow, since what follows it cannot move. So one header is
+//! spared, and only one that nothing needs: PT_NULL, or a PT_NOTE whose bytes PT_GNU_PROPERTY or
+//! another PT_NOTE shows as well. (glibc reads the PT_NOTE of a property only where there is no
+//! PT_GNU_PROPERTY: `_dl_process_pt_gnu_property` in elf/dl-load.c.)
+
+use ::object::elf;
+
+use super::draft::Draft;
+use super::elf::{Elf, PAGE};
+use super::records::Segment;
+use super::{Hazard, Refused};
+
+/// A draft with `missing` bytes more in its string table, and where in the table these are.
+pub(super) fn grow(elf: &Elf<'_>, missing: u64) -> Result<(Draft, u64), Refused> {
+    if elf.has_overlay() {
+        return Err(Hazard::Overlay.into());
+    }
+    // A table that an earlier edit stretched over other sections cannot move as a whole.
+    if elf.strings.slack_section.is_some()
+        || elf.strings.section.is_some_and(|index| elf.sections[index].size != elf.strings.size)
+    {
+        return Err(Refused::NoRoom { missing });
+    }
+    let spared = spare_header(elf).ok_or(Refused::NoSpareHeader)?;
+    let size = elf.strings.size + missing;
+    let offset = (elf.bytes.len() as u64).next_multiple_of(PAGE);
+    let segment = segment(elf, offset, size)?;
+    let address = segment.address;
+
+    let mut draft = Draft::of(elf);
+    draft.segments.remove(spared);
+    // PT_LOAD ascend by address: elf(5), and the loader counts on it.
+    let last = draft.segments.iter().rposition(|segment| segment.kind == elf::PT_LOAD);
+    draft.segments.insert(last.map_or(0, |last| last + 1), segment);
+    let end = offset.checked_add(size).and_then(|end| usize::try_from(end).ok());
+    draft.bytes.resize(end.ok_or(Refused::NoRoom { missing })?, 0);
+    draft.move_table(elf, (offset, address), size)?;
+    Ok((draft, elf.strings.size))
+}
+
+/// A read-only segment behind all others, aligned as the strictest of them.
+fn segment(elf: &Elf<'_>, offset: u64, size: u64) -> Result<Segment, Refused> {
+    let too_far = Refused::Damaged("no address is left for a new segment");
+    let align = elf.loads().map(|load| load.align).max().unwrap_or(PAGE).max(PAGE);
+    if !align.is_power_of_two() {
+        return Err(Refused::Damaged("a segment's alignment"));
+    }
+    let end = elf.loads().map(Segment::memory_end).max().unwrap_or(0);
+    let address = end
+        .checked_next_multiple_of(align)
+        .and_then(|address| address.checked_add(offset % align))
+        .ok_or_else(|| too_far.clone())?;
+    // Half of the address space is the kernel's.
+    if address.checked_add(size).is_none_or(|end| end > elf.format.largest() / 2) {
+        return Err(too_far);
+    }
+    Ok(Segment {
+        kind: elf::PT_LOAD,
+        flags: elf::PF_R,
+        offset,
+        address,
+        physical: address,
+        file_size: size,
+        memory_size: size,
+        align,
+    })
+}
+
+/// The index of a program header that nothing needs.
+fn spare_header(elf: &Elf<'_>) -> Option<usize> {
+    let last_load = elf.segments.iter().rposition(|segment| segment.kind == elf::PT_LOAD)?;
+    elf.segments
+        .iter()
+        .enumerate()
+        .rposition(|(index, segment)| {
+            let shown_by = |other: &Segment| {
+                other.offset == segment.offset
+                    && other.file_size == segment.file_size
+                    && other.address == segment.address
+            };
+            let mut others = elf.segments.iter().enumerate().filter(|(other, _)| *other != index);
+            match segment.kind {
+                elf::PT_NULL => true,
+                elf::PT_NOTE => others.any(|(_, other)| {
+                    matches!(other.kind, elf::PT_GNU_PROPERTY | elf::PT_NOTE) && shown_by(other)
+                }),
+                _ => false,
+            }
+        })
+        // One before the loads would shift them: harmless, but not proven with every loader.
+        .filter(|index| *index > last_load)
+}

@@ -1,0 +1,107 @@
+//! A change of bytes that can be read, applied and taken back.
+
+/// Bytes at an offset that become others.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Patch {
+    /// Where in the file, in bytes.
+    pub offset: u64,
+    /// What is there. Shorter than `new` only where the file grows, longer only where it
+    /// shrinks: at its end.
+    pub old: Vec<u8>,
+    /// What shall be there.
+    pub new: Vec<u8>,
+}
+
+/// Why patches do not apply.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PatchError {
+    /// The file holds other bytes than those the patch was made for.
+    #[error("the file has changed: other bytes at offset {offset}")]
+    Changed {
+        /// Of the patch, in bytes.
+        offset: u64,
+    },
+    /// Not sorted, overlapping, or a change of length before the file's end.
+    #[error("not a list of patches: out of order at offset {offset}")]
+    OutOfOrder {
+        /// Of the patch, in bytes.
+        offset: u64,
+    },
+}
+
+/// The file after `patches`.
+///
+/// # Errors
+/// [`PatchError`]; nothing is applied then.
+pub fn apply(file: &[u8], patches: &[Patch]) -> Result<Vec<u8>, PatchError> {
+    let mut result = Vec::with_capacity(file.len());
+    for (index, patch) in patches.iter().enumerate() {
+        let changed = PatchError::Changed { offset: patch.offset };
+        let out_of_order = PatchError::OutOfOrder { offset: patch.offset };
+        let at = usize::try_from(patch.offset).map_err(|_| changed.clone())?;
+        let end = at.checked_add(patch.old.len()).ok_or_else(|| changed.clone())?;
+        if at < result.len() {
+            return Err(out_of_order);
+        }
+        if file.get(at..end) != Some(&patch.old[..]) {
+            return Err(changed);
+        }
+        let last = index + 1 == patches.len() && end == file.len();
+        if patch.old.len() != patch.new.len() && !last {
+            return Err(out_of_order);
+        }
+        result.extend_from_slice(&file[result.len()..at]);
+        result.extend_from_slice(&patch.new);
+        if last {
+            return Ok(result);
+        }
+    }
+    result.extend_from_slice(&file[result.len()..]);
+    Ok(result)
+}
+
+/// The patches that take `patches` back.
+#[must_use]
+pub fn reverse(patches: &[Patch]) -> Vec<Patch> {
+    let swap = |patch: &Patch| Patch {
+        offset: patch.offset,
+        old: patch.new.clone(),
+        new: patch.old.clone(),
+    };
+    patches.iter().map(swap).collect()
+}
+
+/// Equal bytes between two differences that are still told as one patch.
+const JOIN: usize = 16;
+
+/// The patches that make `new` of `old`.
+pub(super) fn difference(old: &[u8], new: &[u8]) -> Vec<Patch> {
+    let both = old.len().min(new.len());
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for at in (0..both).filter(|at| old[*at] != new[*at]) {
+        match ranges.last_mut() {
+            Some((_, end)) if at - *end <= JOIN => *end = at + 1,
+            _ => ranges.push((at, at + 1)),
+        }
+    }
+    let mut patches: Vec<Patch> = ranges
+        .into_iter()
+        .map(|(from, end)| Patch {
+            offset: from as u64,
+            old: old[from..end].to_vec(),
+            new: new[from..end].to_vec(),
+        })
+        .collect();
+    if old.len() != new.len() {
+        let tail =
+            Patch { offset: both as u64, old: old[both..].to_vec(), new: new[both..].to_vec() };
+        match patches.last_mut() {
+            Some(last) if last.offset + last.old.len() as u64 == tail.offset => {
+                last.old.extend(tail.old);
+                last.new.extend(tail.new);
+            }
+            _ => patches.push(tail),
+        }
+    }
+    patches
+}

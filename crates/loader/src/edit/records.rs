@@ -1,0 +1,205 @@
+//! The records of an ELF file that an edit reads and writes (elf(5)), the same for both classes.
+
+use super::Refused;
+use super::format::{Format, Reader};
+
+/// The ELF header, without what an edit never looks at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) kind: u16,
+    pub(super) machine: u16,
+    pub(super) segments_at: u64,
+    pub(super) sections_at: u64,
+    pub(super) flags: u32,
+    pub(super) size: u16,
+    pub(super) segment_size: u16,
+    pub(super) segments: u16,
+    pub(super) section_size: u16,
+    pub(super) sections: u16,
+    pub(super) names: u16,
+}
+
+/// `e_type` follows the identification.
+const IDENTIFICATION: u64 = 16;
+
+impl Header {
+    pub(super) fn read(format: Format, bytes: &[u8]) -> Result<Self, Refused> {
+        let mut read = Reader::new(format, bytes, IDENTIFICATION);
+        let (kind, machine) = (read.half()?, read.half()?);
+        let (_version, _entry) = (read.u32()?, read.word()?);
+        Ok(Self {
+            kind,
+            machine,
+            segments_at: read.word()?,
+            sections_at: read.word()?,
+            flags: read.u32()?,
+            size: read.half()?,
+            segment_size: read.half()?,
+            segments: read.half()?,
+            section_size: read.half()?,
+            sections: read.half()?,
+            names: read.half()?,
+        })
+    }
+
+    /// Where `e_shoff` is.
+    pub(super) fn sections_at_field(format: Format) -> u64 {
+        IDENTIFICATION + 8 + 2 * format.word() as u64
+    }
+
+    /// Where `e_shnum` is.
+    pub(super) fn sections_field(format: Format) -> u64 {
+        Self::bytes(format) - 4
+    }
+
+    /// Its size in bytes.
+    pub(super) fn bytes(format: Format) -> u64 {
+        if format.wide { 64 } else { 52 }
+    }
+}
+
+/// A program header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Segment {
+    pub(super) kind: u32,
+    pub(super) flags: u32,
+    pub(super) offset: u64,
+    pub(super) address: u64,
+    pub(super) physical: u64,
+    pub(super) file_size: u64,
+    pub(super) memory_size: u64,
+    pub(super) align: u64,
+}
+
+impl Segment {
+    /// Its size in bytes.
+    pub(super) fn bytes(format: Format) -> u64 {
+        if format.wide { 56 } else { 32 }
+    }
+
+    pub(super) fn read(format: Format, bytes: &[u8], at: u64) -> Result<Self, Refused> {
+        let mut read = Reader::new(format, bytes, at);
+        let kind = read.u32()?;
+        let before = if format.wide { read.u32()? } else { 0 };
+        let (offset, address, physical) = (read.word()?, read.word()?, read.word()?);
+        let (file_size, memory_size) = (read.word()?, read.word()?);
+        let flags = if format.wide { before } else { read.u32()? };
+        let align = read.word()?;
+        Ok(Self { kind, flags, offset, address, physical, file_size, memory_size, align })
+    }
+
+    pub(super) fn encode(&self, format: Format) -> Vec<u8> {
+        let mut out = Vec::new();
+        format.push(&mut out, self.kind.into(), 4);
+        if format.wide {
+            format.push(&mut out, self.flags.into(), 4);
+        }
+        for word in [self.offset, self.address, self.physical, self.file_size, self.memory_size] {
+            format.push(&mut out, word, format.word());
+        }
+        if !format.wide {
+            format.push(&mut out, self.flags.into(), 4);
+        }
+        format.push(&mut out, self.align, format.word());
+        out
+    }
+
+    /// Where its bytes end in the file.
+    pub(super) fn file_end(&self) -> u64 {
+        self.offset.saturating_add(self.file_size)
+    }
+
+    /// Where it ends in memory.
+    pub(super) fn memory_end(&self) -> u64 {
+        self.address.saturating_add(self.memory_size)
+    }
+
+    /// Whether file offset and address differ by as much as in `other`, so that tools which know
+    /// one difference only (ldconfig(8)) find strings of both.
+    pub(super) fn in_step_with(&self, other: &Self) -> bool {
+        self.address.wrapping_sub(self.offset) == other.address.wrapping_sub(other.offset)
+    }
+}
+
+/// A section header.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Section {
+    pub(super) name: u32,
+    pub(super) kind: u32,
+    pub(super) flags: u64,
+    pub(super) address: u64,
+    pub(super) offset: u64,
+    pub(super) size: u64,
+    pub(super) link: u32,
+    pub(super) info: u32,
+    pub(super) align: u64,
+    pub(super) entry_size: u64,
+}
+
+impl Section {
+    /// Its size in bytes.
+    pub(super) fn bytes(format: Format) -> u64 {
+        if format.wide { 64 } else { 40 }
+    }
+
+    pub(super) fn read(format: Format, bytes: &[u8], at: u64) -> Result<Self, Refused> {
+        let mut read = Reader::new(format, bytes, at);
+        Ok(Self {
+            name: read.u32()?,
+            kind: read.u32()?,
+            flags: read.word()?,
+            address: read.word()?,
+            offset: read.word()?,
+            size: read.word()?,
+            link: read.u32()?,
+            info: read.u32()?,
+            align: read.word()?,
+            entry_size: read.word()?,
+        })
+    }
+
+    pub(super) fn encode(&self, format: Format) -> Vec<u8> {
+        let mut out = Vec::new();
+        format.push(&mut out, self.name.into(), 4);
+        format.push(&mut out, self.kind.into(), 4);
+        for word in [self.flags, self.address, self.offset, self.size] {
+            format.push(&mut out, word, format.word());
+        }
+        format.push(&mut out, self.link.into(), 4);
+        format.push(&mut out, self.info.into(), 4);
+        format.push(&mut out, self.align, format.word());
+        format.push(&mut out, self.entry_size, format.word());
+        out
+    }
+
+    /// Where its bytes end in the file.
+    pub(super) fn file_end(&self) -> u64 {
+        self.offset.saturating_add(self.size)
+    }
+}
+
+/// An entry of the dynamic section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) tag: u64,
+    pub(super) value: u64,
+}
+
+impl Entry {
+    /// Its size in bytes.
+    pub(super) fn bytes(format: Format) -> u64 {
+        2 * format.word() as u64
+    }
+
+    pub(super) fn read(format: Format, bytes: &[u8], at: u64) -> Result<Self, Refused> {
+        let mut read = Reader::new(format, bytes, at);
+        Ok(Self { tag: read.word()?, value: read.word()? })
+    }
+
+    pub(super) fn encode(&self, format: Format) -> Vec<u8> {
+        let mut out = Vec::new();
+        format.push(&mut out, self.tag, format.word());
+        format.push(&mut out, self.value, format.word());
+        out
+    }
+}

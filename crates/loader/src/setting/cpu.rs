@@ -1,0 +1,140 @@
+//! What of the CPU decides which folders the loader looks into.
+
+use std::ops::BitOr;
+
+/// A set of features that a loader may use: the CPU has them, and the kernel saves their
+/// registers ("usable" in glibc's sysdeps/x86/cpu-features.c).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Features(u32);
+
+macro_rules! features {
+    ($($constant:ident $name:literal $number:literal),* $(,)?) => {
+        impl Features {
+            $(#[doc = concat!("`", $name, "`, as glibc names it.")]
+            pub const $constant: Features = Features(1 << $number);)*
+
+            /// The feature that glibc's tunable `glibc.cpu.hwcaps` calls so.
+            pub fn named(name: &[u8]) -> Option<Features> {
+                const NAMES: &[(&str, Features)] = &[$(($name, Features::$constant)),*];
+                NAMES.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, one)| *one)
+            }
+        }
+    };
+}
+
+features! {
+    CMOV "CMOV" 0, CX8 "CX8" 1, FPU "FPU" 2, FXSR "FXSR" 3, MMX "MMX" 4, SSE "SSE" 5,
+    SSE2 "SSE2" 6, CMPXCHG16B "CMPXCHG16B" 7, LAHF "LAHF64_SAHF64" 8, POPCNT "POPCNT" 9,
+    SSE3 "SSE3" 10, SSSE3 "SSSE3" 11, SSE4_1 "SSE4_1" 12, SSE4_2 "SSE4_2" 13, AVX "AVX" 14,
+    AVX2 "AVX2" 15, BMI1 "BMI1" 16, BMI2 "BMI2" 17, F16C "F16C" 18, FMA "FMA" 19,
+    LZCNT "LZCNT" 20, MOVBE "MOVBE" 21, AVX512F "AVX512F" 22, AVX512BW "AVX512BW" 23,
+    AVX512CD "AVX512CD" 24, AVX512DQ "AVX512DQ" 25, AVX512VL "AVX512VL" 26,
+    AVX512ER "AVX512ER" 27, AVX512PF "AVX512PF" 28,
+}
+
+impl BitOr for Features {
+    type Output = Features;
+    fn bitor(self, other: Features) -> Features {
+        Features(self.0 | other.0)
+    }
+}
+
+impl Features {
+    /// All that are known here.
+    pub const ALL: Features = Features((1 << 29) - 1);
+    /// What every x86-64 CPU has.
+    pub const BASELINE: Features = Features(0x7f);
+    /// What x86-64-v2 adds.
+    pub const V2: Features = Features(0x7f << 7);
+    /// What x86-64-v3 adds.
+    pub const V3: Features = Features(0xff << 14);
+    /// What x86-64-v4 adds.
+    pub const V4: Features = Features(0x1f << 22);
+
+    /// Whether all of `others` are among these.
+    pub fn has(self, others: Features) -> bool {
+        self.0 & others.0 == others.0
+    }
+
+    /// These without `others`.
+    #[must_use]
+    pub fn without(self, others: Features) -> Features {
+        Features(self.0 & !others.0)
+    }
+}
+
+/// The CPU that a program starts on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cpu {
+    /// Whether Intel made it. Others get no `haswell` folders from glibc.
+    pub intel: bool,
+    /// What can be used.
+    pub features: Features,
+}
+
+impl Cpu {
+    /// The CPU of this machine.
+    pub fn of_this_machine() -> Cpu {
+        measure()
+    }
+
+    /// The levels of x86-64 that it reaches, as bits: 1 the baseline, 2 v2, 4 v3, 8 v4
+    /// (sysdeps/x86/get-isa-level.h).
+    pub fn levels(&self) -> u32 {
+        let steps = [Features::BASELINE, Features::V2, Features::V3, Features::V4];
+        let reached = steps.iter().take_while(|step| self.features.has(**step)).count();
+        (1 << reached) - 1
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn measure() -> Cpu {
+    use std::arch::is_x86_feature_detected as has;
+    use std::arch::x86_64::__cpuid_count;
+
+    // Safe by declaration since Rust 1.94 or so, not yet in the oldest version we build with.
+    #[allow(unused_unsafe)]
+    let cpuid = |leaf| {
+        // SAFETY: every x86-64 CPU has the instruction, which changes nothing but registers.
+        unsafe { __cpuid_count(leaf, 0) }
+    };
+    let most = cpuid(0);
+    let intel = (most.ebx, most.edx, most.ecx) == (0x756e_6547, 0x4965_6e69, 0x6c65_746e);
+    let (one, extended) = (cpuid(1), cpuid(0x8000_0001));
+    let seven = if most.eax >= 7 { cpuid(7).ebx } else { 0 };
+    let bit = |word: u32, at: u32| word >> at & 1 == 1;
+    // The kernel decides whether the wide registers can be used; the standard library asks it.
+    let (avx, avx512) = (has!("avx"), has!("avx512f"));
+    let found = [
+        (Features::BASELINE, true),
+        (Features::CMPXCHG16B, bit(one.ecx, 13)),
+        (Features::LAHF, bit(extended.ecx, 0)),
+        (Features::POPCNT, bit(one.ecx, 23)),
+        (Features::SSE3, bit(one.ecx, 0)),
+        (Features::SSSE3, bit(one.ecx, 9)),
+        (Features::SSE4_1, bit(one.ecx, 19)),
+        (Features::SSE4_2, bit(one.ecx, 20)),
+        (Features::AVX, avx),
+        (Features::AVX2, avx && bit(seven, 5)),
+        (Features::BMI1, bit(seven, 3)),
+        (Features::BMI2, bit(seven, 8)),
+        (Features::F16C, avx && bit(one.ecx, 29)),
+        (Features::FMA, avx && bit(one.ecx, 12)),
+        (Features::LZCNT, bit(extended.ecx, 5)),
+        (Features::MOVBE, bit(one.ecx, 22)),
+        (Features::AVX512F, avx512),
+        (Features::AVX512BW, avx512 && bit(seven, 30)),
+        (Features::AVX512CD, avx512 && bit(seven, 28)),
+        (Features::AVX512DQ, avx512 && bit(seven, 17)),
+        (Features::AVX512VL, avx512 && bit(seven, 31)),
+        (Features::AVX512ER, avx512 && bit(seven, 27)),
+        (Features::AVX512PF, avx512 && bit(seven, 26)),
+    ];
+    let features = found.iter().filter(|(_, there)| *there).map(|(feature, _)| *feature);
+    Cpu { intel, features: features.fold(Features::default(), BitOr::bitor) }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn measure() -> Cpu {
+    Cpu::default()
+}

@@ -1,0 +1,87 @@
+//! What the loader reads from the environment.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use super::cpu::Features;
+use super::{Libc, Profile, Setting};
+
+impl Setting {
+    /// Takes in what the loader reads from the environment: `LD_LIBRARY_PATH`, `LD_PRELOAD`,
+    /// `LD_AUDIT`, and for glibc `GLIBC_TUNABLES` and `LD_HWCAP_MASK`. `lookup` gives the value
+    /// of a variable, as [`std::env::var_os`] does.
+    #[must_use]
+    pub fn with_environment(mut self, lookup: impl Fn(&OsStr) -> Option<OsString>) -> Setting {
+        let get = |name: &str| lookup(OsStr::new(name));
+        self.library_path = get("LD_LIBRARY_PATH");
+        self.preload = get("LD_PRELOAD");
+        self.audit = get("LD_AUDIT");
+        let (tunables, mask) = (get("GLIBC_TUNABLES"), get("LD_HWCAP_MASK"));
+        if let Libc::Glibc(profile) = &mut self.libc
+            && !self.secure
+        {
+            if let Some(mask) = mask {
+                profile.hwcap_mask = Some(number(mask.as_bytes()));
+            }
+            for tunable in tunables.iter().flat_map(|all| all.as_bytes().split(|b| *b == b':')) {
+                profile.tune(tunable);
+            }
+            profile.renew();
+        }
+        self
+    }
+}
+
+impl Profile {
+    /// Follows one assignment of GLIBC_TUNABLES (since 2.26), if it matters to the search.
+    fn tune(&mut self, tunable: &[u8]) {
+        if self.version < (2, 26) {
+            return;
+        }
+        if let Some(value) = tunable.strip_prefix(b"glibc.cpu.hwcap_mask=") {
+            self.hwcap_mask = Some(number(value));
+        }
+        if let Some(value) = tunable.strip_prefix(b"glibc.cpu.hwcaps=") {
+            // Features can be taken away, not added (sysdeps/x86/cpu-tunables.c). Before 2.33
+            // the names had a suffix.
+            for name in value.split(|byte| *byte == b',').filter_map(|one| one.strip_prefix(b"-")) {
+                let name = name.strip_suffix(b"_Usable").unwrap_or(name);
+                if let Some(feature) = Features::named(name).filter(|one| can_be_taken(*one)) {
+                    self.cpu.features = self.cpu.features.without(feature);
+                }
+            }
+        }
+    }
+}
+
+/// Whether sysdeps/x86/cpu-tunables.c lists the feature.
+fn can_be_taken(feature: Features) -> bool {
+    let kept = [
+        Features::FPU,
+        Features::FXSR,
+        Features::MMX,
+        Features::SSE,
+        Features::CMPXCHG16B,
+        Features::LAHF,
+        Features::SSE3,
+        Features::F16C,
+    ];
+    !kept.contains(&feature)
+}
+
+/// As `_dl_strtoul` (elf/dl-misc.c) reads it: what is no number is 0.
+fn number(text: &[u8]) -> u64 {
+    let text = String::from_utf8_lossy(text);
+    let text = text.trim_start();
+    let (radix, digits) = match text.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (16, &text[2..]),
+        [b'0', _, ..] => (8, &text[1..]),
+        _ => (10, text),
+    };
+    let end = digits.find(|letter: char| !letter.is_digit(radix)).unwrap_or(digits.len());
+    match u64::from_str_radix(&digits[..end], radix) {
+        Ok(number) => number,
+        Err(_) if end > 0 => u64::MAX,
+        Err(_) => 0,
+    }
+}

@@ -1,0 +1,106 @@
+//! What a loader's own bytes tell of it. It is read, never run.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// What glibc prints of itself in `ld.so --version` (since 2.33) and in libc.so.6.
+const RELEASE: [&[u8]; 2] = [b" stable release version ", b" development release version "];
+
+/// The version of glibc that the file says it is of.
+pub(super) fn glibc_version(bytes: &[u8]) -> Option<(u32, u32)> {
+    RELEASE.iter().find_map(|mark| {
+        let at = find(bytes, mark)? + mark.len();
+        version(&bytes[at..])
+    })
+}
+
+/// The version in a file name like `ld-2.17.so`.
+pub(super) fn named_version(path: &Path) -> Option<(u32, u32)> {
+    version(path.file_name()?.as_bytes().strip_prefix(b"ld-")?)
+}
+
+/// A version of musl, which says `musl libc (x86_64)` and its version as a text of its own.
+pub(super) fn is_musl(bytes: &[u8]) -> bool {
+    find(bytes, b"musl libc (").is_some()
+}
+
+/// The architecture in `musl libc (x86_64)`.
+pub(super) fn musl_arch(bytes: &[u8]) -> Option<OsString> {
+    let at = find(bytes, b"musl libc (")? + b"musl libc (".len();
+    let rest = &bytes[at..(at + 64).min(bytes.len())];
+    let end = rest.iter().position(|byte| *byte == b')')?;
+    Some(OsString::from_vec(rest[..end].to_vec()))
+}
+
+fn version(text: &[u8]) -> Option<(u32, u32)> {
+    let text: Vec<u8> =
+        text.iter().copied().take(16).take_while(|b| b.is_ascii_digit() || *b == b'.').collect();
+    let mut parts = std::str::from_utf8(&text).ok()?.split('.');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// The folders of `SYSTEM_DIRS` (elf/dl-load.c): texts that follow each other, each a path with
+/// a slash at its end.
+pub(super) fn system_folders(bytes: &[u8]) -> Vec<PathBuf> {
+    let mut run: Vec<PathBuf> = Vec::new();
+    for text in bytes.split(|byte| *byte == 0) {
+        if is_folder(text) {
+            run.push(OsString::from_vec(text.to_vec()).into());
+        } else if run.iter().any(|folder| folder.as_os_str().as_bytes().ends_with(b"/lib/"))
+            || run.len() > 1
+        {
+            return run;
+        } else {
+            run.clear();
+        }
+    }
+    run
+}
+
+fn is_folder(text: &[u8]) -> bool {
+    text.len() > 2
+        && text.starts_with(b"/")
+        && text.ends_with(b"/")
+        && text.windows(4).any(|part| part == b"/lib")
+        && text.iter().all(|byte| byte.is_ascii_graphic())
+}
+
+/// The path that is a text of its own and ends in `name`.
+pub(super) fn path_ending(bytes: &[u8], name: &str) -> Option<PathBuf> {
+    let mut texts = bytes.split(|byte| *byte == 0);
+    let path = texts.find(|text| text.starts_with(b"/") && text.ends_with(name.as_bytes()))?;
+    Some(OsString::from_vec(path.to_vec()).into())
+}
+
+/// Whether it was built with Debian's patches.
+pub(super) fn is_debians(bytes: &[u8]) -> bool {
+    ["(Debian GLIBC ", "(Ubuntu GLIBC "].iter().any(|mark| find(bytes, mark.as_bytes()).is_some())
+}
+
+/// Whether `text` is a text of its own.
+pub(super) fn has_text(bytes: &[u8], text: &OsStr) -> bool {
+    bytes.split(|byte| *byte == 0).any(|one| one == text.as_bytes())
+}
+
+/// What `$LIB` stands for, in a loader with this first system folder: upstream its last name
+/// (`lib64`), with Debian's patch the whole (`lib/x86_64-linux-gnu`).
+pub(super) fn lib(bytes: &[u8], first: &Path) -> OsString {
+    let whole = first.strip_prefix("/").unwrap_or(first).as_os_str().as_bytes();
+    let whole = OsStr::from_bytes(whole.strip_suffix(b"/").unwrap_or(whole));
+    match has_text(bytes, whole) {
+        true => whole.to_owned(),
+        false => first.file_name().unwrap_or(whole).to_owned(),
+    }
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    while let Some(at) = bytes[from..].iter().position(|byte| *byte == what[0]) {
+        if bytes[from + at..].starts_with(what) {
+            return Some(from + at);
+        }
+        from += at + 1;
+    }
+    None
+}

@@ -1,0 +1,149 @@
+//! How a run is set up: which loader, on which CPU, with which environment.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `profile` | what differs between versions and builds of glibc's loader |
+//! | `musl` | the same of musl's |
+//! | `machine` | marks of ld.so.cache, per machine |
+//! | `cpu` | features of the CPU that decide which folders are searched |
+//! | `loader_file` | what a loader's own bytes tell of it |
+//! | `environment` | `LD_LIBRARY_PATH`, `LD_PRELOAD`, `GLIBC_TUNABLES` … |
+
+mod cpu;
+mod environment;
+mod loader_file;
+pub(crate) mod machine;
+mod musl;
+mod profile;
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use cpu::{Cpu, Features};
+pub use musl::Musl;
+pub use profile::Profile;
+
+use crate::object::Class;
+use crate::{ElfError, Errno, World};
+
+/// Which C library's loader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Libc {
+    /// The GNU C library's ld.so.
+    Glibc(Profile),
+    /// musl's ld-musl.
+    Musl(Musl),
+}
+
+/// How a run is set up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// Which loader.
+    pub libc: Libc,
+    /// The path of the loader, as in `PT_INTERP`.
+    pub interpreter: PathBuf,
+    /// `LD_LIBRARY_PATH`.
+    pub library_path: Option<OsString>,
+    /// `LD_PRELOAD`.
+    pub preload: Option<OsString>,
+    /// `LD_AUDIT`: not simulated; see [`crate::SimulateError::Audited`].
+    pub audit: Option<OsString>,
+    /// The folder that relative paths start from.
+    pub working_folder: PathBuf,
+    /// Whether the program runs with rights that its caller does not have (`AT_SECURE`): by the
+    /// set-user-id or set-group-id bit, or by file capabilities.
+    pub secure: bool,
+}
+
+/// Why a program has no setting.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingError {
+    /// The program or its interpreter cannot be opened.
+    #[error("cannot open {0}: {1}")]
+    Open(PathBuf, Errno),
+    /// The program is no ELF file, or damaged.
+    #[error("{0}: {1}")]
+    Elf(PathBuf, Arc<ElfError>),
+    /// There is no loader to simulate.
+    #[error("{0} is not dynamically linked")]
+    Static(PathBuf),
+    /// Neither glibc's nor musl's loader, or one for a machine other than x86.
+    #[error("{0} is a loader that is not known")]
+    UnknownLoader(PathBuf),
+}
+
+impl Setting {
+    /// The setting of `program` on this machine, started by this user, without environment
+    /// variables. The loader that the program names is read, never run.
+    ///
+    /// # Errors
+    /// [`SettingError`].
+    pub fn for_program(world: &dyn World, program: &Path) -> Result<Setting, SettingError> {
+        let fail = |errno| SettingError::Open(program.to_owned(), errno);
+        let absolute = std::path::absolute(program).map_err(|error| fail(Errno::from(error)))?;
+        let opened = world.open(&absolute).map_err(fail)?;
+        let object = opened.object.map_err(|error| SettingError::Elf(program.to_owned(), error))?;
+        let interpreter = object.interpreter.as_ref().filter(|_| object.is_dynamic);
+        let interpreter = interpreter.ok_or_else(|| SettingError::Static(program.to_owned()))?;
+        let mut setting = Setting::for_interpreter(world, Path::new(interpreter))?;
+        setting.secure = world.gains_rights(&absolute);
+        Ok(setting)
+    }
+
+    /// The setting for programs that name the loader `interpreter`.
+    ///
+    /// # Errors
+    /// [`SettingError`].
+    pub fn for_interpreter(world: &dyn World, interpreter: &Path) -> Result<Setting, SettingError> {
+        let fail = |errno| SettingError::Open(interpreter.to_owned(), errno);
+        let bytes = world.bytes(interpreter).map_err(fail)?;
+        let unknown = || SettingError::UnknownLoader(interpreter.to_owned());
+        let libc = match loader_file::is_musl(&bytes) {
+            true => Libc::Musl(Musl::of(&bytes).ok_or_else(unknown)?),
+            false => Libc::Glibc(glibc(world, interpreter, &bytes).ok_or_else(unknown)?),
+        };
+        Ok(Setting {
+            libc,
+            interpreter: interpreter.to_owned(),
+            library_path: None,
+            preload: None,
+            audit: None,
+            working_folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+            secure: false,
+        })
+    }
+}
+
+/// The profile of the loader with these bytes.
+fn glibc(world: &dyn World, path: &Path, bytes: &[u8]) -> Option<Profile> {
+    let object = crate::Object::parse(bytes).ok()?;
+    let cpu = Cpu::of_this_machine();
+    let version = glibc_version(world, path, bytes)?;
+    let mut profile = match (object.machine, object.class) {
+        (profile::X86_64, Class::Elf64) => Profile::x86_64(version, cpu),
+        (profile::I386, Class::Elf32) => Profile::i386(version, cpu),
+        _ => return None,
+    };
+    let folders = loader_file::system_folders(bytes);
+    if let Some(first) = folders.first() {
+        profile.lib = loader_file::lib(bytes, first);
+        profile.system_folders = folders;
+    }
+    profile.cache = loader_file::path_ending(bytes, "/ld.so.cache");
+    profile.preload_file = loader_file::path_ending(bytes, "/ld.so.preload");
+    profile.nohwcap = loader_file::has_text(bytes, OsStr::new("/etc/ld.so.nohwcap"));
+    profile.machine_first = profile.nohwcap || loader_file::is_debians(bytes);
+    Some(profile)
+}
+
+/// The loader says its version since 2.33; before that its file was called ld-2.32.so; else the
+/// C library beside it says it.
+fn glibc_version(world: &dyn World, path: &Path, bytes: &[u8]) -> Option<(u32, u32)> {
+    let named = || loader_file::named_version(&world.real_path(path).ok()?);
+    let beside = || {
+        let real = world.real_path(path).ok()?;
+        loader_file::glibc_version(&world.bytes(&real.with_file_name("libc.so.6")).ok()?)
+    };
+    loader_file::glibc_version(bytes).or_else(named).or_else(beside)
+}

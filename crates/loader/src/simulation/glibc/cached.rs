@@ -1,0 +1,48 @@
+//! ld.so.cache, as the loader uses it (`_dl_load_cache_lookup` in elf/dl-cache.c).
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+use super::folders::with_slash;
+use super::search::Quest;
+use super::{Loader, NO_FILE};
+use crate::Object;
+use crate::cache::Cache;
+use crate::simulation::{Answer, Call};
+
+impl Loader<'_> {
+    /// Where the cache says the name is. The cache is opened when first needed.
+    pub(super) fn cached(&mut self, quest: &Quest) -> Option<OsString> {
+        if quest.only_set_user_id {
+            return None;
+        }
+        if self.cache.is_none() {
+            self.cache = Some(self.open_cache(quest));
+        }
+        self.cache.as_ref()?.as_ref()?;
+        let no_hwcap = self.probe_nohwcap(quest.map, &quest.name);
+        let cache = self.cache.as_ref()?.as_ref()?;
+        let path = cache.lookup(&quest.name, self.profile, no_hwcap)?.to_owned();
+        let object = &self.maps[quest.map].object;
+        if object.flags_1 & Object::NODEFLIB != 0 {
+            let mut system = self.profile.system_folders.iter();
+            let in_system = system.any(|folder| {
+                let folder = with_slash(folder.as_os_str().as_bytes().to_vec());
+                path.as_bytes().starts_with(&folder)
+            });
+            return (!in_system).then_some(path);
+        }
+        Some(path)
+    }
+
+    fn open_cache(&mut self, quest: &Quest) -> Option<Cache> {
+        let path = self.profile.cache.clone()?;
+        let bytes = self.world.bytes(&path);
+        let answer = match &bytes {
+            Err(errno) if !NO_FILE.contains(&errno.0) => Answer::Refused(*errno),
+            _ => Answer::Found,
+        };
+        self.probe(Call::Open, &path, answer, quest.map, &quest.name);
+        Cache::parse(bytes.ok()?, self.profile)
+    }
+}

@@ -1,0 +1,110 @@
+//! Breadth first over what each object needs (`_dl_map_object_deps` in elf/dl-deps.c).
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use super::tokens::has_token;
+use super::{Loader, PROGRAM};
+use crate::object::{Dependency, Tag};
+use crate::simulation::{Edge, Missing, Why};
+
+/// One place in the order of symbol lookup.
+struct Place {
+    map: usize,
+    done: bool,
+}
+
+impl Loader<'_> {
+    /// Loads everything. Gives the order of symbol lookup.
+    pub(super) fn load_dependencies(&mut self) -> Vec<usize> {
+        let preloaded = super::KERNEL + 1..self.maps.len();
+        let first = std::iter::once(PROGRAM).chain(preloaded);
+        let mut order: Vec<Place> = first.map(|map| Place { map, done: false }).collect();
+        let mut at = 0;
+        while at < order.len() && !self.probes.are_too_many() {
+            if order[at].done {
+                at += 1;
+                continue;
+            }
+            order[at].done = true;
+            let map = order[at].map;
+            let mut here = at;
+            let object = self.maps[map].object.clone();
+            for dependency in &object.dependencies {
+                if self.probes.are_too_many() {
+                    break;
+                }
+                let Some(to) = self.load(map, dependency) else { continue };
+                if dependency.tag == Tag::Needed {
+                    if !order.iter().any(|place| place.map == to) {
+                        order.push(Place { map: to, done: false });
+                    }
+                } else {
+                    here = self.put_before(&mut order, here, to);
+                }
+            }
+        }
+        order.into_iter().map(|place| place.map).collect()
+    }
+
+    /// One dependency of `map`; nothing if there is nothing to go on with.
+    fn load(&mut self, map: usize, dependency: &Dependency) -> Option<usize> {
+        let Dependency { tag, name } = dependency;
+        let to = match self.dependency_name(map, dependency) {
+            Ok(None) => return None,
+            Ok(Some(name)) => self.map_object(&name, map, false),
+            Err(why) => Err(why),
+        };
+        let (to, why) = match to {
+            Ok(to) => (Some(to), None),
+            Err(why) => (None, Some(why)),
+        };
+        self.maps[map].edges.push(Edge { name: name.clone(), to, kind: *tag });
+        if let Some(why) = why {
+            let missing = Missing { name: name.clone(), needed_by: map, kind: *tag, why };
+            match tag {
+                Tag::Auxiliary if missing.why != Why::SecureToken => self.missing.push(missing),
+                _ => self.lose(missing),
+            }
+        }
+        to
+    }
+
+    /// The name with its tokens replaced (`expand_dst`). What a token makes empty is passed
+    /// over, but ends the run if it is AUXILIARY: so the macro's arguments stand.
+    fn dependency_name(
+        &mut self,
+        map: usize,
+        dependency: &Dependency,
+    ) -> Result<Option<OsString>, Why> {
+        let name = &dependency.name;
+        if !has_token(name.as_bytes()) {
+            return Ok(Some(name.clone()));
+        }
+        if self.setting.secure {
+            return Err(Why::SecureToken);
+        }
+        let expanded = self.expand(name.as_bytes(), map);
+        match expanded.is_empty() {
+            false => Ok(Some(OsString::from_vec(expanded))),
+            true if dependency.tag == Tag::Auxiliary => Err(Why::EmptyToken),
+            true => Ok(None),
+        }
+    }
+
+    /// Puts a filtee just before the object at `here`, unless it stands earlier already; in the
+    /// chain, too. Gives the new place of the object.
+    fn put_before(&mut self, order: &mut Vec<Place>, here: usize, filtee: usize) -> usize {
+        match order.iter().position(|place| place.map == filtee) {
+            Some(earlier) if earlier <= here => return here,
+            Some(later) => drop(order.remove(later)),
+            None => {}
+        }
+        let map = order[here].map;
+        order.insert(here, Place { map: filtee, done: false });
+        self.chain.retain(|each| *each != filtee);
+        let at = self.chain.iter().position(|each| *each == map).unwrap_or(0);
+        self.chain.insert(at, filtee);
+        here + 1
+    }
+}

@@ -1,0 +1,114 @@
+//! The folders of the search, and what the loader has learnt of them.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::rc::Rc;
+
+use crate::setting::Profile;
+
+/// `enum r_dir_status`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    Unknown,
+    Existing,
+    Nonexisting,
+}
+
+/// One search folder, which all lists that name it share (`struct r_search_path_elem`).
+#[derive(Debug)]
+pub(super) struct Folder {
+    /// With a slash at its end; empty for the working folder.
+    pub(super) name: Rc<[u8]>,
+    /// Of each sub-folder in [`Folders::subfolders`].
+    pub(super) status: Vec<Status>,
+}
+
+/// A list of folders, as indices into [`Folders::all`] (`struct r_search_path_struct`).
+#[derive(Debug, Clone, Default)]
+pub(super) enum List {
+    /// Not looked at yet.
+    #[default]
+    Unread,
+    /// There is none, or none of its folders exists.
+    None,
+    /// These folders.
+    Of(Rc<[usize]>),
+}
+
+/// All search folders of the process.
+pub(super) struct Folders {
+    pub(super) all: Vec<Folder>,
+    known: HashMap<Rc<[u8]>, usize>,
+    /// Sub-folders tried in each folder, each with a slash at its end; the last is empty.
+    pub(super) subfolders: Rc<[OsString]>,
+    pub(super) system: List,
+    pub(super) library_path: List,
+}
+
+impl Folders {
+    /// With the system's folders only.
+    pub(super) fn new(profile: &Profile) -> Folders {
+        let mut folders = Folders {
+            all: Vec::new(),
+            known: HashMap::new(),
+            subfolders: profile.subfolders.clone().into(),
+            system: List::None,
+            library_path: List::None,
+        };
+        let names = profile.system_folders.iter();
+        let names = names.map(|path| with_slash(path.as_os_str().as_bytes().to_vec())).collect();
+        folders.system = folders.list(names);
+        folders
+    }
+
+    /// No sub-folders, ever. Nothing has been searched yet.
+    pub(super) fn only_bare(&mut self) {
+        self.subfolders = Rc::new([OsString::new()]);
+        for folder in &mut self.all {
+            folder.status.truncate(1);
+        }
+    }
+
+    /// LD_LIBRARY_PATH has these elements.
+    pub(super) fn set_library_path(&mut self, elements: Vec<Vec<u8>>) {
+        self.library_path = self.list(elements);
+    }
+
+    /// The list with these elements, each of which has a slash at its end or is empty. What is
+    /// named twice counts once (`fillin_rpath` in elf/dl-load.c).
+    pub(super) fn list(&mut self, elements: Vec<Vec<u8>>) -> List {
+        let mut list = Vec::with_capacity(elements.len());
+        let mut seen = vec![false; self.all.len() + elements.len()];
+        for name in elements {
+            let folder = self.folder(name);
+            if !std::mem::replace(&mut seen[folder], true) {
+                list.push(folder);
+            }
+        }
+        if list.is_empty() { List::None } else { List::Of(list.into()) }
+    }
+
+    fn folder(&mut self, name: Vec<u8>) -> usize {
+        if let Some(known) = self.known.get(&name[..]) {
+            return *known;
+        }
+        // The working folder may change, so that relative folders are always looked into.
+        let status = if name.starts_with(b"/") { Status::Unknown } else { Status::Existing };
+        let name: Rc<[u8]> = name.into();
+        self.all.push(Folder { name: name.clone(), status: vec![status; self.subfolders.len()] });
+        self.known.insert(name, self.all.len() - 1);
+        self.all.len() - 1
+    }
+}
+
+/// With one slash at its end; the name is not empty.
+pub(super) fn with_slash(mut name: Vec<u8>) -> Vec<u8> {
+    while name.len() > 1 && name.ends_with(b"/") {
+        name.pop();
+    }
+    if !name.ends_with(b"/") {
+        name.push(b'/');
+    }
+    name
+}

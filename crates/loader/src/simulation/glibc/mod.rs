@@ -1,0 +1,190 @@
+//! The GNU C library's loader, from elf/rtld.c on. The files here follow its sources; what they
+//! cite is of version 2.36 unless said otherwise.
+
+mod cached;
+mod dependencies;
+mod folders;
+mod map;
+mod preload;
+mod search;
+mod tokens;
+mod verify;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use folders::Folders;
+use map::Map;
+
+use super::probes::Probes;
+use super::{Answer, Call, Fatal, How, Missing, Probe, Simulation};
+use crate::setting::Profile;
+use crate::{Errno, FileId, Object, Opened, Setting, World, cache};
+
+/// The loader's state, while it loads.
+struct Loader<'a> {
+    world: &'a dyn World,
+    setting: &'a Setting,
+    profile: &'a Profile,
+    program: &'a Path,
+    /// Every object, in the order of loading; the indices of all that follows.
+    maps: Vec<Map>,
+    /// The order of the link map (`l_next`), which name matches follow.
+    chain: Vec<usize>,
+    folders: Folders,
+    cache: Option<Option<cache::Cache>>,
+    probes: Probes,
+    missing: Vec<Missing>,
+    fatal: Option<Fatal>,
+}
+
+/// How [`World::bytes`] says that a path leads to a folder or a device.
+const NO_FILE: [i32; 2] = [libc::EISDIR, libc::EINVAL];
+
+/// Which map is whose, always.
+const PROGRAM: usize = 0;
+const INTERPRETER: usize = 1;
+const KERNEL: usize = 2;
+
+/// Starts `program`, which is `opened` and says `object`. Nothing if the probes are too many.
+pub(super) fn start(
+    world: &dyn World,
+    program: &Path,
+    opened: &Opened,
+    object: Arc<Object>,
+    (setting, profile): (&Setting, &Profile),
+) -> Option<Simulation> {
+    let mut loader = Loader {
+        world,
+        setting,
+        profile,
+        program,
+        maps: Vec::new(),
+        chain: Vec::new(),
+        folders: Folders::new(profile),
+        cache: None,
+        probes: Probes::default(),
+        missing: Vec::new(),
+        fatal: None,
+    };
+    loader.add_first(opened, object);
+    loader.init_paths();
+    loader.preload();
+    let order = loader.load_dependencies();
+    loader.finish(&order)
+}
+
+impl Loader<'_> {
+    /// The objects that are there before anything is searched: the program, the loader itself
+    /// under the name that the program calls it, and the kernel's own library.
+    fn add_first(&mut self, opened: &Opened, object: Arc<Object>) {
+        let mut program = Map::new(OsString::new(), OsString::new(), object, How::Program);
+        // The loader does not know which file the program is (rtld.c: "in a bit of trouble").
+        program.shown = Some((self.program.to_owned(), opened.id));
+        program.add_name(OsString::new());
+        let name = self.setting.interpreter.clone().into_os_string();
+        let itself = self.world.open(&self.setting.interpreter);
+        let id = itself.as_ref().map_or(FileId { device: 0, inode: 0 }, |opened| opened.id);
+        let says = itself.ok().and_then(|opened| opened.object.ok());
+        let mut interpreter =
+            Map::new(name.clone(), name.clone(), says.unwrap_or_default(), How::Interpreter);
+        interpreter.shown = Some((self.setting.interpreter.clone(), id));
+        let vdso = self.profile.vdso.clone();
+        let mut kernel = Map::new(vdso.clone(), vdso.clone(), Arc::default(), How::Kernel);
+        kernel.shown = Some((PathBuf::from(vdso), FileId { device: 0, inode: 0 }));
+        self.maps = vec![program, interpreter, kernel];
+        self.chain = vec![PROGRAM, INTERPRETER, KERNEL];
+    }
+
+    /// Prepares the lists of folders (`_dl_init_paths` in elf/dl-load.c).
+    fn init_paths(&mut self) {
+        self.probe_suid_debug();
+        if self.probe_nohwcap(PROGRAM, &Arc::default()) {
+            self.folders.only_bare();
+        }
+        self.read_lists(PROGRAM);
+        let list = self.setting.library_path.clone().filter(|_| !self.setting.secure);
+        if let Some(list) = list.filter(|list| !list.is_empty()) {
+            let elements = self.elements(&list, b":;", PROGRAM);
+            self.folders.set_library_path(elements);
+        }
+    }
+
+    /// Where rights were gained, `process_envvars` (elf/rtld.c) asks for this file, and since
+    /// 2.26 `__tunables_init` (elf/dl-tunables.c) before it. Version 2.39 knows it no more.
+    fn probe_suid_debug(&mut self) {
+        let times = match self.profile.version {
+            _ if !self.setting.secure => 0,
+            (2, ..26) => 1,
+            (2, 26..39) => 2,
+            _ => 0,
+        };
+        for _ in 0..times {
+            self.probe_access(Path::new("/etc/suid-debug"), PROGRAM, &Arc::default());
+        }
+    }
+
+    /// Asks whether a file is there.
+    fn probe_access(&mut self, path: &Path, map: usize, name: &Arc<OsString>) -> bool {
+        // What is no regular file is there, too, though it cannot be read.
+        let answer = match self.world.bytes(path) {
+            Err(errno) if !NO_FILE.contains(&errno.0) => Answer::Refused(errno),
+            _ => Answer::Found,
+        };
+        let found = answer == Answer::Found;
+        self.probe(Call::Access, path, answer, map, name);
+        found
+    }
+
+    /// Debian's former patch local-ldso-disable-hwcap.diff.
+    fn probe_nohwcap(&mut self, map: usize, name: &Arc<OsString>) -> bool {
+        self.profile.nohwcap && self.probe_access(Path::new("/etc/ld.so.nohwcap"), map, name)
+    }
+
+    fn probe(&mut self, call: Call, path: &Path, answer: Answer, map: usize, name: &Arc<OsString>) {
+        let (path, name) = (path.to_owned(), name.clone());
+        self.probes.push(Probe { call, path, answer, for_object: map, name });
+    }
+
+    /// A path as the kernel takes it.
+    fn open(&self, path: &Path) -> Result<Opened, Errno> {
+        if path.is_absolute() {
+            self.world.open(path)
+        } else if path.as_os_str().is_empty() {
+            Err(Errno(libc::ENOENT))
+        } else {
+            self.world.open(&self.setting.working_folder.join(path))
+        }
+    }
+
+    /// Notes that `missing` keeps the program from starting.
+    fn lose(&mut self, missing: Missing) {
+        let at = self.missing.len();
+        self.missing.push(missing);
+        self.fatal.get_or_insert(Fatal { after: self.probes.len(), missing: at });
+    }
+
+    /// Puts the objects into the order of symbol lookup, and says all indices in it.
+    fn finish(mut self, order: &[usize]) -> Option<Simulation> {
+        let mut place = vec![usize::MAX; self.maps.len()];
+        for (at, map) in order.iter().enumerate() {
+            place[*map] = at;
+        }
+        let mut maps: Vec<Option<Map>> = self.maps.drain(..).map(Some).collect();
+        let loaded = order.iter().filter_map(|map| maps[*map].take());
+        let mut probes = self.probes.into_list()?;
+        for probe in &mut probes {
+            probe.for_object = place[probe.for_object];
+        }
+        for missing in &mut self.missing {
+            missing.needed_by = place[missing.needed_by];
+        }
+        Some(Simulation {
+            objects: loaded.map(|map| map.loaded(&place)).collect(),
+            probes,
+            missing: self.missing,
+            fatal: self.fatal,
+        })
+    }
+}

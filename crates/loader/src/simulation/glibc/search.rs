@@ -1,0 +1,264 @@
+//! From a name to an object (`_dl_map_object` in elf/dl-load.c).
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::folders::{List, Status};
+use super::map::Map;
+use super::verify::{Attempt, unmappable};
+use super::{Loader, PROGRAM};
+use crate::simulation::{Answer, Call, How, Rejection, Why};
+use crate::{Errno, Object, Opened};
+
+/// A name that is being looked for.
+pub(super) struct Quest {
+    /// On whose behalf.
+    pub(super) map: usize,
+    pub(super) name: Arc<OsString>,
+    /// Whether a file for other addresses was met.
+    other_class: bool,
+    /// What `errno` is now.
+    errno: Errno,
+    /// Only files with the set-user-id bit count (preloading where rights were gained).
+    pub(super) only_set_user_id: bool,
+}
+
+/// A file that was found, or why the search was given up.
+type Found = Result<Option<(OsString, Opened, How)>, Why>;
+
+impl Loader<'_> {
+    /// The object that `name` means to `map`, which is loaded if need be.
+    pub(super) fn map_object(
+        &mut self,
+        name: &OsStr,
+        map: usize,
+        preload: bool,
+    ) -> Result<usize, Why> {
+        // What lies before the program in the chain is never met.
+        let start = self.chain.iter().position(|each| *each == PROGRAM).unwrap_or(0);
+        let mut loaded = self.chain[start..].iter();
+        if let Some(known) = loaded.find(|each| self.maps[**each].answers_to(name)) {
+            let known = *known;
+            self.maps[known].add_name(name.to_owned());
+            return Ok(known);
+        }
+        let mut quest = Quest {
+            map,
+            name: Arc::new(name.to_owned()),
+            other_class: false,
+            errno: Errno(0),
+            only_set_user_id: preload && self.setting.secure,
+        };
+        let found = if name.as_bytes().contains(&b'/') {
+            self.open_path_name(&mut quest)
+        } else {
+            self.search(&mut quest)
+        };
+        match found? {
+            Some((path, opened, how)) => self.take(&quest, path, opened, how),
+            None if quest.other_class => Err(Why::OtherClass),
+            None => Err(Why::NotFound(quest.errno)),
+        }
+    }
+
+    /// A name with a slash: tokens are replaced, and one file is opened.
+    fn open_path_name(&mut self, quest: &mut Quest) -> Found {
+        let path = OsString::from_vec(self.expand(quest.name.as_bytes(), quest.map));
+        let opened = self.attempt(quest, Path::new(&path))?;
+        Ok(opened.map(|opened| (path, opened, How::Path)))
+    }
+
+    /// A name without a slash: the lists in their order.
+    fn search(&mut self, quest: &mut Quest) -> Found {
+        if self.maps[quest.map].object.runpath.is_none()
+            && let Some(found) = self.search_rpaths(quest)?
+        {
+            return Ok(Some(found));
+        }
+        let list = self.folders.library_path.clone();
+        if let Some((path, opened)) = self.search_list(quest, &list)?.0 {
+            return Ok(Some((path, opened, How::LibraryPath)));
+        }
+        self.read_lists(quest.map);
+        let list = self.maps[quest.map].runpath.clone();
+        let (found, exists) = self.search_list(quest, &list)?;
+        if !exists {
+            self.maps[quest.map].runpath = List::None;
+        }
+        if let Some((path, opened)) = found {
+            return Ok(Some((path, opened, How::Runpath)));
+        }
+        if let Some(path) = self.cached(quest)
+            && let Some(opened) = self.attempt(quest, Path::new(&path))?
+        {
+            return Ok(Some((path, opened, How::Cache)));
+        }
+        if self.maps[quest.map].object.flags_1 & Object::NODEFLIB != 0 {
+            return Ok(None);
+        }
+        let list = self.folders.system.clone();
+        let found = self.search_list(quest, &list)?.0;
+        Ok(found.map(|(path, opened)| (path, opened, How::Default)))
+    }
+
+    /// DT_RPATH of who asks, of who loaded it, and so on up; then of the program.
+    fn search_rpaths(&mut self, quest: &mut Quest) -> Found {
+        let mut next = Some(quest.map);
+        let mut met_program = false;
+        while let Some(map) = next.or((!met_program).then_some(PROGRAM)) {
+            met_program |= map == PROGRAM || next.is_none();
+            next = next.and_then(|map| self.maps[map].loader);
+            self.read_lists(map);
+            let list = self.maps[map].rpath.clone();
+            let (found, exists) = self.search_list(quest, &list)?;
+            if !exists {
+                self.maps[map].rpath = List::None;
+            }
+            if let Some((path, opened)) = found {
+                return Ok(Some((path, opened, How::Rpath { of: map })));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks into every folder of the list, and says whether any of them exists (`open_path`).
+    fn search_list(
+        &mut self,
+        quest: &mut Quest,
+        list: &List,
+    ) -> Result<(Option<(OsString, Opened)>, bool), Why> {
+        let List::Of(list) = list else { return Ok((None, false)) };
+        let mut any = false;
+        for folder in list.iter() {
+            let (found, here) = self.search_folder(quest, *folder)?;
+            if found.is_some() {
+                return Ok((found, true));
+            }
+            if self.probes.are_too_many() || (here && !self.profile.goes_on_after(quest.errno)) {
+                return Ok((None, true));
+            }
+            any |= here;
+        }
+        Ok((None, any))
+    }
+
+    /// Looks into a folder's sub-folders, then into the folder itself. Says whether any exists.
+    fn search_folder(
+        &mut self,
+        quest: &mut Quest,
+        folder: usize,
+    ) -> Result<(Option<(OsString, Opened)>, bool), Why> {
+        let (name, subfolders) =
+            (self.folders.all[folder].name.clone(), self.folders.subfolders.clone());
+        let mut here = false;
+        for (at, subfolder) in subfolders.iter().enumerate() {
+            let status = self.folders.all[folder].status[at];
+            if status == Status::Nonexisting {
+                continue;
+            }
+            if at == 0 && status == Status::Unknown {
+                self.world.expect(Path::new(OsStr::from_bytes(&name)));
+            }
+            let mut path = Vec::with_capacity(name.len() + subfolder.len() + quest.name.len());
+            path.extend_from_slice(&name);
+            path.extend_from_slice(subfolder.as_bytes());
+            let length = path.len();
+            path.extend_from_slice(quest.name.as_bytes());
+            let path = OsString::from_vec(path);
+            let opened = self.attempt(quest, Path::new(&path))?;
+            if status == Status::Unknown {
+                self.folders.all[folder].status[at] = match &opened {
+                    Some(_) => Status::Existing,
+                    None => self.stat(quest, &path.as_bytes()[..length]),
+                };
+            }
+            here |= self.folders.all[folder].status[at] != Status::Nonexisting;
+            if let Some(opened) = opened {
+                if !quest.only_set_user_id || opened.set_user_id {
+                    return Ok((Some((path, opened)), true));
+                }
+                quest.errno = Errno(libc::ENOENT);
+            }
+        }
+        Ok((None, here))
+    }
+
+    /// Asks whether a folder exists, because a file in it could not be opened. Older versions
+    /// cut the slash, so that the root becomes an empty path.
+    fn stat(&mut self, quest: &mut Quest, folder: &[u8]) -> Status {
+        let asked = match folder {
+            folder if self.profile.stats_with_slash() => folder,
+            folder => &folder[..folder.len() - 1],
+        };
+        let asked = Path::new(OsStr::from_bytes(asked));
+        let answer = match asked.as_os_str().is_empty() {
+            true => Err(Errno(libc::ENOENT)),
+            false => self.world.is_folder(asked),
+        };
+        let (said, status) = match answer {
+            Ok(true) => (Answer::Found, Status::Existing),
+            Ok(false) => (Answer::Found, Status::Nonexisting),
+            Err(errno) => {
+                quest.errno = errno;
+                (Answer::Refused(errno), Status::Nonexisting)
+            }
+        };
+        self.probe(Call::Stat, asked, said, quest.map, &quest.name);
+        status
+    }
+
+    /// Opens one path. Nothing if the search goes on.
+    fn attempt(&mut self, quest: &mut Quest, path: &Path) -> Result<Option<Opened>, Why> {
+        let opened = self.open(path);
+        let (attempt, mut answer) = self.verify(opened, &mut quest.other_class);
+        if let Attempt::Fit(opened) = &attempt
+            && self.loaded_as(opened).is_some()
+        {
+            answer = Answer::Rejected(Rejection::Known);
+        }
+        self.probe(Call::Open, path, answer, quest.map, &quest.name);
+        match attempt {
+            Attempt::Fit(opened) => Ok(Some(opened)),
+            Attempt::Unfit(why) => Err(Why::Unfit(path.to_owned(), why)),
+            Attempt::Next(errno) => {
+                quest.errno = errno;
+                Ok(None)
+            }
+        }
+    }
+
+    fn loaded_as(&self, opened: &Opened) -> Option<usize> {
+        let start = self.chain.iter().position(|each| *each == PROGRAM).unwrap_or(0);
+        let mut loaded = self.chain[start..].iter();
+        loaded.find(|each| self.maps[**each].id == Some(opened.id)).copied()
+    }
+
+    /// Maps the file, unless it is there already (`_dl_map_object_from_fd`).
+    fn take(
+        &mut self,
+        quest: &Quest,
+        path: OsString,
+        opened: Opened,
+        how: How,
+    ) -> Result<usize, Why> {
+        if let Some(known) = self.loaded_as(&opened) {
+            self.maps[known].add_name(quest.name.as_ref().clone());
+            return Ok(known);
+        }
+        let Ok(object) = opened.object else { return Err(Why::NotFound(quest.errno)) };
+        if let Some(why) = unmappable(&object, self.profile.version) {
+            if let Some(probe) = self.probes.last_mut() {
+                probe.answer = Answer::Rejected(Rejection::Unfit(why));
+            }
+            return Err(Why::Unfit(path.into(), why));
+        }
+        let mut map = Map::new(path, quest.name.as_ref().clone(), object, how);
+        map.id = Some(opened.id);
+        map.loader = Some(quest.map);
+        self.maps.push(map);
+        self.chain.push(self.maps.len() - 1);
+        Ok(self.maps.len() - 1)
+    }
+}

@@ -1,0 +1,257 @@
+//! What the loader will do up to the program's entry: which objects it loads, in which order,
+//! and every path it asks the kernel for.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `glibc/map` | one entry of the link map |
+//! | `glibc/folders` | search folders, and what was learnt of them |
+//! | `glibc/tokens` | `$ORIGIN`, `$LIB`, `$PLATFORM`; lists of folders |
+//! | `glibc/search` | from a name to an object |
+//! | `glibc/verify` | which files are taken |
+//! | `glibc/cached` | ld.so.cache, as the search uses it |
+//! | `glibc/preload` | LD_PRELOAD, /etc/ld.so.preload |
+//! | `glibc/dependencies` | breadth first over what each object needs |
+//! | `probes` | the list of probes, within a limit |
+//! | `musl` | musl's loader |
+//! | `musl/lists` | where it looks |
+
+mod glibc;
+mod musl;
+mod probes;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::object::{Class, Tag};
+use crate::{ElfError, Errno, FileId, Libc, Object, Setting, World};
+
+/// What the loader did to start a program.
+#[derive(Debug, Clone)]
+pub struct Simulation {
+    /// The objects, in the order of the link map: the program first. This is the order in which
+    /// symbols are looked up.
+    pub objects: Vec<Loaded>,
+    /// Every path that the loader asks for, in order.
+    pub probes: Vec<Probe>,
+    /// What was not found, or cannot be loaded.
+    pub missing: Vec<Missing>,
+    /// Where the real run ends, if it does: what follows is what `ldd` would still say.
+    pub fatal: Option<Fatal>,
+}
+
+/// One object in memory.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The path by which it was opened (`l_name`); may be relative.
+    pub path: PathBuf,
+    /// Which file it is.
+    pub id: FileId,
+    /// What it says.
+    pub object: Arc<Object>,
+    /// The object that asked for it first, as an index into [`Simulation::objects`].
+    pub loader: Option<usize>,
+    /// The name that was asked for.
+    pub asked_as: OsString,
+    /// How it was found.
+    pub how: How,
+    /// What it needs, and what that came to.
+    pub edges: Vec<Edge>,
+}
+
+/// One dependency of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edge {
+    /// The name as written.
+    pub name: OsString,
+    /// The object that serves it, as an index into [`Simulation::objects`]; none if missing.
+    pub to: Option<usize>,
+    /// By which tag.
+    pub kind: Tag,
+}
+
+/// How an object was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum How {
+    /// It is the program itself.
+    Program,
+    /// It is the program's interpreter, that is, the loader.
+    Interpreter,
+    /// It is the kernel's own library, of no file (vdso(7)).
+    Kernel,
+    /// By a name with a slash: no search.
+    Path,
+    /// In a folder of `DT_RPATH` of the object with index `of`.
+    Rpath {
+        /// Whose DT_RPATH, as an index into [`Simulation::objects`].
+        of: usize,
+    },
+    /// In a folder of the requester's `DT_RUNPATH`.
+    Runpath,
+    /// In a folder of `LD_LIBRARY_PATH`.
+    LibraryPath,
+    /// By ld.so.cache.
+    Cache,
+    /// In a system folder.
+    Default,
+}
+
+/// Which system call asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Call {
+    /// `open` or `openat`.
+    Open,
+    /// `stat` or `newfstatat`.
+    Stat,
+    /// `access`.
+    Access,
+    /// `readlink`.
+    Readlink,
+}
+
+/// What became of a probe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// The call succeeded, and the loader takes what it got.
+    Found,
+    /// The call failed.
+    Refused(Errno),
+    /// The call succeeded, but the loader does not take the file.
+    Rejected(Rejection),
+}
+
+/// Why the loader does not take a file that it could open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rejection {
+    /// For other addresses or another machine: the search goes on.
+    Foreign,
+    /// The file is loaded already, under another name.
+    Known,
+    /// No library at all, or damaged: the loader gives up.
+    Unfit(&'static str),
+}
+
+/// One path that the loader asks the kernel for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probe {
+    /// By which call.
+    pub call: Call,
+    /// The path, as passed to the kernel.
+    pub path: PathBuf,
+    /// What came of it.
+    pub answer: Answer,
+    /// The object whose dependency is searched, as an index into [`Simulation::objects`].
+    pub for_object: usize,
+    /// The name that is searched; empty if none is.
+    pub name: Arc<OsString>,
+}
+
+/// A dependency that could not be loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// The name as written.
+    pub name: OsString,
+    /// The object that needs it, as an index into [`Simulation::objects`].
+    pub needed_by: usize,
+    /// By which tag.
+    pub kind: Tag,
+    /// Why.
+    pub why: Why,
+}
+
+/// Why a dependency could not be loaded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Why {
+    /// Found nowhere; the error of the last attempt.
+    #[error("not found: {0}")]
+    NotFound(Errno),
+    /// Found only for other addresses (32-bit instead of 64-bit, or the reverse).
+    #[error("found only for other addresses")]
+    OtherClass,
+    /// Found, but the loader cannot take it.
+    #[error("{0}: {1}")]
+    Unfit(PathBuf, &'static str),
+    /// A dynamic string token stands for nothing.
+    #[error("a dynamic string token stands for nothing")]
+    EmptyToken,
+    /// A dynamic string token in a program that runs with other rights.
+    #[error("a dynamic string token in a program that gains rights")]
+    SecureToken,
+}
+
+/// Where and why the real run ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fatal {
+    /// How many of [`Simulation::probes`] the real run makes.
+    pub after: usize,
+    /// The index of the reason in [`Simulation::missing`].
+    pub missing: usize,
+}
+
+/// Why nothing can be said.
+#[derive(Debug, thiserror::Error)]
+pub enum SimulateError {
+    /// The program cannot be opened.
+    #[error("cannot open {0}: {1}")]
+    Open(PathBuf, Errno),
+    /// The program is no ELF file, or damaged.
+    #[error("{0}: {1}")]
+    Elf(PathBuf, Arc<ElfError>),
+    /// It asks for more paths than memory holds: no real program does.
+    #[error("{0} asks for more paths than can be listed")]
+    Excessive(PathBuf),
+    /// The loader would load auditing libraries, which may change every step.
+    #[error("{0} is audited: auditing libraries may change what the loader does")]
+    Audited(PathBuf),
+}
+
+impl Setting {
+    /// The name of the system call that the loader makes, on x86.
+    ///
+    /// glibc opens by `openat` since 2.26 and asks by `newfstatat` since 2.33; 32-bit programs
+    /// ask by `stat64` before that and by `statx` since.
+    pub fn system_call(&self, call: Call) -> &'static str {
+        let (version, narrow) = match &self.libc {
+            Libc::Glibc(profile) => (profile.version, profile.class == Class::Elf32),
+            Libc::Musl(_) => ((0, 0), false),
+        };
+        match call {
+            Call::Open if version >= (2, 26) => "openat",
+            Call::Open => "open",
+            Call::Stat if narrow && version >= (2, 33) => "statx",
+            Call::Stat if narrow => "stat64",
+            Call::Stat if version >= (2, 33) => "newfstatat",
+            Call::Stat => "stat",
+            Call::Access => "access",
+            Call::Readlink => "readlink",
+        }
+    }
+}
+
+/// Says what the loader does to start `program`, without running anything.
+///
+/// # Errors
+/// [`SimulateError`]. What is missing is no error: it is in [`Simulation::missing`].
+pub fn simulate(
+    world: &dyn World,
+    program: &Path,
+    setting: &Setting,
+) -> Result<Simulation, SimulateError> {
+    let absolute = setting.working_folder.join(program);
+    let opened =
+        world.open(&absolute).map_err(|errno| SimulateError::Open(program.to_owned(), errno))?;
+    let object = opened.object.clone();
+    let object = object.map_err(|error| SimulateError::Elf(program.to_owned(), error))?;
+    let excessive = || SimulateError::Excessive(program.to_owned());
+    let audited = setting.audit.as_ref().is_some_and(|list| !list.is_empty() && !setting.secure);
+    match &setting.libc {
+        Libc::Glibc(_) if audited || !object.audit.is_empty() => {
+            Err(SimulateError::Audited(program.to_owned()))
+        }
+        Libc::Glibc(profile) => glibc::start(world, &absolute, &opened, object, (setting, profile))
+            .ok_or_else(excessive),
+        Libc::Musl(profile) => {
+            musl::start(world, &absolute, &opened, object, (setting, profile)).ok_or_else(excessive)
+        }
+    }
+}

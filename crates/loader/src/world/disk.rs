@@ -1,0 +1,275 @@
+//! The real filesystem.
+
+use std::collections::HashMap;
+use std::fs::{self, File, Metadata};
+use std::hash::Hash;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use rustix::fs::FileType;
+
+use super::listing::{Entries, Listing};
+use super::{Errno, FileId, Opened, World};
+use crate::{ElfError, Object};
+
+/// The real filesystem. Folders are listed once, files parsed once; made to be shared by many
+/// simulations, in many threads. What changes on disk afterwards is not seen.
+///
+/// A path whose folder's listing does not name it is absent: no call is needed to know that.
+#[derive(Debug, Default)]
+pub struct Disk {
+    folders: Table<Box<[u8]>, Arc<Folder>>,
+    opened: Table<Box<[u8]>, Result<Opened, Errno>>,
+    files: Table<FileId, Opened>,
+    contents: Table<Box<[u8]>, Content>,
+}
+
+/// What reading a file gave.
+type Content = Result<Arc<[u8]>, Errno>;
+
+/// What is known of a folder.
+#[derive(Debug)]
+enum Folder {
+    /// There is none, for this reason.
+    Absent(Errno),
+    /// Something else has its path.
+    File,
+    /// It has these entries and no others.
+    Listed(Entries),
+    /// It is asked entry by entry, because it is large or asked rarely.
+    Open(Asked),
+}
+
+#[derive(Debug, Default)]
+struct Asked {
+    /// How many names were asked for in vain.
+    vain: AtomicUsize,
+    exists: OnceLock<Result<bool, Errno>>,
+}
+
+/// As many calls as listing a folder of some thousand entries costs.
+const VAIN: usize = 48;
+/// The kernel's limits (linux/limits.h).
+const NAME_MAX: usize = 255;
+const PATH_MAX: usize = 4096;
+/// The content of ld.so.cache is some 100 kB.
+const CONTENT_LIMIT: u64 = 64 << 20;
+
+impl Disk {
+    /// Nothing is read yet.
+    pub fn new() -> Disk {
+        Disk::default()
+    }
+
+    /// What is known of the folder at `path`, if anything. What is known of folders above it
+    /// may tell.
+    fn known(&self, path: &[u8]) -> Option<Arc<Folder>> {
+        if let Some(folder) = self.folders.get(path) {
+            return Some(folder);
+        }
+        let (mut above, mut name) = split(path)?;
+        let folder = loop {
+            if name.len() > NAME_MAX {
+                break Folder::Absent(Errno(libc::ENAMETOOLONG));
+            }
+            match self.folders.get(above).as_deref() {
+                Some(Folder::Absent(errno)) => break Folder::Absent(*errno),
+                Some(Folder::File) => break Folder::Absent(Errno(libc::ENOTDIR)),
+                Some(Folder::Listed(entries)) => match entries.get(name) {
+                    None => break Folder::Absent(Errno(libc::ENOENT)),
+                    Some(FileType::RegularFile) if above.len() + 1 + name.len() >= path.len() => {
+                        break Folder::File;
+                    }
+                    Some(FileType::RegularFile) => break Folder::Absent(Errno(libc::ENOTDIR)),
+                    Some(_) => return None,
+                },
+                Some(Folder::Open(_)) => return None,
+                None => (above, name) = split(above)?,
+            }
+        };
+        Some(self.folders.put(path, Arc::new(folder)))
+    }
+
+    fn folder(&self, path: &[u8]) -> Arc<Folder> {
+        self.known(path)
+            .unwrap_or_else(|| self.folders.put(path, Arc::new(Folder::Open(Asked::default()))))
+    }
+
+    /// Lists the folder at `path`; if it is large, only when `small` is false.
+    fn list(&self, path: &[u8], small: bool) -> Arc<Folder> {
+        let listed = Listing::open(path).and_then(|listing| listing.entries(small));
+        let folder = match listed {
+            Ok(Some(entries)) => Folder::Listed(entries),
+            Err(errno) if errno.0 == libc::ENOTDIR && fs::metadata(as_path(path)).is_ok() => {
+                Folder::File
+            }
+            Err(errno) if matches!(errno.0, libc::ENOENT | libc::ENOTDIR | libc::ELOOP) => {
+                Folder::Absent(errno)
+            }
+            // It may be searched though it cannot be read, or it is too large.
+            Ok(None) | Err(_) => Folder::Open(Asked::default()),
+        };
+        self.folders.put(path, Arc::new(folder))
+    }
+
+    /// Opens what is at `path`, which is there as far as is known.
+    fn open_file(&self, path: &[u8], kind: Option<FileType>) -> Result<Opened, Errno> {
+        if let Some(opened) = self.opened.get(path) {
+            return opened;
+        }
+        let opened = self.read_file(as_path(path), kind);
+        self.opened.put(path, opened)
+    }
+
+    fn read_file(&self, path: &Path, kind: Option<FileType>) -> Result<Opened, Errno> {
+        // To open a device may do something.
+        if matches!(kind, Some(FileType::CharacterDevice | FileType::BlockDevice | FileType::Fifo))
+        {
+            return Ok(no_file(&fs::metadata(path)?));
+        }
+        let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+        let file = File::options().read(true).custom_flags(flags).open(path)?;
+        let metadata = file.metadata()?;
+        let id = id_of(&metadata);
+        if let Some(opened) = self.files.get(&id) {
+            return Ok(opened);
+        }
+        if !metadata.is_file() {
+            return Ok(no_file(&metadata));
+        }
+        let (identity, object) = Object::of_file(&file, metadata.len());
+        let object = object.map(Arc::new).map_err(Arc::new);
+        let set_user_id = metadata.mode() & libc::S_ISUID != 0;
+        Ok(self.files.put(id, Opened { id, set_user_id, identity, object }))
+    }
+
+    fn read_content(path: &Path) -> Content {
+        let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+        let file = File::options().read(true).custom_flags(flags).open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(Errno(if metadata.is_dir() { libc::EISDIR } else { libc::EINVAL }));
+        }
+        let mut bytes = Vec::with_capacity(metadata.len().min(CONTENT_LIMIT) as usize + 1);
+        file.take(CONTENT_LIMIT).read_to_end(&mut bytes)?;
+        Ok(bytes.into())
+    }
+}
+
+impl World for Disk {
+    fn open(&self, path: &Path) -> Result<Opened, Errno> {
+        let path = path.as_os_str().as_bytes();
+        if path.len() >= PATH_MAX {
+            return Err(Errno(libc::ENAMETOOLONG));
+        }
+        let Some((above, name)) = split(path) else { return self.open_file(path, None) };
+        match &*self.folder(above) {
+            Folder::Absent(errno) => Err(*errno),
+            Folder::File => Err(Errno(libc::ENOTDIR)),
+            Folder::Listed(_) if name.len() > NAME_MAX => Err(Errno(libc::ENAMETOOLONG)),
+            Folder::Listed(entries) => match entries.get(name) {
+                None => Err(Errno(libc::ENOENT)),
+                Some(kind) => self.open_file(path, Some(*kind)),
+            },
+            Folder::Open(asked) => {
+                let opened = self.open_file(path, None);
+                if opened.is_err() && asked.vain.fetch_add(1, Ordering::Relaxed) == VAIN {
+                    self.list(above, false);
+                }
+                opened
+            }
+        }
+    }
+
+    fn is_folder(&self, path: &Path) -> Result<bool, Errno> {
+        let path = trim(path.as_os_str().as_bytes());
+        if path.len() >= PATH_MAX {
+            return Err(Errno(libc::ENAMETOOLONG));
+        }
+        match &*self.folder(path) {
+            Folder::Absent(errno) => Err(*errno),
+            Folder::File => Ok(false),
+            Folder::Listed(_) => Ok(true),
+            Folder::Open(asked) => *asked.exists.get_or_init(|| {
+                let is_folder = fs::metadata(as_path(path)).map(|metadata| metadata.is_dir());
+                is_folder.map_err(Errno::from)
+            }),
+        }
+    }
+
+    fn real_path(&self, path: &Path) -> Result<PathBuf, Errno> {
+        Ok(fs::canonicalize(path)?)
+    }
+
+    fn bytes(&self, path: &Path) -> Result<Arc<[u8]>, Errno> {
+        let key = path.as_os_str().as_bytes();
+        let known = self.contents.get(key);
+        known.unwrap_or_else(|| self.contents.put(key, Disk::read_content(path)))
+    }
+
+    fn gains_rights(&self, path: &Path) -> bool {
+        super::rights::gained(path)
+    }
+
+    fn expect(&self, folder: &Path) {
+        let path = trim(folder.as_os_str().as_bytes());
+        if self.known(path).is_none() {
+            self.list(path, true);
+        }
+    }
+}
+
+fn no_file(metadata: &Metadata) -> Opened {
+    let object = Err(Arc::new(ElfError::NotAFile));
+    Opened { id: id_of(metadata), set_user_id: false, identity: None, object }
+}
+
+fn id_of(metadata: &Metadata) -> FileId {
+    FileId { device: metadata.dev(), inode: metadata.ino() }
+}
+
+fn as_path(bytes: &[u8]) -> &Path {
+    Path::new(std::ffi::OsStr::from_bytes(bytes))
+}
+
+/// Without slashes at its end, unless it is the root.
+fn trim(path: &[u8]) -> &[u8] {
+    let end = path.iter().rposition(|byte| *byte != b'/').map_or(1, |last| last + 1);
+    &path[..end.min(path.len())]
+}
+
+/// The folder and the name in it; nothing if there is no name.
+fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    let slash = path.iter().rposition(|byte| *byte == b'/')?;
+    let name = &path[slash + 1..];
+    (!name.is_empty()).then(|| (trim(&path[..slash.max(1)]), name))
+}
+
+/// A map that many threads fill. Two threads may find the same thing out; the first counts.
+#[derive(Debug)]
+struct Table<K, V>(RwLock<HashMap<K, V>>);
+
+impl<K, V> Default for Table<K, V> {
+    fn default() -> Table<K, V> {
+        Table(RwLock::default())
+    }
+}
+
+impl<K: Hash + Eq, V: Clone> Table<K, V> {
+    fn get<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<V>
+    where
+        K: std::borrow::Borrow<Q>,
+    {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+
+    fn put(&self, key: impl Into<K>, value: V) -> V {
+        let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        table.insert(key.into(), value.clone());
+        value
+    }
+}

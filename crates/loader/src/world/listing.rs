@@ -1,0 +1,52 @@
+//! What is in one folder.
+
+use std::collections::HashMap;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{FileType, Mode, OFlags, RawDir, openat};
+use rustix::io::Errno as Error;
+
+use super::Errno;
+
+/// The entries of a folder and their kinds, `.` and `..` among them.
+pub(super) type Entries = HashMap<Box<[u8]>, FileType>;
+
+/// The kernel fills this by one call, if the folder has fewer than some thousand entries.
+const BUFFER: usize = 64 << 10;
+
+/// A folder being listed.
+pub(super) struct Listing {
+    folder: OwnedFd,
+    entries: Entries,
+}
+
+impl Listing {
+    /// Opens the folder at `path`.
+    pub(super) fn open(path: &[u8]) -> Result<Listing, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = openat(rustix::fs::CWD, path, flags, Mode::empty()).map_err(number)?;
+        Ok(Listing { folder, entries: Entries::new() })
+    }
+
+    /// The entries; nothing if there are more than fit and only `small` folders are wanted.
+    pub(super) fn entries(mut self, small: bool) -> Result<Option<Entries>, Errno> {
+        let mut buffer = vec![MaybeUninit::uninit(); BUFFER];
+        let mut raw = RawDir::new(&self.folder, &mut buffer);
+        let mut filled = 0;
+        while let Some(entry) = raw.next() {
+            let entry = entry.map_err(number)?;
+            let name = entry.file_name().to_bytes();
+            filled += name.len() + 32;
+            self.entries.insert(name.into(), entry.file_type());
+            if small && filled > BUFFER / 2 {
+                return Ok(None);
+            }
+        }
+        Ok(Some(self.entries))
+    }
+}
+
+fn number(error: Error) -> Errno {
+    Errno(error.raw_os_error())
+}

@@ -1,0 +1,102 @@
+//! The filesystem as the loader sees it: what it opens, stats and reads.
+//!
+//! A [`World`] answers for paths; the simulation asks nothing else of the machine. [`Disk`] is
+//! the real one, [`Overlay`] one with planned changes on top.
+
+mod disk;
+mod listing;
+mod overlay;
+mod rights;
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use disk::Disk;
+pub use overlay::Overlay;
+
+use crate::{ElfError, Identity, Object};
+
+/// Which file a path leads to, as the loader tells files apart (elf/dl-fileid.h).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileId {
+    /// `st_dev`.
+    pub device: u64,
+    /// `st_ino`.
+    pub inode: u64,
+}
+
+/// An error number of the kernel, as in errno(3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Errno(pub i32);
+
+impl fmt::Display for Errno {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match u16::try_from(self.0) {
+            Ok(number) => out.write_str(&recording::errno_name(number)),
+            Err(_) => write!(out, "error {}", self.0),
+        }
+    }
+}
+
+impl std::error::Error for Errno {}
+
+impl From<io::Error> for Errno {
+    fn from(error: io::Error) -> Errno {
+        Errno(error.raw_os_error().unwrap_or(libc::EIO))
+    }
+}
+
+/// A file that could be opened.
+#[derive(Debug, Clone)]
+pub struct Opened {
+    /// Which file it is.
+    pub id: FileId,
+    /// Whether it has the set-user-id bit.
+    pub set_user_id: bool,
+    /// Whom it is for; nothing if it is no ELF file, or too short for one.
+    pub identity: Option<Identity>,
+    /// What it says of its search, or why it says nothing.
+    pub object: Result<Arc<Object>, Arc<ElfError>>,
+}
+
+/// The filesystem, as far as the loader asks for it. Paths are absolute; they are looked up as
+/// the kernel does, through symbolic links.
+pub trait World: Sync {
+    /// What `open(path, O_RDONLY)` gives.
+    ///
+    /// # Errors
+    /// The error number of the kernel.
+    fn open(&self, path: &Path) -> Result<Opened, Errno>;
+
+    /// Whether `stat(path)` tells of a folder.
+    ///
+    /// # Errors
+    /// The error number of the kernel.
+    fn is_folder(&self, path: &Path) -> Result<bool, Errno>;
+
+    /// The path without symbolic links, as the kernel says it in `/proc/self/exe`.
+    ///
+    /// # Errors
+    /// The error number of the kernel.
+    fn real_path(&self, path: &Path) -> Result<PathBuf, Errno>;
+
+    /// The content of a small file that the loader reads: ld.so.cache, ld.so.preload.
+    ///
+    /// # Errors
+    /// The error number of the kernel; `EISDIR` for a folder, `EINVAL` for a device or a pipe.
+    fn bytes(&self, path: &Path) -> Result<Arc<[u8]>, Errno>;
+
+    /// Whether the program at `path` would run with rights that this process does not have, so
+    /// that its loader distrusts the environment (`AT_SECURE` in getauxval(3)).
+    fn gains_rights(&self, path: &Path) -> bool {
+        let _ = path;
+        false
+    }
+
+    /// A hint: the loader is about to look into `folder` and the folders below it.
+    fn expect(&self, folder: &Path) {
+        let _ = folder;
+    }
+}

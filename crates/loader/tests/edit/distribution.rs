@@ -1,0 +1,171 @@
+//! Every executable and library of this Debian as input.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use loader::edit::{Needed, Refused, Request, Room, Tier, edit};
+
+use crate::toolchain::{checked_edit, install, is_loader, names, needed, replace, run};
+
+const LIBRARIES: &str = "/usr/lib/x86_64-linux-gnu";
+
+/// The ELF files of `folder`, each once, with their bytes read when asked for.
+fn elf_files(folder: &str) -> Vec<PathBuf> {
+    let mut seen = BTreeSet::new();
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files.retain(|path| {
+        let Ok(data) = fs::metadata(path) else { return false };
+        data.is_file() && seen.insert((data.dev(), data.ino())) && starts_as_elf(path)
+    });
+    files
+}
+
+fn starts_as_elf(path: &Path) -> bool {
+    use std::io::Read;
+    let mut magic = [0; 4];
+    fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok()
+        && magic == *b"\x7fELF"
+}
+
+/// A path as the system has it.
+fn system_path(name: &str) -> Option<String> {
+    (!is_loader(name)).then(|| format!("{LIBRARIES}/{name}"))
+}
+
+/// A path as long as Spack's: 100 characters before the name.
+fn spack_path(name: &str) -> Option<String> {
+    let hash = name.bytes().fold(0_u64, |hash, byte| hash.wrapping_mul(131) + u64::from(byte));
+    let prefix = format!(
+        "/opt/spack/opt/spack/linux-debian12-skylake_avx512/gcc-12.2.0/some-package-1.2.3-{hash:032x}"
+    );
+    (!is_loader(name)).then(|| format!("{prefix:.<95}/lib/{name}"))
+}
+
+fn outcome(result: &Result<Tier, Refused>) -> String {
+    match result {
+        Ok(tier) => format!("{tier:?}"),
+        Err(Refused::NoRoom { .. }) => "NoRoom".to_owned(),
+        Err(refused) => format!("{refused}"),
+    }
+}
+
+/// Counts by outcome, for one way to name libraries.
+fn sweep(
+    files: &[(PathBuf, Vec<String>)],
+    name: fn(&str) -> Option<String>,
+    room: Room,
+) -> BTreeMap<String, usize> {
+    let (mut counts, mut covered) = (BTreeMap::new(), 0);
+    for (path, needed) in files {
+        let bytes = fs::read(path).unwrap();
+        let needed = replace(needed, name);
+        let result = checked_edit(&bytes, &names(needed), room).map(|(edited, after)| {
+            if edited.tier != Tier::Grown {
+                let growth = after.len() as i64 - bytes.len() as i64;
+                assert!(growth < 128, "{path:?} grows by {growth}");
+                covered += usize::from(growth > 0);
+            }
+            edited.tier
+        });
+        assert!(!matches!(result, Err(Refused::SelfCheck(_))), "{path:?}: {result:?}");
+        *counts.entry(outcome(&result)).or_insert(0) += 1;
+    }
+    counts.insert("of Slack under a header of its own".to_owned(), covered);
+    counts
+}
+
+#[test]
+fn every_object_of_the_distribution_is_edited_and_undone_or_refused() {
+    let mut files = elf_files(LIBRARIES);
+    files.extend(elf_files("/usr/bin"));
+    let files: Vec<_> = files.into_iter().map(|path| (path.clone(), needed(&path))).collect();
+    for (what, name) in [("system", system_path as fn(&str) -> _), ("spack", spack_path)] {
+        for grow in [false, true] {
+            let counts = sweep(&files, name, Room { grow });
+            println!("{what} paths, grow {grow}: {} files, {counts:?}", files.len());
+            let done = |tier: Tier| counts.get(&format!("{tier:?}")).copied().unwrap_or(0);
+            let all = done(Tier::DeadBytes) + done(Tier::Slack);
+            assert!(all * 100 > files.len() * 85, "{all} of {}", files.len());
+        }
+    }
+}
+
+/// Where the loader finds what a program needs.
+fn found_by_the_loader(path: &Path) -> HashMap<String, String> {
+    let output = Command::new("ldd").arg(path).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines()
+        .filter_map(|line| {
+            let (name, rest) = line.trim().split_once(" => ")?;
+            Some((name.to_owned(), rest.split_once(" (")?.0.to_owned()))
+        })
+        .collect()
+}
+
+/// Programs whose `--version` does something else than say a version.
+const OTHERWISE: &[&str] = &["yes", "mt", "newgrp", "sg", "su", "login", "sulogin"];
+
+#[test]
+fn programs_of_the_distribution_run_as_before_with_absolute_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut tiers: BTreeMap<String, usize> = BTreeMap::new();
+    let mut ran = 0;
+    let all = elf_files("/usr/bin");
+    let step = (all.len() / 400).max(1);
+    for path in all.into_iter().step_by(step) {
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if OTHERWISE.contains(&name.as_str()) {
+            continue;
+        }
+        let bytes = fs::read(&path).unwrap();
+        let found = found_by_the_loader(&path);
+        let names_before = needed(&path);
+        let needed =
+            replace(&names_before, |name| found.get(name).filter(|_| !is_loader(name)).cloned());
+        let request = names(needed);
+        // The untouched copy beside: programs tell their own name and place.
+        let copy = folder.path().join(&name);
+        install(&copy, &bytes);
+        let before = run(&copy, &["--version"], &[("LC_ALL", "C")]);
+        let Ok((edited, after)) = checked_edit(&bytes, &request, Room { grow: true }) else {
+            continue;
+        };
+        install(&copy, &after);
+        let afterwards = run(&copy, &["--version"], &[("LC_ALL", "C")]);
+        assert_eq!(before.status, afterwards.status, "{path:?} {:?}", edited.tier);
+        if !before.stdout.is_empty() && is_steady(&before.stdout) {
+            assert_eq!(lines(&before.stdout), lines(&afterwards.stdout), "{path:?}");
+        }
+        *tiers.entry(format!("{:?}", edited.tier)).or_default() += 1;
+        ran += 1;
+    }
+    println!("{ran} programs ran as before: {tiers:?}");
+    assert!(ran > 100);
+}
+
+/// Sorted: programs of a pipeline (groff) say theirs in any order.
+fn lines(text: &[u8]) -> Vec<String> {
+    let mut lines: Vec<_> = String::from_utf8_lossy(text).lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+/// Without addresses, process ids or times, as far as can be told.
+fn is_steady(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text);
+    !text.contains("0x") && !text.contains("pid")
+}
+
+#[test]
+fn the_distributions_loader_and_static_programs_are_left_alone() {
+    let request = Request { needed: Needed::Keep, ..Request::default() };
+    let loader = fs::read("/lib64/ld-linux-x86-64.so.2").unwrap();
+    assert_eq!(edit(&loader, &request, Room::default()), Err(Refused::Loader));
+    let script = fs::read("/usr/bin/ldd").unwrap();
+    assert_eq!(edit(&script, &request, Room::default()), Err(Refused::NotElf));
+}

@@ -1,0 +1,158 @@
+//! Damaged and hostile files: an error, or an edit that holds; never a panic, never a hang.
+
+use std::fs;
+use std::path::Path;
+
+use loader::edit::{ElfIdentity, Needed, Refused, Request, Room, Search, apply, edit, reverse};
+
+use crate::toolchain::tool;
+
+/// Small files of both classes, with and without section headers.
+fn seeds() -> Vec<Vec<u8>> {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("a.c");
+    fs::write(&source, "#include <stdio.h>\nint main(void) { return puts(\"hi\"); }\n").unwrap();
+    let build = |name: &str, flags: &[&str]| {
+        let to = folder.path().join(name);
+        let mut all = vec![source.to_str().unwrap(), "-s", "-o", to.to_str().unwrap()];
+        all.extend(["-Wl,-z,noseparate-code", "-Wl,-z,max-page-size=4096"]);
+        all.extend(["-Wl,-rpath,/opt/some/long/path/to/the/libraries/of/a/package/lib"]);
+        all.extend(flags);
+        tool("gcc", &all);
+        fs::read(&to).unwrap()
+    };
+    let library = ["-shared", "-fPIC", "-Wl,-soname,liba.so", "-Wl,--hash-style=both"];
+    let mut seeds = vec![
+        build("program", &[]),
+        build("library", &library),
+        build("program32", &["-m32"]),
+        build("sysv", &["-m32", "-no-pie", "-Wl,--hash-style=sysv"]),
+    ];
+    let bare = without_sections(seeds[1].clone());
+    seeds.push(bare);
+    let like = ElfIdentity::of(&seeds[0]).unwrap();
+    seeds.push(loader::edit::stub(&like, b"libs.so", &[b"libc.so.6".to_vec()]).unwrap());
+    seeds
+}
+
+/// `e_shoff`, `e_shnum` and `e_shstrndx` of a 64-bit file set to none.
+fn without_sections(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes[40..48].fill(0);
+    bytes[60..64].fill(0);
+    bytes
+}
+
+fn requests() -> Vec<Request> {
+    let short = b"/lib/libc.so.6".to_vec();
+    let long = [b"/opt/".to_vec(), vec![b'x'; 150], b"/libc.so.6".to_vec()].concat();
+    vec![
+        Request { needed: Needed::Replace([(0, short)].into()), search: Search::Remove },
+        Request { needed: Needed::Replace([(0, long.clone())].into()), search: Search::Keep },
+        Request {
+            needed: Needed::List {
+                names: vec![b"/a/libstub.so".to_vec(), b"libm.so.6".to_vec()],
+                providers: [(b"libc.so.6".to_vec(), long)].into(),
+            },
+            search: Search::Runpath(b"/short".to_vec()),
+        },
+    ]
+}
+
+/// xorshift64: the same mutations each time.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    /// A byte that is likely to matter.
+    fn byte(&mut self) -> u8 {
+        [0, 1, 2, 4, 8, 0x10, 0x7f, 0x80, 0xff, self.next() as u8][self.below(10)]
+    }
+}
+
+/// The offsets of bytes that are not zero, where mutations matter most.
+fn targets(seed: &[u8]) -> Vec<usize> {
+    let code = |at: usize| (0x1000..seed.len().saturating_sub(0x900)).contains(&at);
+    (0..seed.len()).filter(|at| !code(*at) && (seed[*at] != 0 || at % 16 == 3)).collect()
+}
+
+#[test]
+fn a_hundred_thousand_mutations_give_an_error_or_an_edit_that_holds() {
+    let (seeds, requests) = (seeds(), requests());
+    let targets: Vec<_> = seeds.iter().map(|seed| targets(seed)).collect();
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let (mut edited, mut refused) = (0, 0);
+    for round in 0..100_000 {
+        let which = random.below(seeds.len());
+        let mut bytes = seeds[which].clone();
+        for _ in 0..=random.below(6) {
+            let at = targets[which][random.below(targets[which].len())];
+            bytes[at] = random.byte();
+        }
+        if random.below(20) == 0 {
+            bytes.truncate(random.below(bytes.len()));
+        }
+        let request = &requests[random.below(requests.len())];
+        let room = Room { grow: random.below(2) == 0 };
+        match edit(&bytes, request, room) {
+            Ok(edit) => {
+                let after = apply(&bytes, &edit.patches).unwrap();
+                assert!(apply(&after, &reverse(&edit.patches)).unwrap() == bytes, "round {round}");
+                check_reads_back(&after, round);
+                edited += 1;
+            }
+            Err(Refused::SelfCheck(what)) => panic!("round {round}: written wrong: {what}"),
+            Err(_) => refused += 1,
+        }
+    }
+    println!("{edited} edited, {refused} refused");
+    assert!(edited > 1000 && refused > 1000);
+}
+
+/// What was written is a file that can be edited again.
+fn check_reads_back(after: &[u8], round: usize) {
+    let keep = edit(after, &Request::default(), Room::default());
+    assert_eq!(keep.map(|edit| edit.patches), Ok(Vec::new()), "round {round}");
+}
+
+#[test]
+fn every_truncation_gives_an_error_or_an_edit_that_holds() {
+    for seed in seeds() {
+        for length in (0..seed.len()).step_by(7) {
+            for request in requests() {
+                if let Ok(edit) = edit(&seed[..length], &request, Room { grow: true }) {
+                    apply(&seed[..length], &edit.patches).unwrap();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn many_names_of_one_long_text_are_refused_in_no_time() {
+    // A dynamic section of 60,000 DT_NEEDED, all the same megabyte of text.
+    let names = vec![b"x".to_vec(); 60_000];
+    let like = ElfIdentity::of(&fs::read(Path::new("/bin/true")).unwrap()).unwrap();
+    let text = vec![b'y'; 1 << 20];
+    let mut file = loader::edit::stub(&like, &text, &names).unwrap();
+    // The text is the last of the table; entries hold the tag and the offset.
+    let soname = 60_000 * 2 + 1_u64;
+    let entry = |offset: u64| [1_u64.to_le_bytes(), offset.to_le_bytes()].concat();
+    let found = file.windows(16).position(|bytes| bytes == entry(1)).unwrap();
+    for index in 0..60_000 {
+        file[found + 16 * index..][..16].copy_from_slice(&entry(soname));
+    }
+    let before = std::time::Instant::now();
+    let result = edit(&file, &requests()[0], Room::default());
+    assert_eq!(result, Err(Refused::Damaged("names that are too long")));
+    assert!(before.elapsed().as_secs() < 2);
+}

@@ -1,0 +1,78 @@
+//! What the tests share: compilers, tools, and how an edit is asked for.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use loader::edit::{Edited, Needed, Refused, Request, Room, Search, apply, edit, reverse};
+
+/// Runs a tool that has to succeed; its output.
+pub fn tool(name: &str, arguments: &[&str]) -> String {
+    let output = Command::new(name).args(arguments).env("LC_ALL", "C").output();
+    let output = output.unwrap_or_else(|error| panic!("{name}: {error}"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name} {arguments:?}: {errors}");
+    assert!(!errors.to_lowercase().contains("warning"), "{name} {arguments:?}: {errors}");
+    text
+}
+
+/// The names of DT_NEEDED, as readelf(1) says.
+pub fn needed(path: &Path) -> Vec<String> {
+    let text = tool("readelf", &["--wide", "--dynamic", path.to_str().unwrap()]);
+    let lines = text.lines().filter(|line| line.contains("(NEEDED)"));
+    let name = |line: &str| Some(line.rsplit_once('[')?.1.strip_suffix(']')?.to_owned());
+    lines.filter_map(name).collect()
+}
+
+/// New names by what `rename` makes of the old.
+pub fn replace(old: &[String], rename: impl Fn(&str) -> Option<String>) -> Needed {
+    let pairs = old.iter().enumerate();
+    let new = |(at, name): (usize, &String)| Some((at, rename(name)?.into_bytes()));
+    Needed::Replace(pairs.filter_map(new).collect::<BTreeMap<_, _>>())
+}
+
+/// Whether a name is the loader's, which keeps it.
+pub fn is_loader(name: &str) -> bool {
+    name.contains("ld-linux") || name.contains("ld64") || name == "libc.so"
+}
+
+/// The edit, and all that holds of every edit: undone byte for byte, and none the second time.
+pub fn checked_edit(
+    bytes: &[u8],
+    request: &Request,
+    room: Room,
+) -> Result<(Edited, Vec<u8>), Refused> {
+    let edited = edit(bytes, request, room)?;
+    let after = apply(bytes, &edited.patches).unwrap();
+    assert_eq!(after.len() as u64, edited.bytes_after);
+    assert!(apply(&after, &reverse(&edited.patches)).unwrap() == bytes, "not undone");
+    let again = edit(&after, request, room);
+    assert_eq!(again.map(|again| again.patches), Ok(Vec::new()), "not idempotent");
+    Ok((edited, after))
+}
+
+/// A request for names alone.
+pub fn names(needed: Needed) -> Request {
+    Request { needed, search: Search::Keep }
+}
+
+/// Writes a program. The last hand on it is another process's: a file that this one has open
+/// for writing, a child that another test forks at that moment has open, too, and then nobody
+/// can run it (ETXTBSY).
+pub fn install(path: &Path, bytes: &[u8]) {
+    let beside = path.with_extension("bytes");
+    fs::write(&beside, bytes).unwrap();
+    tool("install", &["-m", "755", beside.to_str().unwrap(), path.to_str().unwrap()]);
+    fs::remove_file(beside).unwrap();
+}
+
+/// Runs a program for at most ten seconds; what it says and how it ends. The variables are for
+/// the program, not for those that start it.
+pub fn run(path: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", "10", "env"]).env_remove("LD_LIBRARY_PATH");
+    command.args(variables.iter().map(|(name, value)| format!("{name}={value}")));
+    command.arg(path).args(arguments).stdin(Stdio::null()).output().unwrap()
+}
