@@ -38,12 +38,14 @@
 //! | `cache` | /etc/ld.so.cache |
 //! | `simulation` | the search: `glibc`, `musl` |
 //! | `edit` | ELF files changed in place |
+//! | `bind` | a plan after which nothing is searched |
 //! | `facts` | what a recording keeps of an ELF file |
 //! | `source` | bytes at an offset, of a file that may be cut or hostile |
 //!
 //! Not simulated: auditing libraries ([`SimulateError::Audited`]), `dlopen` during the run, a
 //! loader that is started as a program (`ld.so PROGRAM`), and other machines than x86.
 
+pub mod bind;
 mod cache;
 pub mod edit;
 mod facts;

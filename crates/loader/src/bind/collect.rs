@@ -1,0 +1,145 @@
+//! Finds the ELF files below the paths that are to be bound.
+
+use std::collections::HashMap;
+use std::fs::{self, DirEntry, Metadata};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::{BindError, LeftOut};
+use crate::{ElfError, FileId, Object};
+
+/// The folder of farms and closure libraries.
+pub(super) const OWN_FOLDER: &str = ".becalm";
+
+/// One ELF file: an inode, with its names below the given paths.
+#[derive(Debug)]
+pub(super) struct File {
+    pub id: FileId,
+    /// Its names, sorted; the first stands for it.
+    pub names: Vec<PathBuf>,
+    /// How many names it has anywhere.
+    pub links: u64,
+    /// Permissions, with the bits for other rights.
+    pub mode: u32,
+    pub object: Arc<Object>,
+}
+
+impl File {
+    pub fn path(&self) -> &Path {
+        &self.names[0]
+    }
+
+    /// Whether it is started as a program, rather than loaded by one. Some libraries name an
+    /// interpreter, too (libc does, to print its version).
+    pub fn is_program(&self) -> bool {
+        self.object.interpreter.is_some() && self.object.soname.is_none()
+    }
+}
+
+/// What the walk found.
+#[derive(Debug, Default)]
+pub(super) struct Collected {
+    pub files: Vec<File>,
+    /// Files that could not be read, and files that were named and are not ELF.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// The ELF files at and below `paths`. In folders only what is named `*.so*` or may be executed
+/// is looked at, and symbolic links are not followed: what they lead to is found where it lies,
+/// or lies elsewhere and is not meant.
+pub(super) fn collect(paths: &[PathBuf]) -> Result<Collected, BindError> {
+    let mut found = Vec::new();
+    for path in paths {
+        let at = |error| BindError::Path { path: path.clone(), error };
+        let seen = fs::metadata(path).map_err(at)?;
+        if seen.is_dir() {
+            found.par_extend(walk(path).into_par_iter());
+        } else {
+            found.push(read(path, &seen, true));
+        }
+    }
+    let mut collected = Collected::default();
+    let mut by_id: HashMap<FileId, File> = HashMap::new();
+    for each in found {
+        match each {
+            Found::Elf(file) => match by_id.get_mut(&file.id) {
+                Some(known) => known.names.extend(file.names),
+                None => drop(by_id.insert(file.id, *file)),
+            },
+            Found::LeftOut(left) => collected.left_out.push(left),
+            Found::Other => {}
+        }
+    }
+    collected.files = by_id.into_values().collect();
+    for file in &mut collected.files {
+        file.names.sort_unstable();
+        file.names.dedup();
+    }
+    collected.files.sort_unstable_by(|a, b| a.names.cmp(&b.names));
+    collected.left_out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    Ok(collected)
+}
+
+enum Found {
+    Elf(Box<File>),
+    LeftOut(LeftOut),
+    /// A file of another kind.
+    Other,
+}
+
+fn walk(folder: &Path) -> Vec<Found> {
+    let entries = match fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
+        Ok(entries) => entries,
+        Err(error) => return vec![Found::LeftOut(unreadable(folder, &error))],
+    };
+    entries.par_iter().flat_map(visit).collect()
+}
+
+fn visit(entry: &DirEntry) -> Vec<Found> {
+    let path = entry.path();
+    let looked = entry.file_type().and_then(|kind| {
+        if kind.is_dir() {
+            // What becalm itself has made there.
+            let is_ours = entry.file_name() == OWN_FOLDER;
+            return Ok(if is_ours { Vec::new() } else { walk(&path) });
+        }
+        // A name tells what a library is; for the rest the bits for execution do.
+        if !kind.is_file() {
+            return Ok(Vec::new());
+        }
+        let seen = entry.metadata()?;
+        let may_be = has_so(&path) || seen.mode() & 0o111 != 0;
+        Ok(if may_be { vec![read(&path, &seen, false)] } else { Vec::new() })
+    });
+    looked.unwrap_or_else(|error| vec![Found::LeftOut(unreadable(&path, &error))])
+}
+
+fn has_so(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    name.ends_with(b".so") || name.windows(4).any(|part| part == b".so.")
+}
+
+fn read(path: &Path, seen: &Metadata, named: bool) -> Found {
+    let left = |reason: String| Found::LeftOut(LeftOut { path: path.to_owned(), reason });
+    match Object::read(path) {
+        Ok(object) => Found::Elf(Box::new(File {
+            id: FileId { device: seen.dev(), inode: seen.ino() },
+            names: vec![path.to_owned()],
+            links: seen.nlink(),
+            mode: seen.mode(),
+            object: Arc::new(object),
+        })),
+        // Scripts, texts with a library's name, empty files: a store is full of them.
+        Err(ElfError::NotElf | ElfError::NotAFile) if !named => Found::Other,
+        Err(error) => left(error.to_string()),
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> LeftOut {
+    LeftOut { path: path.to_owned(), reason: format!("it cannot be read: {error}") }
+}

@@ -1,0 +1,238 @@
+//! Folders of symbolic links that stand for a long list of folders.
+//!
+//! A farm holds one link for each library that the folders of a list offer, the first that
+//! offers a name winning, as in the search. So `dlopen` by name finds what it found before, in
+//! one folder instead of a hundred.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use super::collect::OWN_FOLDER;
+
+/// A list that names no more folders than this is short enough.
+const SHORT: usize = 2;
+
+/// A folder with more libraries than this is one that many things share: it stays in the list.
+const CROWDED: usize = 400;
+
+/// Sub-folders that the loader looks into before the folder itself (glibc,
+/// sysdeps/x86/dl-procinfo.h, elf/dl-hwcaps.c): a link in a farm would pass them over.
+pub(super) const FOR_HARDWARE: &[&str] =
+    &["glibc-hwcaps", "tls", "haswell", "xeon_phi", "avx512_1", "x86_64", "sse2", "i686"];
+
+/// Farms in the making. They are named by what is in them, so that equal ones are one, and so
+/// that planning again comes to the same names.
+#[derive(Debug, Default)]
+pub(super) struct Farms {
+    /// Each farm's folder, and what it holds: a link's name, and where it leads.
+    pub made: BTreeMap<PathBuf, BTreeMap<OsString, PathBuf>>,
+    offers: HashMap<PathBuf, Offer>,
+}
+
+impl Farms {
+    /// The list with farms below `root` instead of its plain folders; none where that would be
+    /// no shorter. An empty list is one whose folders offer nothing.
+    ///
+    /// What is relative, holds `$ORIGIN` or the like, is crowded, has variants for hardware, or
+    /// does not exist here (but may on the next machine) stays as it is, in its place.
+    pub fn instead_of(&mut self, root: &Path, list: &[u8]) -> Option<Vec<u8>> {
+        let mut parts: Vec<Part> = Vec::new();
+        let mut seen = BTreeSet::new();
+        for folder in list.split(|byte| *byte == b':').filter(|folder| seen.insert(*folder)) {
+            let path = Path::new(OsStr::from_bytes(folder));
+            match self.offered(root, path) {
+                None => parts.push(Part::Plain(folder.to_vec())),
+                Some(names) => {
+                    if !matches!(parts.last(), Some(Part::Farm(_))) {
+                        parts.push(Part::Farm(BTreeMap::new()));
+                    }
+                    let Some(Part::Farm(links)) = parts.last_mut() else { continue };
+                    for name in names {
+                        links.entry(name.clone()).or_insert_with(|| path.join(name));
+                    }
+                }
+            }
+        }
+        parts.retain(|part| !matches!(part, Part::Farm(links) if links.is_empty()));
+        let shorter = seen.len() > SHORT && parts.len() < seen.len();
+        shorter.then(|| {
+            let texts: Vec<Vec<u8>> = parts.into_iter().map(|part| self.text(root, part)).collect();
+            texts.join(&b':')
+        })
+    }
+
+    /// Whether a folder of the list offers a library of such a name.
+    pub fn offer(&mut self, list: &[u8], wanted: fn(&OsStr) -> bool) -> bool {
+        list.split(|byte| *byte == b':').any(|folder| {
+            let path = Path::new(OsStr::from_bytes(folder));
+            // What may not be in a farm may offer anything.
+            self.offered(Path::new("/"), path)
+                .is_none_or(|names| names.iter().any(|name| wanted(name)))
+        })
+    }
+
+    /// The names of all libraries that the folders of the list offer; none where that is not
+    /// known.
+    pub fn all_offered(&mut self, root: &Path, list: &[u8]) -> Option<BTreeSet<OsString>> {
+        let mut all = BTreeSet::new();
+        for folder in list.split(|byte| *byte == b':') {
+            let path = Path::new(OsStr::from_bytes(folder));
+            all.extend(self.offered(root, path)?.iter().cloned());
+        }
+        Some(all)
+    }
+
+    /// A farm of exactly these links.
+    pub fn of(&mut self, root: &Path, links: BTreeMap<OsString, PathBuf>) -> PathBuf {
+        let texts = links
+            .iter()
+            .flat_map(|(name, target)| [name.as_bytes(), target.as_os_str().as_bytes()]);
+        let folder = root.join(OWN_FOLDER).join("farm").join(short_digest(texts));
+        self.made.insert(folder.clone(), links);
+        folder
+    }
+
+    fn text(&mut self, root: &Path, part: Part) -> Vec<u8> {
+        match part {
+            Part::Plain(folder) => folder,
+            Part::Farm(links) => self.of(root, links).into_os_string().into_vec(),
+        }
+    }
+
+    /// The libraries in a folder, where they may be in a farm instead.
+    fn offered(&mut self, root: &Path, folder: &Path) -> Option<&Vec<OsString>> {
+        let known = self.offers.entry(folder.to_owned()).or_insert_with(|| Offer::of(folder));
+        match known {
+            Offer::These(names) => Some(names),
+            // A prefix of this very tree that has no such folder will not get one.
+            Offer::Absent if folder.starts_with(root) => Some(const { &Vec::new() }),
+            Offer::Absent | Offer::Unsuited => None,
+        }
+    }
+}
+
+/// What a folder of a list offers.
+#[derive(Debug)]
+enum Offer {
+    These(Vec<OsString>),
+    Absent,
+    Unsuited,
+}
+
+impl Offer {
+    fn of(folder: &Path) -> Offer {
+        let plain = folder.is_absolute() && !folder.as_os_str().as_bytes().contains(&b'$');
+        if !plain || folder.components().any(|part| part.as_os_str() == OWN_FOLDER) {
+            return Offer::Unsuited;
+        }
+        match libraries(folder) {
+            Some(names) => Offer::These(names),
+            None if folder.exists() => Offer::Unsuited,
+            None => Offer::Absent,
+        }
+    }
+}
+
+enum Part {
+    Plain(Vec<u8>),
+    Farm(BTreeMap<OsString, PathBuf>),
+}
+
+/// The libraries in a folder; none if it cannot be listed, is crowded, or has variants.
+fn libraries(folder: &Path) -> Option<Vec<OsString>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).ok()? {
+        let name = entry.ok()?.file_name();
+        if FOR_HARDWARE.iter().any(|variant| name == *variant) {
+            return None;
+        }
+        let bytes = name.as_bytes();
+        if bytes.ends_with(b".so") || bytes.windows(4).any(|part| part == b".so.") {
+            names.push(name);
+        }
+        if names.len() > CROWDED {
+            return None;
+        }
+    }
+    names.sort_unstable();
+    Some(names)
+}
+
+/// A name for what consists of these texts, none of which holds a NUL.
+pub(super) fn short_digest<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut all = Vec::new();
+    for text in texts {
+        all.extend_from_slice(text);
+        all.push(0);
+    }
+    let mut digest = remedy::Digest::of(&all).to_string();
+    digest.truncate(16);
+    digest
+}
+
+/// Where a file's farms go: below the folder that was named, or beside the file's `bin` or `lib`.
+pub(super) fn root_of(file: &Path, named: &[PathBuf]) -> PathBuf {
+    let below = |root: &&PathBuf| root.as_path() != file && file.starts_with(root);
+    if let Some(root) = named.iter().filter(below).min_by_key(|root| root.as_os_str().len()) {
+        return root.clone();
+    }
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let holds_code = ["bin", "sbin", "lib", "lib64", "libexec"];
+    match folder.parent() {
+        Some(prefix) if holds_code.iter().any(|name| folder.ends_with(name)) => prefix.to_owned(),
+        _ => folder.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn store() -> tempfile::TempDir {
+        let store = tempfile::tempdir().unwrap();
+        for file in ["a/libx.so.1", "b/libx.so.1", "b/liby.so", "c/readme", "d/tls/libz.so"] {
+            let path = store.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        store
+    }
+
+    #[test]
+    fn the_first_folder_that_offers_a_name_wins_and_what_has_variants_stays() {
+        let store = store();
+        let root = store.path();
+        let at = |name: &str| root.join(name).into_os_string().into_vec();
+        let list = [at("a"), at("b"), at("c"), at("d"), b"$ORIGIN/lib".to_vec(), at("b")];
+        let mut farms = Farms::default();
+        let text = farms.instead_of(root, &list.join(&b':')).unwrap();
+        let (folder, links) = farms.made.first_key_value().unwrap();
+        let expected = [folder.as_os_str().as_bytes(), &at("d"), b"$ORIGIN/lib"].join(&b':');
+        assert_eq!(text, expected);
+        let leads = |name: &str| links.get(OsStr::new(name)).cloned();
+        assert_eq!(leads("libx.so.1"), Some(root.join("a/libx.so.1")));
+        assert_eq!(leads("liby.so"), Some(root.join("b/liby.so")));
+        assert_eq!(links.len(), 2);
+    }
+
+    #[test]
+    fn a_short_list_stays() {
+        let store = store();
+        let list = format!("{0}/a:{0}/b", store.path().display());
+        assert_eq!(Farms::default().instead_of(store.path(), list.as_bytes()), None);
+    }
+
+    #[test]
+    fn the_same_links_are_the_same_farm() {
+        let store = store();
+        let list = ["a", "b", "c"].map(|name| format!("{}/{name}", store.path().display()));
+        let text = |list: &str| Farms::default().instead_of(store.path(), list.as_bytes());
+        assert_eq!(
+            text(&list.join(":")),
+            text(&format!("{}/none:{}", store.path().display(), list.join(":")))
+        );
+    }
+}

@@ -1,0 +1,217 @@
+//! Binding: each object is made to load what it loads today, without a search.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `collect` | the ELF files below some paths, by inode |
+//! | `resolve` | what each program, and each library alone, loads today |
+//! | `own` | what a library's own list finds |
+//! | `leave` | what is left as it is, and why |
+//! | `stores` | stores of package managers, and what they demand |
+//! | `pins` | which file each DT_NEEDED shall name |
+//! | `farm` | folders of links that stand for long lists |
+//! | `wanted` | the edits that each mode asks for |
+//! | `closure` | the mode that edits the program only |
+//! | `attempt` | edits made, simulated, and compared with today |
+//! | `dlopen` | which files may open libraries by name |
+//! | `steps` | the plan for `remedy` |
+//!
+//! Nothing here writes: [`plan`] reads, and returns what is to be done as data.
+
+mod attempt;
+mod closure;
+mod collect;
+mod dlopen;
+mod farm;
+mod leave;
+mod own;
+mod pins;
+mod resolve;
+mod steps;
+mod stores;
+mod wanted;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+pub use leave::{Leave, LeftOut};
+pub use remedy::Counts;
+pub use stores::{Manager, Store, store_of};
+
+use crate::World;
+use crate::edit::Tier;
+
+/// How objects are bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Each DT_NEEDED becomes an absolute path, in every object.
+    Needed,
+    /// The program alone is edited: it needs all it comes to load, in the same order.
+    Closure,
+    /// One folder of links takes the place of all lists. The way for musl, whose loader opens
+    /// a path once for each object that names it.
+    Farm,
+}
+
+/// What stays of DT_RPATH and DT_RUNPATH.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeepRpath {
+    /// A farm, where something may call dlopen with a name; else nothing.
+    #[default]
+    Farm,
+    /// Nothing, where every name is bound.
+    None,
+    /// All of it.
+    All,
+}
+
+/// What to bind, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// By default, [`Mode::Needed`] for glibc's programs and [`Mode::Farm`] for musl's.
+    pub mode: Option<Mode>,
+    /// What stays of the lists.
+    pub keep_rpath: KeepRpath,
+    /// With [`Mode::Farm`]: a DT_RUNPATH, which LD_LIBRARY_PATH comes before.
+    pub overridable: bool,
+    /// Whether a file may grow by a segment where it has no room.
+    pub grow: bool,
+    /// Names that stay unbound, besides the built-in list; `*` stands for any text.
+    pub leave: Vec<String>,
+    /// Whether to bind to where they are trees that find themselves by `$ORIGIN`.
+    pub absolute: bool,
+    /// Whether to change stores that promise to be immutable (Nix, Guix).
+    pub immutable: bool,
+    /// What `LD_LIBRARY_PATH` is, for those who run the programs; by default, nothing.
+    pub library_path: Option<OsString>,
+}
+
+/// How far planning is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Looking for ELF files.
+    Looking,
+    /// Simulating today's starts: how many of how many are done.
+    Simulating {
+        /// Starts done.
+        done: usize,
+        /// Starts in all.
+        of: usize,
+    },
+    /// Making edits.
+    Editing,
+    /// Simulating starts after the edits.
+    Checking,
+}
+
+/// Why nothing can be planned.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// A path that was named cannot be read.
+    #[error("{path}: {error}", path = .path.display())]
+    Path {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// A store whose files must not change.
+    #[error(
+        "{path}: {manager} takes the files of its store to be unchanged for ever and checks \
+         their hashes; bind at build time instead, or ask for it all the same with --immutable",
+        path = .path.display(), manager = .manager.name()
+    )]
+    Immutable {
+        /// The path.
+        path: PathBuf,
+        /// Whose store.
+        manager: Manager,
+    },
+}
+
+/// What is to be done.
+#[derive(Debug, Default)]
+pub struct Binding {
+    /// The files to change, sorted by path.
+    pub changes: Vec<Change>,
+    /// New folders, each after the one it lies in.
+    pub folders: Vec<PathBuf>,
+    /// New symbolic links: the link, and what it says.
+    pub links: Vec<(PathBuf, PathBuf)>,
+    /// New files: closure libraries.
+    pub files: Vec<(PathBuf, Vec<u8>)>,
+    /// Programs whose start was simulated, before and after.
+    pub programs: Vec<Effect>,
+    /// Libraries that no program loads, each loaded alone, before and after.
+    pub libraries: Vec<Effect>,
+    /// ELF files that are bound already, or whose start searches for nothing.
+    pub calm: usize,
+    /// What stays as it is, and why.
+    pub left_out: Vec<LeftOut>,
+    /// Names that two programs find in two places.
+    pub conflicts: Vec<Conflict>,
+    /// The stores that the paths lie in.
+    pub stores: Vec<Store>,
+    /// What may go wrong once it is applied, one sentence each.
+    pub risks: Vec<String>,
+}
+
+/// One file's change.
+#[derive(Debug)]
+pub struct Change {
+    /// The file.
+    pub path: PathBuf,
+    /// Its other names (hard links).
+    pub also: Vec<PathBuf>,
+    /// What was seen of it when it was read.
+    pub seen: remedy::Seen,
+    /// Names that become others: the old and the new one, in the file's order.
+    pub needed: Vec<(OsString, OsString)>,
+    /// The list of folders before and after, where it changes: DT_RPATH or DT_RUNPATH.
+    pub search: Option<(OsString, OsString)>,
+    /// Where the new names go.
+    pub tier: Tier,
+    /// What is written.
+    pub patches: Vec<crate::edit::Patch>,
+}
+
+/// What binding does to one start.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Effect {
+    /// The program, or the library.
+    pub path: PathBuf,
+    /// Objects that it loads, itself included.
+    pub objects: usize,
+    /// Calls that search, today.
+    pub before: Counts,
+    /// Calls that search, once bound.
+    pub after: Counts,
+    /// Names that are not found today, nor afterwards.
+    pub missing: Vec<String>,
+}
+
+/// A name in a file that two programs find in two places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The file that needs it.
+    pub file: PathBuf,
+    /// The name.
+    pub name: OsString,
+    /// Two programs, and what each finds; none if it finds nothing.
+    pub sides: [(PathBuf, Option<PathBuf>); 2],
+}
+
+/// Plans how to bind the ELF files at and below `paths`.
+///
+/// # Errors
+/// [`BindError`]. A file that cannot be bound is no error: it is left out, with the reason.
+pub fn plan(
+    world: &dyn World,
+    paths: &[PathBuf],
+    options: &Options,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<Binding, BindError> {
+    attempt::plan(world, paths, options, progress)
+}

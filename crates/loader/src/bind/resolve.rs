@@ -1,0 +1,286 @@
+//! What each program, and each library alone, loads today.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use ::object::elf;
+use rayon::prelude::*;
+
+use super::collect::File;
+use super::{Counts, LeftOut};
+use crate::object::{Class, Tag};
+use crate::simulation::{Answer, Call, Edge, How};
+use crate::{FileId, Identity, Libc, Object, Overlay, Setting, Simulation, World, simulate};
+
+/// One start, reduced to what binding needs: a store has thousands of them.
+#[derive(Debug)]
+pub(super) struct Run {
+    /// The file that is started, as an index into the collected files.
+    pub root: usize,
+    /// Whether it is a program; else a library, loaded as if nothing else were.
+    pub is_program: bool,
+    pub is_musl: bool,
+    pub members: Vec<Member>,
+    pub counts: Counts,
+    /// Names that were not found.
+    pub missing: Vec<OsString>,
+}
+
+/// One object of a start.
+#[derive(Debug)]
+pub(super) struct Member {
+    /// The path by which it was opened.
+    pub path: PathBuf,
+    pub id: FileId,
+    /// How it was found.
+    pub found: Found,
+    /// The member that serves each DT_NEEDED.
+    pub needed: Vec<Option<usize>>,
+    /// The name that it was asked for by.
+    pub asked_as: OsString,
+    /// The member that asked for it first.
+    pub asked_by: Option<usize>,
+    /// Its DT_SONAME.
+    pub soname: Option<OsString>,
+    /// Whether nothing is searched for it: its needs are paths, or the loader.
+    pub is_closed: bool,
+}
+
+/// How an object was found, as far as binding cares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// It is the loader itself.
+    Loader,
+    /// It is the kernel's own library, of no file.
+    Kernel,
+    /// By a name with a slash, or as the program.
+    Directly,
+    /// In a list that the object with this number brings along.
+    ByList { of: usize, through_origin: bool },
+    /// Where the machine keeps its libraries.
+    BySystem,
+    /// By LD_LIBRARY_PATH.
+    ByVariable,
+}
+
+/// Simulates starts, each loader's setting made once.
+pub(super) struct Resolver<'a> {
+    pub world: &'a dyn World,
+    pub files: &'a [File],
+    /// The loaders that programs here name.
+    loaders: HashMap<Identity, PathBuf>,
+    library_path: Option<OsString>,
+    settings: Mutex<HashMap<PathBuf, Result<Setting, String>>>,
+}
+
+impl<'a> Resolver<'a> {
+    pub fn new(
+        world: &'a dyn World,
+        files: &'a [File],
+        library_path: Option<OsString>,
+    ) -> Resolver<'a> {
+        let programs = files.iter().filter(|file| file.is_program());
+        let loader = |file: &File| {
+            Some((file.object.identity(), PathBuf::from(file.object.interpreter.as_ref()?)))
+        };
+        // Of several, the first by path: planning twice comes to the same.
+        let loaders = programs.rev().filter_map(loader).collect();
+        Resolver { world, files, loaders, library_path, settings: Mutex::default() }
+    }
+
+    /// The starts of the files with these numbers, and those that cannot be simulated.
+    pub fn runs(&self, numbers: &[usize], done: &(dyn Fn() + Sync)) -> (Vec<Run>, Vec<LeftOut>) {
+        let each = |number: &usize| {
+            let run = self.run(self.world, *number);
+            done();
+            run.map_err(|reason| LeftOut { path: self.files[*number].path().to_owned(), reason })
+        };
+        let all: Vec<_> = numbers.par_iter().map(each).collect();
+        let (mut runs, mut left_out) = (Vec::new(), Vec::new());
+        for each in all {
+            match each {
+                Ok(run) => runs.push(run),
+                Err(left) => left_out.push(left),
+            }
+        }
+        (runs, left_out)
+    }
+
+    /// One start, in this world.
+    pub fn run(&self, world: &dyn World, number: usize) -> Result<Run, String> {
+        let file = &self.files[number];
+        let setting = self.setting(&file.object)?;
+        let simulation =
+            simulate(world, file.path(), &setting).map_err(|error| error.to_string())?;
+        Ok(reduced(number, file.is_program(), &setting, simulation))
+    }
+
+    /// What an object that is no file comes to load for each of its needs.
+    pub fn needs_of(&self, object: Object) -> Result<HashMap<OsString, FileId>, String> {
+        let setting = self.setting(&object)?;
+        let path = Path::new("/nowhere/needs");
+        let mut world = Overlay::new(self.world);
+        world.file(path, object);
+        let simulation = simulate(&world, path, &setting).map_err(|error| error.to_string())?;
+        let Some(first) = simulation.objects.first() else { return Ok(HashMap::new()) };
+        let found = |edge: &Edge| Some((edge.name.clone(), simulation.objects[edge.to?].id));
+        Ok(first.edges.iter().filter_map(found).collect())
+    }
+
+    fn setting(&self, object: &Object) -> Result<Setting, String> {
+        let interpreter = match &object.interpreter {
+            Some(interpreter) => PathBuf::from(interpreter),
+            None => self.loader_for(object)?,
+        };
+        let mut settings = self.settings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let made = settings.entry(interpreter.clone()).or_insert_with(|| {
+            let setting = Setting::for_interpreter(self.world, &interpreter);
+            let library_path = self.library_path.clone();
+            setting
+                .map(|setting| Setting { library_path, ..setting })
+                .map_err(|error| error.to_string())
+        });
+        made.clone()
+    }
+
+    /// The loader of the programs that a library is for: that of a program beside it, else the
+    /// machine's own.
+    fn loader_for(&self, object: &Object) -> Result<PathBuf, String> {
+        let own = || default_loader(object).map(PathBuf::from);
+        self.loaders.get(&object.identity()).cloned().or_else(own).ok_or_else(|| {
+            format!("the loader of its machine (e_machine {}) is not known", object.machine)
+        })
+    }
+}
+
+/// The path of glibc's loader, by the processor's ABI (glibc,
+/// sysdeps/unix/sysv/linux/*/ldconfig.h).
+fn default_loader(object: &Object) -> Option<&'static str> {
+    match (object.machine, object.class) {
+        (elf::EM_X86_64, Class::Elf64) => Some("/lib64/ld-linux-x86-64.so.2"),
+        (elf::EM_386, Class::Elf32) => Some("/lib/ld-linux.so.2"),
+        (elf::EM_AARCH64, Class::Elf64) => Some("/lib/ld-linux-aarch64.so.1"),
+        (elf::EM_PPC64, Class::Elf64) => Some("/lib64/ld64.so.2"),
+        (elf::EM_RISCV, Class::Elf64) => Some("/lib/ld-linux-riscv64-lp64d.so.1"),
+        _ => None,
+    }
+}
+
+fn reduced(root: usize, is_program: bool, setting: &Setting, simulation: Simulation) -> Run {
+    let counts = counts(&simulation);
+    let missing = simulation.missing.iter().map(|missing| missing.name.clone()).collect();
+    // A list may name hundreds of folders, and serve hundreds of objects.
+    let mut relocatable: Vec<Option<bool>> = vec![None; simulation.objects.len()];
+    let mut is_relocatable = |of: usize| {
+        *relocatable[of].get_or_insert_with(|| {
+            let object = &simulation.objects[of].object;
+            let mut lists = object.rpath.iter().chain(&object.runpath);
+            lists.any(|list| self::is_relocatable(list.as_bytes()))
+        })
+    };
+    let mut found = |number: usize| {
+        let loaded = &simulation.objects[number];
+        let mut list = |of: usize| Found::ByList { of, through_origin: is_relocatable(of) };
+        match loaded.how {
+            How::Interpreter => Found::Loader,
+            How::Kernel => Found::Kernel,
+            How::Rpath { of } => list(of),
+            How::Runpath => list(loaded.loader.unwrap_or(0)),
+            How::Cache | How::Default => Found::BySystem,
+            How::LibraryPath => Found::ByVariable,
+            _ if loaded.path == setting.interpreter => Found::Loader,
+            _ => Found::Directly,
+        }
+    };
+    let all: Vec<Found> = (0..simulation.objects.len()).map(&mut found).collect();
+    let members = simulation.objects.iter().zip(&all).map(|(loaded, found)| {
+        let needed = loaded.edges.iter().filter(|edge| edge.kind == Tag::Needed);
+        let is_settled = |edge: &Edge| {
+            let is_loader = edge.to.is_some_and(|to| all[to] == Found::Loader);
+            is_loader || edge.name.as_bytes().contains(&b'/')
+        };
+        Member {
+            path: loaded.path.clone(),
+            id: loaded.id,
+            found: *found,
+            needed: needed.map(|edge| edge.to).collect(),
+            asked_as: loaded.asked_as.clone(),
+            asked_by: loaded.loader,
+            soname: loaded.object.soname.clone(),
+            is_closed: loaded.edges.iter().all(is_settled),
+        }
+    });
+    let members = members.collect();
+    let is_musl = matches!(setting.libc, Libc::Musl(_));
+    Run { root, is_program, is_musl, members, counts, missing }
+}
+
+/// Whether a list of folders moves with the files: `$ORIGIN`, or a relative folder.
+pub(super) fn is_relocatable(list: &[u8]) -> bool {
+    let relative = |folder: &[u8]| !folder.starts_with(b"/");
+    list.split(|byte| *byte == b':').any(relative) && !list.is_empty()
+}
+
+fn counts(simulation: &Simulation) -> Counts {
+    let mut counts = Counts::default();
+    for probe in &simulation.probes {
+        let failed = u64::from(matches!(probe.answer, Answer::Refused(_)));
+        match probe.call {
+            Call::Open => {
+                counts.opens += 1;
+                counts.failed_opens += failed;
+            }
+            Call::Stat => {
+                counts.stats += 1;
+                counts.failed_stats += failed;
+            }
+            _ => {}
+        }
+    }
+    counts
+}
+
+impl Run {
+    /// A member and all that it needs, at whatever distance.
+    pub fn below(&self, member: usize) -> impl Iterator<Item = &Member> {
+        let mut left = vec![member];
+        let mut seen: HashSet<usize> = HashSet::from([member]);
+        while let Some(number) = left.pop() {
+            let needed = self.members[number].needed.iter().flatten();
+            left.extend(needed.filter(|number| seen.insert(**number)));
+        }
+        seen.into_iter().map(|number| &self.members[number])
+    }
+
+    /// The members that need, at whatever distance, one that is marked; and these themselves.
+    pub fn reaching(&self, is_marked: impl Fn(&Member) -> bool) -> impl Iterator<Item = &Member> {
+        let mut needed_by: Vec<Vec<usize>> = vec![Vec::new(); self.members.len()];
+        for (number, member) in self.members.iter().enumerate() {
+            member.needed.iter().flatten().for_each(|to| needed_by[*to].push(number));
+        }
+        let numbers = 0..self.members.len();
+        let mut left: Vec<usize> =
+            numbers.filter(|number| is_marked(&self.members[*number])).collect();
+        let mut seen: HashSet<usize> = left.iter().copied().collect();
+        while let Some(number) = left.pop() {
+            left.extend(needed_by[number].iter().filter(|above| seen.insert(**above)));
+        }
+        seen.into_iter().map(|number| &self.members[number])
+    }
+
+    /// The names that were searched, and the file that served each.
+    pub fn asked(&self) -> impl Iterator<Item = (&OsStr, FileId)> {
+        let searched = |member: &&Member| {
+            !matches!(member.found, Found::Directly | Found::Loader | Found::Kernel)
+                && !member.asked_as.as_bytes().contains(&b'/')
+        };
+        self.members.iter().filter(searched).map(|member| (&*member.asked_as, member.id))
+    }
+
+    pub fn path<'a>(&self, files: &'a [File]) -> &'a Path {
+        files[self.root].path()
+    }
+}

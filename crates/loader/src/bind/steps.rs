@@ -1,0 +1,63 @@
+//! The plan that `remedy` applies.
+
+use std::ops::AddAssign;
+
+use remedy::{Counts, Edit, Plan, Prediction, Step};
+
+use super::{Binding, Change, Effect};
+
+impl Binding {
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// The calls that search in all starts together, before and after.
+    pub fn predicted(&self) -> Prediction {
+        let mut sum = Prediction::default();
+        for Effect { before, after, .. } in self.programs.iter().chain(&self.libraries) {
+            add(&mut sum.before, before);
+            add(&mut sum.after, after);
+        }
+        sum
+    }
+
+    /// The steps, for `remedy` to apply.
+    pub fn to_plan(&self, title: String) -> Plan {
+        let folders =
+            self.folders.iter().map(|path| Step::Folder { path: path.clone(), mode: 0o755 });
+        let links = self
+            .links
+            .iter()
+            .map(|(path, target)| Step::Link { path: path.clone(), target: target.clone() });
+        let files = self.files.iter().map(|(path, content)| Step::Create {
+            path: path.clone(),
+            mode: 0o755,
+            content: content.clone(),
+        });
+        let patches = self.changes.iter().map(patch);
+        let steps = folders.chain(links).chain(files).chain(patches).collect();
+        Plan { title, steps, risks: self.risks.clone(), predicted: Some(self.predicted()) }
+    }
+}
+
+fn patch(change: &Change) -> Step {
+    let edit = |patch: &crate::edit::Patch| Edit {
+        offset: patch.offset,
+        old: patch.old.clone(),
+        new: patch.new.clone(),
+    };
+    Step::Patch {
+        path: change.path.clone(),
+        also: change.also.clone(),
+        seen: change.seen,
+        edits: change.patches.iter().map(edit).collect(),
+    }
+}
+
+fn add(sum: &mut Counts, more: &Counts) {
+    sum.opens.add_assign(more.opens);
+    sum.failed_opens.add_assign(more.failed_opens);
+    sum.stats.add_assign(more.stats);
+    sum.failed_stats.add_assign(more.failed_stats);
+}

@@ -1,0 +1,319 @@
+//! The edits that binding asks for.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use super::collect::File;
+use super::farm::{Farms, root_of};
+use super::pins::{Pin, Pins, needed};
+use super::resolve::{Found, Run};
+use super::{KeepRpath, Mode, Options, closure, dlopen};
+use crate::FileId;
+use crate::edit::{Needed, Request, Search};
+
+/// What is known when edits are asked for.
+pub(super) struct Known<'a> {
+    pub files: &'a [File],
+    pub programs: &'a [Run],
+    pub alone: &'a [Run],
+    pub pins: &'a Pins,
+    pub options: &'a Options,
+    /// The paths that the user named.
+    pub named: &'a [PathBuf],
+    /// Objects that call dlopen, or need one that does.
+    pub dlopens: &'a HashSet<FileId>,
+    /// Files that may be edited: something is to be gained, nothing forbids it.
+    pub candidates: &'a HashSet<usize>,
+    /// Where each file is in the starts.
+    pub places: &'a Places<'a>,
+    /// Files that musl's loader loads.
+    pub musl: &'a HashSet<usize>,
+}
+
+/// Where each file is in the starts: as which member of which.
+#[derive(Debug)]
+pub(super) struct Places<'a>(HashMap<FileId, Vec<(&'a Run, usize)>>);
+
+impl<'a> Places<'a> {
+    pub fn in_starts(runs: impl Iterator<Item = &'a Run>) -> Places<'a> {
+        let mut places: HashMap<FileId, Vec<(&Run, usize)>> = HashMap::new();
+        for run in runs {
+            for (number, member) in run.members.iter().enumerate() {
+                places.entry(member.id).or_default().push((run, number));
+            }
+        }
+        Places(places)
+    }
+
+    fn knows(&self, id: FileId) -> bool {
+        self.0.contains_key(&id)
+    }
+
+    fn of(&self, id: FileId) -> impl Iterator<Item = (&'a Run, usize)> {
+        self.0.get(&id).into_iter().flatten().copied()
+    }
+}
+
+/// What an earlier attempt has taught about a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Caution {
+    /// It has little room: names that another object brings in first stay.
+    Spare,
+    /// Its list of folders has to stay.
+    KeepList,
+    /// It has to stay as it is.
+    Leave,
+}
+
+/// Edits, and what has to be there for them.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    pub requests: BTreeMap<usize, Request>,
+    pub farms: Farms,
+    /// Closure libraries: path and content.
+    pub stubs: BTreeMap<PathBuf, Vec<u8>>,
+    /// Files that a mode cannot do anything for, and why.
+    pub refused: Vec<(usize, String)>,
+}
+
+/// The edits, given what earlier attempts taught.
+pub(super) fn wanted(known: &Known<'_>, cautions: &HashMap<usize, Caution>) -> Wanted {
+    let mut wanted = Wanted::default();
+    let union = union_farm(known);
+    for number in sorted(known.candidates) {
+        let caution = cautions.get(&number).copied();
+        if caution == Some(Caution::Leave) {
+            continue;
+        }
+        let request = match known.mode_of(number) {
+            Mode::Needed => known.needed_request(number, caution, &mut wanted.farms),
+            Mode::Farm => known.farm_request(number, caution, &union, &mut wanted.farms),
+            Mode::Closure => closure::request(known, number, caution, &mut wanted),
+        };
+        if request != Request::default() {
+            wanted.requests.insert(number, request);
+        }
+    }
+    wanted
+}
+
+fn sorted(numbers: &HashSet<usize>) -> Vec<usize> {
+    let mut numbers: Vec<usize> = numbers.iter().copied().collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+impl Known<'_> {
+    pub fn mode_of(&self, number: usize) -> Mode {
+        let usual = if self.musl.contains(&number) { Mode::Farm } else { Mode::Needed };
+        self.options.mode.unwrap_or(usual)
+    }
+
+    pub fn root(&self, number: usize) -> PathBuf {
+        root_of(self.files[number].path(), self.named)
+    }
+
+    /// Every entry that is pinned, by its position, and the path that it shall name.
+    fn paths(&self, number: usize) -> BTreeMap<usize, Vec<u8>> {
+        let pins = self.pins.by_file.get(&number).map_or(&[][..], Vec::as_slice);
+        let path = |(entry, pin): (usize, &Pin)| match pin {
+            Pin::To(id) => {
+                let path = self.pins.names.get(id)?;
+                Some((entry, path.as_os_str().as_bytes().to_vec()))
+            }
+            _ => None,
+        };
+        pins.iter().enumerate().filter_map(path).collect()
+    }
+
+    fn needed_request(
+        &self,
+        number: usize,
+        caution: Option<Caution>,
+        farms: &mut Farms,
+    ) -> Request {
+        let mut paths = self.paths(number);
+        if caution == Some(Caution::Spare) {
+            paths.retain(|entry, _| !self.is_brought(number, *entry));
+        }
+        let needed = if paths.is_empty() { Needed::Keep } else { Needed::Replace(paths) };
+        // A file of which no name could be bound searches on, as it did.
+        let search = match needed == Needed::Keep && self.has_open(number) {
+            true => Search::Keep,
+            false => self.search(number, caution, farms),
+        };
+        Request { needed, search }
+    }
+
+    /// Whether a need is one of the system's libraries, which the file's own list has no say in,
+    /// and which in every start another object asks for first: the loader knows the name then.
+    fn is_brought(&self, number: usize, entry: usize) -> bool {
+        let id = self.files[number].id;
+        let is_brought = |(run, member): (&Run, usize)| {
+            let target = run.members[member].needed.get(entry).copied().flatten();
+            target.map(|target| &run.members[target]).is_some_and(|target| {
+                target.found == Found::BySystem && target.asked_by != Some(member)
+            })
+        };
+        self.places.knows(id) && self.places.of(id).all(is_brought)
+    }
+
+    /// Whether the folders of a list offer no name that the file and its needs have not brought
+    /// in themselves: whoever opens one of these by name gets it without a search.
+    fn is_all_loaded(&self, number: usize, list: &[u8], farms: &mut Farms) -> bool {
+        let Some(offered) = farms.all_offered(&self.root(number), list) else { return false };
+        let all_known = |(run, member): (&Run, usize)| {
+            let known: HashSet<&OsStr> =
+                run.below(member).filter_map(|member| member.soname.as_deref()).collect();
+            offered.iter().all(|name| known.contains(&**name))
+        };
+        let id = self.files[number].id;
+        self.places.knows(id) && self.places.of(id).all(all_known)
+    }
+
+    fn has_open(&self, number: usize) -> bool {
+        let pins = self.pins.by_file.get(&number);
+        pins.is_some_and(|pins| pins.iter().any(|pin| matches!(pin, Pin::Open(_))))
+    }
+
+    /// What becomes of the list of folders.
+    pub fn search(&self, number: usize, caution: Option<Caution>, farms: &mut Farms) -> Search {
+        let file = &self.files[number];
+        let Some((list, kind)) = list(file) else { return Search::Keep };
+        let keeps = self.options.keep_rpath == KeepRpath::All
+            || caution.is_some_and(|caution| caution > Caution::Spare);
+        if keeps || list.is_empty() {
+            return Search::Keep;
+        }
+        let relied_on = self.has_open(number)
+            || self.dlopens.contains(&file.id)
+                && !self.is_all_loaded(number, list.as_bytes(), farms)
+            || file.is_program() && farms.offer(list.as_bytes(), is_for_libc);
+        if !relied_on {
+            return Search::Remove;
+        }
+        if self.options.keep_rpath == KeepRpath::None {
+            return if self.has_open(number) { Search::Keep } else { Search::Remove };
+        }
+        match farms.instead_of(&self.root(number), list.as_bytes()) {
+            None => Search::Keep,
+            Some(text) if text.is_empty() => Search::Remove,
+            Some(text) => kind(text),
+        }
+    }
+
+    /// One farm for all: each file that has a list gets the farm in its place.
+    fn farm_request(
+        &self,
+        number: usize,
+        caution: Option<Caution>,
+        union: &BTreeMap<OsString, PathBuf>,
+        farms: &mut Farms,
+    ) -> Request {
+        let file = &self.files[number];
+        let Some((list, kind)) = list(file) else { return Request::default() };
+        let pins = self.pins.by_file.get(&number).map_or(&[][..], Vec::as_slice);
+        let in_farm = |(entry, name): (usize, &OsStr)| {
+            let settled = pins.get(entry) == Some(&Pin::Settled);
+            settled || name.as_bytes().contains(&b'/') || union.contains_key(name)
+        };
+        let searches_on = caution.is_some()
+            || self.options.keep_rpath == KeepRpath::All
+            || !needed(file).enumerate().all(in_farm);
+        let mut text = farms.of(&self.common_root(), union.clone()).into_os_string().into_vec();
+        if list.as_bytes().split(|byte| *byte == b':').next() == Some(&text) {
+            return Request::default();
+        }
+        let mut append = |list: &[u8]| {
+            text.push(b':');
+            text.extend_from_slice(list);
+        };
+        if searches_on {
+            append(list.as_bytes());
+        } else if let Search::Rpath(rest) | Search::Runpath(rest) = self.rest(number, farms) {
+            append(&rest);
+        }
+        let search = if self.options.overridable { Search::Runpath(text) } else { kind(text) };
+        Request { needed: Needed::Keep, search }
+    }
+
+    /// What a farmed file keeps for dlopen.
+    fn rest(&self, number: usize, farms: &mut Farms) -> Search {
+        match self.search(number, None, farms) {
+            Search::Keep => {
+                let list = list(&self.files[number]).map(|(list, _)| list.as_bytes().to_vec());
+                list.map_or(Search::Keep, Search::Rpath)
+            }
+            other => other,
+        }
+    }
+
+    /// Where the one farm goes: the first folder that was named.
+    fn common_root(&self) -> PathBuf {
+        let first = self.candidates.iter().min().copied().unwrap_or_default();
+        self.root(first)
+    }
+}
+
+/// Makes a list of the same kind: DT_RPATH or DT_RUNPATH.
+type MakeList = fn(Vec<u8>) -> Search;
+
+/// A file's list of folders, and what makes a list of the same kind.
+pub(super) fn list(file: &File) -> Option<(&OsStr, MakeList)> {
+    match (&file.object.runpath, &file.object.rpath) {
+        (Some(list), _) => Some((list, Search::Runpath)),
+        (None, Some(list)) => Some((list, Search::Rpath)),
+        (None, None) => None,
+    }
+}
+
+/// What glibc opens by name when it is asked to (nss/nss_module.c, sysdeps/nptl/unwind-forcedunwind.c,
+/// inet/idna.c): in the program's own list first.
+fn is_for_libc(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    name.starts_with(b"libnss_") || name == b"libgcc_s.so.1" || name == b"libidn2.so.0"
+}
+
+/// The names that all starts of farmed programs ask for, each with the one file that serves it.
+fn union_farm(known: &Known<'_>) -> BTreeMap<OsString, PathBuf> {
+    let mut served: BTreeMap<&OsStr, HashSet<FileId>> = BTreeMap::new();
+    for run in known.programs.iter().chain(known.alone) {
+        let Some(mode) = run.members.first().map(|_| known.mode_of(run.root)) else { continue };
+        if mode != Mode::Farm {
+            continue;
+        }
+        for (name, id) in run.asked() {
+            served.entry(name).or_default().insert(id);
+        }
+    }
+    let one = |(name, ids): (&OsStr, HashSet<FileId>)| {
+        let mut ids = ids.into_iter();
+        let (Some(id), None) = (ids.next(), ids.next()) else { return None };
+        Some((name.to_owned(), known.pins.names.get(&id)?.clone()))
+    };
+    served.into_iter().filter_map(one).collect()
+}
+
+/// The objects that call dlopen, or need, at whatever distance, one that does. The C library
+/// does not count: every program needs it.
+pub(super) fn dlopens<'a>(runs: impl Iterator<Item = &'a Run> + Clone) -> HashSet<FileId> {
+    let members = runs.clone().flat_map(|run| &run.members);
+    let by_id: HashMap<FileId, &Path> = members
+        .filter(|member| member.found != Found::Kernel && !is_c_library(&member.path))
+        .map(|member| (member.id, &*member.path))
+        .collect();
+    let calls =
+        |(id, path): (FileId, &Path)| dlopen::is_called_in(path).unwrap_or(true).then_some(id);
+    let calling: HashSet<FileId> = by_id.into_par_iter().filter_map(calls).collect();
+    let reaching = |run: &'a Run| run.reaching(|member| calling.contains(&member.id));
+    runs.flat_map(reaching).map(|member| member.id).collect()
+}
+
+fn is_c_library(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    name.starts_with(b"libc.so") || name.starts_with(b"ld-") || name.starts_with(b"libc.musl")
+}
