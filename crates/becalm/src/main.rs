@@ -27,7 +27,11 @@ enum Verb {
     Report(verb::report::Args),
     Diff(verb::diff::Args),
     Export(verb::export::Args),
+    Prove(Box<verb::prove::Args>),
+    Undo(verb::undo::Args),
     Doctor(verb::doctor::Args),
+    Elf(verb::elf::Args),
+    Fix(verb::fix::Args),
 }
 
 fn main() -> ExitCode {
@@ -41,7 +45,11 @@ fn main() -> ExitCode {
         Verb::Report(args) => verb::report::run(&args),
         Verb::Diff(args) => verb::diff::run(&args),
         Verb::Export(args) => verb::export::run(&args),
+        Verb::Prove(args) => verb::prove::run(&args),
+        Verb::Undo(args) => verb::undo::run(&args),
         Verb::Doctor(args) => verb::doctor::run(&args),
+        Verb::Elf(args) => verb::elf::run(&args),
+        Verb::Fix(args) => verb::fix::run(&args),
     };
     exit::of(done)
 }

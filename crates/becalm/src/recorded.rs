@@ -2,8 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::{BufReader, Read};
-use std::os::unix::fs::FileExt;
+use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
@@ -35,6 +34,17 @@ impl Wanted {
             bind: true,
             tap: true,
             old_kernel: false,
+        }
+    }
+
+    /// The same as the recorder says it.
+    pub fn options(&self) -> watch::Options {
+        watch::Options {
+            all_syscalls: self.all_syscalls,
+            bind: self.bind,
+            tap: self.tap,
+            old_kernel: self.old_kernel,
+            read_image: |path| loader::facts(path).ok(),
         }
     }
 }
@@ -75,37 +85,14 @@ pub fn and_read(wanted: &Wanted, path: Option<&Path>) -> Result<(Recording, Fini
             (file, finished)
         }
     };
-    let reader = BufReader::new(FromStart { file, at: 0 });
-    let recording = Recording::read(reader).context("the recording just made");
+    let recording = Recording::read_beside(&file).context("the recording just made");
     Ok((recording.map_err(failed)?, finished))
-}
-
-/// Reads a file without moving its offset, which a recorder that goes on in the background
-/// shares: what it writes next must not land at the file's start.
-struct FromStart {
-    file: File,
-    at: u64,
-}
-
-impl Read for FromStart {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let got = self.file.read_at(buffer, self.at)?;
-        self.at += got as u64;
-        Ok(got)
-    }
 }
 
 /// Starts the command, recorded to an open file.
 fn start(wanted: &Wanted, file: File) -> Result<Session, Failure> {
     let command = launch::Command { argv: wanted.command.clone() };
-    let options = watch::Options {
-        all_syscalls: wanted.all_syscalls,
-        bind: wanted.bind,
-        tap: wanted.tap,
-        old_kernel: wanted.old_kernel,
-        read_image: |path| loader::facts(path).ok(),
-    };
-    watch::record(&command, file, &options).map_err(failure)
+    watch::record(&command, file, &wanted.options()).map_err(failure)
 }
 
 fn failure(error: watch::Error) -> Failure {
@@ -180,24 +167,4 @@ pub fn pass_on(finished: &Finished) -> Result<u8, Failure> {
         return Err(Failure { status: FAILED, error });
     }
     Ok(finished.ended.pass_on())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::Write;
-
-    use super::*;
-
-    #[test]
-    fn a_recorder_that_goes_on_is_not_disturbed_by_who_reads_back() {
-        let mut recorder = tempfile::tempfile().unwrap();
-        recorder.write_all(b"begin ").unwrap();
-        let mut read = String::new();
-        let mut reader = FromStart { file: recorder.try_clone().unwrap(), at: 0 };
-        reader.read_to_string(&mut read).unwrap();
-        recorder.write_all(b"goes on").unwrap();
-        let mut reader = FromStart { file: recorder, at: 0 };
-        reader.read_to_string(&mut read).unwrap();
-        assert_eq!(read, "begin begin goes on");
-    }
 }

@@ -66,11 +66,15 @@ fn every_page_is_in_the_table_of_contents() {
     assert!(missing.is_empty(), "not in SUMMARY.md: {missing:?}");
 }
 
-/// The verbs that `becalm --help` lists.
-fn verbs() -> Vec<String> {
-    let help = Command::new(env!("CARGO_BIN_EXE_becalm")).arg("--help").output().unwrap();
-    let help = String::from_utf8(help.stdout).unwrap();
-    let list = help.split("Commands:\n").nth(1).unwrap();
+fn help(words: &[&str]) -> String {
+    let mut becalm = Command::new(env!("CARGO_BIN_EXE_becalm"));
+    let help = becalm.args(words).arg("--help").output().unwrap();
+    String::from_utf8(help.stdout).unwrap()
+}
+
+/// The verbs that a help text lists.
+fn verbs(help: &str) -> Vec<String> {
+    let list = help.split("Commands:\n").nth(1).unwrap_or_default();
     list.lines()
         .take_while(|line| !line.is_empty())
         // A verb is indented by two; what follows of its description by more.
@@ -83,15 +87,20 @@ fn verbs() -> Vec<String> {
 
 #[test]
 fn the_help_of_every_verb_ends_with_an_example_and_offers_json() {
-    let verbs = verbs();
+    let verbs = verbs(&help(&[]));
     assert!(verbs.len() >= 6, "{verbs:?}");
-    for verb in verbs {
-        let help =
-            Command::new(env!("CARGO_BIN_EXE_becalm")).args([&verb, "--help"]).output().unwrap();
-        let help = String::from_utf8(help.stdout).unwrap();
-        let last = help.trim_end().rsplit("\n\n").next().unwrap();
-        assert!(last.starts_with("Example"), "{verb} --help ends with: {last}");
-        assert!(last.contains(&format!("\n  becalm {verb} ")), "{last}");
-        assert!(help.contains("--json"), "{verb}");
+    for verb in &verbs {
+        let all = help(&[verb]);
+        check_help(verb, &all);
+        for below in self::verbs(&all) {
+            check_help(&format!("{verb} {below}"), &help(&[verb, &below]));
+        }
     }
+}
+
+fn check_help(verb: &str, help: &str) {
+    let last = help.trim_end().rsplit("\n\n").next().unwrap();
+    assert!(last.starts_with("Example"), "{verb} --help ends with: {last}");
+    assert!(last.contains(&format!("\n  becalm {verb} ")), "{last}");
+    assert!(help.contains("--json"), "{verb}");
 }

@@ -136,12 +136,16 @@ fn a_store_of_hashed_prefixes_is_a_loader_storm_and_the_rpath_is_named() {
 
 #[test]
 fn what_is_advised_against_a_long_rpath_calms_it() {
-    let (scene, program) = (Scene::new(), store("rpath"));
+    let scene = Scene::new();
+    let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/store/make");
+    let program = run(Command::new(make).arg("--libs=60").arg(scene.folder()));
+    let program = program.out().trim_end().to_owned();
     let findings = found(&scene, &[&program]);
-    let advised = step(storm(&findings, "loader"), "patchelf");
+    let advised = step(storm(&findings, "loader"), "becalm fix").replacen("becalm", BECALM, 1);
     let mut shell = Command::new("sh");
-    assert_eq!(run(shell.args(["-c", advised]).current_dir(scene.folder())).code(), 0);
-    let bound = found(&scene, &["./bound"]);
+    shell.args(["-c", &advised]).env("XDG_STATE_HOME", scene.at("state"));
+    assert_eq!(run(&mut shell).code(), 0);
+    let bound = found(&scene, &[&program]);
     assert_calm(&bound);
     assert!(number(&bound["totals"]["missing"]) < 10, "{bound:#}");
 }

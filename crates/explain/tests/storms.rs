@@ -81,7 +81,7 @@ fn the_rpath_that_made_the_loader_search_is_named_with_its_folders() {
     assert_eq!(rpath.name, "/opt/app/bin/app");
     assert_eq!((rpath.numbers["folders"], rpath.numbers["missing"]), (30, 580));
     assert_eq!(blamed(storm, "library").numbers["folders"], 30);
-    assert!(advice(storm).contains("patchelf"), "{}", advice(storm));
+    assert!(advice(storm).contains("becalm fix --apply -- "), "{}", advice(storm));
     assert_eq!(storm.evidence, "becalm report REC --by library");
 }
 

@@ -32,7 +32,7 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
         guessed: None,
         time: None,
         culprits: culprits(survey, &search, &blame),
-        next: next(survey, &search, &blame, Phase::Loading),
+        next: next(survey, &search, &blame),
         evidence: "library".to_owned(),
         claim: search.claim,
     })
@@ -199,13 +199,10 @@ fn is_useless(folder: &Count) -> bool {
     folder.asks > 0 && folder.missing == folder.asks
 }
 
-pub(super) fn next(survey: &Survey, search: &Search, blame: &Blame, phase: Phase) -> Vec<Step> {
+pub(super) fn next(survey: &Survey, search: &Search, blame: &Blame) -> Vec<Step> {
     match (blame.sort, blame.worst) {
         (Sort::LibraryPath, _) => shorter_library_path(search),
-        (Sort::Rpath | Sort::Runpath, Some((file, _))) => match phase {
-            Phase::Loading => bind(survey, search, file),
-            Phase::Running => shrink(survey, file),
-        },
+        (Sort::Rpath | Sort::Runpath, Some((file, _))) => bind(survey, file),
         _ => vec![advice(
             "Run ldconfig after libraries were installed, so that its cache knows them",
         )],
@@ -245,41 +242,23 @@ fn shorter_library_path(search: &Search) -> Vec<Step> {
 }
 
 /// Write into the files where their libraries are.
-fn bind(survey: &Survey, search: &Search, file: PathId) -> Vec<Step> {
-    let recording = survey.recording;
-    let mut steps = Vec::from_iter(rebuild(survey, file));
-    let program = search.programs.top().and_then(|(program, _)| pasted(recording.path(program)));
-    if let Some(program) = program {
-        steps.push(command(
-            "Or try a copy that names all its libraries by full path, as Shrinkwrap does (they \
-             are loaded in another order: test it)",
-            format!(
-                "app={program}; cp \"$app\" ./bound && patchelf $(ldd \"$app\" | awk '$3 ~ /^\\// \
-                 {{printf \"--add-needed %s \", $3}}') ./bound"
-            ),
-        ));
-    }
-    steps
-}
-
-/// Leave no folder in a list that has nothing.
-fn shrink(survey: &Survey, file: PathId) -> Vec<Step> {
-    let mut steps = Vec::from_iter(rebuild(survey, file));
-    if let Some(file) = pasted(survey.recording.path(file)) {
-        steps.push(command(
-            "Without a rebuild, take the folders out of each file's list that have nothing it \
-             needs; try it on a copy",
-            format!("cp {file} ./shrunk && patchelf --shrink-rpath ./shrunk"),
-        ));
-    }
-    steps
+fn bind(survey: &Survey, file: PathId) -> Vec<Step> {
+    let words: Vec<String> =
+        survey.recording.header.argv.iter().filter_map(|word| pasted(word.as_bytes())).collect();
+    let fix = command(
+        "Bind the files: each then names its libraries by full path, and nothing is searched; \
+         becalm undo takes it back",
+        format!("becalm fix --apply -- {}", words.join(" ")),
+    );
+    let complete = words.len() == survey.recording.header.argv.len();
+    complete.then_some(fix).into_iter().chain(rebuild(survey, file)).collect()
 }
 
 /// What the package manager of a store can do.
 pub(super) fn rebuild(survey: &Survey, file: PathId) -> Option<Step> {
     is_store(survey.recording.path(file)).then(|| {
         advice(
-            "Rebuild with Spack's `config: shared_linking: {type: rpath, bind: true}` (0.19 and \
+            "Or rebuild with Spack's `config: shared_linking: {type: rpath, bind: true}` (0.19 and \
              later): libraries are named by full path, and nothing is searched",
         )
     })

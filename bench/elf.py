@@ -1,0 +1,238 @@
+"""Measures trees, starts and binding, on a synthetic store and on emacs spread over prefixes.
+
+Prints Markdown tables: how long a tree takes beside other tools, what a start asks under each
+cure, and how long binding takes beside one patchelf a file. Counts are strace's; times are medians
+of paired ratios, as paired.py says. With a latency injected into opens and stats by strace, all
+variants pay strace's own cost besides.
+"""
+
+import argparse
+import collections
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import paired
+
+TESTS = pathlib.Path(__file__).resolve().parent.parent / "tests"
+LATENCY_US = 100
+LOOKUPS = "openat,open,newfstatat,stat"
+
+
+def run(*words, **more):
+    return subprocess.run([str(word) for word in words], check=True, stdout=subprocess.PIPE, text=True, **more).stdout
+
+
+def calls(command):
+    """What strace counts of a start: all calls, and calls and errors by name."""
+    with tempfile.NamedTemporaryFile("r") as log:
+        subprocess.run(["strace", "-f", "-c", "-U", "calls,errors,name", "-o", log.name, *map(str, command)],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+        rows = [line.split() for line in log if re.match(r"\s*\d", line)]
+    table = {row[-1]: (int(row[0]), int(row[1]) if len(row) == 3 else 0) for row in rows}
+    return table
+
+
+def cell(table, *names):
+    return "/".join(str(sum(table.get(name, (0, 0))[at] for name in names)) for at in (0, 1))
+
+
+def is_elf(path):
+    return path.is_file() and not path.is_symlink() and path.read_bytes()[:4] == b"\x7fELF"
+
+
+def objects(store):
+    return sorted(path for path in store.rglob("*") if is_elf(path))
+
+
+def loaded(program):
+    """The libraries that a program loads, by name, in the loader's order."""
+    found = (re.match(r"\s*(\S+) => (/\S+) \(", line) for line in run("ldd", program).splitlines())
+    return [(each[1], each[2]) for each in found if each]
+
+
+def needed(file):
+    return run("patchelf", "--print-needed", file).split()
+
+
+def flatten(program, _store):
+    """As Shrinkwrap does: the program alone names all, by absolute paths."""
+    paths = [path for _, path in loaded(program)]
+    for name in needed(program):
+        run("patchelf", "--remove-needed", name, program)
+    for path in reversed(paths):
+        run("patchelf", "--add-needed", path, program)
+
+
+def farm(program, store):
+    """One folder of links, in the program's RPATH alone."""
+    folder = store / "farm"
+    folder.mkdir()
+    for name, path in loaded(program):
+        if path.startswith(str(store)):
+            (folder / name).symlink_to(path)
+    for file in objects(store):
+        if file != program:
+            run("patchelf", "--remove-rpath", file)
+    run("patchelf", "--force-rpath", "--set-rpath", folder, program)
+
+
+def patchelf_all(program, store):
+    """Absolute DT_NEEDED in each file, one patchelf process a file."""
+    paths = dict(loaded(program))
+    for file in objects(store):
+        words = [word for name in needed(file) if name in paths for word in ("--replace-needed", name, paths[name])]
+        run("patchelf", *words, file)
+        run("patchelf", "--remove-rpath", file)
+
+
+def becalm_mode(becalm, mode):
+    def bind(_program, store):
+        environment = {**os.environ, "XDG_STATE_HOME": str(store.parent / "state")}
+        run(becalm, "elf", "bind", "--mode", mode, store, env=environment)
+
+    return bind
+
+
+def variants(becalm):
+    return {
+        "untouched": lambda program, store: None,
+        "flattened by patchelf (as Shrinkwrap)": flatten,
+        "symlink farm by patchelf": farm,
+        "absolute names by patchelf": patchelf_all,
+        "becalm elf bind": becalm_mode(becalm, "needed"),
+        "becalm elf bind --mode closure": becalm_mode(becalm, "closure"),
+        "becalm elf bind --mode farm": becalm_mode(becalm, "farm"),
+    }
+
+
+def make_variants(becalm, scratch, label, build):
+    """Each variant in a folder of its own, with the same length of path."""
+    made = {}
+    for number, (name, change) in enumerate(variants(becalm).items()):
+        out = scratch / f"{label}{number}"
+        program = pathlib.Path(build(out))
+        change(program, out / "store")
+        made[name] = program
+    return made
+
+
+def starts(made, arguments, rounds):
+    """The table of starts."""
+    reference = run(made["untouched"], *arguments)
+    print("| variant | openat | stat | mmap | all calls | time | time, +%d us an open or stat |" % LATENCY_US)
+    print("|---|---|---|---|---|---|---|")
+    inject = ["strace", "-f", "--seccomp-bpf", "-o", "/dev/null", "-e", f"trace={LOOKUPS}",
+              "-e", f"inject={LOOKUPS}:delay_enter={LATENCY_US}"]
+    works = {name: [str(program), *arguments] for name, program in made.items()}
+    times = paired.measure({"plain": [], "slow": inject}, works, rounds)
+    for name, program in made.items():
+        if run(program, *arguments) != reference:
+            sys.exit(f"{name}: another output than untouched")
+        table = calls([program, *arguments])
+        cells = [name, cell(table, "openat", "open"), cell(table, "newfstatat", "stat"),
+                 cell(table, "mmap").split("/")[0], str(sum(count for count, _ in table.values()))]
+        for tool in ("plain", "slow"):
+            cells.append(paired.ratio(times["untouched", tool], times[name, tool]))
+        print("| " + " | ".join(cells) + " |")
+    print("\nCounts are calls/errors; times how many times faster than untouched, the median of "
+          f"{rounds} paired ratios (quartiles in brackets).\n", flush=True)
+
+
+def trees(becalm, works, rounds):
+    tools = {
+        "becalm elf tree": [becalm, "elf", "tree"],
+        "libtree": ["libtree"],
+        "libtree -vv": ["libtree", "-vv"],
+        "lddtree": ["lddtree"],
+        "ldd": ["ldd"],
+    }
+    times = paired.measure(tools, {name: [str(path)] for name, path in works.items()}, rounds)
+    first = next(iter(tools))
+    print("| tree of | " + " | ".join(f"{tool}: ms, calls" for tool in tools) + " |")
+    print("|---" * (len(tools) + 1) + "|")
+    for name, path in works.items():
+        cells = [name]
+        for tool, words in tools.items():
+            count = sum(count for count, _ in calls([*words, path]).values())
+            mine = times[name, tool]
+            ms = f"{sorted(mine)[len(mine) // 2] * 1000:.1f}"
+            more = "" if tool == first else f", {paired.ratio(mine, times[name, first])}"
+            cells.append(f"{ms}{more}, {count} calls")
+        print("| " + " | ".join(cells) + " |")
+    print("\nMedian ms of the whole process; behind it, how many times as long as becalm (paired).\n", flush=True)
+
+
+def binding(becalm, scratch, rounds, count=1000):
+    """1,000 objects: becalm once, patchelf once a file."""
+    source = scratch / "many"
+    run(TESTS / "store/make", "--libs", count, source)
+    ratios, mine, other = [], [], []
+    for number in range(rounds):
+        # The store's paths are in its files: it is changed in place, and put back.
+        backup = scratch / "many.keep"
+        if not backup.exists():
+            shutil.copytree(source / "store", backup, symlinks=True)
+        state = {**os.environ, "XDG_STATE_HOME": str(scratch / f"state{number}")}
+        begun = time.perf_counter()
+        run(becalm, "elf", "bind", source / "store", env=state)
+        mine.append(time.perf_counter() - begun)
+        shutil.rmtree(source / "store")
+        shutil.copytree(backup, source / "store", symlinks=True)
+        files = objects(source / "store")
+        words = {file: [word for name in needed(file) if name.startswith("libpart")
+                        for word in ("--replace-needed", name, f"/opt/spack/opt/{name}")] for file in files}
+        begun = time.perf_counter()
+        for file in files:
+            subprocess.run(["patchelf", *words[file], str(file)], check=True)
+        other.append(time.perf_counter() - begun)
+        shutil.rmtree(source / "store")
+        shutil.copytree(backup, source / "store", symlinks=True)
+        ratios.append(other[-1] / mine[-1])
+    middle = lambda values: sorted(values)[len(values) // 2]
+    print(f"| binding {len(files):,} objects | seconds |\n|---|---|")
+    print(f"| becalm elf bind, all of it: simulate, edit, verify, journal, fsync | {middle(mine):.2f} |")
+    print(f"| patchelf --replace-needed, one process a file, no fsync | {middle(other):.2f} |")
+    print(f"| ratio, median of {rounds} rounds | {middle(ratios):.1f} |\n", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--becalm", required=True)
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--libs", type=int, default=150)
+    parser.add_argument("--only", choices=["trees", "store", "emacs", "binding"], action="append")
+    given = parser.parse_args()
+    becalm = str(pathlib.Path(shutil.which(given.becalm)).resolve())
+    wanted = collections.Counter(given.only or ["trees", "store", "emacs", "binding"])
+    with tempfile.TemporaryDirectory(prefix="becalm-bench-") as scratch:
+        scratch = pathlib.Path(scratch)
+        emacs = pathlib.Path(shutil.which("emacs")).resolve()
+        lisp = next(pathlib.Path("/usr/lib/emacs").glob("*/native-lisp"), None)
+        beside = ["--with", lisp] if lisp else []
+        make = lambda out: run(TESTS / "store/make", "--libs", given.libs, out).strip()
+        spread = lambda out: run(TESTS / "store/spread", *beside, emacs, out).strip()
+        if wanted["trees"]:
+            trees(becalm, {f"a store of {given.libs}": make(scratch / "tree"), "emacs": emacs}, given.rounds)
+        if wanted["store"]:
+            print(f"### A store of {given.libs} libraries, an RPATH of its whole closure in each\n")
+            starts(make_variants(becalm, scratch, "store", make), [], given.rounds)
+        if wanted["emacs"]:
+            print("### emacs --version, each library in a prefix of its own\n")
+            starts(make_variants(becalm, scratch, "emacs", spread), ["--version"], given.rounds)
+        if wanted["binding"]:
+            binding(becalm, scratch, max(3, given.rounds // 4))
+        print(paired.machine() + ", on " + filesystem(scratch))
+
+
+def filesystem(folder):
+    return run("stat", "--file-system", "--format", "%T", folder).strip()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,255 @@
+//! `becalm prove`.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, anyhow, bail};
+use launch::Line;
+use prove::{Bench, Plan, Proof, Subject};
+
+use crate::exit::{Failure, NO, USAGE};
+use crate::recorded::Wanted;
+use crate::save;
+
+/// How often each command is recorded: twice shows whether its counts vary.
+const RECORDINGS: usize = 2;
+
+/// Prove that a change helps: run a command before and after, and compare counts, times, behaviour
+///
+/// Counts come from recordings, times from untraced runs, one of each in turns and in shuffled
+/// order. Output and exit status of both must be equal. A command is split as a shell splits it;
+/// VAR=value before it goes to its environment; what needs a shell needs sh -c '…'. Commands read
+/// nothing, and have no terminal. Answers with exit status 0 (proven) or 1 (not).
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  becalm prove --before app --after 'LD_LIBRARY_PATH=/opt/farm app'
+  becalm prove --runs 30 --before 'python3 old.py' --after 'python3 new.py'
+  becalm prove --json --before 'app --version' --after 'app2 --version' | jq .verdict")]
+pub struct Args {
+    /// The command as it was
+    #[arg(long, value_name = "CMD")]
+    before: OsString,
+
+    /// The command as it is now
+    #[arg(long, value_name = "CMD")]
+    after: OsString,
+
+    /// How many timed runs of each [default: 10, more for quick commands: 3 s, at most 500]
+    #[arg(long, value_name = "N", value_parser = from_one())]
+    runs: Option<u64>,
+
+    /// How many runs of each come first, to warm caches up, and do not count
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = from_one())]
+    warmup: u64,
+
+    /// Give up when a run takes longer
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<Duration>,
+
+    /// What each run reads from standard input
+    #[arg(long, value_name = "FILE", default_value = "/dev/null", hide_default_value = true)]
+    input: PathBuf,
+
+    /// Run this first before each run of either, untimed
+    #[arg(long, value_name = "CMD")]
+    prepare: Option<OsString>,
+
+    /// The same before each run of --before
+    #[arg(long, value_name = "CMD")]
+    prepare_before: Option<OsString>,
+
+    /// The same before each run of --after
+    #[arg(long, value_name = "CMD")]
+    prepare_after: Option<OsString>,
+
+    /// Compare the exit status only, for commands whose output tells the time or the like
+    #[arg(long)]
+    ignore_output: bool,
+
+    /// Shuffle as the run that printed this seed (--json: order)
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Keep a recording of each in this folder, as before.becalm and after.becalm
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+
+    /// Print one JSON object (docs/schema/becalm.prove.md)
+    #[arg(long)]
+    json: bool,
+
+    /// Write that object to a file
+    #[arg(long, value_name = "FILE")]
+    export_json: Option<PathBuf>,
+
+    /// Write a row for each of the two, as CSV whose first columns are hyperfine's
+    #[arg(long, value_name = "FILE")]
+    export_csv: Option<PathBuf>,
+
+    /// Write the verdict and a table, as Markdown
+    #[arg(long, value_name = "FILE")]
+    export_markdown: Option<PathBuf>,
+}
+
+fn from_one() -> clap::builder::RangedU64ValueParser {
+    clap::value_parser!(u64).range(1..=100_000)
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let seconds = seconds.filter(|seconds| !seconds.is_zero());
+    seconds.ok_or_else(|| "give a number of seconds above 0".to_owned())
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> Result<u8, Failure> {
+    let plan = plan(args)?;
+    // Nothing that can be known before hours of runs is found out after them.
+    check_files(args).map_err(Failure::of_command)?;
+    let bar = show::Waiting::new();
+    let proof = prove::interleaved(&plan, &mut |step| {
+        bar.tell("running", step.done as u64, step.of as u64);
+    });
+    drop(bar);
+    let proof =
+        proof.map_err(|error| Failure { status: error.exit_status(), error: error.into() })?;
+    export(args, &proof).map_err(Failure::of_command)?;
+    let text = match args.json {
+        true => show::json(&proof).map_err(Failure::of_command)?,
+        false => show::proof(&proof, show::width::terminal(), &next(args)),
+    };
+    warn_of_blinds(&proof);
+    show::print(&text).map_err(Failure::of_command)?;
+    Ok(if proof.verdict.proven { 0 } else { NO })
+}
+
+fn plan(args: &Args) -> Result<Plan, Failure> {
+    let prepare = |own: &Option<OsString>, name: &str| {
+        let both = args.prepare.iter().map(|line| ("--prepare", line));
+        let all = both.chain(own.iter().map(|line| (name, line)));
+        all.map(|(name, text)| line(name, text)).collect::<Result<Vec<_>, _>>()
+    };
+    let subject = |name: &str, text: &OsStr, prepare| -> Result<Subject, Failure> {
+        let line = line(name, text)?;
+        Ok(Subject { text: text.to_string_lossy().into_owned(), line, prepare })
+    };
+    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(Plan {
+        before: subject(
+            "--before",
+            &args.before,
+            prepare(&args.prepare_before, "--prepare-before")?,
+        )?,
+        after: subject("--after", &args.after, prepare(&args.prepare_after, "--prepare-after")?)?,
+        bench: Bench {
+            input: args.input.clone(),
+            timeout: args.timeout,
+            recorder: Wanted::of(&[]).options(),
+            recordings: RECORDINGS,
+        },
+        runs: args.runs.map(number),
+        warm_ups: number(args.warmup),
+        // JSON's readers keep 53 bits of a number.
+        seed: args.seed.unwrap_or(now.as_nanos() as u64 & ((1 << 53) - 1)),
+        keep: args.keep.clone(),
+        ignore_output: args.ignore_output,
+        surroundings: None,
+    })
+}
+
+/// A command of the command line, split.
+fn line(name: &str, text: &OsStr) -> Result<Line, Failure> {
+    Line::parse(text).map_err(|error| {
+        let text = text.to_string_lossy();
+        Failure { status: USAGE, error: anyhow!("{name} '{text}': {error}") }
+    })
+}
+
+/// Fails if a file that is read or written later cannot be.
+fn check_files(args: &Args) -> anyhow::Result<()> {
+    launch::check_input(&args.input).with_context(|| name(&args.input))?;
+    let exports = [&args.export_json, &args.export_csv, &args.export_markdown];
+    for target in exports.into_iter().flatten() {
+        check_target(target).with_context(|| name(target))?;
+    }
+    if let Some(folder) = &args.keep {
+        fs::create_dir_all(folder).with_context(|| name(folder))?;
+        for side in ["before.becalm", "after.becalm"] {
+            let file = folder.join(side);
+            check_target(&file)
+                .and_then(|()| check_recording(&file))
+                .with_context(|| name(&file))?;
+        }
+    }
+    Ok(())
+}
+
+fn name(path: &Path) -> String {
+    show::plain(&path.to_string_lossy())
+}
+
+/// Whether a file can be written to, or made.
+fn check_target(target: &Path) -> anyhow::Result<()> {
+    match fs::metadata(target) {
+        Ok(there) if there.is_dir() => bail!("is a directory; give a file's name"),
+        Ok(there) if there.is_file() => drop(File::options().write(true).open(target)?),
+        Ok(_) => {}
+        Err(_) => {
+            let folder = target.parent().filter(|folder| *folder != Path::new(""));
+            tempfile::tempfile_in(folder.unwrap_or(Path::new(".")))?;
+        }
+    }
+    Ok(())
+}
+
+/// Nothing but a recording is written over by one.
+fn check_recording(file: &Path) -> anyhow::Result<()> {
+    let mut start = Vec::new();
+    if let Ok(there) = File::open(file) {
+        there.take(14).read_to_end(&mut start)?;
+    }
+    if !start.is_empty() && start != b"becalm-record " {
+        bail!("it exists and is not a recording; choose another folder");
+    }
+    Ok(())
+}
+
+fn export(args: &Args, proof: &Proof) -> anyhow::Result<()> {
+    let write = |target: &Option<PathBuf>, text: &str| match target {
+        Some(target) => save::whole(target, Path::new(""), |out| out.write_all(text.as_bytes())),
+        None => Ok(()),
+    };
+    write(&args.export_json, &show::json(proof)?)?;
+    write(&args.export_csv, &prove::csv(proof))?;
+    write(&args.export_markdown, &prove::markdown(proof))
+}
+
+/// What the recordings, and with them the counts, do not show.
+fn warn_of_blinds(proof: &Proof) {
+    for (name, side) in [("before", &proof.before), ("after", &proof.after)] {
+        for line in explain::said(&side.blinds) {
+            show::warn(&format!("{name}: {line}"));
+        }
+    }
+}
+
+/// What to do next: look at what changed, in recordings that are kept.
+fn next(args: &Args) -> String {
+    let quoted = |word: &OsStr| show::quoted(word.as_bytes());
+    match &args.keep {
+        Some(folder) => {
+            let file = |side: &str| quoted(folder.join(side).as_os_str());
+            format!("becalm diff {} {} --paths", file("before.becalm"), file("after.becalm"))
+        }
+        None => format!(
+            "becalm prove --keep proof --before {} --after {}",
+            quoted(&args.before),
+            quoted(&args.after)
+        ),
+    }
+}

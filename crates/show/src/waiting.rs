@@ -1,0 +1,52 @@
+//! A bar for work that takes over a second.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Work is silent for this long.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How far a piece of work is. Shown once it has taken over a second, where standard error is a
+/// terminal; may be told from several threads.
+pub struct Waiting {
+    bar: ProgressBar,
+    since: Instant,
+}
+
+impl Default for Waiting {
+    fn default() -> Waiting {
+        Waiting::new()
+    }
+}
+
+impl Waiting {
+    /// Nothing is shown yet.
+    pub fn new() -> Waiting {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        if let Ok(style) =
+            ProgressStyle::with_template("{msg} {wide_bar} {human_pos} of {human_len}")
+        {
+            bar.set_style(style);
+        }
+        Waiting { bar, since: Instant::now() }
+    }
+
+    /// What is being done, and how much of how much is done.
+    pub fn tell(&self, what: &'static str, done: u64, of: u64) {
+        self.bar.set_message(what);
+        self.bar.set_length(of);
+        self.bar.set_position(done);
+        if self.bar.is_hidden() && self.since.elapsed() > PATIENCE {
+            // Stays hidden where standard error is no terminal.
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            self.bar.tick();
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
