@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use loader::bind::{Binding, Change, Counts, Effect};
+use loader::bind::{Binding, Change, Counts, Effect, NameLeft};
 use loader::edit::Tier;
 use serde_json::{Value, json};
 
@@ -37,6 +37,7 @@ impl<'a> Bound<'a> {
         }
         text.push_str(&self.left_out(columns));
         text.push_str(&self.conflicts(columns));
+        text.push_str(&self.names_left(columns));
         if !self.binding.changes.is_empty() && self.applied.is_none() {
             text.push('\n');
             for risk in &self.binding.risks {
@@ -129,6 +130,29 @@ impl<'a> Bound<'a> {
         if text.is_empty() { text } else { format!("\n{text}") }
     }
 
+    /// The most frequent reasons for which a name is searched on, each with one name.
+    fn names_left(&self, columns: usize) -> String {
+        let mut reasons: Vec<(&str, &NameLeft, u64)> = Vec::new();
+        for left in &self.binding.names_left {
+            match reasons.iter_mut().find(|(reason, ..)| *reason == left.reason) {
+                Some((.., times)) => *times += 1,
+                None => reasons.push((left.reason, left, 1)),
+            }
+        }
+        reasons.sort_by_key(|(.., times)| std::cmp::Reverse(*times));
+        let mut text = String::new();
+        for (reason, left, times) in reasons.iter().take(REASONS) {
+            let more = match times {
+                1 => String::new(),
+                times => format!(" and {} more", count(times - 1)),
+            };
+            let (name, file) = (left.name.to_string_lossy(), left.file.to_string_lossy());
+            let line = format!("Still a name: {name} in {file}{more}: {reason}");
+            text.push_str(&width::wrap(&plain(&line), columns));
+        }
+        if text.is_empty() { text } else { format!("\n{text}") }
+    }
+
     fn conflicts(&self, columns: usize) -> String {
         let mut text = String::new();
         for conflict in self.binding.conflicts.iter().take(REASONS) {
@@ -183,6 +207,7 @@ impl<'a> Bound<'a> {
                 "sides": conflict.sides.iter().map(side).collect::<Vec<_>>(),
             })
         };
+        let name_left = |left: &NameLeft| json!({ "file": path(&left.file), "name": text(&left.name), "reason": left.reason });
         json!({
             "schema": "becalm.elf.bind/1",
             "applied": self.applied,
@@ -196,6 +221,7 @@ impl<'a> Bound<'a> {
             "calm": binding.calm,
             "left_out": binding.left_out,
             "conflicts": binding.conflicts.iter().map(conflict).collect::<Vec<_>>(),
+            "names_left": binding.names_left.iter().map(name_left).collect::<Vec<_>>(),
             "stores": binding.stores,
             "risks": binding.risks,
         })

@@ -176,7 +176,7 @@ fn binding(args: &Args, recording: &Recording) -> Result<Binding, Failure> {
     let loaded = loaded.map(|path| PathBuf::from(OsString::from_vec(path)));
     let (own, systems): (Vec<_>, Vec<_>) =
         loaded.filter(|path| path.is_file()).partition(|path| !belongs_to_the_system(path));
-    let mut options = args.how.options();
+    let mut options = args.how.options()?;
     options.library_path = std::env::var_os("LD_LIBRARY_PATH");
     let mut binding = match own.is_empty() {
         true => Binding::default(),

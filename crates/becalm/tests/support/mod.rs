@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 pub mod both;
+pub mod bound;
 pub mod live;
 pub mod scene;
 pub mod seen;

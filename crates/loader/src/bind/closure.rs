@@ -11,7 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use super::Leave;
 use super::collect::OWN_FOLDER;
 use super::farm::short_digest;
-use super::resolve::{Found, Member, Run};
+use super::resolve::{Found, Member, Run, Through, is_variant};
 use super::wanted::{Caution, Known, Wanted};
 use crate::edit::{ElfIdentity, Needed, Request, stub};
 
@@ -35,7 +35,9 @@ pub(super) fn request(
     }
     let leave = Leave::with(&known.options.leave);
     let name = |member: &Member| -> Vec<u8> {
-        let stays = member.found == Found::Loader || leave.pattern(&member.asked_as).is_some();
+        let stays = member.found == Found::Loader
+            || leave.pattern(&member.asked_as).is_some()
+            || depends_on_processor(known, member);
         match known.pins.names.get(&member.id).filter(|_| !stays) {
             Some(path) => path.as_os_str().as_bytes().to_vec(),
             None => member.asked_as.as_bytes().to_vec(),
@@ -68,6 +70,16 @@ pub(super) fn request(
     Request { needed: Needed::List { names, providers }, search }
 }
 
+/// Whether another node may find another file by that name.
+fn depends_on_processor(known: &Known<'_>, member: &Member) -> bool {
+    let by_list = matches!(member.found, Found::ByList { through: Through::Processor, .. });
+    let variants = || match (member.path.parent(), member.path.file_name()) {
+        (Some(folder), Some(name)) => known.variants.has(folder, name),
+        _ => false,
+    };
+    by_list || is_variant(&member.path) || variants()
+}
+
 /// Whether the program needs a closure library already.
 fn is_done(run: &Run) -> bool {
     let folder = OsStr::new(OWN_FOLDER);
@@ -88,7 +100,7 @@ fn why_not(known: &Known<'_>, run: &Run) -> Option<String> {
         return Some(format!("{} is not found today", missing.to_string_lossy()));
     }
     let origin =
-        |member: &Member| matches!(member.found, Found::ByList { through_origin: true, .. });
+        |member: &Member| matches!(member.found, Found::ByList { through: Through::Origin, .. });
     (!known.options.absolute && run.members.iter().any(origin))
         .then(|| "it finds libraries through $ORIGIN; --absolute binds it to where it is".into())
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::stores::{Store, store_marked_by};
 use super::{BindError, LeftOut};
 use crate::{ElfError, FileId, Object};
 
@@ -47,6 +48,8 @@ pub(super) struct Collected {
     pub files: Vec<File>,
     /// Files that could not be read, and files that were named and are not ELF.
     pub left_out: Vec<LeftOut>,
+    /// Stores that begin at or below the paths.
+    pub stores: Vec<Store>,
 }
 
 /// The ELF files at and below `paths`. In folders only what is named `*.so*` or may be executed
@@ -63,7 +66,7 @@ pub(super) fn collect(paths: &[PathBuf]) -> Result<Collected, BindError> {
             found.push(read(path, &seen, true));
         }
     }
-    let mut collected = Collected::default();
+    let (mut collected, mut links) = (Collected::default(), 0);
     let mut by_id: HashMap<FileId, File> = HashMap::new();
     for each in found {
         match each {
@@ -72,6 +75,8 @@ pub(super) fn collect(paths: &[PathBuf]) -> Result<Collected, BindError> {
                 None => drop(by_id.insert(file.id, *file)),
             },
             Found::LeftOut(left) => collected.left_out.push(left),
+            Found::Store(store) => collected.stores.push(store),
+            Found::Link => links += 1,
             Found::Other => {}
         }
     }
@@ -79,6 +84,10 @@ pub(super) fn collect(paths: &[PathBuf]) -> Result<Collected, BindError> {
     for file in &mut collected.files {
         file.names.sort_unstable();
         file.names.dedup();
+    }
+    if collected.files.is_empty() && links > 0 {
+        let reason = "symbolic links are not followed: name what they lead to".to_owned();
+        collected.left_out.push(LeftOut { path: paths[0].clone(), reason });
     }
     collected.files.sort_unstable_by(|a, b| a.names.cmp(&b.names));
     collected.left_out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
@@ -88,6 +97,8 @@ pub(super) fn collect(paths: &[PathBuf]) -> Result<Collected, BindError> {
 enum Found {
     Elf(Box<File>),
     LeftOut(LeftOut),
+    Store(Store),
+    Link,
     /// A file of another kind.
     Other,
 }
@@ -105,8 +116,14 @@ fn visit(entry: &DirEntry) -> Vec<Found> {
     let looked = entry.file_type().and_then(|kind| {
         if kind.is_dir() {
             // What becalm itself has made there.
-            let is_ours = entry.file_name() == OWN_FOLDER;
-            return Ok(if is_ours { Vec::new() } else { walk(&path) });
+            if entry.file_name() == OWN_FOLDER {
+                return Ok(Vec::new());
+            }
+            let store = store_marked_by(&path).map(Found::Store);
+            return Ok(store.into_iter().chain(walk(&path)).collect());
+        }
+        if kind.is_symlink() && has_so(&path) {
+            return Ok(vec![Found::Link]);
         }
         // A name tells what a library is; for the rest the bits for execution do.
         if !kind.is_file() {

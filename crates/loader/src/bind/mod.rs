@@ -3,16 +3,20 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `collect` | the ELF files below some paths, by inode |
-//! | `resolve` | what each program, and each library alone, loads today |
-//! | `own` | what a library's own list finds |
-//! | `leave` | what is left as it is, and why |
 //! | `stores` | stores of package managers, and what they demand |
+//! | `leave` | names that are left to the search |
+//! | `resolve` | one start: what it loads, and how it finds it |
+//! | `today` | which files may be edited, and what all loads today |
+//! | `own` | what a library's own list finds |
+//! | `variants` | variants of libraries for some hardware |
 //! | `pins` | which file each DT_NEEDED shall name |
 //! | `farm` | folders of links that stand for long lists |
 //! | `wanted` | the edits that each mode asks for |
 //! | `closure` | the mode that edits the program only |
-//! | `attempt` | edits made, simulated, and compared with today |
 //! | `dlopen` | which files may open libraries by name |
+//! | `attempt` | edits made, and made anew with more caution |
+//! | `compare` | starts with the edits in them, compared with today's |
+//! | `outcome` | what planning came to |
 //! | `steps` | the plan for `remedy` |
 //!
 //! Nothing here writes: [`plan`] reads, and returns what is to be done as data.
@@ -20,14 +24,18 @@
 mod attempt;
 mod closure;
 mod collect;
+mod compare;
 mod dlopen;
 mod farm;
 mod leave;
+mod outcome;
 mod own;
 mod pins;
 mod resolve;
 mod steps;
 mod stores;
+mod today;
+mod variants;
 mod wanted;
 
 use std::ffi::OsString;
@@ -152,6 +160,8 @@ pub struct Binding {
     pub left_out: Vec<LeftOut>,
     /// Names that two programs find in two places.
     pub conflicts: Vec<Conflict>,
+    /// Names that are still searched, and why, in files whose start searches in vain.
+    pub names_left: Vec<NameLeft>,
     /// The stores that the paths lie in.
     pub stores: Vec<Store>,
     /// What may go wrong once it is applied, one sentence each.
@@ -190,6 +200,17 @@ pub struct Effect {
     pub after: Counts,
     /// Names that are not found today, nor afterwards.
     pub missing: Vec<String>,
+}
+
+/// A name that is left to the search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameLeft {
+    /// The file that needs it.
+    pub file: PathBuf,
+    /// The name.
+    pub name: OsString,
+    /// Why, in words.
+    pub reason: &'static str,
 }
 
 /// A name in a file that two programs find in two places.

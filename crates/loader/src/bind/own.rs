@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use super::collect::File;
 use super::farm::FOR_HARDWARE;
 use super::pins::needed;
-use super::resolve::{Resolver, is_relocatable};
+use super::resolve::Resolver;
 use super::wanted::list;
 use crate::object::{Dependency, Tag};
 use crate::{FileId, Object, World};
@@ -33,7 +33,8 @@ pub(super) struct Own<'a> {
 pub(super) fn is_plain(file: &File) -> bool {
     list(file).is_none_or(|(list, _)| {
         let list = list.as_bytes();
-        !is_relocatable(list) && !list.contains(&b'$')
+        !list.contains(&b'$')
+            && list.split(|byte| *byte == b':').all(|folder| folder.starts_with(b"/"))
     })
 }
 

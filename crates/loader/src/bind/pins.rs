@@ -10,9 +10,10 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::collect::File;
+use super::collect::{File, OWN_FOLDER};
 use super::own::Own;
-use super::resolve::{Found, Run};
+use super::resolve::{Found, Run, Through, is_variant};
+use super::variants::Variants;
 use super::{Conflict, Leave};
 use crate::FileId;
 use crate::object::Tag;
@@ -50,6 +51,8 @@ pub(super) enum Open {
     Served,
     /// It is found through `$ORIGIN`: a pin would tie the tree to its place.
     Relocatable,
+    /// The loader chooses among files by the processor: `$PLATFORM`, glibc-hwcaps.
+    Processor,
     /// Another name is missing there, so that the start relies on LD_LIBRARY_PATH.
     Incomplete,
     /// LD_LIBRARY_PATH leads to it: the next user's may lead elsewhere.
@@ -58,10 +61,27 @@ pub(super) enum Open {
     Unknown,
 }
 
+impl Open {
+    /// Why, in words; nothing where the name costs no search.
+    pub fn reason(self) -> Option<&'static str> {
+        match self {
+            Open::Served | Open::Conflict => None,
+            Open::Listed => Some("on the list of names that are not bound"),
+            Open::Missing => Some("not found today"),
+            Open::Relocatable => Some("found through $ORIGIN: --absolute binds it to its place"),
+            Open::Processor => Some("the loader chooses the file by the processor"),
+            Open::Incomplete => Some("another library is missing: LD_LIBRARY_PATH will decide"),
+            Open::Variable => Some("found through LD_LIBRARY_PATH"),
+            Open::Unknown => Some("found by the system, in no program that is known"),
+        }
+    }
+}
+
 /// How to decide.
 pub(super) struct Rules<'a> {
     pub files: &'a [File],
     pub leave: &'a Leave,
+    pub variants: &'a Variants<'a>,
     /// Whether trees that find themselves by `$ORIGIN` are bound to where they are.
     pub absolute: bool,
 }
@@ -232,8 +252,15 @@ fn settled(rules: &Rules<'_>, name: &OsStr, votes: &[Vote]) -> Option<Pin> {
 }
 
 fn unsafe_to_pin(rules: &Rules<'_>, votes: &[Vote], runs: &[Run]) -> Option<Open> {
-    let origin = |vote: &Vote| matches!(vote.found, Found::ByList { through_origin: true, .. });
-    if !rules.absolute && votes.iter().any(origin) {
+    let by = |wanted: Through| {
+        votes
+            .iter()
+            .any(|vote| matches!(vote.found, Found::ByList { through, .. } if through == wanted))
+    };
+    if by(Through::Processor) || votes.iter().any(|vote| has_variants(rules, vote, runs)) {
+        return Some(Open::Processor);
+    }
+    if !rules.absolute && by(Through::Origin) {
         return Some(Open::Relocatable);
     }
     if votes.iter().any(|vote| vote.found == Found::ByVariable) {
@@ -246,6 +273,16 @@ fn unsafe_to_pin(rules: &Rules<'_>, votes: &[Vote], runs: &[Run]) -> Option<Open
     votes.iter().any(relies).then_some(Open::Incomplete)
 }
 
+/// Whether there are variants of a file for some hardware, of this processor or another.
+fn has_variants(rules: &Rules<'_>, vote: &Vote, runs: &[Run]) -> bool {
+    let mut members = runs[vote.run].members.iter();
+    let Some(member) = members.find(|member| Some(member.id) == vote.to) else { return false };
+    let (Some(folder), Some(name)) = (member.path.parent(), member.path.file_name()) else {
+        return false;
+    };
+    is_variant(&member.path) || rules.variants.has(folder, name)
+}
+
 /// The one path by which each file shall be known: the loader compares paths before it opens
 /// (`_dl_map_object`), so that a second path costs a second open. Of those it was opened by, the
 /// one without detours that most starts use.
@@ -254,6 +291,12 @@ fn names(files: &[File], programs: &[Run], alone: &[Run]) -> HashMap<FileId, Pat
     for member in programs.iter().chain(alone).flat_map(|run| &run.members) {
         *used.entry(member.id).or_default().entry(&member.path).or_default() += 1;
     }
+    // A link in a farm stands for the path that it leads to.
+    let through_farm =
+        |path: &Path| match path.components().any(|part| part.as_os_str() == OWN_FOLDER) {
+            true => std::fs::read_link(path).unwrap_or_else(|_| path.to_owned()),
+            false => path.to_owned(),
+        };
     let own: HashMap<FileId, &File> = files.iter().map(|file| (file.id, file)).collect();
     let best = |(id, paths): (FileId, BTreeMap<&Path, usize>)| {
         let plain = |path: &Path| path.is_absolute() && is_normal(path);
@@ -261,7 +304,7 @@ fn names(files: &[File], programs: &[Run], alone: &[Run]) -> HashMap<FileId, Pat
             .iter()
             .filter(|(path, _)| plain(path))
             .max_by_key(|(path, times)| (**times, std::cmp::Reverse(*path)))
-            .map(|(path, _)| path.to_path_buf());
+            .map(|(path, _)| through_farm(path));
         // Only reached through `..`: its own name, if that is the same in every folder's eyes.
         let by_own_name = || own.get(&id).map(|file| file.path().to_owned());
         let any = || paths.keys().next().map(|path| path.to_path_buf());

@@ -4,14 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use ::object::elf;
 use rayon::prelude::*;
 
 use super::collect::File;
 use super::{Counts, LeftOut};
-use crate::object::{Class, Tag};
+use crate::object::Tag;
 use crate::simulation::{Answer, Call, Edge, How};
 use crate::{FileId, Identity, Libc, Object, Overlay, Setting, Simulation, World, simulate};
 
@@ -37,14 +36,13 @@ pub(super) struct Member {
     pub id: FileId,
     /// How it was found.
     pub found: Found,
+    pub object: Arc<Object>,
     /// The member that serves each DT_NEEDED.
     pub needed: Vec<Option<usize>>,
     /// The name that it was asked for by.
     pub asked_as: OsString,
     /// The member that asked for it first.
     pub asked_by: Option<usize>,
-    /// Its DT_SONAME.
-    pub soname: Option<OsString>,
     /// Whether nothing is searched for it: its needs are paths, or the loader.
     pub is_closed: bool,
 }
@@ -59,11 +57,60 @@ pub(super) enum Found {
     /// By a name with a slash, or as the program.
     Directly,
     /// In a list that the object with this number brings along.
-    ByList { of: usize, through_origin: bool },
+    ByList { of: usize, through: Through },
     /// Where the machine keeps its libraries.
     BySystem,
     /// By LD_LIBRARY_PATH.
     ByVariable,
+}
+
+/// By what kind of folder a list led to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Through {
+    /// One that the list names as it is.
+    Plain,
+    /// One that moves with the files: `$ORIGIN`, or a relative folder.
+    Origin,
+    /// One that depends on the processor: `$PLATFORM`, `$LIB`, a folder for some hardware.
+    Processor,
+}
+
+impl Through {
+    /// How `list` leads to `path`.
+    fn of(list: &[u8], path: &Path) -> Through {
+        let folder = path.parent().unwrap_or(Path::new("")).as_os_str().as_bytes();
+        let is_plain = |element: &&[u8]| element.starts_with(b"/") && !element.contains(&b'$');
+        let elements = || list.split(|byte| *byte == b':' || *byte == b';');
+        if elements().filter(is_plain).any(|element| trimmed(element) == folder) {
+            return Through::Plain;
+        }
+        let below = |element: &[u8]| folder.starts_with(element);
+        let is_origin = |element: &[u8]| {
+            !element.starts_with(b"/")
+                && !contains(element, b"PLATFORM")
+                && !contains(element, b"LIB")
+        };
+        let for_hardware = elements().filter(is_plain).any(below) || is_variant(path);
+        if !for_hardware && elements().any(is_origin) {
+            Through::Origin
+        } else {
+            Through::Processor
+        }
+    }
+}
+
+/// Whether a path leads through a folder that the loader chooses by the processor.
+pub(super) fn is_variant(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == "glibc-hwcaps")
+}
+
+fn trimmed(folder: &[u8]) -> &[u8] {
+    let end = folder.iter().rposition(|byte| *byte != b'/').map_or(1, |last| last + 1);
+    &folder[..end.min(folder.len())]
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
 }
 
 /// Simulates starts, each loader's setting made once.
@@ -109,10 +156,11 @@ impl<'a> Resolver<'a> {
         (runs, left_out)
     }
 
-    /// One start, in this world.
+    /// One start, in this world. Of a set-user-id program, as others start it.
     pub fn run(&self, world: &dyn World, number: usize) -> Result<Run, String> {
         let file = &self.files[number];
-        let setting = self.setting(&file.object)?;
+        let mut setting = self.setting(&file.object)?;
+        setting.secure = file.mode & 0o6000 != 0;
         let simulation =
             simulate(world, file.path(), &setting).map_err(|error| error.to_string())?;
         Ok(reduced(number, file.is_program(), &setting, simulation))
@@ -149,41 +197,24 @@ impl<'a> Resolver<'a> {
     /// The loader of the programs that a library is for: that of a program beside it, else the
     /// machine's own.
     fn loader_for(&self, object: &Object) -> Result<PathBuf, String> {
-        let own = || default_loader(object).map(PathBuf::from);
+        let own = || Setting::usual_interpreter(object).map(PathBuf::from);
         self.loaders.get(&object.identity()).cloned().or_else(own).ok_or_else(|| {
             format!("the loader of its machine (e_machine {}) is not known", object.machine)
         })
     }
 }
 
-/// The path of glibc's loader, by the processor's ABI (glibc,
-/// sysdeps/unix/sysv/linux/*/ldconfig.h).
-fn default_loader(object: &Object) -> Option<&'static str> {
-    match (object.machine, object.class) {
-        (elf::EM_X86_64, Class::Elf64) => Some("/lib64/ld-linux-x86-64.so.2"),
-        (elf::EM_386, Class::Elf32) => Some("/lib/ld-linux.so.2"),
-        (elf::EM_AARCH64, Class::Elf64) => Some("/lib/ld-linux-aarch64.so.1"),
-        (elf::EM_PPC64, Class::Elf64) => Some("/lib64/ld64.so.2"),
-        (elf::EM_RISCV, Class::Elf64) => Some("/lib/ld-linux-riscv64-lp64d.so.1"),
-        _ => None,
-    }
-}
-
 fn reduced(root: usize, is_program: bool, setting: &Setting, simulation: Simulation) -> Run {
     let counts = counts(&simulation);
     let missing = simulation.missing.iter().map(|missing| missing.name.clone()).collect();
-    // A list may name hundreds of folders, and serve hundreds of objects.
-    let mut relocatable: Vec<Option<bool>> = vec![None; simulation.objects.len()];
-    let mut is_relocatable = |of: usize| {
-        *relocatable[of].get_or_insert_with(|| {
-            let object = &simulation.objects[of].object;
-            let mut lists = object.rpath.iter().chain(&object.runpath);
-            lists.any(|list| self::is_relocatable(list.as_bytes()))
-        })
-    };
-    let mut found = |number: usize| {
+    let found = |number: usize| {
         let loaded = &simulation.objects[number];
-        let mut list = |of: usize| Found::ByList { of, through_origin: is_relocatable(of) };
+        let list = |of: usize| {
+            let object = &simulation.objects[of].object;
+            let list = object.runpath.as_ref().or(object.rpath.as_ref());
+            let list = list.map(|list| list.as_bytes()).unwrap_or_default();
+            Found::ByList { of, through: Through::of(list, &loaded.path) }
+        };
         match loaded.how {
             How::Interpreter => Found::Loader,
             How::Kernel => Found::Kernel,
@@ -195,7 +226,7 @@ fn reduced(root: usize, is_program: bool, setting: &Setting, simulation: Simulat
             _ => Found::Directly,
         }
     };
-    let all: Vec<Found> = (0..simulation.objects.len()).map(&mut found).collect();
+    let all: Vec<Found> = (0..simulation.objects.len()).map(found).collect();
     let members = simulation.objects.iter().zip(&all).map(|(loaded, found)| {
         let needed = loaded.edges.iter().filter(|edge| edge.kind == Tag::Needed);
         let is_settled = |edge: &Edge| {
@@ -206,22 +237,16 @@ fn reduced(root: usize, is_program: bool, setting: &Setting, simulation: Simulat
             path: loaded.path.clone(),
             id: loaded.id,
             found: *found,
+            object: Arc::clone(&loaded.object),
             needed: needed.map(|edge| edge.to).collect(),
             asked_as: loaded.asked_as.clone(),
             asked_by: loaded.loader,
-            soname: loaded.object.soname.clone(),
             is_closed: loaded.edges.iter().all(is_settled),
         }
     });
     let members = members.collect();
     let is_musl = matches!(setting.libc, Libc::Musl(_));
     Run { root, is_program, is_musl, members, counts, missing }
-}
-
-/// Whether a list of folders moves with the files: `$ORIGIN`, or a relative folder.
-pub(super) fn is_relocatable(list: &[u8]) -> bool {
-    let relative = |folder: &[u8]| !folder.starts_with(b"/");
-    list.split(|byte| *byte == b':').any(relative) && !list.is_empty()
 }
 
 fn counts(simulation: &Simulation) -> Counts {
@@ -271,13 +296,17 @@ impl Run {
         seen.into_iter().map(|number| &self.members[number])
     }
 
-    /// The names that were searched, and the file that served each.
-    pub fn asked(&self) -> impl Iterator<Item = (&OsStr, FileId)> {
-        let searched = |member: &&Member| {
-            !matches!(member.found, Found::Directly | Found::Loader | Found::Kernel)
-                && !member.asked_as.as_bytes().contains(&b'/')
-        };
-        self.members.iter().filter(searched).map(|member| (&*member.asked_as, member.id))
+    /// The names that are searched, and the file that serves each.
+    pub fn searched(&self) -> impl Iterator<Item = (&OsStr, FileId)> {
+        self.members.iter().flat_map(|member| {
+            let served = |(name, to): (_, &Option<usize>)| Some((name, &self.members[(*to)?]));
+            member.object.needed().zip(&member.needed).filter_map(served).filter_map(
+                |(name, target): (&OsString, &Member)| {
+                    let is_path = name.as_bytes().contains(&b'/');
+                    (!is_path && target.found != Found::Loader).then_some((&**name, target.id))
+                },
+            )
+        })
     }
 
     pub fn path<'a>(&self, files: &'a [File]) -> &'a Path {

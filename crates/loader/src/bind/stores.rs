@@ -24,7 +24,7 @@ pub enum Manager {
 }
 
 /// Where a store begins, and whose it is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 pub struct Store {
     /// Whose store it is.
     pub manager: Manager,
@@ -65,6 +65,23 @@ pub fn store_of(path: &Path) -> Option<Store> {
             None
         }
     })
+}
+
+/// The store that a folder says there is: it begins there, or one folder above.
+pub(super) fn store_marked_by(folder: &Path) -> Option<Store> {
+    let of = |manager, root: &Path| Some(Store { manager, root: root.to_owned() });
+    let above = folder.parent()?;
+    if folder.ends_with("nix/store") {
+        of(Manager::Nix, folder)
+    } else if folder.ends_with("gnu/store") {
+        of(Manager::Guix, folder)
+    } else if folder.ends_with(".spack-db") {
+        of(Manager::Spack, above)
+    } else if folder.ends_with("easybuild") && has_easybuild_log(folder) {
+        of(Manager::EasyBuild, above)
+    } else {
+        None
+    }
 }
 
 /// A folder of that name alone may be anybody's.

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::collect::File;
+use super::collect::{File, OWN_FOLDER};
 use super::farm::{Farms, root_of};
 use super::pins::{Pin, Pins, needed};
 use super::resolve::{Found, Run};
+use super::variants::Variants;
 use super::{KeepRpath, Mode, Options, closure, dlopen};
 use crate::FileId;
 use crate::edit::{Needed, Request, Search};
@@ -28,6 +29,7 @@ pub(super) struct Known<'a> {
     pub dlopens: &'a HashSet<FileId>,
     /// Files that may be edited: something is to be gained, nothing forbids it.
     pub candidates: &'a HashSet<usize>,
+    pub variants: &'a Variants<'a>,
     /// Where each file is in the starts.
     pub places: &'a Places<'a>,
     /// Files that musl's loader loads.
@@ -168,7 +170,7 @@ impl Known<'_> {
         let Some(offered) = farms.all_offered(&self.root(number), list) else { return false };
         let all_known = |(run, member): (&Run, usize)| {
             let known: HashSet<&OsStr> =
-                run.below(member).filter_map(|member| member.soname.as_deref()).collect();
+                run.below(member).filter_map(|member| member.object.soname.as_deref()).collect();
             offered.iter().all(|name| known.contains(&**name))
         };
         let id = self.files[number].id;
@@ -225,7 +227,10 @@ impl Known<'_> {
             || self.options.keep_rpath == KeepRpath::All
             || !needed(file).enumerate().all(in_farm);
         let mut text = farms.of(&self.common_root(), union.clone()).into_os_string().into_vec();
-        if list.as_bytes().split(|byte| *byte == b':').next() == Some(&text) {
+        // A farm is kept, even where new files would make another one.
+        let first = list.as_bytes().split(|byte| *byte == b':').next().unwrap_or_default();
+        let first = Path::new(OsStr::from_bytes(first));
+        if first.components().any(|part| part.as_os_str() == OWN_FOLDER) {
             return Request::default();
         }
         let mut append = |list: &[u8]| {
@@ -286,7 +291,7 @@ fn union_farm(known: &Known<'_>) -> BTreeMap<OsString, PathBuf> {
         if mode != Mode::Farm {
             continue;
         }
-        for (name, id) in run.asked() {
+        for (name, id) in run.searched() {
             served.entry(name).or_default().insert(id);
         }
     }

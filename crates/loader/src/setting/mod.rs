@@ -75,7 +75,8 @@ pub enum SettingError {
 
 impl Setting {
     /// The setting of `program` on this machine, started by this user, without environment
-    /// variables. The loader that the program names is read, never run.
+    /// variables. The loader that the program names is read, never run. A library names none: it
+    /// gets the [usual](Setting::usual_interpreter) one.
     ///
     /// # Errors
     /// [`SettingError`].
@@ -84,11 +85,25 @@ impl Setting {
         let absolute = std::path::absolute(program).map_err(|error| fail(Errno::from(error)))?;
         let opened = world.open(&absolute).map_err(fail)?;
         let object = opened.object.map_err(|error| SettingError::Elf(program.to_owned(), error))?;
-        let interpreter = object.interpreter.as_ref().filter(|_| object.is_dynamic);
+        // A static executable that can be moved has a dynamic section, too.
+        let is_static = !object.is_dynamic || object.flags_1 & crate::Object::PIE != 0;
+        let usual = || Setting::usual_interpreter(&object).filter(|_| !is_static).map(Path::new);
+        let named = object.interpreter.as_deref().filter(|_| object.is_dynamic).map(Path::new);
+        let interpreter = named.or_else(usual);
         let interpreter = interpreter.ok_or_else(|| SettingError::Static(program.to_owned()))?;
-        let mut setting = Setting::for_interpreter(world, Path::new(interpreter))?;
+        let mut setting = Setting::for_interpreter(world, interpreter)?;
         setting.secure = world.gains_rights(&absolute);
         Ok(setting)
+    }
+
+    /// Where glibc's loader usually is, for the machine of an object (glibc,
+    /// sysdeps/unix/sysv/linux/*/ldconfig.h).
+    pub fn usual_interpreter(object: &crate::Object) -> Option<&'static str> {
+        match (object.machine, object.class) {
+            (profile::X86_64, Class::Elf64) => Some("/lib64/ld-linux-x86-64.so.2"),
+            (profile::I386, Class::Elf32) => Some("/lib/ld-linux.so.2"),
+            _ => None,
+        }
     }
 
     /// The setting for programs that name the loader `interpreter`.

@@ -3,12 +3,12 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 use loader::Disk;
 use loader::bind::{self, Binding, KeepRpath, Mode, Options, Progress};
 
-use crate::exit::Failure;
+use crate::exit::{Failure, USAGE};
 
 /// Make executables and libraries load what they load today, without searching
 ///
@@ -98,13 +98,20 @@ enum KeepName {
 
 impl How {
     /// The same as the loader's crate says it.
-    pub fn options(&self) -> Options {
+    ///
+    /// # Errors
+    /// Options that contradict each other.
+    pub fn options(&self) -> Result<Options, Failure> {
+        if self.overridable && !matches!(self.mode, Some(ModeName::Farm)) {
+            let error = anyhow!("--overridable is for --mode farm: a path is never overridden");
+            return Err(Failure { status: USAGE, error });
+        }
         let mode = |name| match name {
             ModeName::Needed => Mode::Needed,
             ModeName::Closure => Mode::Closure,
             ModeName::Farm => Mode::Farm,
         };
-        Options {
+        Ok(Options {
             mode: self.mode.map(mode),
             keep_rpath: match self.keep_rpath {
                 KeepName::Farm => KeepRpath::Farm,
@@ -117,13 +124,13 @@ impl How {
             absolute: self.absolute,
             immutable: self.immutable,
             library_path: None,
-        }
+        })
     }
 }
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<u8, Failure> {
-    let options = args.how.options();
+    let options = args.how.options()?;
     let binding = plan(&args.paths, &options)?;
     let named: Vec<String> =
         args.paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();

@@ -1,0 +1,151 @@
+//! Starts with edited files in them, compared with today's.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rayon::prelude::*;
+
+use super::attempt::Made;
+use super::collect::File;
+use super::resolve::{Found, Member, Resolver, Run};
+use super::today::is_loader;
+use super::wanted::Known;
+use super::{Counts, Effect};
+use crate::{FileId, Overlay};
+
+/// The starts with edits in them, all of which load what they load today.
+pub(super) struct Compared {
+    pub programs: Vec<Effect>,
+    /// Libraries that no program loads.
+    pub libraries: Vec<Effect>,
+    /// Files whose edit spares no start anything.
+    pub idle: Vec<usize>,
+}
+
+/// Simulates every start with an edited file in it; or says which edited files are in starts
+/// that would load something else.
+pub(super) fn compare(
+    resolver: &Resolver<'_>,
+    known: &Known<'_>,
+    world: &Overlay<'_>,
+    edits: &[Made],
+) -> Result<Compared, Vec<usize>> {
+    let edited: HashMap<FileId, usize> =
+        edits.iter().map(|made| (known.files[made.number].id, made.number)).collect();
+    let rerun = |runs: &'_ [Run]| -> Vec<Result<(Effect, Vec<usize>), Vec<usize>>> {
+        let again = |before: &Run| {
+            let members = members(before, &edited);
+            if members.is_empty() {
+                return None;
+            }
+            Some(match resolver.run(world, before.root) {
+                Ok(after) if is_same(before, &after) => {
+                    Ok((effect(known.files, before, &after), members))
+                }
+                _ => Err(members),
+            })
+        };
+        runs.par_iter().filter_map(again).collect()
+    };
+    let (relying, _) = resolver.runs(&relying(known, edits), &|| ());
+    let all = [rerun(known.programs), rerun(known.alone), rerun(&relying)];
+    let differing: Vec<usize> =
+        all.iter().flatten().filter_map(|each| each.as_ref().err()).flatten().copied().collect();
+    if !differing.is_empty() {
+        return Err(differing);
+    }
+    let [programs, libraries, _] = all.map(|runs| runs.into_iter().filter_map(Result::ok));
+    let (programs, libraries): (Vec<_>, Vec<_>) = (programs.collect(), libraries.collect());
+    let gaining = programs.iter().chain(&libraries).filter(|(effect, _)| is_calmer(effect));
+    let useful: HashSet<usize> = gaining.flat_map(|(_, members)| members).copied().collect();
+    let idle = edits.iter().map(|made| made.number).filter(|number| !useful.contains(number));
+    let effects = |all: Vec<(Effect, _)>| all.into_iter().map(|(effect, _)| effect).collect();
+    Ok(Compared {
+        idle: idle.collect(),
+        programs: effects(programs),
+        libraries: effects(libraries),
+    })
+}
+
+fn is_calmer(effect: &Effect) -> bool {
+    let asks = |counts: &Counts| counts.opens + counts.stats;
+    asks(&effect.after) < asks(&effect.before)
+}
+
+/// Libraries that programs load and whose list of folders changes, though something that they
+/// need searches on and may look there: in another process than those that are known, too.
+fn relying(known: &Known<'_>, edits: &[Made]) -> Vec<usize> {
+    let closed: HashMap<FileId, bool> = edits
+        .iter()
+        .map(|made| {
+            let bare = |name: &OsString| !name.as_bytes().contains(&b'/') && !is_loader(name);
+            (known.files[made.number].id, !made.object.needed().any(bare))
+        })
+        .collect();
+    let searches_on = |member: &Member| {
+        let is_closed = closed.get(&member.id).copied().unwrap_or(member.is_closed);
+        !is_closed && member.found != Found::Kernel
+    };
+    let open: HashSet<FileId> = known
+        .programs
+        .iter()
+        .flat_map(|run| run.reaching(searches_on))
+        .map(|member| member.id)
+        .collect();
+    let alone: HashSet<usize> = known.alone.iter().map(|run| run.root).collect();
+    let relies = |made: &&Made| {
+        let file = &known.files[made.number];
+        let (was, is) = (&file.object, &made.object);
+        let other_list = (&was.rpath, &was.runpath) != (&is.rpath, &is.runpath);
+        other_list && !file.is_program() && open.contains(&file.id) && !alone.contains(&made.number)
+    };
+    edits.iter().filter(relies).map(|made| made.number).collect()
+}
+
+fn members(run: &Run, edited: &HashMap<FileId, usize>) -> Vec<usize> {
+    run.members.iter().filter_map(|member| edited.get(&member.id)).copied().collect()
+}
+
+/// Whether the same files come in the same order, and the same serves each need. A closure
+/// library, which holds no code, does not count.
+fn is_same(before: &Run, after: &Run) -> bool {
+    let (mut was, mut is) = (served(before), served(after));
+    // A program with a closure library needs that alone.
+    if after.members.iter().any(|member| is_closure(&member.path)) {
+        let programs = was.first_mut().into_iter().chain(is.first_mut());
+        programs.for_each(|(_, needs)| needs.clear());
+    }
+    // A library alone may now find what only programs could find for it.
+    if !before.is_program && !before.missing.is_empty() {
+        let is: HashMap<_, _> = is.into_iter().collect();
+        return was.iter().all(|(id, needs)| {
+            let Some(now) = is.get(id) else { return false };
+            needs.iter().zip(now).all(|(was, is)| was.is_none() || was == is)
+        });
+    }
+    before.missing == after.missing && was == is
+}
+
+/// Every object in its order, and what serves its needs.
+fn served(run: &Run) -> Vec<(FileId, Vec<Option<FileId>>)> {
+    let to = |to: &Option<usize>| to.map(|to| run.members[to].id);
+    let real = run.members.iter().filter(|member| !is_closure(&member.path));
+    let all = real.map(|member| (member.id, member.needed.iter().map(to).collect()));
+    all.collect()
+}
+
+fn is_closure(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"libbecalm-closure-"))
+}
+
+fn effect(files: &[File], before: &Run, after: &Run) -> Effect {
+    Effect {
+        path: before.path(files).to_owned(),
+        objects: before.members.len(),
+        before: before.counts,
+        after: after.counts,
+        missing: before.missing.iter().map(|name| name.to_string_lossy().into_owned()).collect(),
+    }
+}

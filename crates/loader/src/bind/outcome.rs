@@ -1,0 +1,143 @@
+//! What planning came to, put together for whoever asked.
+
+use std::collections::{BTreeSet, HashSet};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::attempt::{Attempted, Made};
+use super::pins::{Pin, needed};
+use super::wanted::Known;
+use super::{Binding, Change, KeepRpath, Mode, NameLeft};
+use crate::Object;
+
+/// Puts the result together.
+pub(super) fn finish(mut binding: Binding, known: &Known<'_>, attempted: Attempted) -> Binding {
+    let Attempted { wanted, edits, programs, libraries } = attempted;
+    let used = used(&edits);
+    binding.changes = edits.into_iter().map(|made| change(known, made)).collect();
+    let mut folders = BTreeSet::new();
+    for (folder, links) in &wanted.farms.made {
+        if !used.contains(folder.as_os_str().as_bytes()) {
+            continue;
+        }
+        add_folders(folder, &mut folders);
+        for (name, target) in links {
+            let link = folder.join(name);
+            if std::fs::read_link(&link).ok().as_ref() != Some(target) {
+                binding.links.push((link, target.clone()));
+            }
+        }
+    }
+    for (path, content) in wanted.stubs {
+        let is_used = used.contains(path.as_os_str().as_bytes());
+        if is_used && std::fs::read(&path).ok().as_ref() != Some(&content) {
+            path.parent().into_iter().for_each(|folder| add_folders(folder, &mut folders));
+            binding.files.push((path, content));
+        }
+    }
+    binding.folders = folders.into_iter().collect();
+    binding.conflicts = known.pins.conflicts.clone();
+    binding.names_left = names_left(known);
+    binding.risks = risks(known, &binding);
+    (binding.programs, binding.libraries) = (programs, libraries);
+    binding
+}
+
+/// The names that stay, where that costs searches.
+fn names_left(known: &Known<'_>) -> Vec<NameLeft> {
+    let mut numbers: Vec<usize> = known.candidates.iter().copied().collect();
+    numbers.sort_unstable();
+    let names = numbers.into_iter().flat_map(|number| {
+        let file = &known.files[number];
+        let pins = known.pins.by_file.get(&number).map_or(&[][..], Vec::as_slice);
+        needed(file).zip(pins).filter_map(|(name, pin)| {
+            let Pin::Open(open) = pin else { return None };
+            let (file, name) = (file.path().to_owned(), name.to_owned());
+            Some(NameLeft { file, name, reason: open.reason()? })
+        })
+    });
+    names.collect()
+}
+
+/// The names and folders that edited files hold afterwards.
+fn used(edits: &[Made]) -> HashSet<Vec<u8>> {
+    let texts = |made: &Made| {
+        let object = &made.object;
+        let lists = object.rpath.iter().chain(&object.runpath);
+        let folders = lists.flat_map(|list| list.as_bytes().split(|byte| *byte == b':'));
+        let needed = object.needed().map(|name| name.as_bytes());
+        needed.chain(folders).map(<[u8]>::to_vec).collect::<Vec<_>>()
+    };
+    edits.iter().flat_map(texts).collect()
+}
+
+/// A folder that is not there, and those above it that are not.
+fn add_folders(folder: &Path, folders: &mut BTreeSet<PathBuf>) {
+    let absent = folder.ancestors().take_while(|folder| !folder.exists());
+    folders.extend(absent.map(Path::to_path_buf));
+}
+
+fn change(known: &Known<'_>, made: Made) -> Change {
+    let file = &known.files[made.number];
+    let pairs = file.object.needed().cloned().zip(made.object.needed().cloned());
+    let list =
+        |object: &Object| object.runpath.clone().or(object.rpath.clone()).unwrap_or_default();
+    let (before, now) = (list(&file.object), list(&made.object));
+    Change {
+        path: file.path().to_owned(),
+        also: file.names[1..].to_vec(),
+        seen: made.seen,
+        needed: pairs.filter(|(old, new)| old != new).collect(),
+        search: (before != now).then_some((before, now)),
+        tier: made.edited.tier,
+        patches: made.edited.patches,
+    }
+}
+
+fn risks(known: &Known<'_>, binding: &Binding) -> Vec<String> {
+    let mut risks = Vec::new();
+    if binding.changes.is_empty() {
+        return risks;
+    }
+    risks.push(
+        "Checksums and signatures of the changed files no longer match what their package \
+         manager or IMA keeps of them."
+            .to_owned(),
+    );
+    let modes: HashSet<Mode> =
+        known.candidates.iter().map(|number| known.mode_of(*number)).collect();
+    if modes.contains(&Mode::Needed) || modes.contains(&Mode::Closure) {
+        risks.push(
+            "LD_LIBRARY_PATH no longer replaces a bound library; another copy that is preloaded, \
+             or that a program elsewhere brings along, is loaded besides."
+                .to_owned(),
+        );
+    }
+    if let Some(path) = outside(known, binding) {
+        risks.push(format!(
+            "Bound to files outside the given paths, such as {}, they start only where these are: \
+             mind other images and containers.",
+            path.display()
+        ));
+    }
+    if known.options.keep_rpath == KeepRpath::None {
+        risks.push(
+            "What programs open by name (dlopen), and only a removed list led to, is no longer \
+             found."
+                .to_owned(),
+        );
+    }
+    let relies = !binding.links.is_empty() || !binding.files.is_empty();
+    if relies {
+        risks.push("The new folder .becalm is part of the installation from then on.".to_owned());
+    }
+    risks
+}
+
+/// A library outside the named paths that something was bound to.
+fn outside(known: &Known<'_>, binding: &Binding) -> Option<PathBuf> {
+    let targets = binding.changes.iter().flat_map(|change| &change.needed);
+    let mut paths = targets.map(|(_, new)| Path::new(new)).filter(|path| path.is_absolute());
+    let within = |path: &Path| known.named.iter().any(|named| path.starts_with(named));
+    paths.find(|path| !within(path)).map(Path::to_path_buf)
+}

@@ -1,0 +1,142 @@
+//! Which files may be edited, and what is loaded today.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::collect::File;
+use super::own::{Own, is_plain};
+use super::resolve::{Resolver, Run};
+use super::{Leave, LeftOut, Progress};
+use crate::FileId;
+
+/// The files that may be edited as far as they themselves are concerned.
+pub(super) fn eligible(
+    files: &[File],
+    leave: &Leave,
+    left_out: &mut Vec<LeftOut>,
+) -> HashSet<usize> {
+    let mut eligible = HashSet::new();
+    for (number, file) in files.iter().enumerate() {
+        match why_not(file, leave) {
+            None => drop(eligible.insert(number)),
+            Some(reason) => left_out.push(LeftOut { path: file.path().to_owned(), reason }),
+        }
+    }
+    eligible
+}
+
+fn why_not(file: &File, leave: &Leave) -> Option<String> {
+    let name = file.path().file_name().unwrap_or_default();
+    let soname = file.object.soname.as_deref().unwrap_or(name);
+    if !file.object.is_dynamic {
+        return Some("statically linked: nothing is searched for it".into());
+    }
+    if is_loader(soname) {
+        return Some("the dynamic loader itself".into());
+    }
+    if let Some(pattern) = leave.pattern(soname).or_else(|| leave.pattern(name)) {
+        return Some(format!("on the list of libraries that are left as they are ({pattern})"));
+    }
+    if file.mode & 0o6000 != 0 {
+        return Some("setuid or setgid: the loader searches for it by other rules".into());
+    }
+    let here = file.names.len() as u64;
+    (file.links > here).then(|| {
+        let elsewhere = file.links - here;
+        format!(
+            "{elsewhere} more of its names (hard links) are not in the given paths: name them, too"
+        )
+    })
+}
+
+pub(super) fn is_loader(soname: &OsStr) -> bool {
+    let soname = soname.as_bytes();
+    [&b"ld-linux"[..], b"ld-musl", b"ld64.so", b"ld.so", b"libc.musl"]
+        .iter()
+        .any(|start| soname.starts_with(start))
+}
+
+/// What is loaded today.
+pub(super) struct Today<'a> {
+    pub programs: Vec<Run>,
+    /// Libraries that no program loads, each loaded as if nothing else were.
+    pub alone: Vec<Run>,
+    pub own: Own<'a>,
+}
+
+impl<'a> Today<'a> {
+    pub fn of(
+        resolver: &Resolver<'a>,
+        eligible: &HashSet<usize>,
+        left_out: &mut Vec<LeftOut>,
+        progress: &(dyn Fn(Progress) + Sync),
+    ) -> Today<'a> {
+        let files = resolver.files;
+        // A program that is left out loads what others are bound to, too.
+        let is_program =
+            |number: &usize| files[*number].is_program() && files[*number].object.is_dynamic;
+        let programs: Vec<usize> = (0..files.len()).filter(is_program).collect();
+        let libraries = (0..files.len())
+            .filter(|number| !files[*number].is_program() && eligible.contains(number));
+        let count = AtomicUsize::new(0);
+        let run = |numbers: &[usize]| {
+            let of = numbers.len();
+            resolver.runs(numbers, &|| {
+                let done = count.fetch_add(1, Ordering::Relaxed) + 1;
+                progress(Progress::Simulating { done, of });
+            })
+        };
+        let (programs, cannot) = run(&programs);
+        left_out.extend(cannot);
+        let loaded: HashSet<FileId> =
+            programs.iter().flat_map(|run| &run.members).map(|member| member.id).collect();
+        let (by_program, others): (Vec<usize>, Vec<usize>) = libraries
+            .partition(|number| loaded.contains(&files[*number].id) && is_plain(&files[*number]));
+        count.store(0, Ordering::Relaxed);
+        let (alone, cannot) = run(&others);
+        left_out.extend(cannot);
+        let by_program: Vec<&File> = by_program.iter().map(|number| &files[*number]).collect();
+        Today { programs, alone, own: Own::of(resolver, &by_program) }
+    }
+
+    /// The numbers of files whose start, or a start that they are part of, searches in vain.
+    pub fn candidates(&self, files: &[File], eligible: &HashSet<usize>) -> HashSet<usize> {
+        let numbers: HashMap<FileId, usize> =
+            files.iter().enumerate().map(|(number, file)| (file.id, number)).collect();
+        let (mut gain, mut in_programs): (HashSet<usize>, HashSet<usize>) = Default::default();
+        for run in &self.programs {
+            let members = run.members.iter().filter_map(|member| numbers.get(&member.id));
+            if searches_in_vain(run) {
+                gain.extend(members.clone());
+            }
+            in_programs.extend(members);
+        }
+        let alone = self.alone.iter().filter(|run| !in_programs.contains(&run.root));
+        gain.extend(alone.filter(|run| searches_in_vain(run)).map(|run| run.root));
+        gain.intersection(eligible).copied().collect()
+    }
+
+    pub fn musl(&self, files: &[File]) -> HashSet<usize> {
+        let numbers: HashMap<FileId, usize> =
+            files.iter().enumerate().map(|(number, file)| (file.id, number)).collect();
+        let runs = self.programs.iter().chain(&self.alone).filter(|run| run.is_musl);
+        runs.flat_map(|run| &run.members)
+            .filter_map(|member| numbers.get(&member.id).copied())
+            .collect()
+    }
+
+    /// The starts that edits of these files concern.
+    pub fn in_use<'b>(
+        &'b self,
+        candidates: &'b HashSet<usize>,
+    ) -> impl Iterator<Item = &'b Run> + Clone {
+        let concerned = |run: &&Run| candidates.contains(&run.root) || searches_in_vain(run);
+        self.programs.iter().chain(&self.alone).filter(concerned)
+    }
+}
+
+fn searches_in_vain(run: &Run) -> bool {
+    run.counts.failed_opens + run.counts.failed_stats > 0
+}

@@ -1,0 +1,53 @@
+//! Variants of libraries for some hardware, which the loader prefers to the plain file.
+//!
+//! A file that has one must keep its plain name: another node of the same cluster takes another
+//! file.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::farm::FOR_HARDWARE;
+use crate::World;
+
+/// What folders hold for some hardware, each looked at once.
+pub(super) struct Variants<'a> {
+    world: &'a dyn World,
+    known: Mutex<HashMap<PathBuf, Arc<HashSet<OsString>>>>,
+}
+
+impl<'a> Variants<'a> {
+    pub fn new(world: &'a dyn World) -> Variants<'a> {
+        Variants { world, known: Mutex::default() }
+    }
+
+    /// Whether `folder` has variants of the library `name`.
+    pub fn has(&self, folder: &Path, name: &OsStr) -> bool {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = known.entry(folder.to_owned()).or_insert_with(|| Arc::new(self.names(folder)));
+        names.contains(name)
+    }
+
+    fn names(&self, folder: &Path) -> HashSet<OsString> {
+        let mut names = HashSet::new();
+        for variant in FOR_HARDWARE {
+            let folder = folder.join(variant);
+            // The world knows most folders without asking the kernel.
+            if self.world.is_folder(&folder).is_ok_and(|is_folder| is_folder) {
+                add(&folder, 3, &mut names);
+            }
+        }
+        names
+    }
+}
+
+/// Names in a folder and in those below it: glibc up to 2.36 combines them (tls/haswell).
+fn add(folder: &Path, depth: usize, names: &mut HashSet<OsString>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if depth > 0 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            add(&entry.path(), depth - 1, names);
+        }
+        names.insert(entry.file_name());
+    }
+}
