@@ -11,6 +11,7 @@ import os
 import platform
 import random
 import shlex
+import shutil
 import statistics
 import subprocess
 import sys
@@ -57,7 +58,7 @@ def warm(tools, works):
     """Fills caches: every tool once, every workload once. Says how often in a row a workload
     is run in a round: one that is over in no time is mostly noise."""
     for tool in tools.values():
-        seconds(tool + ["true"])
+        seconds(tool + [shutil.which("true")])
     for work in works.values():
         seconds(work)
     return {name: max(1, int(0.06 / seconds(work))) for name, work in works.items()}

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use std::path::Path;
-//! use loader::{Disk, Setting, simulate};
+//! use loader::{Disk, Setting, outline, simulate};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let disk = Disk::new(); // what it reads once, it knows for all simulations
@@ -59,5 +59,5 @@ pub use cache::Cache;
 pub use facts::facts;
 pub use object::{ElfError, Identity, Object};
 pub use setting::{Libc, Setting, SettingError};
-pub use simulation::{SimulateError, Simulation, simulate};
+pub use simulation::{SimulateError, Simulation, outline, simulate};
 pub use world::{Disk, Errno, FileId, Opened, Overlay, World};

@@ -46,7 +46,7 @@ mod waiting;
 
 pub use binding::Bound;
 pub use diff::{Diff, PathsDiff};
-pub use elf::{Searches, Tree};
+pub use elf::Tree;
 pub use export::Export;
 pub use findings::Check;
 pub use fix::Fix;

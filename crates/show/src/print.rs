@@ -10,8 +10,12 @@ use crate::plain;
 /// # Errors
 /// Those of standard output. A reader that went away is one too: the verb then ends quietly.
 pub fn print(text: &str) -> io::Result<()> {
-    let mut out = anstream::stdout().lock();
-    let done = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    // In one piece: taking colours out would write each piece between two of them by itself.
+    let mut bytes = Vec::with_capacity(text.len());
+    let choice = anstream::AutoStream::choice(&io::stdout());
+    let done = anstream::AutoStream::new(&mut bytes, choice).write_all(text.as_bytes());
+    let mut out = io::stdout().lock();
+    let done = done.and_then(|()| out.write_all(&bytes)).and_then(|()| out.flush());
     done.map_err(|error| io::Error::new(error.kind(), format!("standard output: {error}")))
 }
 

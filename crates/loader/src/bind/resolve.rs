@@ -11,8 +11,8 @@ use rayon::prelude::*;
 use super::collect::File;
 use super::{Counts, LeftOut};
 use crate::object::Tag;
-use crate::simulation::{Answer, Call, Edge, How};
-use crate::{FileId, Identity, Libc, Object, Overlay, Setting, Simulation, World, simulate};
+use crate::simulation::{Edge, How};
+use crate::{FileId, Identity, Libc, Object, Overlay, Setting, Simulation, World, outline};
 
 /// One start, reduced to what binding needs: a store has thousands of them.
 #[derive(Debug)]
@@ -162,7 +162,7 @@ impl<'a> Resolver<'a> {
         let mut setting = self.setting(&file.object)?;
         setting.secure = file.mode & 0o6000 != 0;
         let simulation =
-            simulate(world, file.path(), &setting).map_err(|error| error.to_string())?;
+            outline(world, file.path(), &setting).map_err(|error| error.to_string())?;
         Ok(reduced(number, file.is_program(), &setting, simulation))
     }
 
@@ -172,7 +172,7 @@ impl<'a> Resolver<'a> {
         let path = Path::new("/nowhere/needs");
         let mut world = Overlay::new(self.world);
         world.file(path, object);
-        let simulation = simulate(&world, path, &setting).map_err(|error| error.to_string())?;
+        let simulation = outline(&world, path, &setting).map_err(|error| error.to_string())?;
         let Some(first) = simulation.objects.first() else { return Ok(HashMap::new()) };
         let found = |edge: &Edge| Some((edge.name.clone(), simulation.objects[edge.to?].id));
         Ok(first.edges.iter().filter_map(found).collect())
@@ -205,7 +205,6 @@ impl<'a> Resolver<'a> {
 }
 
 fn reduced(root: usize, is_program: bool, setting: &Setting, simulation: Simulation) -> Run {
-    let counts = counts(&simulation);
     let missing = simulation.missing.iter().map(|missing| missing.name.clone()).collect();
     let found = |number: usize| {
         let loaded = &simulation.objects[number];
@@ -246,26 +245,7 @@ fn reduced(root: usize, is_program: bool, setting: &Setting, simulation: Simulat
     });
     let members = members.collect();
     let is_musl = matches!(setting.libc, Libc::Musl(_));
-    Run { root, is_program, is_musl, members, counts, missing }
-}
-
-fn counts(simulation: &Simulation) -> Counts {
-    let mut counts = Counts::default();
-    for probe in &simulation.probes {
-        let failed = u64::from(matches!(probe.answer, Answer::Refused(_)));
-        match probe.call {
-            Call::Open => {
-                counts.opens += 1;
-                counts.failed_opens += failed;
-            }
-            Call::Stat => {
-                counts.stats += 1;
-                counts.failed_stats += failed;
-            }
-            _ => {}
-        }
-    }
-    counts
+    Run { root, is_program, is_musl, members, counts: simulation.counts, missing }
 }
 
 impl Run {

@@ -54,10 +54,11 @@ impl<'a, S: Source> Texts<'a, S> {
         let room = usize::try_from(room).unwrap_or(usize::MAX);
         let mut ask = FIRST;
         loop {
-            let bytes = self.source.at_most(offset, ask.min(room))?;
-            if let Some(end) = bytes.iter().position(|byte| *byte == 0) {
+            let mut bytes = self.source.at_most(offset, ask.min(room))?;
+            if let Some(end) = memchr::memchr(0, &bytes) {
                 self.left = self.left.checked_sub(end + 1).ok_or(ElfError::Excessive)?;
-                return Ok(name(bytes[..end].to_vec()));
+                bytes.truncate(end);
+                return Ok(name(bytes));
             }
             if bytes.len() < ask {
                 return Err(ElfError::Truncated);

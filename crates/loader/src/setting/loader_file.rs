@@ -4,13 +4,15 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use memchr::memmem;
+
 /// What glibc prints of itself in `ld.so --version` (since 2.33) and in libc.so.6.
 const RELEASE: [&[u8]; 2] = [b" stable release version ", b" development release version "];
 
 /// The version of glibc that the file says it is of.
 pub(super) fn glibc_version(bytes: &[u8]) -> Option<(u32, u32)> {
     RELEASE.iter().find_map(|mark| {
-        let at = find(bytes, mark)? + mark.len();
+        let at = memmem::find(bytes, mark)? + mark.len();
         version(&bytes[at..])
     })
 }
@@ -22,12 +24,12 @@ pub(super) fn named_version(path: &Path) -> Option<(u32, u32)> {
 
 /// A version of musl, which says `musl libc (x86_64)` and its version as a text of its own.
 pub(super) fn is_musl(bytes: &[u8]) -> bool {
-    find(bytes, b"musl libc (").is_some()
+    memmem::find(bytes, b"musl libc (").is_some()
 }
 
 /// The architecture in `musl libc (x86_64)`.
 pub(super) fn musl_arch(bytes: &[u8]) -> Option<OsString> {
-    let at = find(bytes, b"musl libc (")? + b"musl libc (".len();
+    let at = memmem::find(bytes, b"musl libc (")? + b"musl libc (".len();
     let rest = &bytes[at..(at + 64).min(bytes.len())];
     let end = rest.iter().position(|byte| *byte == b')')?;
     Some(OsString::from_vec(rest[..end].to_vec()))
@@ -43,19 +45,28 @@ fn version(text: &[u8]) -> Option<(u32, u32)> {
 /// The folders of `SYSTEM_DIRS` (elf/dl-load.c): texts that follow each other, each a path with
 /// a slash at its end.
 pub(super) fn system_folders(bytes: &[u8]) -> Vec<PathBuf> {
-    let mut run: Vec<PathBuf> = Vec::new();
-    for text in bytes.split(|byte| *byte == 0) {
-        if is_folder(text) {
+    let mut at = 0;
+    while let Some(found) = memmem::find(&bytes[at..], b"\0/") {
+        at += found + 1;
+        let mut run: Vec<PathBuf> = Vec::new();
+        while let Some(text) = text_at(bytes, at).filter(|text| is_folder(text)) {
             run.push(OsString::from_vec(text.to_vec()).into());
-        } else if run.iter().any(|folder| folder.as_os_str().as_bytes().ends_with(b"/lib/"))
-            || run.len() > 1
-        {
-            return run;
-        } else {
-            run.clear();
+            at += text.len() + 1;
         }
+        let ends_so = |folder: &PathBuf| folder.as_os_str().as_bytes().ends_with(b"/lib/");
+        if run.len() > 1 || run.iter().any(ends_so) {
+            return run;
+        }
+        // The next text begins where the last one of a run ended.
+        at -= usize::from(!run.is_empty());
     }
-    run
+    Vec::new()
+}
+
+/// The text at an offset, up to its NUL.
+fn text_at(bytes: &[u8], at: usize) -> Option<&[u8]> {
+    let rest = bytes.get(at..)?;
+    memchr::memchr(0, rest).map(|end| &rest[..end])
 }
 
 fn is_folder(text: &[u8]) -> bool {
@@ -68,19 +79,25 @@ fn is_folder(text: &[u8]) -> bool {
 
 /// The path that is a text of its own and ends in `name`.
 pub(super) fn path_ending(bytes: &[u8], name: &str) -> Option<PathBuf> {
-    let mut texts = bytes.split(|byte| *byte == 0);
-    let path = texts.find(|text| text.starts_with(b"/") && text.ends_with(name.as_bytes()))?;
-    Some(OsString::from_vec(path.to_vec()).into())
+    let ending = [name.as_bytes(), b"\0"].concat();
+    let mut ends = memmem::find_iter(bytes, &ending);
+    ends.find_map(|at| {
+        let start = memchr::memrchr(0, &bytes[..at])? + 1;
+        let path = &bytes[start..at + name.len()];
+        path.starts_with(b"/").then(|| OsString::from_vec(path.to_vec()).into())
+    })
 }
 
 /// Whether it was built with Debian's patches.
 pub(super) fn is_debians(bytes: &[u8]) -> bool {
-    ["(Debian GLIBC ", "(Ubuntu GLIBC "].iter().any(|mark| find(bytes, mark.as_bytes()).is_some())
+    ["(Debian GLIBC ", "(Ubuntu GLIBC "]
+        .iter()
+        .any(|mark| memmem::find(bytes, mark.as_bytes()).is_some())
 }
 
 /// Whether `text` is a text of its own.
 pub(super) fn has_text(bytes: &[u8], text: &OsStr) -> bool {
-    bytes.split(|byte| *byte == 0).any(|one| one == text.as_bytes())
+    memmem::find(bytes, &[b"\0", text.as_bytes(), b"\0"].concat()).is_some()
 }
 
 /// What `$LIB` stands for, in a loader with this first system folder: upstream its last name
@@ -92,15 +109,4 @@ pub(super) fn lib(bytes: &[u8], first: &Path) -> OsString {
         true => whole.to_owned(),
         false => first.file_name().unwrap_or(whole).to_owned(),
     }
-}
-
-fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
-    let mut from = 0;
-    while let Some(at) = bytes[from..].iter().position(|byte| *byte == what[0]) {
-        if bytes[from + at..].starts_with(what) {
-            return Some(from + at);
-        }
-        from += at + 1;
-    }
-    None
 }

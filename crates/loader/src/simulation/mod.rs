@@ -23,6 +23,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use probes::Keep;
+pub use remedy::Counts;
+
 use crate::object::{Class, Tag};
 use crate::{ElfError, Errno, FileId, Libc, Object, Setting, World};
 
@@ -32,8 +35,10 @@ pub struct Simulation {
     /// The objects, in the order of the link map: the program first. This is the order in which
     /// symbols are looked up.
     pub objects: Vec<Loaded>,
-    /// Every path that the loader asks for, in order.
+    /// Every path that the loader asks for, in order. Empty after [`outline`].
     pub probes: Vec<Probe>,
+    /// How many of these there are: opens, and stats by path.
+    pub counts: Counts,
     /// What was not found, or cannot be loaded.
     pub missing: Vec<Missing>,
     /// Where the real run ends, if it does: what follows is what `ldd` would still say.
@@ -237,6 +242,27 @@ pub fn simulate(
     program: &Path,
     setting: &Setting,
 ) -> Result<Simulation, SimulateError> {
+    start(world, program, setting, Keep::All)
+}
+
+/// The same, with the probes counted and not kept: for thousands of programs.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn outline(
+    world: &dyn World,
+    program: &Path,
+    setting: &Setting,
+) -> Result<Simulation, SimulateError> {
+    start(world, program, setting, Keep::Counts)
+}
+
+fn start(
+    world: &dyn World,
+    program: &Path,
+    setting: &Setting,
+    keep: Keep,
+) -> Result<Simulation, SimulateError> {
     let absolute = setting.working_folder.join(program);
     let opened =
         world.open(&absolute).map_err(|errno| SimulateError::Open(program.to_owned(), errno))?;
@@ -248,10 +274,13 @@ pub fn simulate(
         Libc::Glibc(_) if audited || !object.audit.is_empty() => {
             Err(SimulateError::Audited(program.to_owned()))
         }
-        Libc::Glibc(profile) => glibc::start(world, &absolute, &opened, object, (setting, profile))
-            .ok_or_else(excessive),
+        Libc::Glibc(profile) => {
+            glibc::start(world, &absolute, &opened, object, (setting, profile, keep))
+                .ok_or_else(excessive)
+        }
         Libc::Musl(profile) => {
-            musl::start(world, &absolute, &opened, object, (setting, profile)).ok_or_else(excessive)
+            musl::start(world, &absolute, &opened, object, (setting, profile, keep))
+                .ok_or_else(excessive)
         }
     }
 }

@@ -1,7 +1,11 @@
-//! The probes of one simulation, within a limit: files that name ten thousand libraries and ten
-//! thousand folders would ask for more than memory holds.
+//! The probes of one simulation, kept or only counted, within a limit: files that name ten
+//! thousand libraries and ten thousand folders would ask for more than memory holds.
 
-use super::Probe;
+use std::path::Path;
+
+use remedy::Counts;
+
+use super::{Answer, Call, Probe};
 
 /// All paths together, and some room for each. A program with 900 libraries and long lists takes
 /// a tenth of it.
@@ -9,19 +13,54 @@ const ROOM: usize = 256 << 20;
 /// What a probe takes beside its path.
 const EACH: usize = 128;
 
+/// Whether probes are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// All of them, with their paths.
+    All,
+    /// How many there were.
+    Counts,
+}
+
 /// A list that stops growing.
-#[derive(Default)]
 pub(super) struct Probes {
+    keep: Keep,
+    /// With [`Keep::Counts`], the last one, without its path.
     list: Vec<Probe>,
+    made: usize,
     taken: usize,
+    counts: Counts,
 }
 
 impl Probes {
-    pub(super) fn push(&mut self, probe: Probe) {
-        if !self.are_too_many() {
-            self.taken += EACH + probe.path.as_os_str().len();
-            self.list.push(probe);
+    pub(super) fn new(keep: Keep) -> Probes {
+        Probes { keep, list: Vec::new(), made: 0, taken: 0, counts: Counts::default() }
+    }
+
+    /// Takes in a probe for `path`; that of the probe itself is filled in.
+    pub(super) fn push(&mut self, path: &Path, mut probe: Probe) {
+        if self.are_too_many() {
+            return;
         }
+        self.made += 1;
+        self.taken += EACH + path.as_os_str().len();
+        self.count(&probe);
+        match self.keep {
+            Keep::All => probe.path = path.to_owned(),
+            Keep::Counts => self.list.clear(),
+        }
+        self.list.push(probe);
+    }
+
+    fn count(&mut self, probe: &Probe) {
+        let failed = u64::from(matches!(probe.answer, Answer::Refused(_)));
+        let (all, fails) = match probe.call {
+            Call::Open => (&mut self.counts.opens, &mut self.counts.failed_opens),
+            Call::Stat => (&mut self.counts.stats, &mut self.counts.failed_stats),
+            Call::Access | Call::Readlink => return,
+        };
+        *all += 1;
+        *fails += failed;
     }
 
     pub(super) fn are_too_many(&self) -> bool {
@@ -29,7 +68,7 @@ impl Probes {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.list.len()
+        self.made
     }
 
     pub(super) fn last(&self) -> Option<&Probe> {
@@ -40,8 +79,11 @@ impl Probes {
         self.list.last_mut()
     }
 
-    /// All of them; nothing if they were too many.
-    pub(super) fn into_list(self) -> Option<Vec<Probe>> {
-        (!self.are_too_many()).then_some(self.list)
+    /// All that were kept, and how many there were; nothing if they were too many.
+    pub(super) fn into_list(mut self) -> Option<(Vec<Probe>, Counts)> {
+        if self.keep == Keep::Counts {
+            self.list.clear();
+        }
+        (!self.are_too_many()).then_some((self.list, self.counts))
     }
 }

@@ -1,6 +1,5 @@
 //! The real filesystem.
 
-use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
 use std::hash::Hash;
 use std::io::Read;
@@ -10,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+use rustc_hash::FxHashMap;
 use rustix::fs::FileType;
 
 use super::listing::{Entries, Listing};
@@ -249,9 +249,10 @@ fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
     (!name.is_empty()).then(|| (trim(&path[..slash.max(1)]), name))
 }
 
-/// A map that many threads fill. Two threads may find the same thing out; the first counts.
+/// A map that many threads fill, by long paths: the hash of the standard library would take
+/// longer than the rest of a simulation. Two threads may find the same thing out; the first counts.
 #[derive(Debug)]
-struct Table<K, V>(RwLock<HashMap<K, V>>);
+struct Table<K, V>(RwLock<FxHashMap<K, V>>);
 
 impl<K, V> Default for Table<K, V> {
     fn default() -> Table<K, V> {

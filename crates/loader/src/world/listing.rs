@@ -1,16 +1,16 @@
 //! What is in one folder.
 
-use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
+use rustc_hash::FxHashMap;
 use rustix::fs::{FileType, Mode, OFlags, RawDir, openat};
 use rustix::io::Errno as Error;
 
 use super::Errno;
 
 /// The entries of a folder and their kinds, `.` and `..` among them.
-pub(super) type Entries = HashMap<Box<[u8]>, FileType>;
+pub(super) type Entries = FxHashMap<Box<[u8]>, FileType>;
 
 /// The kernel fills this by one call, if the folder has fewer than some thousand entries.
 const BUFFER: usize = 64 << 10;
@@ -26,7 +26,7 @@ impl Listing {
     pub(super) fn open(path: &[u8]) -> Result<Listing, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = openat(rustix::fs::CWD, path, flags, Mode::empty()).map_err(number)?;
-        Ok(Listing { folder, entries: Entries::new() })
+        Ok(Listing { folder, entries: Entries::default() })
     }
 
     /// The entries; nothing if there are more than fit and only `small` folders are wanted.

@@ -12,7 +12,6 @@ use std::path::Path;
 
 use loader::object::Tag;
 use loader::simulation::{Answer, Call, Edge, How, Loaded, Missing, Probe, Rejection, Simulation};
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::number::{count, counted};
@@ -21,36 +20,6 @@ use crate::number::{count, counted};
 pub struct Tree<'a> {
     file: &'a Path,
     simulation: &'a Simulation,
-}
-
-/// How many calls of each kind a start makes to find its libraries.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Searches {
-    /// Opens, those that fail included.
-    pub opens: u64,
-    /// Opens that fail.
-    pub failed_opens: u64,
-    /// Stats by path, those that fail included.
-    pub stats: u64,
-    /// Stats by path that fail.
-    pub failed_stats: u64,
-}
-
-impl Searches {
-    fn of(simulation: &Simulation) -> Searches {
-        let mut sum = Searches::default();
-        for probe in &simulation.probes {
-            let failed = u64::from(matches!(probe.answer, Answer::Refused(_)));
-            let (all, fails) = match probe.call {
-                Call::Open => (&mut sum.opens, &mut sum.failed_opens),
-                Call::Stat => (&mut sum.stats, &mut sum.failed_stats),
-                _ => continue,
-            };
-            *all += 1;
-            *fails += failed;
-        }
-        sum
-    }
 }
 
 impl<'a> Tree<'a> {
@@ -66,7 +35,7 @@ impl<'a> Tree<'a> {
 
     /// The sentence that answers the question.
     fn headline(&self) -> String {
-        let searches = Searches::of(self.simulation);
+        let searches = self.simulation.counts;
         let of_files = |loaded: &&Loaded| !matches!(loaded.how, How::Program | How::Kernel);
         let libraries = self.simulation.objects.iter().filter(of_files).count() as u64;
         let asked = searches.opens + searches.stats;
@@ -91,7 +60,7 @@ impl<'a> Tree<'a> {
 
     /// The whole as data (docs/schema/becalm.elf.tree.md), with the probes if they are wanted.
     pub fn to_value(&self, probes: bool) -> Value {
-        let Simulation { objects, missing, probes: asked, fatal } = self.simulation;
+        let Simulation { objects, missing, probes: asked, counts, fatal } = self.simulation;
         let text = |path: &std::ffi::OsStr| path.to_string_lossy().into_owned();
         let object = |loaded: &Loaded| {
             let edge = |edge: &Edge| json!({ "name": text(&edge.name), "tag": tag(edge.kind), "object": edge.to });
@@ -117,7 +86,7 @@ impl<'a> Tree<'a> {
             "schema": "becalm.elf.tree/1",
             "file": text(self.file.as_os_str()),
             "complete": self.is_complete(),
-            "searches": Searches::of(self.simulation),
+            "searches": counts,
             "objects": objects.iter().map(object).collect::<Vec<_>>(),
             "missing": missing.iter().map(lacking).collect::<Vec<_>>(),
             "ends_after_probe": fatal.as_ref().map(|fatal| fatal.after),

@@ -74,23 +74,25 @@ impl Branch<'_> {
         let is_first = loaded.loader == Some(object) && self.shown.insert(to);
         self.text.push_str(&style::paint(NAME, &name));
         self.text.push_str(&match is_first {
-            true => self.where_from(loaded),
+            true => self.where_from(loaded, &name),
             false => style::paint(style::HEADER, " (shown elsewhere)"),
         });
         self.text.push('\n');
         is_first.then_some(to)
     }
 
-    fn where_from(&self, loaded: &Loaded) -> String {
+    fn where_from(&self, loaded: &Loaded, name: &str) -> String {
         let path = plain(&loaded.path.to_string_lossy());
         let by = match loaded.how {
             How::Rpath { of } if Some(of) != loaded.loader => {
                 let of = &self.tree.simulation.objects[of];
-                let name = of.path.file_name().unwrap_or(of.path.as_os_str());
-                format!("rpath of {}", plain(&name.to_string_lossy()))
+                let of = of.path.file_name().unwrap_or(of.path.as_os_str());
+                format!("rpath of {}", plain(&of.to_string_lossy()))
             }
             ref how => found_by(how).to_owned(),
         };
-        format!(" {} {path}", style::paint(style::LESS, &format!("[{by}]")))
+        let by = style::paint(style::LESS, &format!("[{by}]"));
+        // A bound name says itself where from.
+        if path == name { format!(" {by}") } else { format!(" {by} {path}") }
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use loader::{Disk, Setting, simulate};
+use loader::{Disk, Setting, outline, simulate};
 
 use crate::exit::{Failure, NO};
 
@@ -44,7 +44,10 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     if let Some(list) = &args.library_path {
         setting.library_path = Some(list.clone());
     }
-    let simulation = simulate(&world, &file, &setting)?;
+    let simulation = match args.probes {
+        true => simulate(&world, &file, &setting)?,
+        false => outline(&world, &file, &setting)?,
+    };
     let tree = show::Tree::of(&args.file, &simulation);
     if args.json {
         show::print(&show::json(&tree.to_value(args.probes))?)?;
@@ -53,5 +56,8 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     } else {
         show::print(&tree.render(show::width::terminal()))?;
     }
-    Ok(if tree.is_complete() { 0 } else { NO })
+    let status = if tree.is_complete() { 0 } else { NO };
+    // The process ends here: what it holds need not be given back piece by piece.
+    std::mem::forget((world, simulation));
+    Ok(status)
 }

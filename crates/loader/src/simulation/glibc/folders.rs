@@ -1,9 +1,10 @@
 //! The folders of the search, and what the loader has learnt of them.
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
 
 use crate::setting::Profile;
 
@@ -39,7 +40,9 @@ pub(super) enum List {
 /// All search folders of the process.
 pub(super) struct Folders {
     pub(super) all: Vec<Folder>,
-    known: HashMap<Rc<[u8]>, usize>,
+    known: FxHashMap<Rc<[u8]>, usize>,
+    /// The same by the elements of lists, as they are written.
+    written: FxHashMap<Box<[u8]>, usize>,
     /// Sub-folders tried in each folder, each with a slash at its end; the last is empty.
     pub(super) subfolders: Rc<[OsString]>,
     pub(super) system: List,
@@ -51,7 +54,8 @@ impl Folders {
     pub(super) fn new(profile: &Profile) -> Folders {
         let mut folders = Folders {
             all: Vec::new(),
-            known: HashMap::new(),
+            known: FxHashMap::default(),
+            written: FxHashMap::default(),
             subfolders: profile.subfolders.clone().into(),
             system: List::None,
             library_path: List::None,
@@ -78,15 +82,24 @@ impl Folders {
     /// The list with these elements, each of which has a slash at its end or is empty. What is
     /// named twice counts once (`fillin_rpath` in elf/dl-load.c).
     pub(super) fn list(&mut self, elements: Vec<Vec<u8>>) -> List {
-        let mut list = Vec::with_capacity(elements.len());
-        let mut seen = vec![false; self.all.len() + elements.len()];
-        for name in elements {
-            let folder = self.folder(name);
-            if !std::mem::replace(&mut seen[folder], true) {
-                list.push(folder);
-            }
+        let folders = elements.into_iter().map(|name| self.folder(name)).collect();
+        once_each(folders, self.all.len())
+    }
+
+    /// The list that a text without tokens says, its elements separated by colons.
+    pub(super) fn list_of(&mut self, text: &[u8]) -> List {
+        let folders = text.split(|byte| *byte == b':').map(|element| self.as_written(element));
+        once_each(folders.collect(), self.all.len())
+    }
+
+    fn as_written(&mut self, element: &[u8]) -> usize {
+        if let Some(known) = self.written.get(element) {
+            return *known;
         }
-        if list.is_empty() { List::None } else { List::Of(list.into()) }
+        let name = element.to_vec();
+        let folder = self.folder(if name.is_empty() { name } else { with_slash(name) });
+        self.written.insert(element.into(), folder);
+        folder
     }
 
     fn folder(&mut self, name: Vec<u8>) -> usize {
@@ -100,6 +113,13 @@ impl Folders {
         self.known.insert(name, self.all.len() - 1);
         self.all.len() - 1
     }
+}
+
+/// What is named twice counts once.
+fn once_each(mut folders: Vec<usize>, all: usize) -> List {
+    let mut seen = vec![false; all];
+    folders.retain(|folder| !std::mem::replace(&mut seen[*folder], true));
+    if folders.is_empty() { List::None } else { List::Of(folders.into()) }
 }
 
 /// With one slash at its end; the name is not empty.

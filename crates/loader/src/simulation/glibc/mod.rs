@@ -17,7 +17,7 @@ use std::sync::Arc;
 use folders::Folders;
 use map::Map;
 
-use super::probes::Probes;
+use super::probes::{Keep, Probes};
 use super::{Answer, Call, Fatal, How, Missing, Probe, Simulation};
 use crate::setting::Profile;
 use crate::{Errno, FileId, Object, Opened, Setting, World, cache};
@@ -53,7 +53,7 @@ pub(super) fn start(
     program: &Path,
     opened: &Opened,
     object: Arc<Object>,
-    (setting, profile): (&Setting, &Profile),
+    (setting, profile, keep): (&Setting, &Profile, Keep),
 ) -> Option<Simulation> {
     let mut loader = Loader {
         world,
@@ -64,7 +64,7 @@ pub(super) fn start(
         chain: Vec::new(),
         folders: Folders::new(profile),
         cache: None,
-        probes: Probes::default(),
+        probes: Probes::new(keep),
         missing: Vec::new(),
         fatal: None,
     };
@@ -143,8 +143,8 @@ impl Loader<'_> {
     }
 
     fn probe(&mut self, call: Call, path: &Path, answer: Answer, map: usize, name: &Arc<OsString>) {
-        let (path, name) = (path.to_owned(), name.clone());
-        self.probes.push(Probe { call, path, answer, for_object: map, name });
+        let name = name.clone();
+        self.probes.push(path, Probe { call, path: PathBuf::new(), answer, for_object: map, name });
     }
 
     /// A path as the kernel takes it.
@@ -173,7 +173,7 @@ impl Loader<'_> {
         }
         let mut maps: Vec<Option<Map>> = self.maps.drain(..).map(Some).collect();
         let loaded = order.iter().filter_map(|map| maps[*map].take());
-        let mut probes = self.probes.into_list()?;
+        let (mut probes, counts) = self.probes.into_list()?;
         for probe in &mut probes {
             probe.for_object = place[probe.for_object];
         }
@@ -183,6 +183,7 @@ impl Loader<'_> {
         Some(Simulation {
             objects: loaded.map(|map| map.loaded(&place)).collect(),
             probes,
+            counts,
             missing: self.missing,
             fatal: self.fatal,
         })

@@ -163,6 +163,10 @@ impl Loader<'_> {
     fn read_list(&mut self, list: Option<&OsStr>, map: usize) -> List {
         match list.filter(|list| !list.is_empty()) {
             None => List::None,
+            // Every object of a store names the same folders: most are known by then.
+            Some(list) if memchr::memchr(b'$', list.as_bytes()).is_none() => {
+                self.folders.list_of(list.as_bytes())
+            }
             Some(list) => {
                 let elements = self.elements(list, b":", map);
                 self.folders.list(elements)

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::probes::Probes;
+use super::probes::{Keep, Probes};
 use super::{Answer, Call, Edge, Fatal, How, Loaded, Missing, Probe, Rejection, Simulation, Why};
 use crate::object::Tag;
 use crate::setting::Musl;
@@ -52,7 +52,7 @@ pub(super) fn start(
     program: &Path,
     opened: &Opened,
     object: Arc<Object>,
-    (setting, musl): (&Setting, &Musl),
+    (setting, musl, keep): (&Setting, &Musl, Keep),
 ) -> Option<Simulation> {
     let first = Loaded {
         path: program.to_owned(),
@@ -73,16 +73,18 @@ pub(super) fn start(
         itself: None,
         by_file: HashMap::new(),
         system_path: None,
-        probes: Probes::default(),
+        probes: Probes::new(keep),
         missing: Vec::new(),
     };
     loader.preload();
     loader.load_dependencies();
     let after = loader.probes.len();
+    let (probes, counts) = loader.probes.into_list()?;
     Some(Simulation {
         fatal: (!loader.missing.is_empty()).then_some(Fatal { after, missing: 0 }),
         objects: loader.objects,
-        probes: loader.probes.into_list()?,
+        probes,
+        counts,
         missing: loader.missing,
     })
 }
@@ -239,8 +241,8 @@ impl Loader<'_> {
         map: Option<usize>,
         name: &Arc<OsString>,
     ) {
-        let (path, name) = (path.to_owned(), name.clone());
-        self.probes.push(Probe { call, path, answer, for_object: map.unwrap_or(0), name });
+        let (name, for_object) = (name.clone(), map.unwrap_or(0));
+        self.probes.push(path, Probe { call, path: PathBuf::new(), answer, for_object, name });
     }
 
     /// The last file that was opened is not taken.
