@@ -34,7 +34,7 @@ def calls(command):
         subprocess.run(["strace", "-f", "-c", "-U", "calls,errors,name", "-o", log.name, *map(str, command)],
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
         rows = [line.split() for line in log if re.match(r"\s*\d", line)]
-    table = {row[-1]: (int(row[0]), int(row[1]) if len(row) == 3 else 0) for row in rows}
+    table = {row[-1]: (int(row[0]), int(row[1]) if len(row) == 3 else 0) for row in rows if row[-1] != "total"}
     return table
 
 

@@ -1,5 +1,6 @@
 //! The real filesystem.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
 use std::hash::Hash;
 use std::io::Read;
@@ -51,6 +52,8 @@ struct Asked {
     exists: OnceLock<Result<bool, Errno>>,
 }
 
+/// Of a folder with more libraries than this, few are the program's.
+const AHEAD: usize = 8;
 /// As many calls as listing a folder of some thousand entries costs.
 const VAIN: usize = 48;
 /// The kernel's limits (linux/limits.h).
@@ -114,6 +117,19 @@ impl Disk {
             Ok(None) | Err(_) => Folder::Open(Asked::default()),
         };
         self.folders.put(path, Arc::new(folder))
+    }
+
+    /// Reads the libraries in a folder that is not large.
+    pub(super) fn read_libraries(&self, folder: &Path) {
+        self.expect(folder);
+        let path = trim(folder.as_os_str().as_bytes());
+        let folder = self.folder(path);
+        let Folder::Listed(entries) = &*folder else { return };
+        let is_library =
+            |name: &[u8]| name.ends_with(b".so") || name.windows(4).any(|part| part == b".so.");
+        for (name, kind) in entries.iter().filter(|(name, _)| is_library(name)).take(AHEAD) {
+            let _ = self.open_file(&[path, b"/", name].concat(), Some(*kind));
+        }
     }
 
     /// Opens what is at `path`, which is there as far as is known.
@@ -213,6 +229,14 @@ impl World for Disk {
 
     fn gains_rights(&self, path: &Path) -> bool {
         super::rights::gained(path)
+    }
+
+    fn lacks(&self, folder: &Path, name: &OsStr) -> bool {
+        let folder = self.folders.get(trim(folder.as_os_str().as_bytes()));
+        match folder.as_deref() {
+            Some(Folder::Listed(entries)) => !entries.contains_key(name.as_bytes()),
+            _ => false,
+        }
     }
 
     fn expect(&self, folder: &Path) {

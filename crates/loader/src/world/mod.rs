@@ -3,11 +3,13 @@
 //! A [`World`] answers for paths; the simulation asks nothing else of the machine. [`Disk`] is
 //! the real one, [`Overlay`] one with planned changes on top.
 
+mod ahead;
 mod disk;
 mod listing;
 mod overlay;
 mod rights;
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -92,6 +94,13 @@ pub trait World: Sync {
     /// that its loader distrusts the environment (`AT_SECURE` in getauxval(3)).
     fn gains_rights(&self, path: &Path) -> bool {
         let _ = path;
+        false
+    }
+
+    /// Whether it is known, without a call, that `folder` has no entry `name`. The loader asks for
+    /// dozens of sub-folders that hardly a folder has.
+    fn lacks(&self, folder: &Path, name: &OsStr) -> bool {
+        let _ = (folder, name);
         false
     }
 

@@ -1,6 +1,7 @@
 //! A world with planned changes on top.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -186,6 +187,10 @@ impl World for Overlay<'_> {
             Ok(Place::Below(path)) => self.below.gains_rights(&path),
             _ => false,
         }
+    }
+
+    fn lacks(&self, folder: &Path, name: &OsStr) -> bool {
+        self.added.is_empty() && self.below.lacks(folder, name)
     }
 
     fn expect(&self, folder: &Path) {

@@ -44,10 +44,10 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     if let Some(list) = &args.library_path {
         setting.library_path = Some(list.clone());
     }
-    let simulation = match args.probes {
-        true => simulate(&world, &file, &setting)?,
-        false => outline(&world, &file, &setting)?,
-    };
+    let simulation = world.reading_ahead(&file, || match args.probes {
+        true => simulate(&world, &file, &setting),
+        false => outline(&world, &file, &setting),
+    })?;
     let tree = show::Tree::of(&args.file, &simulation);
     if args.json {
         show::print(&show::json(&tree.to_value(args.probes))?)?;

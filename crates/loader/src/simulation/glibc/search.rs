@@ -167,6 +167,11 @@ impl Loader<'_> {
             let length = path.len();
             path.extend_from_slice(quest.name.as_bytes());
             let path = OsString::from_vec(path);
+            if status == Status::Unknown && self.lacks(&name, subfolder) {
+                self.miss(quest, Path::new(&path), &path.as_bytes()[..length]);
+                self.folders.all[folder].status[at] = Status::Nonexisting;
+                continue;
+            }
             let opened = self.attempt(quest, Path::new(&path))?;
             if status == Status::Unknown {
                 self.folders.all[folder].status[at] = match &opened {
@@ -185,14 +190,36 @@ impl Loader<'_> {
         Ok((None, here))
     }
 
-    /// Asks whether a folder exists, because a file in it could not be opened. Older versions
-    /// cut the slash, so that the root becomes an empty path.
-    fn stat(&mut self, quest: &mut Quest, folder: &[u8]) -> Status {
+    /// Whether it is known that `folder` has no such sub-folder.
+    fn lacks(&self, folder: &[u8], subfolder: &OsStr) -> bool {
+        let first = subfolder.as_bytes().split(|byte| *byte == b'/').next().unwrap_or_default();
+        let folder = Path::new(OsStr::from_bytes(folder));
+        !first.is_empty() && self.world.lacks(folder, OsStr::from_bytes(first))
+    }
+
+    /// What happens at a path in a folder that is not there: it is opened, then the folder asked
+    /// for.
+    fn miss(&mut self, quest: &mut Quest, path: &Path, folder: &[u8]) {
+        quest.errno = Errno(libc::ENOENT);
+        let answer = || Answer::Refused(Errno(libc::ENOENT));
+        self.probe(Call::Open, path, answer(), quest.map, &quest.name);
+        let asked = self.as_asked(folder);
+        self.probe(Call::Stat, asked, answer(), quest.map, &quest.name);
+    }
+
+    /// A folder as stat is asked for it. Older versions cut the slash, so that the root becomes
+    /// an empty path.
+    fn as_asked<'f>(&self, folder: &'f [u8]) -> &'f Path {
         let asked = match folder {
             folder if self.profile.stats_with_slash() => folder,
             folder => &folder[..folder.len() - 1],
         };
-        let asked = Path::new(OsStr::from_bytes(asked));
+        Path::new(OsStr::from_bytes(asked))
+    }
+
+    /// Asks whether a folder exists, because a file in it could not be opened.
+    fn stat(&mut self, quest: &mut Quest, folder: &[u8]) -> Status {
+        let asked = self.as_asked(folder);
         let answer = match asked.as_os_str().is_empty() {
             true => Err(Errno(libc::ENOENT)),
             false => self.world.is_folder(asked),
