@@ -24,6 +24,10 @@ pub(super) struct Compared {
     pub idle: Vec<usize>,
 }
 
+/// What a start with these edited files in it comes to; or only the files, where it would load
+/// something else.
+type Rerun = Result<(Effect, Vec<usize>), Vec<usize>>;
+
 /// Simulates every start with an edited file in it; or says which edited files are in starts
 /// that would load something else.
 pub(super) fn compare(
@@ -34,7 +38,7 @@ pub(super) fn compare(
 ) -> Result<Compared, Vec<usize>> {
     let edited: HashMap<FileId, usize> =
         edits.iter().map(|made| (known.files[made.number].id, made.number)).collect();
-    let rerun = |runs: &'_ [Run]| -> Vec<Result<(Effect, Vec<usize>), Vec<usize>>> {
+    let rerun = |runs: &'_ [Run]| -> Vec<Rerun> {
         let again = |before: &Run| {
             let members = members(before, &edited);
             if members.is_empty() {
