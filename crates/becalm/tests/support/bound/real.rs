@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::run;
+use super::super::run;
 
 /// A program in an environment where nothing steers the loader.
 fn plain(program: &str, arguments: &[&str]) -> Command {
