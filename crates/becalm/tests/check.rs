@@ -501,7 +501,8 @@ fn the_report_fits_the_width_it_is_given() {
     for columns in [45, 60, 100, 200] {
         let mut command = check(&scene, &[], &[&program]);
         let report = run(command.env("COLUMNS", columns.to_string())).err();
-        let is_prose = |line: &&str| !line.starts_with("    becalm ") && !line.starts_with("Next: ");
+        let is_prose =
+            |line: &&str| !line.starts_with("    becalm ") && !line.starts_with("Next: ");
         for line in report.lines().filter(is_prose) {
             assert!(line.chars().count() <= columns, "{columns}: {line}");
         }

@@ -55,9 +55,12 @@ fn what_has_no_loader_says_so() {
     let disk = Disk::new();
     // What a disk knows it does not ask again, so that each question gets a new one.
     let fails = |path: &Path| Setting::for_program(&Disk::new(), path).unwrap_err();
-    for path in [&statically, &pie, &library] {
+    for path in [&statically, &pie] {
         assert!(matches!(fails(path), SettingError::Static(_)), "{}", path.display());
     }
+    // A library names no loader; programs beside it do, the usual one.
+    let usual = Setting::for_program(&disk, &library).unwrap();
+    assert_eq!(usual.interpreter, Path::new("/lib64/ld-linux-x86-64.so.2"));
     assert!(matches!(fails(&script), SettingError::Elf(..)));
     assert!(matches!(fails(Path::new("/")), SettingError::Elf(..)));
     assert!(matches!(fails(Path::new("/absent")), SettingError::Open(..)));
