@@ -39,6 +39,7 @@ pub(super) fn plan(
         paths.iter().filter_map(|path| store_of(path)).chain(stores).collect();
     let stores = stores.into_iter().collect();
     let mut binding = Binding { left_out, stores, ..Binding::default() };
+    files.iter().for_each(|file| file.tell(world));
     let leave = Leave::with(&options.leave);
     let eligible = eligible(&files, &leave, &mut binding.left_out);
     let resolver = Resolver::new(world, &files, options.library_path.clone());

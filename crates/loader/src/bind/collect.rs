@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use super::stores::{Store, store_marked_by};
 use super::{BindError, LeftOut};
-use crate::{ElfError, FileId, Object};
+use crate::{ElfError, FileId, Object, Opened, World};
 
 /// The folder of farms and closure libraries.
 pub(super) const OWN_FOLDER: &str = ".becalm";
@@ -33,6 +33,14 @@ pub(super) struct File {
 impl File {
     pub fn path(&self) -> &Path {
         &self.names[0]
+    }
+
+    /// Tells a world what was read, so that no file is read twice.
+    pub fn tell(&self, world: &dyn World) {
+        let (object, set_user_id) = (Ok(Arc::clone(&self.object)), self.mode & 0o4000 != 0);
+        let identity = Some(self.object.identity());
+        let known = Opened { id: self.id, set_user_id, identity, object };
+        self.names.iter().for_each(|name| world.learn(name, &known));
     }
 
     /// Whether it is started as a program, rather than loaded by one. Some libraries name an

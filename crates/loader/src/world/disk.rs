@@ -231,6 +231,11 @@ impl World for Disk {
         super::rights::gained(path)
     }
 
+    fn learn(&self, path: &Path, known: &Opened) {
+        self.files.put(known.id, known.clone());
+        let _ = self.opened.put(path.as_os_str().as_bytes(), Ok(known.clone()));
+    }
+
     fn lacks(&self, folder: &Path, name: &OsStr) -> bool {
         let folder = self.folders.get(trim(folder.as_os_str().as_bytes()));
         match folder.as_deref() {

@@ -104,6 +104,11 @@ pub trait World: Sync {
         false
     }
 
+    /// A hint: what the regular file at `path` is was found out already.
+    fn learn(&self, path: &Path, known: &Opened) {
+        let _ = (path, known);
+    }
+
     /// A hint: the loader is about to look into `folder` and the folders below it.
     fn expect(&self, folder: &Path) {
         let _ = folder;
