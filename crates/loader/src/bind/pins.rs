@@ -136,13 +136,22 @@ fn collect_votes(
                 votes.entry(*number).or_insert_with(|| vec![Vec::new(); what.needed.len()]);
             for (entry, vote) in entries.iter_mut().zip(votes_of(run, at, member)) {
                 // Most programs of a store say the same: the first that said it is enough.
-                if !entry.iter().any(|known| (known.to, known.found) == (vote.to, vote.found)) {
+                if !entry.iter().any(|known| says(known, programs) == says(&vote, programs)) {
                     entry.push(vote);
                 }
             }
         }
     }
     votes
+}
+
+/// What matters of a vote: where it leads, by what kind of search, in a start that is complete.
+fn says(vote: &Vote, programs: &[Run]) -> (Option<FileId>, Found, bool) {
+    let found = match vote.found {
+        Found::ByList { through, .. } => Found::ByList { of: 0, through },
+        other => other,
+    };
+    (vote.to, found, programs[vote.run].missing.is_empty())
 }
 
 fn votes_of(run: &Run, at: usize, member: usize) -> Vec<Vote> {
