@@ -12,6 +12,7 @@ use rayon::prelude::*;
 
 use super::stores::{Store, store_marked_by};
 use super::{BindError, LeftOut};
+use crate::object::is_library_name;
 use crate::{ElfError, FileId, Object, Opened, World};
 
 /// The folder of farms and closure libraries.
@@ -146,7 +147,7 @@ fn visit(entry: &DirEntry) -> Vec<Found> {
 
 fn has_so(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_bytes();
-    name.ends_with(b".so") || name.windows(4).any(|part| part == b".so.")
+    is_library_name(name)
 }
 
 fn read(path: &Path, seen: &Metadata, named: bool) -> Found {

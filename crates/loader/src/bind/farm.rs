@@ -11,6 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use super::collect::OWN_FOLDER;
+use crate::object::is_library_name;
 
 /// A list that names no more folders than this is short enough.
 const SHORT: usize = 2;
@@ -150,7 +151,7 @@ fn libraries(folder: &Path) -> Option<Vec<OsString>> {
             return None;
         }
         let bytes = name.as_bytes();
-        if bytes.ends_with(b".so") || bytes.windows(4).any(|part| part == b".so.") {
+        if is_library_name(bytes) {
             names.push(name);
         }
         if names.len() > CROWDED {

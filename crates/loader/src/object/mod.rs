@@ -157,6 +157,11 @@ pub struct Header {
     pub empty_dynamic: bool,
 }
 
+/// Whether a file name is a library's: `libz.so`, `libz.so.1.2`.
+pub(crate) fn is_library_name(name: &[u8]) -> bool {
+    name.ends_with(b".so") || memchr::memmem::find(name, b".so.").is_some()
+}
+
 impl Object {
     /// Whom it is for.
     pub fn identity(&self) -> Identity {

@@ -15,6 +15,7 @@ use rustix::fs::FileType;
 
 use super::listing::{Entries, Listing};
 use super::{Errno, FileId, Opened, World};
+use crate::object::is_library_name;
 use crate::{ElfError, Object};
 
 /// The real filesystem. Folders are listed once, files parsed once; made to be shared by many
@@ -125,9 +126,7 @@ impl Disk {
         let path = trim(folder.as_os_str().as_bytes());
         let folder = self.folder(path);
         let Folder::Listed(entries) = &*folder else { return };
-        let is_library =
-            |name: &[u8]| name.ends_with(b".so") || name.windows(4).any(|part| part == b".so.");
-        for (name, kind) in entries.iter().filter(|(name, _)| is_library(name)).take(AHEAD) {
+        for (name, kind) in entries.iter().filter(|(name, _)| is_library_name(name)).take(AHEAD) {
             let _ = self.open_file(&[path, b"/", name].concat(), Some(*kind));
         }
     }
