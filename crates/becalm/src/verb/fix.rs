@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use launch::Line;
 use loader::bind::{Binding, LeftOut};
-use prove::{Behaviour, Bench, Conditions, Order, Proof, Side, Subject};
+use prove::{Behaviour, Bench, Conditions, Proof, Side, Subject};
 use recording::Recording;
 
 use super::elf::bind::{How, apply, plan};
@@ -111,9 +111,7 @@ fn apply_and_prove(args: &Args) -> Result<u8, Failure> {
             return Err(Failure { status: failure.status, error });
         }
     };
-    let conditions =
-        Conditions { order: Order::Apart, ignore_output: false, warm: true, surroundings: None };
-    let proof = Proof::of(before, after, conditions);
+    let proof = Proof::of(before, after, Conditions::apart());
     let taken_back = !behaves_the_same(&proof);
     if taken_back {
         take_back(&id)?;

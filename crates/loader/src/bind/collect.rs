@@ -51,6 +51,11 @@ impl File {
     }
 }
 
+/// The number of each file.
+pub(super) fn numbers(files: &[File]) -> HashMap<FileId, usize> {
+    files.iter().enumerate().map(|(number, file)| (file.id, number)).collect()
+}
+
 /// What the walk found.
 #[derive(Debug, Default)]
 pub(super) struct Collected {

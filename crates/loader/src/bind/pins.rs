@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::collect::{File, OWN_FOLDER};
+use super::collect::{File, OWN_FOLDER, numbers};
 use super::own::Own;
 use super::resolve::{Found, Run, Through, is_variant};
 use super::variants::Variants;
@@ -96,8 +96,7 @@ struct Vote {
 
 /// Decides for every file.
 pub(super) fn decide(rules: &Rules<'_>, programs: &[Run], alone: &[Run], own: &Own<'_>) -> Pins {
-    let numbers: HashMap<FileId, usize> =
-        rules.files.iter().enumerate().map(|(number, file)| (file.id, number)).collect();
+    let numbers = numbers(rules.files);
     let votes = collect_votes(&numbers, programs);
     let alone_votes: HashMap<usize, Vec<Vote>> =
         alone.iter().enumerate().map(|(at, run)| (run.root, votes_of(run, at, 0))).collect();

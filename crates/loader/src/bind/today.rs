@@ -1,11 +1,11 @@
 //! Which files may be edited, and what is loaded today.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::collect::File;
+use super::collect::{File, numbers};
 use super::own::{Own, is_plain};
 use super::resolve::{Resolver, Run};
 use super::{Leave, LeftOut, Progress};
@@ -103,8 +103,7 @@ impl<'a> Today<'a> {
 
     /// The numbers of files whose start, or a start that they are part of, searches in vain.
     pub fn candidates(&self, files: &[File], eligible: &HashSet<usize>) -> HashSet<usize> {
-        let numbers: HashMap<FileId, usize> =
-            files.iter().enumerate().map(|(number, file)| (file.id, number)).collect();
+        let numbers = numbers(files);
         let (mut gain, mut in_programs): (HashSet<usize>, HashSet<usize>) = Default::default();
         for run in &self.programs {
             let members = run.members.iter().filter_map(|member| numbers.get(&member.id));
@@ -119,8 +118,7 @@ impl<'a> Today<'a> {
     }
 
     pub fn musl(&self, files: &[File]) -> HashSet<usize> {
-        let numbers: HashMap<FileId, usize> =
-            files.iter().enumerate().map(|(number, file)| (file.id, number)).collect();
+        let numbers = numbers(files);
         let runs = self.programs.iter().chain(&self.alone).filter(|run| run.is_musl);
         runs.flat_map(|run| &run.members)
             .filter_map(|member| numbers.get(&member.id).copied())

@@ -1,8 +1,8 @@
 //! The edits that binding asks for.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
@@ -85,7 +85,7 @@ pub(super) struct Wanted {
 /// The edits, given what earlier attempts taught.
 pub(super) fn wanted(known: &Known<'_>, cautions: &HashMap<usize, Caution>) -> Wanted {
     let mut wanted = Wanted::default();
-    let union = union_farm(known);
+    let mut union: Option<Union> = None;
     for number in sorted(known.candidates) {
         let caution = cautions.get(&number).copied();
         if caution == Some(Caution::Leave) {
@@ -93,7 +93,11 @@ pub(super) fn wanted(known: &Known<'_>, cautions: &HashMap<usize, Caution>) -> W
         }
         let request = match known.mode_of(number) {
             Mode::Needed => known.needed_request(number, caution, &mut wanted.farms),
-            Mode::Farm => known.farm_request(number, caution, &union, &mut wanted.farms),
+            Mode::Farm => {
+                let farms = &mut wanted.farms;
+                let union = union.get_or_insert_with(|| Union::of(known, farms));
+                known.farm_request(number, caution, union, farms)
+            }
             Mode::Closure => closure::request(known, number, caution, &mut wanted),
         };
         if request != Request::default() {
@@ -213,26 +217,26 @@ impl Known<'_> {
         &self,
         number: usize,
         caution: Option<Caution>,
-        union: &BTreeMap<OsString, PathBuf>,
+        union: &Union,
         farms: &mut Farms,
     ) -> Request {
         let file = &self.files[number];
         let Some((list, kind)) = list(file) else { return Request::default() };
-        let pins = self.pins.by_file.get(&number).map_or(&[][..], Vec::as_slice);
-        let in_farm = |(entry, name): (usize, &OsStr)| {
-            let settled = pins.get(entry) == Some(&Pin::Settled);
-            settled || name.as_bytes().contains(&b'/') || union.contains_key(name)
-        };
-        let searches_on = caution.is_some()
-            || self.options.keep_rpath == KeepRpath::All
-            || !needed(file).enumerate().all(in_farm);
-        let mut text = farms.of(&self.common_root(), union.clone()).into_os_string().into_vec();
         // A farm is kept, even where new files would make another one.
         let first = list.as_bytes().split(|byte| *byte == b':').next().unwrap_or_default();
         let first = Path::new(OsStr::from_bytes(first));
         if first.components().any(|part| part.as_os_str() == OWN_FOLDER) {
             return Request::default();
         }
+        let pins = self.pins.by_file.get(&number).map_or(&[][..], Vec::as_slice);
+        let in_farm = |(entry, name): (usize, &OsStr)| {
+            let settled = pins.get(entry) == Some(&Pin::Settled);
+            settled || name.as_bytes().contains(&b'/') || union.names.contains(name)
+        };
+        let searches_on = caution.is_some()
+            || self.options.keep_rpath == KeepRpath::All
+            || !needed(file).enumerate().all(in_farm);
+        let mut text = union.folder.as_os_str().as_bytes().to_vec();
         let mut append = |list: &[u8]| {
             text.push(b':');
             text.extend_from_slice(list);
@@ -283,12 +287,25 @@ fn is_for_libc(name: &OsStr) -> bool {
     name.starts_with(b"libnss_") || name == b"libgcc_s.so.1" || name == b"libidn2.so.0"
 }
 
+/// The one farm of all farmed files.
+struct Union {
+    folder: PathBuf,
+    names: BTreeSet<OsString>,
+}
+
+impl Union {
+    fn of(known: &Known<'_>, farms: &mut Farms) -> Union {
+        let links = searched_names(known);
+        let names = links.keys().cloned().collect();
+        Union { folder: farms.of(&known.common_root(), links), names }
+    }
+}
+
 /// The names that all starts of farmed programs ask for, each with the one file that serves it.
-fn union_farm(known: &Known<'_>) -> BTreeMap<OsString, PathBuf> {
+fn searched_names(known: &Known<'_>) -> BTreeMap<OsString, PathBuf> {
     let mut served: BTreeMap<&OsStr, HashSet<FileId>> = BTreeMap::new();
     for run in known.programs.iter().chain(known.alone) {
-        let Some(mode) = run.members.first().map(|_| known.mode_of(run.root)) else { continue };
-        if mode != Mode::Farm {
+        if known.mode_of(run.root) != Mode::Farm {
             continue;
         }
         for (name, id) in run.searched() {
