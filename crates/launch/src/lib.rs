@@ -14,6 +14,7 @@
 //! | `line` | a command written as one line of text, split as a shell would |
 //! | `stage` | a process in which a command has other surroundings and a time limit |
 //! | `capture` | what it wrote, in bounded memory |
+//! | `namespace` | mounts of one's own |
 //! | `stop` | signals that ask becalm to end what it has started |
 
 mod capture;
@@ -21,6 +22,7 @@ mod ended;
 mod inherited;
 mod line;
 mod lookup;
+pub mod namespace;
 mod spawn;
 mod stage;
 mod stop;

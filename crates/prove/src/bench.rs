@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use launch::{Ended, Line, Played, Stage, StageError, Timed};
@@ -9,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::behaviour::ending;
+use crate::elsewhere::{Asked, Elsewhere};
 use crate::recorded;
 use crate::side::{Run, Seen, Side, Subject};
 
@@ -23,6 +25,8 @@ pub struct Bench {
     pub recorder: watch::Options,
     /// How often each side is recorded: more than once shows whether its counts vary.
     pub recordings: usize,
+    /// Where runs are made, if not simply on this machine.
+    pub elsewhere: Option<Rc<dyn Elsewhere>>,
 }
 
 /// Why there is no proof.
@@ -121,10 +125,12 @@ impl Bench {
     fn timed(&self, subject: &Subject) -> Result<(Seen, Run), Error> {
         self.prepare(subject)?;
         let command = subject.line.command();
-        let played = self.play(&subject.text, &subject.line, || time(&command))?;
+        let act = || self.there(|| time(&command));
+        let played = self.play(&subject.text, &subject.line, act)?;
+        let (timed, asked) = played.result;
         Ok((
-            Seen::of(played.result.ended, played.stdout, played.stderr, played.left_open),
-            played.result.into(),
+            Seen::of(timed.ended, played.stdout, played.stderr, played.left_open),
+            Run { asked, ..timed.into() },
         ))
     }
 
@@ -146,9 +152,9 @@ impl Bench {
             None => tempfile::tempfile().map_err(failed)?,
         };
         let command = subject.line.command();
-        let act = || recorded::of(&command, file, &self.recorder);
+        let act = || self.there(|| recorded::of(&command, file, &self.recorder));
         let played = self.play(&subject.text, &subject.line, act)?;
-        let recorded = played.result;
+        let (recorded, _) = played.result;
         let left = played.left_open || recorded.left_processes;
         side.see(&Seen::of(recorded.ended, played.stdout, played.stderr, left));
         side.place = side.place.take().or(recorded.place);
@@ -159,6 +165,18 @@ impl Bench {
             }
         }
         Ok(())
+    }
+
+    /// On the stage: acts where runs are made, and says what that asked.
+    fn there<T>(
+        &self,
+        act: impl FnOnce() -> Result<T, CannotRun>,
+    ) -> Result<(T, Option<Asked>), CannotRun> {
+        let failed = |why| CannotRun { status: 125, why };
+        let Some(elsewhere) = &self.elsewhere else { return Ok((act()?, None)) };
+        let stay = elsewhere.enter().map_err(failed)?;
+        let result = act()?;
+        Ok((result, Some(stay.leave().map_err(failed)?)))
     }
 
     /// Runs what prepares a run.

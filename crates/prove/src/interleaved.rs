@@ -36,9 +36,6 @@ pub struct Plan {
     pub keep: Option<PathBuf>,
     /// Whether their output may differ.
     pub ignore_output: bool,
-    /// Where the runs are made, if not simply on this machine: it takes the filesystem's place
-    /// in the verdict (`on …`).
-    pub surroundings: Option<String>,
 }
 
 /// How far the work is: so many runs, of so many.
@@ -92,8 +89,10 @@ pub fn interleaved(plan: &Plan, progress: &mut dyn FnMut(Step)) -> Result<Proof,
     let conditions = Conditions {
         order: Order::Interleaved { seed: plan.seed },
         ignore_output: plan.ignore_output,
-        warm: plan.before.prepare.is_empty() && plan.after.prepare.is_empty(),
-        surroundings: plan.surroundings.clone(),
+        warm: plan.bench.elsewhere.is_none()
+            && plan.before.prepare.is_empty()
+            && plan.after.prepare.is_empty(),
+        surroundings: plan.bench.elsewhere.as_ref().map(|elsewhere| elsewhere.words()),
     };
     Ok(Proof::of(before, after, conditions))
 }
@@ -152,6 +151,7 @@ mod tests {
             user_us: recording::Micros(0),
             system_us: recording::Micros(0),
             max_rss_bytes: recording::Bytes(0),
+            asked: None,
         };
         assert_eq!(worthwhile(run(10), run(20)), 100);
         assert_eq!(worthwhile(run(1), run(1)), MOST_RUNS);

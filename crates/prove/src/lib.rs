@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `side` | one of the two: its command, and all that was measured of it |
 //! | `bench` | runs a side's command: recorded, timed, with a time limit |
+//! | `elsewhere` | other surroundings for runs, such as a rehearsed filesystem |
 //! | `recorded` | one recorded run, and what is counted of it |
 //! | `interleaved` | both sides in turns: warm-up, recordings, timed pairs |
 //! | `counts` | what a recording counts, and what two of them say of each other |
@@ -23,6 +24,7 @@
 mod behaviour;
 mod bench;
 mod counts;
+mod elsewhere;
 mod export;
 mod interleaved;
 mod place;
@@ -36,6 +38,7 @@ mod words;
 pub use behaviour::{Behaviour, Difference, Output};
 pub use bench::{Bench, Error};
 pub use counts::{Calls, Change, Counted, Counts, counts};
+pub use elsewhere::{Asked, Elsewhere, Stay};
 pub use export::{csv, markdown};
 pub use interleaved::{FEWEST_RUNS, MOST_RUNS, Plan, Step, interleaved};
 pub use place::Place;

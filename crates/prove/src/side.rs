@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::behaviour::{Output, STATUS, STDERR, STDOUT};
 use crate::counts::Counted;
+use crate::elsewhere::Asked;
 use crate::place::Place;
 
 /// A command to measure, and what to run before each of its runs.
@@ -61,6 +62,9 @@ pub struct Run {
     pub system_us: Micros,
     /// The largest resident set of any of its processes.
     pub max_rss_bytes: Bytes,
+    /// What it asked of the server, where it was made elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Asked>,
 }
 
 impl From<Timed> for Run {
@@ -71,6 +75,7 @@ impl From<Timed> for Run {
             user_us: micros(timed.user),
             system_us: micros(timed.system),
             max_rss_bytes: Bytes(timed.max_rss),
+            asked: None,
         }
     }
 }
@@ -133,6 +138,24 @@ impl Side {
     /// The first recording's counts; zeros if there is none.
     pub fn first_counted(&self) -> Counted {
         self.counted.first().cloned().unwrap_or_default()
+    }
+
+    /// What its runs asked of the server, each number the median; none where they were made on
+    /// this machine.
+    pub fn asked(&self) -> Option<Asked> {
+        let asked: Vec<Asked> = self.runs.iter().filter_map(|run| run.asked).collect();
+        let median = |get: fn(&Asked) -> u64| {
+            let mut numbers: Vec<u64> = asked.iter().map(get).collect();
+            numbers.sort_unstable();
+            numbers.get(numbers.len() / 2).copied()
+        };
+        Some(Asked {
+            operations: median(|asked| asked.operations)?,
+            missing: median(|asked| asked.missing)?,
+            waited_ns: Nanos(median(|asked| asked.waited_ns.0)?),
+            queued_ns: Nanos(median(|asked| asked.queued_ns.0)?),
+            bytes: Bytes(median(|asked| asked.bytes.0)?),
+        })
     }
 
     /// The times of its runs, in seconds.

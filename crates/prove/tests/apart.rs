@@ -21,6 +21,7 @@ fn bench() -> Bench {
             read_image: |_| None,
         },
         recordings: 2,
+        elsewhere: None,
     }
 }
 

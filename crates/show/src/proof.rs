@@ -67,6 +67,10 @@ fn counts(proof: &Proof) -> Table {
             Cell::styled(&change_percent(before, after), style),
         ]);
     };
+    if let (Some(before), Some(after)) = (proof.before.asked(), proof.after.asked()) {
+        row("asked of the server", before.operations, after.operations);
+        row("  answered 'no such file'", before.missing, after.missing);
+    }
     row("metadata operations", before.metadata, after.metadata);
     row("  answered 'no such file'", before.missing, after.missing);
     for (name, before, after) in calls(&before, &after) {

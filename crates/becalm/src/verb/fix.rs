@@ -159,6 +159,7 @@ fn bench(args: &Args) -> Bench {
         timeout: args.timeout.map(|seconds| Duration::from_secs(seconds.into())),
         recorder: recorded::Wanted::of(&args.command).options(),
         recordings: 2,
+        elsewhere: None,
     }
 }
 

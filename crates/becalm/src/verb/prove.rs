@@ -151,6 +151,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
             timeout: args.timeout,
             recorder: Wanted::of(&[]).options(),
             recordings: RECORDINGS,
+            elsewhere: None,
         },
         runs: args.runs.map(number),
         warm_ups: number(args.warmup),
@@ -158,7 +159,6 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
         seed: args.seed.unwrap_or(now.as_nanos() as u64 & ((1 << 53) - 1)),
         keep: args.keep.clone(),
         ignore_output: args.ignore_output,
-        surroundings: None,
     })
 }
 

@@ -1,0 +1,43 @@
+//! Other surroundings for runs, such as a rehearsed filesystem.
+
+use recording::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// Where runs are made, if not simply on this machine.
+///
+/// Each run, recorded or timed, has a process of its own ([`launch::Stage`]), which enters before
+/// it starts the command.
+pub trait Elsewhere {
+    /// In words, for the verdict's `on …`.
+    fn words(&self) -> String;
+
+    /// Brings the calling process there. It has one thread.
+    ///
+    /// # Errors
+    /// Why not.
+    fn enter(&self) -> Result<Box<dyn Stay>, String>;
+}
+
+/// A run's stay there.
+pub trait Stay {
+    /// What the run asked; called once the command has ended.
+    ///
+    /// # Errors
+    /// Why it is not known: then the run says nothing.
+    fn leave(self: Box<Self>) -> Result<Asked, String>;
+}
+
+/// What a run asked of a shared filesystem's server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// Metadata operations that reached the server.
+    pub operations: u64,
+    /// Of those, how many were answered 'no such file'.
+    pub missing: u64,
+    /// How long their callers waited, summed over all of them.
+    pub waited_ns: Nanos,
+    /// Of that, how long the server worked on others' operations.
+    pub queued_ns: Nanos,
+    /// Data that was read or written.
+    pub bytes: Bytes,
+}
