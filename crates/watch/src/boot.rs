@@ -6,9 +6,10 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use launch::{CannotStart, Command, Gated};
-use recording::{Blind, Call, Sink, Writer};
+use recording::{Abi, Blind, Call, Sink, Writer};
 
 use crate::bind::Binder;
+use crate::brake::{Brake, Braking};
 use crate::calls::Entry;
 use crate::files::{self, FullPath};
 use crate::log::Log;
@@ -26,6 +27,7 @@ pub(crate) struct Job<'a> {
     pub command: &'a Command,
     pub file: File,
     pub options: Options,
+    pub brake: Option<Box<dyn Brake>>,
     /// The signal mask that becalm was started with.
     pub mask: libc::sigset_t,
     pub messages: Messages,
@@ -45,7 +47,11 @@ pub(crate) fn run(mut job: Job<'_>) {
     // Every call stops where everything is recorded, and where an outer filter could hide
     // calls from one of ours: its answers outrank SECCOMP_RET_TRACE (seccomp(2)).
     let filtered = !job.options.all_syscalls && !job.outer_filter;
-    let tappable = shape::tappable();
+    let mut tappable = shape::tappable();
+    if job.brake.is_some() {
+        // Who is held back must stop.
+        tappable.retain(|number| !Call::new(Abi::Native, u64::from(*number)).kind().is_metadata());
+    }
     let tapped = if filtered && job.options.tap { Tapped::open(&tappable) } else { None };
     let shapes = Shapes::new(job.options.all_syscalls);
     let shapes = Rc::new(if tapped.is_some() { shapes.without(&tappable) } else { shapes });
@@ -174,7 +180,7 @@ fn begin(
     filtered: bool,
     mut tapped: Option<Tapped>,
 ) -> Option<Tracer> {
-    let Job { command, file, options, mut messages, outer_filter, .. } = job;
+    let Job { command, file, options, brake, mut messages, outer_filter, .. } = job;
     let origin = Instant::now();
     if let Some(tapped) = &mut tapped {
         tapped.begin();
@@ -195,7 +201,8 @@ fn begin(
     };
     let log = Log::new(writer, origin, options.read_image);
     let binder = Binder::new(options.bind);
-    let seeing = Seeing { shapes, filtered, source: first.source, tapped };
+    let braking = brake.map(|brake| Braking::new(brake, log.now()));
+    let seeing = Seeing { shapes, filtered, source: first.source, tapped, braking };
     let mut tracer = Tracer::new(pid, log, binder, messages, seeing);
     // The exec's own exit comes next.
     let mut task = Task { inside: true, ..Task::new(pid) };
@@ -263,6 +270,7 @@ fn follow(mut tracer: Tracer) {
     let followed = tracer.follow();
     tracer.drain();
     tracer.note_lost();
+    tracer.settle_brake();
     let finished = tracer.log.finish().map(|_| ());
     let failure = followed.and(finished).err().map(|error| error.to_string());
     tracer.messages.send(&Message::Finished { failure });

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use recording::{Blind, Call, Kind, Nanos, Outcome, Phase};
 
+use crate::brake::Braking;
 use crate::files::{self, FullPath, proc_link};
 use crate::log::Log;
 use crate::memory;
@@ -55,7 +56,10 @@ pub(crate) fn reported(
     let mut pending = pending(task, entry, start);
     pending.path = path_of_descriptor(task, log, &pending, false);
     place(task, &mut pending);
-    finish(task, log, &pending, end, outcome);
+    if pending.shape.recorded {
+        log.call(pending.event(task, outcome, end));
+    }
+    note(task, log, &pending, outcome);
 }
 
 fn pending(task: &Task, entry: &Entry, start: Nanos) -> Pending {
@@ -112,10 +116,8 @@ fn enter_path(task: &mut Task, log: &mut Log, pending: &mut Pending) {
     if let Some(address) = get(shape.other_path) {
         let at = get(shape.other_at).map_or(AT_FDCWD, |at| at as i32);
         raw.clear();
-        if read_path(task, log, address, &mut raw)
-            && let Some(other) = full_path(task, log, at, &raw)
-        {
-            pending.other_path = Some(other.id);
+        if read_path(task, log, address, &mut raw) {
+            pending.other_path = full_path(task, log, at, &raw);
         }
     }
 }
@@ -227,19 +229,26 @@ fn is_loader_like(pending: &Pending) -> bool {
     }
 }
 
-/// Takes in a call's exit.
-pub(crate) fn leave(task: &mut Task, log: &mut Log, outcome: Outcome) -> Option<Pending> {
+/// Takes in a call's exit. A call that its thread is held after is recorded once that goes on.
+pub(crate) fn leave(
+    task: &mut Task,
+    log: &mut Log,
+    braking: Option<&mut Braking>,
+    outcome: Outcome,
+) -> Option<Pending> {
     let pending = task.pending.take()?;
-    let now = log.now();
-    finish(task, log, &pending, now, outcome);
+    if pending.shape.recorded {
+        let event = pending.event(task, outcome, log.now());
+        if !braking.is_some_and(|braking| braking.holds(&event, &pending)) {
+            log.call(event);
+        }
+    }
+    note(task, log, &pending, outcome);
     Some(pending)
 }
 
-/// Records a call, and what it changed of the process's descriptors, folders and memory.
-fn finish(task: &mut Task, log: &mut Log, pending: &Pending, end: Nanos, outcome: Outcome) {
-    if pending.shape.recorded {
-        log.call(pending.event(task, outcome, end));
-    }
+/// Notes what a call changed of the process's descriptors, folders and memory.
+fn note(task: &mut Task, log: &mut Log, pending: &Pending, outcome: Outcome) {
     if outcome != Outcome::Failed(libc::EINTR as u16) {
         task.waiting = None;
     }

@@ -112,6 +112,7 @@ impl Tracer {
     /// Drops a thread that ended without its end being reported as a process's.
     pub fn forget(&mut self, tid: i32) {
         self.binder.ended(tid);
+        self.let_off(tid);
         if let Some(task) = self.tasks.remove(&tid) {
             self.in_call -= usize::from(task.pending.is_some());
             self.asleep -= usize::from(task.asleep);
@@ -196,6 +197,7 @@ impl Tracer {
         if tid == self.main {
             self.note_lost();
             self.log.settle();
+            self.settle_brake();
             let still_running = self.processes.len();
             let blinds = self.log.blinds.clone();
             self.messages.send(&Message::MainEnded { ended, still_running, blinds });

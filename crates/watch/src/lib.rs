@@ -18,13 +18,16 @@
 //! | `tapped` | descriptor calls that an eBPF program reports, where it is allowed |
 //! | `program` | what a process becomes at an exec |
 //! | `signals` | signals, as if there were no tracer |
+//! | `brake`, `clock` | threads that are held back after their calls |
 //! | `bind` | recorder and command on one CPU while only one of them can run |
 //! | `ptrace`, `memory`, `arch`, `host` | the kernel's interfaces |
 
 mod arch;
 mod bind;
 mod boot;
+mod brake;
 mod calls;
+mod clock;
 mod family;
 mod files;
 mod filter;
@@ -44,6 +47,7 @@ mod tracer;
 
 use std::fs::File;
 
+pub use brake::{Brake, Moments, Returned};
 pub use log::ReadImage;
 pub use session::{Finished, Session};
 
@@ -122,5 +126,22 @@ impl Error {
 /// # Errors
 /// [`Error`]: then the command did not run, and `file` is as it was.
 pub fn record(command: &launch::Command, file: File, options: &Options) -> Result<Session, Error> {
-    session::start(command, file, options)
+    session::start(command, file, options, None)
+}
+
+/// The same, and holds threads back after their calls as `brake` says, which lives in the
+/// recorder's process from then on.
+///
+/// Of calls on descriptors only those that are metadata are held back (a folder's listing); reads,
+/// writes and mappings never are.
+///
+/// # Errors
+/// As [`record`].
+pub fn record_held(
+    command: &launch::Command,
+    file: File,
+    options: &Options,
+    brake: Box<dyn Brake>,
+) -> Result<Session, Error> {
+    session::start(command, file, options, Some(brake))
 }

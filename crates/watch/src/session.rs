@@ -8,6 +8,7 @@ use launch::{Command, Ended};
 use recording::Blind;
 
 use crate::boot::{self, Job};
+use crate::brake::Brake;
 use crate::message::{Inbox, Message, Messages};
 use crate::signals::passed_on;
 use crate::{Error, Options, host};
@@ -43,7 +44,12 @@ pub struct Finished {
     pub failure: Option<String>,
 }
 
-pub(crate) fn start(command: &Command, file: File, options: &Options) -> Result<Session, Error> {
+pub(crate) fn start(
+    command: &Command,
+    file: File,
+    options: &Options,
+    brake: Option<Box<dyn Brake>>,
+) -> Result<Session, Error> {
     let around = host::surroundings();
     let (from, to) = pipe()?;
     let front = std::process::id() as i32;
@@ -57,11 +63,12 @@ pub(crate) fn start(command: &Command, file: File, options: &Options) -> Result<
         block_all();
         let messages = Messages::new(to, front);
         let outer_filter = around.has_filter;
-        boot::run(Job { command, file, options: *options, mask, messages, outer_filter });
+        let options = *options;
+        boot::run(Job { command, file, options, brake, mask, messages, outer_filter });
         // SAFETY: ends the process without running what the front prepared for its own end.
         unsafe { libc::_exit(0) };
     }
-    drop((to, file));
+    drop((to, file, brake));
     let mut session = Session {
         inbox: Inbox::new(from),
         signals: signal_descriptor(&passed_on)?,

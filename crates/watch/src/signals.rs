@@ -65,7 +65,8 @@ pub(crate) fn deliver(task: &mut Task, signal: i32, now: Nanos) -> std::io::Resu
 /// Whether a signal has no effect on a process: ignored, or by default ignored (signal(7)).
 fn is_ignored(tid: i32, signal: i32) -> bool {
     let bit = 1u64 << (signal - 1);
-    let has = |mask: &str| status_mask(tid, mask).is_some_and(|mask| mask & bit != 0);
+    let Some(status) = status(tid) else { return false };
+    let has = |name: &str| mask(&status, name) & bit != 0;
     let by_default = [libc::SIGCHLD, libc::SIGWINCH, libc::SIGURG, libc::SIGCONT].contains(&signal);
     has("SigIgn:") || (by_default && !has("SigCgt:"))
 }
@@ -85,10 +86,13 @@ pub(crate) fn is_kernels(tid: i32) -> bool {
     ptrace::signal_info(tid).is_ok_and(|info| info.si_code == libc::SI_KERNEL)
 }
 
-fn status_field(tid: i32, name: &str) -> Option<String> {
-    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+fn status(tid: i32) -> Option<String> {
+    std::fs::read_to_string(format!("/proc/{tid}/status")).ok()
+}
+
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    Some(line.split_whitespace().next()?.to_owned())
+    line.split_whitespace().next()
 }
 
 /// Whether a thread sleeps and can be woken (proc_pid_stat(5), the state after the name).
@@ -99,11 +103,31 @@ pub(crate) fn is_asleep(tid: i32) -> bool {
 
 /// A decimal number of /proc/TID/status.
 pub(crate) fn status_number(tid: i32, name: &str) -> Option<u64> {
-    status_field(tid, name)?.parse().ok()
+    field(&status(tid)?, name)?.parse().ok()
 }
 
-fn status_mask(tid: i32, name: &str) -> Option<u64> {
-    u64::from_str_radix(&status_field(tid, name)?, 16).ok()
+fn mask(status: &str, name: &str) -> u64 {
+    field(status, name).and_then(|bits| u64::from_str_radix(bits, 16).ok()).unwrap_or(0)
+}
+
+/// Whether a signal that ends its process waits for a stopped thread: one that is neither
+/// blocked nor handled, and whose default is to end the process (signal(7)).
+pub(crate) fn is_doomed(tid: i32) -> bool {
+    const HARMLESS: [i32; 8] = [
+        libc::SIGCHLD,
+        libc::SIGWINCH,
+        libc::SIGURG,
+        libc::SIGCONT,
+        libc::SIGSTOP,
+        libc::SIGTSTP,
+        libc::SIGTTIN,
+        libc::SIGTTOU,
+    ];
+    let Some(status) = status(tid) else { return false };
+    let mask = |name: &str| mask(&status, name);
+    let harmless = HARMLESS.iter().fold(0, |bits, signal| bits | 1 << (signal - 1));
+    let kept = mask("SigBlk:") | mask("SigIgn:") | mask("SigCgt:") | harmless;
+    (mask("SigPnd:") | mask("ShdPnd:")) & !kept != 0
 }
 
 /// Whether executing a file would give other rights: set-user-id, set-group-id, capabilities.

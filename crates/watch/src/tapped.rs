@@ -4,6 +4,7 @@ use recording::{Abi, Blind, Call, Nanos, Outcome};
 use tap::{Tap, TapEvent};
 
 use crate::calls::{self, Entry};
+use crate::clock;
 use crate::tracer::Tracer;
 
 /// Room for 8,700 calls between two stops. It is drained at each, and its brake stops a thread
@@ -37,7 +38,7 @@ impl Tapped {
 
     /// Counts time from now on.
     pub fn begin(&mut self) {
-        self.origin = monotonic();
+        self.origin = clock::now().0;
     }
 
     pub fn follow(&mut self, process: i32) {
@@ -59,14 +60,6 @@ fn has_descriptors_to_spare() -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel fills the structure.
     unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 && limit.rlim_cur >= 64 }
-}
-
-/// CLOCK_MONOTONIC, in ns: the clock of the tap's events and of `Instant`.
-fn monotonic() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel fills the structure.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
 impl Tracer {

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use recording::{Bytes, Call, Micros, Nanos, Outcome, PathId, Phase, ProcessId, Usage};
+use recording::{Bytes, Call, Micros, Nanos, Outcome, Phase, ProcessId, Usage};
 
 use crate::files::{Files, Folders, FullPath};
 use crate::shape::Shape;
@@ -67,7 +67,7 @@ pub(crate) struct Pending {
     pub args: [u64; 6],
     pub start: Nanos,
     pub path: Option<FullPath>,
-    pub other_path: Option<PathId>,
+    pub other_path: Option<FullPath>,
     pub fd: Option<i32>,
     pub flags: u64,
     pub site: Site,
@@ -87,7 +87,7 @@ impl Pending {
             call: self.call,
             outcome,
             path: self.path.as_ref().map(|path| path.id),
-            other_path: self.other_path,
+            other_path: self.other_path.as_ref().map(|path| path.id),
             fd: self.fd,
             flags: self.flags,
             site: self.site.file,

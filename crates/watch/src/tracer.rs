@@ -7,6 +7,7 @@ use std::rc::Rc;
 use recording::{Call, Nanos, Outcome, Record, Usage};
 
 use crate::bind::Binder;
+use crate::brake::Braking;
 use crate::calls::{self, Entry};
 use crate::log::Log;
 use crate::message::{Message, Messages};
@@ -31,6 +32,7 @@ pub(crate) struct Seeing {
     pub filtered: bool,
     pub source: Source,
     pub tapped: Option<Tapped>,
+    pub braking: Option<Braking>,
 }
 
 /// One answer of `wait4`.
@@ -64,6 +66,7 @@ pub(crate) struct Tracer {
     pub privileged: bool,
     pub source: Source,
     pub tapped: Option<Tapped>,
+    pub braking: Option<Braking>,
 }
 
 /// What came of waiting.
@@ -95,7 +98,7 @@ pub(crate) fn wait(tid: i32, flags: i32) -> io::Result<Waited> {
 
 impl Tracer {
     pub fn new(main: i32, log: Log, binder: Binder, messages: Messages, seeing: Seeing) -> Tracer {
-        let Seeing { shapes, filtered, source, tapped } = seeing;
+        let Seeing { shapes, filtered, source, tapped, braking } = seeing;
         Tracer {
             log,
             shapes,
@@ -114,6 +117,7 @@ impl Tracer {
             privileged: unsafe { libc::geteuid() } == 0,
             source,
             tapped,
+            braking,
         }
     }
 
@@ -121,7 +125,8 @@ impl Tracer {
     pub fn follow(&mut self) -> io::Result<()> {
         let mut served = 0;
         loop {
-            match wait(-1, 0)? {
+            let waited = if self.braking.is_some() { self.wait_among_held() } else { wait(-1, 0) };
+            match waited? {
                 Waited::Change(change) => self.take_in(change),
                 Waited::Nothing => {}
                 Waited::Nobody => return Ok(()),
@@ -230,10 +235,19 @@ impl Tracer {
                     }
                 }
             }
-            SyscallInfo::Exit { value, failed } => self.leave(tid, value, failed),
+            SyscallInfo::Exit { value, failed } => {
+                self.leave(tid, value, failed);
+                if self.braking.as_ref().is_some_and(|braking| braking.has(tid)) {
+                    return Ok(());
+                }
+            }
             SyscallInfo::None { .. } => {}
         }
-        self.go_on(tid, 0)
+        self.go_on(tid, 0)?;
+        if let Some(braking) = &mut self.braking {
+            braking.went_on(tid);
+        }
+        Ok(())
     }
 
     fn syscall_info(&self, tid: i32, entry: bool) -> io::Result<SyscallInfo> {
@@ -312,7 +326,8 @@ impl Tracer {
         } else {
             Outcome::Returned(value)
         };
-        let Some(pending) = calls::leave(task, &mut self.log, outcome) else { return };
+        let left = calls::leave(task, &mut self.log, self.braking.as_mut(), outcome);
+        let Some(pending) = left else { return };
         if let Some((abi, flags)) = task.put_back.take() {
             put_back_argument(tid, abi, flags);
         }
