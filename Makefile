@@ -42,7 +42,7 @@ test: ## install what tests need, then check the format, lint, and run every tes
 	cargo test --locked --workspace --no-fail-fast
 
 bench: build ## measure becalm against its peers
-	setup/install-test-tools
+	setup/install-test-tools --bench
 	for bench in bench/*.sh; do BECALM=$(abspath $(BUILT)) "$$bench" || exit; done
 
 install: build ## install the binary below PREFIX (DESTDIR is put before it)

@@ -53,7 +53,11 @@ impl Wanted {
 /// recording, and only once the command has started.
 pub fn to_path(wanted: &Wanted, path: &Path) -> Result<Finished, Failure> {
     let existed = path.symlink_metadata().is_ok();
-    let file = open(path).map_err(Failure::of_command)?;
+    let file = open(path, OpenOptions::new().write(true)).map_err(Failure::of_command)?;
+    to_file(wanted, path, existed, file)
+}
+
+fn to_file(wanted: &Wanted, path: &Path, existed: bool, file: File) -> Result<Finished, Failure> {
     let session = start(wanted, file).inspect_err(|_| {
         // Nothing ran, and nothing is in it. Once the command has started, what was recorded
         // stays, however the recorder ends.
@@ -66,27 +70,39 @@ pub fn to_path(wanted: &Wanted, path: &Path) -> Result<Finished, Failure> {
 
 /// Runs the command, records it to a path or to a file without a name, and reads that back.
 pub fn and_read(wanted: &Wanted, path: Option<&Path>) -> Result<(Recording, Finished), Failure> {
+    let (recording, finished, ()) = there_and_read(wanted, path, || Ok(()))?;
+    Ok((recording, finished))
+}
+
+/// The same in other surroundings, which are entered once the recording's file is open.
+pub fn there_and_read<T>(
+    wanted: &Wanted,
+    path: Option<&Path>,
+    enter: impl FnOnce() -> Result<T, Failure>,
+) -> Result<(Recording, Finished, T), Failure> {
     let failed = |error: anyhow::Error| Failure::of_command(error);
-    let (file, finished) = match path {
+    let (file, finished, entered) = match path {
         Some(path) if path.exists() && !path.is_file() => {
             let why = anyhow!("it could not be read back; give a regular file");
             return Err(failed(why.context(cannot_write(path))));
         }
         Some(path) => {
-            let finished = to_path(wanted, path)?;
-            let again = File::open(path).with_context(|| path.display().to_string());
-            (again.map_err(failed)?, finished)
+            let existed = path.symlink_metadata().is_ok();
+            let file = open(path, OpenOptions::new().read(true).write(true)).map_err(failed)?;
+            let copy = file.try_clone().map_err(Failure::of_command)?;
+            let entered = enter()?;
+            (file, to_file(wanted, path, existed, copy)?, entered)
         }
         None => {
             let file = tempfile::tempfile().context("cannot keep the recording for a moment");
             let file = file.map_err(failed)?;
             let copy = file.try_clone().map_err(Failure::of_command)?;
-            let finished = start(wanted, copy)?.wait().map_err(failure)?;
-            (file, finished)
+            let entered = enter()?;
+            (file, start(wanted, copy)?.wait().map_err(failure)?, entered)
         }
     };
     let recording = Recording::read_beside(&file).context("the recording just made");
-    Ok((recording.map_err(failed)?, finished))
+    Ok((recording.map_err(failed)?, finished, entered))
 }
 
 /// Starts the command, recorded to an open file.
@@ -101,13 +117,12 @@ fn failure(error: watch::Error) -> Failure {
 
 /// Opens the file to record to. Nothing but a recording, an empty file or a device is written
 /// over: `-o` is easily mistyped.
-fn open(path: &Path) -> anyhow::Result<File> {
+pub fn open(path: &Path, options: &mut OpenOptions) -> anyhow::Result<File> {
     let what = || cannot_write(path);
     if path.is_dir() {
         return Err(anyhow!("it is a directory")).with_context(what);
     }
-    let options = OpenOptions::new().write(true).create(true).truncate(false).clone();
-    let file = options.open(path).with_context(what)?;
+    let file = options.create(true).truncate(false).open(path).with_context(what)?;
     if path.is_file() && file.metadata().with_context(what)?.len() > 0 {
         let mut start = Vec::new();
         let begins = File::open(path).and_then(|file| file.take(14).read_to_end(&mut start));

@@ -11,27 +11,48 @@
 //! | `spawn` | fork, a gate for a tracer, exec |
 //! | `ended` | how a command ended, and ending in the same way |
 //! | `timed` | a command run to its end, and the time it took |
+//! | `attended` | the same for somebody who waits: signals and stops pass both ways |
+//! | `witness` | whether a signal was sent to a process or to its group |
+//! | `descriptors` | nothing inherited is held |
 //! | `line` | a command written as one line of text, split as a shell would |
 //! | `stage` | a process in which a command has other surroundings and a time limit |
 //! | `capture` | what it wrote, in bounded memory |
 //! | `namespace` | mounts of one's own |
+//! | `mounts` | what is mounted there: binds, overlays, devices, a new root |
+//! | `loopback` | a file as a block device |
+//! | `join` | the namespaces of a process that lives already |
+//! | `orphan` | a process of becalm's own that outlives the one that started it |
+//! | `replace` | becoming the command, in place |
 //! | `stop` | signals that ask becalm to end what it has started |
 
+mod attended;
 mod capture;
+mod descriptors;
 mod ended;
 mod inherited;
+pub mod join;
 mod line;
 mod lookup;
+mod loopback;
+pub mod mounts;
 pub mod namespace;
+mod orphan;
+mod replace;
 mod spawn;
 mod stage;
 mod stop;
 mod timed;
+mod witness;
 
+pub use attended::attended;
 pub use capture::Captured;
+pub use descriptors::keep_only;
 pub use ended::Ended;
 pub use line::{Line, LineError};
 pub use lookup::{CannotStart, Command};
+pub use loopback::Loopback;
+pub use orphan::orphan;
+pub use replace::replace;
 pub use spawn::{Gated, fork, spawn};
 pub use stage::{Played, Stage, StageError, check_input};
 pub use timed::{Timed, timed};

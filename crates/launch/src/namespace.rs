@@ -51,6 +51,12 @@ pub enum NamespaceError {
         /// Why not.
         error: io::Error,
     },
+    /// setns(2).
+    #[error("the mounts of another process cannot be entered: {error}")]
+    Enter {
+        /// Why not.
+        error: io::Error,
+    },
     /// /dev/fuse.
     #[error("/dev/fuse: {error}: {}", fuse_advice(.error))]
     NoFuse {
@@ -183,6 +189,15 @@ pub fn mount_fuse(
     mount(Some(options.source), at, Some(&kind), options.flags, &data).map_err(|error| {
         NamespaceError::Mount { what: "a FUSE filesystem", at: at.to_owned(), error }
     })
+}
+
+/// Takes a mount away, at once and whoever still uses it; for the caller's mount namespace. What
+/// is no mount is left alone.
+pub fn unmount(at: &Path) {
+    if let Ok(at) = CString::new(at.as_os_str().as_bytes()) {
+        // SAFETY: the string is NUL-terminated and outlives the call.
+        unsafe { libc::umount2(at.as_ptr(), libc::MNT_DETACH) };
+    }
 }
 
 /// mount(2).

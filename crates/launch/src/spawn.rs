@@ -124,11 +124,11 @@ pub unsafe fn fork() -> io::Result<i32> {
     }
 }
 
-fn pointers<'a>(strings: impl Iterator<Item = &'a CString>) -> Vec<*const libc::c_char> {
+pub(crate) fn pointers<'a>(strings: impl Iterator<Item = &'a CString>) -> Vec<*const libc::c_char> {
     strings.map(|string| string.as_ptr()).chain([std::ptr::null()]).collect()
 }
 
-fn c_string(bytes: &[u8]) -> io::Result<CString> {
+pub(crate) fn c_string(bytes: &[u8]) -> io::Result<CString> {
     CString::new(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
 }
 

@@ -64,7 +64,7 @@ fn wait(pid: i32) -> std::io::Result<(i32, libc::rusage)> {
     }
 }
 
-fn duration(time: libc::timeval) -> Duration {
+pub(crate) fn duration(time: libc::timeval) -> Duration {
     let micros = |number| u64::try_from(number).unwrap_or(0);
     Duration::from_secs(micros(time.tv_sec)) + Duration::from_micros(micros(time.tv_usec))
 }

@@ -3,10 +3,48 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `shared` | which folders of this machine a cluster would share |
+//! | `question` | one system call, as a question to a filesystem |
+//! | `node` | what one node keeps, and so what its metadata server is asked |
+//! | `fs` | the pass-through filesystem |
+//! | `queue` | the server's one queue, shared by all clients of a machine |
+//! | `ledger` | what reached the server |
+//! | `clock` | waiting to the microsecond |
+//! | `session` | a process that sees folders through the filesystem, in mounts of its own |
+//! | `server`, `channel` | the process that serves them, and what the two tell each other |
+//! | `traced` | a rehearsal without FUSE, by delays in the tracer |
+//! | `report` | what is said of a run: by kind, folder and cause, and of a second one |
+//! | `calibrate` | how well this machine keeps to a profile |
+//! | `cold` | a warm node made cold |
+//! | `folder` | which folders, and whether they can be rehearsed |
+//! | `scale` | what a recorded start would cost many ranks |
 //! | `profile` | what a shared filesystem is like, as data (`profiles/*.toml`) |
 
+pub mod calibrate;
+mod channel;
+pub mod clock;
+mod cold;
+mod folder;
+mod fs;
+mod ledger;
+mod node;
 mod profile;
+mod question;
+mod queue;
+pub mod report;
+pub mod scale;
+mod server;
+mod session;
 mod shared;
+pub mod traced;
 
+pub use cold::forget_caches;
+pub use folder::{Folder, FolderError};
+pub use fs::{ServeError, Tree, serve};
+pub use ledger::{Account, Kind, Ledger, Served, Sum};
+pub use node::{Asked, Node, Operation, Shared};
 pub use profile::{Ask, Cache, Data, Metadata, Profile, ProfileError, Rate, Span};
+pub use question::{Question, Wants};
+pub use queue::{Queue, QueueError, Queues};
+pub use server::ServerError;
+pub use session::{Place, Rehearsal, RehearsalError, Wanted};
 pub use shared::shared_folders;

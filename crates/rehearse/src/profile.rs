@@ -1,6 +1,6 @@
 //! A slow shared filesystem, as data: how long its metadata server takes, and what a node keeps.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -136,6 +136,22 @@ impl Profile {
     /// # Errors
     /// [`ProfileError`].
     pub fn find(name: &OsStr) -> Result<Profile, ProfileError> {
+        let (text, source) = Profile::source(name)?;
+        Profile::parse(&text, &source)
+    }
+
+    /// The text of the profile of this name, as [`Profile::find`] finds it.
+    ///
+    /// # Errors
+    /// [`ProfileError`].
+    pub fn text(name: &OsStr) -> Result<String, ProfileError> {
+        let (text, source) = Profile::source(name)?;
+        Profile::parse(&text, &source)?;
+        Ok(text)
+    }
+
+    /// A profile's text, and what to call it in errors.
+    fn source(name: &OsStr) -> Result<(String, String), ProfileError> {
         let text = name.to_string_lossy();
         if text.contains('/') {
             return Profile::read(Path::new(name));
@@ -146,12 +162,25 @@ impl Profile {
             return Profile::read(&own);
         }
         match BUILT_IN.iter().find(|(known, _)| *known == text) {
-            Some((_, source)) => Profile::parse(source, &text),
+            Some((_, source)) => Ok(((*source).to_owned(), text.into_owned())),
             None => {
                 let known = BUILT_IN.iter().map(|(known, _)| (*known).to_owned()).collect();
                 Err(ProfileError::Unknown { name: text.into_owned(), known, folder })
             }
         }
+    }
+
+    /// Every profile that has a name: those that becalm brings, and a user's own, which may stand
+    /// in for one of them.
+    pub fn all() -> Vec<Result<Profile, ProfileError>> {
+        let mut names: Vec<OsString> = BUILT_IN.iter().map(|(name, _)| (*name).into()).collect();
+        let own = std::fs::read_dir(Profile::folder()).into_iter().flatten().flatten();
+        let own = own.map(|entry| PathBuf::from(entry.file_name()));
+        let own = own.filter(|file| file.extension().is_some_and(|end| end == "toml"));
+        let mut own: Vec<_> = own.filter_map(|file| Some(file.file_stem()?.to_owned())).collect();
+        own.sort();
+        names.extend(own.into_iter().filter(|own| !BUILT_IN.iter().any(|(name, _)| own == name)));
+        names.iter().map(|name| Profile::find(name)).collect()
     }
 
     /// The profiles that becalm brings, each with its text.
@@ -168,14 +197,14 @@ impl Profile {
         config.unwrap_or_else(|| "/etc".into()).join("becalm/profiles")
     }
 
-    fn read(path: &Path) -> Result<Profile, ProfileError> {
+    fn read(path: &Path) -> Result<(String, String), ProfileError> {
         let failed = |error| ProfileError::Read { path: path.to_owned(), error };
         let size = std::fs::metadata(path).map_err(failed)?.len();
         if size > LONGEST {
             return Err(failed(std::io::Error::other("it is too long for a profile")));
         }
         let text = std::fs::read_to_string(path).map_err(failed)?;
-        Profile::parse(&text, &path.to_string_lossy())
+        Ok((text, path.to_string_lossy().into_owned()))
     }
 
     /// A profile from its text; `source` names it in errors.

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// Top folders that a compute node has for itself: the operating system and what belongs to the
 /// machine (Filesystem Hierarchy Standard 3.0).
-const OF_THE_MACHINE: [&str; 20] = [
+pub(crate) const OF_THE_MACHINE: [&str; 19] = [
     "bin",
     "boot",
     "dev",
@@ -19,7 +19,6 @@ const OF_THE_MACHINE: [&str; 20] = [
     "lost+found",
     "media",
     "mnt",
-    "nix",
     "proc",
     "run",
     "sbin",
@@ -77,7 +76,7 @@ fn filled(path: &Path) -> Option<PathBuf> {
         return None;
     };
     let mut folder = Path::new("/").join(top);
-    if !["tmp", "var", "mnt", "media", "nix"].iter().any(|name| top == *name) {
+    if !["tmp", "var", "mnt", "media"].iter().any(|name| top == *name) {
         return None;
     }
     folder.push(next);

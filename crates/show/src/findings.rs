@@ -21,9 +21,45 @@ pub struct Check {
     pub host: String,
     /// Its kernel's release.
     pub kernel: String,
+    /// What the run asked of a rehearsed filesystem; none where it was not run on one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rehearsed: Option<Rehearsed>,
     /// What was found.
     #[serde(flatten)]
     pub findings: Findings,
+}
+
+/// A run on a rehearsed filesystem.
+#[derive(Clone, Debug, Serialize)]
+pub struct Rehearsed {
+    /// The profile's name.
+    pub profile: String,
+    /// The folders that were on it.
+    pub folders: Vec<String>,
+    /// Metadata operations that reached its server.
+    pub operations: u64,
+    /// Of those, how many were answered 'no such file'.
+    pub missing: u64,
+    /// How long at least one of them, or a transfer of data, was waited for.
+    pub waiting_ns: Nanos,
+    /// How long they were waited for, added up.
+    pub waited_ns: Nanos,
+    /// Of that, how long the server worked on others' operations.
+    pub queued_ns: Nanos,
+}
+
+impl Rehearsed {
+    fn sentence(&self, wall: Nanos) -> String {
+        format!(
+            "On a cold node of a rehearsed {} ({}): of {}, traced, it waited {} for the server's \
+             answers to {} questions.",
+            self.profile,
+            self.folders.join(", "),
+            time(wall),
+            time(self.waiting_ns),
+            count(self.operations),
+        )
+    }
 }
 
 /// A word that is longer is cut in the middle: paths in sentences.
@@ -44,6 +80,7 @@ impl Check {
             recording: file.map(|file| file.to_string_lossy().into_owned()),
             host: header.host.clone(),
             kernel: header.kernel.clone(),
+            rehearsed: None,
             findings,
         }
     }
@@ -53,6 +90,10 @@ impl Check {
     pub fn render(&self, columns: usize) -> String {
         let findings = &self.findings;
         let mut text = style::headline(&shorten_words(&findings.headline), columns);
+        if let Some(rehearsed) = &self.rehearsed {
+            let wall = findings.totals.wall_ns;
+            text.push_str(&width::wrap(&rehearsed.sentence(wall), columns));
+        }
         for warning in &findings.warnings {
             let line = indented(&format!("! {}", warning.text), 0, 2, columns);
             text.push_str(&style::paint(style::WARNING, line.trim_end()));

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::aside::Aside;
 use crate::exit::Failure;
+use crate::rehearsed::{self, Where};
 use crate::{recorded, save};
 
 /// Run a command, and say which storms of file operations hit it, why, and what to do
@@ -22,12 +23,16 @@ files that the kernel serves from memory.
 
 Examples:
   becalm check -- python3 -c 'import numpy'
+  becalm check --rehearse nfs -- python3 -c 'import numpy'
   becalm check -o app.becalm --ranks 24576 -- ./app --version
   becalm check --json -- ./app --version | jq '.storms[0].culprits'")]
 pub struct Args {
     /// Keep the recording in this file
     #[arg(short, long, value_name = "REC")]
     output: Option<PathBuf>,
+
+    #[command(flatten)]
+    place: Where,
 
     /// How many ranks start the command at once, for the estimate
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = at_least_one())]
@@ -58,7 +63,15 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         Some(None) => Some(Aside::set().map_err(Failure::of_command)?),
         _ => None,
     };
-    let (recording, finished) = recorded::and_read(&wanted, args.output.as_deref())?;
+    let place = args.place.wanted(&[&args.command])?;
+    let enter = || match &place {
+        Some(place) => Ok(Some((place, rehearsed::enter(place)?))),
+        None => Ok(None),
+    };
+    let (recording, finished, entered) =
+        recorded::there_and_read(&wanted, args.output.as_deref(), enter)?;
+    let rehearsed =
+        entered.map(|(place, entered)| rehearsed::told(place, entered, &recording)).transpose()?;
     let options = explain::Options {
         ranks: args.ranks,
         ranks_per_node: args.ranks_per_node,
@@ -66,7 +79,8 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         still_running: finished.still_running as u64,
     };
     let findings = explain::explain(&recording, &options);
-    let check = show::Check::of(&recording, args.output.as_deref(), findings);
+    let mut check = show::Check::of(&recording, args.output.as_deref(), findings);
+    check.rehearsed = rehearsed;
     print(args, &check, aside).map_err(Failure::of_command)?;
     recorded::pass_on(&finished)
 }

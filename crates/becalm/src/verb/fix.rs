@@ -3,17 +3,19 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::Context;
 use launch::Line;
 use loader::bind::{Binding, LeftOut};
-use prove::{Behaviour, Bench, Conditions, Proof, Side, Subject};
+use prove::{Behaviour, Bench, Conditions, Elsewhere, Proof, Side, Subject};
 use recording::Recording;
 
 use super::elf::bind::{How, apply, plan};
 use crate::exit::{Failure, NO};
 use crate::recorded;
+use crate::rehearsed::{ColdNode, Where};
 
 /// Plan, or apply, every change of files that would calm the start of a command
 ///
@@ -27,7 +29,8 @@ Today it binds libraries (becalm elf bind); check names storms that need other c
 
 Examples:
   becalm fix -- ./app --version
-  becalm fix --apply -- ./app --version")]
+  becalm fix --apply -- ./app --version
+  becalm fix --apply --rehearse nfs -- ./app --version")]
 pub struct Args {
     /// Change the files, and measure what it brought
     #[arg(long)]
@@ -41,6 +44,9 @@ pub struct Args {
     /// Give up when a run takes longer, with --apply
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u32>,
+
+    #[command(flatten)]
+    place: Where,
 
     #[command(flatten)]
     how: How,
@@ -85,7 +91,7 @@ fn next(args: &Args, binding: &Binding) -> String {
 }
 
 fn apply_and_prove(args: &Args) -> Result<u8, Failure> {
-    let bench = bench(args);
+    let bench = bench(args)?;
     let subject = subject(args);
     let measure = |keep: Option<&Path>| -> Result<Side, Failure> {
         let side = bench.measure(&subject, args.runs as usize, keep);
@@ -111,7 +117,10 @@ fn apply_and_prove(args: &Args) -> Result<u8, Failure> {
             return Err(Failure { status: failure.status, error });
         }
     };
-    let proof = Proof::of(before, after, Conditions::apart());
+    let surroundings = bench.elsewhere.as_ref().map(|elsewhere| elsewhere.words());
+    let warm = surroundings.is_none();
+    let conditions = Conditions { surroundings, warm, ..Conditions::apart() };
+    let proof = Proof::of(before, after, conditions);
     let taken_back = !behaves_the_same(&proof);
     if taken_back {
         take_back(&id)?;
@@ -153,14 +162,15 @@ fn print(args: &Args, fix: &show::Fix<'_>, next: &str) -> Result<(), Failure> {
     Ok(show::print(&text)?)
 }
 
-fn bench(args: &Args) -> Bench {
-    Bench {
+fn bench(args: &Args) -> Result<Bench, Failure> {
+    let wanted = args.place.wanted(&[&args.command])?;
+    Ok(Bench {
         input: PathBuf::from("/dev/null"),
         timeout: args.timeout.map(|seconds| Duration::from_secs(seconds.into())),
         recorder: recorded::Wanted::of(&args.command).options(),
         recordings: 2,
-        elsewhere: None,
-    }
+        elsewhere: wanted.map(|wanted| Rc::new(ColdNode(wanted)) as Rc<dyn Elsewhere>),
+    })
 }
 
 fn subject(args: &Args) -> Subject {

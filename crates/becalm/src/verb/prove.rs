@@ -5,14 +5,16 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow, bail};
 use launch::Line;
-use prove::{Bench, Plan, Proof, Subject};
+use prove::{Bench, Elsewhere, Plan, Proof, Subject};
 
 use crate::exit::{Failure, NO, USAGE};
 use crate::recorded::Wanted;
+use crate::rehearsed::{ColdNode, Where};
 use crate::save;
 
 /// How often each command is recorded: twice shows whether its counts vary.
@@ -28,6 +30,7 @@ const RECORDINGS: usize = 2;
 #[command(after_help = "Examples:
   becalm prove --before app --after 'LD_LIBRARY_PATH=/opt/farm app'
   becalm prove --runs 30 --before 'python3 old.py' --after 'python3 new.py'
+  becalm prove --rehearse nfs --before ./app --after ./bound/app
   becalm prove --json --before 'app --version' --after 'app2 --version' | jq .verdict")]
 pub struct Args {
     /// The command as it was
@@ -69,6 +72,9 @@ pub struct Args {
     /// Compare the exit status only, for commands whose output tells the time or the like
     #[arg(long)]
     ignore_output: bool,
+
+    #[command(flatten)]
+    place: Where,
 
     /// Shuffle as the run that printed this seed (--json: order)
     #[arg(long, value_name = "N")]
@@ -139,19 +145,20 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     };
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let before =
+        subject("--before", &args.before, prepare(&args.prepare_before, "--prepare-before")?)?;
+    let after = subject("--after", &args.after, prepare(&args.prepare_after, "--prepare-after")?)?;
+    let wanted = args.place.wanted(&[&before.line.argv, &after.line.argv])?;
+    let elsewhere = wanted.map(|wanted| Rc::new(ColdNode(wanted)) as Rc<dyn Elsewhere>);
     Ok(Plan {
-        before: subject(
-            "--before",
-            &args.before,
-            prepare(&args.prepare_before, "--prepare-before")?,
-        )?,
-        after: subject("--after", &args.after, prepare(&args.prepare_after, "--prepare-after")?)?,
+        before,
+        after,
         bench: Bench {
             input: args.input.clone(),
             timeout: args.timeout,
             recorder: Wanted::of(&[]).options(),
             recordings: RECORDINGS,
-            elsewhere: None,
+            elsewhere,
         },
         runs: args.runs.map(number),
         warm_ups: number(args.warmup),

@@ -4,7 +4,9 @@
 
 pub mod both;
 pub mod bound;
+pub mod imaged;
 pub mod live;
+pub mod rehearsal;
 pub mod scene;
 pub mod seen;
 pub mod strace;

@@ -1,0 +1,114 @@
+//! `--rehearse`: the verbs that run a command can run it on a rehearsed filesystem.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use prove::{Asked, Elsewhere, Stay};
+use recording::{Bytes, Nanos, Recording};
+use rehearse::report::Report;
+use rehearse::{Account, Kind, Profile, Rehearsal, Wanted};
+
+use crate::exit::Failure;
+
+/// On which filesystem a command is run.
+#[derive(clap::Args)]
+pub struct Where {
+    /// Run it on a slow shared filesystem of this profile, on a cold node: nfs, lustre, gpfs or
+    /// one of your own (becalm rehearse --profiles)
+    #[arg(long, value_name = "PROFILE")]
+    rehearse: Option<OsString>,
+
+    /// A folder that is on it [default: the folders that a cluster would share: /home, /opt and the
+    /// like, and what the command names below /tmp]
+    #[arg(long, value_name = "PATH", requires = "rehearse")]
+    rehearse_path: Vec<PathBuf>,
+}
+
+impl Where {
+    /// What is to be rehearsed for these commands; nothing if that was not asked for.
+    ///
+    /// The folders stay writable: the command does what it does without a rehearsal.
+    pub fn wanted(&self, commands: &[&[OsString]]) -> Result<Option<Wanted>, Failure> {
+        let Some(name) = &self.rehearse else { return Ok(None) };
+        let profile = Profile::find(name).map_err(Failure::of_command)?;
+        let mut paths = self.rehearse_path.clone();
+        if paths.is_empty() {
+            paths = commands.iter().flat_map(|words| rehearse::shared_folders(words)).collect();
+            paths.sort();
+            paths.dedup();
+        }
+        if paths.is_empty() {
+            let why = anyhow!("this machine has no folder that a cluster would share");
+            return Err(Failure::of_command(why.context("name one with --rehearse-path")));
+        }
+        Ok(Some(Wanted { profile, paths, writable: true }))
+    }
+}
+
+/// A node of a cluster, cold for each run.
+pub struct ColdNode(pub Wanted);
+
+impl Elsewhere for ColdNode {
+    fn words(&self) -> String {
+        let profile = &self.0.profile;
+        format!(
+            "a cold node of a rehearsed {} ({} a question)",
+            profile.name,
+            show::number::time(profile.latency())
+        )
+    }
+
+    fn enter(&self) -> Result<Box<dyn Stay>, String> {
+        let entered = Rehearsal::enter(&self.0).map_err(|error| error.to_string())?;
+        Ok(Box::new(OnIt(entered)))
+    }
+}
+
+struct OnIt(Rehearsal);
+
+impl Stay for OnIt {
+    fn leave(self: Box<Self>) -> Result<Asked, String> {
+        let account = self.0.finish().map_err(|error| error.to_string())?;
+        Ok(asked(&account))
+    }
+}
+
+/// What an account says of a whole run.
+fn asked(account: &Account) -> Asked {
+    let all = account.metadata();
+    let transferred = account.of(Kind::Read).and(account.of(Kind::Write));
+    Asked {
+        operations: all.operations,
+        missing: all.missing,
+        waited_ns: all.waited + transferred.waited,
+        queued_ns: all.queued + transferred.queued,
+        bytes: Bytes(transferred.bytes),
+    }
+}
+
+/// Enters the rehearsal for a command that this process runs itself.
+pub fn enter(wanted: &Wanted) -> Result<Rehearsal, Failure> {
+    Rehearsal::enter(wanted).context("cannot rehearse").map_err(Failure::of_command)
+}
+
+/// What a recorded run asked there, to be told by `check`.
+pub fn told(
+    wanted: &Wanted,
+    entered: Rehearsal,
+    recording: &Recording,
+) -> Result<show::Rehearsed, Failure> {
+    let places = entered.places().to_vec();
+    let account = entered.finish().map_err(Failure::of_command)?;
+    let report = Report::of(&account, &wanted.profile, &places, Duration::ZERO, Some(recording));
+    Ok(show::Rehearsed {
+        profile: wanted.profile.name.clone(),
+        folders: places.iter().map(|place| show::plain(&place.path.to_string_lossy())).collect(),
+        operations: report.operations,
+        missing: report.missing,
+        waiting_ns: Nanos(report.waiting_ns),
+        waited_ns: Nanos(report.waited_ns),
+        queued_ns: Nanos(report.queued_ns),
+    })
+}

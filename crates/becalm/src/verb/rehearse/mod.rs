@@ -1,0 +1,287 @@
+//! `becalm rehearse`.
+
+mod run;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{IsTerminal, Seek, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use clap::ValueEnum;
+use rehearse::report::Report;
+use rehearse::{Profile, Wanted};
+use serde_json::json;
+use show::number::{count, time};
+use show::{Column, Table};
+
+use crate::aside::Aside;
+use crate::exit::{Failure, NO, USAGE};
+use crate::recorded;
+
+/// Run a command as if folders were on a slow shared filesystem, and say what it asked of it
+///
+/// The command sees each PATH at its own place through a filesystem that answers as late as the
+/// profile says, with one queue for all that ask, and caches as a node has them, cold at first.
+/// Nobody else sees anything of it. The command's own output is left alone: the report follows on
+/// standard error (on standard output, if only that is a terminal). Its exit status is passed on.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  becalm rehearse --profile nfs ~/venv -- ~/venv/bin/python -c 'import numpy'
+  becalm rehearse --profile lustre --record=app.becalm /opt/store -- /opt/store/bin/app
+  becalm rehearse --profile nfs /opt -- sh -c 'app >/dev/null; app'   # cold, then warm
+  becalm rehearse --show nfs > slow.toml; becalm rehearse --profile ./slow.toml /opt -- app
+  becalm rehearse --calibrate --profile nfs")]
+pub struct Args {
+    /// What the filesystem is like: nfs, lustre, gpfs, local, one of your own or a file's path
+    #[arg(long, value_name = "PROFILE", required_unless_present_any = ["profiles", "show", "cold"])]
+    profile: Option<OsString>,
+
+    /// Let the command change files below PATH; the real ones change
+    #[arg(long)]
+    writable: bool,
+
+    /// Record the run, too, and say why the command asked; =REC keeps the recording
+    #[arg(long, value_name = "REC", num_args = 0..=1, require_equals = true)]
+    record: Option<Option<PathBuf>>,
+
+    /// Force one way of slowing files down, instead of FUSE where that can be had
+    #[arg(long, value_name = "WAY")]
+    by: Option<Way>,
+
+    /// Print one JSON object instead of the report: the command's standard output then goes to
+    /// standard error. With =FILE, write it there, and report as usual
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    json: Option<Option<PathBuf>>,
+
+    /// Measure how well this machine keeps to the profile, in a folder below PATH or /tmp; the
+    /// exit status is 1 if it does not
+    #[arg(long, conflicts_with_all = ["record", "writable", "command"])]
+    calibrate: bool,
+
+    /// List the profiles
+    #[arg(long, exclusive = true)]
+    profiles: bool,
+
+    /// Print a profile as TOML, to be copied and edited
+    #[arg(long, value_name = "PROFILE", exclusive = true)]
+    show: Option<OsString>,
+
+    /// Inside a rehearsal: forget all that the node has cached of it
+    #[arg(long, exclusive = true)]
+    cold: bool,
+
+    /// The folders that are rehearsed
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+
+    /// The command and its arguments
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// How files are slowed down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Way {
+    /// A FUSE filesystem in mounts of the command's own
+    Fuse,
+    /// Delays in a tracer: without FUSE, and less exact
+    Tracer,
+}
+
+/// The schema of what the verb answers.
+const SCHEMA: &str = "becalm.rehearse/1";
+
+/// Runs the verb.
+pub fn run(args: &Args) -> Result<u8, Failure> {
+    if args.profiles {
+        return list();
+    }
+    if let Some(name) = &args.show {
+        show::print(&Profile::text(name)?)?;
+        return Ok(0);
+    }
+    if args.cold {
+        return cold();
+    }
+    let name = args.profile.as_deref().unwrap_or_default();
+    let profile = Profile::find(name).map_err(usage)?;
+    if args.calibrate {
+        return calibrate(args, &profile);
+    }
+    if args.command.is_empty() {
+        return Err(usage(anyhow!("no command is given: becalm rehearse … PATH -- CMD")));
+    }
+    if args.paths.is_empty() {
+        return Err(usage(anyhow!("no folder is given: becalm rehearse … PATH -- CMD")));
+    }
+    let wanted = Wanted { profile, paths: args.paths.clone(), writable: args.writable };
+    rehearse(args, &wanted)
+}
+
+fn usage(error: impl Into<anyhow::Error>) -> Failure {
+    Failure { status: USAGE, error: error.into() }
+}
+
+fn rehearse(args: &Args, wanted: &Wanted) -> Result<u8, Failure> {
+    // Below a rehearsed folder nothing can be written, or only slowly: files are opened before.
+    let json = match &args.json {
+        Some(Some(path)) => Some(Output::open(path).map_err(Failure::of_command)?),
+        _ => None,
+    };
+    let aside = match args.json {
+        Some(None) => Some(Aside::set().map_err(Failure::of_command)?),
+        _ => None,
+    };
+    let ran = run::rehearsed(args, wanted)?;
+    for place in &ran.places {
+        if let Some(given) = &place.given {
+            let (given, path) = (given.display(), place.path.display());
+            show::warn(&format!("{given} is a symbolic link: {path} was rehearsed"));
+        }
+    }
+    let recording = ran.recorded.as_ref().map(|(recording, _)| recording);
+    let report = Report::of(&ran.account, &wanted.profile, &ran.places, ran.wall, recording);
+    let kept = args.record.as_ref().and_then(Option::as_deref);
+    let answer = show::Rehearsal {
+        difference: ran.difference,
+        writable: wanted.writable,
+        recording: kept.map(|path| path.to_string_lossy().into_owned()),
+        ..show::Rehearsal::of(
+            &wanted.profile,
+            ran.by,
+            &ran.places,
+            &args.command,
+            ran.ended,
+            report,
+        )
+    };
+    print(&answer, &next(args, kept), aside, json).map_err(Failure::of_command)?;
+    match &ran.recorded {
+        Some((_, finished)) => recorded::pass_on(finished),
+        None => Ok(ran.ended.pass_on()),
+    }
+}
+
+fn print(
+    answer: &show::Rehearsal,
+    next: &str,
+    aside: Option<Aside>,
+    json: Option<Output>,
+) -> anyhow::Result<()> {
+    if let Some(aside) = aside {
+        return aside.print(&show::json(answer)?);
+    }
+    if let Some(json) = json {
+        json.write(&show::json(answer)?)?;
+    }
+    if !std::io::stderr().is_terminal() && std::io::stdout().is_terminal() {
+        show::print(&answer.render(show::width::terminal(), next))?;
+    } else {
+        let columns = show::width::terminal_of(std::io::stderr());
+        // Where standard error takes nothing there is nobody to tell.
+        let _ = anstream::stderr().write_all(answer.render(columns, next).as_bytes());
+    }
+    Ok(())
+}
+
+/// What to do next: what many ranks would cost, or why it was asked.
+fn next(args: &Args, kept: Option<&Path>) -> String {
+    let quoted = |word: &OsStr| show::quoted(word.as_bytes());
+    let profile = args.profile.as_deref().map(quoted).unwrap_or_default();
+    if let Some(file) = kept {
+        return format!(
+            "becalm scale {} --ranks 1000 --profile {profile}",
+            quoted(file.as_os_str())
+        );
+    }
+    let words: Vec<_> = args.command.iter().map(|word| quoted(word)).collect();
+    let words = words.join(" ");
+    if args.record.is_some() {
+        return format!("becalm check -- {words}");
+    }
+    let paths: Vec<_> = args.paths.iter().map(|path| quoted(path.as_os_str())).collect();
+    let writable = if args.writable { " --writable" } else { "" };
+    let paths = paths.join(" ");
+    format!(
+        "becalm rehearse --profile {profile} --record=start.becalm{writable} {paths} -- {words}"
+    )
+}
+
+/// A file that is written to later, from where its path may lead elsewhere.
+struct Output {
+    file: File,
+    path: PathBuf,
+}
+
+impl Output {
+    fn open(path: &Path) -> anyhow::Result<Output> {
+        let mut options = File::options();
+        let file = options.write(true).create(true).truncate(false).open(path);
+        let file = file.with_context(|| path.display().to_string())?;
+        Ok(Output { file, path: path.to_owned() })
+    }
+
+    fn write(mut self, text: &str) -> anyhow::Result<()> {
+        let write = |file: &mut File| {
+            // A pipe or a device has no length.
+            if file.metadata()?.is_file() {
+                file.set_len(0)?;
+                file.rewind()?;
+            }
+            file.write_all(text.as_bytes())
+        };
+        write(&mut self.file).with_context(|| self.path.display().to_string())
+    }
+}
+
+fn list() -> Result<u8, Failure> {
+    let mut table = Table::new([
+        Column::text("profile"),
+        Column::number("one question"),
+        Column::number("questions a second"),
+        Column::path("about"),
+    ]);
+    for profile in Profile::all() {
+        match profile {
+            Ok(profile) => {
+                let service = profile.metadata.service.nanos().0;
+                let rate = 1_000_000_000u64.checked_div(service).map(count);
+                let rate = rate.unwrap_or_else(|| "any".to_owned());
+                table.row([profile.name.clone(), time(profile.latency()), rate, profile.about]);
+            }
+            Err(error) => show::warn(&error.to_string()),
+        }
+    }
+    let mut text = table.render(show::width::terminal());
+    text.push_str(&format!(
+        "\nYour own: {}/NAME.toml, or any file by its path.\n",
+        show::plain(&Profile::folder().to_string_lossy())
+    ));
+    text.push_str(&show::style::next("becalm rehearse --show nfs"));
+    show::print(&text)?;
+    Ok(0)
+}
+
+fn cold() -> Result<u8, Failure> {
+    let mounts = rehearse::forget_caches()?;
+    if mounts == 0 {
+        return Err(anyhow!("nothing is rehearsed here: run it inside becalm rehearse").into());
+    }
+    Ok(0)
+}
+
+fn calibrate(args: &Args, profile: &Profile) -> Result<u8, Failure> {
+    let below = args.paths.first().cloned().unwrap_or_else(std::env::temp_dir);
+    let calibration = rehearse::calibrate::calibrate(profile, &below)?;
+    let text = match &args.json {
+        Some(_) => show::json(&json!({ "schema": SCHEMA, "calibration": calibration }))?,
+        None => show::calibration(&calibration, show::width::terminal()),
+    };
+    match &args.json {
+        Some(Some(file)) => Output::open(file)?.write(&text)?,
+        _ => show::print(&text)?,
+    }
+    Ok(if calibration.good { 0 } else { NO })
+}

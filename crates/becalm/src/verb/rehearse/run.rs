@@ -1,0 +1,124 @@
+//! The run itself: through FUSE, or where that cannot be had by delays in a tracer.
+
+use std::fs::{File, OpenOptions};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use launch::namespace::Means;
+use launch::{Command, Ended};
+use recording::Recording;
+use rehearse::{Account, Place, Rehearsal, RehearsalError, Wanted, traced};
+use show::By;
+use watch::Finished;
+
+use super::{Args, Way};
+use crate::exit::Failure;
+use crate::recorded;
+
+/// A run that has ended.
+pub struct Ran {
+    pub by: By,
+    pub difference: Option<String>,
+    pub places: Vec<Place>,
+    pub account: Account,
+    pub ended: Ended,
+    pub wall: Duration,
+    pub recorded: Option<(Recording, Finished)>,
+}
+
+/// Runs the command in the way that was asked for, or in the best that can be had.
+pub fn rehearsed(args: &Args, wanted: &Wanted) -> Result<Ran, Failure> {
+    if args.by == Some(Way::Tracer) {
+        return by_tracer(args, wanted);
+    }
+    let mut why_not = None;
+    let ran = through_fuse(args, wanted, &mut why_not);
+    match why_not.filter(|_| args.by.is_none()) {
+        Some(why) => {
+            show::warn(&format!("no FUSE: {why}; so {}", traced::DIFFERENCE));
+            by_tracer(args, wanted)
+        }
+        None => ran,
+    }
+}
+
+/// `why_not` is set where nothing was run because there is no FUSE to be had.
+fn through_fuse(
+    args: &Args,
+    wanted: &Wanted,
+    why_not: &mut Option<RehearsalError>,
+) -> Result<Ran, Failure> {
+    let mut enter = || match Rehearsal::enter(wanted) {
+        Ok(rehearsal) => Ok(rehearsal),
+        Err(error) => {
+            let said = Failure::of_command(anyhow::anyhow!("{error}"));
+            *why_not = Some(error).filter(RehearsalError::is_for_want_of_fuse);
+            Err(said)
+        }
+    };
+    let (rehearsal, ended, wall, recorded) = match &args.record {
+        None => {
+            let rehearsal = enter()?;
+            let timed = launch::attended(&Command { argv: args.command.clone() });
+            let timed = timed
+                .map_err(|error| Failure { status: error.exit_status(), error: error.into() })?;
+            (rehearsal, timed.ended, timed.wall, None)
+        }
+        Some(path) => {
+            let record = recorded::Wanted::of(&args.command);
+            let (recording, finished, rehearsal) =
+                recorded::there_and_read(&record, path.as_deref(), enter)?;
+            recorded::say_what_is_missing(&finished);
+            let wall = Duration::from_nanos(wall(&recording));
+            (rehearsal, finished.ended, wall, Some((recording, finished)))
+        }
+    };
+    let by = match rehearsal.means() {
+        Means::Privileged => By::Fuse,
+        Means::UserNamespace => By::FuseInUserNamespace,
+    };
+    let places = rehearsal.places().to_vec();
+    let account = rehearsal.finish().map_err(Failure::of_command)?;
+    Ok(Ran { by, difference: None, places, account, ended, wall, recorded })
+}
+
+/// How long the recorded command ran, from its exec to its end, in nanoseconds.
+fn wall(recording: &Recording) -> u64 {
+    let Some(command) = recording.processes.first() else { return 0 };
+    let began = command.execs.first().map_or(command.started, |exec| exec.at);
+    let ended = command.end.as_ref().map(|end| end.at);
+    let last = || recording.events.last().map(|event| event.start + event.took);
+    ended.or_else(last).unwrap_or_default().0.saturating_sub(began.0)
+}
+
+fn by_tracer(args: &Args, wanted: &Wanted) -> Result<Ran, Failure> {
+    let failed = |error: anyhow::Error| Failure::of_command(error);
+    let both = OpenOptions::new().read(true).write(true).clone();
+    let file = match &args.record {
+        None => both.clone().open("/dev/null").context("/dev/null"),
+        Some(None) => tempfile::tempfile().context("cannot keep the recording for a moment"),
+        Some(Some(path)) => recorded::open(path, &mut both.clone()),
+    };
+    let file = file.map_err(failed)?;
+    let to = file.try_clone().map_err(Failure::of_command)?;
+    let options = recorded::Wanted::of(&[]).options();
+    let command = Command { argv: args.command.clone() };
+    let failure =
+        |error: traced::TracedError| Failure { status: error.exit_status(), error: error.into() };
+    let start = Instant::now();
+    let traced = traced::record(&command, to, &options, wanted).map_err(failure)?;
+    let places = traced.places().to_vec();
+    let (finished, account) = traced.wait().map_err(failure)?;
+    let wall = start.elapsed();
+    let (ended, difference) = (finished.ended, Some(traced::DIFFERENCE.to_owned()));
+    let recorded = match args.record {
+        None => None,
+        Some(_) => Some((read_back(&file)?, finished)),
+    };
+    Ok(Ran { by: By::Tracer, difference, places, account, ended, wall, recorded })
+}
+
+fn read_back(file: &File) -> Result<Recording, Failure> {
+    let recording = Recording::read_beside(file).context("the recording just made");
+    recording.map_err(Failure::of_command)
+}

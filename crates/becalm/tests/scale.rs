@@ -1,0 +1,145 @@
+//! `becalm scale`: what a recording would cost many ranks, as text, JSON and CSV.
+
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
+mod schema;
+mod support;
+
+use std::process::Command;
+
+use schema::Schema;
+use serde_json::Value;
+use support::scene::BECALM;
+use support::{Ran, Scene, run};
+
+/// A recording of a program that looks for 300 files in a folder, finds 100 and opens them.
+fn recorded(scene: &Scene, name: &str, missing: usize) {
+    let tree = scene.at("tree");
+    let script = format!(
+        "import os, sys\n\
+         for n in range(100): open(f'{{sys.argv[1]}}/{{n}}').close()\n\
+         for n in range({missing}): os.path.exists(f'{{sys.argv[1]}}/no{{n}}')"
+    );
+    if std::fs::create_dir(&tree).is_ok() {
+        (0..100).for_each(|number| std::fs::write(format!("{tree}/{number}"), "x").unwrap());
+    }
+    let recording = scene.at(name);
+    let mut becalm = Command::new(BECALM);
+    becalm.args(["record", "-o", &recording, "--", "python3", "-Ic", &script, &tree]);
+    assert_eq!(run(&mut becalm).code(), 0);
+}
+
+fn scale(scene: &Scene, words: &[&str]) -> Ran {
+    let mut becalm = Command::new(BECALM);
+    becalm.arg("scale").args(words).env("COLUMNS", "100").current_dir(scene.folder());
+    run(&mut becalm)
+}
+
+fn json(ran: &Ran) -> Value {
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+    serde_json::from_slice(&ran.stdout).unwrap()
+}
+
+#[test]
+fn the_answer_is_a_headline_a_table_a_plot_and_what_was_taken_for_granted() {
+    let scene = Scene::new();
+    recorded(&scene, "rec", 200);
+    let tree = scene.at("tree");
+    let words = ["rec", "--ranks", "24576", "--nodes", "128", "--profile", "lustre"];
+    let ran = scale(&scene, &[&words[..], &["--below", &tree]].concat());
+    assert_eq!((ran.code(), ran.err().as_str()), (0, ""));
+    let text = ran.out();
+    // Each rank opens 100 files and asks 200 times for what is not there: 24,576 x 300 x 10 us.
+    assert!(text.starts_with("24,576 ranks on 128 nodes (lustre): 73."), "{text}");
+    assert!(text.contains("the server is saturated from "), "{text}");
+    assert!(text.contains("\n 24,576    128   7,385,600"), "{text}");
+    assert!(text.contains("\nShared: "), "{text}");
+    assert!(text.contains("100k ranks\n") && text.contains("'no such file' not kept"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100 || line.contains(&tree)), "{text}");
+    assert!(text.trim_end().ends_with("Next: becalm report rec --by prefix"), "{text}");
+}
+
+#[test]
+fn before_and_after_are_shown_side_by_side() {
+    let scene = Scene::new();
+    recorded(&scene, "rec", 900);
+    recorded(&scene, "fixed", 0);
+    let tree = scene.at("tree");
+    let words = ["rec", "--vs", "fixed", "--ranks", "10000", "--below", &tree];
+    let ran = scale(&scene, &[&words[..], &["--profile", "lustre"]].concat());
+    let text = ran.out();
+    assert!(
+        text.contains(" before, ") && text.contains(" after, until the last python3"),
+        "{text}"
+    );
+    // A thousand operations of each rank, then a hundred.
+    assert!(text.contains("10.0x") || text.contains("9.9x"), "{text}");
+    assert!(text.contains("o before  + after"), "{text}");
+    let csv = scene.at("table.csv");
+    assert_eq!(scale(&scene, &[&words[..], &["--csv", &csv]].concat()).code(), 0);
+    let table = std::fs::read_to_string(csv).unwrap();
+    assert!(table.starts_with("ranks,nodes,operations,seconds,"), "{table}");
+    // 1, 2, 5, … 100,000; the job is one of them.
+    assert_eq!(table.lines().count(), 1 + 16);
+}
+
+#[test]
+fn another_program_is_compared_but_not_without_a_word() {
+    let scene = Scene::new();
+    recorded(&scene, "rec", 10);
+    let tree = scene.at("tree");
+    let other = scene.at("other");
+    let mut becalm = Command::new(BECALM);
+    becalm.args(["record", "-o", &other, "--", "ls", &tree]);
+    run(&mut becalm);
+    let ran = scale(&scene, &["rec", "--vs", "other", "--below", &tree]);
+    assert_eq!(ran.code(), 0);
+    assert!(ran.err().contains("recording of ls, the other one of python3"), "{}", ran.err());
+}
+
+#[test]
+fn what_cannot_be_projected_is_said_in_one_line() {
+    let scene = Scene::new();
+    recorded(&scene, "rec", 10);
+    for (words, status, said) in [
+        (&["rec", "--below", "/nowhere"][..], 1, "--below /"),
+        (&["rec", "--profile", "beegfs"], 2, "there is no profile 'beegfs'"),
+        (&["nothing"], 1, "nothing: "),
+        (&["rec", "--ranks", "0"], 2, "--ranks"),
+        (&["rec", "--nodes", "3", "--ranks-per-node", "3"], 2, "--nodes"),
+        (&["rec", "--compute", "soon"], 2, "--compute"),
+    ] {
+        let ran = scale(&scene, words);
+        assert_eq!((ran.code(), ran.out().as_str()), (status, ""), "{words:?}");
+        assert!(ran.err().contains(said), "{words:?}: {}", ran.err());
+    }
+}
+
+#[test]
+fn a_recording_that_was_cut_is_projected_with_a_warning() {
+    let scene = Scene::new();
+    recorded(&scene, "rec", 3_000);
+    let bytes = std::fs::read(scene.at("rec")).unwrap();
+    std::fs::write(scene.at("cut"), &bytes[..bytes.len() - 40]).unwrap();
+    let ran = scale(&scene, &["cut", "--below", "/"]);
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+    assert!(ran.err().contains("cut"), "{}", ran.err());
+}
+
+#[test]
+fn the_json_is_what_its_schema_says() {
+    let scene = Scene::new();
+    recorded(&scene, "rec", 200);
+    recorded(&scene, "fixed", 0);
+    let tree = scene.at("tree");
+    let schema = Schema::of(include_str!("../../../docs/schema/becalm.scale.md"));
+    schema.holds(&schema.example(), "knee");
+    let words = ["rec", "--json", "--ranks", "777", "--nodes", "7", "--below", &tree];
+    schema.holds(&json(&scale(&scene, &words)), "knee");
+    schema.holds(&json(&scale(&scene, &[&words[..], &["--profile", "local"]].concat())), "none");
+    // `after` has the fields of `before`.
+    let mut both = json(&scale(&scene, &[&words[..], &["--vs", "fixed"]].concat()));
+    both["before"] = both["after"].take();
+    schema.holds(&both, "knee");
+    assert_eq!(both["before"]["asks"]["opens"], 100);
+}

@@ -1,0 +1,206 @@
+//! A command that somebody waits for, run without a tracer, to its end.
+//!
+//! Whoever started becalm knows becalm's process only: signals sent to it are for the command,
+//! and when the command stops or ends, becalm must be seen to stop or end. A signal that was sent
+//! to the whole process group has reached the command by itself, and must not reach it twice.
+//! Which of the two it was, a [`Witness`] tells.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Instant;
+
+use crate::lookup::{CannotStart, Command};
+use crate::timed::duration;
+use crate::witness::Witness;
+use crate::{Ended, Timed, spawn};
+
+/// Signals that are passed on to a command when they are sent to becalm: all but those that
+/// cannot be held back, those that a fault of its own would raise, those of its own children and
+/// pipes, and the two that the C library's threads use.
+fn passed_on() -> impl Iterator<Item = i32> {
+    const KEPT: &[i32] = &[
+        libc::SIGKILL,
+        libc::SIGSTOP,
+        libc::SIGCHLD,
+        libc::SIGPIPE,
+        libc::SIGSEGV,
+        libc::SIGBUS,
+        libc::SIGFPE,
+        libc::SIGILL,
+        libc::SIGTRAP,
+        libc::SIGSYS,
+        libc::SIGABRT,
+        32,
+        33,
+    ];
+    (1..=64).filter(|signal| !KEPT.contains(signal))
+}
+
+/// Runs a command as [`spawn`] does, untraced, and waits for its end, for somebody who waits for
+/// this process: signals are passed on, and this process stops when the command stops.
+///
+/// Should this process be killed, the command is killed with it. What the command leaves running
+/// is not waited for. This forks: call it while the process has one thread.
+///
+/// # Errors
+/// [`CannotStart`].
+pub fn attended(command: &Command) -> Result<Timed, CannotStart> {
+    let held = Held::hold()?;
+    let witness = Witness::call()?;
+    let front = std::process::id();
+    let ignores_children = held.ignored_children;
+    let mut child = spawn(command, &held.before, &|| die_with(front, ignores_children))?;
+    let start = Instant::now();
+    child.open()?;
+    let mut attendant = Attendant { command: child.pid, witness, held };
+    let (status, usage) = attendant.wait()?;
+    let wall = start.elapsed();
+    if let Some(why) = child.never_began() {
+        return Err(why);
+    }
+    Ok(Timed::of(status, wall, &usage))
+}
+
+/// Between fork and exec: the command ends with its parent, and treats its children as it would.
+fn die_with(parent: u32, ignores_children: bool) -> Result<(), i32> {
+    // SAFETY: plain system calls.
+    unsafe {
+        if ignores_children {
+            libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+        }
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if libc::getppid() as u32 != parent {
+            return Err(libc::ESRCH);
+        }
+    }
+    Ok(())
+}
+
+struct Attendant {
+    command: i32,
+    witness: Witness,
+    held: Held,
+}
+
+impl Attendant {
+    /// Waits for the command's end.
+    fn wait(&mut self) -> io::Result<(i32, libc::rusage)> {
+        loop {
+            let signal = self.held.next()?;
+            let (number, from) = (signal.ssi_signo as i32, signal.ssi_pid as i32);
+            if number == libc::SIGCHLD {
+                if let Some(end) = self.look()? {
+                    return Ok(end);
+                }
+            } else if signal.ssi_code <= 0
+                && from != self.witness.pid()
+                && !self.witness.saw(number, from)
+            {
+                // The kernel's own (a key of the terminal) go to the whole group.
+                // SAFETY: a signal to a child that is not reaped.
+                unsafe { libc::kill(self.command, number) };
+            }
+        }
+    }
+
+    /// Looks what became of the command; its end, if it has ended.
+    fn look(&mut self) -> io::Result<Option<(i32, libc::rusage)>> {
+        let mut status = 0;
+        // SAFETY: rusage is plain numbers, for which zero is valid; the kernel fills both.
+        let (got, usage) = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            let flags = libc::WNOHANG | libc::WUNTRACED;
+            (libc::wait4(self.command, &mut status, flags, &mut usage), usage)
+        };
+        match got {
+            0 => Ok(None),
+            got if got < 0 => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => Ok(None),
+                error => Err(error),
+            },
+            _ if libc::WIFSTOPPED(status) => {
+                self.witness.wake_me_when_it_goes_on(self.command);
+                // SAFETY: stops this process, as the command is stopped.
+                unsafe { libc::raise(libc::SIGSTOP) };
+                Ok(None)
+            }
+            _ => Ok(Some((status, usage))),
+        }
+    }
+}
+
+/// While it lives, signals wait to be taken instead of doing what they do.
+struct Held {
+    from: OwnedFd,
+    before: libc::sigset_t,
+    ignored_children: bool,
+}
+
+impl Held {
+    fn hold() -> io::Result<Held> {
+        // SAFETY: both sets are initialised before use; the descriptor is new and nobody else's.
+        unsafe {
+            let (mut set, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+            libc::sigemptyset(&mut set);
+            libc::sigemptyset(&mut before);
+            for signal in passed_on().chain([libc::SIGCHLD]) {
+                libc::sigaddset(&mut set, signal);
+            }
+            let fd = libc::signalfd(-1, &set, libc::SFD_CLOEXEC);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            libc::sigprocmask(libc::SIG_BLOCK, &set, &mut before);
+            // The ends of children that are ignored cannot be waited for (wait(2)).
+            let ignored_children = libc::signal(libc::SIGCHLD, libc::SIG_DFL) == libc::SIG_IGN;
+            Ok(Held { from: OwnedFd::from_raw_fd(fd), before, ignored_children })
+        }
+    }
+
+    /// The next signal; waits for it.
+    fn next(&self) -> io::Result<libc::signalfd_siginfo> {
+        loop {
+            // SAFETY: the structure is plain numbers, for which zero is valid; the kernel fills
+            // at most its size.
+            let (got, info) = unsafe {
+                let mut info: libc::signalfd_siginfo = std::mem::zeroed();
+                let size = size_of_val(&info);
+                (libc::read(self.from.as_raw_fd(), (&raw mut info).cast(), size), info)
+            };
+            if got == size_of_val(&info) as isize {
+                return Ok(info);
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: plain system calls; the mask was filled by the kernel. What still waits was
+        // meant for a command that has ended.
+        unsafe {
+            libc::fcntl(self.from.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK);
+            while self.next().is_ok() {}
+            if self.ignored_children {
+                libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+            }
+            libc::sigprocmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut());
+        }
+    }
+}
+
+impl Timed {
+    fn of(status: i32, wall: std::time::Duration, usage: &libc::rusage) -> Timed {
+        Timed {
+            ended: Ended::from_wait(status),
+            wall,
+            user: duration(usage.ru_utime),
+            system: duration(usage.ru_stime),
+            max_rss: u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024),
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! A process of becalm's own that must not hold what it inherited.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+
+/// Closes every descriptor of this process but these, which a process needs that outlives what
+/// it was forked from: a pipe that it held would never end for its reader. Standard input,
+/// output and error are /dev/null afterwards.
+///
+/// Nothing else of this process may use a descriptor any more.
+///
+/// # Errors
+/// If /proc cannot be read.
+pub fn keep_only(kept: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    let open: Vec<RawFd> = std::fs::read_dir("/proc/self/fd")?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    for fd in open {
+        if fd > 2 && fd != null.as_raw_fd() && !kept.iter().any(|kept| kept.as_raw_fd() == fd) {
+            // SAFETY: by the contract above, nothing uses the descriptor. (That of the folder
+            // that was listed is closed already.)
+            unsafe { libc::close(fd) };
+        }
+    }
+    for fd in 0..3 {
+        if !kept.iter().any(|kept| kept.as_raw_fd() == fd) {
+            // SAFETY: both are descriptors of this process; the standard ones are for streams.
+            unsafe { libc::dup2(null.as_raw_fd(), fd) };
+        }
+    }
+    Ok(())
+}

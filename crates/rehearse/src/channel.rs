@@ -1,0 +1,149 @@
+//! What the rehearsal's two processes tell each other: frames over a socket, some with a
+//! descriptor.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// One end.
+pub(crate) struct Channel(UnixStream);
+
+/// An account of four million operations is far below this.
+const LONGEST: u64 = 4 << 30;
+
+impl Channel {
+    /// Both ends.
+    pub fn pair() -> io::Result<(Channel, Channel)> {
+        UnixStream::pair().map(|(one, other)| (Channel(one), Channel(other)))
+    }
+
+    /// Sends a message.
+    pub fn send(&self, message: &impl Serialize) -> io::Result<()> {
+        let bytes = postcard::to_allocvec(message).map_err(io::Error::other)?;
+        let mut socket = &self.0;
+        socket.write_all(&(bytes.len() as u64).to_le_bytes())?;
+        socket.write_all(&bytes)
+    }
+
+    /// The next message; none once the other side is gone.
+    pub fn receive<T: DeserializeOwned>(&self) -> io::Result<Option<T>> {
+        let mut length = [0; 8];
+        let mut socket = &self.0;
+        match socket.read_exact(&mut length) {
+            Err(error) if is_gone(&error) => return Ok(None),
+            done => done?,
+        }
+        let length = u64::from_le_bytes(length);
+        if length > LONGEST {
+            return Err(io::Error::other("a message that is no message"));
+        }
+        let mut bytes = Vec::new();
+        if socket.take(length).read_to_end(&mut bytes)? as u64 != length {
+            return Ok(None);
+        }
+        postcard::from_bytes(&bytes).map(Some).map_err(io::Error::other)
+    }
+
+    /// Says that nothing more comes from here, and waits until the other side is gone.
+    pub fn hang_up(self) {
+        let _ = self.0.shutdown(std::net::Shutdown::Write);
+        let _ = io::copy(&mut &self.0, &mut io::sink());
+    }
+
+    /// Sends a descriptor (SCM_RIGHTS, unix(7)). The sender keeps its own.
+    pub fn send_descriptor(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        let mut byte = 0u8;
+        let mut control = Control::new();
+        let mut vector = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+        // SAFETY: msghdr is plain numbers and pointers, for which zero is valid. All that it
+        // points to outlives the call, and the control buffer has room for one descriptor.
+        let sent = unsafe {
+            let mut message: libc::msghdr = std::mem::zeroed();
+            message.msg_iov = &mut vector;
+            message.msg_iovlen = 1;
+            message.msg_control = control.bytes.as_mut_ptr().cast();
+            message.msg_controllen = libc::CMSG_SPACE(4) as usize;
+            let header = libc::CMSG_FIRSTHDR(&message);
+            (*header).cmsg_level = libc::SOL_SOCKET;
+            (*header).cmsg_type = libc::SCM_RIGHTS;
+            (*header).cmsg_len = libc::CMSG_LEN(4) as usize;
+            libc::CMSG_DATA(header).cast::<i32>().write_unaligned(descriptor.as_raw_fd());
+            libc::sendmsg(self.0.as_raw_fd(), &message, libc::MSG_NOSIGNAL)
+        };
+        if sent == 1 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// The descriptor that the other side sends next; it closes on exec.
+    pub fn receive_descriptor(&self) -> io::Result<OwnedFd> {
+        let mut byte = 0u8;
+        let mut control = Control::new();
+        let mut vector = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+        // SAFETY: as in `send_descriptor`. A descriptor that the kernel put into the control
+        // buffer is new and nobody else's.
+        unsafe {
+            let mut message: libc::msghdr = std::mem::zeroed();
+            message.msg_iov = &mut vector;
+            message.msg_iovlen = 1;
+            message.msg_control = control.bytes.as_mut_ptr().cast();
+            message.msg_controllen = control.bytes.len();
+            let got = libc::recvmsg(self.0.as_raw_fd(), &mut message, libc::MSG_CMSG_CLOEXEC);
+            if got < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            let header = libc::CMSG_FIRSTHDR(&message);
+            if header.is_null() || (*header).cmsg_type != libc::SCM_RIGHTS {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let fd = libc::CMSG_DATA(header).cast::<i32>().read_unaligned();
+            Ok(OwnedFd::from_raw_fd(fd))
+        }
+    }
+}
+
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A buffer for one descriptor, aligned as a control message must be (cmsg(3)).
+#[repr(align(8))]
+struct Control {
+    bytes: [u8; 64],
+}
+
+impl Control {
+    fn new() -> Control {
+        Control { bytes: [0; 64] }
+    }
+}
+
+/// The other side has ended.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_and_descriptors_arrive_in_order_and_an_end_is_seen() {
+        let (here, there) = Channel::pair().unwrap();
+        let file = tempfile::tempfile().unwrap();
+        (&file).write_all(b"the same file").unwrap();
+        here.send(&("first", 1u32)).unwrap();
+        here.send_descriptor(file.as_fd()).unwrap();
+        here.send(&("second", 2u32)).unwrap();
+        drop(here);
+        assert_eq!(there.receive::<(String, u32)>().unwrap(), Some(("first".into(), 1)));
+        let copy = std::fs::File::from(there.receive_descriptor().unwrap());
+        assert_eq!(copy.metadata().unwrap().len(), 13);
+        assert_eq!(there.receive::<(String, u32)>().unwrap(), Some(("second".into(), 2)));
+        assert_eq!(there.receive::<(String, u32)>().unwrap(), None);
+        assert!(there.receive_descriptor().is_err());
+    }
+}

@@ -1,0 +1,95 @@
+//! Acting as the one who asks: what is created belongs to them, and what they may not do fails.
+
+use std::cell::Cell;
+use std::fs;
+
+use rustix::io::{Errno, Result};
+
+/// The thread acts as a caller until this is dropped.
+pub(super) struct Acting {
+    as_other: bool,
+}
+
+/// Who asks, by the ids that the kernel checks files by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Caller {
+    pub user: u32,
+    pub group: u32,
+    pub thread: u32,
+    /// What the caller's umask takes from the mode of a new file.
+    pub umask: u32,
+}
+
+thread_local! {
+    /// The thread has a umask of its own, not the process's.
+    static OWN_UMASK: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Caller {
+    /// Lets the thread act as the caller. A server that is not root acts as its own user, who is
+    /// the caller.
+    pub fn act(self, as_other: bool) -> Result<Acting> {
+        self.take_umask()?;
+        let acting = Acting { as_other: as_other && (self.user, self.group) != (0, 0) };
+        if acting.as_other {
+            set_groups(&groups_of(self.thread))?;
+            set_ids(self.user, self.group);
+        }
+        Ok(acting)
+    }
+
+    fn take_umask(self) -> Result<()> {
+        if !OWN_UMASK.get() {
+            // SAFETY: the thread gets a copy of umask and working folder; touches no memory.
+            if unsafe { libc::unshare(libc::CLONE_FS) } != 0 {
+                return Err(last_error());
+            }
+            OWN_UMASK.set(true);
+        }
+        // SAFETY: sets a number of this thread.
+        unsafe { libc::umask(self.umask & 0o777) };
+        Ok(())
+    }
+}
+
+impl Drop for Acting {
+    fn drop(&mut self) {
+        if self.as_other {
+            set_ids(0, 0);
+            // Root passes every check without any groups.
+            set_groups(&[]).ok();
+        }
+    }
+}
+
+/// The group list of a thread; empty if it cannot be seen.
+fn groups_of(thread: u32) -> Vec<u32> {
+    let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+    let groups = status.lines().find_map(|line| line.strip_prefix("Groups:")).unwrap_or_default();
+    groups.split_whitespace().filter_map(|group| group.parse().ok()).collect()
+}
+
+/// Sets this thread's groups only: the C library's setgroups would set those of all threads.
+fn set_groups(groups: &[u32]) -> Result<()> {
+    // SAFETY: the kernel reads as many numbers as the slice holds.
+    let done = unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) };
+    if done == 0 { Ok(()) } else { Err(last_error()) }
+}
+
+/// setfsgid(2) and setfsuid(2), of this thread. With a user other than 0, root's right to pass
+/// the checks rests as well.
+fn set_ids(user: u32, group: u32) {
+    // SAFETY: these calls set numbers of this thread.
+    unsafe {
+        // Giving up the user would give up the right to change the group.
+        if user == 0 {
+            libc::setfsuid(user);
+        }
+        libc::setfsgid(group);
+        libc::setfsuid(user);
+    }
+}
+
+fn last_error() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}

@@ -1,0 +1,92 @@
+//! What an operation costs: its place in the server's queue, its line in the ledger.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use recording::Nanos;
+
+use super::pace::Pace;
+use crate::clock;
+use crate::{Data, Kind, Ledger, Metadata, Profile, Queues, Served, Span};
+
+/// The server's prices.
+#[derive(Debug)]
+pub(super) struct Toll {
+    metadata: Metadata,
+    data: Data,
+    queues: Arc<Queues>,
+    ledger: Arc<Ledger>,
+    pace: Mutex<Pace>,
+}
+
+/// One question, as it came.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Question {
+    pub kind: Kind,
+    /// The thread that asked.
+    pub thread: u32,
+    /// When it came (CLOCK_MONOTONIC).
+    pub at: Nanos,
+}
+
+impl Toll {
+    pub fn new(profile: &Profile, queues: Arc<Queues>, ledger: Arc<Ledger>) -> Toll {
+        let (metadata, data) = (profile.metadata, profile.data);
+        let free = profile.latency() == Nanos(0)
+            && data.round_trip == Span::ZERO
+            && data.bandwidth.is_none();
+        let hand_over = if free { Nanos(0) } else { clock::hand_over() };
+        Toll { metadata, data, queues, ledger, pace: Mutex::new(Pace::new(hand_over)) }
+    }
+
+    /// Whether reading and writing cost anything.
+    pub fn data_costs(&self) -> bool {
+        self.data.round_trip > Span::ZERO || self.data.bandwidth.is_some()
+    }
+
+    /// Enters a metadata operation, and says when its answer may be given.
+    pub fn metadata(&self, question: Question, path: &[u8], missing: bool) -> Nanos {
+        let service = self.metadata.service.nanos();
+        let begins = self.queues.metadata.admit(question.at, service);
+        let done = Nanos(begins.0 + service.0 + self.metadata.round_trip.nanos().0);
+        self.enter(question, path, begins, done, missing, 0)
+    }
+
+    /// The same for a transfer of data.
+    pub fn transfer(&self, question: Question, path: &[u8], bytes: u64) -> Nanos {
+        let time = self.data.bandwidth.map_or(Nanos(0), |rate| rate.time_for(bytes));
+        let begins = self.queues.data.admit(question.at, time);
+        let done = Nanos(begins.0 + time.0 + self.data.round_trip.nanos().0);
+        self.enter(question, path, begins, done, false, bytes)
+    }
+
+    /// A request that no server would have seen.
+    pub fn uncharged(&self) {
+        self.ledger.enter_uncharged();
+    }
+
+    fn enter(
+        &self,
+        question: Question,
+        path: &[u8],
+        begins: Nanos,
+        done: Nanos,
+        missing: bool,
+        bytes: u64,
+    ) -> Nanos {
+        let Question { kind, thread, at } = question;
+        let since = |time: Nanos, start: Nanos| Nanos(time.0.saturating_sub(start.0));
+        let (queued, waited) = (since(begins, at), since(done, at));
+        let at = since(at, self.ledger.started());
+        self.ledger
+            .enter(path, Served { kind, path: 0, thread, at, queued, waited, missing, bytes });
+        if waited == Nanos(0) {
+            return done;
+        }
+        // Whoever asked has waited for the question to come here, and will for the answer to
+        // come back.
+        let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = since(done, pace.asked(thread, question.at));
+        pace.answers(thread, due);
+        due
+    }
+}

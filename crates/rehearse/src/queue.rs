@@ -1,0 +1,220 @@
+//! A server that works on one thing at a time: all who ask wait in one queue.
+//!
+//! The queue is one number, the time from which the server is free. Who asks puts its own service
+//! behind that. The number lies in memory that all processes of a user on this machine share, so
+//! several rehearsals wait for one server, without anybody having to run it.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use recording::Nanos;
+
+use crate::{Profile, Span};
+
+/// The queue of a server.
+#[derive(Debug)]
+pub struct Queue {
+    free_at: FreeAt,
+}
+
+/// The queues of a shared filesystem.
+#[derive(Debug)]
+pub struct Queues {
+    /// Its metadata server's.
+    pub metadata: Queue,
+    /// That of reading and writing, where the profile names a bandwidth.
+    pub data: Queue,
+}
+
+/// Why a queue cannot be shared.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: the queue of all clients on this machine: {error}", .path.display())]
+pub struct QueueError {
+    /// The file that should hold it.
+    pub path: PathBuf,
+    /// Why it cannot.
+    pub error: io::Error,
+}
+
+/// The moment (CLOCK_MONOTONIC, nanoseconds) from which the server has nothing to do.
+#[derive(Debug)]
+enum FreeAt {
+    Own(AtomicU64),
+    Shared(Mapping),
+}
+
+/// A file in memory that several processes map.
+#[derive(Debug)]
+struct Mapping {
+    address: std::ptr::NonNull<AtomicU64>,
+    file: File,
+    path: PathBuf,
+}
+
+/// Where it lies.
+const MEMORY: &str = "/dev/shm";
+
+/// Whoever asks waits in front of a server: at most this long and the service of so many.
+/// What is longer was left by a machine's earlier life or by clients that are gone.
+const BACKLOG: (Nanos, u64) = (Nanos(60_000_000_000), 256);
+
+impl Queues {
+    /// Queues for one rehearsal alone.
+    pub fn alone() -> Queues {
+        Queues { metadata: Queue::alone(), data: Queue::alone() }
+    }
+
+    /// The queues that all rehearsals of this profile by this user on this machine share.
+    ///
+    /// # Errors
+    /// [`QueueError`].
+    pub fn shared(profile: &Profile) -> Result<Queues, QueueError> {
+        let queue = |what: &str, wanted: bool| match wanted {
+            true => Queue::shared(&format!("{}.{what}", profile.name)),
+            false => Ok(Queue::alone()),
+        };
+        Ok(Queues {
+            metadata: queue("metadata", profile.metadata.service > Span::ZERO)?,
+            data: queue("data", profile.data.bandwidth.is_some())?,
+        })
+    }
+}
+
+impl Queue {
+    /// A queue of this process (and of its threads) alone.
+    pub fn alone() -> Queue {
+        Queue { free_at: FreeAt::Own(AtomicU64::new(0)) }
+    }
+
+    /// The queue of this name, the same for all processes of this user on this machine. Its file
+    /// goes with the last of them.
+    ///
+    /// # Errors
+    /// [`QueueError`]: there is no memory to share, or somebody else has put a file there.
+    pub fn shared(name: &str) -> Result<Queue, QueueError> {
+        let failed = |path: &Path, error| QueueError { path: path.to_owned(), error };
+        let good = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+        if !name.chars().all(good) {
+            return Err(failed(Path::new(name), io::ErrorKind::InvalidInput.into()));
+        }
+        // SAFETY: reads the process's user.
+        let user = unsafe { libc::geteuid() };
+        let path = Path::new(MEMORY).join(format!("becalm.{user}.{name}.queue"));
+        let mapping = Mapping::open(&path, user).map_err(|error| failed(&path, error))?;
+        Ok(Queue { free_at: FreeAt::Shared(mapping) })
+    }
+
+    /// Joins the queue with a service of this length, and says when it begins: now, or when all
+    /// that came before is done.
+    pub fn admit(&self, now: Nanos, service: Nanos) -> Nanos {
+        let latest = now.0.saturating_add(BACKLOG.0.0 + service.0.saturating_mul(BACKLOG.1));
+        let begins = |free_at: u64| if free_at > latest { now.0 } else { free_at.max(now.0) };
+        let number = self.number();
+        if service.0 == 0 {
+            return Nanos(begins(number.load(Ordering::Relaxed)));
+        }
+        let joined = number.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |free_at| {
+            Some(begins(free_at).saturating_add(service.0))
+        });
+        let (Ok(free_at) | Err(free_at)) = joined;
+        Nanos(begins(free_at))
+    }
+
+    fn number(&self) -> &AtomicU64 {
+        match &self.free_at {
+            FreeAt::Own(number) => number,
+            // SAFETY: the mapping is at least 8 bytes long, aligned to a page, and lives as long
+            // as `self`; all processes access it as an atomic number.
+            FreeAt::Shared(mapping) => unsafe { mapping.address.as_ref() },
+        }
+    }
+}
+
+// SAFETY: the mapping holds one atomic number, which any thread may use.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+const SIZE: usize = 4096;
+
+impl Mapping {
+    fn open(path: &Path, user: u32) -> io::Result<Mapping> {
+        // The last user of the file removes it; then the name leads to another one.
+        for _ in 0..100 {
+            let file = open_own(path, user)?;
+            lock(&file, libc::LOCK_SH)?;
+            let same = path.symlink_metadata();
+            let same =
+                same.is_ok_and(|named| file.metadata().is_ok_and(|m| m.ino() == named.ino()));
+            if same {
+                file.set_len(SIZE as u64)?;
+                return Ok(Mapping { address: map(&file)?, file, path: path.to_owned() });
+            }
+        }
+        Err(io::Error::other("it is made and removed again and again"))
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: made by mmap with this size, and nothing refers to it any more.
+        unsafe { libc::munmap(self.address.as_ptr().cast(), SIZE) };
+        if lock(&self.file, libc::LOCK_EX | libc::LOCK_NB).is_ok() {
+            std::fs::remove_file(&self.path).ok();
+        }
+    }
+}
+
+/// A file that belongs to this user, made if there is none, and no link to another one.
+fn open_own(path: &Path, user: u32) -> io::Result<File> {
+    let name = CString::new(path.as_os_str().as_bytes())?;
+    let flags = libc::O_RDWR | libc::O_CREAT | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    // SAFETY: the name is NUL-terminated.
+    let descriptor = unsafe { libc::open(name.as_ptr(), flags | libc::O_NONBLOCK, 0o600) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: just opened, and owned by nobody else.
+    let file = unsafe { File::from_raw_fd(descriptor) };
+    let found = file.metadata()?;
+    if found.uid() != user || !found.is_file() || found.mode() & 0o022 != 0 {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "somebody else's file lies there",
+        ));
+    }
+    Ok(file)
+}
+
+/// flock(2).
+fn lock(file: &File, how: i32) -> io::Result<()> {
+    loop {
+        // SAFETY: the descriptor is open.
+        if unsafe { libc::flock(file.as_raw_fd(), how) } == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+fn map(file: &File) -> io::Result<std::ptr::NonNull<AtomicU64>> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let descriptor = file.as_raw_fd();
+    // SAFETY: a new mapping of an open file; no memory of ours is touched.
+    let address =
+        unsafe { libc::mmap(std::ptr::null_mut(), SIZE, access, libc::MAP_SHARED, descriptor, 0) };
+    match address {
+        libc::MAP_FAILED => Err(io::Error::last_os_error()),
+        address => std::ptr::NonNull::new(address.cast())
+            .ok_or_else(|| io::Error::other("mapped at address 0")),
+    }
+}

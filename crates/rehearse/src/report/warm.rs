@@ -1,0 +1,85 @@
+//! What a second start would ask.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::{Account, Ask, Kind, Profile};
+
+/// What a second start of the same command would ask, on the same node, right after the first
+/// ended: of what the first asked, all that the node does not keep for so long.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Warm {
+    /// Metadata operations.
+    pub operations: u64,
+    /// Of those, answered 'no such file'.
+    pub missing: u64,
+    /// How long they would wait where nobody else asks.
+    pub waited_ns: u64,
+}
+
+impl Warm {
+    /// From what the first start asked. Something is kept if its lifetime is no shorter than the
+    /// first start's `wall` time: asked at its beginning, it is needed at the second's.
+    pub fn of(account: &Account, profile: &Profile, wall: Duration) -> Warm {
+        let cache = &profile.cache;
+        let kept = |lifetime: crate::Span| lifetime.duration() >= wall;
+        let (found, missing) = (kept(cache.entries), kept(cache.negatives));
+        let (mut operations, mut not_there) = (0, 0);
+        for kind in Kind::ALL.into_iter().filter(|kind| kind.is_metadata()) {
+            let sum = account.of(kind);
+            let asked = match kind {
+                Kind::Lookup => {
+                    let no = if missing { 0 } else { sum.missing };
+                    not_there += no;
+                    no + if found { 0 } else { sum.operations - sum.missing }
+                }
+                Kind::Attributes | Kind::Readlink | Kind::Access if found => 0,
+                Kind::Open if cache.open == Ask::Kept && found => 0,
+                Kind::List if cache.list == Ask::Kept && found => 0,
+                _ => {
+                    not_there += sum.missing;
+                    sum.operations
+                }
+            };
+            operations += asked;
+        }
+        Warm { operations, missing: not_there, waited_ns: operations * profile.latency().0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use recording::Nanos;
+
+    use super::super::tests::served;
+    use super::*;
+    use crate::{Ledger, Served};
+
+    fn warm(profile: &str, wall: Duration) -> (u64, u64) {
+        let ledger = Ledger::new();
+        for _ in 0..10 {
+            ledger.enter(b"/a/there", served(Kind::Lookup, 0, 1));
+        }
+        for _ in 0..20 {
+            let missing = Served { missing: true, ..served(Kind::Lookup, 0, 1) };
+            ledger.enter(b"/a/not", missing);
+        }
+        for kind in [Kind::Open, Kind::List, Kind::Readlink] {
+            ledger.enter(b"/a/there", served(kind, 0, 1));
+        }
+        let profile = Profile::find(profile.as_ref()).unwrap();
+        let warm = Warm::of(&ledger.take(), &profile, wall);
+        assert_eq!(Nanos(warm.waited_ns).0, warm.operations * profile.latency().0);
+        (warm.operations, warm.missing)
+    }
+
+    #[test]
+    fn a_second_start_asks_what_the_node_does_not_keep_so_long() {
+        let second = Duration::from_secs(1);
+        assert_eq!(warm("gpfs", second), (0, 0));
+        assert_eq!(warm("lustre", second), (20 + 2, 20), "'no such file', the open, the listing");
+        assert_eq!(warm("nfs", second), (1, 0), "the open");
+        assert_eq!(warm("nfs", Duration::from_secs(60)), (33, 20), "all is forgotten by then");
+    }
+}

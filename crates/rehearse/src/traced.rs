@@ -1,0 +1,309 @@
+//! A rehearsal without FUSE: the recorder keeps a thread stopped after each call that a node would
+//! have had to ask its server for.
+//!
+//! What is asked is what the model of a node says ([`crate::Node`]), from the calls that the
+//! recorder sees; how long it takes comes from the profile and from the same queue that all
+//! rehearsals of this user on this machine share. Otherwise than through the filesystem:
+//!
+//! - Symbolic links on a path's way are not followed by the model: a folder that is reached by two
+//!   ways is asked for twice.
+//! - Data is not delayed, whatever the profile says of it: neither reads nor the pages of a mapped
+//!   file.
+//! - What exec opens by itself is not asked for: a script's interpreter, the loader.
+//! - What the recorder does not see is not delayed: io_uring, and programs that run with other
+//!   rights (set-user-id) where the user is not root.
+//! - Every call on files stops twice for the recorder, also elsewhere. What a stop takes is part of
+//!   the delay asked for, where there is one, and comes on top where there is none.
+//! - Nothing keeps the command from changing the files.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::fd::FromRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::rc::Rc;
+
+use launch::Command;
+use recording::Nanos;
+use rustc_hash::FxHashMap;
+use watch::{Brake, Finished, Moments, Returned};
+
+use crate::folder::{Folder, FolderError};
+use crate::session::{Place, Wanted};
+use crate::{Account, Kind, Ledger, Node, Profile, Question, QueueError, Queues, Served, Shared};
+
+/// What is different from a rehearsal through FUSE, for the user.
+pub const DIFFERENCE: &str = "calls are delayed by a tracer, which slows the whole command down a \
+     little and follows no symbolic links; data is not delayed, and nothing keeps the command from \
+     writing to the folders";
+
+/// A command that is being rehearsed by delays.
+pub struct Traced {
+    session: watch::Session,
+    places: Vec<Place>,
+    account: File,
+}
+
+/// Why a command was not rehearsed by delays, or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum TracedError {
+    /// A folder cannot be rehearsed.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The queue of the server.
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    /// The recorder, or the command's start.
+    #[error(transparent)]
+    Recorder(#[from] watch::Error),
+    /// What reached the server is not known.
+    #[error("what reached the rehearsed server: {0}")]
+    Account(std::io::Error),
+}
+
+impl TracedError {
+    /// The exit status of becalm for it.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            TracedError::Recorder(error) => error.exit_status(),
+            _ => 125,
+        }
+    }
+}
+
+/// Starts the command, delays its calls below the folders and records it to `file`, which is
+/// emptied once the command has started; /dev/null where no recording is wanted.
+///
+/// This forks, as [`watch::record`], and must be called while the process has one thread. The
+/// folders can be changed by the command, whatever [`Wanted::writable`] says.
+///
+/// # Errors
+/// [`TracedError`]: then the command did not run.
+pub fn record(
+    command: &Command,
+    file: File,
+    options: &watch::Options,
+    wanted: &Wanted,
+) -> Result<Traced, TracedError> {
+    let folders = Folder::all(&wanted.paths)?;
+    // Whether it can be shared is asked here; the recorder then opens it for itself, as it may
+    // live on in the background.
+    drop(Queues::shared(&wanted.profile)?);
+    let account = nameless_file().map_err(TracedError::Account)?;
+    let to = account.try_clone().map_err(TracedError::Account)?;
+    let brake = Box::new(Delays::new(&wanted.profile, &folders, to));
+    let session = watch::record_held(command, file, options, brake)?;
+    let place = |folder: Folder| Place { path: folder.path, given: folder.given };
+    Ok(Traced { session, places: folders.into_iter().map(place).collect(), account })
+}
+
+impl Traced {
+    /// The folders that are rehearsed: outermost ones only, by their real paths.
+    pub fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// Waits for the command's end, and says what has reached the server by then. What the
+    /// command left running is delayed further, in the background.
+    ///
+    /// # Errors
+    /// [`TracedError::Recorder`], if the recorder was killed; [`TracedError::Account`].
+    pub fn wait(mut self) -> Result<(Finished, Account), TracedError> {
+        let finished = self.session.wait()?;
+        let mut bytes = Vec::new();
+        let read = self
+            .account
+            .seek(SeekFrom::Start(0))
+            .and_then(|_| self.account.read_to_end(&mut bytes));
+        read.map_err(TracedError::Account)?;
+        let told: Result<Account, String> = postcard::from_bytes(&bytes)
+            .map_err(|error| TracedError::Account(std::io::Error::other(error)))?;
+        let account = told.map_err(|why| TracedError::Account(std::io::Error::other(why)))?;
+        Ok((finished, account))
+    }
+}
+
+/// A file in memory (memfd_create(2)), for what one process tells another after a fork.
+fn nameless_file() -> std::io::Result<File> {
+    // SAFETY: the name ends with a zero byte; the descriptor is new and nobody else's.
+    unsafe {
+        let fd = libc::memfd_create(c"becalm account".as_ptr(), libc::MFD_CLOEXEC);
+        if fd < 0 { Err(std::io::Error::last_os_error()) } else { Ok(File::from_raw_fd(fd)) }
+    }
+}
+
+/// The brake: lives in the recorder's process once that has been forked.
+struct Delays {
+    profile: Profile,
+    node: Node,
+    /// Folders that were given by a symbolic link, and their real paths.
+    links: Vec<(Vec<u8>, Vec<u8>)>,
+    shared: Shared,
+    server: Option<Result<Rc<Server>, String>>,
+    ledger: Rc<Ledger>,
+    /// Names that somebody has asked for, and perhaps has no answer for yet. Who wants the same
+    /// name waits for the same answer, as in the kernel (`d_alloc_parallel` in fs/dcache.c).
+    coming: FxHashMap<Box<[u8]>, Rc<Operation>>,
+    latest: Nanos,
+    to: Option<File>,
+}
+
+/// The metadata server.
+struct Server {
+    queues: Queues,
+    round_trip: Nanos,
+    service: Nanos,
+    ledger: Rc<Ledger>,
+}
+
+/// What the server is asked once, by whoever of those that want it comes first.
+struct Operation {
+    kind: Kind,
+    path: Box<[u8]>,
+    missing: bool,
+    thread: u32,
+    answered: std::cell::Cell<Option<Nanos>>,
+}
+
+impl Server {
+    /// When the answer comes to one who wants it from this moment on.
+    fn answer(&self, operation: &Operation, at: Nanos) -> Nanos {
+        if let Some(answered) = operation.answered.get() {
+            return answered.max(at);
+        }
+        let begins = self.queues.metadata.admit(at, self.service);
+        let answered = begins + self.service + self.round_trip;
+        operation.answered.set(Some(answered));
+        let since = |start: Nanos, end: Nanos| Nanos(end.0.saturating_sub(start.0));
+        let served = Served {
+            kind: operation.kind,
+            path: 0,
+            thread: operation.thread,
+            at: since(self.ledger.started(), at),
+            queued: since(at, begins),
+            waited: since(at, answered),
+            missing: operation.missing,
+            bytes: 0,
+        };
+        self.ledger.enter(&operation.path, served);
+        answered
+    }
+}
+
+/// So many names are remembered as coming before those are dropped that have come.
+const MANY: usize = 1024;
+
+impl Delays {
+    fn new(profile: &Profile, folders: &[Folder], to: File) -> Delays {
+        let roots = folders.iter().map(|folder| folder.path.clone()).collect();
+        let shared = Shared { roots, except: Vec::new() };
+        let link = |folder: &Folder| {
+            let given = std::path::absolute(folder.given.as_ref()?).ok()?;
+            Some((bytes(&given), bytes(&folder.path)))
+        };
+        Delays {
+            profile: profile.clone(),
+            node: Node::new(profile, shared.clone()),
+            links: folders.iter().filter_map(link).collect(),
+            shared,
+            server: None,
+            ledger: Rc::new(Ledger::new()),
+            coming: FxHashMap::default(),
+            latest: Nanos(0),
+            to: Some(to),
+        }
+    }
+
+    /// A path that leads through the link by which a folder was given, without it.
+    fn real(&self, path: &[u8]) -> Option<Vec<u8>> {
+        self.links.iter().find_map(|(given, real)| {
+            let rest = below(path, given)?;
+            Some([real, rest].concat())
+        })
+    }
+
+    fn server(&mut self) -> Option<Rc<Server>> {
+        let Delays { profile, ledger, .. } = self;
+        let open = || {
+            let queues = Queues::shared(profile).map_err(|error| error.to_string())?;
+            let (round_trip, service) = (profile.metadata.round_trip, profile.metadata.service);
+            let (round_trip, service) = (round_trip.nanos(), service.nanos());
+            Ok(Rc::new(Server { queues, round_trip, service, ledger: Rc::clone(ledger) }))
+        };
+        self.server.get_or_insert_with(open).as_ref().ok().cloned()
+    }
+
+    /// What a call has to wait for: the names on its way that others have asked for, and what it
+    /// asks for itself.
+    fn wants(&mut self, question: &Question, thread: u32, at: Nanos) -> Vec<Rc<Operation>> {
+        let mut wants = self.coming_on_the_way(question.path, at);
+        let Delays { node, coming, .. } = self;
+        node.ask_each(at, question, |asked| {
+            let operation = Rc::new(Operation {
+                kind: asked.kind,
+                path: asked.path.into(),
+                missing: asked.missing,
+                thread,
+                answered: std::cell::Cell::new(None),
+            });
+            if asked.kept && asked.kind == Kind::Lookup {
+                coming.insert(asked.path.into(), Rc::clone(&operation));
+            }
+            wants.push(operation);
+        });
+        wants
+    }
+
+    fn coming_on_the_way(&mut self, path: &[u8], at: Nanos) -> Vec<Rc<Operation>> {
+        let has_come = |operation: &Operation| operation.answered.get().is_some_and(|t| t <= at);
+        if self.coming.len() > MANY {
+            self.coming
+                .retain(|_, operation| !has_come(operation) && Rc::strong_count(operation) > 1);
+        }
+        let is_end = |end: &usize| path.get(*end).is_none_or(|byte| *byte == b'/');
+        let ways = (1..=path.len()).filter(is_end).filter_map(|end| self.coming.get(&path[..end]));
+        ways.filter(|operation| !has_come(operation)).cloned().collect()
+    }
+}
+
+impl Brake for Delays {
+    fn hold(&mut self, call: &Returned<'_>) -> Option<Moments> {
+        let path = call.path?;
+        let (real, other) = (self.real(path), call.other_path.and_then(|other| self.real(other)));
+        let path = real.as_deref().unwrap_or(path);
+        let other = other.as_deref().or(call.other_path);
+        if !self.shared.contains(path) && !other.is_some_and(|other| self.shared.contains(other)) {
+            return None;
+        }
+        let question = Question::of(call.event, path, other)?;
+        // Calls are told of when they return, not in the order in which they were made.
+        self.latest = self.latest.max(call.made);
+        let server = self.server()?;
+        let wants = self.wants(&question, call.event.thread, self.latest);
+        let mut at = call.made;
+        Some(Box::new(wants.into_iter().map(move |operation| {
+            at = server.answer(&operation, at);
+            at
+        })))
+    }
+
+    fn settle(&mut self) {
+        let Some(mut to) = self.to.take() else { return };
+        let told: Result<Account, String> = match &self.server {
+            Some(Err(why)) => Err(why.clone()),
+            _ => Ok(self.ledger.take()),
+        };
+        // A front that finds nothing to read says so.
+        if let Ok(bytes) = postcard::to_allocvec(&told) {
+            let _ = to.write_all(&bytes);
+        }
+    }
+}
+
+fn bytes(path: &std::path::Path) -> Vec<u8> {
+    path.as_os_str().as_bytes().to_vec()
+}
+
+/// What of a path comes below a folder, with its slash; none if it is not the folder or below it.
+fn below<'a>(path: &'a [u8], folder: &[u8]) -> Option<&'a [u8]> {
+    path.strip_prefix(folder).filter(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}

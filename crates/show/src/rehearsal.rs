@@ -1,0 +1,261 @@
+//! `becalm rehearse`: what a run asked of the rehearsed filesystem, on one screen.
+
+use launch::Ended;
+use recording::Nanos;
+use rehearse::report::{Part, Report};
+use rehearse::{Kind, Place, Profile};
+use serde::Serialize;
+
+use crate::number::{bytes, count, counted, percent, time};
+use crate::{Column, Table, plain, style, width};
+
+/// What `becalm rehearse` answers: as JSON, docs/schema/becalm.rehearse.md; as text,
+/// [`Rehearsal::render`].
+#[derive(Clone, Debug, Serialize)]
+pub struct Rehearsal {
+    /// `becalm.rehearse/1`.
+    pub schema: &'static str,
+    /// What the filesystem was like.
+    pub profile: Profile,
+    /// How it was done.
+    pub by: By,
+    /// What that does not show.
+    pub difference: Option<String>,
+    /// The folders.
+    pub paths: Vec<Path>,
+    /// Whether they could be changed.
+    pub writable: bool,
+    /// The command.
+    pub command: Vec<String>,
+    /// How it ended.
+    pub ended: Ended,
+    /// The recording's file, where it was kept.
+    pub recording: Option<String>,
+    /// What reached the server.
+    #[serde(flatten)]
+    pub report: Report,
+}
+
+/// How a command is made to see a slow filesystem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// Through a FUSE filesystem in a mount namespace.
+    Fuse,
+    /// The same, in a user namespace.
+    FuseInUserNamespace,
+    /// By delays in a tracer.
+    Tracer,
+}
+
+/// A folder that was rehearsed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Path {
+    /// Its real path.
+    pub path: String,
+    /// The path that was given, where that is a symbolic link to it.
+    pub given: Option<String>,
+}
+
+/// How many folders have rows.
+const FOLDERS: usize = 6;
+/// How many causes and programs have rows.
+const CAUSES: usize = 6;
+
+impl Rehearsal {
+    /// All that is known but how it was done.
+    pub fn of(
+        profile: &Profile,
+        by: By,
+        places: &[Place],
+        command: &[std::ffi::OsString],
+        ended: Ended,
+        report: Report,
+    ) -> Rehearsal {
+        let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
+        let path = |place: &Place| Path {
+            path: text(&place.path),
+            given: place.given.as_deref().map(text),
+        };
+        Rehearsal {
+            schema: "becalm.rehearse/1",
+            profile: profile.clone(),
+            by,
+            difference: None,
+            paths: places.iter().map(path).collect(),
+            writable: false,
+            command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            ended,
+            recording: None,
+            report,
+        }
+    }
+
+    /// The answer as a person reads it, at most `columns` columns wide; `next` is what to do next,
+    /// as a command to paste.
+    pub fn render(&self, columns: usize, next: &str) -> String {
+        let mut text = style::headline(&self.headline(), columns);
+        if let Some(difference) = &self.difference {
+            let line = width::wrap(&format!("! {}", plain(difference)), columns);
+            text.push_str(&style::paint(style::WARNING, line.trim_end()));
+            text.push('\n');
+        }
+        if self.report.operations > 0 {
+            let (kinds, folders) = (Some(self.kinds()), Some(self.folders()));
+            for table in [kinds, folders, self.causes(), self.programs()] {
+                let Some(table) = table else { continue };
+                text.push('\n');
+                text.push_str(&table.render(columns));
+            }
+            text.push('\n');
+            text.push_str(&width::wrap(&self.second_start(), columns));
+        }
+        text.push_str(&style::next(next));
+        text
+    }
+
+    fn headline(&self) -> String {
+        let report = &self.report;
+        let program = self.command.first().map_or("", String::as_str);
+        let program = plain(program.rsplit('/').next().unwrap_or(program));
+        let profile = &self.profile.name;
+        let wall = time(Nanos(report.wall_ns));
+        if report.operations == 0 {
+            return format!("{program} asked {profile} nothing in its {wall}.");
+        }
+        let times = match report.operations {
+            1 => "once".to_owned(),
+            many => format!("{} times", count(many)),
+        };
+        let waiting = time(Nanos(report.waiting_ns));
+        let mut text =
+            format!("{program} asked {profile} {times} and waited {waiting} of its {wall}");
+        // Of several that wait at once each waits.
+        if report.waited_ns > report.waiting_ns + report.waiting_ns / 10 {
+            let all = time(Nanos(report.waited_ns));
+            text.push_str(&format!(" ({all} in all its threads and processes together)"));
+        }
+        text.push_str(&format!("; {} answered no.", count(report.missing)));
+        text
+    }
+
+    fn kinds(&self) -> Table {
+        let mut table = table("asked for", Column::text);
+        for row in &self.report.kinds {
+            let share = match row.kind.is_metadata() {
+                true => percent(row.sum.operations, self.report.operations),
+                false => String::new(),
+            };
+            self.row(&mut table, name(row.kind), share, &row.sum);
+        }
+        let report = &self.report;
+        let queued =
+            if report.queued_ns > 0 { time(Nanos(report.queued_ns)) } else { String::new() };
+        table.total([
+            "all metadata".to_owned(),
+            count(report.operations),
+            count(report.missing),
+            "100 %".to_owned(),
+            time(Nanos(report.waited_ns)),
+            queued,
+        ]);
+        table
+    }
+
+    fn folders(&self) -> Table {
+        let mut table = table("below", Column::path);
+        for row in self.report.folders.iter().take(FOLDERS) {
+            self.row(&mut table, &row.folder, self.share(&row.sum), &row.sum);
+        }
+        table
+    }
+
+    fn causes(&self) -> Option<Table> {
+        let causes = self.report.causes.as_ref()?;
+        let mut table = table("because of", Column::path);
+        for row in causes.causes.iter().take(CAUSES) {
+            self.row(&mut table, row.cause.name(), self.share(&row.sum), &row.sum);
+        }
+        if causes.no_call.operations > 0 {
+            let share = self.share(&causes.no_call);
+            self.row(&mut table, "(no recorded call)", share, &causes.no_call);
+        }
+        Some(table)
+    }
+
+    fn programs(&self) -> Option<Table> {
+        let causes = self.report.causes.as_ref().filter(|causes| causes.programs.len() > 1)?;
+        let mut table = table("by", Column::path);
+        for row in causes.programs.iter().take(CAUSES) {
+            self.row(&mut table, &row.program, self.share(&row.sum), &row.sum);
+        }
+        Some(table)
+    }
+
+    fn share(&self, part: &Part) -> String {
+        percent(part.operations, self.report.operations)
+    }
+
+    fn row(&self, table: &mut Table, name: &str, share: String, part: &Part) {
+        let queued = if part.queued_ns > 0 { time(Nanos(part.queued_ns)) } else { String::new() };
+        let data = if part.bytes > 0 { bytes(recording::Bytes(part.bytes)) } else { String::new() };
+        table.row([
+            plain(name),
+            count(part.operations),
+            count(part.missing),
+            share,
+            time(Nanos(part.waited_ns)),
+            queued,
+            data,
+        ]);
+    }
+
+    /// What a warm node would have asked.
+    fn second_start(&self) -> String {
+        let warm = &self.report.warm;
+        let (again, not_kept) = (warm.operations, warm.missing);
+        if again == 0 {
+            return "A second start on this node would ask nothing: it keeps all answers."
+                .to_owned();
+        }
+        let no = match not_kept {
+            0 => String::new(),
+            number => format!(", {} of them because 'no such file' is not kept", count(number)),
+        };
+        format!(
+            "A second start right after, on the same node, would ask {} ({}){no}.",
+            counted(again, "time", "times"),
+            time(Nanos(warm.waited_ns)),
+        )
+    }
+}
+
+fn table(first: &str, column: fn(&str) -> Column) -> Table {
+    Table::new([
+        column(first),
+        Column::number("operations"),
+        Column::number("answered no"),
+        Column::number("share").spare(),
+        Column::number("waited"),
+        Column::number("queued").spare(),
+        Column::number("data").spare(),
+    ])
+}
+
+/// What a kind of operation asks for.
+fn name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Lookup => "names (lookup)",
+        Kind::Attributes => "attributes",
+        Kind::Open => "opens",
+        Kind::List => "listings",
+        Kind::Readlink => "links (readlink)",
+        Kind::Xattr => "extended attributes",
+        Kind::Access => "permissions (access)",
+        Kind::Change => "changes",
+        Kind::Lock => "locks",
+        Kind::Statfs => "free space (statfs)",
+        Kind::Read => "data read",
+        Kind::Write => "data written",
+    }
+}

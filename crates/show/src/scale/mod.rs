@@ -1,0 +1,167 @@
+//! `becalm scale`: a start, times many ranks.
+
+mod plot;
+
+use recording::Nanos;
+use rehearse::Profile;
+use rehearse::scale::{Compute, Job, Point, Projection};
+use serde::Serialize;
+
+use crate::number::{count, counted, time};
+use crate::{Cell, Column, Table, plain, style, width};
+
+/// What `becalm scale` answers: as JSON, docs/schema/becalm.scale.md; as text,
+/// [`Scale::render`].
+#[derive(Clone, Debug, Serialize)]
+pub struct Scale {
+    /// `becalm.scale/1`.
+    pub schema: &'static str,
+    /// The shared filesystem.
+    pub profile: Profile,
+    /// The ranks in question.
+    pub job: Job,
+    /// How many nodes they are on.
+    pub nodes: u64,
+    /// Whether each node has had such a start before.
+    pub warm: bool,
+    /// The recording.
+    pub before: Projection,
+    /// The recording of the fix.
+    pub after: Option<Projection>,
+}
+
+impl Scale {
+    /// What is projected for this job.
+    pub fn of(
+        profile: Profile,
+        job: Job,
+        warm: bool,
+        before: Projection,
+        after: Option<Projection>,
+    ) -> Scale {
+        Scale { schema: "becalm.scale/1", profile, nodes: job.nodes(), job, warm, before, after }
+    }
+
+    /// The answer as a person reads it, at most `columns` columns wide; `next` is what to do
+    /// next, as a command to paste.
+    pub fn render(&self, columns: usize, next: &str) -> String {
+        let mut text = style::headline(&plain(&self.headline()), columns);
+        text.push_str(&self.ranks().render(columns));
+        text.push('\n');
+        text.push_str(&plot::plot(&self.before, self.after.as_ref(), columns));
+        text.push('\n');
+        text.push_str(&self.one_node().render(columns));
+        text.push('\n');
+        for line in &self.before.assumptions {
+            text.push_str(&width::wrap(&plain(line), columns));
+        }
+        text.push_str(&style::next(next));
+        text
+    }
+
+    fn headline(&self) -> String {
+        let ranks = counted(self.job.ranks, "rank", "ranks");
+        let nodes = counted(self.nodes, "node", "nodes");
+        let Point { seconds, queued_seconds, .. } = self.before.job;
+        let program = &self.before.program;
+        let mut text = format!("{ranks} on {nodes} ({}): ", self.profile.name);
+        let last = format!("until the last {program} is through");
+        if let Some(after) = &self.after {
+            let (before, after) = (span(seconds), span(after.job.seconds));
+            return format!("{text}{before} before, {after} after, {last}.");
+        }
+        text.push_str(&format!("{} {last}", span(seconds)));
+        if queued_seconds * 20.0 > seconds {
+            text.push_str(&format!(", {} of it in the server's queue", span(queued_seconds)));
+        }
+        text.push_str(&match self.before.knee {
+            None => "; the server is never the limit".to_owned(),
+            Some(knee) => {
+                let is = if knee.ranks <= self.job.ranks as f64 { "is" } else { "would be" };
+                let from = match knee.nodes {
+                    nodes if nodes >= 1.0 => counted(nodes.ceil() as u64, "node", "nodes"),
+                    _ => counted(knee.ranks.ceil() as u64, "rank", "ranks"),
+                };
+                format!("; the server {is} saturated from {from}")
+            }
+        });
+        text.push('.');
+        text
+    }
+
+    /// What so many ranks cost.
+    fn ranks(&self) -> Table {
+        let mut columns =
+            vec![Column::number("ranks"), Column::number("nodes"), Column::number("operations")];
+        columns.extend([Column::number("time"), Column::number("in queue").spare()]);
+        if self.after.is_some() {
+            columns.extend([Column::number("after: operations"), Column::number("time")]);
+            columns.push(Column::number("faster").spare());
+        }
+        let mut table = Table::new(columns);
+        let after = self.after.as_ref().map(Projection::rows);
+        for (number, row) in self.before.rows().iter().enumerate() {
+            let is_job = row.ranks == self.job.ranks;
+            if !is_job && !is_decade(row.ranks) {
+                continue;
+            }
+            let after = after.as_ref().and_then(|rows| rows.get(number));
+            let look = if is_job { style::TOTAL } else { style::NONE };
+            table.row(cells(row, after).iter().map(|cell| Cell::styled(cell, look)));
+        }
+        table
+    }
+
+    /// What one rank does, and what it matters that 'no such file' is kept.
+    fn one_node(&self) -> Table {
+        let sides: Vec<_> =
+            [Some(&self.before), self.after.as_ref()].into_iter().flatten().collect();
+        let mut columns = vec![Column::text("one node")];
+        columns.extend(["before", "after"].map(Column::number).into_iter().take(sides.len()));
+        if sides.len() == 1 {
+            columns = vec![Column::text("one node"), Column::number("")];
+        }
+        let mut table = Table::new(columns);
+        let mut row = |name: String, cell: &dyn Fn(&Projection) -> String| {
+            table.row([name].into_iter().chain(sides.iter().map(|side| cell(side))));
+        };
+        row("its first rank asks".into(), &|side| count(side.asks.operations));
+        row("  for all its ranks".into(), &|side| count(side.asks.once_a_node));
+        row("  as each of them does".into(), &|side| count(side.asks.every_rank));
+        row("  answered 'no such file'".into(), &|side| count(side.asks.missing));
+        row("a second start on it asks".into(), &|side| count(side.asks_again.operations));
+        row("one rank alone takes".into(), &|side| span(alone(side)));
+        let how = match self.before.compute {
+            Compute::Recorded => "recorded",
+            Compute::Given => "given",
+        };
+        row(format!("  of that it computes ({how})"), &|side| span(side.compute_seconds));
+        let all = counted(self.job.ranks, "rank", "ranks");
+        row(format!("{all}, if 'no such file' is kept"), &|side| span(side.job_if_kept.seconds));
+        row("  if it is not".into(), &|side| span(side.job_if_not_kept.seconds));
+        table
+    }
+}
+
+/// What one rank takes where nobody else asks.
+fn alone(side: &Projection) -> f64 {
+    side.rows().first().map_or(0.0, |one| one.seconds)
+}
+
+fn cells(row: &Point, after: Option<&Point>) -> Vec<String> {
+    let mut cells = vec![count(row.ranks), count(row.nodes), count(row.operations)];
+    cells.extend([span(row.seconds), span(row.queued_seconds)]);
+    if let Some(after) = after {
+        cells.extend([count(after.operations), span(after.seconds)]);
+        cells.push(format!("{:.1}x", row.seconds / after.seconds));
+    }
+    cells
+}
+
+fn is_decade(ranks: u64) -> bool {
+    ranks > 0 && 10u64.pow(ranks.ilog10()) == ranks
+}
+
+pub(super) fn span(seconds: f64) -> String {
+    time(Nanos((seconds * 1e9).round() as u64))
+}
