@@ -1,0 +1,128 @@
+//! `becalm python scan`.
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use python::Scan;
+use recording::Recording;
+use show::PythonScan;
+
+use super::{hooked, importtime};
+use crate::aside::Aside;
+use crate::exit::Failure;
+use crate::{recorded, save};
+
+/// Say which imports ask how much of a filesystem, why, and what each entry of sys.path costs
+///
+/// A hook makes Python say where each import begins and ends, and is taken out of all counts.
+/// Where it cannot run (-I, -E, -S, Pythons started by Python, a recording), files name their
+/// modules. The command's own output is left alone: the report follows on standard error. Its
+/// exit status is passed on.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  becalm python scan -- python3 -c 'import numpy'
+  becalm python scan --importtime --all -- python3 app.py
+  becalm python scan run.becalm
+  becalm python scan --json -- python3 app.py | jq '.packages[0]'")]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["recording", "command"]))]
+pub struct Args {
+    /// A recording that `becalm record` made, instead of a command
+    recording: Option<PathBuf>,
+
+    /// Run the command once more, not recorded, and show `python -X importtime` beside the counts
+    #[arg(long, conflicts_with = "recording")]
+    importtime: bool,
+
+    /// Run the command as it is; which import an operation belongs to is then a guess by path
+    #[arg(long, conflicts_with = "recording")]
+    no_hook: bool,
+
+    /// Show every row, and the imports as a tree
+    #[arg(long)]
+    all: bool,
+
+    /// Print one JSON object (docs/schema/becalm.python.scan.md): the command's standard output
+    /// then goes to standard error. With =FILE, write it there, and report as usual
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    json: Option<Option<PathBuf>>,
+
+    /// The command and its arguments
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> Result<u8, Failure> {
+    match &args.recording {
+        Some(file) => of_recording(args, file),
+        None => of_command(args),
+    }
+}
+
+fn of_recording(args: &Args, file: &Path) -> Result<u8, Failure> {
+    let recording = show::load(file)?;
+    let answer = PythonScan::of(&recording, Some(file), python::scan(&recording, None));
+    let next = format!("becalm report {} --by module", show::quoted(file.as_os_str().as_bytes()));
+    match &args.json {
+        Some(None) => show::print(&show::json(&answer)?)?,
+        target => {
+            write_json(target.as_ref().and_then(Option::as_deref), &answer, file)?;
+            show::print(&answer.render(show::width::terminal(), args.all, &next))?;
+        }
+    }
+    Ok(0)
+}
+
+fn of_command(args: &Args) -> Result<u8, Failure> {
+    let aside = match args.json {
+        Some(None) => Some(Aside::set().map_err(Failure::of_command)?),
+        _ => None,
+    };
+    let (recording, scan, finished) = record(args)?;
+    let mut answer = PythonScan::of(&recording, None, scan);
+    if args.importtime {
+        answer.no_times = importtime::beside(&args.command, &mut answer.scan);
+    }
+    print(args, &answer, aside).map_err(Failure::of_command)?;
+    recorded::pass_on(&finished)
+}
+
+/// Runs and records the command, with the hook unless it is not wanted.
+fn record(args: &Args) -> Result<(Recording, Scan, watch::Finished), Failure> {
+    let (recording, hook, finished) = hooked::record(&args.command, !args.no_hook)?;
+    let scan = python::scan(&recording, hook.map(|hook| hook.marks()).as_ref());
+    Ok((recording, scan, finished))
+}
+
+fn print(args: &Args, answer: &PythonScan, aside: Option<Aside>) -> anyhow::Result<()> {
+    if let Some(aside) = aside {
+        return aside.print(&show::json(answer)?);
+    }
+    let target = args.json.as_ref().and_then(Option::as_deref);
+    write_json(target, answer, Path::new(""))?;
+    let next = next(args);
+    if !std::io::stderr().is_terminal() && std::io::stdout().is_terminal() {
+        show::print(&answer.render(show::width::terminal(), args.all, &next))?;
+    } else {
+        let columns = show::width::terminal_of(std::io::stderr());
+        // Where standard error takes nothing there is nobody to tell.
+        let _ = anstream::stderr().write_all(answer.render(columns, args.all, &next).as_bytes());
+    }
+    Ok(())
+}
+
+fn write_json(target: Option<&Path>, answer: &PythonScan, source: &Path) -> anyhow::Result<()> {
+    let Some(target) = target else { return Ok(()) };
+    let json = show::json(answer)?;
+    save::whole(target, source, |out| out.write_all(json.as_bytes()))
+}
+
+/// What to do next: the same with times, and then the whole tree.
+fn next(args: &Args) -> String {
+    let words = args.command.iter().map(|word| show::quoted(word.as_bytes()));
+    let words = words.collect::<Vec<_>>().join(" ");
+    let option = if args.importtime { "--all" } else { "--importtime" };
+    format!("becalm python scan {option} -- {words}")
+}

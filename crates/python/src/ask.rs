@@ -1,0 +1,106 @@
+//! The metadata operations of Python's runs, in the order in which they were made.
+
+use std::borrow::Cow;
+
+use recording::query::clean;
+use recording::{Event, Kind, PathId, Recording};
+
+use crate::hook::{Mark, Marks};
+use crate::name::split;
+use crate::runs::{RunId, Runs};
+
+/// open(2)'s flag for folders.
+const O_DIRECTORY: u64 = 0o200000;
+/// open(2)'s flag for new files.
+const O_CREAT: u64 = 0o100;
+
+/// One metadata operation.
+#[derive(Clone, Copy)]
+pub(crate) struct Ask<'a> {
+    /// The call.
+    pub event: &'a Event,
+    /// What it asked.
+    pub kind: Kind,
+    /// The path without `..`; empty where the recorder could not read it.
+    pub path: &'a [u8],
+    /// Who asked.
+    pub run: RunId,
+    /// What it means, if it is the hook's.
+    pub mark: Option<Mark<'a>>,
+}
+
+impl<'a> Ask<'a> {
+    pub(crate) fn is_missing(&self) -> bool {
+        self.event.is_missing()
+    }
+
+    pub(crate) fn is_yes(&self) -> bool {
+        !self.event.outcome.failed()
+    }
+
+    /// The path's folder and last component.
+    pub(crate) fn split(&self) -> (&'a [u8], &'a [u8]) {
+        split(self.path)
+    }
+
+    /// Whether it asked for a symbolic link itself: `lstat`, AT_SYMLINK_NOFOLLOW, `readlink`.
+    pub(crate) fn is_nofollow(&self) -> bool {
+        const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
+        match (self.kind, self.event.call.known_name()) {
+            (Kind::Readlink, _) => true,
+            (Kind::Stat, Some("lstat" | "lstat64" | "oldlstat")) => true,
+            (Kind::Stat, Some("newfstatat" | "fstatat64" | "statx")) => {
+                self.event.flags & AT_SYMLINK_NOFOLLOW != 0
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a folder's entries are asked for.
+    pub(crate) fn is_listing(&self) -> bool {
+        self.kind == Kind::List || (self.kind == Kind::Open && self.event.flags & O_DIRECTORY != 0)
+    }
+
+    /// Whether it changes the tree: makes, renames or removes something.
+    pub(crate) fn is_change(&self) -> bool {
+        self.kind == Kind::Change || (self.kind == Kind::Open && self.event.flags & O_CREAT != 0)
+    }
+}
+
+/// The distinct paths of a recording, without `..`.
+pub(crate) struct Paths<'a>(Vec<Cow<'a, [u8]>>);
+
+impl<'a> Paths<'a> {
+    pub(crate) fn of(recording: &'a Recording) -> Paths<'a> {
+        Paths(recording.paths().map(clean).collect())
+    }
+
+    pub(crate) fn get(&self, id: PathId) -> &[u8] {
+        self.0.get(id.0 as usize).map_or(b"", |path| path)
+    }
+}
+
+/// All metadata operations of Python's runs, marks among them.
+pub(crate) fn asks<'a>(
+    recording: &'a Recording,
+    paths: &'a Paths<'a>,
+    runs: &Runs<'a>,
+    marks: Option<&Marks>,
+) -> Vec<Ask<'a>> {
+    // A mark is an access(2), and what Python asks of the hook's folder is metadata too.
+    let metadata = recording.events.iter().filter(|event| event.is_metadata());
+    let asks = metadata.filter_map(|event| {
+        let run = runs.of_event(event);
+        runs.run(run).is_python.then(|| Ask {
+            event,
+            kind: event.kind(),
+            path: event.path.map_or(b"", |path| paths.get(path)),
+            run,
+            mark: marks.and_then(|marks| marks.read(recording.path(event.path?))),
+        })
+    });
+    let mut asks: Vec<_> = asks.collect();
+    // Events are in the order in which they ended, or were reported.
+    asks.sort_by_key(|ask| ask.event.start);
+    asks
+}

@@ -1,0 +1,36 @@
+//! The folders below a path.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::name::CACHE;
+use std::os::unix::ffi::OsStrExt;
+
+/// A folder and all below it, by name; symbolic links are not followed. What cannot be read is
+/// told.
+pub(crate) fn folders_below(
+    top: &Path,
+    mut unreadable: impl FnMut(&Path),
+) -> io::Result<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    let mut open = vec![top.to_owned()];
+    let mut entries = fs::read_dir(top).map(Some)?;
+    while let Some(folder) = open.pop() {
+        let listed = entries.take().map_or_else(|| fs::read_dir(&folder), Ok);
+        let Ok(listed) = listed else {
+            unreadable(&folder);
+            continue;
+        };
+        let mut below: Vec<_> = listed
+            .filter_map(Result::ok)
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+            .filter(|entry| entry.file_name().as_bytes() != CACHE)
+            .map(|entry| entry.path())
+            .collect();
+        below.sort_by(|a, b| b.cmp(a));
+        open.extend(below);
+        folders.push(folder);
+    }
+    Ok(folders)
+}

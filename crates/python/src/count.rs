@@ -1,0 +1,142 @@
+//! From a recording to a [`Scan`].
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashSet};
+
+use recording::{Event, Recording};
+
+use crate::ask::{Ask, Paths, asks};
+use crate::attribute::{Placed, attribute};
+use crate::entry::{Entries, slope};
+use crate::hook::Marks;
+use crate::name::{Places, folder_and_stem};
+use crate::reason::{Known, Reason};
+use crate::runs::{Run, Runs};
+use crate::scan::{ByReason, Counts, Import, Nesting, Package, Python, Scan};
+use crate::tree::Tally;
+use crate::trouble::troubles;
+
+/// What Python asked for its imports. `marks` are those of the hook that the command was
+/// recorded with, if it was.
+pub fn scan(recording: &Recording, marks: Option<&Marks>) -> Scan {
+    let paths = Paths::of(recording);
+    let runs = Runs::of(recording, marks);
+    let asks = asks(recording, &paths, &runs, marks);
+    let entries = Entries::of(recording, &runs, &asks, marks);
+    let listed = entries.known();
+    let known = Known::of(&asks, &listed);
+    let places = Places { entries: listed, packages: packages(&asks) };
+    let (placed, tree) = attribute(&asks, &runs, &known, &places);
+    let troubles = troubles(&placed, &tree, &known, &places);
+    let in_imports: Vec<&Placed> = placed.iter().filter(|placed| placed.node.is_some()).collect();
+    let modules = tree.imports();
+    let sys_path = entries.count(&in_imports, &places);
+    Scan {
+        nesting: nesting(&runs),
+        pythons: pythons(recording, &runs, &placed),
+        all: all(recording, &runs, &placed),
+        python: tally(placed.iter().map(|placed| placed.ask.event)).counts(),
+        imports: tally(in_imports.iter().map(|placed| placed.ask.event)).counts(),
+        reasons: reasons(&in_imports),
+        packages: by_package(&modules, &in_imports),
+        modules,
+        slope: slope(&sys_path),
+        sys_path,
+        troubles,
+    }
+}
+
+/// The folders that hold an `__init__` file that was there: packages.
+fn packages<'a>(asks: &[Ask<'a>]) -> HashSet<&'a [u8]> {
+    let answered = asks.iter().filter(|ask| ask.is_yes() && !ask.is_listing());
+    let files = answered.filter_map(|ask| folder_and_stem(ask.path));
+    files.filter(|(_, stem)| *stem == b"__init__").map(|(folder, _)| folder).collect()
+}
+
+fn tally<'e>(events: impl Iterator<Item = &'e Event>) -> Tally {
+    let mut tally = Tally::default();
+    events.for_each(|event| tally.add(event));
+    tally
+}
+
+fn nesting(runs: &Runs) -> Nesting {
+    let own = || runs.all.iter().filter(|run| run.is_python && run.forked_from.is_none());
+    match (own().any(|run| run.is_marked), own().any(|run| !run.is_marked)) {
+        (true, false) => Nesting::Exact,
+        (true, true) => Nesting::Mixed,
+        (false, _) => Nesting::ByPath,
+    }
+}
+
+/// The runs of Python. A child that was forked to execute something else is none.
+fn pythons(recording: &Recording, runs: &Runs, placed: &[Placed]) -> Vec<Python> {
+    let mut tallies = vec![Tally::default(); runs.all.len()];
+    for placed in placed {
+        tallies[placed.ask.run.0].add(placed.ask.event);
+    }
+    let python = |(run, tally): (&Run, Tally)| {
+        let exec = run.exec.filter(|_| run.is_python)?;
+        let counts = tally.counts();
+        let process = recording.process(run.process);
+        let stays = run.forked_from.is_none() || process.execs.is_empty();
+        (stays && counts.operations > 0).then(|| Python {
+            program: recording.shown(exec.path),
+            argv: exec.argv.clone(),
+            pid: process.pid,
+            exact: run.is_marked,
+            counts,
+        })
+    };
+    runs.all.iter().zip(tallies).filter_map(python).collect()
+}
+
+/// All operations but the hook's, which only Python's runs make.
+fn all(recording: &Recording, runs: &Runs, placed: &[Placed]) -> Counts {
+    let mut tally = tally(placed.iter().map(|placed| placed.ask.event));
+    for event in recording.events.iter().filter(|event| event.is_metadata()) {
+        if !runs.run(runs.of_event(event)).is_python {
+            tally.add(event);
+        }
+    }
+    tally.counts()
+}
+
+fn reasons(in_imports: &[&Placed]) -> Vec<ByReason> {
+    let mut tallies: BTreeMap<Reason, Tally> = BTreeMap::new();
+    for placed in in_imports {
+        tallies.entry(placed.reason).or_default().add(placed.ask.event);
+    }
+    let mut reasons: Vec<_> = tallies
+        .into_iter()
+        .map(|(reason, tally)| ByReason { reason, counts: tally.counts() })
+        .collect();
+    reasons.sort_by_key(|by| (Reverse(by.counts.operations), by.reason));
+    reasons
+}
+
+/// What was asked for all modules whose names begin with the same part.
+fn by_package(modules: &[Import], in_imports: &[&Placed]) -> Vec<Package> {
+    let package = |module: &Import| {
+        let name = &module.module;
+        name.split('.').next().filter(|part| !part.is_empty()).unwrap_or(name).to_owned()
+    };
+    let mut packages: BTreeMap<String, (HashSet<&str>, Tally)> = BTreeMap::new();
+    for placed in in_imports {
+        let Some(module) = placed.node.and_then(|node| modules.get(node.0)) else { continue };
+        let (names, tally) = packages.entry(package(module)).or_default();
+        names.insert(&module.module);
+        tally.add(placed.ask.event);
+    }
+    let mut packages: Vec<_> = packages
+        .into_iter()
+        .map(|(package, (names, tally))| Package {
+            package,
+            modules: names.len() as u64,
+            counts: tally.counts(),
+        })
+        .collect();
+    packages.sort_by(|a, b| {
+        b.counts.operations.cmp(&a.counts.operations).then_with(|| a.package.cmp(&b.package))
+    });
+    packages
+}

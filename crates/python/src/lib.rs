@@ -1,0 +1,38 @@
+//! Python's imports in a recording: which module asked what, why, and over which `sys.path`.
+//!
+//! A scan sees a recording only. With the marks of the [`Hook`] in it, which import an operation
+//! belongs to was observed; without, files name their modules, and the answer says so.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `hook`, `hook.py` | makes Python say where each import begins and ends |
+//! | `runs` | which run of which program a call belongs to |
+//! | `ask` | the metadata operations of Python's runs |
+//! | `name` | a module's name, from the path of its file |
+//! | `reason` | what an operation asks in the import system |
+//! | `attribute`, `tree` | which import it belongs to; imports below imports |
+//! | `entry` | the entries of `sys.path`, and what one more costs |
+//! | `trouble` | what is out of the ordinary, by name |
+//! | `importtime` | what `python -X importtime` prints |
+//! | `scan` | all of it as a value; `count` makes it |
+//! | `bundle` | the code that a start imports in one file, and what serves it |
+
+mod ask;
+mod attribute;
+pub mod bundle;
+mod count;
+mod entry;
+mod hook;
+pub mod importtime;
+mod name;
+mod reason;
+mod runs;
+mod scan;
+mod tree;
+mod trouble;
+
+pub use count::scan;
+pub use hook::{Hook, HookError, Marks, may_hook};
+pub use reason::Reason;
+pub use scan::{ByReason, Counts, Entry, Import, Nesting, Package, Python, Scan, Slope, Time};
+pub use trouble::{Trouble, TroubleKind};

@@ -1,0 +1,143 @@
+//! The name of a module, from the path of its file.
+
+use std::collections::HashSet;
+
+/// What importlib's finders look for (importlib.machinery's SOURCE_SUFFIXES, BYTECODE_SUFFIXES
+/// and EXTENSION_SUFFIXES end in these).
+const SUFFIXES: [&[u8]; 3] = [b".py", b".pyc", b".so"];
+/// Folders of every installation that modules are found in by their full name.
+const TOPS: [&[u8]; 3] = [b"site-packages", b"dist-packages", b"lib-dynload"];
+/// Where bytecode is kept (PEP 3147).
+pub(crate) const CACHE: &[u8] = b"__pycache__";
+
+/// A path's folder and its last component. `/a/b` is `/a` and `b`; `/a` is `/` and `a`.
+pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(0) => (&path[..1.min(path.len())], &path[1..]),
+        Some(at) => (&path[..at], &path[at + 1..]),
+        None => (&[], path),
+    }
+}
+
+/// Folders above this many others are not looked at: no installation is so deep, but a recording
+/// may say so.
+const DEEPEST: usize = 64;
+
+/// A path, then each folder above it, the deepest first; the root is left out.
+pub(crate) fn upwards(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::successors(Some(path), |path| Some(split(path).0))
+        .take_while(|path| path.len() > 1)
+        .take(DEEPEST)
+}
+
+/// Whether a file of this name is one that modules are found in.
+pub(crate) fn is_module_file(name: &[u8]) -> bool {
+    SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
+}
+
+/// The folder in which the finder looked for this file (that of its cache, for bytecode), and
+/// the file's name up to the first dot: `core` of `core.cpython-311.pyc`.
+pub(crate) fn folder_and_stem(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (folder, name) = split(path);
+    if !is_module_file(name) {
+        return None;
+    }
+    let (above, last) = split(folder);
+    let folder = if last == CACHE { above } else { folder };
+    let stem = name.split(|byte| *byte == b'.').next().unwrap_or(name);
+    (!stem.is_empty()).then_some((folder, stem))
+}
+
+/// What is known of where modules are found.
+#[derive(Default)]
+pub(crate) struct Places<'a> {
+    /// Entries of `sys.path`, as far as they are known.
+    pub entries: HashSet<&'a [u8]>,
+    /// Folders that hold an `__init__` file that was there.
+    pub packages: HashSet<&'a [u8]>,
+}
+
+impl Places<'_> {
+    /// The dotted name of the module in a file; none for a folder or another kind of file.
+    ///
+    /// It is counted from the deepest folder that is known to be searched: an entry of
+    /// `sys.path`, a folder that every installation has, or the first that is no package.
+    pub(crate) fn module(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let (_, name) = split(path);
+        if is_site_file(name) {
+            return Some(b"site".to_vec());
+        }
+        let (folder, stem) = folder_and_stem(path)?;
+        let top = self.top(folder).unwrap_or_else(|| self.first_above(folder));
+        let below = folder.get(top.len()..).unwrap_or_default();
+        let mut parts: Vec<&[u8]> =
+            below.split(|byte| *byte == b'/').filter(|part| !part.is_empty()).collect();
+        if parts.len() > DEEPEST {
+            return None;
+        }
+        match stem {
+            b"__init__" if !parts.is_empty() => {}
+            b"__init__" => parts.push(split(folder).1),
+            stem => parts.push(stem),
+        }
+        Some(parts.join(&b'.'))
+    }
+
+    /// The entry of `sys.path` that a path is in: the deepest at or above it that is known or
+    /// that every installation has.
+    pub(crate) fn top<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
+        upwards(path).find(|folder| self.entries.contains(folder) || is_installed(folder))
+    }
+
+    fn first_above<'p>(&self, folder: &'p [u8]) -> &'p [u8] {
+        upwards(folder).find(|folder| !self.packages.contains(folder)).unwrap_or_default()
+    }
+}
+
+/// What module `site` reads: pyvenv.cfg and the `.pth` files of site-packages.
+pub(crate) fn is_site_file(name: &[u8]) -> bool {
+    name == b"pyvenv.cfg" || name.ends_with(b".pth") || name.ends_with(b"._pth")
+}
+
+/// Whether a path is in a folder that every installation has.
+pub(crate) fn is_installed_below(path: &[u8]) -> bool {
+    upwards(path).any(is_installed)
+}
+
+/// `…/site-packages` and the like, or `…/lib/python3.11`.
+fn is_installed(folder: &[u8]) -> bool {
+    let (above, name) = split(folder);
+    let is_version = |rest: &[u8]| rest.first().is_some_and(u8::is_ascii_digit);
+    let versioned = [&b"python"[..], b"pypy"].iter().any(|program| {
+        name.strip_prefix(*program).is_some_and(|rest| is_version(rest) && !rest.ends_with(b".zip"))
+    });
+    TOPS.contains(&name) || (versioned && split(above).1.starts_with(b"lib") && name != b"python3")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_counted_from_the_folder_that_is_searched() {
+        let places = Places {
+            entries: HashSet::from([&b"/w/src"[..]]),
+            packages: HashSet::from([&b"/x/app"[..], b"/x/app/sub"]),
+        };
+        for (path, name) in [
+            ("/v/lib/python3.11/site-packages/numpy/core/__init__.py", "numpy.core"),
+            ("/v/lib/python3.11/site-packages/n/__pycache__/x.cpython-311.pyc", "n.x"),
+            ("/usr/lib/python3.11/lib-dynload/_json.cpython-311-x86_64-linux-gnu.so", "_json"),
+            ("/usr/lib/python3/dist-packages/_cffi.abi3.so", "_cffi"),
+            ("/usr/lib/python3.11/collections/abc.py", "collections.abc"),
+            ("/w/src/ns/part/io.py", "ns.part.io"),
+            ("/x/app/sub/io.py", "app.sub.io"),
+            ("/x/io.py", "io"),
+            ("/v/pyvenv.cfg", "site"),
+        ] {
+            let found = places.module(path.as_bytes()).map(|name| String::from_utf8(name).unwrap());
+            assert_eq!(found.as_deref(), Some(name), "{path}");
+        }
+        assert_eq!(places.module(b"/usr/lib/python3.11/site-packages/numpy"), None);
+    }
+}

@@ -1,0 +1,209 @@
+//! What an operation asks in Python's import system (importlib's `_bootstrap_external`).
+
+use std::collections::HashSet;
+
+use recording::{Kind, Phase};
+use serde::{Deserialize, Serialize};
+
+use crate::ask::Ask;
+use crate::name::{CACHE, folder_and_stem, is_module_file, is_site_file, split, upwards};
+
+/// Why an operation was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Stat of a module's `.py`: the finder sees that it is there, and the loader compares its
+    /// time with the bytecode's.
+    Source,
+    /// Stat of a folder: the finder sees whether its listing of it is still right.
+    Folder,
+    /// Open of bytecode.
+    Bytecode,
+    /// A file that would have been the module, but for its suffix, and is not there.
+    Suffix,
+    /// A folder is listed.
+    Listing,
+    /// An extension module: its own file.
+    Extension,
+    /// What the dynamic loader looks for to load an extension module.
+    Loader,
+    /// A source is read, because its bytecode is missing or stale.
+    SourceRead,
+    /// Bytecode is written.
+    BytecodeWrite,
+    /// A zipped package.
+    Zip,
+    /// Module `site` at the start: pyvenv.cfg, `.pth` files.
+    Site,
+    /// What installed distributions say of themselves: `*.dist-info`, `entry_points.txt`.
+    Metadata,
+    /// `lstat` and `readlink`: mostly `realpath`, which asks for each folder above.
+    Link,
+    /// Files of packages that are no modules.
+    Data,
+    /// Anything else that a module asks while it is imported.
+    Other,
+}
+
+impl Reason {
+    /// As a person would say it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Source => "stat of .py",
+            Reason::Folder => "stat of a folder (has it changed?)",
+            Reason::Bytecode => "open of .pyc",
+            Reason::Suffix => "suffix probe, not there",
+            Reason::Listing => "listing of a folder",
+            Reason::Extension => "extension module",
+            Reason::Loader => "libraries of extension modules",
+            Reason::SourceRead => "open of .py (no fitting .pyc)",
+            Reason::BytecodeWrite => "writing of .pyc",
+            Reason::Zip => "zipped package",
+            Reason::Site => "site: pyvenv.cfg, .pth",
+            Reason::Metadata => "metadata of distributions",
+            Reason::Link => "lstat, readlink (realpath)",
+            Reason::Data => "package data",
+            Reason::Other => "other, by the module's own code",
+        }
+    }
+
+    /// Whether only the import system asks so: what is not so belongs to an import only if it
+    /// was seen to be made in one.
+    pub(crate) fn is_import(self) -> bool {
+        !matches!(self, Reason::Metadata | Reason::Link | Reason::Data | Reason::Other)
+    }
+}
+
+/// What reasons depend on beside the operation itself.
+pub(crate) struct Known<'a> {
+    /// Folders that modules were looked for in, and entries of `sys.path`.
+    folders: HashSet<&'a [u8]>,
+    /// Files that are searched like folders.
+    pub(crate) archives: HashSet<&'a [u8]>,
+    /// The folders that those are in.
+    beside_archives: HashSet<&'a [u8]>,
+}
+
+impl<'a> Known<'a> {
+    /// Looks at all operations once; `entries` are those of `sys.path`.
+    pub(crate) fn of(asks: &[Ask<'a>], entries: &HashSet<&'a [u8]>) -> Known<'a> {
+        let mut folders = entries.clone();
+        let mut archives = HashSet::new();
+        for ask in asks.iter().filter(|ask| ask.mark.is_none() && !ask.event.in_loader) {
+            if matches!(ask.kind, Kind::Open | Kind::Stat)
+                && !ask.is_nofollow()
+                && let Some((folder, _)) = folder_and_stem(ask.path)
+            {
+                folders.insert(folder);
+            }
+            let may_be = is_archive_name(ask.split().1) || entries.contains(ask.path);
+            let is_file = ask.kind == Kind::Open && !ask.is_listing() && ask.is_yes();
+            let is_absent = ask.kind == Kind::Stat && ask.is_missing();
+            if may_be && (is_file || (is_absent && is_archive_name(ask.split().1))) {
+                archives.insert(ask.path);
+            }
+        }
+        let beside_archives = archives.iter().map(|archive| split(archive).0).collect();
+        Known { folders, archives, beside_archives }
+    }
+
+    /// Why the operation was made.
+    pub(crate) fn reason(&self, ask: &Ask) -> Reason {
+        let (folder, name) = ask.split();
+        if ask.event.in_loader {
+            let is_own = name.ends_with(b".so") && self.folders.contains(folder);
+            return if is_own { Reason::Extension } else { Reason::Loader };
+        }
+        if ask.is_nofollow() {
+            return Reason::Link;
+        }
+        if is_distribution(ask.path) {
+            return Reason::Metadata;
+        }
+        if is_site_file(name) {
+            return Reason::Site;
+        }
+        if name == CACHE || split(folder).1 == CACHE || name.ends_with(b".pyc") {
+            return bytecode(ask, folder, name);
+        }
+        if self.is_zip(ask) {
+            return Reason::Zip;
+        }
+        if is_module_file(name) && !ask.is_listing() {
+            return module_file(ask, name);
+        }
+        match self.folders.contains(ask.path) {
+            true if ask.is_listing() => Reason::Listing,
+            true if ask.kind == Kind::Stat => Reason::Folder,
+            _ if self.is_of_a_package(ask.path) => Reason::Data,
+            _ => Reason::Other,
+        }
+    }
+
+    fn is_zip(&self, ask: &Ask) -> bool {
+        if self.archives.is_empty() {
+            return false;
+        }
+        // zipimporter climbs from a path that is not there to the first that is.
+        let climbs = ask.kind == Kind::Stat
+            && self.beside_archives.contains(ask.path)
+            && !self.folders.contains(ask.path);
+        climbs || at_or_above(ask.path, &self.archives)
+    }
+
+    fn is_of_a_package(&self, path: &[u8]) -> bool {
+        at_or_above(split(path).0, &self.folders)
+    }
+}
+
+/// Whether a path or a folder above it is one of these.
+fn at_or_above(path: &[u8], known: &HashSet<&[u8]>) -> bool {
+    upwards(path).any(|folder| known.contains(folder))
+}
+
+fn bytecode(ask: &Ask, folder: &[u8], name: &[u8]) -> Reason {
+    let is_file = name.ends_with(b".pyc");
+    match ask.kind {
+        _ if ask.is_change() => Reason::BytecodeWrite,
+        // The loader looks for the folder before it writes into it.
+        Kind::Stat if name == CACHE => Reason::BytecodeWrite,
+        Kind::Stat if is_file && ask.is_missing() && split(folder).1 != CACHE => Reason::Suffix,
+        _ if ask.is_listing() => Reason::Other,
+        _ => Reason::Bytecode,
+    }
+}
+
+fn module_file(ask: &Ask, name: &[u8]) -> Reason {
+    match ask.kind {
+        Kind::Stat if ask.is_missing() => Reason::Suffix,
+        Kind::Stat if name.ends_with(b".py") => Reason::Source,
+        Kind::Stat => Reason::Extension,
+        Kind::Open if ask.is_change() => Reason::Other,
+        Kind::Open if name.ends_with(b".py") => Reason::SourceRead,
+        Kind::Open => Reason::Extension,
+        _ => Reason::Other,
+    }
+}
+
+/// Names that zipped packages have: zipimport's, setuptools' eggs, wheels, zipapps.
+fn is_archive_name(name: &[u8]) -> bool {
+    [&b".zip"[..], b".egg", b".whl", b".pyz"].iter().any(|end| name.ends_with(end))
+}
+
+/// Whether a path is, or is in, what a distribution says of itself.
+pub(crate) fn is_distribution(path: &[u8]) -> bool {
+    distribution(path).is_some()
+}
+
+/// The folder (or the file, of old) in which a distribution says what it is.
+pub(crate) fn distribution(path: &[u8]) -> Option<&[u8]> {
+    upwards(path).find(|folder| {
+        let (_, name) = split(folder);
+        name.ends_with(b".dist-info") || name.ends_with(b".egg-info") || name == b"EGG-INFO"
+    })
+}
+
+/// Whether the dynamic loader asked before the program began.
+pub(crate) fn is_start(ask: &Ask) -> bool {
+    ask.event.in_loader && ask.event.phase == Phase::Loading
+}

@@ -1,0 +1,162 @@
+//! Bytecode that does not help: missing, stale, unwritable, written by several at once.
+//!
+//! CPython's SourceLoader opens the `.pyc`, and reads the source only if there is none or if it
+//! does not fit; then it compiles, and writes `FILE.pyc.NUMBER`, which it renames (importlib's
+//! `_write_atomic`).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use recording::{Kind, Outcome};
+
+use super::{Trouble, TroubleKind, counted, trouble};
+use crate::attribute::Placed;
+use crate::name::folder_and_stem;
+use crate::reason::Reason;
+use crate::runs::RunId;
+
+/// The errors of what may not be written (errno(3)): EPERM, EACCES, EROFS.
+const REFUSED: [u16; 3] = [1, 13, 30];
+
+#[derive(Default)]
+struct Modules<'a> {
+    /// Sources that were read although there was bytecode.
+    stale: BTreeSet<&'a [u8]>,
+    /// Sources that were read because there was none.
+    missing: BTreeSet<&'a [u8]>,
+    reads: [u64; 2],
+    /// Of each bytecode file, who wrote it.
+    writers: BTreeMap<&'a [u8], BTreeSet<RunId>>,
+    renames: u64,
+    creates: u64,
+    /// What could not be written.
+    refused: BTreeSet<&'a [u8]>,
+    refusals: u64,
+    writes: u64,
+}
+
+pub(super) fn troubles(placed: &[Placed]) -> Vec<Trouble> {
+    let modules = Modules::of(placed);
+    let mut troubles = Vec::new();
+    let written = match (modules.renames, modules.refusals) {
+        (0, 0) => "and not written",
+        (0, _) => "and cannot be written, so it is at every start",
+        _ => "and written",
+    };
+    let mut sources = |kind, sources: &BTreeSet<&[u8]>, reads: u64, why: &str| {
+        if sources.is_empty() {
+            return;
+        }
+        let number = sources.len() as u64;
+        let text = format!(
+            "{} {why}: compiled at this start, {written}",
+            counted(number, "module", "modules"),
+        );
+        let numbers =
+            [("modules", number), ("created", modules.creates), ("renamed", modules.renames)];
+        let operations = reads + modules.writes;
+        troubles.push(trouble(kind, text, operations, &numbers, sources.iter().copied()));
+    };
+    sources(
+        TroubleKind::StaleBytecode,
+        &modules.stale,
+        modules.reads[0],
+        "with bytecode that does not fit the source (its time or size is another: copied \
+         without times, as cp -r does, or edited)",
+    );
+    sources(TroubleKind::MissingBytecode, &modules.missing, modules.reads[1], "without bytecode");
+    troubles.extend(modules.unwritable());
+    troubles.extend(modules.race());
+    troubles
+}
+
+impl<'a> Modules<'a> {
+    fn of(placed: &[Placed<'a>]) -> Modules<'a> {
+        let mut modules = Modules::default();
+        // Of each thread: the bytecode that it asked for last.
+        let mut last: HashMap<(RunId, u32), &Placed> = HashMap::new();
+        for placed in placed {
+            let ask = &placed.ask;
+            let thread = (ask.run, ask.event.thread);
+            match placed.reason {
+                Reason::Bytecode if ask.kind == Kind::Open => {
+                    last.insert(thread, placed);
+                }
+                Reason::SourceRead if ask.is_yes() => {
+                    let of_it = |bytecode: &&Placed| {
+                        folder_and_stem(bytecode.ask.path) == folder_and_stem(ask.path)
+                    };
+                    if let Some(bytecode) = last.remove(&thread).filter(of_it) {
+                        modules.read(ask.path, bytecode.ask.is_yes());
+                    }
+                }
+                Reason::BytecodeWrite => modules.write(placed),
+                _ => {}
+            }
+        }
+        modules
+    }
+
+    fn read(&mut self, source: &'a [u8], was_there: bool) {
+        self.reads[usize::from(!was_there)] += 1;
+        match was_there {
+            true => self.stale.insert(source),
+            false => self.missing.insert(source),
+        };
+    }
+
+    fn write(&mut self, placed: &Placed<'a>) {
+        let ask = &placed.ask;
+        self.writes += 1;
+        if !ask.is_change() {
+            return;
+        }
+        let file = file_of(ask.path);
+        if matches!(ask.event.outcome, Outcome::Failed(error) if REFUSED.contains(&error)) {
+            self.refusals += 1;
+            self.refused.insert(file);
+        } else if ask.is_yes() && ask.kind == Kind::Open {
+            self.creates += 1;
+        } else if ask.is_yes() && is_rename(placed) {
+            self.renames += 1;
+            self.writers.entry(file).or_default().insert(ask.run);
+        }
+    }
+
+    fn unwritable(&self) -> Option<Trouble> {
+        let text = format!(
+            "bytecode cannot be written ({} refused): every start compiles again what has none \
+             that fits",
+            counted(self.refusals, "attempt", "attempts")
+        );
+        let numbers = [("refused", self.refusals)];
+        let refused = self.refused.iter().copied();
+        let kind = TroubleKind::UnwritableBytecode;
+        (self.refusals > 0).then(|| trouble(kind, text, self.writes, &numbers, refused))
+    }
+
+    fn race(&self) -> Option<Trouble> {
+        let raced: Vec<_> = self.writers.iter().filter(|(_, runs)| runs.len() > 1).collect();
+        let writes: usize = raced.iter().map(|(_, runs)| runs.len()).sum();
+        let processes = raced.iter().map(|(_, runs)| runs.len()).max()? as u64;
+        let files = raced.len() as u64;
+        let text = format!(
+            "{} written by up to {} each: starts at the same time race for it, and each writes \
+             all of it",
+            counted(files, "bytecode file was", "bytecode files were"),
+            counted(processes, "process", "processes")
+        );
+        let numbers = [("files", files), ("processes", processes), ("writes", writes as u64)];
+        let files = raced.iter().map(|(file, _)| **file);
+        Some(trouble(TroubleKind::BytecodeRace, text, writes as u64 * 2, &numbers, files))
+    }
+}
+
+fn is_rename(placed: &Placed) -> bool {
+    placed.ask.event.call.known_name().is_some_and(|name| name.starts_with("rename"))
+}
+
+/// The bytecode file that a temporary one becomes: without `.NUMBER`.
+fn file_of(path: &[u8]) -> &[u8] {
+    let end = path.windows(5).rposition(|window| window == b".pyc.");
+    end.map_or(path, |end| &path[..end + 4])
+}

@@ -1,0 +1,136 @@
+//! Troubles of how packages are installed: metadata of distributions, zipped packages, editable
+//! installs, namespace packages.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use recording::{Kind, shown};
+
+use super::{Trouble, TroubleKind, counted, trouble};
+use crate::attribute::Placed;
+use crate::name::{Places, folder_and_stem, split};
+use crate::reason::{Known, Reason, distribution};
+use crate::tree::{NodeId, Tree};
+
+/// Fewer distributions that are looked into are a package that asks for its own version.
+const MANY: usize = 5;
+
+/// importlib.metadata and pkg_resources look into every distribution that is installed.
+pub(super) fn metadata(placed: &[Placed], tree: &Tree) -> Option<Trouble> {
+    let asked = || placed.iter().filter(|placed| placed.reason == Reason::Metadata);
+    let distributions: BTreeSet<_> =
+        asked().filter_map(|placed| distribution(placed.ask.path)).collect();
+    if distributions.len() < MANY {
+        return None;
+    }
+    let mut callers: BTreeMap<Option<NodeId>, u64> = BTreeMap::new();
+    asked().for_each(|placed| *callers.entry(placed.node).or_default() += 1);
+    let (caller, _) = callers.into_iter().max_by_key(|(_, operations)| *operations)?;
+    let who = caller.map_or("outside of known imports".to_owned(), |node| {
+        format!("mostly by {}", shown(tree.module(node)))
+    });
+    let entry_points =
+        asked().filter(|placed| placed.ask.split().1 == b"entry_points.txt").count() as u64;
+    let (number, operations) = (distributions.len() as u64, asked().count() as u64);
+    let text = format!(
+        "the metadata of {} searched, {who}: entry points or versions of all that is installed",
+        counted(number, "distribution was", "distributions were"),
+    );
+    let numbers = [("distributions", number), ("entry_points", entry_points)];
+    Some(trouble(TroubleKind::Metadata, text, operations, &numbers, distributions))
+}
+
+/// Each module that is read from a zipped package opens it anew.
+pub(super) fn zips(placed: &[Placed], known: &Known) -> Option<Trouble> {
+    let asked = || placed.iter().filter(|placed| placed.reason == Reason::Zip);
+    let opened = |placed: &&Placed| {
+        placed.ask.kind == Kind::Open
+            && placed.ask.is_yes()
+            && known.archives.contains(placed.ask.path)
+    };
+    let archives: BTreeSet<_> = asked().filter(opened).map(|placed| placed.ask.path).collect();
+    let opens = asked().filter(opened).count() as u64;
+    let number = archives.len() as u64;
+    let text = format!(
+        "{} opened {}: once to list it, and again for each module that is read from it",
+        counted(number, "zipped package was", "zipped packages were"),
+        counted(opens, "time", "times")
+    );
+    let numbers = [("archives", number), ("opens", opens)];
+    let operations = asked().count() as u64;
+    (number > 0).then(|| trouble(TroubleKind::Zip, text, operations, &numbers, archives))
+}
+
+/// Editable installs whose files say that they are: setuptools' `__editable__.NAME.pth` and
+/// `__editable___NAME_finder.py`, scikit-build-core's `_NAME_editable.pth`, `easy-install.pth`.
+/// (hatch's, flit's and poetry's are named like any other `.pth` file.)
+pub(super) fn editable(placed: &[Placed]) -> Option<Trouble> {
+    let is_editable = |name: &[u8]| {
+        name.starts_with(b"__editable__")
+            || name == b"easy-install.pth"
+            || name.ends_with(b"_editable.pth")
+    };
+    let asked = || placed.iter().filter(|placed| is_editable(placed.ask.split().1));
+    let opened = |placed: &&Placed| placed.ask.is_yes() && placed.ask.kind == Kind::Open;
+    let files: BTreeSet<_> = asked()
+        .filter(opened)
+        .map(|placed| placed.ask.path)
+        .filter(|path| path.ends_with(b".pth"))
+        .collect();
+    let number = files.len() as u64;
+    let text = format!(
+        "{}: the code is outside of the environment, and an image or a copy of it does not take \
+         it along",
+        counted(number, "editable install", "editable installs")
+    );
+    let operations = asked().count() as u64;
+    let numbers = [("installs", number)];
+    (number > 0).then(|| trouble(TroubleKind::Editable, text, operations, &numbers, files))
+}
+
+/// A package without `__init__` is looked for in every entry of `sys.path`, since it may have
+/// portions in each (PEP 420).
+pub(super) fn namespaces(placed: &[Placed], places: &Places) -> Option<Trouble> {
+    let mut lacks = HashSet::new();
+    let mut is_there = HashSet::new();
+    let mut holds = HashSet::new();
+    for placed in placed {
+        let ask = &placed.ask;
+        match (placed.reason, folder_and_stem(ask.path)) {
+            (Reason::Suffix, Some((folder, b"__init__"))) if ask.path.ends_with(b".py") => {
+                lacks.insert(folder);
+            }
+            (Reason::Source | Reason::Extension, Some((folder, _))) if ask.is_yes() => {
+                holds.insert(folder);
+                // A portion may hold packages only.
+                holds.insert(split(folder).0);
+            }
+            (Reason::Folder, _) if ask.is_yes() => {
+                is_there.insert(ask.path);
+            }
+            _ => {}
+        }
+    }
+    let portions: BTreeSet<&[u8]> = lacks
+        .into_iter()
+        .filter(|folder| is_there.contains(folder) && holds.contains(folder))
+        .filter(|folder| !places.entries.contains(folder))
+        .collect();
+    let name = |folder: &[u8]| places.module(&[folder, b"/__init__.py"].concat());
+    let names: BTreeSet<_> = portions.iter().filter_map(|folder| name(folder)).collect();
+    let asked = |placed: &&Placed| {
+        let is_init = folder_and_stem(placed.ask.path)
+            .is_some_and(|(folder, stem)| stem == b"__init__" && portions.contains(folder));
+        is_init || portions.contains(placed.ask.path)
+    };
+    let operations = placed.iter().filter(asked).count() as u64;
+    let (packages, number) = (names.len() as u64, portions.len() as u64);
+    let text = format!(
+        "{} ({}) in {}: without an __init__.py the search goes on through all folders before it \
+         answers",
+        counted(packages, "namespace package", "namespace packages"),
+        names.iter().take(3).map(|name| shown(name)).collect::<Vec<_>>().join(", "),
+        counted(number, "folder", "folders")
+    );
+    let numbers = [("packages", packages), ("portions", number)];
+    (packages > 0).then(|| trouble(TroubleKind::Namespace, text, operations, &numbers, portions))
+}

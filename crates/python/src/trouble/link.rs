@@ -1,0 +1,55 @@
+//! `realpath` storms: an lstat for each folder above each path, so that the cost grows with the
+//! depth at which the software is installed (Python's `posixpath.realpath`).
+
+use std::collections::{BTreeMap, HashSet};
+
+use recording::shown;
+
+use super::{Trouble, TroubleKind, trouble};
+use crate::attribute::Placed;
+use crate::reason::Reason;
+use crate::tree::{NodeId, Tree};
+
+/// Fewer are no storm.
+const MANY: u64 = 50;
+
+#[derive(Default)]
+struct Caller<'a> {
+    operations: u64,
+    paths: HashSet<&'a [u8]>,
+    /// Questions for a folder of the root: each walk begins with one.
+    walks: u64,
+}
+
+/// Callers are the imports that the calls were made in, as far as that was observed.
+pub(super) fn troubles(placed: &[Placed], tree: &Tree) -> Vec<Trouble> {
+    let mut callers: BTreeMap<Option<NodeId>, Caller> = BTreeMap::new();
+    for placed in placed.iter().filter(|placed| placed.reason == Reason::Link) {
+        let caller = callers.entry(placed.node).or_default();
+        caller.operations += 1;
+        caller.paths.insert(placed.ask.path);
+        caller.walks += u64::from(components(placed.ask.path) == 1);
+    }
+    let many = callers.into_iter().filter(|(_, caller)| caller.operations >= MANY);
+    many.map(|(node, caller)| caller.trouble(node.map(|node| shown(tree.module(node))))).collect()
+}
+
+impl Caller<'_> {
+    fn trouble(self, module: Option<String>) -> Trouble {
+        let who = module.map_or("outside of known imports".to_owned(), |name| format!("by {name}"));
+        let distinct = self.paths.len() as u64;
+        let deepest = self.paths.iter().copied().max_by_key(|path| (components(path), *path));
+        let depth = deepest.map_or(0, components);
+        let text = format!(
+            "{} lstats {who}, of {distinct} paths: realpath, which asks for every folder above \
+             ({} times from the root, up to {depth} deep); a shorter install path costs less",
+            self.operations, self.walks
+        );
+        let numbers = [("distinct", distinct), ("walks", self.walks), ("deepest", depth)];
+        trouble(TroubleKind::Realpath, text, self.operations, &numbers, deepest)
+    }
+}
+
+fn components(path: &[u8]) -> u64 {
+    path.split(|byte| *byte == b'/').filter(|part| !part.is_empty()).count() as u64
+}
