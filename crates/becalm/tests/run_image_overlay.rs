@@ -1,0 +1,131 @@
+//! `becalm run --overlay` and `--writable-tmpfs`: changes on top of an image.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::chown;
+use std::path::Path;
+use std::process::Command;
+
+use support::imaged::{As, Imaged, ways};
+use support::scene::BECALM;
+use support::{Live, run};
+
+/// A folder that belongs to whoever uses it.
+fn changes(env: &Imaged, who: As) -> String {
+    let folder = env.scene.subfolder(&format!("changes, {who:?}:1"));
+    if who == As::User {
+        let _ = chown(&folder, Some(65534), Some(65534));
+    }
+    folder
+}
+
+#[test]
+fn changes_in_memory_are_gone_with_the_last_rank() {
+    let env = Imaged::new();
+    for who in ways() {
+        let options = ["--writable-tmpfs"];
+        let script = "cd \"$0\"; rm -r sub; echo new > where; mkdir more; ls; cat where";
+        let said = env.said(who, &options, script);
+        assert_eq!(said, "link\nmore\ntool\nwhere\nnew\n", "{who:?}");
+        env.all_gone();
+        assert_eq!(env.said(who, &options, "cat \"$0/where\""), "image\n");
+    }
+}
+
+#[test]
+fn ranks_of_a_node_see_each_others_changes() {
+    let env = Imaged::new();
+    for who in ways() {
+        let script = "echo mine > \"$0/mine\"; echo ready; read line";
+        let mut first = Live::start(&mut env.sh(who, &["--writable-tmpfs"], script));
+        first.line();
+        assert_eq!(env.said(who, &["--writable-tmpfs"], "cat \"$0/mine\""), "mine\n");
+        first.end();
+        env.all_gone();
+    }
+}
+
+#[test]
+fn changes_in_a_folder_are_kept_and_can_be_looked_at() {
+    let env = Imaged::new();
+    for who in ways() {
+        let folder = changes(&env, who);
+        let overlay = ["--overlay", &folder];
+        env.said(who, &overlay, "cd \"$0\"; rm tool; rm -r sub; echo new > new; echo x >> where");
+        env.all_gone();
+        let script = "cd \"$0\"; ls; cat where";
+        assert_eq!(env.said(who, &overlay, script), "link\nnew\nwhere\nimage\nx\n", "{who:?}");
+        env.all_gone();
+        let read_only = format!("{folder}:ro");
+        assert_eq!(
+            env.said(who, &["--overlay", &read_only], script),
+            "link\nnew\nwhere\nimage\nx\n"
+        );
+        let ran = run(&mut env.sh(who, &["--overlay", &read_only], "echo > \"$0/y\""));
+        assert!(ran.err().contains("Read-only"), "{}", ran.err());
+        // The image and its folder are as they were.
+        assert_eq!(env.said(who, &[], "cat \"$0/where\""), "image\n");
+        assert!(Path::new(&env.folder).join("tool").exists());
+        env.all_gone();
+    }
+}
+
+#[test]
+fn a_second_writer_is_refused_and_told_who_the_first_is() {
+    let env = Imaged::new();
+    for who in ways() {
+        let folder = changes(&env, who);
+        let script = "echo ready; read line";
+        let mut first = Live::start(&mut env.sh(who, &["--overlay", &folder], script));
+        first.line();
+        let holder = env.holders()[0];
+        // Another job, that is: a rank of the same one would join.
+        let mut other = env.sh(who, &["--overlay", &folder], "echo it ran");
+        other.env("SLURM_JOB_ID", "another");
+        let ran = run(&mut other);
+        assert_eq!((ran.code(), ran.out().as_str()), (125, ""), "{}", ran.err());
+        let expected = format!("process {holder} (becalm-holder) uses it");
+        assert!(ran.err().contains(&expected), "{}", ran.err());
+        // What the holder keeps it keeps after the first rank's end.
+        first.end();
+        env.all_gone();
+        assert_eq!(env.said(who, &["--overlay", &folder], "echo free"), "free\n");
+        env.all_gone();
+    }
+}
+
+#[test]
+fn an_ext3_image_keeps_changes_for_root_and_is_refused_to_others() {
+    let env = Imaged::new();
+    let image = env.scene.at("overlay.img");
+    let made = run(Command::new(BECALM).args(["image", "overlay", &image, "64M"]));
+    assert_eq!(made.code(), 0, "{}", made.err());
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    fs::set_permissions(&image, mode).unwrap();
+    let refused = env.refused(As::User, &["--overlay", &image]);
+    assert!(refused.contains("only root") && refused.contains("--overlay DIR"), "{refused}");
+    for who in ways().into_iter().filter(|who| *who != As::User) {
+        let overlay = ["--overlay", &image];
+        env.said(who, &overlay, "echo new > \"$0/new\"; rm -f \"$0/tool\"");
+        env.all_gone();
+        let read_only = format!("{image}:ro");
+        let said = env.said(who, &["--overlay", &read_only], "ls \"$0\"");
+        assert_eq!(said, "link\nnew\nsub\nwhere\n");
+        env.all_gone();
+    }
+}
+
+#[test]
+fn a_squashfs_is_an_overlay_that_is_only_looked_at() {
+    let env = Imaged::new();
+    let more = Imaged::of("more", |folder| fs::write(folder.join("added"), "added").unwrap());
+    for who in ways() {
+        let read_only = format!("{}:ro", more.image);
+        let said = env.said(who, &["--overlay", &read_only], "cat \"$0/added\" \"$0/link\"");
+        assert_eq!(said, "addedcontent");
+    }
+    let refused = env.refused(As::User, &["--overlay", &more.image]);
+    assert!(refused.contains("add :ro"), "{refused}");
+}

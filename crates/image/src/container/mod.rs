@@ -1,0 +1,310 @@
+//! A container in one file: a SIF of a whole root, or of folders over the root of another SIF,
+//! with a layer to write to where one is wanted.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `mod` | the parts, put together |
+//! | `base` | what is below the folders |
+
+mod base;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FallocateFlags, Mode as FileMode, OFlags, fallocate, open};
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::ext3::{self, Overlay};
+use crate::out::{Mode, Out, folder_of};
+use crate::sif::{
+    self, Arch, Container, Filesystem, INSPECT_METADATA, Kind, Part, Partition, Role, Sif,
+};
+use crate::squash::{self, Built, Options, Progress};
+use crate::tree::{Fingerprint, Layout, Tree};
+use base::Base;
+
+/// What a container is made of.
+pub enum Content<'a> {
+    /// A whole root folder, and what the container is told to do. What is not told is taken from
+    /// the folder, if it was a container's before.
+    Root(&'a Path, Container),
+    /// All that a SIF holds, and over its root these paths, each at its own place.
+    Over(&'a Path, &'a [PathBuf]),
+}
+
+/// What was made.
+#[derive(Clone, Debug, Serialize)]
+pub struct Sealed {
+    /// The file's length.
+    pub bytes: u64,
+    /// Its UUID.
+    pub uuid: String,
+    /// For which processors it is, as Go names them.
+    pub arch: &'static str,
+    /// The SIF whose objects are in it, too.
+    #[serde(serialize_with = "base_text")]
+    pub base: Option<PathBuf>,
+    /// The size of the layer in it that can be written to, in bytes.
+    pub overlay_bytes: Option<u64>,
+}
+
+fn base_text<S: serde::Serializer>(base: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Text<'a>(#[serde(with = "crate::text")] &'a Path);
+    base.as_deref().map(Text).serialize(to)
+}
+
+/// Packs a container into a SIF. The target takes its name once all of it is on the disk; where
+/// something goes wrong, nothing is left. The layer to write to is the last part.
+///
+/// All times in the SIF and its layer are [`Options::made`], or that of the newest file.
+///
+/// # Errors
+/// Those of [`squash::build`]; a folder that is no root; a base that cannot be added to, or in
+/// which the paths would hide something.
+pub fn build(
+    content: Content<'_>,
+    target: &Path,
+    options: &Options<'_>,
+    overlay: Option<&Overlay>,
+) -> Result<(Built, Sealed), Error> {
+    squash::check(target, options)?;
+    match content {
+        Content::Root(root, container) => of_root(root, container, target, options, overlay),
+        Content::Over(base, paths) => over(base, paths, target, options, overlay),
+    }
+}
+
+/// A new SIF of what another one holds, and a layer to write to. The target must not be there.
+///
+/// # Errors
+/// A base that cannot be added to; what cannot be read or written.
+pub fn with_overlay(
+    base: &Path,
+    target: &Path,
+    overlay: &Overlay,
+    progress: &dyn Fn(Progress),
+) -> Result<Sealed, Error> {
+    let base = Base::open(base)?;
+    let out = Out::new(target, Mode::Executable)?;
+    let layer = Layer::new(target, overlay, base.arch(), overlay.created)?;
+    let job = Job { target, created: overlay.created, arch: base.arch(), progress };
+    let sealed = job.seal(&out, &base.with(vec![layer.part()?])?, Some(&layer))?;
+    out.finish(true)?;
+    Ok(Sealed { base: Some(base.path.clone()), ..sealed })
+}
+
+/// An ext3 image by itself. The target must not be there.
+///
+/// # Errors
+/// A size or folder that cannot be; what cannot be written.
+pub fn overlay(target: &Path, overlay: &Overlay) -> Result<(), Error> {
+    let out = Out::new(target, Mode::Private)?;
+    ext3::create(out.file(), overlay).map_err(Error::overlay(target))?;
+    out.finish(true)
+}
+
+fn of_root(
+    root: &Path,
+    container: Container,
+    target: &Path,
+    options: &Options<'_>,
+    overlay: Option<&Overlay>,
+) -> Result<(Built, Sealed), Error> {
+    let layout = Layout::of(&[root.to_owned()])?;
+    squash::check_place(target, &layout)?;
+    let no_shell = || Error::Unfit {
+        path: root.to_owned(),
+        why: "it is no whole root: there is no /bin/sh in it for a known processor",
+    };
+    let arch = Arch::of_root(root).ok_or_else(no_shell)?;
+    let container = container.or_of_root(root);
+    let mut out = Out::beside(target, Mode::Executable)?;
+    let mut tree = squash::scan(layout, options)?;
+    let sources = tree.fingerprint();
+    let made = options.made.unwrap_or(sources.newest);
+    tree.stands_for = PathBuf::from("/");
+    // Whoever runs it sees it, though a temporary folder is its maker's alone; as apptainer does.
+    tree.nodes[0].attributes.mode |= 0o755;
+    tree.add(&container.additions(), made)?;
+
+    let texts = Texts::of(&container);
+    let mut parts = texts.parts();
+    let job = Job { target, created: made.into(), arch, progress: options.progress };
+    let at = sif::next_partition(&parts);
+    let built = job.pack(&tree, &sources, &|_| false, at, options, &mut out)?;
+    parts.push(job.packed(&built, Role::PrimarySystem));
+    let layer =
+        overlay.map(|overlay| Layer::new(target, overlay, arch, job.created)).transpose()?;
+    if let Some(layer) = &layer {
+        parts.push(layer.part()?);
+    }
+    let sealed = job.seal(&out, &parts, layer.as_ref())?;
+    out.finish(false)?;
+    Ok((built, sealed))
+}
+
+fn over(
+    base: &Path,
+    paths: &[PathBuf],
+    target: &Path,
+    options: &Options<'_>,
+    overlay: Option<&Overlay>,
+) -> Result<(Built, Sealed), Error> {
+    let layout = Layout::at_their_places(paths)?;
+    squash::check_place(target, &layout)?;
+    let base = Base::open(base)?;
+    base.check_target(target)?;
+    let arch = base.arch();
+    let mut out = Out::beside(target, Mode::Executable)?;
+    let mut tree = squash::scan(layout, options)?;
+    base.take_over(&mut tree)?;
+    let sources = tree.fingerprint();
+    let created = options.made.unwrap_or(sources.newest).into();
+    let job = Job { target, created, arch, progress: options.progress };
+    let at = sif::next_partition(&base.with(Vec::new())?);
+    let layer =
+        overlay.map(|overlay| Layer::new(target, overlay, arch, job.created)).transpose()?;
+    // Refused before hours of reading.
+    let layer_part = || layer.iter().map(Layer::part).collect::<Result<Vec<_>, _>>();
+    base.with(layer_part()?)?;
+    let built = job.pack(&tree, &sources, &|outside| base.has(outside), at, options, &mut out)?;
+    let mut more = vec![job.packed(&built, Role::Overlay)];
+    more.extend(layer_part()?);
+    let sealed = job.seal(&out, &base.with(more)?, layer.as_ref())?;
+    out.finish(false)?;
+    Ok((built, Sealed { base: Some(base.path.clone()), ..sealed }))
+}
+
+/// What all parts of a SIF have in common.
+struct Job<'a> {
+    target: &'a Path,
+    created: i64,
+    arch: Arch,
+    progress: &'a dyn Fn(Progress),
+}
+
+impl Job<'_> {
+    /// Writes the squashfs to where it belongs in the SIF.
+    fn pack(
+        &self,
+        tree: &Tree,
+        sources: &Fingerprint,
+        is_there: &dyn Fn(&crate::Outside) -> bool,
+        at: u64,
+        options: &Options<'_>,
+        out: &mut Out,
+    ) -> Result<Built, Error> {
+        out.start_at(at);
+        let what = squash::Packing { tree, sources, is_there };
+        let built = squash::write(what, self.target, options, out)?;
+        out.settle()?;
+        Ok(built)
+    }
+
+    /// The part that is the squashfs.
+    fn packed(&self, built: &Built, role: Role) -> Part<'static> {
+        let partition = Partition { filesystem: Filesystem::Squashfs, role, arch: self.arch };
+        Part::in_place(built.image_bytes, partition)
+    }
+
+    /// Writes all other parts, and the table.
+    fn seal(
+        &self,
+        out: &Out,
+        parts: &[Part<'_>],
+        layer: Option<&Layer<'_>>,
+    ) -> Result<Sealed, Error> {
+        let tell = |done, of| (self.progress)(Progress::Copying { done, of });
+        let written = sif::write_telling(out.file(), parts, self.created, &tell);
+        let written = written.map_err(Error::sif_write(self.target))?;
+        if let Some(Layer { overlay, .. }) = layer.filter(|layer| !layer.overlay.sparse) {
+            // It is the last part.
+            let start = written.size - overlay.size;
+            fallocate(out.file(), FallocateFlags::empty(), start, overlay.size)
+                .map_err(Error::at("set room aside for the overlay", self.target))?;
+        }
+        Ok(Sealed {
+            uuid: sif::uuid_text(&written.uuid),
+            arch: self.arch.name(),
+            base: None,
+            overlay_bytes: layer.map(|layer| layer.overlay.size),
+            bytes: written.size,
+        })
+    }
+}
+
+/// A layer to write to, in a file without a name.
+struct Layer<'a> {
+    file: File,
+    overlay: &'a Overlay,
+    arch: Arch,
+    target: &'a Path,
+}
+
+impl<'a> Layer<'a> {
+    fn new(
+        target: &'a Path,
+        overlay: &'a Overlay,
+        arch: Arch,
+        created: i64,
+    ) -> Result<Layer<'a>, Error> {
+        let file = tempfile::tempfile_in(folder_of(target));
+        let file = file.map_err(Error::at("write a file beside it", target))?;
+        let sparse = Overlay { sparse: true, created, ..overlay.clone() };
+        ext3::create(&file, &sparse).map_err(Error::overlay(target))?;
+        Ok(Layer { file, overlay, arch, target })
+    }
+
+    fn part(&self) -> Result<Part<'_>, Error> {
+        let (filesystem, role) = (Filesystem::Ext3, Role::Overlay);
+        let partition = Partition { filesystem, role, arch: self.arch };
+        Part::of_image(&self.file, "", partition).map_err(Error::at("stat", self.target))
+    }
+}
+
+/// What a SIF says of a container beside its root.
+struct Texts<'a> {
+    container: &'a Container,
+    labels: String,
+    metadata: String,
+}
+
+impl Texts<'_> {
+    fn of(container: &Container) -> Texts<'_> {
+        let (labels, metadata) = (container.labels_json(), container.inspect_metadata());
+        Texts { container, labels, metadata }
+    }
+
+    fn parts(&self) -> Vec<Part<'_>> {
+        let Container { deffile, environment, labels, .. } = self.container;
+        let mut parts = Vec::new();
+        if let Some(deffile) = deffile {
+            parts.push(Part::of_bytes(Kind::Deffile, "", deffile.as_bytes()));
+        }
+        if let Some(environment) = environment {
+            parts.push(Part::of_bytes(Kind::Environment, "", environment.as_bytes()));
+        }
+        if !labels.is_empty() {
+            parts.push(Part::of_bytes(Kind::Labels, "", self.labels.as_bytes()));
+        }
+        parts.push(Part::of_bytes(Kind::Json, INSPECT_METADATA, self.metadata.as_bytes()));
+        parts
+    }
+}
+
+/// Opens a file that bytes can be read from at any place. A pipe is not waited for.
+fn opened(path: &Path) -> Result<File, Error> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = File::from(open(path, flags, FileMode::empty()).map_err(Error::at("open", path))?);
+    match file.metadata().map_err(Error::at("stat", path))?.is_file() {
+        true => Ok(file),
+        false => Err(Error::Unfit { path: path.to_owned(), why: "is no regular file" }),
+    }
+}
+
+/// The SIF in a file.
+fn read(path: &Path, file: &File) -> Result<Sif, Error> {
+    Sif::read(file).map_err(|source| Error::Sif { path: path.to_owned(), source })
+}

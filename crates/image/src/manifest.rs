@@ -1,0 +1,55 @@
+//! What an image of becalm's says of itself: a trailer behind the squashfs.
+//!
+//! Readers of squashfs stop at the number of bytes that its superblock names, so the trailer
+//! changes nothing in the tree. It begins at the next multiple of 4 KiB: a line of text
+//! (`becalm-image 1 LENGTH CRC32`), and LENGTH bytes of JSON whose checksum that is.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Outside;
+use crate::tree::{Fingerprint, Layout};
+
+/// Before version and length.
+const MAGIC: &str = "becalm-image 1 ";
+/// No manifest is longer.
+const MOST: usize = 1 << 20;
+/// No first line is longer.
+pub(crate) const LINE: usize = 64;
+
+/// What an image says of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// What it was made of, and where it belongs.
+    pub layout: Layout,
+    /// What the sources looked like.
+    pub fingerprint: Fingerprint,
+    /// What the order of its files comes from; none: they are ordered by path.
+    pub trace: Option<String>,
+    /// How many files come in that order.
+    pub traced: u64,
+    /// What was used from it and lay outside, or the first of that.
+    pub outside: Vec<Outside>,
+}
+
+impl Manifest {
+    /// The trailer.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let json = serde_json::to_vec(self).unwrap_or_default();
+        let line = format!("{MAGIC}{} {}\n", json.len(), crc32fast::hash(&json));
+        [line.as_bytes(), &json, b"\n"].concat()
+    }
+
+    /// From the start of what may be a trailer: where its JSON begins, its length and checksum.
+    pub(crate) fn decode_line(start: &[u8]) -> Option<(usize, usize, u32)> {
+        let end = start.iter().take(LINE).position(|byte| *byte == b'\n')?;
+        let line = std::str::from_utf8(&start[..end]).ok()?.strip_prefix(MAGIC)?;
+        let (length, checksum) = line.split_once(' ')?;
+        let length = length.parse().ok().filter(|length| *length <= MOST)?;
+        Some((end + 1, length, checksum.parse().ok()?))
+    }
+
+    /// The manifest, if this is one.
+    pub(crate) fn decode(json: &[u8], checksum: u32) -> Option<Manifest> {
+        (crc32fast::hash(json) == checksum).then(|| serde_json::from_slice(json).ok())?
+    }
+}

@@ -1,0 +1,369 @@
+//! The mounts, made by the first rank.
+
+use std::fs::{self, File};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use launch::Loopback;
+use launch::mounts::{self, Place};
+use launch::namespace::{self, FuseMount, Means, NamespaceError};
+
+use super::door::{self, Message};
+use super::error::{self, MountError, system};
+use super::fresh;
+use super::holder::{self, Holder};
+use super::overlay::Form;
+use super::plan::{Plan, Where};
+use super::points::{self, Kind, Points};
+use super::root;
+use super::wanted::{Bind, By};
+
+/// Makes the mounts and starts the holder. The calling process sees them. Says what mounts the
+/// image.
+pub(super) fn first(plan: &Plan<'_>, door: Option<UnixListener>) -> Result<By, MountError> {
+    fresh::check(plan)?;
+    let mark = mark()?;
+    let line = start_holder(plan, door, &mark)?;
+    said(&line, plan)?;
+    let means = namespace::own_mounts().map_err(|error| no_means(plan, error))?;
+    let mut build =
+        Build { plan, means, line, mark, points: Points::default(), mounted: 0, by: By::Fuse };
+    match &plan.place {
+        Where::Over(paths) => build.over(paths)?,
+        Where::Root => root::enter(&mut build)?,
+    }
+    build.points.done()?;
+    super::back_to(&plan.folder, plan.is_root())?;
+    let own = File::open("/proc/self/ns/mnt").map_err(system("open the own mounts"))?;
+    door::send(&build.line, holder::READY, "", &[own.as_fd()])
+        .map_err(system("tell the holder"))?;
+    Ok(build.by)
+}
+
+/// A word that no other mounts have.
+fn mark() -> Result<String, MountError> {
+    let path = "/proc/sys/kernel/random/uuid";
+    let random = fs::read_to_string(path).map_err(error::file(path, "read"))?;
+    Ok(format!("becalm-{}", random.trim()))
+}
+
+fn start_holder(
+    plan: &Plan<'_>,
+    door: Option<UnixListener>,
+    mark: &str,
+) -> Result<UnixStream, MountError> {
+    let failed = || system("start the image's holder");
+    let (line, theirs) = UnixStream::pair().map_err(failed())?;
+    let holder = Holder {
+        line: theirs,
+        door,
+        images: &plan.layers,
+        overlays: &plan.overlays,
+        first: std::process::id() as i32,
+        mark,
+    };
+    holder.start().map_err(failed())?;
+    Ok(line)
+}
+
+/// Waits for the holder's word.
+fn said(line: &UnixStream, plan: &Plan<'_>) -> Result<(), MountError> {
+    let gone = |why: String| MountError::Holder { pid: 0, why };
+    match door::receive(line).map_err(|error| gone(error.to_string()))? {
+        Some(Message { tag: holder::DONE, .. }) => Ok(()),
+        Some(Message { tag: holder::IN_USE, text, .. }) => {
+            let (index, why) = text.split_once(' ').unwrap_or_default();
+            let overlay = index.parse::<usize>().ok().and_then(|index| plan.overlays.get(index));
+            let path = overlay.map(|overlay| overlay.wanted.path.clone()).unwrap_or_default();
+            Err(MountError::Overlay { path, why: why.to_owned() })
+        }
+        Some(Message { text, .. }) => Err(gone(text)),
+        None => Err(gone("has ended too early".to_owned())),
+    }
+}
+
+/// The work of the first rank.
+pub(super) struct Build<'a> {
+    pub plan: &'a Plan<'a>,
+    pub means: Means,
+    line: UnixStream,
+    pub points: Points,
+    /// The source of a mount that no other mounts have.
+    mark: String,
+    /// How many mounts are stacked.
+    mounted: usize,
+    /// What mounts the image.
+    by: By,
+}
+
+/// A bind, its source opened before anything is mounted over it.
+pub(super) struct Source {
+    pub place: Place,
+    pub kind: Kind,
+    pub from: PathBuf,
+    pub at: PathBuf,
+    pub read_only: bool,
+}
+
+impl Build<'_> {
+    /// The image over the paths that it was made of.
+    fn over(&mut self, paths: &[(PathBuf, PathBuf)]) -> Result<(), MountError> {
+        let sources = self.sources()?;
+        let upper = self.folders()?;
+        let mut targets = Vec::new();
+        for (path, inner) in paths {
+            let is_dir = self.plan.layers[0].is_dir(inner);
+            let kind = if is_dir { Kind::Folder } else { Kind::File };
+            targets.push((self.points.make(path, kind)?, inner));
+        }
+        let folder = targets.iter().map(|(path, _)| path).find(|path| path.is_dir());
+        let stage = match folder {
+            Some(path) => path.clone(),
+            None => points::anywhere(&[])?,
+        };
+        let covered = match folder {
+            Some(_) => None,
+            None => Some(Place::at(&stage).map_err(error::file(&stage, "open"))?),
+        };
+        self.stack(&stage, upper)?;
+        if let [(path, inner)] = &targets[..]
+            && inner.as_path() == Path::new("/")
+        {
+            debug_assert_eq!(path, &stage);
+        } else {
+            let whole = Place::at(&stage).map_err(error::file(&stage, "open"))?;
+            for (path, inner) in targets {
+                let inner = inner.strip_prefix("/").unwrap_or(inner);
+                let part = Place::at(&whole.path().join(inner));
+                let part = part.map_err(error::file(inner, "find in the image"))?;
+                mounts::bind(&part, &path, false)?;
+            }
+            // What was there is to be seen again, without the copy of the mark that comes with it.
+            if let Some(before) = covered {
+                (1..self.mounted).try_for_each(|_| mounts::take_away(&stage))?;
+                mounts::bind(&before, &stage, false)?;
+                mounts::take_away(&stage)?;
+            }
+        }
+        self.bind(sources)
+    }
+
+    /// Opens what is to be bound.
+    pub fn sources(&self) -> Result<Vec<Source>, MountError> {
+        let open = |bind: &Bind| -> Result<Source, MountError> {
+            let wrong = |error: std::io::Error| MountError::Bind {
+                path: bind.from.clone(),
+                why: error.to_string(),
+            };
+            let place = Place::at(&bind.from).map_err(wrong)?;
+            let is_dir = place.is_dir().map_err(wrong)?;
+            let kind = if is_dir { Kind::Folder } else { Kind::File };
+            let Bind { from, at, read_only } = bind.clone();
+            Ok(Source { place, kind, from, at, read_only })
+        };
+        self.plan.wanted.binds.iter().map(open).collect()
+    }
+
+    pub fn bind(&mut self, sources: Vec<Source>) -> Result<(), MountError> {
+        for source in sources {
+            let at = self.points.make(&source.at, source.kind)?;
+            mounts::bind(&source.place, &at, source.read_only)?;
+        }
+        Ok(())
+    }
+
+    /// The folders of overlays, opened before anything is mounted over them: what is only seen,
+    /// and what is written to with its work folder.
+    pub fn folders(&self) -> Result<Folders, MountError> {
+        let mut folders = Folders { lower: Vec::new(), upper: None };
+        for overlay in self.plan.overlays.iter().filter(|one| one.form == Form::Folder) {
+            let path = &overlay.wanted.path;
+            let open = |name: &str| {
+                let path = path.join(name);
+                Place::at(&path).map_err(error::file(path, "open"))
+            };
+            match overlay.wanted.read_only {
+                false => folders.upper = Some((open("upper")?, open("work")?)),
+                true if path.join("upper").is_dir() => folders.lower.push(open("upper")?),
+                true => folders.lower.push(open("")?),
+            }
+        }
+        Ok(folders)
+    }
+
+    /// Mounts images and overlays at a folder, one over the other, until it shows all of them as
+    /// one. What is below is hidden by what is above, and needs no other place.
+    pub fn stack(&mut self, stage: &Path, folders: Folders) -> Result<(), MountError> {
+        // Below all: by it the holder tells these mounts from others of the same number.
+        mounts::tmpfs(stage, &self.mark)?;
+        self.mounted += 1;
+        let (mut lower, devices) = self.images(stage)?;
+        let all_mine = match self.means {
+            Means::UserNamespace => holder::ALL_MINE,
+            Means::Privileged => "",
+        };
+        let devices: Vec<_> = devices.iter().map(AsFd::as_fd).collect();
+        door::send(&self.line, holder::DEVICES, all_mine, &devices)
+            .map_err(system("hand the image to its holder"))?;
+        said(&self.line, self.plan)?;
+        let mut upper = folders.upper;
+        lower.extend(folders.lower);
+        self.ext(stage, &mut lower, &mut upper)?;
+        if self.plan.wanted.writable_tmpfs {
+            upper = Some(in_memory(stage, &lower[0])?);
+            self.mounted += 1;
+        }
+        if lower.len() == 1 && upper.is_none() {
+            return Ok(());
+        }
+        let topmost_first: Vec<&Place> = lower.iter().rev().collect();
+        let upper = upper.as_ref().map(|(upper, work)| (upper, work));
+        let done = mounts::overlay(&topmost_first, upper, stage, self.means);
+        self.mounted += 1;
+        done.map_err(|error| self.why_no_overlay(error))
+    }
+
+    /// The squashfs images, the lowest first, each at the same place, and the devices of those
+    /// that the holder is to serve.
+    fn images(&mut self, stage: &Path) -> Result<(Vec<Place>, Vec<OwnedFd>), MountError> {
+        let (mut places, mut devices) = (Vec::new(), Vec::new());
+        let mut by_kernel =
+            self.means == Means::Privileged && self.plan.wanted.by != Some(By::Fuse);
+        for image in &self.plan.layers {
+            if by_kernel {
+                let mounted = Loopback::attach(&image.file, image.offset, image.size, true)
+                    .map_err(error::file("/dev/loop-control", "make a loop device"))
+                    .and_then(|device| Ok(mounts::device(device.path(), "squashfs", stage, true)?));
+                match mounted {
+                    Err(error) if self.plan.wanted.by == Some(By::Kernel) => return Err(error),
+                    // A container without loop devices, a kernel without squashfs or zstd.
+                    Err(_) => by_kernel = false,
+                    Ok(()) => {}
+                }
+            } else if self.plan.wanted.by == Some(By::Kernel) {
+                let why = "only root can have the kernel mount it: leave out --by kernel";
+                return Err(MountError::Image { path: self.plan.image.clone(), why: why.into() });
+            }
+            if !by_kernel {
+                devices.push(self.fuse(stage)?);
+            }
+            self.mounted += 1;
+            places.push(Place::at(stage).map_err(error::file(stage, "open"))?);
+        }
+        self.by = if by_kernel { By::Kernel } else { By::Fuse };
+        Ok((places, devices))
+    }
+
+    fn fuse(&self, stage: &Path) -> Result<OwnedFd, MountError> {
+        let device = namespace::fuse_device().map_err(|error| no_means(self.plan, error))?;
+        let options = FuseMount {
+            source: "becalm",
+            subtype: "becalm-image",
+            check_permissions: true,
+            flags: libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV,
+        };
+        namespace::mount_fuse(device.as_fd(), stage, &options)?;
+        Ok(device)
+    }
+
+    /// ext3 images: the kernel mounts them, for root.
+    fn ext(
+        &mut self,
+        stage: &Path,
+        lower: &mut Vec<Place>,
+        upper: &mut Option<(Place, Place)>,
+    ) -> Result<(), MountError> {
+        let given = self.plan.overlays.iter().filter(|overlay| overlay.form == Form::Ext);
+        let given = given.map(|overlay| {
+            let path = &overlay.wanted.path;
+            (path, &overlay.file, 0, 0, overlay.wanted.read_only)
+        });
+        let parts = self.plan.partitions.iter();
+        let parts =
+            parts.map(|(file, offset, size)| (&self.plan.image, file, *offset, *size, true));
+        for (path, file, offset, size, read_only) in parts.chain(given) {
+            let refused = |why: String| MountError::Overlay { path: path.clone(), why };
+            if self.means != Means::Privileged {
+                return Err(refused(
+                    "only root can have the kernel mount an ext3 image, and no overlay can be \
+                     written to over fuse2fs: give a folder instead (mkdir DIR; --overlay DIR)"
+                        .to_owned(),
+                ));
+            }
+            let device = Loopback::attach(file, offset, size, read_only)
+                .map_err(error::file("/dev/loop-control", "make a loop device"))?;
+            mounts::device(device.path(), "ext4", stage, read_only)?;
+            self.mounted += 1;
+            let open = |name: &str| {
+                let path = stage.join(name);
+                Place::at(&path).map_err(|error| refused(format!("{name}: {error}")))
+            };
+            match read_only {
+                true if stage.join("upper").is_dir() => lower.push(open("upper")?),
+                true => lower.push(open("")?),
+                false => *upper = Some((open("upper")?, open("work")?)),
+            }
+        }
+        Ok(())
+    }
+
+    /// What the kernel's EINVAL for an overlay means.
+    fn why_no_overlay(&self, error: NamespaceError) -> MountError {
+        let mut writers = self.plan.overlays.iter().filter(|one| !one.wanted.read_only);
+        let kind = |path: &Path| {
+            rustix::fs::statfs(path).map(|stat| stat.f_type as u64).unwrap_or_default()
+        };
+        match writers.next() {
+            Some(overlay) => MountError::Overlay {
+                path: overlay.wanted.path.clone(),
+                why: format!(
+                    "{error}: its folders must be on a local filesystem (ext4, xfs, tmpfs; this \
+                     is {:#x}), and the kernel at least 5.11",
+                    kind(&overlay.wanted.path)
+                ),
+            },
+            None => error.into(),
+        }
+    }
+}
+
+/// What is left to do where nothing can be mounted, and whether there is room for it.
+fn no_means(plan: &Plan<'_>, error: NamespaceError) -> MountError {
+    let megabytes = |bytes: u64| format!("{} MB", bytes.div_ceil(1_000_000));
+    let needed = plan.layers[0].manifest().map(|manifest| manifest.fingerprint.bytes);
+    let free = rustix::fs::statvfs("/dev/shm").map(|stat| stat.f_bavail * stat.f_frsize);
+    let room = match (needed, free) {
+        (Some(needed), Ok(free)) if needed > free => {
+            format!("not here: it needs {}, and {} are free", megabytes(needed), megabytes(free))
+        }
+        (Some(needed), Ok(free)) => {
+            format!("it needs {} of the {} that are free", megabytes(needed), megabytes(free))
+        }
+        (_, Ok(free)) => format!("{} are free", megabytes(free)),
+        (_, Err(_)) => "there is no /dev/shm here".to_owned(),
+    };
+    MountError::NoMeans { error, image: plan.image.clone(), room }
+}
+
+/// Folders of overlays.
+pub(super) struct Folders {
+    lower: Vec<Place>,
+    upper: Option<(Place, Place)>,
+}
+
+/// An upper folder in memory, with the mode of what it lies over.
+fn in_memory(stage: &Path, below: &Place) -> Result<(Place, Place), MountError> {
+    let wrong = |what| error::file(stage, what);
+    let mode = fs::metadata(below.path()).map_err(wrong("look at"))?.permissions().mode();
+    mounts::tmpfs(stage, "becalm")?;
+    let make = |name: &str| {
+        let path = stage.join(name);
+        fs::create_dir(&path).and_then(|()| Place::at(&path))
+    };
+    let upper = make("upper").map_err(wrong("make a folder"))?;
+    fs::set_permissions(stage.join("upper"), fs::Permissions::from_mode(mode))
+        .map_err(wrong("set the mode of"))?;
+    Ok((upper, make("work").map_err(wrong("make a folder"))?))
+}

@@ -1,0 +1,109 @@
+//! Why an image cannot be entered.
+
+use std::io;
+use std::path::PathBuf;
+
+use launch::namespace::NamespaceError;
+
+/// Why an image cannot be entered.
+#[derive(Debug, thiserror::Error)]
+pub enum MountError {
+    /// A file, and what was done with it.
+    #[error("{}: cannot {what}: {error}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What was done with it.
+        what: &'static str,
+        /// Why it failed.
+        error: io::Error,
+    },
+    /// It is no image that can be mounted, or not in this way.
+    #[error("{}: {why}", .path.display())]
+    Image {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// It does not say over which path it belongs.
+    #[error(
+        "{}: does not say which folder it was made of: say where it belongs with --at FOLDER",
+        .0.display()
+    )]
+    Nowhere(PathBuf),
+    /// What it was made of has changed since.
+    #[error(
+        "{}: is older than what it was made of ({}): build it again, or run it as it is \
+         with --check no", .image.display(), .changed
+    )]
+    Stale {
+        /// The image.
+        image: PathBuf,
+        /// What has changed.
+        changed: String,
+    },
+    /// An overlay that cannot be used, and why.
+    #[error("--overlay {}: {why}", .path.display())]
+    Overlay {
+        /// What was given.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// A bind that cannot be made, and why.
+    #[error("--bind {}: {why}", .path.display())]
+    Bind {
+        /// What was given.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// Neither the kernel nor FUSE can mount it here.
+    #[error(
+        "{error}. Without that no image can be seen over its own path; to use it at another one, \
+         unpack it into memory of this node: unsquashfs -d /dev/shm/{} {} ({room})",
+        .image.file_stem().unwrap_or_default().display(), .image.display()
+    )]
+    NoMeans {
+        /// What is refused, and by what.
+        error: NamespaceError,
+        /// The image.
+        image: PathBuf,
+        /// Whether there is room for it.
+        room: String,
+    },
+    /// Something cannot be mounted, or not entered.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// The process that serves it to all ranks.
+    #[error("the holder of the image, process {pid}, {why}")]
+    Holder {
+        /// Its process id; 0 if it is not known.
+        pid: i32,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A system call that has no file.
+    #[error("cannot {what}: {error}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Why it failed.
+        error: io::Error,
+    },
+}
+
+/// For `map_err`: an error of this file, at this work.
+pub(super) fn file(
+    path: impl Into<PathBuf>,
+    what: &'static str,
+) -> impl FnOnce(io::Error) -> MountError {
+    let path = path.into();
+    move |error| MountError::File { path, what, error }
+}
+
+/// For `map_err`: an error of a system call that has no file.
+pub(super) fn system(what: &'static str) -> impl FnOnce(io::Error) -> MountError {
+    move |error| MountError::System { what, error }
+}

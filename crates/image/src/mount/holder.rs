@@ -1,0 +1,188 @@
+//! The holder: the one process of a node and a job that serves an image to all ranks, tells later
+//! ranks where the first ones are, and keeps the locks.
+//!
+//! It stays outside the ranks' mounts, so that it never keeps them alive: when the last rank, and
+//! the last of what the ranks have started, has ended, the kernel takes the mounts away and says
+//! so, and the holder leaves.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use launch::join::{NamespaceId, Surroundings};
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Pid, PidfdFlags};
+
+use super::door::{self, Message};
+use super::layer::Layer;
+use super::overlay::Opened;
+use super::serve;
+
+/// The first rank to the holder: the devices to serve, in the order of the images.
+pub(super) const DEVICES: u8 = b'd';
+/// Said with the devices: every file is shown as the user's own.
+pub(super) const ALL_MINE: &str = "all mine";
+/// The first rank to the holder: all is mounted.
+pub(super) const READY: u8 = b'r';
+/// The holder to the first rank: done.
+pub(super) const DONE: u8 = b'k';
+/// The holder to anybody: what is wrong.
+pub(super) const WRONG: u8 = b'!';
+/// The holder to a later rank: the namespaces to enter.
+pub(super) const ENTER: u8 = b'e';
+/// Said with that: the kernel mounts the image.
+pub(super) const BY_KERNEL: &str = "kernel";
+/// The holder to a later rank: the overlay at this index is in use.
+pub(super) const IN_USE: u8 = b'u';
+
+/// How often a kernel without pidfd_open(2) is asked whether a process lives.
+const LOOK: Duration = Duration::from_millis(500);
+/// A rank that is slow to enter, or stopped in between, is not waited for longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What the holder needs.
+pub(super) struct Holder<'a> {
+    /// To the first rank.
+    pub line: UnixStream,
+    /// Where later ones knock; none: nobody can join.
+    pub door: Option<UnixListener>,
+    /// The images, by what serves them.
+    pub images: &'a [Layer],
+    /// What is locked as long as this lives.
+    pub overlays: &'a [Opened],
+    /// The first rank.
+    pub first: i32,
+    /// The source of a mount that only these mounts have.
+    pub mark: &'a str,
+}
+
+impl Holder<'_> {
+    /// Forks it. The caller's own ends of what it was given close with its exec.
+    pub fn start(self) -> io::Result<()> {
+        let images = self.images.iter().map(|image| image.file.as_fd());
+        let overlays = self.overlays.iter().map(|overlay| overlay.file.as_fd());
+        let kept = [self.line.as_fd()].into_iter().chain(self.door.as_ref().map(AsFd::as_fd));
+        let kept: Vec<BorrowedFd<'_>> = kept.chain(images).chain(overlays).collect();
+        // The descriptors are borrowed of what the body owns: the child has both.
+        launch::orphan("becalm-holder", &kept, || self.hold())
+    }
+
+    fn hold(&self) -> io::Result<()> {
+        for (index, overlay) in self.overlays.iter().enumerate() {
+            if let Err(why) = overlay.lock() {
+                return door::send(&self.line, IN_USE, &format!("{index} {why}"), &[]);
+            }
+        }
+        door::send(&self.line, DONE, "", &[])?;
+        let Some(Message { tag: DEVICES, text, descriptors }) = door::receive(&self.line)? else {
+            return Ok(());
+        };
+        let served = match self.serve(descriptors, text == ALL_MINE) {
+            Ok(served) => served,
+            Err(error) => return door::send(&self.line, WRONG, &error.to_string(), &[]),
+        };
+        door::send(&self.line, DONE, "", &[])?;
+        let Some(Message { tag: READY, descriptors, .. }) = door::receive(&self.line)? else {
+            return Ok(());
+        };
+        // Not by the rank's number: it may be its command by now, or have ended.
+        let Some(mounts) = descriptors.into_iter().next() else { return Ok(()) };
+        let mounts = NamespaceId::of_descriptor(mounts)?;
+        let mark = self.mark.to_owned();
+        let known = Mutex::new(vec![self.first]);
+        let members = Arc::new(Members { mounts, mark, known, by_kernel: served.is_empty() });
+        if let Some(door) = &self.door {
+            let (door, members) = (door.try_clone()?, members.clone());
+            thread::Builder::new().spawn(move || members.let_in(&door))?;
+        }
+        match served.is_empty() {
+            true => members.wait_for_the_last(),
+            false => served.into_iter().for_each(|thread| drop(thread.join())),
+        }
+        Ok(())
+    }
+
+    fn serve(
+        &self,
+        devices: Vec<OwnedFd>,
+        all_mine: bool,
+    ) -> io::Result<Vec<thread::JoinHandle<()>>> {
+        let images = self.images.iter().zip(devices);
+        images.map(|(image, device)| serve::start(image, device, all_mine)).collect()
+    }
+}
+
+/// The processes that see the image.
+struct Members {
+    mounts: NamespaceId,
+    mark: String,
+    /// Ranks, the latest last; some may have ended.
+    known: Mutex<Vec<i32>>,
+    by_kernel: bool,
+}
+
+impl Members {
+    /// One that lives.
+    fn any(&self) -> Option<i32> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|pid| self.mounts.has(*pid, &self.mark));
+        if known.is_empty() {
+            // The ranks have ended; something that they started may go on.
+            known.extend(self.mounts.any_process(&self.mark));
+        }
+        known.last().copied()
+    }
+
+    fn let_in(self: &Arc<Members>, door: &UnixListener) {
+        for stream in door.incoming().flatten() {
+            let own = rustix::process::geteuid().as_raw();
+            let Ok((pid, user)) = door::peer(&stream) else { continue };
+            if user != own {
+                continue;
+            }
+            // One that waits here must not keep others waiting.
+            let members = self.clone();
+            let welcome = move || drop(members.welcome(&stream, pid));
+            let _ = thread::Builder::new().spawn(welcome);
+        }
+    }
+
+    fn welcome(&self, stream: &UnixStream, pid: i32) -> io::Result<()> {
+        let Some(member) = self.any() else { return Ok(()) };
+        let surroundings = Surroundings::of(member)?;
+        // The process may have ended since, and its number be another's.
+        if !self.mounts.has(member, &self.mark) {
+            return Ok(());
+        }
+        let descriptors: Vec<_> = surroundings.descriptors().collect();
+        let by = if self.by_kernel { BY_KERNEL } else { "" };
+        door::send(stream, ENTER, by, &descriptors)?;
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
+        // Until it has entered, these keep the mounts alive, and with them this holder.
+        stream.set_read_timeout(Some(PATIENCE))?;
+        door::receive(stream).map(drop)
+    }
+
+    /// Returns once nobody sees the image any more, where the kernel does not tell.
+    fn wait_for_the_last(&self) {
+        while let Some(pid) = self.any() {
+            wait_for(pid);
+        }
+    }
+}
+
+/// Waits for the end of somebody else's process, or at least a while.
+fn wait_for(pid: i32) {
+    let descriptor =
+        Pid::from_raw(pid).map(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()));
+    match descriptor {
+        Some(Ok(descriptor)) => {
+            let _ = rustix::event::poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], None);
+        }
+        Some(Err(rustix::io::Errno::SRCH)) | None => {}
+        Some(Err(_)) => thread::sleep(LOOK),
+    }
+}

@@ -1,0 +1,105 @@
+//! A squashfs that is mounted: its file, and what it says of itself.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::ahead::Ahead;
+use super::error::MountError;
+use crate::squash::{Facts, Image, NodeId, NodeKind, ReadError};
+use crate::{Manifest, Source};
+
+/// Decompressed blocks that are kept. The kernel keeps what it has read; these are for the other
+/// files in a block.
+const CACHE: usize = 64 << 20;
+
+/// One squashfs: a file, or a part of one.
+pub(super) struct Layer {
+    /// The holder keeps this descriptor and no other of it.
+    pub file: Arc<File>,
+    /// Where it begins in the file, and how long it is, in bytes.
+    pub offset: u64,
+    pub size: u64,
+    /// What it holds.
+    pub image: Arc<Image>,
+    /// What its superblock says.
+    pub facts: Facts,
+    manifest: Option<Manifest>,
+}
+
+impl fmt::Debug for Layer {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{:?} {} {}", self.file, self.offset, self.size)
+    }
+}
+
+impl Layer {
+    /// Opens the squashfs in a file, or in a part of it: its offset and size.
+    pub fn open(path: &Path, file: File, part: Option<(u64, u64)>) -> Result<Layer, MountError> {
+        let wrong =
+            |error: ReadError| MountError::Image { path: path.to_owned(), why: error.to_string() };
+        let file = Arc::new(file);
+        let whole = file.metadata().map_err(super::error::file(path, "look at"))?.len();
+        let (offset, size) = part.unwrap_or((0, whole));
+        let ahead = Ahead::of(&file, whole);
+        let part = Part { file: file.clone(), offset, size, ahead };
+        let image = Arc::new(Image::new(Box::new(part), CACHE).map_err(wrong)?);
+        let manifest = image.manifest().map_err(wrong)?;
+        let facts = image.facts().map_err(wrong)?;
+        Ok(Layer { file, offset, size, image, facts, manifest })
+    }
+
+    /// What it says of itself, if becalm made it.
+    pub fn manifest(&self) -> Option<&Manifest> {
+        self.manifest.as_ref()
+    }
+
+    /// What a path in it, from its root, leads to; symbolic links are not followed.
+    pub fn find(&self, path: &Path) -> Option<NodeId> {
+        let mut node = self.image.root();
+        for name in path.strip_prefix("/").unwrap_or(path) {
+            node = self.image.lookup(node, name.as_bytes()).ok()??;
+        }
+        Some(node)
+    }
+
+    /// Whether there is something at a path in it.
+    pub fn has(&self, path: &str) -> bool {
+        self.find(Path::new(path)).is_some()
+    }
+
+    /// Whether a path in it is a folder.
+    pub fn is_dir(&self, path: &Path) -> bool {
+        let attributes = self.find(path).and_then(|node| self.image.attributes(node).ok());
+        attributes.is_some_and(|attributes| attributes.kind == NodeKind::Folder)
+    }
+}
+
+/// A part of a file, as if it were all of it.
+struct Part {
+    file: Arc<File>,
+    offset: u64,
+    size: u64,
+    ahead: Ahead,
+}
+
+impl Source for Part {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.size)
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let end = offset.checked_add(buffer.len() as u64);
+        match (end, offset.checked_add(self.offset)) {
+            (Some(end), Some(start)) if end <= self.size => {
+                self.ahead.read(&self.file, start, buffer.len() as u64);
+                FileExt::read_exact_at(&*self.file, buffer, start)
+            }
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Changes on top of an image: folders and images given with `--overlay`, and the lock that keeps
+//! two writers apart.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FlockOperation;
+
+use super::error::{self, MountError};
+
+/// What `--overlay` was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overlay {
+    /// A folder, or an image.
+    pub path: PathBuf,
+    /// Only seen, not written to.
+    pub read_only: bool,
+}
+
+impl Overlay {
+    /// From `PATH`, `PATH:ro` or `PATH:rw`.
+    pub fn parse(text: &OsStr) -> Overlay {
+        let bytes = text.as_bytes();
+        let (path, read_only) = match (bytes.strip_suffix(b":ro"), bytes.strip_suffix(b":rw")) {
+            (Some(path), _) => (path, true),
+            (_, Some(path)) => (path, false),
+            _ => (bytes, false),
+        };
+        Overlay { path: PathBuf::from(OsStr::from_bytes(path)), read_only }
+    }
+}
+
+/// What an overlay is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A folder with `upper` and `work` in it.
+    Folder,
+    /// A squashfs: nothing can be written.
+    Squash,
+    /// An ext2, ext3 or ext4 filesystem in a file, with `upper` and `work` in it.
+    Ext,
+}
+
+/// An overlay, opened.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub wanted: Overlay,
+    pub form: Form,
+    pub file: File,
+}
+
+impl Opened {
+    /// Looks what it is.
+    pub fn of(wanted: &Overlay) -> Result<Opened, MountError> {
+        let path = &wanted.path;
+        let refused = |why: &str| MountError::Overlay { path: path.clone(), why: why.to_owned() };
+        let there = fs::metadata(path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => refused(
+                "it is not there: make a folder (mkdir), or an image (becalm image overlay)",
+            ),
+            _ => refused(&error.to_string()),
+        })?;
+        let form = match there.is_dir() {
+            true => Form::Folder,
+            false => form_of(path)?.ok_or_else(|| refused("it is no folder, squashfs or ext3"))?,
+        };
+        if form == Form::Squash && !wanted.read_only {
+            return Err(refused("a squashfs cannot be written to: add :ro"));
+        }
+        let writes = form == Form::Ext && !wanted.read_only;
+        let file = File::options().read(true).write(writes).open(path);
+        let file = file.map_err(error::file(path, "open"))?;
+        if form == Form::Folder && !wanted.read_only {
+            for name in ["upper", "work"] {
+                make_folder(&path.join(name))?;
+            }
+        }
+        Ok(Opened { wanted: wanted.clone(), form, file })
+    }
+
+    /// Keeps other writers out, for as long as the file is open anywhere; readers keep writers
+    /// out, not one another.
+    ///
+    /// # Errors
+    /// Who is in.
+    pub fn lock(&self) -> Result<(), String> {
+        let operation = match self.wanted.read_only {
+            true => FlockOperation::NonBlockingLockShared,
+            false => FlockOperation::NonBlockingLockExclusive,
+        };
+        match rustix::fs::flock(&self.file, operation) {
+            Ok(()) => Ok(()),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(self.in_use()),
+            Err(error) => Err(format!("it cannot be locked: {}", io::Error::from(error))),
+        }
+    }
+
+    fn in_use(&self) -> String {
+        let by = match holder(&self.file) {
+            Some(pid) => format!("process {pid} ({})", name_of(pid)),
+            None => "another node, or another user".to_owned(),
+        };
+        match self.wanted.read_only {
+            true => format!("{by} writes to it"),
+            false => format!(
+                "{by} uses it, and two writers would destroy it: wait until that has ended, \
+                 or look only, with :ro"
+            ),
+        }
+    }
+}
+
+fn make_folder(path: &Path) -> Result<(), MountError> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            Err(error::file(path, "make")(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What kind of filesystem a file holds, by the magic numbers of squashfs (at its start) and ext2
+/// (0xEF53 at 1080).
+fn form_of(path: &Path) -> Result<Option<Form>, MountError> {
+    let file = File::open(path).map_err(error::file(path, "open"))?;
+    let read = |at: u64, length: usize| {
+        let mut bytes = vec![0; length];
+        file.read_exact_at(&mut bytes, at).ok().map(|()| bytes)
+    };
+    Ok(match (read(0, 4).as_deref(), read(1080, 2).as_deref()) {
+        (Some(b"hsqs"), _) => Some(Form::Squash),
+        (_, Some([0x53, 0xEF])) => Some(Form::Ext),
+        _ => None,
+    })
+}
+
+/// Who holds a lock on a file of this machine (/proc/locks, proc_locks(5)).
+fn holder(file: &File) -> Option<i32> {
+    let there = file.metadata().ok()?;
+    let device = there.dev();
+    let name = format!(
+        "{:02x}:{:02x}:{}",
+        rustix::fs::major(device),
+        rustix::fs::minor(device),
+        there.ino()
+    );
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    let words = locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let mut held = words.filter(|words| words.get(1) == Some(&"FLOCK"));
+    held.find(|words| words.get(5) == Some(&name.as_str()))?.get(4)?.parse().ok()
+}
+
+fn name_of(pid: i32) -> String {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    name.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_last_ro_or_rw_is_no_part_of_the_path() {
+        let parse = |text: &str| {
+            let overlay = Overlay::parse(OsStr::new(text));
+            (overlay.path.to_str().unwrap().to_owned(), overlay.read_only)
+        };
+        assert_eq!(parse("a"), ("a".to_owned(), false));
+        assert_eq!(parse("a:ro"), ("a".to_owned(), true));
+        assert_eq!(parse("a:rw"), ("a".to_owned(), false));
+        assert_eq!(parse("a:b"), ("a:b".to_owned(), false));
+        assert_eq!(parse("a:ro:ro"), ("a:ro".to_owned(), true));
+    }
+
+    #[test]
+    fn two_writers_are_kept_apart_and_the_second_is_told_who_the_first_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let overlay = |read_only| Overlay { path: folder.path().to_owned(), read_only };
+        let first = Opened::of(&overlay(false)).unwrap();
+        first.lock().unwrap();
+        let pid = format!("process {} ", std::process::id());
+        for read_only in [false, true] {
+            let why = Opened::of(&overlay(read_only)).unwrap().lock().unwrap_err();
+            assert!(why.starts_with(&pid), "{why}");
+        }
+        drop(first);
+        let readers = [true, true].map(|read_only| Opened::of(&overlay(read_only)).unwrap());
+        assert!(readers.iter().all(|reader| reader.lock().is_ok()));
+        assert!(Opened::of(&overlay(false)).unwrap().lock().is_err());
+    }
+}

@@ -1,0 +1,105 @@
+//! An image of a whole root, with what Singularity shows in one by default: /proc, /sys, /dev,
+//! the home folder, /tmp, /var/tmp, the working folder, and who and where one is.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use launch::mounts::{self, Place};
+
+use super::build::{Build, Source};
+use super::error::{self, MountError};
+use super::points::{self, Kind};
+
+/// Makes the image the root of all that the calling process sees.
+pub(super) fn enter(build: &mut Build<'_>) -> Result<(), MountError> {
+    let binds = build.sources()?;
+    let folders = build.folders()?;
+    let system = sources(["/proc", "/sys", "/dev"].map(PathBuf::from));
+    let usual = sources(usual(&build.plan.folder));
+    let host = sources(["/etc/hosts", "/etc/resolv.conf", "/etc/localtime"].map(PathBuf::from));
+    let bound: Vec<&Path> =
+        binds.iter().chain(&usual).map(|source| source.from.as_path()).collect();
+    let stage = points::anywhere(&bound)?;
+    // Below the image, and out of sight: what is written for it.
+    mounts::tmpfs(&stage, "becalm")?;
+    let notes = Place::at(&stage).map_err(error::file(&stage, "open"))?;
+    build.stack(&stage, folders)?;
+    let accounts = ["passwd", "group"].map(|name| account(&stage, &notes, name));
+
+    build.points.writable = build.plan.is_writable();
+    // /proc comes first: through it lead the paths of all that is bound later.
+    for source in system {
+        let at = build
+            .points
+            .make(&stage.join(source.at.strip_prefix("/").unwrap_or(&source.at)), source.kind)?;
+        mounts::bind(&source.place, &at, false)?;
+    }
+    build.points.become_root(&stage)?;
+    build.bind(usual)?;
+    // Files that the image does not have are not missed.
+    let files = host.into_iter().chain(accounts.into_iter().flatten());
+    build.bind(files.filter(|source| source.at.is_file()).collect())?;
+    build.bind(binds)
+}
+
+/// Those of these paths that are there.
+fn sources(paths: impl IntoIterator<Item = PathBuf>) -> Vec<Source> {
+    let open = |path: PathBuf| {
+        let place = Place::at(&path).ok()?;
+        let kind = if place.is_dir().ok()? { Kind::Folder } else { Kind::File };
+        Some(Source { place, kind, from: path.clone(), at: path, read_only: false })
+    };
+    paths.into_iter().filter_map(open).collect()
+}
+
+/// Home, temporary folders, and the working folder where it is in none of them.
+fn usual(folder: &Path) -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let home = home.filter(|home| home.is_absolute() && home.parent().is_some());
+    let mut paths: Vec<_> = home.into_iter().collect();
+    paths.extend(["/tmp", "/var/tmp"].map(PathBuf::from));
+    let is_shown = |paths: &[PathBuf]| paths.iter().any(|shown| folder.starts_with(shown));
+    // System folders are the image's own.
+    let own = ["/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr"];
+    let is_own = own.iter().any(|own| folder.starts_with(own)) || folder.parent().is_none();
+    if !is_shown(&paths) && !is_own {
+        paths.push(folder.to_owned());
+    }
+    // What lies in another of them is seen with it.
+    paths.sort();
+    paths.dedup_by(|later, earlier| later.starts_with(earlier));
+    paths
+}
+
+/// The image's passwd or group with the user's line, where the image has the file and not the
+/// line.
+fn account(stage: &Path, notes: &Place, name: &str) -> Option<Source> {
+    let text = fs::read_to_string(stage.join("etc").join(name)).ok()?;
+    let id = match name {
+        "passwd" => rustix::process::getuid().as_raw(),
+        _ => rustix::process::getgid().as_raw(),
+    };
+    let line_of = |text: &str| {
+        let is_mine = |line: &&str| line.split(':').nth(2) == Some(id.to_string().as_str());
+        text.lines().find(is_mine).map(str::to_owned)
+    };
+    if line_of(&text).is_some() {
+        return None;
+    }
+    let here = fs::read_to_string(Path::new("/etc").join(name)).unwrap_or_default();
+    let home = std::env::var("HOME").unwrap_or_else(|_| "/".to_owned());
+    let user = std::env::var("USER").unwrap_or_else(|_| format!("user{id}"));
+    let line = line_of(&here).unwrap_or_else(|| match name {
+        "passwd" => format!("{user}:x:{id}:{}::{home}:/bin/sh", rustix::process::getgid().as_raw()),
+        _ => format!("{user}:x:{id}:"),
+    });
+    let write = || -> io::Result<Place> {
+        let path = notes.path().join(name);
+        let mut file = File::create(&path)?;
+        writeln!(file, "{}\n{line}", text.trim_end())?;
+        Place::at(&path)
+    };
+    let at = Path::new("/etc").join(name);
+    Some(Source { place: write().ok()?, kind: Kind::File, from: at.clone(), at, read_only: false })
+}

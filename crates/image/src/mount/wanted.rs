@@ -1,0 +1,101 @@
+//! What is asked for.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::overlay::Overlay;
+
+/// How a command is to see an image.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// A squashfs, or a SIF.
+    pub image: PathBuf,
+    /// Where it is mounted; none: where it says that it belongs. `/`: it is a whole root.
+    pub at: Option<PathBuf>,
+    /// What lies on top of it; the last one uppermost.
+    pub overlays: Vec<Overlay>,
+    /// Changes go into memory, and are gone with the last rank.
+    pub writable_tmpfs: bool,
+    /// What else is seen, and where.
+    pub binds: Vec<Bind>,
+    /// Mounted by what; none: by the best there is.
+    pub by: Option<By>,
+    /// How closely its sources are compared with it before.
+    pub freshness: Freshness,
+}
+
+/// What mounts an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// The kernel's squashfs, over a loop device: root only.
+    Kernel,
+    /// The holder, through FUSE.
+    Fuse,
+}
+
+/// How closely an image's sources are compared with it, where they are there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Freshness {
+    /// Not at all.
+    No,
+    /// A handful of folders' times: a package installed or taken away is noticed.
+    #[default]
+    Quick,
+    /// Every file.
+    Full,
+}
+
+/// A file or folder that is seen at another path too, as Singularity's `--bind`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bind {
+    /// What.
+    pub from: PathBuf,
+    /// Where.
+    pub at: PathBuf,
+    /// Cannot be written to there.
+    pub read_only: bool,
+}
+
+impl Bind {
+    /// From `SRC`, `SRC:DST` or `SRC:DST:ro`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &OsStr) -> Result<Bind, String> {
+        let mut parts = text.as_bytes().split(|byte| *byte == b':');
+        let mut next = || parts.next().map(OsStr::from_bytes);
+        let (from, at, how, more) = (next().unwrap_or_default(), next(), next(), next());
+        let read_only = match (how.map(OsStr::as_bytes), more) {
+            (None | Some(b"rw"), None) => false,
+            (Some(b"ro"), None) => true,
+            _ => return Err("give SRC, SRC:DST or SRC:DST:ro".to_owned()),
+        };
+        let from = std::path::absolute(from).map_err(|error| error.to_string())?;
+        let at = at.filter(|at| !at.is_empty()).map_or(from.clone(), PathBuf::from);
+        match at.is_absolute() && at != Path::new("/") {
+            true => Ok(Bind { from, at, read_only }),
+            false => Err(format!("{}: give an absolute path other than /", at.display())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bind_has_a_source_a_place_and_a_mode() {
+        let parse = |text: &str| Bind::parse(OsStr::new(text));
+        let bind = |from: &str, at: &str, read_only| {
+            Ok(Bind { from: from.into(), at: at.into(), read_only })
+        };
+        assert_eq!(parse("/a"), bind("/a", "/a", false));
+        assert_eq!(parse("/a:/b"), bind("/a", "/b", false));
+        assert_eq!(parse("/a:/b:ro"), bind("/a", "/b", true));
+        assert_eq!(parse("/a::ro"), bind("/a", "/a", true));
+        for wrong in ["", "/a:b", "/a:/", "/a:/b:rx", "/a:/b:ro:ro"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

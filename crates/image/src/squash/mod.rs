@@ -1,0 +1,22 @@
+//! squashfs 4.0, written and read.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `format` | what it looks like on disk |
+//! | `compression` | zstd, lz4, gzip: one block at a time |
+//! | `write` | the writer: parallel reads, one order, the same bytes each time |
+//! | `read` | the reader: for a FUSE server, and for files from anywhere |
+
+mod compression;
+mod format;
+mod read;
+mod write;
+
+pub use compression::Compression;
+pub(crate) use read::Part;
+pub use read::{Attributes, Content, Entry, Facts, Image, Mark, NodeId, NodeKind, ReadError};
+pub use write::{Built, Options, Progress, build};
+pub(crate) use write::{Packing, can_hold_xattr, check, check_place, scan, write};
+
+/// Name and value of an extended attribute.
+pub type Xattr = (Vec<u8>, Vec<u8>);

@@ -1,0 +1,64 @@
+//! Where in the image each path goes.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+/// How the paths that are packed lie in the image.
+///
+/// Of one folder, the image's root is that folder. Of several paths, or of a file, the root is
+/// `/`, and each lies at its own absolute path below it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Layout {
+    /// The folder that the image's root stands for: where it is to be mounted.
+    #[serde(with = "crate::text")]
+    root: PathBuf,
+    /// What is packed: absolute paths without symbolic links, none of them below another.
+    #[serde(with = "crate::text::list")]
+    paths: Vec<PathBuf>,
+}
+
+impl Layout {
+    /// The layout of an image of these paths.
+    ///
+    /// # Errors
+    /// Where there are none, or one cannot be found.
+    pub fn of(paths: &[PathBuf]) -> Result<Layout, Error> {
+        let real = |path: &PathBuf| path.canonicalize().map_err(Error::at("find", path));
+        let mut paths = paths.iter().map(real).collect::<Result<Vec<_>, _>>()?;
+        // A folder sorts before what is below it.
+        paths.sort();
+        paths.dedup_by(|later, earlier| later.starts_with(earlier));
+        match &paths[..] {
+            [] => Err(Error::Unfit { path: PathBuf::new(), why: "there is nothing to pack" }),
+            [one] if one.is_dir() => Ok(Layout { root: one.clone(), paths }),
+            _ => Ok(Layout { root: PathBuf::from("/"), paths }),
+        }
+    }
+
+    /// The layout of an image that is laid over a whole root: each path at its own place, also
+    /// where there is one only.
+    ///
+    /// # Errors
+    /// As [`Layout::of`].
+    pub fn at_their_places(paths: &[PathBuf]) -> Result<Layout, Error> {
+        Ok(Layout { root: PathBuf::from("/"), ..Layout::of(paths)? })
+    }
+
+    /// The folder that the image's root stands for.
+    pub fn base(&self) -> &Path {
+        &self.root
+    }
+
+    /// What is packed.
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
+    /// Whether a path is packed: it is one of them, or below one.
+    pub fn holds(&self, path: &Path) -> bool {
+        self.paths.iter().any(|packed| path.starts_with(packed))
+    }
+}

@@ -1,0 +1,87 @@
+//! Which file's content comes first in the image.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use recording::{Kind as CallKind, Recording};
+
+use super::{Found, Id, Kind, Tree, clean};
+
+/// The files that a recorded command opened or executed, in the order in which it first did.
+pub fn opened(recording: &Recording) -> Vec<PathBuf> {
+    let mut asked: Vec<_> = recording
+        .events
+        .iter()
+        .filter(|event| matches!(event.kind(), CallKind::Open | CallKind::Exec))
+        .filter(|event| !event.outcome.failed())
+        .filter_map(|event| Some((event.start, event.path?)))
+        .collect();
+    asked.sort_by_key(|(at, _)| *at);
+    let mut seen = HashSet::new();
+    asked.retain(|(_, path)| seen.insert(*path));
+    asked.iter().map(|(_, path)| PathBuf::from(OsStr::from_bytes(recording.path(*path)))).collect()
+}
+
+impl Tree {
+    /// All files with content: first those of a trace, in its order, then the rest by path.
+    /// With them, how many of the trace's are in the tree.
+    pub(crate) fn order(&self, first: &[PathBuf]) -> (Vec<Id>, usize) {
+        let mut placed = vec![false; self.nodes.len()];
+        let mut order = Vec::new();
+        let mut place = |id: Id, order: &mut Vec<Id>| {
+            if !std::mem::replace(&mut placed[id as usize], true) {
+                order.push(id);
+            }
+        };
+        let aliases = self.aliases(first);
+        for path in first {
+            let found = aliases.iter().find_map(|(named, real)| {
+                path.strip_prefix(named).ok().map(|below| real.join(below))
+            });
+            // A whole system may have been traced from the inside.
+            let path = found.map_or_else(|| path.clone(), |path| self.in_use(&clean(&path)));
+            if let Found::Inside(id) = self.find(&path) {
+                let node = &self.nodes[id as usize];
+                if let Kind::File { .. } = node.kind {
+                    place(node.first_name.unwrap_or(id), &mut order);
+                }
+            }
+        }
+        let traced = order.len();
+        self.files().for_each(|id| place(id, &mut order));
+        (order, traced)
+    }
+
+    /// What a path on disk is where the image is used.
+    fn in_use(&self, path: &Path) -> PathBuf {
+        match path.strip_prefix(self.layout.base()) {
+            Ok(below) => self.stands_for.join(below),
+            Err(_) => path.to_owned(),
+        }
+    }
+
+    /// Folders above the trace's paths that are another name of a packed path, and the packed
+    /// path: `/home/me` may be a symbolic link. The packed paths come first.
+    fn aliases(&self, first: &[PathBuf]) -> Vec<(PathBuf, PathBuf)> {
+        let packed = self.layout.paths();
+        let mut aliases: Vec<_> = packed.iter().map(|path| (path.clone(), path.clone())).collect();
+        let mut asked = HashSet::new();
+        for path in first.iter().filter(|path| !self.layout.holds(path)) {
+            for above in path.ancestors().skip(1) {
+                if !asked.insert(above.to_owned()) {
+                    break;
+                }
+                if let Some(packed) = packed.iter().find(|packed| is(above, packed)) {
+                    aliases.push((above.to_owned(), packed.clone()));
+                }
+            }
+        }
+        aliases
+    }
+}
+
+fn is(path: &Path, real: &Path) -> bool {
+    path.canonicalize().is_ok_and(|path| path == real)
+}

@@ -1,0 +1,99 @@
+//! Reads any bytes as a squashfs image, and asks for all that a FUSE server asks for.
+//!
+//! The first byte chooses how the rest is taken: as an image, or, since a fuzzer does not find
+//! compressed blocks that are right, as changes to a good one: position, byte, position, byte…
+
+#![no_main]
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::sync::LazyLock;
+
+use image::squash::{Compression, Image, Mark, NodeKind, Options, build};
+use libfuzzer_sys::fuzz_target;
+
+/// How much is asked of one image: a listing may hold itself.
+const MOST_NODES: usize = 300;
+
+fuzz_target!(|input: &[u8]| {
+    let Some((choice, rest)) = input.split_first() else { return };
+    let bytes = match GOOD.get(usize::from(choice % 4)) {
+        Some(good) => changed(good, rest),
+        None => rest.to_vec(),
+    };
+    if let Ok(image) = Image::of_bytes(bytes) {
+        ask(&image);
+    }
+});
+
+fn ask(image: &Image) {
+    let _ = (image.manifest(), image.facts());
+    let mut seen = HashSet::new();
+    let mut left = vec![image.root()];
+    while let Some(node) = left.pop() {
+        if seen.len() == MOST_NODES || !seen.insert(node) {
+            continue;
+        }
+        let Ok(about) = image.attributes(node) else { continue };
+        let _ = (image.xattrs(node), image.target(node), image.lookup(node, b"folder 17"));
+        match about.kind {
+            NodeKind::Folder => {
+                let mut each = |entry: image::squash::Entry| {
+                    assert!(!entry.name.is_empty() && !entry.name.contains(&b'/'));
+                    left.push(entry.node);
+                    if left.len() < MOST_NODES {
+                        ControlFlow::Continue(())
+                    } else {
+                        ControlFlow::Break(())
+                    }
+                };
+                let _ = image.list(node, Mark::default(), &mut each);
+                let _ =
+                    image.list(node, Mark(u64::from(about.mtime)), &mut |_| ControlFlow::Break(()));
+            }
+            NodeKind::File => {
+                let Ok(file) = image.open(node) else { continue };
+                let mut buffer = vec![0; 70_000];
+                for offset in [0, 1000, about.size.saturating_sub(10), u64::MAX - 5] {
+                    if let Ok(length) = image.read_at(&file, offset, &mut buffer) {
+                        assert!(length as u64 <= about.size);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// One good image for each compressor.
+static GOOD: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    let folder = std::env::temp_dir().join(format!("squash-fuzz-{}", std::process::id()));
+    let source = folder.join("source");
+    let images = Compression::ALL.map(|compression| {
+        let _ = std::fs::create_dir_all(source.join("folder"));
+        for number in 0..60 {
+            let text = format!("file {number} ").repeat(number * 10);
+            let _ = std::fs::write(source.join(format!("folder/file {number}")), text);
+            let _ = std::fs::create_dir_all(source.join(format!("folder {number}")));
+        }
+        let _ = std::os::unix::fs::symlink("folder", source.join("link"));
+        let options = Options { compression, block_size: 4096, ..Options::default() };
+        let image = folder.join(compression.name());
+        let _ = build(std::slice::from_ref(&source), &image, &options);
+        std::fs::read(&image).unwrap_or_default()
+    });
+    let _ = std::fs::remove_dir_all(&folder);
+    images.to_vec()
+});
+
+/// A copy in which bytes are changed.
+fn changed(good: &[u8], changes: &[u8]) -> Vec<u8> {
+    let mut bytes = good.to_vec();
+    for change in changes.chunks_exact(3) {
+        let at = usize::from(u16::from_le_bytes([change[0], change[1]])) % bytes.len().max(1);
+        if let Some(byte) = bytes.get_mut(at) {
+            *byte = change[2];
+        }
+    }
+    bytes
+}
