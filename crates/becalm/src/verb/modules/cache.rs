@@ -1,0 +1,266 @@
+//! `becalm modules cache`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use modules::cache::{self, How, Watch, lmod};
+use modules::site::{Environment, Site, User, modulepath};
+use modules::tree::{Limits, Tree, walk};
+use show::{CacheAnswer, ModulesCache};
+
+use crate::exit::{Failure, NO, USAGE};
+
+/// Caches of modulepaths that can be trusted: check, build, keep fresh
+///
+/// A .modulecache is evaluated by every user's Modules, which asks neither who wrote it nor
+/// whether it is still true. Checking one evaluates nothing. Building uses the site's own
+/// cachebuild, elsewhere; entries that would show what not everyone may read are looked at by
+/// each user instead; what users see with and without must be equal; then it is renamed into
+/// place. Status 1 where a cache is not good, or none was published.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  becalm modules cache check /apps/modulefiles
+  becalm modules cache build --as alice /apps/modulefiles
+  becalm modules cache refresh --modulecmd /opt/modules/libexec/modulecmd.tcl
+  becalm modules cache check --lmod --timestamp /apps/lmod/timestamp /apps/lmod/cache")]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// Say whether caches are stale, partial, disclosing, hostile or of another release
+    #[command(after_help = "Examples:\n  becalm modules cache check\n  becalm modules cache \
+        check --json /apps/modulefiles | jq '.caches[].checked.faults'")]
+    Check(Common),
+    /// Build caches, repair and check them, publish them
+    #[command(after_help = "Examples:\n  becalm modules cache build /apps/modulefiles")]
+    Build(Common),
+    /// Build those caches that are not good
+    #[command(after_help = "Examples:\n  becalm modules cache refresh /apps/modulefiles")]
+    Refresh(Common),
+    /// Refresh caches whenever their trees change, until interrupted
+    #[command(after_help = "Examples:\n  becalm modules cache watch --every 300 /apps/modulefiles")]
+    Watch(WatchArgs),
+}
+
+#[derive(clap::Args)]
+struct Common {
+    /// The modulepaths, by default those of $MODULEPATH; with --lmod, the cache's folder, and for
+    /// build and refresh the modulepaths after it
+    #[arg(value_name = "MODULEPATH")]
+    modulepaths: Vec<PathBuf>,
+
+    /// As which user to compare what is seen with and without a new cache (name or number; root
+    /// only). May be repeated [default: you; for root nobody and the files' owners]
+    #[arg(long = "as", value_name = "USER")]
+    users: Vec<String>,
+
+    /// The modulecmd.tcl that reads the caches; by default the one that `module` runs
+    #[arg(long, value_name = "FILE")]
+    modulecmd: Option<PathBuf>,
+
+    /// Lmod's cache, spiderT.lua; built by Lmod's own tool
+    #[arg(long, conflicts_with_all = ["modulecmd", "users"])]
+    lmod: bool,
+
+    /// Lmod's timestamp file (lmodrc.lua: timestamp)
+    #[arg(long, value_name = "FILE", requires = "lmod")]
+    timestamp: Option<PathBuf>,
+
+    /// Print one JSON object (docs/schema/becalm.modules.cache.md)
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct WatchArgs {
+    #[command(flatten)]
+    common: Common,
+
+    /// How often to look where the kernel cannot tell of changes: on network filesystems
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    every: u64,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> Result<u8, Failure> {
+    match &args.verb {
+        Verb::Check(common) => answer("check", common, check(common)?),
+        Verb::Build(common) if common.lmod => answer("build", common, lmod_built(common, false)?),
+        Verb::Refresh(common) if common.lmod => {
+            answer("refresh", common, lmod_built(common, true)?)
+        }
+        Verb::Build(common) => answer("build", common, built(common, false)?),
+        Verb::Refresh(common) => answer("refresh", common, built(common, true)?),
+        Verb::Watch(args) => watch(args),
+    }
+}
+
+fn answer(action: &'static str, args: &Common, caches: Vec<CacheAnswer>) -> Result<u8, Failure> {
+    let given = args.modulecmd.as_ref().map(|path| {
+        use std::os::unix::ffi::OsStrExt;
+        format!(" --modulecmd {}", show::quoted(path.as_os_str().as_bytes()))
+    });
+    let options = if args.lmod { " --lmod".to_owned() } else { given.unwrap_or_default() };
+    let answer = ModulesCache::of(action, options, caches);
+    match args.json {
+        true => show::print(&show::json(&answer)?)?,
+        false => show::print(&answer.render(show::width::terminal()))?,
+    }
+    Ok(if answer.is_good() { 0 } else { NO })
+}
+
+fn check(args: &Common) -> Result<Vec<CacheAnswer>, Failure> {
+    let checked = |checked| CacheAnswer { checked: Some(checked), ..CacheAnswer::default() };
+    if args.lmod {
+        let folders = args.modulepaths.iter();
+        let timestamp = args.timestamp.as_deref();
+        return match args.modulepaths.is_empty() {
+            true => Err(usage("name the folder of Lmod's cache (lmodrc.lua: dir)")),
+            false => Ok(folders.map(|folder| checked(lmod::check(folder, timestamp))).collect()),
+        };
+    }
+    let site = match &args.modulecmd {
+        Some(_) => Some(site(args)?),
+        // Without Modules, what does not depend on its release is told all the same.
+        None => Site::find(&Environment::own()).ok(),
+    };
+    let paths = modulepaths(args)?;
+    Ok(paths.iter().map(|path| checked(cache::check(path, site.as_ref()))).collect())
+}
+
+fn built(args: &Common, only_if_needed: bool) -> Result<Vec<CacheAnswer>, Failure> {
+    let site = site(args)?;
+    let mut answers = Vec::new();
+    for path in modulepaths(args)? {
+        answers.push(one_built(args, &path, &site, only_if_needed)?);
+    }
+    Ok(answers)
+}
+
+fn one_built(
+    args: &Common,
+    path: &Path,
+    site: &Site,
+    only_if_needed: bool,
+) -> Result<CacheAnswer, Failure> {
+    let mut answer = CacheAnswer::default();
+    if only_if_needed {
+        let checked = cache::check(path, Some(site));
+        let is_needed = checked.wants_build();
+        answer.checked = Some(checked);
+        if !is_needed {
+            return Ok(answer);
+        }
+    }
+    let users = match args.users.is_empty() {
+        true => cache::users(&tree(path))?,
+        false => args.users.iter().map(|name| User::named(name)).collect::<Result<_, _>>()?,
+    };
+    match cache::build(path, site, &users) {
+        Ok(built) => answer.built = Some(built),
+        Err(why) => answer.refused = Some(why.to_string()),
+    }
+    Ok(answer)
+}
+
+/// By Lmod's own tool; then the cache is checked.
+fn lmod_built(args: &Common, only_if_needed: bool) -> Result<Vec<CacheAnswer>, Failure> {
+    let [folder, paths @ ..] = args.modulepaths.as_slice() else {
+        return Err(usage("name the folder of Lmod's cache, and the modulepaths"));
+    };
+    let Some(timestamp) = &args.timestamp else {
+        return Err(usage(
+            "name Lmod's timestamp file with --timestamp: without, a cache is used for a day",
+        ));
+    };
+    let before = lmod::check(folder, Some(timestamp));
+    if only_if_needed && before.is_good() {
+        return Ok(vec![CacheAnswer { checked: Some(before), ..CacheAnswer::default() }]);
+    }
+    if paths.is_empty() {
+        return Err(usage("name the modulepaths after the cache's folder"));
+    }
+    let tool = lmod::tool(&Environment::own())?;
+    let mut answer = CacheAnswer::default();
+    match lmod::build(&tool, folder, timestamp, paths) {
+        Ok(()) => answer.checked = Some(lmod::check(folder, Some(timestamp))),
+        Err(why) => answer.refused = Some(why.to_string()),
+    }
+    Ok(vec![answer])
+}
+
+/// Looks, waits for a change, looks again.
+fn watch(args: &WatchArgs) -> Result<u8, Failure> {
+    let common = &args.common;
+    if common.lmod {
+        return Err(usage("watch is for .modulecache; a timer may refresh Lmod's"));
+    }
+    let site = site(common)?;
+    let paths = modulepaths(common)?;
+    let mut told = None;
+    loop {
+        // Watched before it is looked at: nothing is missed in between.
+        let trees: Vec<Tree> = paths.iter().map(|path| tree(path)).collect();
+        let watch = Watch::over(&trees, Duration::from_secs(args.every))?;
+        if told != Some(watch.how()) {
+            told = Some(watch.how());
+            show::warn(&how(watch.how(), args.every));
+        }
+        for path in &paths {
+            let answer = one_built(common, path, &site, true)?;
+            if answer.built.is_some() || answer.refused.is_some() {
+                self::answer("refresh", common, vec![answer])?;
+            }
+        }
+        watch.wait()?;
+    }
+}
+
+fn how(how: How, every: u64) -> String {
+    match how {
+        How::Inotify => "watching with inotify".to_owned(),
+        How::Remote => {
+            format!("a network filesystem: other machines' changes are looked for every {every} s")
+        }
+        How::NoMoreWatches => format!(
+            "too many folders for inotify (fs.inotify.max_user_watches): looking every {every} s"
+        ),
+    }
+}
+
+fn tree(path: &Path) -> Tree {
+    walk(path, Limits { cookies: false, ..Limits::default() })
+}
+
+fn site(args: &Common) -> Result<Site, Failure> {
+    let environment = Environment::own();
+    let site = match &args.modulecmd {
+        Some(command) => Site::at(command, &environment),
+        None => Site::find(&environment),
+    };
+    Ok(site.context("no Modules to build with")?)
+}
+
+fn modulepaths(args: &Common) -> Result<Vec<PathBuf>, Failure> {
+    let whole = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    let paths: Vec<PathBuf> = match args.modulepaths.is_empty() {
+        false => args.modulepaths.iter().map(whole).collect(),
+        true => {
+            let value = std::env::var_os("MODULEPATH").unwrap_or_default();
+            let known = modulepath(&value).into_iter().filter(|(_, odd)| odd.is_none());
+            known.map(|(path, _)| path).collect()
+        }
+    };
+    match paths.is_empty() {
+        true => Err(usage("MODULEPATH is not set: name the modulepaths")),
+        false => Ok(paths),
+    }
+}
+
+fn usage(what: &'static str) -> Failure {
+    Failure { status: USAGE, error: anyhow!(what) }
+}

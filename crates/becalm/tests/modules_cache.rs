@@ -1,0 +1,83 @@
+//! `becalm modules cache` from the command line, with the real Modules.
+#![allow(clippy::unwrap_used)]
+
+mod schema;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use schema::Schema;
+
+fn modulecmd() -> PathBuf {
+    let below = |base: PathBuf| base.join("becalm-tests");
+    let home = std::env::var_os("BECALM_TEST_HOME").map(PathBuf::from);
+    let home = home.or_else(|| std::env::var_os("XDG_CACHE_HOME").map(|at| below(at.into())));
+    let home =
+        home.unwrap_or_else(|| below(Path::new(&std::env::var_os("HOME").unwrap()).join(".cache")));
+    let command = home.join("modules/newest/modulecmd.tcl");
+    assert!(command.exists(), "run setup/modern-modules");
+    command
+}
+
+fn cache(verb: &str, tree: &Path, options: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_becalm"))
+        .args(["modules", "cache", verb, "--modulecmd"])
+        .arg(modulecmd())
+        .args(options)
+        .arg(tree)
+        .output()
+        .unwrap()
+}
+
+fn json(output: &Output) -> serde_json::Value {
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn tree() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = folder.path().join("tree");
+    fs::create_dir_all(tree.join("gcc")).unwrap();
+    fs::write(tree.join("gcc/13"), "#%Module\n").unwrap();
+    (folder, tree)
+}
+
+#[test]
+fn a_cache_is_built_checked_and_found_stale() {
+    let (_folder, tree) = tree();
+    let schema = Schema::of(include_str!("../../../docs/schema/becalm.modules.cache.md"));
+    schema.holds(&schema.example(), "check");
+
+    let absent = cache("check", &tree, &["--json"]);
+    assert_eq!(absent.status.code(), Some(1));
+    schema.holds(&json(&absent), "faulty");
+    assert_eq!(json(&absent)["caches"][0]["checked"]["faults"][0]["kind"], "absent");
+
+    let built = cache("build", &tree, &["--json"]);
+    assert_eq!(built.status.code(), Some(0), "{built:?}");
+    schema.holds(&json(&built), "built");
+
+    let good = cache("check", &tree, &[]);
+    assert_eq!(good.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&good.stdout).contains("is good: 1 modulefile"), "{good:?}");
+
+    fs::write(tree.join("gcc/14"), "#%Module\n").unwrap();
+    assert_eq!(cache("check", &tree, &[]).status.code(), Some(1));
+    assert_eq!(cache("refresh", &tree, &[]).status.code(), Some(0));
+    assert_eq!(cache("check", &tree, &[]).status.code(), Some(0));
+}
+
+#[test]
+fn a_modules_without_caches_builds_none() {
+    let (_folder, tree) = tree();
+    let old = Command::new(env!("CARGO_BIN_EXE_becalm"))
+        .args(["modules", "cache", "build"])
+        .arg(&tree)
+        .env_remove("MODULES_CMD")
+        .env_remove("MODULESHOME")
+        .output()
+        .unwrap();
+    assert_eq!(old.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&old.stdout).contains("has no caches"), "{old:?}");
+    assert!(!tree.join(".modulecache").exists());
+}

@@ -1,0 +1,48 @@
+//! What there is in a tree, in numbers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::site::Release;
+use crate::tree::{Cookie, Kind, Tree};
+
+/// What there is in a tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Census {
+    /// Folders that are walked, the modulepath itself left out.
+    pub folders: u64,
+    /// Files with a cookie that this Modules takes.
+    pub modulefiles: u64,
+    /// Files with a cookie that asks for a newer one.
+    pub newer: u64,
+    /// Files without a cookie.
+    pub strays: u64,
+    /// `.modulerc` and `.version`.
+    pub rc_files: u64,
+    /// Files and folders that may not be read.
+    pub unreadable: u64,
+    /// All other names.
+    pub others: u64,
+}
+
+impl Census {
+    /// Counts a tree for a release of Modules; without one, every cookie will do.
+    pub fn of(tree: &Tree, release: Option<&Release>) -> Census {
+        let mut census = Census::default();
+        for entry in &tree.entries {
+            *match &entry.kind {
+                Kind::Folder { .. } => &mut census.folders,
+                Kind::Rc(..) => &mut census.rc_files,
+                Kind::File(Cookie::Missing) => &mut census.strays,
+                Kind::File(cookie)
+                    if release.is_none_or(|release| cookie.is_valid_for(release)) =>
+                {
+                    &mut census.modulefiles
+                }
+                Kind::File(_) => &mut census.newer,
+                Kind::Unreadable { .. } => &mut census.unreadable,
+                _ => &mut census.others,
+            } += 1;
+        }
+        census
+    }
+}

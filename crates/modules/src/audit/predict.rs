@@ -1,0 +1,252 @@
+//! How many system calls a command makes on a tree, from the tree and the release alone.
+//!
+//! The model is that of `findModules` and of the library in C that Modules loads for its I/O
+//! (lib/envmodules.c: `getFilesInDirectory`, `readFile`). It holds for a Modules that has this
+//! library and reads no cache; the tests hold it against the real commands.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::Calls;
+use crate::site::{Release, Site};
+use crate::tree::{Cookie, Entry, Kind, Tree};
+
+/// `readFile` reads in pieces of this many bytes (`READ_BUFFER_SIZE`).
+const PIECE: u64 = 4096;
+/// The C library lists folders in pieces of this many bytes.
+const LISTING: u64 = 32768;
+
+/// What is asked of Modules.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ask {
+    /// `module avail`
+    Avail,
+    /// `module whatis`
+    Whatis,
+    /// `module load NAME`, of a name without a version: its default is to be found.
+    Load(String),
+}
+
+impl Ask {
+    /// As one types it after `module`.
+    pub fn words(&self) -> Vec<&str> {
+        match self {
+            Ask::Avail => vec!["avail"],
+            Ask::Whatis => vec!["whatis"],
+            Ask::Load(name) => vec!["load", name],
+        }
+    }
+}
+
+/// What a command would do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// Its calls on the trees.
+    pub calls: Calls,
+    /// Whether there are more: a loop is walked until the kernel refuses, and what the walk did
+    /// not see is not counted.
+    pub at_least: bool,
+    /// Whether it never ends: it opens a FIFO, and waits for somebody to write.
+    pub hangs: bool,
+}
+
+/// What of a site makes a difference.
+struct Rules {
+    /// Modules before 5.6 asks whether an rc file is a folder.
+    stats_rc: bool,
+    /// From 5.3 on, it asks for `.modulecache`.
+    asks_for_cache: bool,
+    /// From 5.6 on, it asks for the top's `.modulerc` by itself.
+    asks_for_top_rc: bool,
+    /// `mcookie_check` is `always`: every file is opened.
+    opens_all: bool,
+}
+
+impl Rules {
+    fn of(site: &Site) -> Rules {
+        let number = site.release.number();
+        Rules {
+            stats_rc: number < (5, 6),
+            asks_for_cache: number >= (5, 3),
+            asks_for_top_rc: number >= (5, 6),
+            opens_all: site.setting("mcookie_check") != Some("eval"),
+        }
+    }
+}
+
+/// What a command does on these trees, without a cache.
+pub fn predict(ask: &Ask, trees: &[&Tree], site: &Site) -> Prediction {
+    let rules = Rules::of(site);
+    let mut prediction = Prediction::default();
+    for tree in trees {
+        let mut one =
+            One { ask, rules: &rules, release: &site.release, prediction: &mut prediction };
+        one.tree(tree);
+        // The first modulepath that has the module is the last that is looked at.
+        if matches!(ask, Ask::Load(_)) && one.has_it(tree) {
+            break;
+        }
+    }
+    prediction
+}
+
+struct One<'a> {
+    ask: &'a Ask,
+    rules: &'a Rules,
+    release: &'a Release,
+    prediction: &'a mut Prediction,
+}
+
+impl One<'_> {
+    fn tree(&mut self, tree: &Tree) {
+        self.prediction.at_least |= tree.is_cut;
+        let calls = &mut self.prediction.calls;
+        calls.accesses += u64::from(self.rules.asks_for_cache);
+        if !tree.is_listed() {
+            calls.opens += 1;
+            return;
+        }
+        calls.accesses += u64::from(self.rules.asks_for_top_rc);
+        let listings = listings(tree);
+        self.opened_folder(listings.get(Path::new("")).copied().unwrap_or(1));
+        for entry in &tree.entries {
+            if self.is_wanted(entry) {
+                self.entry(entry, &listings);
+            }
+        }
+    }
+
+    /// `load` looks at what begins with its name, and at the rc file at the top.
+    fn is_wanted(&self, entry: &Entry) -> bool {
+        let Ask::Load(name) = self.ask else { return true };
+        let mut parts = entry.name.iter();
+        let first = parts.next();
+        let is_top_rc = parts.next().is_none() && matches!(entry.kind, Kind::Rc(..));
+        is_top_rc || first == Some(OsStr::new(name))
+    }
+
+    fn has_it(&self, tree: &Tree) -> bool {
+        tree.entries.iter().any(|entry| {
+            let takes =
+                matches!(&entry.kind, Kind::File(cookie) if cookie.is_valid_for(self.release));
+            takes && self.is_wanted(entry)
+        })
+    }
+
+    fn entry(&mut self, entry: &Entry, listings: &HashMap<&Path, u64>) {
+        let calls = &mut self.prediction.calls;
+        match &entry.kind {
+            Kind::Folder { .. } => {
+                calls.stats += 1;
+                self.opened_folder(listings.get(entry.name.as_path()).copied().unwrap_or(1));
+            }
+            Kind::Rc(_, cookie) => self.rc(entry, cookie),
+            Kind::File(cookie) => self.file(entry, cookie),
+            Kind::Unreadable { is_folder, .. } => match rc_name(entry) {
+                true if is_at_top(entry, b".version") => {}
+                true => calls.accesses += 1,
+                false => {
+                    calls.stats += 1;
+                    calls.opens += u64::from(*is_folder || self.rules.opens_all);
+                }
+            },
+            Kind::Dangling => {
+                calls.stats += 1;
+                calls.opens += u64::from(self.rules.opens_all);
+            }
+            Kind::Loop { .. } => {
+                calls.stats += 1;
+                self.prediction.at_least = true;
+            }
+            Kind::Special => {
+                calls.stats += 1;
+                self.prediction.hangs |= self.rules.opens_all && is_fifo(entry);
+            }
+            Kind::Cache if self.rules.asks_for_cache => calls.stats += 1,
+            Kind::Cache => self.file(entry, &Cookie::Plain),
+            Kind::IgnoredFile if is_at_top(entry, b".version") => {}
+            Kind::IgnoredFile | Kind::IgnoredFolder => calls.stats += 1,
+        }
+    }
+
+    fn opened_folder(&mut self, lists: u64) {
+        let calls = &mut self.prediction.calls;
+        calls.opens += 1;
+        // opendir(3) asks for the kind of what it opened.
+        calls.others += 1;
+        calls.lists += lists;
+        calls.closes += 1;
+    }
+
+    fn rc(&mut self, entry: &Entry, cookie: &Cookie) {
+        let is_at_top = is_at_top(entry, b".modulerc");
+        let calls = &mut self.prediction.calls;
+        calls.accesses += 1;
+        calls.stats += u64::from(self.rules.stats_rc || is_at_top);
+        calls.opens += 1;
+        calls.reads += reads(entry, cookie, true);
+        calls.closes += 1;
+    }
+
+    fn file(&mut self, entry: &Entry, cookie: &Cookie) {
+        let is_opened = self.rules.opens_all || self.evaluates(cookie);
+        let calls = &mut self.prediction.calls;
+        calls.stats += 1;
+        if !is_opened {
+            return;
+        }
+        calls.opens += 1;
+        calls.reads += reads(entry, cookie, !matches!(self.ask, Ask::Avail));
+        calls.closes += 1;
+    }
+
+    /// Whether a modulefile is evaluated, besides being looked at.
+    fn evaluates(&self, cookie: &Cookie) -> bool {
+        *self.ask == Ask::Whatis && cookie.is_valid_for(self.release)
+    }
+}
+
+/// How many reads a file takes: one for its cookie, or all of it and the one that says that it is
+/// the end; of a file without a cookie only the first piece.
+fn reads(entry: &Entry, cookie: &Cookie, whole: bool) -> u64 {
+    let size = entry.stamp.map_or(0, |stamp| stamp.size);
+    if !whole || *cookie == Cookie::Missing || size == 0 { 1 } else { size.div_ceil(PIECE) + 1 }
+}
+
+fn rc_name(entry: &Entry) -> bool {
+    matches!(entry.file_name().as_bytes(), b".modulerc" | b".version")
+}
+
+fn is_at_top(entry: &Entry, name: &[u8]) -> bool {
+    entry.name.as_os_str().as_bytes() == name
+}
+
+fn is_fifo(entry: &Entry) -> bool {
+    entry.stamp.is_some_and(|stamp| stamp.mode & 0o170_000 == 0o010_000)
+}
+
+/// How many getdents64(2) a folder takes, the one that says that it is the end included.
+fn listings(tree: &Tree) -> HashMap<&Path, u64> {
+    // The records of `.` and `..`.
+    let mut filled: HashMap<&Path, u64> = HashMap::from([(Path::new(""), 48)]);
+    for entry in &tree.entries {
+        if matches!(entry.kind, Kind::Folder { .. }) {
+            filled.insert(&entry.name, 48);
+        }
+    }
+    for entry in &tree.entries {
+        // struct linux_dirent64: 19 bytes, the name, a NUL, padded to 8.
+        let record = (entry.file_name().len() as u64 + 20).next_multiple_of(8);
+        let folder = entry.name.parent().unwrap_or(Path::new(""));
+        if let Some(bytes) = filled.get_mut(folder) {
+            *bytes += record;
+        }
+    }
+    filled.values_mut().for_each(|bytes| *bytes = bytes.div_ceil(LISTING) + 1);
+    filled
+}

@@ -1,0 +1,284 @@
+//! A new cache: built by the site's own `cachebuild` elsewhere, repaired, checked, published.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use tempfile::NamedTempFile;
+
+use super::check::check;
+use super::compare::Comparison;
+use super::elsewhere::Elsewhere;
+use super::fault::{Checked, Counts, Fault, Kind, lossy};
+use super::readers::Readers;
+use super::repair::repair;
+use super::script::{Odd, parse};
+use super::view::{Difference, differences};
+use super::{NAME, held};
+use crate::site::{Site, User, UserError};
+use crate::tree::{self, Limits, Tree, walk};
+
+/// A tree that is being changed is built so often, until it stands still for one build.
+const TRIES: usize = 3;
+
+/// Why no cache was published. The one that was there is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The site's Modules has no caches.
+    #[error("Modules {release} has no caches (5.3 and newer have); nothing was done")]
+    TooOld {
+        /// Its release.
+        release: String,
+    },
+    /// The tree would hang or mislead `cachebuild`, or let somebody run code as root.
+    #[error("{}: {what}", .path.display())]
+    Tree {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A system call failed.
+    #[error("{}: {operation}: {error}", .path.display())]
+    Call {
+        /// The file.
+        path: PathBuf,
+        /// The call.
+        operation: &'static str,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A user's eyes could not be had.
+    #[error(transparent)]
+    User(#[from] UserError),
+    /// Modules could not be run.
+    #[error("{}: {why}", .command.display())]
+    CannotRun {
+        /// Its `modulecmd.tcl`.
+        command: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// The site allows no extra configuration, so `cachebuild` could write in place only.
+    #[error(
+        "the site's configuration takes no extra_siteconfig (locked_configs?), without which \
+         cachebuild writes over the cache that is in use; Modules said: {said}"
+    )]
+    Locked {
+        /// What Modules said.
+        said: String,
+    },
+    /// `cachebuild` made nothing.
+    #[error("cachebuild made no cache: {said}")]
+    NothingBuilt {
+        /// What Modules said.
+        said: String,
+    },
+    /// What `cachebuild` made is no cache.
+    #[error("cachebuild made a cache that cannot be trusted: {0}")]
+    Odd(#[from] Odd),
+    /// The new cache does not give what a walk gives.
+    #[error("the new cache is not published: {}", .0.first().map_or("", |fault| &fault.what))]
+    Wrong(Vec<Fault>),
+    /// The tree changes faster than it is read.
+    #[error("{}: the tree changed in each of {TRIES} builds; try again later", .0.display())]
+    Busy(PathBuf),
+    /// Somebody would see something else.
+    #[error(
+        "the new cache is not published: with it, {} sees {:?} where a walk gives {:?}",
+        .0.user, .0.first.1, .0.first.0
+    )]
+    Differs(Difference),
+}
+
+impl BuildError {
+    pub(super) fn at(operation: &'static str, path: &Path, error: io::Error) -> BuildError {
+        BuildError::Call { path: path.to_owned(), operation, error }
+    }
+}
+
+/// A cache that was published.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Built {
+    /// The modulepath.
+    #[serde(serialize_with = "lossy")]
+    pub modulepath: PathBuf,
+    /// The cache.
+    #[serde(serialize_with = "lossy")]
+    pub cache: PathBuf,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// What it records.
+    pub entries: Counts,
+    /// How many entries of `cachebuild`'s had shown what not everyone may read, and show it no
+    /// longer.
+    pub repaired: u64,
+    /// Users for whom Modules gave the same with it as without, all names and times.
+    pub users: Vec<String>,
+    /// What is worth knowing.
+    pub notes: Vec<String>,
+}
+
+/// Builds, repairs, checks and publishes a modulepath's cache: for each of `users` the site's
+/// Modules must list with it what it lists without.
+///
+/// This forks: call it while the process has one thread.
+///
+/// # Errors
+/// [`BuildError`]; the cache that was there stays.
+pub fn build(modulepath: &Path, site: &Site, users: &[User]) -> Result<Built, BuildError> {
+    if !super::reads_caches(site) {
+        return Err(BuildError::TooOld { release: site.release.text().to_owned() });
+    }
+    let modulepath = &std::path::absolute(modulepath)
+        .map_err(|error| BuildError::at("getcwd", modulepath, error))?;
+    for _ in 0..TRIES {
+        let tree = walk(modulepath, Limits { cookies: false, ..Limits::default() });
+        let builder = builder(&tree)?;
+        let place = Place::beside(modulepath)?;
+        let draft = draft(modulepath, site, &builder, place.as_of)?;
+        let script = parse(&draft.text)?;
+        let tree = walk(modulepath, Limits { cookies: false, ..Limits::default() });
+        let comparison =
+            Comparison { tree: &tree, release: Some(&site.release), as_of: place.as_of };
+        let (faults, entries) = comparison.faults(&script);
+        if faults.iter().any(|fault| fault.kind == Kind::Stale) {
+            continue;
+        }
+        if !faults.is_empty() {
+            return Err(BuildError::Wrong(faults));
+        }
+        let (differences, asked) = differences(site, modulepath, &draft.text, users)?;
+        if let Some(difference) = differences.into_iter().next() {
+            return Err(BuildError::Differs(difference));
+        }
+        let bytes = draft.text.len() as u64;
+        let cache = place.publish(&draft.text)?;
+        return Ok(Built {
+            modulepath: modulepath.clone(),
+            cache,
+            bytes,
+            entries,
+            repaired: draft.disclosing,
+            users: asked,
+            notes: super::load::note(site).into_iter().collect(),
+        });
+    }
+    Err(BuildError::Busy(modulepath.clone()))
+}
+
+/// What `cachebuild` makes of the tree now, repaired.
+fn draft(
+    modulepath: &Path,
+    site: &Site,
+    builder: &User,
+    as_of: i128,
+) -> Result<super::repair::Repaired, BuildError> {
+    let elsewhere = Elsewhere::new(site, builder)?;
+    elsewhere.build(site, builder, modulepath)?;
+    let path = elsewhere.cache();
+    let held = held::hold(&path).map_err(|fault| BuildError::Wrong(vec![fault]))?;
+    let script = parse(&held.bytes)?;
+    Ok(repair(&held.bytes, &script, as_of, &mut Readers::of(modulepath)))
+}
+
+/// Who builds: the modulepath's owner, where root builds, since rc files are evaluated.
+fn builder(tree: &Tree) -> Result<User, BuildError> {
+    let wrong = |name: &Path, what: &str| BuildError::Tree {
+        path: tree.root.join(name),
+        what: what.to_owned(),
+    };
+    let Some(top) = tree.top.stamp.filter(|_| tree.is_listed()) else {
+        return Err(wrong(Path::new(""), "it is no folder that can be listed"));
+    };
+    if top.mode & 0o002 != 0 {
+        return Err(wrong(Path::new(""), "everyone may write it, and so replace its cache"));
+    }
+    let own = rustix::process::geteuid().as_raw();
+    let builds = if own == 0 { top.user } else { own };
+    for entry in &tree.entries {
+        let what = match (&entry.kind, entry.stamp) {
+            (tree::Kind::Special, _) => "it is no file: cachebuild, like avail, would wait for it",
+            (tree::Kind::Loop { .. }, _) => {
+                "it leads back to a folder above: cachebuild would walk in circles"
+            }
+            (tree::Kind::Rc(..), Some(stamp))
+                if own == 0 && stamp.user != 0 && stamp.user != builds =>
+            {
+                "it belongs to another user than the modulepath, and building as root would \
+                 evaluate it: build as a user who may"
+            }
+            _ => continue,
+        };
+        return Err(wrong(&entry.name, what));
+    }
+    Ok(User::named(&builds.to_string())?)
+}
+
+/// A file beside the cache that will take its place. Modules passes over its name.
+struct Place {
+    file: NamedTempFile,
+    cache: PathBuf,
+    /// The filesystem's time when it was made, in nanoseconds since 1970.
+    as_of: i128,
+}
+
+impl Place {
+    fn beside(modulepath: &Path) -> Result<Place, BuildError> {
+        let at = |error| BuildError::at("create a file", modulepath, error);
+        let file = tempfile::Builder::new()
+            .prefix(".modulecache.")
+            .suffix("~")
+            .tempfile_in(modulepath)
+            .map_err(at)?;
+        let made = file.as_file().metadata().map_err(at)?;
+        let as_of = i128::from(made.mtime()) * 1_000_000_000 + i128::from(made.mtime_nsec());
+        Ok(Place { file, cache: modulepath.join(NAME), as_of })
+    }
+
+    /// Readers have the old cache or the new one, whole.
+    fn publish(mut self, text: &[u8]) -> Result<PathBuf, BuildError> {
+        let path = self.file.path().to_owned();
+        let at = |operation| {
+            let path = path.clone();
+            move |error| BuildError::Call { path, operation, error }
+        };
+        self.file.write_all(text).map_err(at("write"))?;
+        let file = self.file.as_file();
+        file.set_permissions(fs::Permissions::from_mode(0o644)).map_err(at("chmod"))?;
+        file.sync_all().map_err(at("fsync"))?;
+        let cache = self.cache;
+        self.file.persist(&cache).map_err(|error| BuildError::at("rename", &cache, error.error))?;
+        let folder = cache.parent().unwrap_or(Path::new("/"));
+        fs::File::open(folder)
+            .and_then(|open| open.sync_all())
+            .map_err(|error| BuildError::at("fsync", folder, error))?;
+        Ok(cache)
+    }
+}
+
+/// What a refresh did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Refreshed {
+    /// What was found.
+    pub before: Checked,
+    /// What was published; none where the cache was good.
+    pub built: Option<Built>,
+}
+
+/// Builds a cache if there is none or something is wrong with it.
+///
+/// This forks: call it while the process has one thread.
+///
+/// # Errors
+/// [`BuildError`].
+pub fn refresh(modulepath: &Path, site: &Site, users: &[User]) -> Result<Refreshed, BuildError> {
+    let before = check(modulepath, Some(site));
+    let built = match before.wants_build() {
+        true => Some(build(modulepath, site, users)?),
+        false => None,
+    };
+    Ok(Refreshed { before, built })
+}

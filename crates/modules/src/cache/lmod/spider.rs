@@ -1,0 +1,57 @@
+//! What `spiderT.lua` records.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use super::table::{TableError, Value, assignments};
+
+/// A `spiderT.lua`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spider {
+    /// The modulefiles of each modulepath.
+    pub trees: BTreeMap<PathBuf, Vec<PathBuf>>,
+    /// The version of its form: 5 for Lmod 8 and 9.
+    pub version: Option<String>,
+}
+
+/// Reads a `spiderT.lua`.
+///
+/// # Errors
+/// The first place where it is no table of literals.
+pub fn parse(text: &[u8]) -> Result<Spider, TableError> {
+    let mut spider = Spider::default();
+    for (name, value) in assignments(text)? {
+        if name != b"spiderT" {
+            continue;
+        }
+        for (key, tree) in value.fields() {
+            match (key, tree) {
+                (Some(path), Value::Table(_)) => {
+                    let files = spider.trees.entry(as_path(path)).or_default();
+                    tree.fields().iter().for_each(|(_, folder)| collect(folder, files));
+                }
+                (Some(key), Value::Other(version)) if key == b"version" => {
+                    spider.version = Some(String::from_utf8_lossy(version).into_owned());
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(spider)
+}
+
+/// The `fn` of each module in a table with `fileT` and `dirT`. No deeper than its tables, which
+/// are bounded.
+fn collect(folder: &Value, files: &mut Vec<PathBuf>) {
+    let modules = folder.get(b"fileT").map(Value::fields).unwrap_or_default();
+    let names = modules.iter().filter_map(|(_, module)| module.get(b"fn")?.text());
+    files.extend(names.map(as_path));
+    let below = folder.get(b"dirT").map(Value::fields).unwrap_or_default();
+    below.iter().for_each(|(_, folder)| collect(folder, files));
+}
+
+fn as_path(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsString::from_vec(bytes.to_vec()))
+}

@@ -1,0 +1,17 @@
+//! Environment Modules and Lmod: what their trees of modulefiles cost, and what calms them.
+//!
+//! | folder | what it holds |
+//! |---|---|
+//! | `tree` | a modulepath as `modulecmd` walks it, without its traps |
+//! | `tcl` | the part of Tcl that rc files are written in, and no more: nothing is evaluated |
+//! | `site` | which Modules a site has, where, and how it is configured |
+//! | `audit` | what `avail`, `load` and `whatis` cost on a tree, and why |
+//! | `cache` | caches that can be trusted: checked, built, kept fresh |
+//! | `tidy` | the cookbook's steps, where they change nobody's view and slow no `load` down |
+
+pub mod audit;
+pub mod cache;
+pub mod site;
+pub mod tcl;
+pub mod tidy;
+pub mod tree;

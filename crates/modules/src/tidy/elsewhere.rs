@@ -1,0 +1,91 @@
+//! What rc files that are not read may be about.
+//!
+//! An rc file that depends on who reads it stays where it is. But it may define something of
+//! another folder, before or after that folder's own rc file, and the order decides. So a folder
+//! that it may speak of is left alone, too.
+
+use std::collections::BTreeSet;
+
+/// Commands that define something of a module.
+const DEFINING: [&str; 7] = [
+    "module-version",
+    "module-alias",
+    "module-virtual",
+    "module-hide",
+    "module-forbid",
+    "module-tag",
+    "ModulesVersion",
+];
+
+/// Commands after which any text may be one of those.
+const INDIRECT: [&str; 11] = [
+    "source", "eval", "subst", "uplevel", "rename", "interp", "proc", "foreach", "apply", "exec",
+    "{*}",
+];
+
+/// What a script may define something of.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// Anything.
+    All,
+    /// Names that begin with one of these folders, and names in its own folder.
+    Tops(BTreeSet<String>),
+}
+
+impl Reach {
+    /// What the script may speak of, by its words; nothing is evaluated.
+    pub(super) fn of(script: &[u8]) -> Reach {
+        let Ok(text) = std::str::from_utf8(script) else { return Reach::All };
+        if text.contains('\\') || words(text).any(|word| INDIRECT.contains(&word)) {
+            return Reach::All;
+        }
+        if text.split(['\n', ';']).any(is_computed) {
+            return Reach::All;
+        }
+        let tops = words(text).filter_map(|word| word.split('/').next()).map(str::to_owned);
+        Reach::Tops(tops.collect())
+    }
+
+    /// Whether it may be about this folder of the modulepath's root.
+    pub(super) fn includes(&self, top: &str) -> bool {
+        match self {
+            Reach::All => true,
+            Reach::Tops(tops) => tops.contains(top),
+        }
+    }
+}
+
+/// Whether a line defines something whose name is not all there.
+fn is_computed(line: &str) -> bool {
+    let rest = |name: &&str| line.split_once(*name).map(|(_, rest)| rest);
+    DEFINING.iter().filter_map(rest).any(|rest| {
+        let opens = rest.matches('{').count() > rest.matches('}').count();
+        opens || rest.matches('"').count() % 2 == 1 || rest.contains(['$', '['])
+    })
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter: char| letter.is_whitespace() || "{}\"[];".contains(letter))
+        .filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_speaks_of_the_folders_that_it_names() {
+        let script = b"#%Module\nif {[info exists env(X)]} { module-version foo/1.0 default }\n";
+        let reach = Reach::of(script);
+        assert!(reach.includes("foo") && !reach.includes("bar"), "{reach:?}");
+    }
+
+    #[test]
+    fn a_script_that_puts_names_together_may_speak_of_anything() {
+        assert_eq!(Reach::of(b"#%Module\nmodule-version $x default"), Reach::All);
+        assert_eq!(Reach::of(b"#%Module\nforeach x {a b} { module-tag t $x }"), Reach::All);
+        assert_eq!(Reach::of(b"#%Module\nsource other"), Reach::All);
+        assert_eq!(Reach::of(b"#%Module\nmodule-version f\\157o/1 x"), Reach::All);
+        assert_eq!(Reach::of(b"#%Module\nmodule-version [x] y"), Reach::All);
+    }
+}

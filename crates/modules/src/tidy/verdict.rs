@@ -1,0 +1,175 @@
+//! Two surveys: whether anybody sees or waits otherwise.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use serde_json::Value;
+use stats::{independent, median};
+
+use super::survey::Asking;
+use super::{Answer, Cost, Effort, Question, Survey, SurveyError, Tidying, View};
+
+/// A command is called slower if it took this much longer, with certainty.
+const SLOWER: f64 = 0.97;
+/// What seems slower is measured again this often: a machine has other things to do.
+const AGAIN: usize = 2;
+
+/// What became of answers and costs.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verdict {
+    /// Whose answers were compared.
+    pub users: Vec<String>,
+    /// How many commands each was answered.
+    pub questions: usize,
+    /// Answers that changed.
+    pub differences: Vec<Difference>,
+    /// What commands cost the last of the users.
+    pub changes: Vec<Change>,
+}
+
+/// An answer that changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// Whose.
+    pub user: String,
+    /// The command.
+    pub command: String,
+    /// The first line that is another, before.
+    pub before: String,
+    /// And after.
+    pub after: String,
+}
+
+/// What a command costs, before and after.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// The command.
+    pub command: String,
+    /// Its system calls before.
+    pub calls_before: u64,
+    /// And after.
+    pub calls_after: u64,
+    /// The median of its times before, in seconds.
+    pub seconds_before: f64,
+    /// And after.
+    pub seconds_after: f64,
+    /// Whether it takes more calls, or certainly more time.
+    pub is_slower: bool,
+}
+
+impl Verdict {
+    /// Compares. What seems slower is measured again.
+    ///
+    /// # Errors
+    /// If that cannot be done.
+    pub fn of(
+        tidying: &Tidying,
+        before: &Survey,
+        after: &Survey,
+        asking: &Asking<'_>,
+        views: &[View],
+    ) -> Result<Verdict, SurveyError> {
+        let users = before.answers.iter().map(|(user, _)| user.name.clone()).collect();
+        let mut differences = Vec::new();
+        for ((user, before_it), (_, after_it)) in before.answers.iter().zip(&after.answers) {
+            let pairs = before.questions.iter().zip(before_it.iter().zip(after_it));
+            differences.extend(pairs.filter_map(|(question, (before, after))| {
+                let (before, after) = difference(tidying, question, before, after)?;
+                let (user, command) = (user.name.clone(), question.text());
+                Some(Difference { user, command, before, after })
+            }));
+        }
+        let mut changes = Vec::new();
+        for (before, after) in before.costs.iter().zip(&after.costs) {
+            changes.push(change(before, after, asking, views)?);
+        }
+        Ok(Verdict { users, questions: before.questions.len(), differences, changes })
+    }
+
+    /// Whether nobody sees otherwise, and nothing is slower. A slower `load` may be accepted.
+    pub fn is_good(&self, slower_load: bool) -> bool {
+        let accepted = |change: &Change| slower_load && change.command.starts_with("module load ");
+        self.differences.is_empty()
+            && self.changes.iter().all(|change| !change.is_slower || accepted(change))
+    }
+}
+
+fn change(
+    before: &Cost,
+    after: &Cost,
+    asking: &Asking<'_>,
+    views: &[View],
+) -> Result<Change, SurveyError> {
+    let mut effort = after.effort.clone();
+    for _ in 0..AGAIN {
+        let Some(view) = views.last().filter(|_| is_slower(&before.effort, &effort)) else { break };
+        effort = asking.effort(&view.user, &before.question)?;
+    }
+    Ok(Change {
+        command: before.question.text(),
+        calls_before: before.effort.calls,
+        calls_after: effort.calls,
+        seconds_before: median(&before.effort.seconds).unwrap_or(0.0),
+        seconds_after: median(&effort.seconds).unwrap_or(0.0),
+        is_slower: is_slower(&before.effort, &effort),
+    })
+}
+
+fn is_slower(before: &Effort, after: &Effort) -> bool {
+    let interval = independent(&before.relative, &after.relative).and_then(|ratio| ratio.interval);
+    after.calls > before.calls || interval.is_some_and(|interval| interval.high < SLOWER)
+}
+
+/// Where two answers differ first. What failed may fail in other words.
+fn difference(
+    tidying: &Tidying,
+    question: &Question,
+    before: &Answer,
+    after: &Answer,
+) -> Option<(String, String)> {
+    if before.is_failure(question) && after.is_failure(question) {
+        return None;
+    }
+    let (before, after) = (whole(before, &[]), whole(after, &renamed(tidying)));
+    let is_virtual = !tidying.virtuals.is_empty();
+    if before == after || question.is_json() && same_json(&before, &after) {
+        return None;
+    }
+    let lines = |text: &str| -> Vec<String> {
+        text.lines().map(|line| if is_virtual { heading(line) } else { line.into() }).collect()
+    };
+    let (before, after) = (lines(&before), lines(&after));
+    let at = (0..before.len().max(after.len())).find(|at| before.get(*at) != after.get(*at))?;
+    let line = |lines: &[String]| lines.get(at).cloned().unwrap_or_default();
+    Some((line(&before), line(&after)))
+}
+
+/// Folders that are called otherwise from then on.
+fn renamed(tidying: &Tidying) -> Vec<(PathBuf, PathBuf)> {
+    let renamed = tidying.virtuals.iter();
+    renamed.map(|made| (made.path.clone(), made.instead_of.clone())).collect()
+}
+
+fn whole(answer: &Answer, renamed: &[(PathBuf, PathBuf)]) -> String {
+    let mut text = format!("{:?}\n{}\n{}", answer.ended, answer.stdout, answer.stderr);
+    for (now, before) in renamed {
+        text = text.replace(&*now.to_string_lossy(), &before.to_string_lossy());
+    }
+    text
+}
+
+/// A heading without the dashes around it, which are as many as the path's length leaves room for.
+fn heading(line: &str) -> String {
+    match line.starts_with('-') && line.ends_with('-') {
+        true => line.trim_matches(['-', ' ']).to_owned(),
+        false => line.to_owned(),
+    }
+}
+
+fn same_json(before: &str, after: &str) -> bool {
+    let parse = |text: &str| {
+        let at = text.find('{')?;
+        serde_json::from_str::<Value>(text[at..].trim()).ok()
+    };
+    parse(before).is_some_and(|before| parse(after) == Some(before))
+}

@@ -1,0 +1,22 @@
+//! A modulepath as `modulecmd.tcl` walks it (`findModules`, `getFilesInDirectory`), without its
+//! traps: no FIFO is waited for, no loop of links is followed, and what cannot be read is a fact
+//! of the tree instead of an error.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `entry` | what there is in a tree: folders, modulefiles, rc files, strays |
+//! | `cookie` | `#%Module` and the version that a file asks for |
+//! | `walk` | the walk |
+//! | `read` | content of files that others wrote |
+//! | `path` | paths of any bytes, as they are saved |
+
+mod cookie;
+mod entry;
+mod path;
+mod read;
+mod walk;
+
+pub use cookie::Cookie;
+pub use entry::{Entry, Errno, Kind, Rc, Stamp};
+pub use read::content;
+pub use walk::{IGNORED_FOLDERS, Limits, Tree, walk};

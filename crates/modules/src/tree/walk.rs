@@ -1,0 +1,275 @@
+//! The walk.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, openat, stat, statat};
+use serde::{Deserialize, Serialize};
+
+use super::cookie::LOOKED_AT;
+use super::{Cookie, Entry, Errno, Kind, Rc, Stamp};
+
+/// The folders that Modules does not enter (`ignored_dirs`, the default of 5.0 to 5.7).
+pub const IGNORED_FOLDERS: [&str; 7] = ["CVS", "RCS", "SCCS", ".svn", ".git", ".SYNC", ".sos"];
+
+/// How far a walk goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Names, after which the walk stops and says so.
+    pub entries: usize,
+    /// Whether files are opened for their cookies. Without, a walk only lists and stats.
+    pub cookies: bool,
+}
+
+impl Default for Limits {
+    /// A million names, cookies read.
+    fn default() -> Limits {
+        Limits { entries: 1_000_000, cookies: true }
+    }
+}
+
+/// A modulepath, walked as the calling user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tree {
+    /// The modulepath, as it was given.
+    #[serde(with = "super::path")]
+    pub root: PathBuf,
+    /// The modulepath's folder: a [`Kind::Folder`] unless it is missing, no folder, or may not be
+    /// read. Its name is empty.
+    pub top: Entry,
+    /// All that is in it: a folder before its entries, names in the order of their bytes.
+    pub entries: Vec<Entry>,
+    /// Whether there was more than the limit allowed.
+    pub is_cut: bool,
+}
+
+/// Walks a modulepath. What cannot be read is an [`Entry`] that says so: this has no error.
+///
+/// Nothing but regular files is opened, and those without blocking. A link to a folder is
+/// followed, as Modules does, unless it leads to a folder that it lies in.
+pub fn walk(root: &Path, limits: Limits) -> Tree {
+    let (top, folder) = top(root);
+    let mut tree = Tree { root: root.to_owned(), top, entries: Vec::new(), is_cut: false };
+    let (Some(folder), Some(stamp)) = (folder, tree.top.stamp) else { return tree };
+    let mut walk = Walk { root: folder, limits, above: parents(root), tree: &mut tree };
+    tree.top.kind = walk.folder(Path::new(""), stamp);
+    tree
+}
+
+/// The modulepath itself.
+fn top(root: &Path) -> (Entry, Option<OwnedFd>) {
+    let is_link = root.is_symlink();
+    let entry = |kind, stamp| Entry { name: PathBuf::new(), kind, is_link, stamp };
+    let stat = match stat(root) {
+        Ok(stat) => stat,
+        Err(rustix::io::Errno::NOENT) => return (entry(Kind::Dangling, None), None),
+        Err(why) => {
+            let kind = Kind::Unreadable { is_folder: true, why: why.into() };
+            return (entry(kind, None), None);
+        }
+    };
+    let stamp = Some(Stamp::of(&stat));
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => {}
+        FileType::RegularFile => return (entry(Kind::File(Cookie::NotRead), stamp), None),
+        _ => return (entry(Kind::Special, stamp), None),
+    }
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    match rustix::fs::open(root, flags, Mode::empty()) {
+        Ok(folder) => (entry(Kind::Folder { names: 0 }, stamp), Some(folder)),
+        Err(why) => {
+            let why = why.into();
+            (entry(Kind::Unreadable { is_folder: true, why }, stamp), None)
+        }
+    }
+}
+
+/// The folders that the modulepath lies in, as far as they are known: a link to one of them
+/// leads back into the tree.
+fn parents(root: &Path) -> Vec<Above> {
+    let Ok(whole) = root.canonicalize() else { return Vec::new() };
+    let above = whole.ancestors().skip(1).filter_map(|folder| {
+        let stat = stat(folder).ok()?;
+        Some(Above { inode: (stat.st_dev, stat.st_ino), name: folder.to_owned() })
+    });
+    above.collect()
+}
+
+/// A folder that is being walked.
+struct Above {
+    inode: (u64, u64),
+    name: PathBuf,
+}
+
+struct Walk<'a> {
+    root: OwnedFd,
+    limits: Limits,
+    above: Vec<Above>,
+    tree: &'a mut Tree,
+}
+
+impl Walk<'_> {
+    /// Lists a folder and walks what is in it. What it turns out to be.
+    ///
+    /// It calls itself, at most as deep as the longest path has folders: some 2,000.
+    fn folder(&mut self, name: &Path, stamp: Stamp) -> Kind {
+        let names = match self.names(name) {
+            Ok(names) => names,
+            Err(why) => return Kind::Unreadable { is_folder: true, why: why.into() },
+        };
+        let inode = (stamp.device, stamp.inode);
+        self.above.push(Above { inode, name: name.to_owned() });
+        for child in &names {
+            if self.tree.is_cut {
+                break;
+            }
+            self.child(name.join(OsStr::from_bytes(child)));
+        }
+        self.above.pop();
+        Kind::Folder { names: names.len() as u64 }
+    }
+
+    /// The names in a folder, in the order of their bytes.
+    fn names(&mut self, folder: &Path) -> rustix::io::Result<Vec<Vec<u8>>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let dir = Dir::new(openat(&self.root, place(folder), flags, Mode::empty())?)?;
+        let mut names = Vec::new();
+        for entry in dir {
+            // What is broken in the middle ends a folder: Modules takes what it got, too.
+            let Ok(entry) = entry else { break };
+            let name = entry.file_name().to_bytes();
+            if name == b"." || name == b".." {
+                continue;
+            }
+            if self.tree.entries.len() + names.len() >= self.limits.entries {
+                self.tree.is_cut = true;
+                break;
+            }
+            names.push(name.to_vec());
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn child(&mut self, name: PathBuf) {
+        if self.tree.entries.len() >= self.limits.entries {
+            self.tree.is_cut = true;
+            return;
+        }
+        let own = statat(&self.root, &name, AtFlags::SYMLINK_NOFOLLOW);
+        let is_link = own.is_ok_and(|stat| is(&stat, FileType::Symlink));
+        let stat = if is_link { statat(&self.root, &name, AtFlags::empty()) } else { own };
+        let at = self.tree.entries.len();
+        let stamp = stat.as_ref().ok().map(Stamp::of);
+        let kind = match &stat {
+            Ok(stat) => self.kind(&name, stat),
+            Err(_) if is_ignored(tail_of(&name)) => Kind::IgnoredFile,
+            Err(why) if is_link && is_nowhere(*why) => Kind::Dangling,
+            Err(why) => Kind::Unreadable { is_folder: false, why: (*why).into() },
+        };
+        let is_folder = matches!(kind, Kind::Folder { .. });
+        self.tree.entries.push(Entry { name: name.clone(), kind, is_link, stamp });
+        if let (true, Some(stamp)) = (is_folder, stamp) {
+            self.tree.entries[at].kind = self.folder(&name, stamp);
+        }
+    }
+
+    fn kind(&self, name: &Path, stat: &Stat) -> Kind {
+        let tail = tail_of(name);
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => self.folder_kind(tail, stat),
+            _ if is_ignored(tail) => Kind::IgnoredFile,
+            FileType::RegularFile if tail == b".modulecache" && is_at_top(name) => Kind::Cache,
+            FileType::RegularFile => match (tail, self.cookie(name)) {
+                (_, Err(why)) => Kind::Unreadable { is_folder: false, why: why.into() },
+                (b".modulerc", Ok(cookie)) => Kind::Rc(Rc::Modulerc, cookie),
+                // At the top, `.version` is not looked at.
+                (b".version", Ok(_)) if is_at_top(name) => Kind::IgnoredFile,
+                (b".version", Ok(cookie)) => Kind::Rc(Rc::Version, cookie),
+                (_, Ok(cookie)) => Kind::File(cookie),
+            },
+            _ => Kind::Special,
+        }
+    }
+
+    fn folder_kind(&self, tail: &[u8], stat: &Stat) -> Kind {
+        if IGNORED_FOLDERS.iter().any(|ignored| ignored.as_bytes() == tail) {
+            return Kind::IgnoredFolder;
+        }
+        match self.above.iter().find(|above| above.inode == (stat.st_dev, stat.st_ino)) {
+            Some(above) => Kind::Loop { to: above.name.clone() },
+            None => Kind::Folder { names: 0 },
+        }
+    }
+
+    fn cookie(&self, name: &Path) -> rustix::io::Result<Cookie> {
+        if !self.limits.cookies {
+            return Ok(Cookie::NotRead);
+        }
+        // It was a regular file a moment ago. If somebody has put a FIFO in its place, this
+        // neither waits nor becomes its terminal.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = File::from(openat(self.root.as_fd(), name, flags, Mode::empty())?);
+        let mut beginning = Vec::with_capacity(LOOKED_AT);
+        file.take(LOOKED_AT as u64).read_to_end(&mut beginning).map_err(|error| {
+            rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO)
+        })?;
+        Ok(Cookie::of(&beginning))
+    }
+}
+
+fn tail_of(name: &Path) -> &[u8] {
+    name.file_name().unwrap_or_default().as_bytes()
+}
+
+/// What openat(2) calls the folder itself.
+fn place(folder: &Path) -> &Path {
+    if folder.as_os_str().is_empty() { Path::new(".") } else { folder }
+}
+
+fn is(stat: &Stat, kind: FileType) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == kind
+}
+
+fn is_nowhere(why: rustix::io::Errno) -> bool {
+    use rustix::io::Errno;
+    matches!(why, Errno::NOENT | Errno::NOTDIR | Errno::LOOP)
+}
+
+fn is_at_top(name: &Path) -> bool {
+    name.parent().is_none_or(|parent| parent.as_os_str().is_empty())
+}
+
+/// The names that `findModules` passes over: `*~`, `*,v` and `#*#`.
+fn is_ignored(tail: &[u8]) -> bool {
+    tail.ends_with(b"~")
+        || tail.ends_with(b",v")
+        || (tail.len() > 1 && tail.starts_with(b"#") && tail.ends_with(b"#"))
+}
+
+impl Tree {
+    /// Where an entry is.
+    pub fn path(&self, entry: &Entry) -> PathBuf {
+        if entry.name.as_os_str().is_empty() {
+            return self.root.clone();
+        }
+        self.root.join(&entry.name)
+    }
+
+    /// Whether the modulepath is a folder that could be listed.
+    pub fn is_listed(&self) -> bool {
+        matches!(self.top.kind, Kind::Folder { .. })
+    }
+
+    /// Why the modulepath or something in it could not be seen, by this user.
+    pub fn unreadable(&self) -> impl Iterator<Item = (&Entry, Errno)> {
+        std::iter::once(&self.top).chain(&self.entries).filter_map(|entry| match entry.kind {
+            Kind::Unreadable { why, .. } => Some((entry, why)),
+            _ => None,
+        })
+    }
+}

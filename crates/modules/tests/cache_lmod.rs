@@ -1,0 +1,95 @@
+//! Lmod's system cache, built by the real Lmod.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use modules::cache::{Checked, Kind, lmod};
+use modules::site::Environment;
+use support::{Scene, modern};
+
+/// One test at a time: becalm's helpers fork, and are called while nothing else runs.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn tool() -> PathBuf {
+    let mut environment = Environment::default();
+    let lmod = fs::canonicalize(modern().join("lmod/lmod")).expect("run setup/modern-modules");
+    environment.set("LMOD_DIR", lmod.parent().unwrap());
+    lmod::tool(&environment).unwrap()
+}
+
+fn built(scene: &Scene) -> (PathBuf, PathBuf) {
+    scene.module("tree/gcc/12.2");
+    scene.module("tree/gcc/13");
+    scene.file("tree/llvm/17.lua", "whatis(\"Name: \\\"llvm\\\"\")\nhelp([[two\nlines]])\n");
+    let (folder, stamp) = (scene.at("cache"), scene.at("cache/timestamp"));
+    lmod::build(&tool(), &folder, &stamp, &[scene.at("tree")]).unwrap();
+    (folder, stamp)
+}
+
+fn kinds(checked: &Checked) -> Vec<Kind> {
+    checked.faults.iter().map(|fault| fault.kind).collect()
+}
+
+fn date(path: &Path, time: SystemTime) {
+    fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+}
+
+#[test]
+fn what_lmod_builds_is_good_until_its_tree_changes() {
+    let _alone = alone();
+    let scene = Scene::new();
+    let (folder, stamp) = built(&scene);
+    let checked = lmod::check(&folder, Some(&stamp));
+    assert_eq!(checked.faults, []);
+    assert_eq!(checked.entries.modulefiles, 3);
+    scene.module("tree/gcc/14");
+    scene.file("tree/llvm/18.lua", "");
+    fs::remove_file(scene.at("tree/gcc/13")).unwrap();
+    date(&scene.at("tree/gcc/12.2"), SystemTime::now() + Duration::from_secs(9));
+    assert_eq!(kinds(&lmod::check(&folder, Some(&stamp))), [Kind::Stale; 4]);
+}
+
+#[test]
+fn a_cache_that_lmod_passes_over_is_named() {
+    let _alone = alone();
+    let scene = Scene::new();
+    let (folder, stamp) = built(&scene);
+    date(&stamp, SystemTime::now() + Duration::from_secs(9));
+    assert_eq!(kinds(&lmod::check(&folder, Some(&stamp))), [Kind::Unused]);
+    let old = SystemTime::now() - Duration::from_secs(90_000);
+    date(&folder.join("spiderT.lua"), old);
+    assert!(kinds(&lmod::check(&folder, None)).contains(&Kind::Unused));
+}
+
+#[test]
+fn a_hostile_cut_or_open_cache_is_named() {
+    let _alone = alone();
+    let scene = Scene::new();
+    let (folder, stamp) = built(&scene);
+    let cache = folder.join("spiderT.lua");
+    let whole = fs::read_to_string(&cache).unwrap();
+    let first = || lmod::check(&folder, Some(&stamp)).faults.first().map(|fault| fault.kind);
+    for code in ["os.execute('x')\n", "spiderT = f()\n", "x = { a = os.exit }\n", "x = 'a' .. b\n"]
+    {
+        fs::write(&cache, format!("{whole}{code}")).unwrap();
+        assert_eq!(first(), Some(Kind::Hostile), "{code}");
+    }
+    fs::write(&cache, &whole[..whole.len() / 2]).unwrap();
+    assert_eq!(first(), Some(Kind::Partial));
+    fs::write(&cache, "{".repeat(100_000)).unwrap();
+    assert!(first().is_some());
+    fs::write(&cache, format!("x = {}", "{".repeat(100_000))).unwrap();
+    assert_eq!(first(), Some(Kind::Hostile));
+    fs::write(&cache, &whole).unwrap();
+    fs::set_permissions(&cache, fs::Permissions::from_mode(0o666)).unwrap();
+    assert_eq!(first(), Some(Kind::Untrusted));
+}
