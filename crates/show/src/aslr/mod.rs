@@ -1,0 +1,5 @@
+//! What `becalm aslr` answers, verb by verb.
+
+mod analysis;
+
+pub use analysis::AslrAnalysis;
