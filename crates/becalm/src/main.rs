@@ -3,6 +3,7 @@
 mod aside;
 mod exit;
 mod recorded;
+mod rehearsed;
 mod save;
 mod verb;
 
@@ -28,10 +29,17 @@ enum Verb {
     Diff(verb::diff::Args),
     Export(verb::export::Args),
     Prove(Box<verb::prove::Args>),
+    Run(verb::run::Args),
+    Rehearse(verb::rehearse::Args),
+    Scale(verb::scale::Args),
+    Python(verb::python::Args),
+    Modules(verb::modules::Args),
+    Aslr(verb::aslr::Args),
     Undo(verb::undo::Args),
     Doctor(verb::doctor::Args),
     Elf(verb::elf::Args),
     Fix(verb::fix::Args),
+    Image(verb::image::Args),
 }
 
 fn main() -> ExitCode {
@@ -46,10 +54,17 @@ fn main() -> ExitCode {
         Verb::Diff(args) => verb::diff::run(&args),
         Verb::Export(args) => verb::export::run(&args),
         Verb::Prove(args) => verb::prove::run(&args),
+        Verb::Run(args) => verb::run::run(&args),
+        Verb::Rehearse(args) => verb::rehearse::run(&args),
+        Verb::Scale(args) => verb::scale::run(&args),
+        Verb::Python(args) => verb::python::run(&args),
+        Verb::Modules(args) => verb::modules::run(&args),
+        Verb::Aslr(args) => verb::aslr::run(&args),
         Verb::Undo(args) => verb::undo::run(&args),
         Verb::Doctor(args) => verb::doctor::run(&args),
         Verb::Elf(args) => verb::elf::run(&args),
         Verb::Fix(args) => verb::fix::run(&args),
+        Verb::Image(args) => verb::image::run(&args),
     };
     exit::of(done)
 }

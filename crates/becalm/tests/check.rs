@@ -252,7 +252,7 @@ fn a_numerical_library_is_a_storm_of_imports() {
     let storm = storm(&findings, "python");
     let packages = culprit(storm, "sys.path")["name"].as_str().unwrap();
     assert!(packages.starts_with(&format!("{home}/venv/lib")), "{packages}");
-    assert!(step(storm, "mksquashfs").contains(&format!("{home}/venv ")), "{storm:#}");
+    assert!(step(storm, "becalm image build").contains(&format!(" {home}/venv -- ")), "{storm:#}");
 }
 
 #[test]

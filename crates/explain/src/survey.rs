@@ -8,6 +8,7 @@ use recording::{Attribution, Attributor, Event, Exec, Kind, PathId, ProcessId, R
 
 use crate::findings::CauseCount;
 use crate::who;
+use crate::words::pasted;
 
 /// One metadata operation.
 #[derive(Clone, Copy)]
@@ -115,6 +116,12 @@ impl<'a> Survey<'a> {
     /// The bytes of a path, without `..`.
     pub fn path(&self, path: PathId) -> &'a [u8] {
         self.paths.get(self.recording, path)
+    }
+
+    /// The command as it was given, to be pasted into a shell; none if a word of it cannot be.
+    pub fn command_line(&self) -> Option<String> {
+        let words = self.recording.header.argv.iter().map(|word| pasted(word.as_bytes()));
+        Some(words.collect::<Option<Vec<_>>>()?.join(" "))
     }
 
     /// The same as text to show.

@@ -384,7 +384,7 @@ fn bytecode_that_is_written_at_a_start_is_told() {
         advice.contains("compileall -q --invalidation-mode unchecked-hash /venv\n"),
         "{advice}"
     );
-    assert!(advice.contains("mksquashfs /venv env.sqsh"), "{advice}");
+    assert!(advice.contains("becalm image build -o env.sqsh /venv -- python3 run.py"), "{advice}");
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn paths_that_are_no_text_reach_neither_a_sentence_nor_a_command_raw() {
     tale.call("getdents64", "/data/it's $(reboot)/tree", YES);
     let findings = tale.explained();
     let commands: Vec<_> = findings.storms[0].next.iter().flat_map(|step| &step.command).collect();
-    let quoted = r"mksquashfs '/data/it'\''s $(reboot)/tree' tree.sqsh";
+    let quoted = r"becalm image build -o tree.sqsh '/data/it'\''s $(reboot)/tree' ";
     assert!(commands[0].starts_with(quoted), "{commands:?}");
 }
 

@@ -1,15 +1,21 @@
 //! What `becalm fix` answers.
 
+use std::path::PathBuf;
+
 use loader::bind::Binding;
 use prove::Proof;
+use recording::Bytes;
 use serde_json::{Value, json};
 
-use crate::{Bound, style};
+use crate::number::{bytes, counted};
+use crate::{Bound, plain, style};
 
 /// A fix, planned or applied.
 pub struct Fix<'a> {
-    /// What is to be done, or was.
+    /// The files that are to be bound, or were.
     pub binding: &'a Binding,
+    /// The environment that is to be packed, or was.
+    pub packing: Option<&'a Packing>,
     /// Its name in the journal, once it was applied.
     pub applied: Option<&'a str>,
     /// Whether it was taken back, because the command then behaved otherwise.
@@ -18,12 +24,28 @@ pub struct Fix<'a> {
     pub proof: Option<&'a Proof>,
 }
 
+/// An environment that is packed into an image.
+#[derive(Clone, Debug)]
+pub struct Packing {
+    /// The folder.
+    pub environment: PathBuf,
+    /// The image's file.
+    pub image: PathBuf,
+    /// Metadata operations of the start that lie below the folder: the image answers them.
+    pub operations: u64,
+    /// Files, folders and links in it.
+    pub entries: u64,
+    /// The sum of the files' sizes.
+    pub bytes: u64,
+    /// The image's size, once it is built.
+    pub image_bytes: Option<u64>,
+}
+
 impl Fix<'_> {
     /// What was planned or done, then what was measured.
     pub fn render(&self, columns: usize, next: &str) -> String {
-        let bound = Bound::of(self.binding, self.applied);
-        let Some(proof) = self.proof else { return bound.render(columns, next) };
-        let mut text = bound.render(columns, "");
+        let mut text = self.cures(columns);
+        let Some(proof) = self.proof else { return text + "\n" + &style::next(next) };
         text.push('\n');
         if self.taken_back {
             let line = "Taken back: with these changes the command did not behave as before.";
@@ -34,14 +56,53 @@ impl Fix<'_> {
         text
     }
 
+    fn cures(&self, columns: usize) -> String {
+        let packed = self.packing.map(|packing| style::headline(&packing.headline(), columns));
+        let bound = Bound::of(self.binding, self.applied).render(columns, "");
+        match packed {
+            None => bound,
+            Some(packed) if self.binding.is_empty() => packed,
+            Some(packed) => packed + &bound,
+        }
+    }
+
     /// The whole as data (docs/schema/becalm.fix.md).
     pub fn to_value(&self) -> Value {
         json!({
             "schema": "becalm.fix/1",
             "binding": Bound::of(self.binding, self.applied).to_value(),
+            "packing": self.packing.map(Packing::to_value),
             "applied": self.applied,
             "taken_back": self.taken_back,
             "proof": self.proof,
+        })
+    }
+}
+
+impl Packing {
+    fn headline(&self) -> String {
+        let (did, size) = match self.image_bytes {
+            None => ("Would pack", String::new()),
+            Some(size) => ("Packed", format!(", of {}", bytes(Bytes(size)))),
+        };
+        format!(
+            "{did} {} ({}, {}) into one image, {}{size}: {} asked of it become the image's to answer",
+            plain(&self.environment.to_string_lossy()),
+            counted(self.entries, "file", "files"),
+            bytes(Bytes(self.bytes)),
+            plain(&self.image.to_string_lossy()),
+            counted(self.operations, "question", "questions"),
+        )
+    }
+
+    fn to_value(&self) -> Value {
+        json!({
+            "environment": self.environment.to_string_lossy(),
+            "image": self.image.to_string_lossy(),
+            "operations": self.operations,
+            "entries": self.entries,
+            "bytes": self.bytes,
+            "image_bytes": self.image_bytes,
         })
     }
 }

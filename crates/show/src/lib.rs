@@ -22,40 +22,70 @@
 //! | `elf` | what `becalm elf tree` answers |
 //! | `binding` | what `becalm elf bind` answers |
 //! | `proof` | what `becalm prove` answers |
+//! | `python` | what `becalm python scan` answers |
+//! | `bundle` | what `becalm python bundle` answers |
+//! | `modules` | what `becalm modules …` answers |
+//! | `calibration` | what `becalm rehearse --calibrate` answers |
+//! | `rehearsal` | what `becalm rehearse` answers |
+//! | `scale` | what `becalm scale` answers |
+//! | `packed` | what `becalm image build` answers |
+//! | `unpacked` | what `becalm image extract` answers |
 //! | `export` | what `becalm export -o` answers |
+//! | `aslr` | what `becalm aslr` answers, verb by verb |
+//! | `image` | what `becalm image inspect` and `overlay` answer |
 
 pub mod number;
 pub mod style;
 pub mod width;
 
+mod aslr;
 mod binding;
+mod bundle;
+mod calibration;
 mod diff;
 mod elf;
 mod export;
 mod findings;
 mod fix;
+mod image;
 mod json;
 mod load;
+mod modules;
+mod packed;
 mod plain;
 mod print;
 mod proof;
+mod python;
+mod rehearsal;
 mod report;
 mod run;
+mod scale;
 mod table;
+mod unpacked;
 mod waiting;
 
+pub use aslr::AslrAnalysis;
 pub use binding::Bound;
+pub use bundle::PythonBundle;
+pub use calibration::calibration;
 pub use diff::{Diff, PathsDiff};
 pub use elf::Tree;
 pub use export::Export;
-pub use findings::Check;
-pub use fix::Fix;
+pub use findings::{Check, Rehearsed};
+pub use fix::{Fix, Packing};
+pub use image::{Inspected, Overlaid};
 pub use json::json;
 pub use load::{LoadError, load};
+pub use modules::{CacheAnswer, ModulesAudit, ModulesCache, ModulesTidy};
+pub use packed::Packed;
 pub use plain::{plain, quoted};
 pub use print::{print, warn};
 pub use proof::proof;
+pub use python::PythonScan;
+pub use rehearsal::{By, Rehearsal};
 pub use report::{Below, Report};
 pub use run::Run;
+pub use scale::Scale;
 pub use table::{Cell, Column, Table};
+pub use unpacked::Unpacked;
 pub use waiting::Waiting;

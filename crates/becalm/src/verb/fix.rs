@@ -1,5 +1,7 @@
 //! `becalm fix`.
 
+mod pack;
+
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -11,25 +13,30 @@ use launch::Line;
 use loader::bind::{Binding, LeftOut};
 use prove::{Behaviour, Bench, Conditions, Elsewhere, Proof, Side, Subject};
 use recording::Recording;
+use show::Packing;
 
 use super::elf::bind::{How, apply, plan};
 use crate::exit::{Failure, NO};
 use crate::recorded;
 use crate::rehearsed::{ColdNode, Where};
+use pack::Image;
 
-/// Plan, or apply, every change of files that would calm the start of a command
+/// Plan, or apply, every change that would calm the start of a command
 ///
-/// Without --apply the command runs once, recorded, and nothing is changed. With it, the command
-/// runs some more times before and after, with nothing to read and its output compared: where it
+/// Libraries are bound in place (becalm elf bind); a Python environment of its own is packed into
+/// an image, in the order of this start (becalm image build). Without --apply the command runs
+/// once, recorded, and nothing is changed. With it, the command runs some more times before and
+/// after, with nothing to read and its output compared, in the image if there is one: where it
 /// then behaves otherwise, all is taken back at once. Files of the operating system are left
 /// alone. Exit status 1: there is nothing to gain, or it was taken back.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Today it binds libraries (becalm elf bind); check names storms that need other cures.
+check names storms that need other cures.
 
 Examples:
   becalm fix -- ./app --version
   becalm fix --apply -- ./app --version
+  becalm fix --apply --image env.sqsh -- /opt/env/bin/python -c 'import numpy'
   becalm fix --apply --rehearse nfs -- ./app --version")]
 pub struct Args {
     /// Change the files, and measure what it brought
@@ -44,6 +51,10 @@ pub struct Args {
     /// Give up when a run takes longer, with --apply
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u32>,
+
+    /// Where to pack a Python environment to; only an image is ever written over
+    #[arg(long, value_name = "FILE", default_value = "env.sqsh")]
+    image: PathBuf,
 
     #[command(flatten)]
     place: Where,
@@ -66,6 +77,34 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     if args.apply { apply_and_prove(args) } else { plan_only(args) }
 }
 
+/// What would calm a start.
+struct Cures {
+    binding: Binding,
+    packing: Option<Packing>,
+}
+
+impl Cures {
+    fn of(args: &Args, recording: &Recording) -> Result<Cures, Failure> {
+        let packing = pack::wanted(recording, &args.image)?;
+        Ok(Cures { binding: binding(args, recording)?, packing })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.binding.is_empty() && self.packing.is_none()
+    }
+
+    /// The same as it is shown, when nothing has been done yet.
+    fn planned(&self) -> show::Fix<'_> {
+        show::Fix {
+            binding: &self.binding,
+            packing: self.packing.as_ref(),
+            applied: None,
+            taken_back: false,
+            proof: None,
+        }
+    }
+}
+
 fn plan_only(args: &Args) -> Result<u8, Failure> {
     let wanted = recorded::Wanted::of(&args.command);
     let aside = match args.json {
@@ -73,62 +112,130 @@ fn plan_only(args: &Args) -> Result<u8, Failure> {
         false => None,
     };
     let (recording, _) = recorded::and_read(&wanted, None)?;
-    let binding = binding(args, &recording)?;
-    let fix = show::Fix { binding: &binding, applied: None, taken_back: false, proof: None };
+    let cures = Cures::of(args, &recording)?;
+    let fix = cures.planned();
     match aside {
         Some(aside) => aside.print(&show::json(&fix.to_value())?)?,
-        None => show::print(&fix.render(show::width::terminal(), &next(args, &binding)))?,
+        None => show::print(&fix.render(show::width::terminal(), &next(args, &cures)))?,
     }
-    Ok(if binding.is_empty() { NO } else { 0 })
+    Ok(if cures.is_empty() { NO } else { 0 })
 }
 
 /// What to do after a plan.
-fn next(args: &Args, binding: &Binding) -> String {
-    let words: Vec<String> =
-        args.command.iter().map(|word| show::quoted(word.as_bytes())).collect();
-    let verb = if binding.is_empty() { "check" } else { "fix --apply" };
-    format!("becalm {verb} -- {}", words.join(" "))
+fn next(args: &Args, cures: &Cures) -> String {
+    let words = words(&args.command);
+    match (cures.is_empty(), &cures.packing) {
+        (true, _) => format!("becalm check -- {words}"),
+        (false, None) => format!("becalm fix --apply -- {words}"),
+        (false, Some(packing)) => {
+            let image = show::quoted(packing.image.as_os_str().as_bytes());
+            format!("becalm fix --apply --image {image} -- {words}")
+        }
+    }
+}
+
+fn words(command: &[OsString]) -> String {
+    let words: Vec<_> = command.iter().map(|word| show::quoted(word.as_bytes())).collect();
+    words.join(" ")
 }
 
 fn apply_and_prove(args: &Args) -> Result<u8, Failure> {
     let bench = bench(args)?;
-    let subject = subject(args);
-    let measure = |keep: Option<&Path>| -> Result<Side, Failure> {
-        let side = bench.measure(&subject, args.runs as usize, keep);
+    let measure = |subject: &Subject, keep: Option<&Path>| -> Result<Side, Failure> {
+        let side = bench.measure(subject, args.runs as usize, keep);
         side.map_err(|error| Failure { status: error.exit_status(), error: error.into() })
     };
     let folder = tempfile::tempdir().context("a folder for a recording")?;
     let kept = folder.path().join("before.becalm");
-    let before = measure(Some(&kept))?;
+    let before = measure(&subject(args), Some(&kept))?;
     let recording = Recording::open(&kept).context("the recording just made")?;
-    let binding = binding(args, &recording)?;
-    if binding.is_empty() {
-        let fix = show::Fix { binding: &binding, applied: None, taken_back: false, proof: None };
-        print(args, &fix, &next(args, &binding))?;
+    let mut cures = Cures::of(args, &recording)?;
+    if cures.is_empty() {
+        print(args, &cures.planned(), &next(args, &cures))?;
         return Ok(NO);
     }
-    let id = apply(&binding.to_plan(title(args)))?;
-    // Whatever goes wrong from here on, the files are not left changed and unproven.
-    let after = match measure(None) {
+    let mut done = Done::default();
+    // Whatever goes wrong from here on, nothing is left changed and unproven.
+    let after = done.all(args, &mut cures, &recording).and_then(|after| measure(&after, None));
+    let after = match after {
         Ok(after) => after,
         Err(failure) => {
-            take_back(&id)?;
-            let error = failure.error.context("changed, it did not run; all is as it was");
+            done.take_back()?;
+            let error = failure.error.context("it could not be fixed; all is as it was");
             return Err(Failure { status: failure.status, error });
         }
     };
     let surroundings = bench.elsewhere.as_ref().map(|elsewhere| elsewhere.words());
     let warm = surroundings.is_none();
     let conditions = Conditions { surroundings, warm, ..Conditions::apart() };
-    let proof = Proof::of(before, after, conditions);
-    let taken_back = !behaves_the_same(&proof);
-    if taken_back {
-        take_back(&id)?;
+    let mut proof = Proof::of(before, after, conditions);
+    if let Some(packing) = &cures.packing {
+        proof.verdict = pack::verdict(&proof, packing);
     }
-    let fix = show::Fix { binding: &binding, applied: Some(&id), taken_back, proof: Some(&proof) };
-    let next = if taken_back { String::new() } else { format!("becalm undo {id}") };
+    let taken_back = !behaves_the_same(&proof);
+    let applied = done.applied.clone();
+    let next = match taken_back {
+        true => String::new(),
+        false => done.next(args),
+    };
+    match taken_back {
+        true => done.take_back()?,
+        false => done.keep()?,
+    }
+    let fix = show::Fix {
+        applied: applied.as_deref(),
+        taken_back,
+        proof: Some(&proof),
+        ..cures.planned()
+    };
     print(args, &fix, &next)?;
     Ok(if taken_back { NO } else { 0 })
+}
+
+/// What has been done, to be kept or taken back.
+#[derive(Default)]
+struct Done {
+    /// The name in the journal.
+    applied: Option<String>,
+    image: Option<Image>,
+}
+
+impl Done {
+    /// Binds, then packs, and says what to measure.
+    fn all(
+        &mut self,
+        args: &Args,
+        cures: &mut Cures,
+        recording: &Recording,
+    ) -> Result<Subject, Failure> {
+        if !cures.binding.is_empty() {
+            self.applied = Some(apply(&cures.binding.to_plan(title(args)))?);
+        }
+        let Some(packing) = &mut cures.packing else { return Ok(subject(args)) };
+        let image = Image::build(packing, recording, words(&args.command))?;
+        let subject = image.subject(&args.command)?;
+        self.image = Some(image);
+        Ok(subject)
+    }
+
+    /// What to do once it is proven.
+    fn next(&self, args: &Args) -> String {
+        match (&self.image, &self.applied) {
+            (Some(image), _) => image.line(&args.command),
+            (None, Some(id)) => format!("becalm undo {id}"),
+            (None, None) => String::new(),
+        }
+    }
+
+    /// Gives the image its name.
+    fn keep(self) -> anyhow::Result<()> {
+        self.image.map_or(Ok(()), Image::keep)
+    }
+
+    /// The image goes with this value.
+    fn take_back(self) -> Result<(), Failure> {
+        self.applied.map_or(Ok(()), |id| take_back(&id))
+    }
 }
 
 fn title(args: &Args) -> String {
@@ -163,7 +270,10 @@ fn print(args: &Args, fix: &show::Fix<'_>, next: &str) -> Result<(), Failure> {
 }
 
 fn bench(args: &Args) -> Result<Bench, Failure> {
-    let wanted = args.place.wanted(&[&args.command])?;
+    // What the image's path says counts, too: it is read instead.
+    let image = std::path::absolute(&args.image).context("the image's path")?;
+    let folder = image.parent().map(OsString::from);
+    let wanted = args.place.wanted(&[&args.command, folder.as_slice()])?;
     Ok(Bench {
         input: PathBuf::from("/dev/null"),
         timeout: args.timeout.map(|seconds| Duration::from_secs(seconds.into())),
@@ -174,9 +284,8 @@ fn bench(args: &Args) -> Result<Bench, Failure> {
 }
 
 fn subject(args: &Args) -> Subject {
-    let words: Vec<_> = args.command.iter().map(|word| show::quoted(word.as_bytes())).collect();
     let line = Line { environment: Vec::new(), argv: args.command.clone() };
-    Subject { text: words.join(" "), line, prepare: Vec::new() }
+    Subject { text: words(&args.command), line, prepare: Vec::new() }
 }
 
 /// Binds what the command was seen to load.

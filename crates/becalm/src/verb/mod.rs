@@ -1,12 +1,19 @@
 //! The verbs, one file each.
 
+pub mod aslr;
 pub mod check;
 pub mod diff;
 pub mod doctor;
 pub mod elf;
 pub mod export;
 pub mod fix;
+pub mod image;
+pub mod modules;
 pub mod prove;
+pub mod python;
 pub mod record;
+pub mod rehearse;
 pub mod report;
+pub mod run;
+pub mod scale;
 pub mod undo;

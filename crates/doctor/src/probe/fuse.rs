@@ -15,8 +15,11 @@ const DEVICE: &str = "/dev/fuse";
 
 /// The device can be opened.
 pub(crate) fn device(host: &Host) -> Probe {
-    let about =
-        About { name: "fuse_device", title: DEVICE, used_for: "images without root, by FUSE" };
+    let about = About {
+        name: "fuse_device",
+        title: DEVICE,
+        used_for: "images and rehearsals without root, by FUSE",
+    };
     match ask(|| open_device().map(|_| 1)) {
         Ok(_) => about.works("opened for reading and writing"),
         Err(failure) => not_opened(about, host, &failure),
@@ -28,7 +31,7 @@ pub(crate) fn mount(host: &Host) -> Probe {
     let about = About {
         name: "fuse_mount",
         title: "FUSE mount",
-        used_for: "images without root and without fusermount",
+        used_for: "images and rehearsals, without root and without fusermount",
     };
     match ask(mount_fuse) {
         Ok(0) => about.works("mounted, as root without a user namespace"),

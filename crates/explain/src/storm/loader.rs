@@ -243,15 +243,14 @@ fn shorter_library_path(search: &Search) -> Vec<Step> {
 
 /// Write into the files where their libraries are.
 fn bind(survey: &Survey, file: PathId) -> Vec<Step> {
-    let words: Vec<String> =
-        survey.recording.header.argv.iter().filter_map(|word| pasted(word.as_bytes())).collect();
-    let fix = command(
-        "Bind the files: each then names its libraries by full path, and nothing is searched; \
-         becalm undo takes it back",
-        format!("becalm fix --apply -- {}", words.join(" ")),
-    );
-    let complete = words.len() == survey.recording.header.argv.len();
-    complete.then_some(fix).into_iter().chain(rebuild(survey, file)).collect()
+    let fix = survey.command_line().map(|line| {
+        command(
+            "Bind the files: each then names its libraries by full path, and nothing is searched; \
+             becalm undo takes it back",
+            format!("becalm fix --apply -- {line}"),
+        )
+    });
+    fix.into_iter().chain(rebuild(survey, file)).collect()
 }
 
 /// What the package manager of a store can do.

@@ -44,7 +44,7 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
         guessed: Some(imports.claim.len() as u64),
         time: None,
         culprits: imports.culprits(survey),
-        next: imports.next(),
+        next: imports.next(survey),
         evidence: "module".to_owned(),
         claim: imports.claim,
     })
@@ -169,19 +169,25 @@ impl<'a> Imports<'a> {
             let numbers = [("files", files), ("operations", asked.asks)];
             culprits.push(culprit("program", survey.full_name(program), text, &numbers));
         }
+        if let Some((prefix, asked)) = self.environment() {
+            let prefix = survey.shown(prefix);
+            let text = format!("{prefix}: the environment, with {}", questions(asked));
+            culprits.push(culprit("environment", prefix, text, &[("operations", asked)]));
+        }
         culprits
     }
 
-    /// The environment that most was asked of, if that is not the system's own.
-    fn prefix(&self) -> Option<&[u8]> {
+    /// The environment that most was asked of, if that is not the system's own, and how much.
+    fn environment(&self) -> Option<(&[u8], u64)> {
         let mut prefixes = Tally::default();
         for (folder, entry) in &self.entries {
             prefixes.count(prefix_of(folder).unwrap_or_default(), entry.asks);
         }
-        prefixes.top().map(|(prefix, _)| prefix).filter(|prefix| !prefix.is_empty())
+        let (prefix, asked) = prefixes.top()?;
+        (!prefix.is_empty()).then_some((prefix, asked.asks))
     }
 
-    fn next(&self) -> Vec<Step> {
+    fn next(&self, survey: &Survey) -> Vec<Step> {
         let mut steps = Vec::new();
         if self.named() >= MANY {
             steps.push(advice(format!(
@@ -190,7 +196,7 @@ impl<'a> Imports<'a> {
                 count(self.named())
             )));
         }
-        let prefix = self.prefix().and_then(pasted);
+        let prefix = self.environment().and_then(|(prefix, _)| pasted(prefix));
         if self.writes >= WRITES {
             steps.push(command(
                 "Write the bytecode once, after installing, in a form that no time of change \
@@ -201,17 +207,23 @@ impl<'a> Imports<'a> {
                 ),
             ));
         }
-        if let Some(prefix) = &prefix {
+        let line = survey.command_line();
+        if let (Some(prefix), Some(line)) = (&prefix, &line) {
             steps.push(command(
-                "Pack the environment into one image, mounted where it was: its folders are then \
-                 one file to the server",
-                format!("mksquashfs {prefix} env.sqsh -comp zstd && squashfuse env.sqsh {prefix}"),
+                "Pack the environment into one image, in the order of this start, and run the \
+                 command with the image over its folder: that is then one file to the server",
+                format!(
+                    "becalm image build -o env.sqsh {prefix} -- {line} && becalm run --image \
+                     env.sqsh -- {line}"
+                ),
             ));
         }
-        steps.push(command(
-            "Import less: this prints what each import costs",
-            "python3 -X importtime SCRIPT",
-        ));
+        steps.extend(line.map(|line| {
+            command(
+                "Import less: this tells what each import asks, and why",
+                format!("becalm python scan -- {line}"),
+            )
+        }));
         steps
     }
 }

@@ -158,11 +158,14 @@ fn next(survey: &Survey, walks: &Walks, program: &str) -> Vec<Step> {
     }
     // Not a whole `/usr` or `/home`.
     let is_tree = top.iter().filter(|byte| **byte == b'/').count() >= 2;
-    if is_tree && !survey.recording.header.is_kernel_memory(top) {
+    let line = survey.command_line().filter(|_| is_tree);
+    if let Some(line) = line.filter(|_| !survey.recording.header.is_kernel_memory(top)) {
         steps.push(command(
-            "A tree that changes seldom can be packed into one image, mounted where it was: its \
-             folders are then one file to the server",
-            format!("mksquashfs {root} tree.sqsh -comp zstd && squashfuse tree.sqsh {root}"),
+            "A tree that changes seldom can be packed into one image, which the command sees in \
+             its place: it is then one file to the server",
+            format!(
+                "becalm image build -o tree.sqsh {root} && becalm run --image tree.sqsh -- {line}"
+            ),
         ));
     }
     steps
