@@ -5,6 +5,8 @@ mod analyze;
 use crate::exit::Failure;
 
 /// See whether an unlucky address layout slows one process in thousands
+///
+/// Each has --json.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

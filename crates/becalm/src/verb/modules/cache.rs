@@ -17,7 +17,7 @@ use crate::exit::{Failure, NO, USAGE};
 /// whether it is still true. Checking one evaluates nothing. Building uses the site's own
 /// cachebuild, elsewhere; entries that would show what not everyone may read are looked at by
 /// each user instead; what users see with and without must be equal; then it is renamed into
-/// place. Status 1 where a cache is not good, or none was published.
+/// place. Status 1 where a cache is not good, or none was published. Each has --json.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   becalm modules cache check /apps/modulefiles
