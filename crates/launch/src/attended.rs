@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use crate::lookup::{CannotStart, Command};
 use crate::timed::duration;
-use crate::witness::Witness;
+use crate::witness::{Witness, is_stopped};
 use crate::{Ended, Timed, spawn};
 
 /// Signals that are passed on to a command when they are sent to becalm: all but those that
@@ -84,27 +84,56 @@ struct Attendant {
 
 impl Attendant {
     /// Waits for the command's end.
-    fn wait(&mut self) -> io::Result<(i32, libc::rusage)> {
+    fn wait(&mut self) -> io::Result<End> {
         loop {
             let signal = self.held.next()?;
             let (number, from) = (signal.ssi_signo as i32, signal.ssi_pid as i32);
             if number == libc::SIGCHLD {
-                if let Some(end) = self.look()? {
+                if let Seen::End(end) = self.look()? {
                     return Ok(end);
                 }
-            } else if signal.ssi_code <= 0
-                && from != self.witness.pid()
-                && !self.witness.saw(number, from)
-            {
+            } else if from == self.witness.pid() {
+                // It may have looked a moment before the command was stopped once more.
+                if is_stopped(self.command) {
+                    self.stop_too();
+                }
+            } else if signal.ssi_code <= 0 && !self.witness.saw(number, from) {
                 // The kernel's own (a key of the terminal) go to the whole group.
-                // SAFETY: a signal to a child that is not reaped.
-                unsafe { libc::kill(self.command, number) };
+                if let Seen::End(end) = self.pass_on(number)? {
+                    return Ok(end);
+                }
             }
         }
     }
 
-    /// Looks what became of the command; its end, if it has ended.
-    fn look(&mut self) -> io::Result<Option<(i32, libc::rusage)>> {
+    /// Passes on a signal that seems to have been sent to this process alone.
+    ///
+    /// It may be wrong of a SIGCONT: a stop takes back each SIGCONT that nobody has taken yet
+    /// (signal(7)), the witness's too. A command that has stopped anew must then stay stopped.
+    fn pass_on(&mut self, signal: i32) -> io::Result<Seen> {
+        if signal == libc::SIGCONT {
+            if a_stop_is_pending() {
+                return Ok(Seen::Nothing);
+            }
+            match self.look()? {
+                Seen::Nothing => {}
+                news => return Ok(news),
+            }
+        }
+        // SAFETY: a signal to a child that is not reaped.
+        unsafe { libc::kill(self.command, signal) };
+        Ok(Seen::Nothing)
+    }
+
+    /// Stops this process until the command goes on.
+    fn stop_too(&mut self) {
+        self.witness.wake_me_when_it_goes_on(self.command);
+        // SAFETY: stops this process, as the command is stopped.
+        unsafe { libc::raise(libc::SIGSTOP) };
+    }
+
+    /// Looks what has become of the command, and stops with it if it has stopped.
+    fn look(&mut self) -> io::Result<Seen> {
         let mut status = 0;
         // SAFETY: rusage is plain numbers, for which zero is valid; the kernel fills both.
         let (got, usage) = unsafe {
@@ -113,20 +142,42 @@ impl Attendant {
             (libc::wait4(self.command, &mut status, flags, &mut usage), usage)
         };
         match got {
-            0 => Ok(None),
+            0 => Ok(Seen::Nothing),
             got if got < 0 => match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::Interrupted => Ok(None),
+                error if error.kind() == io::ErrorKind::Interrupted => Ok(Seen::Nothing),
                 error => Err(error),
             },
             _ if libc::WIFSTOPPED(status) => {
-                self.witness.wake_me_when_it_goes_on(self.command);
-                // SAFETY: stops this process, as the command is stopped.
-                unsafe { libc::raise(libc::SIGSTOP) };
-                Ok(None)
+                self.stop_too();
+                Ok(Seen::Stop)
             }
-            _ => Ok(Some((status, usage))),
+            _ => Ok(Seen::End((status, usage))),
         }
     }
+}
+
+/// The wait status and what was used.
+type End = (i32, libc::rusage);
+
+/// What became of the command since it was last looked at.
+enum Seen {
+    Nothing,
+    Stop,
+    End(End),
+}
+
+/// Whether a stop has come for this process that it has not taken yet.
+fn a_stop_is_pending() -> bool {
+    // SAFETY: the set is plain data, for which zero is valid; the kernel fills it.
+    let pending = unsafe {
+        let mut pending = std::mem::zeroed();
+        libc::sigpending(&mut pending);
+        pending
+    };
+    // SAFETY: reads the set.
+    [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU]
+        .iter()
+        .any(|stop| unsafe { libc::sigismember(&pending, *stop) } == 1)
 }
 
 /// While it lives, signals wait to be taken instead of doing what they do.

@@ -180,7 +180,7 @@ impl Bystander {
 }
 
 /// Whether a process is stopped (proc_pid_stat(5), the state after the name).
-fn is_stopped(pid: i32) -> bool {
+pub(crate) fn is_stopped(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
 }
