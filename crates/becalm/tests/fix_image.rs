@@ -101,8 +101,24 @@ fn applied_the_start_is_proven_in_the_image_and_the_next_line_runs_it() {
         let line = ["run", "--image", &image, "--", &python, &program];
         let ran = run(&mut rehearser.command(&[&[rehearser.program()], &line[..]].concat()));
         assert_eq!(ran.out(), "1770\n", "{}", ran.err());
+        proves_itself(&rehearser, &share, &format!("{python} {program}"), &image);
         assert_tidy(&rehearser);
     }
+}
+
+/// `prove` goes by what reached the server: the calls themselves have not become fewer.
+fn proves_itself(rehearser: &Rehearser, share: &str, command: &str, image: &str) {
+    let becalm = rehearser.program();
+    let after = format!("{becalm} run --image {image} -- {command}");
+    let options = ["prove", "--json", "--runs=6", "--rehearse=nfs", "--rehearse-path", share];
+    let words = [&[becalm], &options[..], &["--before", command, "--after", &after]].concat();
+    let ran = run(&mut rehearser.command(&words));
+    assert_eq!(ran.code(), 0, "{}{}", ran.out(), ran.err());
+    let proof = json(&ran);
+    assert_eq!(proof["counts"]["asked"], "fewer", "{proof:#}");
+    assert_eq!(proof["counts"]["change"], "more", "{proof:#}");
+    let sentence = proof["verdict"]["sentence"].as_str().unwrap();
+    assert!(sentence.starts_with("questions to the server "), "{sentence}");
 }
 
 /// A program that tells whether its environment can be written to: in an image it cannot.

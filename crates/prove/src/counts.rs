@@ -6,6 +6,8 @@ use recording::Recording;
 use recording::query::{self, By, Filter, Row};
 use serde::{Deserialize, Serialize};
 
+use crate::side::Side;
+
 /// What one recording counts: the numbers that `becalm report` prints.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counted {
@@ -57,8 +59,13 @@ impl Counted {
 /// Two counts that can be compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// What became of the metadata operations.
+    /// What became of the metadata operations that the commands made.
     pub change: Change,
+    /// What became of those that reached the server, where both were run on a rehearsed filesystem.
+    /// It is what the change is judged by then: an image that is mounted over its own path leaves
+    /// every call where it was, and answers it on the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Change>,
     /// The system call that says it best: of those that ask for metadata, the one whose number
     /// went most in the direction of all; none if their sum is the same.
     pub headline: Option<String>,
@@ -78,24 +85,45 @@ pub enum Change {
     Unclear,
 }
 
+impl Counts {
+    /// What the change is judged by.
+    pub fn judged_by(&self) -> Change {
+        self.asked.unwrap_or(self.change)
+    }
+}
+
+impl Change {
+    /// What became of a number that several runs of each side gave: its smallest and largest.
+    fn between(before: Option<(u64, u64)>, after: Option<(u64, u64)>) -> Change {
+        match (before, after) {
+            (Some(before), Some(after)) if before == after && before.0 == before.1 => Change::Same,
+            (Some(before), Some(after)) if after.1 < before.0 => Change::Fewer,
+            (Some(before), Some(after)) if before.1 < after.0 => Change::More,
+            _ => Change::Unclear,
+        }
+    }
+}
+
 /// Compares one recording before with one after.
 pub fn counts(before: &Recording, after: &Recording) -> Counts {
-    compare(&[Counted::of(before)], &[Counted::of(after)])
+    recorded(&[Counted::of(before)], &[Counted::of(after)])
+}
+
+/// Compares all that was counted of each side.
+pub(crate) fn compare(before: &Side, after: &Side) -> Counts {
+    let (was, is) = (before.asked_range(), after.asked_range());
+    let asked = (was.is_some() && is.is_some()).then(|| Change::between(was, is));
+    Counts { asked, ..recorded(&before.counted, &after.counted) }
 }
 
 /// Compares what several recordings of each side counted.
-pub(crate) fn compare(before: &[Counted], after: &[Counted]) -> Counts {
-    let change = match (range(before), range(after)) {
-        (Some(before), Some(after)) if before == after && before.0 == before.1 => Change::Same,
-        (Some(before), Some(after)) if after.1 < before.0 => Change::Fewer,
-        (Some(before), Some(after)) if before.1 < after.0 => Change::More,
-        _ => Change::Unclear,
-    };
+fn recorded(before: &[Counted], after: &[Counted]) -> Counts {
+    let change = Change::between(range(before), range(after));
     let headline = match (before.first(), after.first()) {
         (Some(before), Some(after)) => headline(before, after),
         _ => None,
     };
-    Counts { change, headline }
+    Counts { change, asked: None, headline }
 }
 
 /// The fewest and the most metadata operations of several recordings.
@@ -130,19 +158,19 @@ mod tests {
 
     #[test]
     fn the_call_whose_number_changed_most_says_it_best() {
-        let counts = compare(&[counted(5565, 100)], &[counted(152, 10)]);
+        let counts = recorded(&[counted(5565, 100)], &[counted(152, 10)]);
         assert_eq!((counts.change, counts.headline.as_deref()), (Change::Fewer, Some("openat")));
-        let counts = compare(&[counted(10, 100)], &[counted(12, 900)]);
+        let counts = recorded(&[counted(10, 100)], &[counted(12, 900)]);
         assert_eq!((counts.change, counts.headline.as_deref()), (Change::More, Some("newfstatat")));
-        let counts = compare(&[counted(10, 100)], &[counted(10, 100)]);
+        let counts = recorded(&[counted(10, 100)], &[counted(10, 100)]);
         assert_eq!((counts.change, counts.headline), (Change::Same, None));
     }
 
     #[test]
     fn counts_that_vary_and_overlap_say_nothing() {
         let before = [counted(100, 0), counted(110, 0)];
-        assert_eq!(compare(&before, &[counted(105, 0), counted(104, 0)]).change, Change::Unclear);
-        assert_eq!(compare(&before, &before).change, Change::Unclear);
-        assert_eq!(compare(&before, &[counted(99, 0), counted(98, 0)]).change, Change::Fewer);
+        assert_eq!(recorded(&before, &[counted(105, 0), counted(104, 0)]).change, Change::Unclear);
+        assert_eq!(recorded(&before, &before).change, Change::Unclear);
+        assert_eq!(recorded(&before, &[counted(99, 0), counted(98, 0)]).change, Change::Fewer);
     }
 }

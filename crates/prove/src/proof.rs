@@ -77,10 +77,10 @@ pub enum Order {
 impl Proof {
     /// Draws the conclusions from two sides that were measured.
     pub fn of(before: Side, after: Side, conditions: Conditions) -> Proof {
-        let counts = counts::compare(&before.counted, &after.counted);
+        let counts = counts::compare(&before, &after);
         let behaviour = behaviour::compare(&before, &after, conditions.ignore_output);
         let times = Times::of(&before, &after, conditions.order);
-        let proven = is_proven(&behaviour, counts.change, times.speed);
+        let proven = is_proven(&behaviour, counts.judged_by(), times.speed);
         let kernel = |name: &str| {
             let text = std::fs::read_to_string(format!("/proc/sys/kernel/{name}"));
             text.unwrap_or_default().trim_end().to_owned()

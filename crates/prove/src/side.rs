@@ -158,6 +158,12 @@ impl Side {
         })
     }
 
+    /// The fewest and the most metadata operations that its runs asked of the server.
+    pub(crate) fn asked_range(&self) -> Option<(u64, u64)> {
+        let operations = || self.runs.iter().filter_map(|run| Some(run.asked?.operations));
+        Some((operations().min()?, operations().max()?))
+    }
+
     /// The times of its runs, in seconds.
     pub fn wall_seconds(&self) -> Vec<f64> {
         self.runs.iter().map(|run| run.wall_ns.seconds()).collect()

@@ -16,6 +16,27 @@ pub(crate) fn sentence(proof: &Proof) -> String {
 }
 
 fn operations(proof: &Proof) -> String {
+    match proof.counts.asked {
+        Some(change) => questions(proof, change),
+        None => calls(proof),
+    }
+}
+
+/// What reached the server of a rehearsed filesystem.
+fn questions(proof: &Proof, change: Change) -> String {
+    let [before, after] = [&proof.before, &proof.after].map(|side| ranged(side.asked_range()));
+    match change {
+        Change::Fewer => format!("questions to the server {before} to {after}"),
+        Change::More => format!("more questions to the server: {before} to {after}"),
+        Change::Same => format!("as many questions to the server ({before})"),
+        Change::Unclear => {
+            format!("no difference shown in questions to the server ({before} to {after})")
+        }
+    }
+}
+
+/// What the commands asked, whoever answered.
+fn calls(proof: &Proof) -> String {
     let (before, after) = (proof.before.first_counted(), proof.after.first_counted());
     let to = |name: &str, before: u64, after: u64| {
         format!("{name} {} to {}", count(before), count(after))
@@ -33,9 +54,14 @@ fn operations(proof: &Proof) -> String {
     }
 }
 
-/// The metadata operations of several recordings: `152`, or `150-155`.
+/// The metadata operations of several recordings.
 fn spread(side: &Side) -> String {
-    match range(&side.counted) {
+    ranged(range(&side.counted))
+}
+
+/// `152`, or `150-155`.
+fn ranged(range: Option<(u64, u64)>) -> String {
+    match range {
         None => "not recorded".to_owned(),
         Some((fewest, most)) if fewest == most => count(most),
         Some((fewest, most)) => format!("{}-{}", count(fewest), count(most)),
@@ -138,7 +164,7 @@ pub(crate) fn notes(proof: &Proof) -> Vec<String> {
         notes.push(text.to_owned());
         notes.extend(drift("before", &proof.before).or_else(|| drift("after", &proof.after)));
     }
-    if proof.times.speed == Speed::Faster && proof.counts.change == Change::More {
+    if proof.times.speed == Speed::Faster && proof.counts.judged_by() == Change::More {
         let text = "faster here, but with more metadata operations: on a shared filesystem it may \
                     be slower";
         notes.push(text.to_owned());

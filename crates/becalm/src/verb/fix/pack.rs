@@ -124,33 +124,19 @@ impl Image {
     }
 }
 
-/// The answer, where the command ran in an image. It makes the same calls as before, and those of
-/// `becalm run`; what has changed is who answers them, which a recording does not show, and a
-/// rehearsal does.
+/// The answer, where the command ran in an image and nothing counted what reached the server: it
+/// makes the same calls as before, and those of `becalm run`. Who answers them has changed, which
+/// only a rehearsal shows.
 pub(super) fn verdict(proof: &Proof, packing: &Packing) -> Verdict {
-    let count = show::number::count;
-    let (fewer, operations) = match (proof.before.asked(), proof.after.asked()) {
-        (Some(before), Some(after)) => (
-            after.operations < before.operations,
-            format!(
-                "{} questions to the server become {}",
-                count(before.operations),
-                count(after.operations)
-            ),
-        ),
-        _ => (
-            packing.operations > 0,
-            format!("the image answers {} of the questions", count(packing.operations)),
-        ),
-    };
+    if proof.counts.asked.is_some() {
+        return proof.verdict.clone();
+    }
     let behaviour = match &proof.behaviour {
         Behaviour::Same => "same output, same status",
         Behaviour::SameStatus => "same status, output not compared",
         Behaviour::Differs(_) => "but it behaves otherwise",
         Behaviour::Varies { .. } => "but its output differs from run to run",
     };
-    let warm = || "this machine, warm".to_owned();
-    let place = proof.conditions.surroundings.clone().unwrap_or_else(warm);
     let speed = match proof.times.speed {
         Speed::Faster => "faster",
         Speed::Slower => "slower",
@@ -163,10 +149,12 @@ pub(super) fn verdict(proof: &Proof, packing: &Packing) -> Verdict {
     };
     let (before, after) = (median(&proof.times.before), median(&proof.times.after));
     let same = matches!(proof.behaviour, Behaviour::Same | Behaviour::SameStatus);
+    let answers = show::number::count(packing.operations);
     Verdict {
-        proven: same && fewer && proof.times.speed != Speed::Slower,
+        proven: same && packing.operations > 0 && proof.times.speed != Speed::Slower,
         sentence: format!(
-            "{operations}, {behaviour}; on {place}: {before} becomes {after} ({speed})"
+            "the image answers {answers} of the questions, {behaviour}; on this machine, warm: \
+             {before} becomes {after} ({speed})"
         ),
     }
 }
