@@ -28,11 +28,17 @@ pub struct Header {
     pub uid: u32,
     /// Whether every system call was recorded, or `%file,%desc,%process` only.
     pub all_syscalls: bool,
+    /// Whether only what starts processes was recorded, and no other calls on files.
+    #[serde(default)]
+    pub starts_only: bool,
     /// How calls were seen: `ptrace`, `ptrace+seccomp` or `ptrace+seccomp+ebpf`.
     pub backend: String,
     /// The mounts of the recorder's namespace.
     #[serde(default)]
     pub mounts: Vec<Mount>,
+    /// Which rank of a parallel job the command was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<crate::Rank>,
 }
 
 /// One mount, from `/proc/self/mountinfo` (proc_pid_mountinfo(5)).

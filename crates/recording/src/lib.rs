@@ -9,10 +9,13 @@
 //! | `call` | system calls by name: strace's classes, and what a call means to a filesystem |
 //! | `event` | one system call: who, what, which path, result, time |
 //! | `process` | one process: its execs, its end, what it used |
+//! | `origin` | where in its parent's script it was started |
 //! | `cause` | why a call was made, and whether that is observed or a guess |
 //! | `attributor` | the same for a million calls: each distinct question is answered once |
 //! | `wire` | the records of the file, and how they are framed |
 //! | `writer`, `reader` | the file format, both ways (docs/recording-format.md) |
+//! | `rank`, `ranks` | which rank of a job it is of; the recordings of several in one file |
+//! | `totals` | the sums over one recording, streamed |
 //! | `load` | a whole recording in memory |
 //! | `query` | tables: calls by cause, prefix, process, system call, library, module |
 //! | `diff` | what changed between two runs |
@@ -26,9 +29,13 @@ mod event;
 pub mod export;
 mod header;
 mod load;
+mod origin;
 mod process;
 pub mod query;
+mod rank;
+mod ranks;
 mod reader;
+mod totals;
 mod units;
 mod wire;
 mod writer;
@@ -39,8 +46,12 @@ pub use cause::{Attribution, Cause, Role};
 pub use event::{Event, Outcome, Phase, errno_name};
 pub use header::{Header, Mount};
 pub use load::{Recording, shown};
+pub use origin::{Frame, Origin};
 pub use process::{End, Exec, How, Image, Process, ProcessId, Signal, Status, Usage};
+pub use rank::{Launched, Rank};
+pub use ranks::{Member, MergeError, Ranks, is_recording};
 pub use reader::{ReadError, Reader};
+pub use totals::Totals;
 pub use units::{Bytes, Micros, Nanos};
 pub use wire::{Blind, PathId, Record, Summary};
 pub use writer::{Sink, Writer};

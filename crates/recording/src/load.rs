@@ -110,6 +110,7 @@ impl Recording {
                     execs: Vec::new(),
                     end: None,
                     threads: 0,
+                    origin: None,
                 });
             }
             Record::Thread { process, .. } => self.process_mut(process)?.threads += 1,
@@ -121,6 +122,9 @@ impl Recording {
                 self.images.insert(path, image);
             }
             Record::Blind(blind) => self.blinds.push(blind),
+            Record::Origin { process, origin } => {
+                self.process_mut(process)?.origin = Some(origin);
+            }
             Record::Signal { process, thread, signal, at } => {
                 self.process_mut(process)?;
                 self.signals += 1;

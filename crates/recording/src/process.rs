@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Micros, Nanos, PathId};
+use crate::{Bytes, Micros, Nanos, Origin, PathId};
 
 /// A process of a recording: its place in the order of their starts. Unlike a pid it is never
 /// used twice.
@@ -30,6 +30,8 @@ pub struct Process {
     pub end: Option<End>,
     /// Threads beside the first.
     pub threads: u32,
+    /// Where in its parent's script it was started, if the recorder looked.
+    pub origin: Option<Origin>,
 }
 
 /// The call that started a process.

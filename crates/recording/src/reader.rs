@@ -25,6 +25,12 @@ pub enum ReadError {
     /// The header is missing or makes no sense: nothing can be said about the rest.
     #[error("a recording without a readable header (it was cut before the command started)")]
     NoHeader,
+    /// The recordings of several ranks: one has to be chosen.
+    #[error("the recordings of several ranks")]
+    Ranks,
+    /// One recording where those of ranks are wanted.
+    #[error("the recording of a command that no launcher started")]
+    NoRank,
     /// A block with a right checksum holds nonsense: a hostile file, or a bug.
     #[error("damaged: {0}")]
     Damaged(&'static str),
@@ -129,6 +135,12 @@ impl<R: Read> Reader<R> {
                     let path = self.canonical(path)?;
                     return Ok(Some(Record::Image { path, image }));
                 }
+                Record::Origin { process, mut origin } => {
+                    for frame in &mut origin.frames {
+                        frame.file = self.canonical_option(frame.file)?;
+                    }
+                    return Ok(Some(Record::Origin { process, origin }));
+                }
                 other => return Ok(Some(other)),
             }
         }
@@ -200,6 +212,9 @@ impl<R: Read> Reader<R> {
 fn check_magic(found: &[u8]) -> Result<(), ReadError> {
     if found == MAGIC {
         return Ok(());
+    }
+    if found.starts_with(b"becalm-ranked ") {
+        return Err(ReadError::Ranks);
     }
     match found.strip_prefix(b"becalm-record ") {
         Some(version) if version.ends_with(b"\n") => {

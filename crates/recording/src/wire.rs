@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Event, Exec, How, Image, Nanos, ProcessId, Status, Usage};
+use crate::{Event, Exec, How, Image, Nanos, Origin, ProcessId, Status, Usage};
 
 /// The first bytes of every recording; the digit is the format's version.
 pub(crate) const MAGIC: &[u8; 16] = b"becalm-record 1\n";
@@ -107,6 +107,13 @@ pub enum Record {
         signal: u8,
         /// When.
         at: Nanos,
+    },
+    /// Where in its parent's script a process was started; follows its start.
+    Origin {
+        /// Which process.
+        process: ProcessId,
+        /// Where.
+        origin: Origin,
     },
 }
 

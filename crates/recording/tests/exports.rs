@@ -79,7 +79,8 @@ assert times == sorted(times)
 ";
     let text = exported(&every_record(), Format::Jsonl);
     let expected = "becalm.export/1 header node1 None\n[('blind', 8), ('call', 5), ('end', 4), \
-                    ('exec', 2), ('header', 1), ('image', 1), ('signal', 1), ('start', 4)]\n";
+                    ('exec', 2), ('header', 1), ('image', 1), ('origin', 1), \
+                    ('signal', 1), ('start', 4)]\n";
     assert_eq!(python(script, &text), expected);
 }
 

@@ -45,6 +45,13 @@ fn as_foreign(mut line: serde_json::Value) -> serde_json::Value {
         object.remove("image");
         object.extend(image);
     }
+    if let Some(frames) = object.get_mut("frames").and_then(|frames| frames.as_array_mut()) {
+        for frame in frames {
+            if let Some(serde_json::Value::String(text)) = frame.get_mut("file") {
+                *text = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+            }
+        }
+    }
     let derived: &[&str] = match object["type"].as_str().unwrap() {
         "call" => &["pid", "call", "kind", "metadata", "error", "cause", "guess"],
         "start" => &["threads"],
@@ -129,6 +136,7 @@ fn record_number(record: &Record) -> u8 {
         Record::Image { .. } => 6,
         Record::Blind(_) => 7,
         Record::Signal { .. } => 8,
+        Record::Origin { .. } => 9,
     }
 }
 
@@ -149,7 +157,7 @@ fn blind_number(blind: &Blind) -> u8 {
 fn kinds_have_the_documented_numbers_and_the_sample_has_every_kind() {
     let records = every_kind::file().1;
     let numbers: BTreeSet<u8> = records.iter().map(record_number).collect();
-    assert_eq!(numbers, (1..=8).collect(), "a path is given by the writer itself");
+    assert_eq!(numbers, (1..=9).collect(), "a path is given by the writer itself");
     for record in &records {
         assert_eq!(postcard::to_allocvec(record).unwrap()[0], record_number(record));
     }

@@ -10,8 +10,8 @@ use serde_json::ser::CompactFormatter;
 use super::Options;
 use super::timeline::{Moment, timeline};
 use crate::{
-    Abi, Attributor, End, Event, Exec, Image, Outcome, PathId, Process, Recording, Signal,
-    errno_name, shown,
+    Abi, Attributor, End, Event, Exec, Frame, Image, Origin, Outcome, PathId, Process, Recording,
+    Signal, errno_name, shown,
 };
 
 /// The schema that the first line names.
@@ -49,6 +49,11 @@ pub fn write(recording: &Recording, out: &mut dyn Write, _options: &Options) -> 
             object.field("type", "blind")?;
             object.field("blind", blind)
         })?;
+    }
+    for process in &recording.processes {
+        if let Some(origin) = &process.origin {
+            line(&mut |object| self::origin(object, process, origin))?;
+        }
     }
     for (path, image) in &recording.images {
         line(&mut |object| self::image(object, *path, image))?;
@@ -170,6 +175,19 @@ fn end(object: &mut Object, process: &Process, end: &End) -> Result {
     object.field("user_us", &end.usage.user)?;
     object.field("system_us", &end.usage.system)?;
     object.field("max_rss_bytes", &end.usage.max_rss)
+}
+
+fn origin(object: &mut Object, process: &Process, origin: &Origin) -> Result {
+    let recording = object.recording;
+    let frame = |frame: &Frame| {
+        let file = frame.file.map(|file| recording.shown(file));
+        serde_json::json!({ "file": file, "line": frame.line, "function": frame.function })
+    };
+    let frames: Vec<_> = origin.frames.iter().map(frame).collect();
+    object.field("type", "origin")?;
+    object.process(process)?;
+    object.field("rss_bytes", &origin.rss)?;
+    object.field("frames", &frames)
 }
 
 fn image(object: &mut Object, path: PathId, image: &Image) -> Result {

@@ -8,6 +8,7 @@ mod below;
 mod cause;
 mod clean;
 mod library;
+mod line;
 mod module;
 mod module_name;
 mod prefix;
@@ -24,7 +25,7 @@ use serde::Serialize;
 pub use below::{PrefixCounts, prefix_counts};
 pub use clean::clean;
 
-pub(crate) use process::program_name;
+pub use process::program_name;
 
 use prefix::Folders;
 
@@ -46,12 +47,14 @@ pub enum By {
     Library,
     /// Which Python module or modulefile was being looked for. Calls of those two only.
     Module,
+    /// Which line of a script started the process, where the recorder looked.
+    Line,
 }
 
 impl By {
     /// All groupings.
-    pub const ALL: [By; 6] =
-        [By::Cause, By::Prefix, By::Process, By::Syscall, By::Library, By::Module];
+    pub const ALL: [By; 7] =
+        [By::Cause, By::Prefix, By::Process, By::Syscall, By::Library, By::Module, By::Line];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -62,6 +65,7 @@ impl By {
             By::Syscall => "syscall",
             By::Library => "library",
             By::Module => "module",
+            By::Line => "line",
         }
     }
 }
@@ -74,7 +78,7 @@ impl fmt::Display for By {
 
 /// A word that names no grouping.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not one of cause, prefix, process, syscall, library, module")]
+#[error("'{0}' is not one of cause, prefix, process, syscall, library, module, line")]
 pub struct UnknownBy(pub String);
 
 impl FromStr for By {
@@ -122,7 +126,7 @@ pub struct Row {
     pub time: Nanos,
     /// Calls whose place in this row is a guess by path, not an observation.
     pub guessed: u64,
-    /// [`By::Process`] only: what ran.
+    /// [`By::Process`] and [`By::Line`] only: what ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub programs: Option<Programs>,
     /// [`By::Library`] and [`By::Module`] only: how the search went.
@@ -130,7 +134,7 @@ pub struct Row {
     pub search: Option<Search>,
 }
 
-/// The processes that ran one program.
+/// The processes that ran one program, or that one line started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Programs {
     /// How many processes ran it at some time.
@@ -230,6 +234,7 @@ impl<'a> Counted<'a> {
             By::Syscall => syscall::group(recording),
             By::Library => library::group(recording, attributor, selected),
             By::Module => module::group(recording, attributor, selected),
+            By::Line => line::group(recording, filter),
         };
         let (mut rows, total) = sum::add_up(recording, selected, groups);
         rows.sort_by(|a, b| match by {

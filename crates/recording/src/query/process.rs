@@ -46,7 +46,7 @@ fn count(keys: &mut Keys, process: &Process, ran: &[u32]) {
 
 /// What runs, as a person would say it: the file's base name, and for an interpreter its
 /// script's after it: `bash configure`.
-pub(crate) fn program_name(recording: &Recording, exec: &Exec) -> Vec<u8> {
+pub fn program_name(recording: &Recording, exec: &Exec) -> Vec<u8> {
     let image = base_name(recording.path(exec.image));
     match script_name(recording, exec) {
         Some(script) => [image, script].join(&b' '),

@@ -94,7 +94,7 @@ class Reader:
 
     def record(self, values):
         kinds = ["path", "call", "start", "thread", "exec", "end", "image", "blind", "signal"]
-        kind = kinds[values.number()]
+        kind = (kinds + ["origin"])[values.number()]
         fields = getattr(self, kind)(values)
         return fields and {"type": kind, **fields}
 
@@ -162,6 +162,14 @@ class Reader:
     def signal(self, v):
         signal = {"process": v.number(), "thread": v.number()}
         return signal | {"signal": v.byte(), "at_ns": v.number()}
+
+    def origin(self, v):
+        origin = {"process": v.number(), "rss_bytes": v.number()}
+        return origin | {"frames": v.list(lambda: self.frame(v))}
+
+    def frame(self, v):
+        file = v.option(lambda: self.path_of(v))
+        return {"file": file, "line": v.number(), "function": v.text()}
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 //! A small recording that holds every kind of record, and every kind of value in them.
 
 use recording::{
-    Abi, Blind, Bytes, Call, Event, Exec, How, Image, Micros, Nanos, Outcome, PathId, Phase,
-    ProcessId, Record, Status, Usage, Writer,
+    Abi, Blind, Bytes, Call, Event, Exec, Frame, How, Image, Micros, Nanos, Origin, Outcome,
+    PathId, Phase, ProcessId, Record, Status, Usage, Writer,
 };
 
 use super::{Shared, header};
@@ -18,6 +18,7 @@ pub fn records(writer: &mut Writer) -> Vec<Record> {
         start(1, 4712, Some(0), How::Fork, 20),
         start(2, 4713, Some(1), How::Vfork, 30),
         start(3, u32::MAX, Some(0), How::Clone, 40),
+        Record::Origin { process: ProcessId(2), origin: origin(cwd) },
         Record::Thread { process: ProcessId(1), thread: 4800, at: Nanos(50) },
         Record::Exec { process: ProcessId(0), exec: exec(demo, demo, cwd, Some(loader)) },
         Record::Exec { process: ProcessId(2), exec: exec(strange, demo, cwd, None) },
@@ -53,6 +54,12 @@ fn exec(path: PathId, image: PathId, cwd: PathId, loader: Option<PathId>) -> Exe
         loader,
         env: vec![("PATH".into(), "/usr/bin".into()), ("LC_ALL".into(), String::new())],
     }
+}
+
+fn origin(file: PathId) -> Origin {
+    let frame = |file, line, function: &str| Frame { file, line, function: function.into() };
+    let frames = vec![frame(Some(file), u32::MAX, "né\n"), frame(None, 0, "")];
+    Origin { rss: Bytes(u64::MAX), frames }
 }
 
 fn image() -> Image {

@@ -56,6 +56,7 @@ pub fn header() -> Header {
         all_syscalls: false,
         backend: "ptrace+seccomp".into(),
         mounts: vec![Mount { point: "/".into(), fs: "ext4".into(), source: "/dev/sda1".into() }],
+        ..Header::default()
     }
 }
 

@@ -1,0 +1,73 @@
+//! What one recording comes to, without holding it in memory: ranks are compared by it.
+
+use std::io::Read;
+
+use serde::Serialize;
+
+use crate::{Blind, Nanos, ProcessId, ReadError, Reader, Record, Status};
+
+/// The sums over one recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Metadata operations: what a metadata server would serve.
+    pub metadata: u64,
+    /// Of those, how many were answered 'no such file'.
+    pub missing: u64,
+    /// System calls that the recording holds.
+    pub calls: u64,
+    /// Processes.
+    pub processes: u64,
+    /// In metadata operations, between entry and return, summed over threads; the recorder's own
+    /// stops are in it.
+    #[serde(rename = "metadata_time_ns")]
+    pub metadata_time: Nanos,
+    /// From the start to the command's own end, or to the last thing recorded where that is
+    /// missing.
+    #[serde(rename = "took_ns")]
+    pub took: Nanos,
+    /// How the command itself ended; none where the recording was cut before.
+    #[serde(skip)]
+    pub status: Option<Status>,
+    /// Whether it shows all of the run.
+    pub whole: bool,
+}
+
+impl Totals {
+    /// Adds a recording up.
+    ///
+    /// # Errors
+    /// [`ReadError`]; a recording that was cut is not one.
+    pub fn of(mut reader: Reader<impl Read>) -> Result<Totals, ReadError> {
+        let mut totals = Totals::default();
+        let (mut ended, mut last, mut hidden) = (0, Nanos::default(), false);
+        while let Some(record) = reader.next_record()? {
+            match record {
+                Record::Call(event) => {
+                    totals.calls += 1;
+                    last = last.max(Nanos(event.start.0.saturating_add(event.took.0)));
+                    if event.is_metadata() {
+                        totals.metadata += 1;
+                        totals.missing += u64::from(event.is_missing());
+                        let sum = totals.metadata_time.0.saturating_add(event.took.0);
+                        totals.metadata_time = Nanos(sum);
+                    }
+                }
+                Record::Start { .. } => totals.processes += 1,
+                Record::End { process, at, status, .. } => {
+                    ended += 1;
+                    if process == ProcessId(0) {
+                        totals.took = at;
+                        totals.status = Some(status);
+                    }
+                }
+                Record::Blind(blind) => hidden |= Blind::hides_calls(&blind),
+                _ => {}
+            }
+        }
+        if totals.status.is_none() {
+            totals.took = reader.summary().map_or(last, |summary| summary.ended);
+        }
+        totals.whole = reader.summary().is_some() && ended >= totals.processes && !hidden;
+        Ok(totals)
+    }
+}
