@@ -6,16 +6,17 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use launch::{CannotStart, Command, Gated};
-use recording::{Abi, Blind, Call, Sink, Writer};
+use recording::{Abi, Blind, Call, Header, Sink, Writer};
 
 use crate::bind::Binder;
-use crate::brake::{Brake, Braking};
+use crate::brake::Braking;
 use crate::calls::Entry;
 use crate::files::{self, FullPath};
 use crate::log::Log;
 use crate::message::{self, Message, Messages};
 use crate::ptrace::{self, Resume, Source, SyscallInfo};
-use crate::shape::{self, Shapes};
+use crate::session::Company;
+use crate::shape::{self, Extent, Shapes};
 use crate::space::Site;
 use crate::tapped::Tapped;
 use crate::task::{Pending, Task};
@@ -27,7 +28,7 @@ pub(crate) struct Job<'a> {
     pub command: &'a Command,
     pub file: File,
     pub options: Options,
-    pub brake: Option<Box<dyn Brake>>,
+    pub company: Company,
     /// The signal mask that becalm was started with.
     pub mask: libc::sigset_t,
     pub messages: Messages,
@@ -48,12 +49,18 @@ pub(crate) fn run(mut job: Job<'_>) {
     // calls from one of ours: its answers outrank SECCOMP_RET_TRACE (seccomp(2)).
     let filtered = !job.options.all_syscalls && !job.outer_filter;
     let mut tappable = shape::tappable();
-    if job.brake.is_some() {
+    if job.company.brake.is_some() {
         // Who is held back must stop.
         tappable.retain(|number| !Call::new(Abi::Native, u64::from(*number)).kind().is_metadata());
     }
-    let tapped = if filtered && job.options.tap { Tapped::open(&tappable) } else { None };
-    let shapes = Shapes::new(job.options.all_syscalls);
+    let extent = match job.options.all_syscalls {
+        _ if job.company.starts_only => Extent::Starts,
+        true => Extent::All,
+        false => Extent::Default,
+    };
+    let tap = filtered && job.options.tap && extent != Extent::Starts;
+    let tapped = if tap { Tapped::open(&tappable) } else { None };
+    let shapes = Shapes::new(extent);
     let shapes = Rc::new(if tapped.is_some() { shapes.without(&tappable) } else { shapes });
     let program = filter::build(&shapes);
     let prepare = || if filtered { filter::install(&program) } else { Ok(()) };
@@ -165,7 +172,7 @@ fn note_exec(tid: i32, first: &mut FirstExec) {
     if call.known_name() == Some("execve") {
         first.path.clear();
         let _ = memory::read_string(tid, args[0], &mut first.path);
-        let shape = Shapes::new(false).of(call);
+        let shape = Shapes::new(Extent::Default).of(call);
         first.entry = Some(Entry { call, shape, args, ip });
     }
 }
@@ -180,7 +187,7 @@ fn begin(
     filtered: bool,
     mut tapped: Option<Tapped>,
 ) -> Option<Tracer> {
-    let Job { command, file, options, brake, mut messages, outer_filter, .. } = job;
+    let Job { command, file, options, company, mut messages, outer_filter, .. } = job;
     let origin = Instant::now();
     if let Some(tapped) = &mut tapped {
         tapped.begin();
@@ -190,7 +197,9 @@ fn begin(
         (true, None) => "ptrace+seccomp",
         (false, _) => "ptrace",
     };
-    let header = host::header(&command.argv, options.all_syscalls, backend);
+    let starts_only = company.starts_only;
+    let header = host::header(&command.argv, options.all_syscalls && !starts_only, backend);
+    let header = Header { starts_only, ..header };
     let writer = match empty(file).and_then(|sink| Writer::new(sink, &header)) {
         Ok(writer) => writer,
         Err(error) => {
@@ -201,8 +210,9 @@ fn begin(
     };
     let log = Log::new(writer, origin, options.read_image);
     let binder = Binder::new(options.bind);
+    let Company { brake, observer, .. } = company;
     let braking = brake.map(|brake| Braking::new(brake, log.now()));
-    let seeing = Seeing { shapes, filtered, source: first.source, tapped, braking };
+    let seeing = Seeing { shapes, filtered, source: first.source, tapped, braking, observer };
     let mut tracer = Tracer::new(pid, log, binder, messages, seeing);
     // The exec's own exit comes next.
     let mut task = Task { inside: true, ..Task::new(pid) };

@@ -9,6 +9,7 @@ use recording::{Blind, Bytes, Exec, How, Record, Status, Usage};
 
 use crate::files::proc_link;
 use crate::message::Message;
+use crate::observer::{Executed, Stopped};
 use crate::ptrace;
 use crate::space::Space;
 use crate::task::{self, Process, Task};
@@ -44,9 +45,11 @@ impl Tracer {
             put_back: task.put_back,
             ..Task::new(child)
         };
-        let parent = task.group;
-        self.binder.started(tid, child.tid);
+        let (parent, pid) = (task.group, child.tid);
+        self.binder.started(tid, pid);
+        let origin = if thread { None } else { self.look_at_fork(tid, parent, pid) };
         self.begin(child, Some(parent), how);
+        self.note_origin(pid, origin);
         self.go_on(tid, 0)
     }
 
@@ -71,6 +74,7 @@ impl Tracer {
                     children: Usage::default(),
                     peak: None,
                     watches_exit: false,
+                    parent_rss: Bytes::default(),
                 };
                 self.processes.insert(tid, process);
                 if let Some(tapped) = &mut self.tapped {
@@ -145,6 +149,11 @@ impl Tracer {
         let path =
             pending.and_then(|pending| pending.path.as_ref()).map_or(image_id, |path| path.id);
         let cwd = proc_link(tid, "cwd").unwrap_or_else(|| b"/".to_vec());
+        if let Some(observer) = &mut self.observer {
+            let (image, argv, cwd) = (&image[..], &program.argv[..], &cwd[..]);
+            let executed = Executed { image, bias: program.bias, argv, cwd, wide: word == 8 };
+            observer.executed(&Stopped { pid: task.group, tid }, &executed);
+        }
         let exec = Exec {
             at,
             path,
@@ -179,6 +188,7 @@ impl Tracer {
         if let Some(tapped) = &self.tapped {
             tapped.forget(tid);
         }
+        self.look_at_end(tid, &process);
         let both = task::usage(&usage);
         let ended = Ended::from_wait(status);
         self.log.record(&Record::End {

@@ -23,8 +23,10 @@ pub(crate) fn header(argv: &[OsString], all_syscalls: bool, backend: &str) -> He
         // SAFETY: a system call without arguments.
         uid: unsafe { libc::geteuid() },
         all_syscalls,
+        starts_only: false,
         backend: backend.to_owned(),
         mounts: mounts(),
+        rank: recording::Launched::this_process().map(|launched| launched.rank),
     }
 }
 

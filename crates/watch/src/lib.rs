@@ -18,6 +18,7 @@
 //! | `tapped` | descriptor calls that an eBPF program reports, where it is allowed |
 //! | `program` | what a process becomes at an exec |
 //! | `signals` | signals, as if there were no tracer |
+//! | `observer` | somebody who looks into processes at their forks |
 //! | `brake`, `clock` | threads that are held back after their calls |
 //! | `bind` | recorder and command on one CPU while only one of them can run |
 //! | `ptrace`, `memory`, `arch`, `host` | the kernel's interfaces |
@@ -35,6 +36,7 @@ mod host;
 mod log;
 mod memory;
 mod message;
+mod observer;
 mod program;
 mod ptrace;
 mod session;
@@ -47,8 +49,11 @@ mod tracer;
 
 use std::fs::File;
 
+use session::Company;
+
 pub use brake::{Brake, Moments, Returned};
 pub use log::ReadImage;
+pub use observer::{Executed, Observer, Place, Stopped, TOLD};
 pub use session::{Finished, Session};
 
 /// How to record.
@@ -126,7 +131,7 @@ impl Error {
 /// # Errors
 /// [`Error`]: then the command did not run, and `file` is as it was.
 pub fn record(command: &launch::Command, file: File, options: &Options) -> Result<Session, Error> {
-    session::start(command, file, options, None)
+    session::start(command, file, options, Company::default())
 }
 
 /// The same, and holds threads back after their calls as `brake` says, which lives in the
@@ -143,5 +148,35 @@ pub fn record_held(
     options: &Options,
     brake: Box<dyn Brake>,
 ) -> Result<Session, Error> {
-    session::start(command, file, options, Some(brake))
+    session::start(command, file, options, Company { brake: Some(brake), ..Company::default() })
+}
+
+/// As [`record`], and `observer` looks into processes at their forks and execs. It lives in the
+/// recorder's process from then on.
+///
+/// # Errors
+/// As [`record`].
+pub fn record_observed(
+    command: &launch::Command,
+    file: File,
+    options: &Options,
+    observer: Box<dyn Observer>,
+) -> Result<Session, Error> {
+    let company = Company { observer: Some(observer), ..Company::default() };
+    session::start(command, file, options, company)
+}
+
+/// The same, recording only what starts processes and when the loader is done with them: the
+/// command's other calls run at full speed, whatever `options` says of them.
+///
+/// # Errors
+/// As [`record`].
+pub fn record_starts(
+    command: &launch::Command,
+    file: File,
+    options: &Options,
+    observer: Box<dyn Observer>,
+) -> Result<Session, Error> {
+    let company = Company { observer: Some(observer), starts_only: true, ..Company::default() };
+    session::start(command, file, options, company)
 }

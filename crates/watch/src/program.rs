@@ -11,6 +11,8 @@ pub(crate) struct Program {
     pub argv: Vec<String>,
     /// Environment variables that steer searches.
     pub env: Vec<(String, String)>,
+    /// The difference between the executable's addresses in memory and in its file.
+    pub bias: u64,
     /// PT_INTERP.
     pub loader: Option<Vec<u8>>,
     /// The executable's instructions: start and length.
@@ -176,6 +178,7 @@ fn read_images(tid: i32, word: usize, headers: u64, count: u64, loader: u64, int
     let segments = read_segments(tid, word, headers, count);
     let own = segments.iter().find(|segment| segment.kind == PT_PHDR);
     let base = own.map_or(0, |own| headers.wrapping_sub(own.address));
+    into.bias = base;
     into.code = code_of(&segments, base);
     if let Some(interp) = segments.iter().find(|segment| segment.kind == PT_INTERP) {
         let mut name = Vec::new();

@@ -10,6 +10,7 @@ use recording::Blind;
 use crate::boot::{self, Job};
 use crate::brake::Brake;
 use crate::message::{Inbox, Message, Messages};
+use crate::observer::Observer;
 use crate::signals::passed_on;
 use crate::{Error, Options, host};
 
@@ -44,11 +45,20 @@ pub struct Finished {
     pub failure: Option<String>,
 }
 
+/// Who has a part in the recording, and how much of the run it is of.
+#[derive(Default)]
+pub(crate) struct Company {
+    pub brake: Option<Box<dyn Brake>>,
+    pub observer: Option<Box<dyn Observer>>,
+    /// Whether only what starts processes is recorded.
+    pub starts_only: bool,
+}
+
 pub(crate) fn start(
     command: &Command,
     file: File,
     options: &Options,
-    brake: Option<Box<dyn Brake>>,
+    company: Company,
 ) -> Result<Session, Error> {
     let around = host::surroundings();
     let (from, to) = pipe()?;
@@ -64,11 +74,11 @@ pub(crate) fn start(
         let messages = Messages::new(to, front);
         let outer_filter = around.has_filter;
         let options = *options;
-        boot::run(Job { command, file, options, brake, mask, messages, outer_filter });
+        boot::run(Job { command, file, options, company, mask, messages, outer_filter });
         // SAFETY: ends the process without running what the front prepared for its own end.
         unsafe { libc::_exit(0) };
     }
-    drop((to, file, brake));
+    drop((to, file, company));
     let mut session = Session {
         inbox: Inbox::new(from),
         signals: signal_descriptor(&passed_on)?,

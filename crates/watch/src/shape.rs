@@ -50,6 +50,21 @@ pub(crate) enum Special {
     /// What the C library asks first once everything is loaded.
     StackLimit,
     Unshare,
+    /// Its path may tell the observer something.
+    Told,
+    /// Opens a file, and matters only if that is a locale's.
+    Locale,
+}
+
+/// How much of a run is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Every system call.
+    All,
+    /// strace's `%file,%desc,%process`.
+    Default,
+    /// What starts processes, and when their loader is done.
+    Starts,
 }
 
 /// The meaning of one call's arguments, by their places.
@@ -132,7 +147,7 @@ pub(crate) struct Shapes {
 /// Native calls that are about descriptors only, need nothing done before they are made, and can
 /// therefore be reported afterwards, by a tap, instead of stopping.
 pub(crate) fn tappable() -> Vec<u16> {
-    let (shapes, _) = table(Abi::Native, false);
+    let (shapes, _) = table(Abi::Native, Extent::Default);
     Call::all(Abi::Native)
         .filter(|call| {
             let (class, shape) = (call.class(), &shapes[usize::from(call.number())]);
@@ -153,10 +168,10 @@ pub(crate) fn tappable() -> Vec<u16> {
 }
 
 impl Shapes {
-    /// The shapes for a recording of every call, or of strace's `%file,%desc,%process`.
-    pub fn new(all_syscalls: bool) -> Shapes {
-        let (native_shapes, native) = table(Abi::Native, all_syscalls);
-        let (i386_shapes, i386) = table(Abi::I386, all_syscalls);
+    /// The shapes for a recording of so much.
+    pub fn new(extent: Extent) -> Shapes {
+        let (native_shapes, native) = table(Abi::Native, extent);
+        let (i386_shapes, i386) = table(Abi::I386, extent);
         Shapes { native_shapes, i386_shapes, native, i386 }
     }
 
@@ -176,7 +191,7 @@ impl Shapes {
     }
 }
 
-fn table(abi: Abi, all_syscalls: bool) -> (Vec<Shape>, Vec<(u16, Stop)>) {
+fn table(abi: Abi, extent: Extent) -> (Vec<Shape>, Vec<(u16, Stop)>) {
     let (mut shapes, mut stops) = (Vec::new(), Vec::new());
     for call in Call::all(abi) {
         let name = call.known_name().unwrap_or_default();
@@ -188,17 +203,31 @@ fn table(abi: Abi, all_syscalls: bool) -> (Vec<Shape>, Vec<(u16, Stop)>) {
         shape.kind = call.kind();
         // A call that never returns is never an event.
         let returns = !matches!(name, "exit" | "exit_group");
-        shape.recorded = returns && (all_syscalls || call.class().recorded());
+        shape.recorded = returns
+            && match extent {
+                Extent::All => true,
+                Extent::Default => call.class().recorded(),
+                Extent::Starts => is_of_starts(shape.special),
+            };
+        match name {
+            "readlink" if extent == Extent::Starts => shape.special = Special::Told,
+            "open" | "openat" if extent == Extent::Starts => {
+                (shape.special, shape.recorded) = (Special::Locale, true);
+            }
+            _ => {}
+        }
         let stop = match name {
+            "prlimit64" if extent != Extent::All => Stop::IfArgument(1, libc::RLIMIT_STACK),
             _ if shape.recorded => Stop::Always,
             "prctl" => Stop::IfArgument(0, libc::PR_SET_SECCOMP as u32),
-            "prlimit64" => Stop::IfArgument(1, libc::RLIMIT_STACK),
+            _ if extent == Extent::Starts && is_of_files(shape.special) => Stop::Never,
             _ if shape.special != Special::None => Stop::Always,
             _ => Stop::Never,
         };
         let number = usize::from(call.number());
         if shapes.len() <= number {
-            shapes.resize(number + 1, Shape { recorded: all_syscalls, ..Shape::NONE });
+            let recorded = extent == Extent::All;
+            shapes.resize(number + 1, Shape { recorded, ..Shape::NONE });
         }
         shapes[number] = shape;
         if stop != Stop::Never {
@@ -206,6 +235,39 @@ fn table(abi: Abi, all_syscalls: bool) -> (Vec<Shape>, Vec<(u16, Stop)>) {
         }
     }
     (shapes, stops)
+}
+
+/// What starts a process, tells who waited for it, or where it is started.
+fn is_of_starts(special: Special) -> bool {
+    matches!(
+        special,
+        Special::Exec
+            | Special::Fork
+            | Special::Vfork
+            | Special::Clone
+            | Special::Clone3
+            | Special::Wait
+            | Special::Waitid
+            | Special::Chdir
+            | Special::Fchdir
+            | Special::StackLimit
+    )
+}
+
+/// What has to be done at a call only for the sake of calls on files that come later.
+fn is_of_files(special: Special) -> bool {
+    matches!(
+        special,
+        Special::Open
+            | Special::Openat2
+            | Special::Close
+            | Special::CloseRange
+            | Special::Dup
+            | Special::DupTo
+            | Special::Fcntl
+            | Special::Map
+            | Special::Rename
+    )
 }
 
 /// The arguments of a call, from its section-2 man page.
@@ -296,7 +358,7 @@ mod tests {
     use super::*;
 
     fn shape(name: &str) -> Shape {
-        Shapes::new(false).of(Call::named(name).unwrap())
+        Shapes::new(Extent::Default).of(Call::named(name).unwrap())
     }
 
     #[test]
@@ -320,7 +382,7 @@ mod tests {
 
     #[test]
     fn the_default_recording_stops_at_its_classes_and_at_what_the_tracer_must_know() {
-        let shapes = Shapes::new(false);
+        let shapes = Shapes::new(Extent::Default);
         let stops = |name: &str| {
             let number = Call::named(name).unwrap().number();
             shapes.native.iter().find(|(known, _)| *known == number).map(|(_, stop)| *stop)

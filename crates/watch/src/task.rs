@@ -107,6 +107,8 @@ pub(crate) struct Process {
     /// Its own largest resident set, where `children` hides it.
     pub peak: Option<Bytes>,
     pub watches_exit: bool,
+    /// Its parent's resident set when it was started, where somebody looked.
+    pub parent_rss: Bytes,
 }
 
 impl Process {

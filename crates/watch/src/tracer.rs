@@ -4,13 +4,14 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::rc::Rc;
 
-use recording::{Call, Nanos, Outcome, Record, Usage};
+use recording::{Call, Nanos, Outcome, Phase, Record, Usage};
 
 use crate::bind::Binder;
 use crate::brake::Braking;
 use crate::calls::{self, Entry};
 use crate::log::Log;
 use crate::message::{Message, Messages};
+use crate::observer::Observer;
 use crate::ptrace::{self, Resume, Source, SyscallInfo};
 use crate::shape::{Shapes, Special};
 use crate::tapped::Tapped;
@@ -33,6 +34,7 @@ pub(crate) struct Seeing {
     pub source: Source,
     pub tapped: Option<Tapped>,
     pub braking: Option<Braking>,
+    pub observer: Option<Box<dyn Observer>>,
 }
 
 /// One answer of `wait4`.
@@ -67,6 +69,7 @@ pub(crate) struct Tracer {
     pub source: Source,
     pub tapped: Option<Tapped>,
     pub braking: Option<Braking>,
+    pub observer: Option<Box<dyn Observer>>,
 }
 
 /// What came of waiting.
@@ -98,7 +101,7 @@ pub(crate) fn wait(tid: i32, flags: i32) -> io::Result<Waited> {
 
 impl Tracer {
     pub fn new(main: i32, log: Log, binder: Binder, messages: Messages, seeing: Seeing) -> Tracer {
-        let Seeing { shapes, filtered, source, tapped, braking } = seeing;
+        let Seeing { shapes, filtered, source, tapped, braking, observer } = seeing;
         Tracer {
             log,
             shapes,
@@ -118,6 +121,7 @@ impl Tracer {
             source,
             tapped,
             braking,
+            observer,
         }
     }
 
@@ -277,7 +281,16 @@ impl Tracer {
             Special::StackLimit => {
                 // The C library asks for its stack's limit once everything is loaded, before
                 // any constructor: where that call comes from ends the loader's phase.
-                task.space.borrow_mut().site(entry.ip);
+                let mut space = task.space.borrow_mut();
+                if !space.site(entry.ip).in_loader {
+                    // Where mappings are not followed, the C library's is not known.
+                    space.phase = Phase::Running;
+                }
+            }
+            Special::Locale if !opens_locale(tid, entry) => return Ok(()),
+            Special::Told => {
+                self.hear(tid, entry.args[0]);
+                return Ok(());
             }
             _ => {}
         }
@@ -414,7 +427,16 @@ impl Tracer {
 
 /// Calls that matter to the tracer only before they are made.
 fn only_entry_matters(special: Special) -> bool {
-    matches!(special, Special::Affinity | Special::StackLimit)
+    matches!(special, Special::Affinity | Special::StackLimit | Special::Told)
+}
+
+/// Whether an open is of a locale's file or of what converts its characters (gconv).
+fn opens_locale(tid: i32, entry: &Entry) -> bool {
+    let mut path = Vec::new();
+    let address = entry.args[usize::from(entry.shape.path.unwrap_or(0))];
+    let has = |path: &[u8], part: &[u8]| path.windows(part.len()).any(|here| here == part);
+    crate::memory::read_string(tid, address, &mut path).is_ok()
+        && (has(&path, b"/locale") || has(&path, b"/gconv"))
 }
 
 /// Files of /proc that show a thread's CPUs.

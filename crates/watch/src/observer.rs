@@ -1,0 +1,156 @@
+//! Looking into processes while they stand still: which line of a script a fork comes from.
+
+use std::io;
+
+use recording::{Bytes, Frame, Origin, Record};
+
+use crate::memory;
+use crate::task::Process;
+use crate::tracer::Tracer;
+
+/// Looks into processes at their forks and execs. It lives in the recorder's process, not in the
+/// caller's. Every method is called while the process it is about stands still; what it takes,
+/// the process waits.
+pub trait Observer {
+    /// A process has become a program, and has not run an instruction of it yet.
+    fn executed(&mut self, process: &Stopped, program: &Executed<'_>);
+
+    /// A process stands in the call that has just made `child` of it: where in its script that
+    /// call is, the innermost frame first; nothing where it tells none.
+    fn forked(&mut self, parent: &Stopped, child: i32) -> Vec<Place>;
+
+    /// A process has told something about itself: it has asked for a symbolic link below
+    /// [`TOLD`], and this is the rest of that path. Heard only while starts alone are recorded.
+    fn told(&mut self, _process: &Stopped, _text: &[u8]) {}
+
+    /// A process has ended, and its parent has not yet heard of it: where it was started, if that
+    /// is known only now.
+    fn ended(&mut self, pid: i32) -> Vec<Place>;
+}
+
+/// A folder that is not there: readlink(2) of a path below it is heard by the [`Observer`].
+pub const TOLD: &str = "/proc/becalm/";
+
+/// A process that stands still.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopped {
+    /// Its id.
+    pub pid: i32,
+    /// The thread that makes the call.
+    pub tid: i32,
+}
+
+/// A program that a process has become.
+#[derive(Clone, Copy, Debug)]
+pub struct Executed<'a> {
+    /// The file that runs.
+    pub image: &'a [u8],
+    /// The difference between its addresses in memory and in the file.
+    pub bias: u64,
+    /// Its arguments.
+    pub argv: &'a [String],
+    /// The folder it was started in.
+    pub cwd: &'a [u8],
+    /// Whether its pointers have 8 bytes.
+    pub wide: bool,
+}
+
+/// A frame of a script's call stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file; none for text that came from none.
+    pub file: Option<Vec<u8>>,
+    /// The line in it, from 1; 0 where it is not known.
+    pub line: u32,
+    /// The function; empty outside of any.
+    pub function: String,
+}
+
+impl Stopped {
+    /// Fills `into` from the process's memory, wholly.
+    ///
+    /// # Errors
+    /// EFAULT where not all of it is mapped; those of process_vm_readv(2).
+    pub fn read(&self, address: u64, into: &mut [u8]) -> io::Result<()> {
+        match memory::read(self.tid, address, into)? {
+            got if got == into.len() => Ok(()),
+            _ => Err(io::Error::from_raw_os_error(libc::EFAULT)),
+        }
+    }
+
+    /// A pointer of 8 bytes.
+    ///
+    /// # Errors
+    /// As [`Stopped::read`].
+    pub fn pointer(&self, address: u64) -> io::Result<u64> {
+        memory::read_u64(self.tid, address)
+    }
+
+    /// A string that ends with a zero byte, without it.
+    ///
+    /// # Errors
+    /// The same, and ENAMETOOLONG for one of more than 4095 bytes.
+    pub fn read_string(&self, address: u64) -> io::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        memory::read_string(self.tid, address, &mut text)?;
+        Ok(text)
+    }
+}
+
+impl Tracer {
+    /// Where a child was just started; none if nobody looks.
+    pub fn look_at_fork(&mut self, tid: i32, pid: i32, child: i32) -> Option<Origin> {
+        let observer = self.observer.as_mut()?;
+        let places = observer.forked(&Stopped { pid, tid }, child);
+        Some(Origin { frames: self.frames(places), rss: resident(tid) })
+    }
+
+    fn frames(&mut self, places: Vec<Place>) -> Vec<Frame> {
+        let log = &mut self.log;
+        let frame = |place: Place| Frame {
+            file: place.file.map(|file| log.path(&file)),
+            line: place.line,
+            function: place.function,
+        };
+        places.into_iter().map(frame).collect()
+    }
+
+    /// Records where a child was started.
+    pub fn note_origin(&mut self, child: i32, origin: Option<Origin>) {
+        if let (Some(origin), Some(process)) = (origin, self.processes.get_mut(&child)) {
+            process.parent_rss = origin.rss;
+            self.log.record(&Record::Origin { process: process.id, origin });
+        }
+    }
+
+    /// A process has ended: records where it was started, if that is known only now.
+    pub fn look_at_end(&mut self, pid: i32, process: &Process) {
+        let Some(observer) = &mut self.observer else { return };
+        let places = observer.ended(pid);
+        if !places.is_empty() {
+            let origin = Origin { frames: self.frames(places), rss: process.parent_rss };
+            self.log.record(&Record::Origin { process: process.id, origin });
+        }
+    }
+
+    /// A call that may tell the observer something.
+    pub fn hear(&mut self, tid: i32, address: u64) {
+        let Some(observer) = &mut self.observer else { return };
+        let mut path = Vec::new();
+        if memory::read_string(tid, address, &mut path).is_ok()
+            && let Some(text) = path.strip_prefix(TOLD.as_bytes())
+        {
+            let pid = self.tasks.get(&tid).map_or(tid, |task| task.group);
+            observer.told(&Stopped { pid, tid }, text);
+        }
+    }
+}
+
+/// A process's resident set (proc_pid_statm(5)).
+fn resident(tid: i32) -> Bytes {
+    let text = std::fs::read_to_string(format!("/proc/{tid}/statm")).unwrap_or_default();
+    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0);
+    // SAFETY: asks for a constant of the system.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    Bytes(pages * page.unsigned_abs())
+}
