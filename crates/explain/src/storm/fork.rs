@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 
 use recording::{Cause, Micros, Nanos, Process, ProcessId, Recording};
 
-use super::{Case, advice, command, culprit};
+use fork::lines::{Line, Lines, Program, advice};
+
+use super::{Case, advice as step, command, culprit};
 use crate::findings::{Culprit, Step, Storm};
 use crate::survey::{AskId, Survey};
 use crate::threshold::STARTS;
@@ -26,6 +28,7 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
         .map(|(id, _)| id)
         .collect();
     let parent = &family.storms.first()?.pair.parent;
+    let lines = lines(survey.recording);
     Some(Case {
         storm: Storm::Fork,
         title: title(&family.storms),
@@ -38,8 +41,8 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
         avoidable: claim.len() as u64,
         guessed: Some(0),
         time: Some(family.lived),
-        culprits: culprits(survey, &family, &claim),
-        next: next(survey, parent, &family.storms, &claim),
+        culprits: culprits(survey, &family, &claim, &lines),
+        next: next(survey, parent, &family.storms, &claim, &lines),
         evidence: "process".to_owned(),
         claim,
     })
@@ -154,7 +157,7 @@ fn title(storms: &[Starts]) -> String {
     format!("{} were started {starts} times", listed(&names))
 }
 
-fn culprits(survey: &Survey, family: &Family, claim: &[AskId]) -> Vec<Culprit> {
+fn culprits(survey: &Survey, family: &Family, claim: &[AskId], lines: &[Line]) -> Vec<Culprit> {
     let mut operations = vec![0u64; family.storms.len()];
     for id in claim {
         if let Some(storm) = family.storm_of(survey.asks[*id].process()) {
@@ -174,6 +177,8 @@ fn culprits(survey: &Survey, family: &Family, claim: &[AskId]) -> Vec<Culprit> {
         culprit("program", storm.pair.child(), text, &numbers)
     });
     let mut culprits: Vec<_> = most.collect();
+    let second = culprits.len().min(1);
+    culprits.splice(second..second, lines.iter().map(of_line));
     let causes = survey.causes(claim.iter().copied());
     if !causes.is_empty() {
         let parts: Vec<_> = causes
@@ -191,12 +196,18 @@ fn culprits(survey: &Survey, family: &Family, claim: &[AskId]) -> Vec<Culprit> {
     culprits
 }
 
-fn next(survey: &Survey, parent: &str, storms: &[Starts], claim: &[AskId]) -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::new();
+fn next(
+    survey: &Survey,
+    parent: &str,
+    storms: &[Starts],
+    claim: &[AskId],
+    lines: &[Line],
+) -> Vec<Step> {
+    let mut steps = edits(lines);
     for Starts { pair, .. } in storms.iter().take(5) {
-        let cure = pair.child.as_deref().map_or(SUBSHELL, cure);
+        let cure = pair.child.as_deref().map_or(advice::SUBSHELL, cure);
         if !steps.iter().any(|step| step.text.ends_with(cure)) {
-            steps.push(advice(format!("In {}, for {}: {cure}", pair.parent, pair.child())));
+            steps.push(step(format!("In {}, for {}: {cure}", pair.parent, pair.child())));
         }
     }
     let locale = survey
@@ -217,35 +228,56 @@ fn next(survey: &Survey, parent: &str, storms: &[Starts], claim: &[AskId]) -> Ve
     steps
 }
 
-const SUBSHELL: &str =
-    "call the function without `$( … )`, let it set a variable instead of printing";
-
-/// What does the same without a process. Bash's manual, 'Shell Parameter Expansion' and 'Bash
-/// Builtin Commands'.
+/// What does the same without a process.
 fn cure(program: &str) -> &'static str {
-    match program {
-        "dirname" => "use `${path%/*}` instead (a path without a slash needs a case of its own)",
-        "basename" => "use `${path##*/}` instead, and `${name%.suffix}` for the suffix",
-        "cat" => "use `$(<file)` or `while read`, and give files to programs as arguments",
-        "expr" | "bc" => "use `$(( … ))` for whole numbers",
-        "seq" => "use `for ((i = 1; i <= n; i++))`",
-        "date" => "use bash's `printf '%(%F %T)T'`",
-        "echo" | "printf" | "test" | "[" | "true" | "false" | "pwd" | "kill" => {
-            "use the shell's builtin: the full path or `env` starts the program instead"
-        }
-        "sed" | "tr" | "cut" | "head" | "tail" | "wc" => {
-            "use `${text//a/b}`, `${text,,}`, `read -r` or `${#text}`, or filter the whole list \
-             once, outside the loop"
-        }
-        "grep" | "awk" | "gawk" | "mawk" => {
-            "use `[[ $text =~ … ]]`, or filter the whole list once, outside the loop"
-        }
-        "mkdir" | "mv" | "cp" | "rm" | "rmdir" | "ln" | "chmod" | "chown" | "touch" | "stat"
-        | "readlink" | "realpath" | "ls" | "file" | "install" => {
-            "give it many files at once (`xargs`, `mv -t FOLDER FILE…`)"
-        }
-        "git" => "ask once for all: `git for-each-ref`, `git cat-file --batch`, `git ls-files`",
-        "python" | "python3" | "perl" | "ruby" => "do the whole loop in one such process",
-        _ => "start it once for all its inputs, or do its work in the script itself",
-    }
+    advice::instead(program, true)
+        .unwrap_or("start it once for all its inputs, or do its work in the script itself")
+}
+
+/// The lines that start enough to be a storm.
+fn lines(recording: &Recording) -> Vec<Line> {
+    let mut lines = Lines::of(recording).lines;
+    lines.retain(|line| line.processes >= STARTS);
+    lines.truncate(5);
+    lines
+}
+
+/// `unpack.sh:12`.
+fn place(line: &Line) -> String {
+    let file = line.file.as_deref().unwrap_or(&line.runs);
+    format!("{}:{}", file.rsplit('/').next().unwrap_or(file), line.line)
+}
+
+fn programs(line: &Line) -> String {
+    let name = |program: &Program| program.name.clone().unwrap_or_else(|| "a subshell".to_owned());
+    listed(&line.programs.iter().take(3).map(name).collect::<Vec<_>>())
+}
+
+/// What a line started, as a culprit.
+fn of_line(line: &Line) -> Culprit {
+    let text = format!(
+        "{} started {} processes ({}): {:.2} s of CPU",
+        place(line),
+        count(line.processes),
+        programs(line),
+        Micros(line.user.0.saturating_add(line.system.0)).seconds(),
+    );
+    let numbers = [
+        ("line", u64::from(line.line)),
+        ("starts", line.processes),
+        ("cpu_us", line.user.0.saturating_add(line.system.0)),
+        ("parent_rss_bytes", line.parent_rss.0),
+    ];
+    let file = line.file.as_deref().unwrap_or(&line.runs);
+    culprit("line", format!("{file}:{}", line.line), text, &numbers)
+}
+
+/// What to write in the lines, where that is known to the letter.
+fn edits(lines: &[Line]) -> Vec<Step> {
+    let edit = |line: &Line, one: &advice::Advice| {
+        let (of, write) = (one.instead_of.as_ref()?, one.write.as_ref()?);
+        Some(step(format!("In {}: write `{write}` instead of `{of}`", place(line))))
+    };
+    let all = lines.iter().flat_map(|line| line.advice.iter().map(move |one| (line, one)));
+    all.filter_map(|(line, one)| edit(line, one)).take(5).collect()
 }

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use recording::query::clean;
-use recording::{Cause, Exec, Kind, PathId, ProcessId, Role};
+use recording::{Cause, Exec, Kind, PathId, ProcessId, Recording, Role};
 
 use super::{Case, advice, command, culprit};
 use crate::findings::{Culprit, Step, Storm};
@@ -208,7 +208,13 @@ impl<'a> Imports<'a> {
             ));
         }
         let line = survey.command_line();
-        if let (Some(prefix), Some(line)) = (&prefix, &line) {
+        if let Some(image) = image(survey.recording) {
+            steps.push(advice(format!(
+                "Nothing to pack: becalm ran the command in the image {}, so what lies in it is \
+                 answered on this node; to the shared filesystem's server it is one file",
+                survey.shown(image.as_bytes())
+            )));
+        } else if let (Some(prefix), Some(line)) = (&prefix, &line) {
             steps.push(command(
                 "Pack the environment into one image, in the order of this start, and run the \
                  command with the image over its folder: that is then one file to the server",
@@ -226,6 +232,24 @@ impl<'a> Imports<'a> {
         }));
         steps
     }
+}
+
+/// The image that `becalm run` had a command of the recording see.
+fn image(recording: &Recording) -> Option<&str> {
+    let mut execs = recording.processes.iter().flat_map(|process| &process.execs);
+    execs.find_map(|exec| {
+        let [program, verb, options @ ..] = &exec.argv[..] else { return None };
+        if split(program.as_bytes()).1 != b"becalm" || verb != "run" {
+            return None;
+        }
+        let mut words = options.iter().map(String::as_str).take_while(|word| *word != "--");
+        words.find(|word| word.starts_with("--image") || word.starts_with("--sif")).and_then(
+            |word| match word.split_once('=') {
+                Some((_, image)) => Some(image),
+                None => words.next(),
+            },
+        )
+    })
 }
 
 /// The folders of a PYTHONPATH.

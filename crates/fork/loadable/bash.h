@@ -1,0 +1,67 @@
+/* What this library needs of bash 5.2, as its headers (command.h, builtins.h, jobs.h, shell.h)
+   have it. Declared here, so that becalm can be built without them; tests compare the two. */
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+typedef struct word_desc {
+    char *word;
+    int flags;
+} WORD_DESC;
+
+typedef struct word_list {
+    struct word_list *next;
+    WORD_DESC *word;
+} WORD_LIST;
+
+typedef int sh_builtin_func_t(WORD_LIST *);
+
+struct builtin {
+    char *name;
+    sh_builtin_func_t *function;
+    int flags;
+    char *const *long_doc;
+    const char *short_doc;
+    char *handle;
+};
+
+#define BUILTIN_ENABLED 0x01
+#define CMDSRCH_HASH 0x01
+#define CMDSRCH_STDPATH 0x02
+#define EX_DISKFALLBACK 262
+#define FORK_SYNC 0
+#define SUBSHELL_FORK 0x08
+#define SUBSHELL_IGNTRAP 0x100
+
+extern const char *const dist_version;
+
+extern struct builtin *shell_builtins;
+extern struct builtin static_shell_builtins[];
+extern int num_shell_builtins;
+extern int describe_command(char *name, int flags);
+
+extern int executing_command_builtin;
+extern char *the_printed_command;
+extern char *the_printed_command_except_trap;
+extern void *temporary_env;
+extern void *find_variable(const char *name);
+extern char *search_for_command(const char *name, int flags);
+extern void maybe_make_export_env(void);
+extern void put_command_name_into_env(char *path);
+extern char **export_env;
+extern void *xmalloc(size_t);
+extern void xfree(void *);
+
+extern int subshell_environment;
+extern int job_control;
+extern int running_trap;
+extern sigset_t top_level_mask;
+extern int signal_is_ignored(int);
+extern int signal_is_hard_ignored(int);
+extern void reset_terminating_signals(void);
+extern void restore_original_signals(void);
+extern pid_t make_child(char *text, int flags);
+extern int stop_pipeline(int async, void *command);
+extern int wait_for(pid_t, int flags);
+extern int shell_execve(char *path, char **argv, char **env);

@@ -1,0 +1,138 @@
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "bash.h"
+#include "hide.h"
+#include "tools.h"
+
+/* bash's table of builtins while another, without tools, stands in its place. */
+static struct {
+    struct builtin *table;
+    int count, depth;
+} shown;
+
+static void hide(void)
+{
+    if (shown.depth++ > 0)
+        return;
+    shown.table = shell_builtins;
+    shown.count = num_shell_builtins;
+    shell_builtins = xmalloc((shown.count + 1) * sizeof *shell_builtins);
+    num_shell_builtins = 0;
+    for (int i = 0; i < shown.count; i++)
+        if (!is_tool(shown.table[i].function))
+            shell_builtins[num_shell_builtins++] = shown.table[i];
+    memset(&shell_builtins[num_shell_builtins], 0, sizeof *shell_builtins);
+}
+
+static bool is_there(const struct builtin *table, int count, const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(table[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static int by_name(const void *one, const void *other)
+{
+    return strcmp(((const struct builtin *)one)->name, ((const struct builtin *)other)->name);
+}
+
+/* Puts the tools back, among what enable may have loaded, deleted or switched off meanwhile. */
+static void show(void)
+{
+    if (--shown.depth > 0)
+        return;
+    int count = num_shell_builtins;
+    struct builtin *all = xmalloc((count + shown.count + 1) * sizeof *all);
+    memcpy(all, shell_builtins, count * sizeof *all);
+    for (int i = 0; i < shown.count; i++)
+        if (is_tool(shown.table[i].function) &&
+            !is_there(shell_builtins, num_shell_builtins, shown.table[i].name))
+            all[count++] = shown.table[i];
+    qsort(all, count, sizeof *all, by_name);
+    memset(&all[count], 0, sizeof *all);
+    xfree(shell_builtins);
+    if (shown.table != static_shell_builtins)
+        xfree(shown.table);
+    shell_builtins = all;
+    num_shell_builtins = count;
+}
+
+static int hidden(sh_builtin_func_t *builtin, WORD_LIST *words)
+{
+    hide();
+    int status = builtin(words);
+    show();
+    return status;
+}
+
+static sh_builtin_func_t *bash_builtin, *bash_compgen, *bash_enable, *bash_hash, *bash_help;
+
+static int our_compgen(WORD_LIST *words) { return hidden(bash_compgen, words); }
+static int our_enable(WORD_LIST *words) { return hidden(bash_enable, words); }
+static int our_hash(WORD_LIST *words) { return hidden(bash_hash, words); }
+static int our_help(WORD_LIST *words) { return hidden(bash_help, words); }
+
+
+/* builtin runs what it is given, which may be anything: only a tool's name is not to be found. */
+static int our_builtin(WORD_LIST *words)
+{
+    WORD_LIST *word = words;
+    if (word && strcmp(word->word->word, "--") == 0)
+        word = word->next;
+    return word && is_tool_name(word->word->word) ? hidden(bash_builtin, words)
+                                                  : bash_builtin(words);
+}
+
+static bool replace(const char *name, sh_builtin_func_t *by, sh_builtin_func_t **was)
+{
+    for (int i = 0; i < num_shell_builtins; i++)
+        if (strcmp(shell_builtins[i].name, name) == 0) {
+            *was = shell_builtins[i].function;
+            shell_builtins[i].function = by;
+            return true;
+        }
+    return false;
+}
+
+/* type and command -v both ask describe_command. bash compares the address of command's builtin,
+   so that one must stay, and describe_command itself is led here: movabs $to,%rax; jmp *%rax. */
+enum { JUMP = 12 };
+static unsigned char jump[JUMP] = {0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xe0};
+static unsigned char began_with[JUMP];
+
+static bool write_code(const unsigned char *code)
+{
+    unsigned char *at = (unsigned char *)describe_command;
+    long page = sysconf(_SC_PAGESIZE);
+    char *from = (char *)((unsigned long)at & -page);
+    size_t size = (char *)at + JUMP - from;
+    if (mprotect(from, size, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
+        return false;
+    memcpy(at, code, JUMP);
+    return mprotect(from, size, PROT_READ | PROT_EXEC) == 0;
+}
+
+static int our_describe_command(char *name, int flags)
+{
+    write_code(began_with);
+    hide();
+    int found = describe_command(name, flags);
+    show();
+    write_code(jump);
+    return found;
+}
+
+bool hide_tools(void)
+{
+    void *to = our_describe_command;
+    memcpy(jump + 2, &to, sizeof to);
+    memcpy(began_with, (void *)describe_command, JUMP);
+    return write_code(jump) && replace("compgen", our_compgen, &bash_compgen) &&
+           replace("enable", our_enable, &bash_enable) &&
+           replace("builtin", our_builtin, &bash_builtin) &&
+           replace("hash", our_hash, &bash_hash) && replace("help", our_help, &bash_help);
+}

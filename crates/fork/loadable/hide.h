@@ -1,0 +1,7 @@
+/* A script that asks bash what a name is must be told what it would be told without us. */
+#pragma once
+
+#include <stdbool.h>
+
+/* Hides the names of tools from type, command -v, hash, builtin, enable, compgen and help. */
+bool hide_tools(void);

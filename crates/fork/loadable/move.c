@@ -1,0 +1,91 @@
+/* mv: within a filesystem. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "request.h"
+#include "path.h"
+
+#define MOST 64 /* sources, of which no two may have one name */
+
+/* mv asks somebody at a terminal before it replaces what is write-protected. */
+static bool may_replace(const char *path, bool force)
+{
+    return force || !isatty(0) || faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0;
+}
+
+static bool is_lone_file(const struct stat *about)
+{
+    return S_ISREG(about->st_mode) && about->st_nlink == 1;
+}
+
+/* Replaces a file by another. All that is not as plain has rules of mv's own. */
+static bool replace(const char *from, const char *to, bool force)
+{
+    struct stat old, new;
+    return lstat(from, &new) == 0 && is_lone_file(&new) && lstat(to, &old) == 0 &&
+           is_lone_file(&old) && (old.st_dev != new.st_dev || old.st_ino != new.st_ino) &&
+           may_replace(to, force) && rename(from, to) == 0;
+}
+
+/* mv's own first attempt is this one. */
+static bool move(const char *from, const char *to, bool force)
+{
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+        return true;
+    return errno == EEXIST && replace(from, to, force);
+}
+
+static bool is_dots(const char *name, size_t size)
+{
+    return (size == 1 && name[0] == '.') || (size == 2 && name[0] == '.' && name[1] == '.');
+}
+
+static bool move_into(const char *from, const char *folder, bool force)
+{
+    char to[PATH_MAX];
+    const char *name = last_component(from);
+    size_t size = *name ? without_slashes(name) : 0, folder_size = strlen(folder);
+    if (size == 0 || is_dots(name, size) || folder_size + 1 + size >= sizeof to)
+        return false;
+    int end = sprintf(to, "%s%s", folder, folder[folder_size - 1] == '/' ? "" : "/");
+    memcpy(to + end, name, size);
+    to[end + size] = 0;
+    return move(from, to, force);
+}
+
+/* mv does not replace what it has moved a moment ago. */
+static bool two_have_one_name(char **from, int count)
+{
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < i; j++) {
+            const char *one = last_component(from[i]), *other = last_component(from[j]);
+            size_t size = without_slashes(one);
+            if (size == without_slashes(other) && memcmp(one, other, size) == 0)
+                return true;
+        }
+    return false;
+}
+
+bool act_mv(struct request *request)
+{
+    struct stat about;
+    if (!options(request, "f") || left(request) < 2 || left(request) > MOST)
+        return false;
+    bool force = has(request, 'f');
+    const char *to = request->argv[request->argc - 1];
+    bool folder = *to && stat(to, &about) == 0 && S_ISDIR(about.st_mode);
+    if (!folder)
+        return left(request) == 2 && move(operand(request), to, force);
+    if (left(request) > 2 && two_have_one_name(request->argv + request->first, left(request) - 1))
+        return false;
+    for (; left(request) > 1; done(request))
+        if (!move_into(operand(request), to, force))
+            return false;
+    return true;
+}

@@ -1,0 +1,11 @@
+/* Starting a program from a shell without copying the shell. */
+#pragma once
+
+#include <stdbool.h>
+
+/* Has bash's own calls of fork() come here. False: they cannot be found. */
+bool take_over_fork(void);
+
+/* Starts a program and waits for it, as bash itself does, but by posix_spawn where bash would
+   copy itself only to exec. Returns the status. */
+int start(char *path, char **argv);

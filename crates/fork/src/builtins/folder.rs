@@ -1,0 +1,63 @@
+use std::env;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::hash::{DefaultHasher, Hasher};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::Error;
+
+/// Folders of this node, the better first: every bash that starts opens what is put there, so it
+/// is to be none of the shared filesystem.
+pub(super) fn places() -> Vec<PathBuf> {
+    let session = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let session = session.filter(|path| path.is_absolute() && path.is_dir());
+    session.into_iter().chain([env::temp_dir()]).collect()
+}
+
+/// A folder for this user alone, of one content: another never takes its place.
+pub(super) fn of_content(place: &Path, parts: &[&[u8]]) -> Result<PathBuf, Error> {
+    let user = rustix::process::getuid().as_raw();
+    let own = place.join(format!("becalm-{user}"));
+    private(&own, user)?;
+    let mut hasher = DefaultHasher::new();
+    for part in parts {
+        hasher.write_usize(part.len());
+        hasher.write(part);
+    }
+    let folder = own.join(format!("builtins-{:016x}", hasher.finish()));
+    private(&folder, user)?;
+    Ok(folder)
+}
+
+fn private(folder: &Path, user: u32) -> Result<(), Error> {
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            return Err(Error::at(folder)(error));
+        }
+        _ => {}
+    }
+    let about = fs::symlink_metadata(folder).map_err(Error::at(folder))?;
+    if about.is_dir() && about.uid() == user && about.mode() & 0o077 == 0 {
+        Ok(())
+    } else {
+        Err(Error::NotOurs(folder.to_path_buf()))
+    }
+}
+
+/// Sees that a file has this content; a bash that reads it at this moment sees all of it.
+pub(super) fn keep(path: &Path, content: &[u8]) -> Result<(), Error> {
+    if fs::read(path).is_ok_and(|there| there == content) {
+        return Ok(());
+    }
+    let new = path.with_extension(format!("{}.new", std::process::id()));
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&new)
+        .map_err(Error::at(&new))?;
+    file.write_all(content).map_err(Error::at(&new))?;
+    fs::rename(&new, path).map_err(Error::at(path))
+}

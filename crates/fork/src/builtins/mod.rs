@@ -1,0 +1,137 @@
+//! Programs that bash runs in its own process, or starts without a copy of itself; the script
+//! stays as it is.
+//!
+//! bash reads the file that `BASH_ENV` names before a script. Ours loads a library (loadable/)
+//! whose builtins have the names of programs. Each does at once what the program would do, as
+//! long as that succeeds in silence; all else, every complaint included, is the program's own,
+//! started by posix_spawn.
+//!
+//! | room | what it holds |
+//! |---|---|
+//! | `folder` | where the library lies, on this node, for this user alone |
+//! | `programs` | which programs those are, and whether the ones here are known |
+//! | `script` | what bash reads |
+
+mod folder;
+mod programs;
+mod script;
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{fs, io};
+
+pub use programs::{Known, Program};
+
+/// The library. Empty if there was no compiler for it.
+const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/builtins.so"));
+
+/// What a command is to be started with.
+pub struct Prepared {
+    /// The value of `BASH_ENV`.
+    pub bash_env: OsString,
+    /// The programs that bash may do in its own process.
+    pub programs: Vec<Program>,
+}
+
+/// Why bash cannot have the builtins.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The library is not part of this program.
+    #[error("this becalm was built without its library for bash (no C compiler, or not x86-64)")]
+    NotBuilt,
+    /// There is no bash, or it does not run.
+    #[error("bash: {0}")]
+    NoBash(#[source] io::Error),
+    /// bash would not load the library; it says why.
+    #[error("bash does not take the library {library}: {why} (bash 5.2 is needed)")]
+    Refused {
+        /// The library's path.
+        library: String,
+        /// What bash said.
+        why: String,
+    },
+    /// The library cannot be stored.
+    #[error("{path}: {source}")]
+    Store {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A folder of that name is not this user's alone.
+    #[error("{0}: not a folder of mode 0700 that is this user's own")]
+    NotOurs(PathBuf),
+}
+
+impl Error {
+    fn at(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::Store { path, source }
+    }
+}
+
+/// Stores the library for this node and user, and sees that bash takes it.
+///
+/// `users` is the user's own `BASH_ENV`, which goes on to be read.
+///
+/// # Errors
+/// [`Error`].
+pub fn prepare(users: Option<&OsStr>) -> Result<Prepared, Error> {
+    if LIBRARY.is_empty() {
+        return Err(Error::NotBuilt);
+    }
+    let programs = programs::look();
+    if let Some(bash_env) = users.filter(|value| script::is_ours(value)) {
+        return Ok(Prepared { bash_env: bash_env.into(), programs });
+    }
+    let list = programs::list(&programs);
+    let mut failed = Error::NotBuilt;
+    for place in folder::places() {
+        match store(&place, &list, users) {
+            Ok(bash_env) => return Ok(Prepared { bash_env: bash_env.into(), programs }),
+            Err(why) => failed = why,
+        }
+    }
+    Err(failed)
+}
+
+fn store(place: &Path, list: &str, users: Option<&OsStr>) -> Result<PathBuf, Error> {
+    let folder = folder::of_content(place, &[LIBRARY, list.as_bytes(), bytes(users)])?;
+    let library = folder.join("becalm-builtins.so");
+    let bash_env = folder.join("bash_env");
+    folder::keep(&library, LIBRARY)?;
+    folder::keep(&folder.join("programs"), list.as_bytes())?;
+    folder::keep(&bash_env, &script::text(&library, users))?;
+    try_out(&library)?;
+    Ok(bash_env)
+}
+
+fn bytes(text: Option<&OsStr>) -> &[u8] {
+    text.map_or(&[], std::os::unix::ffi::OsStrExt::as_bytes)
+}
+
+/// The folder may forbid execution, and bash may be of another version.
+fn try_out(library: &Path) -> Result<(), Error> {
+    let tried = Command::new("bash")
+        .args(["-c", "enable -f \"$0\" dirname"])
+        .arg(library)
+        .env_remove("BASH_ENV")
+        .env("LC_ALL", "C")
+        .output()
+        .map_err(Error::NoBash)?;
+    if tried.status.success() {
+        return Ok(());
+    }
+    let why = String::from_utf8_lossy(&tried.stderr);
+    Err(Error::Refused {
+        library: library.to_string_lossy().into_owned(),
+        why: why.trim().to_owned(),
+    })
+}
+
+/// Whether a file begins as ours do.
+fn begins_with(path: &Path, start: &[u8]) -> bool {
+    fs::read(path).is_ok_and(|content| content.starts_with(start))
+}

@@ -1,0 +1,108 @@
+use std::env;
+use std::fmt::Write;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// Programs that the library does in bash's own process (TOOLS in loadable/tools.c).
+const INSIDE: &[&str] = &[
+    "basename", "cat", "chmod", "dirname", "ln", "mkdir", "mv", "readlink", "realpath", "rm",
+    "rmdir", "touch",
+];
+
+/// Programs that the library only starts.
+const STARTED: &[&str] = &[
+    "awk", "chgrp", "chown", "cmp", "cp", "cut", "date", "find", "grep", "gunzip", "gzip", "head",
+    "install", "sed", "sleep", "sort", "tail", "tar", "tr", "wc",
+];
+
+/// Versions of GNU coreutils that tests/builtins_same.rs has compared the library with.
+const COMPARED: &[&str] = &["9.1"];
+
+/// A program that the library knows, as it is found here.
+pub struct Program {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether the one in `PATH` is the one that is known.
+    pub known: Known,
+}
+
+/// What is known of a program.
+pub enum Known {
+    /// The library does as this file does.
+    Yes {
+        /// The file, without links.
+        file: PathBuf,
+        /// What it says that it is.
+        version: String,
+    },
+    /// It is another, and is always started.
+    No {
+        /// What it says that it is, or why it says nothing.
+        why: String,
+    },
+}
+
+/// All names of the library's builtins.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    INSIDE.iter().chain(STARTED).copied()
+}
+
+/// Looks at the programs in `PATH`; each is asked for its version.
+pub(super) fn look() -> Vec<Program> {
+    let asked: Vec<_> = INSIDE.iter().map(|&name| (name, find(name), ask(name))).collect();
+    asked
+        .into_iter()
+        .map(|(name, file, child)| Program { name, known: known(name, file, child) })
+        .collect()
+}
+
+fn find(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    let file = env::split_paths(&path).map(|folder| folder.join(name)).find(|at| at.is_file())?;
+    file.canonicalize().ok()
+}
+
+fn ask(name: &str) -> std::io::Result<Child> {
+    Command::new(name)
+        .arg("--version")
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+}
+
+fn known(name: &str, file: Option<PathBuf>, child: std::io::Result<Child>) -> Known {
+    let said = match child.and_then(Child::wait_with_output) {
+        Ok(output) => output.stdout,
+        Err(error) => return Known::No { why: error.to_string() },
+    };
+    let version = String::from_utf8_lossy(&said).lines().next().unwrap_or_default().to_owned();
+    let compared = COMPARED.iter().any(|at| version == format!("{name} (GNU coreutils) {at}"));
+    match file {
+        // A script in front of the program would say the same.
+        Some(file) if compared && super::begins_with(&file, b"\x7fELF") => {
+            Known::Yes { file, version }
+        }
+        _ => Known::No { why: format!("not compared: {version:?}") },
+    }
+}
+
+/// The known files as loadable/tools.c reads them: a line each of name, device, inode, size in
+/// bytes, and time of modification in seconds and nanoseconds.
+pub(super) fn list(programs: &[Program]) -> String {
+    let mut list = String::new();
+    for program in programs {
+        let Known::Yes { file, .. } = &program.known else { continue };
+        let Ok(about) = file.metadata() else { continue };
+        let _ = writeln!(list, "{} {}", program.name, identity(&about));
+    }
+    list
+}
+
+fn identity(about: &Metadata) -> String {
+    let (device, inode, size) = (about.dev(), about.ino(), about.size());
+    format!("{device} {inode} {size} {} {}", about.mtime(), about.mtime_nsec())
+}

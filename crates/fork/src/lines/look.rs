@@ -1,0 +1,75 @@
+//! The observer: what runs in each process, and who can tell its line.
+
+use std::collections::HashMap;
+
+use watch::{Executed, Observer, Place, Stopped};
+
+use super::bash::Bash;
+use super::make::Make;
+use super::python::Told;
+use super::symbols::{Known, Symbols};
+
+/// Looks into scripts at their forks, for [`watch::record_observed`] and
+/// [`watch::record_starts`].
+#[derive(Debug, Default)]
+pub struct Look {
+    known: Known,
+    /// The processes that run something that can be asked.
+    runs: HashMap<i32, Runs>,
+    /// Jobs of a make that has not noted them yet, and that make.
+    jobs: HashMap<i32, i32>,
+    /// What Python has told.
+    told: Told,
+}
+
+/// What a process runs, where it can be asked for its line.
+#[derive(Clone, Debug)]
+enum Runs {
+    Bash(Bash),
+    Make(Make),
+}
+
+impl Observer for Look {
+    fn executed(&mut self, process: &Stopped, program: &Executed<'_>) {
+        self.runs.remove(&process.pid);
+        self.told.forget(process.pid);
+        if !program.wide {
+            return;
+        }
+        let (bias, cwd) = (program.bias, program.cwd);
+        let runs = match self.known.of(process.pid) {
+            Some(Symbols::Bash(addresses)) => Runs::Bash(Bash::new(addresses, bias, cwd)),
+            Some(Symbols::Make(addresses)) => Runs::Make(Make::new(&addresses, bias, cwd)),
+            None => return,
+        };
+        self.runs.insert(process.pid, runs);
+    }
+
+    fn forked(&mut self, parent: &Stopped, child: i32) -> Vec<Place> {
+        let Some(runs) = self.runs.get_mut(&parent.pid) else {
+            return self.told.take(parent).unwrap_or_default();
+        };
+        let places = match runs {
+            Runs::Bash(bash) => bash.places(parent),
+            Runs::Make(make) => make.reading(parent).into_iter().collect(),
+        };
+        if places.is_empty() && matches!(runs, Runs::Make(_)) {
+            self.jobs.insert(child, parent.pid);
+        }
+        let runs = runs.clone();
+        self.runs.insert(child, runs);
+        places
+    }
+
+    fn told(&mut self, process: &Stopped, text: &[u8]) {
+        self.told.tell(process, text);
+    }
+
+    fn ended(&mut self, pid: i32) -> Vec<Place> {
+        self.runs.remove(&pid);
+        self.told.forget(pid);
+        let Some(parent) = self.jobs.remove(&pid) else { return Vec::new() };
+        let Some(Runs::Make(make)) = self.runs.get(&parent) else { return Vec::new() };
+        make.job(&Stopped { pid: parent, tid: parent }, pid).into_iter().collect()
+    }
+}

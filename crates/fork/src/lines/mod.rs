@@ -1,0 +1,29 @@
+//! Which line of a script starts what.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `look` | the observer: what runs in each process, and who can tell its line |
+//! | `symbols` | where a program keeps what it knows of its script |
+//! | `bash` | bash's line number and call stack, read from outside |
+//! | `make` | make's line, read from outside |
+//! | `python` | the hook by which Python tells its line |
+//! | `account` | a recording's processes, line by line |
+//! | `phases` | what a start's time went to |
+//! | `shim` | programs that only start another |
+//! | `advice` | what to write instead, where only an edit of the script helps |
+
+mod account;
+pub mod advice;
+mod bash;
+mod look;
+mod make;
+mod phases;
+mod python;
+mod shim;
+mod symbols;
+
+pub use account::{Line, Lines, Program};
+pub use look::Look;
+pub use phases::Phases;
+pub use python::{Hook, HookError};
+pub use shim::Shim;

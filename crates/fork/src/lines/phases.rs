@@ -1,0 +1,142 @@
+//! What the time of a start went to.
+
+use std::collections::HashMap;
+
+use recording::{Attributor, Cause, Kind, Nanos, Outcome, Phase, Process, ProcessId, Recording};
+use serde::Serialize;
+
+/// The time of starts, by what it went to. The recorder's own stops are in it.
+///
+/// The parts of one process follow each other; those of several add up, also where the processes
+/// ran side by side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Phases {
+    /// From the parent's call to the child's birth: mostly the copy of the page tables.
+    #[serde(rename = "fork_ns")]
+    pub fork: Nanos,
+    /// From the child's birth to its first execve: redirections, the search over PATH.
+    #[serde(rename = "setup_ns")]
+    pub setup: Nanos,
+    /// In execve, until the new program took over.
+    #[serde(rename = "exec_ns")]
+    pub exec: Nanos,
+    /// From there until all libraries were loaded.
+    #[serde(rename = "loader_ns")]
+    pub loader: Nanos,
+    /// In calls on files of locales.
+    #[serde(rename = "locale_ns")]
+    pub locale: Nanos,
+    /// All else, without the lives of its own children.
+    #[serde(rename = "work_ns")]
+    pub work: Nanos,
+}
+
+impl Phases {
+    /// What is paid before a program does anything of its own.
+    pub fn start(&self) -> Nanos {
+        self.fork + self.setup + self.exec + self.loader + self.locale
+    }
+}
+
+impl std::ops::AddAssign for Phases {
+    fn add_assign(&mut self, other: Phases) {
+        self.fork += other.fork;
+        self.setup += other.setup;
+        self.exec += other.exec;
+        self.loader += other.loader;
+        self.locale += other.locale;
+        self.work += other.work;
+    }
+}
+
+/// What calls say of the processes' phases, gathered in one pass.
+pub(super) struct Moments {
+    /// By parent and child's pid: when the parent's call began, in the order of the calls.
+    forks: HashMap<(ProcessId, u32), Vec<Nanos>>,
+    of: Vec<Own>,
+}
+
+/// Of one process.
+#[derive(Clone, Default)]
+struct Own {
+    /// When each execve that went well was called.
+    execs: Vec<Nanos>,
+    /// By the number of execs so far: when the loader was done.
+    loaded: Vec<(usize, Nanos)>,
+    locale: Nanos,
+    /// Programs that were tried and not there.
+    missing: u64,
+}
+
+impl Moments {
+    pub fn of(recording: &Recording) -> Moments {
+        let mut moments =
+            Moments { forks: HashMap::new(), of: vec![Own::default(); recording.processes.len()] };
+        let mut attributor = Attributor::new(recording);
+        for event in &recording.events {
+            let Some(own) = moments.of.get_mut(event.process.0 as usize) else { continue };
+            match (event.kind(), event.outcome) {
+                (Kind::Fork, Outcome::Returned(child)) => {
+                    let key = (event.process, child as u32);
+                    moments.forks.entry(key).or_default().push(event.start);
+                }
+                (Kind::Exec, Outcome::Returned(_)) => own.execs.push(event.start),
+                (Kind::Exec, Outcome::Failed(_)) => own.missing += u64::from(event.is_missing()),
+                _ => {}
+            }
+            if attributor.attribute(event).cause == Cause::Locale {
+                own.locale += event.took;
+            }
+            if event.phase == Phase::Running {
+                let process = recording.process(event.process);
+                let execs = process.execs.partition_point(|exec| exec.at <= event.start);
+                match own.loaded.iter_mut().find(|(number, _)| *number == execs) {
+                    Some((_, at)) => *at = (*at).min(event.start),
+                    None => own.loaded.push((execs, event.start)),
+                }
+            }
+        }
+        moments
+    }
+
+    /// How many programs a process tried to execute that were not there.
+    pub fn missing(&self, process: &Process) -> u64 {
+        self.of.get(process.id.0 as usize).map_or(0, |own| own.missing)
+    }
+
+    /// What the time of a process went to; `children` is how long its own children lived.
+    pub fn phases(&self, process: &Process, children: Nanos) -> Phases {
+        let mut phases = Phases::default();
+        let Some(own) = self.of.get(process.id.0 as usize) else { return phases };
+        let ended = process.end.map_or(process.started, |end| end.at);
+        phases.fork = self.fork(process).map_or(Nanos(0), |began| since(began, process.started));
+        phases.locale = own.locale;
+        for (number, exec) in process.execs.iter().enumerate() {
+            let called = own.execs.iter().rev().find(|called| **called <= exec.at);
+            let called = called.copied().unwrap_or(exec.at);
+            if number == 0 {
+                phases.setup = since(process.started, called);
+            }
+            phases.exec += since(called, exec.at);
+            let loaded = own.loaded.iter().find(|(execs, _)| *execs == number + 1);
+            if let (Some((_, loaded)), true) = (loaded, exec.loader.is_some()) {
+                phases.loader += since(exec.at, (*loaded).min(ended));
+            }
+        }
+        let lived = since(process.started, ended);
+        let told = phases.setup + phases.exec + phases.loader + phases.locale + children;
+        phases.work = Nanos(lived.0.saturating_sub(told.0));
+        phases
+    }
+
+    /// When the call began that made this process.
+    fn fork(&self, process: &Process) -> Option<Nanos> {
+        let calls = self.forks.get(&(process.parent?, process.pid))?;
+        calls.iter().copied().filter(|began| *began <= process.started).max()
+    }
+}
+
+/// From one moment to a later one.
+pub(super) fn since(from: Nanos, to: Nanos) -> Nanos {
+    Nanos(to.0.saturating_sub(from.0))
+}

@@ -1,0 +1,161 @@
+//! Each builtin beside its program, over the options that scripts use, and over odd operands: the
+//! same output, complaints, status, and the same files, as root and as an ordinary user.
+#![allow(clippy::unwrap_used)]
+
+mod same;
+
+use same::{NAMES, all_same, quoted, same};
+
+/// These would wait for somebody at the pipe's other end.
+fn would_wait(program: &str, name: &str) -> bool {
+    name == "fifo" && ["cat", "cp", "grep", "sed", "head"].iter().any(|at| program.starts_with(at))
+}
+
+/// One script for each set of options: all operands one after the other.
+fn one_by_one(program: &str, options: &[&str]) {
+    let names: Vec<&str> = NAMES.iter().copied().filter(|at| !would_wait(program, at)).collect();
+    let scripts: Vec<String> = options
+        .iter()
+        .map(|options| {
+            let lines = names.iter().map(|name| {
+                let name = quoted(name);
+                format!("{program} {options} {name}; echo \"$?\"\n")
+            });
+            lines.collect()
+        })
+        .collect();
+    all_same(&scripts);
+}
+
+/// A script, and a scene, for each pair of operands.
+fn in_pairs(program: &str, options: &[&str], names: &[&str]) {
+    let mut scripts = Vec::new();
+    for options in options {
+        for one in names {
+            for other in names {
+                let (one, other) = (quoted(one), quoted(other));
+                scripts.push(format!("{program} {options} {one} {other}; echo \"$?\"\n"));
+            }
+        }
+    }
+    all_same(&scripts);
+}
+
+const PAIRED: &[&str] = &[
+    "plain",
+    "-dash",
+    "é",
+    "readonly",
+    "folder",
+    "folder/",
+    "filled",
+    "filled/plain",
+    "locked",
+    "locked/inside",
+    "link",
+    "dangling",
+    "to folder",
+    "hard",
+    "hard too",
+    "",
+    ".",
+    "missing",
+    "missing/",
+];
+
+#[test]
+fn dirname_and_basename_say_what_the_programs_say() {
+    one_by_one("dirname", &["", "--", "-z", "--zero", "--help", "--version", "-x", "a/b //", "/"]);
+    one_by_one("basename", &["", "--", "-a", "-s .c", "--suffix=n", "-z", "--help", "a/b.c", "/"]);
+    in_pairs("basename", &["", "--"], &["/a/plain", "plain", "ain", "", "/", "//", "n/", "é"]);
+}
+
+#[test]
+fn readlink_realpath_and_cat_say_what_the_programs_say() {
+    one_by_one("readlink", &["", "--", "-f", "-e", "-m", "-n", "-fn", "link", "-v"]);
+    one_by_one("realpath", &["", "--", "-e", "-m", "-s", "--relative-to=/", "link"]);
+    one_by_one("cat < /dev/null", &["", "--", "-n", "-A", "plain", "-", "-u"]);
+}
+
+#[test]
+fn mkdir_and_rmdir_do_what_the_programs_do() {
+    for umask in ["", "umask 0; ", "umask 077; ", "umask 0777; ", "umask 0277; "] {
+        let with = |program| format!("{umask}{program}");
+        one_by_one(&with("mkdir"), &["", "-p", "--parents", "-m 700", "-pv", "-p -- new/er", "x"]);
+    }
+    one_by_one("rmdir", &["", "--", "-p", "-v", "--ignore-fail-on-non-empty", "folder"]);
+}
+
+#[test]
+fn rm_and_touch_and_chmod_do_what_the_programs_do() {
+    let rm = ["", "--", "-f", "-r", "-rf", "-fr", "-v", "-i", "-I", "-d", "--force", "plain", "-R"];
+    one_by_one("rm", &rm);
+    one_by_one("touch", &["", "--", "-c", "-a", "-m", "-d 2001-01-01", "-r plain", "plain"]);
+    let chmod = [
+        "644",
+        "0755",
+        "4711",
+        "7",
+        "00644",
+        "8",
+        "+x",
+        "u+x",
+        "a+x",
+        "-x",
+        "-R 700",
+        "-v 600",
+        "u=rw,go=",
+        "-- 600",
+        "600 plain",
+        "--reference=plain",
+    ];
+    one_by_one("chmod", &chmod);
+    one_by_one("umask 027; chmod", &["+x", "a+x", "+w"]);
+}
+
+#[test]
+fn mv_does_what_the_program_does() {
+    in_pairs("mv", &["", "-f"], PAIRED);
+    one_by_one("mv", &["-n plain", "-v plain", "-t folder", "-i plain", "-T plain", "-b plain"]);
+    let many = ["plain é 'a b'", "plain filled/plain", "plain missing é", "locked/inside plain"];
+    for operands in many {
+        for folder in ["folder", "filled/", "locked", "missing", "plain", "'to folder'"] {
+            same(&format!("mv {operands} {folder}; echo $?"));
+            same(&format!("mv -f -- {operands} {folder}; echo $?"));
+        }
+    }
+}
+
+#[test]
+fn ln_does_what_the_program_does() {
+    in_pairs("ln", &["", "-s", "-sf"], PAIRED);
+    one_by_one("ln", &["-sfn plain", "-snf plain", "-f plain", "-sr plain", "-s", "-sv plain"]);
+}
+
+#[test]
+fn programs_that_are_only_started_are_the_programs() {
+    one_by_one("cp", &["plain", "-p plain", "-r folder", "-a link", "-v plain", "-i plain"]);
+    one_by_one("grep", &["content", "-c o", "-q x", "-rn plain", "--nope"]);
+    one_by_one("sed", &["s/o/0/", "-n 1p", "--nope"]);
+    one_by_one("head", &["-n 1", "-c 3"]);
+}
+
+#[test]
+fn output_that_cannot_be_written_is_the_programs_to_complain_about() {
+    for program in ["dirname a/b", "basename a/b", "cat plain", "readlink link", "realpath plain"] {
+        same(&format!("{program} > /dev/full; echo $?"));
+        same(&format!("{program} >&-; echo $?"));
+        same(&format!("{program} > locked/new; echo $?"));
+        same(&format!("exec 3>&1 > >(:); wait $!; {program}; echo $? >&3"));
+        same(&format!("{program} > new; {program} >> new; {program} 2>&1 >> plain; echo $?"));
+        same(&format!("{program} | cat; echo \"${{PIPESTATUS[@]}}\""));
+    }
+}
+
+#[test]
+fn variables_that_change_a_program_reach_it() {
+    same("POSIXLY_CORRECT=1 mkdir one -p; echo $?; export POSIXLY_CORRECT=1; mkdir two -p; ls");
+    same("LC_ALL=C mkdir plain; LC_ALL=C.UTF-8 mkdir plain; export LC_ALL=C; rm é x");
+    same("PATH=/nowhere mkdir x; echo $?; PATH=/nowhere; mkdir x; echo $?; hash");
+    same("mkdir() { echo mine \"$@\"; }; mkdir x; command mkdir y; unset -f mkdir; mkdir z");
+}
