@@ -5,12 +5,16 @@
 //! | `tree` | a modulepath as `modulecmd` walks it, without its traps |
 //! | `tcl` | the part of Tcl that rc files are written in, and no more: nothing is evaluated |
 //! | `site` | which Modules a site has, where, and how it is configured |
+//! | `index` | the names of a modulepath in one file |
+//! | `avail` | `module avail` without Tcl, the same answer or none |
 //! | `audit` | what `avail`, `load` and `whatis` cost on a tree, and why |
 //! | `cache` | caches that can be trusted: checked, built, kept fresh |
 //! | `tidy` | the cookbook's steps, where they change nobody's view and slow no `load` down |
 
 pub mod audit;
+pub mod avail;
 pub mod cache;
+pub mod index;
 pub mod site;
 pub mod tcl;
 pub mod tidy;

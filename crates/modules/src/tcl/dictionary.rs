@@ -7,12 +7,12 @@ use std::cmp::Ordering;
 ///
 /// Tcl compares characters by their number in Unicode; case is Unicode's simple mapping.
 pub fn dictionary(left: &str, right: &str) -> Ordering {
-    let mut left = left.chars().peekable();
-    let mut right = right.chars().peekable();
+    let same = same_at_start(left, right);
+    let (mut left, mut right) = (&left[same..], &right[same..]);
     let mut second = Ordering::Equal;
     loop {
-        let (Some(&a), Some(&b)) = (left.peek(), right.peek()) else {
-            let ends = left.peek().is_some().cmp(&right.peek().is_some());
+        let (Some(a), Some(b)) = (left.chars().next(), right.chars().next()) else {
+            let ends = right.is_empty().cmp(&left.is_empty());
             return ends.then(second);
         };
         if a.is_ascii_digit() && b.is_ascii_digit() {
@@ -20,7 +20,7 @@ pub fn dictionary(left: &str, right: &str) -> Ordering {
             if second.is_eq() {
                 second = a.zeros.cmp(&b.zeros);
             }
-            let by_value = a.digits.len().cmp(&b.digits.len()).then(a.digits.cmp(&b.digits));
+            let by_value = a.digits.len().cmp(&b.digits.len()).then(a.digits.cmp(b.digits));
             if by_value.is_ne() {
                 return by_value;
             }
@@ -37,32 +37,44 @@ pub fn dictionary(left: &str, right: &str) -> Ordering {
                 _ => Ordering::Equal,
             };
         }
-        left.next();
-        right.next();
+        (left, right) = (&left[a.len_utf8()..], &right[b.len_utf8()..]);
     }
 }
 
+/// How many bytes at the start decide nothing: the same in both, up to the number that they may
+/// end in. Most names that are compared lie in the same folder.
+fn same_at_start(left: &str, right: &str) -> usize {
+    let pairs = left.bytes().zip(right.bytes());
+    let mut same = pairs.take_while(|(left, right)| left == right).count();
+    while !left.is_char_boundary(same) || left[..same].ends_with(|last: char| last.is_ascii_digit())
+    {
+        same -= 1;
+    }
+    same
+}
+
 /// Digits in the text.
-struct Number {
+struct Number<'a> {
     /// Leading zeros, the last digit of all left out.
     zeros: usize,
     /// The others.
-    digits: String,
+    digits: &'a str,
 }
 
-impl Number {
-    fn take(text: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Number {
-        let mut digits = String::new();
-        while let Some(digit) = text.next_if(char::is_ascii_digit) {
-            digits.push(digit);
-        }
-        let significant = digits.trim_start_matches('0').len().max(1);
-        let zeros = digits.len() - significant;
-        Number { zeros, digits: digits.split_off(zeros) }
+impl<'a> Number<'a> {
+    fn take(text: &mut &'a str) -> Number<'a> {
+        let end = text.bytes().take_while(u8::is_ascii_digit).count();
+        let (digits, rest) = text.split_at(end);
+        *text = rest;
+        let zeros = digits.len() - digits.trim_start_matches('0').len().max(1);
+        Number { zeros, digits: &digits[zeros..] }
     }
 }
 
 fn lower(letter: char) -> char {
+    if letter.is_ascii() {
+        return letter.to_ascii_lowercase();
+    }
     let mut lower = letter.to_lowercase();
     match (lower.next(), lower.next()) {
         (Some(one), None) => one,

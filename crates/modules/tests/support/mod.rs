@@ -1,6 +1,8 @@
 //! The real Modules that tests compare with, and trees.
 #![allow(dead_code)] // Each test file uses a part.
 
+pub mod bench;
+
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};

@@ -2,8 +2,12 @@
 
 mod audit;
 mod cache;
+mod hook;
+mod index;
 mod tidy;
 
 pub use audit::ModulesAudit;
 pub use cache::{CacheAnswer, ModulesCache};
+pub use hook::ModulesHook;
+pub use index::{IndexAnswer, ModulesIndex};
 pub use tidy::ModulesTidy;

@@ -1,0 +1,118 @@
+//! `becalm modules avail`, and `becalm modules command`, which the hook calls.
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+
+use modules::avail::{Answer, Terminal, Unable, avail};
+use modules::index::Store;
+use modules::site::{Environment, Site};
+
+use crate::exit::Failure;
+
+/// Modules has to answer (sysexits.h: EX_TEMPFAIL).
+const ASK_MODULES: u8 = 75;
+
+/// What `module avail` gives, to the byte, from an index; or status 75 and nothing
+///
+/// Takes the options and patterns of Modules' own avail, -j or --json among them, and writes to
+/// stderr as it does. It needs an index (becalm modules index) that is still true, and a site and a
+/// question whose answer is known for certain: else it is for `module avail` to answer.
+#[derive(clap::Args)]
+#[command(disable_help_flag = true)]
+#[command(after_help = "Examples:
+  becalm modules avail
+  becalm modules avail -t gcc
+  becalm modules avail --why -C mpi")]
+pub struct Args {
+    /// Say why Modules has to answer, where it has to
+    #[arg(long)]
+    why: bool,
+
+    /// Options and patterns of `module avail`
+    #[arg(value_name = "WORD", trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<String>,
+
+    /// Print help
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+}
+
+/// Any words of `module`, of which avail is answered (for the hook)
+#[derive(clap::Args)]
+#[command(disable_help_flag = true, hide = true)]
+pub struct CommandArgs {
+    /// Run the real command for this shell where it has to answer
+    #[arg(long, value_name = "SHELL")]
+    or_run: Option<String>,
+
+    /// The words after `module`
+    #[arg(value_name = "WORD", trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<OsString>,
+}
+
+/// Runs `avail`.
+pub fn run(args: &Args) -> Result<u8, Failure> {
+    let words: Vec<String> =
+        std::iter::once("avail".to_owned()).chain(args.words.iter().cloned()).collect();
+    match answer(&words) {
+        Ok(answer) => show(&answer),
+        Err(why) if args.why => Err(Failure { status: ASK_MODULES, error: why.into() }),
+        Err(_) => Ok(ASK_MODULES),
+    }
+}
+
+/// Runs `command`.
+pub fn command(args: &CommandArgs) -> Result<u8, Failure> {
+    let words: Option<Vec<String>> =
+        args.words.iter().map(|word| word.to_str().map(str::to_owned)).collect();
+    if let Some(words) = words
+        && let Ok(answer) = answer(&words)
+    {
+        return show(&answer);
+    }
+    let Some(shell) = &args.or_run else { return Ok(ASK_MODULES) };
+    let site = Site::find(&Environment::own()).map_err(Failure::of_command)?;
+    let argv = site.argv(shell, args.words.iter().cloned());
+    let never = launch::replace(&launch::Command { argv }, &[]);
+    Err(Failure { status: never.exit_status(), error: never.into() })
+}
+
+fn answer(words: &[String]) -> Result<Answer, Unable> {
+    let environment = Environment::own();
+    let columns = rustix::termios::tcgetwinsize(std::io::stdin()).ok();
+    let terminal = Terminal {
+        is_stderr: std::io::stderr().is_terminal(),
+        columns: columns.map(|size| size.ws_col.into()),
+    };
+    avail(words, &environment, terminal, &Store::of(&environment))
+}
+
+/// To stderr, where Modules writes, too; through the pager where there is one.
+fn show(answer: &Answer) -> Result<u8, Failure> {
+    if let Some(pager) = answer.pager.as_ref().filter(|_| !answer.text.is_empty())
+        && page(&answer.text, pager).is_err()
+    {
+        // Modules warns of it then.
+        return Ok(ASK_MODULES);
+    }
+    // As in Modules, a closed stderr is no failure.
+    let _ = std::io::stderr().write_all(answer.text.as_bytes());
+    Ok(0)
+}
+
+/// Becomes the pager, which reads the text and writes to what stderr is. Returns only if it
+/// cannot.
+fn page(text: &str, pager: &[String]) -> std::io::Result<()> {
+    let argv = pager.iter().map(OsString::from).collect();
+    let command = launch::Command { argv };
+    command.file().map(|_: PathBuf| ()).map_err(std::io::Error::other)?;
+    let flags = rustix::fs::MemfdFlags::CLOEXEC;
+    let mut file = std::fs::File::from(rustix::fs::memfd_create("avail", flags)?);
+    file.write_all(text.as_bytes())?;
+    std::io::Seek::rewind(&mut file)?;
+    rustix::stdio::dup2_stdin(&file)?;
+    rustix::stdio::dup2_stdout(std::io::stderr().as_fd())?;
+    Err(std::io::Error::other(launch::replace(&command, &[])))
+}

@@ -1,0 +1,98 @@
+//! `becalm modules index`.
+
+use std::path::PathBuf;
+
+use modules::avail::modulepaths as resolve;
+use modules::index::{SiteNotes, Store, build};
+use modules::site::{Environment, Site};
+use show::{IndexAnswer, ModulesIndex};
+
+use crate::exit::{Failure, NO, USAGE};
+
+/// Make the index that `becalm modules avail` answers from
+///
+/// One file a modulepath, in $BECALM_MODULES_INDEX, else for root /var/cache/becalm/modules, else
+/// ~/.cache/becalm/modules. Status 1 where a modulepath cannot be answered for but by Modules
+/// itself; it says why.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  becalm modules index
+  becalm modules index --lease 60 /apps/modulefiles
+  becalm modules index --json")]
+pub struct Args {
+    /// The modulepaths, by default those of $MODULEPATH
+    #[arg(value_name = "MODULEPATH")]
+    modulepaths: Vec<PathBuf>,
+
+    /// For so long an index is taken without a look at the tree: a change of it shows later then
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=86_400))]
+    lease: u32,
+
+    /// The modulecmd.tcl that is answered for; by default the one that `module` runs
+    #[arg(long, value_name = "FILE")]
+    modulecmd: Option<PathBuf>,
+
+    /// Print one JSON object (docs/schema/becalm.modules.index.md)
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> Result<u8, Failure> {
+    let mut environment = Environment::own();
+    if let Some(modulecmd) = &args.modulecmd {
+        environment.set("MODULES_CMD", modulecmd.clone());
+    }
+    let site = Site::find(&environment)?;
+    let store = Store::of(&environment);
+    store.keep_site(&SiteNotes::take(&environment)?)?;
+    let mut answers = Vec::new();
+    for path in modulepaths(args, &environment)? {
+        answers.push(one(path, &site, &store, args.lease));
+    }
+    let answer = ModulesIndex::of(answers);
+    match args.json {
+        true => show::print(&show::json(&answer)?)?,
+        false => show::print(&answer.render())?,
+    }
+    Ok(if answer.is_good() { 0 } else { NO })
+}
+
+fn one(path: PathBuf, site: &Site, store: &Store, lease: u32) -> IndexAnswer {
+    let mut answer = IndexAnswer { modulepath: path, ..IndexAnswer::default() };
+    match build(&answer.modulepath, site, lease) {
+        Ok(names) => {
+            answer.folders = names.folders.len() as u64;
+            answer.rc_files = names.rcs.len() as u64;
+            answer.files = names.files.len() as u64;
+            answer.limited = names.limited.len() as u64;
+            match store.keep(&names) {
+                Ok(index) => answer.index = Some(index),
+                Err(why) => answer.refused = Some(why.to_string()),
+            }
+        }
+        Err(why) => {
+            let forgotten = store.forget(&answer.modulepath);
+            let more = forgotten.err().map(|error| format!("; {error}")).unwrap_or_default();
+            answer.refused = Some(format!("{why}{more}"));
+        }
+    }
+    answer
+}
+
+/// Those that are there: Modules passes over others.
+fn modulepaths(args: &Args, environment: &Environment) -> Result<Vec<PathBuf>, Failure> {
+    if !args.modulepaths.is_empty() {
+        return Ok(args.modulepaths.clone());
+    }
+    let resolved = match environment.get("MODULEPATH") {
+        None => Vec::new(),
+        Some(_) => resolve(environment).map_err(|why| Failure { status: NO, error: why.into() })?,
+    };
+    let paths: Vec<PathBuf> = resolved.into_iter().filter(|path| path.exists()).collect();
+    if paths.is_empty() {
+        let error = anyhow::anyhow!("no modulepath: name one, or set MODULEPATH");
+        return Err(Failure { status: USAGE, error });
+    }
+    Ok(paths)
+}

@@ -1,0 +1,334 @@
+//! What a modulepath offers, before anybody asked for something: the first phases of
+//! `getModules` of `modulecmd.tcl`.
+
+use std::borrow::Cow;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::catalog::Catalog;
+use super::config::{Config, Style};
+use super::glob::Case;
+use super::pattern::Pattern;
+use super::request::Filter;
+use super::symbols::Symbols;
+use super::view::View;
+use crate::tcl::dictionary;
+use crate::tree::Cookie;
+
+/// A name, of the index or of an rc file.
+pub(super) type Name<'a> = Cow<'a, str>;
+
+/// What a name is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    Module,
+    /// What it means.
+    Alias(String),
+    /// A symbolic version, and what it means.
+    Version(String),
+    /// A folder that has something in it, and its default, if it has one.
+    Folder,
+    /// No modulefile: it may not be read, or has no cookie.
+    Broken,
+}
+
+/// All names of a modulepath, and what folders hold.
+pub(super) struct Found<'a> {
+    pub(super) names: Catalog<'a>,
+    /// The last parts of what is in a folder, sorted as Modules sorts versions.
+    pub(super) folders: FxHashMap<Name<'a>, Vec<Name<'a>>>,
+    /// `default` and `latest` that nobody defined.
+    pub(super) automatic: FxHashSet<String>,
+    /// Whether a folder has the name of such a symbol: which of them is there depends on the
+    /// order in which Tcl keeps names.
+    is_tangled: bool,
+}
+
+/// What is found while one command runs, and stays.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) symbols: Symbols,
+    /// Names with the tag `hidden`.
+    pub(super) hidden: FxHashSet<String>,
+    /// What of each modulepath has been walked (`g_foundModulesMemCache`).
+    walked: FxHashMap<String, Vec<String>>,
+}
+
+impl State {
+    /// What is walked for a pattern: what was walked before, if that has all of it. None where
+    /// it was walked twice: which of both is taken depends on the order in which Tcl keeps them.
+    fn walk(&mut self, root: &str, wanted: &str) -> Option<String> {
+        let before = self.walked.entry(root.to_owned()).or_default();
+        if before.iter().any(|walked| walked == wanted) {
+            return Some(wanted.to_owned());
+        }
+        let mut with_all = before.iter().filter(|walked| Case::Sensitive.matches(walked, wanted));
+        match (with_all.next(), with_all.next()) {
+            (Some(walked), None) => Some(walked.clone()),
+            (Some(_), Some(_)) => None,
+            (None, _) => {
+                before.push(wanted.to_owned());
+                Some(wanted.to_owned())
+            }
+        }
+    }
+}
+
+impl<'a> Found<'a> {
+    /// Reads what rc files say and puts all names together. None where that depends on what Tcl
+    /// does in no certain order.
+    pub(super) fn of(
+        view: &View<'a>,
+        config: &Config,
+        pattern: &Pattern<'_>,
+        filter: Filter,
+        state: &mut State,
+    ) -> Option<Found<'a>> {
+        let pattern = &pattern.walking(state.walk(view.root(), pattern.walked())?);
+        read_rcs(view, config, pattern, &mut state.symbols);
+        let names = Catalog::with_room_for(view.len());
+        let folders = FxHashMap::default();
+        let automatic = FxHashSet::default();
+        let mut found = Found { names, folders, automatic, is_tangled: false };
+        found.add_files(view, config, pattern);
+        let targeted = found.add_definitions(view, &state.symbols);
+        found.leave_out_dotted(config, pattern, filter, &targeted, state);
+        found.fill_folders();
+        found.add_folders(config, pattern, &mut state.symbols);
+        (!found.is_tangled).then_some(found)
+    }
+
+    fn add_files(&mut self, view: &View<'a>, config: &Config, pattern: &Pattern<'_>) {
+        let is_valid =
+            |cookie: &Cookie| !config.checks_cookies || cookie.is_valid_for(&config.release);
+        let valid: Vec<bool> = view.cookies().iter().map(is_valid).collect();
+        for file in view.files().filter(|file| pattern.walks_into(top(&file.name))) {
+            let is_module = valid.get(file.cookie as usize) == Some(&true);
+            let what = if is_module { What::Module } else { What::Broken };
+            self.names.insert(file.name.clone(), what);
+        }
+        for folder in view.unreadable().filter(|folder| pattern.walks_into(top(folder))) {
+            self.names.insert(Cow::Owned(folder.clone()), What::Broken);
+        }
+    }
+
+    /// Definitions of this modulepath's rc files. What each module's symbols are.
+    fn add_definitions(
+        &mut self,
+        view: &View<'_>,
+        symbols: &Symbols,
+    ) -> FxHashMap<String, Vec<String>> {
+        let root = format!("{}/", view.root());
+        let mut targeted: FxHashMap<String, Vec<String>> = FxHashMap::default();
+        for (name, target) in &symbols.versions {
+            if target.source.starts_with(&root) {
+                let module = target.module.clone();
+                targeted.entry(module.clone()).or_default().push(name.clone());
+                self.names.insert(Cow::Owned(name.clone()), What::Version(module));
+            }
+        }
+        for (name, target) in &symbols.aliases {
+            if target.source.starts_with(&root) {
+                self.names.insert(Cow::Owned(name.clone()), What::Alias(target.module.clone()));
+            }
+        }
+        targeted
+    }
+
+    /// Names with a dot at the beginning of a part, unless they are asked for.
+    fn leave_out_dotted(
+        &mut self,
+        config: &Config,
+        pattern: &Pattern<'_>,
+        filter: Filter,
+        targeted: &FxHashMap<String, Vec<String>>,
+        state: &mut State,
+    ) {
+        let is_asked = |name: &str, what: &What| {
+            let symbols = targeted.get(name).map(Vec::as_slice).unwrap_or_default();
+            let by_default = filter == Filter::Defaults;
+            let is_default =
+                |symbol: &str| by_default && symbol == format!("{}/default", pattern.text());
+            let is_version = matches!(what, What::Version(_));
+            symbols.iter().any(|symbol| pattern.is(symbol) || is_default(symbol))
+                || by_default && is_version && last(name) == "default"
+        };
+        let names = self.names.iter().map(|(name, _)| name);
+        let dotted: Vec<Name<'_>> = names.filter(|name| is_dotted(name)).cloned().collect();
+        for name in dotted {
+            let Some(what) = self.names.get(&name) else { continue };
+            if !config.shows_hidden && !pattern.asks_for_dotted(&name) && !is_asked(&name, what) {
+                if let What::Version(module) = what {
+                    state.symbols.hide(module, last(&name));
+                }
+                self.names.remove(&name);
+            }
+            state.hidden.insert(name.into_owned());
+        }
+    }
+
+    fn fill_folders(&mut self) {
+        let mut last_parent: Option<Name<'a>> = None;
+        let mut inside: Vec<Name<'a>> = Vec::new();
+        for (name, what) in self.names.iter() {
+            if matches!(what, What::Version(_) | What::Broken) {
+                continue;
+            }
+            let mut child = name.clone();
+            // Names come folder by folder.
+            if let Some((parent, tail)) = split(&child)
+                && last_parent.as_ref() == Some(&parent)
+            {
+                inside.push(tail);
+                continue;
+            }
+            flush(&mut self.folders, last_parent.take(), &mut inside);
+            last_parent = split(&child).map(|(parent, _)| parent);
+            while let Some((parent, tail)) = split(&child) {
+                let known = self.folders.entry(parent.clone()).or_default();
+                let is_first = known.is_empty();
+                // Later: sorted, each once.
+                known.push(tail);
+                if !is_first {
+                    break;
+                }
+                child = parent;
+            }
+        }
+        flush(&mut self.folders, last_parent, &mut inside);
+        for children in self.folders.values_mut() {
+            children.sort_by(|left, right| dictionary(left, right));
+            children.dedup();
+        }
+    }
+
+    /// Folders, unless something else has the name, with the symbols that Modules gives them.
+    fn add_folders(&mut self, config: &Config, pattern: &Pattern<'_>, symbols: &mut Symbols) {
+        let folders: Vec<Name<'a>> =
+            self.folders.keys().filter(|name| !self.names.contains_key(name)).cloned().collect();
+        for folder in folders {
+            let named = self.named_default(&folder);
+            let highest = self.folders.get(&folder).and_then(|children| children.last()).cloned();
+            let default = named.or_else(|| {
+                highest.clone().filter(|_| config.implicit_default).map(Cow::into_owned)
+            });
+            if config.automatic_symbols && pattern.may_name(&folder) {
+                let highest = highest.map(Cow::into_owned);
+                for (symbol, version) in [("default", default), ("latest", highest)] {
+                    let version = version.unwrap_or_default();
+                    self.add_automatic(&folder, symbol, &version, pattern, symbols);
+                }
+            }
+            self.names.insert(folder, What::Folder);
+        }
+    }
+
+    fn add_automatic(
+        &mut self,
+        folder: &str,
+        symbol: &str,
+        version: &str,
+        pattern: &Pattern<'_>,
+        symbols: &mut Symbols,
+    ) {
+        let name = format!("{folder}/{symbol}");
+        let module = format!("{folder}/{version}");
+        let before = self.names.get(name.as_str());
+        let is_folder = self.folders.contains_key(name.as_str());
+        self.is_tangled |= is_folder && matches!(before, None | Some(What::Folder));
+        let is_new = before.is_none();
+        if is_new || before == Some(&What::Broken) {
+            symbols.automatic(&name, &module);
+        }
+        // They lead to what is found without them where all is found.
+        if is_new && !pattern.fits_all() {
+            self.automatic.insert(name.clone());
+            self.names.insert(Cow::Owned(name), What::Version(module));
+        }
+    }
+
+    /// The last part of what `folder/default` means, if an rc file says so.
+    pub(super) fn named_default(&self, folder: &str) -> Option<String> {
+        match self.names.get(format!("{folder}/default").as_str()) {
+            Some(What::Version(module)) => Some(last(module).to_owned()),
+            _ => None,
+        }
+    }
+
+    /// The name that something has, letters of both cases being the same if they are to be.
+    pub(super) fn real_name<'s>(&'s self, name: &'s str, case: Case) -> Option<&'s str> {
+        if let Some((known, _)) = self.names.entry(name) {
+            return Some(known);
+        }
+        if case == Case::Sensitive {
+            return None;
+        }
+        let known = self.names.iter().map(|(known, _)| known.as_ref());
+        let same = known.filter(|known| case.equals(known, name));
+        same.max_by(|left, right| dictionary(left, right))
+    }
+}
+
+/// What a folder holds is put down at once.
+fn flush<'a>(
+    folders: &mut FxHashMap<Name<'a>, Vec<Name<'a>>>,
+    folder: Option<Name<'a>>,
+    inside: &mut Vec<Name<'a>>,
+) {
+    if let Some(folder) = folder.filter(|_| !inside.is_empty()) {
+        folders.entry(folder).or_default().append(inside);
+    }
+}
+
+/// rc files of what is walked, in the order that this release reads them.
+fn read_rcs(view: &View<'_>, config: &Config, pattern: &Pattern<'_>, symbols: &mut Symbols) {
+    let is_walked = |name: &str| !name.contains('/') || pattern.walks_into(top(name));
+    let valid = |rc: &&crate::index::RcFile| rc.cookie.is_valid_for(&config.release);
+    let mut rcs: Vec<_> = view.rcs().filter(|rc| is_walked(&rc.name)).filter(valid).collect();
+    match config.style {
+        Style::Since52 | Style::Since55 => rcs.sort_by(|left, right| left.name.cmp(&right.name)),
+        Style::Since57 => rcs.sort_by(|left, right| depth_first(&left.name, &right.name)),
+    }
+    for rc in rcs {
+        symbols.read(view.root(), rc);
+    }
+}
+
+/// A folder's own rc files come first, then those of its folders, each with all below it.
+fn depth_first(left: &str, right: &str) -> std::cmp::Ordering {
+    fn folder(name: &str) -> Vec<&str> {
+        let mut parts: Vec<&str> = name.split('/').collect();
+        parts.pop();
+        parts
+    }
+    folder(left).cmp(&folder(right)).then_with(|| left.cmp(right))
+}
+
+/// The first part of a name.
+fn top(name: &str) -> &str {
+    name.split('/').next().unwrap_or(name)
+}
+
+/// The last part of a name.
+pub(super) fn last(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+/// A name's folder and last part, if it has a folder.
+pub(super) fn split<'a>(name: &Name<'a>) -> Option<(Name<'a>, Name<'a>)> {
+    match name {
+        Cow::Borrowed(name) => {
+            let (parent, tail) = name.rsplit_once('/')?;
+            Some((Cow::Borrowed(parent), Cow::Borrowed(tail)))
+        }
+        Cow::Owned(name) => {
+            let (parent, tail) = name.rsplit_once('/')?;
+            Some((Cow::Owned(parent.to_owned()), Cow::Owned(tail.to_owned())))
+        }
+    }
+}
+
+/// `isModuleDotHidden`
+pub(super) fn is_dotted(name: &str) -> bool {
+    name.starts_with('.') || name.as_bytes().windows(2).any(|pair| pair == b"/.")
+}

@@ -1,0 +1,398 @@
+//! How the answer is written: `reportModules`, `displayElementList` and `displayKey` of
+//! `modulecmd.tcl`.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use super::Unable;
+use super::config::{Config, Style};
+use super::found::{State, What};
+use super::grid::{Grid, padded, tight};
+use super::long;
+use super::paint::Paint;
+use super::pattern::Pattern;
+use super::request::{Form, Request};
+use super::select::Selected;
+use crate::tcl::dictionary;
+
+/// What has been written.
+pub(super) struct Report<'a> {
+    form: Form,
+    config: &'a Config,
+    paint: Paint,
+    text: String,
+    /// Whether something is to be set apart from what comes next.
+    is_apart: bool,
+    has_table_header: bool,
+    /// What the key has to explain.
+    marks_alias: bool,
+    marks_symbol: bool,
+    tags: Vec<String>,
+}
+
+/// One line, or one place of the grid.
+struct Item<'n> {
+    /// What it is sorted by.
+    plain: Cow<'n, str>,
+    /// None where that is all of it.
+    written: Option<String>,
+    /// Characters on the screen.
+    length: usize,
+}
+
+impl Item<'_> {
+    fn text(&self) -> &str {
+        self.written.as_deref().unwrap_or(&self.plain)
+    }
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn new(request: &Request, config: &'a Config) -> Report<'a> {
+        let text = if request.form == Form::Json { "{" } else { "" };
+        Report {
+            form: request.form,
+            config,
+            paint: Paint::new(config),
+            text: text.to_owned(),
+            is_apart: false,
+            has_table_header: false,
+            marks_alias: false,
+            marks_symbol: false,
+            tags: Vec::new(),
+        }
+    }
+
+    /// What was found in a modulepath.
+    pub(super) fn list(
+        &mut self,
+        root: &str,
+        selected: &Selected<'_>,
+        patterns: &[Pattern<'_>],
+        state: &State,
+    ) -> Result<(), Unable> {
+        let texts: Vec<&str> = patterns.iter().map(Pattern::text).collect();
+        let marks = self.paint.marks(&texts);
+        let mut items = Vec::with_capacity(selected.len());
+        for (name, what) in selected {
+            let item = match self.form {
+                Form::Json => self.json(root, name, what, state),
+                Form::Long => self.long(root, name, what, state, &marks)?,
+                Form::Columns | Form::Terse => self.short(root, name, what, state, &marks)?,
+            };
+            items.extend(item);
+        }
+        if items.is_empty() {
+            return Ok(());
+        }
+        items.sort_by(|left, right| dictionary(&left.plain, &right.plain));
+        self.header(root);
+        let written = match self.form {
+            Form::Json => items.iter().map(Item::text).collect::<Vec<_>>().join(",\n") + "\n}",
+            Form::Columns => columns(&items, self.config),
+            Form::Terse | Form::Long => items.iter().flat_map(|item| [item.text(), "\n"]).collect(),
+        };
+        self.text.push_str(&written);
+        self.is_apart = true;
+        Ok(())
+    }
+
+    /// All that was written, and the key.
+    pub(super) fn finish(mut self) -> Result<String, Unable> {
+        match self.form {
+            Form::Json => self.text.push_str("}\n"),
+            Form::Columns => self.key()?,
+            Form::Terse | Form::Long => {}
+        }
+        Ok(self.text)
+    }
+
+    fn header(&mut self, root: &str) {
+        if self.form == Form::Long && !self.has_table_header {
+            self.has_table_header = true;
+            let header = long::table_header(&mut self.paint);
+            self.line(&header);
+        }
+        let painted = match self.form {
+            Form::Json => String::new(),
+            _ => self.paint.text(&["mp"], root, &[]),
+        };
+        let header = match self.form {
+            Form::Json => format!("\"{root}\": {{"),
+            Form::Terse | Form::Long => format!("{painted}:"),
+            Form::Columns => {
+                let taken = root.len() + 2;
+                let left = (self.config.width.saturating_sub(taken) / 2).max(1);
+                let right = self.config.width.saturating_sub(taken + left).max(1);
+                format!("{} {painted} {}", "-".repeat(left), "-".repeat(right))
+            }
+        };
+        self.line(&header);
+    }
+
+    /// A line, and what sets it apart from what was written before.
+    fn line(&mut self, line: &str) {
+        if std::mem::take(&mut self.is_apart) {
+            self.text.push_str(if self.form == Form::Json { ",\n" } else { "\n" });
+        }
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    /// `formatListEltToDisplay`
+    fn short<'n>(
+        &mut self,
+        root: &str,
+        name: &'n str,
+        what: &What,
+        state: &State,
+        marks: &[(String, String)],
+    ) -> Result<Option<Item<'n>>, Unable> {
+        let (key, suffix) = match what {
+            What::Module => ("", ""),
+            What::Folder => ("di", "/"),
+            What::Alias(_) => ("al", ""),
+            What::Version(_) | What::Broken => return Ok(None),
+        };
+        if *what == What::Module && self.is_bare(name, state) {
+            return Ok(Some(Item { plain: name.into(), written: None, length: name.len() }));
+        }
+        let mut symbols = state.symbols.of(name);
+        if matches!(what, What::Alias(_)) && !self.paint.has("al") {
+            symbols.push("@");
+            self.marks_alias = true;
+        }
+        let tags = match what {
+            What::Folder => Vec::new(),
+            _ => self.tags_of(root, name, what, state),
+        };
+        if self.paint.is_on() && !tags.is_empty() {
+            return Err(Unable::Order("tags in colours"));
+        }
+        let keys = keys(&self.paint, key, &mut symbols);
+        let mut plain = format!("{name}{suffix}");
+        let mut written = quoted(name, &self.paint.text(&keys, name, marks));
+        written.push_str(suffix);
+        if !symbols.is_empty() {
+            self.marks_symbol |= symbols != ["@"];
+            plain.push_str(&format!("({})", symbols.join(":")));
+            written.push_str(&self.symbols(&symbols));
+        }
+        if !tags.is_empty() {
+            let list = format!(" <{}>", tags.join(":"));
+            plain.push_str(&list);
+            written.push_str(&list);
+            self.tags.extend(tags);
+        }
+        let length = plain.len() + if name.contains(' ') { 2 } else { 0 };
+        Ok(Some(Item { plain: plain.into(), written: Some(written), length }))
+    }
+
+    /// Whether a module is written as its name.
+    fn is_bare(&self, name: &str, state: &State) -> bool {
+        let nothing_is_known =
+            state.symbols.is_empty() && state.hidden.is_empty() && self.config.loaded.is_empty();
+        nothing_is_known && !self.paint.is_on() && !name.contains(' ')
+    }
+
+    fn symbols(&mut self, symbols: &[&str]) -> String {
+        let colon = self.paint.text(&["se"], ":", &[]);
+        let painted: Vec<String> =
+            symbols.iter().map(|symbol| self.paint.text(&["sy"], symbol, &[])).collect();
+        let open = self.paint.text(&["se"], "(", &[]);
+        let close = self.paint.text(&["se"], ")", &[]);
+        format!("{open}{}{close}", painted.join(&colon))
+    }
+
+    /// `formatListEltToLongDisplay`
+    fn long(
+        &mut self,
+        root: &str,
+        name: &str,
+        what: &What,
+        state: &State,
+        marks: &[(String, String)],
+    ) -> Result<Option<Item<'static>>, Unable> {
+        let (key, suffix, time) = match what {
+            What::Module => ("", String::new(), long::modified(&Path::new(root).join(name))?),
+            What::Folder => ("di", "/".to_owned(), String::new()),
+            What::Alias(module) => ("al", format!(" -> {module}"), String::new()),
+            What::Version(_) | What::Broken => return Ok(None),
+        };
+        let mut symbols = state.symbols.of(name);
+        let keys = keys(&self.paint, key, &mut symbols);
+        let plain = format!("{name}{suffix}");
+        let length = plain.len() + if name.contains(' ') { 2 } else { 0 };
+        let mut written = quoted(name, &self.paint.text(&keys, name, marks)) + &suffix;
+        let listed = symbols.join(":").len();
+        let colon = self.paint.text(&["se"], ":", &[]);
+        let painted: Vec<String> =
+            symbols.iter().map(|symbol| self.paint.text(&["sy"], symbol, &[])).collect();
+        // What a long name takes from its column is missing in the next one.
+        let behind = 20_usize.saturating_sub(listed + length.saturating_sub(40));
+        written.push_str(&" ".repeat(40_usize.saturating_sub(length)));
+        written.push_str(&painted.join(&colon));
+        written.push_str(&" ".repeat(behind));
+        written.push_str(&time);
+        Ok(Some(Item { plain: plain.into(), written: Some(written), length }))
+    }
+
+    /// `formatListEltToJsonDisplay`: nothing is escaped there.
+    fn json(
+        &mut self,
+        root: &str,
+        name: &str,
+        what: &What,
+        state: &State,
+    ) -> Option<Item<'static>> {
+        let symbols = array(&state.symbols.of(name));
+        let tags: Vec<String> = match what {
+            What::Folder => Vec::new(),
+            _ => {
+                self.whole_tags_of(root, name, what, state).into_iter().map(str::to_owned).collect()
+            }
+        };
+        let tags = array(&tags.iter().map(String::as_str).collect::<Vec<_>>());
+        let via = if self.config.style == Style::Since57 { ", \"via\": []" } else { "" };
+        let about = match what {
+            What::Folder => format!("\"directory\", \"symbols\": {symbols}"),
+            What::Module => format!(
+                "\"modulefile\", \"symbols\": {symbols}, \"tags\": {tags}, \"pathname\": \"{root}/{name}\""
+            ),
+            What::Alias(module) => {
+                format!(
+                    "\"alias\", \"symbols\": {symbols}, \"tags\": {tags}, \"target\": \"{module}\""
+                )
+            }
+            What::Version(_) | What::Broken => return None,
+        };
+        let written = format!("\"{name}\": {{ \"name\": \"{name}\", \"type\": {about}{via}}}");
+        Some(Item { plain: written.into(), written: None, length: 0 })
+    }
+
+    /// Tags, as they are written for short.
+    fn tags_of(&self, root: &str, name: &str, what: &What, state: &State) -> Vec<String> {
+        let short = |tag| match tag {
+            "hidden" => self.config.hidden_tag.clone(),
+            _ => self.config.loaded_tag.clone(),
+        };
+        let whole = self.whole_tags_of(root, name, what, state);
+        let mut tags: Vec<String> = whole.into_iter().map(short).collect();
+        tags.sort_by(|left, right| dictionary(left, right));
+        tags
+    }
+
+    /// `getTagList`
+    fn whole_tags_of(
+        &self,
+        root: &str,
+        name: &str,
+        what: &What,
+        state: &State,
+    ) -> Vec<&'static str> {
+        let loaded = self.config.loaded.iter().rev().find(|(module, _)| module == name);
+        // Since 5.7, tags of a loaded module are not those of another file of the same name.
+        if let (Some((_, file)), What::Module, Style::Since57) = (loaded, what, self.config.style)
+            && *file != format!("{root}/{name}")
+        {
+            return Vec::new();
+        }
+        let hidden = state.hidden.contains(name).then_some("hidden");
+        hidden.into_iter().chain(loaded.map(|_| "loaded")).collect()
+    }
+
+    /// `displayKey`
+    fn key(&mut self) -> Result<(), Unable> {
+        let mut items: Vec<(String, usize)> = Vec::new();
+        for key in self.paint.key()?.into_iter().map(str::to_owned).collect::<Vec<_>>() {
+            items.push(match key.as_str() {
+                "mp" => (self.paint.text(&["mp"], "modulepath", &[]), 10),
+                "di" => (self.paint.text(&["di"], "directory", &[]) + "/", 10),
+                "al" => (self.paint.text(&["al"], "module-alias", &[]), 12),
+                "de" => (self.paint.text(&["de"], "default-version", &[]), 15),
+                _ => {
+                    self.marks_symbol = false;
+                    (self.symbols(&["symbolic-version"]), 18)
+                }
+            });
+        }
+        if self.marks_alias {
+            let open = self.paint.text(&["se"], "(", &[]);
+            let close = self.paint.text(&["se"], ")", &[]);
+            // Its length is wrong there, too.
+            items.push((format!("{open}@{close}=module-alias"), 9));
+        }
+        if self.marks_symbol {
+            let open = self.paint.text(&["se"], "(", &[]);
+            let close = self.paint.text(&["se"], ")", &[]);
+            items.push((format!("{open}symbolic-version{close}"), 18));
+        }
+        self.tag_key(&mut items)?;
+        if items.is_empty() {
+            return Ok(());
+        }
+        self.line("Key:");
+        let item = |(written, length)| Item { plain: "".into(), written: Some(written), length };
+        let items: Vec<Item<'_>> = items.into_iter().map(item).collect();
+        let written = columns(&items, self.config);
+        self.text.push_str(&written);
+        Ok(())
+    }
+
+    fn tag_key(&mut self, items: &mut Vec<(String, usize)>) -> Result<(), Unable> {
+        let Some(tag) = self.tags.first() else { return Ok(()) };
+        if self.tags.iter().any(|other| other != tag) {
+            return Err(Unable::Order("a key of several tags"));
+        }
+        let meaning = if *tag == self.config.hidden_tag { "hidden" } else { "loaded" };
+        items.push(("<module-tag>".to_owned(), 12));
+        let written = format!("<{tag}>={meaning}");
+        let length = written.len();
+        items.push((written, length));
+        Ok(())
+    }
+}
+
+/// The colours of a name; `default` is shown as one.
+fn keys<'k>(paint: &Paint, key: &'k str, symbols: &mut Vec<&str>) -> Vec<&'k str> {
+    let mut keys = Vec::new();
+    if paint.has("de")
+        && let Some(at) = symbols.iter().position(|symbol| *symbol == "default")
+    {
+        symbols.remove(at);
+        keys.push("de");
+    }
+    keys.push(key);
+    keys
+}
+
+/// A name with a blank in it is put between quotes.
+fn quoted(name: &str, written: &str) -> String {
+    if name.contains(' ') { format!("'{written}'") } else { written.to_owned() }
+}
+
+fn array(words: &[&str]) -> String {
+    match words {
+        [] => "[]".to_owned(),
+        words => format!("[ \"{}\" ]", words.join("\", \"")),
+    }
+}
+
+/// Items in columns, by the release's grid.
+fn columns(items: &[Item<'_>], config: &Config) -> String {
+    let lengths: Vec<usize> = items.iter().map(|item| item.length).collect();
+    let Grid { rows, columns } = match config.style {
+        Style::Since57 => tight(&lengths, config.width),
+        Style::Since52 | Style::Since55 => padded(&lengths, config.width),
+    };
+    let mut text = String::new();
+    for row in 0..rows {
+        for (column, width) in columns.iter().enumerate() {
+            if let Some(item) = items.get(column * rows + row) {
+                text.push_str(item.text());
+                text.extend(std::iter::repeat_n(' ', width.saturating_sub(item.length)));
+            }
+        }
+        text.push('\n');
+    }
+    text
+}

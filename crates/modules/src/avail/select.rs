@@ -1,0 +1,197 @@
+//! What of a modulepath's names a pattern finds: the last phases of `getModules`.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::config::Config;
+use super::found::{Found, Name, What, is_dotted, last, split};
+use super::pattern::Pattern;
+use super::request::Filter;
+use super::symbols::Symbols;
+use crate::tcl::dictionary;
+
+/// What is shown.
+pub(super) type Selected<'a> = Vec<(Name<'a>, What)>;
+
+pub(super) struct Selection<'f, 'a> {
+    found: &'f Found<'a>,
+    pattern: &'f Pattern<'f>,
+    config: &'f Config,
+    filter: Filter,
+    selected: FxHashMap<Name<'a>, What>,
+    /// What was selected of each folder.
+    folders: BTreeMap<Name<'a>, Vec<Name<'a>>>,
+    /// What `-d` and `-L` leave.
+    kept: FxHashSet<Name<'a>>,
+    /// Whether a symbol means a hidden module in a folder that is not there otherwise, another
+    /// symbol, or, with `-d` and `-L`, a module outside of folders: what is shown depends on the
+    /// order in which Tcl keeps names then.
+    is_tangled: bool,
+}
+
+/// Selects, and leaves out what the filter does not want. None where that cannot be said.
+pub(super) fn select<'a>(
+    found: &Found<'a>,
+    pattern: &Pattern<'_>,
+    config: &Config,
+    filter: Filter,
+    symbols: &Symbols,
+) -> Option<Selected<'a>> {
+    if !found.names.has_versions() && filter == Filter::All && symbols.is_empty() {
+        return Some(plain(found, pattern));
+    }
+    let mut selection = Selection {
+        found,
+        pattern,
+        config,
+        filter,
+        selected: FxHashMap::default(),
+        folders: BTreeMap::new(),
+        kept: FxHashSet::default(),
+        is_tangled: false,
+    };
+    for (name, what) in found.names.iter() {
+        if selection.is_found(name, what) {
+            selection.add(name, what);
+        }
+    }
+    if selection.is_tangled {
+        return None;
+    }
+    selection.finish_folders(symbols);
+    if filter != Filter::All {
+        let kept = &selection.kept;
+        selection.selected.retain(|name, _| kept.contains(name));
+    }
+    Some(selection.selected.into_iter().collect())
+}
+
+/// Where nothing has a symbol: no folder is shown, and all else for itself.
+fn plain<'a>(found: &Found<'a>, pattern: &Pattern<'_>) -> Selected<'a> {
+    let is_shown = |what: &What| matches!(what, What::Module | What::Alias(_));
+    let fits = found.names.iter().filter(|(name, what)| is_shown(what) && pattern.finds(name));
+    fits.map(|(name, what)| (name.clone(), what.clone())).collect()
+}
+
+impl<'a> Selection<'_, 'a> {
+    fn is_found(&self, name: &str, what: &What) -> bool {
+        let is_folder = *what == What::Folder;
+        let fits = self.pattern.finds(name) || is_folder && self.pattern.finds_folder(name);
+        fits && (!self.found.automatic.contains(name)
+            || name.matches('/').count() != self.pattern.depth() && !self.pattern.contains
+            || self.pattern.is(name))
+    }
+
+    fn add(&mut self, name: &Name<'a>, what: &What) {
+        self.selected.insert(name.clone(), what.clone());
+        let mut tracked = Some(name.clone());
+        match what {
+            What::Folder => {
+                self.folders.entry(name.clone()).or_default();
+            }
+            What::Version(module) => tracked = self.add_target(name, module),
+            What::Broken => tracked = None,
+            What::Module | What::Alias(_) => {}
+        }
+        let Some(tracked) = tracked else { return };
+        match split(&tracked) {
+            Some((folder, tail)) => self.folders.entry(folder).or_default().push(tail),
+            None if self.filter != Filter::All && *what != What::Folder => {
+                self.kept.insert(name.clone());
+            }
+            None => {}
+        }
+    }
+
+    /// What a symbolic version means is found with it, though it may not fit the pattern. The
+    /// target, if it is to be tracked in its folder.
+    fn add_target(&mut self, symbol: &str, module: &str) -> Option<Name<'a>> {
+        let Some(real) = self.found.real_name(module, self.pattern.case) else {
+            let folder = module.rsplit_once('/').map(|(folder, _)| folder);
+            self.is_tangled |= is_dotted(module)
+                && folder.is_some_and(|folder| !self.found.names.contains_key(folder));
+            return None;
+        };
+        let (real, what) = self.found.names.entry(real)?;
+        self.is_tangled |= self.filter != Filter::All && !real.contains('/');
+        let tracked = (*what != What::Broken).then(|| real.clone());
+        let mut targets = vec![real.clone()];
+        while let Some(target) = targets.pop() {
+            let Some(what) = self.found.names.get(&target) else { continue };
+            if matches!(what, What::Version(_)) {
+                // Where another symbol is what is meant, it depends on who comes first.
+                self.is_tangled |= target != symbol;
+                continue;
+            }
+            if *what == What::Folder && !self.selected.contains_key(&target) {
+                self.folders.entry(target.clone()).or_default();
+                let inside = self.found.folders.get(&target).map(Vec::as_slice).unwrap_or_default();
+                targets.extend(inside.iter().map(|tail| format!("{target}/{tail}").into()));
+            }
+            if target != *real
+                && *what != What::Broken
+                && let Some((folder, tail)) = split(&target)
+            {
+                self.folders.entry(folder).or_default().push(tail);
+            }
+            self.selected.entry(target).or_insert_with(|| what.clone());
+        }
+        tracked
+    }
+
+    /// Folders without anything are not shown, and others only for their symbols.
+    fn finish_folders(&mut self, symbols: &Symbols) {
+        // Each before the folder that it is in.
+        let names: Vec<Name<'a>> = self.folders.keys().rev().cloned().collect();
+        for name in names {
+            let is_folder = self.found.names.get(&name) == Some(&What::Folder);
+            let keeps = self.filter != Filter::All;
+            if !is_folder || !(self.selected.contains_key(&name) || keeps) {
+                continue;
+            }
+            let mut inside = self.folders.remove(&name).unwrap_or_default();
+            if inside.is_empty() {
+                self.selected.remove(&name);
+                if let Some((parent, tail)) = split(&name)
+                    && let Some(siblings) = self.folders.get_mut(&parent)
+                {
+                    siblings.retain(|sibling| *sibling != tail);
+                }
+                continue;
+            }
+            inside.sort_by(|left, right| dictionary(left, right));
+            if keeps {
+                self.selected.insert(name.clone(), What::Folder);
+                self.keep_one_of(&name, &inside);
+            } else if !symbols.has_any(&name) {
+                self.selected.remove(&name);
+            }
+        }
+    }
+
+    /// `-d` keeps a folder's default, `-L` its highest version.
+    fn keep_one_of(&mut self, folder: &str, inside: &[Name<'a>]) {
+        let highest = inside.last().map(|name| name.as_ref());
+        let version = match self.filter {
+            Filter::Latest => highest.map(str::to_owned),
+            _ => self.default_of(folder, highest),
+        };
+        let Some(version) = version else { return };
+        let name: Name<'a> = format!("{folder}/{version}").into();
+        if self.selected.get(&name).is_some_and(|what| *what != What::Folder) {
+            self.kept.insert(name);
+        }
+    }
+
+    fn default_of(&self, folder: &str, highest: Option<&str>) -> Option<String> {
+        if let Some(What::Version(module)) =
+            self.found.names.get(format!("{folder}/default").as_str())
+            && (self.selected.contains_key(module.as_str())
+                || !self.found.names.contains_key(module.as_str()))
+        {
+            return Some(last(module).to_owned());
+        }
+        highest.filter(|_| self.config.implicit_default).map(str::to_owned)
+    }
+}

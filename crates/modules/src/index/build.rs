@@ -1,0 +1,341 @@
+//! An index, made by walking the tree.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::getxattr;
+
+use super::names::{FileName, Folder, Limited, Names, RcFile, Rule, Seen};
+use crate::cache;
+use crate::site::{Odd, Site, modulepath};
+use crate::tcl::dictionary;
+use crate::tcl::rc::{self, Definition, Unread};
+use crate::tree::{Entry, Kind, Limits, Rc, Stamp, Tree, walk};
+
+/// rc files are some kilobytes; one of a cookbook's virtual modulepath, a megabyte.
+const MOST_RC: u64 = 16 << 20;
+
+/// A change may have the time of the walk itself, as coarse as the filesystem's clock: what is
+/// younger is walked again. Local filesystems count in ticks of 10 ms at most.
+const COARSE: Duration = Duration::from_millis(50);
+
+/// Why `avail` cannot be answered for a modulepath but by Modules itself.
+#[derive(Debug, thiserror::Error)]
+pub enum NotIndexable {
+    /// Its path is relative, has a variable in it, or letters that Tcl reads in another way.
+    #[error("{}: not a plain absolute path", path.display())]
+    Path {
+        /// The modulepath.
+        path: PathBuf,
+    },
+    /// It is no folder that can be listed.
+    #[error("{}: no folder that everyone may list", path.display())]
+    NotListed {
+        /// The modulepath.
+        path: PathBuf,
+    },
+    /// There are more names in it than are looked at.
+    #[error("{}: too many names", path.display())]
+    TooMany {
+        /// The modulepath.
+        path: PathBuf,
+    },
+    /// A name has letters that Modules shows by the locale, or reads in another way.
+    #[error("{}: a name that is not plain ASCII", path.display())]
+    Name {
+        /// The file or folder.
+        path: PathBuf,
+    },
+    /// A FIFO or a device, which `avail` opens, or a loop of links, which it follows.
+    #[error("{}: {what}", path.display())]
+    Trap {
+        /// The file or folder.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// An rc file that depends on who reads it and when, or defines what the index does not know.
+    #[error("{}: {why}", path.display())]
+    Rc {
+        /// The rc file.
+        path: PathBuf,
+        /// What in it.
+        why: String,
+    },
+    /// A `.modulecache` that does not say what the tree says.
+    #[error("{}: the cache is not good: {why}", path.display())]
+    Cache {
+        /// The cache.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The tree changed while it was walked.
+    #[error("{}: changed while it was read", path.display())]
+    Changing {
+        /// The modulepath.
+        path: PathBuf,
+    },
+    /// A file could not be read.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+/// Makes the index of a modulepath, for the Modules of a site. It is taken without a look at the
+/// tree for `lease` seconds after it is written; 0 looks each time.
+///
+/// # Errors
+/// [`NotIndexable`].
+pub fn build(root: &Path, site: &Site, lease: u32) -> Result<Names<'static>, NotIndexable> {
+    let text = plain_root(root).ok_or_else(|| NotIndexable::Path { path: root.to_owned() })?;
+    for _ in 0..3 {
+        let started = SystemTime::now();
+        let tree = walk(root, Limits::default());
+        let names = Collector::collect(&tree, text, site, lease)?;
+        let newest = names.newest();
+        let now = started.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as i128;
+        if i128::from(newest) + (COARSE.as_nanos() as i128) < now && names.is_fresh() {
+            return Ok(names);
+        }
+        std::thread::sleep(COARSE * 2);
+    }
+    Err(NotIndexable::Changing { path: root.to_owned() })
+}
+
+/// The modulepath as text, if Modules takes it as it stands (`getAbsolutePath`).
+fn plain_root(root: &Path) -> Option<&str> {
+    let text = root.to_str()?;
+    let entries = modulepath(root.as_os_str());
+    let is_absolute = matches!(&entries[..], [(_, None::<Odd>)]);
+    let is_plain = text.bytes().all(is_plain_letter) && !text.contains(['{', '}', '\\', '"', '[']);
+    let is_normal = text.strip_prefix('/')?.split('/').all(is_plain_part);
+    (is_absolute && is_plain && is_normal).then_some(text)
+}
+
+/// Printable ASCII.
+fn is_plain_letter(byte: u8) -> bool {
+    matches!(byte, 0x20..=0x7e)
+}
+
+fn is_plain_part(part: &str) -> bool {
+    !matches!(part, "" | "." | "..") && !part.starts_with('~')
+}
+
+/// A name of a tree that Tcl's file commands take as it stands.
+fn plain_name(name: &Path) -> Option<&str> {
+    let text = name.to_str()?;
+    (text.bytes().all(is_plain_letter) && text.split('/').all(is_plain_part)).then_some(text)
+}
+
+struct Collector<'a> {
+    tree: &'a Tree,
+    names: Names<'static>,
+    /// Folders that not everyone may read, or that are links: what is in them is left out.
+    closed: HashSet<&'a Path>,
+}
+
+impl<'a> Collector<'a> {
+    fn collect(
+        tree: &'a Tree,
+        root: &str,
+        site: &Site,
+        lease: u32,
+    ) -> Result<Names<'static>, NotIndexable> {
+        let path = || tree.root.clone();
+        let Some(top) = tree.top.stamp.as_ref().filter(|_| tree.is_listed()) else {
+            return Err(NotIndexable::NotListed { path: path() });
+        };
+        if !is_for_everyone(top, &tree.root) || !way_is_open(&tree.root) {
+            return Err(NotIndexable::NotListed { path: path() });
+        }
+        if tree.is_cut {
+            return Err(NotIndexable::TooMany { path: path() });
+        }
+        let names = Names {
+            root: root.to_owned(),
+            folders: vec![Folder { name: "".into(), seen: top.into() }],
+            rcs: Vec::new(),
+            cookies: Vec::new(),
+            files: Vec::new(),
+            limited: Vec::new(),
+            cache: None,
+            lease,
+        };
+        let mut collector = Collector { tree, names, closed: HashSet::new() };
+        for entry in &tree.entries {
+            if entry.name.parent().is_some_and(|parent| collector.closed.contains(parent)) {
+                collector.closed.insert(&entry.name);
+                continue;
+            }
+            collector.add(entry, site)?;
+        }
+        let mut names = collector.names;
+        names.files.sort_by(|left, right| dictionary(&left.name, &right.name));
+        Ok(names)
+    }
+
+    fn add(&mut self, entry: &'a Entry, site: &Site) -> Result<(), NotIndexable> {
+        let path = self.tree.path(entry);
+        if matches!(entry.kind, Kind::IgnoredFolder | Kind::IgnoredFile) {
+            return Ok(());
+        }
+        let Some(name) = plain_name(&entry.name).map(str::to_owned) else {
+            return Err(NotIndexable::Name { path });
+        };
+        let is_open = |stamp: &&Stamp| !entry.is_link && is_for_everyone(stamp, &path);
+        let open = entry.stamp.as_ref().filter(is_open);
+        match (&entry.kind, open) {
+            (Kind::IgnoredFolder | Kind::IgnoredFile, _) => {}
+            (Kind::Loop { .. }, _) => {
+                return Err(NotIndexable::Trap { path, what: "a loop of links" });
+            }
+            (Kind::Special, _) => {
+                return Err(NotIndexable::Trap { path, what: "a FIFO, a socket or a device" });
+            }
+            (Kind::Cache, _) => self.names.cache = cache_as_tree(self.tree, entry, site)?,
+            (Kind::Rc(_, _), None) => {
+                let why = "not everyone may read it, or it is a link".to_owned();
+                return Err(NotIndexable::Rc { path, why });
+            }
+            (Kind::Rc(rc, cookie), Some(stamp)) => {
+                let rules = rules(&path, *rc, &name)?;
+                let (cookie, seen) = (cookie.clone(), stamp.into());
+                self.names.rcs.push(RcFile { name, seen, cookie, rules });
+            }
+            (Kind::Folder { .. }, Some(stamp)) => {
+                self.names.folders.push(Folder { name: name.into(), seen: stamp.into() });
+            }
+            (Kind::File(cookie), Some(stamp)) => {
+                let cookie = self.names.cookie(cookie.clone());
+                let changed = Seen::from(stamp).changed;
+                self.names.files.push(FileName { name: name.into(), cookie, changed });
+            }
+            (Kind::Folder { .. } | Kind::Unreadable { is_folder: true, .. }, _) => {
+                self.closed.insert(&entry.name);
+                self.names.limited.push(Limited { name, is_folder: true });
+            }
+            (Kind::File(_) | Kind::Unreadable { is_folder: false, .. } | Kind::Dangling, _) => {
+                let tail = name.rsplit('/').next().unwrap_or(&name);
+                if matches!(tail, ".modulerc" | ".version") {
+                    let why = "not everyone may read it, or it leads nowhere".to_owned();
+                    return Err(NotIndexable::Rc { path, why });
+                }
+                self.names.limited.push(Limited { name, is_folder: false });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the permissions let everyone read it, and no ACL says otherwise.
+fn is_for_everyone(stamp: &Stamp, path: &Path) -> bool {
+    let has_acl = ["system.posix_acl_access", "system.nfs4_acl"].iter().any(|name| {
+        let mut nothing: [u8; 0] = [];
+        getxattr(path, *name, &mut nothing).is_ok_and(|bytes| bytes > 0)
+    });
+    stamp.everyone_may_read() && !has_acl
+}
+
+/// Whether everyone may enter all folders that a modulepath lies in.
+fn way_is_open(root: &Path) -> bool {
+    let Ok(real) = root.canonicalize() else { return false };
+    [root, real.as_path()].iter().flat_map(|path| path.ancestors().skip(1)).all(|folder| {
+        rustix::fs::stat(folder).is_ok_and(|stat| {
+            let stamp = Stamp::of(&stat);
+            stamp.mode & 0o111 == 0o111 && is_for_everyone_to_enter(folder)
+        })
+    })
+}
+
+fn is_for_everyone_to_enter(folder: &Path) -> bool {
+    let mut nothing: [u8; 0] = [];
+    !getxattr(folder, "system.posix_acl_access", &mut nothing).is_ok_and(|bytes| bytes > 0)
+}
+
+/// A `.modulecache` is what Modules looks at instead of the tree: it has to say the same.
+fn cache_as_tree(tree: &Tree, entry: &Entry, site: &Site) -> Result<Option<Seen>, NotIndexable> {
+    if cache::reads_caches(site) {
+        let checked = cache::check(&tree.root, Some(site));
+        if let Some(fault) = checked.faults.first() {
+            let why = fault.what.clone();
+            return Err(NotIndexable::Cache { path: tree.path(entry), why });
+        }
+    }
+    Ok(entry.stamp.as_ref().map(Seen::from))
+}
+
+/// What an rc file defines.
+fn rules(path: &Path, kind: Rc, name: &str) -> Result<Vec<Rule>, NotIndexable> {
+    let wrong = |why: String| NotIndexable::Rc { path: path.to_owned(), why };
+    // Its path is put between quotes in a script.
+    if name.contains(['{', '}', '\\', '"', '$', '[', ']']) {
+        return Err(wrong("its path has letters of Tcl in it".to_owned()));
+    }
+    let content = crate::tree::content(path, MOST_RC)
+        .map_err(|error| NotIndexable::Io { path: path.to_owned(), error })?;
+    let defined = match rc::read(&content) {
+        Ok(defined) => defined,
+        // Nothing of it is evaluated.
+        Err(Unread::NoCookie) => return Ok(Vec::new()),
+        Err(why) => return Err(wrong(why.to_string())),
+    };
+    let mut rules = Vec::new();
+    let mut default = None;
+    for defined in defined {
+        let line = defined.line;
+        match rule(defined.definition, name).map_err(|why| wrong(format!("line {line}: {why}")))? {
+            // The last one counts, after all else of the file.
+            Rule::Default(version) => default = Some(version),
+            rule => rules.push(rule),
+        }
+    }
+    // In `.modulerc`, it is nobody's default.
+    rules.extend(default.filter(|_| kind == Rc::Version).map(Rule::Default));
+    Ok(rules)
+}
+
+fn rule(definition: Definition, rc: &str) -> Result<Rule, &'static str> {
+    let at_top = !rc.contains('/');
+    let rule = match definition {
+        Definition::Default(version) => Rule::Default(version),
+        Definition::Symbols { module, symbols } => Rule::Symbols { module, symbols },
+        Definition::Alias { name, module } => Rule::Alias { name, module },
+        Definition::Virtual { .. } => return Err("module-virtual"),
+        Definition::Other(_) => return Err("hides, forbids or tags modules"),
+    };
+    let is_plain = match &rule {
+        Rule::Default(version) => is_plain_word(version) && !version.contains('/'),
+        Rule::Symbols { module, symbols } => {
+            let plain = |symbol: &String| is_plain_word(symbol) && !symbol.contains('/');
+            is_plain_module(module, at_top) && symbols.iter().all(plain)
+        }
+        Rule::Alias { name, module } => {
+            is_plain_module(name, at_top) && is_plain_module(module, at_top)
+        }
+    };
+    is_plain.then_some(rule).ok_or("a name with letters that may mean something")
+}
+
+/// A module as an rc file may name it; `/v` and `./v` where that is a folder's.
+fn is_plain_module(module: &str, at_top: bool) -> bool {
+    let name = module.strip_prefix("./").or_else(|| module.strip_prefix('/'));
+    if name.is_some() && at_top {
+        return false;
+    }
+    name.unwrap_or(module).trim_end_matches('/').split('/').all(is_plain_word)
+        && !module.ends_with("//")
+}
+
+/// Not empty, and nothing that Tcl, its patterns or a version specifier give a meaning to.
+fn is_plain_word(word: &str) -> bool {
+    is_plain_part(&word.replace('/', "-"))
+        && !word.starts_with(['-', '#'])
+        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-+/".contains(&byte))
+}

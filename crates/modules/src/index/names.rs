@@ -1,0 +1,140 @@
+//! What one modulepath holds.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::tree::{Cookie, Stamp};
+
+/// All that `avail` shows of a modulepath, for any release and any user. Names are from the
+/// modulepath on, plain ASCII.
+///
+/// Of 20,000 names, copies would be the most of the time: those that are read borrow from what
+/// they are read from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Names<'a> {
+    /// The modulepath, absolute.
+    pub root: String,
+    /// Its folders, itself first, with an empty name.
+    #[serde(borrow)]
+    pub folders: Vec<Folder<'a>>,
+    /// Its rc files.
+    pub rcs: Vec<RcFile>,
+    /// What files begin with.
+    pub cookies: Vec<Cookie>,
+    /// Files that everyone may read, be they modulefiles or not, in the order of
+    /// [`crate::tcl::dictionary`].
+    #[serde(borrow)]
+    pub files: Vec<FileName<'a>>,
+    /// What not everyone may read, or is behind a link: each user has to look.
+    pub limited: Vec<Limited>,
+    /// `.modulecache`, which said the same as the tree when the index was made. None if there is
+    /// none.
+    pub cache: Option<Seen>,
+    /// For how many seconds after it was written the index is taken without a look at the tree.
+    pub lease: u32,
+}
+
+/// A folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Folder<'a> {
+    /// Its name.
+    #[serde(borrow)]
+    pub name: Cow<'a, str>,
+    /// Its state: another one once a name in it came or went.
+    pub seen: Seen,
+}
+
+/// An rc file, as what it defines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RcFile {
+    /// Its name, `gcc/.modulerc`.
+    pub name: String,
+    /// Its state: another one once it was written.
+    pub seen: Seen,
+    /// What it begins with: a release that is too old for it evaluates nothing of it.
+    pub cookie: Cookie,
+    /// What it defines, in its order.
+    pub rules: Vec<Rule>,
+}
+
+/// A definition of an rc file, as it is written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Rule {
+    /// `set ModulesVersion VERSION` of a `.version`.
+    Default(String),
+    /// `module-version MODULE SYMBOL…`
+    Symbols {
+        /// The module.
+        module: String,
+        /// Its symbols.
+        symbols: Vec<String>,
+    },
+    /// `module-alias NAME MODULE`
+    Alias {
+        /// The alias.
+        name: String,
+        /// What it means.
+        module: String,
+    },
+}
+
+/// A file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileName<'a> {
+    /// Its name.
+    #[serde(borrow)]
+    pub name: Cow<'a, str>,
+    /// What it begins with: which of [`Names::cookies`].
+    pub cookie: u32,
+    /// When anything of it changed, in nanoseconds since 1970.
+    pub changed: i64,
+}
+
+/// A file or folder that each user has to look at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limited {
+    /// Its name.
+    pub name: String,
+    /// Whether it is a folder.
+    pub is_folder: bool,
+}
+
+/// The state of a file or folder, as far as a change of it shows. Times are in nanoseconds since
+/// 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    /// The device.
+    pub device: u64,
+    /// The inode's number.
+    pub inode: u64,
+    /// When its content changed.
+    pub modified: i64,
+    /// When anything of it changed.
+    pub changed: i64,
+}
+
+impl From<&Stamp> for Seen {
+    fn from(stamp: &Stamp) -> Seen {
+        // Until the year 2262.
+        let nanos = |time: i128| i64::try_from(time).unwrap_or(i64::MAX);
+        Seen {
+            device: stamp.device,
+            inode: stamp.inode,
+            modified: nanos(stamp.modified),
+            changed: nanos(stamp.changed),
+        }
+    }
+}
+
+impl Names<'_> {
+    /// The place of a cookie among [`Names::cookies`].
+    pub(crate) fn cookie(&mut self, cookie: Cookie) -> u32 {
+        let known = self.cookies.iter().position(|known| *known == cookie);
+        let at = known.unwrap_or_else(|| {
+            self.cookies.push(cookie);
+            self.cookies.len() - 1
+        });
+        at as u32
+    }
+}

@@ -1,0 +1,73 @@
+//! What is to know of the site's Modules before `avail` can be answered for it.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::names::Seen;
+use crate::site::{Environment, Site, SiteError};
+use crate::tree::{Stamp, content};
+
+/// `modulecmd.tcl` of 5.7 has 0.8 MB.
+const MOST: u64 = 16 << 20;
+
+/// A site's Modules, as it was looked at once: to read 0.8 MB of Tcl for each `avail` would be
+/// the most of its time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SiteNotes {
+    /// Its release and options, without the environment's.
+    pub site: Site,
+    /// The files that may change what it does, and their state; none where there is no file.
+    pub files: Vec<(PathBuf, Option<Seen>)>,
+    /// The rc file for all users, which must not be there.
+    pub global_rc: Vec<PathBuf>,
+    /// The default colours on a light and on a dark terminal, as `MODULES_COLORS` has them.
+    pub colors: Option<(String, String)>,
+}
+
+impl SiteNotes {
+    /// Takes notes of the Modules of an environment.
+    ///
+    /// # Errors
+    /// [`SiteError`].
+    pub fn take(environment: &Environment) -> Result<SiteNotes, SiteError> {
+        let found = Site::find(environment)?;
+        let site = Site::at(&found.command, &Environment::default())?;
+        let unreadable = |error| SiteError::Unreadable { path: site.command.clone(), error };
+        let script = content(&site.command, MOST).map_err(unreadable)?;
+        let script = String::from_utf8_lossy(&script);
+        let scripts = site.scripts.iter().map(|script| script.path.clone());
+        let files = std::iter::once(site.command.clone()).chain(scripts);
+        let files = files.map(|path| (path.clone(), seen(&path))).collect();
+        let colors = colors(&script);
+        let global_rc = global_rc(&script).into_iter().collect();
+        Ok(SiteNotes { site, files, global_rc, colors })
+    }
+
+    /// Whether its files are still what they were.
+    pub fn is_fresh(&self) -> bool {
+        self.files.iter().all(|(path, before)| seen(path) == *before)
+    }
+}
+
+fn seen(path: &Path) -> Option<Seen> {
+    rustix::fs::stat(path).ok().map(|stat| Seen::from(&Stamp::of(&stat)))
+}
+
+/// The file that `getGlobalRcFileList` names: `[file isfile {/etc/environment-modules/rc}]`.
+fn global_rc(script: &str) -> Option<PathBuf> {
+    let (_, list) = script.split_once("\nproc getGlobalRcFileList")?;
+    let (_, path) = list.split_once("[file isfile {")?;
+    let (path, _) = path.split_once('}')?;
+    Some(PathBuf::from(path))
+}
+
+/// What `initConfColors` sets where the environment sets nothing.
+fn colors(script: &str) -> Option<(String, String)> {
+    let (_, proc) = script.split_once("\nproc initConfColors")?;
+    let (proc, _) = proc.split_once("\n}\n")?;
+    // 5.2: `set colors_list {hi=…}`, 5.7: `set value {hi=…}`; light first.
+    let mut lists = proc.split(" {hi=").skip(1);
+    let mut next = || Some(format!("hi={}", lists.next()?.split_once('}')?.0));
+    Some((next()?, next()?))
+}

@@ -1,0 +1,253 @@
+//! Where indexes are, who may have written them, and how they are replaced.
+
+use std::ffi::OsString;
+use std::fs::{File, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{Mode, OFlags};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::names::Names;
+use super::site::SiteNotes;
+use crate::site::Environment;
+
+/// What an index begins with; another number for another form.
+const MAGIC: &[u8] = b"becalm-names 1\n";
+
+/// An index of a million names has 60 MB.
+const MOST: u64 = 256 << 20;
+
+/// The folder that the administrator fills for everybody.
+const FOR_ALL: &str = "/var/cache/becalm/modules";
+
+/// Folders with indexes, the first is looked at first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Store {
+    folders: Vec<PathBuf>,
+}
+
+/// Why an index is not taken, or was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// There is none.
+    #[error("no index of {}", of.display())]
+    Absent {
+        /// What it would be of.
+        of: PathBuf,
+    },
+    /// Somebody else may have written it.
+    #[error("{}: not root's or one's own, or others may write it", path.display())]
+    Untrusted {
+        /// The index.
+        path: PathBuf,
+    },
+    /// It is no index, or one of another becalm.
+    #[error("{}: not an index of this becalm", path.display())]
+    Unknown {
+        /// The index.
+        path: PathBuf,
+    },
+    /// A file could not be read or written.
+    #[error("{}: cannot {operation}: {error}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        operation: &'static str,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+impl Store {
+    /// `$BECALM_MODULES_INDEX` (folders, between colons), else the user's own in
+    /// `$XDG_CACHE_HOME/becalm/modules`, then /var/cache/becalm/modules. Where root writes, it is
+    /// the latter.
+    pub fn of(environment: &Environment) -> Store {
+        let set = |name| environment.get(name).filter(|value| !value.is_empty());
+        if let Some(folders) = set("BECALM_MODULES_INDEX") {
+            let folders = folders.as_bytes().split(|byte| *byte == b':');
+            let folders = folders.filter(|folder| folder.starts_with(b"/"));
+            let path =
+                |bytes: &[u8]| PathBuf::from(OsString::from(std::ffi::OsStr::from_bytes(bytes)));
+            return Store { folders: folders.map(path).collect() };
+        }
+        let home = || set("HOME").map(|home| Path::new(home).join(".cache"));
+        let cache = set("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
+        let own = cache.map(|cache| cache.join("becalm/modules"));
+        let for_all = Some(PathBuf::from(FOR_ALL));
+        let folders =
+            if rustix::process::geteuid().is_root() { [for_all, own] } else { [own, for_all] };
+        Store { folders: folders.into_iter().flatten().collect() }
+    }
+
+    /// One folder.
+    pub fn at(folder: &Path) -> Store {
+        Store { folders: vec![folder.to_owned()] }
+    }
+
+    /// The index of a modulepath, as it is kept.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn held(&self, root: &Path) -> Result<Held, StoreError> {
+        self.find(root, "names")
+    }
+
+    /// Notes of a site's Modules.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn site(&self, command: &Path) -> Result<SiteNotes, StoreError> {
+        let held = self.find(command, "site")?;
+        let notes: SiteNotes = held.value()?;
+        if notes.site.command != command {
+            return Err(StoreError::Absent { of: command.to_owned() });
+        }
+        Ok(notes)
+    }
+
+    /// Puts an index in place, all at once. Where it is.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn keep(&self, names: &Names<'_>) -> Result<PathBuf, StoreError> {
+        self.write(Path::new(&names.root), "names", names)
+    }
+
+    /// Puts notes in place, all at once. Where they are.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn keep_site(&self, notes: &SiteNotes) -> Result<PathBuf, StoreError> {
+        self.write(&notes.site.command, "site", notes)
+    }
+
+    /// Removes the index of a modulepath, where one would be kept: it is no longer true.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn forget(&self, root: &Path) -> Result<(), StoreError> {
+        let Some(folder) = self.folders.first() else { return Ok(()) };
+        let path = folder.join(file_name(root, "names"));
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(StoreError::Io { path, operation: "remove", error })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn find(&self, of: &Path, kind: &str) -> Result<Held, StoreError> {
+        let name = file_name(of, kind);
+        for folder in &self.folders {
+            match trusted(&folder.join(&name)) {
+                Err(StoreError::Absent { .. }) => {}
+                found => return found,
+            }
+        }
+        Err(StoreError::Absent { of: of.to_owned() })
+    }
+
+    fn write<T: Serialize>(&self, of: &Path, kind: &str, value: &T) -> Result<PathBuf, StoreError> {
+        let Some(folder) = self.folders.first() else {
+            return Err(StoreError::Absent { of: of.to_owned() });
+        };
+        let path = folder.join(file_name(of, kind));
+        let failed = |operation| {
+            let path = path.clone();
+            move |error| StoreError::Io { path, operation, error }
+        };
+        let content =
+            postcard::to_allocvec(value).map_err(|_| StoreError::Unknown { path: path.clone() })?;
+        std::fs::create_dir_all(folder).map_err(failed("make its folder"))?;
+        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed("write"))?;
+        let written = file.write_all(MAGIC).and_then(|()| file.write_all(&content));
+        written.map_err(failed("write"))?;
+        // It holds nothing that not everyone may read.
+        let all = Permissions::from_mode(0o644);
+        file.as_file().set_permissions(all).map_err(failed("set its permissions"))?;
+        file.as_file().sync_all().map_err(failed("sync"))?;
+        file.persist(&path).map_err(|error| failed("rename")(error.error))?;
+        Ok(path)
+    }
+}
+
+/// An index that can be trusted, as it is kept.
+#[derive(Clone, Debug)]
+pub struct Held {
+    path: PathBuf,
+    content: Vec<u8>,
+    /// How long ago it was written.
+    pub age: Duration,
+}
+
+impl Held {
+    /// The index.
+    ///
+    /// # Errors
+    /// [`StoreError`], also where it is of another modulepath.
+    pub fn names(&self, root: &Path) -> Result<Names<'_>, StoreError> {
+        let names: Names<'_> = self.value()?;
+        if Path::new(&names.root) != root {
+            return Err(StoreError::Absent { of: root.to_owned() });
+        }
+        Ok(names)
+    }
+
+    fn value<'a, T: Deserialize<'a>>(&'a self) -> Result<T, StoreError> {
+        let value = decoded(&self.content);
+        value.ok_or_else(|| StoreError::Unknown { path: self.path.clone() })
+    }
+}
+
+/// An index of names, by the bytes that it is kept as; none if they are no such index.
+pub fn parse(content: &[u8]) -> Option<Names<'_>> {
+    decoded(content)
+}
+
+fn decoded<'a, T: Deserialize<'a>>(content: &'a [u8]) -> Option<T> {
+    postcard::from_bytes(content.strip_prefix(MAGIC)?).ok()
+}
+
+/// A name of fixed length for a path of any.
+fn file_name(of: &Path, kind: &str) -> String {
+    let hash = Sha256::digest(of.as_os_str().as_bytes());
+    let hex: String = hash[..12].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{hex}.{kind}")
+}
+
+/// A file of root or of the user that nobody else may write: asked of the open file, so that
+/// nothing else is read than what was asked about.
+fn trusted(path: &Path) -> Result<Held, StoreError> {
+    let failed =
+        |error: io::Error| StoreError::Io { path: path.to_owned(), operation: "read", error };
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let mut file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => {
+            return Err(StoreError::Absent { of: path.to_owned() });
+        }
+        Err(error) => return Err(failed(error.into())),
+    };
+    let about = file.metadata().map_err(failed)?;
+    let own = rustix::process::geteuid().as_raw();
+    let is_ours = [0, own].contains(&about.uid()) && about.mode() & 0o022 == 0;
+    if !about.is_file() || !is_ours {
+        return Err(StoreError::Untrusted { path: path.to_owned() });
+    }
+    if about.len() > MOST {
+        return Err(StoreError::Unknown { path: path.to_owned() });
+    }
+    // Whoever writes one renames it into place: it does not grow.
+    let mut content = vec![0; about.len() as usize];
+    file.read_exact(&mut content).map_err(failed)?;
+    let age = about.modified().ok().and_then(|then| SystemTime::now().duration_since(then).ok());
+    // From the future: it is no age to rely on.
+    Ok(Held { path: path.to_owned(), content, age: age.unwrap_or(Duration::MAX) })
+}

@@ -1,0 +1,16 @@
+//! Reads any bytes as an index of names: none, or one that is no larger than they are.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use modules::index::parse;
+
+fuzz_target!(|input: &[u8]| {
+    for content in [input.to_vec(), [b"becalm-names 1\n", input].concat()] {
+        let Some(names) = parse(&content) else { continue };
+        let files: usize = names.files.iter().map(|file| 1 + file.name.len()).sum();
+        let folders: usize = names.folders.iter().map(|folder| 1 + folder.name.len()).sum();
+        let limited: usize = names.limited.iter().map(|limited| 1 + limited.name.len()).sum();
+        assert!(names.root.len() + files + folders + limited <= content.len());
+    }
+});
