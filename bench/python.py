@@ -159,6 +159,7 @@ def ranks(scene, profile, rounds):
         "plain": (scene.first, False), f"plain, {RANKS} ranks": (at_once(scene.first), False),
         "becalm run": (scene.inside(), True),
         f"becalm run, {RANKS} ranks": (at_once(scene.inside()), True),
+        f"becalm run, {RANKS} ranks, as root": (at_once(scene.inside()), False),
     }
     seen = rounds_of(ways, rounds, lambda way: scene.rehearsed(profile, *way))
     rows = [[name, *[f"{median([one[at] for one in seen[name]]):,.{digits}f}"

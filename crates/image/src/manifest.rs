@@ -27,6 +27,9 @@ pub struct Manifest {
     pub trace: Option<String>,
     /// How many files come in that order.
     pub traced: u64,
+    /// Bytes from the start of the squashfs on that their content lies in; 0: nobody counted.
+    #[serde(default)]
+    pub front: u64,
     /// What was used from it and lay outside, or the first of that.
     pub outside: Vec<Outside>,
 }

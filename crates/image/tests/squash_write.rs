@@ -123,6 +123,8 @@ fn what_was_traced_comes_first() {
     let mut by_position = ["a", "b", "c", "d"];
     by_position.sort_by_key(|name| position(name));
     assert_eq!(by_position, ["d", "b", "a", "c"]);
+    let front = built.manifest.front as usize;
+    assert!(position("b") + 200_002 <= front && front <= position("a"), "{front}");
 }
 
 #[test]

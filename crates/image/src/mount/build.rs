@@ -13,19 +13,24 @@ use launch::namespace::{self, FuseMount, Means, NamespaceError};
 use super::door::{self, Message};
 use super::error::{self, MountError, system};
 use super::fresh;
-use super::holder::{self, Holder};
+use super::holder::{self, Held, Holder};
 use super::overlay::Form;
 use super::plan::{Plan, Where};
 use super::points::{self, Kind, Points};
 use super::root;
 use super::wanted::{Bind, By};
 
-/// Makes the mounts and starts the holder. The calling process sees them. Says what mounts the
-/// image.
-pub(super) fn first(plan: &Plan<'_>, door: Option<UnixListener>) -> Result<By, MountError> {
+/// Makes the mounts and starts the holder. The calling process sees them.
+pub(super) fn first(plan: &Plan<'_>, door: Option<UnixListener>) -> Result<Held, MountError> {
     fresh::check(plan)?;
     let mark = mark()?;
-    let line = start_holder(plan, door, &mark)?;
+    let mut held = Held {
+        over: plan.over(),
+        around: plan.is_root().then(|| plan.around.to_owned()),
+        by_kernel: false,
+        checked: plan.wanted.freshness,
+    };
+    let line = start_holder(plan, door, &mark, &held)?;
     said(&line, plan)?;
     let means = namespace::own_mounts().map_err(|error| no_means(plan, error))?;
     let mut build =
@@ -35,11 +40,12 @@ pub(super) fn first(plan: &Plan<'_>, door: Option<UnixListener>) -> Result<By, M
         Where::Root => root::enter(&mut build)?,
     }
     build.points.done()?;
-    super::back_to(&plan.folder, plan.is_root())?;
+    super::back_to(plan.folder, plan.is_root())?;
     let own = File::open("/proc/self/ns/mnt").map_err(system("open the own mounts"))?;
     door::send(&build.line, holder::READY, "", &[own.as_fd()])
         .map_err(system("tell the holder"))?;
-    Ok(build.by)
+    held.by_kernel = build.by == By::Kernel;
+    Ok(held)
 }
 
 /// A word that no other mounts have.
@@ -53,6 +59,7 @@ fn start_holder(
     plan: &Plan<'_>,
     door: Option<UnixListener>,
     mark: &str,
+    held: &Held,
 ) -> Result<UnixStream, MountError> {
     let failed = || system("start the image's holder");
     let (line, theirs) = UnixStream::pair().map_err(failed())?;
@@ -63,6 +70,7 @@ fn start_holder(
         overlays: &plan.overlays,
         first: std::process::id() as i32,
         mark,
+        held,
     };
     holder.start().map_err(failed())?;
     Ok(line)
@@ -91,7 +99,7 @@ pub(super) struct Build<'a> {
     line: UnixStream,
     pub points: Points,
     /// The source of a mount that no other mounts have.
-    mark: String,
+    pub mark: String,
     /// How many mounts are stacked.
     mounted: usize,
     /// What mounts the image.
@@ -244,7 +252,10 @@ impl Build<'_> {
                 }
             } else if self.plan.wanted.by == Some(By::Kernel) {
                 let why = "only root can have the kernel mount it: leave out --by kernel";
-                return Err(MountError::Image { path: self.plan.image.clone(), why: why.into() });
+                return Err(MountError::Image {
+                    path: self.plan.image.to_owned(),
+                    why: why.into(),
+                });
             }
             if !by_kernel {
                 devices.push(self.fuse(stage)?);
@@ -277,14 +288,13 @@ impl Build<'_> {
     ) -> Result<(), MountError> {
         let given = self.plan.overlays.iter().filter(|overlay| overlay.form == Form::Ext);
         let given = given.map(|overlay| {
-            let path = &overlay.wanted.path;
+            let path = overlay.wanted.path.as_path();
             (path, &overlay.file, 0, 0, overlay.wanted.read_only)
         });
         let parts = self.plan.partitions.iter();
-        let parts =
-            parts.map(|(file, offset, size)| (&self.plan.image, file, *offset, *size, true));
+        let parts = parts.map(|(file, offset, size)| (self.plan.image, file, *offset, *size, true));
         for (path, file, offset, size, read_only) in parts.chain(given) {
-            let refused = |why: String| MountError::Overlay { path: path.clone(), why };
+            let refused = |why: String| MountError::Overlay { path: path.to_owned(), why };
             if self.means != Means::Privileged {
                 return Err(refused(
                     "only root can have the kernel mount an ext3 image, and no overlay can be \
@@ -344,7 +354,7 @@ fn no_means(plan: &Plan<'_>, error: NamespaceError) -> MountError {
         (_, Ok(free)) => format!("{} are free", megabytes(free)),
         (_, Err(_)) => "there is no /dev/shm here".to_owned(),
     };
-    MountError::NoMeans { error, image: plan.image.clone(), room }
+    MountError::NoMeans { error, image: plan.image.to_owned(), room }
 }
 
 /// Folders of overlays.

@@ -30,17 +30,24 @@ pub(super) enum Found {
     Foreign,
 }
 
+/// Knocks at a name. None: nobody is there.
+pub(super) fn knock(name: &str) -> io::Result<Option<Found>> {
+    match UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?) {
+        Ok(stream) if peer(&stream)?.1 == rustix::process::geteuid().as_raw() => {
+            Ok(Some(Found::Holder(stream)))
+        }
+        Ok(_) => Ok(Some(Found::Foreign)),
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Knocks at a name, or takes it.
 pub(super) fn knock_or_take(name: &str) -> io::Result<Found> {
     let address = SocketAddr::from_abstract_name(name)?;
     for _ in 0..TRIES {
-        match UnixStream::connect_addr(&address) {
-            Ok(stream) if peer(&stream)?.1 == rustix::process::geteuid().as_raw() => {
-                return Ok(Found::Holder(stream));
-            }
-            Ok(_) => return Ok(Found::Foreign),
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
-            Err(error) => return Err(error),
+        if let Some(found) = knock(name)? {
+            return Ok(found);
         }
         match UnixListener::bind_addr(&address) {
             Ok(listener) => return Ok(Found::Free(listener)),
@@ -70,8 +77,8 @@ pub(super) struct Message {
 
 /// More descriptors than any message has.
 const MOST: usize = 64;
-/// No text is longer.
-const LONGEST: usize = 64 << 10;
+/// No text is longer: the paths of a manifest have room.
+const LONGEST: usize = 2 << 20;
 
 /// Sends a message.
 pub(super) fn send(
@@ -145,6 +152,7 @@ mod tests {
     #[test]
     fn who_takes_a_name_first_has_it_and_others_find_them() {
         let name = format!("becalm-test-{}", std::process::id());
+        assert!(knock(&name).unwrap().is_none());
         let Found::Free(door) = knock_or_take(&name).unwrap() else { panic!("it is taken") };
         let Found::Holder(here) = knock_or_take(&name).unwrap() else { panic!("nobody") };
         let (there, _) = door.accept().unwrap();

@@ -62,8 +62,8 @@ pub enum MountError {
     /// Neither the kernel nor FUSE can mount it here.
     #[error(
         "{error}. Without that no image can be seen over its own path; to use it at another one, \
-         unpack it into memory of this node: unsquashfs -d /dev/shm/{} {} ({room})",
-        .image.file_stem().unwrap_or_default().display(), .image.display()
+         unpack it into memory of this node: becalm image extract {} /dev/shm/{} ({room})",
+        .image.display(), .image.file_stem().unwrap_or_default().display()
     )]
     NoMeans {
         /// What is refused, and by what.

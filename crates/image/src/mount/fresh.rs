@@ -47,7 +47,7 @@ pub(super) fn check(plan: &Plan<'_>) -> Result<(), MountError> {
     }
     match look.changed.is_empty() {
         true => Ok(()),
-        false => Err(MountError::Stale { image: plan.image.clone(), changed: look.said() }),
+        false => Err(MountError::Stale { image: plan.image.to_owned(), changed: look.said() }),
     }
 }
 

@@ -8,6 +8,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -15,11 +16,13 @@ use std::time::Duration;
 use launch::join::{NamespaceId, Surroundings};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags};
+use serde::{Deserialize, Serialize};
 
 use super::door::{self, Message};
 use super::layer::Layer;
 use super::overlay::Opened;
 use super::serve;
+use super::wanted::Freshness;
 
 /// The first rank to the holder: the devices to serve, in the order of the images.
 pub(super) const DEVICES: u8 = b'd';
@@ -33,8 +36,6 @@ pub(super) const DONE: u8 = b'k';
 pub(super) const WRONG: u8 = b'!';
 /// The holder to a later rank: the namespaces to enter.
 pub(super) const ENTER: u8 = b'e';
-/// Said with that: the kernel mounts the image.
-pub(super) const BY_KERNEL: &str = "kernel";
 /// The holder to a later rank: the overlay at this index is in use.
 pub(super) const IN_USE: u8 = b'u';
 
@@ -43,13 +44,27 @@ const LOOK: Duration = Duration::from_millis(500);
 /// A rank that is slow to enter, or stopped in between, is not waited for longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What a later rank is told with the namespaces, in JSON: it need not open the image.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Held {
+    /// The paths that the image is mounted over; `/` where it is a whole root.
+    #[serde(with = "crate::text::list")]
+    pub over: Vec<PathBuf>,
+    /// Of a whole root, what is bound into it ([`Asked::around`](super::asked::Asked)).
+    pub around: Option<String>,
+    /// The kernel mounts it.
+    pub by_kernel: bool,
+    /// How closely the first rank compared its sources with it.
+    pub checked: Freshness,
+}
+
 /// What the holder needs.
 pub(super) struct Holder<'a> {
     /// To the first rank.
     pub line: UnixStream,
     /// Where later ones knock; none: nobody can join.
     pub door: Option<UnixListener>,
-    /// The images, by what serves them.
+    /// The images, the lowest first.
     pub images: &'a [Layer],
     /// What is locked as long as this lives.
     pub overlays: &'a [Opened],
@@ -57,6 +72,8 @@ pub(super) struct Holder<'a> {
     pub first: i32,
     /// The source of a mount that only these mounts have.
     pub mark: &'a str,
+    /// What later ranks are told; it is for the holder to say what mounts the image.
+    pub held: &'a Held,
 }
 
 impl Holder<'_> {
@@ -80,11 +97,15 @@ impl Holder<'_> {
         let Some(Message { tag: DEVICES, text, descriptors }) = door::receive(&self.line)? else {
             return Ok(());
         };
-        let served = match self.serve(descriptors, text == ALL_MINE) {
+        // Where the kernel would not mount one, all that lie over it are served, too.
+        let by_kernel = self.images.len().saturating_sub(descriptors.len());
+        let (mounted, others) = self.images.split_at(by_kernel);
+        let served = match serve_all(others, descriptors, text == ALL_MINE) {
             Ok(served) => served,
             Err(error) => return door::send(&self.line, WRONG, &error.to_string(), &[]),
         };
         door::send(&self.line, DONE, "", &[])?;
+        fetch_fronts(mounted.to_vec());
         let Some(Message { tag: READY, descriptors, .. }) = door::receive(&self.line)? else {
             return Ok(());
         };
@@ -93,7 +114,8 @@ impl Holder<'_> {
         let mounts = NamespaceId::of_descriptor(mounts)?;
         let mark = self.mark.to_owned();
         let known = Mutex::new(vec![self.first]);
-        let members = Arc::new(Members { mounts, mark, known, by_kernel: served.is_empty() });
+        let held = Held { by_kernel: served.is_empty(), ..self.held.clone() };
+        let members = Arc::new(Members { mounts, mark, known, held });
         if let Some(door) = &self.door {
             let (door, members) = (door.try_clone()?, members.clone());
             thread::Builder::new().spawn(move || members.let_in(&door))?;
@@ -104,15 +126,22 @@ impl Holder<'_> {
         }
         Ok(())
     }
+}
 
-    fn serve(
-        &self,
-        devices: Vec<OwnedFd>,
-        all_mine: bool,
-    ) -> io::Result<Vec<thread::JoinHandle<()>>> {
-        let images = self.images.iter().zip(devices);
-        images.map(|(image, device)| serve::start(image, device, all_mine)).collect()
-    }
+/// The kernel's squashfs asks for a block after the other, and nobody sees which: so what the
+/// trace opened is fetched before it does. What is served here is fetched when it is asked for.
+fn fetch_fronts(images: Vec<Layer>) {
+    // Without it all is read as well, in more pieces.
+    let _ = thread::Builder::new().spawn(move || images.iter().for_each(Layer::fetch_front));
+}
+
+fn serve_all(
+    images: &[Layer],
+    devices: Vec<OwnedFd>,
+    all_mine: bool,
+) -> io::Result<Vec<thread::JoinHandle<()>>> {
+    let images = images.iter().zip(devices);
+    images.map(|(image, device)| serve::start(image, device, all_mine)).collect()
 }
 
 /// The processes that see the image.
@@ -121,7 +150,7 @@ struct Members {
     mark: String,
     /// Ranks, the latest last; some may have ended.
     known: Mutex<Vec<i32>>,
-    by_kernel: bool,
+    held: Held,
 }
 
 impl Members {
@@ -158,8 +187,8 @@ impl Members {
             return Ok(());
         }
         let descriptors: Vec<_> = surroundings.descriptors().collect();
-        let by = if self.by_kernel { BY_KERNEL } else { "" };
-        door::send(stream, ENTER, by, &descriptors)?;
+        let held = serde_json::to_string(&self.held)?;
+        door::send(stream, ENTER, &held, &descriptors)?;
         self.known.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
         // Until it has entered, these keep the mounts alive, and with them this holder.
         stream.set_read_timeout(Some(PATIENCE))?;

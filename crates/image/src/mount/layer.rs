@@ -16,8 +16,12 @@ use crate::{Manifest, Source};
 /// Decompressed blocks that are kept. The kernel keeps what it has read; these are for the other
 /// files in a block.
 const CACHE: usize = 64 << 20;
+/// No more of what was traced is fetched before it is asked for: a trace may hold files that are
+/// larger than what is read of them.
+const MOST_FRONT: u64 = 512 << 20;
 
 /// One squashfs: a file, or a part of one.
+#[derive(Clone)]
 pub(super) struct Layer {
     /// The holder keeps this descriptor and no other of it.
     pub file: Arc<File>,
@@ -29,6 +33,7 @@ pub(super) struct Layer {
     /// What its superblock says.
     pub facts: Facts,
     manifest: Option<Manifest>,
+    ahead: Arc<Ahead>,
 }
 
 impl fmt::Debug for Layer {
@@ -45,12 +50,18 @@ impl Layer {
         let file = Arc::new(file);
         let whole = file.metadata().map_err(super::error::file(path, "look at"))?.len();
         let (offset, size) = part.unwrap_or((0, whole));
-        let ahead = Ahead::of(&file, whole);
-        let part = Part { file: file.clone(), offset, size, ahead };
+        let ahead = Arc::new(Ahead::of(&file, whole));
+        let part = Part { file: file.clone(), offset, size, ahead: ahead.clone() };
         let image = Arc::new(Image::new(Box::new(part), CACHE).map_err(wrong)?);
         let manifest = image.manifest().map_err(wrong)?;
         let facts = image.facts().map_err(wrong)?;
-        Ok(Layer { file, offset, size, image, facts, manifest })
+        Ok(Layer { file, offset, size, image, facts, manifest, ahead })
+    }
+
+    /// Has all fetched that the trace opened, one large piece after the other, and waits for it.
+    pub fn fetch_front(&self) {
+        let front = self.manifest.as_ref().map_or(0, |manifest| manifest.front);
+        self.ahead.read(&self.file, self.offset, front.min(MOST_FRONT).min(self.size));
     }
 
     /// What it says of itself, if becalm made it.
@@ -84,7 +95,7 @@ struct Part {
     file: Arc<File>,
     offset: u64,
     size: u64,
-    ahead: Ahead,
+    ahead: Arc<Ahead>,
 }
 
 impl Source for Part {

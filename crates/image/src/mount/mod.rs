@@ -4,7 +4,8 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `wanted` | what the command line asks for |
-//! | `plan` | the same, looked at: which images, over which paths, under which name |
+//! | `asked` | the same, looked at without opening anything: under which name ranks meet |
+//! | `plan` | the same, opened: which images, over which paths |
 //! | `fresh` | whether the image's sources have changed since |
 //! | `door` | how ranks of a node find one another |
 //! | `holder` | the process that serves them |
@@ -22,6 +23,7 @@
 //! command in place. Root needs no user namespace, and the kernel's squashfs serves it.
 
 mod ahead;
+mod asked;
 mod build;
 mod door;
 mod error;
@@ -36,7 +38,7 @@ mod serve;
 mod wanted;
 
 use std::ffi::OsString;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -46,8 +48,10 @@ pub use error::MountError;
 pub use overlay::Overlay;
 pub use wanted::{Bind, By, Freshness, Wanted};
 
+use asked::Asked;
 use door::Found;
-use plan::{Plan, Where};
+use holder::Held;
+use plan::Plan;
 
 /// A holder that does not answer for so long is stopped, or stuck.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -75,52 +79,74 @@ pub struct Entered {
 /// # Errors
 /// [`MountError`]. The process may have entered other namespaces by then, and should end.
 pub fn enter(wanted: &Wanted) -> Result<Entered, MountError> {
-    let plan = Plan::of(wanted)?;
+    let asked = Asked::of(wanted)?;
+    let look = || error::system("look for other ranks");
+    let mut name = asked.name.clone();
     for _ in 0..TRIES {
-        match door::knock_or_take(&plan.name).map_err(error::system("look for other ranks"))? {
-            Found::Free(door) => {
-                return Ok(entered(&plan, build::first(&plan, Some(door))?, false));
-            }
-            Found::Holder(stream) => {
-                if let Some(by) = join(&stream)? {
-                    back_to(&plan.folder, plan.is_root())?;
-                    return Ok(entered(&plan, by, true));
-                }
+        // Nothing is opened before somebody says that this is to be the first rank.
+        let around = door::knock(&asked.name_around()).map_err(look())?;
+        match around.map_or_else(|| door::knock_or_take(&name), Ok).map_err(look())? {
+            Found::Free(door) => return first(&asked, Some(door)),
+            Found::Holder(stream) => match join(&stream, &asked)? {
+                Joined::Here(held) => return Ok(entered(&asked, held, true)),
+                Joined::Elsewhere => name = asked.name_around(),
                 // Its last rank has just ended, and so will it.
-                std::thread::sleep(Duration::from_millis(1));
-            }
+                Joined::Nowhere => std::thread::sleep(Duration::from_millis(1)),
+            },
             Found::Foreign => break,
         }
     }
     // Alone: another user has taken the name, or a holder stays that nobody can join.
-    Ok(entered(&plan, build::first(&plan, None)?, false))
+    first(&asked, None)
 }
 
-fn entered(plan: &Plan<'_>, by: By, joined: bool) -> Entered {
-    let over = match &plan.place {
-        Where::Over(paths) => paths.iter().map(|(path, _)| path.clone()).collect(),
-        Where::Root => vec!["/".into()],
-    };
-    let variables = vec![("BECALM_IMAGE".into(), plan.image.clone().into())];
-    Entered { image: plan.image.clone(), over, by, joined, variables }
+fn first(asked: &Asked<'_>, door: Option<UnixListener>) -> Result<Entered, MountError> {
+    let held = build::first(&Plan::of(asked)?, door)?;
+    Ok(entered(asked, held, false))
 }
 
-/// Enters where the holder says, and says what mounts the image there. None if it is about to
-/// leave.
-fn join(stream: &UnixStream) -> Result<Option<By>, MountError> {
+fn entered(asked: &Asked<'_>, held: Held, joined: bool) -> Entered {
+    let by = if held.by_kernel { By::Kernel } else { By::Fuse };
+    let image = asked.image.clone();
+    let variables = vec![("BECALM_IMAGE".into(), image.clone().into())];
+    Entered { image, over: held.over, by, joined, variables }
+}
+
+/// What came of a knock.
+enum Joined {
+    /// The process sees the image.
+    Here(Held),
+    /// A whole root, with another working folder or home in it.
+    Elsewhere,
+    /// The holder is about to leave.
+    Nowhere,
+}
+
+/// Enters where the holder says.
+fn join(stream: &UnixStream, asked: &Asked<'_>) -> Result<Joined, MountError> {
     let (pid, _) = door::peer(stream).unwrap_or_default();
     let silent = |error: std::io::Error| MountError::Holder {
         pid,
         why: format!("does not answer ({error}): end it (kill {pid}) and start again"),
     };
     stream.set_read_timeout(Some(PATIENCE)).map_err(silent)?;
-    let Some(message) = door::receive(stream).map_err(silent)? else { return Ok(None) };
+    let Some(message) = door::receive(stream).map_err(silent)? else {
+        return Ok(Joined::Nowhere);
+    };
     let mut descriptors = message.descriptors.into_iter();
-    let (holder::ENTER, Some(mounts)) = (message.tag, descriptors.next()) else {
+    let held: Option<Held> = serde_json::from_str(&message.text).ok();
+    let (holder::ENTER, Some(mounts), Some(held)) = (message.tag, descriptors.next(), held) else {
         return Err(MountError::Holder { pid, why: message.text });
     };
+    if held.around.as_ref().is_some_and(|around| *around != asked.around) {
+        return Ok(Joined::Elsewhere);
+    }
+    if asked.wanted.freshness > held.checked {
+        fresh::check(&Plan::of(asked)?)?;
+    }
     Surroundings::received(mounts, descriptors.next()).enter()?;
-    Ok(Some(if message.text == holder::BY_KERNEL { By::Kernel } else { By::Fuse }))
+    back_to(&asked.folder, held.around.is_some())?;
+    Ok(Joined::Here(held))
 }
 
 /// Goes to the working folder again, by its path: it may be another folder now.

@@ -2,7 +2,7 @@
 //! two writers apart.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -32,6 +32,23 @@ impl Overlay {
         };
         Overlay { path: PathBuf::from(OsStr::from_bytes(path)), read_only }
     }
+
+    /// Looks at it without opening it.
+    pub(super) fn look(&self) -> Result<Metadata, MountError> {
+        fs::metadata(&self.path).map_err(|error| {
+            self.refused(&match error.kind() {
+                ErrorKind::NotFound => {
+                    "it is not there: make a folder (mkdir), or an image (becalm image overlay)"
+                        .into()
+                }
+                _ => error.to_string(),
+            })
+        })
+    }
+
+    fn refused(&self, why: &str) -> MountError {
+        MountError::Overlay { path: self.path.clone(), why: why.to_owned() }
+    }
 }
 
 /// What an overlay is.
@@ -57,19 +74,14 @@ impl Opened {
     /// Looks what it is.
     pub fn of(wanted: &Overlay) -> Result<Opened, MountError> {
         let path = &wanted.path;
-        let refused = |why: &str| MountError::Overlay { path: path.clone(), why: why.to_owned() };
-        let there = fs::metadata(path).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => refused(
-                "it is not there: make a folder (mkdir), or an image (becalm image overlay)",
-            ),
-            _ => refused(&error.to_string()),
-        })?;
-        let form = match there.is_dir() {
+        let form = match wanted.look()?.is_dir() {
             true => Form::Folder,
-            false => form_of(path)?.ok_or_else(|| refused("it is no folder, squashfs or ext3"))?,
+            false => {
+                form_of(path)?.ok_or_else(|| wanted.refused("it is no folder, squashfs or ext3"))?
+            }
         };
         if form == Form::Squash && !wanted.read_only {
-            return Err(refused("a squashfs cannot be written to: add :ro"));
+            return Err(wanted.refused("a squashfs cannot be written to: add :ro"));
         }
         let writes = form == Form::Ext && !wanted.read_only;
         let file = File::options().read(true).write(writes).open(path);

@@ -1,14 +1,10 @@
-//! What is asked for, looked at: which images, over which paths, and the name under which ranks
-//! that ask for the same find each other.
+//! What is asked for, opened: which images, over which paths.
 
-use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use launch::join::NamespaceId;
-use sha2::{Digest, Sha256};
-
-use super::error::{self, MountError, system};
+use super::asked::Asked;
+use super::error::{self, MountError};
 use super::layer::Layer;
 use super::overlay::{Form, Opened};
 use super::wanted::Wanted;
@@ -28,7 +24,7 @@ pub(super) enum Where {
 pub(super) struct Plan<'a> {
     pub wanted: &'a Wanted,
     /// The image's file.
-    pub image: PathBuf,
+    pub image: &'a Path,
     /// Images, the lowest first.
     pub layers: Vec<Layer>,
     /// Partitions of a SIF that hold an ext3: (file, offset, size), seen by root only.
@@ -36,39 +32,35 @@ pub(super) struct Plan<'a> {
     pub overlays: Vec<Opened>,
     pub place: Where,
     /// The working folder.
-    pub folder: PathBuf,
-    /// The same for all ranks of this node and job that ask for the same.
-    pub name: String,
+    pub folder: &'a Path,
+    /// What a whole root depends on besides.
+    pub around: &'a str,
 }
 
 impl Plan<'_> {
-    pub fn of(wanted: &Wanted) -> Result<Plan<'_>, MountError> {
-        let path = &wanted.image;
-        let image = path.canonicalize().map_err(error::file(path, "find"))?;
-        let (layers, partitions, is_sif) = layers(&image)?;
+    pub fn of<'a>(asked: &'a Asked<'_>) -> Result<Plan<'a>, MountError> {
+        let Asked { wanted, image, folder, around, .. } = asked;
+        let (layers, partitions, is_sif) = layers(image)?;
         let mut overlays = Vec::new();
         for overlay in &wanted.overlays {
             overlays.push(Opened::of(overlay)?);
         }
-        check_writers(&overlays, wanted)?;
-        let place = place(&image, &layers[0], wanted, is_sif)?;
-        let mut plan = Plan {
-            wanted,
-            layers,
-            partitions,
-            overlays,
-            place,
-            folder: std::env::current_dir().map_err(system("tell the working folder"))?,
-            name: String::new(),
-            image,
-        };
-        plan.name = plan.name()?;
+        let place = place(image, &layers[0], wanted, is_sif)?;
+        let mut plan = Plan { wanted, image, layers, partitions, overlays, place, folder, around };
         plan.add_squash_overlays()?;
         Ok(plan)
     }
 
     pub fn is_root(&self) -> bool {
         matches!(self.place, Where::Root)
+    }
+
+    /// The paths that the image is mounted over; `/` where it is a whole root.
+    pub fn over(&self) -> Vec<PathBuf> {
+        match &self.place {
+            Where::Over(paths) => paths.iter().map(|(path, _)| path.clone()).collect(),
+            Where::Root => vec!["/".into()],
+        }
     }
 
     /// Whether the command can write over the image.
@@ -84,61 +76,6 @@ impl Plan<'_> {
             self.layers.push(Layer::open(path, file, None)?);
         }
         Ok(())
-    }
-
-    fn name(&self) -> Result<String, MountError> {
-        let mut hash = Sha256::new();
-        let mut add = |text: String| hash.update(text + "\0");
-        add(env!("CARGO_PKG_VERSION").to_owned());
-        add(rustix::process::geteuid().as_raw().to_string());
-        add(format!("{:?}", NamespaceId::all_own().map_err(system("read /proc/self/ns"))?));
-        add(identity(Path::new("/"))?);
-        add(job());
-        add(identity(&self.image)?);
-        for overlay in &self.overlays {
-            add(identity(&overlay.wanted.path)? + if overlay.wanted.read_only { ":ro" } else { "" });
-        }
-        let Wanted { at, writable_tmpfs, binds, by, .. } = self.wanted;
-        add(format!("{at:?} {writable_tmpfs} {binds:?} {by:?} {:?}", self.place));
-        if self.is_root() {
-            // What is bound into it by default.
-            add(format!("{:?} {:?}", self.folder, std::env::var_os("HOME")));
-        }
-        let hash = hash.finalize();
-        let hash: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        Ok(format!("becalm-{hash}"))
-    }
-}
-
-/// Which file it is, and which state of it.
-fn identity(path: &Path) -> Result<String, MountError> {
-    let there = fs::metadata(path).map_err(error::file(path, "find"))?;
-    let state = match there.is_dir() {
-        // A folder's own time and size change with what is in it.
-        true => (0, 0, 0),
-        false => (there.len(), there.mtime(), there.mtime_nsec()),
-    };
-    Ok(format!("{} {} {state:?}", there.dev(), there.ino()))
-}
-
-/// What ends together: a holder must not end with another job while ranks of this one live.
-fn job() -> String {
-    // Slurm, PBS, LSF, Flux, Grid Engine, Fujitsu's.
-    const JOBS: [&str; 7] = [
-        "SLURM_JOB_ID",
-        "SLURM_STEP_ID",
-        "PBS_JOBID",
-        "LSB_JOBID",
-        "FLUX_JOB_ID",
-        "JOB_ID",
-        "PJM_JOBID",
-    ];
-    let of = |name: &&str| std::env::var(name).ok().map(|value| format!("{name}={value}"));
-    let names: Vec<_> = JOBS.iter().filter_map(of).collect();
-    match names.is_empty() {
-        // A login session is a group of its own (systemd's logind).
-        true => fs::read_to_string("/proc/self/cgroup").unwrap_or_default(),
-        false => names.join(" "),
     }
 }
 
@@ -168,18 +105,6 @@ fn layers(path: &Path) -> Result<(Vec<Layer>, Vec<(File, u64, u64)>, bool), Moun
         }
     }
     Ok((layers, partitions, true))
-}
-
-fn check_writers(overlays: &[Opened], wanted: &Wanted) -> Result<(), MountError> {
-    let mut writers = overlays.iter().filter(|overlay| !overlay.wanted.read_only);
-    let first = writers.next();
-    let why = match (first, writers.next(), wanted.writable_tmpfs) {
-        (Some(_), None, true) => "changes cannot go there and into memory (--writable-tmpfs)",
-        (_, Some(_), _) => "changes can go to one place only: add :ro to the others",
-        _ => return Ok(()),
-    };
-    let path = first.map(|overlay| overlay.wanted.path.clone()).unwrap_or_default();
-    Err(MountError::Overlay { path, why: why.to_owned() })
 }
 
 fn place(path: &Path, image: &Layer, wanted: &Wanted, is_sif: bool) -> Result<Where, MountError> {

@@ -16,7 +16,7 @@ pub(super) fn enter(build: &mut Build<'_>) -> Result<(), MountError> {
     let binds = build.sources()?;
     let folders = build.folders()?;
     let system = sources(["/proc", "/sys", "/dev"].map(PathBuf::from));
-    let usual = sources(usual(&build.plan.folder));
+    let usual = sources(usual(build.plan.folder));
     let host = sources(["/etc/hosts", "/etc/resolv.conf", "/etc/localtime"].map(PathBuf::from));
     let bound: Vec<&Path> =
         binds.iter().chain(&usual).map(|source| source.from.as_path()).collect();
@@ -40,7 +40,17 @@ pub(super) fn enter(build: &mut Build<'_>) -> Result<(), MountError> {
     // Files that the image does not have are not missed.
     let files = host.into_iter().chain(accounts.into_iter().flatten());
     build.bind(files.filter(|source| source.at.is_file()).collect())?;
-    build.bind(binds)
+    build.bind(binds)?;
+    leave_mark(&build.mark)
+}
+
+/// Has the mark seen from the new root, from which the one below the image is not. It lies below
+/// /dev, which is there always.
+fn leave_mark(mark: &str) -> Result<(), MountError> {
+    let at = Path::new("/dev");
+    let devices = Place::at(at).map_err(error::file(at, "open"))?;
+    mounts::tmpfs(at, mark)?;
+    Ok(mounts::bind(&devices, at, false)?)
 }
 
 /// Those of these paths that are there.

@@ -34,8 +34,19 @@ pub enum By {
     Fuse,
 }
 
-/// How closely an image's sources are compared with it, where they are there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How closely an image's sources are compared with it, where they are there; the closest last.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    serde::Serialize,
+    serde::Deserialize,
+)]
 pub enum Freshness {
     /// Not at all.
     No,

@@ -122,6 +122,7 @@ pub(crate) fn write(
         fingerprint: sources.clone(),
         trace: options.trace.clone().filter(|_| traced > 0),
         traced: traced as u64,
+        front: stored.front(&order[..traced]),
         outside: outside.iter().take(MOST_OUTSIDE).cloned().collect(),
     };
     out.put(&manifest.encode())?;

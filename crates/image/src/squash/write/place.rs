@@ -9,6 +9,7 @@ use super::feed::Feed;
 use super::piece::{Block, Content, Done, Hash, Ready};
 use crate::Error;
 use crate::out::Out;
+use crate::squash::format::DATA_STORED;
 use crate::squash::read::MOST_BLOCKS;
 use crate::tree::Id;
 
@@ -38,6 +39,20 @@ pub(crate) struct Stored {
     pub duplicates: u64,
     /// Their bytes.
     pub duplicate_bytes: u64,
+}
+
+impl Stored {
+    /// How many bytes from the image's start on hold the content of these files.
+    pub fn front(&self, files: &[Id]) -> u64 {
+        let end = |(start, size): (u64, u32)| start + u64::from(size & !DATA_STORED);
+        let ends = files.iter().filter_map(|id| self.files.get(id)).map(|placed| {
+            let blocks = placed.blocks.iter().fold(placed.start, |at, size| end((at, *size)));
+            let shared =
+                placed.fragment.and_then(|(number, _)| self.fragments.get(number as usize));
+            blocks.max(shared.map_or(0, |fragment| end(*fragment)))
+        });
+        ends.max().unwrap_or(0)
+    }
 }
 
 /// Something that goes into the image when its turn comes.

@@ -1,0 +1,120 @@
+//! What is asked for, as far as it is known without opening anything, and the names under which
+//! ranks that ask for the same find each other: each file that a rank opens is a question to a
+//! shared filesystem, times the ranks of all nodes.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use launch::join::NamespaceId;
+use sha2::{Digest, Sha256};
+
+use super::error::{self, MountError, system};
+use super::overlay::Overlay;
+use super::wanted::Wanted;
+
+/// What is asked for.
+#[derive(Debug)]
+pub(super) struct Asked<'a> {
+    pub wanted: &'a Wanted,
+    /// The image's file.
+    pub image: PathBuf,
+    /// The working folder.
+    pub folder: PathBuf,
+    /// The same for all ranks of this node and job that ask for the same.
+    pub name: String,
+    /// What a whole root depends on besides: the working folder and the home, which are bound
+    /// into it by default.
+    pub around: String,
+}
+
+impl Asked<'_> {
+    /// Looks at the image's file and at overlays, and opens none.
+    pub fn of(wanted: &Wanted) -> Result<Asked<'_>, MountError> {
+        check_writers(wanted)?;
+        let image = wanted.image.canonicalize().map_err(error::file(&wanted.image, "find"))?;
+        let folder = std::env::current_dir().map_err(system("tell the working folder"))?;
+        let name = format!("becalm-{}", name(wanted, &image)?);
+        let around = digest([format!("{folder:?} {:?}", std::env::var_os("HOME"))]);
+        Ok(Asked { wanted, image, folder, name, around })
+    }
+
+    /// The name for ranks with the same working folder and home, if the image is a whole root and
+    /// ranks with others came first.
+    pub fn name_around(&self) -> String {
+        format!("{}-{}", self.name, self.around)
+    }
+}
+
+fn name(wanted: &Wanted, image: &Path) -> Result<String, MountError> {
+    let mut parts = vec![
+        env!("CARGO_PKG_VERSION").to_owned(),
+        rustix::process::geteuid().as_raw().to_string(),
+        format!("{:?}", NamespaceId::all_own().map_err(system("read /proc/self/ns"))?),
+        identity(&look(Path::new("/"))?),
+        job(),
+        identity(&look(image)?),
+    ];
+    for overlay in &wanted.overlays {
+        let mode = if overlay.read_only { ":ro" } else { "" };
+        parts.push(identity(&overlay.look()?) + mode);
+    }
+    let Wanted { at, writable_tmpfs, binds, by, .. } = wanted;
+    // A relative path is another one in another folder.
+    let at = at.as_ref().map(std::path::absolute).transpose().map_err(system("find --at"))?;
+    parts.push(format!("{at:?} {writable_tmpfs} {binds:?} {by:?}"));
+    Ok(digest(parts))
+}
+
+fn digest(parts: impl IntoIterator<Item = String>) -> String {
+    let mut hash = Sha256::new();
+    parts.into_iter().for_each(|part| hash.update(part + "\0"));
+    hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn look(path: &Path) -> Result<fs::Metadata, MountError> {
+    fs::metadata(path).map_err(error::file(path, "find"))
+}
+
+/// Which file it is, and which state of it.
+fn identity(there: &fs::Metadata) -> String {
+    let state = match there.is_dir() {
+        // A folder's own time and size change with what is in it.
+        true => (0, 0, 0),
+        false => (there.len(), there.mtime(), there.mtime_nsec()),
+    };
+    format!("{} {} {state:?}", there.dev(), there.ino())
+}
+
+/// What ends together: a holder must not end with another job while ranks of this one live.
+fn job() -> String {
+    // Slurm, PBS, LSF, Flux, Grid Engine, Fujitsu's.
+    const JOBS: [&str; 7] = [
+        "SLURM_JOB_ID",
+        "SLURM_STEP_ID",
+        "PBS_JOBID",
+        "LSB_JOBID",
+        "FLUX_JOB_ID",
+        "JOB_ID",
+        "PJM_JOBID",
+    ];
+    let of = |name: &&str| std::env::var(name).ok().map(|value| format!("{name}={value}"));
+    let names: Vec<_> = JOBS.iter().filter_map(of).collect();
+    match names.is_empty() {
+        // A login session is a group of its own (systemd's logind).
+        true => fs::read_to_string("/proc/self/cgroup").unwrap_or_default(),
+        false => names.join(" "),
+    }
+}
+
+fn check_writers(wanted: &Wanted) -> Result<(), MountError> {
+    let mut writers = wanted.overlays.iter().filter(|overlay| !overlay.read_only);
+    let first: Option<&Overlay> = writers.next();
+    let why = match (first, writers.next(), wanted.writable_tmpfs) {
+        (Some(_), None, true) => "changes cannot go there and into memory (--writable-tmpfs)",
+        (_, Some(_), _) => "changes can go to one place only: add :ro to the others",
+        _ => return Ok(()),
+    };
+    let path = first.map(|overlay| overlay.path.clone()).unwrap_or_default();
+    Err(MountError::Overlay { path, why: why.to_owned() })
+}
