@@ -21,6 +21,7 @@
 //! | `mounts` | what is mounted there: binds, overlays, devices, a new root |
 //! | `loopback` | a file as a block device |
 //! | `join` | the namespaces of a process that lives already |
+//! | `layout` | where a command's memory lies: no randomisation, or moved by a chosen distance |
 //! | `orphan` | a process of becalm's own that outlives the one that started it |
 //! | `replace` | becoming the command, in place |
 //! | `stop` | signals that ask becalm to end what it has started |
@@ -31,6 +32,7 @@ mod descriptors;
 mod ended;
 mod inherited;
 pub mod join;
+pub mod layout;
 mod line;
 mod lookup;
 mod loopback;

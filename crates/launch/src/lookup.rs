@@ -183,6 +183,29 @@ pub(crate) fn is_elf_file(path: &OsStr) -> bool {
     first_bytes(Path::new(path)).is_some_and(|bytes| is_elf(&bytes))
 }
 
+/// Whether a program is linked statically and at a fixed address: ET_EXEC of elf(5) without a
+/// PT_INTERP.
+pub(crate) fn is_static_at_fixed_address(path: &Path) -> bool {
+    const ET_EXEC: u8 = 2;
+    first_bytes(path).is_some_and(|bytes| {
+        is_elf(&bytes) && bytes.get(16) == Some(&ET_EXEC) && elf_interpreter(&bytes).is_none()
+    })
+}
+
+/// Whether a program has addresses of 32 bits (ELFCLASS32 of elf(5)).
+pub(crate) fn is_32_bit(path: &Path) -> bool {
+    first_bytes(path).is_some_and(|bytes| is_elf(&bytes) && bytes.get(4) == Some(&1))
+}
+
+/// The file whose code runs first where a program is executed: that after `#!`, for a script.
+pub(crate) fn executed(path: &Path) -> PathBuf {
+    match first_bytes(path) {
+        Some(bytes) if bytes.starts_with(b"#!") => interpreter_of(path).map(PathBuf::from),
+        _ => None,
+    }
+    .unwrap_or_else(|| path.to_owned())
+}
+
 fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF")
 }

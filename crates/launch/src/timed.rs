@@ -32,14 +32,16 @@ pub fn timed(command: &Command) -> Result<Timed, CannotStart> {
     let mut child = spawn(command, &own_mask(), &|| Ok(()))?;
     let start = Instant::now();
     child.open()?;
-    let (status, usage) = wait(child.pid)?;
-    let wall = start.elapsed();
-    if let Some(why) = child.never_began() {
-        return Err(why);
-    }
+    let timed = awaited(child.pid, start)?;
+    child.never_began().map_or(Ok(timed), Err)
+}
+
+/// Waits for the end of a child that began at that moment.
+pub(crate) fn awaited(pid: i32, start: Instant) -> std::io::Result<Timed> {
+    let (status, usage) = wait(pid)?;
     Ok(Timed {
         ended: Ended::from_wait(status),
-        wall,
+        wall: start.elapsed(),
         user: duration(usage.ru_utime),
         system: duration(usage.ru_stime),
         max_rss: u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024),
@@ -70,7 +72,7 @@ pub(crate) fn duration(time: libc::timeval) -> Duration {
 }
 
 /// The signals that this process blocks.
-fn own_mask() -> libc::sigset_t {
+pub(crate) fn own_mask() -> libc::sigset_t {
     // SAFETY: the set is initialised, then filled by the kernel; a null new set changes nothing.
     unsafe {
         let mut mask = std::mem::zeroed();

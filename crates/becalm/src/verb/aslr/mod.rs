@@ -1,6 +1,8 @@
 //! `becalm aslr`: whether an unlucky address layout slows one process in thousands.
 
 mod analyze;
+mod scan;
+mod verify;
 
 use crate::exit::Failure;
 
@@ -10,7 +12,9 @@ use crate::exit::Failure;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  becalm aslr analyze on.log off.log")]
+  becalm aslr analyze on.log off.log
+  srun -n 16 becalm aslr verify --aslr job -- ./app | becalm aslr verify -
+  becalm aslr scan -- ./kernel")]
 pub struct Args {
     #[command(subcommand)]
     verb: Verb,
@@ -19,11 +23,15 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Verb {
     Analyze(analyze::Args),
+    Verify(verify::Args),
+    Scan(scan::Args),
 }
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<u8, Failure> {
     match &args.verb {
         Verb::Analyze(args) => analyze::run(args),
+        Verb::Verify(args) => verify::run(args),
+        Verb::Scan(args) => scan::run(args),
     }
 }

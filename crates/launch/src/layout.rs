@@ -1,0 +1,285 @@
+//! Where a command's memory lies: without randomisation, or moved as a whole by a chosen number of
+//! pages.
+//!
+//! Without randomisation the kernel puts the topmost mapping a gap below the stack, and the gap is
+//! the soft limit of the stack at the exec (`mmap_base` in arch/x86/mm/mmap.c and mm/util.c): at
+//! least 128 MiB, at most five sixths of the address space, in pages. So a limit that is raised for
+//! the time of one exec moves the loader, all libraries, and all that is mapped later. glibc takes
+//! the size of a thread's stack from that limit, and children inherit it: a tracer puts it back
+//! while the command is stopped at its exec, before its first instruction.
+//!
+//! The stack's top is fixed; how far below it a program begins depends on its environment and
+//! arguments, and `pad` makes up for that. The program itself and its heap do not move.
+
+use std::fmt;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::str::FromStr;
+
+use crate::lookup::{self, CannotStart, Command};
+
+mod pad;
+mod restore;
+mod start;
+
+pub use start::{AtExec, start};
+
+/// The layout of a command's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// That of the kernel without randomisation, as `setarch -R` gives it.
+    Off,
+    /// The same, moved.
+    Moved(Moved),
+}
+
+/// How far mappings and the stack are moved. As text, `0x1a2b3`, or `0x1a2b3+0x40` with the stack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moved {
+    /// Mappings lie this many pages below the first layout, which has a gap of 128 MiB and the
+    /// stack's guard.
+    pub pages: u64,
+    /// The stack begins this many bytes lower: below 4096, a multiple of 16.
+    pub stack: u16,
+}
+
+/// As many layouts as the kernel itself chooses from (vm.mmap_rnd_bits of x86-64: 28), 1 TiB of
+/// addresses.
+pub const MOST_LAYOUTS: u64 = 1 << 28;
+
+/// The smallest gap that the kernel takes (SIZE_128M of mm/util.c).
+const LEAST_GAP: u64 = 128 << 20;
+/// x86-64's; on a machine with larger pages a step of this size moves less often.
+const PAGE: u64 = 4096;
+
+/// Why a layout cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum LayoutError {
+    /// personality(2) failed, as under Docker's default seccomp filter.
+    #[error("randomisation cannot be switched off: personality: {0}")]
+    Personality(io::Error),
+    /// Nothing may put the limit back.
+    #[error("the command cannot be traced up to its first instruction: {0}")]
+    Untraceable(io::Error),
+    /// The hard limit of the stack is too small.
+    #[error("the hard limit of the stack (`ulimit -H -s`), {} KiB, allows {layouts} layouts", .hard >> 10)]
+    Limit {
+        /// The hard limit, in bytes.
+        hard: u64,
+        /// How many layouts it allows.
+        layouts: u64,
+    },
+    /// `vm.legacy_va_layout` is set.
+    #[error("vm.legacy_va_layout is set: the kernel moves no mappings")]
+    Legacy,
+    /// The command.
+    #[error(transparent)]
+    Command(#[from] CannotStart),
+    /// A limit cannot be read or set.
+    #[error("the limit of the stack: {0}")]
+    System(io::Error),
+}
+
+/// Why a layout does not reach all of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Untouched {
+    /// The kernel switches randomisation on again for a program that changes its user, group or
+    /// capabilities (PER_CLEAR_ON_SETID).
+    Setuid,
+    /// Its addresses have 32 bits: a gap as wide as a layout's would leave it little room.
+    Narrow,
+    /// It is linked statically at a fixed address, and has no libraries to move.
+    Static,
+}
+
+impl fmt::Display for Moved {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:#x}", self.pages)?;
+        if self.stack != 0 {
+            write!(out, "+{:#x}", self.stack)?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Moved {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Moved, String> {
+        let number = |text: &str| {
+            let digits = text.strip_prefix("0x").ok_or("write it as 0x1a2b3")?;
+            u64::from_str_radix(digits, 16).map_err(|error| format!("{text}: {error}"))
+        };
+        let (pages, stack) = text.split_once('+').unwrap_or((text, "0x0"));
+        let (pages, stack) = (number(pages)?, number(stack)?);
+        if pages >= MOST_LAYOUTS {
+            return Err(format!("layouts end with {:#x}", MOST_LAYOUTS - 1));
+        }
+        match u16::try_from(stack) {
+            Ok(stack) if stack < 4096 && stack % 16 == 0 => Ok(Moved { pages, stack }),
+            _ => Err("the stack moves by a multiple of 0x10 below 0x1000".to_owned()),
+        }
+    }
+}
+
+impl Moved {
+    /// One of the first `layouts`, by a number drawn at random.
+    pub fn drawn(random: u64, layouts: u64) -> Moved {
+        // The low bits for the stack, others for the mappings.
+        let stack = (random & 0xff) as u16 * 16;
+        Moved { pages: (random >> 8) % layouts.max(1), stack }
+    }
+
+    /// The soft limit of the stack that makes it, in bytes.
+    fn limit(self) -> u64 {
+        LEAST_GAP + self.pages * PAGE
+    }
+}
+
+/// How many layouts the hard limit of the stack allows; a power of two, so that ranks under
+/// slightly different limits still draw the same.
+///
+/// # Errors
+/// If the limit cannot be read.
+pub fn layouts() -> Result<u64, LayoutError> {
+    let hard = limit().map_err(LayoutError::System)?.rlim_max;
+    let room = match hard {
+        libc::RLIM_INFINITY => MOST_LAYOUTS,
+        hard if hard < LEAST_GAP => return Ok(0),
+        hard => ((hard - LEAST_GAP) / PAGE + 1).min(MOST_LAYOUTS),
+    };
+    Ok(1 << room.ilog2())
+}
+
+/// Makes what this process executes next lie as the layout says, adding to `variables` what that
+/// takes: call it right before [`crate::replace`]. `path` is the program's file.
+///
+/// The process must have one thread.
+///
+/// # Errors
+/// [`LayoutError`]; nothing but the personality is changed then.
+pub fn enter(
+    layout: Layout,
+    command: &Command,
+    variables: &mut Vec<(std::ffi::OsString, std::ffi::OsString)>,
+) -> Result<(), LayoutError> {
+    let raised = raised(layout)?;
+    personality(layout).map_err(|error| LayoutError::Personality(from_errno(error)))?;
+    if let (Some(raised), Layout::Moved(moved)) = (raised, layout) {
+        let was = limit().map_err(LayoutError::System)?;
+        let added = pad::variables(command, &command.file()?, variables, moved.stack);
+        restore::by_an_orphan(was).map_err(LayoutError::Untraceable)?;
+        set_limit(raised).map_err(|error| LayoutError::System(from_errno(error)))?;
+        variables.extend(added);
+    }
+    Ok(())
+}
+
+/// What of a program the layout cannot reach.
+pub fn untouched(program: &Path) -> Option<Untouched> {
+    let program = &*lookup::executed(program);
+    let mode = std::fs::metadata(program).ok()?.permissions().mode();
+    // SAFETY: reads a flag of this process.
+    let gains_nothing = unsafe { libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) } == 1;
+    // Set-group-ID without the group's execute bit means mandatory locking (fs/exec.c).
+    let changes = mode & 0o4000 != 0 || mode & 0o2010 == 0o2010 || has_capabilities(program);
+    if changes && !gains_nothing {
+        return Some(Untouched::Setuid);
+    }
+    if lookup::is_32_bit(program) {
+        return Some(Untouched::Narrow);
+    }
+    lookup::is_static_at_fixed_address(program).then_some(Untouched::Static)
+}
+
+/// Whether a program brings capabilities that its user has not.
+fn has_capabilities(program: &Path) -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    let mut value = [0u8; 64];
+    !is_root && rustix::fs::getxattr(program, "security.capability", &mut value).is_ok()
+}
+
+/// The limits that make the layout, if it takes any.
+fn raised(layout: Layout) -> Result<Option<libc::rlimit>, LayoutError> {
+    let Layout::Moved(moved) = layout else { return Ok(None) };
+    let hard = limit().map_err(LayoutError::System)?.rlim_max;
+    if moved.limit() > hard {
+        return Err(LayoutError::Limit { hard, layouts: layouts()? });
+    }
+    let legacy = std::fs::read("/proc/sys/vm/legacy_va_layout");
+    if legacy.is_ok_and(|value| value.starts_with(b"1")) {
+        return Err(LayoutError::Legacy);
+    }
+    Ok(Some(libc::rlimit { rlim_cur: moved.limit(), rlim_max: hard }))
+}
+
+/// Switches randomisation off for what this process executes. Only makes system calls.
+fn personality(layout: Layout) -> Result<(), i32> {
+    const QUERY: libc::c_ulong = 0xffff_ffff;
+    // SAFETY: plain system calls; no memory is passed.
+    let now = unsafe { libc::personality(QUERY) };
+    if now < 0 {
+        return Err(errno());
+    }
+    let mut wanted = now | libc::ADDR_NO_RANDOMIZE;
+    if layout != Layout::Off {
+        wanted &= !libc::ADDR_COMPAT_LAYOUT;
+    }
+    // SAFETY: as above. What was set is read back: a sandbox may claim to have done it.
+    match unsafe { (libc::personality(wanted as libc::c_ulong), libc::personality(QUERY)) } {
+        (set, read) if set >= 0 && read == wanted => Ok(()),
+        (set, _) if set >= 0 => Err(libc::ENOSYS),
+        _ => Err(errno()),
+    }
+}
+
+fn limit() -> io::Result<libc::rlimit> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel fills the structure, which outlives the call.
+    match unsafe { libc::getrlimit(libc::RLIMIT_STACK, &mut limit) } {
+        0 => Ok(limit),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Only makes a system call.
+fn set_limit(limit: libc::rlimit) -> Result<(), i32> {
+    // SAFETY: the structure outlives the call.
+    match unsafe { libc::setrlimit(libc::RLIMIT_STACK, &limit) } {
+        0 => Ok(()),
+        _ => Err(errno()),
+    }
+}
+
+fn errno() -> i32 {
+    io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+}
+
+fn from_errno(number: i32) -> io::Error {
+    io::Error::from_raw_os_error(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layout_is_read_as_it_is_written_and_nothing_else_is_one() {
+        for text in ["0x0", "0x1a2b3", "0xfffffff", "0x5+0x10", "0x0+0xff0"] {
+            assert_eq!(text.parse::<Moved>().unwrap().to_string(), text);
+        }
+        for text in ["", "12", "0x", "0x10000000", "0x1+0x8", "0x1+0x1000", "0x-1", "0x1+"] {
+            text.parse::<Moved>().unwrap_err();
+        }
+    }
+
+    #[test]
+    fn drawn_layouts_are_within_what_the_limit_allows() {
+        for random in [0, 1, u64::MAX, 0x0123_4567_89ab_cdef] {
+            let moved = Moved::drawn(random, 4);
+            assert!(moved.pages < 4);
+            assert_eq!(moved.to_string().parse(), Ok(moved));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! A limit put back while a process is stopped at its exec, before its first instruction.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+
+use crate::orphan;
+
+/// Starts a process of becalm's own that waits for the exec of this one, puts the limit of the
+/// stack back, and is gone. It is not this process's child, which the command would otherwise find
+/// to be its own.
+pub(super) fn by_an_orphan(limit: libc::rlimit) -> io::Result<()> {
+    let (asked, ask) = io::pipe()?;
+    let (answers, answer) = io::pipe()?;
+    let (asked, ask) = (OwnedFd::from(asked), OwnedFd::from(ask));
+    let (answers, answer) = (OwnedFd::from(answers), OwnedFd::from(answer));
+    let command = std::process::id() as i32;
+    orphan("becalm-limit", &[asked.as_fd(), answer.as_fd()], || {
+        let (mut asked, mut answer) =
+            (File::from(asked.try_clone()?), File::from(answer.try_clone()?));
+        answer.write_all(&(std::process::id() as i32).to_le_bytes())?;
+        asked.read_exact(&mut [0])?;
+        let seized = seize(command);
+        let error = seized.as_ref().err().and_then(io::Error::raw_os_error).unwrap_or(0);
+        answer.write_all(&error.to_le_bytes())?;
+        seized?;
+        until_exec(command)?;
+        put_back(command, limit)?;
+        detach(command)
+    })?;
+    drop((asked, answer));
+    let (mut ask, mut answers) = (File::from(ask), File::from(answers));
+    let helper = number(&mut answers)?;
+    // Yama allows a process to be traced by its ancestors only, and by whom it names. Where there
+    // is no Yama, this fails, and nothing is needed. After a change of user namespace a process
+    // may not be traced unless it says so; an exec begins anew.
+    // SAFETY: plain system calls on this process.
+    unsafe {
+        libc::prctl(libc::PR_SET_PTRACER, helper as libc::c_ulong, 0, 0, 0);
+        libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0);
+    }
+    ask.write_all(&[1])?;
+    match number(&mut answers)? {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+fn number(from: &mut File) -> io::Result<i32> {
+    let mut bytes = [0; 4];
+    from.read_exact(&mut bytes)?;
+    Ok(i32::from_le_bytes(bytes))
+}
+
+/// Becomes the tracer of a process, which goes on.
+pub(super) fn seize(pid: i32) -> io::Result<()> {
+    ptrace(libc::PTRACE_SEIZE, pid, libc::PTRACE_O_TRACEEXEC as usize)
+}
+
+/// Waits until a process that is traced has executed a program, and has run nothing of it.
+///
+/// # Errors
+/// ESRCH if it ends instead.
+pub(super) fn until_exec(pid: i32) -> io::Result<()> {
+    until(pid, |event, _| event == libc::PTRACE_EVENT_EXEC)
+}
+
+/// Lets a process that is traced and stopped go on until it comes to a trap.
+///
+/// # Errors
+/// ESRCH if it ends instead.
+pub(super) fn until_trap(pid: i32) -> io::Result<()> {
+    ptrace(libc::PTRACE_CONT, pid, 0)?;
+    until(pid, |event, signal| event == 0 && signal == libc::SIGTRAP)
+}
+
+fn until(pid: i32, is_it: impl Fn(i32, i32) -> bool) -> io::Result<()> {
+    loop {
+        let mut status = 0;
+        // SAFETY: waits for a process that this one traces; the status outlives the call.
+        if unsafe { libc::waitpid(pid, &mut status, libc::__WALL) } < 0 {
+            let error = io::Error::last_os_error();
+            if error.kind() == io::ErrorKind::Interrupted {
+                continue;
+            }
+            return Err(error);
+        }
+        if !libc::WIFSTOPPED(status) {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        let (event, signal) = (status >> 16, libc::WSTOPSIG(status));
+        match event {
+            _ if is_it(event, signal) => return Ok(()),
+            // It was stopped, as by Ctrl-Z, and stays so until it is told to go on.
+            libc::PTRACE_EVENT_STOP if signal != libc::SIGTRAP => {
+                ptrace(libc::PTRACE_LISTEN, pid, 0)?;
+            }
+            libc::PTRACE_EVENT_STOP => ptrace(libc::PTRACE_CONT, pid, 0)?,
+            // A signal is passed on.
+            _ => ptrace(libc::PTRACE_CONT, pid, signal as usize)?,
+        }
+    }
+}
+
+/// Sets another process's limits of the stack.
+pub(super) fn put_back(pid: i32, limit: libc::rlimit) -> io::Result<()> {
+    // SAFETY: the new limits outlive the call, and the old ones are not asked for.
+    match unsafe { libc::prlimit(pid, libc::RLIMIT_STACK, &limit, std::ptr::null_mut()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Lets a stopped process go on, untraced.
+pub(super) fn detach(pid: i32) -> io::Result<()> {
+    ptrace(libc::PTRACE_DETACH, pid, 0)
+}
+
+fn ptrace(request: libc::c_uint, pid: i32, data: usize) -> io::Result<()> {
+    // SAFETY: these requests write no memory of this process; the address is unused.
+    match unsafe { libc::ptrace(request, pid, 0usize, data) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
