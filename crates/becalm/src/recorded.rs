@@ -6,7 +6,8 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use recording::Recording;
+use fork::lines::Look;
+use recording::{Rank, Recording};
 use watch::{Finished, Session};
 
 use crate::exit::{FAILED, Failure};
@@ -23,6 +24,8 @@ pub struct Wanted {
     pub tap: bool,
     /// Whether to do without what Linux 5.3 brought.
     pub old_kernel: bool,
+    /// Only what starts processes; what is said above of calls then counts for nothing.
+    pub starts_only: bool,
 }
 
 impl Wanted {
@@ -34,6 +37,7 @@ impl Wanted {
             bind: true,
             tap: true,
             old_kernel: false,
+            starts_only: false,
         }
     }
 
@@ -108,7 +112,12 @@ pub fn there_and_read<T>(
 /// Starts the command, recorded to an open file.
 fn start(wanted: &Wanted, file: File) -> Result<Session, Failure> {
     let command = launch::Command { argv: wanted.command.clone() };
-    watch::record(&command, file, &wanted.options()).map_err(failure)
+    let (options, look) = (wanted.options(), Box::new(Look::default()));
+    let session = match wanted.starts_only {
+        true => watch::record_starts(&command, file, &options, look),
+        false => watch::record_observed(&command, file, &options, look),
+    };
+    session.map_err(failure)
 }
 
 fn failure(error: watch::Error) -> Failure {
@@ -126,7 +135,7 @@ pub fn open(path: &Path, options: &mut OpenOptions) -> anyhow::Result<File> {
     if path.is_file() && file.metadata().with_context(what)?.len() > 0 {
         let mut start = Vec::new();
         let begins = File::open(path).and_then(|file| file.take(14).read_to_end(&mut start));
-        if begins.is_err() || start != b"becalm-record " {
+        if begins.is_err() || !recording::is_recording(&start) {
             let why = anyhow!("it exists and is not a recording; choose another name or remove it");
             return Err(why).with_context(what);
         }
@@ -153,11 +162,25 @@ pub fn say_what_is_missing(finished: &Finished) {
     }
 }
 
+/// The same of one of many ranks: what all of them would say is left to the report on them.
+pub fn say_what_is_missing_of(rank: &Rank, finished: &Finished) {
+    if finished.still_running > 0 {
+        anstream::eprintln!(
+            "becalm: rank {}: the command has ended, {} of its processes still {}: what they do \
+             from now on is not recorded",
+            rank.rank,
+            finished.still_running,
+            if finished.still_running == 1 { "runs" } else { "run" },
+        );
+    }
+}
+
 /// One JSON object about a recording that was just made (docs/schema/becalm.record.md).
-pub fn print_json(path: &Path, finished: &Finished) -> Result<(), Failure> {
+pub fn print_json(path: &Path, rank: Option<&Rank>, finished: &Finished) -> Result<(), Failure> {
     let object = serde_json::json!({
         "schema": "becalm.record/1",
         "recording": path.to_string_lossy(),
+        "rank": rank,
         "ended": finished.ended,
         "still_running": finished.still_running,
         "whole": finished.failure.is_none() && finished.still_running == 0,
@@ -166,6 +189,11 @@ pub fn print_json(path: &Path, finished: &Finished) -> Result<(), Failure> {
     });
     anstream::eprintln!("{object}");
     Ok(())
+}
+
+/// Whether becalm will answer with another status than 0.
+pub fn has_failed(ran: Result<&Finished, &Failure>) -> bool {
+    !matches!(ran, Ok(it) if it.failure.is_none() && it.ended == launch::Ended::Exited(0))
 }
 
 /// Ends as the command ended, or with becalm's own failure.

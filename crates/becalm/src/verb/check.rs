@@ -6,7 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::aside::Aside;
+use recording::{Launched, Rank};
+
 use crate::exit::Failure;
+use crate::ranked::{self, Place};
 use crate::rehearsed::{self, Where};
 use crate::{recorded, save};
 
@@ -20,6 +23,9 @@ The cost on a cold shared filesystem is an estimate: 0.5 ms a question for one c
 that answers 100,000 questions a second for all; a node asks each distinct question once and keeps
 the answer (the higher number: it keeps no 'no'); all ranks start at once. Data is not counted, nor
 files that the kernel serves from memory.
+
+Under srun or mpirun every rank is watched and only rank 0 reports, on itself. With -o the ranks of
+each node are kept in one file, as by becalm record.
 
 Examples:
   becalm check -- python3 -c 'import numpy'
@@ -68,21 +74,51 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         Some(place) => Ok(Some((place, rehearsed::enter(place)?))),
         None => Ok(None),
     };
-    let (recording, finished, entered) =
-        recorded::there_and_read(&wanted, args.output.as_deref(), enter)?;
+    let place = args.output.as_deref().map(|output| ranked::place(output, None)).transpose();
+    let place = place.map_err(Failure::of_command)?;
+    let path = place.as_ref().map(Place::recording);
+    let ran = recorded::there_and_read(&wanted, path.as_deref(), enter);
+    let kept = place.as_ref().map(|place| place.target().to_owned());
+    let shared = place.as_ref().is_some_and(|place| place.rank().is_some());
+    let failed = recorded::has_failed(ran.as_ref().map(|(_, finished, _)| finished));
+    let joined = place.map_or(Ok(()), |place| place.finish(failed)).map_err(Failure::of_command);
+    let (recording, finished, entered) = ran?;
+    let launched = Launched::this_process().filter(Launched::is_one_of_many);
+    let rank = launched.map(|launched| launched.rank);
+    if rank.as_ref().is_some_and(|rank| rank.rank != 0) {
+        joined?;
+        return recorded::pass_on(&finished);
+    }
+    let named = kept.as_deref().unwrap_or(Path::new("start.becalm"));
+    let named = show::quoted(named.as_os_str().as_bytes());
     let rehearsed =
         entered.map(|(place, entered)| rehearsed::told(place, entered, &recording)).transpose()?;
     let options = explain::Options {
         ranks: args.ranks,
         ranks_per_node: args.ranks_per_node,
-        recording: show::quoted(file(args).as_os_str().as_bytes()),
+        recording: if shared { format!("{named} --rank 0") } else { named },
         still_running: finished.still_running as u64,
     };
     let findings = explain::explain(&recording, &options);
-    let mut check = show::Check::of(&recording, args.output.as_deref(), findings);
+    let mut check = show::Check::of(&recording, kept.as_deref(), findings);
     check.rehearsed = rehearsed;
     print(args, &check, aside).map_err(Failure::of_command)?;
+    if let Some(rank) = rank {
+        say_whose(&rank, kept.as_deref());
+    }
+    joined?;
     recorded::pass_on(&finished)
+}
+
+/// Whose report it was, and where the other ranks' are.
+fn say_whose(rank: &Rank, kept: Option<&Path>) {
+    let of = rank.size.map_or(String::new(), |size| format!(" of {size}"));
+    let others = match kept {
+        Some(kept) => format!("how the ranks compare: becalm report {}", kept.display()),
+        None => "with -o REC the other ranks are kept, too".to_owned(),
+    };
+    let line = format!("this was rank 0{of}, on {}; {others}", rank.node);
+    anstream::eprintln!("becalm: {}", show::plain(&line));
 }
 
 /// The recording's file, or what a kept one would be called.

@@ -4,14 +4,18 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::exit::Failure;
-use crate::recorded;
+use crate::{ranked, recorded};
 
 /// Run a command and save what it does: every process, every file it asks for, and why
 #[derive(clap::Args)]
 #[command(after_help = "The command's own exit status is passed on; becalm's failures are 125, \
     126 (cannot execute) and 127 (not found).\n\n\
-    Example:\n  becalm record -o numpy.becalm -- python3 -c 'import numpy'\n  \
-    becalm report numpy.becalm --by prefix")]
+    Under srun or mpirun each rank is recorded on its own node, and each node leaves one file: \
+    start.becalm becomes start.NODE.becalm, unless all ranks are on one node. In REC, %n is the \
+    node; with %r, the rank, there is a file a rank.\n\n\
+    Examples:\n  becalm record -o numpy.becalm -- python3 -c 'import numpy'\n  \
+    becalm report numpy.becalm --by prefix\n  \
+    srun -n 16 becalm record -o start.becalm -- ./app")]
 pub struct Args {
     /// Where to save the recording
     #[arg(short, long, value_name = "REC")]
@@ -20,6 +24,11 @@ pub struct Args {
     /// Record every system call, not only those on files, descriptors and processes
     #[arg(long)]
     all_syscalls: bool,
+
+    /// Where each node keeps the recordings of its ranks until they are joined [default:
+    /// /dev/shm, else /tmp]
+    #[arg(long, value_name = "DIR")]
+    node_dir: Option<PathBuf>,
 
     /// Leave the command on all its CPUs throughout: slower, for one that measures itself
     #[arg(long)]
@@ -51,11 +60,23 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         old_kernel: args.old_kernel,
         ..recorded::Wanted::of(&args.command)
     };
-    let finished = recorded::to_path(&wanted, &args.output)?;
+    let place = ranked::place(&args.output, args.node_dir.as_deref());
+    let place = place.map_err(Failure::of_command)?;
+    let finished = recorded::to_path(&wanted, &place.recording());
+    let rank = place.rank().cloned();
+    let target = place.target().to_owned();
+    // A command that did not start leaves nothing; the other ranks' recordings are joined anyway.
+    let failed = recorded::has_failed(finished.as_ref());
+    let joined = place.finish(failed).map_err(Failure::of_command);
+    let finished = finished?;
     if args.json {
-        recorded::print_json(&args.output, &finished)?;
+        recorded::print_json(&target, rank.as_ref(), &finished)?;
     } else {
-        recorded::say_what_is_missing(&finished);
+        match &rank {
+            Some(rank) => recorded::say_what_is_missing_of(rank, &finished),
+            None => recorded::say_what_is_missing(&finished),
+        }
     }
+    joined?;
     recorded::pass_on(&finished)
 }

@@ -3,17 +3,20 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use recording::query::{By, UnknownBy};
-use show::Report;
+use show::{RanksReport, Report};
 
 use crate::exit::Failure;
 
 /// Rows of a table that fits a screen.
 const SCREEN: usize = 20;
 
-/// Show what a recording holds: calls by cause, folder, program, system call, library, module
+/// Ranks and nodes that are listed, the slowest first.
+const SLOWEST: usize = 8;
+
+/// Show what a recording holds: calls by cause, folder, program, library, module, script line
 ///
 /// Metadata operations are the calls that a metadata server would serve: opens, stats, reads of
 /// folders. `missing` are those that were answered 'no such file'. Times have the recorder's
@@ -22,13 +25,18 @@ const SCREEN: usize = 20;
 #[command(after_help = "Examples:
   becalm report run.becalm
   becalm report run.becalm --by prefix --below /opt/spack
+  becalm report all.becalm --rank 7           of ranks: without --rank, all are compared
+  becalm report run.becalm --by line
   becalm report run.becalm --by syscall       as strace -c -U calls,errors,name -S name")]
 pub struct Args {
     /// A recording that `becalm record` made
     recording: PathBuf,
-    /// What to group the calls by
-    #[arg(long, default_value = "cause", value_parser = by())]
-    by: By,
+    /// What to group the calls by [default: cause]
+    #[arg(long, value_parser = by())]
+    by: Option<By>,
+    /// Of a file with many ranks: this one's calls
+    #[arg(long, value_name = "N")]
+    rank: Option<u32>,
     /// Count only what is asked of this folder and below it
     #[arg(long, value_name = "DIR")]
     below: Option<PathBuf>,
@@ -53,15 +61,41 @@ pub fn rows(all: bool) -> usize {
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<u8, Failure> {
-    let recording = show::load(&args.recording)?;
+    let recording = match args.rank {
+        Some(rank) => show::load_rank(&args.recording, rank)?
+            .ok_or_else(|| anyhow!("{}: rank {rank} is not there", args.recording.display()))?,
+        None => match show::load(&args.recording) {
+            Err(error) if error.is_of_ranks() => return over_ranks(args),
+            loaded => loaded?,
+        },
+    };
     let below = args.below.as_ref().map(std::path::absolute).transpose().context("--below")?;
     let below = below.as_ref().map(|folder| folder.as_os_str().as_bytes());
-    let report = Report::of(&args.recording, &recording, args.by, below);
+    let mut report = Report::of(&args.recording, &recording, args.by.unwrap_or(By::Cause), below);
+    report.run.rank = args.rank;
     report.run.warnings().iter().for_each(|line| show::warn(line));
     if args.json {
         show::print(&show::json(&report)?)?;
     } else {
         show::print(&report.render(show::width::terminal(), rows(args.all)))?;
+    }
+    Ok(0)
+}
+
+/// How the ranks of a file compare.
+fn over_ranks(args: &Args) -> Result<u8, Failure> {
+    if args.by.is_some() || args.below.is_some() {
+        let file = args.recording.display();
+        Err(anyhow!("{file}: has many ranks; say with --rank N whose calls to group"))?;
+    }
+    let ranks = show::load_ranks(&args.recording)?;
+    let report = RanksReport::of(&args.recording, &ranks);
+    report.warnings().iter().for_each(|line| show::warn(line));
+    if args.json {
+        show::print(&show::json(&report)?)?;
+    } else {
+        let ranks = if args.all { usize::MAX } else { SLOWEST };
+        show::print(&report.render(show::width::terminal(), ranks))?;
     }
     Ok(0)
 }

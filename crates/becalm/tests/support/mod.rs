@@ -6,6 +6,7 @@ pub mod both;
 pub mod bound;
 pub mod imaged;
 pub mod live;
+pub mod ranked;
 pub mod rehearsal;
 pub mod scene;
 pub mod seen;
