@@ -2,6 +2,7 @@
 
 mod aside;
 mod exit;
+mod ranked;
 mod recorded;
 mod rehearsed;
 mod save;
@@ -26,8 +27,10 @@ enum Verb {
     Check(verb::check::Args),
     Record(verb::record::Args),
     Report(verb::report::Args),
+    Merge(verb::merge::Args),
     Diff(verb::diff::Args),
     Export(verb::export::Args),
+    Profile(verb::profile::Args),
     Prove(Box<verb::prove::Args>),
     Run(verb::run::Args),
     Rehearse(verb::rehearse::Args),
@@ -35,6 +38,7 @@ enum Verb {
     Python(verb::python::Args),
     Modules(verb::modules::Args),
     Aslr(verb::aslr::Args),
+    Fork(verb::fork::Args),
     Undo(verb::undo::Args),
     Doctor(verb::doctor::Args),
     Elf(verb::elf::Args),
@@ -51,8 +55,10 @@ fn main() -> ExitCode {
         Verb::Check(args) => verb::check::run(&args),
         Verb::Record(args) => verb::record::run(&args),
         Verb::Report(args) => verb::report::run(&args),
+        Verb::Merge(args) => verb::merge::run(&args),
         Verb::Diff(args) => verb::diff::run(&args),
         Verb::Export(args) => verb::export::run(&args),
+        Verb::Profile(args) => verb::profile::run(&args),
         Verb::Prove(args) => verb::prove::run(&args),
         Verb::Run(args) => verb::run::run(&args),
         Verb::Rehearse(args) => verb::rehearse::run(&args),
@@ -60,6 +66,7 @@ fn main() -> ExitCode {
         Verb::Python(args) => verb::python::run(&args),
         Verb::Modules(args) => verb::modules::run(&args),
         Verb::Aslr(args) => verb::aslr::run(&args),
+        Verb::Fork(args) => verb::fork::run(&args),
         Verb::Undo(args) => verb::undo::run(&args),
         Verb::Doctor(args) => verb::doctor::run(&args),
         Verb::Elf(args) => verb::elf::run(&args),

@@ -12,7 +12,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use support::imaged::{As, Imaged, ways};
-use support::{Live, run};
+use support::scene::BECALM;
+use support::user::is_root;
+use support::{Live, Scene, run};
 
 #[test]
 fn a_command_sees_the_image_over_its_path_and_nobody_else_does() {
@@ -79,6 +81,42 @@ fn ranks_of_a_node_share_one_mount_and_one_holder_that_leaves_with_the_last() {
         let third = env.said(who, &[], &script.replace("read line || :", "cat \"$0/where\""));
         assert_eq!(third, format!("{}\nimage\n", seen.join("\n")), "{who:?}");
         assert_eq!(later.end().code(), 0);
+        env.all_gone();
+    }
+}
+
+#[test]
+fn a_later_rank_does_not_open_the_image() {
+    let env = Imaged::new();
+    for who in ways() {
+        let mut first = Live::start(&mut env.sh(who, &[], "echo ready; read line"));
+        first.line();
+        let log = env.scene.at("strace");
+        let strace = ["strace", "-f", "-qq", "-e", "trace=open,openat,openat2", "-o", &log, "--"];
+        let later = env.run(who, &[], &["cat", &format!("{}/where", env.folder)]);
+        // As root: strace follows the rank into its user namespace.
+        let mut traced = Command::new(strace[0]);
+        traced.args(&strace[1..]).arg(later.get_program()).args(later.get_args());
+        assert_eq!(run(&mut traced).out(), "image\n", "{who:?}");
+        let opened = fs::read_to_string(&log).unwrap();
+        assert!(opened.contains("/where") && !opened.contains(&env.image), "{who:?} {opened}");
+    }
+}
+
+#[test]
+fn a_later_rank_that_looks_more_closely_than_the_first_looks_for_itself() {
+    let env = Imaged::new();
+    sleep(Duration::from_millis(1100)); // squashfs counts seconds
+    fs::write(Path::new(&env.folder).join("sub/new"), "").unwrap();
+    for who in ways() {
+        let mut first =
+            Live::start(&mut env.sh(who, &["--check", "no"], "echo ready; read line || :"));
+        first.line();
+        let refused = env.refused(who, &[]);
+        assert!(refused.contains("sub has changed"), "{refused}");
+        assert_eq!(env.said(who, &["--check", "no"], "cat \"$0/where\""), "image\n");
+        assert_eq!(env.holders().len(), 1);
+        assert_eq!(first.end().code(), 0);
         env.all_gone();
     }
 }
@@ -238,7 +276,51 @@ fn without_user_namespaces_the_refusal_says_why_and_what_to_do() {
     let ran = run(&mut command);
     assert_eq!((ran.code(), ran.out().as_str()), (125, ""), "{}", ran.err());
     assert!(ran.err().contains("max_user_namespaces is 0"), "{}", ran.err());
-    assert!(ran.err().contains("unsquashfs"), "{}", ran.err());
+    let advice = format!("becalm image extract {} /dev/shm/image", env.image);
+    assert!(ran.err().contains(&advice), "{}", ran.err());
+}
+
+#[test]
+fn the_kernel_finds_what_was_traced_fetched_in_large_pieces() {
+    if !is_root() {
+        return;
+    }
+    // Nothing that could be compressed, and more than a disk's cache of pieces.
+    let mut noise = 1u64;
+    let mut next = || {
+        noise ^= noise << 13;
+        noise ^= noise >> 7;
+        noise ^= noise << 17;
+        noise.to_le_bytes()
+    };
+    let scene = Scene::new();
+    let [env, share] = ["env", "share"].map(|name| scene.subfolder(name));
+    let [traced, other] = ["traced", "other"].map(|name| format!("{env}/{name}"));
+    for file in [&traced, &other] {
+        fs::write(file, (0..4 << 20).flat_map(|_| next()).collect::<Vec<u8>>()).unwrap();
+    }
+    let image = format!("{share}/env.sqsh");
+    let build = ["image", "build", "-o", &image, &env, "--", "cat", &traced];
+    assert_eq!(run(Command::new(BECALM).args(build).current_dir("/")).code(), 0);
+    let profile = "name = \"far\"\n[metadata]\nround_trip = \"1ms\"\nservice = \"1us\"\n\
+                   [data]\nround_trip = \"1ms\"\n[cache]\nentries = \"forever\"\n\
+                   negatives = \"forever\"\nopen = \"asked\"\nlist = \"kept\"\n";
+    let profile = scene.file("far.toml", profile, 0o644);
+    let reads = |file: &str| {
+        let told = scene.at("told");
+        let json = format!("--json={told}");
+        let mut command = Command::new(BECALM);
+        command.args(["rehearse", "--profile", &profile, &json, &share, "--", BECALM, "run"]);
+        command.args(["--image", &image, "--by", "kernel", "--", "md5sum", file]);
+        assert_eq!(run(&mut command).code(), 0);
+        let told: serde_json::Value = serde_json::from_slice(&fs::read(told).unwrap()).unwrap();
+        let mut kinds = told["kinds"].as_array().unwrap().iter();
+        kinds.find(|kind| kind["kind"] == "read").unwrap()["operations"].as_u64().unwrap()
+    };
+    // 32 MiB, in requests of 1 MiB and, as the kernel does by itself, of 256 KiB at most.
+    let (traced, other) = (reads(&traced), reads(&other));
+    assert!(traced < 80, "{traced} reads");
+    assert!(other > 100 + 32, "{other} reads, with those of what was traced");
 }
 
 #[test]
@@ -250,10 +332,10 @@ fn json_says_what_mounts_it_and_where() {
         first.line();
         let ran = run(&mut env.sh(who, &["--json"], ":"));
         let told: serde_json::Value = serde_json::from_str(&ran.err()).unwrap();
-        schema.holds(&told, "run");
-        assert_eq!(told["over"][0], env.folder.as_str());
-        assert_eq!(told["by"], if who == As::Root { "kernel" } else { "fuse" });
-        assert_eq!(told["joined"], true);
+        schema.holds(&told, "an image");
+        assert_eq!(told["image"]["over"][0], env.folder.as_str());
+        assert_eq!(told["image"]["by"], if who == As::Root { "kernel" } else { "fuse" });
+        assert_eq!(told["image"]["joined"], true);
     }
-    schema.holds(&schema.example(), "run");
+    schema.holds(&schema.example(), "an image");
 }

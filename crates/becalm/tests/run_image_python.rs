@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use support::imaged::{As, Imaged, ways};
+use support::scene::BECALM;
 use support::user::scene_for_a_user;
 use support::{Live, run};
 
@@ -45,6 +46,26 @@ print(sys.prefix, numpy.__file__)'";
         }
     }
     installs_on_top(&env);
+}
+
+#[test]
+fn check_does_not_advise_to_pack_what_runs_in_an_image() {
+    let env = environment();
+    let import = ["-c", "import numpy, scipy.linalg, scipy.sparse, scipy.stats"];
+    let python = format!("{}/bin/python", env.folder);
+    let next = |words: &[&str]| {
+        let mut command = Command::new(BECALM);
+        command.args(["check", "--json", "--"]).args(words).args([&python]).args(import);
+        let ran = run(&mut command);
+        assert_eq!(ran.code(), 0, "{}", ran.err());
+        let told: serde_json::Value = serde_json::from_str(&ran.out()).unwrap();
+        let mut storms = told["storms"].as_array().unwrap().iter();
+        storms.find(|one| one["storm"] == "python").unwrap()["next"].to_string()
+    };
+    assert!(next(&[]).contains("becalm image build"));
+    let inside = next(&[BECALM, "run", "--image", &env.image, "--"]);
+    let said = format!("Nothing to pack: becalm ran the command in the image {}", env.image);
+    assert!(inside.contains(&said) && !inside.contains("image build"), "{inside}");
 }
 
 /// A package of our own, without any network.

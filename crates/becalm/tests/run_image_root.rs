@@ -10,7 +10,7 @@ use std::process::Command;
 
 use image::sif::{Arch, Filesystem, Part, Partition, Role};
 use support::imaged::{As, Imaged, ways};
-use support::run;
+use support::{Live, run};
 
 /// A root with a shell, its libraries and a few programs, and no folder for /tmp or a home.
 fn root() -> Imaged {
@@ -21,7 +21,7 @@ fn root() -> Imaged {
         for (link, to) in [("bin", "usr/bin"), ("lib", "usr/lib"), ("lib64", "usr/lib64")] {
             std::os::unix::fs::symlink(to, root.join(link)).unwrap();
         }
-        for program in ["sh", "ls", "cat", "id", "touch"] {
+        for program in ["sh", "ls", "cat", "id", "touch", "stat"] {
             copy(root, &format!("/bin/{program}"));
         }
         fs::write(root.join("etc/passwd"), "root:x:0:0:root:/root:/bin/sh\n").unwrap();
@@ -87,13 +87,37 @@ fn a_working_folder_and_binds_are_seen_in_it_and_changes_are_kept() {
         fs::write(format!("{work}/x"), "bound").unwrap();
         let options = ["--overlay", &changes, "--bind", &bind];
         let mut command = env.sh(who, &options, "pwd; cat /data/in/x; echo kept > /kept");
-        command.current_dir(&work).env("HOME", "/nonexistent");
+        command.current_dir(&work).env("HOME", "/no-such-home");
         let ran = run(&mut command);
         assert_eq!(ran.out(), format!("{work}\nbound"), "{who:?} {}", ran.err());
         env.all_gone();
         let mut command = env.sh(who, &options, "cat /kept");
-        command.current_dir("/").env("HOME", "/nonexistent");
+        command.current_dir("/").env("HOME", "/no-such-home");
         assert_eq!(run(&mut command).out(), "kept\n");
+        env.all_gone();
+    }
+}
+
+#[test]
+fn ranks_with_the_same_working_folder_share_a_root_and_others_do_not() {
+    let env = root();
+    let [one, other] = ["one", "other"].map(|name| env.scene.subfolder(name));
+    for who in ways() {
+        let start = |folder: &str| {
+            let script = "pwd; stat -L -c %i /proc/self/ns/mnt; read line || :";
+            let mut command = env.sh(who, &[], script);
+            let mut rank = Live::start(command.current_dir(folder).env("HOME", "/no-such-home"));
+            assert_eq!(rank.line(), folder, "{who:?}");
+            (rank.line(), rank)
+        };
+        let (first, rank) = start(&one);
+        let (second, kept) = start(&other);
+        assert_ne!(first, second, "another folder is bound into it");
+        assert_eq!([start(&one).0, start(&other).0], [first, second.clone()]);
+        // They find one another when the first of all has gone, too.
+        rank.end();
+        assert_eq!(start(&other).0, second);
+        drop(kept);
         env.all_gone();
     }
 }
@@ -113,7 +137,7 @@ fn a_sif_is_such_a_root() {
     env.image = sif;
     for who in ways() {
         let mut command = env.sh(who, &[], "cat /where; echo /*");
-        command.current_dir("/").env("HOME", "/nonexistent");
+        command.current_dir("/").env("HOME", "/no-such-home");
         let ran = run(&mut command);
         let expected = "folder\n/bin /dev /etc /lib /lib64 /proc /sys /tmp /usr /var /where\n";
         assert_eq!(ran.out(), expected, "{who:?} {}", ran.err());

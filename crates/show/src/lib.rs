@@ -18,9 +18,12 @@
 //! | `run` | what was recorded, and whether all of it was seen |
 //! | `report` | what `becalm report` answers |
 //! | `findings` | what `becalm check` answers |
+//! | `ranks` | what `becalm report` answers on many ranks |
+//! | `merged` | what `becalm merge` answers |
 //! | `diff` | what `becalm diff` answers |
 //! | `elf` | what `becalm elf tree` answers |
 //! | `binding` | what `becalm elf bind` answers |
+//! | `profile` | what `becalm profile` answers |
 //! | `proof` | what `becalm prove` answers |
 //! | `python` | what `becalm python scan` answers |
 //! | `bundle` | what `becalm python bundle` answers |
@@ -32,6 +35,7 @@
 //! | `unpacked` | what `becalm image extract` answers |
 //! | `export` | what `becalm export -o` answers |
 //! | `aslr` | what `becalm aslr` answers, verb by verb |
+//! | `fork` | what `becalm fork` answers, verb by verb |
 //! | `image` | what `becalm image inspect` and `overlay` answer |
 
 pub mod number;
@@ -47,15 +51,19 @@ mod elf;
 mod export;
 mod findings;
 mod fix;
+mod fork;
 mod image;
 mod json;
 mod load;
+mod merged;
 mod modules;
 mod packed;
 mod plain;
 mod print;
+mod profile;
 mod proof;
 mod python;
+mod ranks;
 mod rehearsal;
 mod report;
 mod run;
@@ -64,7 +72,7 @@ mod table;
 mod unpacked;
 mod waiting;
 
-pub use aslr::AslrAnalysis;
+pub use aslr::{AslrAnalysis, AslrScan, AslrVerified};
 pub use binding::Bound;
 pub use bundle::PythonBundle;
 pub use calibration::calibration;
@@ -73,15 +81,21 @@ pub use elf::Tree;
 pub use export::Export;
 pub use findings::{Check, Rehearsed};
 pub use fix::{Fix, Packing};
+pub use fork::{ForkBench, ForkCollapse, ForkLines};
 pub use image::{Inspected, Overlaid};
 pub use json::json;
-pub use load::{LoadError, load};
-pub use modules::{CacheAnswer, ModulesAudit, ModulesCache, ModulesTidy};
+pub use load::{LoadError, load, load_rank, load_ranks};
+pub use merged::Merged;
+pub use modules::{
+    CacheAnswer, IndexAnswer, ModulesAudit, ModulesCache, ModulesHook, ModulesIndex, ModulesTidy,
+};
 pub use packed::Packed;
 pub use plain::{plain, quoted};
 pub use print::{print, warn};
+pub use profile::{Profiled, Sampling};
 pub use proof::proof;
 pub use python::PythonScan;
+pub use ranks::{Figures, NodeRow, RankRow, RanksReport, Spread};
 pub use rehearsal::{By, Rehearsal};
 pub use report::{Below, Report};
 pub use run::Run;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use recording::{ReadError, Recording};
+use recording::{Ranks, ReadError, Recording};
 
 use crate::plain;
 
@@ -28,11 +28,38 @@ pub fn load(file: &Path) -> Result<Recording, LoadError> {
     recording
 }
 
+/// Opens the recordings of ranks in `file`, or that of a single rank.
+///
+/// # Errors
+/// [`LoadError`].
+pub fn load_ranks(file: &Path) -> Result<Ranks, LoadError> {
+    Ranks::open(file).map_err(|error| LoadError { file: file.to_owned(), error })
+}
+
+/// Loads one rank's recording from `file`.
+///
+/// # Errors
+/// [`LoadError`], also where the file is not of ranks; none where that rank is not in it.
+pub fn load_rank(file: &Path, rank: u32) -> Result<Option<Recording>, LoadError> {
+    let ranks = load_ranks(file)?;
+    let Some(member) = ranks.of(rank) else { return Ok(None) };
+    let recording = member.recording();
+    recording.map(Some).map_err(|error| LoadError { file: file.to_owned(), error })
+}
+
 /// Why a recording could not be loaded; says so in one line, with what to do about it.
 #[derive(Debug)]
 pub struct LoadError {
     file: PathBuf,
     error: ReadError,
+}
+
+impl LoadError {
+    /// Whether the file has the recordings of several ranks, and is to be asked for one of them,
+    /// or as a whole.
+    pub fn is_of_ranks(&self) -> bool {
+        matches!(self.error, ReadError::Ranks)
+    }
 }
 
 impl fmt::Display for LoadError {
@@ -59,6 +86,8 @@ fn remedy(error: &ReadError) -> &'static str {
         },
         ReadError::Foreign => RECORD,
         ReadError::Version { .. } => "read it with the becalm that made it",
+        ReadError::Ranks => "take one out with: becalm merge --rank N -o ONE FILE",
+        ReadError::NoRank => "give what `becalm record` made under srun or mpirun",
         ReadError::NoHeader => "record the command again",
         ReadError::Damaged(_) => "copy it again from where it was made, or record again",
     }

@@ -17,6 +17,9 @@ pub struct Run {
     pub file: PathBuf,
     /// The same, lossily decoded.
     pub recording: String,
+    /// Which rank's recording of the file it is, where that has to be said.
+    #[serde(skip)]
+    pub rank: Option<u32>,
     /// The command that was recorded.
     pub command: Vec<String>,
     /// The folder it was started in.
@@ -56,6 +59,7 @@ impl Run {
             warnings.partition(|it| CUT.contains(&it.kind.as_str()));
         Run {
             file: file.to_owned(),
+            rank: None,
             recording: file.to_string_lossy().into_owned(),
             command: header.argv.clone(),
             cwd: header.cwd.clone(),
@@ -72,9 +76,10 @@ impl Run {
         }
     }
 
-    /// The recording's file as a shell takes it.
+    /// The recording's file as a shell takes it, with the rank that is meant.
     pub fn quoted_file(&self) -> String {
-        quoted(self.file.as_os_str().as_bytes())
+        let file = quoted(self.file.as_os_str().as_bytes());
+        self.rank.map_or(file.clone(), |rank| format!("{file} --rank {rank}"))
     }
 
     /// The command as a shell takes it; safe to show.

@@ -122,7 +122,7 @@ impl Diff {
             By::Syscall => "system calls",
             By::Library => "metadata operations in search of libraries",
             By::Module => "metadata operations in search of modules",
-            By::Cause | By::Prefix | By::Process => "metadata operations",
+            By::Cause | By::Prefix | By::Process | By::Line => "metadata operations",
         };
         match after.cmp(&before) {
             std::cmp::Ordering::Equal => format!("As many {what} as before: {}", count(after)),

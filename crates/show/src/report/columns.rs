@@ -55,7 +55,7 @@ fn fields(table: &Table) -> Vec<Field> {
     let missing = field(Column::number("missing"), |row, _| Some(count(row.missing)));
     let mut fields = vec![key, metadata, missing];
     match table.by {
-        By::Process => fields.extend(of_programs()),
+        By::Process | By::Line => fields.extend(of_programs()),
         By::Library | By::Module => fields.extend(of_searches()),
         By::Cause | By::Prefix | By::Syscall => fields.extend(of_calls()),
     }

@@ -26,6 +26,7 @@ impl Report {
                 _ => by(By::Cause),
             },
             By::Process => by(By::Cause),
+            By::Line => format!("becalm fork lines -- {}", self.run.command_line()),
             By::Library | By::Module | By::Syscall => {
                 format!("becalm check -- {}", self.run.command_line())
             }

@@ -1,73 +1,42 @@
-//! `becalm run`.
+//! `becalm run --image`: a command in an image, mounted over the folder that it was made of.
 
-use std::convert::Infallible;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use image::mount::{self, Bind, By, Entered, Freshness, Overlay, Wanted};
 
+use super::check::Closely;
 use crate::exit::{Failure, USAGE};
 
-/// Run a command in an image, mounted over the folder that it was made of
-///
-/// Nothing in the image has to be told that it moved: shebangs, pyvenv.cfg and RUNPATHs stay
-/// right. No privilege is needed. Ranks of a node share one mount; only the command and what it
-/// starts see it, and it goes with the last of them. becalm becomes the command: process id,
-/// signals and exit status are the command's own.
+/// An image, and what lies over it.
 #[derive(clap::Args)]
-#[command(after_help = "The command's own exit status is passed on; becalm's failures are 125, \
-    126 (cannot execute) and 127 (not found).\n\n\
-    Examples:
-  becalm run --image env.sqsh -- python3 app.py
-  srun -n 64 becalm run --image env.sqsh -- python3 app.py
-  becalm run --image env.sqsh --overlay changes -- pip install ./package
-  becalm run --image root.sif --bind /scratch -- /opt/app/bin/app")]
+#[group(skip)]
 pub struct Args {
     /// The image: a squashfs, or a SIF with a whole root
-    #[arg(long, alias = "sif", value_name = "FILE", required = true)]
-    image: PathBuf,
+    #[arg(long, alias = "sif", value_name = "FILE", groups = ["means", "packed"])]
+    image: Option<PathBuf>,
 
     /// Mount it here instead of where it says that it belongs; / for a whole root
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", requires = "image")]
     at: Option<PathBuf>,
 
     /// Keep changes in a folder or an ext3 image, or only look at them, or at a squashfs, with
     /// :ro; the last one is uppermost
-    #[arg(long, value_name = "DIR|IMG[:ro]")]
+    #[arg(long, value_name = "DIR|IMG[:ro]", requires = "image")]
     overlay: Vec<OsString>,
 
     /// Keep changes in memory, until the last rank has ended
-    #[arg(long)]
+    #[arg(long, requires = "image")]
     writable_tmpfs: bool,
 
     /// Show a file or folder at another path too
-    #[arg(long, short = 'B', value_name = "SRC[:DST[:ro]]")]
+    #[arg(long, short = 'B', value_name = "SRC[:DST[:ro]]", requires = "image")]
     bind: Vec<OsString>,
 
-    /// How closely to look whether what the image was made of has changed since: at the times of
-    /// a few folders, at every file, or not at all
-    #[arg(long, value_name = "HOW", value_enum, default_value_t = Check::Quick)]
-    check: Check,
-
     /// Have it mounted by the kernel (root only), or through FUSE [default: the kernel, if it may]
-    #[arg(long, value_name = "MEANS", value_enum)]
+    #[arg(long, value_name = "MEANS", value_enum, requires = "image")]
     by: Option<Means>,
-
-    /// Print one JSON object about the mount on standard error before the command starts
-    #[arg(long)]
-    json: bool,
-
-    /// The command and its arguments
-    #[arg(required = true, last = true, value_name = "CMD")]
-    command: Vec<OsString>,
-}
-
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum Check {
-    Quick,
-    Full,
-    No,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -76,29 +45,22 @@ enum Means {
     Fuse,
 }
 
-/// Runs the verb: becomes the command, unless that fails.
-pub fn run(args: &Args) -> Result<u8, Failure> {
-    match become_command(args) {
-        Ok(never) => match never {},
-        Err(failure) => Err(failure),
-    }
+/// Enters the image, if one is asked for, and says what docs/schema/becalm.run.md describes.
+pub fn enter(
+    args: &Args,
+    check: Closely,
+    variables: &mut Vec<(OsString, OsString)>,
+) -> Result<Option<serde_json::Value>, Failure> {
+    let Some(image) = &args.image else { return Ok(None) };
+    let entered = mount::enter(&wanted(args, image, check)?).map_err(Failure::of_command)?;
+    let about = about(&entered);
+    variables.extend(entered.variables);
+    Ok(Some(about))
 }
 
-fn become_command(args: &Args) -> Result<Infallible, Failure> {
-    let entered = mount::enter(&wanted(args)?).map_err(Failure::of_command)?;
-    if args.json {
-        anstream::eprint!("{}", show::json(&about(&entered)).map_err(Failure::of_command)?);
-    }
-    let command = launch::Command { argv: args.command.clone() };
-    let why = launch::replace(&command, &entered.variables);
-    Err(Failure { status: why.exit_status(), error: why.into() })
-}
-
-/// What docs/schema/becalm.run.md describes.
 fn about(entered: &Entered) -> serde_json::Value {
     serde_json::json!({
-        "schema": "becalm.run/1",
-        "image": entered.image.to_string_lossy(),
+        "file": entered.image.to_string_lossy(),
         "over": entered.over.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),
         "by": match entered.by {
             By::Kernel => "kernel",
@@ -108,14 +70,14 @@ fn about(entered: &Entered) -> serde_json::Value {
     })
 }
 
-fn wanted(args: &Args) -> Result<Wanted, Failure> {
+fn wanted(args: &Args, image: &Path, check: Closely) -> Result<Wanted, Failure> {
     let usage = |text: &OsString, why| Failure {
         status: USAGE,
         error: anyhow!("--bind {}: {why}", text.to_string_lossy()),
     };
     let binds = args.bind.iter().map(|text| Bind::parse(text).map_err(|why| usage(text, why)));
     Ok(Wanted {
-        image: args.image.clone(),
+        image: image.to_path_buf(),
         at: args.at.clone(),
         overlays: args.overlay.iter().map(|text| Overlay::parse(text)).collect(),
         writable_tmpfs: args.writable_tmpfs,
@@ -124,10 +86,10 @@ fn wanted(args: &Args) -> Result<Wanted, Failure> {
             Means::Kernel => By::Kernel,
             Means::Fuse => By::Fuse,
         }),
-        freshness: match args.check {
-            Check::Quick => Freshness::Quick,
-            Check::Full => Freshness::Full,
-            Check::No => Freshness::No,
+        freshness: match check {
+            Closely::Quick => Freshness::Quick,
+            Closely::Full => Freshness::Full,
+            Closely::No => Freshness::No,
         },
     })
 }

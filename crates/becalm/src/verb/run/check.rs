@@ -1,0 +1,20 @@
+//! `becalm run --check`: whether what was packed has changed since.
+
+/// How closely to look.
+#[derive(clap::Args)]
+#[group(skip)]
+pub struct Args {
+    /// How closely to look whether what was packed has changed since: at the times of a few
+    /// folders, at every file, or not at all
+    #[arg(
+        long, value_name = "HOW", value_enum, requires = "packed", default_value_t = Closely::Quick
+    )]
+    pub check: Closely,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub enum Closely {
+    Quick,
+    Full,
+    No,
+}

@@ -1,0 +1,49 @@
+//! `becalm run --hugepages`: a command whose memory is in huge pages, so that it forks faster.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use fork::hugepages::{self, Library};
+
+/// Whether malloc asks for huge pages.
+#[derive(clap::Args)]
+#[group(skip)]
+pub struct Args {
+    /// Have glibc's malloc ask for huge pages, in the command and all that it starts: what has
+    /// grown large forks faster; see docs/run.md
+    #[arg(long, group = "means")]
+    hugepages: bool,
+}
+
+/// Sets the tunable, if that is asked for, and says what docs/schema/becalm.run.md describes.
+pub fn ask(
+    args: &Args,
+    command: &launch::Command,
+    variables: &mut Vec<(OsString, OsString)>,
+) -> Option<serde_json::Value> {
+    if !args.hugepages {
+        return None;
+    }
+    let users = std::env::var_os(hugepages::VARIABLE);
+    let tunables = hugepages::tunables(users.as_deref());
+    let why = hugepages::forbidden_by_kernel().or_else(|| library(command).without_effect());
+    if let Some(why) = &why {
+        show::warn(&format!("--hugepages may have no effect: {why}"));
+    }
+    let about = serde_json::json!({
+        "tunables": tunables.to_string_lossy(), "without_effect": why
+    });
+    variables.push((hugepages::VARIABLE.into(), tunables));
+    Some(about)
+}
+
+/// The C library of the command; of what runs it, if it is a script.
+fn library(command: &launch::Command) -> Library {
+    // What cannot be found or read is said when it is executed.
+    let Ok(file) = command.file() else { return Library::Unknown };
+    let file = hugepages::interpreter_of_script(&file).unwrap_or(file);
+    match loader::Object::read(&file) {
+        Ok(object) => Library::of(object.interpreter.as_deref().map(Path::new)),
+        Err(_) => Library::Unknown,
+    }
+}

@@ -1,0 +1,87 @@
+//! `becalm run`: a launch changed, by as many of its means as are asked for; a file each.
+
+pub mod aslr;
+mod builtins;
+mod bundle;
+mod check;
+mod hugepages;
+mod image;
+
+use std::convert::Infallible;
+use std::ffi::OsString;
+
+use crate::exit::Failure;
+
+/// Run a command calmed: in an image over the folder that it was made of, or in a chosen layout
+///
+/// The command's files stay as they are. becalm becomes the command: process id, signals and exit
+/// status are the command's own.
+#[derive(clap::Args)]
+#[command(after_help = "The command's own exit status is passed on; becalm's failures are 125, \
+    126 (cannot execute) and 127 (not found).\n\n\
+    Examples:
+  becalm run --image env.sqsh -- python3 app.py
+  srun -n 64 becalm run --image env.sqsh -- python3 app.py
+  becalm run --image env.sqsh --overlay changes -- pip install ./package
+  becalm run --image root.sif --bind /scratch -- /opt/app/bin/app
+  becalm run --bundle env.pybundle -- python3 app.py
+  becalm run --builtins --hugepages -- ./unpack.sh
+  srun -n 64 becalm run --aslr job -- ./app")]
+#[command(group = clap::ArgGroup::new("means").required(true).multiple(true))]
+#[command(group = clap::ArgGroup::new("packed").multiple(true))]
+pub struct Args {
+    #[command(flatten)]
+    image: image::Args,
+
+    #[command(flatten)]
+    bundle: bundle::Args,
+
+    #[command(flatten)]
+    builtins: builtins::Args,
+
+    #[command(flatten)]
+    hugepages: hugepages::Args,
+
+    #[command(flatten)]
+    check: check::Args,
+
+    #[command(flatten)]
+    aslr: aslr::Args,
+
+    /// Print one JSON object on standard error before the command starts: what was changed
+    #[arg(long)]
+    json: bool,
+
+    /// The command and its arguments
+    #[arg(required = true, last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// Runs the verb: becomes the command, unless that fails.
+pub fn run(args: &Args) -> Result<u8, Failure> {
+    match become_command(args) {
+        Ok(never) => match never {},
+        Err(failure) => Err(failure),
+    }
+}
+
+fn become_command(args: &Args) -> Result<Infallible, Failure> {
+    let mut variables = Vec::new();
+    let image = image::enter(&args.image, args.check.check, &mut variables)?;
+    // Where the command will look for it: it may lie in the image.
+    let bundle = bundle::find(&args.bundle, args.check.check, &args.command, &mut variables)?;
+    let builtins = builtins::prepare(&args.builtins, &mut variables)?;
+    let command = launch::Command { argv: args.command.clone() };
+    let hugepages = hugepages::ask(&args.hugepages, &command, &mut variables);
+    // The last one: it counts the variables of all others.
+    let aslr = aslr::enter(&args.aslr, &command, &mut variables)?;
+    if args.json {
+        let about = serde_json::json!({
+            "schema": "becalm.run/1", "image": image, "bundle": bundle, "aslr": aslr,
+            "builtins": builtins, "hugepages": hugepages
+        });
+        anstream::eprint!("{}", show::json(&about).map_err(Failure::of_command)?);
+    }
+    let why = launch::replace(&command, &variables);
+    Err(Failure { status: why.exit_status(), error: why.into() })
+}
