@@ -71,7 +71,9 @@ impl Scene {
     pub fn command(&self, program: &str, modules: &Modules) -> Command {
         let mut command = Command::new(program);
         command.env_clear();
-        command.env("PATH", "/usr/bin:/bin").env("HOME", "/nonexistent").env("LANG", "C.UTF-8");
+        command.env("PATH", "/usr/bin:/bin").env("LANG", "C.UTF-8");
+        // fish makes itself at home, as root even where there is none.
+        command.env("HOME", self.folder.path());
         command.env("MODULES_CMD", &modules.command).env("MODULEPATH", &self.modulepath);
         command.env("BECALM_MODULES_INDEX", self.at("index"));
         command
