@@ -25,7 +25,7 @@ pub struct Wanted {
     /// Whether to do without what Linux 5.3 brought.
     pub old_kernel: bool,
     /// Only what starts processes; what is said above of calls then counts for nothing.
-    pub starts_only: bool,
+    pub starts: Option<watch::Starts>,
 }
 
 impl Wanted {
@@ -37,7 +37,7 @@ impl Wanted {
             bind: true,
             tap: true,
             old_kernel: false,
-            starts_only: false,
+            starts: None,
         }
     }
 
@@ -113,9 +113,9 @@ pub fn there_and_read<T>(
 fn start(wanted: &Wanted, file: File) -> Result<Session, Failure> {
     let command = launch::Command { argv: wanted.command.clone() };
     let (options, look) = (wanted.options(), Box::new(Look::default()));
-    let session = match wanted.starts_only {
-        true => watch::record_starts(&command, file, &options, look),
-        false => watch::record_observed(&command, file, &options, look),
+    let session = match wanted.starts {
+        Some(starts) => watch::record_starts(&command, file, &options, look, starts),
+        None => watch::record_observed(&command, file, &options, look),
     };
     session.map_err(failure)
 }

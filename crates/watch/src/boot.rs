@@ -53,12 +53,12 @@ pub(crate) fn run(mut job: Job<'_>) {
         // Who is held back must stop.
         tappable.retain(|number| !Call::new(Abi::Native, u64::from(*number)).kind().is_metadata());
     }
-    let extent = match job.options.all_syscalls {
-        _ if job.company.starts_only => Extent::Starts,
-        true => Extent::All,
-        false => Extent::Default,
+    let extent = match (job.company.starts, job.options.all_syscalls) {
+        (Some(starts), _) => Extent::Starts(starts),
+        (None, true) => Extent::All,
+        (None, false) => Extent::Default,
     };
-    let tap = filtered && job.options.tap && extent != Extent::Starts;
+    let tap = filtered && job.options.tap && job.company.starts.is_none();
     let tapped = if tap { Tapped::open(&tappable) } else { None };
     let shapes = Shapes::new(extent);
     let shapes = Rc::new(if tapped.is_some() { shapes.without(&tappable) } else { shapes });
@@ -197,7 +197,7 @@ fn begin(
         (true, None) => "ptrace+seccomp",
         (false, _) => "ptrace",
     };
-    let starts_only = company.starts_only;
+    let starts_only = company.starts.is_some();
     let header = host::header(&command.argv, options.all_syscalls && !starts_only, backend);
     let header = Header { starts_only, ..header };
     let writer = match empty(file).and_then(|sink| Writer::new(sink, &header)) {

@@ -56,6 +56,16 @@ pub use log::ReadImage;
 pub use observer::{Executed, Observer, Place, Stopped, TOLD};
 pub use session::{Finished, Session};
 
+/// What a recording of starts alone has besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Starts {
+    /// Nothing: no open of a file is stopped at.
+    Alone,
+    /// Opens of files of locales. Every open is stopped at for that, and a program that speaks a
+    /// language opens more of them than it stops otherwise.
+    AndLocales,
+}
+
 /// How to record.
 #[derive(Clone, Copy)]
 pub struct Options {
@@ -176,7 +186,8 @@ pub fn record_starts(
     file: File,
     options: &Options,
     observer: Box<dyn Observer>,
+    starts: Starts,
 ) -> Result<Session, Error> {
-    let company = Company { observer: Some(observer), starts_only: true, ..Company::default() };
+    let company = Company { observer: Some(observer), starts: Some(starts), ..Company::default() };
     session::start(command, file, options, company)
 }

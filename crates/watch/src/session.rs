@@ -12,7 +12,7 @@ use crate::brake::Brake;
 use crate::message::{Inbox, Message, Messages};
 use crate::observer::Observer;
 use crate::signals::passed_on;
-use crate::{Error, Options, host};
+use crate::{Error, Options, Starts, host};
 
 /// What the command left running gets this long to end before the front goes without it.
 const GRACE: Duration = Duration::from_millis(50);
@@ -51,7 +51,7 @@ pub(crate) struct Company {
     pub brake: Option<Box<dyn Brake>>,
     pub observer: Option<Box<dyn Observer>>,
     /// Whether only what starts processes is recorded.
-    pub starts_only: bool,
+    pub starts: Option<Starts>,
 }
 
 pub(crate) fn start(

@@ -2,6 +2,8 @@
 
 use recording::{Abi, Call, Kind};
 
+use crate::Starts;
+
 /// When a call stops for the tracer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
@@ -64,7 +66,7 @@ pub(crate) enum Extent {
     /// strace's `%file,%desc,%process`.
     Default,
     /// What starts processes, and when their loader is done.
-    Starts,
+    Starts(Starts),
 }
 
 /// The meaning of one call's arguments, by their places.
@@ -193,6 +195,7 @@ impl Shapes {
 
 fn table(abi: Abi, extent: Extent) -> (Vec<Shape>, Vec<(u16, Stop)>) {
     let (mut shapes, mut stops) = (Vec::new(), Vec::new());
+    let is_starts = matches!(extent, Extent::Starts(_));
     for call in Call::all(abi) {
         let name = call.known_name().unwrap_or_default();
         let mut shape = match (abi, name) {
@@ -207,11 +210,11 @@ fn table(abi: Abi, extent: Extent) -> (Vec<Shape>, Vec<(u16, Stop)>) {
             && match extent {
                 Extent::All => true,
                 Extent::Default => call.class().recorded(),
-                Extent::Starts => is_of_starts(shape.special),
+                Extent::Starts(_) => is_of_starts(shape.special),
             };
         match name {
-            "readlink" if extent == Extent::Starts => shape.special = Special::Told,
-            "open" | "openat" if extent == Extent::Starts => {
+            "readlink" if is_starts => shape.special = Special::Told,
+            "open" | "openat" if extent == Extent::Starts(Starts::AndLocales) => {
                 (shape.special, shape.recorded) = (Special::Locale, true);
             }
             _ => {}
@@ -220,7 +223,7 @@ fn table(abi: Abi, extent: Extent) -> (Vec<Shape>, Vec<(u16, Stop)>) {
             "prlimit64" if extent != Extent::All => Stop::IfArgument(1, libc::RLIMIT_STACK),
             _ if shape.recorded => Stop::Always,
             "prctl" => Stop::IfArgument(0, libc::PR_SET_SECCOMP as u32),
-            _ if extent == Extent::Starts && is_of_files(shape.special) => Stop::Never,
+            _ if is_starts && is_of_files(shape.special) => Stop::Never,
             _ if shape.special != Special::None => Stop::Always,
             _ => Stop::Never,
         };

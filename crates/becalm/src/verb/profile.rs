@@ -85,7 +85,10 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     };
     let allowed = Allowed::here();
     let sampler = sampler(args, &allowed);
-    let wanted = recorded::Wanted { starts_only: true, ..recorded::Wanted::of(&args.command) };
+    let wanted = recorded::Wanted {
+        starts: Some(watch::Starts::Alone),
+        ..recorded::Wanted::of(&args.command)
+    };
     let (recording, finished) = recorded::and_read(&wanted, None)?;
     let (profile, sampling) = match sampler {
         Ok(sampler) => sampled(&recording, sampler, &allowed),

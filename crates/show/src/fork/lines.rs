@@ -15,6 +15,9 @@ use crate::{Column, Table, plain, style, width};
 /// Rows of the table, if not all are asked for.
 const SCREEN: usize = 10;
 
+/// Where the table's column of locales is: after the loader's.
+const LOCALE: usize = 9;
+
 /// Lines of a script that are shown around one that started something.
 const AROUND: u32 = 1;
 
@@ -99,7 +102,7 @@ impl ForkLines {
     }
 
     fn table(&self, all: bool) -> Table {
-        let mut table = Table::new([
+        let mut columns = vec![
             Column::path("line"),
             Column::number("processes"),
             Column::path("programs"),
@@ -109,15 +112,20 @@ impl ForkLines {
             Column::number("fork").spare(),
             Column::number("exec").spare(),
             Column::number("loader").spare(),
-            Column::number("locale").spare(),
             Column::number("work").spare(),
             Column::number("parent").spare(),
             Column::number("not found").spare(),
-        ]);
+        ];
+        // Not asked for, or nothing.
+        let has_locale = self.lines.phases.locale.0 > 0;
+        if has_locale {
+            columns.insert(LOCALE, Column::number("locale").spare());
+        }
+        let mut table = Table::new(columns);
         let rows = if all { usize::MAX } else { SCREEN };
         let (first, rest) = self.lines.lines.split_at(rows.min(self.lines.lines.len()));
         for line in first {
-            table.row([
+            let mut row = vec![
                 place(line),
                 count(line.processes),
                 programs(&line.programs),
@@ -127,11 +135,14 @@ impl ForkLines {
                 time(line.phases.fork),
                 time(line.phases.exec),
                 time(line.phases.loader),
-                time(line.phases.locale),
                 time(line.phases.work),
                 bytes(line.parent_rss),
                 if line.misses == 0 { String::new() } else { count(line.misses) },
-            ]);
+            ];
+            if has_locale {
+                row.insert(LOCALE, time(line.phases.locale));
+            }
+            table.row(row);
         }
         if !rest.is_empty() {
             let processes = rest.iter().map(|line| line.processes).sum();

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use fork::lines::{Hook, Lines};
 use show::ForkLines;
+use watch::Starts;
 
 use crate::aside::Aside;
 use crate::exit::Failure;
@@ -32,6 +33,11 @@ pub struct Args {
     #[arg(long)]
     all: bool,
 
+    /// Tell the time that opening files of locales takes, too, from what programs do after their
+    /// start; it costs a stop at every open
+    #[arg(long)]
+    locale: bool,
+
     /// Print one JSON object instead of the report: the command's standard output then goes to
     /// standard error. With =FILE, write it there, and report as usual
     /// (docs/schema/becalm.fork.lines.md)
@@ -51,7 +57,8 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         Some(None) => Some(Aside::set().map_err(Failure::of_command)?),
         _ => None,
     };
-    let wanted = recorded::Wanted { starts_only: true, ..recorded::Wanted::of(&args.command) };
+    let starts = if args.locale { Starts::AndLocales } else { Starts::Alone };
+    let wanted = recorded::Wanted { starts: Some(starts), ..recorded::Wanted::of(&args.command) };
     let given = std::env::var_os(PYTHON_PATH);
     let hook = Hook::new(given.as_deref()).map_err(Failure::of_command)?;
     set_environment(PYTHON_PATH, Some(&hook.python_path()));
