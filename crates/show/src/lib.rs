@@ -72,7 +72,7 @@ mod table;
 mod unpacked;
 mod waiting;
 
-pub use aslr::{AslrAnalysis, AslrScan, AslrVerified};
+pub use aslr::{AslrAnalysis, AslrCampaign, AslrScan, AslrVerified};
 pub use binding::Bound;
 pub use bundle::PythonBundle;
 pub use calibration::calibration;

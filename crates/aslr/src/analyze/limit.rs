@@ -58,7 +58,7 @@ impl Limits {
 }
 
 /// The median, or the upper one of two; none of nothing.
-pub(super) fn median(values: &mut [f64]) -> Option<f64> {
+pub(crate) fn median(values: &mut [f64]) -> Option<f64> {
     let middle = values.len() / 2;
     (!values.is_empty()).then(|| *values.select_nth_unstable_by(middle, f64::total_cmp).1)
 }

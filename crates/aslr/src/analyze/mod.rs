@@ -35,6 +35,8 @@ pub use read::{Input, MOST_DETAILS, MOST_SAMPLES, ReadError, Samples, Statistic,
 pub use slow::SlowRank;
 
 use limit::Limits;
+pub(crate) use limit::median;
+pub(crate) use read::published;
 
 /// How sure an interval is.
 pub const CONFIDENCE: f64 = 0.95;

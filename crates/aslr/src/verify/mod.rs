@@ -8,3 +8,4 @@ mod rank;
 
 pub use compare::{Difference, Group, Verdict, compare};
 pub use rank::{Rank, SCHEMA, look};
+pub(crate) use rank::{beginnings, hash};

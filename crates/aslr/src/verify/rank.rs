@@ -93,7 +93,7 @@ fn seen(
 }
 
 /// The first address of each thing that has a name (proc_pid_maps(5)).
-fn beginnings(maps: &str) -> BTreeMap<String, Address> {
+pub(crate) fn beginnings(maps: &str) -> BTreeMap<String, Address> {
     let mut found = BTreeMap::new();
     for line in maps.lines() {
         let name = line.splitn(6, ' ').nth(5).unwrap_or_default().trim();
@@ -116,7 +116,8 @@ fn state(path: &Path) -> String {
     }
 }
 
-fn hash(maps: &BTreeMap<String, Address>) -> String {
+/// A hash of addresses and what is there.
+pub(crate) fn hash(maps: &BTreeMap<String, Address>) -> String {
     let mut digest = Sha256::new();
     for (name, address) in maps {
         digest.update(format!("{name}\0{:x}\n", address.0));

@@ -4,7 +4,7 @@ mod arm;
 mod error;
 mod line;
 mod paths;
-mod published;
+pub(crate) mod published;
 mod reading;
 
 use std::collections::HashMap;

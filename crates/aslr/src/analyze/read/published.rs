@@ -6,7 +6,7 @@ const MARK: &[u8] = b"CT:";
 
 /// What follows the mark, if the line has it: at its start, or after a rank that `srun --label`
 /// or `mpirun --tag-output` puts there.
-pub(super) fn record(text: &[u8]) -> Option<&[u8]> {
+pub(crate) fn record(text: &[u8]) -> Option<&[u8]> {
     let at = memmem::find(text, MARK)?;
     // `7: ` of the one, `[1,7]<stdout>:` or `[1,7]<stderr>:` of the other.
     let is_label = |byte: &u8| byte.is_ascii_digit() || b" \t:[]<>,stdouer".contains(byte);
@@ -14,7 +14,7 @@ pub(super) fn record(text: &[u8]) -> Option<&[u8]> {
 }
 
 /// The numbers of a line, in seconds.
-pub(super) struct Published {
+pub(crate) struct Published {
     pub rank: u32,
     pub min: f64,
     pub max: f64,
@@ -24,7 +24,7 @@ pub(super) struct Published {
 
 impl Published {
     /// The five numbers that a record begins with.
-    pub(super) fn parse(record: &[u8]) -> Option<Published> {
+    pub(crate) fn parse(record: &[u8]) -> Option<Published> {
         let words = record.split(|byte| byte.is_ascii_whitespace() || b",;:".contains(byte));
         let mut words = words.filter(|word| !word.is_empty());
         let mut word = || std::str::from_utf8(words.next()?).ok();

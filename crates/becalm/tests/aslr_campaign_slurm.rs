@@ -1,0 +1,48 @@
+//! A campaign's script on a real Slurm: four nodes on this machine, which setup/slurm-cluster starts
+//! for this test program and stops when it has ended.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+use support::scene::BECALM;
+use support::{Scene, run};
+
+#[test]
+fn the_script_runs_on_four_nodes_and_goes_on_when_it_is_submitted_again() {
+    let scene = Scene::new();
+    let until = std::process::id().to_string();
+    let folder = std::env::temp_dir().join(format!("becalm-slurm-campaign-{until}"));
+    let cluster = concat!(env!("CARGO_MANIFEST_DIR"), "/../../setup/slurm-cluster");
+    let started = run(Command::new(cluster).args(["start", "--until", &until]).arg(&folder));
+    assert_eq!(started.code(), 0, "{}", started.err());
+
+    let size = ["--nodes", "4", "--tasks", "8", "--nbStep", "3", "--arms", "off,job"];
+    for (blocks, jobs) in [("1", 2), ("3", 6)] {
+        let mut becalm = Command::new(BECALM);
+        becalm.args(["aslr", "campaign", "--batch", "run.sh", "--blocks", blocks]).args(size);
+        let written = run(becalm.current_dir(scene.folder()));
+        assert_eq!(written.code(), 0, "{}", written.err());
+        let mut sbatch = Command::new("sbatch");
+        sbatch.args(["-W", "-o", "out", "run.sh"]).env("SLURM_CONF", folder.join("slurm.conf"));
+        let ran = run(sbatch.current_dir(scene.folder()));
+        let out = fs::read_to_string(scene.at("out")).unwrap();
+        assert_eq!(ran.code(), 0, "{}{out}", ran.err());
+
+        let text = fs::read_to_string(scene.at("aslr-campaign/campaign.jsonl")).unwrap();
+        let all = text.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let all: Vec<_> = all.collect();
+        assert_eq!(all.len(), jobs * 8);
+        let nodes: BTreeSet<_> = all.iter().map(|one| one["node"].as_str().unwrap()).collect();
+        assert_eq!(nodes.len(), 4, "{nodes:?}");
+        let place = |one: &Value| (one["job"].to_string(), one["maps"]["libm.so.6"].to_string());
+        let of_jobs: BTreeSet<_> =
+            all.iter().filter(|one| one["arm"] == "job").map(place).collect();
+        let layouts: BTreeSet<_> = of_jobs.iter().map(|(_, place)| place).collect();
+        assert_eq!((of_jobs.len(), layouts.len()), (jobs / 2, jobs / 2), "one a job, each its own");
+    }
+}
