@@ -269,7 +269,8 @@ fn misses_on_path_shims_and_the_parents_size_are_said() {
 fn the_time_of_a_start_is_split_and_no_part_is_missing() {
     let scene = Scene::new();
     scene.file("main.sh", "for ((i = 0; i < 50; i++)); do x=$(dirname /a/b); done\n", 0o755);
-    let mut command = becalm(&scene, &["fork", "lines", "--json", "--", "bash", "main.sh"]);
+    let mut command =
+        becalm(&scene, &["fork", "lines", "--locale", "--json", "--", "bash", "main.sh"]);
     let answer = answer(&run(command.env("LC_ALL", "C.UTF-8")));
     let line = &answer["lines"][0];
     for phase in ["fork_ns", "setup_ns", "exec_ns", "loader_ns", "locale_ns", "work_ns"] {

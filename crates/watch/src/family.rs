@@ -149,10 +149,12 @@ impl Tracer {
         let path =
             pending.and_then(|pending| pending.path.as_ref()).map_or(image_id, |path| path.id);
         let cwd = proc_link(tid, "cwd").unwrap_or_else(|| b"/".to_vec());
+        let mut waited_for = false;
         if let Some(observer) = &mut self.observer {
             let (image, argv, cwd) = (&image[..], &program.argv[..], &cwd[..]);
             let executed = Executed { image, bias: program.bias, argv, cwd, wide: word == 8 };
             observer.executed(&Stopped { pid: task.group, tid }, &executed);
+            waited_for = observer.waits_for(task.group);
         }
         let exec = Exec {
             at,
@@ -169,14 +171,22 @@ impl Tracer {
             let path = String::from_utf8_lossy(&image).into_owned();
             self.log.blind(Blind::Setuid { process, path });
         }
+        if waited_for {
+            ptrace::set_options(tid, self.options() | libc::PTRACE_O_TRACEEXIT)?;
+        }
         Ok(())
     }
 
-    /// The stop before a process's end, asked for where its largest resident set is hidden.
+    /// The stop before a process's end, asked for where its largest resident set is hidden, or by
+    /// the observer.
     pub fn at_exit(&mut self, tid: i32) -> io::Result<()> {
         let group = self.tasks.get(&tid).map_or(tid, |task| task.group);
         if let Some(process) = self.processes.get_mut(&group) {
             process.peak = signals::status_number(tid, "VmHWM:").map(|kib| Bytes(kib * 1024));
+            let (id, parent_rss) = (process.id, process.parent_rss);
+            if tid == group {
+                self.look_at_end(group, id, parent_rss);
+            }
         }
         self.go_on(tid, 0)
     }
@@ -188,7 +198,7 @@ impl Tracer {
         if let Some(tapped) = &self.tapped {
             tapped.forget(tid);
         }
-        self.look_at_end(tid, &process);
+        self.look_at_end(tid, process.id, process.parent_rss);
         let both = task::usage(&usage);
         let ended = Ended::from_wait(status);
         self.log.record(&Record::End {

@@ -2,10 +2,9 @@
 
 use std::io;
 
-use recording::{Bytes, Frame, Origin, Record};
+use recording::{Bytes, Frame, Origin, ProcessId, Record};
 
 use crate::memory;
-use crate::task::Process;
 use crate::tracer::Tracer;
 
 /// Looks into processes at their forks and execs. It lives in the recorder's process, not in the
@@ -23,8 +22,12 @@ pub trait Observer {
     /// [`TOLD`], and this is the rest of that path. Heard only while starts alone are recorded.
     fn told(&mut self, _process: &Stopped, _text: &[u8]) {}
 
-    /// A process has ended, and its parent has not yet heard of it: where it was started, if that
-    /// is known only now.
+    /// Whether a process that executes a program now is to be stopped once more before its end,
+    /// when its parent has not yet heard of that, for [`Observer::ended`].
+    fn waits_for(&self, pid: i32) -> bool;
+
+    /// A process ends; its parent has not yet heard of it where the observer has waited for it.
+    /// Where it was started, if that is known only now. May be called twice.
     fn ended(&mut self, pid: i32) -> Vec<Place>;
 }
 
@@ -123,13 +126,13 @@ impl Tracer {
         }
     }
 
-    /// A process has ended: records where it was started, if that is known only now.
-    pub fn look_at_end(&mut self, pid: i32, process: &Process) {
+    /// A process ends: records where it was started, if that is known only now.
+    pub fn look_at_end(&mut self, pid: i32, process: ProcessId, parent_rss: Bytes) {
         let Some(observer) = &mut self.observer else { return };
         let places = observer.ended(pid);
         if !places.is_empty() {
-            let origin = Origin { frames: self.frames(places), rss: process.parent_rss };
-            self.log.record(&Record::Origin { process: process.id, origin });
+            let origin = Origin { frames: self.frames(places), rss: parent_rss };
+            self.log.record(&Record::Origin { process, origin });
         }
     }
 

@@ -53,7 +53,9 @@ impl Observer for Look {
             Runs::Bash(bash) => bash.places(parent),
             Runs::Make(make) => make.reading(parent).into_iter().collect(),
         };
-        if places.is_empty() && matches!(runs, Runs::Make(_)) {
+        // Even where make is reading: while it waits for a `$(shell …)` it starts the next lines of
+        // other recipes.
+        if matches!(runs, Runs::Make(_)) {
             self.jobs.insert(child, parent.pid);
         }
         let runs = runs.clone();
@@ -63,6 +65,10 @@ impl Observer for Look {
 
     fn told(&mut self, process: &Stopped, text: &[u8]) {
         self.told.tell(process, text);
+    }
+
+    fn waits_for(&self, pid: i32) -> bool {
+        self.jobs.contains_key(&pid)
     }
 
     fn ended(&mut self, pid: i32) -> Vec<Place> {
