@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use tempfile::NamedTempFile;
 
 /// Writes `target`: what `write` gives goes into a new file beside it, which takes its name once
 /// all is on the disk. A device or a pipe is written to as it is.
@@ -33,17 +34,42 @@ pub fn whole(
     Ok(())
 }
 
+/// The same to a name that is free; whether it still was when all had been written.
+///
+/// # Errors
+/// Those of writing. There is no file of that name then.
+pub fn fresh(
+    target: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<bool> {
+    let name = || show::plain(&target.to_string_lossy());
+    let file = beside(target, write).with_context(name)?;
+    match file.persist_noclobber(target) {
+        Ok(_) => Ok(true),
+        Err(taken) if taken.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error.error).with_context(name),
+    }
+}
+
 fn replace(target: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     // Through a symbolic link: the link stays, what it points to is replaced.
     let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
+    beside(&target, write)?.persist(&target)?;
+    Ok(())
+}
+
+/// All of it, on the disk, in a file that has no name yet.
+fn beside(
+    target: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<NamedTempFile> {
     let file = tempfile::Builder::new()
         .prefix(".becalm-")
         .permissions(fs::Permissions::from_mode(0o666))
-        .tempfile_in(folder_of(&target))?;
+        .tempfile_in(folder_of(target))?;
     write_all(file.as_file(), write)?;
     file.as_file().sync_all()?;
-    file.persist(&target)?;
-    Ok(())
+    Ok(file)
 }
 
 fn write_all(

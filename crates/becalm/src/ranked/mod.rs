@@ -226,16 +226,18 @@ pub fn left_behind(folder: &Path) -> anyhow::Result<Ranks> {
 /// themselves to it. One that another run wrote meanwhile is not written over.
 fn write(folder: &Path, target: &Path, joined: Vec<Member>, rank: &Rank) -> anyhow::Result<()> {
     let mut ranks = Ranks { members: joined, whole: true };
+    // Of two runs that end together, one sees the other's file; and a rank that is killed while it
+    // writes leaves none.
+    if !target.exists() && save::fresh(target, |out| ranks.write(out))? {
+        return Ok(());
+    }
     let mut target = target.to_owned();
-    // A free name is taken at once: of two runs that end together, one sees the other's.
-    let earlier = earlier(&target, rank);
-    let is_free = earlier.is_none() && File::create_new(&target).is_ok();
-    if let Some(earlier) = earlier {
+    if let Some(earlier) = earlier(&target, rank) {
         let late: Vec<u32> = ranks.members.iter().map(|member| member.rank.rank).collect();
         let others = earlier.members.into_iter().filter(|it| !late.contains(&it.rank.rank));
         ranks.members.extend(others);
         ranks.members.sort_by_key(|member| member.rank.rank);
-    } else if !is_free && is_newer(&target, folder) {
+    } else if is_newer(&target, folder) {
         let run = safe(&rank.run);
         anstream::eprintln!(
             "becalm: another run wrote {} meanwhile; {run} goes beside it",
@@ -243,11 +245,7 @@ fn write(folder: &Path, target: &Path, joined: Vec<Member>, rank: &Rank) -> anyh
         );
         target = beside(&target, &run);
     }
-    save::whole(&target, folder, |out| ranks.write(out)).inspect_err(|_| {
-        if is_free {
-            let _ = fs::remove_file(&target);
-        }
-    })
+    save::whole(&target, folder, |out| ranks.write(out))
 }
 
 /// What this run has already written there.
