@@ -104,10 +104,23 @@ fn stop(process: &Process, tid: i32, deadline: Instant) -> Result<(), No> {
                 return Err(No::Never(Error::Busy {
                     pid: process.pid,
                     seconds: PATIENCE.as_secs(),
-                    why: format!("thread {tid} is in a system call that nothing interrupts"),
+                    why: format!("thread {tid} does not stop ({})", state(tid)),
                 }));
             }
         }
+    }
+}
+
+/// What the kernel has a thread do: `D (disk sleep) in folio_wait_bit`.
+fn state(tid: i32) -> String {
+    let read = |file: &str| std::fs::read_to_string(format!("/proc/{tid}/{file}"));
+    let status = read("status").unwrap_or_default();
+    let state = status.lines().find_map(|line| line.strip_prefix("State:")).unwrap_or("gone");
+    match read("wchan") {
+        Ok(place) if place.trim() != "0" && !place.is_empty() => {
+            format!("{} in {}", state.trim(), place.trim())
+        }
+        _ => state.trim().to_owned(),
     }
 }
 

@@ -172,4 +172,4 @@ fn check_kernel() -> Result<(), Error> {
 }
 
 /// How long a thread is waited for.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
