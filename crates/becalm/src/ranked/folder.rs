@@ -68,6 +68,24 @@ pub(super) fn lock_folder(folder: &Path) -> io::Result<Option<File>> {
     Ok(fs::metadata(&path).is_ok_and(|there| there.ino() == is).then_some(file))
 }
 
+/// Removes a folder that this process has locked. It loses its name first: a rank that comes
+/// meanwhile makes a new one.
+pub(super) fn remove(folder: &Path) -> io::Result<()> {
+    let mut gone = folder.as_os_str().to_owned();
+    gone.push(format!(".done-{}", std::process::id()));
+    fs::rename(folder, &gone)?;
+    let mut tries = 0..100;
+    loop {
+        match fs::remove_dir_all(&gone) {
+            // Who was on the way to the lock as the name went has made it anew in here, sees that
+            // it is not the one of that name, and leaves it.
+            Err(error)
+                if error.kind() == io::ErrorKind::DirectoryNotEmpty && tries.next().is_some() => {}
+            done => return done,
+        }
+    }
+}
+
 /// Takes a rank's lock in the node's folder.
 pub(super) fn enter(folder: &Path, rank: &Rank) -> anyhow::Result<File> {
     let run = folder.join(RUN);

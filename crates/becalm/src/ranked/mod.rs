@@ -28,7 +28,7 @@ use rustix::fs::{FlockOperation, fcntl_lock};
 use crate::save;
 use folder::{
     RUN, enter, is_alive, lock_folder, lock_of, make_folder, members, ranks_in, recording_of,
-    run_of,
+    remove, run_of,
 };
 use name::{beside, folder_name, holds, named, safe};
 
@@ -131,7 +131,7 @@ impl Group {
             let Some(lock) = lock_folder(&folder).with_context(what)? else { continue };
             let entered = enter(&folder, &launched.rank).with_context(what);
             if entered.is_err() && ranks_in(&folder).is_ok_and(|there| there.is_empty()) {
-                let _ = fs::remove_dir_all(&folder);
+                let _ = remove(&folder);
             }
             drop(lock);
             return Ok(Group { alive: entered?, folder, target, launched });
@@ -179,7 +179,7 @@ fn join(folder: &Path, there: &[u32], target: &Path, rank: &Rank) -> anyhow::Res
     if !joined.is_empty() {
         write(folder, target, joined, rank).with_context(kept)?;
     }
-    fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))
+    remove(folder).with_context(|| format!("cannot remove {}", folder.display()))
 }
 
 /// Where a rank failed, its launcher kills the others, mpirun without leaving them the time to

@@ -6,8 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use recording::{Cause, Micros, Nanos, Process, ProcessId, Recording};
+use recording::{Bytes, Cause, Micros, Nanos, Process, ProcessId, Recording};
 
+use fork::builtins;
 use fork::lines::{Line, Lines, Program, advice};
 
 use super::{Case, advice as step, command, culprit};
@@ -16,6 +17,10 @@ use crate::survey::{AskId, Survey};
 use crate::threshold::STARTS;
 use crate::who;
 use crate::words::{count, listed, percent, questions};
+
+/// A shell of this size takes longer to copy than a small program to run: a huge page of its heap
+/// costs its fork one entry instead of 512.
+const LARGE: Bytes = Bytes(64 << 20);
 
 /// A start that lived longer was no tiny one.
 const TINY: Nanos = Nanos(1_000_000_000);
@@ -203,7 +208,8 @@ fn next(
     claim: &[AskId],
     lines: &[Line],
 ) -> Vec<Step> {
-    let mut steps = edits(lines);
+    let mut steps: Vec<_> =
+        without_an_edit(survey, lines).into_iter().chain(edits(lines)).collect();
     for Starts { pair, .. } in storms.iter().take(5) {
         let cure = pair.child.as_deref().map_or(advice::SUBSHELL, cure);
         if !steps.iter().any(|step| step.text.ends_with(cure)) {
@@ -226,6 +232,22 @@ fn next(
         ));
     }
     steps
+}
+
+/// The script stays as it is, where bash starts what `becalm run --builtins` knows.
+fn without_an_edit(survey: &Survey, lines: &[Line]) -> Option<Step> {
+    let is_known = |program: &Program| program.name.as_deref().is_some_and(builtins::knows);
+    let mut of_bash = lines.iter().filter(|line| line.runs == "bash");
+    if !of_bash.any(|line| line.programs.iter().any(is_known)) {
+        return None;
+    }
+    let is_large = lines.iter().any(|line| line.parent_rss >= LARGE);
+    let hugepages = if is_large { "--hugepages " } else { "" };
+    Some(command(
+        "Have bash do in its own process what it can, and start the others without copying itself; \
+         the script stays as it is",
+        format!("becalm run --builtins {hugepages}-- {}", survey.command_line()?),
+    ))
 }
 
 /// What does the same without a process.
