@@ -89,16 +89,19 @@ fn lend_thread(
 }
 
 /// Stops a thread that has been seized.
+///
+/// Each stop takes back the interrupt that was asked for (kernel/signal.c, `ptrace_stop`: "any trap
+/// clears pending STOP trap"), so a signal that comes first must not be all that comes.
 fn stop(process: &Process, tid: i32, deadline: Instant) -> Result<(), No> {
     let failed = |error| No::Never(trace_error(process, "stopping a thread", error));
     // ESRCH: it has ended; the wait says so.
     let _ = stops::interrupt(tid);
     loop {
-        match stops::wait_until(tid, deadline).map_err(failed)? {
+        let signal = match stops::wait_until(tid, deadline).map_err(failed)? {
             Some(Stop::Event) => return Ok(()),
-            Some(Stop::Signal(signal)) => stops::resume(tid, signal).map_err(failed)?,
+            Some(Stop::Signal(signal)) => signal,
             Some(Stop::Gone) => return Err(No::NotNow("it has ended")),
-            Some(Stop::Clone | Stop::Syscall) => stops::resume(tid, 0).map_err(failed)?,
+            Some(Stop::Clone | Stop::Syscall) => 0,
             // It cannot be let go before it stops; it is when becalm ends, which is now.
             None => {
                 return Err(No::Never(Error::Busy {
@@ -107,7 +110,9 @@ fn stop(process: &Process, tid: i32, deadline: Instant) -> Result<(), No> {
                     why: format!("thread {tid} does not stop ({})", state(tid)),
                 }));
             }
-        }
+        };
+        let _ = stops::interrupt(tid);
+        stops::resume(tid, signal).map_err(failed)?;
     }
 }
 
@@ -205,8 +210,8 @@ fn clone(tid: i32, registers: &Registers, instructions: Instructions) -> io::Res
 fn put_back(tid: i32, mut registers: Registers, mask: u64) -> io::Result<()> {
     // Only at such a stop is what the kernel makes of an interrupted call still open; it is the
     // next one, before any instruction of the program.
-    stops::interrupt(tid)?;
     loop {
+        stops::interrupt(tid)?;
         stops::resume(tid, 0)?;
         match stops::wait(tid)? {
             Stop::Event => break,
