@@ -1,6 +1,7 @@
 //! becalm's command line. One file a verb in `verb/`: parse, call, print.
 
 mod aside;
+mod closely;
 mod exit;
 mod ranked;
 mod recorded;

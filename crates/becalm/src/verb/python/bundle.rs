@@ -6,10 +6,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use python::bundle::{self, Bundle, Check, Interpreter, Packed, Traced, Wanted};
+use python::bundle::{self, Bundle, Interpreter, Packed, Traced, Wanted};
 
 use super::hooked;
 use crate::aside::Aside;
+use crate::closely::Closely;
 use crate::exit::{Failure, USAGE};
 
 /// Pack the code that a start imports into one file, and run with it
@@ -84,23 +85,6 @@ struct RunArgs {
     /// The command and its arguments
     #[arg(required = true, last = true, value_name = "CMD")]
     command: Vec<OsString>,
-}
-
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum Closely {
-    Quick,
-    Full,
-    No,
-}
-
-impl From<Closely> for Check {
-    fn from(closely: Closely) -> Check {
-        match closely {
-            Closely::Quick => Check::Quick,
-            Closely::Full => Check::Full,
-            Closely::No => Check::No,
-        }
-    }
 }
 
 /// Runs the verb.

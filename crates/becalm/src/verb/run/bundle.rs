@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use python::bundle::{Bundle, Check};
+use python::bundle::Bundle;
 
-use super::check::Closely;
+use crate::closely::Closely;
 use crate::exit::Failure;
 
 /// A bundle.
@@ -32,12 +32,7 @@ pub fn find(
     if !python::may_hook(command) {
         show::warn("python -S looks for no bundle: it runs as without");
     }
-    let check = match check {
-        Closely::Quick => Check::Quick,
-        Closely::Full => Check::Full,
-        Closely::No => Check::No,
-    };
     let given = std::env::var_os("PYTHONPATH");
-    variables.extend(bundle.variables(given.as_deref(), check));
+    variables.extend(bundle.variables(given.as_deref(), check.into()));
     Ok(Some(serde_json::json!({ "file": path.to_string_lossy() })))
 }

@@ -1,5 +1,7 @@
 //! `becalm run --check`: whether what was packed has changed since.
 
+use crate::closely::Closely;
+
 /// How closely to look.
 #[derive(clap::Args)]
 #[group(skip)]
@@ -10,11 +12,4 @@ pub struct Args {
         long, value_name = "HOW", value_enum, requires = "packed", default_value_t = Closely::Quick
     )]
     pub check: Closely,
-}
-
-#[derive(Clone, Copy, clap::ValueEnum)]
-pub enum Closely {
-    Quick,
-    Full,
-    No,
 }

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use image::mount::{self, Bind, By, Entered, Freshness, Overlay, Wanted};
+use image::mount::{self, Bind, By, Entered, Overlay, Wanted};
 
-use super::check::Closely;
+use crate::closely::Closely;
 use crate::exit::{Failure, USAGE};
 
 /// An image, and what lies over it.
@@ -86,10 +86,6 @@ fn wanted(args: &Args, image: &Path, check: Closely) -> Result<Wanted, Failure> 
             Means::Kernel => By::Kernel,
             Means::Fuse => By::Fuse,
         }),
-        freshness: match check {
-            Closely::Quick => Freshness::Quick,
-            Closely::Full => Freshness::Full,
-            Closely::No => Freshness::No,
-        },
+        freshness: check.into(),
     })
 }
