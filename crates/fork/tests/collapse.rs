@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -206,18 +207,53 @@ fn a_wait_that_is_interrupted_goes_on_as_if_it_had_not_been() {
 fn a_stopped_job_stays_stopped_and_goes_on_when_it_is_told_to() {
     let mut bash = bash(50);
     bash.signal(libc::SIGTSTP);
-    bash.signal(libc::SIGSTOP);
     until(|| bash.status("State:").starts_with('T'));
+    // It stays pending until the process goes on, which it does for becalm.
+    bash.signal(libc::SIGSTOP);
     for _ in 0..2 {
-        match collapse(bash.pid()) {
-            Ok(_) | Err(Error::Small(..)) => {}
-            Err(error) => panic!("{error}"),
-        }
-        sleep(Duration::from_millis(50));
-        assert_eq!(bash.status("State:"), "T (stopped)");
+        collapse_more(&bash);
+        until(|| bash.status("State:") == "T (stopped)");
     }
+    sleep(Duration::from_millis(50));
+    assert_eq!(bash.status("State:"), "T (stopped)");
     bash.signal(libc::SIGCONT);
     assert_eq!(bash.ask("echo ${#big}"), (50_u64 << 20).to_string());
+}
+
+#[test]
+fn a_stop_that_comes_meanwhile_stops_the_whole_process_and_a_continue_ends_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for threads in [0, 3] {
+        let mut busy = busy(folder.path(), 64, threads);
+        let done = AtomicBool::new(false);
+        let (to, is_done) = (&busy, &done);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for signal in [libc::SIGSTOP, libc::SIGCONT].iter().cycle() {
+                    if *signal == libc::SIGSTOP && is_done.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    to.signal(*signal);
+                    sleep(Duration::from_micros(300));
+                }
+            });
+            (0..50).for_each(|_| collapse_more(&busy));
+            done.store(true, Ordering::Relaxed);
+        });
+        busy.signal(libc::SIGSTOP);
+        until(|| busy.status("State:") == "T (stopped)");
+        busy.signal(libc::SIGCONT);
+        let account = account(&mut busy);
+        assert_eq!((account("errors"), account("same")), (0, 1), "{threads} threads");
+    }
+}
+
+/// Collapses what there is to collapse.
+fn collapse_more(talker: &Talker) {
+    match collapse(talker.pid()) {
+        Ok(_) | Err(Error::Small(..)) => {}
+        Err(error) => panic!("{error}"),
+    }
 }
 
 fn until(mut is_so: impl FnMut() -> bool) {

@@ -190,19 +190,8 @@ fn clone(tid: i32, registers: &Registers, instructions: Instructions) -> io::Res
         ..*registers
     };
     stops::set_registers(tid, &call)?;
-    let (mut entered, mut made) = (false, None);
-    loop {
-        stops::to_syscall(tid)?;
-        match stops::wait(tid)? {
-            Stop::Syscall if !entered => entered = true,
-            Stop::Syscall => break,
-            Stop::Clone => made = Some(stops::made(tid)?),
-            Stop::Event => {}
-            Stop::Signal(_) => return Err(io::Error::other("a fault of the borrowed call")),
-            Stop::Gone => return Err(io::Error::from_raw_os_error(libc::ESRCH)),
-        }
-    }
-    let result = stops::registers(tid)?.rax as i64;
+    let mut made = None;
+    let result = stops::call(tid, |child, _| made = Some(child))?;
     made.ok_or_else(|| io::Error::from_raw_os_error(i32::try_from(-result).unwrap_or(0)))
 }
 
@@ -210,13 +199,16 @@ fn clone(tid: i32, registers: &Registers, instructions: Instructions) -> io::Res
 fn put_back(tid: i32, mut registers: Registers, mask: u64) -> io::Result<()> {
     // Only at such a stop is what the kernel makes of an interrupted call still open; it is the
     // next one, before any instruction of the program.
+    let mut signal = 0;
     loop {
         stops::interrupt(tid)?;
-        stops::resume(tid, 0)?;
+        stops::resume(tid, std::mem::take(&mut signal))?;
         match stops::wait(tid)? {
             Stop::Event => break,
             Stop::Gone => return Err(io::Error::from_raw_os_error(libc::ESRCH)),
-            Stop::Clone | Stop::Syscall | Stop::Signal(_) => {}
+            Stop::Clone | Stop::Syscall => {}
+            // SIGSTOP, which alone cannot be blocked.
+            Stop::Signal(stopping) => signal = stopping,
         }
     }
     restart::by_kernel(&mut registers);

@@ -121,21 +121,9 @@ impl Helper {
 
     fn make(&mut self, number: i64, args: [u64; 6]) -> io::Result<Called> {
         self.set(number, args)?;
-        let (mut entered, mut made) = (None, None);
-        loop {
-            let resumed = Instant::now();
-            stops::to_syscall(self.tid)?;
-            match stops::wait(self.tid)? {
-                Stop::Syscall if entered.is_some() => break,
-                Stop::Syscall => entered = Some(()),
-                Stop::Clone => made = Some((stops::made(self.tid)?, resumed.elapsed())),
-                // With its group, by ^Z: the group's stop is reported, and this thread goes on.
-                Stop::Event => {}
-                Stop::Signal(_) => return Err(io::Error::other("a fault of the borrowed call")),
-                Stop::Gone => return Err(io::Error::from_raw_os_error(libc::ESRCH)),
-            }
-        }
-        Ok(Called { value: stops::registers(self.tid)?.rax as i64, made })
+        let mut made = None;
+        let value = stops::call(self.tid, |child, took| made = Some((child, took)))?;
+        Ok(Called { value, made })
     }
 
     fn end(&mut self) -> io::Result<()> {
@@ -143,11 +131,14 @@ impl Helper {
             self.make(libc::SYS_munmap, [page, PAGE, 0, 0, 0, 0])?;
         }
         self.set(libc::SYS_exit, [0; 6])?;
+        let mut signal = 0;
         loop {
-            stops::resume(self.tid, 0)?;
-            if stops::wait(self.tid)? == Stop::Gone {
-                return Ok(());
-            }
+            stops::resume(self.tid, signal)?;
+            signal = match stops::wait(self.tid)? {
+                Stop::Gone => return Ok(()),
+                Stop::Signal(libc::SIGSTOP) => libc::SIGSTOP,
+                _ => 0,
+            };
         }
     }
 }

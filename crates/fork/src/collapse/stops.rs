@@ -41,9 +41,42 @@ pub(super) fn resume(tid: i32, signal: i32) -> io::Result<()> {
     request(libc::PTRACE_CONT, tid, 0, signal as usize)
 }
 
-/// On to the start or end of a system call, or the next event.
-pub(super) fn to_syscall(tid: i32) -> io::Result<()> {
-    request(libc::PTRACE_SYSCALL, tid, 0, 0)
+/// On to the start or end of a system call, or the next event, with a signal or none.
+fn to_syscall(tid: i32, signal: i32) -> io::Result<()> {
+    request(libc::PTRACE_SYSCALL, tid, 0, signal as usize)
+}
+
+/// The error by which the kernel says to itself that a call is to be made again once a signal has
+/// been dealt with (linux/errno.h); no program sees it.
+const ERESTARTNOINTR: i64 = 513;
+
+/// Has a thread, whose registers are set to it, make a call with all signals blocked, and tells
+/// each thread or process that it makes, and how long that took. It comes to a stop behind the call.
+///
+/// SIGSTOP cannot be blocked. It is passed on, so that the group stops as it should; this thread,
+/// which is traced, is resumed and goes on. A clone(2) that it comes to is made again by the kernel.
+///
+/// # Errors
+/// The thread is gone, or a fault.
+pub(super) fn call(tid: i32, mut made: impl FnMut(i32, Duration)) -> io::Result<i64> {
+    let (mut entered, mut signal) = (false, 0);
+    loop {
+        let resumed = Instant::now();
+        to_syscall(tid, std::mem::take(&mut signal))?;
+        match wait(tid)? {
+            Stop::Syscall if entered => match registers(tid)?.rax as i64 {
+                result if result == -ERESTARTNOINTR => entered = false,
+                result => return Ok(result),
+            },
+            Stop::Syscall => entered = true,
+            Stop::Clone => made(self::made(tid)?, resumed.elapsed()),
+            // With its group, by SIGSTOP or ^Z: the group's stop is reported, this thread goes on.
+            Stop::Event => {}
+            Stop::Signal(libc::SIGSTOP) => signal = libc::SIGSTOP,
+            Stop::Signal(_) => return Err(io::Error::other("a fault of the borrowed call")),
+            Stop::Gone => return Err(io::Error::from_raw_os_error(libc::ESRCH)),
+        }
+    }
 }
 
 pub(super) fn detach(tid: i32) -> io::Result<()> {
@@ -51,7 +84,7 @@ pub(super) fn detach(tid: i32) -> io::Result<()> {
 }
 
 /// The thread or process that a [`Stop::Clone`] is about.
-pub(super) fn made(tid: i32) -> io::Result<i32> {
+fn made(tid: i32) -> io::Result<i32> {
     let mut message: libc::c_ulong = 0;
     request(libc::PTRACE_GETEVENTMSG, tid, 0, (&raw mut message) as usize)?;
     Ok(message as i32)
