@@ -9,6 +9,7 @@ mod rehearsed;
 mod save;
 mod verb;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -48,7 +49,11 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    if let Some(done) = verb::modules::at_once(&words) {
+        return exit::of(done);
+    }
+    let cli = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(error) => return exit::usage(&error),
     };

@@ -1,5 +1,7 @@
 //! Names and what they are, in the order in which they came: most come as they are shown.
 
+use std::cell::OnceCell;
+
 use rustc_hash::FxHashMap;
 
 use super::found::{Name, What};
@@ -7,37 +9,46 @@ use super::found::{Name, What};
 /// A map that keeps its order.
 pub(super) struct Catalog<'a> {
     entries: Vec<(Name<'a>, Option<What>)>,
-    places: FxHashMap<Name<'a>, u32>,
+    /// Where each name is. Of 20,000 names in a tree without symbols, nobody asks.
+    places: OnceCell<FxHashMap<Name<'a>, u32>>,
     /// Whether a symbolic version is among them.
     has_versions: bool,
 }
 
 impl<'a> Catalog<'a> {
     pub(super) fn with_room_for(names: usize) -> Catalog<'a> {
-        let mut places = FxHashMap::default();
-        places.reserve(names);
-        Catalog { entries: Vec::with_capacity(names), places, has_versions: false }
+        let entries = Vec::with_capacity(names);
+        Catalog { entries, places: OnceCell::new(), has_versions: false }
+    }
+
+    /// Puts down a name that is not there yet.
+    pub(super) fn push(&mut self, name: Name<'a>, what: What) {
+        self.has_versions |= matches!(what, What::Version(_));
+        if let Some(places) = self.places.get_mut() {
+            places.insert(name.clone(), self.entries.len() as u32);
+        }
+        self.entries.push((name, Some(what)));
     }
 
     /// Puts a name down, or changes what it is.
     pub(super) fn insert(&mut self, name: Name<'a>, what: What) {
-        self.has_versions |= matches!(what, What::Version(_));
-        let next = self.entries.len() as u32;
-        let place = *self.places.entry(name.clone()).or_insert(next);
-        match self.entries.get_mut(place as usize) {
-            Some(entry) => entry.1 = Some(what),
-            None => self.entries.push((name, Some(what))),
+        match self.place(&name) {
+            None => self.push(name, what),
+            Some(place) => {
+                self.has_versions |= matches!(what, What::Version(_));
+                self.entries[place].1 = Some(what);
+            }
         }
     }
 
     pub(super) fn remove(&mut self, name: &str) {
-        if let Some(place) = self.places.get(name) {
-            self.entries[*place as usize].1 = None;
+        if let Some(place) = self.place(name) {
+            self.entries[place].1 = None;
         }
     }
 
     pub(super) fn entry(&self, name: &str) -> Option<(&Name<'a>, &What)> {
-        let (name, what) = &self.entries[*self.places.get(name)? as usize];
+        let (name, what) = &self.entries[self.place(name)?];
         Some((name, what.as_ref()?))
     }
 
@@ -55,5 +66,13 @@ impl<'a> Catalog<'a> {
 
     pub(super) fn has_versions(&self) -> bool {
         self.has_versions
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        let places = self.places.get_or_init(|| {
+            let names = self.entries.iter().map(|(name, _)| name.clone());
+            names.zip(0..).collect()
+        });
+        places.get(name).map(|place| *place as usize)
     }
 }

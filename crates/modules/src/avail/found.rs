@@ -50,11 +50,18 @@ pub(super) struct State {
     pub(super) symbols: Symbols,
     /// Names with the tag `hidden`.
     pub(super) hidden: FxHashSet<String>,
+    /// Whether any modulepath can have symbols. Where none has, folders are not shown, and what
+    /// they hold decides nothing.
+    has_symbols: bool,
     /// What of each modulepath has been walked (`g_foundModulesMemCache`).
     walked: FxHashMap<String, Vec<String>>,
 }
 
 impl State {
+    pub(super) fn new(has_symbols: bool) -> State {
+        State { has_symbols, ..State::default() }
+    }
+
     /// What is walked for a pattern: what was walked before, if that has all of it. None where
     /// it was walked twice: which of both is taken depends on the order in which Tcl keeps them.
     fn walk(&mut self, root: &str, wanted: &str) -> Option<String> {
@@ -93,8 +100,10 @@ impl<'a> Found<'a> {
         found.add_files(view, config, pattern);
         let targeted = found.add_definitions(view, &state.symbols);
         found.leave_out_dotted(config, pattern, filter, &targeted, state);
-        found.fill_folders();
-        found.add_folders(config, pattern, &mut state.symbols);
+        if state.has_symbols || filter != Filter::All {
+            found.fill_folders();
+            found.add_folders(config, pattern, &mut state.symbols);
+        }
         (!found.is_tangled).then_some(found)
     }
 
@@ -105,7 +114,7 @@ impl<'a> Found<'a> {
         for file in view.files().filter(|file| pattern.walks_into(top(&file.name))) {
             let is_module = valid.get(file.cookie as usize) == Some(&true);
             let what = if is_module { What::Module } else { What::Broken };
-            self.names.insert(file.name.clone(), what);
+            self.names.push(file.name.clone(), what);
         }
         for folder in view.unreadable().filter(|folder| pattern.walks_into(top(folder))) {
             self.names.insert(Cow::Owned(folder.clone()), What::Broken);

@@ -144,7 +144,8 @@ fn answer(
         views.push(View::of(root, held)?);
     }
     let patterns: Vec<_> = request.patterns.iter().map(|text| Pattern::of(text, &config)).collect();
-    let mut state = State::default();
+    let has_symbols = !views.iter().all(View::is_plain);
+    let mut state = State::new(has_symbols);
     let mut report = Report::new(request, &config);
     match config.style {
         Style::Since57 => {

@@ -2,7 +2,7 @@
 //! `module-version`, `module-alias` and `setModuleResolution` of `modulecmd.tcl`, which 5.2 and
 //! 5.7 have alike.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::index::{RcFile, Rule};
 use crate::tcl::dictionary;
@@ -12,22 +12,22 @@ use crate::tcl::dictionary;
 #[derive(Debug, Default)]
 pub(super) struct Symbols {
     /// rc files that were read, by their paths.
-    read: HashSet<String>,
+    read: FxHashSet<String>,
     /// `foo/default` -> `foo/1` (`g_moduleVersion`), and the rc file that says so.
-    pub(super) versions: HashMap<String, Target>,
+    pub(super) versions: FxHashMap<String, Target>,
     /// `alias` -> `foo/1` (`g_moduleAlias`), and the rc file that says so.
-    pub(super) aliases: HashMap<String, Target>,
+    pub(super) aliases: FxHashMap<String, Target>,
     /// The symbols of a module, sorted (`g_symbolHash`).
-    symbols: HashMap<String, Vec<String>>,
+    symbols: FxHashMap<String, Vec<String>>,
     /// Symbols that are not shown (`g_hiddenSymHash`).
-    hidden: HashMap<String, Vec<String>>,
+    hidden: FxHashMap<String, Vec<String>>,
     /// What a name leads to in the end, by one step, and the other way round
     /// (`g_moduleResolved`, `g_resolvedPath`, `g_resolvedHash`).
-    resolved: HashMap<String, String>,
-    next: HashMap<String, String>,
-    leading_to: HashMap<String, Vec<String>>,
+    resolved: FxHashMap<String, String>,
+    next: FxHashMap<String, String>,
+    leading_to: FxHashMap<String, Vec<String>>,
     /// `foo` and `foo/default` (`g_moduleAltName`).
-    other_name: HashMap<String, String>,
+    other_name: FxHashMap<String, String>,
     /// Automatic symbols that no rc file came after.
     pending: Vec<(String, String)>,
     /// How many resolutions there were.

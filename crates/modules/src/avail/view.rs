@@ -7,6 +7,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, open};
 
 use super::Unable;
+use super::found::last;
 use crate::index::{FileName, Held, Names, RcFile, Store, StoreError};
 use crate::tree::{Cookie, Kind, Limits, walk};
 
@@ -66,6 +67,16 @@ impl<'a> View<'a> {
 
     pub(super) fn unreadable(&self) -> impl Iterator<Item = &String> {
         self.unreadable.iter()
+    }
+
+    /// Whether it holds files and folders and nothing else: no rc file, nothing that each user
+    /// sees in another way, and no folder with the name of a symbol that Modules itself defines.
+    pub(super) fn is_plain(&self) -> bool {
+        let is_symbol = |name: &str| matches!(last(name), "default" | "latest");
+        self.names.rcs.is_empty()
+            && self.own.is_empty()
+            && self.unreadable.is_empty()
+            && !self.names.folders.iter().any(|folder| is_symbol(&folder.name))
     }
 
     /// How many files there are.

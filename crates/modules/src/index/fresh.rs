@@ -1,7 +1,5 @@
 //! Whether the tree is still what the index says.
 
-use std::path::Path;
-
 use super::names::{Names, Seen};
 use crate::tree::Stamp;
 
@@ -11,7 +9,8 @@ impl Names<'_> {
     pub fn is_fresh(&self) -> bool {
         let folders = self.folders.iter().map(|folder| (folder.name.as_ref(), &folder.seen));
         let rcs = self.rcs.iter().map(|rc| (rc.name.as_str(), &rc.seen));
-        folders.chain(rcs).all(|(name, seen)| self.is_as_seen(name, seen))
+        let mut path = String::new();
+        folders.chain(rcs).all(|(name, seen)| self.is_as_seen(name, seen, &mut path))
             && self.cache_is_as_seen()
     }
 
@@ -21,7 +20,7 @@ impl Names<'_> {
         match &self.cache {
             // A new one shows in the modulepath's folder.
             None => true,
-            Some(seen) => self.is_as_seen(crate::cache::NAME, seen),
+            Some(seen) => self.is_as_seen(crate::cache::NAME, seen, &mut String::new()),
         }
     }
 
@@ -33,8 +32,11 @@ impl Names<'_> {
         folders.chain(rcs).chain(files).max().unwrap_or(0)
     }
 
-    fn is_as_seen(&self, name: &str, seen: &Seen) -> bool {
-        let path = Path::new(&self.root).join(name);
-        rustix::fs::stat(&path).is_ok_and(|stat| Seen::from(&Stamp::of(&stat)) == *seen)
+    fn is_as_seen(&self, name: &str, seen: &Seen, path: &mut String) -> bool {
+        path.clear();
+        for part in [&self.root, "/", name] {
+            path.push_str(part);
+        }
+        rustix::fs::stat(path.as_str()).is_ok_and(|stat| Seen::from(&Stamp::of(&stat)) == *seen)
     }
 }

@@ -54,27 +54,44 @@ pub struct CommandArgs {
 
 /// Runs `avail`.
 pub fn run(args: &Args) -> Result<u8, Failure> {
+    of_patterns(&args.words, args.why)
+}
+
+/// Runs `avail` with words of Modules' alone. None where they are no text: that is for the command
+/// line to refuse.
+pub fn at_once(words: &[OsString]) -> Option<Result<u8, Failure>> {
+    let words: Option<Vec<String>> =
+        words.iter().map(|word| word.to_str().map(str::to_owned)).collect();
+    Some(of_patterns(&words?, false))
+}
+
+fn of_patterns(words: &[String], says_why: bool) -> Result<u8, Failure> {
     let words: Vec<String> =
-        std::iter::once("avail".to_owned()).chain(args.words.iter().cloned()).collect();
+        std::iter::once("avail".to_owned()).chain(words.iter().cloned()).collect();
     match answer(&words) {
         Ok(answer) => show(&answer),
-        Err(why) if args.why => Err(Failure { status: ASK_MODULES, error: why.into() }),
+        Err(why) if says_why => Err(Failure { status: ASK_MODULES, error: why.into() }),
         Err(_) => Ok(ASK_MODULES),
     }
 }
 
 /// Runs `command`.
 pub fn command(args: &CommandArgs) -> Result<u8, Failure> {
+    of_words(&args.words, args.or_run.as_deref())
+}
+
+/// Answers the words of `module`, or has Modules answer for a shell.
+pub fn of_words(all: &[OsString], or_run: Option<&str>) -> Result<u8, Failure> {
     let words: Option<Vec<String>> =
-        args.words.iter().map(|word| word.to_str().map(str::to_owned)).collect();
+        all.iter().map(|word| word.to_str().map(str::to_owned)).collect();
     if let Some(words) = words
         && let Ok(answer) = answer(&words)
     {
         return show(&answer);
     }
-    let Some(shell) = &args.or_run else { return Ok(ASK_MODULES) };
+    let Some(shell) = or_run else { return Ok(ASK_MODULES) };
     let site = Site::find(&Environment::own()).map_err(Failure::of_command)?;
-    let argv = site.argv(shell, args.words.iter().cloned());
+    let argv = site.argv(shell, all.iter().cloned());
     let never = launch::replace(&launch::Command { argv }, &[]);
     Err(Failure { status: never.exit_status(), error: never.into() })
 }

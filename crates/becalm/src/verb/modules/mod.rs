@@ -7,6 +7,9 @@ mod hook;
 mod index;
 mod tidy;
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
 use crate::exit::Failure;
 
 /// See and calm what Environment Modules and Lmod ask of a filesystem
@@ -34,6 +37,22 @@ enum Verb {
     Hook(hook::Args),
     Index(index::Args),
     Tidy(tidy::Args),
+}
+
+/// Answers `avail`, and what the hook asks, before the command line's whole tree is made, which
+/// takes longer than the answer: where no option of becalm's own is in the words. None for all
+/// other words.
+pub fn at_once(words: &[OsString]) -> Option<Result<u8, Failure>> {
+    let [_, modules, verb, words @ ..] = words else { return None };
+    let has_option = words.first().is_some_and(|word| word.as_bytes().starts_with(b"--"));
+    if modules != "modules" || has_option {
+        return None;
+    }
+    match verb.to_str()? {
+        "avail" => avail::at_once(words),
+        "command" => Some(avail::of_words(words, None)),
+        _ => None,
+    }
 }
 
 /// Runs the verb.
