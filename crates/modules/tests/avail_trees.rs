@@ -96,6 +96,18 @@ fn files_that_are_no_modulefiles_are_not_shown() {
 }
 
 #[test]
+fn an_alias_with_the_name_of_a_file_that_is_no_modulefile_is_left_to_modules_with_d_and_l() {
+    let (scene, root) = tree(&["b/1"]);
+    scene.file("m/a", "no cookie\n");
+    scene.file("m/.modulerc", "#%Module\nmodule-alias a b/1\n");
+    for site in sites() {
+        let bench = Bench::new(&site, std::slice::from_ref(&root));
+        assert!(bench.assert_same_or_unable(&["avail"]));
+        assert!(["-d", "-L"].iter().all(|by| !bench.assert_same_or_unable(&["avail", by])));
+    }
+}
+
+#[test]
 fn rc_files_that_meddle_with_one_another_count_in_the_release_s_order() {
     for rcs in [
         // One folder's names another's.

@@ -39,6 +39,9 @@ pub(super) struct Found<'a> {
     pub(super) folders: FxHashMap<Name<'a>, Vec<Name<'a>>>,
     /// `default` and `latest` that nobody defined.
     pub(super) automatic: FxHashSet<String>,
+    /// Whether something that an rc file defines has the name of a file that is no modulefile: what
+    /// `-d` and `-L` make of that is not modelled.
+    pub(super) defines_broken: bool,
     /// Whether a folder has the name of such a symbol: which of them is there depends on the
     /// order in which Tcl keeps names.
     is_tangled: bool,
@@ -96,7 +99,8 @@ impl<'a> Found<'a> {
         let names = Catalog::with_room_for(view.len());
         let folders = FxHashMap::default();
         let automatic = FxHashSet::default();
-        let mut found = Found { names, folders, automatic, is_tangled: false };
+        let (defines_broken, is_tangled) = (false, false);
+        let mut found = Found { names, folders, automatic, defines_broken, is_tangled };
         found.add_files(view, config, pattern);
         let targeted = found.add_definitions(view, &state.symbols);
         found.leave_out_dotted(config, pattern, filter, &targeted, state);
@@ -133,15 +137,20 @@ impl<'a> Found<'a> {
             if target.source.starts_with(&root) {
                 let module = target.module.clone();
                 targeted.entry(module.clone()).or_default().push(name.clone());
-                self.names.insert(Cow::Owned(name.clone()), What::Version(module));
+                self.define(name, What::Version(module));
             }
         }
         for (name, target) in &symbols.aliases {
             if target.source.starts_with(&root) {
-                self.names.insert(Cow::Owned(name.clone()), What::Alias(target.module.clone()));
+                self.define(name, What::Alias(target.module.clone()));
             }
         }
         targeted
+    }
+
+    fn define(&mut self, name: &str, what: What) {
+        self.defines_broken |= self.names.get(name) == Some(&What::Broken);
+        self.names.insert(Cow::Owned(name.to_owned()), what);
     }
 
     /// Names with a dot at the beginning of a part, unless they are asked for.

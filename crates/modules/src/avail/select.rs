@@ -49,7 +49,7 @@ pub(super) fn select<'a>(
         selected: FxHashMap::default(),
         folders: BTreeMap::new(),
         kept: FxHashSet::default(),
-        is_tangled: false,
+        is_tangled: filter != Filter::All && found.defines_broken,
     };
     for (name, what) in found.names.iter() {
         if selection.is_found(name, what) {
