@@ -24,10 +24,34 @@ fn cache(verb: &str, tree: &Path, options: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_becalm"))
         .args(["modules", "cache", verb, "--modulecmd"])
         .arg(modulecmd())
+        .env("BECALM_MODULES_INDEX", index(tree))
         .args(options)
         .arg(tree)
         .output()
         .unwrap()
+}
+
+/// Where the indexes of a tree are.
+fn index(tree: &Path) -> PathBuf {
+    tree.with_extension("index")
+}
+
+/// What `becalm modules avail -t` answers from the index; none if it has to ask Modules.
+fn native_avail(tree: &Path) -> Option<String> {
+    let output = Command::new(env!("CARGO_BIN_EXE_becalm"))
+        .args(["modules", "avail", "-t"])
+        .env_clear()
+        .env("HOME", "/")
+        .env("MODULES_CMD", modulecmd())
+        .env("MODULEPATH", tree)
+        .env("BECALM_MODULES_INDEX", index(tree))
+        .output()
+        .unwrap();
+    match output.status.code() {
+        Some(0) => Some(String::from_utf8(output.stderr).unwrap()),
+        Some(75) => None,
+        _ => panic!("{output:?}"),
+    }
 }
 
 fn json(output: &Output) -> serde_json::Value {
@@ -68,11 +92,43 @@ fn a_cache_is_built_checked_and_found_stale() {
 }
 
 #[test]
+fn the_index_of_avail_is_made_with_the_cache_and_kept_true_by_refresh() {
+    let (_folder, tree) = tree();
+    let listed = |modules: &str| Some(format!("{}:\n{modules}", tree.display()));
+    assert_eq!(native_avail(&tree), None);
+    let built = json(&cache("build", &tree, &["--json"]));
+    assert_eq!(built["caches"][0]["index"]["files"], 1, "{built}");
+    assert_eq!(native_avail(&tree), listed("gcc/13\n"));
+    // Nothing is made anew that is true.
+    let again = json(&cache("refresh", &tree, &["--json"]));
+    let again = &again["caches"][0];
+    assert!(again["built"].is_null() && again["index"].is_null(), "{again}");
+
+    fs::write(tree.join("gcc/14"), "#%Module\n").unwrap();
+    assert_eq!(native_avail(&tree), None);
+    let refreshed = cache("refresh", &tree, &[]);
+    let text = String::from_utf8_lossy(&refreshed.stdout);
+    assert!(text.contains("becalm modules avail answers from"), "{text}");
+    assert_eq!(native_avail(&tree), listed("gcc/13\ngcc/14\n"));
+}
+
+#[test]
+fn a_tree_that_has_no_index_has_its_cache_all_the_same() {
+    let (_folder, tree) = tree();
+    fs::write(tree.join("gcc/\u{e9}"), "#%Module\n").unwrap();
+    let built = cache("build", &tree, &[]);
+    assert_eq!(built.status.code(), Some(0), "{built:?}");
+    let text = String::from_utf8_lossy(&built.stdout);
+    assert!(text.contains("leaves this tree to Modules: "), "{text}");
+}
+
+#[test]
 fn a_modules_without_caches_builds_none() {
     let (_folder, tree) = tree();
     let old = Command::new(env!("CARGO_BIN_EXE_becalm"))
         .args(["modules", "cache", "build"])
         .arg(&tree)
+        .env("BECALM_MODULES_INDEX", index(&tree))
         .env_remove("MODULES_CMD")
         .env_remove("MODULESHOME")
         .output()

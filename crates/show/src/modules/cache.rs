@@ -7,6 +7,7 @@ use modules::cache::{Built, Checked, Kind};
 use recording::Bytes;
 use serde::Serialize;
 
+use super::IndexAnswer;
 use crate::number::{bytes, counted};
 use crate::{Cell, Column, Table, plain, quoted, style, width};
 
@@ -33,6 +34,8 @@ pub struct CacheAnswer {
     pub built: Option<Built>,
     /// Why nothing was.
     pub refused: Option<String>,
+    /// The index of `becalm modules avail`, if it was made anew or could not be.
+    pub index: Option<IndexAnswer>,
 }
 
 impl CacheAnswer {
@@ -86,10 +89,25 @@ fn one(cache: &CacheAnswer, columns: usize) -> String {
     if let Some(why) = &cache.refused {
         text += &width::wrap(&style::paint(style::WARNING, &plain(why)), columns);
     }
+    if let Some(index) = &cache.index {
+        text += &width::wrap(&indexed(index), columns);
+    }
     for note in notes {
         text += &width::wrap(&format!("Note: {}", plain(note)), columns);
     }
     text
+}
+
+fn indexed(answer: &IndexAnswer) -> String {
+    match (&answer.index, &answer.refused) {
+        (Some(path), _) => {
+            format!("becalm modules avail answers from {}.", plain(&path.to_string_lossy()))
+        }
+        (None, why) => {
+            let why = why.as_deref().map(plain).unwrap_or_default();
+            format!("becalm modules avail leaves this tree to Modules: {why}")
+        }
+    }
 }
 
 fn found(checked: &Checked, columns: usize) -> String {

@@ -7,8 +7,9 @@ use anyhow::{Context, anyhow};
 use modules::cache::{self, How, Watch, lmod};
 use modules::site::{Environment, Site, User, modulepath};
 use modules::tree::{Limits, Tree, walk};
-use show::{CacheAnswer, ModulesCache};
+use show::{CacheAnswer, IndexAnswer, ModulesCache};
 
+use super::index::Indexer;
 use crate::exit::{Failure, NO, USAGE};
 
 /// Caches of modulepaths that can be trusted: check, build, keep fresh
@@ -35,10 +36,10 @@ enum Verb {
     #[command(after_help = "Examples:\n  becalm modules cache check\n  becalm modules cache \
         check --json /apps/modulefiles | jq '.caches[].checked.faults'")]
     Check(Common),
-    /// Build caches, repair and check them, publish them
+    /// Build caches, repair and check them, publish them; and the indexes of `modules avail`
     #[command(after_help = "Examples:\n  becalm modules cache build /apps/modulefiles")]
     Build(Common),
-    /// Build those caches that are not good
+    /// Build those caches that are not good, and those indexes that are no longer true
     #[command(after_help = "Examples:\n  becalm modules cache refresh /apps/modulefiles")]
     Refresh(Common),
     /// Refresh caches whenever their trees change, until interrupted
@@ -134,11 +135,27 @@ fn check(args: &Common) -> Result<Vec<CacheAnswer>, Failure> {
 
 fn built(args: &Common, only_if_needed: bool) -> Result<Vec<CacheAnswer>, Failure> {
     let site = site(args)?;
+    let indexer = Indexer::new(args.modulecmd.as_deref());
     let mut answers = Vec::new();
     for path in modulepaths(args)? {
-        answers.push(one_built(args, &path, &site, only_if_needed)?);
+        let mut answer = one_built(args, &path, &site, only_if_needed)?;
+        answer.index = indexed(&indexer, &path);
+        answers.push(answer);
     }
     Ok(answers)
+}
+
+/// The index of `becalm modules avail`, which a new cache makes untrue. What is in its way says
+/// nothing of the cache.
+fn indexed(indexer: &Result<Indexer, Failure>, path: &Path) -> Option<IndexAnswer> {
+    match indexer {
+        Ok(indexer) => indexer.renew(path),
+        Err(why) => Some(IndexAnswer {
+            modulepath: path.to_owned(),
+            refused: Some(format!("{:#}", why.error)),
+            ..IndexAnswer::default()
+        }),
+    }
 }
 
 fn one_built(
@@ -200,6 +217,7 @@ fn watch(args: &WatchArgs) -> Result<u8, Failure> {
         return Err(usage("watch is for .modulecache; a timer may refresh Lmod's"));
     }
     let site = site(common)?;
+    let indexer = Indexer::new(common.modulecmd.as_deref());
     let paths = modulepaths(common)?;
     let mut told = None;
     loop {
@@ -211,8 +229,9 @@ fn watch(args: &WatchArgs) -> Result<u8, Failure> {
             show::warn(&how(watch.how(), args.every));
         }
         for path in &paths {
-            let answer = one_built(common, path, &site, true)?;
-            if answer.built.is_some() || answer.refused.is_some() {
+            let mut answer = one_built(common, path, &site, true)?;
+            answer.index = indexed(&indexer, path);
+            if answer.built.is_some() || answer.refused.is_some() || answer.index.is_some() {
                 self::answer("refresh", common, vec![answer])?;
             }
         }

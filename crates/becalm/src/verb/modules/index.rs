@@ -1,6 +1,6 @@
-//! `becalm modules index`.
+//! `becalm modules index`, and the index that `becalm modules cache` makes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use modules::avail::modulepaths as resolve;
 use modules::index::{SiteNotes, Store, build};
@@ -39,16 +39,10 @@ pub struct Args {
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<u8, Failure> {
-    let mut environment = Environment::own();
-    if let Some(modulecmd) = &args.modulecmd {
-        environment.set("MODULES_CMD", modulecmd.clone());
-    }
-    let site = Site::find(&environment)?;
-    let store = Store::of(&environment);
-    store.keep_site(&SiteNotes::take(&environment)?)?;
+    let indexer = Indexer::new(args.modulecmd.as_deref())?;
     let mut answers = Vec::new();
-    for path in modulepaths(args, &environment)? {
-        answers.push(one(path, &site, &store, args.lease));
+    for path in modulepaths(args, &indexer.environment)? {
+        answers.push(indexer.index(path, args.lease));
     }
     let answer = ModulesIndex::of(answers);
     match args.json {
@@ -58,26 +52,58 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     Ok(if answer.is_good() { 0 } else { NO })
 }
 
-fn one(path: PathBuf, site: &Site, store: &Store, lease: u32) -> IndexAnswer {
-    let mut answer = IndexAnswer { modulepath: path, ..IndexAnswer::default() };
-    match build(&answer.modulepath, site, lease) {
-        Ok(names) => {
-            answer.folders = names.folders.len() as u64;
-            answer.rc_files = names.rcs.len() as u64;
-            answer.files = names.files.len() as u64;
-            answer.limited = names.limited.len() as u64;
-            match store.keep(&names) {
-                Ok(index) => answer.index = Some(index),
-                Err(why) => answer.refused = Some(why.to_string()),
+/// Makes indexes for one site's Modules.
+pub(super) struct Indexer {
+    environment: Environment,
+    site: Site,
+    store: Store,
+}
+
+impl Indexer {
+    /// For the Modules that `module` runs, or for another one. Notes of it are kept with the indexes.
+    pub(super) fn new(modulecmd: Option<&Path>) -> Result<Indexer, Failure> {
+        let mut environment = Environment::own();
+        if let Some(modulecmd) = modulecmd {
+            environment.set("MODULES_CMD", modulecmd);
+        }
+        let site = Site::find(&environment)?;
+        let store = Store::of(&environment);
+        store.keep_site(&SiteNotes::take(&environment)?)?;
+        Ok(Indexer { environment, site, store })
+    }
+
+    /// Makes the index of a modulepath; where it cannot be made, the one that was there goes.
+    fn index(&self, path: PathBuf, lease: u32) -> IndexAnswer {
+        let mut answer = IndexAnswer { modulepath: path, ..IndexAnswer::default() };
+        match build(&answer.modulepath, &self.site, lease) {
+            Ok(names) => {
+                answer.folders = names.folders.len() as u64;
+                answer.rc_files = names.rcs.len() as u64;
+                answer.files = names.files.len() as u64;
+                answer.limited = names.limited.len() as u64;
+                match self.store.keep(&names) {
+                    Ok(index) => answer.index = Some(index),
+                    Err(why) => answer.refused = Some(why.to_string()),
+                }
+            }
+            Err(why) => {
+                let forgotten = self.store.forget(&answer.modulepath);
+                let more = forgotten.err().map(|error| format!("; {error}")).unwrap_or_default();
+                answer.refused = Some(format!("{why}{more}"));
             }
         }
-        Err(why) => {
-            let forgotten = store.forget(&answer.modulepath);
-            let more = forgotten.err().map(|error| format!("; {error}")).unwrap_or_default();
-            answer.refused = Some(format!("{why}{more}"));
-        }
+        answer
     }
-    answer
+
+    /// Makes the index of a modulepath anew, with the lease that it had; none if it is true.
+    pub(super) fn renew(&self, path: &Path) -> Option<IndexAnswer> {
+        let held = self.store.held(path).ok();
+        let names = held.as_ref().and_then(|held| held.names(path).ok());
+        if names.as_ref().is_some_and(|names| names.is_fresh()) {
+            return None;
+        }
+        Some(self.index(path.to_owned(), names.map_or(0, |names| names.lease)))
+    }
 }
 
 /// Those that are there: Modules passes over others.
