@@ -206,7 +206,7 @@ fn a_wait_that_is_interrupted_goes_on_as_if_it_had_not_been() {
 #[test]
 fn a_stopped_job_stays_stopped_and_goes_on_when_it_is_told_to() {
     let mut bash = bash(50);
-    bash.signal(libc::SIGTSTP);
+    bash.signal(libc::SIGSTOP);
     until(|| bash.status("State:").starts_with('T'));
     // It stays pending until the process goes on, which it does for becalm.
     bash.signal(libc::SIGSTOP);

@@ -7,10 +7,15 @@ use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::FlockOperation;
 
 use super::error::{self, MountError};
+
+/// How long a lock is waited for: the holder of a job that has just ended leaves a moment after its
+/// last rank.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What `--overlay` was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,10 +109,18 @@ impl Opened {
             true => FlockOperation::NonBlockingLockShared,
             false => FlockOperation::NonBlockingLockExclusive,
         };
-        match rustix::fs::flock(&self.file, operation) {
-            Ok(()) => Ok(()),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(self.in_use()),
-            Err(error) => Err(format!("it cannot be locked: {}", io::Error::from(error))),
+        let since = Instant::now();
+        loop {
+            match rustix::fs::flock(&self.file, operation) {
+                Ok(()) => return Ok(()),
+                Err(rustix::io::Errno::WOULDBLOCK) if since.elapsed() < PATIENCE => {
+                    std::thread::sleep(PATIENCE / 50);
+                }
+                Err(rustix::io::Errno::WOULDBLOCK) => return Err(self.in_use()),
+                Err(error) => {
+                    return Err(format!("it cannot be locked: {}", io::Error::from(error)));
+                }
+            }
         }
     }
 
@@ -203,5 +216,20 @@ mod tests {
         let readers = [true, true].map(|read_only| Opened::of(&overlay(read_only)).unwrap());
         assert!(readers.iter().all(|reader| reader.lock().is_ok()));
         assert!(Opened::of(&overlay(false)).unwrap().lock().is_err());
+    }
+
+    #[test]
+    fn a_writer_that_is_about_to_leave_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let overlay = || Overlay { path: folder.path().to_owned(), read_only: false };
+        let first = Opened::of(&overlay()).unwrap();
+        first.lock().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                std::thread::sleep(PATIENCE / 10);
+                drop(first);
+            });
+            assert_eq!(Opened::of(&overlay()).unwrap().lock(), Ok(()));
+        });
     }
 }
