@@ -95,6 +95,16 @@ fn what_the_command_leaves_running_sees_the_folder_until_it_ends() {
 }
 
 #[test]
+fn a_terminal_sees_how_far_a_calibration_is() {
+    for user in each_rehearser() {
+        let mut calibration = user.becalm(&["--calibrate", "--profile", "nfs"]);
+        let mut terminal = Terminal::start(calibration.env("TERM", "xterm"));
+        terminal.expect("measuring ");
+        terminal.expect(" of 6");
+    }
+}
+
+#[test]
 fn a_stopped_command_is_a_stopped_job_and_goes_on() {
     for user in each_rehearser() {
         let tree = user.tree("tree");

@@ -9,7 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use fork::collapse::{Collapsed, Error, collapse};
+use fork::collapse::{Collapsed, Error};
+
+fn collapse(pid: i32) -> Result<Collapsed, Error> {
+    fork::collapse::collapse(pid, &|_, _| {})
+}
 
 /// A program that talks by lines, and is killed at the end.
 struct Talker {

@@ -48,7 +48,7 @@ fn audited(scene: &Path, site: Option<&Site>) -> Audit {
     let views = [View::of(&[scene], None, Limits::default()).unwrap()];
     let wanted =
         Wanted { modulepaths: &modulepaths, site, is_lmod: false, load: None, timeout: None };
-    audit(&views, &wanted)
+    audit(&views, &wanted, &|_, _| {})
 }
 
 fn count(audit: &Audit, rule: Rule) -> u64 {

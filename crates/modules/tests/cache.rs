@@ -67,7 +67,7 @@ fn avail(site: &Site, modulepath: &Path, user: u32, options: &[&str]) -> String 
 
 fn built(modulepath: &Path, site: &Site) -> Result<cache::Built, BuildError> {
     let users = cache::users(&walk(modulepath, Limits::default())).unwrap();
-    cache::build(modulepath, site, &users)
+    cache::build(modulepath, site, &users, &|_, _| {})
 }
 
 fn kinds(checked: &Checked) -> BTreeSet<Kind> {
@@ -343,7 +343,7 @@ fn below_a_modulepath_of_a_group_each_file_is_looked_at() {
     stock(&site, &tree);
     assert_eq!(kind_of(&cache::check(&tree, Some(&site)), "own/1"), Some(Kind::Disclosing));
     let member = User { name: "member".into(), user: 1234, group: 1234, groups: vec![1234] };
-    let built = cache::build(&tree, &site, &[member]).unwrap();
+    let built = cache::build(&tree, &site, &[member], &|_, _| {}).unwrap();
     assert_eq!(built.users, ["member"]);
     assert_eq!(cache::check(&tree, Some(&site)).faults, []);
     assert!(!fs::read_to_string(tree.join(NAME)).unwrap().contains("S3CRET"));
@@ -367,11 +367,11 @@ fn root_builds_as_the_owner_of_the_modulepath() {
     chown(&tree, Some(1234), Some(1234)).unwrap();
     chown(&rc, Some(1234), Some(1234)).unwrap();
     let one = [User { name: "1234".into(), user: 1234, group: 1234, groups: vec![1234] }];
-    cache::build(&tree, &site, &one).unwrap();
+    cache::build(&tree, &site, &one, &|_, _| {}).unwrap();
     let ran: Vec<_> = fs::read_dir(&who).unwrap().flatten().map(|e| e.file_name()).collect();
     assert_eq!(ran, ["1234"]);
     chown(&rc, Some(4321), None).unwrap();
-    assert!(matches!(cache::build(&tree, &site, &one), Err(BuildError::Tree { .. })));
+    assert!(matches!(cache::build(&tree, &site, &one, &|_, _| {}), Err(BuildError::Tree { .. })));
 }
 
 #[test]
@@ -425,16 +425,20 @@ fn a_cache_for_another_release_is_named() {
 }
 
 #[test]
-fn a_refresh_builds_only_what_is_not_good() {
+fn a_cache_wants_to_be_built_only_where_it_is_not_good() {
     let _alone = alone();
     let scene = Scene::new();
     let site = newest(&scene);
     let tree = nasty(&scene);
-    assert!(cache::refresh(&tree, &site, &[]).unwrap().built.is_some());
-    assert!(cache::refresh(&tree, &site, &[]).unwrap().built.is_none());
+    let wants_build = || cache::check(&tree, Some(&site)).wants_build();
+    let build = || cache::build(&tree, &site, &[], &|_, _| {}).unwrap();
+    assert!(wants_build());
+    build();
+    assert!(!wants_build());
     scene.module("tree/gcc/15");
-    assert!(cache::refresh(&tree, &site, &[]).unwrap().built.is_some());
-    assert!(cache::refresh(&tree, &site, &[]).unwrap().built.is_none());
+    assert!(wants_build());
+    build();
+    assert!(!wants_build());
 }
 
 #[test]

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::behaviour::ending;
 use crate::elsewhere::{Asked, Elsewhere};
+use crate::interleaved::Step;
 use crate::recorded;
 use crate::side::{Run, Seen, Side, Subject};
 
@@ -97,12 +98,16 @@ impl Bench {
         subject: &Subject,
         runs: usize,
         keep: Option<&Path>,
+        progress: &mut dyn FnMut(Step),
     ) -> Result<Side, Error> {
+        let of = 1 + self.recordings + runs;
         let mut side = self.first(subject)?.0;
         for time in 0..self.recordings {
+            progress(Step { done: 1 + time, of });
             self.record(subject, &mut side, keep.filter(|_| time == 0))?;
         }
-        for _ in 0..runs {
+        for time in 0..runs {
+            progress(Step { done: 1 + self.recordings + time, of });
             let run = self.run(subject, &mut side)?;
             side.runs.push(run);
         }

@@ -31,7 +31,7 @@ fn subject(text: &str) -> Subject {
 }
 
 fn apart(before: &str, after: &str, runs: usize) -> Proof {
-    let measure = |text: &str| bench().measure(&subject(text), runs, None).unwrap();
+    let measure = |text: &str| bench().measure(&subject(text), runs, None, &mut |_| {}).unwrap();
     Proof::of(measure(before), measure(after), Conditions::apart())
 }
 
@@ -56,7 +56,7 @@ fn a_proof_is_read_back_as_it_was_written() {
 }
 
 fn surroundings_take_the_filesystems_place_in_the_verdict() {
-    let side = || bench().measure(&subject("true"), 0, None).unwrap();
+    let side = || bench().measure(&subject("true"), 0, None, &mut |_| {}).unwrap();
     let surroundings = Some("a rehearsed cluster".to_owned());
     let conditions = Conditions { surroundings, ..Conditions::apart() };
     let proof = Proof::of(side(), side(), conditions);

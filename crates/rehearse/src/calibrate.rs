@@ -79,32 +79,42 @@ const CLIENTS: usize = 4;
 /// The size of a file that is read.
 const SIZE: usize = 1 << 20;
 
-/// Measures in a new folder below `below`, which is gone afterwards.
+/// Measures in a new folder below `below`, which is gone afterwards. Tells how many of how many
+/// series are done.
 ///
 /// This forks: call it while the process has one thread.
 ///
 /// # Errors
 /// [`CalibrationError`].
-pub fn calibrate(profile: &Profile, below: &Path) -> Result<Calibration, CalibrationError> {
+pub fn calibrate(
+    profile: &Profile,
+    below: &Path,
+    progress: &dyn Fn(u64, u64),
+) -> Result<Calibration, CalibrationError> {
     let failed = |error| CalibrationError::Tree { path: below.to_owned(), error };
     let samples = samples(profile.latency());
     let tree = Tree::make(below, samples).map_err(failed)?;
     let name = format!("{}.calibration.{}", profile.name, std::process::id());
     let real = Profile { name, ..profile.clone() };
-    let series = [
-        tree.measure("stat, unknown name", &real, stats, Some(real.latency()))?,
-        tree.measure("open, known file", &real, opens, open_cost(&real))?,
-        tree.measure("first read of 1 MiB", &real, reads, read_cost(&real))?,
-        tree.measure("stat, four clients", &busy(&real), four, four_cost(&real))?,
-        tree.measure("stat, no delay", &undelayed(&real), stats, None)?,
-        tree.measure("open, no delay", &undelayed(&real), opens, None)?,
+    let wanted: [(&'static str, Profile, Act, Option<Nanos>); 6] = [
+        ("stat, unknown name", real.clone(), stats, Some(real.latency())),
+        ("open, known file", real.clone(), opens, open_cost(&real)),
+        ("first read of 1 MiB", real.clone(), reads, read_cost(&real)),
+        ("stat, four clients", busy(&real), four, four_cost(&real)),
+        ("stat, no delay", undelayed(&real), stats, None),
+        ("open, no delay", undelayed(&real), opens, None),
     ];
+    let mut series = Vec::new();
+    for (what, profile, act, asked) in &wanted {
+        progress(series.len() as u64, wanted.len() as u64);
+        series.push(tree.measure(what, profile, *act, *asked)?);
+    }
     Ok(Calibration {
         profile: profile.name.clone(),
         good: series.iter().all(|series| series.good),
         load: load(),
         processors: std::thread::available_parallelism().map_or(1, usize::from),
-        series: series.into(),
+        series,
     })
 }
 

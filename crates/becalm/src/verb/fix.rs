@@ -142,7 +142,10 @@ fn words(command: &[OsString]) -> String {
 fn apply_and_prove(args: &Args) -> Result<u8, Failure> {
     let bench = bench(args)?;
     let measure = |subject: &Subject, keep: Option<&Path>| -> Result<Side, Failure> {
-        let side = bench.measure(subject, args.runs as usize, keep);
+        let waiting = show::Waiting::new();
+        let side = bench.measure(subject, args.runs as usize, keep, &mut |step| {
+            waiting.tell("running", step.done as u64, step.of as u64);
+        });
         side.map_err(|error| Failure { status: error.exit_status(), error: error.into() })
     };
     let folder = tempfile::tempdir().context("a folder for a recording")?;

@@ -55,7 +55,14 @@ const SCHEMA: &str = "becalm.undo/1";
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<u8, Failure> {
     let state = remedy::state_folder()?;
-    if args.list { list(&state, args.json) } else { undo(args, Options::new(state)) }
+    if args.list {
+        return list(&state, args.json);
+    }
+    let waiting = show::Waiting::new();
+    let progress = |progress: remedy::Progress| {
+        waiting.tell("restoring", progress.written as u64, progress.of as u64);
+    };
+    undo(args, Options { progress: &progress, ..Options::new(state) })
 }
 
 fn list(state: &Path, json: bool) -> Result<u8, Failure> {

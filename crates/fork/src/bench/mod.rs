@@ -81,23 +81,27 @@ pub enum Error {
     },
 }
 
-/// Measures all sizes. Forks, and must be called while the process has one thread.
+/// Measures all sizes, and tells how many of how many parents are done. Forks, and must be called
+/// while the process has one thread.
 ///
 /// # Errors
 /// [`Error`].
-pub fn bench(options: Options) -> Result<Bench, Error> {
+pub fn bench(options: Options, progress: &dyn Fn(u64, u64)) -> Result<Bench, Error> {
     let program = ["/bin/true", "/usr/bin/true"]
         .into_iter()
         .find(|path| std::path::Path::new(path).exists())
         .ok_or(Error::NoProgram)?;
     let mut bench = Bench { program: program.to_owned(), parents: vec![], left_out: vec![] };
-    for megabytes in SIZES.into_iter().filter(|size| *size <= options.most) {
+    let sizes = SIZES.into_iter().filter(|size| *size <= options.most);
+    let of = 2 * sizes.clone().count() as u64;
+    for megabytes in sizes {
         // The page cache may have to go for it; other programs must not.
         if megabytes << 20 > available_bytes() / 10 * 8 {
             bench.left_out.push(megabytes);
             continue;
         }
         for huge_pages in [false, true] {
+            progress((bench.parents.len() + 2 * bench.left_out.len()) as u64, of);
             let parent = parent::measure(program, megabytes, huge_pages, options.rounds);
             bench.parents.push(parent.map_err(|error| Error::Parent { megabytes, error })?);
         }

@@ -83,7 +83,7 @@ const MOST_IN_VAIN: u32 = 16;
 const MOST: u64 = 16 * BLOCK;
 
 /// Puts a running process's private anonymous memory into huge pages, block by block, and times
-/// forks of it before and after.
+/// forks of it before and after. Tells how many bytes of how many have been asked for.
 ///
 /// One of its threads is stopped for about 0.1 ms, and is then as it was: registers,
 /// signal mask, pending signals, the system call that it was in. No instruction is written into
@@ -91,7 +91,7 @@ const MOST: u64 = 16 * BLOCK;
 ///
 /// # Errors
 /// [`Error`]: the process is as it was, or gone.
-pub fn collapse(pid: i32) -> Result<Collapsed, Error> {
+pub fn collapse(pid: i32, progress: &dyn Fn(u64, u64)) -> Result<Collapsed, Error> {
     let process = Process { pid };
     process.check()?;
     let (name, before) = (process.name()?, process.memory()?);
@@ -103,8 +103,14 @@ pub fn collapse(pid: i32) -> Result<Collapsed, Error> {
     let held = Held::back();
     let Lent { mut helper, stopped } = borrowed::lend(&process, instructions)?;
     let fork_before_ns = time_forks(&mut helper)?;
-    let mut work =
-        Work { refused: Vec::new(), why: None, in_vain: 0, held: &held, cut_short: false };
+    let mut work = Work {
+        refused: Vec::new(),
+        why: None,
+        in_vain: 0,
+        held: &held,
+        cut_short: false,
+        progress,
+    };
     let since = Instant::now();
     work.collapse(&mut helper, &blocks.ranges)?;
     // What the kernel has no huge pages for, or is busy with, may do a moment later: the attempt
@@ -165,14 +171,18 @@ struct Work<'a> {
     in_vain: u32,
     held: &'a Held,
     cut_short: bool,
+    progress: &'a dyn Fn(u64, u64),
 }
 
 impl Work<'_> {
     fn collapse(&mut self, helper: &mut Helper, ranges: &[Range]) -> Result<(), Error> {
         self.in_vain = 0;
+        let (mut done, of) = (0, ranges.iter().map(|range| range.bytes).sum());
         for range in ranges {
             for start in (range.start..range.start + range.bytes).step_by(MOST as usize) {
                 let range = Range { start, bytes: MOST.min(range.start + range.bytes - start) };
+                (self.progress)(done, of);
+                done += range.bytes;
                 self.cut_short |= self.held.asked_to_end();
                 match self.cut_short || self.in_vain >= MOST_IN_VAIN {
                     true => self.refused.push(range),

@@ -121,11 +121,11 @@ impl About<'_> {
 }
 
 /// Audits modulepaths as several users see them. What all see alike is found in the first view;
-/// what else is unreadable is found in each.
+/// what else is unreadable is found in each. Tells how many of how many commands have been run.
 ///
 /// Real commands are run if a timeout is given: this then forks, so call it while the process has
 /// one thread.
-pub fn audit(views: &[View], wanted: &Wanted<'_>) -> Audit {
+pub fn audit(views: &[View], wanted: &Wanted<'_>, progress: &dyn Fn(u64, u64)) -> Audit {
     let mut findings = Vec::new();
     for (at, (path, odd)) in wanted.modulepaths.iter().enumerate() {
         let mut about = About {
@@ -148,7 +148,7 @@ pub fn audit(views: &[View], wanted: &Wanted<'_>) -> Audit {
         release: wanted.site.map(|site| site.release.text().to_owned()),
         command: wanted.site.map(|site| site.command.to_string_lossy().into_owned()),
         modulepaths: paths(views, wanted),
-        costs: costs(views, wanted),
+        costs: costs(views, wanted, progress),
         rules: sums(&findings),
         findings: kept(findings),
     }
@@ -239,15 +239,16 @@ fn paths(views: &[View], wanted: &Wanted<'_>) -> Vec<Path> {
 
 /// What each command costs each user who is asked for. Where root looks for others, it is not one
 /// of them.
-fn costs(views: &[View], wanted: &Wanted<'_>) -> Vec<Cost> {
+fn costs(views: &[View], wanted: &Wanted<'_>, progress: &dyn Fn(u64, u64)) -> Vec<Cost> {
     let Some(site) = wanted.site else { return Vec::new() };
     let views = if views.len() > 1 { &views[1..] } else { views };
     let mut costs = Vec::new();
     for view in views {
         let trees: Vec<&Tree> = view.trees.iter().collect();
         let load = wanted.load.clone().or_else(|| largest(&trees));
-        for ask in [Some(Ask::Avail), load.map(Ask::Load), Some(Ask::Whatis)].into_iter().flatten()
-        {
+        let asks = [Some(Ask::Avail), load.map(Ask::Load), Some(Ask::Whatis)];
+        for ask in asks.into_iter().flatten() {
+            progress(costs.len() as u64, 3 * views.len() as u64);
             costs.push(cost(&ask, view, &trees, site, wanted));
         }
     }

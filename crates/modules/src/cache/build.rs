@@ -8,10 +8,9 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
-use super::check::check;
 use super::compare::Comparison;
 use super::elsewhere::Elsewhere;
-use super::fault::{Checked, Counts, Fault, Kind, lossy};
+use super::fault::{Counts, Fault, Kind, lossy};
 use super::readers::Readers;
 use super::repair::repair;
 use super::script::{Odd, parse};
@@ -122,13 +121,19 @@ pub struct Built {
 }
 
 /// Builds, repairs, checks and publishes a modulepath's cache: for each of `users` the site's
-/// Modules must list with it what it lists without.
+/// Modules must list with it what it lists without. Tells how many of how many commands have been
+/// run.
 ///
 /// This forks: call it while the process has one thread.
 ///
 /// # Errors
 /// [`BuildError`]; the cache that was there stays.
-pub fn build(modulepath: &Path, site: &Site, users: &[User]) -> Result<Built, BuildError> {
+pub fn build(
+    modulepath: &Path,
+    site: &Site,
+    users: &[User],
+    progress: &dyn Fn(u64, u64),
+) -> Result<Built, BuildError> {
     if !super::reads_caches(site) {
         return Err(BuildError::TooOld { release: site.release.text().to_owned() });
     }
@@ -138,6 +143,7 @@ pub fn build(modulepath: &Path, site: &Site, users: &[User]) -> Result<Built, Bu
         let tree = walk(modulepath, Limits { cookies: false, ..Limits::default() });
         let builder = builder(&tree)?;
         let place = Place::beside(modulepath)?;
+        progress(0, 1 + 2 * users.len() as u64);
         let draft = draft(modulepath, site, &builder, place.as_of)?;
         let script = parse(&draft.text)?;
         let tree = walk(modulepath, Limits { cookies: false, ..Limits::default() });
@@ -150,7 +156,7 @@ pub fn build(modulepath: &Path, site: &Site, users: &[User]) -> Result<Built, Bu
         if !faults.is_empty() {
             return Err(BuildError::Wrong(faults));
         }
-        let (differences, asked) = differences(site, modulepath, &draft.text, users)?;
+        let (differences, asked) = differences(site, modulepath, &draft.text, users, progress)?;
         if let Some(difference) = differences.into_iter().next() {
             return Err(BuildError::Differs(difference));
         }
@@ -257,28 +263,4 @@ impl Place {
             .map_err(|error| BuildError::at("fsync", folder, error))?;
         Ok(cache)
     }
-}
-
-/// What a refresh did.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Refreshed {
-    /// What was found.
-    pub before: Checked,
-    /// What was published; none where the cache was good.
-    pub built: Option<Built>,
-}
-
-/// Builds a cache if there is none or something is wrong with it.
-///
-/// This forks: call it while the process has one thread.
-///
-/// # Errors
-/// [`BuildError`].
-pub fn refresh(modulepath: &Path, site: &Site, users: &[User]) -> Result<Refreshed, BuildError> {
-    let before = check(modulepath, Some(site));
-    let built = match before.wants_build() {
-        true => Some(build(modulepath, site, users)?),
-        false => None,
-    };
-    Ok(Refreshed { before, built })
 }

@@ -65,15 +65,20 @@ pub(super) fn differences(
     modulepath: &Path,
     cache: &[u8],
     users: &[User],
+    progress: &dyn Fn(u64, u64),
 ) -> Result<(Vec<Difference>, Vec<String>), BuildError> {
     let (mut differences, mut asked) = (Vec::new(), Vec::new());
-    for user in users {
+    // After `cachebuild` itself.
+    let tell = |done: usize| progress(1 + done as u64, 1 + 2 * users.len() as u64);
+    for (at, user) in users.iter().enumerate() {
+        tell(2 * at);
         if !enters(user, modulepath)? {
             continue;
         }
         let elsewhere = Elsewhere::with(site, user, cache)?;
         let walked =
             elsewhere.run(site, user, modulepath, ["--ignore-cache", "avail", "-a", "-l"])?;
+        tell(2 * at + 1);
         let cached = elsewhere.run(site, user, modulepath, ["avail", "-a", "-l"])?;
         // A user who may not read Modules itself has no view of its own.
         if !walked.led_here || !cached.led_here {

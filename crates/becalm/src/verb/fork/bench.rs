@@ -34,7 +34,11 @@ fn rounds() -> clap::builder::RangedI64ValueParser<u32> {
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<u8, Failure> {
-    let answer = ForkBench::of(bench(Options { rounds: args.rounds, most: args.most })?);
+    let options = Options { rounds: args.rounds, most: args.most };
+    let waiting = show::Waiting::new();
+    let measured = bench(options, &|done, of| waiting.tell("starting from parents", done, of))?;
+    drop(waiting);
+    let answer = ForkBench::of(measured);
     answer.warnings().iter().for_each(|line| show::warn(line));
     let text = match args.json {
         true => show::json(&answer)?,

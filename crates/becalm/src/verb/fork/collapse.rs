@@ -28,7 +28,11 @@ pub struct Args {
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<u8, Failure> {
-    let answer = ForkCollapse::of(fork::collapse::collapse(args.pid)?);
+    let waiting = show::Waiting::new();
+    let progress = |done, of| waiting.tell("collapsing, in MiB", done >> 20, of >> 20);
+    let collapsed = fork::collapse::collapse(args.pid, &progress)?;
+    drop(waiting);
+    let answer = ForkCollapse::of(collapsed);
     answer.warnings().iter().for_each(|line| show::warn(line));
     let text = match args.json {
         true => show::json(&answer)?,

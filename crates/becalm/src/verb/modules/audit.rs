@@ -86,7 +86,11 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         timeout: (!args.no_run).then_some(timeout),
     };
     let views = views(args, &modulepaths)?;
-    let answer = ModulesAudit::of(modules::audit::audit(&views, &wanted));
+    let waiting = show::Waiting::new();
+    let progress = |done, of| waiting.tell("running Modules", done, of);
+    let audit = modules::audit::audit(&views, &wanted, &progress);
+    drop(waiting);
+    let answer = ModulesAudit::of(audit);
     print(args, &answer)?;
     Ok(if answer.audit().is_wrong() { NO } else { 0 })
 }

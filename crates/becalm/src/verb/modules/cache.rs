@@ -177,7 +177,8 @@ fn one_built(
         true => cache::users(&tree(path))?,
         false => args.users.iter().map(|name| User::named(name)).collect::<Result<_, _>>()?,
     };
-    match cache::build(path, site, &users) {
+    let waiting = show::Waiting::new();
+    match cache::build(path, site, &users, &|done, of| waiting.tell("running Modules", done, of)) {
         Ok(built) => answer.built = Some(built),
         Err(why) => answer.refused = Some(why.to_string()),
     }

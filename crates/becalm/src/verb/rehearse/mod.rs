@@ -274,7 +274,10 @@ fn cold() -> Result<u8, Failure> {
 
 fn calibrate(args: &Args, profile: &Profile) -> Result<u8, Failure> {
     let below = args.paths.first().cloned().unwrap_or_else(std::env::temp_dir);
-    let calibration = rehearse::calibrate::calibrate(profile, &below)?;
+    let waiting = show::Waiting::new();
+    let progress = |done, of| waiting.tell("measuring", done, of);
+    let calibration = rehearse::calibrate::calibrate(profile, &below, &progress)?;
+    drop(waiting);
     let text = match &args.json {
         Some(_) => show::json(&json!({ "schema": SCHEMA, "calibration": calibration }))?,
         None => show::calibration(&calibration, show::width::terminal()),
