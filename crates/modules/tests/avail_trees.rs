@@ -142,6 +142,16 @@ fn rc_files_that_meddle_with_one_another_count_in_the_release_s_order() {
 }
 
 #[test]
+fn a_default_that_leads_back_to_its_folder_is_left_to_modules() {
+    let (scene, root) = tree(&["a/1", "b/1"]);
+    scene.file("m/b/.modulerc", "#%Module\nmodule-version b/ default\n");
+    for site in sites() {
+        // Modules itself may end for want of memory then: it is not run.
+        assert!(Bench::new(&site, std::slice::from_ref(&root)).native(&["avail"]).is_err());
+    }
+}
+
+#[test]
 fn rc_files_that_need_evaluation_are_left_to_modules() {
     for content in [
         "if {[info exists env(USER)]} { module-version a/1 x }",

@@ -150,6 +150,11 @@ impl Symbols {
         let end = path[path.len() - 1].clone();
         let base = name.rsplit_once('/').map_or(name, |(base, _)| base).to_owned();
         let alternative = (said == Said::Symbol("default")).then(|| base.clone());
+        if alternative.as_ref().is_some_and(|other| path.contains(other)) {
+            // `foo` would lead to itself: Modules fills its memory once it comes by there.
+            self.is_tangled = true;
+            return false;
+        }
         if alternative.is_some()
             && let Some(before) = self.resolved.get(name)
             && let Some(symbols) = self.symbols.get_mut(before)
