@@ -142,6 +142,17 @@ fn rc_files_that_meddle_with_one_another_count_in_the_release_s_order() {
 }
 
 #[test]
+fn symbols_that_modules_itself_defines_are_found_by_name_where_there_is_no_rc_file() {
+    let (_scene, root) = tree(&["a/1", "a/2", "b/c/1"]);
+    for site in sites() {
+        let bench = Bench::new(&site, std::slice::from_ref(&root));
+        for pattern in ["a/default", "a/latest", "b/c/default", "b/latest", "a/", "default"] {
+            assert!(bench.assert_same_or_unable(&["avail", pattern]), "{pattern}");
+        }
+    }
+}
+
+#[test]
 fn a_default_that_leads_back_to_its_folder_is_left_to_modules() {
     let (scene, root) = tree(&["a/1", "b/1"]);
     scene.file("m/b/.modulerc", "#%Module\nmodule-version b/ default\n");

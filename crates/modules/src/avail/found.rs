@@ -104,7 +104,8 @@ impl<'a> Found<'a> {
         found.add_files(view, config, pattern);
         let targeted = found.add_definitions(view, &state.symbols);
         found.leave_out_dotted(config, pattern, filter, &targeted, state);
-        if state.has_symbols || filter != Filter::All {
+        // A pattern may name a symbol that Modules itself defines.
+        if state.has_symbols || filter != Filter::All || !pattern.fits_all() {
             found.fill_folders();
             found.add_folders(config, pattern, &mut state.symbols);
         }

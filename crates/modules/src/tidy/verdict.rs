@@ -12,7 +12,7 @@ use super::{Answer, Cost, Effort, Question, Survey, SurveyError, Tidying, View};
 /// A command is called slower if it took this much longer, with certainty.
 const SLOWER: f64 = 0.97;
 /// What seems slower is measured again this often: a machine has other things to do.
-const AGAIN: usize = 2;
+const AGAIN: usize = 4;
 
 /// What became of answers and costs.
 #[derive(Clone, Debug, Serialize)]
@@ -115,9 +115,13 @@ fn change(
     })
 }
 
+/// More calls; or more time, beside what Modules itself takes at that moment as well as by the clock:
+/// on a machine that others use, either alone may be theirs.
 fn is_slower(before: &Effort, after: &Effort) -> bool {
     let interval = independent(&before.relative, &after.relative).and_then(|ratio| ratio.interval);
-    after.calls > before.calls || interval.is_some_and(|interval| interval.high < SLOWER)
+    let takes_longer = interval.is_some_and(|interval| interval.high < SLOWER)
+        && median(&after.seconds) > median(&before.seconds);
+    after.calls > before.calls || takes_longer
 }
 
 /// Where two answers differ first. What failed may fail in other words.
