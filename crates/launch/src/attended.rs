@@ -6,35 +6,13 @@
 //! Which of the two it was, a [`Witness`] tells.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Instant;
 
 use crate::lookup::{CannotStart, Command};
+use crate::signals::{self, Came, Queue, passed_on};
 use crate::timed::duration;
 use crate::witness::{Witness, is_stopped};
 use crate::{Ended, Timed, spawn};
-
-/// Signals that are passed on to a command when they are sent to becalm: all but those that
-/// cannot be held back, those that a fault of its own would raise, those of its own children and
-/// pipes, and the two that the C library's threads use.
-fn passed_on() -> impl Iterator<Item = i32> {
-    const KEPT: &[i32] = &[
-        libc::SIGKILL,
-        libc::SIGSTOP,
-        libc::SIGCHLD,
-        libc::SIGPIPE,
-        libc::SIGSEGV,
-        libc::SIGBUS,
-        libc::SIGFPE,
-        libc::SIGILL,
-        libc::SIGTRAP,
-        libc::SIGSYS,
-        libc::SIGABRT,
-        32,
-        33,
-    ];
-    (1..=64).filter(|signal| !KEPT.contains(signal))
-}
 
 /// Runs a command as [`spawn`] does, untraced, and waits for its end, for somebody who waits for
 /// this process: signals are passed on, and this process stops when the command stops.
@@ -86,9 +64,8 @@ impl Attendant {
     /// Waits for the command's end.
     fn wait(&mut self) -> io::Result<End> {
         loop {
-            let signal = self.held.next()?;
-            let (number, from) = (signal.ssi_signo as i32, signal.ssi_pid as i32);
-            if number == libc::SIGCHLD {
+            let Came { signal, from, code } = self.held.queue.wait()?;
+            if signal == libc::SIGCHLD {
                 if let Seen::End(end) = self.look()? {
                     return Ok(end);
                 }
@@ -97,9 +74,9 @@ impl Attendant {
                 if is_stopped(self.command) {
                     self.stop_too();
                 }
-            } else if signal.ssi_code <= 0 && !self.witness.saw(number, from) {
+            } else if code <= 0 && !self.witness.saw(signal, from) {
                 // The kernel's own (a key of the terminal) go to the whole group.
-                if let Seen::End(end) = self.pass_on(number)? {
+                if let Seen::End(end) = self.pass_on(signal)? {
                     return Ok(end);
                 }
             }
@@ -182,65 +159,33 @@ fn a_stop_is_pending() -> bool {
 
 /// While it lives, signals wait to be taken instead of doing what they do.
 struct Held {
-    from: OwnedFd,
+    queue: Queue,
     before: libc::sigset_t,
     ignored_children: bool,
 }
 
 impl Held {
     fn hold() -> io::Result<Held> {
-        // SAFETY: both sets are initialised before use; the descriptor is new and nobody else's.
-        unsafe {
-            let (mut set, mut before) = (std::mem::zeroed(), std::mem::zeroed());
-            libc::sigemptyset(&mut set);
-            libc::sigemptyset(&mut before);
-            for signal in passed_on().chain([libc::SIGCHLD]) {
-                libc::sigaddset(&mut set, signal);
-            }
-            let fd = libc::signalfd(-1, &set, libc::SFD_CLOEXEC);
-            if fd < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            libc::sigprocmask(libc::SIG_BLOCK, &set, &mut before);
-            // The ends of children that are ignored cannot be waited for (wait(2)).
-            let ignored_children = libc::signal(libc::SIGCHLD, libc::SIG_DFL) == libc::SIG_IGN;
-            Ok(Held { from: OwnedFd::from_raw_fd(fd), before, ignored_children })
-        }
-    }
-
-    /// The next signal; waits for it.
-    fn next(&self) -> io::Result<libc::signalfd_siginfo> {
-        loop {
-            // SAFETY: the structure is plain numbers, for which zero is valid; the kernel fills
-            // at most its size.
-            let (got, info) = unsafe {
-                let mut info: libc::signalfd_siginfo = std::mem::zeroed();
-                let size = size_of_val(&info);
-                (libc::read(self.from.as_raw_fd(), (&raw mut info).cast(), size), info)
-            };
-            if got == size_of_val(&info) as isize {
-                return Ok(info);
-            }
-            let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::Interrupted {
-                return Err(error);
-            }
-        }
+        let held = signals::set(passed_on().chain([libc::SIGCHLD]));
+        let queue = Queue::of(&held)?;
+        let before = signals::block(&held);
+        // SAFETY: installs no code. The ends of children that are ignored cannot be waited for
+        // (wait(2)).
+        let ignored_children =
+            unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) } == libc::SIG_IGN;
+        Ok(Held { queue, before, ignored_children })
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // SAFETY: plain system calls; the mask was filled by the kernel. What still waits was
-        // meant for a command that has ended.
-        unsafe {
-            libc::fcntl(self.from.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK);
-            while self.next().is_ok() {}
-            if self.ignored_children {
-                libc::signal(libc::SIGCHLD, libc::SIG_IGN);
-            }
-            libc::sigprocmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut());
+        // What still waits was meant for a command that has ended.
+        while let Ok(Some(_)) = self.queue.take() {}
+        if self.ignored_children {
+            // SAFETY: installs no code.
+            unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
         }
+        signals::block_only(&self.before);
     }
 }
 

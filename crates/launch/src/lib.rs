@@ -12,6 +12,7 @@
 //! | `ended` | how a command ended, and ending in the same way |
 //! | `timed` | a command run to its end, and the time it took |
 //! | `attended` | the same for somebody who waits: signals and stops pass both ways |
+//! | `signals` | signals held back; which of them are for the command |
 //! | `witness` | whether a signal was sent to a process or to its group |
 //! | `descriptors` | nothing inherited is held |
 //! | `line` | a command written as one line of text, split as a shell would |
@@ -40,6 +41,7 @@ pub mod mounts;
 pub mod namespace;
 mod orphan;
 mod replace;
+pub mod signals;
 mod spawn;
 mod stage;
 mod stop;

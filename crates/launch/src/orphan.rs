@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use crate::descriptors::keep_only;
-use crate::fork;
+use crate::{fork, signals};
 
 /// Starts `body` in a new process, in a session of its own, that holds only these descriptors;
 /// its standard streams are /dev/null, its working folder is the root, and the signals of a
@@ -69,10 +69,8 @@ fn settle(name: &str, kept: &[BorrowedFd<'_>]) -> io::Result<()> {
         for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP, libc::SIGPIPE] {
             libc::signal(signal, libc::SIG_IGN);
         }
-        // What the caller blocked is its own affair; a SIGTERM must end this process.
-        let mut none = std::mem::zeroed();
-        libc::sigemptyset(&mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
     }
+    // What the caller blocked is its own affair; a SIGTERM must end this process.
+    signals::block_only(&signals::set([]));
     Ok(())
 }

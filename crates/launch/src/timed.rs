@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::lookup::{CannotStart, Command};
-use crate::{Ended, spawn};
+use crate::{Ended, signals, spawn};
 
 /// How long a command took, and what it used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,13 +73,7 @@ pub(crate) fn duration(time: libc::timeval) -> Duration {
 
 /// The signals that this process blocks.
 pub(crate) fn own_mask() -> libc::sigset_t {
-    // SAFETY: the set is initialised, then filled by the kernel; a null new set changes nothing.
-    unsafe {
-        let mut mask = std::mem::zeroed();
-        libc::sigemptyset(&mut mask);
-        libc::sigprocmask(libc::SIG_BLOCK, std::ptr::null(), &mut mask);
-        mask
-    }
+    signals::block(&signals::set([]))
 }
 
 #[cfg(test)]

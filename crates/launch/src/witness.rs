@@ -2,11 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use crate::descriptors::keep_only;
 use crate::fork;
+use crate::signals::{self, Queue};
 
 /// A process of this one's group that only notes which signals come. It ends with this process.
 ///
@@ -124,23 +125,16 @@ struct Bystander {
 
 impl Bystander {
     fn stand_by(&mut self) -> io::Result<()> {
-        // SAFETY: the set is filled before use; plain system calls; the descriptor is new.
-        let signals = unsafe {
+        // SAFETY: plain system calls.
+        unsafe {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             if libc::getppid() != self.front {
                 return Ok(());
             }
-            let mut set = std::mem::zeroed();
-            libc::sigfillset(&mut set);
-            libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
-            let fd = libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
-            if fd < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            OwnedFd::from_raw_fd(fd)
-        };
+        }
+        signals::block(&signals::all());
+        let signals = Queue::of(&signals::all())?;
         keep_only(&[self.asked.as_fd(), self.answer.as_fd(), signals.as_fd()])?;
-        let mut signals = File::from(signals);
         loop {
             let mut ready =
                 libc::pollfd { fd: self.asked.as_raw_fd(), events: libc::POLLIN, revents: 0 };
@@ -148,7 +142,7 @@ impl Bystander {
             // SAFETY: one entry, which outlives the call.
             unsafe { libc::poll(&mut ready, 1, timeout) };
             if ready.revents != 0 {
-                self.listen(&mut signals)?;
+                self.listen(&signals)?;
             }
             if self.stopped.is_some_and(|pid| !is_stopped(pid)) {
                 self.stopped = None;
@@ -158,7 +152,7 @@ impl Bystander {
         }
     }
 
-    fn listen(&mut self, signals: &mut File) -> io::Result<()> {
+    fn listen(&mut self, signals: &Queue) -> io::Result<()> {
         let mut message = [0; 5];
         self.asked.read_exact(&mut message)?;
         let [what, pid @ ..] = message;
@@ -167,12 +161,9 @@ impl Bystander {
             return Ok(());
         }
         let mut answer = Vec::new();
-        let mut info = [0u8; size_of::<libc::signalfd_siginfo>()];
-        while matches!(signals.read(&mut info), Ok(got) if got == info.len()) {
-            // SAFETY: the kernel has filled the whole structure, of plain numbers.
-            let info: libc::signalfd_siginfo = unsafe { std::mem::transmute(info) };
-            answer.extend(info.ssi_signo.to_le_bytes());
-            answer.extend(info.ssi_pid.to_le_bytes());
+        while let Ok(Some(came)) = signals.take() {
+            answer.extend(came.signal.to_le_bytes());
+            answer.extend(came.from.to_le_bytes());
         }
         answer.extend([0; 8]);
         self.answer.write_all(&answer)

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 
+use launch::signals;
 use serde::{Deserialize, Serialize};
 
 use crate::channel::Channel;
@@ -151,14 +152,10 @@ fn live(channel: &Channel, profile: &Profile, folders: &[Folder], writable: bool
 /// Whoever asks all processes to end, as a job's epilogue does, asks those that use the mounts,
 /// too: they are served until they have.
 fn hear_no_signal() {
-    // SAFETY: plain system calls; the set is filled before use.
-    unsafe {
-        let mut set = std::mem::zeroed();
-        libc::sigfillset(&mut set);
-        libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
-        // A file's mode is the one that its creator asked for.
-        libc::umask(0);
-    }
+    signals::block(&signals::all());
+    // A file's mode is the one that its creator asked for.
+    // SAFETY: a plain system call.
+    unsafe { libc::umask(0) };
 }
 
 struct Service<'a> {

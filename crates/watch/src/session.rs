@@ -1,9 +1,10 @@
 //! The front: the process that the user started, and that the shell or `srun` waits for.
 
 use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use launch::signals::{self, Came, Queue};
 use launch::{Command, Ended};
 use recording::Blind;
 
@@ -11,7 +12,6 @@ use crate::boot::{self, Job};
 use crate::brake::Brake;
 use crate::message::{Inbox, Message, Messages};
 use crate::observer::Observer;
-use crate::signals::passed_on;
 use crate::{Error, Options, Starts, host};
 
 /// What the command left running gets this long to end before the front goes without it.
@@ -24,7 +24,7 @@ const SAME: Duration = Duration::from_millis(30);
 /// A command that is being recorded.
 pub struct Session {
     inbox: Inbox,
-    signals: OwnedFd,
+    signals: Queue,
     tracer: i32,
     /// Signals that the command got, with their senders and when.
     delivered: Vec<(i32, i32, Instant)>,
@@ -63,14 +63,15 @@ pub(crate) fn start(
     let around = host::surroundings();
     let (from, to) = pipe()?;
     let front = std::process::id() as i32;
-    let passed_on: Vec<i32> = passed_on().collect();
-    let mask = block(&passed_on);
+    let passed_on = signals::set(signals::passed_on());
+    let mask = signals::block(&passed_on);
     // SAFETY: the caller promises that this process has one thread.
     let tracer = unsafe { launch::fork() }?;
     if tracer == 0 {
         drop(from);
         die_with(front);
-        block_all();
+        // The tracer is never interrupted, nor stopped with the command's group.
+        signals::block(&signals::all());
         let messages = Messages::new(to, front);
         let outer_filter = around.has_filter;
         let options = *options;
@@ -81,7 +82,7 @@ pub(crate) fn start(
     drop((to, file, company));
     let mut session = Session {
         inbox: Inbox::new(from),
-        signals: signal_descriptor(&passed_on)?,
+        signals: Queue::of(&passed_on)?,
         tracer,
         delivered: Vec::new(),
         over: None,
@@ -157,7 +158,7 @@ impl Session {
         };
         let mut ready = [
             libc::pollfd { fd: self.inbox.file().as_raw_fd(), events: libc::POLLIN, revents: 0 },
-            libc::pollfd { fd: self.signals.as_raw_fd(), events: libc::POLLIN, revents: 0 },
+            libc::pollfd { fd: self.signals.as_fd().as_raw_fd(), events: libc::POLLIN, revents: 0 },
         ];
         // SAFETY: the array has two entries and outlives the call.
         let done = unsafe { libc::poll(ready.as_mut_ptr(), 2, timeout) };
@@ -194,26 +195,16 @@ impl Session {
     }
 
     fn pass_signals_on(&mut self) {
-        while let Some(info) = self.next_signal() {
-            let (signal, from) = (info.ssi_signo as i32, info.ssi_pid as i32);
+        while let Ok(Some(Came { signal, from, code })) = self.signals.take() {
             // The terminal's own signals go to the whole group, the command included; and the
             // tracer's SIGCONT is for this process only.
-            if info.ssi_code > 0 || from == self.tracer {
+            if code > 0 || from == self.tracer {
                 continue;
             }
             if !self.was_delivered(signal, from) {
                 self.send(signal);
             }
         }
-    }
-
-    fn next_signal(&self) -> Option<libc::signalfd_siginfo> {
-        // SAFETY: the structure is plain numbers, for which zero is valid.
-        let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
-        let size = size_of_val(&info);
-        // SAFETY: the kernel fills at most `size` bytes of `info`.
-        let got = unsafe { libc::read(self.signals.as_raw_fd(), (&raw mut info).cast(), size) };
-        (got == size as isize).then_some(info)
     }
 
     /// Whether the command got this signal itself, or gets it within a moment.
@@ -312,48 +303,5 @@ fn die_with(parent: i32) {
         if libc::getppid() != parent {
             libc::_exit(125);
         }
-    }
-}
-
-fn signal_set(signals: &[i32]) -> libc::sigset_t {
-    // SAFETY: the set is initialised before it is added to; bad numbers are refused.
-    unsafe {
-        let mut set = std::mem::zeroed();
-        libc::sigemptyset(&mut set);
-        for signal in signals {
-            libc::sigaddset(&mut set, *signal);
-        }
-        set
-    }
-}
-
-/// Blocks signals, and returns what was blocked before.
-fn block(signals: &[i32]) -> libc::sigset_t {
-    let set = signal_set(signals);
-    let mut before = signal_set(&[]);
-    // SAFETY: both sets are initialised.
-    unsafe { libc::sigprocmask(libc::SIG_BLOCK, &set, &mut before) };
-    before
-}
-
-/// The tracer is never interrupted, nor stopped with the command's group.
-fn block_all() {
-    // SAFETY: the set is filled before use.
-    unsafe {
-        let mut set = std::mem::zeroed();
-        libc::sigfillset(&mut set);
-        libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
-    }
-}
-
-fn signal_descriptor(signals: &[i32]) -> Result<OwnedFd, Error> {
-    let set = signal_set(signals);
-    // SAFETY: the set is initialised; the descriptor is new and nobody else's.
-    unsafe {
-        let fd = libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
-        if fd < 0 {
-            return Err(std::io::Error::last_os_error().into());
-        }
-        Ok(OwnedFd::from_raw_fd(fd))
     }
 }

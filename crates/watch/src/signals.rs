@@ -8,28 +8,6 @@ use recording::Nanos;
 use crate::task::{Task, Waiting};
 use crate::{arch, ptrace};
 
-/// Signals that becalm passes on to the command when they are sent to becalm itself: all but
-/// those that cannot be held back, those that a fault of its own would raise, those of its own
-/// children and pipes, and the two that the C library's threads use.
-pub(crate) fn passed_on() -> impl Iterator<Item = i32> {
-    const KEPT: &[i32] = &[
-        libc::SIGKILL,
-        libc::SIGSTOP,
-        libc::SIGCHLD,
-        libc::SIGPIPE,
-        libc::SIGSEGV,
-        libc::SIGBUS,
-        libc::SIGFPE,
-        libc::SIGILL,
-        libc::SIGTRAP,
-        libc::SIGSYS,
-        libc::SIGABRT,
-        32,
-        33,
-    ];
-    (1..=64).filter(|signal| !KEPT.contains(signal))
-}
-
 /// Decides whether a signal that a thread is stopped at goes on to it.
 ///
 /// The kernel drops an ignored signal when it is sent; not so for a traced process, whose
