@@ -15,6 +15,7 @@
 //! | `signals` | signals held back; which of them are for the command |
 //! | `witness` | whether a signal was sent to a process or to its group |
 //! | `descriptors` | nothing inherited is held |
+//! | `rights` | descriptors sent over a socket |
 //! | `line` | a command written as one line of text, split as a shell would |
 //! | `stage` | a process in which a command has other surroundings and a time limit |
 //! | `capture` | what it wrote, in bounded memory |
@@ -41,6 +42,7 @@ pub mod mounts;
 pub mod namespace;
 mod orphan;
 mod replace;
+pub mod rights;
 pub mod signals;
 mod spawn;
 mod stage;

@@ -2,9 +2,10 @@
 //! descriptor.
 
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
+use launch::rights;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -53,71 +54,21 @@ impl Channel {
         let _ = io::copy(&mut &self.0, &mut io::sink());
     }
 
-    /// Sends a descriptor (SCM_RIGHTS, unix(7)). The sender keeps its own.
+    /// Sends a descriptor. The sender keeps its own.
     pub fn send_descriptor(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
-        let mut byte = 0u8;
-        let mut control = Control::new();
-        let mut vector = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
-        // SAFETY: msghdr is plain numbers and pointers, for which zero is valid. All that it
-        // points to outlives the call, and the control buffer has room for one descriptor.
-        let sent = unsafe {
-            let mut message: libc::msghdr = std::mem::zeroed();
-            message.msg_iov = &mut vector;
-            message.msg_iovlen = 1;
-            message.msg_control = control.bytes.as_mut_ptr().cast();
-            message.msg_controllen = libc::CMSG_SPACE(4) as usize;
-            let header = libc::CMSG_FIRSTHDR(&message);
-            (*header).cmsg_level = libc::SOL_SOCKET;
-            (*header).cmsg_type = libc::SCM_RIGHTS;
-            (*header).cmsg_len = libc::CMSG_LEN(4) as usize;
-            libc::CMSG_DATA(header).cast::<i32>().write_unaligned(descriptor.as_raw_fd());
-            libc::sendmsg(self.0.as_raw_fd(), &message, libc::MSG_NOSIGNAL)
-        };
-        if sent == 1 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        rights::send(&self.0, &[0], &[descriptor]).map(drop)
     }
 
     /// The descriptor that the other side sends next; it closes on exec.
     pub fn receive_descriptor(&self) -> io::Result<OwnedFd> {
-        let mut byte = 0u8;
-        let mut control = Control::new();
-        let mut vector = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
-        // SAFETY: as in `send_descriptor`. A descriptor that the kernel put into the control
-        // buffer is new and nobody else's.
-        unsafe {
-            let mut message: libc::msghdr = std::mem::zeroed();
-            message.msg_iov = &mut vector;
-            message.msg_iovlen = 1;
-            message.msg_control = control.bytes.as_mut_ptr().cast();
-            message.msg_controllen = control.bytes.len();
-            let got = libc::recvmsg(self.0.as_raw_fd(), &mut message, libc::MSG_CMSG_CLOEXEC);
-            if got < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            let header = libc::CMSG_FIRSTHDR(&message);
-            if header.is_null() || (*header).cmsg_type != libc::SCM_RIGHTS {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            let fd = libc::CMSG_DATA(header).cast::<i32>().read_unaligned();
-            Ok(OwnedFd::from_raw_fd(fd))
-        }
+        let (_, descriptors) = rights::receive(&self.0, &mut [0])?;
+        descriptors.into_iter().next().ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 }
 
 impl AsFd for Channel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
-    }
-}
-
-/// A buffer for one descriptor, aligned as a control message must be (cmsg(3)).
-#[repr(align(8))]
-struct Control {
-    bytes: [u8; 64],
-}
-
-impl Control {
-    fn new() -> Control {
-        Control { bytes: [0; 64] }
     }
 }
 

@@ -4,17 +4,13 @@
 //! The name is an abstract one (unix(7)): it is no file, so it goes with the holder, however that
 //! ends, and whoever binds it first is the first.
 
-use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
-use std::mem::MaybeUninit;
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::time::Duration;
 
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags,
-};
+use launch::rights;
 
 /// How often, and how far apart, a door is looked for that is just being opened or closed.
 const TRIES: usize = 3000;
@@ -75,8 +71,6 @@ pub(super) struct Message {
     pub descriptors: Vec<OwnedFd>,
 }
 
-/// More descriptors than any message has.
-const MOST: usize = 64;
 /// No text is longer: the paths of a manifest have room.
 const LONGEST: usize = 2 << 20;
 
@@ -91,13 +85,7 @@ pub(super) fn send(
     let mut frame = vec![tag];
     frame.extend((text.len() as u32).to_le_bytes());
     frame.extend(text);
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
-        return Err(ErrorKind::InvalidInput.into());
-    }
-    let head = IoSlice::new(&frame);
-    let sent = rustix::net::sendmsg(stream, &[head], &mut control, SendFlags::NOSIGNAL)?;
+    let sent = rights::send(stream, &frame, descriptors)?;
     // A signal may have cut it; the descriptors went with the first byte.
     (&*stream).write_all(&frame[sent..])
 }
@@ -105,23 +93,10 @@ pub(super) fn send(
 /// The next message; none once the other side is gone.
 pub(super) fn receive(stream: &UnixStream) -> io::Result<Option<Message>> {
     let mut head = [0; 5];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let got = loop {
-        let into = &mut [IoSliceMut::new(&mut head)];
-        match rustix::net::recvmsg(stream, into, &mut control, RecvFlags::CMSG_CLOEXEC) {
-            Ok(got) => break got.bytes,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(rustix::io::Errno::CONNRESET) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        }
+    let (got, descriptors) = match rights::receive(stream, &mut head) {
+        Err(error) if is_gone(&error) => return Ok(None),
+        received => received?,
     };
-    let mut descriptors = Vec::new();
-    for message in control.drain() {
-        if let RecvAncillaryMessage::ScmRights(received) = message {
-            descriptors.extend(received);
-        }
-    }
     let mut text = Vec::new();
     let rest = (|| {
         (&*stream).read_exact(&mut head[got..])?;
@@ -134,13 +109,14 @@ pub(super) fn receive(stream: &UnixStream) -> io::Result<Option<Message>> {
             let text = String::from_utf8_lossy(&text).into_owned();
             Ok(Some(Message { tag: head[0], text, descriptors }))
         }
-        Err(error)
-            if matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset) =>
-        {
-            Ok(None)
-        }
+        Err(error) if is_gone(&error) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// The other side has ended.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset)
 }
 
 #[cfg(test)]
