@@ -3,8 +3,8 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `server` | the kernel's questions, one method each |
-//! | `answer` | from a question to its answer |
+//! | `server` | the kernel's questions as fuser hands them over, one method each |
+//! | `answer` | from a question to its answer: names, what a file is, data, lists |
 //! | `toll` | what an operation costs: the queue, the ledger |
 //! | `pace` | what handing over costs, to be taken off |
 //! | `aside` | work that may have to wait for a disk |

@@ -1,0 +1,78 @@
+//! Questions about what a folder holds.
+
+use fuser::{FileHandle, FopenFlags, INodeNo, ReplyDirectory, ReplyOpen, Request};
+use rustix::io::Result;
+
+use super::{Server, errno};
+use crate::{Ask, Kind};
+
+/// A part of a folder's list that one answer of a server brings.
+const LIST: usize = 32 << 10;
+
+impl Server {
+    pub fn open_folder(&self, id: INodeNo, reply: ReplyOpen) {
+        self.toll.uncharged();
+        let folder = match self.real.open_folder(id) {
+            Ok(folder) => folder,
+            Err(error) => return reply.error(errno(error)),
+        };
+        let mut flags = FopenFlags::empty();
+        if self.cache.list == Ask::Kept {
+            flags |= FopenFlags::FOPEN_CACHE_DIR;
+            if self.real.holds_list(&folder, self.cache.entries.nanos()) {
+                flags |= FopenFlags::FOPEN_KEEP_CACHE;
+            }
+        }
+        reply.opened(self.real.folders.insert(folder), flags);
+    }
+
+    pub fn list(
+        &self,
+        request: &Request,
+        handle: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let question = self.question(request, Kind::List);
+        match self.fill_in(handle, offset, &mut reply) {
+            Ok(None) => {
+                self.toll.uncharged();
+                reply.ok();
+            }
+            Ok(Some(path)) => {
+                let due = self.toll.metadata(question, &path, false);
+                self.room.hold(due, question.thread, move || reply.ok());
+            }
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    /// Fills in a part of a folder's list. Gives the folder's path if a server would have been
+    /// asked for it.
+    fn fill_in(
+        &self,
+        handle: FileHandle,
+        offset: u64,
+        reply: &mut ReplyDirectory,
+    ) -> Result<Option<Vec<u8>>> {
+        let folder = self.real.folders.get(handle)?;
+        let mut listing = folder.listing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        listing.go_to(&folder.real, offset)?;
+        let mut at = offset;
+        let mut asked = offset == 0;
+        while let Some(entry) = listing.next(&folder.real)? {
+            if reply.add(INodeNo(entry.inode), entry.next, entry.kind, &entry.name) {
+                listing.put_back(entry, at);
+                break;
+            }
+            at = entry.next;
+            // As getdents64(2) has it.
+            listing.given += (19 + entry.name.len() + 8) & !7;
+            if listing.given > LIST {
+                listing.given = 0;
+                asked = true;
+            }
+        }
+        Ok(asked.then(|| self.real.path_of(&folder.node)))
+    }
+}
