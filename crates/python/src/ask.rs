@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use recording::query::clean;
+use recording::query::python::split;
 use recording::{Event, Kind, PathId, Recording};
 
 use crate::hook::{Mark, Marks};
-use crate::name::split;
 use crate::runs::{RunId, Runs};
 
 /// open(2)'s flag for folders.

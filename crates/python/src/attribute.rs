@@ -9,10 +9,10 @@
 use std::collections::HashMap;
 
 use recording::query::clean;
+use recording::query::python::Places;
 
 use crate::ask::Ask;
 use crate::hook::Mark;
-use crate::name::Places;
 use crate::reason::{Known, Reason, is_start};
 use crate::runs::{RunId, Runs};
 use crate::tree::{NodeId, Tree};

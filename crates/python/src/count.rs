@@ -1,15 +1,16 @@
 //! From a recording to a [`Scan`].
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
+use recording::query::python::{Places, package_of};
 use recording::{Event, Recording};
 
 use crate::ask::{Ask, Paths, asks};
 use crate::attribute::{Placed, attribute};
 use crate::entry::{Entries, slope};
 use crate::hook::Marks;
-use crate::name::{Places, folder_and_stem};
 use crate::reason::{Known, Reason};
 use crate::runs::{Run, Runs};
 use crate::scan::{ByReason, Counts, Import, Nesting, Package, Python, Scan};
@@ -25,7 +26,9 @@ pub fn scan(recording: &Recording, marks: Option<&Marks>) -> Scan {
     let entries = Entries::of(recording, &runs, &asks, marks);
     let listed = entries.known();
     let known = Known::of(&asks, &listed);
-    let places = Places { entries: listed, packages: packages(&asks) };
+    let packages = packages(&asks);
+    let searched = listed.into_iter().map(Cow::Borrowed).collect();
+    let places = Places { entries: searched, packages: &packages };
     let (placed, tree) = attribute(&asks, &runs, &known, &places);
     let troubles = troubles(&placed, &tree, &known, &places);
     let in_imports: Vec<&Placed> = placed.iter().filter(|placed| placed.node.is_some()).collect();
@@ -49,8 +52,7 @@ pub fn scan(recording: &Recording, marks: Option<&Marks>) -> Scan {
 /// The folders that hold an `__init__` file that was there: packages.
 fn packages<'a>(asks: &[Ask<'a>]) -> HashSet<&'a [u8]> {
     let answered = asks.iter().filter(|ask| ask.is_yes() && !ask.is_listing());
-    let files = answered.filter_map(|ask| folder_and_stem(ask.path));
-    files.filter(|(_, stem)| *stem == b"__init__").map(|(folder, _)| folder).collect()
+    answered.filter_map(|ask| package_of(ask.path)).collect()
 }
 
 fn tally<'e>(events: impl Iterator<Item = &'e Event>) -> Tally {

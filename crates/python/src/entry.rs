@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use recording::query::clean;
+use recording::query::python::{Places, folder_and_stem};
 use recording::{Exec, Recording, shown};
 
 use crate::ask::Ask;
 use crate::attribute::Placed;
 use crate::hook::{Mark, Marks};
-use crate::name::{Places, folder_and_stem};
 use crate::reason::Reason;
 use crate::runs::{Runs, variable};
 use crate::scan::{Entry, Slope};

@@ -8,7 +8,6 @@
 //! | `hook`, `hook.py` | makes Python say where each import begins and ends |
 //! | `runs` | which run of which program a call belongs to |
 //! | `ask` | the metadata operations of Python's runs |
-//! | `name` | a module's name, from the path of its file |
 //! | `reason` | what an operation asks in the import system |
 //! | `attribute`, `tree` | which import it belongs to; imports below imports |
 //! | `entry` | the entries of `sys.path`, and what one more costs |
@@ -24,7 +23,6 @@ mod count;
 mod entry;
 mod hook;
 pub mod importtime;
-mod name;
 mod reason;
 mod runs;
 mod scan;

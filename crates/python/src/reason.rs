@@ -2,11 +2,13 @@
 
 use std::collections::HashSet;
 
+use recording::query::python::{
+    CACHE, folder_and_stem, is_module_file, is_site_file, split, upwards,
+};
 use recording::{Kind, Phase};
 use serde::{Deserialize, Serialize};
 
 use crate::ask::Ask;
-use crate::name::{CACHE, folder_and_stem, is_module_file, is_site_file, split, upwards};
 
 /// Why an operation was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
+use recording::query::python::is_installed_below;
 use serde::Serialize;
 
 use super::file::{Content, write};
@@ -12,7 +13,6 @@ use super::interpreter::{Code, Interpreter, Place};
 use super::sources::{Sources, folders};
 use super::traced::Traced;
 use super::{BundleError, zip};
-use crate::name::is_installed_below;
 
 /// How many folders are looked at when a Python starts.
 const CHECKED: usize = 20;

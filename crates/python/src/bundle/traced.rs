@@ -5,12 +5,12 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use recording::query::python::split;
 use recording::{PathId, Recording};
 
 use crate::ask::{Ask, Paths, asks};
 use crate::entry::Entries;
 use crate::hook::Marks;
-use crate::name::split;
 use crate::reason::{Known, Reason};
 use crate::runs::Runs;
 

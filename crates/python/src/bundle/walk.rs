@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::name::CACHE;
-use std::os::unix::ffi::OsStrExt;
+use recording::query::python::CACHE;
 
 /// A folder and all below it, by name; symbolic links are not followed. What cannot be read is
 /// told.

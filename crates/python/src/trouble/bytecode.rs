@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use recording::query::python::folder_and_stem;
 use recording::{Kind, Outcome};
 
 use super::{Trouble, TroubleKind, counted, trouble};
 use crate::attribute::Placed;
-use crate::name::folder_and_stem;
 use crate::reason::Reason;
 use crate::runs::RunId;
 

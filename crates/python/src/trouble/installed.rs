@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use recording::query::python::{Places, folder_and_stem, split};
 use recording::{Kind, shown};
 
 use super::{Trouble, TroubleKind, counted, trouble};
 use crate::attribute::Placed;
-use crate::name::{Places, folder_and_stem, split};
 use crate::reason::{Known, Reason, distribution};
 use crate::tree::{NodeId, Tree};
 
@@ -113,7 +113,7 @@ pub(super) fn namespaces(placed: &[Placed], places: &Places) -> Option<Trouble> 
     let portions: BTreeSet<&[u8]> = lacks
         .into_iter()
         .filter(|folder| is_there.contains(folder) && holds.contains(folder))
-        .filter(|folder| !places.entries.contains(folder))
+        .filter(|folder| !places.entries.contains(*folder))
         .collect();
     let name = |folder: &[u8]| places.module(&[folder, b"/__init__.py"].concat());
     let names: BTreeSet<_> = portions.iter().filter_map(|folder| name(folder)).collect();

@@ -13,11 +13,11 @@ mod link;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use recording::query::python::Places;
 use recording::shown;
 use serde::{Deserialize, Serialize};
 
 use crate::attribute::Placed;
-use crate::name::Places;
 use crate::reason::Known;
 use crate::tree::Tree;
 

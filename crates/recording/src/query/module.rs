@@ -8,7 +8,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::module_name::{Python, modulefile};
+use super::modulefile::modulefile;
+use super::python::{Places, package_of};
 use super::search::Searches;
 use super::sum::{Groups, Keys, Place};
 use crate::{Attributor, Cause, Event, Exec, Kind, PathId, ProcessId, Recording};
@@ -27,6 +28,7 @@ pub(super) fn group(
     let mut pass = Pass {
         recording,
         packages: &packages,
+        searched: HashMap::new(),
         keys: Keys::default(),
         names: HashMap::new(),
         places: vec![Place::NONE; recording.events.len()],
@@ -55,7 +57,7 @@ fn packages(recording: &Recording) -> HashSet<&[u8]> {
     let answered = |event: &&Event| event.is_metadata() && !event.outcome.failed();
     let paths: HashSet<PathId> =
         recording.events.iter().filter(answered).filter_map(|event| event.path).collect();
-    paths.into_iter().filter_map(|path| Python::package_of(recording.path(path))).collect()
+    paths.into_iter().filter_map(|path| package_of(recording.path(path))).collect()
 }
 
 /// Names depend on the path and on the program, whose environment says where searches begin.
@@ -64,6 +66,8 @@ type Asked = (PathId, Option<usize>);
 struct Pass<'a> {
     recording: &'a Recording,
     packages: &'a HashSet<&'a [u8]>,
+    /// Where each program finds its modules.
+    searched: HashMap<Option<usize>, Places<'a>>,
     keys: Keys,
     names: HashMap<Asked, Option<u32>>,
     places: Vec<Place>,
@@ -88,8 +92,8 @@ impl Pass<'_> {
             let name = match cause {
                 Cause::ModuleTool => modulefile(variable("MODULEPATH"), bytes),
                 _ => {
-                    let roots = variable("PYTHONPATH");
-                    Python { roots, packages: self.packages }.module(bytes)
+                    let of = || Places::of_variable(variable("PYTHONPATH"), self.packages);
+                    self.searched.entry(program).or_insert_with(of).module(bytes)
                 }
             };
             name.map(|name| self.keys.row(&name))

@@ -1,6 +1,9 @@
-//! The name of a module, from the path of its file.
+//! The name of a Python module, from the path of its file.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
+
+use super::clean;
 
 /// What importlib's finders look for (importlib.machinery's SOURCE_SUFFIXES, BYTECODE_SUFFIXES
 /// and EXTENSION_SUFFIXES end in these).
@@ -8,10 +11,10 @@ const SUFFIXES: [&[u8]; 3] = [b".py", b".pyc", b".so"];
 /// Folders of every installation that modules are found in by their full name.
 const TOPS: [&[u8]; 3] = [b"site-packages", b"dist-packages", b"lib-dynload"];
 /// Where bytecode is kept (PEP 3147).
-pub(crate) const CACHE: &[u8] = b"__pycache__";
+pub const CACHE: &[u8] = b"__pycache__";
 
 /// A path's folder and its last component. `/a/b` is `/a` and `b`; `/a` is `/` and `a`.
-pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(0) => (&path[..1.min(path.len())], &path[1..]),
         Some(at) => (&path[..at], &path[at + 1..]),
@@ -24,20 +27,20 @@ pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
 const DEEPEST: usize = 64;
 
 /// A path, then each folder above it, the deepest first; the root is left out.
-pub(crate) fn upwards(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub fn upwards(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::successors(Some(path), |path| Some(split(path).0))
         .take_while(|path| path.len() > 1)
         .take(DEEPEST)
 }
 
 /// Whether a file of this name is one that modules are found in.
-pub(crate) fn is_module_file(name: &[u8]) -> bool {
+pub fn is_module_file(name: &[u8]) -> bool {
     SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
 }
 
 /// The folder in which the finder looked for this file (that of its cache, for bytecode), and
 /// the file's name up to the first dot: `core` of `core.cpython-311.pyc`.
-pub(crate) fn folder_and_stem(path: &[u8]) -> Option<(&[u8], &[u8])> {
+pub fn folder_and_stem(path: &[u8]) -> Option<(&[u8], &[u8])> {
     let (folder, name) = split(path);
     if !is_module_file(name) {
         return None;
@@ -48,21 +51,33 @@ pub(crate) fn folder_and_stem(path: &[u8]) -> Option<(&[u8], &[u8])> {
     (!stem.is_empty()).then_some((folder, stem))
 }
 
-/// What is known of where modules are found.
-#[derive(Default)]
-pub(crate) struct Places<'a> {
-    /// Entries of `sys.path`, as far as they are known.
-    pub entries: HashSet<&'a [u8]>,
-    /// Folders that hold an `__init__` file that was there.
-    pub packages: HashSet<&'a [u8]>,
+/// The folder that a file makes a package: that of an `__init__`.
+pub fn package_of(path: &[u8]) -> Option<&[u8]> {
+    folder_and_stem(path).filter(|(_, stem)| *stem == b"__init__").map(|(folder, _)| folder)
 }
 
-impl Places<'_> {
+/// What is known of where modules are found.
+#[derive(Debug)]
+pub struct Places<'a> {
+    /// Entries of `sys.path`, as far as they are known.
+    pub entries: HashSet<Cow<'a, [u8]>>,
+    /// Folders that hold an `__init__` file that was there.
+    pub packages: &'a HashSet<&'a [u8]>,
+}
+
+impl<'a> Places<'a> {
+    /// Those that a `PYTHONPATH` names.
+    pub(super) fn of_variable(roots: &str, packages: &'a HashSet<&'a [u8]>) -> Places<'a> {
+        let roots = roots.split(':').map(|root| clean(root.as_bytes()).into_owned());
+        let entries = roots.filter(|root| !root.is_empty()).map(Cow::Owned).collect();
+        Places { entries, packages }
+    }
+
     /// The dotted name of the module in a file; none for a folder or another kind of file.
     ///
     /// It is counted from the deepest folder that is known to be searched: an entry of
     /// `sys.path`, a folder that every installation has, or the first that is no package.
-    pub(crate) fn module(&self, path: &[u8]) -> Option<Vec<u8>> {
+    pub fn module(&self, path: &[u8]) -> Option<Vec<u8>> {
         let (_, name) = split(path);
         if is_site_file(name) {
             return Some(b"site".to_vec());
@@ -85,8 +100,8 @@ impl Places<'_> {
 
     /// The entry of `sys.path` that a path is in: the deepest at or above it that is known or
     /// that every installation has.
-    pub(crate) fn top<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
-        upwards(path).find(|folder| self.entries.contains(folder) || is_installed(folder))
+    pub fn top<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
+        upwards(path).find(|folder| self.entries.contains(*folder) || is_installed(folder))
     }
 
     fn first_above<'p>(&self, folder: &'p [u8]) -> &'p [u8] {
@@ -95,12 +110,12 @@ impl Places<'_> {
 }
 
 /// What module `site` reads: pyvenv.cfg and the `.pth` files of site-packages.
-pub(crate) fn is_site_file(name: &[u8]) -> bool {
+pub fn is_site_file(name: &[u8]) -> bool {
     name == b"pyvenv.cfg" || name.ends_with(b".pth") || name.ends_with(b"._pth")
 }
 
 /// Whether a path is in a folder that every installation has.
-pub(crate) fn is_installed_below(path: &[u8]) -> bool {
+pub fn is_installed_below(path: &[u8]) -> bool {
     upwards(path).any(is_installed)
 }
 
@@ -120,10 +135,9 @@ mod tests {
 
     #[test]
     fn a_name_is_counted_from_the_folder_that_is_searched() {
-        let places = Places {
-            entries: HashSet::from([&b"/w/src"[..]]),
-            packages: HashSet::from([&b"/x/app"[..], b"/x/app/sub"]),
-        };
+        let packages = HashSet::from([&b"/x/app"[..], b"/x/app/sub"]);
+        let entries = HashSet::from([Cow::Borrowed(&b"/w/src"[..])]);
+        let places = Places { entries, packages: &packages };
         for (path, name) in [
             ("/v/lib/python3.11/site-packages/numpy/core/__init__.py", "numpy.core"),
             ("/v/lib/python3.11/site-packages/n/__pycache__/x.cpython-311.pyc", "n.x"),
@@ -139,5 +153,39 @@ mod tests {
             assert_eq!(found.as_deref(), Some(name), "{path}");
         }
         assert_eq!(places.module(b"/usr/lib/python3.11/site-packages/numpy"), None);
+    }
+
+    fn python(roots: &str, packages: &[&'static str], path: &str) -> Option<String> {
+        let packages = packages.iter().map(|folder| folder.as_bytes()).collect();
+        let name = Places::of_variable(roots, &packages).module(path.as_bytes())?;
+        Some(String::from_utf8_lossy(&name).into_owned())
+    }
+
+    #[test]
+    fn a_modules_name_is_its_path_below_the_folder_that_is_searched() {
+        for (path, name) in [
+            ("/v/lib/python3.11/site-packages/numpy/core/__init__.py", "numpy.core"),
+            (
+                "/v/lib/python3.11/site-packages/numpy/core/__pycache__/x.cpython-311.pyc",
+                "numpy.core.x",
+            ),
+            ("/usr/lib/python3/dist-packages/_cffi.cpython-311-x86_64-linux-gnu.so", "_cffi"),
+            ("/usr/lib/python3.11/lib-dynload/_json.cpython-311-x86_64-linux-gnu.so", "_json"),
+            ("/usr/lib/python3.11/collections/abc.py", "collections.abc"),
+            ("/usr/lib/python3.11/site-packages/foo.abi3.so", "foo"),
+            ("/v/pyvenv.cfg", "site"),
+        ] {
+            assert_eq!(python("", &[], path).as_deref(), Some(name), "{path}");
+        }
+        assert_eq!(python("", &[], "/usr/lib/python3.11/site-packages/numpy"), None);
+    }
+
+    #[test]
+    fn pythonpath_and_packages_say_where_a_name_begins() {
+        assert_eq!(python("/a:/w/src/", &[], "/w/src/app/io.py").as_deref(), Some("app.io"));
+        let packages = ["/w/src/app", "/w/src/app/sub"];
+        let module = python("", &packages, "/w/src/app/sub/io.py");
+        assert_eq!(module.as_deref(), Some("app.sub.io"));
+        assert_eq!(python("", &[], "/w/src/app/io.py").as_deref(), Some("io"));
     }
 }
