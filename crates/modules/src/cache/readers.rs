@@ -11,13 +11,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, getxattr};
-use rustix::io::Errno;
+use rustix::fs::FileType;
 
+use crate::tree::acl::{self, ENTER, READ};
 use crate::tree::{Entry, Stamp};
-
-const POSIX_ACL: &str = "system.posix_acl_access";
-const NFS4_ACL: &str = "system.nfs4_acl";
 
 /// What is known of one modulepath's files.
 pub(super) struct Readers<'a> {
@@ -108,79 +105,12 @@ impl<'a> Readers<'a> {
 /// Owner, group and others alike: with mode 0604 the group may not.
 fn is_for_all(stamp: &Stamp, path: &Path) -> bool {
     let is_folder = FileType::from_raw_mode(stamp.mode) == FileType::Directory;
-    stamp.everyone_may_read() && !has_denying_acl(path, if is_folder { 5 } else { 4 })
+    stamp.everyone_may_read() && !acl::denies(path, if is_folder { READ | ENTER } else { READ })
 }
 
 fn may_be_entered(folder: &Path) -> bool {
     let Ok(stat) = rustix::fs::stat(folder) else { return false };
-    stat.st_mode & 0o111 == 0o111 && !has_denying_acl(folder, 1)
-}
-
-/// Whether an ACL keeps somebody from all of `wanted` (4 read, 1 enter).
-fn has_denying_acl(path: &Path, wanted: u8) -> bool {
-    let mut value = [0; 4096];
-    match getxattr(path, POSIX_ACL, &mut value) {
-        Ok(length) => denies(&value[..length], wanted).unwrap_or(true),
-        Err(Errno::NODATA) => false,
-        Err(Errno::NOTSUP) => match getxattr(path, NFS4_ACL, &mut value) {
-            Ok(length) => !nfs4_allows(&value[..length], wanted).unwrap_or(false),
-            Err(Errno::NODATA | Errno::NOTSUP) => false,
-            Err(_) => true,
-        },
-        // Too large to be looked at, or not told.
-        Err(_) => true,
-    }
-}
-
-/// Whether an entry of a POSIX ACL withholds what is wanted; none if it is not understood.
-/// Its form: linux/posix_acl_xattr.h, a version and then (tag, permissions, id) in 2, 2 and 4
-/// bytes.
-fn denies(acl: &[u8], wanted: u8) -> Option<bool> {
-    const GROUP_CLASS: [u16; 3] = [0x02, 0x04, 0x08]; // ACL_USER, ACL_GROUP_OBJ, ACL_GROUP
-    const MASK: u16 = 0x10;
-    let (version, entries) = acl.split_first_chunk()?;
-    if u32::from_le_bytes(*version) != 2 || entries.len() % 8 != 0 {
-        return None;
-    }
-    let entries: Vec<(u16, u16)> = entries
-        .chunks_exact(8)
-        .map(|entry| {
-            let number = |at| u16::from_le_bytes([entry[at], entry[at + 1]]);
-            (number(0), number(2))
-        })
-        .collect();
-    let mask = entries.iter().find(|(tag, _)| *tag == MASK).map_or(7, |(_, may)| *may);
-    let wanted = u16::from(wanted);
-    Some(entries.iter().any(|(tag, may)| {
-        let may = if GROUP_CLASS.contains(tag) { may & mask } else { *may };
-        may & wanted != wanted
-    }))
-}
-
-/// Whether an NFSv4 ACL allows everyone what is wanted and denies it to nobody; none if it is not
-/// understood. Its form: XDR (RFC 7530, 6.2), a number of entries and then type, flags, mask and
-/// whom, text with its length before it and padded to four bytes.
-fn nfs4_allows(acl: &[u8], wanted: u8) -> Option<bool> {
-    const ALLOW: u32 = 0;
-    const DENY: u32 = 1;
-    let (read, execute) = (1, 0x20);
-    let wanted = if wanted & 4 != 0 { read } else { 0 } | if wanted & 1 != 0 { execute } else { 0 };
-    let number = |at: usize| {
-        let bytes = acl.get(at..at.checked_add(4)?)?;
-        Some(u32::from_be_bytes(bytes.try_into().ok()?))
-    };
-    let (mut at, mut allows) = (4, false);
-    for _ in 0..number(0)? {
-        let (kind, mask, length) = (number(at)?, number(at + 8)?, number(at + 12)? as usize);
-        let who = acl.get(at + 16..(at + 16).checked_add(length)?)?;
-        match kind {
-            DENY if mask & wanted != 0 => return Some(false),
-            ALLOW => allows |= who == b"EVERYONE@" && mask & wanted == wanted,
-            _ => {}
-        }
-        at += 16 + length.next_multiple_of(4);
-    }
-    Some(allows)
+    stat.st_mode & 0o111 == 0o111 && !acl::denies(folder, ENTER)
 }
 
 /// A name of a cache as a path.

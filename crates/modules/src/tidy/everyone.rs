@@ -3,13 +3,7 @@
 
 use std::path::Path;
 
-use rustix::fs::getxattr;
-use rustix::io::Errno;
-
-use crate::tree::Stamp;
-
-/// Where access control lists are. One that is there at all may deny somebody.
-const ACLS: [&str; 3] = ["system.posix_acl_access", "system.nfs4_acl", "system.richacl"];
+use crate::tree::{Stamp, acl};
 
 /// Whether everyone who may enter `root` may read `name` in it: by the permissions of owner,
 /// group and others of it and of each folder on the way, and no access control list. A link must
@@ -39,17 +33,10 @@ fn is_shut(folder: &Path) -> bool {
     let Ok(stat) = rustix::fs::lstat(folder) else { return false };
     let is_folder = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir();
     let (lists, enters) = ((stat.st_mode >> 2) & 0o111, stat.st_mode & 0o111);
-    is_folder && lists & !enters == 0 && !has_acl(folder)
+    is_folder && lists & !enters == 0 && !acl::is_there(folder)
 }
 
 fn is_open(path: &Path) -> bool {
     let stat = rustix::fs::stat(path);
-    stat.is_ok_and(|stat| Stamp::of(&stat).everyone_may_read()) && !has_acl(path)
-}
-
-/// Whether a file has an access control list, or nobody says.
-pub(super) fn has_acl(path: &Path) -> bool {
-    let mut value = [0; 1];
-    let absent = |error| matches!(error, Errno::NODATA | Errno::NOTSUP);
-    ACLS.iter().any(|name| !getxattr(path, *name, &mut value).is_err_and(absent))
+    stat.is_ok_and(|stat| Stamp::of(&stat).everyone_may_read()) && !acl::is_there(path)
 }

@@ -8,8 +8,10 @@
 //! | `cookie` | `#%Module` and the version that a file asks for |
 //! | `walk` | the walk |
 //! | `read` | content of files that others wrote |
+//! | `acl` | access control lists of files: whether one is there, whether one denies |
 //! | `path` | paths of any bytes, as they are saved |
 
+pub(crate) mod acl;
 mod cookie;
 mod entry;
 mod path;

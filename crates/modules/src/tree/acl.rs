@@ -1,0 +1,95 @@
+//! Access control lists: who may read a file, where its permissions alone do not tell.
+//!
+//! `tidy` leaves a file alone that has a list at all ([`is_there`]): it changes what all users see.
+//! `cache` reads the lists ([`denies`]): it would otherwise leave out all files of a filesystem on
+//! which each has one, as over NFSv4.
+
+use std::path::Path;
+
+use rustix::fs::getxattr;
+use rustix::io::Errno;
+
+const POSIX: &str = "system.posix_acl_access";
+const NFS4: &str = "system.nfs4_acl";
+const RICH: &str = "system.richacl";
+
+/// What is wanted of a file or folder: to read it.
+pub const READ: u8 = 4;
+/// Of a folder: to enter it.
+pub const ENTER: u8 = 1;
+
+/// Whether a file has an access control list, or nobody says.
+pub fn is_there(path: &Path) -> bool {
+    let mut value = [0; 1];
+    let absent = |error| matches!(error, Errno::NODATA | Errno::NOTSUP);
+    [POSIX, NFS4, RICH].iter().any(|name| !getxattr(path, *name, &mut value).is_err_and(absent))
+}
+
+/// Whether an access control list keeps somebody from all of `wanted` ([`READ`], [`ENTER`]), or
+/// nobody says.
+pub fn denies(path: &Path, wanted: u8) -> bool {
+    let mut value = [0; 4096];
+    match getxattr(path, POSIX, &mut value) {
+        Ok(length) => posix_denies(&value[..length], wanted).unwrap_or(true),
+        Err(Errno::NODATA) => false,
+        Err(Errno::NOTSUP) => match getxattr(path, NFS4, &mut value) {
+            Ok(length) => !nfs4_allows(&value[..length], wanted).unwrap_or(false),
+            Err(Errno::NODATA | Errno::NOTSUP) => false,
+            Err(_) => true,
+        },
+        // Too large to be looked at, or not told.
+        Err(_) => true,
+    }
+}
+
+/// Whether an entry of a POSIX ACL withholds what is wanted; none if it is not understood.
+/// Its form: linux/posix_acl_xattr.h, a version and then (tag, permissions, id) in 2, 2 and 4
+/// bytes.
+fn posix_denies(acl: &[u8], wanted: u8) -> Option<bool> {
+    const GROUP_CLASS: [u16; 3] = [0x02, 0x04, 0x08]; // ACL_USER, ACL_GROUP_OBJ, ACL_GROUP
+    const MASK: u16 = 0x10;
+    let (version, entries) = acl.split_first_chunk()?;
+    if u32::from_le_bytes(*version) != 2 || entries.len() % 8 != 0 {
+        return None;
+    }
+    let entries: Vec<(u16, u16)> = entries
+        .chunks_exact(8)
+        .map(|entry| {
+            let number = |at| u16::from_le_bytes([entry[at], entry[at + 1]]);
+            (number(0), number(2))
+        })
+        .collect();
+    let mask = entries.iter().find(|(tag, _)| *tag == MASK).map_or(7, |(_, may)| *may);
+    let wanted = u16::from(wanted);
+    Some(entries.iter().any(|(tag, may)| {
+        let may = if GROUP_CLASS.contains(tag) { may & mask } else { *may };
+        may & wanted != wanted
+    }))
+}
+
+/// Whether an NFSv4 ACL allows everyone what is wanted and denies it to nobody; none if it is not
+/// understood. Its form: XDR (RFC 7530, 6.2), a number of entries and then type, flags, mask and
+/// whom, text with its length before it and padded to four bytes.
+fn nfs4_allows(acl: &[u8], wanted: u8) -> Option<bool> {
+    const ALLOW: u32 = 0;
+    const DENY: u32 = 1;
+    let (read, execute) = (1, 0x20);
+    let wanted =
+        if wanted & READ != 0 { read } else { 0 } | if wanted & ENTER != 0 { execute } else { 0 };
+    let number = |at: usize| {
+        let bytes = acl.get(at..at.checked_add(4)?)?;
+        Some(u32::from_be_bytes(bytes.try_into().ok()?))
+    };
+    let (mut at, mut allows) = (4, false);
+    for _ in 0..number(0)? {
+        let (kind, mask, length) = (number(at)?, number(at + 8)?, number(at + 12)? as usize);
+        let who = acl.get(at + 16..(at + 16).checked_add(length)?)?;
+        match kind {
+            DENY if mask & wanted != 0 => return Some(false),
+            ALLOW => allows |= who == b"EVERYONE@" && mask & wanted == wanted,
+            _ => {}
+        }
+        at += 16 + length.next_multiple_of(4);
+    }
+    Some(allows)
+}
