@@ -3,6 +3,7 @@
 mod aside;
 mod closely;
 mod exit;
+mod python_path;
 mod ranked;
 mod recorded;
 mod rehearsed;

@@ -24,6 +24,7 @@
 //! | `loopback` | a file as a block device |
 //! | `join` | the namespaces of a process that lives already |
 //! | `layout` | where a command's memory lies: no randomisation, or moved by a chosen distance |
+//! | `python_hook` | code that each Python of a command runs first |
 //! | `orphan` | a process of becalm's own that outlives the one that started it |
 //! | `replace` | becoming the command, in place |
 //! | `stop` | signals that ask becalm to end what it has started |
@@ -41,6 +42,7 @@ mod loopback;
 pub mod mounts;
 pub mod namespace;
 mod orphan;
+mod python_hook;
 mod replace;
 pub mod rights;
 pub mod signals;
@@ -58,6 +60,7 @@ pub use line::{Line, LineError};
 pub use lookup::{CannotStart, Command};
 pub use loopback::Loopback;
 pub use orphan::orphan;
+pub use python_hook::{HookError, PythonHook};
 pub use replace::replace;
 pub use spawn::{Gated, fork, spawn};
 pub use stage::{Played, Stage, StageError, check_input};

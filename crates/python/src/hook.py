@@ -2,8 +2,6 @@
 # cannot exist, and leaves nothing else behind: `becalm python scan` takes out of the recording
 # all that is asked of this folder. It runs under every Python, so it keeps to what Python 2 reads.
 
-WAS_SET = False
-
 
 def mark_imports(bootstrap, mark, here, sys):
     known = set()
@@ -41,25 +39,7 @@ def mark_imports(bootstrap, mark, here, sys):
     tell_path()
 
 
-def hook(file):
-    import os
-    import sys
-    here = os.path.dirname(file)
-    # What the command would have seen without this folder.
-    sys.path[:] = [entry for entry in sys.path if entry != here]
-    sys.path_importer_cache.pop(here, None)
-    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    given = [entry for entry in given if entry != here]
-    if given or WAS_SET:
-        os.environ["PYTHONPATH"] = os.pathsep.join(given)
-    else:
-        os.environ.pop("PYTHONPATH", None)
+def begin(here, os, sys):
     bootstrap = sys.modules.get("_frozen_importlib")
     if hasattr(bootstrap, "_ModuleLockManager"):
         mark_imports(bootstrap, sys.modules["posix"].access, here, sys)
-    # Python 2 empties a module that nobody holds.
-    return sys.modules.pop("sitecustomize", None)
-
-
-this = hook(__file__)
-import sitecustomize  # the command's own, if it has one; its absence is the interpreter's to handle

@@ -1,40 +1,20 @@
 //! The marker hook: what makes Python say where each import begins and ends.
 //!
-//! A folder of our own, first on `PYTHONPATH`, holds a `sitecustomize.py` (Python's module
-//! `site`). It takes the folder out of all that the program can see, has
-//! importlib's lock of a module that is being imported tell when it is taken and given back, and
-//! imports the command's own `sitecustomize`. Each
-//! mark is an access(2) of a path below the folder that does not exist, so marks are in the
-//! recording, in their place among the program's own calls.
+//! Brought to each Python by [`PythonHook`], it has importlib's lock of a module that is being
+//! imported tell when it is taken and given back. Each mark is an access(2) of a path below the
+//! hook's folder that does not exist, so marks are in the recording, in their place among the
+//! program's own calls.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, Permissions};
-use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use tempfile::TempDir;
+use launch::{HookError, PythonHook};
 
 const SOURCE: &str = include_str!("hook.py");
 
 /// The hook's folder, which is gone when this is dropped.
-pub struct Hook {
-    /// Held for its end.
-    _folder: TempDir,
-    path: PathBuf,
-    given: Option<OsString>,
-}
-
-/// Why there is no hook.
-#[derive(Debug, thiserror::Error)]
-#[error("the marker hook cannot be written to {}: {error}", .path.display())]
-pub struct HookError {
-    /// The file or folder.
-    pub path: PathBuf,
-    /// What is wrong with it.
-    pub error: io::Error,
-}
+pub struct Hook(PythonHook);
 
 impl Hook {
     /// Writes the hook, for a command whose `PYTHONPATH` is this.
@@ -42,46 +22,17 @@ impl Hook {
     /// # Errors
     /// [`HookError`].
     pub fn new(python_path: Option<&OsStr>) -> Result<Hook, HookError> {
-        let failed = |path: &Path, error| HookError { path: path.to_owned(), error };
-        let temporary = std::env::temp_dir();
-        let folder = tempfile::Builder::new()
-            .prefix("becalm-imports-")
-            .tempdir()
-            .map_err(|error| failed(&temporary, error))?;
-        let path = folder.path().canonicalize().map_err(|error| failed(folder.path(), error))?;
-        let file = path.join("sitecustomize.py");
-        if path.as_os_str().as_bytes().contains(&b':') {
-            let why = "PYTHONPATH cannot hold its colon; set TMPDIR to another folder";
-            return Err(failed(&path, io::Error::new(io::ErrorKind::InvalidInput, why)));
-        }
-        let source = match python_path {
-            Some(_) => SOURCE.replace("WAS_SET = False", "WAS_SET = True"),
-            None => SOURCE.to_owned(),
-        };
-        // Whoever the command becomes must be able to read it.
-        let readable = |path: &Path, mode| {
-            fs::set_permissions(path, Permissions::from_mode(mode))
-                .map_err(|error| failed(path, error))
-        };
-        fs::write(&file, source).map_err(|error| failed(&file, error))?;
-        readable(&file, 0o444)?;
-        readable(&path, 0o755)?;
-        Ok(Hook { _folder: folder, path, given: python_path.map(OsStr::to_owned) })
+        PythonHook::write("becalm-imports-", SOURCE, python_path).map(Hook)
     }
 
     /// The `PYTHONPATH` that brings the hook to a command.
     pub fn python_path(&self) -> OsString {
-        let mut list = self.path.clone().into_os_string();
-        if let Some(given) = self.given.as_ref().filter(|given| !given.is_empty()) {
-            list.push(":");
-            list.push(given);
-        }
-        list
+        self.0.python_path()
     }
 
     /// What tells its marks from a program's own calls.
     pub fn marks(&self) -> Marks {
-        Marks { folder: self.path.as_os_str().as_bytes().to_vec() }
+        Marks { folder: self.0.folder().as_os_str().as_bytes().to_vec() }
     }
 }
 
@@ -206,17 +157,5 @@ mod tests {
         {
             assert!(may(line), "{line}");
         }
-    }
-
-    #[test]
-    fn the_commands_own_folders_follow_the_hooks() {
-        let list = |given: Option<&str>| {
-            let hook = Hook::new(given.map(OsStr::new)).unwrap();
-            let list = hook.python_path().into_string().unwrap();
-            list.replace(hook.path.to_str().unwrap(), "HOOK")
-        };
-        assert_eq!(list(None), "HOOK");
-        assert_eq!(list(Some("")), "HOOK");
-        assert_eq!(list(Some("/a:/b")), "HOOK:/a:/b");
     }
 }

@@ -30,7 +30,7 @@ mod tree;
 mod trouble;
 
 pub use count::scan;
-pub use hook::{Hook, HookError, Marks, may_hook};
+pub use hook::{Hook, Marks, may_hook};
 pub use reason::Reason;
 pub use scan::{ByReason, Counts, Entry, Import, Nesting, Package, Python, Scan, Slope, Time};
 pub use trouble::{Trouble, TroubleKind};

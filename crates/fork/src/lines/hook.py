@@ -2,8 +2,6 @@
 # symbolic link that cannot exist. It runs under every Python, so it keeps to what Python 2 reads;
 # a Python without audit hooks (before 3.8) tells nothing.
 
-WAS_SET = False
-
 
 def tell_lines(sys, readlink, library):
     starts = ("subprocess.Popen", "os.posix_spawn", "os.fork", "os.forkpty", "os.system")
@@ -29,24 +27,6 @@ def tell_lines(sys, readlink, library):
     sys.addaudithook(tell)
 
 
-def hook(file):
-    import os
-    import sys
-    here = os.path.dirname(file)
-    # What the command would have seen without this folder.
-    sys.path[:] = [entry for entry in sys.path if entry != here]
-    sys.path_importer_cache.pop(here, None)
-    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    given = [entry for entry in given if entry != here]
-    if given or WAS_SET:
-        os.environ["PYTHONPATH"] = os.pathsep.join(given)
-    else:
-        os.environ.pop("PYTHONPATH", None)
+def begin(here, os, sys):
     if hasattr(sys, "addaudithook"):
         tell_lines(sys, os.readlink, os.path.dirname(os.__file__) + "/")
-    # Python 2 empties a module that nobody holds.
-    return sys.modules.pop("sitecustomize", None)
-
-
-this = hook(__file__)
-import sitecustomize  # the command's own, if it has one; its absence is the interpreter's to handle

@@ -25,5 +25,5 @@ mod symbols;
 pub use account::{Line, Lines, Program};
 pub use look::Look;
 pub use phases::Phases;
-pub use python::{Hook, HookError};
+pub use python::hook;
 pub use shim::Shim;

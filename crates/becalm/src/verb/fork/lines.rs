@@ -1,17 +1,17 @@
 //! `becalm fork lines`.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use fork::lines::{Hook, Lines};
+use fork::lines::{Lines, hook};
 use show::ForkLines;
 use watch::Starts;
 
 use crate::aside::Aside;
 use crate::exit::Failure;
-use crate::{recorded, save};
+use crate::{python_path, recorded, save};
 
 /// Say which line of a script starts which programs, and what each start costs
 ///
@@ -49,8 +49,6 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
-const PYTHON_PATH: &str = "PYTHONPATH";
-
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<u8, Failure> {
     let aside = match args.json {
@@ -59,27 +57,13 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     };
     let starts = if args.locale { Starts::AndLocales } else { Starts::Alone };
     let wanted = recorded::Wanted { starts: Some(starts), ..recorded::Wanted::of(&args.command) };
-    let given = std::env::var_os(PYTHON_PATH);
-    let hook = Hook::new(given.as_deref()).map_err(Failure::of_command)?;
-    set_environment(PYTHON_PATH, Some(&hook.python_path()));
-    let ran = recorded::and_read(&wanted, None);
-    set_environment(PYTHON_PATH, given.as_deref());
-    let (recording, finished) = ran?;
+    let hook = hook(python_path::given().as_deref()).map_err(Failure::of_command)?;
+    let record = || recorded::and_read(&wanted, None);
+    let (recording, finished) = python_path::instead(&hook.python_path(), record)?;
     recorded::say_what_is_missing(&finished);
     let answer = ForkLines::of(&recording, Lines::of(&recording), finished.still_running);
     print(args, &answer, aside).map_err(Failure::of_command)?;
     recorded::pass_on(&finished)
-}
-
-/// Changes the environment that the command inherits.
-fn set_environment(name: &str, value: Option<&OsStr>) {
-    // SAFETY: this process has one thread, so nobody else reads its environment.
-    unsafe {
-        match value {
-            Some(value) => std::env::set_var(name, value),
-            None => std::env::remove_var(name),
-        }
-    }
 }
 
 fn print(args: &Args, answer: &ForkLines, aside: Option<Aside>) -> anyhow::Result<()> {

@@ -1,0 +1,108 @@
+//! Code of becalm's that each Python of a command runs first, and that the program cannot see.
+//!
+//! A folder of our own, first on `PYTHONPATH`, holds a `sitecustomize.py` (Python's module
+//! `site`). It takes the folder out of all that the program can see, does what it is for, and
+//! imports the command's own `sitecustomize`.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+const SOURCE: &str = include_str!("python_hook.py");
+
+/// The hook's folder, which is gone when this is dropped.
+#[derive(Debug)]
+pub struct PythonHook {
+    /// Held for its end.
+    _folder: TempDir,
+    path: PathBuf,
+    given: Option<OsString>,
+}
+
+/// Why there is no hook.
+#[derive(Debug, thiserror::Error)]
+#[error("Python's hook cannot be written to {}: {error}", .path.display())]
+pub struct HookError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub error: io::Error,
+}
+
+impl PythonHook {
+    /// Writes the hook, for a command whose `PYTHONPATH` is this. `code` is Python, of any
+    /// version, and defines `begin(here, os, sys)`, which is called in each Python: `here` is the
+    /// hook's folder, the others are the modules of that name. The folder's name begins with
+    /// `prefix`.
+    ///
+    /// # Errors
+    /// [`HookError`].
+    pub fn write(
+        prefix: &str,
+        code: &str,
+        python_path: Option<&OsStr>,
+    ) -> Result<PythonHook, HookError> {
+        let failed = |path: &Path, error| HookError { path: path.to_owned(), error };
+        let temporary = std::env::temp_dir();
+        let folder = tempfile::Builder::new()
+            .prefix(prefix)
+            .tempdir()
+            .map_err(|error| failed(&temporary, error))?;
+        let path = folder.path().canonicalize().map_err(|error| failed(folder.path(), error))?;
+        let file = path.join("sitecustomize.py");
+        if path.as_os_str().as_bytes().contains(&b':') {
+            let why = "PYTHONPATH cannot hold its colon; set TMPDIR to another folder";
+            return Err(failed(&path, io::Error::new(io::ErrorKind::InvalidInput, why)));
+        }
+        let source = match python_path {
+            Some(_) => SOURCE.replace("WAS_SET = False", "WAS_SET = True"),
+            None => SOURCE.to_owned(),
+        };
+        // Whoever the command becomes must be able to read it.
+        let readable = |path: &Path, mode| {
+            fs::set_permissions(path, Permissions::from_mode(mode))
+                .map_err(|error| failed(path, error))
+        };
+        fs::write(&file, format!("{code}\n\n{source}")).map_err(|error| failed(&file, error))?;
+        readable(&file, 0o444)?;
+        readable(&path, 0o755)?;
+        Ok(PythonHook { _folder: folder, path, given: python_path.map(OsStr::to_owned) })
+    }
+
+    /// The `PYTHONPATH` that brings the hook to a command.
+    pub fn python_path(&self) -> OsString {
+        let mut list = self.path.clone().into_os_string();
+        if let Some(given) = self.given.as_ref().filter(|given| !given.is_empty()) {
+            list.push(":");
+            list.push(given);
+        }
+        list
+    }
+
+    /// Its folder, as its code knows it.
+    pub fn folder(&self) -> &Path {
+        &self.path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_commands_own_folders_follow_the_hooks() {
+        let list = |given: Option<&str>| {
+            let hook = PythonHook::write("hook-", "", given.map(OsStr::new)).unwrap();
+            let list = hook.python_path().into_string().unwrap();
+            list.replace(hook.path.to_str().unwrap(), "HOOK")
+        };
+        assert_eq!(list(None), "HOOK");
+        assert_eq!(list(Some("")), "HOOK");
+        assert_eq!(list(Some("/a:/b")), "HOOK:/a:/b");
+    }
+}
