@@ -39,7 +39,8 @@ test: ## install what tests need, then check the format, lint, and run every tes
 	setup/install-test-tools
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	cargo test --locked --workspace --no-fail-fast
+	@# Tests press Ctrl-C, to which what a script starts with & is deaf.
+	env --default-signal=HUP,INT,QUIT cargo test --locked --workspace --no-fail-fast
 
 bench: build ## measure becalm against its peers
 	setup/install-test-tools --bench

@@ -49,12 +49,15 @@ fn a_daemon_whose_follower_is_killed_dies_and_leaves_a_cut_recording() {
     let fifo = fifo(&scene);
     let ran = run(&mut scene.record(&[&trap("daemon"), &fifo, CALLS]));
     assert_eq!(ran.code(), 3);
-    let recording = scene.recording();
-    let daemon = recording.processes.last().unwrap().pid;
+    // The command, who made the daemon, and the daemon: what it does is written as it comes.
+    wait_until("the daemon is recorded", || scene.recording().processes.len() == 3);
+    let daemon = scene.recording().processes.last().unwrap().pid;
     let status = fs::read_to_string(format!("/proc/{daemon}/status")).unwrap();
     let follower = status.lines().find_map(|line| line.strip_prefix("TracerPid:")).unwrap().trim();
+    let follower: i32 = follower.parse().unwrap();
+    assert!(follower > 0, "{status}");
     // SAFETY: kill has no preconditions; the pid is of the process that traces our daemon.
-    assert_eq!(unsafe { libc::kill(follower.parse().unwrap(), libc::SIGKILL) }, 0);
+    assert_eq!(unsafe { libc::kill(follower, libc::SIGKILL) }, 0);
     wait_until("the daemon is gone", || {
         !fs::exists(format!("/proc/{daemon}/exe")).unwrap_or(false)
             || fs::read_link(format!("/proc/{daemon}/exe")).is_err()

@@ -233,7 +233,9 @@ fn a_stale_image_is_refused_with_what_has_changed() {
     // A file edited in place changes no folder: that is for the full look.
     assert_eq!(env.said(As::User, &[], "cat \"$0/where\""), "image\n");
     let refused = env.refused(As::User, &["--check", "full"]);
-    assert!(refused.contains("a file, with é has another size"), "{refused}");
+    // Which of both it is called depends on whether the clock has gone on to another second.
+    let names = ["a file, with é has another size", "a file, with é has changed"];
+    assert!(names.iter().any(|name| refused.contains(name)), "{refused}");
 }
 
 #[test]

@@ -92,14 +92,10 @@ fn c_program(folder: &Path, name: &str) -> PathBuf {
     program
 }
 
-fn median(times: &[u64]) -> u64 {
-    let mut times = times.to_vec();
-    times.sort_unstable();
-    times[times.len() / 2]
-}
-
+/// By the fastest fork before and after: others may have been held up by the machine.
 fn gain(collapsed: &Collapsed) -> f64 {
-    median(&collapsed.fork_before_ns) as f64 / median(&collapsed.fork_after_ns) as f64
+    let fastest = |times: &[u64]| *times.iter().min().unwrap() as f64;
+    fastest(&collapsed.fork_before_ns) / fastest(&collapsed.fork_after_ns)
 }
 
 /// So many bytes are in huge pages, and a fork takes less for that; but for what this machine, at

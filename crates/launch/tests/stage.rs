@@ -88,9 +88,9 @@ fn peak() -> u64 {
 
 fn a_request_to_end_ends_the_command_and_comes_back() {
     let me = std::process::id();
-    let line = format!("sh -c 'sleep 0.1; kill -INT {me}; exec sleep 4712.5'");
+    let line = format!("sh -c 'sleep 0.1; kill -TERM {me}; exec sleep 4712.5'");
     let played = play(&Stage::new(), &line);
-    assert!(matches!(played, Err(StageError::Interrupted(libc::SIGINT))), "{played:?}");
+    assert!(matches!(played, Err(StageError::Interrupted(libc::SIGTERM))), "{played:?}");
     assert!(!is_running("sleep 4712[.]5"));
 }
 
