@@ -42,9 +42,16 @@ pub struct Process {
     /// Where it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// The processor that it ran on.
+    /// The processor that it ran on, at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
+    /// The processor that it began on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_cpu: Option<u32>,
+    /// Whether it kept more than one processor busy: then there is none that it could be started
+    /// on again. Not written down.
+    #[serde(skip)]
+    pub is_parallel: bool,
     /// Its quickest repetition.
     pub min: f64,
     /// Its slowest repetition.
@@ -57,8 +64,13 @@ pub struct Process {
     /// the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<f64>,
+    /// How much of its time it was ready to run, and did not; only where its times are of the
+    /// clock, and becalm took them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited: Option<f64>,
     /// Whether the upper halves of the vector registers were in use (NT_X86_XSTATE, XSTATE_BV bit
-    /// 2), which slows SSE code many times.
+    /// 2), which slows SSE code many times: at the beginning of what the built-in kernel times, at
+    /// the end of a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty_upper: Option<bool>,
     /// Its layout, as `becalm run --aslr` takes it back, or as a hash.

@@ -211,6 +211,52 @@ fn the_cause_is_what_a_second_start_without_it_shows() {
 }
 
 #[test]
+fn a_rank_that_is_slow_by_waiting_for_a_processor_is_not_blamed_on_anything_else() {
+    let logs = Logs::new();
+    let retests = vec![
+        Retest { changed: Changed::Nothing, avg: 0.2 },
+        Retest { changed: Changed::Layout, avg: 0.1 },
+    ];
+    // It takes 0.2 s, and others 0.1.
+    for (waited, cause) in [(0.1, Cause::Machine), (0.05, Cause::Layout), (0.0, Cause::Layout)] {
+        let text = campaign(|process| {
+            if (process.job, process.rank) == (16, 4) {
+                slow(process);
+                process.retests.clone_from(&retests);
+                process.waited = Some(waited);
+            }
+        });
+        let (_, analysis) = analyzed(&[logs.write("log", text)]);
+        assert_eq!(analysis.slow_ranks[0].cause, cause, "{waited}");
+    }
+}
+
+#[test]
+fn dirty_registers_that_were_not_cleared_are_told_of_and_not_blamed() {
+    let logs = Logs::new();
+    let still = |changed| Retest { changed, avg: 0.2 };
+    for (retests, said) in [
+        (vec![], "upper vector registers were dirty"),
+        (
+            vec![still(Changed::Nothing), still(Changed::Cpu)],
+            "slow again, whatever was changed, and",
+        ),
+    ] {
+        let text = campaign(|process| {
+            if (process.job, process.rank) == (16, 4) {
+                slow(process);
+                process.retests.clone_from(&retests);
+                process.dirty_upper = Some(true);
+            }
+        });
+        let (_, analysis) = analyzed(&[logs.write("log", text)]);
+        let slow = &analysis.slow_ranks[0];
+        assert_eq!(slow.cause, Cause::Unknown);
+        assert!(slow.why.starts_with(said) && slow.why.ends_with("was not tested"), "{}", slow.why);
+    }
+}
+
+#[test]
 fn a_bit_that_slow_ranks_share_within_blocks_is_found_and_one_that_goes_with_blocks_is_not() {
     let logs = Logs::new();
     let text = campaign(|process| {

@@ -13,7 +13,7 @@ use std::process::Command;
 use serde_json::Value;
 use support::live::{Live, wait_until};
 use support::scene::BECALM;
-use support::{Ran, Scene, run};
+use support::{Ran, Scene, run, trap};
 
 /// Says, in the published form, that it is slow where two bits of the C library's page number are
 /// as given.
@@ -269,6 +269,79 @@ fn a_command_that_prints_none_is_one_sample_a_process() {
 }
 
 #[test]
+fn a_command_is_told_of_as_the_kernel_tells_of_itself() {
+    let scene = Scene::new();
+    let program = trap("upper_halves");
+    let launcher = scene.file("launcher", LAUNCHER, 0o755);
+    done(&scene, &["--blocks", "2", "--launcher", &launcher, "--", &program, "by-thread"]);
+    let all = logged(&scene);
+    assert_whole(&all, 2, 3);
+    let looked_at = |one: &Value| {
+        one["cpu"].is_u64() && one["first_cpu"].is_u64() && one["control"].as_f64().unwrap() > 0.0
+    };
+    assert!(all.iter().all(looked_at), "{all:#?}");
+    let lines = fs::read_to_string(scene.at("c/off.log")).unwrap();
+    assert!(lines.lines().all(|line| line.contains(" cpu=") && line.contains(" control=0.0")));
+    let has_upper = fs::read_to_string("/proc/cpuinfo").unwrap().contains(" avx ");
+    assert_eq!(lines.matches(" dirty=0\n").count(), if has_upper { 6 } else { 0 }, "{lines}");
+    assert_eq!(lines.matches(" dirty=").count(), if has_upper { 6 } else { 0 }, "{lines}");
+}
+
+/// Of rank 1, neighbours run on the same processor, so many that others on it make no difference.
+const NEIGHBOUR: &str = r#"
+last=$(sed -n 's/^Cpus_allowed_list:.*[^0-9]\([0-9]*\)$/\1/p' /proc/self/status)
+taskset -p -c "$last" $$ >&2
+for neighbour in 1 2 3 4; do
+    test "$OMPI_COMM_WORLD_RANK" != 1 && break
+    timeout 30 sh -c 'while :; do :; done' &
+    all="$all $!"
+done
+i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done
+test -z "$all" || kill $all
+"#;
+
+#[test]
+fn a_rank_that_is_slow_by_neighbours_on_its_processor_is_found_to_have_waited() {
+    let scene = Scene::new();
+    let launcher = scene.file("launcher", LAUNCHER, 0o755);
+    let options = ["--blocks", "2", "--arms", "off", "--by", "wall", "--launcher", &launcher];
+    done(&scene, &[&options[..], &["--", "sh", "-c", NEIGHBOUR]].concat());
+    let analysis = analyzed(&scene, &["--all"]);
+    let slow = analysis["slow_ranks"].as_array().unwrap();
+    let of_one: Vec<_> = slow.iter().filter(|slow| slow["rank"] == 1).collect();
+    assert_eq!(of_one.len(), 2, "{analysis:#}");
+    assert!(of_one.iter().all(|slow| slow["cause"] == "machine"), "{analysis:#}");
+}
+
+#[test]
+fn a_log_whose_ranks_tell_less_goes_on_and_is_analyzed() {
+    let scene = Scene::new();
+    let program = trap("upper_halves");
+    let command = ["--", &program, "dirty"];
+    done(&scene, &[&["--blocks", "1", "--untraced"], &command[..]].concat());
+    assert!(logged(&scene).iter().all(|one| one["dirty_upper"].is_null() && one["cpu"].is_u64()));
+    // As it was before ranks told these.
+    let log = scene.at("c/campaign.jsonl");
+    let mut older = String::new();
+    for line in fs::read_to_string(&log).unwrap().lines() {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        for key in ["cpu", "first_cpu", "control"] {
+            line.as_object_mut().unwrap().remove(key);
+        }
+        older.push_str(&format!("{line}\n"));
+    }
+    fs::write(&log, &older).unwrap();
+    done(&scene, &[&["--blocks", "3"], &command[..]].concat());
+    assert!(fs::read_to_string(&log).unwrap().starts_with(&older), "what was done stays");
+    let all = logged(&scene);
+    assert_whole(&all, 3, 1);
+    assert!(all[3..].iter().all(|one| one["control"].is_f64()), "{all:#?}");
+    let has_upper = fs::read_to_string("/proc/cpuinfo").unwrap().contains(" avx ");
+    assert!(!has_upper || all[3..].iter().all(|one| one["dirty_upper"] == true), "{all:#?}");
+    assert_eq!(analyzed(&scene, &[])["arms"].as_array().unwrap().len(), 3);
+}
+
+#[test]
 fn a_folder_of_another_campaign_is_refused_and_left_alone() {
     let scene = Scene::new();
     done(&scene, &[&SHORT[..], &["--blocks", "1"]].concat());
@@ -322,10 +395,24 @@ fn a_dry_run_tells_what_it_could_show_and_logs_nothing() {
 #[test]
 fn the_script_for_slurm_runs_the_same_campaign() {
     let scene = Scene::new();
-    let words = ["--batch", "run.sh", "--nodes", "2", "--tasks", "8", "--retest", "--", "./a b"];
+    let words = [
+        "--batch",
+        "run.sh",
+        "--nodes",
+        "2",
+        "--tasks",
+        "8",
+        "--retest",
+        "--untraced",
+        "--",
+        "./a b",
+    ];
     done(&scene, &words);
     let script = fs::read_to_string(scene.at("run.sh")).unwrap();
     assert!(script.contains("#SBATCH --nodes=2\n#SBATCH --ntasks=8\n"), "{script}");
-    assert!(script.contains(" --retest ") && script.contains(" -- './a b'\n"), "{script}");
+    assert!(
+        script.contains(" --untraced --retest ") && script.contains(" -- './a b'\n"),
+        "{script}"
+    );
     assert_eq!(run(Command::new("sh").args(["-n", &scene.at("run.sh")])).code(), 0);
 }

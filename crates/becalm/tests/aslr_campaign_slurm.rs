@@ -10,7 +10,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use support::scene::BECALM;
-use support::{Scene, run};
+use support::{Scene, run, trap};
 
 #[test]
 fn the_script_runs_on_four_nodes_and_goes_on_when_it_is_submitted_again() {
@@ -45,4 +45,25 @@ fn the_script_runs_on_four_nodes_and_goes_on_when_it_is_submitted_again() {
         let layouts: BTreeSet<_> = of_jobs.iter().map(|(_, place)| place).collect();
         assert_eq!((of_jobs.len(), layouts.len()), (jobs / 2, jobs / 2), "one a job, each its own");
     }
+
+    // A command that knows nothing of campaigns.
+    let mut becalm = Command::new(BECALM);
+    becalm.args(["aslr", "campaign", "-o", "app", "--batch", "app.sh", "--blocks", "2"]);
+    becalm.args(["--nodes", "4", "--tasks", "8", "--", &trap("upper_halves"), "dirty"]);
+    let written = run(becalm.current_dir(scene.folder()));
+    assert_eq!(written.code(), 0, "{}", written.err());
+    let mut sbatch = Command::new("sbatch");
+    sbatch.args(["-W", "-o", "out", "app.sh"]).env("SLURM_CONF", folder.join("slurm.conf"));
+    let ran = run(sbatch.current_dir(scene.folder()));
+    let out = fs::read_to_string(scene.at("out")).unwrap();
+    assert_eq!(ran.code(), 0, "{}{out}", ran.err());
+    let text = fs::read_to_string(scene.at("app/campaign.jsonl")).unwrap();
+    let all = text.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let all: Vec<_> = all.collect();
+    assert_eq!(all.len(), 2 * 3 * 8);
+    let has_upper = fs::read_to_string("/proc/cpuinfo").unwrap().contains(" avx ");
+    let is_told = |one: &Value| {
+        one["cpu"].is_u64() && one["control"].is_f64() && (one["dirty_upper"] == true || !has_upper)
+    };
+    assert!(all.iter().all(is_told), "{all:#?}");
 }

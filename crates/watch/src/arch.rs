@@ -113,3 +113,25 @@ pub(crate) fn timeout(tid: i32, registers: &libc::user_regs_struct) -> Option<(N
     let nanos = memory::read_u64(tid, at.wrapping_add(8)).ok()?;
     Some((Nanos(seconds.saturating_mul(1_000_000_000).saturating_add(nanos)), result))
 }
+
+/// Whether upper halves of vector registers (YMM) of a stopped thread are in use; none where the
+/// processor has none, or the kernel does not tell.
+///
+/// The regset is XSAVE's standard form: 512 bytes of the legacy area, of which the kernel uses
+/// bytes 464 to 471 for XCR0 (struct user_xstateregs, arch/x86/include/asm/user.h), then the
+/// header, which begins with XSTATE_BV (Intel SDM, volume 1, 13.4).
+pub(crate) fn upper_in_use(tid: i32) -> Option<bool> {
+    const ENABLED: usize = 464;
+    const IN_USE: usize = 512;
+    const UPPER: u64 = 1 << 2;
+    let mut state = [0; IN_USE + 8];
+    let got = crate::ptrace::extended_state(tid, &mut state).ok()?;
+    let has_upper = |at: usize| {
+        let bits = state.get(at..at + 8)?.first_chunk()?;
+        Some(u64::from_le_bytes(*bits) & UPPER != 0)
+    };
+    if got < state.len() || !has_upper(ENABLED)? {
+        return None;
+    }
+    has_upper(IN_USE)
+}

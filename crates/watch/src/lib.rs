@@ -18,6 +18,7 @@
 //! | `tapped` | descriptor calls that an eBPF program reports, where it is allowed |
 //! | `program` | what a process becomes at an exec |
 //! | `signals` | signals, as if there were no tracer |
+//! | `ending` | a process that nothing is recorded of, looked at where it ends |
 //! | `observer` | somebody who looks into processes at their forks |
 //! | `brake`, `clock` | threads that are held back after their calls |
 //! | `bind` | recorder and command on one CPU while only one of them can run |
@@ -29,6 +30,7 @@ mod boot;
 mod brake;
 mod calls;
 mod clock;
+mod ending;
 mod family;
 mod files;
 mod filter;
@@ -52,6 +54,7 @@ use std::fs::File;
 use session::Company;
 
 pub use brake::{Brake, Moments, Returned};
+pub use ending::{AtEnd, processor, to_end, waited};
 pub use log::ReadImage;
 pub use observer::{Executed, Observer, Place, Stopped, TOLD};
 pub use session::{Finished, Session};

@@ -78,6 +78,11 @@ pub(crate) fn resume(tid: i32, how: Resume, signal: i32) -> io::Result<()> {
     request(how, tid, 0, signal as usize)
 }
 
+/// Traces a stopped thread no longer, which goes on with a signal or none.
+pub(crate) fn detach(tid: i32, signal: i32) -> io::Result<()> {
+    request(libc::PTRACE_DETACH, tid, 0, signal as usize)
+}
+
 pub(crate) fn event_message(tid: i32) -> io::Result<u64> {
     let mut message: libc::c_ulong = 0;
     request(libc::PTRACE_GETEVENTMSG, tid, 0, (&raw mut message) as usize)?;
@@ -164,6 +169,15 @@ pub(crate) fn registers(tid: i32) -> io::Result<libc::user_regs_struct> {
 
 pub(crate) fn set_registers(tid: i32, registers: &libc::user_regs_struct) -> io::Result<()> {
     request(libc::PTRACE_SETREGS, tid, 0, std::ptr::from_ref(registers) as usize)
+}
+
+/// The beginning of a stopped thread's extended state (NT_X86_XSTATE), as much of it as there is
+/// room for; how much that is, in bytes.
+pub(crate) fn extended_state(tid: i32, into: &mut [u8]) -> io::Result<usize> {
+    const NT_X86_XSTATE: usize = 0x202;
+    let mut room = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    request(libc::PTRACE_GETREGSET, tid, NT_X86_XSTATE, (&raw mut room) as usize)?;
+    Ok(room.iov_len)
 }
 
 fn request(what: libc::c_uint, tid: i32, address: usize, data: usize) -> io::Result<()> {

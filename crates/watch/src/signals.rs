@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 
 use recording::Nanos;
 
-use crate::task::{Task, Waiting};
+use crate::task::Waiting;
 use crate::{arch, ptrace};
 
 /// Decides whether a signal that a thread is stopped at goes on to it.
@@ -15,28 +15,35 @@ use crate::{arch, ptrace};
 /// that the kernel cannot restart returns EINTR: an error that an untraced program would never
 /// see. Such a signal is not delivered, and the call is told to restart if no handler runs
 /// after all.
-pub(crate) fn deliver(task: &mut Task, signal: i32, now: Nanos) -> std::io::Result<bool> {
-    let mut registers = ptrace::registers(task.tid)?;
-    if !arch::left_call_with_eintr(&registers) || !is_ignored(task.tid, signal) {
+///
+/// `waiting` is the thread's: the call that was interrupted before, if it is made again.
+pub(crate) fn deliver(
+    tid: i32,
+    waiting: &mut Option<Waiting>,
+    signal: i32,
+    now: Nanos,
+) -> std::io::Result<bool> {
+    let mut registers = ptrace::registers(tid)?;
+    if !arch::left_call_with_eintr(&registers) || !is_ignored(tid, signal) {
         return Ok(true);
     }
-    match arch::timeout(task.tid, &registers) {
+    match arch::timeout(tid, &registers) {
         None => arch::let_kernel_restart(&mut registers),
         Some((timeout, result)) => {
             // A restarted call waits its whole time again: for ever, if such signals keep
             // coming. It ends with the first of them that comes after its time.
-            let same = task.waiting.filter(|waiting| waiting.ip == registers.rip);
+            let same = waiting.filter(|waiting| waiting.ip == registers.rip);
             let until = same.map_or(now + timeout, |waiting| waiting.until);
             if now >= until {
-                task.waiting = None;
+                *waiting = None;
                 registers.rax = result as u64;
             } else {
-                task.waiting = Some(Waiting { ip: registers.rip, until });
+                *waiting = Some(Waiting { ip: registers.rip, until });
                 arch::let_kernel_restart(&mut registers);
             }
         }
     }
-    ptrace::set_registers(task.tid, &registers)?;
+    ptrace::set_registers(tid, &registers)?;
     Ok(false)
 }
 

@@ -395,7 +395,7 @@ impl Tracer {
         let at = self.log.now();
         let Some(task) = self.tasks.get_mut(&tid) else { return Ok(()) };
         let process = task.process;
-        let deliver = signals::deliver(task, signal, at)?;
+        let deliver = signals::deliver(tid, &mut task.waiting, signal, at)?;
         self.log.record(&Record::Signal {
             process,
             thread: tid.unsigned_abs(),

@@ -7,6 +7,10 @@ use super::rank::Told;
 use crate::analyze::published::{self, Published};
 use crate::log::{Address, Changed, Process, Retest};
 
+/// More processor time than this times the time that passed is that of more than one processor.
+/// (Of a short command, some is from before its first instruction.)
+const PARALLEL: f64 = 1.1;
+
 /// A line that says something of a process.
 pub(super) enum Said {
     /// In the published form, and what is behind its colon.
@@ -53,7 +57,7 @@ pub(super) fn said(line: &[u8]) -> Option<Said> {
     let (_, beside) = text.split_once(" : ").unwrap_or_default();
     for (key, value) in beside.split_whitespace().filter_map(|word| word.split_once('=')) {
         match key {
-            "cpu" => process.cpu = value.rsplit(',').next().and_then(|cpu| cpu.parse().ok()),
+            "cpu" => (process.first_cpu, process.cpu) = processors(value),
             "control" => process.control = value.parse().ok().filter(is_time),
             "dirty" => process.dirty_upper = Some(value == "1"),
             "maps" => process.maps = pairs(value).filter_map(address).collect(),
@@ -62,6 +66,12 @@ pub(super) fn said(line: &[u8]) -> Option<Said> {
         }
     }
     Some(Said::Published(Box::new(process)))
+}
+
+/// Where it began and ended, of `first,last`; of a single number, where it ended.
+fn processors(text: &str) -> (Option<u32>, Option<u32>) {
+    let (first, last) = text.rsplit_once(',').unwrap_or(("", text));
+    (first.parse().ok(), last.parse().ok())
 }
 
 /// The pairs of `name@value,name@value`.
@@ -124,10 +134,7 @@ pub(super) fn processes(
             process.stddev = 0.0;
         }
         if let Some(told) = told.remove(&process.rank) {
-            process.node = Some(told.node);
-            if process.maps.is_empty() {
-                process.maps = told.maps;
-            }
+            add(process, told);
         }
     }
     match (printed.len(), wanted) {
@@ -139,6 +146,21 @@ pub(super) fn processes(
     }
 }
 
+/// What a rank's becalm tells of it, where it does not itself.
+fn add(process: &mut Process, told: Told) {
+    // Of a command only: the built-in kernel has one thread.
+    process.is_parallel = told.last_cpu.is_some() && told.cpu > told.wall * PARALLEL;
+    process.node = Some(told.node);
+    if process.maps.is_empty() {
+        process.maps = told.maps;
+    }
+    if process.cpu.is_none() {
+        (process.first_cpu, process.cpu) = (told.first_cpu, told.last_cpu);
+    }
+    process.control = process.control.or(told.control.filter(is_time));
+    process.dirty_upper = process.dirty_upper.or(told.dirty_upper);
+}
+
 fn timed(told: &Told, by: Clock) -> Result<Process, GatherError> {
     let took = match by {
         Clock::Cpu => told.cpu,
@@ -148,7 +170,9 @@ fn timed(told: &Told, by: Clock) -> Result<Process, GatherError> {
         return Err(GatherError::NoTime(told.rank));
     }
     let rank = told.rank;
-    Ok(Process { rank, min: took, max: took, avg: took, ..Process::default() })
+    // Processor time has no waiting in it.
+    let waited = told.waited.filter(|waited| by == Clock::Wall && is_time(waited));
+    Ok(Process { rank, min: took, max: took, avg: took, waited, ..Process::default() })
 }
 
 #[cfg(test)]
@@ -157,7 +181,18 @@ mod tests {
 
     fn told(rank: u32) -> Vec<u8> {
         let maps = [("[stack]".to_owned(), Address(4096))].into();
-        let told = Told { rank, node: "n1".into(), cpu: 0.25, wall: 0.5, maps };
+        let told = Told {
+            rank,
+            node: "n1".into(),
+            cpu: 0.25,
+            wall: 0.5,
+            maps,
+            first_cpu: Some(1),
+            last_cpu: Some(2),
+            control: Some(5e-5),
+            waited: Some(0.125),
+            dirty_upper: Some(false),
+        };
         format!("{}\n", told.line().unwrap()).into_bytes()
     }
 
@@ -174,6 +209,7 @@ mod tests {
         let one = &all[0];
         assert_eq!((all.len(), one.rank, one.avg, one.cpu), (1, 1, 0.2, Some(5)));
         assert_eq!((one.control, one.dirty_upper), (Some(1e-4), Some(true)));
+        assert_eq!(one.first_cpu, Some(3));
         assert_eq!((one.maps.len(), one.maps["libm.so.6"]), (2, Address(0x7f00)));
         assert_eq!(one.retests[1], Retest { changed: Changed::Cpu, avg: 0.1 });
         assert_eq!((one.retests.len(), one.node.as_deref()), (2, Some("n1")));
@@ -186,6 +222,30 @@ mod tests {
             all.iter().map(|one| (one.rank, one.avg)).collect::<Vec<_>>(),
             [(0, 0.25), (1, 0.25)]
         );
+    }
+
+    #[test]
+    fn what_a_rank_does_not_tell_of_itself_its_becalm_tells() {
+        let all = job(&[&told(0)], None).unwrap();
+        assert_eq!((all[0].first_cpu, all[0].cpu), (Some(1), Some(2)));
+        assert_eq!((all[0].control, all[0].dirty_upper), (Some(5e-5), Some(false)));
+        assert_eq!(all[0].waited, None, "processor time has no waiting in it");
+        let by_wall = processes(said(&told(0)).into_iter().collect(), Clock::Wall, None).unwrap();
+        assert_eq!((by_wall[0].avg, by_wall[0].waited), (0.5, Some(0.125)));
+        let printed = b"CT: 0 0.1 0.3 0.2 0.01 : cpu=7 dirty=1\n";
+        let all = job(&[printed, &told(0)], None).unwrap();
+        assert_eq!((all[0].first_cpu, all[0].cpu), (None, Some(7)), "its own is not mixed");
+        assert_eq!((all[0].control, all[0].dirty_upper), (Some(5e-5), Some(true)));
+    }
+
+    #[test]
+    fn more_processor_time_than_time_is_of_more_than_one_processor() {
+        let line = |cpu: f64| {
+            let told = Told { cpu, wall: 1.0, last_cpu: Some(0), ..Told::default() };
+            format!("{}\n", told.line().unwrap())
+        };
+        let is_parallel = |cpu| job(&[line(cpu).as_bytes()], None).unwrap()[0].is_parallel;
+        assert!(!is_parallel(0.5) && !is_parallel(1.05) && is_parallel(1.5));
     }
 
     #[test]

@@ -180,7 +180,16 @@ impl Logged {
 fn published(process: &Process) -> String {
     let Process { rank, min, max, avg, stddev, job, .. } = process;
     let node = process.node.as_deref().unwrap_or("-");
-    format!("CT: {rank} {min:.9} {max:.9} {avg:.9} {stddev:.9} : job={job} node={node}")
+    let mut line =
+        format!("CT: {rank} {min:.9} {max:.9} {avg:.9} {stddev:.9} : job={job} node={node}");
+    if let Some(last) = process.cpu {
+        let first = process.first_cpu.map(|first| format!("{first},")).unwrap_or_default();
+        line += &format!(" cpu={first}{last}");
+    }
+    line += &process.control.map(|control| format!(" control={control:.9}")).unwrap_or_default();
+    line +=
+        &process.dirty_upper.map(|dirty| format!(" dirty={}", u8::from(dirty))).unwrap_or_default();
+    line
 }
 
 /// Reads a log; none where nothing is there, or no more than the start of a first line.

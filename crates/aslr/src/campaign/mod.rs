@@ -6,6 +6,7 @@
 //! | `expected` | what a size can show, before it is run |
 //! | `kernel`, `kernel.c` | the repeated-pow test, compiled on the spot |
 //! | `rank` | one rank: started with its layout, timed, told in a line |
+//! | `control` | a loop that has no layout, timed beside a rank |
 //! | `start` | a job: all of its ranks, by the launcher |
 //! | `gather` | what they have printed, as a process each |
 //! | `output` | their output, line by line |
@@ -14,6 +15,7 @@
 //! | `batch` | a script for Slurm |
 
 mod batch;
+mod control;
 mod expected;
 mod gather;
 mod kernel;
@@ -30,6 +32,6 @@ pub use gather::GatherError;
 pub use kernel::{Kernel, KernelError};
 pub use logged::{Logged, LoggedError};
 pub use plan::{Arm, Clock, Job, Plan};
-pub use rank::{RankError, Seat, Told, run as run_rank};
+pub use rank::{Beside, RankError, Seat, Told, run as run_rank};
 pub use run::{Done, Run, RunError};
 pub use start::{Order, StartError, Starter};

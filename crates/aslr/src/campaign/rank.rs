@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 
-use launch::layout::{self, Layout, LayoutError, Untouched};
-use launch::{Command, Ended};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use launch::layout::{self, AtExec, Layout, LayoutError, Untouched};
+use launch::{Command, Ended, Timed};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
+use super::control;
 use super::output::{Redirected, follow};
 use crate::analyze::published;
 use crate::log::Address;
@@ -30,10 +31,24 @@ pub struct Seat {
     pub not_on: Option<u32>,
     /// Whether its environment is another one.
     pub environment: bool,
+    /// What is looked at beside its times.
+    pub beside: Beside,
+}
+
+/// What is looked at beside a rank's times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Beside {
+    /// Nothing: the command tells it itself, as the built-in kernel does.
+    #[default]
+    Nothing,
+    /// Its processors, and what a control loop takes there.
+    Machine,
+    /// These, and its vector registers at its end, for which it is traced all the time.
+    MachineAndVectors,
 }
 
 /// What a rank says of itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Told {
     /// Its number.
     pub rank: u32,
@@ -45,6 +60,22 @@ pub struct Told {
     pub wall: f64,
     /// Where what began before its first instruction: the program, its loader, the stack.
     pub maps: BTreeMap<String, Address>,
+    /// The processor on which it executed its program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_cpu: Option<u32>,
+    /// The one on which its first thread ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_cpu: Option<u32>,
+    /// What the control loop took there, right before its first instruction and right after its
+    /// end, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<f64>,
+    /// How long its first thread was ready to run, and did not, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited: Option<f64>,
+    /// Whether the upper halves of vector registers were in use at its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dirty_upper: Option<bool>,
 }
 
 /// Why a rank has no time.
@@ -75,6 +106,23 @@ impl Told {
         let at = memchr::memmem::find(line, MARK.as_bytes())?;
         serde_json::from_slice(line[at + MARK.len()..].trim_ascii()).ok()
     }
+
+    /// Lets a rank run to its end, and notes what is looked at beside its times.
+    fn beside(&mut self, child: AtExec, vectors: bool) -> io::Result<Timed> {
+        self.first_cpu = watch::processor(child.pid());
+        let before = control::on(self.first_cpu);
+        let waited = watch::waited(child.pid());
+        let timed = child.timed_by(|pid| {
+            let end = watch::to_end(pid, vectors)?;
+            self.last_cpu = end.processor;
+            let waited = end.waited.zip(waited).and_then(|(end, start)| end.checked_sub(start));
+            self.waited = waited.map(|waited| waited.as_secs_f64());
+            self.dirty_upper = end.upper_in_use;
+            Ok(end.at)
+        })?;
+        self.control = Some((before + control::on(self.last_cpu)) / 2.0);
+        Ok(timed)
+    }
 }
 
 /// Starts a rank, waits for its end, and returns the published lines that it has printed, and what
@@ -104,14 +152,14 @@ pub fn run(
     // A thread only now: starting has changed the environment.
     let lines = follow(pipe, published_line);
     let maps = beginnings(&fs::read_to_string(format!("/proc/{}/maps", child.pid()))?);
-    let timed = child.timed()?;
-    let told = Told {
-        rank,
-        node,
-        cpu: (timed.user + timed.system).as_secs_f64(),
-        wall: timed.wall.as_secs_f64(),
-        maps,
+    let mut told = Told { rank, node, maps, ..Told::default() };
+    let timed = match seat.beside {
+        Beside::Nothing => child.timed()?,
+        Beside::Machine => told.beside(child, false)?,
+        Beside::MachineAndVectors => told.beside(child, true)?,
     };
+    told.cpu = (timed.user + timed.system).as_secs_f64();
+    told.wall = timed.wall.as_secs_f64();
     Ok((lines.all(), told, timed.ended))
 }
 
@@ -133,6 +181,10 @@ fn sit(seat: &Seat) -> io::Result<()> {
         others.unset(inside(cpu)?);
         // An empty set is EINVAL.
         sched_setaffinity(None, &others)?;
+        // One other, as it was one before: threads of its own must make no difference.
+        let mut only = CpuSet::new();
+        only.set(sched_getcpu());
+        sched_setaffinity(None, &only)?;
     }
     Ok(())
 }
@@ -158,10 +210,20 @@ mod tests {
     #[test]
     fn a_rank_is_read_back_from_behind_a_label_and_nothing_else_is_one() {
         let maps = [("[stack]".to_owned(), Address(4096))].into();
-        let told = Told { rank: 7, node: "n1".into(), cpu: 0.25, wall: 0.5, maps };
+        let told =
+            Told { rank: 7, node: "n1".into(), cpu: 0.25, wall: 0.5, maps, ..Told::default() };
         let line = format!(" 7: {}\n", told.line().unwrap());
         assert_eq!(Told::from_line(line.as_bytes()), Some(told));
         assert_eq!(Told::from_line(&line.as_bytes()[..line.len() - 3]), None);
         assert_eq!(Told::from_line(b"CT: 1 2 3 4 5"), None);
+    }
+
+    #[test]
+    fn a_rank_that_tells_of_nothing_beside_its_times_is_read_as_before() {
+        let line = br#"becalm.aslr.rank/1 {"rank":1,"node":"n","cpu":0.5,"wall":0.5,"maps":{}}"#;
+        let told = Told::from_line(line).unwrap();
+        assert_eq!((told.first_cpu, told.control, told.dirty_upper), (None, None, None));
+        let whole = Told { control: Some(4e-5), dirty_upper: Some(false), ..told };
+        assert_eq!(Told::from_line(whole.line().unwrap().as_bytes()), Some(whole));
     }
 }

@@ -1,5 +1,7 @@
 //! Block after block; in each, slow ranks once more with one thing changed.
 
+use std::collections::BTreeMap;
+
 use super::logged::{Logged, LoggedError};
 use super::plan::{Arm, Job, Plan};
 use super::rank::name;
@@ -115,7 +117,7 @@ impl Run {
         slow: &mut [&mut Process],
         start: &mut impl FnMut(&Order) -> Result<Vec<Process>, StartError>,
     ) -> Result<u64, StartError> {
-        let here: Vec<_> = slow.iter().filter_map(|one| Some((one.rank, one.cpu?))).collect();
+        let here = own_processors(slow);
         // As wide as the first time: the arguments are on the stack.
         let limit = Some(0.0);
         let same = Order { layout: job.layout, on: here.clone(), limit, ..Order::default() };
@@ -140,15 +142,31 @@ impl Run {
                 Ok(found) => found,
             };
             for one in slow.iter_mut() {
-                if changed == Changed::Cpu && one.cpu.is_none() {
-                    continue;
-                }
                 let again = found.iter().find(|process| process.rank == one.rank);
+                // It may choose its processor itself, as under taskset(1).
+                let again = again.filter(|again| {
+                    let place = again.cpu.zip(one.cpu).filter(|(now, then)| now != then);
+                    let is_moved = place.is_some_and(|(_, then)| here.contains(&(one.rank, then)));
+                    changed != Changed::Cpu || is_moved
+                });
                 one.retests.extend(again.map(|again| Retest { changed, avg: again.avg }));
             }
         }
         Ok(runs)
     }
+}
+
+/// Slow ranks, and the processors that they can be put on again. One that kept several busy would be
+/// slow by that alone, and so would two of them on the same.
+fn own_processors(slow: &[&mut Process]) -> Vec<(u32, u32)> {
+    let place = |one: &Process| Some((one.node.clone(), one.cpu?));
+    let mut sharers = BTreeMap::new();
+    for place in slow.iter().filter_map(|one| place(one)) {
+        *sharers.entry(place).or_insert(0) += 1;
+    }
+    let is_own = |one: &Process| place(one).is_some_and(|place| sharers[&place] == 1);
+    let own = slow.iter().filter(|one| !one.is_parallel && is_own(one));
+    own.filter_map(|one| Some((one.rank, one.cpu?))).collect()
 }
 
 /// What is known of a process from its job.
@@ -199,7 +217,8 @@ mod tests {
         let mut logged = Logged::open(folder.path(), &plan).unwrap();
         let start = |order: &Order| {
             let avg = |rank| if rank == 1 && order.layout == unlucky { 2.0 } else { 1.0 };
-            let one = |rank| Process { rank, avg: avg(rank), cpu: Some(5), ..Process::default() };
+            let cpu = Some(if order.not_on.is_empty() { 5 } else { 6 });
+            let one = |rank| Process { rank, avg: avg(rank), cpu, ..Process::default() };
             assert!(order.on.iter().chain(&order.not_on).all(|pair| *pair == (1, 5)));
             assert!(order.limit.is_some());
             Ok((0..3).map(one).collect())
@@ -225,5 +244,39 @@ mod tests {
         );
         let off = all.iter().find(|one| one.arm == "off").unwrap();
         assert_eq!(off.layout.as_deref(), Some(name(Some(Layout::Off)).as_str()));
+    }
+
+    #[test]
+    fn a_rank_is_put_on_one_processor_only_where_that_alone_does_not_make_it_slow() {
+        let plan = Plan {
+            header: Plan::header("test".into(), vec!["app".into()], 1),
+            launcher: Vec::new(),
+            arms: vec![Arm::Off],
+            ranks: 9,
+            by: Clock::Wall,
+            is_kernel: false,
+        };
+        // 5 to 8 are slow: 5 has several threads, 7 and 8 share a processor, 6 always takes its own.
+        let folder = tempfile::tempdir().unwrap();
+        let mut logged = Logged::open(folder.path(), &plan).unwrap();
+        let start = |order: &Order| {
+            let one = |rank| Process {
+                rank,
+                avg: if rank >= 5 { 2.0 } else { 1.0 },
+                cpu: Some(rank.min(7)),
+                is_parallel: rank == 5,
+                ..Process::default()
+            };
+            assert!(order.on.iter().chain(&order.not_on).all(|pair| *pair == (6, 6)));
+            Ok((0..9).map(one).collect())
+        };
+        let run = Run { blocks: 1, layouts: 1, threshold: 0.1, retest: true, pilot: 1.0 };
+        assert_eq!(run.go(&mut logged, start, |_, _, _| {}).unwrap().slow, 4);
+        let text = std::fs::read_to_string(logged.path()).unwrap();
+        let all = text.lines().skip(1).map(|line| serde_json::from_str::<Process>(line).unwrap());
+        for slow in all.filter(|one| one.rank >= 5) {
+            let changed: Vec<_> = slow.retests.iter().map(|it| it.changed).collect();
+            assert_eq!(changed, [Changed::Nothing, Changed::Environment, Changed::Layout]);
+        }
     }
 }

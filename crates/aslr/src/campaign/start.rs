@@ -12,7 +12,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use super::gather::{self, GatherError};
 use super::output::{Redirected, lines};
 use super::plan::Clock;
-use super::rank::name;
+use super::rank::{Beside, name};
 use crate::log::Process;
 
 /// What starts jobs.
@@ -26,6 +26,8 @@ pub struct Starter {
     pub command: Vec<OsString>,
     /// Whether that is the built-in kernel.
     pub is_kernel: bool,
+    /// What is looked at beside the times of a command's ranks; the built-in kernel tells it itself.
+    pub beside: Beside,
     /// Which time stands for a rank that prints none.
     pub by: Clock,
     /// How many ranks a job has, once that is known.
@@ -107,6 +109,11 @@ impl Starter {
                 let pairs = pairs.iter().map(|(rank, cpu)| format!("{rank}:{cpu}"));
                 words.extend([option.into(), pairs.collect::<Vec<_>>().join(",").into()]);
             }
+        }
+        match self.beside {
+            Beside::Nothing => {}
+            Beside::Machine => words.push("--machine".into()),
+            Beside::MachineAndVectors => words.extend(["--machine".into(), "--vectors".into()]),
         }
         if order.environment {
             words.push("--another-environment".into());

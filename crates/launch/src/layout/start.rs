@@ -73,6 +73,21 @@ impl AtExec {
             .ok_or_else(|| io::Error::other("the kernel does not tell its stack pointer"))
     }
 
+    /// Has it followed to its end by somebody who uses that this process traces it, and who says
+    /// when it ended, and leaves it to be waited for.
+    ///
+    /// # Errors
+    /// What `follow` fails with, upon which it is killed; or if it is gone.
+    pub fn timed_by(
+        mut self,
+        follow: impl FnOnce(i32) -> io::Result<Instant>,
+    ) -> io::Result<Timed> {
+        let start = Instant::now();
+        let end = follow(self.pid)?;
+        self.held = false;
+        Ok(Timed { wall: end - start, ..awaited(self.pid, start)? })
+    }
+
     /// Lets it run, untraced, and waits for its end.
     ///
     /// # Errors

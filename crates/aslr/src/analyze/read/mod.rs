@@ -79,6 +79,7 @@ pub(crate) struct Details {
     pub node: Option<Box<str>>,
     pub cpu: Option<u32>,
     pub control: Option<f64>,
+    pub waited: Option<f64>,
     pub dirty_upper: Option<bool>,
     pub layout: Option<Box<str>>,
     /// The place of a name in [`Samples::maps`], and the address.

@@ -143,6 +143,7 @@ impl<'a> Reading<'a> {
         let says = process.node.is_some()
             || process.cpu.is_some()
             || process.control.is_some()
+            || process.waited.is_some()
             || process.dirty_upper.is_some()
             || process.layout.is_some()
             || !process.maps.is_empty()
@@ -160,6 +161,7 @@ impl<'a> Reading<'a> {
             node: process.node.map(String::into_boxed_str),
             cpu: process.cpu,
             control: process.control.filter(|control| control.is_finite()),
+            waited: process.waited.filter(|waited| waited.is_finite()),
             dirty_upper: process.dirty_upper,
             layout: process.layout.map(String::into_boxed_str),
             maps,

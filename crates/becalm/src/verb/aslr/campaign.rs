@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, anyhow};
 use aslr::campaign::{
-    Arm, Batch, Clock, Expected, Kernel, Logged, Order, Plan, Run, StartError, Starter,
+    Arm, Batch, Beside, Clock, Expected, Kernel, Logged, Order, Plan, Run, StartError, Starter,
 };
 use aslr::log::Process;
 use aslr::seed;
@@ -95,6 +95,10 @@ pub struct Args {
     /// Which time counts of a command that prints none
     #[arg(long, value_name = "CLOCK", value_enum, default_value_t = WhichClock::Cpu, requires = "command")]
     by: WhichClock,
+
+    /// Do not trace the command, and so not tell whether its vector registers were dirty
+    #[arg(long, requires = "command")]
+    untraced: bool,
 }
 
 /// The kernel.
@@ -252,6 +256,11 @@ fn starter(args: &Args, launcher: Vec<OsString>) -> Result<Starter, Failure> {
         becalm,
         command,
         is_kernel: args.command.is_empty(),
+        beside: match (args.command.is_empty(), args.untraced) {
+            (true, _) => Beside::Nothing,
+            (false, true) => Beside::Machine,
+            (false, false) => Beside::MachineAndVectors,
+        },
         by: clock(args),
         ranks: None,
     })
@@ -373,8 +382,10 @@ fn options(args: &Args) -> Result<String, Failure> {
             let Kernel { steps, repeats, values, .. } = kernel(args);
             line += &format!(" --nbStep {steps} --nbRepeat {repeats} --nbValue {values}");
         }
-        false if clock(args) == Clock::Wall => line += " --by wall",
-        false => {}
+        false => {
+            line += if clock(args) == Clock::Wall { " --by wall" } else { "" };
+            line += if args.untraced { " --untraced" } else { "" };
+        }
     }
     line += &args.seed.map(|seed| format!(" --seed {seed}")).unwrap_or_default();
     line += if args.kernel.mpi { " --mpi" } else { "" };

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::str::FromStr;
 
-use aslr::campaign::{RankError, Seat, run_rank};
+use aslr::campaign::{Beside, RankError, Seat, run_rank};
 use launch::layout::{Layout, LayoutError};
 use launch::{Command, Ended};
 use recording::Launched;
@@ -29,6 +29,14 @@ pub struct Args {
     /// Give it an environment of another size
     #[arg(long)]
     another_environment: bool,
+
+    /// Tell its processors, too, and what a control loop takes there
+    #[arg(long)]
+    machine: bool,
+
+    /// And whether it leaves upper halves of vector registers in use: it is traced for that
+    #[arg(long, requires = "machine")]
+    vectors: bool,
 
     /// The command and its arguments
     #[arg(required = true, last = true, value_name = "CMD")]
@@ -83,6 +91,11 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         on: of_rank(&args.on),
         not_on: of_rank(&args.not_on),
         environment: args.another_environment,
+        beside: match (args.machine, args.vectors) {
+            (false, _) => Beside::Nothing,
+            (true, false) => Beside::Machine,
+            (true, true) => Beside::MachineAndVectors,
+        },
     };
     let command = Command { argv: args.command.clone() };
     let ran = run_rank(&command, &seat, rank.rank, node.trim().to_owned());
