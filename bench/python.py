@@ -1,9 +1,10 @@
 """Measures what a Python start asks of a shared filesystem, and how long it waits, by cure.
 
 Prints Markdown tables: the start under each cure on rehearsed filesystems of 0.5 and 5 ms a
-question, on a cold node; eight ranks of a node; what `becalm run --image` adds to a start; the
-import through FUSE beside squashfuse_ll; and building the image beside mksquashfs. Ways are
-measured in rounds of random order; a cell is the median over the rounds.
+question, on a cold node; eight ranks of a node; the same where nothing can be mounted; what
+`becalm run --image` adds to a start; the import through FUSE beside squashfuse_ll; and building the
+image beside mksquashfs. Ways are measured in rounds of random order; a cell is the median over the
+rounds.
 """
 
 import argparse
@@ -25,6 +26,10 @@ import paired
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 SCI = "import numpy, scipy, pandas, matplotlib.pyplot, sklearn"
 RANKS = 8
+# A user namespace in which none can be made and nothing mounted.
+NOWHERE = ["unshare", "-U", "-c", "--keep-caps", "sh", "-c",
+           "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --ambient-caps=-all "
+           '--inh-caps=-all --bounding-set=-all "$@"', "sh"]
 
 
 def run(*words, **more):
@@ -151,20 +156,46 @@ def starts(scene, profiles, rounds):
            *[f"{ms} ms a question (times faster)" for ms in profiles]], rows)
 
 
+def at_once(words):
+    one = shlex.join(str(word) for word in words)
+    return ["sh", "-c", f"for rank in $(seq {RANKS}); do {one} & done; wait"]
+
+
+def staged(scene, profile, rounds):
+    """Where nothing can be mounted; one rank after the other, and all at once."""
+    image = [*NOWHERE, scene.becalm, "run", "--stage", "--image", scene.image, "--"]
+    stays = [*image, "sh", "-ec", f'$rank_env/bin/python3 -c "{SCI}"; touch $0; '
+             "while [ -e $0 ]; do sleep 0.02; done", "/dev/shm/becalm-bench-stays"]
+    def after_another(words):
+        first, later = (shlex.join(str(word) for word in one) for one in (stays, words))
+        return ["sh", "-c", f"rank_env={scene.env}; export rank_env; {first} & "
+                f"while ! [ -e {stays[-1]} ]; do sleep 0.02; done; {later}; rm {stays[-1]}; wait"]
+    first = [*image, *scene.first]
+    ways = {
+        "plain": (scene.first, True), f"plain, {RANKS} ranks": (at_once(scene.first), True),
+        "--stage": (first, True), f"--stage, {RANKS} ranks": (at_once(first), True),
+        "--stage, and one after it": (after_another(first), True),
+        "mounted": (scene.inside(), True),
+        f"mounted, {RANKS} ranks": (at_once(scene.inside()), True),
+    }
+    counted(ways, profile, rounds, scene, "where nothing can be mounted, 0.5 ms a question")
+
+
 def ranks(scene, profile, rounds):
-    def at_once(words):
-        one = shlex.join(str(word) for word in words)
-        return ["sh", "-c", f"for rank in $(seq {RANKS}); do {one} & done; wait"]
     ways = {
         "plain": (scene.first, False), f"plain, {RANKS} ranks": (at_once(scene.first), False),
         "becalm run": (scene.inside(), True),
         f"becalm run, {RANKS} ranks": (at_once(scene.inside()), True),
         f"becalm run, {RANKS} ranks, as root": (at_once(scene.inside()), False),
     }
+    counted(ways, profile, rounds, scene, "on one node, 0.5 ms a question")
+
+
+def counted(ways, profile, rounds, scene, head):
     seen = rounds_of(ways, rounds, lambda way: scene.rehearsed(profile, *way))
     rows = [[name, *[f"{median([one[at] for one in seen[name]]):,.{digits}f}"
                      for at, digits in ((0, 0), (1, 0), (2, 2))]] for name in ways]
-    table(["on one node, 0.5 ms a question", "metadata", "reads", "seconds"], rows)
+    table([head, "metadata", "reads", "seconds"], rows)
 
 
 @contextlib.contextmanager
@@ -276,6 +307,7 @@ def main():
         scene = Scene(given, folder)
         starts(scene, profiles, given.rounds)
         ranks(scene, profiles["0.5"], given.rounds)
+        staged(scene, profiles["0.5"], given.rounds)
         overhead(scene, given.rounds * 5)
         imports(scene, given.rounds * 3)
         builds(scene, profiles["0.5"], given.rounds)

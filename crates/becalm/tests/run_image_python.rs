@@ -5,33 +5,15 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::chown;
-use std::path::PathBuf;
 use std::process::Command;
 
 use support::imaged::{As, Imaged, ways};
 use support::scene::BECALM;
-use support::user::scene_for_a_user;
 use support::{Live, run};
-
-/// The environment that setup/install-test-tools makes, copied to where a user may see it.
-fn environment() -> Imaged {
-    let home = std::env::var_os("BECALM_TEST_HOME").map(PathBuf::from).unwrap_or_else(|| {
-        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-        let home = || PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache");
-        cache.unwrap_or_else(home).join("becalm-tests")
-    });
-    let (scene, _) = scene_for_a_user(&[]);
-    let folder = scene.at("venv");
-    let copied = Command::new("cp").arg("-a").arg(home.join("venv")).arg(&folder).status();
-    assert!(copied.unwrap().success(), "setup/install-test-tools makes the venv");
-    let opened = Command::new("chmod").args(["-R", "a+rX", &folder]).status();
-    assert!(opened.unwrap().success());
-    Imaged::pack(scene, folder)
-}
 
 #[test]
 fn ranks_import_from_the_image_under_its_own_path_and_pip_installs_on_top() {
-    let env = environment();
+    let env = Imaged::environment();
     // Gone from disk: what is imported comes from the image.
     fs::remove_dir_all(format!("{}/lib", env.folder)).unwrap();
     let import = "exec \"$0/bin/python\" -c 'import numpy, scipy.linalg, sys
@@ -50,7 +32,7 @@ print(sys.prefix, numpy.__file__)'";
 
 #[test]
 fn check_does_not_advise_to_pack_what_runs_in_an_image() {
-    let env = environment();
+    let env = Imaged::environment();
     let import = ["-c", "import numpy, scipy.linalg, scipy.sparse, scipy.stats"];
     let python = format!("{}/bin/python", env.folder);
     let next = |words: &[&str]| {

@@ -11,6 +11,7 @@
 //! | `extract` | an image's files, unpacked into a folder |
 //! | `inspect` | what is in an image's file, whatever it is |
 //! | `mount` | running in an image: mounted over its original path, once a node |
+//! | `stage` | the same where nothing can be mounted: unpacked into memory of the node |
 //! | `manifest` | what an image says of itself, and whether its sources are still the same |
 //! | `outside` | what an image's content refers to, and does not hold |
 //! | `error` | what can go wrong while an image is made |
@@ -29,6 +30,7 @@ mod outside;
 pub mod sif;
 mod source;
 pub mod squash;
+pub mod stage;
 mod text;
 mod tree;
 

@@ -73,6 +73,15 @@ impl Command {
     /// # Errors
     /// Not found, a folder, or not executable.
     pub fn file(&self) -> Result<PathBuf, CannotStart> {
+        // confstr(_CS_PATH), which execvp uses where there is no PATH.
+        self.file_in(&std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into()))
+    }
+
+    /// The same with another PATH than this process's.
+    ///
+    /// # Errors
+    /// As [`Command::file`].
+    pub fn file_in(&self, search: &OsStr) -> Result<PathBuf, CannotStart> {
         let name = self.argv.first().map(OsString::as_os_str).unwrap_or_default();
         if name.is_empty() {
             return Err(CannotStart::NotFound(PathBuf::from("''")));
@@ -84,10 +93,8 @@ impl Command {
                 Err(why) => Err(why),
             };
         }
-        // confstr(_CS_PATH), which execvp uses where there is no PATH.
-        let search = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
         let mut refused = None;
-        for folder in std::env::split_paths(&search) {
+        for folder in std::env::split_paths(search) {
             let path = if folder.as_os_str().is_empty() {
                 Path::new(".").join(name)
             } else {

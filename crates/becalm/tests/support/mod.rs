@@ -10,6 +10,7 @@ pub mod ranked;
 pub mod rehearsal;
 pub mod scene;
 pub mod seen;
+pub mod staged;
 pub mod strace;
 pub mod terminal;
 pub mod trap;

@@ -18,7 +18,7 @@ const MOST_PATHS: usize = 1 << 30;
 
 /// What is to be made, by its path from the folder.
 #[derive(Default)]
-pub(super) struct List {
+pub(crate) struct List {
     /// Those above come first; the first is the folder itself.
     pub folders: Vec<(PathBuf, NodeId)>,
     /// In the order in which their content is in the image.

@@ -24,7 +24,7 @@ use serde::Serialize;
 use crate::out::folder_of;
 use crate::sif::{Filesystem, Object, Sif};
 use crate::squash::{Image, Part, ReadError};
-use list::List;
+pub(crate) use list::List;
 use write::Writer;
 
 /// Bytes of decompressed blocks that are kept: small files share them.
@@ -117,6 +117,27 @@ pub struct Wanted<'a> {
     pub progress: &'a (dyn Fn(u64, u64) + Sync),
 }
 
+/// How files are made.
+pub(crate) struct How<'a> {
+    /// How many to write at a time.
+    pub writers: usize,
+    /// Is told how many bytes are written, and of how many.
+    pub progress: &'a (dyn Fn(u64, u64) + Sync),
+    /// The tree is to stand in for a mount of the image.
+    pub stand_in: Option<StandIn<'a>>,
+}
+
+/// How a tree differs that stands in for a mount of the image: no program in it runs as somebody
+/// else, as with a mount's `nosuid`.
+pub(crate) struct StandIn<'a> {
+    /// Nobody may write to it.
+    pub read_only: bool,
+    /// The target of a symbolic link, if it is to be another one.
+    pub target: &'a (dyn Fn(&[u8]) -> Option<Vec<u8>> + Sync),
+    /// Whether there is still room: asked before bytes are written, so many at most.
+    pub room: &'a (dyn Fn(u64) -> io::Result<()> + Sync),
+}
+
 /// What was unpacked.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Extracted {
@@ -164,11 +185,28 @@ pub fn extract(
     check_target(folder)?;
     let list = List::of(&squash, image, wanted.paths)?;
     check_room(folder, &list)?;
+    let how = How { writers: wanted.writers, progress: wanted.progress, stand_in: None };
+    let written = unpack(&squash, &list, folder, &how)?;
+    Ok(Extracted {
+        object: about.object,
+        overlays: about.overlays,
+        stands_for: about.stands_for,
+        ..written
+    })
+}
+
+/// Makes all that is on a list, in a folder that takes its name once all is in it.
+pub(crate) fn unpack(
+    image: &Image,
+    list: &List,
+    folder: &Path,
+    how: &How<'_>,
+) -> Result<Extracted, ExtractError> {
     let staged = tempfile::Builder::new()
         .prefix(".becalm-")
         .tempdir_in(folder_of(folder))
         .map_err(ExtractError::at("make a folder beside it", folder))?;
-    let writer = Writer::new(&squash, &list, staged.path(), wanted)?;
+    let writer = Writer::new(image, list, staged.path(), how)?;
     let written = writer.run()?;
     if let Err(error) = fs::rename(staged.path(), folder) {
         // So that they can be removed.
@@ -176,12 +214,7 @@ pub fn extract(
         return Err(ExtractError::at("rename to it", folder)(error));
     }
     let _now_named = staged.keep();
-    Ok(Extracted {
-        object: about.object,
-        overlays: about.overlays,
-        stands_for: about.stands_for,
-        ..written
-    })
+    Ok(written)
 }
 
 /// The squashfs in a file, and what is known of it.

@@ -14,19 +14,21 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::list::List;
-use super::{ExtractError, Extracted, Wanted};
+use super::{ExtractError, Extracted, How};
 use crate::squash::{Attributes, Image, NodeId, NodeKind, Xattr};
 
 /// Bytes that are read and written at a time.
 const BUFFER: usize = 1 << 20;
 /// Set-user-ID and set-group-ID.
 const SET_ID: u32 = 0o6000;
+/// Write permissions.
+const WRITE: u32 = 0o222;
 
 /// Makes what is on a list.
 pub(super) struct Writer<'a> {
     image: &'a Image,
     list: &'a List,
-    wanted: &'a Wanted<'a>,
+    how: &'a How<'a>,
     root: OwnedFd,
     place: PathBuf,
     /// Whether files can be given to others.
@@ -42,7 +44,7 @@ impl<'a> Writer<'a> {
         image: &'a Image,
         list: &'a List,
         place: &Path,
-        wanted: &'a Wanted<'a>,
+        how: &'a How<'a>,
     ) -> Result<Writer<'a>, ExtractError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let root = rustix::fs::open(place, flags, Mode::empty());
@@ -50,7 +52,7 @@ impl<'a> Writer<'a> {
         Ok(Writer {
             image,
             list,
-            wanted,
+            how,
             root: root.map_err(ExtractError::at("open", place))?,
             place: place.to_owned(),
             is_root,
@@ -128,7 +130,7 @@ impl<'a> Writer<'a> {
             }
         };
         std::thread::scope(|scope| {
-            for _ in 0..self.wanted.writers.clamp(1, self.list.files.len().max(1)) {
+            for _ in 0..self.how.writers.clamp(1, self.list.files.len().max(1)) {
                 scope.spawn(work);
             }
         });
@@ -159,6 +161,7 @@ impl<'a> Writer<'a> {
                 .take_while(|ahead| !content.is_hole((at / block as u64) as usize + ahead));
             let most = blocks.count() * block;
             let length = self.image.read_at(&content, at, &mut buffer[..most]).map_err(read)?;
+            self.check_room(length as u64).map_err(ExtractError::at("write", path))?;
             file.write_all_at(&buffer[..length], at).map_err(ExtractError::at("write", path))?;
             at += length as u64;
             self.tell(length as u64);
@@ -168,9 +171,13 @@ impl<'a> Writer<'a> {
         self.settle(file.as_fd(), path, node)
     }
 
+    fn check_room(&self, bytes: u64) -> std::io::Result<()> {
+        self.how.stand_in.as_ref().map_or(Ok(()), |stand_in| (stand_in.room)(bytes))
+    }
+
     fn tell(&self, bytes: u64) {
         let done = self.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        (self.wanted.progress)(done, self.list.bytes);
+        (self.how.progress)(done, self.list.bytes);
     }
 
     fn attributes(&self, path: &Path, node: NodeId) -> Result<Attributes, ExtractError> {
@@ -185,7 +192,7 @@ impl<'a> Writer<'a> {
             && self
                 .has_given(rustix::fs::fchown(file, Some(Uid::from_raw(about.uid)), gid(&about)))
                 .map_err(ExtractError::at("give away", path))?;
-        rustix::fs::fchmod(file, mode(&about, is_given))
+        rustix::fs::fchmod(file, self.mode(&about, is_given))
             .map_err(ExtractError::at("set the mode of", path))?;
         for (name, value) in self.xattrs(path, node)? {
             let set = rustix::fs::fsetxattr(file, &name[..], &value, XattrFlags::empty());
@@ -205,7 +212,7 @@ impl<'a> Writer<'a> {
                 .has_given(rustix::fs::chownat(&self.root, path, owner, gid(&about), flags))
                 .map_err(ExtractError::at("give away", path))?;
         if about.kind != NodeKind::Symlink {
-            let mode = mode(&about, is_given);
+            let mode = self.mode(&about, is_given);
             rustix::fs::chmodat(&self.root, path, mode, AtFlags::empty())
                 .map_err(ExtractError::at("set the mode of", path))?;
         }
@@ -216,6 +223,15 @@ impl<'a> Writer<'a> {
         }
         rustix::fs::utimensat(&self.root, path, &times(&about), flags)
             .map_err(ExtractError::at("set the time of", path))
+    }
+
+    /// A program that ran as somebody does not run as somebody else.
+    fn mode(&self, about: &Attributes, is_given: bool) -> Mode {
+        let bits = u32::from(about.mode);
+        let keeps_id = about.kind == NodeKind::Folder || is_given && self.how.stand_in.is_none();
+        let read_only = self.how.stand_in.as_ref().is_some_and(|stand_in| stand_in.read_only);
+        let bits = if keeps_id { bits } else { bits & !SET_ID };
+        Mode::from_raw_mode(if read_only { bits & !WRITE } else { bits })
     }
 
     /// Whether a file could be given away. In a user namespace, root knows few others.
@@ -246,6 +262,8 @@ impl<'a> Writer<'a> {
 
     fn link(&self, path: &Path, node: NodeId) -> Result<(), ExtractError> {
         let target = self.image.target(node).map_err(ExtractError::read(path))?;
+        let other = self.how.stand_in.as_ref().and_then(|stand_in| (stand_in.target)(&target));
+        let target = other.unwrap_or(target);
         rustix::fs::symlinkat(&target[..], &self.root, path)
             .map_err(ExtractError::at("make the link", path))?;
         self.settle_by_path(path, node)
@@ -272,13 +290,6 @@ impl<'a> Writer<'a> {
 
 fn gid(about: &Attributes) -> Option<Gid> {
     Some(Gid::from_raw(about.gid))
-}
-
-/// A program that ran as somebody does not run as somebody else.
-fn mode(about: &Attributes, is_given: bool) -> Mode {
-    let bits = u32::from(about.mode);
-    let is_folder = about.kind == NodeKind::Folder;
-    Mode::from_raw_mode(if is_given || is_folder { bits } else { bits & !SET_ID })
 }
 
 fn times(about: &Attributes) -> Timestamps {

@@ -15,14 +15,16 @@ use super::wanted::Wanted;
 
 /// What is asked for.
 #[derive(Debug)]
-pub(super) struct Asked<'a> {
+pub(crate) struct Asked<'a> {
     pub wanted: &'a Wanted,
     /// The image's file.
     pub image: PathBuf,
     /// The working folder.
     pub folder: PathBuf,
-    /// The same for all ranks of this node and job that ask for the same.
+    /// The same for all ranks of this node and job that ask for the same, and see the same.
     pub name: String,
+    /// The same for all of them, whatever namespaces they are in.
+    pub request: String,
     /// What a whole root depends on besides: the working folder and the home, which are bound
     /// into it by default.
     pub around: String,
@@ -34,9 +36,12 @@ impl Asked<'_> {
         check_writers(wanted)?;
         let image = wanted.image.canonicalize().map_err(error::file(&wanted.image, "find"))?;
         let folder = std::env::current_dir().map_err(system("tell the working folder"))?;
-        let name = format!("becalm-{}", name(wanted, &image)?);
+        let request = request(wanted, &image)?;
+        let namespaces = NamespaceId::all_own().map_err(system("read /proc/self/ns"))?;
+        let root = identity(&look(Path::new("/"))?);
+        let name = format!("becalm-{}", digest([request.clone(), format!("{namespaces:?}"), root]));
         let around = digest([format!("{folder:?} {:?}", std::env::var_os("HOME"))]);
-        Ok(Asked { wanted, image, folder, name, around })
+        Ok(Asked { wanted, image, folder, name, request, around })
     }
 
     /// The name for ranks with the same working folder and home, if the image is a whole root and
@@ -44,14 +49,17 @@ impl Asked<'_> {
     pub fn name_around(&self) -> String {
         format!("{}-{}", self.name, self.around)
     }
+
+    /// A name for those that have something else in common besides.
+    pub fn request_with(&self, other: String) -> String {
+        digest([self.request.clone(), other])
+    }
 }
 
-fn name(wanted: &Wanted, image: &Path) -> Result<String, MountError> {
+fn request(wanted: &Wanted, image: &Path) -> Result<String, MountError> {
     let mut parts = vec![
         env!("CARGO_PKG_VERSION").to_owned(),
         rustix::process::geteuid().as_raw().to_string(),
-        format!("{:?}", NamespaceId::all_own().map_err(system("read /proc/self/ns"))?),
-        identity(&look(Path::new("/"))?),
         job(),
         identity(&look(image)?),
     ];

@@ -354,7 +354,13 @@ fn no_means(plan: &Plan<'_>, error: NamespaceError) -> MountError {
         (_, Ok(free)) => format!("{} are free", megabytes(free)),
         (_, Err(_)) => "there is no /dev/shm here".to_owned(),
     };
-    MountError::NoMeans { error, image: plan.image.to_owned(), room }
+    let takes_mount =
+        plan.is_root() || !plan.wanted.overlays.is_empty() || !plan.wanted.binds.is_empty();
+    let instead = match takes_mount {
+        true => String::new(),
+        false => format!("; --stage has it unpacked into memory of this node instead ({room})"),
+    };
+    MountError::NoMeans { error, image: plan.image.to_owned(), instead }
 }
 
 /// Folders of overlays.

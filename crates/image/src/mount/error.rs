@@ -61,17 +61,15 @@ pub enum MountError {
     },
     /// Neither the kernel nor FUSE can mount it here.
     #[error(
-        "{error}. Without that no image can be seen over its own path; to use it at another one, \
-         unpack it into memory of this node: becalm image extract {} /dev/shm/{} ({room})",
-        .image.display(), .image.file_stem().unwrap_or_default().display()
+        "{error}. Without that {} cannot be seen over its own path{}", .image.display(), .instead
     )]
     NoMeans {
         /// What is refused, and by what.
         error: NamespaceError,
         /// The image.
         image: PathBuf,
-        /// Whether there is room for it.
-        room: String,
+        /// What can be done instead, after a semicolon; nothing where nothing can.
+        instead: String,
     },
     /// Something cannot be mounted, or not entered.
     #[error(transparent)]
@@ -95,7 +93,7 @@ pub enum MountError {
 }
 
 /// For `map_err`: an error of this file, at this work.
-pub(super) fn file(
+pub(crate) fn file(
     path: impl Into<PathBuf>,
     what: &'static str,
 ) -> impl FnOnce(io::Error) -> MountError {
@@ -104,6 +102,6 @@ pub(super) fn file(
 }
 
 /// For `map_err`: an error of a system call that has no file.
-pub(super) fn system(what: &'static str) -> impl FnOnce(io::Error) -> MountError {
+pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> MountError {
     move |error| MountError::System { what, error }
 }

@@ -29,7 +29,7 @@ const NAMED: usize = 3;
 ///
 /// # Errors
 /// [`MountError::Stale`], with what has changed.
-pub(super) fn check(plan: &Plan<'_>) -> Result<(), MountError> {
+pub(crate) fn check(plan: &Plan<'_>) -> Result<(), MountError> {
     let layer = &plan.layers[0];
     let Where::Over(paths) = &plan.place else { return Ok(()) };
     // Only an image that says what it was made of can be older than that.

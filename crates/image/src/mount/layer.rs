@@ -22,7 +22,7 @@ const MOST_FRONT: u64 = 512 << 20;
 
 /// One squashfs: a file, or a part of one.
 #[derive(Clone)]
-pub(super) struct Layer {
+pub(crate) struct Layer {
     /// The holder keeps this descriptor and no other of it.
     pub file: Arc<File>,
     /// Where it begins in the file, and how long it is, in bytes.

@@ -16,6 +16,7 @@
 //! | `root` | the same where the image is a whole root |
 //! | `overlay` | changes on top, and their lock |
 //! | `points` | places to mount on, where there are none |
+//! | `possible` | whether anything can be mounted here, tried out |
 //!
 //! The first rank forks the holder, makes a user and a mount namespace, mounts FUSE over the path
 //! and hands the device to the holder, which serves it. Later ranks find the holder by a name that
@@ -23,16 +24,17 @@
 //! command in place. Root needs no user namespace, and the kernel's squashfs serves it.
 
 mod ahead;
-mod asked;
+pub(crate) mod asked;
 mod build;
 mod door;
-mod error;
-mod fresh;
+pub(crate) mod error;
+pub(crate) mod fresh;
 mod holder;
-mod layer;
+pub(crate) mod layer;
 mod overlay;
-mod plan;
+pub(crate) mod plan;
 mod points;
+mod possible;
 mod root;
 mod serve;
 mod wanted;
@@ -46,6 +48,7 @@ use launch::join::Surroundings;
 
 pub use error::MountError;
 pub use overlay::Overlay;
+pub use possible::why_impossible;
 pub use wanted::{Bind, By, Freshness, Wanted};
 
 use asked::Asked;

@@ -12,7 +12,7 @@ use crate::sif::{Filesystem, Sif};
 
 /// Where the image goes.
 #[derive(Debug)]
-pub(super) enum Where {
+pub(crate) enum Where {
     /// Over these paths: where it is, and where that lies in the image.
     Over(Vec<(PathBuf, PathBuf)>),
     /// It is all there is.
@@ -21,7 +21,7 @@ pub(super) enum Where {
 
 /// All that is known before anything is changed.
 #[derive(Debug)]
-pub(super) struct Plan<'a> {
+pub(crate) struct Plan<'a> {
     pub wanted: &'a Wanted,
     /// The image's file.
     pub image: &'a Path,
@@ -29,7 +29,7 @@ pub(super) struct Plan<'a> {
     pub layers: Vec<Layer>,
     /// Partitions of a SIF that hold an ext3: (file, offset, size), seen by root only.
     pub partitions: Vec<(File, u64, u64)>,
-    pub overlays: Vec<Opened>,
+    pub(super) overlays: Vec<Opened>,
     pub place: Where,
     /// The working folder.
     pub folder: &'a Path,

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{Reference, Survey, path};
-use crate::squash::{Content, Image, ReadError};
+use crate::squash::ReadError;
 use crate::tree::Id;
 
 /// Program headers that are looked at, and entries of the dynamic section.
@@ -17,11 +17,15 @@ const PT_DYNAMIC: u64 = 2;
 const PT_INTERP: u64 = 3;
 const DT_NEEDED: u64 = 1;
 const DT_STRTAB: u64 = 5;
+const DT_RPATH: u64 = 15;
+const DT_RUNPATH: u64 = 29;
 
-/// A file in the image, as far as its program headers say.
-struct Elf<'a> {
-    image: &'a Image,
-    file: Content,
+/// Fills a buffer with what a file has at an offset, as pread(2) does.
+type Read<'a> = &'a dyn Fn(u64, &mut [u8]) -> Result<usize, ReadError>;
+
+/// A file, as far as its program headers say.
+pub(crate) struct Elf<'a> {
+    read: Read<'a>,
     headers: Vec<Header>,
 }
 
@@ -36,12 +40,14 @@ impl Survey<'_> {
     /// Looks at an ELF file; at what only looks like one, not further than that shows.
     pub(super) fn elf(&mut self, id: Id, names: &HashSet<&[u8]>) -> Result<(), ReadError> {
         let Some(node) = self.node(id)? else { return Ok(()) };
-        let Some(elf) = Elf::new(self.image, self.image.open(node)?)? else { return Ok(()) };
-        if let Some(header) = elf.header(PT_INTERP) {
-            let interpreter = elf.name(header.offset)?;
-            if interpreter.starts_with(b"/") {
-                self.point_to(Reference::Interpreter, path(&interpreter), id);
-            }
+        let image = self.image;
+        let file = image.open(node)?;
+        let read = |offset, buffer: &mut [u8]| image.read_at(&file, offset, buffer);
+        let Some(elf) = Elf::new(&read)? else { return Ok(()) };
+        if let Some(interpreter) = elf.interpreter()?
+            && interpreter.starts_with(b"/")
+        {
+            self.point_to(Reference::Interpreter, path(&interpreter), id);
         }
         for name in elf.needed()? {
             if name.starts_with(b"/") {
@@ -55,8 +61,9 @@ impl Survey<'_> {
 }
 
 impl<'a> Elf<'a> {
-    fn new(image: &'a Image, file: Content) -> Result<Option<Elf<'a>>, ReadError> {
-        let mut elf = Elf { image, file, headers: Vec::new() };
+    /// None where it is no such file.
+    pub(crate) fn new(read: Read<'a>) -> Result<Option<Elf<'a>>, ReadError> {
+        let mut elf = Elf { read, headers: Vec::new() };
         // ELFCLASS64, ELFDATA2LSB.
         if !elf.bytes(0, 6)?.ends_with(&[2, 1]) {
             return Ok(None);
@@ -81,8 +88,22 @@ impl<'a> Elf<'a> {
         self.headers.iter().find(|header| header.kind == kind)
     }
 
+    fn interpreter(&self) -> Result<Option<Vec<u8>>, ReadError> {
+        self.header(PT_INTERP).map(|header| self.name(header.offset)).transpose()
+    }
+
     /// The names in DT_NEEDED.
     fn needed(&self) -> Result<Vec<Vec<u8>>, ReadError> {
+        self.strings(&[DT_NEEDED])
+    }
+
+    /// DT_RPATH and DT_RUNPATH: folders between colons.
+    pub(crate) fn search_paths(&self) -> Result<Vec<Vec<u8>>, ReadError> {
+        self.strings(&[DT_RPATH, DT_RUNPATH])
+    }
+
+    /// The texts that entries of the dynamic section point to.
+    fn strings(&self, tags: &[u64]) -> Result<Vec<Vec<u8>>, ReadError> {
         let Some(dynamic) = self.header(PT_DYNAMIC) else { return Ok(Vec::new()) };
         let (mut names, mut strings) = (Vec::new(), None);
         for number in 0..(dynamic.length / 16).min(MOST_DYNAMIC) {
@@ -90,8 +111,8 @@ impl<'a> Elf<'a> {
             let (tag, value) = (self.number(at, 8)?, self.number(at.saturating_add(8), 8)?);
             match tag {
                 0 => break,
-                DT_NEEDED => names.push(value),
                 DT_STRTAB => strings = self.offset(value),
+                tag if tags.contains(&tag) => names.push(value),
                 _ => {}
             }
         }
@@ -126,7 +147,7 @@ impl<'a> Elf<'a> {
     /// As many bytes as there are, at most so many.
     fn bytes(&self, offset: u64, length: usize) -> Result<Vec<u8>, ReadError> {
         let mut bytes = vec![0; length];
-        let length = self.image.read_at(&self.file, offset, &mut bytes)?;
+        let length = (self.read)(offset, &mut bytes)?;
         bytes.truncate(length);
         Ok(bytes)
     }

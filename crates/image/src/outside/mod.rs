@@ -6,7 +6,7 @@
 //! | `python` | `.pth` files, editable installs, `pyvenv.cfg` |
 //! | `elf` | the interpreter and libraries that an ELF file names |
 
-mod elf;
+pub(crate) mod elf;
 mod python;
 
 use std::collections::{BTreeMap, HashSet};

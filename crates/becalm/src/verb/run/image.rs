@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use image::mount::{self, Bind, By, Entered, Overlay, Wanted};
 
+use super::stage;
 use crate::closely::Closely;
 use crate::exit::{Failure, USAGE};
 
@@ -37,6 +38,9 @@ pub struct Args {
     /// Have it mounted by the kernel (root only), or through FUSE [default: the kernel, if it may]
     #[arg(long, value_name = "MEANS", value_enum, requires = "image")]
     by: Option<Means>,
+
+    #[command(flatten)]
+    stage: stage::Args,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -49,10 +53,16 @@ enum Means {
 pub fn enter(
     args: &Args,
     check: Closely,
+    json: bool,
+    command: &mut launch::Command,
     variables: &mut Vec<(OsString, OsString)>,
 ) -> Result<Option<serde_json::Value>, Failure> {
     let Some(image) = &args.image else { return Ok(None) };
-    let entered = mount::enter(&wanted(args, image, check)?).map_err(Failure::of_command)?;
+    let wanted = wanted(args, image, check)?;
+    if let Some(staged) = stage::enter(&args.stage, json, &wanted, command, variables)? {
+        return Ok(Some(staged));
+    }
+    let entered = mount::enter(&wanted).map_err(Failure::of_command)?;
     let about = about(&entered);
     variables.extend(entered.variables);
     Ok(Some(about))
@@ -67,6 +77,7 @@ fn about(entered: &Entered) -> serde_json::Value {
             By::Fuse => "fuse",
         },
         "joined": entered.joined,
+        "staged": null,
     })
 }
 

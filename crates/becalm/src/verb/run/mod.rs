@@ -6,6 +6,7 @@ mod bundle;
 mod check;
 mod hugepages;
 mod image;
+mod stage;
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -22,6 +23,7 @@ use crate::exit::Failure;
     Examples:
   becalm run --image env.sqsh -- python3 app.py
   srun -n 64 becalm run --image env.sqsh -- python3 app.py
+  srun -n 64 becalm run --image env.sqsh --stage -- python3 app.py
   becalm run --image env.sqsh --overlay changes -- pip install ./package
   becalm run --image root.sif --bind /scratch -- /opt/app/bin/app
   becalm run --bundle env.pybundle -- python3 app.py
@@ -67,11 +69,13 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
 
 fn become_command(args: &Args) -> Result<Infallible, Failure> {
     let mut variables = Vec::new();
-    let image = image::enter(&args.image, args.check.check, &mut variables)?;
+    // Where no image can be mounted, another one is started.
+    let mut command = launch::Command { argv: args.command.clone() };
+    let check = args.check.check;
+    let image = image::enter(&args.image, check, args.json, &mut command, &mut variables)?;
     // Where the command will look for it: it may lie in the image.
-    let bundle = bundle::find(&args.bundle, args.check.check, &args.command, &mut variables)?;
+    let bundle = bundle::find(&args.bundle, check, &command.argv, &mut variables)?;
     let builtins = builtins::prepare(&args.builtins, &mut variables)?;
-    let command = launch::Command { argv: args.command.clone() };
     let hugepages = hugepages::ask(&args.hugepages, &command, &mut variables);
     // The last one: it counts the variables of all others.
     let aslr = aslr::enter(&args.aslr, &command, &mut variables)?;

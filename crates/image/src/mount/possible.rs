@@ -1,0 +1,91 @@
+//! Whether anything can be mounted here, tried out by a process of its own: whoever tries is in
+//! other namespaces afterwards.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use launch::namespace::{self, FuseMount, Means, NamespaceError};
+use launch::{Loopback, mounts};
+
+use super::asked::Asked;
+use super::door::{self, Found};
+use super::error::{MountError, system};
+use super::plan::Plan;
+use super::wanted::Wanted;
+
+/// Why no image can be mounted here; none where it can. The process must have one thread, and
+/// stays as it is.
+///
+/// # Errors
+/// An image or overlay that is not there; [`MountError::System`] where nothing can be tried.
+pub fn why_impossible(wanted: &Wanted) -> Result<Option<String>, MountError> {
+    let asked = Asked::of(wanted)?;
+    for name in [&asked.name, &asked.name_around()] {
+        // What another rank has mounted can be joined.
+        if matches!(door::knock(name), Ok(Some(Found::Holder(_)))) {
+            return Ok(None);
+        }
+    }
+    let failed = || system("try out a mount");
+    let (mut answer, to) = std::io::pipe().map_err(failed())?;
+    // SAFETY: by the contract above there is one thread, and the child may do what this may.
+    let child = unsafe { launch::fork() }.map_err(failed())?;
+    if child == 0 {
+        drop(answer);
+        let status = match tried(&asked) {
+            Ok(()) => 0,
+            Err(why) => i32::from((&to).write_all(why.as_bytes()).is_ok()) + 1,
+        };
+        // SAFETY: ends the child without running what its parent prepared for its own end.
+        unsafe { libc::_exit(status) }
+    }
+    drop(to);
+    let mut why = Vec::new();
+    let read = answer.read_to_end(&mut why);
+    let can = is_done(child).map_err(failed())?;
+    read.map_err(failed())?;
+    let killed = || "the process that tried to mount was killed".to_owned();
+    let said = String::from_utf8(why).ok().filter(|why| !why.is_empty());
+    Ok((!can).then(|| said.unwrap_or_else(killed)))
+}
+
+/// Waits for a child; whether it ended with status 0.
+fn is_done(child: i32) -> std::io::Result<bool> {
+    let mut status = 0;
+    // SAFETY: waits for a child of this process; the status outlives the call.
+    while unsafe { libc::waitpid(child, &mut status, 0) } < 0 {
+        let error = std::io::Error::last_os_error();
+        if error.kind() != std::io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    Ok(status == 0)
+}
+
+fn tried(asked: &Asked<'_>) -> Result<(), String> {
+    let said = |error: NamespaceError| error.to_string();
+    let means = namespace::own_mounts().map_err(said)?;
+    let by_fuse = namespace::fuse_device().and_then(|device| {
+        let flags = libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV;
+        let options =
+            FuseMount { source: "becalm", subtype: "becalm-try", check_permissions: true, flags };
+        namespace::mount_fuse(device.as_fd(), Path::new("/"), &options)
+    });
+    match (by_fuse, means) {
+        (Ok(()), _) => Ok(()),
+        (Err(error), Means::UserNamespace) => Err(said(error)),
+        (Err(error), Means::Privileged) => by_kernel(asked).map_err(|_| said(error)),
+    }
+}
+
+/// Has the kernel mount the image itself, as it may lack its compression.
+fn by_kernel(asked: &Asked<'_>) -> Result<(), MountError> {
+    let plan = Plan::of(asked)?;
+    let image = &plan.layers[0];
+    let file: &File = &image.file;
+    let device = Loopback::attach(file, image.offset, image.size, true)
+        .map_err(system("make a loop device"))?;
+    Ok(mounts::device(device.path(), "squashfs", Path::new("/"), true)?)
+}

@@ -1,0 +1,89 @@
+//! Trees are removed: by a process that waits for the last user, and what killed jobs left by the
+//! next one that makes a tree.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use super::VARIABLE;
+use super::home::Home;
+use super::lock::{Lock, State};
+use super::tree;
+
+/// How often it is looked whether a process that has closed the lock's descriptor lives.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Starts the process that removes a tree after its last user. The caller is a user.
+pub(super) fn after_the_last(home: Home, name: &str) -> io::Result<()> {
+    // One of its own: what the users have inherited they hold together.
+    let lock = Lock::find(home.lock(name))?;
+    let folder = home.folder(name);
+    launch::orphan("becalm-holder", &[lock.as_fd()], || {
+        while let State::Current = lock.own()? {
+            if !is_used(&folder) {
+                remove(&folder)?;
+                lock.remove()?;
+                break;
+            }
+            lock.let_go()?;
+            thread::sleep(LOOK);
+        }
+        home.leave();
+        Ok(())
+    })
+}
+
+/// Removes what killed jobs of this user left on this node; not what belongs to `own`. Who uses a
+/// tree on another node may not be seen from here.
+pub(super) fn left_by_others(home: &Home, own: &str) {
+    let node = |name: &str| name.split('-').next().map(str::to_owned);
+    let names = home.names().into_iter().filter(|name| name != own && node(name) == node(own));
+    for name in names {
+        let Ok(lock) = Lock::find(home.lock(&name)) else { continue };
+        let folder = home.folder(&name);
+        // What cannot be removed takes room, and whether there is enough is looked at next.
+        if lock.own_at_once() && !is_used(&folder) && remove(&folder).is_ok() {
+            let _ = lock.remove();
+        }
+    }
+}
+
+/// Whether a process has the tree in its environment: one that closes all descriptors, as daemons
+/// do, holds no lock.
+fn is_used(folder: &Path) -> bool {
+    let tree = folder.join(tree::ROOT);
+    let variable = [VARIABLE.as_bytes(), b"=", tree.as_os_str().as_bytes()].concat();
+    let has = |environ: Vec<u8>| environ.split(|byte| *byte == 0).any(|one| one == variable);
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let own = std::process::id().to_string();
+    processes
+        .filter(|entry| entry.file_name().as_bytes()[0].is_ascii_digit())
+        .filter(|entry| entry.file_name() != own.as_str())
+        .any(|entry| fs::read(entry.path().join("environ")).is_ok_and(has))
+}
+
+/// Removes a tree, or what there is of one. What says that it is complete goes first.
+pub(super) fn remove(folder: &Path) -> io::Result<()> {
+    let allowed = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => Ok(()),
+        _ => Err(error),
+    };
+    fs::remove_file(folder.join(tree::ABOUT)).or_else(allowed)?;
+    // A folder that cannot be written to cannot be emptied.
+    let mut left = vec![folder.to_owned()];
+    while let Some(folder) = left.pop() {
+        let Ok(there) = fs::symlink_metadata(&folder) else { continue };
+        if there.mode() & 0o700 != 0o700 {
+            fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
+        }
+        let entries = fs::read_dir(&folder)?.flatten();
+        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        left.extend(folders.map(|entry| entry.path()));
+    }
+    fs::remove_dir_all(folder).or_else(allowed)
+}

@@ -1,0 +1,168 @@
+//! Running in an image where nothing can be mounted: it is unpacked into memory of the node, once
+//! a node and job, and the command's surroundings lead there.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `home` | where: a folder of this user's own in memory of the node |
+//! | `room` | whether it fits, before and while it is written |
+//! | `lock` | how ranks of a node find the tree, and who may remove it |
+//! | `tree` | the tree: unpacked, and what is known of it |
+//! | `gone` | the tree is removed after the last rank, and what killed jobs left |
+//! | `moved` | paths of the image, in the tree instead |
+//! | `command` | the command, started from the tree |
+//! | `named` | files in it that name the path that it was made of |
+//! | `error` | why it cannot be done |
+//!
+//! The tree lies beside a lock's file that all its users hold shared (flock(2)), through a
+//! descriptor that the command and what it starts inherit. Who gets it alone may make the tree or
+//! remove it: a rank that finds none, and a process that waits for the last user. A kill at any
+//! time gives a lock free, and what it leaves is seen to be incomplete, or to be used by nobody.
+
+mod command;
+mod error;
+mod gone;
+mod home;
+mod lock;
+mod moved;
+mod named;
+mod room;
+mod tree;
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+pub use error::StageError;
+pub use named::Named;
+
+use crate::mount::asked::Asked;
+use crate::mount::plan::Plan;
+use crate::mount::{Wanted, fresh};
+use home::{Home, Place};
+use lock::{Lock, State};
+use moved::Moved;
+use tree::{About, Given};
+
+/// The variable that tells the tree; by it, processes that use the tree are known.
+const VARIABLE: &str = "BECALM_STAGED";
+/// How often a lock is gone just when it is got.
+const TRIES: usize = 1000;
+
+/// The image is unpacked, and stays so as long as the calling process, or anything that it
+/// becomes and starts, holds what it inherits.
+#[derive(Debug)]
+pub struct Staged {
+    /// The image's file.
+    pub image: PathBuf,
+    /// The paths that it stands for.
+    pub over: Vec<PathBuf>,
+    /// The tree: what the image's root is now.
+    pub tree: PathBuf,
+    /// Whether another rank was here before, and its tree is used.
+    pub joined: bool,
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// What in it names the paths that it stands for.
+    pub named: Named,
+    /// What the command's environment gets.
+    pub variables: Vec<(OsString, OsString)>,
+    /// Those of them that the environment had with paths of the image.
+    pub changed: Vec<OsString>,
+    /// The command, to be started instead.
+    pub argv: Vec<OsString>,
+}
+
+/// Has the command see the image in a tree in memory of the node: that of another rank of the
+/// node and job, or a new one. The process must have one thread, and should then become the
+/// command ([`launch::replace`]).
+///
+/// `folder` is where; none: in memory. `progress` is told how many bytes are written, and of how
+/// many, where this rank is the one that unpacks.
+///
+/// # Errors
+/// [`StageError`]. Nothing is left then.
+pub fn enter(
+    wanted: &Wanted,
+    folder: Option<&Path>,
+    argv: &[OsString],
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<Staged, StageError> {
+    error::check(wanted)?;
+    let asked = Asked::of(wanted)?;
+    let place = home::choose(folder)?;
+    let given = Given { place: &place, argv, progress };
+    let make = |folder: &Path| tree::make(&Plan::of(&asked)?, folder, &given);
+    let (tree, about, joined) = find_or_make(&asked, &place, make)?;
+    let About { over, aliases, bytes, named, .. } = about;
+    let moved = Moved { over: [&over[..], &aliases].concat(), tree: tree.clone() };
+    let mut variables = moved.variables(std::env::vars_os());
+    let changed = variables.iter().map(|(name, _)| name.clone()).collect();
+    let argv = command::moved(&moved, argv, &variables);
+    variables.push(("BECALM_IMAGE".into(), asked.image.clone().into()));
+    variables.push((VARIABLE.into(), tree.clone().into()));
+    let over = over.into_iter().map(|over| over.path).collect();
+    Ok(Staged { image: asked.image, over, tree, joined, bytes, named, variables, changed, argv })
+}
+
+/// The tree, what is known of it, and whether it was there.
+fn find_or_make(
+    asked: &Asked<'_>,
+    place: &Place,
+    make: impl Fn(&Path) -> Result<(), StageError>,
+) -> Result<(PathBuf, About, bool), StageError> {
+    let name = name(asked, place)?;
+    let mut joined = true;
+    for _ in 0..TRIES {
+        let home = Home::of(place)?;
+        let (path, folder) = (home.lock(&name), home.folder(&name));
+        let wrong = |what| error::file(&path, what);
+        let lock = match Lock::open(path.clone()) {
+            // The last user of another tree has just gone, and taken the folder away.
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            lock => lock.map_err(wrong("open"))?,
+        };
+        if !is_current(lock.share().map_err(wrong("lock"))?)? {
+            continue;
+        }
+        if let Some(about) = About::of(&folder) {
+            if asked.wanted.freshness > about.checked {
+                fresh::check(&Plan::of(asked)?)?;
+            }
+            lock.keep().map_err(wrong("keep"))?;
+            if !joined {
+                gone::after_the_last(home, &name).map_err(wrong("start who removes"))?;
+            }
+            return Ok((folder.join(tree::ROOT), about, joined));
+        }
+        if is_current(lock.own().map_err(wrong("lock"))?)? && About::of(&folder).is_none() {
+            gone::left_by_others(&home, &name);
+            make(&folder).inspect_err(|why| {
+                // Who waits for it hears why, and does not try in vain.
+                let _ = lock.fail(&why.to_string());
+                home.leave();
+            })?;
+            joined = false;
+        }
+    }
+    let why = "it is taken away again and again".to_owned();
+    Err(StageError::Folder { path: place.folder.clone(), why })
+}
+
+/// The same for all ranks of this node and job that ask for the same. It begins with what no other
+/// node has: the folder may be on a filesystem that they share.
+fn name(asked: &Asked<'_>, place: &Place) -> Result<String, StageError> {
+    let path = Path::new("/proc/sys/kernel/random/boot_id");
+    let boot = std::fs::read_to_string(path).map_err(error::file(path, "read"))?;
+    let node = boot.trim().replace('-', "");
+    // Links in the tree name its path.
+    Ok(format!("{node}-{}", asked.request_with(format!("{:?}", place.folder))))
+}
+
+/// Whether a lock is the one that all meet at.
+fn is_current(state: State) -> Result<bool, StageError> {
+    match state {
+        State::Current => Ok(true),
+        State::Gone { failure: None } => Ok(false),
+        State::Gone { failure: Some(why) } => Err(StageError::Other(why)),
+    }
+}

@@ -1,0 +1,108 @@
+//! The tree: an image unpacked, and what is known of it, so that other ranks of the node need not
+//! open the image.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::{self, StageError};
+use super::home::Place;
+use super::moved::{self, Moved, Over};
+use super::named::Named;
+use super::room::Room;
+use super::{gone, named};
+use crate::extract::{How, List, StandIn, unpack};
+use crate::mount::plan::{Plan, Where};
+use crate::mount::{Freshness, fresh};
+
+/// The name of what the image's root is.
+pub(super) const ROOT: &str = "tree";
+/// The name of what is known of it. It is there when all else is.
+pub(super) const ABOUT: &str = "about";
+/// How many files are written at a time.
+const WRITERS: usize = 16;
+
+/// What is known of a tree.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct About {
+    /// The paths that it stands for.
+    pub over: Vec<Over>,
+    /// Other names of them.
+    pub aliases: Vec<Over>,
+    /// How closely its sources were compared with it.
+    pub checked: Freshness,
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// What in it names the paths that it stands for.
+    pub named: Named,
+}
+
+impl About {
+    /// Of the tree in a folder, if it is complete.
+    pub fn of(folder: &Path) -> Option<About> {
+        serde_json::from_slice(&fs::read(folder.join(ABOUT)).ok()?).ok()
+    }
+}
+
+/// What a tree is made by, besides the image.
+pub(super) struct Given<'a> {
+    pub place: &'a Place,
+    /// The command: it and the environment tell what else the image's paths are called.
+    pub argv: &'a [OsString],
+    /// Is told how many bytes are written, and of how many.
+    pub progress: &'a (dyn Fn(u64, u64) + Sync),
+}
+
+/// Unpacks an image into a folder, in which there may be what is left of another try.
+pub(super) fn make(plan: &Plan<'_>, folder: &Path, given: &Given<'_>) -> Result<(), StageError> {
+    let Where::Over(over) = &plan.place else {
+        return Err(StageError::TakesMount("a whole root"));
+    };
+    fresh::check(plan)?;
+    let over = over.iter().map(|(path, inner)| Over { path: path.clone(), inner: inner.clone() });
+    gone::remove(folder).map_err(error::file(folder, "remove"))?;
+    let done = fill(plan, folder, over.collect(), given);
+    if done.is_err() {
+        gone::remove(folder).map_err(error::file(folder, "remove"))?;
+    }
+    done
+}
+
+fn fill(
+    plan: &Plan<'_>,
+    folder: &Path,
+    over: Vec<Over>,
+    given: &Given<'_>,
+) -> Result<(), StageError> {
+    let image = &plan.layers[0].image;
+    let list = List::of(image, plan.image, &[])?;
+    let room = Room::of(given.place);
+    room.check(plan.image, &list)?;
+    fs::create_dir(folder).map_err(error::file(folder, "make"))?;
+    let values = std::env::vars_os().map(|(_, value)| value).chain(given.argv.iter().cloned());
+    let aliases = moved::aliases(&over, values);
+    let moved = Moved { over: [&over[..], &aliases].concat(), tree: folder.join(ROOT) };
+    let stand_in = StandIn {
+        read_only: !plan.wanted.writable_tmpfs,
+        target: &|target| moved.link(target),
+        room: &|bytes| room.before_writing(bytes),
+    };
+    let how = How { writers: WRITERS, progress: given.progress, stand_in: Some(stand_in) };
+    unpack(image, &list, &moved.tree, &how)?;
+    let paths: Vec<&Path> = moved.over.iter().map(|over| over.path.as_path()).collect();
+    let about = About {
+        over,
+        aliases,
+        checked: plan.wanted.freshness,
+        bytes: list.bytes,
+        named: named::count(&moved.tree, &list, &paths),
+    };
+    let temporary = folder.join("about.new");
+    let text = serde_json::to_vec(&about).map_err(io::Error::from);
+    text.and_then(|text| fs::write(&temporary, text))
+        .and_then(|()| fs::rename(&temporary, folder.join(ABOUT)))
+        .map_err(error::file(folder, "write to"))
+}
