@@ -31,6 +31,8 @@ mod tree;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 pub use error::StageError;
 pub use named::Named;
@@ -45,8 +47,10 @@ use tree::{About, Given};
 
 /// The variable that tells the tree; by it, processes that use the tree are known.
 const VARIABLE: &str = "BECALM_STAGED";
-/// How often a lock is gone just when it is got.
-const TRIES: usize = 1000;
+/// How often a lock is gone just when it is got, or another rank holds it and is about to let go.
+const TRIES: usize = 3000;
+/// How long the other rank is given.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// The image is unpacked, and stays so as long as the calling process, or anything that it
 /// becomes and starts, holds what it inherits.
@@ -111,16 +115,17 @@ fn find_or_make(
     make: impl Fn(&Path) -> Result<(), StageError>,
 ) -> Result<(PathBuf, About, bool), StageError> {
     let name = name(asked, place)?;
-    let mut joined = true;
+    let (mut joined, mut opened) = (true, None);
     for _ in 0..TRIES {
         let home = Home::of(place)?;
         let (path, folder) = (home.lock(&name), home.folder(&name));
         let wrong = |what| error::file(&path, what);
-        let lock = match Lock::open(path.clone()) {
+        let lock = match opened.take().map_or_else(|| Lock::open(path.clone()), Ok) {
             // The last user of another tree has just gone, and taken the folder away.
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             lock => lock.map_err(wrong("open"))?,
         };
+        // Waits for one that makes the tree, or removes it.
         if !is_current(lock.share().map_err(wrong("lock"))?)? {
             continue;
         }
@@ -134,7 +139,12 @@ fn find_or_make(
             }
             return Ok((folder.join(tree::ROOT), about, joined));
         }
-        if is_current(lock.own().map_err(wrong("lock"))?)? && About::of(&folder).is_none() {
+        // Not waited for: others may have made the tree meanwhile, and use it for as long as they run.
+        if !lock.own_at_once() {
+            lock.let_go().map_err(wrong("unlock"))?;
+            thread::sleep(PAUSE);
+            opened = Some(lock);
+        } else if About::of(&folder).is_none() {
             gone::left_by_others(&home, &name);
             make(&folder).inspect_err(|why| {
                 // Who waits for it hears why, and does not try in vain.
