@@ -101,6 +101,8 @@ fn a_terminal_sees_how_far_a_calibration_is() {
         let mut terminal = Terminal::start(calibration.env("TERM", "xterm"));
         terminal.expect("measuring ");
         terminal.expect(" of 6");
+        // To the end, which removes what it measured with.
+        terminal.expect("open, no delay");
     }
 }
 
