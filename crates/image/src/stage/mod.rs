@@ -176,3 +176,38 @@ fn is_current(state: State) -> Result<bool, StageError> {
         State::Gone { failure: Some(why) } => Err(StageError::Other(why)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mount::Freshness;
+
+    #[test]
+    fn a_rank_that_finds_no_tree_yet_does_not_wait_until_nobody_uses_the_one_that_comes() {
+        let folder = tempfile::tempdir().unwrap();
+        let image = folder.path().join("image");
+        std::fs::write(&image, "").unwrap();
+        let wanted = Wanted { image, freshness: Freshness::No, ..Wanted::default() };
+        let place = home::choose(Some(folder.path())).unwrap();
+        let name = name(&Asked::of(&wanted).unwrap(), &place).unwrap();
+        let home = Home::of(&place).unwrap();
+        // Another rank, which has the lock from before the tree is there until its end.
+        let other = Lock::open(home.lock(&name)).unwrap();
+        assert!(is_current(other.share().unwrap()).unwrap());
+        let (found, tree) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            let asked = Asked::of(&wanted).unwrap();
+            let (tree, _, joined) = find_or_make(&asked, &place, |_| panic!("made")).unwrap();
+            found.send((tree, joined)).unwrap();
+        });
+        thread::sleep(PAUSE * 10);
+        let (over, aliases, named) = (Vec::new(), Vec::new(), Named::default());
+        let about = About { over, aliases, checked: Freshness::Full, bytes: 0, named };
+        let folder = home.folder(&name);
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join(tree::ABOUT), serde_json::to_vec(&about).unwrap()).unwrap();
+        let (tree, joined) = tree.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert_eq!((tree, joined), (folder.join(tree::ROOT), true));
+        drop(other);
+    }
+}

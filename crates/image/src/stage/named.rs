@@ -25,13 +25,6 @@ pub struct Named {
     pub rpaths: u64,
 }
 
-impl Named {
-    /// All of them.
-    pub fn all(&self) -> u64 {
-        self.scripts + self.pth + self.rpaths
-    }
-}
-
 /// Looks through a tree. What cannot be read is not counted.
 pub(super) fn count(tree: &Path, list: &List, paths: &[&Path]) -> Named {
     let mut named = Named::default();
