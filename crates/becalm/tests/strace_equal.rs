@@ -57,7 +57,10 @@ fn workshop() -> Scene {
         "foreach f [glob /usr/share/perl/*] { puts [file size $f] }\nexec dirname /a/b\n",
         0o644,
     );
-    let git = "git init -q repo; cd repo; echo a > a; mkdir b; echo c > b/c; git add .; \
+    // The files are older than git's index of them: of one as young as the index `git status` looks
+    // at the contents, and writes the index anew if nobody else has.
+    let git = "git init -q repo; cd repo; echo a > a; mkdir b; echo c > b/c; \
+        touch -d 2020-01-01 a b/c; git add .; \
         git -c user.name=n -c user.email=e commit -q -m m; echo more >> a; git status";
     let made = run(Command::new("sh").args(["-c", git]).current_dir(scene.folder()));
     assert!(made.status.success(), "{}", made.err());
