@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use serde::Serialize;
 use tempfile::NamedTempFile;
 
 /// Writes `target`: what `write` gives goes into a new file beside it, which takes its name once
@@ -34,7 +35,17 @@ pub fn whole(
     Ok(())
 }
 
-/// The same to a name that is free; whether it still was when all had been written.
+/// Writes an answer as JSON where a file was named for it, as [`whole`].
+///
+/// # Errors
+/// As [`whole`].
+pub fn json(target: Option<&Path>, source: &Path, answer: &impl Serialize) -> anyhow::Result<()> {
+    let Some(target) = target else { return Ok(()) };
+    let json = show::json(answer)?;
+    whole(target, source, |out| out.write_all(json.as_bytes()))
+}
+
+/// Writes a file of a name that is free; whether it still was when all had been written.
 ///
 /// # Errors
 /// Those of writing. There is no file of that name then.

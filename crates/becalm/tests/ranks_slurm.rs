@@ -152,6 +152,20 @@ fn a_check_of_many_ranks_reports_once() {
 }
 
 #[test]
+fn lines_and_imports_of_many_ranks_are_reported_once() {
+    let scene = Scene::new();
+    let bash = "exec $BECALM fork lines --rank 3 -- bash -c 'dirname /a/b; echo done'";
+    let lines = srun(&scene, &["-N2", "-n4"], bash);
+    assert_eq!(lines.out().matches("done\n").count(), 4, "{}", lines.out());
+    assert_eq!(lines.err().matches("started 1 of them (dirname)").count(), 1, "{}", lines.err());
+    assert!(lines.err().contains("this was rank 3 of 4, on n"), "{}", lines.err());
+    let imports = "exec $BECALM python scan -- /usr/bin/python3 -c 'import json'";
+    let scan = srun(&scene, &["-N2", "-n4"], imports);
+    assert_eq!(scan.err().matches("imports asked").count(), 1, "{}", scan.err());
+    assert!(scan.err().contains("this was rank 0 of 4, on n"), "{}", scan.err());
+}
+
+#[test]
 fn what_a_batch_script_itself_records_is_no_rank() {
     let scene = Scene::new();
     let script = format!("#!/bin/sh\nexec {BECALM} record -o start.becalm -- true\n");

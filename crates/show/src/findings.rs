@@ -17,6 +17,8 @@ pub struct Check {
     pub schema: &'static str,
     /// The recording's file, lossily decoded; none where it was not kept.
     pub recording: Option<String>,
+    /// Which of many ranks it is about; none where there is one.
+    pub rank: Option<u32>,
     /// The machine.
     pub host: String,
     /// Its kernel's release.
@@ -78,6 +80,7 @@ impl Check {
         Check {
             schema: "becalm.check/1",
             recording: file.map(|file| file.to_string_lossy().into_owned()),
+            rank: None,
             host: header.host.clone(),
             kernel: header.kernel.clone(),
             rehearsed: None,

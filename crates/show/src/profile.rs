@@ -40,6 +40,8 @@ impl Sampling {
 pub struct Profiled {
     /// The command.
     pub command: Vec<String>,
+    /// Which of many ranks it is about; none where there is one.
+    pub rank: Option<u32>,
     /// The flame graph's file.
     pub output: PathBuf,
     /// The folded stacks' file.
@@ -57,6 +59,7 @@ pub struct Profiled {
 pub struct Object<'a> {
     schema: &'static str,
     command: &'a [String],
+    rank: Option<u32>,
     svg: String,
     folded: Option<String>,
     sampling: Option<How>,
@@ -76,6 +79,7 @@ impl Profiled {
         Object {
             schema: "becalm.profile/1",
             command: &self.command,
+            rank: self.rank,
             svg: text(&self.output),
             folded: self.folded.as_deref().map(text),
             sampling: self.sampling.how,

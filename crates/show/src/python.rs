@@ -18,6 +18,8 @@ pub struct PythonScan {
     pub schema: &'static str,
     /// The recording's file, lossily decoded; none where the command was run.
     pub recording: Option<String>,
+    /// Which of many ranks it is about; none where there is one.
+    pub rank: Option<u32>,
     /// The command.
     pub command: Vec<String>,
     /// The machine.
@@ -60,6 +62,7 @@ impl PythonScan {
         PythonScan {
             schema: "becalm.python.scan/1",
             recording: file.map(|file| file.to_string_lossy().into_owned()),
+            rank: None,
             command: header.argv.clone(),
             host: header.host.clone(),
             kernel: header.kernel.clone(),

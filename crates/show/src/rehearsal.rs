@@ -31,6 +31,8 @@ pub struct Rehearsal {
     pub ended: Ended,
     /// The recording's file, where it was kept.
     pub recording: Option<String>,
+    /// Which of many ranks it is about; none where there is one.
+    pub rank: Option<u32>,
     /// What reached the server.
     #[serde(flatten)]
     pub report: Report,
@@ -87,6 +89,7 @@ impl Rehearsal {
             command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
             ended,
             recording: None,
+            rank: None,
             report,
         }
     }

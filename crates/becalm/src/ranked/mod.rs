@@ -10,9 +10,11 @@
 //! |---|---|
 //! | `folder` | the node's folder: who is in it, who is still at it |
 //! | `name` | what the files are called |
+//! | `voice` | which of the ranks reports |
 
 mod folder;
 mod name;
+mod voice;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -31,6 +33,7 @@ use folder::{
     remove, run_of,
 };
 use name::{beside, folder_name, holds, named, safe};
+pub use voice::{OneRank, Voice, once};
 
 /// Ranks that are known to share this node, but are not there yet, are waited for so long: then
 /// one of them joins them all, instead of each adding itself to the file.
@@ -52,6 +55,12 @@ pub struct Group {
     /// Held while this recorder runs. The kernel drops it when any descriptor of the same file is
     /// closed, so nothing else here opens it.
     alive: File,
+}
+
+/// A path with `%r` and `%n` filled in, and whether ranks that were given it get a file each.
+pub fn own_name(path: &Path) -> (PathBuf, bool) {
+    let launched = Launched::this_process();
+    (named(path, launched.as_ref()), holds(path, "%r"))
 }
 
 /// Where a command is recorded to that was asked to be recorded to `output`. `%r` in its name is

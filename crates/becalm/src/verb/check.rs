@@ -1,15 +1,13 @@
 //! `becalm check`.
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::aside::Aside;
-use recording::{Launched, Rank};
 
 use crate::exit::Failure;
-use crate::ranked::{self, Place};
+use crate::ranked::{self, OneRank, Place, Voice};
 use crate::rehearsed::{self, Where};
 use crate::{recorded, save};
 
@@ -24,8 +22,8 @@ that answers 100,000 questions a second for all; a node asks each distinct quest
 the answer (the higher number: it keeps no 'no'); all ranks start at once. Data is not counted, nor
 files that the kernel serves from memory.
 
-Under srun or mpirun every rank is watched and only rank 0 reports, on itself. With -o the ranks of
-each node are kept in one file, as by becalm record.
+Under srun or mpirun every rank is watched and only one reports, on itself. With -o the ranks of each
+node are kept in one file, as by becalm record.
 
 Examples:
   becalm check -- python3 -c 'import numpy'
@@ -48,6 +46,9 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = at_least_one())]
     ranks_per_node: u64,
 
+    #[command(flatten)]
+    one: OneRank,
+
     /// Print one JSON object instead of the report: the command's standard output then goes to
     /// standard error. With =FILE, write it there, and report as usual
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
@@ -64,6 +65,7 @@ fn at_least_one() -> clap::builder::RangedU64ValueParser {
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<u8, Failure> {
+    let voice = args.one.voice()?;
     let wanted = recorded::Wanted::of(&args.command);
     let aside = match args.json {
         Some(None) => Some(Aside::set().map_err(Failure::of_command)?),
@@ -83,9 +85,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     let failed = recorded::has_failed(ran.as_ref().map(|(_, finished, _)| finished));
     let joined = place.map_or(Ok(()), |place| place.finish(failed)).map_err(Failure::of_command);
     let (recording, finished, entered) = ran?;
-    let launched = Launched::this_process().filter(Launched::is_one_of_many);
-    let rank = launched.map(|launched| launched.rank);
-    if rank.as_ref().is_some_and(|rank| rank.rank != 0) {
+    if voice.is_silent() {
         joined?;
         return recorded::pass_on(&finished);
     }
@@ -96,29 +96,23 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     let options = explain::Options {
         ranks: args.ranks,
         ranks_per_node: args.ranks_per_node,
-        recording: if shared { format!("{named} --rank 0") } else { named },
+        recording: match voice.rank().filter(|_| shared) {
+            Some(rank) => format!("{named} --rank {rank}"),
+            None => named,
+        },
         still_running: finished.still_running as u64,
     };
     let findings = explain::explain(&recording, &options);
     let mut check = show::Check::of(&recording, kept.as_deref(), findings);
     check.rehearsed = rehearsed;
-    print(args, &check, aside).map_err(Failure::of_command)?;
-    if let Some(rank) = rank {
-        say_whose(&rank, kept.as_deref());
-    }
-    joined?;
-    recorded::pass_on(&finished)
-}
-
-/// Whose report it was, and where the other ranks' are.
-fn say_whose(rank: &Rank, kept: Option<&Path>) {
-    let of = rank.size.map_or(String::new(), |size| format!(" of {size}"));
-    let others = match kept {
+    check.rank = voice.rank();
+    print(args, &check, aside, &voice).map_err(Failure::of_command)?;
+    voice.say_whose(&match kept {
         Some(kept) => format!("how the ranks compare: becalm report {}", kept.display()),
         None => "with -o REC the other ranks are kept, too".to_owned(),
-    };
-    let line = format!("this was rank 0{of}, on {}; {others}", rank.node);
-    anstream::eprintln!("becalm: {}", show::plain(&line));
+    });
+    joined?;
+    recorded::pass_on(&finished)
 }
 
 /// The recording's file, or what a kept one would be called.
@@ -126,20 +120,15 @@ fn file(args: &Args) -> &Path {
     args.output.as_deref().unwrap_or(Path::new("start.becalm"))
 }
 
-fn print(args: &Args, check: &show::Check, aside: Option<Aside>) -> anyhow::Result<()> {
+fn print(
+    args: &Args,
+    check: &show::Check,
+    aside: Option<Aside>,
+    voice: &Voice,
+) -> anyhow::Result<()> {
     if let Some(aside) = aside {
         return aside.print(&show::json(check)?);
     }
-    if let Some(Some(target)) = &args.json {
-        let json = show::json(check)?;
-        save::whole(target, file(args), |out| out.write_all(json.as_bytes()))?;
-    }
-    if !std::io::stderr().is_terminal() && std::io::stdout().is_terminal() {
-        show::print(&check.render(show::width::terminal()))?;
-    } else {
-        let columns = show::width::terminal_of(std::io::stderr());
-        // Where standard error takes nothing there is nobody to tell.
-        let _ = anstream::stderr().write_all(check.render(columns).as_bytes());
-    }
-    Ok(())
+    save::json(args.json.as_ref().and_then(Option::as_deref), file(args), check)?;
+    voice.tell(|columns| check.render(columns))
 }

@@ -17,6 +17,7 @@ use show::Packing;
 
 use super::elf::bind::{How, apply, plan};
 use crate::exit::{Failure, NO};
+use crate::ranked::once;
 use crate::recorded;
 use crate::rehearsed::{ColdNode, Where};
 use pack::Image;
@@ -74,6 +75,7 @@ pub struct Args {
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<u8, Failure> {
+    once("fix", "files are changed once for all: run it outside of srun and mpirun")?;
     if args.apply { apply_and_prove(args) } else { plan_only(args) }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{IsTerminal, Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -14,6 +14,7 @@ use show::Sampling;
 
 use crate::aside::Aside;
 use crate::exit::Failure;
+use crate::ranked::{self, OneRank, Voice};
 use crate::{recorded, save};
 
 /// Run a command and draw where its time goes: a flame graph of perf's samples and process starts
@@ -23,7 +24,11 @@ use crate::{recorded, save};
 /// graph is of process starts alone. The command's own output is left alone: the report follows on
 /// standard error (on standard output, if only that is a terminal). Its exit status is passed on.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:
+#[command(after_help = "\
+Under srun or mpirun every rank's processes are recorded, and one rank is sampled, drawn and reported
+on. With %r, the rank, in FILE.svg each is drawn, to a file of its own.
+
+Examples:
   becalm profile -- ./unpack.sh list.txt
   becalm profile -o import.svg --folded import.folded -- python3 -c 'import numpy'
   becalm profile --starts wall -- make -j4
@@ -59,9 +64,30 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
+    #[command(flatten)]
+    one: OneRank,
+
     /// The command and its arguments
     #[arg(required = true, last = true, value_name = "CMD")]
     command: Vec<OsString>,
+}
+
+/// What is written, with the names filled in.
+struct Files {
+    svg: PathBuf,
+    folded: Option<PathBuf>,
+}
+
+impl Files {
+    /// Those of this rank; none where another's is drawn.
+    fn of(args: &Args, voice: &Voice) -> Option<Files> {
+        let (svg, is_own) = ranked::own_name(&args.output);
+        let folded = args.folded.as_deref().map(ranked::own_name);
+        let is_drawn = is_own || !voice.is_silent();
+        // One file for all is of the rank that speaks.
+        let folded = folded.filter(|(_, is_own)| *is_own || !voice.is_silent());
+        is_drawn.then_some(Files { svg, folded: folded.map(|(path, _)| path) })
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -78,18 +104,27 @@ fn stack_bytes(text: &str) -> Result<u32, String> {
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<u8, Failure> {
-    check_target(&args.output).map_err(Failure::of_command)?;
+    let voice = args.one.voice()?;
+    let files = Files::of(args, &voice);
+    if let Some(files) = &files {
+        check_target(&files.svg).map_err(Failure::of_command)?;
+    }
     let aside = match args.json {
         true => Some(Aside::set().map_err(Failure::of_command)?),
         false => None,
     };
     let allowed = Allowed::here();
-    let sampler = sampler(args, &allowed);
+    let sampler = match &files {
+        Some(_) => sampler(args, &allowed),
+        None => Err("another rank is drawn".to_owned()),
+    };
     let wanted = recorded::Wanted {
         starts: Some(watch::Starts::Alone),
         ..recorded::Wanted::of(&args.command)
     };
     let (recording, finished) = recorded::and_read(&wanted, None)?;
+    voice.say_what_is_missing(&finished);
+    let Some(files) = files else { return recorded::pass_on(&finished) };
     let (profile, sampling) = match sampler {
         Ok(sampler) => sampled(&recording, sampler, &allowed),
         Err(why) => {
@@ -103,15 +138,18 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     };
     let shown = show::Profiled {
         command: recording.header.argv.clone(),
-        output: args.output.clone(),
-        folded: args.folded.clone(),
+        rank: voice.rank(),
+        output: files.svg,
+        folded: files.folded,
         still_running: finished.still_running as u64,
         sampling,
         profile,
     };
     write(args, &stacks, &shown).map_err(Failure::of_command)?;
-    recorded::say_what_is_missing(&finished);
-    print(&shown, aside).map_err(Failure::of_command)?;
+    if !voice.is_silent() {
+        print(&shown, aside, &voice).map_err(Failure::of_command)?;
+        voice.say_whose("another's: --rank N; each rank's graph: -o %r.svg");
+    }
     recorded::pass_on(&finished)
 }
 
@@ -182,23 +220,16 @@ fn write(args: &Args, stacks: &[Stack], shown: &show::Profiled) -> anyhow::Resul
     };
     let captions = Captions { title: shown.command_line(), subtitle: shown.subtitle(unit), unit };
     let nothing = Path::new("");
-    save::whole(&args.output, nothing, |out| flame::svg(stacks, &captions, out))?;
-    match &args.folded {
+    save::whole(&shown.output, nothing, |out| flame::svg(stacks, &captions, out))?;
+    match &shown.folded {
         Some(target) => save::whole(target, nothing, |out| flame::folded(stacks, out)),
         None => Ok(()),
     }
 }
 
-fn print(shown: &show::Profiled, aside: Option<Aside>) -> anyhow::Result<()> {
+fn print(shown: &show::Profiled, aside: Option<Aside>, voice: &Voice) -> anyhow::Result<()> {
     if let Some(aside) = aside {
         return aside.print(&show::json(&shown.json())?);
     }
-    if !std::io::stderr().is_terminal() && std::io::stdout().is_terminal() {
-        show::print(&shown.render(show::width::terminal()))?;
-    } else {
-        let columns = show::width::terminal_of(std::io::stderr());
-        // Where standard error takes nothing there is nobody to tell.
-        let _ = anstream::stderr().write_all(shown.render(columns).as_bytes());
-    }
-    Ok(())
+    voice.tell(|columns| shown.render(columns))
 }

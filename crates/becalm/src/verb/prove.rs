@@ -13,6 +13,7 @@ use launch::Line;
 use prove::{Bench, Elsewhere, Plan, Proof, Subject};
 
 use crate::exit::{Failure, NO, USAGE};
+use crate::ranked::once;
 use crate::recorded::Wanted;
 use crate::rehearsed::{ColdNode, Where};
 use crate::save;
@@ -113,6 +114,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<u8, Failure> {
+    once("prove", "give it the launcher: becalm prove --before 'srun … A' --after 'srun … B'")?;
     let plan = plan(args)?;
     // Nothing that can be known before hours of runs is found out after them.
     check_files(args).map_err(Failure::of_command)?;

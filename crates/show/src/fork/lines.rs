@@ -27,6 +27,10 @@ const AROUND: u32 = 1;
 pub struct ForkLines {
     schema: &'static str,
     headline: String,
+    /// The recording's file, lossily decoded; none where the command was run.
+    pub recording: Option<String>,
+    /// Which of many ranks it is about; none where there is one.
+    pub rank: Option<u32>,
     /// From the command's start to its end.
     #[serde(rename = "wall_ns")]
     wall: Nanos,
@@ -43,6 +47,8 @@ impl ForkLines {
         ForkLines {
             schema: "becalm.fork.lines/1",
             headline: headline(&lines),
+            recording: None,
+            rank: None,
             wall: wall.map(|end| end.at).unwrap_or_default(),
             still_running: still_running as u64,
             lines,
@@ -184,10 +190,11 @@ impl ForkLines {
         if lines.unknown > 0 {
             notes.push(format!(
                 "Of {} the line is not known: {} tell{} none to a recorder. bash and make \
-                 do, where they export their symbols, and Python.",
+                 do, where they export their symbols, and Python{}.",
                 counted(lines.unknown, "process", "processes"),
                 programs(&lines.silent),
                 if lines.silent.len() == 1 { "s" } else { "" },
+                if self.recording.is_some() { " under becalm fork lines" } else { "" },
             ));
         }
         for shim in lines.shims.iter().take(3) {

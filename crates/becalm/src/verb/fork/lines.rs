@@ -1,7 +1,6 @@
 //! `becalm fork lines`.
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +10,7 @@ use watch::Starts;
 
 use crate::aside::Aside;
 use crate::exit::Failure;
+use crate::ranked::{OneRank, Voice};
 use crate::{python_path, recorded, save};
 
 /// Say which line of a script starts which programs, and what each start costs
@@ -18,24 +18,33 @@ use crate::{python_path, recorded, save};
 /// Runs the command and looks into bash, Python and make at each fork; nothing of the script is changed,
 /// and only what starts processes is stopped at. The report follows the command's own output, on
 /// standard error (on standard output, if only that is a terminal). The command's exit status is
-/// passed on.
+/// passed on. Of a recording that `becalm record` made, Python's lines are not known.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Of dash the lines are not known: its processes are counted by program, and the report says so.
-`dash SCRIPT` is seen line by line as `bash --posix SCRIPT`.
+`dash SCRIPT` is seen line by line as `bash --posix SCRIPT`. Under srun or mpirun every rank is
+watched alike and one reports.
 
 Examples:
   becalm fork lines -- ./unpack.sh list.txt
   becalm fork lines --all -- bash -c 'for i in 1 2 3; do dirname /a/b; done'
+  becalm fork lines all.becalm --rank 7
   becalm fork lines --json -- ./configure | jq '.lines[0]'")]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["recording", "command"]))]
 pub struct Args {
+    /// A recording that `becalm record` made, instead of a command
+    recording: Option<PathBuf>,
+
+    #[command(flatten)]
+    one: OneRank,
+
     /// Show every line that started something, and the whole of every script
     #[arg(long)]
     all: bool,
 
     /// Tell the time that opening files of locales takes, too, from what programs do after their
     /// start; it costs a stop at every open
-    #[arg(long)]
+    #[arg(long, conflicts_with = "recording")]
     locale: bool,
 
     /// Print one JSON object instead of the report: the command's standard output then goes to
@@ -45,12 +54,39 @@ pub struct Args {
     json: Option<Option<PathBuf>>,
 
     /// The command and its arguments
-    #[arg(required = true, last = true, value_name = "CMD")]
+    #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<u8, Failure> {
+    match &args.recording {
+        Some(file) => of_recording(args, file),
+        None => of_command(args),
+    }
+}
+
+fn of_recording(args: &Args, file: &Path) -> Result<u8, Failure> {
+    let recording = args.one.load(file)?;
+    explain::warnings(&recording).iter().for_each(|warning| show::warn(&warning.text));
+    let mut answer = ForkLines::of(&recording, Lines::of(&recording), 0);
+    answer.recording = Some(file.to_string_lossy().into_owned());
+    answer.rank = args.one.asked_for();
+    let rank = answer.rank.map_or(String::new(), |rank| format!(" --rank {rank}"));
+    let next =
+        format!("becalm report {}{rank} --by line", show::quoted(file.as_os_str().as_bytes()));
+    match &args.json {
+        Some(None) => show::print(&show::json(&answer)?)?,
+        target => {
+            save::json(target.as_ref().and_then(Option::as_deref), file, &answer)?;
+            show::print(&answer.render(show::width::terminal(), args.all, &next))?;
+        }
+    }
+    Ok(0)
+}
+
+fn of_command(args: &Args) -> Result<u8, Failure> {
+    let voice = args.one.voice()?;
     let aside = match args.json {
         Some(None) => Some(Aside::set().map_err(Failure::of_command)?),
         _ => None,
@@ -60,33 +96,31 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     let hook = hook(python_path::given().as_deref()).map_err(Failure::of_command)?;
     let record = || recorded::and_read(&wanted, None);
     let (recording, finished) = python_path::instead(&hook.python_path(), record)?;
-    recorded::say_what_is_missing(&finished);
-    let answer = ForkLines::of(&recording, Lines::of(&recording), finished.still_running);
-    print(args, &answer, aside).map_err(Failure::of_command)?;
+    voice.say_what_is_missing(&finished);
+    if !voice.is_silent() {
+        let mut answer = ForkLines::of(&recording, Lines::of(&recording), finished.still_running);
+        answer.rank = voice.rank();
+        print(args, &answer, aside, &voice).map_err(Failure::of_command)?;
+        voice.say_whose("--rank N is another's; all of them: becalm record, merge, fork lines REC");
+    }
     recorded::pass_on(&finished)
 }
 
-fn print(args: &Args, answer: &ForkLines, aside: Option<Aside>) -> anyhow::Result<()> {
+fn print(
+    args: &Args,
+    answer: &ForkLines,
+    aside: Option<Aside>,
+    voice: &Voice,
+) -> anyhow::Result<()> {
     if let Some(aside) = aside {
         return aside.print(&show::json(answer)?);
     }
-    if let Some(Some(target)) = &args.json {
-        let json = show::json(answer)?;
-        save::whole(target, Path::new(""), |out| out.write_all(json.as_bytes()))?;
-    }
+    save::json(args.json.as_ref().and_then(Option::as_deref), Path::new(""), answer)?;
     let words = args.command.iter().map(|word| show::quoted(word.as_bytes()));
     let words = words.collect::<Vec<_>>().join(" ");
     let next = match answer.is_of_bash() {
         true => format!("becalm run --builtins -- {words}"),
         false => format!("becalm check -- {words}"),
     };
-    if !std::io::stderr().is_terminal() && std::io::stdout().is_terminal() {
-        show::print(&answer.render(show::width::terminal(), args.all, &next))?;
-    } else {
-        let columns = show::width::terminal_of(std::io::stderr());
-        let text = answer.render(columns, args.all, &next);
-        // Where standard error takes nothing there is nobody to tell.
-        let _ = anstream::stderr().write_all(text.as_bytes());
-    }
-    Ok(())
+    voice.tell(|columns| answer.render(columns, args.all, &next))
 }

@@ -1,7 +1,6 @@
 //! `becalm python scan`.
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +11,7 @@ use show::PythonScan;
 use super::{hooked, importtime};
 use crate::aside::Aside;
 use crate::exit::Failure;
+use crate::ranked::{OneRank, Voice};
 use crate::{recorded, save};
 
 /// Say which imports ask how much of a filesystem, why, and what each entry of sys.path costs
@@ -19,17 +19,20 @@ use crate::{recorded, save};
 /// A hook makes Python say where each import begins and ends, and is taken out of all counts.
 /// Where it cannot run (-I, -E, -S, Pythons started by Python, a recording), files name their
 /// modules. The command's own output is left alone: the report follows on standard error. Its
-/// exit status is passed on.
+/// exit status is passed on. Under srun or mpirun every rank is watched alike and one reports.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   becalm python scan -- python3 -c 'import numpy'
   becalm python scan --importtime --all -- python3 app.py
-  becalm python scan run.becalm
+  becalm python scan all.becalm --rank 7
   becalm python scan --json -- python3 app.py | jq '.packages[0]'")]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["recording", "command"]))]
 pub struct Args {
     /// A recording that `becalm record` made, instead of a command
     recording: Option<PathBuf>,
+
+    #[command(flatten)]
+    one: OneRank,
 
     /// Run the command once more, not recorded, and show `python -X importtime` beside the counts
     #[arg(long, conflicts_with = "recording")]
@@ -62,13 +65,16 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
 }
 
 fn of_recording(args: &Args, file: &Path) -> Result<u8, Failure> {
-    let recording = show::load(file)?;
-    let answer = PythonScan::of(&recording, Some(file), python::scan(&recording, None));
-    let next = format!("becalm report {} --by module", show::quoted(file.as_os_str().as_bytes()));
+    let recording = args.one.load(file)?;
+    let mut answer = PythonScan::of(&recording, Some(file), python::scan(&recording, None));
+    answer.rank = args.one.asked_for();
+    let rank = answer.rank.map_or(String::new(), |rank| format!(" --rank {rank}"));
+    let file_word = show::quoted(file.as_os_str().as_bytes());
+    let next = format!("becalm report {file_word}{rank} --by module");
     match &args.json {
         Some(None) => show::print(&show::json(&answer)?)?,
         target => {
-            write_json(target.as_ref().and_then(Option::as_deref), &answer, file)?;
+            save::json(target.as_ref().and_then(Option::as_deref), file, &answer)?;
             show::print(&answer.render(show::width::terminal(), args.all, &next))?;
         }
     }
@@ -76,16 +82,22 @@ fn of_recording(args: &Args, file: &Path) -> Result<u8, Failure> {
 }
 
 fn of_command(args: &Args) -> Result<u8, Failure> {
+    let voice = args.one.voice()?;
     let aside = match args.json {
         Some(None) => Some(Aside::set().map_err(Failure::of_command)?),
         _ => None,
     };
     let (recording, scan, finished) = record(args)?;
     let mut answer = PythonScan::of(&recording, None, scan);
+    answer.rank = voice.rank();
     if args.importtime {
         answer.no_times = importtime::beside(&args.command, &mut answer.scan);
     }
-    print(args, &answer, aside).map_err(Failure::of_command)?;
+    if !voice.is_silent() {
+        print(args, &answer, aside, &voice).map_err(Failure::of_command)?;
+        voice
+            .say_whose("--rank N is another's; all of them: becalm record, merge, python scan REC");
+    }
     recorded::pass_on(&finished)
 }
 
@@ -96,27 +108,19 @@ fn record(args: &Args) -> Result<(Recording, Scan, watch::Finished), Failure> {
     Ok((recording, scan, finished))
 }
 
-fn print(args: &Args, answer: &PythonScan, aside: Option<Aside>) -> anyhow::Result<()> {
+fn print(
+    args: &Args,
+    answer: &PythonScan,
+    aside: Option<Aside>,
+    voice: &Voice,
+) -> anyhow::Result<()> {
     if let Some(aside) = aside {
         return aside.print(&show::json(answer)?);
     }
     let target = args.json.as_ref().and_then(Option::as_deref);
-    write_json(target, answer, Path::new(""))?;
+    save::json(target, Path::new(""), answer)?;
     let next = next(args);
-    if !std::io::stderr().is_terminal() && std::io::stdout().is_terminal() {
-        show::print(&answer.render(show::width::terminal(), args.all, &next))?;
-    } else {
-        let columns = show::width::terminal_of(std::io::stderr());
-        // Where standard error takes nothing there is nobody to tell.
-        let _ = anstream::stderr().write_all(answer.render(columns, args.all, &next).as_bytes());
-    }
-    Ok(())
-}
-
-fn write_json(target: Option<&Path>, answer: &PythonScan, source: &Path) -> anyhow::Result<()> {
-    let Some(target) = target else { return Ok(()) };
-    let json = show::json(answer)?;
-    save::whole(target, source, |out| out.write_all(json.as_bytes()))
+    voice.tell(|columns| answer.render(columns, args.all, &next))
 }
 
 /// What to do next: the same with times, and then the whole tree.

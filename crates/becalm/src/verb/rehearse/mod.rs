@@ -4,7 +4,7 @@ mod run;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{IsTerminal, Seek, Write};
+use std::io::{Seek, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +18,7 @@ use show::{Column, Table};
 
 use crate::aside::Aside;
 use crate::exit::{Failure, NO, USAGE};
+use crate::ranked::{OneRank, Voice};
 use crate::recorded;
 
 /// Run a command as if folders were on a slow shared filesystem, and say what it asked of it
@@ -27,7 +28,11 @@ use crate::recorded;
 /// Nobody else sees anything of it. The command's own output is left alone: the report follows on
 /// standard error (on standard output, if only that is a terminal). Its exit status is passed on.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:
+#[command(after_help = "\
+Ranks that srun or mpirun starts have a filesystem and a queue each, and one of them reports. For
+one queue to all ranks of this machine: becalm rehearse … -- mpirun …
+
+Examples:
   becalm rehearse --profile nfs ~/venv -- ~/venv/bin/python -c 'import numpy'
   becalm rehearse --profile lustre --record=app.becalm /opt/store -- /opt/store/bin/app
   becalm rehearse --profile nfs /opt -- sh -c 'app >/dev/null; app'   # cold, then warm
@@ -54,6 +59,9 @@ pub struct Args {
     /// standard error. With =FILE, write it there, and report as usual
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     json: Option<Option<PathBuf>>,
+
+    #[command(flatten)]
+    one: OneRank,
 
     /// Measure how well this machine keeps to the profile, in a folder below PATH or /tmp; the
     /// exit status is 1 if it does not
@@ -125,16 +133,21 @@ fn usage(error: impl Into<anyhow::Error>) -> Failure {
 }
 
 fn rehearse(args: &Args, wanted: &Wanted) -> Result<u8, Failure> {
+    let voice = args.one.voice()?;
     // Below a rehearsed folder nothing can be written, or only slowly: files are opened before.
     let json = match &args.json {
-        Some(Some(path)) => Some(Output::open(path).map_err(Failure::of_command)?),
+        Some(Some(path)) if !voice.is_silent() => {
+            Some(Output::open(path).map_err(Failure::of_command)?)
+        }
         _ => None,
     };
     let aside = match args.json {
         Some(None) => Some(Aside::set().map_err(Failure::of_command)?),
         _ => None,
     };
-    let ran = run::rehearsed(args, wanted)?;
+    // A file is of one rank.
+    let record = args.record.as_ref().map(|file| file.as_deref().filter(|_| !voice.is_silent()));
+    let ran = run::rehearsed(args, record, wanted)?;
     for place in &ran.places {
         if let Some(given) = &place.given {
             let (given, path) = (given.display(), place.path.display());
@@ -143,8 +156,9 @@ fn rehearse(args: &Args, wanted: &Wanted) -> Result<u8, Failure> {
     }
     let recording = ran.recorded.as_ref().map(|(recording, _)| recording);
     let report = Report::of(&ran.account, &wanted.profile, &ran.places, ran.wall, recording);
-    let kept = args.record.as_ref().and_then(Option::as_deref);
+    let kept = record.flatten();
     let answer = show::Rehearsal {
+        rank: voice.rank(),
         difference: ran.difference,
         writable: wanted.writable,
         recording: kept.map(|path| path.to_string_lossy().into_owned()),
@@ -157,7 +171,12 @@ fn rehearse(args: &Args, wanted: &Wanted) -> Result<u8, Failure> {
             report,
         )
     };
-    print(&answer, &next(args, kept), aside, json).map_err(Failure::of_command)?;
+    if !voice.is_silent() {
+        print(&answer, &next(args, kept), aside, json, &voice).map_err(Failure::of_command)?;
+        voice.say_whose(
+            "each rank had a server of its own; one for all: becalm rehearse … -- mpirun …",
+        );
+    }
     match &ran.recorded {
         Some((_, finished)) => recorded::pass_on(finished),
         None => Ok(ran.ended.pass_on()),
@@ -169,6 +188,7 @@ fn print(
     next: &str,
     aside: Option<Aside>,
     json: Option<Output>,
+    voice: &Voice,
 ) -> anyhow::Result<()> {
     if let Some(aside) = aside {
         return aside.print(&show::json(answer)?);
@@ -176,14 +196,7 @@ fn print(
     if let Some(json) = json {
         json.write(&show::json(answer)?)?;
     }
-    if !std::io::stderr().is_terminal() && std::io::stdout().is_terminal() {
-        show::print(&answer.render(show::width::terminal(), next))?;
-    } else {
-        let columns = show::width::terminal_of(std::io::stderr());
-        // Where standard error takes nothing there is nobody to tell.
-        let _ = anstream::stderr().write_all(answer.render(columns, next).as_bytes());
-    }
-    Ok(())
+    voice.tell(|columns| answer.render(columns, next))
 }
 
 /// What to do next: what many ranks would cost, or why it was asked.

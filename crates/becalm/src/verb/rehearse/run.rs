@@ -1,6 +1,7 @@
 //! The run itself: through FUSE, or where that cannot be had by delays in a tracer.
 
 use std::fs::{File, OpenOptions};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -27,16 +28,21 @@ pub struct Ran {
 }
 
 /// Runs the command in the way that was asked for, or in the best that can be had.
-pub fn rehearsed(args: &Args, wanted: &Wanted) -> Result<Ran, Failure> {
+/// `record` says whether to record it, and in which file to keep that.
+pub fn rehearsed(
+    args: &Args,
+    record: Option<Option<&Path>>,
+    wanted: &Wanted,
+) -> Result<Ran, Failure> {
     if args.by == Some(Way::Tracer) {
-        return by_tracer(args, wanted);
+        return by_tracer(args, record, wanted);
     }
     let mut why_not = None;
-    let ran = through_fuse(args, wanted, &mut why_not);
+    let ran = through_fuse(args, record, wanted, &mut why_not);
     match why_not.filter(|_| args.by.is_none()) {
         Some(why) => {
             show::warn(&format!("no FUSE: {why}; so {}", traced::DIFFERENCE));
-            by_tracer(args, wanted)
+            by_tracer(args, record, wanted)
         }
         None => ran,
     }
@@ -45,6 +51,7 @@ pub fn rehearsed(args: &Args, wanted: &Wanted) -> Result<Ran, Failure> {
 /// `why_not` is set where nothing was run because there is no FUSE to be had.
 fn through_fuse(
     args: &Args,
+    record: Option<Option<&Path>>,
     wanted: &Wanted,
     why_not: &mut Option<RehearsalError>,
 ) -> Result<Ran, Failure> {
@@ -56,7 +63,7 @@ fn through_fuse(
             Err(said)
         }
     };
-    let (rehearsal, ended, wall, recorded) = match &args.record {
+    let (rehearsal, ended, wall, recorded) = match record {
         None => {
             let rehearsal = enter()?;
             let timed = launch::attended(&Command { argv: args.command.clone() });
@@ -66,8 +73,7 @@ fn through_fuse(
         }
         Some(path) => {
             let record = recorded::Wanted::of(&args.command);
-            let (recording, finished, rehearsal) =
-                recorded::there_and_read(&record, path.as_deref(), enter)?;
+            let (recording, finished, rehearsal) = recorded::there_and_read(&record, path, enter)?;
             recorded::say_what_is_missing(&finished);
             let wall = Duration::from_nanos(wall(&recording));
             (rehearsal, finished.ended, wall, Some((recording, finished)))
@@ -91,10 +97,10 @@ fn wall(recording: &Recording) -> u64 {
     ended.or_else(last).unwrap_or_default().0.saturating_sub(began.0)
 }
 
-fn by_tracer(args: &Args, wanted: &Wanted) -> Result<Ran, Failure> {
+fn by_tracer(args: &Args, record: Option<Option<&Path>>, wanted: &Wanted) -> Result<Ran, Failure> {
     let failed = |error: anyhow::Error| Failure::of_command(error);
     let both = OpenOptions::new().read(true).write(true).clone();
-    let file = match &args.record {
+    let file = match record {
         None => both.clone().open("/dev/null").context("/dev/null"),
         Some(None) => tempfile::tempfile().context("cannot keep the recording for a moment"),
         Some(Some(path)) => recorded::open(path, &mut both.clone()),
@@ -111,7 +117,7 @@ fn by_tracer(args: &Args, wanted: &Wanted) -> Result<Ran, Failure> {
     let (finished, account) = traced.wait().map_err(failure)?;
     let wall = start.elapsed();
     let (ended, difference) = (finished.ended, Some(traced::DIFFERENCE.to_owned()));
-    let recorded = match args.record {
+    let recorded = match record {
         None => None,
         Some(_) => Some((read_back(&file)?, finished)),
     };
