@@ -115,12 +115,17 @@ fn change(
     })
 }
 
-/// More calls; or more time, beside what Modules itself takes at that moment as well as by the clock:
-/// on a machine that others use, either alone may be theirs.
+/// More calls; or more time: beside what Modules itself takes at that moment, by the clock, and in
+/// the quickest run. On a machine that others use, any one of these alone may be theirs.
 fn is_slower(before: &Effort, after: &Effort) -> bool {
     let interval = independent(&before.relative, &after.relative).and_then(|ratio| ratio.interval);
-    let takes_longer = interval.is_some_and(|interval| interval.high < SLOWER)
-        && median(&after.seconds) > median(&before.seconds);
+    let by = |time: fn(&[f64]) -> Option<f64>| {
+        let times = time(&before.seconds).zip(time(&after.seconds));
+        times.is_some_and(|(before, after)| before / after < SLOWER)
+    };
+    let quickest = |seconds: &[f64]| seconds.iter().copied().reduce(f64::min);
+    let takes_longer =
+        interval.is_some_and(|interval| interval.high < SLOWER) && by(median) && by(quickest);
     after.calls > before.calls || takes_longer
 }
 
@@ -176,4 +181,36 @@ fn same_json(before: &str, after: &str) -> bool {
         serde_json::from_str::<Value>(text[at..].trim()).ok()
     };
     parse(before).is_some_and(|before| parse(after) == Some(before))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs that took some 20 ms, times a factor, and what Modules took beside them.
+    fn effort(calls: u64, factor: f64, beside: f64) -> Effort {
+        let seconds: Vec<f64> =
+            (0..11).map(|run| factor * (0.02 + f64::from(run) * 1e-5)).collect();
+        let relative = seconds.iter().map(|seconds| seconds / beside).collect();
+        Effort { calls, seconds, relative }
+    }
+
+    #[test]
+    fn more_calls_or_certainly_more_time_is_slower() {
+        let before = effort(400, 1.0, 0.01);
+        assert!(is_slower(&before, &effort(401, 1.0, 0.01)));
+        assert!(is_slower(&before, &effort(400, 1.1, 0.01)));
+        assert!(!is_slower(&before, &effort(400, 1.0, 0.01)));
+        assert!(!is_slower(&before, &effort(400, 1.01, 0.01)), "less than anybody can be sure of");
+    }
+
+    #[test]
+    fn a_machine_that_became_slower_or_quicker_is_not_the_commands_doing() {
+        let before = effort(400, 1.0, 0.01);
+        assert!(!is_slower(&before, &effort(400, 1.5, 0.015)), "all is slower");
+        assert!(!is_slower(&before, &effort(400, 1.0, 0.008)), "what is beside it is quicker");
+        let mut disturbed = effort(400, 1.1, 0.01);
+        disturbed.seconds[0] = 0.02;
+        assert!(!is_slower(&before, &disturbed), "it can be as quick as before");
+    }
 }
