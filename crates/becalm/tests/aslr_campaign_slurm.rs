@@ -6,9 +6,12 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::Value;
+use support::live::wait_until;
 use support::scene::BECALM;
 use support::{Scene, run, trap};
 
@@ -27,11 +30,7 @@ fn the_script_runs_on_four_nodes_and_goes_on_when_it_is_submitted_again() {
         becalm.args(["aslr", "campaign", "--batch", "run.sh", "--blocks", blocks]).args(size);
         let written = run(becalm.current_dir(scene.folder()));
         assert_eq!(written.code(), 0, "{}", written.err());
-        let mut sbatch = Command::new("sbatch");
-        sbatch.args(["-W", "-o", "out", "run.sh"]).env("SLURM_CONF", folder.join("slurm.conf"));
-        let ran = run(sbatch.current_dir(scene.folder()));
-        let out = fs::read_to_string(scene.at("out")).unwrap();
-        assert_eq!(ran.code(), 0, "{}{out}", ran.err());
+        run_batch(&scene, &folder.join("slurm.conf"), "run.sh");
 
         let text = fs::read_to_string(scene.at("aslr-campaign/campaign.jsonl")).unwrap();
         let all = text.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -52,11 +51,7 @@ fn the_script_runs_on_four_nodes_and_goes_on_when_it_is_submitted_again() {
     becalm.args(["--nodes", "4", "--tasks", "8", "--", &trap("upper_halves"), "dirty"]);
     let written = run(becalm.current_dir(scene.folder()));
     assert_eq!(written.code(), 0, "{}", written.err());
-    let mut sbatch = Command::new("sbatch");
-    sbatch.args(["-W", "-o", "out", "app.sh"]).env("SLURM_CONF", folder.join("slurm.conf"));
-    let ran = run(sbatch.current_dir(scene.folder()));
-    let out = fs::read_to_string(scene.at("out")).unwrap();
-    assert_eq!(ran.code(), 0, "{}{out}", ran.err());
+    run_batch(&scene, &folder.join("slurm.conf"), "app.sh");
     let text = fs::read_to_string(scene.at("app/campaign.jsonl")).unwrap();
     let all = text.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).unwrap());
     let all: Vec<_> = all.collect();
@@ -66,4 +61,25 @@ fn the_script_runs_on_four_nodes_and_goes_on_when_it_is_submitted_again() {
         one["cpu"].is_u64() && one["control"].is_f64() && (one["dirty_upper"] == true || !has_upper)
     };
     assert!(all.iter().all(is_told), "{all:#?}");
+}
+
+/// Submits a script, and waits until it has run. `sbatch --wait` asks only every few seconds.
+fn run_batch(scene: &Scene, configuration: &Path, script: &str) {
+    let slurm = |program: &str, words: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(words).env("SLURM_CONF", configuration).current_dir(scene.folder());
+        let ran = run(&mut command);
+        assert_eq!(ran.code(), 0, "{}", ran.err());
+        ran.out()
+    };
+    let job = slurm("sbatch", &["--parsable", "-o", "out", script]);
+    let state = || slurm("scontrol", &["-o", "show", "job", job.trim()]);
+    let goes_on = ["PENDING", "CONFIGURING", "RUNNING", "COMPLETING"];
+    wait_until("the job has ended", || {
+        std::thread::sleep(Duration::from_millis(100));
+        let state = state();
+        !goes_on.iter().any(|on| state.contains(&format!("JobState={on} ")))
+    });
+    let out = fs::read_to_string(scene.at("out")).unwrap();
+    assert!(state().contains("JobState=COMPLETED "), "{}{out}", state());
 }

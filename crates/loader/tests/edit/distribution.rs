@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use loader::edit::{Needed, Refused, Request, Room, Tier, edit};
 
-use crate::toolchain::{checked_edit, install, is_loader, names, needed, replace, run};
+use crate::toolchain::{checked_edit, install, is_loader, names, needed, replace, run, run_for};
 
 const LIBRARIES: &str = "/usr/lib/x86_64-linux-gnu";
 
@@ -131,7 +132,11 @@ fn programs_of_the_distribution_run_as_before_with_absolute_names() {
         // The untouched copy beside: programs tell their own name and place.
         let copy = folder.path().join(&name);
         install(&copy, &bytes);
-        let before = run(&copy, &["--version"], &[("LC_ALL", "C")]);
+        let before = run_for("1", &copy, &["--version"], &[("LC_ALL", "C")]);
+        // `timeout` dies as what it kills: it goes on for ever, or is a window's.
+        if before.status.signal() == Some(9) {
+            continue;
+        }
         let Ok((edited, after)) = checked_edit(&bytes, &request, Room { grow: true }) else {
             continue;
         };

@@ -71,8 +71,18 @@ pub fn install(path: &Path, bytes: &[u8]) {
 /// Runs a program for at most ten seconds; what it says and how it ends. The variables are for
 /// the program, not for those that start it.
 pub fn run(path: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    run_for("10", path, arguments, variables)
+}
+
+/// The same, for so many seconds.
+pub fn run_for(
+    seconds: &str,
+    path: &Path,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+) -> Output {
     let mut command = Command::new("timeout");
-    command.args(["-s", "KILL", "10", "env"]).env_remove("LD_LIBRARY_PATH");
+    command.args(["-s", "KILL", seconds, "env"]).env_remove("LD_LIBRARY_PATH");
     command.args(variables.iter().map(|(name, value)| format!("{name}={value}")));
     command.arg(path).args(arguments).stdin(Stdio::null()).output().unwrap()
 }

@@ -64,6 +64,12 @@ impl<'a> Catalog<'a> {
         self.entries.iter().filter_map(|(name, what)| Some((name, what.as_ref()?)))
     }
 
+    /// All of them, in the memory that they are in: `collect` of a `Vec`'s own iterator takes it
+    /// over.
+    pub(super) fn into_iter(self) -> impl Iterator<Item = (Name<'a>, What)> {
+        self.entries.into_iter().filter_map(|(name, what)| Some((name, what?)))
+    }
+
     pub(super) fn has_versions(&self) -> bool {
         self.has_versions
     }

@@ -174,8 +174,12 @@ fn answer_part(
         for pattern in patterns {
             let found = Found::of(view, config, pattern, request.filter, state);
             let found = found.ok_or(Unable::Tangled)?;
-            let selected = select::select(&found, pattern, config, request.filter, &state.symbols);
-            all.extend(selected.ok_or(Unable::Tangled)?);
+            let selected = select::select(found, pattern, config, request.filter, &state.symbols);
+            let mut selected = selected.ok_or(Unable::Tangled)?;
+            match all.is_empty() {
+                true => all = selected,
+                false => all.append(&mut selected),
+            }
         }
         if patterns.len() > 1 {
             // What a later pattern finds is what it is.

@@ -86,12 +86,13 @@ impl<'a> Report<'a> {
         }
         items.sort_by(|left, right| dictionary(&left.plain, &right.plain));
         self.header(root);
-        let written = match self.form {
-            Form::Json => items.iter().map(Item::text).collect::<Vec<_>>().join(",\n") + "\n}",
-            Form::Columns => columns(&items, self.config),
-            Form::Terse | Form::Long => items.iter().flat_map(|item| [item.text(), "\n"]).collect(),
-        };
-        self.text.push_str(&written);
+        let long: usize = items.iter().map(|item| item.text().len() + 2).sum();
+        self.text.reserve(long);
+        match self.form {
+            Form::Columns => columns(&items, self.config, &mut self.text),
+            Form::Json => joined(&items, ",\n", "\n}", &mut self.text),
+            Form::Terse | Form::Long => joined(&items, "\n", "\n", &mut self.text),
+        }
         self.is_apart = true;
         Ok(())
     }
@@ -333,8 +334,7 @@ impl<'a> Report<'a> {
         self.line("Key:");
         let item = |(written, length)| Item { plain: "".into(), written: Some(written), length };
         let items: Vec<Item<'_>> = items.into_iter().map(item).collect();
-        let written = columns(&items, self.config);
-        self.text.push_str(&written);
+        columns(&items, self.config, &mut self.text);
         Ok(())
     }
 
@@ -377,14 +377,22 @@ fn array(words: &[&str]) -> String {
     }
 }
 
+/// Items, one after the other.
+fn joined(items: &[Item<'_>], between: &str, end: &str, text: &mut String) {
+    for (at, item) in items.iter().enumerate() {
+        text.push_str(if at > 0 { between } else { "" });
+        text.push_str(item.text());
+    }
+    text.push_str(end);
+}
+
 /// Items in columns, by the release's grid.
-fn columns(items: &[Item<'_>], config: &Config) -> String {
+fn columns(items: &[Item<'_>], config: &Config, text: &mut String) {
     let lengths: Vec<usize> = items.iter().map(|item| item.length).collect();
     let Grid { rows, columns } = match config.style {
         Style::Since57 => tight(&lengths, config.width),
         Style::Since52 | Style::Since55 => padded(&lengths, config.width),
     };
-    let mut text = String::new();
     for row in 0..rows {
         for (column, width) in columns.iter().enumerate() {
             if let Some(item) = items.get(column * rows + row) {
@@ -394,5 +402,4 @@ fn columns(items: &[Item<'_>], config: &Config) -> String {
         }
         text.push('\n');
     }
-    text
 }
