@@ -7,10 +7,11 @@
 //! all that it starts can be ended together, and no command that runs unattended stops for a
 //! terminal that it cannot have.
 
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -19,6 +20,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::capture::Captured;
+use crate::spawn::c_string;
 use crate::stop::Stop;
 use crate::{Ended, fork, inherited};
 
@@ -99,6 +101,7 @@ impl Stage {
     ) -> Result<Played<T>, StageError> {
         let input = File::open(&self.input)
             .map_err(|error| StageError::Input { path: self.input.clone(), error })?;
+        let variables = self.variables()?;
         let (result, to_result) = io::pipe()?;
         let (stdout, to_stdout) = io::pipe()?;
         let (stderr, to_stderr) = io::pipe()?;
@@ -107,7 +110,8 @@ impl Stage {
         // SAFETY: the caller promises that there is one thread.
         let pid = unsafe { fork() }?;
         if pid == 0 {
-            self.enter(parent, [input.into(), to_stdout.into(), to_stderr.into()], &stop);
+            let streams = [input.into(), to_stdout.into(), to_stderr.into()];
+            enter(parent, streams, &variables, &stop);
             // A panic must not unwind into what the parent would have done next.
             let act = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
             let sent = act.is_ok_and(|result| send(to_result, &result).is_ok());
@@ -120,26 +124,36 @@ impl Stage {
         audience.watch(self.timeout)
     }
 
-    /// Makes the calling process, a child of `parent`, the stage.
-    fn enter(&self, parent: u32, streams: [OwnedFd; 3], stop: &Stop) {
-        // SAFETY: plain system calls on descriptors that live on; this process has one thread,
-        // so its environment is nobody else's.
-        unsafe {
-            libc::setsid();
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            if libc::getppid() as u32 != parent {
+    /// The variables as C has them.
+    fn variables(&self) -> io::Result<Vec<(CString, CString)>> {
+        let c = |text: &OsString| c_string(text.as_bytes());
+        self.environment.iter().map(|(name, value)| Ok((c(name)?, c(value)?))).collect()
+    }
+}
+
+/// Makes the calling process, a child of `parent`, the stage.
+fn enter(parent: u32, streams: [OwnedFd; 3], variables: &[(CString, CString)], stop: &Stop) {
+    // SAFETY: plain system calls on descriptors that live on; this process has one thread, so its
+    // environment is nobody else's.
+    unsafe {
+        libc::setsid();
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if libc::getppid() as u32 != parent {
+            libc::_exit(125);
+        }
+        for (fd, stream) in (0..).zip(&streams) {
+            libc::dup2(stream.as_raw_fd(), fd);
+        }
+        for (name, value) in variables {
+            // Not std's set_var: its lock stays locked for ever where another thread of a test
+            // program held it at the fork.
+            if libc::setenv(name.as_ptr(), value.as_ptr(), 1) != 0 {
                 libc::_exit(125);
             }
-            for (fd, stream) in (0..).zip(&streams) {
-                libc::dup2(stream.as_raw_fd(), fd);
-            }
-            for (name, value) in &self.environment {
-                std::env::set_var(name, value);
-            }
         }
-        inherited::has_standard_streams();
-        stop.forget();
     }
+    inherited::has_standard_streams();
+    stop.forget();
 }
 
 impl Default for Stage {
