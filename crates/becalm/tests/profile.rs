@@ -220,7 +220,8 @@ fn a_program_without_unwind_data_is_named() {
 
 #[test]
 fn processes_too_short_for_samples_are_beside_them() {
-    let _level = Level::as_found();
+    // The kernel's default: a user may not sample the machine.
+    let _level = if is_root() { Level::of(2) } else { Level::as_found() };
     let scene = Scene::new();
     scene.storm();
     let mut command = scene.as_user(&["--json", "--timer", "--", "./storm"]);
@@ -229,11 +230,7 @@ fn processes_too_short_for_samples_are_beside_them() {
     let first = &answer["programs"][0];
     assert_eq!((&first["program"], &first["starts"]), (&"dirname".into(), &200.into()));
     let svg = scene.read("profile.svg");
-    assert!(svg.contains("dirname (200 starts)"), "{svg}");
-    // On a machine with other work each can take so long that samples hit as many as they should.
-    let missed = answer["short_us"].as_u64().unwrap() > 0;
-    assert_eq!(svg.contains("(not sampled)"), missed, "{answer:#}");
-    assert!(missed || first["sampled_us"].as_u64().unwrap() > 0, "{answer:#}");
+    assert!(svg.contains("dirname (200 starts)") && svg.contains("(not sampled)"), "{svg}");
     assert!(kinds(&answer).contains(&"command_only"), "{answer:#}");
     scene.assert_well_formed("profile.svg");
 }
