@@ -16,8 +16,8 @@ pub struct Look {
     known: Known,
     /// The processes that run something that can be asked.
     runs: HashMap<i32, Runs>,
-    /// Jobs of a make that has not noted them yet, and that make.
-    jobs: HashMap<i32, i32>,
+    /// Jobs of a make that has not noted them yet.
+    jobs: HashMap<i32, Job>,
     /// What Python has told.
     told: Told,
 }
@@ -27,6 +27,14 @@ pub struct Look {
 enum Runs {
     Bash(Bash),
     Make(Make),
+}
+
+/// A job of make's.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    make: i32,
+    /// Whether make was looked into at the job's end, and had not noted it.
+    was_early: bool,
 }
 
 impl Observer for Look {
@@ -56,7 +64,7 @@ impl Observer for Look {
         // Even where make is reading: while it waits for a `$(shell …)` it starts the next lines of
         // other recipes.
         if matches!(runs, Runs::Make(_)) {
-            self.jobs.insert(child, parent.pid);
+            self.jobs.insert(child, Job { make: parent.pid, was_early: false });
         }
         let runs = runs.clone();
         self.runs.insert(child, runs);
@@ -74,8 +82,14 @@ impl Observer for Look {
     fn ended(&mut self, pid: i32) -> Vec<Place> {
         self.runs.remove(&pid);
         self.told.forget(pid);
-        let Some(parent) = self.jobs.remove(&pid) else { return Vec::new() };
-        let Some(Runs::Make(make)) = self.runs.get(&parent) else { return Vec::new() };
-        make.job(&Stopped { pid: parent, tid: parent }, pid).into_iter().collect()
+        let Some(job) = self.jobs.remove(&pid) else { return Vec::new() };
+        let Some(Runs::Make(make)) = self.runs.get(&job.make) else { return Vec::new() };
+        let found = make.job_soon(&Stopped { pid: job.make, tid: job.make }, pid);
+        if found.is_none() && !job.was_early {
+            // make stands before its recorder, at the call that started the job. It will have gone
+            // on when this one is quite gone.
+            self.jobs.insert(pid, Job { was_early: true, ..job });
+        }
+        found.into_iter().collect()
     }
 }

@@ -11,6 +11,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use watch::{Place, Stopped};
 
@@ -18,6 +19,9 @@ use super::symbols::Addresses;
 
 /// More jobs at a time than this are not looked through.
 const MOST_JOBS: usize = 4096;
+
+/// Longer than a scheduler's turn.
+const MOMENT: Duration = Duration::from_millis(20);
 
 /// A make that runs.
 #[derive(Clone, Debug)]
@@ -56,6 +60,19 @@ impl Make {
     /// waited for.
     pub fn job(&self, make: &Stopped, child: i32) -> Option<Place> {
         LAYOUTS.iter().find_map(|layout| self.job_of(make, child, layout).ok()?)
+    }
+
+    /// The same of a job that was so quick that make is still about to note it, on a machine that
+    /// has other work for its processors: as long as make runs, a moment is waited for it.
+    pub fn job_soon(&self, make: &Stopped, child: i32) -> Option<Place> {
+        let until = Instant::now() + MOMENT;
+        loop {
+            let job = self.job(make, child);
+            if job.is_some() || Instant::now() > until || !is_running(make.pid) {
+                return job;
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
     }
 
     fn job_of(&self, make: &Stopped, child: i32, layout: &Layout) -> io::Result<Option<Place>> {
@@ -104,6 +121,13 @@ impl Make {
         let path = Path::new(OsStr::from_bytes(&file));
         Ok(path.is_file().then_some(Place { file: Some(file), line, function }))
     }
+}
+
+/// Whether a process runs or could (proc_pid_stat(5)): it does not sleep, and waits for no tracer.
+fn is_running(pid: i32) -> bool {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.iter().rposition(|byte| *byte == b')').and_then(|name| stat.get(name + 2));
+    state == Some(&b'R')
 }
 
 fn word(bytes: &[u8], at: usize) -> u32 {
