@@ -33,7 +33,7 @@ use folder::{
     remove, run_of,
 };
 use name::{beside, folder_name, holds, named, safe};
-pub use voice::{OneRank, Voice, once};
+pub use voice::{OneRank, Voice, load_rank, once, tell_of_recording};
 
 /// Ranks that are known to share this node, but are not there yet, are waited for so long: then
 /// one of them joins them all, instead of each adding itself to the file.

@@ -1,14 +1,16 @@
 //! Which of many ranks says what it saw: sixteen equal reports help nobody.
 
 use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
 use recording::{Launched, Rank, Recording};
+use serde::Serialize;
 use watch::Finished;
 
 use crate::exit::{Failure, USAGE};
-use crate::recorded;
+use crate::{recorded, save};
 
 /// The option of the verbs that report on one rank.
 #[derive(clap::Args)]
@@ -39,14 +41,48 @@ impl OneRank {
                 false => error.into(),
             });
         };
-        show::load_rank(file, rank)?
-            .ok_or_else(|| anyhow!("{}: rank {rank} is not there", named(file)))
+        load_rank(file, rank)
+    }
+
+    /// The file as a shell takes it, with the rank that was asked for.
+    pub fn quoted(&self, file: &Path) -> String {
+        let file = show::quoted(file.as_os_str().as_bytes());
+        self.rank.map_or(file.clone(), |rank| format!("{file} --rank {rank}"))
     }
 
     /// The number that was asked for.
     pub fn asked_for(&self) -> Option<u32> {
         self.rank
     }
+}
+
+/// One rank's recording of a file of many.
+///
+/// # Errors
+/// Where it cannot be loaded, or has no such rank.
+pub fn load_rank(file: &Path, rank: u32) -> anyhow::Result<Recording> {
+    show::load_rank(file, rank)?.ok_or_else(|| anyhow!("{}: rank {rank} is not there", named(file)))
+}
+
+/// Shows what a recording in `file` says, to standard output: as JSON or, made for so many columns,
+/// as a report. `--json=FILE` has both.
+///
+/// # Errors
+/// Those of writing.
+pub fn tell_of_recording(
+    json: Option<&Option<PathBuf>>,
+    file: &Path,
+    answer: &impl Serialize,
+    report: impl FnOnce(usize) -> String,
+) -> anyhow::Result<()> {
+    let text = match json {
+        Some(None) => show::json(answer)?,
+        target => {
+            save::json(target.and_then(Option::as_deref), file, answer)?;
+            report(show::width::terminal())
+        }
+    };
+    Ok(show::print(&text)?)
 }
 
 fn named(file: &Path) -> String {

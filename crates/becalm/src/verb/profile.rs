@@ -114,17 +114,15 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         false => None,
     };
     let allowed = Allowed::here();
-    let sampler = match &files {
-        Some(_) => sampler(args, &allowed),
-        None => Err("another rank is drawn".to_owned()),
-    };
+    let sampler = files.is_some().then(|| sampler(args, &allowed));
     let wanted = recorded::Wanted {
         starts: Some(watch::Starts::Alone),
         ..recorded::Wanted::of(&args.command)
     };
     let (recording, finished) = recorded::and_read(&wanted, None)?;
     voice.say_what_is_missing(&finished);
-    let Some(files) = files else { return recorded::pass_on(&finished) };
+    // Otherwise another rank is drawn.
+    let Some((files, sampler)) = files.zip(sampler) else { return recorded::pass_on(&finished) };
     let (profile, sampling) = match sampler {
         Ok(sampler) => sampled(&recording, sampler, &allowed),
         Err(why) => {

@@ -9,6 +9,7 @@ use recording::query::{By, UnknownBy};
 use show::{RanksReport, Report};
 
 use crate::exit::Failure;
+use crate::ranked::load_rank;
 
 /// Rows of a table that fits a screen.
 const SCREEN: usize = 20;
@@ -62,8 +63,7 @@ pub fn rows(all: bool) -> usize {
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<u8, Failure> {
     let recording = match args.rank {
-        Some(rank) => show::load_rank(&args.recording, rank)?
-            .ok_or_else(|| anyhow!("{}: rank {rank} is not there", args.recording.display()))?,
+        Some(rank) => load_rank(&args.recording, rank)?,
         None => match show::load(&args.recording) {
             Err(error) if error.is_of_ranks() => return over_ranks(args),
             loaded => loaded?,

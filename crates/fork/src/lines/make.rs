@@ -56,14 +56,13 @@ impl Make {
         if at == 0 { None } else { self.place(process, at, None, String::new()).ok()? }
     }
 
-    /// The recipe's line that has started a process which has ended, and which make has not yet
-    /// waited for.
-    pub fn job(&self, make: &Stopped, child: i32) -> Option<Place> {
+    fn job(&self, make: &Stopped, child: i32) -> Option<Place> {
         LAYOUTS.iter().find_map(|layout| self.job_of(make, child, layout).ok()?)
     }
 
-    /// The same of a job that was so quick that make is still about to note it, on a machine that
-    /// has other work for its processors: as long as make runs, a moment is waited for it.
+    /// The recipe's line that has started a process which has ended, and which make has not yet
+    /// waited for. A job may have been so quick that make is still about to note it, on a machine
+    /// that has other work for its processors: as long as make runs, a moment is waited for it.
     pub fn job_soon(&self, make: &Stopped, child: i32) -> Option<Place> {
         let until = Instant::now() + MOMENT;
         loop {

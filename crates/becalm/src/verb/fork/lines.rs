@@ -10,7 +10,7 @@ use watch::Starts;
 
 use crate::aside::Aside;
 use crate::exit::Failure;
-use crate::ranked::{OneRank, Voice};
+use crate::ranked::{OneRank, Voice, tell_of_recording};
 use crate::{python_path, recorded, save};
 
 /// Say which line of a script starts which programs, and what each start costs
@@ -72,16 +72,9 @@ fn of_recording(args: &Args, file: &Path) -> Result<u8, Failure> {
     let mut answer = ForkLines::of(&recording, Lines::of(&recording), 0);
     answer.recording = Some(file.to_string_lossy().into_owned());
     answer.rank = args.one.asked_for();
-    let rank = answer.rank.map_or(String::new(), |rank| format!(" --rank {rank}"));
-    let next =
-        format!("becalm report {}{rank} --by line", show::quoted(file.as_os_str().as_bytes()));
-    match &args.json {
-        Some(None) => show::print(&show::json(&answer)?)?,
-        target => {
-            save::json(target.as_ref().and_then(Option::as_deref), file, &answer)?;
-            show::print(&answer.render(show::width::terminal(), args.all, &next))?;
-        }
-    }
+    let next = format!("becalm report {} --by line", args.one.quoted(file));
+    let report = |columns| answer.render(columns, args.all, &next);
+    tell_of_recording(args.json.as_ref(), file, &answer, report)?;
     Ok(0)
 }
 

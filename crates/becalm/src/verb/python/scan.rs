@@ -11,7 +11,7 @@ use show::PythonScan;
 use super::{hooked, importtime};
 use crate::aside::Aside;
 use crate::exit::Failure;
-use crate::ranked::{OneRank, Voice};
+use crate::ranked::{OneRank, Voice, tell_of_recording};
 use crate::{recorded, save};
 
 /// Say which imports ask how much of a filesystem, why, and what each entry of sys.path costs
@@ -68,16 +68,9 @@ fn of_recording(args: &Args, file: &Path) -> Result<u8, Failure> {
     let recording = args.one.load(file)?;
     let mut answer = PythonScan::of(&recording, Some(file), python::scan(&recording, None));
     answer.rank = args.one.asked_for();
-    let rank = answer.rank.map_or(String::new(), |rank| format!(" --rank {rank}"));
-    let file_word = show::quoted(file.as_os_str().as_bytes());
-    let next = format!("becalm report {file_word}{rank} --by module");
-    match &args.json {
-        Some(None) => show::print(&show::json(&answer)?)?,
-        target => {
-            save::json(target.as_ref().and_then(Option::as_deref), file, &answer)?;
-            show::print(&answer.render(show::width::terminal(), args.all, &next))?;
-        }
-    }
+    let next = format!("becalm report {} --by module", args.one.quoted(file));
+    let report = |columns| answer.render(columns, args.all, &next);
+    tell_of_recording(args.json.as_ref(), file, &answer, report)?;
     Ok(0)
 }
 
