@@ -9,10 +9,12 @@ mod support;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use schema::Schema;
 use serde_json::{Value, json};
 use support::bound::{Site, changed, loads, says, shown, start, start_of_loader};
+use support::run;
 
 /// How many PT_LOAD segments a 64-bit file has, and the size of its section headers in bytes.
 fn headers(path: &Path) -> (usize, u64) {
@@ -308,4 +310,53 @@ fn where_there_is_nothing_to_bind_it_says_so() {
     site.scene.file("tree/libtext.so", "INPUT(-lc)\n", 0o644);
     assert_eq!(site.says(&["elf", "bind", &site.tree()]), "Nothing to bind\n");
     assert!(site.is_untouched());
+}
+
+/// What stat(2) and the extended attributes say of a file, but for what is new in a new file:
+/// inode number, change time, birth time.
+fn all_of(path: &str) -> String {
+    let format = "%A %u:%g %s bytes in %b blocks, %h links, %.9X, %.9Y";
+    let stat = run(Command::new("stat").args(["-c", format, path]));
+    let names = ["-d", "-m", "-", "--absolute-names", "-e", "hex", path];
+    let attributes = run(Command::new("getfattr").args(names));
+    format!("{}{}", stat.out(), attributes.out())
+}
+
+#[test]
+fn undone_a_file_has_its_bytes_its_times_and_its_holes() {
+    let site = Site::new();
+    let app = site.store(12, &[]);
+    let files: Vec<String> =
+        site.elf_files().iter().map(|path| path.to_str().unwrap().to_owned()).collect();
+    for (number, file) in files.iter().enumerate() {
+        // Holes where a linker left zeros, and one behind all of it.
+        let holes = [vec!["fallocate", "--dig-holes", file], vec!["truncate", "-s", "200M", file]];
+        for words in &holes[..number % 3] {
+            assert_eq!(run(Command::new(words[0]).args(&words[1..])).code(), 0, "{words:?}");
+        }
+        let name = ["-n", "user.origin", "-v", "here", file];
+        assert_eq!(run(Command::new("setfattr").args(name)).code(), 0);
+        let times = ["-a", "-d", "1999-12-31 23:59:59.987654321", file];
+        assert_eq!(run(Command::new("touch").args(times)).code(), 0);
+        assert_eq!(run(Command::new("sync").arg(file)).code(), 0);
+    }
+    let all = || files.iter().map(|file| all_of(file)).collect::<Vec<_>>();
+    let before = all();
+    let planned = site.bind(&["--dry-run"]);
+    assert_eq!(
+        (all(), changed(&planned).len()),
+        (before.clone(), files.len()),
+        "a look leaves all"
+    );
+    site.bind(&[]);
+    for (bound, before) in all().iter().zip(&before) {
+        let blocks = |text: &str| -> u64 {
+            text.split(' ').nth(5).unwrap().parse().unwrap_or_else(|_| panic!("{text}"))
+        };
+        assert!(blocks(bound) <= blocks(before) + 32, "{before}{bound}");
+    }
+    assert_eq!(start(&app, &[]).in_vain(), 0);
+    // A start is an access, and becalm cannot tell that from others: undoing takes it back.
+    site.undo();
+    assert_eq!(all(), before);
 }

@@ -5,11 +5,15 @@
 mod support;
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use support::bound::{Site, changed, reason, says_with, shown, start};
+use serde_json::Value;
+use support::bound::{Site, changed, loads, reason, says_with, shown, start};
 use support::run;
+use support::scene::BECALM;
+use support::user::{as_a_user, is_root, scene_for_a_user};
 
 /// A tree with a program that can be bound; the path of that, and the words that link others to
 /// the same library.
@@ -159,4 +163,186 @@ fn a_named_file_that_is_no_elf_file_is_told() {
     assert_eq!(run(std::process::Command::new("mkfifo").arg(site.at("pipe"))).code(), 0);
     let bound = site.bind_at(&site.at("pipe"), &[]);
     assert!(!reason(&bound, &site.at("pipe")).is_empty());
+}
+
+/// Words that must succeed.
+#[track_caller]
+fn done(words: &[&str]) {
+    let ran = run(Command::new(words[0]).args(&words[1..]));
+    assert_eq!(ran.code(), 0, "{words:?}: {}", ran.err());
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// What a plan and its application say of a store of which one thing cannot be changed.
+struct Told {
+    dry: Value,
+    bound: Value,
+}
+
+/// Plans and binds by `becalm`; both must say the same, the rest must be bound, and a start must
+/// make the calls that were told.
+#[track_caller]
+fn told(site: &Site, app: &str, becalm: impl Fn(&[&str]) -> Command) -> Told {
+    let before = (loads(app, &[]), site.snapshot());
+    let told = |words: &[&str]| -> Value {
+        let ran = run(&mut becalm(words));
+        assert_eq!((ran.code(), ran.err()), (0, String::new()), "{words:?}: {}", ran.out());
+        serde_json::from_str(&ran.out()).unwrap()
+    };
+    let tree = site.tree();
+    let dry = told(&["elf", "bind", "--json", "--dry-run", &tree]);
+    assert!(site.snapshot() == before.1, "a dry run writes nothing");
+    let mut bound = told(&["elf", "bind", "--json", &tree]);
+    assert!(bound["applied"].is_string(), "{bound:#}");
+    bound["applied"] = Value::Null;
+    assert_eq!(dry, bound);
+    assert!(!changed(&bound).is_empty());
+    assert_eq!(bound["programs"][0]["after"], start(app, &[]).to_json());
+    assert_eq!(loads(app, &[]), before.0);
+    Told { dry, bound }
+}
+
+/// The libraries of a store, sorted.
+fn libraries(site: &Site) -> Vec<PathBuf> {
+    let is_library = |path: &PathBuf| text(path).contains("/lib/lib");
+    site.elf_files().into_iter().filter(is_library).collect()
+}
+
+/// A capability, a flag, a folder of which nothing may change: of all that `remedy` refuses, what
+/// root meets. It is given back at the end, come what may.
+struct Obstacle<'a> {
+    set: Vec<&'a str>,
+    unset: Vec<&'a str>,
+}
+
+impl Obstacle<'_> {
+    fn new<'a>(words: [&'a str; 2], unset: [&'a str; 2], path: &'a str) -> Obstacle<'a> {
+        let with = |[tool, flag]: [&'a str; 2]| vec![tool, flag, path];
+        let obstacle = Obstacle { set: with(words), unset: with(unset) };
+        done(&obstacle.set);
+        obstacle
+    }
+}
+
+impl Drop for Obstacle<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new(self.unset[0]).args(&self.unset[1..]).status();
+    }
+}
+
+#[test]
+fn one_thing_that_cannot_be_changed_never_keeps_the_rest_from_being_bound() {
+    if !is_root() {
+        return;
+    }
+    let site = Site::new();
+    let app = site.store(12, &[]);
+    let one = text(&libraries(&site)[3]).to_owned();
+    let folder = text(Path::new(&one).parent().unwrap()).to_owned();
+    for (set, unset, path, because) in [
+        (["setcap", "cap_net_raw+ep"], ["setcap", "-r"], &one, "has file capabilities"),
+        (["chattr", "+i"], ["chattr", "-i"], &one, "is immutable"),
+        (["chattr", "+a"], ["chattr", "-a"], &one, "is append-only"),
+        (["chattr", "+i"], ["chattr", "-i"], &folder, "/lib: is immutable"),
+        (["setcap", "cap_net_raw+ep"], ["setcap", "-r"], &app, "has file capabilities"),
+    ] {
+        let before = fs::read(&one).unwrap();
+        let obstacle = Obstacle::new(set, unset, path);
+        let Told { bound, .. } = told(&site, &app, |words| site.becalm(words));
+        let left = if path == &app { &app } else { &one };
+        assert!(reason(&bound, left).contains(because), "{}", reason(&bound, left));
+        assert_eq!(changed(&bound).len(), 12, "{set:?}: all but one of 13: {bound:#}");
+        if left == &one {
+            assert_eq!(fs::read(&one).unwrap(), before);
+        }
+        drop(obstacle);
+        site.undo();
+        let bound = site.bind(&["--dry-run"]);
+        assert_eq!((changed(&bound).len(), &bound["left_out"]), (13, &Value::Array(vec![])));
+    }
+}
+
+/// Where no folder of links can be made, files are bound all the same, and keep their lists.
+#[test]
+fn a_tree_in_which_no_folder_can_be_made_is_bound_without_farms() {
+    if !is_root() {
+        return;
+    }
+    let site = Site::new();
+    let plugin = site.part("plugin", "plugin", &[]);
+    let x = site.part("x", "x", &[]);
+    let list = site.rpath(&["n", "m", "x/lib", "plugin/lib", "host/lib"]);
+    let host = site.host("host", "host", "plugin", &[&list, &x]);
+    let app = site.ask("app", &[&list, &host, &x]);
+    let farmed = site.bind(&["--dry-run"]);
+    assert!(farmed["links"].as_u64().unwrap() > 0, "{farmed:#}");
+    let before = shown(&app, &["host", "x"]);
+    let tree = site.tree();
+    let obstacle = Obstacle::new(["chattr", "+i"], ["chattr", "-i"], &tree);
+    let Told { dry, bound } = told(&site, &app, |words| site.becalm(words));
+    assert_eq!((&bound["links"], &bound["folders"]), (&Value::from(0), &Value::Array(vec![])));
+    assert!(changed(&dry).contains(&app.as_str()));
+    assert!(reason(&bound, &site.at(".becalm")).contains("is immutable"), "{bound:#}");
+    assert_eq!(shown(&app, &["host", "x"]), before);
+    drop(obstacle);
+    site.undo();
+    fs::remove_file(plugin).unwrap();
+}
+
+/// As an ordinary user, what belongs to others, and what lies in their folders.
+#[test]
+fn what_is_somebody_else_s_stays_and_the_rest_is_bound() {
+    if !is_root() {
+        return;
+    }
+    let (scene, _) = scene_for_a_user(&[]);
+    let becalm = scene.at("becalm");
+    let site = Site::of(scene);
+    let app = site.store(12, &[]);
+    let own = |path: &str| done(&["chown", "-R", "65534:65534", path]);
+    let libraries = libraries(&site);
+    let (one, other) = (text(&libraries[2]), text(&libraries[7]));
+    let folder = libraries[7].parent().unwrap();
+    let as_user = |words: &[&str]| {
+        let mut command = as_a_user(&[&[becalm.as_str()], words].concat());
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+        command.env("XDG_STATE_HOME", site.scene.at("state")).current_dir(site.scene.folder());
+        command
+    };
+    for (path, to, left, because) in [
+        (Path::new(one), (0, 0), one, "belongs to user 0"),
+        (Path::new(one), (65534, 7), one, "is of group 7"),
+        (folder, (0, 0), other, "write into the folder: Permission denied"),
+    ] {
+        own(&site.tree());
+        chown(path, Some(to.0), Some(to.1)).unwrap();
+        let Told { bound, .. } = told(&site, &app, as_user);
+        assert!(reason(&bound, left).contains(because), "{}", reason(&bound, left));
+        assert_eq!(changed(&bound).len(), 12, "{bound:#}");
+        assert_eq!(run(&mut as_user(&["undo"])).code(), 0);
+    }
+}
+
+/// Root of a container: it may not make files of users that the container does not know.
+#[test]
+fn in_a_user_namespace_the_files_of_unknown_users_stay() {
+    if !is_root() {
+        return;
+    }
+    let site = Site::new();
+    let app = site.store(12, &[]);
+    let one = text(&libraries(&site)[5]).to_owned();
+    chown(&one, Some(12345), Some(12345)).unwrap();
+    let within = |words: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--", BECALM]).args(words).env_clear();
+        command.env("XDG_STATE_HOME", site.scene.at("state")).current_dir(site.scene.folder());
+        command
+    };
+    let Told { bound, .. } = told(&site, &app, within);
+    assert!(reason(&bound, &one).contains("this user namespace"), "{}", reason(&bound, &one));
+    assert_eq!(changed(&bound).len(), 12);
 }

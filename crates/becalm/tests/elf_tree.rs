@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use schema::Schema;
 use serde_json::Value;
-use support::bound::{Asked, Site, asked, loads, start};
+use support::bound::{Asked, Site, asked, asked_until, loads, reason, start, sum};
 use support::run;
 
 /// `becalm elf tree --json --probes`, and its exit status.
@@ -108,6 +108,126 @@ fn a_library_that_is_not_found_is_exit_status_1_and_named() {
     let said = ran.out();
     assert!(said.lines().next().unwrap().contains("1 is not found"), "{said}");
     assert!(said.contains("libx.so.1: not found"), "{said}");
+}
+
+/// ld.so gives up at the first library that it does not find; ldd goes on, and so does the tree.
+#[test]
+fn the_probes_of_a_start_that_fails_are_those_that_strace_sees() {
+    let site = Site::new();
+    let app = site.store(12, &[]);
+    let parts = site.elf_files().into_iter().filter(|path| path.to_str().unwrap().contains(".so"));
+    for part in parts.step_by(4) {
+        let aside = part.with_extension("aside");
+        fs::rename(&part, &aside).unwrap();
+        let (status, tree) = tree(&site, &[&app]);
+        let mut real = asked_until(127, &app, &[], &[]);
+        real.retain(|asked| asked.call != "mmap");
+        assert_eq!((status, probes(&tree)), (1, real.clone()), "{}", part.display());
+        assert_eq!(tree["ends_after_probe"], tree["probes"].as_array().unwrap().len());
+        assert_eq!(tree["searches"], sum(&real).to_json());
+        let ran = run(&mut site.becalm(&["elf", "tree", "--probes", &app]));
+        assert_eq!(ran.out().lines().count(), tree["probes"].as_array().unwrap().len());
+        assert!(ran.err().contains("the start ends here: libpart"), "{}", ran.err());
+        let without: Value =
+            serde_json::from_str(&run(&mut site.becalm(&["elf", "tree", "--json", &app])).out())
+                .unwrap();
+        assert_eq!(without["ends_after_probe"], tree["ends_after_probe"]);
+        let bound = site.bind(&[]);
+        let told = |side: &str| bound["programs"][0][side].clone();
+        assert_eq!(told("before"), sum(&real).to_json(), "{}", part.display());
+        assert_eq!(told("after"), sum(&asked_until(127, &app, &[], &[])).to_json());
+        site.undo();
+        fs::rename(&aside, &part).unwrap();
+    }
+}
+
+/// An ELF file of a machine, without code, that names `/lib/ld-linux.so.2`: so do those of
+/// SPARC and SuperH.
+fn made_for(machine: u16, wide: bool, big: bool) -> Vec<u8> {
+    let interpreter = b"/lib/ld-linux.so.2\0";
+    let number = |value: u64, size: usize| match big {
+        true => value.to_be_bytes()[8 - size..].to_vec(),
+        false => value.to_le_bytes()[..size].to_vec(),
+    };
+    let (word, header, entry) = if wide { (8, 64, 56) } else { (4, 52, 32) };
+    let (at, dynamic) = (header + 3 * entry, header + 3 * entry + 32);
+    let mut file = vec![0x7f, b'E', b'L', b'F', 1 + u8::from(wide), 1 + u8::from(big), 1];
+    file.resize(16, 0);
+    let field = |file: &mut Vec<u8>, value: usize, size| file.extend(number(value as u64, size));
+    // e_type … e_shstrndx
+    for (value, size) in [(3, 2), (machine.into(), 2), (1, 4), (0, word), (header, word), (0, word)]
+        .into_iter()
+        .chain([(0, 4), (header, 2), (entry, 2), (3, 2), (0, 2), (0, 2), (0, 2)])
+    {
+        field(&mut file, value, size);
+    }
+    for (kind, from, size) in
+        [(3, at, interpreter.len()), (1, 0, dynamic + 2 * word), (2, dynamic, 2 * word)]
+    {
+        field(&mut file, kind, 4);
+        if wide {
+            field(&mut file, 4, 4);
+        }
+        [from, from, from, size, size].iter().for_each(|value| field(&mut file, *value, word));
+        if !wide {
+            field(&mut file, 4, 4);
+        }
+        field(&mut file, 4096, word);
+    }
+    file.extend(interpreter);
+    file.resize(dynamic + 2 * word, 0);
+    file
+}
+
+/// `/lib/ld-linux.so.2` is the loader of i386 here, and of other machines elsewhere.
+#[test]
+fn a_file_for_another_machine_is_never_simulated_by_our_loaders_rules() {
+    let machines = [
+        (2, false, true, "32-bit SPARC"),
+        (18, false, true, "32-bit SPARC"),
+        (43, true, true, "64-bit SPARC"),
+        (42, false, false, "SuperH"),
+        (0x9026, true, false, "Alpha"),
+        (15, false, true, "HP PA-RISC"),
+        (4, false, true, "m68k"),
+        (8, false, true, "mips"),
+        (8, true, false, "mips64el"),
+        (20, false, true, "32-bit PowerPC"),
+        (21, true, false, "ppc64le"),
+        (22, true, true, "s390x"),
+        (243, true, false, "64-bit RISC-V"),
+        (40, false, false, "32-bit ARM"),
+        (183, true, false, "AArch64"),
+        (258, true, false, "LoongArch"),
+        (62, false, false, "x32"),
+        (62, true, true, "x86-64 in big-endian byte order"),
+        (3, true, false, "i386 with an impossible header"),
+        (999, true, false, "another machine (e_machine 999)"),
+        (62, true, false, "/lib/ld-linux.so.2 is a loader for i386"),
+    ];
+    let site = Site::new();
+    let paths = machines.map(|(machine, wide, big, name)| {
+        let made = made_for(machine, wide, big);
+        let file = format!("tree/for-{machine}-{wide}-{big}");
+        let path = site.scene.file(&file, &made, 0o755);
+        let (status, said) = site.fails(&["elf", "tree", "--probes", &path]);
+        assert!(status == 1 && said.contains(name), "{name}: {said}");
+        for length in [4, 16, 20, 52, 64, 120, made.len() - 1] {
+            let cut = site.scene.file("cut", &made[..length], 0o755);
+            assert_eq!(site.fails(&["elf", "tree", &cut]).0, 1, "{name}, cut at {length}");
+        }
+        (path, name)
+    });
+    let (before, app) = (site.snapshot(), made_for(3, false, false));
+    let bound = site.bind(&[]);
+    for (path, name) in &paths {
+        let name = name.rsplit(' ').next().unwrap();
+        assert!(reason(&bound, path).contains(name), "{name}: {}", reason(&bound, path));
+    }
+    assert!(site.snapshot() == before && site.is_untouched());
+    // Of our own machines, it is simulated.
+    let path = site.scene.file("tree/ours", &app, 0o755);
+    assert_eq!(tree(&site, &[&path]).0, 0);
 }
 
 #[test]

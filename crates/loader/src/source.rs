@@ -56,7 +56,17 @@ impl Source for &[u8] {
 
 /// Opens a regular file. A FIFO does not block it, and a terminal does not become ours.
 pub(crate) fn open(path: &Path) -> Result<File, ElfError> {
-    let file =
-        File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+    open_with(path, 0)
+}
+
+/// The same of a file that may be changed: to have looked at it leaves its access time, which
+/// undoing gives back, where that is allowed (to its owner).
+pub(crate) fn open_unnoticed(path: &Path) -> Result<File, ElfError> {
+    open_with(path, libc::O_NOATIME).or_else(|_| open(path))
+}
+
+fn open_with(path: &Path, flags: libc::c_int) -> Result<File, ElfError> {
+    let flags = flags | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(ElfError::NotAFile) }
 }

@@ -171,7 +171,8 @@ fn a_library_that_is_nowhere_ends_the_run() {
     let program = shop.program("program", &[&absent, &other], &[]);
     let simulation = true_simulation(&Run::of(program));
     assert_eq!(simulation.missing.len(), 2, "all that is missing is told");
-    assert!(simulation.fatal.unwrap().after < simulation.probes.len());
+    assert_eq!(simulation.fatal.unwrap().after, simulation.probes.len(), "and no probe is made up");
+    assert!(simulation.counts.opens < simulation.when_whole.opens);
 }
 
 #[test]

@@ -13,7 +13,8 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use crate::change::{Change, Thing};
+use crate::change::{Change, Thing, Version};
+use crate::check::Obstacle;
 use crate::journal::{self, Journal, Record, SCHEMA, Status, Story};
 use crate::work::{self, Job};
 use crate::{Error, Options, Plan, Tally, pool, rewrite, state, undo};
@@ -30,10 +31,17 @@ pub struct Applied {
 /// Whether a plan could be applied now, and how much it would change. Writes nothing.
 ///
 /// # Errors
-/// Why it could not.
+/// Why it could not: the first reason.
 pub fn check(plan: &Plan, options: &Options) -> Result<Tally, Error> {
+    state::can_be_written(&options.state)?;
     let jobs = crate::check::jobs(plan, &options.state, options.threads)?;
     Ok(Tally::of(jobs.iter().map(|job| &job.change)))
+}
+
+/// The steps of a plan that could not be done now, each with the reason: what [`apply`] asks, of
+/// every step. Writes nothing. A step may be an obstacle because another is.
+pub fn obstacles(plan: &Plan, options: &Options) -> Vec<Obstacle> {
+    crate::check::checked(plan, &options.state, options.threads).obstacles
 }
 
 /// Applies a plan. It stays applied, and can be undone, even if the power fails right after.
@@ -106,16 +114,13 @@ fn keep_what_is_removed(jobs: &mut [Job], folder: &Path, options: &Options) -> R
     journal::sync_folder(&kept)
 }
 
-fn keep(path: &Path, copy: &Path) -> Result<crate::change::Version, Error> {
-    let mut source = crate::stamp::open(path).map_err(|error| Error::at("open", path, error))?;
-    let copied = File::options().read(true).write(true).create_new(true).open(copy).and_then(
-        |mut target| {
-            std::io::copy(&mut source, &mut target)?;
-            target.sync_all()?;
-            rewrite::version_of(&target)
-        },
-    );
-    copied.map_err(|error| Error::at("copy to", copy, error))
+fn keep(path: &Path, copy: &Path) -> Result<Version, Error> {
+    let source = crate::stamp::open(path).map_err(|error| Error::at("open", path, error))?;
+    let failed = |error| Error::at("copy to", copy, error);
+    let target = File::options().write(true).create_new(true).open(copy).map_err(failed)?;
+    let version = rewrite::copy(&source, &target).map_err(|failure| failure.at(path, copy))?;
+    target.sync_all().map_err(failed)?;
+    Ok(version)
 }
 
 /// What the records of an undoing take, roughly.

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{Gid, Mode, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
+use rustix::thread::{CapabilitySet, capabilities};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -87,7 +88,10 @@ impl Attributes {
 
     /// Why this user cannot make a file with this owner and group.
     pub(crate) fn cannot_be_given(&self, who: &Who) -> Option<String> {
-        if who.uid == 0 {
+        if who.stranger.is_some_and(|id| self.uid == id || self.gid == id) {
+            return Some("belongs to nobody whom this user namespace knows".into());
+        }
+        if who.may_give {
             return None;
         }
         if self.uid != who.uid {
@@ -174,6 +178,10 @@ impl Attributes {
 pub(crate) struct Who {
     uid: u32,
     groups: Vec<u32>,
+    /// Whether it may make files of others. Root of a container may not always.
+    may_give: bool,
+    /// By which number it is told of users and groups that its user namespace does not know.
+    stranger: Option<u32>,
 }
 
 impl Who {
@@ -181,8 +189,22 @@ impl Who {
         let mut groups = vec![rustix::process::getegid().as_raw()];
         let more = rustix::process::getgroups().unwrap_or_default();
         groups.extend(more.into_iter().map(Gid::as_raw));
-        Who { uid: rustix::process::geteuid().as_raw(), groups }
+        let needed = CapabilitySet::CHOWN | CapabilitySet::FOWNER;
+        Who {
+            uid: rustix::process::geteuid().as_raw(),
+            groups,
+            may_give: capabilities(None).is_ok_and(|has| has.effective.contains(needed)),
+            stranger: stranger(),
+        }
     }
+}
+
+/// user_namespaces(7): the number for what is not mapped. None where everything is.
+fn stranger() -> Option<u32> {
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    let map = read("/proc/self/uid_map")?;
+    let is_whole = map.split_whitespace().eq(["0", "0", "4294967295"]);
+    if is_whole { None } else { read("/proc/sys/kernel/overflowuid")?.trim().parse().ok() }
 }
 
 fn uid(raw: u32) -> Uid {

@@ -29,6 +29,9 @@ pub(crate) struct Patch {
     pub(crate) after: Version,
     pub(crate) edits: Vec<Edit>,
     pub(crate) attributes: Attributes,
+    /// What was a hole before the edits were written into it: from byte, up to byte.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) holes: Vec<(u64, u64)>,
 }
 
 /// A file's content.
@@ -127,6 +130,7 @@ impl Patch {
             after: self.before,
             edits: self.edits.iter().map(inverse).collect(),
             attributes: self.attributes.clone(),
+            holes: self.holes.clone(),
         }
     }
 }

@@ -12,6 +12,7 @@
 //! | `change` | one change, resolved, with all that its inverse needs |
 //! | `work` | doing changes: new files beside their targets, then renames |
 //! | `rewrite` | the patched version of a file, in one pass |
+//! | `holes` | the parts of a file that take no room, and stay so |
 //! | `attributes` | what a file has beside its content |
 //! | `durable` | until it is on the disk |
 //! | `apply` | the six steps of an application |
@@ -29,6 +30,7 @@ mod check;
 mod digest;
 mod durable;
 mod error;
+mod holes;
 mod journal;
 mod list;
 mod look;
@@ -44,7 +46,8 @@ mod work;
 
 use std::path::PathBuf;
 
-pub use apply::{Applied, apply, check};
+pub use apply::{Applied, apply, check, obstacles};
+pub use check::Obstacle;
 pub use digest::Digest;
 pub use error::{Changed, Error};
 pub use list::{Entry, Status, last, list};

@@ -4,12 +4,14 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use recording::Bytes;
 
 use crate::change::Version;
 use crate::digest::Hasher;
-use crate::{Edit, Seen};
+use crate::holes::Holes;
+use crate::{Edit, Error, Seen};
 
 /// How much is in memory at a time.
 const CHUNK: usize = 1 << 20;
@@ -25,6 +27,17 @@ pub(crate) enum Failure {
     Read(io::Error),
     /// Writing failed.
     Write(io::Error),
+}
+
+impl Failure {
+    /// The same with the paths of what was read and what was written.
+    pub(crate) fn at(self, source: &Path, target: &Path) -> Error {
+        match self {
+            Failure::Other(reason) => Error::refused(source, reason),
+            Failure::Read(error) => Error::at("read", source, error),
+            Failure::Write(error) => Error::at("write", target, error),
+        }
+    }
 }
 
 /// How large the file is once it is patched.
@@ -66,16 +79,30 @@ pub(crate) fn fits(source: &File, edits: &[Edit]) -> io::Result<Result<(), Strin
     Ok(Ok(()))
 }
 
-/// Writes the `size` bytes of `source`, patched, into `target`, an empty file: what was read and
-/// what was written. The edits have passed [`size_after`].
+/// What was read and what was written.
+pub(crate) struct Rewritten {
+    pub(crate) before: Version,
+    pub(crate) after: Version,
+    /// The holes that edits filled.
+    pub(crate) filled: Vec<(u64, u64)>,
+}
+
+/// Writes the `size` bytes of `source`, patched, into `target`, an empty file. The edits have
+/// passed [`size_after`]. What is a hole in the source, or of `holes`, stays or becomes one as far
+/// as it is zero.
 pub(crate) fn rewrite(
     source: &File,
     size: Bytes,
     edits: &[Edit],
+    holes: &[(u64, u64)],
     target: &File,
-) -> Result<(Version, Version), Failure> {
+) -> Result<Rewritten, Failure> {
     let after = size_after(size, edits).map_err(Failure::Other)?;
-    let shared = size.0 >= WORTH_A_REFLINK && rustix::fs::ioctl_ficlone(target, source).is_ok();
+    // A reflink shares the source's holes, and no others.
+    let shared = size.0 >= WORTH_A_REFLINK
+        && holes.is_empty()
+        && rustix::fs::ioctl_ficlone(target, source).is_ok();
+    let holes = Holes::of(source, size.0).map_err(Failure::Read)?.with(holes);
     let (mut old, mut new) = (Hasher::default(), Hasher::default());
     let mut buffer = vec![0; CHUNK.min(usize::try_from(size.0).unwrap_or(CHUNK))];
     let mut from = 0;
@@ -91,7 +118,7 @@ pub(crate) fn rewrite(
         let kept = &chunk[..after.0.saturating_sub(from).min(length) as usize];
         new.update(kept);
         if !shared {
-            target.write_all_at(kept, from).map_err(Failure::Write)?;
+            holes.write_around(target, kept, from).map_err(Failure::Write)?;
         }
         from += length;
     }
@@ -99,18 +126,26 @@ pub(crate) fn rewrite(
     new.update(grown);
     target.write_all_at(grown, size.0).map_err(Failure::Write)?;
     if shared {
-        write_edits(target, edits, after).map_err(Failure::Write)?;
+        write_edits(target, edits).map_err(Failure::Write)?;
     }
+    target.set_len(after.0).map_err(Failure::Write)?;
     let version = |size, hasher: Hasher| Version { size, digest: Some(hasher.finish()) };
-    Ok((version(size, old), version(after, new)))
+    Ok(Rewritten {
+        before: version(size, old),
+        after: version(after, new),
+        filled: holes.filled_by(edits),
+    })
+}
+
+/// Copies all of `source` into `target`, an empty file, with its holes: what was written.
+pub(crate) fn copy(source: &File, target: &File) -> Result<Version, Failure> {
+    let size = source.metadata().map_err(Failure::Read)?.len();
+    rewrite(source, Bytes(size), &[], &[], target).map(|written| written.after)
 }
 
 /// Into a file that shares the source's bytes, only what is new.
-fn write_edits(target: &File, edits: &[Edit], size: Bytes) -> io::Result<()> {
-    for edit in edits {
-        target.write_all_at(&edit.new, edit.offset)?;
-    }
-    target.set_len(size.0)
+fn write_edits(target: &File, edits: &[Edit]) -> io::Result<()> {
+    edits.iter().try_for_each(|edit| target.write_all_at(&edit.new, edit.offset))
 }
 
 /// Patches the part of a file that begins at `from`, as far as the old bytes reach.

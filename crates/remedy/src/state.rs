@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{Access, FlockOperation};
 use rustix::io::Errno;
 
 use crate::Error;
@@ -164,6 +164,14 @@ fn parse(id: &str) -> Option<(u64, u64)> {
     let (day, number) = id.split_once('-')?;
     let parsed = (day.parse().ok()?, number.parse().ok()?);
     (format!("{:08}-{}", parsed.0, parsed.1) == id).then_some(parsed)
+}
+
+/// Whether the state folder is there and can be written to, or can be made. Writes nothing.
+pub(crate) fn can_be_written(state: &Path) -> Result<(), Error> {
+    let journals = journals(state);
+    let there = journals.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
+    rustix::fs::access(there, Access::WRITE_OK | Access::EXEC_OK)
+        .map_err(|error| Error::at("write into the folder", there, error))
 }
 
 /// Makes a folder for this user alone, and those above it; all of them are on the disk then.

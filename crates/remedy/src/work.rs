@@ -5,19 +5,20 @@
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use recording::Bytes;
 use rustix::fs::{CWD, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use crate::change::{Change, Item, Patch, Thing, Turn, Version};
 use crate::durable::{self, Filesystems, Way};
 use crate::journal::temporary_prefix;
-use crate::rewrite::{self, Failure};
+use crate::rewrite::{self, Rewritten};
 use crate::stamp::{self, Stamp};
-use crate::{Error, Options, Progress, pool};
+use crate::{Digest, Error, Options, Progress, pool};
 
 /// A change that is to be made, and what it takes.
 pub(crate) struct Job<'a> {
@@ -118,12 +119,10 @@ fn write_patched(patch: &Patch, job: &Job, way: Way) -> Result<Patch, Error> {
     };
     is_same()?;
     let target = create(temporary)?;
-    let versions = rewrite::rewrite(&source, patch.before.size, &patch.edits, &target);
-    let (before, after) = versions.map_err(|failure| match failure {
-        Failure::Other(reason) => Error::refused(path, reason),
-        Failure::Read(error) => Error::at("read", path, error),
-        Failure::Write(error) => Error::at("write", temporary, error),
-    })?;
+    let size = patch.before.size;
+    let Rewritten { before, after, filled } =
+        rewrite::rewrite(&source, size, &patch.edits, &patch.holes, &target)
+            .map_err(|failure| failure.at(path, temporary))?;
     is_same()?;
     if !patch.before.admits(&before) || !patch.after.admits(&after) {
         return Err(Error::refused(path, "has another content than expected"));
@@ -133,7 +132,8 @@ fn write_patched(patch: &Patch, job: &Job, way: Way) -> Result<Patch, Error> {
     for name in more {
         fs::hard_link(temporary, name).map_err(|error| Error::at("link", name, error))?;
     }
-    Ok(Patch { before, after, ..patch.clone() })
+    let holes = if patch.holes.is_empty() { filled } else { patch.holes.clone() };
+    Ok(Patch { before, after, holes, ..patch.clone() })
 }
 
 fn write_added(item: &Item, job: &Job, way: Way) -> Result<Item, Error> {
@@ -169,18 +169,18 @@ fn write_content(
     way: Way,
 ) -> Result<Version, Error> {
     let failed = |operation| move |error| Error::at(operation, temporary, error);
-    let mut target = create(temporary)?;
-    match content {
-        Content::Nowhere => {}
+    let target = create(temporary)?;
+    let version = match content {
+        Content::Nowhere => rewrite::version_of(&target).map_err(failed("read"))?,
         Content::Memory(bytes) => {
-            std::io::Write::write_all(&mut target, bytes).map_err(failed("write"))?;
+            target.write_all_at(bytes, 0).map_err(failed("write"))?;
+            Version { size: Bytes(bytes.len() as u64), digest: Some(Digest::of(bytes)) }
         }
-        Content::File(source) => {
-            let mut source =
-                File::open(source).map_err(|error| Error::at("open", source, error))?;
-            std::io::copy(&mut source, &mut target).map_err(failed("copy"))?;
+        Content::File(kept) => {
+            let source = File::open(kept).map_err(|error| Error::at("open", kept, error))?;
+            rewrite::copy(&source, &target).map_err(|failure| failure.at(kept, temporary))?
         }
-    }
+    };
     match &item.attributes {
         Some(attributes) => attributes.give(&target, temporary)?,
         None => {
@@ -188,7 +188,7 @@ fn write_content(
         }
     }
     way.finish(&target, temporary)?;
-    rewrite::version_of(&target).map_err(failed("read"))
+    Ok(version)
 }
 
 fn make_folder(temporary: &Path, item: &Item, mode: u32) -> Result<(), Error> {

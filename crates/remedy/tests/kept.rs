@@ -6,7 +6,7 @@ mod scene;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -57,6 +57,65 @@ fn permissions_and_times_are_kept_to_the_nanosecond() {
         scene.undo(&applied.id).unwrap();
         assert_eq!(stat(&file), before);
     }
+}
+
+/// Three blocks in 200 MB: at the start, in the midst, and nothing behind.
+fn sparse(scene: &Scene, name: &str) -> std::path::PathBuf {
+    let file = scene.file(name, "old");
+    let open = fs::File::options().write(true).open(&file).unwrap();
+    open.write_all_at(&[7; 5000], 40 << 20).unwrap();
+    open.set_len(200 << 20).unwrap();
+    open.sync_all().unwrap();
+    file
+}
+
+fn blocks(file: &Path) -> u64 {
+    fs::metadata(file).unwrap().blocks()
+}
+
+#[test]
+fn holes_stay_holes_and_access_times_stay() {
+    let scene = Scene::new();
+    let file = sparse(&scene, "file");
+    let removed = sparse(&scene, "removed");
+    for file in [&file, &removed] {
+        run(&["touch", "-a", "-d", "1999-12-31 23:59:59.987654321", word(file)]);
+    }
+    let before = (stat(&file), blocks(&file), remedy::Digest::of(&bytes_quietly(&file)));
+    let removed_before = (stat(&removed), blocks(&removed));
+    assert!(before.1 < 100, "{} blocks", before.1);
+    let Step::Patch { path, also, seen, mut edits } = patch(&file, "old", "new") else { panic!() };
+    // Into a hole, across its end, and behind the end of the file.
+    for (offset, old, new) in [
+        (20 << 20, vec![0; 9], b"in a hole".to_vec()),
+        ((40 << 20) - 4, [vec![0; 4], vec![7; 4]].concat(), b"the edge".to_vec()),
+        (200 << 20, vec![], b"and more".to_vec()),
+    ] {
+        edits.push(remedy::Edit { offset, old, new });
+    }
+    let steps =
+        vec![Step::Patch { path, also, seen, edits }, Step::Remove { path: removed.clone() }];
+    let applied = scene.apply(steps).unwrap();
+    assert_eq!(stat(&file), before.0);
+    assert!(blocks(&file) <= before.1 + 3 * 16, "{} blocks", blocks(&file));
+    let content = bytes_quietly(&file);
+    assert_eq!(&content[20 << 20..(20 << 20) + 9], b"in a hole");
+    assert_eq!(&content[(40 << 20) - 4..(40 << 20) + 5], b"the edge\x07");
+    assert_eq!(&content[200 << 20..], b"and more");
+    scene.undo(&applied.id).unwrap();
+    let after = (stat(&file), blocks(&file), remedy::Digest::of(&bytes_quietly(&file)));
+    assert_eq!(after, before);
+    assert_eq!((stat(&removed), blocks(&removed)), removed_before);
+}
+
+/// What a file holds; looking at it is no access.
+fn bytes_quietly(file: &Path) -> Vec<u8> {
+    use std::io::Read;
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut bytes = Vec::new();
+    let open = fs::File::options().read(true).custom_flags(libc::O_NOATIME).open(file);
+    open.unwrap().read_to_end(&mut bytes).unwrap();
+    bytes
 }
 
 #[test]

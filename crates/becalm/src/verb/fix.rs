@@ -15,7 +15,7 @@ use prove::{Behaviour, Bench, Conditions, Elsewhere, Proof, Side, Subject};
 use recording::Recording;
 use show::Packing;
 
-use super::elf::bind::{How, apply, plan};
+use super::elf::bind::{How, apply, check, plan};
 use crate::exit::{Failure, NO};
 use crate::ranked::once;
 use crate::recorded;
@@ -115,6 +115,9 @@ fn plan_only(args: &Args) -> Result<u8, Failure> {
     };
     let (recording, _) = recorded::and_read(&wanted, None)?;
     let cures = Cures::of(args, &recording)?;
+    if !cures.binding.is_empty() {
+        check(&cures.binding.to_plan(title(args)))?;
+    }
     let fix = cures.planned();
     match aside {
         Some(aside) => aside.print(&show::json(&fix.to_value())?)?,

@@ -1,7 +1,6 @@
 //! Edits made, simulated, and compared with today: what is not the same is not kept.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::fs::File as Handle;
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +8,7 @@ use rayon::prelude::*;
 
 use super::collect::{Collected, collect};
 use super::compare::{Compared, compare};
+use super::lessons::Lessons;
 use super::outcome::finish;
 use super::pins::{Rules, decide};
 use super::resolve::Resolver;
@@ -16,13 +16,14 @@ use super::store_of;
 use super::today::{Today, eligible};
 use super::variants::Variants;
 use super::wanted::{Caution, Known, Places, Wanted, dlopens, wanted};
-use super::{BindError, Binding, Effect, Leave, LeftOut, Options, Progress, Store};
+use super::{BindError, Binding, Effect, Leave, Options, Progress, Store};
 use crate::edit::{Edited, PatchError, Refused, Request, Room, apply, edit};
+use crate::source::open_unnoticed;
 use crate::{ElfError, Object, Overlay, World};
 
-/// How often edits are taken back and tried anew. Each time at least one file is treated with
-/// more caution; in practice the second attempt holds.
-const ATTEMPTS: usize = 6;
+/// How often a file is tried with its list kept, where a start differs. After that it is left as
+/// it is at once; in practice the second attempt holds.
+const GENTLE: usize = 4;
 
 pub(super) fn plan(
     world: &dyn World,
@@ -38,18 +39,17 @@ pub(super) fn plan(
     let stores: BTreeSet<Store> =
         paths.iter().filter_map(|path| store_of(path)).chain(stores).collect();
     let stores = stores.into_iter().collect();
-    let mut binding = Binding { left_out, stores, ..Binding::default() };
+    let mut lessons = Lessons { left_out, ..Lessons::default() };
     files.iter().for_each(|file| file.tell(world));
     let leave = Leave::with(&options.leave);
-    let eligible = eligible(&files, &leave, &mut binding.left_out);
+    let eligible = eligible(&files, &leave, &mut lessons.left_out);
     let resolver = Resolver::new(world, &files, options.library_path.clone());
-    let today = Today::of(&resolver, &eligible, &mut binding.left_out, progress);
+    let today = Today::of(&resolver, &eligible, &mut lessons.left_out, progress);
     let variants = &Variants::new(world);
     let absolute = options.absolute;
     let rules = Rules { files: &files, leave: &leave, variants, absolute };
     let pins = decide(&rules, &today.programs, &today.alone, &today.own);
     let candidates = today.candidates(&files, &eligible);
-    binding.calm = eligible.len() - candidates.len();
     let known = Known {
         files: &files,
         programs: &today.programs,
@@ -63,8 +63,15 @@ pub(super) fn plan(
         places: &Places::in_starts(today.programs.iter().chain(&today.alone)),
         musl: &today.musl(&files),
     };
-    let attempted = attempt(&resolver, &known, &mut binding.left_out, progress);
-    Ok(finish(binding, &known, attempted))
+    let binding = loop {
+        let attempted = attempt(&resolver, &known, &mut lessons, progress);
+        let binding = finish(&known, attempted);
+        if !lessons.take_obstacles(&known, &binding) {
+            break binding;
+        }
+    };
+    let calm = eligible.len() - candidates.len();
+    Ok(Binding { stores, calm, left_out: lessons.into_left_out(), ..binding })
 }
 
 /// The paths without symbolic links in them.
@@ -102,63 +109,39 @@ pub(super) struct Made {
     pub object: Object,
 }
 
+/// Edits that agree with today. Each time that they do not, at least one file is treated with more
+/// caution, so that this comes to an end: with what agrees, be it nothing.
 fn attempt(
     resolver: &Resolver<'_>,
     known: &Known<'_>,
-    left_out: &mut Vec<LeftOut>,
+    lessons: &mut Lessons,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Attempted {
-    let mut cautions: HashMap<usize, Caution> = HashMap::new();
-    for round in 0..ATTEMPTS {
+    let mut round = 0;
+    loop {
         progress(Progress::Editing);
-        let wanted = wanted(known, &cautions);
+        let wanted = wanted(known, &lessons.cautions);
         let (edits, refused) = make(known, &wanted);
         progress(Progress::Checking);
-        let differing = if refused.is_empty() {
-            let world = overlay(resolver.world, known, &wanted, &edits);
-            match compare(resolver, known, &world, &edits) {
-                Ok(Compared { programs, libraries, idle }) if idle.is_empty() => {
-                    leave_refused(known, &wanted, left_out);
-                    return Attempted { wanted, edits, programs, libraries };
-                }
-                Ok(Compared { idle, .. }) => {
-                    cautions.extend(idle.into_iter().map(|number| (number, Caution::Leave)));
-                    continue;
-                }
-                Err(differing) => differing,
-            }
-        } else {
-            Vec::new()
-        };
-        for (number, refused) in refused {
-            let lacks_room = matches!(refused, Unmade::Refused(Refused::NoRoom { .. }));
-            if lacks_room && cautions.insert(number, Caution::Spare).is_none() {
-                continue;
-            }
-            cautions.insert(number, Caution::Leave);
-            let reason = refused.to_string();
-            left_out.push(LeftOut { path: known.files[number].path().to_owned(), reason });
+        round += 1;
+        if !refused.is_empty() {
+            lessons.take_refused(known, refused);
+            continue;
         }
-        let edited: HashSet<usize> = edits.iter().map(|made| made.number).collect();
-        for number in differing.into_iter().filter(|number| edited.contains(number)) {
-            let next = match cautions.get(&number) {
-                None | Some(Caution::Spare) if round + 2 < ATTEMPTS => Caution::KeepList,
-                _ => Caution::Leave,
-            };
-            if cautions.insert(number, next) != Some(next) && next == Caution::Leave {
-                let reason = "edited, it would make a start load something else than today".into();
-                left_out.push(LeftOut { path: known.files[number].path().to_owned(), reason });
+        let world = overlay(resolver.world, known, &wanted, &edits);
+        match compare(resolver, known, &world, &edits) {
+            Ok(Compared { programs, libraries, idle }) if idle.is_empty() => {
+                for (number, reason) in &wanted.refused {
+                    lessons.leave_out(known, *number, reason.clone());
+                }
+                return Attempted { wanted, edits, programs, libraries };
             }
+            Ok(Compared { idle, .. }) => {
+                let leave = idle.into_iter().map(|number| (number, Caution::Leave));
+                lessons.cautions.extend(leave);
+            }
+            Err(differing) => lessons.take_differing(known, &differing, round <= GENTLE),
         }
-    }
-    let nothing = Wanted::default();
-    Attempted { wanted: nothing, edits: Vec::new(), programs: Vec::new(), libraries: Vec::new() }
-}
-
-fn leave_refused(known: &Known<'_>, wanted: &Wanted, left_out: &mut Vec<LeftOut>) {
-    for (number, reason) in &wanted.refused {
-        let path = known.files[*number].path().to_owned();
-        left_out.push(LeftOut { path, reason: reason.clone() });
     }
 }
 
@@ -187,7 +170,7 @@ fn make(known: &Known<'_>, wanted: &Wanted) -> (Vec<Made>, Vec<(usize, Unmade)>)
 
 /// Why there is no edit of a file.
 #[derive(Debug, thiserror::Error)]
-enum Unmade {
+pub(super) enum Unmade {
     #[error("it cannot be read: {0}")]
     Read(#[from] std::io::Error),
     #[error("{0}")]
@@ -199,14 +182,10 @@ enum Unmade {
 }
 
 fn made(number: usize, path: &Path, request: &Request, room: Room) -> Result<Made, Unmade> {
-    let read = || {
-        let mut file = Handle::open(path)?;
-        let seen = remedy::Seen::from_metadata(&file.metadata()?);
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        Ok::<_, std::io::Error>((seen, bytes))
-    };
-    let (seen, bytes) = read()?;
+    let mut file = open_unnoticed(path)?;
+    let seen = remedy::Seen::from_metadata(&file.metadata()?);
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
     let edited = edit(&bytes, request, room)?;
     let after = apply(&bytes, &edited.patches)?;
     let object = Object::parse(&after)?;

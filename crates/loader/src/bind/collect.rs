@@ -157,7 +157,7 @@ fn has_so(path: &Path) -> bool {
 
 fn read(path: &Path, seen: &Metadata, named: bool) -> Found {
     let left = |reason: String| Found::LeftOut(LeftOut { path: path.to_owned(), reason });
-    match Object::read(path) {
+    match Object::read_unnoticed(path) {
         Ok(object) => Found::Elf(Box::new(File {
             id: FileId { device: seen.dev(), inode: seen.ino() },
             names: vec![path.to_owned()],

@@ -7,12 +7,12 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
+use super::Effect;
 use super::attempt::Made;
 use super::collect::File;
 use super::resolve::{Found, Member, Resolver, Run};
 use super::today::is_loader;
 use super::wanted::Known;
-use super::{Counts, Effect};
 use crate::{FileId, Overlay};
 
 /// The starts with edits in them, all of which load what they load today.
@@ -24,8 +24,8 @@ pub(super) struct Compared {
     pub idle: Vec<usize>,
 }
 
-/// What a start with these edited files in it comes to; or only the files, where it would load
-/// something else.
+/// What a start with these edited files in it comes to, and those that spare it something; or
+/// only the files, where it would load something else.
 type Rerun = Result<(Effect, Vec<usize>), Vec<usize>>;
 
 /// Simulates every start with an edited file in it; or says which edited files are in starts
@@ -46,7 +46,8 @@ pub(super) fn compare(
             }
             Some(match resolver.run(world, before.root) {
                 Ok(after) if is_same(before, &after) => {
-                    Ok((effect(known.files, before, &after), members))
+                    let useful = if is_calmer(before, &after) { members } else { Vec::new() };
+                    Ok((effect(known.files, before, &after), useful))
                 }
                 _ => Err(members),
             })
@@ -62,8 +63,8 @@ pub(super) fn compare(
     }
     let [programs, libraries, _] = all.map(|runs| runs.into_iter().filter_map(Result::ok));
     let (programs, libraries): (Vec<_>, Vec<_>) = (programs.collect(), libraries.collect());
-    let gaining = programs.iter().chain(&libraries).filter(|(effect, _)| is_calmer(effect));
-    let useful: HashSet<usize> = gaining.flat_map(|(_, members)| members).copied().collect();
+    let starts = programs.iter().chain(&libraries);
+    let useful: HashSet<usize> = starts.flat_map(|(_, useful)| useful).copied().collect();
     let idle = edits.iter().map(|made| made.number).filter(|number| !useful.contains(number));
     let effects = |all: Vec<(Effect, _)>| all.into_iter().map(|(effect, _)| effect).collect();
     Ok(Compared {
@@ -73,9 +74,9 @@ pub(super) fn compare(
     })
 }
 
-fn is_calmer(effect: &Effect) -> bool {
-    let asks = |counts: &Counts| counts.opens + counts.stats;
-    asks(&effect.after) < asks(&effect.before)
+fn is_calmer(before: &Run, after: &Run) -> bool {
+    let asks = |run: &Run| run.when_whole.opens + run.when_whole.stats;
+    asks(after) < asks(before)
 }
 
 /// Libraries that programs load and whose list of folders changes, though something that they

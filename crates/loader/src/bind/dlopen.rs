@@ -6,7 +6,7 @@ use ::object::elf::{FileHeader32, FileHeader64, SHN_UNDEF};
 use ::object::read::elf::{ElfFile, FileHeader, Sym};
 use ::object::{Endianness, FileKind, ReadCache};
 
-use crate::source::open;
+use crate::source::open_unnoticed;
 
 /// The functions that take a library's name: dlopen(3).
 const OPENERS: [&[u8]; 2] = [b"dlopen", b"dlmopen"];
@@ -14,7 +14,7 @@ const OPENERS: [&[u8]; 2] = [b"dlopen", b"dlmopen"];
 /// Whether the file asks for a function that opens libraries; none where it does not say.
 /// What it opens, and by which name, only a run can tell.
 pub(super) fn is_called_in(path: &Path) -> Option<bool> {
-    let file = ReadCache::new(open(path).ok()?);
+    let file = ReadCache::new(open_unnoticed(path).ok()?);
     match FileKind::parse(&file).ok()? {
         FileKind::Elf32 => asks::<FileHeader32<Endianness>>(&file),
         FileKind::Elf64 => asks::<FileHeader64<Endianness>>(&file),

@@ -15,6 +15,7 @@
 //! | `closure` | the mode that edits the program only |
 //! | `dlopen` | which files may open libraries by name |
 //! | `attempt` | edits made, and made anew with more caution |
+//! | `lessons` | what attempts teach, and what `remedy` would not do |
 //! | `compare` | starts with the edits in them, compared with today's |
 //! | `outcome` | what planning came to |
 //! | `steps` | the plan for `remedy` |
@@ -28,6 +29,7 @@ mod compare;
 mod dlopen;
 mod farm;
 mod leave;
+mod lessons;
 mod outcome;
 mod own;
 mod pins;

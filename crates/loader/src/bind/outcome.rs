@@ -11,7 +11,8 @@ use super::{Binding, Change, KeepRpath, Mode, NameLeft};
 use crate::Object;
 
 /// Puts the result together.
-pub(super) fn finish(mut binding: Binding, known: &Known<'_>, attempted: Attempted) -> Binding {
+pub(super) fn finish(known: &Known<'_>, attempted: Attempted) -> Binding {
+    let mut binding = Binding::default();
     let Attempted { wanted, edits, programs, libraries } = attempted;
     let used = used(&edits);
     binding.changes = edits.into_iter().map(|made| change(known, made)).collect();

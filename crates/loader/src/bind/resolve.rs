@@ -23,7 +23,10 @@ pub(super) struct Run {
     pub is_program: bool,
     pub is_musl: bool,
     pub members: Vec<Member>,
+    /// The calls that its start makes: up to the end, or to the first name that is missing.
     pub counts: Counts,
+    /// Those that it makes once nothing is missing, by LD_LIBRARY_PATH perhaps.
+    pub when_whole: Counts,
     /// Names that were not found.
     pub missing: Vec<OsString>,
 }
@@ -120,7 +123,7 @@ pub(super) struct Resolver<'a> {
     /// The loaders that programs here name.
     loaders: HashMap<Identity, PathBuf>,
     library_path: Option<OsString>,
-    settings: Mutex<HashMap<PathBuf, Result<Setting, String>>>,
+    settings: Mutex<HashMap<(PathBuf, Identity), Result<Setting, String>>>,
 }
 
 impl<'a> Resolver<'a> {
@@ -160,7 +163,8 @@ impl<'a> Resolver<'a> {
     pub fn run(&self, world: &dyn World, number: usize) -> Result<Run, String> {
         let file = &self.files[number];
         let mut setting = self.setting(&file.object)?;
-        setting.secure = file.mode & 0o6000 != 0;
+        setting.secure =
+            file.mode & 0o6000 != 0 || file.is_program() && self.world.gains_rights(file.path());
         let simulation =
             outline(world, file.path(), &setting).map_err(|error| error.to_string())?;
         Ok(reduced(number, file.is_program(), &setting, simulation))
@@ -184,8 +188,9 @@ impl<'a> Resolver<'a> {
             None => self.loader_for(object)?,
         };
         let mut settings = self.settings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let made = settings.entry(interpreter.clone()).or_insert_with(|| {
-            let setting = Setting::for_interpreter(self.world, &interpreter);
+        let identity = object.identity();
+        let made = settings.entry((interpreter.clone(), identity)).or_insert_with(|| {
+            let setting = Setting::for_interpreter(self.world, &interpreter, identity);
             let library_path = self.library_path.clone();
             setting
                 .map(|setting| Setting { library_path, ..setting })
@@ -198,10 +203,14 @@ impl<'a> Resolver<'a> {
     /// machine's own.
     fn loader_for(&self, object: &Object) -> Result<PathBuf, String> {
         let own = || Setting::usual_interpreter(object).map(PathBuf::from);
-        self.loaders.get(&object.identity()).cloned().or_else(own).ok_or_else(|| {
-            format!("the loader of its machine (e_machine {}) is not known", object.machine)
-        })
+        let identity = object.identity();
+        self.loaders.get(&identity).cloned().or_else(own).ok_or_else(|| foreign(identity))
     }
+}
+
+/// Why a file for another machine stays as it is.
+pub(super) fn foreign(identity: Identity) -> String {
+    format!("it is for {}: the loader of that machine is not known", identity.machine_name())
 }
 
 fn reduced(root: usize, is_program: bool, setting: &Setting, simulation: Simulation) -> Run {
@@ -245,7 +254,8 @@ fn reduced(root: usize, is_program: bool, setting: &Setting, simulation: Simulat
     });
     let members = members.collect();
     let is_musl = matches!(setting.libc, Libc::Musl(_));
-    Run { root, is_program, is_musl, members, counts: simulation.counts, missing }
+    let Simulation { counts, when_whole, .. } = simulation;
+    Run { root, is_program, is_musl, members, counts, when_whole, missing }
 }
 
 impl Run {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::collect::{File, numbers};
 use super::own::{Own, is_plain};
-use super::resolve::{Resolver, Run};
+use super::resolve::{Resolver, Run, foreign};
 use super::{Leave, LeftOut, Progress};
 use crate::FileId;
 
@@ -32,6 +32,10 @@ fn why_not(file: &File, leave: &Leave) -> Option<String> {
     let soname = file.object.soname.as_deref().unwrap_or(name);
     if !file.object.is_dynamic {
         return Some("statically linked: nothing is searched for it".into());
+    }
+    let identity = file.object.identity();
+    if !identity.is_simulated() {
+        return Some(foreign(identity));
     }
     if is_loader(soname) {
         return Some("the dynamic loader itself".into());
@@ -75,8 +79,10 @@ impl<'a> Today<'a> {
     ) -> Today<'a> {
         let files = resolver.files;
         // A program that is left out loads what others are bound to, too.
-        let is_program =
-            |number: &usize| files[*number].is_program() && files[*number].object.is_dynamic;
+        let is_program = |number: &usize| {
+            let file = &files[*number];
+            file.is_program() && file.object.is_dynamic && file.object.identity().is_simulated()
+        };
         let programs: Vec<usize> = (0..files.len()).filter(is_program).collect();
         let libraries = (0..files.len())
             .filter(|number| !files[*number].is_program() && eligible.contains(number));
@@ -136,5 +142,5 @@ impl<'a> Today<'a> {
 }
 
 fn searches_in_vain(run: &Run) -> bool {
-    run.counts.failed_opens + run.counts.failed_stats > 0
+    run.when_whole.failed_opens + run.when_whole.failed_stats > 0
 }

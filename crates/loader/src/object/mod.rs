@@ -19,7 +19,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use crate::source::open;
+use crate::source::{open, open_unnoticed};
 
 /// Why a file has no facts.
 #[derive(Debug, thiserror::Error)]
@@ -179,15 +179,28 @@ impl Object {
     /// # Errors
     /// [`ElfError`]. A file that is not ELF is [`ElfError::NotElf`]. A FIFO does not block.
     pub fn read(path: &Path) -> Result<Object, ElfError> {
-        let file = open(path)?;
+        Object::read_open(&open(path)?)
+    }
+
+    /// The same of a file that may be changed: its access time stays.
+    pub(crate) fn read_unnoticed(path: &Path) -> Result<Object, ElfError> {
+        Object::read_open(&open_unnoticed(path)?)
+    }
+
+    fn read_open(file: &File) -> Result<Object, ElfError> {
         let size = file.metadata()?.len();
-        Object::of_file(&file, size).1
+        Object::of_file(file, size).1
     }
 
     /// Reads an open regular file of `size` bytes.
     pub(crate) fn of_file(file: &File, size: u64) -> (Option<Identity>, Result<Object, ElfError>) {
         let window = window::Window::new(file, size);
         (parse::identity(&window), parse::object(&window))
+    }
+
+    /// Whom a file in memory is for; none if it is no ELF file, or too short for one.
+    pub(crate) fn identity_of(bytes: &[u8]) -> Option<Identity> {
+        parse::identity(&bytes)
     }
 
     /// Reads a file that is in memory.

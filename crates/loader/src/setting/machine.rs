@@ -1,7 +1,12 @@
-//! What the entries of ld.so.cache are marked with, per machine.
+//! Machines: whose loaders are simulated, what others are called, and what the entries of
+//! ld.so.cache are marked with.
+
+use std::borrow::Cow;
 
 use super::Profile;
 use super::profile::X86_64;
+use crate::Identity;
+use crate::object::Class;
 
 pub(crate) use super::profile::I386;
 
@@ -14,4 +19,45 @@ pub(crate) fn cache_flags(profile: &Profile) -> u32 {
 /// `_dl_cache_check_flags`: where nothing else is said, a library of any libc will do.
 pub(crate) fn takes_cache_flags(profile: &Profile, flags: u32) -> bool {
     flags == cache_flags(profile) || (profile.machine != X86_64 && flags == 1)
+}
+
+impl Identity {
+    /// Whether the loaders of this machine are simulated: those of x86-64 and of 32-bit x86.
+    pub fn is_simulated(&self) -> bool {
+        let Identity { class, big_endian, machine } = *self;
+        !big_endian && matches!((machine, class), (X86_64, Class::Elf64) | (I386, Class::Elf32))
+    }
+
+    /// What the machine is called, as its users do.
+    pub fn machine_name(&self) -> Cow<'static, str> {
+        let wide = self.class == Class::Elf64;
+        let by_order = |big, little| if self.big_endian { big } else { little };
+        // The numbers are those of the System V ABI (e_machine; linux/elf-em.h).
+        let name = match self.machine {
+            X86_64 if !wide && !self.big_endian => "x32",
+            X86_64 => by_order("x86-64 in big-endian byte order", "x86-64"),
+            I386 if wide || self.big_endian => "i386 with an impossible header",
+            I386 => "i386",
+            2 | 18 => "32-bit SPARC",
+            43 => "64-bit SPARC",
+            4 => "m68k",
+            8 | 10 if wide => by_order("mips64", "mips64el"),
+            8 | 10 => by_order("mips", "mipsel"),
+            15 => "HP PA-RISC",
+            20 => by_order("32-bit PowerPC", "32-bit PowerPC in little-endian byte order"),
+            21 => by_order("ppc64", "ppc64le"),
+            22 if wide => "s390x",
+            22 => "s390",
+            40 => by_order("big-endian ARM", "32-bit ARM"),
+            41 | 0x9026 => "Alpha",
+            42 => "SuperH",
+            50 => "Itanium",
+            183 => by_order("big-endian AArch64", "AArch64"),
+            243 if wide => "64-bit RISC-V",
+            243 => "32-bit RISC-V",
+            258 => "LoongArch",
+            number => return format!("another machine (e_machine {number})").into(),
+        };
+        name.into()
+    }
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `profile` | what differs between versions and builds of glibc's loader |
 //! | `musl` | the same of musl's |
-//! | `machine` | marks of ld.so.cache, per machine |
+//! | `machine` | machines, and their marks in ld.so.cache |
 //! | `cpu` | features of the CPU that decide which folders are searched |
 //! | `loader_file` | what a loader's own bytes tell of it |
 //! | `environment` | `LD_LIBRARY_PATH`, `LD_PRELOAD`, `GLIBC_TUNABLES` … |
@@ -25,7 +25,7 @@ pub use musl::Musl;
 pub use profile::Profile;
 
 use crate::object::Class;
-use crate::{ElfError, Errno, World};
+use crate::{ElfError, Errno, Identity, World};
 
 /// Which C library's loader.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,9 +68,25 @@ pub enum SettingError {
     /// There is no loader to simulate.
     #[error("{0} is not dynamically linked")]
     Static(PathBuf),
-    /// Neither glibc's nor musl's loader, or one for a machine other than x86.
+    /// Neither glibc's nor musl's loader.
     #[error("{0} is a loader that is not known")]
     UnknownLoader(PathBuf),
+    /// A file for a machine of which no loader is simulated.
+    #[error("{0} is for {name}: becalm knows the loaders of x86-64 and i386 only", name = .1.machine_name())]
+    Foreign(PathBuf, Identity),
+    /// The loader is not for the machine of the file that names it.
+    #[error(
+        "{path} is a loader for {is}: it does not load what is for {wanted}",
+        is = .is.machine_name(), wanted = .wanted.machine_name()
+    )]
+    ForeignLoader {
+        /// The loader.
+        path: PathBuf,
+        /// Whom it is for.
+        is: Identity,
+        /// Whom the file is for that names it.
+        wanted: Identity,
+    },
 }
 
 impl Setting {
@@ -85,13 +101,17 @@ impl Setting {
         let absolute = std::path::absolute(program).map_err(|error| fail(Errno::from(error)))?;
         let opened = world.open(&absolute).map_err(fail)?;
         let object = opened.object.map_err(|error| SettingError::Elf(program.to_owned(), error))?;
+        let identity = object.identity();
+        if !identity.is_simulated() {
+            return Err(SettingError::Foreign(program.to_owned(), identity));
+        }
         // A static executable that can be moved has a dynamic section, too.
         let is_static = !object.is_dynamic || object.flags_1 & crate::Object::PIE != 0;
         let usual = || Setting::usual_interpreter(&object).filter(|_| !is_static).map(Path::new);
         let named = object.interpreter.as_deref().filter(|_| object.is_dynamic).map(Path::new);
         let interpreter = named.or_else(usual);
         let interpreter = interpreter.ok_or_else(|| SettingError::Static(program.to_owned()))?;
-        let mut setting = Setting::for_interpreter(world, interpreter)?;
+        let mut setting = Setting::for_interpreter(world, interpreter, identity)?;
         setting.secure = world.gains_rights(&absolute);
         Ok(setting)
     }
@@ -106,14 +126,27 @@ impl Setting {
         }
     }
 
-    /// The setting for programs that name the loader `interpreter`.
+    /// The setting for programs that name the loader `interpreter`, and are for this machine:
+    /// the same path is the loader of one machine here and of another elsewhere.
     ///
     /// # Errors
     /// [`SettingError`].
-    pub fn for_interpreter(world: &dyn World, interpreter: &Path) -> Result<Setting, SettingError> {
-        let fail = |errno| SettingError::Open(interpreter.to_owned(), errno);
-        let bytes = world.bytes(interpreter).map_err(fail)?;
-        let unknown = || SettingError::UnknownLoader(interpreter.to_owned());
+    pub fn for_interpreter(
+        world: &dyn World,
+        interpreter: &Path,
+        wanted: Identity,
+    ) -> Result<Setting, SettingError> {
+        let path = interpreter.to_owned();
+        if !wanted.is_simulated() {
+            return Err(SettingError::Foreign(path, wanted));
+        }
+        let bytes =
+            world.bytes(interpreter).map_err(|errno| SettingError::Open(path.clone(), errno))?;
+        let unknown = || SettingError::UnknownLoader(path.clone());
+        let is = crate::Object::identity_of(&bytes).ok_or_else(unknown)?;
+        if is != wanted {
+            return Err(SettingError::ForeignLoader { path, is, wanted });
+        }
         let libc = match loader_file::is_musl(&bytes) {
             true => Libc::Musl(Musl::of(&bytes).ok_or_else(unknown)?),
             false => Libc::Glibc(glibc(world, interpreter, &bytes).ok_or_else(unknown)?),

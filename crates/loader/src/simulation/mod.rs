@@ -35,13 +35,18 @@ pub struct Simulation {
     /// The objects, in the order of the link map: the program first. This is the order in which
     /// symbols are looked up.
     pub objects: Vec<Loaded>,
-    /// Every path that the loader asks for, in order. Empty after [`outline`].
+    /// Every path that the loader asks for, in order, up to the end of the start: where it
+    /// fails, to what ends it. Empty after [`outline`].
     pub probes: Vec<Probe>,
     /// How many of these there are: opens, and stats by path.
     pub counts: Counts,
-    /// What was not found, or cannot be loaded.
+    /// How many `ldd` makes, which goes on after what is missing: as many as a start would in
+    /// which something else finds that.
+    pub when_whole: Counts,
+    /// What was not found, or cannot be loaded. After what ends the start, as `ldd` says it; so
+    /// are [`objects`](Simulation::objects).
     pub missing: Vec<Missing>,
-    /// Where the real run ends, if it does: what follows is what `ldd` would still say.
+    /// What ends the start, if it fails.
     pub fatal: Option<Fatal>,
 }
 
@@ -184,10 +189,10 @@ pub enum Why {
     SecureToken,
 }
 
-/// Where and why the real run ends.
+/// Where and why a start fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fatal {
-    /// How many of [`Simulation::probes`] the real run makes.
+    /// After how many probes: all of [`Simulation::probes`].
     pub after: usize,
     /// The index of the reason in [`Simulation::missing`].
     pub missing: usize,

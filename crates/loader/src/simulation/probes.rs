@@ -30,11 +30,16 @@ pub(super) struct Probes {
     made: usize,
     taken: usize,
     counts: Counts,
+    /// What [`Simulation::when_whole`](super::Simulation::when_whole) counts.
+    all: Counts,
+    /// Whether the start has failed: what is asked from then on only `ldd` asks.
+    has_failed: bool,
 }
 
 impl Probes {
     pub(super) fn new(keep: Keep) -> Probes {
-        Probes { keep, list: Vec::new(), made: 0, taken: 0, counts: Counts::default() }
+        let (counts, all) = Default::default();
+        Probes { keep, list: Vec::new(), made: 0, taken: 0, counts, all, has_failed: false }
     }
 
     /// Takes in a probe for `path`; that of the probe itself is filled in.
@@ -42,9 +47,13 @@ impl Probes {
         if self.are_too_many() {
             return;
         }
-        self.made += 1;
         self.taken += EACH + path.as_os_str().len();
-        self.count(&probe);
+        count(&mut self.all, &probe);
+        if self.has_failed {
+            return;
+        }
+        self.made += 1;
+        count(&mut self.counts, &probe);
         match self.keep {
             Keep::All => probe.path = path.to_owned(),
             Keep::Counts => self.list.clear(),
@@ -52,15 +61,9 @@ impl Probes {
         self.list.push(probe);
     }
 
-    fn count(&mut self, probe: &Probe) {
-        let failed = u64::from(matches!(probe.answer, Answer::Refused(_)));
-        let (all, fails) = match probe.call {
-            Call::Open => (&mut self.counts.opens, &mut self.counts.failed_opens),
-            Call::Stat => (&mut self.counts.stats, &mut self.counts.failed_stats),
-            Call::Access | Call::Readlink => return,
-        };
-        *all += 1;
-        *fails += failed;
+    /// The start fails here.
+    pub(super) fn fail(&mut self) {
+        self.has_failed = true;
     }
 
     pub(super) fn are_too_many(&self) -> bool {
@@ -75,15 +78,28 @@ impl Probes {
         self.list.last()
     }
 
+    /// The last probe; none if only `ldd` makes it.
     pub(super) fn last_mut(&mut self) -> Option<&mut Probe> {
-        self.list.last_mut()
+        if self.has_failed { None } else { self.list.last_mut() }
     }
 
-    /// All that were kept, and how many there were; nothing if they were too many.
-    pub(super) fn into_list(mut self) -> Option<(Vec<Probe>, Counts)> {
+    /// All that were kept, how many there were, and how many `ldd` makes; nothing if they were
+    /// too many.
+    pub(super) fn into_list(mut self) -> Option<(Vec<Probe>, Counts, Counts)> {
         if self.keep == Keep::Counts {
             self.list.clear();
         }
-        (!self.are_too_many()).then_some((self.list, self.counts))
+        (!self.are_too_many()).then_some((self.list, self.counts, self.all))
     }
+}
+
+fn count(counts: &mut Counts, probe: &Probe) {
+    let failed = u64::from(matches!(probe.answer, Answer::Refused(_)));
+    let (all, fails) = match probe.call {
+        Call::Open => (&mut counts.opens, &mut counts.failed_opens),
+        Call::Stat => (&mut counts.stats, &mut counts.failed_stats),
+        Call::Access | Call::Readlink => return,
+    };
+    *all += 1;
+    *fails += failed;
 }

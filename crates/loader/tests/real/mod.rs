@@ -69,7 +69,7 @@ impl Run {
         simulate(disk, &self.program, &self.setting(disk)).unwrap()
     }
 
-    /// The model's probes, in strace's words, as far as the real run goes.
+    /// The model's probes, in strace's words.
     pub fn predicted(&self, disk: &Disk) -> Vec<Seen> {
         let setting = self.setting(disk);
         words(&simulate(disk, &self.program, &setting).unwrap(), &setting)
@@ -120,10 +120,9 @@ impl Run {
     }
 }
 
-/// The model's probes in strace's words, as far as the real run goes.
+/// The model's probes in strace's words.
 pub fn words(simulation: &Simulation, setting: &Setting) -> Vec<Seen> {
-    let real = simulation.fatal.as_ref().map_or(usize::MAX, |fatal| fatal.after);
-    simulation.probes.iter().take(real).map(|probe| worded(probe, setting)).collect()
+    simulation.probes.iter().map(|probe| worded(probe, setting)).collect()
 }
 
 /// The model's probe in strace's words.

@@ -5,6 +5,7 @@ mod patch;
 mod place;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
 use crate::attributes::Who;
@@ -12,7 +13,23 @@ use crate::change::{Change, Turn};
 use crate::work::{Job, folder_of};
 use crate::{Error, Plan, Step, pool};
 
-/// What is to be done, or why it is not: the first reason in the plan's order.
+/// What of a plan could not be done now.
+#[derive(Debug)]
+pub struct Obstacle {
+    /// The step, as an index into [`Plan::steps`].
+    pub step: usize,
+    /// Why not.
+    pub error: Error,
+}
+
+/// A plan, checked: each job with the number of its step.
+#[derive(Default)]
+pub(crate) struct Checked<'a> {
+    jobs: Vec<(usize, Job<'a>)>,
+    pub(crate) obstacles: Vec<Obstacle>,
+}
+
+/// What is to be done, or why it is not: the first reason.
 ///
 /// # Errors
 /// If any file is not what the plan says, cannot be replaced with all that it has, or has no
@@ -22,22 +39,45 @@ pub(crate) fn jobs<'a>(
     state: &Path,
     threads: usize,
 ) -> Result<Vec<Job<'a>>, Error> {
+    let Checked { jobs, obstacles } = checked(plan, state, threads);
+    if let Some(first) = obstacles.into_iter().next() {
+        return Err(first.error);
+    }
+    let mut jobs: Vec<Job> = jobs.into_iter().map(|(_, job)| job).collect();
+    number_kept(&mut jobs);
+    Ok(jobs)
+}
+
+/// Every step by itself, then what is left of them together. Who asks what could be done, and who
+/// does it, both ask here.
+pub(crate) fn checked<'a>(plan: &'a Plan, state: &Path, threads: usize) -> Checked<'a> {
     let who = Who::am_i();
-    let found = pool::each(threads, &plan.steps, |_, step| match step {
+    let each = |_, step: &'a Step| Ok::<_, Infallible>(job(step, &who));
+    let found = pool::each(threads, &plan.steps, each).unwrap_or_else(|never| match never {});
+    let mut checked = Checked::default();
+    for (step, job) in found.into_iter().enumerate() {
+        match job {
+            Ok(job) => checked.jobs.extend(job.map(|job| (step, job))),
+            Err(error) => checked.obstacles.push(Obstacle { step, error }),
+        }
+    }
+    checked.each_path_is_changed_once();
+    checked.each_folder_is_there();
+    place::allows(&mut checked, state);
+    checked
+}
+
+/// None, if there is nothing to do.
+fn job<'a>(step: &'a Step, who: &Who) -> Result<Option<Job<'a>>, Error> {
+    match step {
         Step::Patch { path, also, seen, edits } => {
-            patch::job(path, also, seen, edits, &who).map(Some)
+            patch::job(path, also, seen, edits, who).map(Some)
         }
         Step::Create { path, mode, content } => item::create(path, *mode, content).map(Some),
         Step::Link { path, target } => item::link(path, target).map(Some),
         Step::Folder { path, mode } => item::folder(path, *mode),
-        Step::Remove { path } => item::remove(path, &who).map(Some),
-    })?;
-    let mut jobs: Vec<Job> = found.into_iter().flatten().collect();
-    number_kept(&mut jobs);
-    each_path_is_changed_once(&jobs)?;
-    each_folder_is_there(&jobs)?;
-    place::allows(&jobs, state)?;
-    Ok(jobs)
+        Step::Remove { path } => item::remove(path, who).map(Some),
+    }
 }
 
 /// Gives each file that is removed the number of its copy.
@@ -49,42 +89,56 @@ fn number_kept(jobs: &mut [Job]) {
     }
 }
 
-fn each_path_is_changed_once(jobs: &[Job]) -> Result<(), Error> {
-    let (mut paths, mut files) = (BTreeSet::new(), BTreeSet::new());
-    for job in jobs {
-        let twice = |path: &Path| Error::refused(path, "is in the plan twice");
-        for path in job.change.paths() {
-            if !paths.insert(path) {
-                return Err(twice(path));
+impl Checked<'_> {
+    /// Goes on with the jobs that nothing is said against.
+    fn sort_out(&mut self, mut check: impl FnMut(&Job) -> Result<(), Error>) {
+        for (step, job) in std::mem::take(&mut self.jobs) {
+            match check(&job) {
+                Ok(()) => self.jobs.push((step, job)),
+                Err(error) => self.obstacles.push(Obstacle { step, error }),
             }
         }
-        let identity = job.stamps.first().map(|stamp| stamp.identity());
-        if identity.is_some_and(|identity| !files.insert(identity)) {
-            return Err(twice(job.change.path()));
-        }
     }
-    Ok(())
-}
 
-/// Nothing is added to a folder that neither is there nor is added before.
-fn each_folder_is_there(jobs: &[Job]) -> Result<(), Error> {
-    let of_turn = |turn| jobs.iter().filter(move |job| job.change.turn() == turn);
-    let mut folders: BTreeMap<PathBuf, bool> = BTreeMap::new();
-    for job in of_turn(Turn::AddFolders).chain(of_turn(Turn::Add)) {
-        let path = job.change.path();
-        let folder = folder_of(path);
-        let there = *folders.entry(folder.to_owned()).or_insert_with(|| folder.is_dir());
-        if !there {
-            return Err(Error::refused(
-                path,
-                "its folder is not there, and not in the plan before it",
-            ));
-        }
-        if job.change.turn() == Turn::AddFolders {
-            folders.insert(path.to_owned(), true);
+    fn each_path_is_changed_once(&mut self) {
+        let (mut paths, mut files) = (BTreeSet::new(), BTreeSet::new());
+        self.sort_out(|job| {
+            let twice = |path: &Path| Err(Error::refused(path, "is in the plan twice"));
+            for path in job.change.paths() {
+                if !paths.insert(path.clone()) {
+                    return twice(path);
+                }
+            }
+            let identity = job.stamps.first().map(|stamp| stamp.identity());
+            match identity.is_some_and(|identity| !files.insert(identity)) {
+                true => twice(job.change.path()),
+                false => Ok(()),
+            }
+        });
+    }
+
+    /// Nothing is added to a folder that neither is there nor is added before.
+    fn each_folder_is_there(&mut self) {
+        let mut folders: BTreeMap<PathBuf, bool> = BTreeMap::new();
+        for turn in [Turn::AddFolders, Turn::Add] {
+            self.sort_out(|job| {
+                if job.change.turn() != turn {
+                    return Ok(());
+                }
+                let path = job.change.path();
+                let folder = folder_of(path);
+                let there = *folders.entry(folder.to_owned()).or_insert_with(|| folder.is_dir());
+                if !there {
+                    let reason = "its folder is not there, and not in the plan before it";
+                    return Err(Error::refused(path, reason));
+                }
+                if turn == Turn::AddFolders {
+                    folders.insert(path.to_owned(), true);
+                }
+                Ok(())
+            });
         }
     }
-    Ok(())
 }
 
 /// A path with the symbolic links of its folders resolved, as far as those are there; not that of

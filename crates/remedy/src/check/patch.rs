@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use recording::Bytes;
-use rustix::fs::{AtFlags, StatxAttributes, StatxFlags};
+use rustix::fs::{AtFlags, IFlags, StatxAttributes, StatxFlags};
 
 use super::resolved;
 use crate::attributes::{Attributes, Who};
@@ -52,6 +52,7 @@ pub(super) fn job<'a>(
         after: version(size, None),
         edits: edits.to_vec(),
         attributes,
+        holes: Vec::new(),
     };
     Ok(Job::new(Change::Patch(patch), stamps, Content::Nowhere))
 }
@@ -119,11 +120,27 @@ fn has_none_of(forbidding: &[(StatxAttributes, &str)], path: &Path) -> Result<()
         Err(rustix::io::Errno::NOSYS) => return Ok(()),
         found => found.map_err(|error| Error::at("statx", path, error))?,
     };
-    let has = found.stx_attributes & found.stx_attributes_mask;
+    let mut has = found.stx_attributes & found.stx_attributes_mask;
+    if !found.stx_attributes_mask.contains(StatxAttributes::IMMUTABLE) {
+        has |= flags_of(path);
+    }
     match forbidding.iter().find(|(attribute, _)| has.contains(*attribute)) {
         Some((_, reason)) => Err(Error::refused(path, *reason)),
         None => Ok(()),
     }
+}
+
+/// The same by the call of chattr(1), of filesystems that do not tell statx(2). Of what cannot be
+/// opened, nothing: the rename itself will tell.
+fn flags_of(path: &Path) -> StatxAttributes {
+    let flags = stamp::open(path).ok().and_then(|file| rustix::fs::ioctl_getflags(file).ok());
+    let flags = flags.unwrap_or(IFlags::empty());
+    let known = [
+        (IFlags::IMMUTABLE, StatxAttributes::IMMUTABLE),
+        (IFlags::APPEND, StatxAttributes::APPEND),
+    ];
+    let set = known.into_iter().filter(|(flag, _)| flags.contains(*flag));
+    set.fold(StatxAttributes::empty(), |all, (_, attribute)| all | attribute)
 }
 
 /// What is found at each name; all of them are one file, and it has no others.

@@ -8,19 +8,30 @@ use std::path::{Path, PathBuf};
 use recording::Bytes;
 use rustix::fs::{Access, StatVfsMountFlags};
 
-use super::patch;
+use super::{Checked, patch};
 use crate::Error;
-use crate::change::{Change, Thing, Turn};
+use crate::change::{Change, Patch, Thing, Turn};
 use crate::work::{Job, folder_of, there_above};
 
 /// Left free beside what is known to be needed: folders grow, too, and so does the journal.
 const RESERVE: u64 = 64 << 10;
 
-pub(super) fn allows(jobs: &[Job], state: &Path) -> Result<(), Error> {
-    let folders: BTreeSet<&Path> = jobs.iter().flat_map(folders).collect();
-    folders.iter().try_for_each(|folder| is_writable(folder))?;
-    removed_folders_will_be_empty(jobs)?;
-    has_room(&needs(jobs, state))
+/// What an edit in a hole takes at most: a block of the filesystem.
+const BLOCK: u64 = 64 << 10;
+
+pub(super) fn allows(checked: &mut Checked<'_>, state: &Path) {
+    let mut writable: BTreeSet<PathBuf> = BTreeSet::new();
+    checked.sort_out(|job| {
+        for folder in folders(job) {
+            if !writable.contains(folder) {
+                is_writable(folder)?;
+                writable.insert(folder.to_owned());
+            }
+        }
+        Ok(())
+    });
+    removed_folders_will_be_empty(checked);
+    has_room(checked, state);
 }
 
 /// The folders in which a job makes or removes names.
@@ -42,64 +53,84 @@ fn is_writable(folder: &Path) -> Result<(), Error> {
         .map_err(|error| Error::at("write into the folder", folder, error))
 }
 
-fn removed_folders_will_be_empty(jobs: &[Job]) -> Result<(), Error> {
+fn removed_folders_will_be_empty(checked: &mut Checked<'_>) {
     let is_removal = |job: &&Job| matches!(job.change.turn(), Turn::Remove | Turn::RemoveFolders);
-    let removed: BTreeSet<&Path> =
-        jobs.iter().filter(is_removal).map(|job| job.change.path()).collect();
-    for job in jobs.iter().filter(|job| job.change.turn() == Turn::RemoveFolders) {
+    let jobs = checked.jobs.iter().map(|(_, job)| job);
+    let removed: BTreeSet<PathBuf> =
+        jobs.filter(is_removal).map(|job| job.change.path().to_owned()).collect();
+    checked.sort_out(|job| {
+        if job.change.turn() != Turn::RemoveFolders {
+            return Ok(());
+        }
         let folder = job.change.path();
         let failed = |error| Error::at("list", folder, error);
         for entry in fs::read_dir(folder).map_err(failed)? {
-            let entry = entry.map_err(failed)?.path();
-            if !removed.contains(entry.as_path()) {
+            if !removed.contains(&entry.map_err(failed)?.path()) {
                 return Err(Error::refused(folder, "is not empty"));
             }
         }
-    }
-    Ok(())
+        Ok(())
+    });
 }
 
-/// How many bytes are needed on the filesystem of each folder.
-fn needs(jobs: &[Job], state: &Path) -> BTreeMap<PathBuf, u64> {
-    let mut needs: BTreeMap<PathBuf, u64> = BTreeMap::new();
-    let mut need = |folder: &Path, bytes: u64| {
-        let sum = needs.entry(folder.to_owned()).or_default();
-        *sum = sum.saturating_add(bytes);
-    };
-    let nearest = if state.is_dir() { state } else { there_above(state) };
-    for job in jobs {
-        let (folder, bytes) = match &job.change {
-            Change::Patch(patch) => (folder_of(job.change.path()), patch.after.size.0),
-            Change::Add(item) => (there_above(&item.path), size(&item.thing)),
-            Change::Remove(item) => (nearest, size(&item.thing)),
-        };
-        need(folder, bytes);
+/// What a job needs, in bytes, and a folder on the filesystem where it needs that.
+fn need<'a>(job: &'a Job, state: &'a Path) -> (&'a Path, u64) {
+    let above_state = || if state.is_dir() { state } else { there_above(state) };
+    match &job.change {
+        Change::Patch(patch) => (folder_of(job.change.path()), of_patched(patch)),
+        Change::Add(item) => (there_above(&item.path), size(&item.thing)),
+        Change::Remove(item) => (above_state(), size(&item.thing)),
     }
-    needs
+}
+
+/// The new version has the holes of the old one.
+fn of_patched(patch: &Patch) -> u64 {
+    let path = patch.names.first().map_or(Path::new("/"), PathBuf::as_path);
+    let written: u64 = patch.edits.iter().map(|edit| BLOCK + edit.new.len() as u64).sum();
+    let taken = fs::symlink_metadata(path).map(|found| 512 * found.blocks());
+    taken.map_or(u64::MAX, |taken| taken.saturating_add(written)).min(patch.after.size.0)
 }
 
 fn size(thing: &Thing) -> u64 {
     if let Thing::File { version, .. } = thing { version.size.0 } else { 0 }
 }
 
-fn has_room(needs: &BTreeMap<PathBuf, u64>) -> Result<(), Error> {
-    let mut filesystems: BTreeMap<u64, (&Path, u64)> = BTreeMap::new();
-    for (folder, bytes) in needs {
-        let found = fs::metadata(folder).map_err(|error| Error::at("stat", folder, error))?;
-        let (_, sum) = filesystems.entry(found.dev()).or_insert((folder, RESERVE));
-        *sum = sum.saturating_add(*bytes);
-    }
-    for (folder, needed) in filesystems.values() {
-        let room =
-            rustix::fs::statvfs(*folder).map_err(|error| Error::at("statvfs", folder, error))?;
-        let blocks =
-            if rustix::process::geteuid().is_root() { room.f_bfree } else { room.f_bavail };
-        let free = blocks.saturating_mul(room.f_frsize);
-        // A filesystem without a size (some FUSE ones) says nothing of its room.
-        if room.f_blocks > 0 && free < *needed {
-            let (needed, free) = (Bytes(*needed), Bytes(free));
-            return Err(Error::NoRoom { folder: folder.to_path_buf(), needed, free });
-        }
+/// A filesystem that something is written to.
+struct Room {
+    folder: PathBuf,
+    needed: u64,
+}
+
+fn has_room(checked: &mut Checked<'_>, state: &Path) {
+    let mut devices: BTreeMap<PathBuf, u64> = BTreeMap::new();
+    let mut filesystems: BTreeMap<u64, Room> = BTreeMap::new();
+    checked.sort_out(|job| {
+        let (folder, bytes) = need(job, state);
+        let device = match devices.get(folder) {
+            Some(device) => *device,
+            None => fs::metadata(folder).map_err(|error| Error::at("stat", folder, error))?.dev(),
+        };
+        devices.insert(folder.to_owned(), device);
+        let room = || Room { folder: folder.to_owned(), needed: RESERVE };
+        let room = filesystems.entry(device).or_insert_with(room);
+        room.needed = room.needed.saturating_add(bytes);
+        Ok(())
+    });
+    // Where not all have room, none has: which of them to leave out is not ours to say.
+    checked.sort_out(|job| {
+        let device = devices.get(need(job, state).0);
+        device.and_then(|device| filesystems.get(device)).map_or(Ok(()), is_enough)
+    });
+}
+
+fn is_enough(Room { folder, needed }: &Room) -> Result<(), Error> {
+    let room = rustix::fs::statvfs(folder).map_err(|error| Error::at("statvfs", folder, error))?;
+    let blocks = if rustix::process::geteuid().is_root() { room.f_bfree } else { room.f_bavail };
+    let free = blocks.saturating_mul(room.f_frsize);
+    // A filesystem without a size (some FUSE ones) says nothing of its room.
+    if room.f_blocks > 0 && free < *needed {
+        let (needed, free) = (Bytes(*needed), Bytes(free));
+        return Err(Error::NoRoom { folder: folder.clone(), needed, free });
     }
     Ok(())
 }

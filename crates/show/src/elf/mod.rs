@@ -33,6 +33,13 @@ impl<'a> Tree<'a> {
         self.simulation.missing.iter().all(|missing| missing.kind == Tag::Auxiliary)
     }
 
+    /// What ends a start that fails, in a line; none where it does not fail.
+    pub fn end(&self) -> Option<String> {
+        let missing = self.simulation.missing.get(self.simulation.fatal.as_ref()?.missing)?;
+        let name = missing.name.to_string_lossy();
+        Some(format!("{}: the start ends here: {name}: {}", self.file.display(), missing.why))
+    }
+
     /// The sentence that answers the question.
     fn headline(&self) -> String {
         let searches = self.simulation.counts;
@@ -41,7 +48,14 @@ impl<'a> Tree<'a> {
         let asked = searches.opens + searches.stats;
         let failed = searches.failed_opens + searches.failed_stats;
         let name = self.file.file_name().unwrap_or(self.file.as_os_str()).to_string_lossy();
-        let loads = format!("{name} loads {}", counted(libraries, "library", "libraries"));
+        let is_program =
+            self.simulation.objects.first().is_some_and(|first| first.object.interpreter.is_some());
+        let loads = match &self.simulation.fatal {
+            None => format!("{name} loads {}", counted(libraries, "library", "libraries")),
+            // What follows in the tree is what ldd would say.
+            Some(_) if is_program => format!("{name} does not start"),
+            Some(_) => format!("{name} does not load by itself"),
+        };
         let missing = self.simulation.missing.len() as u64;
         let lacks = match missing {
             0 => String::new(),
@@ -60,7 +74,7 @@ impl<'a> Tree<'a> {
 
     /// The whole as data (docs/schema/becalm.elf.tree.md), with the probes if they are wanted.
     pub fn to_value(&self, probes: bool) -> Value {
-        let Simulation { objects, missing, probes: asked, counts, fatal } = self.simulation;
+        let Simulation { objects, missing, probes: asked, counts, fatal, .. } = self.simulation;
         let text = |path: &std::ffi::OsStr| path.to_string_lossy().into_owned();
         let object = |loaded: &Loaded| {
             let edge = |edge: &Edge| json!({ "name": text(&edge.name), "tag": tag(edge.kind), "object": edge.to });

@@ -138,7 +138,11 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     if let Some(file) = &args.plan {
         crate::save::whole(file, std::path::Path::new(""), |out| plan.write(out))?;
     }
-    let applied = if args.dry_run || binding.is_empty() { None } else { Some(apply(&plan)?) };
+    let applied = match args.dry_run {
+        _ if binding.is_empty() => None,
+        true => check(&plan).map(|()| None)?,
+        false => Some(apply(&plan)?),
+    };
     let bound = show::Bound::of(&binding, applied.as_deref());
     if args.json {
         show::print(&show::json(&bound.to_value())?)?;
@@ -163,14 +167,22 @@ pub fn plan(paths: &[PathBuf], options: &Options) -> Result<Binding, Failure> {
     Ok(bind::plan(&Disk::new(), paths, options, &tell)?)
 }
 
+/// Whether it could be applied now, by all that is asked before that.
+pub fn check(plan: &remedy::Plan) -> Result<(), Failure> {
+    Ok(remedy::check(plan, &remedy::Options::new(state()?)).map(drop)?)
+}
+
+fn state() -> anyhow::Result<PathBuf> {
+    remedy::state_folder().context("where to keep what is needed to undo")
+}
+
 /// Applies, with a bar where that takes long; the name in the journal.
 pub fn apply(plan: &remedy::Plan) -> Result<String, Failure> {
     let waiting = show::Waiting::new();
     let progress = |progress: remedy::Progress| {
         waiting.tell("writing", progress.written as u64, progress.of as u64);
     };
-    let state = remedy::state_folder().context("where to keep what is needed to undo")?;
-    let options = remedy::Options { progress: &progress, ..remedy::Options::new(state) };
+    let options = remedy::Options { progress: &progress, ..remedy::Options::new(state()?) };
     Ok(remedy::apply(plan, &options)?.id.to_string())
 }
 

@@ -11,7 +11,8 @@ use crate::exit::{Failure, NO};
 /// Show which libraries a program or library loads, and from where, without running it
 ///
 /// Follows the loader that the file names (glibc's or musl's), with LD_LIBRARY_PATH and
-/// LD_PRELOAD of this environment. Exit status 1: something is not found.
+/// LD_PRELOAD of this environment. Exit status 1: something is not found, or the file is for
+/// another machine than x86.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,7 +23,8 @@ pub struct Args {
     /// An executable or a shared library
     file: PathBuf,
 
-    /// Print every path that the loader opens or stats, in order, with the answer
+    /// Print every path that the loader opens or stats, in order, with the answer, up to where a
+    /// start that fails ends
     #[arg(long)]
     probes: bool,
 
@@ -53,6 +55,9 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         show::print(&show::json(&tree.to_value(args.probes))?)?;
     } else if args.probes {
         show::print(&tree.render_probes())?;
+        if let Some(end) = tree.end() {
+            anstream::eprintln!("becalm: {}", show::plain(&end));
+        }
     } else {
         show::print(&tree.render(show::width::terminal()))?;
     }

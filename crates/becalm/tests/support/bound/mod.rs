@@ -13,7 +13,10 @@ use serde_json::Value;
 use super::scene::BECALM;
 use super::{Ran, Scene, run};
 
-pub use real::{Asked, Shown, Start, asked, loads, says, says_with, shown, start, start_of_loader};
+pub use real::{
+    Asked, Shown, Start, asked, asked_until, loads, says, says_with, shown, start, start_of_loader,
+    sum,
+};
 pub use snapshot::Snapshot;
 
 /// The folder `tree` of a scene, which is to be bound, and `state`, where becalm keeps what it

@@ -107,8 +107,13 @@ pub fn start_of_loader(program: &str) -> Start {
 
 #[track_caller]
 fn start_with(program: &str, arguments: &[&str], more: &[(&str, &str)]) -> Start {
+    sum(&asked(program, arguments, more))
+}
+
+/// What calls come to.
+pub fn sum(all: &[Asked]) -> Start {
     let mut sum = Start::default();
-    for asked in asked(program, arguments, more) {
+    for asked in all {
         let failed = u64::from(asked.error.is_some());
         match asked.call {
             "open" => (sum.opens, sum.failed_opens) = (sum.opens + 1, sum.failed_opens + failed),
@@ -132,6 +137,17 @@ pub struct Asked {
 /// The calls of a program, by strace.
 #[track_caller]
 pub fn asked(program: &str, arguments: &[&str], more: &[(&str, &str)]) -> Vec<Asked> {
+    asked_until(0, program, arguments, more)
+}
+
+/// The same of a program that ends with this status: 127, where its loader gives up.
+#[track_caller]
+pub fn asked_until(
+    status: i32,
+    program: &str,
+    arguments: &[&str],
+    more: &[(&str, &str)],
+) -> Vec<Asked> {
     let log = tempfile::NamedTempFile::new().unwrap();
     let calls = "trace=open,openat,stat,newfstatat,mmap,?stat64,?fstatat64,?statx,?mmap2";
     let mut command = Command::new("strace");
@@ -140,7 +156,7 @@ pub fn asked(program: &str, arguments: &[&str], more: &[(&str, &str)]) -> Vec<As
     let set = more.iter().flat_map(|(name, value)| ["-E".to_owned(), format!("{name}={value}")]);
     command.args(set).arg("--").arg(program).args(arguments);
     let ran = run(command.env_clear().env("LC_ALL", "C"));
-    assert_eq!(ran.code(), 0, "{program}: {}{}", ran.out(), ran.err());
+    assert_eq!(ran.code(), status, "{program}: {}{}", ran.out(), ran.err());
     fs::read_to_string(log.path()).unwrap().lines().filter_map(call).collect()
 }
 

@@ -158,11 +158,13 @@ impl Loader<'_> {
         }
     }
 
-    /// Notes that `missing` keeps the program from starting.
+    /// Notes that `missing` keeps the program from starting. What else it needs is told as by
+    /// `ldd`, and counted apart.
     fn lose(&mut self, missing: Missing) {
         let at = self.missing.len();
         self.missing.push(missing);
         self.fatal.get_or_insert(Fatal { after: self.probes.len(), missing: at });
+        self.probes.fail();
     }
 
     /// Puts the objects into the order of symbol lookup, and says all indices in it.
@@ -173,7 +175,7 @@ impl Loader<'_> {
         }
         let mut maps: Vec<Option<Map>> = self.maps.drain(..).map(Some).collect();
         let loaded = order.iter().filter_map(|map| maps[*map].take());
-        let (mut probes, counts) = self.probes.into_list()?;
+        let (mut probes, counts, when_whole) = self.probes.into_list()?;
         for probe in &mut probes {
             probe.for_object = place[probe.for_object];
         }
@@ -184,6 +186,7 @@ impl Loader<'_> {
             objects: loaded.map(|map| map.loaded(&place)).collect(),
             probes,
             counts,
+            when_whole,
             missing: self.missing,
             fatal: self.fatal,
         })

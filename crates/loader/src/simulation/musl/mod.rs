@@ -79,12 +79,13 @@ pub(super) fn start(
     loader.preload();
     loader.load_dependencies();
     let after = loader.probes.len();
-    let (probes, counts) = loader.probes.into_list()?;
+    let (probes, counts, when_whole) = loader.probes.into_list()?;
     Some(Simulation {
         fatal: (!loader.missing.is_empty()).then_some(Fatal { after, missing: 0 }),
         objects: loader.objects,
         probes,
         counts,
+        when_whole,
         missing: loader.missing,
     })
 }

@@ -1,0 +1,142 @@
+//! What attempts teach: which files to treat with more caution, and which to leave as they are.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use remedy::{Obstacle, Plan, Step};
+
+use super::attempt::Unmade;
+use super::wanted::{Caution, Known};
+use super::{Binding, Change, LeftOut};
+use crate::edit::Refused;
+
+/// What has been learnt so far.
+#[derive(Default)]
+pub(super) struct Lessons {
+    pub cautions: HashMap<usize, Caution>,
+    pub left_out: Vec<LeftOut>,
+}
+
+impl Lessons {
+    pub fn leave_out(&mut self, known: &Known<'_>, number: usize, reason: String) {
+        self.cautions.insert(number, Caution::Leave);
+        self.left_out.push(LeftOut { path: known.files[number].path().to_owned(), reason });
+    }
+
+    /// Files of which no edit can be made. What has no room is tried with fewer names first.
+    pub fn take_refused(&mut self, known: &Known<'_>, refused: Vec<(usize, Unmade)>) {
+        for (number, refused) in refused {
+            let lacks_room = matches!(refused, Unmade::Refused(Refused::NoRoom { .. }));
+            if lacks_room && !self.cautions.contains_key(&number) {
+                self.cautions.insert(number, Caution::Spare);
+            } else {
+                self.leave_out(known, number, refused.to_string());
+            }
+        }
+    }
+
+    /// Edited files of starts that would load something else.
+    pub fn take_differing(&mut self, known: &Known<'_>, differing: &[usize], gently: bool) {
+        for number in differing.iter().collect::<HashSet<_>>() {
+            if !(gently && self.keep_list(*number)) {
+                let reason = "edited, it would make a start load something else than today";
+                self.leave_out(known, *number, reason.to_owned());
+            }
+        }
+    }
+
+    /// Has a file keep its list of folders; false, if it keeps that already.
+    fn keep_list(&mut self, number: usize) -> bool {
+        let is_new = self.cautions.get(&number).is_none_or(|known| *known < Caution::KeepList);
+        if is_new {
+            self.cautions.insert(number, Caution::KeepList);
+        }
+        is_new
+    }
+
+    /// What `remedy` would not do of a plan: asked before the plan is shown, by the same questions
+    /// as when it is applied, so that one file never keeps the others from being bound. False, if
+    /// it would do all of it.
+    pub fn take_obstacles(&mut self, known: &Known<'_>, binding: &Binding) -> bool {
+        let plan = binding.to_plan(String::new());
+        let state = remedy::state_folder().unwrap_or_default();
+        let obstacles = remedy::obstacles(&plan, &remedy::Options::new(state));
+        let numbers: HashMap<&Path, usize> =
+            known.files.iter().enumerate().map(|(number, file)| (file.path(), number)).collect();
+        let number = |change: &Change| numbers.get(change.path.as_path()).copied();
+        let mut is_learnt = false;
+        for Obstacle { step, error } in &obstacles {
+            let reason = error.to_string();
+            if let Step::Patch { path, .. } = &plan.steps[*step] {
+                let own = format!("{}: ", path.display());
+                let reason = reason.strip_prefix(&own).unwrap_or(&reason).to_owned();
+                if let Some(number) = numbers.get(path.as_path()) {
+                    self.leave_out(known, *number, reason.clone());
+                    is_learnt = true;
+                }
+                continue;
+            }
+            let added = target(&plan.steps[*step]);
+            let users = binding.changes.iter().filter(|change| uses(change, added));
+            for number in users.filter_map(number) {
+                is_learnt = true;
+                // Without the folder, the file can do with the list that it has.
+                if !self.keep_list(number) {
+                    self.leave_out(known, number, reason.clone());
+                }
+            }
+        }
+        self.tell_of_folders(&plan, &obstacles);
+        if !obstacles.is_empty() && !is_learnt {
+            // What relies on it is not among what is changed: then nothing is.
+            let reason = obstacles[0].error.to_string();
+            let changed: Vec<usize> = binding.changes.iter().filter_map(number).collect();
+            changed.into_iter().for_each(|number| self.leave_out(known, number, reason.clone()));
+        }
+        !obstacles.is_empty()
+    }
+
+    /// Of what cannot be added, the first folder stands for all that would be in it.
+    fn tell_of_folders(&mut self, plan: &Plan, obstacles: &[Obstacle]) {
+        let is_folder =
+            |obstacle: &&Obstacle| matches!(plan.steps[obstacle.step], Step::Folder { .. });
+        let first = obstacles.iter().filter(is_folder).min_by_key(|obstacle| obstacle.step);
+        self.left_out.extend(first.map(|Obstacle { step, error }| LeftOut {
+            path: target(&plan.steps[*step]).to_owned(),
+            reason: format!(
+                "it cannot be made, so that files keep their lists of folders: {error}"
+            ),
+        }));
+    }
+
+    /// The files that stay as they are, each with the first reason.
+    pub fn into_left_out(self) -> Vec<LeftOut> {
+        let mut told: HashSet<PathBuf> = HashSet::new();
+        self.left_out.into_iter().filter(|left| told.insert(left.path.clone())).collect()
+    }
+}
+
+/// What a step changes.
+fn target(step: &Step) -> &Path {
+    match step {
+        Step::Patch { path, .. }
+        | Step::Create { path, .. }
+        | Step::Link { path, .. }
+        | Step::Folder { path, .. }
+        | Step::Remove { path } => path,
+    }
+}
+
+/// Whether an edited file relies on what is added at a path: it names that, or something in it; or
+/// it names the folder that it is in.
+fn uses(change: &Change, added: &Path) -> bool {
+    let lists = change.search.iter().flat_map(|(_, list)| list.as_bytes().split(|b| *b == b':'));
+    let needed = change.needed.iter().map(|(_, name)| name.as_bytes());
+    let mut named = lists.chain(needed).filter(|name| !name.is_empty());
+    named.any(|name| {
+        let name = Path::new(OsStr::from_bytes(name));
+        name.starts_with(added) || added.starts_with(name)
+    })
+}
