@@ -1,6 +1,6 @@
 //! What attempts teach: which files to treat with more caution, and which to leave as they are.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -63,39 +63,40 @@ impl Lessons {
         let plan = binding.to_plan(String::new());
         let state = remedy::state_folder().unwrap_or_default();
         let obstacles = remedy::obstacles(&plan, &remedy::Options::new(state));
+        let Some(first) = obstacles.first() else { return false };
         let numbers: HashMap<&Path, usize> =
             known.files.iter().enumerate().map(|(number, file)| (file.path(), number)).collect();
-        let number = |change: &Change| numbers.get(change.path.as_path()).copied();
-        let mut is_learnt = false;
+        // The files that cannot be changed, and those that rely on what cannot be added.
+        let (mut fixed, mut relying) = (BTreeMap::new(), BTreeMap::new());
         for Obstacle { step, error } in &obstacles {
-            let reason = error.to_string();
-            if let Step::Patch { path, .. } = &plan.steps[*step] {
-                let own = format!("{}: ", path.display());
-                let reason = reason.strip_prefix(&own).unwrap_or(&reason).to_owned();
-                if let Some(number) = numbers.get(path.as_path()) {
-                    self.leave_out(known, *number, reason.clone());
-                    is_learnt = true;
-                }
-                continue;
-            }
-            let added = target(&plan.steps[*step]);
-            let users = binding.changes.iter().filter(|change| uses(change, added));
-            for number in users.filter_map(number) {
-                is_learnt = true;
-                // Without the folder, the file can do with the list that it has.
-                if !self.keep_list(number) {
-                    self.leave_out(known, number, reason.clone());
-                }
+            let step = &plan.steps[*step];
+            let is_patch = matches!(step, Step::Patch { .. });
+            let files = if is_patch { &mut fixed } else { &mut relying };
+            let concerned = binding.changes.iter().filter(|change| match is_patch {
+                true => change.path == target(step),
+                false => uses(change, target(step)),
+            });
+            for number in concerned.filter_map(|change| numbers.get(change.path.as_path())) {
+                files.entry(*number).or_insert_with(|| without_path(error, target(step)));
             }
         }
         self.tell_of_folders(&plan, &obstacles);
-        if !obstacles.is_empty() && !is_learnt {
+        if fixed.is_empty() && relying.is_empty() {
             // What relies on it is not among what is changed: then nothing is.
-            let reason = obstacles[0].error.to_string();
-            let changed: Vec<usize> = binding.changes.iter().filter_map(number).collect();
-            changed.into_iter().for_each(|number| self.leave_out(known, number, reason.clone()));
+            let all =
+                binding.changes.iter().filter_map(|change| numbers.get(change.path.as_path()));
+            fixed.extend(all.map(|number| (*number, first.error.to_string())));
         }
-        !obstacles.is_empty()
+        for (number, reason) in fixed {
+            self.leave_out(known, number, reason);
+        }
+        for (number, reason) in relying {
+            // Without the folder, the file can do with the list that it has.
+            if !self.keep_list(number) {
+                self.leave_out(known, number, reason);
+            }
+        }
+        true
     }
 
     /// Of what cannot be added, the first folder stands for all that would be in it.
@@ -116,6 +117,12 @@ impl Lessons {
         let mut told: HashSet<PathBuf> = HashSet::new();
         self.left_out.into_iter().filter(|left| told.insert(left.path.clone())).collect()
     }
+}
+
+/// An error in words, which begin with another path than this one or with none.
+fn without_path(error: &remedy::Error, path: &Path) -> String {
+    let text = error.to_string();
+    text.strip_prefix(&format!("{}: ", path.display())).unwrap_or(&text).to_owned()
 }
 
 /// What a step changes.
