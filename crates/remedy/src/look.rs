@@ -18,7 +18,7 @@ pub(crate) enum Look {
     Before,
     /// It has been made, at least in part: what was found, and the change, its names in an order
     /// that begins with one that is changed.
-    After(Change, Vec<Stamp>),
+    After(Box<Change>, Vec<Stamp>),
     /// Something is neither as before nor as after; why.
     Other(PathBuf, String),
 }
@@ -29,11 +29,11 @@ pub(crate) fn look(change: &Change, ended: bool) -> Result<Look, Error> {
         Change::Patch(patch) => look_at_patch(patch, ended),
         Change::Add(item) => Ok(match thing_at(item)? {
             Found::Nothing => Look::Before,
-            Found::It(stamp) => Look::After(change.clone(), vec![stamp]),
+            Found::It(stamp) => Look::After(Box::new(change.clone()), vec![stamp]),
             Found::Other => other(&item.path, "has changed since becalm made it"),
         }),
         Change::Remove(item) => Ok(match thing_at(item)? {
-            Found::Nothing => Look::After(change.clone(), Vec::new()),
+            Found::Nothing => Look::After(Box::new(change.clone()), Vec::new()),
             Found::It(_) => Look::Before,
             Found::Other => other(&item.path, "was removed, and now something else is there"),
         }),
@@ -77,7 +77,8 @@ fn look_at_patch(patch: &Patch, ended: bool) -> Result<Look, Error> {
     names.sort_by_key(|name| !name.is_new);
     let stamps = names.iter().map(|name| name.stamp).collect();
     let names = names.iter().map(|name| name.path.clone()).collect();
-    Ok(Look::After(Change::Patch(Patch { names, ..patch.clone() }), stamps))
+    let change = Change::Patch(Patch { names, ..patch.clone() });
+    Ok(Look::After(Box::new(change), stamps))
 }
 
 /// Whether a file is the new version, or the old one; or why it is neither.
