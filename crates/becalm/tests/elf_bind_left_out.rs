@@ -261,9 +261,12 @@ fn one_thing_that_cannot_be_changed_never_keeps_the_rest_from_being_bound() {
     }
     // The program alone has a list that is searched: without it, nothing is gained.
     let _obstacle = Obstacle::new(["setcap", "cap_net_raw+ep"], ["setcap", "-r"], &app);
-    let (dry, bound) = (site.bind(&["--dry-run"]), site.bind(&[]));
-    assert_eq!((dry, changed(&bound).len()), (bound.clone(), 0));
-    assert!(reason(&bound, &app).contains("has file capabilities"), "{bound:#}");
+    for words in [&["elf", "bind", "--json"][..], &["elf", "bind", "--json", "--dry-run"]] {
+        let ran = run(&mut site.becalm(&[words, &[&site.tree()]].concat()));
+        let bound: Value = serde_json::from_str(&ran.out()).unwrap();
+        assert_eq!((ran.code(), changed(&bound).len()), (1, 0), "{bound:#}");
+        assert!(reason(&bound, &app).contains("has file capabilities"), "{bound:#}");
+    }
 }
 
 /// Where no folder of links can be made, files are bound all the same, and keep their lists.

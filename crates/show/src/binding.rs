@@ -52,9 +52,13 @@ impl<'a> Bound<'a> {
     }
 
     fn headline(&self) -> String {
-        let Binding { changes, calm, .. } = self.binding;
+        let Binding { changes, calm, barred, .. } = self.binding;
         let files = counted(changes.len() as u64, "file", "files");
         if changes.is_empty() {
+            if *barred > 0 {
+                let files = counted(*barred as u64, "file", "files");
+                return format!("Nothing can be bound: {files} cannot be changed");
+            }
             return match calm {
                 0 => "Nothing to bind".to_owned(),
                 calm => format!(

@@ -71,7 +71,8 @@ pub(super) fn plan(
         }
     };
     let calm = eligible.len() - candidates.len();
-    Ok(Binding { stores, calm, left_out: lessons.into_left_out(), ..binding })
+    let barred = lessons.barred.len();
+    Ok(Binding { stores, calm, barred, left_out: lessons.into_left_out(), ..binding })
 }
 
 /// The paths without symbolic links in them.

@@ -17,6 +17,8 @@ use crate::edit::Refused;
 pub(super) struct Lessons {
     pub cautions: HashMap<usize, Caution>,
     pub left_out: Vec<LeftOut>,
+    /// The files that would be bound, and cannot be changed.
+    pub barred: HashSet<usize>,
 }
 
 impl Lessons {
@@ -88,11 +90,13 @@ impl Lessons {
             fixed.extend(all.map(|number| (*number, first.error.to_string())));
         }
         for (number, reason) in fixed {
+            self.barred.insert(number);
             self.leave_out(known, number, reason);
         }
         for (number, reason) in relying {
             // Without the folder, the file can do with the list that it has.
             if !self.keep_list(number) {
+                self.barred.insert(number);
                 self.leave_out(known, number, reason);
             }
         }

@@ -158,6 +158,8 @@ pub struct Binding {
     pub libraries: Vec<Effect>,
     /// ELF files that are bound already, or whose start searches for nothing.
     pub calm: usize,
+    /// How many files would be bound, and cannot be changed: they are among those left out.
+    pub barred: usize,
     /// What stays as it is, and why.
     pub left_out: Vec<LeftOut>,
     /// Names that two programs find in two places.

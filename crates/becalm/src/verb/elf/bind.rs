@@ -8,14 +8,15 @@ use clap::ValueEnum;
 use loader::Disk;
 use loader::bind::{self, Binding, KeepRpath, Mode, Options, Progress};
 
-use crate::exit::{Failure, USAGE};
+use crate::exit::{Failure, NO, USAGE};
 
 /// Make executables and libraries load what they load today, without searching
 ///
 /// Each DT_NEEDED becomes the absolute path that the search comes to, written in place. PATH is
 /// a file, or a tree such as an install prefix or a store. Before anything is written, every
-/// start is simulated with the changed files; a file that would change what is loaded is left
-/// as it is. `becalm undo` takes it all back.
+/// start is simulated with the changed files; a file that would change what is loaded, or cannot be
+/// changed, is left as it is. `becalm undo` takes it all back. Exit status 1: nothing is bound,
+/// because files cannot be changed.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Name a whole store rather than single prefixes: a library is bound to what all programs that are
@@ -150,7 +151,8 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         let next = next(&binding, applied.as_deref());
         show::print(&bound.render(show::width::terminal(), &next))?;
     }
-    Ok(0)
+    let is_refused = binding.is_empty() && binding.barred > 0;
+    Ok(if is_refused { NO } else { 0 })
 }
 
 /// Plans, with a bar where that takes long.
