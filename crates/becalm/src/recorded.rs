@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use fork::lines::Look;
-use recording::{Rank, Recording};
+use recording::{Rank, Recording, shown_name};
 use watch::{Finished, Session};
 
 use crate::exit::{FAILED, Failure};
@@ -179,7 +179,7 @@ pub fn say_what_is_missing_of(rank: &Rank, finished: &Finished) {
 pub fn print_json(path: &Path, rank: Option<&Rank>, finished: &Finished) -> Result<(), Failure> {
     let object = serde_json::json!({
         "schema": "becalm.record/1",
-        "recording": path.to_string_lossy(),
+        "recording": shown_name(path),
         "rank": rank,
         "ended": finished.ended,
         "still_running": finished.still_running,
@@ -187,7 +187,8 @@ pub fn print_json(path: &Path, rank: Option<&Rank>, finished: &Finished) -> Resu
         "failure": finished.failure,
         "blinds": finished.blinds,
     });
-    anstream::eprintln!("{object}");
+    let line = recording::json::line(&object).map_err(Failure::of_command)?;
+    anstream::eprintln!("{line}");
     Ok(())
 }
 

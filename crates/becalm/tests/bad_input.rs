@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
 
+mod odd_names;
 mod support;
 
 use std::ffi::OsStr;

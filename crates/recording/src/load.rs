@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::{
     Attribution, Blind, End, Event, Exec, Header, Image, Nanos, PathId, Process, ProcessId,
-    ReadError, Reader, Record, Signal, Summary,
+    ReadError, Reader, Record, Signal, Summary, shown,
 };
 
 /// All that one run did. Events are in the order in which they ended.
@@ -190,20 +190,4 @@ impl Recording {
             && self.processes.iter().all(|process| process.end.is_some())
             && !self.blinds.iter().any(Blind::hides_calls)
     }
-}
-
-/// Bytes of a path as text: what is no UTF-8 and control characters as `\x0a`.
-pub fn shown(path: &[u8]) -> String {
-    let mut text = String::with_capacity(path.len());
-    for chunk in path.utf8_chunks() {
-        for char in chunk.valid().chars() {
-            if char.is_control() {
-                text.extend(char.to_string().bytes().map(|byte| format!("\\x{byte:02x}")));
-            } else {
-                text.push(char);
-            }
-        }
-        text.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
-    }
-    text
 }

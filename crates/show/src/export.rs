@@ -3,8 +3,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use recording::Bytes;
 use recording::export::Format;
+use recording::{Bytes, shown_name};
 use serde::Serialize;
 
 use crate::number::{bytes, counted};
@@ -39,7 +39,7 @@ impl Export {
             r#type: "written",
             run,
             format: format.name(),
-            output: file.to_string_lossy().into_owned(),
+            output: shown_name(file),
             output_bytes: written.map(|written| written.len()),
             file: file.to_owned(),
         }

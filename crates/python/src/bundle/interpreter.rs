@@ -21,6 +21,7 @@ const LONGEST: u64 = 1 << 30;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Interpreter {
     /// Its file.
+    #[serde(serialize_with = "recording::serialize_shown")]
     pub program: PathBuf,
     /// Its version: `3.11.7`.
     pub version: String,

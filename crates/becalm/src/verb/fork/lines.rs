@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use fork::lines::{Lines, hook};
+use recording::shown_name;
 use show::ForkLines;
 use watch::Starts;
 
@@ -70,7 +71,7 @@ fn of_recording(args: &Args, file: &Path) -> Result<u8, Failure> {
     let recording = args.one.load(file)?;
     explain::warnings(&recording).iter().for_each(|warning| show::warn(&warning.text));
     let mut answer = ForkLines::of(&recording, Lines::of(&recording), 0);
-    answer.recording = Some(file.to_string_lossy().into_owned());
+    answer.recording = Some(shown_name(file));
     answer.rank = args.one.asked_for();
     let next = format!("becalm report {} --by line", args.one.quoted(file));
     let report = |columns| answer.render(columns, args.all, &next);
