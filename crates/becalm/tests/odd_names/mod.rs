@@ -62,6 +62,8 @@ fn no_verb_answers_with_a_raw_control_character_or_a_name_that_is_lost() {
     fs::write(&script, "#!/bin/bash\nfor i in {1..60}; do /bin/true; done\n").unwrap();
     let copied = Command::new("cp").args(["/usr/bin/true"]).arg(folder.join("t\u{9b}")).status();
     assert!(copied.unwrap().success());
+    let inner = folder.join("in\n");
+    fs::create_dir(&inner).unwrap();
     let made = Command::new("chmod").arg("-R").arg("755").arg(&folder).status();
     assert!(made.unwrap().success());
     let program = folder.join("t\u{9b}");
@@ -84,7 +86,7 @@ fn no_verb_answers_with_a_raw_control_character_or_a_name_that_is_lost() {
         ("fix", &[word("--"), program]),
         ("elf tree", &[program, word("--probes")]),
         ("elf bind", &[word("--dry-run"), program, script]),
-        ("image build", &[word("-o"), image, folder.as_os_str()]),
+        ("image build", &[word("-o"), image, inner.as_os_str()]),
         ("image inspect", &[image]),
         ("modules audit", &[word("--no-run"), folder.as_os_str()]),
     ];
