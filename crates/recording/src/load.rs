@@ -6,9 +6,10 @@ use std::io::{BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use crate::lineage::{self, Inherited};
 use crate::{
-    Attribution, Blind, End, Event, Exec, Header, Image, Nanos, PathId, Process, ProcessId,
-    ReadError, Reader, Record, Signal, Summary, shown,
+    Attribution, Blind, End, Event, Header, Image, PathId, Process, ProcessId, ReadError, Reader,
+    Record, Signal, Summary, shown,
 };
 
 /// All that one run did. Events are in the order in which they ended.
@@ -33,6 +34,7 @@ pub struct Recording {
     /// Why it was not, otherwise.
     pub cut: Option<&'static str>,
     paths: Vec<Box<[u8]>>,
+    pub(crate) inherited: Vec<Inherited>,
 }
 
 /// Reads a file by offsets of its own.
@@ -85,6 +87,7 @@ impl Recording {
         }
         recording.cut = reader.cut();
         recording.paths = reader.into_paths();
+        recording.inherited = lineage::inherited(&recording.processes);
         Ok(recording)
     }
 
@@ -162,20 +165,6 @@ impl Recording {
     /// The process of that number. Every number in a loaded recording has one.
     pub fn process(&self, id: ProcessId) -> &Process {
         &self.processes[id.0 as usize]
-    }
-
-    /// The program that a process runs at a moment: its last exec before it, else the one that
-    /// its parent ran when it was forked.
-    pub fn program(&self, process: ProcessId, at: Nanos) -> Option<&Exec> {
-        let (mut process, mut at) = (self.processes.get(process.0 as usize)?, at);
-        loop {
-            let before = process.execs.partition_point(|exec| exec.at <= at);
-            if before > 0 {
-                return process.execs.get(before - 1);
-            }
-            at = process.started;
-            process = self.processes.get(process.parent?.0 as usize)?;
-        }
     }
 
     /// Why a call was made.
