@@ -87,9 +87,15 @@ fn of_command(args: &Args) -> Result<u8, Failure> {
     };
     let starts = if args.locale { Starts::AndLocales } else { Starts::Alone };
     let wanted = recorded::Wanted { starts: Some(starts), ..recorded::Wanted::of(&args.command) };
-    let hook = hook(python_path::given().as_deref()).map_err(Failure::of_command)?;
+    let hook = hook(python_path::given().as_deref());
     let record = || recorded::and_read(&wanted, None);
-    let (recording, finished) = python_path::instead(&hook.python_path(), record)?;
+    let (recording, finished) = match &hook {
+        Ok(hook) => python_path::instead(&hook.python_path(), record)?,
+        Err(why) => {
+            show::warn(&format!("{why}; so Python's lines are not known"));
+            record()?
+        }
+    };
     voice.say_what_is_missing(&finished);
     if !voice.is_silent() {
         let mut answer = ForkLines::of(&recording, Lines::of(&recording), finished.still_running);
