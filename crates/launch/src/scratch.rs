@@ -16,7 +16,7 @@ use tempfile::TempDir;
 pub fn scratch_file() -> io::Result<File> {
     match memfd_create("becalm", MemfdFlags::CLOEXEC) {
         Ok(file) => Ok(file.into()),
-        Err(_) => tempfile::tempfile(),
+        Err(_) => first_place(tempfile::tempfile_in),
     }
 }
 
@@ -29,14 +29,20 @@ pub fn scratch_folder<T>(
     prefix: &str,
     mut fill: impl FnMut(&Path) -> io::Result<T>,
 ) -> io::Result<(TempDir, T)> {
+    first_place(|place| {
+        let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(place)?;
+        let filled = fill(folder.path())?;
+        Ok((folder, filled))
+    })
+}
+
+/// What the first place gives that gives anything; else the error of the first of them.
+fn first_place<T>(mut make: impl FnMut(PathBuf) -> io::Result<T>) -> io::Result<T> {
     let mut refused = None;
     for place in places() {
-        let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(&place);
-        match folder.and_then(|folder| fill(folder.path()).map(|filled| (folder, filled))) {
-            Ok(filled) => return Ok(filled),
-            Err(error) => {
-                refused.get_or_insert((place, error));
-            }
+        match make(place.clone()) {
+            Ok(made) => return Ok(made),
+            Err(error) => refused = refused.or(Some((place, error))),
         }
     }
     let (place, error) = refused.unwrap_or_else(|| ("/tmp".into(), io::ErrorKind::NotFound.into()));
