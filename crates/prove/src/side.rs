@@ -27,9 +27,9 @@ pub struct Subject {
 pub struct Side {
     /// The command, as it was written.
     pub command: String,
-    /// Its words, lossily decoded.
+    /// Its words, as text.
     pub argv: Vec<String>,
-    /// The variables that were set for it, lossily decoded.
+    /// The variables that were set for it, as text.
     pub environment: Vec<(String, String)>,
     /// How it ended, the first time.
     pub ended: Ended,

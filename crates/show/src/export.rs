@@ -22,7 +22,7 @@ pub struct Export {
     pub run: Run,
     /// The format's name.
     pub format: &'static str,
-    /// The file that was written, lossily decoded.
+    /// The file that was written, as text.
     pub output: String,
     /// Its size; none where it is a device or a pipe.
     pub output_bytes: Option<u64>,

@@ -15,7 +15,7 @@ use crate::{Column, Table, plain, quoted, style, width};
 pub struct Check {
     /// `becalm.check/1`.
     pub schema: &'static str,
-    /// The recording's file, lossily decoded; none where it was not kept.
+    /// The recording's file, as text; none where it was not kept.
     pub recording: Option<String>,
     /// Which of many ranks it is about; none where there is one.
     pub rank: Option<u32>,

@@ -16,7 +16,7 @@ use crate::{Column, Table, plain, style, width};
 pub struct PythonScan {
     /// `becalm.python.scan/1`.
     pub schema: &'static str,
-    /// The recording's file, lossily decoded; none where the command was run.
+    /// The recording's file, as text; none where the command was run.
     pub recording: Option<String>,
     /// Which of many ranks it is about; none where there is one.
     pub rank: Option<u32>,

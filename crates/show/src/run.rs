@@ -15,7 +15,7 @@ pub struct Run {
     /// The recording's file, as given.
     #[serde(skip)]
     pub file: PathBuf,
-    /// The same, lossily decoded.
+    /// The same, as text.
     pub recording: String,
     /// Which rank's recording of the file it is, where that has to be said.
     #[serde(skip)]
