@@ -7,10 +7,10 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use fork::lines::Look;
-use recording::{Rank, Recording};
+use recording::{Rank, Recording, shown_name};
 use watch::{Finished, Session};
 
-use crate::exit::{FAILED, Failure};
+use crate::exit::Failure;
 
 /// What to run, and how.
 pub struct Wanted {
@@ -98,7 +98,7 @@ pub fn there_and_read<T>(
             (file, to_file(wanted, path, existed, copy)?, entered)
         }
         None => {
-            let file = tempfile::tempfile().context("cannot keep the recording for a moment");
+            let file = launch::scratch_file().context("cannot keep the recording for a moment");
             let file = file.map_err(failed)?;
             let copy = file.try_clone().map_err(Failure::of_command)?;
             let entered = enter()?;
@@ -179,7 +179,7 @@ pub fn say_what_is_missing_of(rank: &Rank, finished: &Finished) {
 pub fn print_json(path: &Path, rank: Option<&Rank>, finished: &Finished) -> Result<(), Failure> {
     let object = serde_json::json!({
         "schema": "becalm.record/1",
-        "recording": path.to_string_lossy(),
+        "recording": shown_name(path),
         "rank": rank,
         "ended": finished.ended,
         "still_running": finished.still_running,
@@ -187,27 +187,28 @@ pub fn print_json(path: &Path, rank: Option<&Rank>, finished: &Finished) -> Resu
         "failure": finished.failure,
         "blinds": finished.blinds,
     });
-    anstream::eprintln!("{object}");
+    let line = recording::json::line(&object).map_err(Failure::of_command)?;
+    anstream::eprintln!("{line}");
     Ok(())
 }
 
 /// Whether becalm will answer with another status than 0.
 pub fn has_failed(ran: Result<&Finished, &Failure>) -> bool {
-    !matches!(ran, Ok(it) if it.failure.is_none() && it.ended == launch::Ended::Exited(0))
+    !matches!(ran, Ok(it) if it.ended == launch::Ended::Exited(0))
 }
 
-/// Ends as the command ended, or with becalm's own failure.
+/// Ends as the command ended: where the recording was cut that is said, and the command is none
+/// the worse for it.
 pub fn pass_on(finished: &Finished) -> Result<u8, Failure> {
     if let Some(failure) = &finished.failure {
-        let error = anyhow!(
+        show::warn(&format!(
             "the recording is cut, it could not be written to its end: {failure}; the command \
              itself ended ({})",
             match finished.ended {
                 launch::Ended::Exited(status) => format!("status {status}"),
                 launch::Ended::Signaled(signal) => format!("killed by signal {signal}"),
             }
-        );
-        return Err(Failure { status: FAILED, error });
+        ));
     }
     Ok(finished.ended.pass_on())
 }

@@ -10,6 +10,9 @@ use std::process::Command;
 
 use sample::*;
 
+/// The program under test.
+const BECALM: &str = env!("CARGO_BIN_EXE_becalm");
+
 #[test]
 fn a_cut_recording_is_counted_and_said_to_be_cut() {
     let folder = tempfile::tempdir().unwrap();
@@ -138,4 +141,57 @@ fn a_recording_one_may_not_read_gives_one_line_that_says_whom_to_ask() {
     }
     let said = failure(&command.output().unwrap());
     assert!(said.contains("Permission denied") && said.contains("; ask its owner"), "{said}");
+}
+
+#[test]
+fn a_small_file_takes_little_memory_and_one_that_would_take_much_is_refused_in_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("forged.becalm");
+    for (what, record) in forged::bulky() {
+        forged::bomb(&file, &record);
+        assert!(fs::metadata(&file).unwrap().len() < 40_000, "{what}");
+        for verb in [&["report"][..], &["fork", "lines"]] {
+            let mut limited = Command::new("prlimit");
+            limited.args(["--as=400000000", "--", BECALM]).args(verb).arg(&file);
+            let output = limited.output().unwrap();
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(1), "{what}: {said}");
+            let name = "forged.becalm: damaged: it unpacks to more than any recording of its size";
+            assert!(said.contains(name) && said.lines().count() == 1, "{what}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_path_that_no_kernel_takes_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("deep.becalm");
+    let mut sample = Sample::new(&file, "/usr/bin/program", &["program"]);
+    sample.call("openat", &b"/a".repeat(16 << 10), FOUND);
+    sample.end();
+    let output = becalm(["report", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("deep.becalm: damaged: a path longer than any"));
+}
+
+/// Where each step looked at all processes above, this would take hours.
+#[test]
+fn a_chain_of_a_million_processes_is_read_and_reported_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("chain.becalm");
+    forged::chain(&file, 1_000_000);
+    let file = file.to_str().unwrap();
+    for words in [
+        &["report", file, "--by", "line"][..],
+        &["report", file, "--by", "process"],
+        &["fork", "lines", file],
+        &["python", "scan", file],
+        &["export", file, "--format", "folded"],
+        &["export", file, "--format", "chrome"],
+        &["scale", file, "--ranks", "8"],
+    ] {
+        let mut command = Command::new("timeout");
+        let output = command.args(["600", BECALM]).args(words).output().unwrap();
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{words:?}: {}", stderr(&output));
+    }
 }

@@ -258,6 +258,107 @@ fn assert_agree(scene: &Scene, doctor: &mut Command, record: &mut Command) {
     }
 }
 
+/// Refuses one request of ptrace(2), as a kernel that does not know it does.
+fn refuse_request(command: &mut Command, request: u32, errno: i32) {
+    let install = move || {
+        let step = |code: u32, jf, k| libc::sock_filter { code: code as u16, jt: 0, jf, k };
+        let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+        let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+        let mut filter = [
+            step(load, 0, 0),
+            step(equal, 3, libc::SYS_ptrace as u32),
+            // The first argument's lower half (struct seccomp_data).
+            step(load, 0, 16),
+            step(equal, 1, request),
+            step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ERRNO | errno as u32),
+            step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
+        ];
+        let program = libc::sock_fprog { len: 6, filter: filter.as_mut_ptr() };
+        let set = libc::SECCOMP_SET_MODE_FILTER;
+        // SAFETY: `program` describes `filter`; the kernel copies both.
+        let done = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+                && libc::syscall(libc::SYS_seccomp, set, 0, &program) == 0
+        };
+        if done { Ok(()) } else { Err(io::Error::last_os_error()) }
+    };
+    // SAFETY: `install` makes system calls only.
+    unsafe { command.pre_exec(install) };
+}
+
+#[test]
+fn a_kernel_that_does_not_say_what_a_call_is_can_record_and_the_doctor_says_so() {
+    for errno in [libc::EIO, libc::EINVAL, libc::EPERM] {
+        let scene = Scene::new();
+        let (mut doctor, mut record) = (doctor(), scene.record(&["cat", "/etc/hostname"]));
+        refuse_request(&mut doctor, libc::PTRACE_GET_SYSCALL_INFO, errno);
+        refuse_request(&mut record, libc::PTRACE_GET_SYSCALL_INFO, errno);
+        assert_agree(&scene, &mut doctor, &mut record);
+        let recording = scene.recording();
+        let asked = recording.events.iter().filter_map(|event| event.path);
+        let asked: Vec<_> = asked.map(|path| recording.path(path)).collect();
+        assert!(asked.contains(&&b"/etc/hostname"[..]), "error {errno}");
+    }
+}
+
+/// What a container's filter may refuse, with what it answers.
+const REFUSED: [(libc::c_long, i32); 10] = [
+    (libc::SYS_process_vm_readv, libc::EPERM),
+    (libc::SYS_process_vm_readv, libc::ENOSYS),
+    (libc::SYS_memfd_create, libc::ENOSYS),
+    (libc::SYS_openat2, libc::ENOSYS),
+    (libc::SYS_perf_event_open, libc::EPERM),
+    (libc::SYS_bpf, libc::EPERM),
+    (libc::SYS_unshare, libc::EPERM),
+    (libc::SYS_mount, libc::EPERM),
+    (libc::SYS_personality, libc::EPERM),
+    (libc::SYS_process_madvise, libc::EPERM),
+];
+
+#[test]
+fn whatever_a_filter_refuses_each_verb_works_exactly_where_its_probe_does() {
+    for (call, errno) in REFUSED {
+        let (scene, _) = scene_for_a_user(&[]);
+        let folder = scene.subfolder("folder");
+        std::os::unix::fs::chown(&folder, Some(65534), Some(65534)).unwrap_or_default();
+        let becalm = scene.at("becalm");
+        let limited = |words: &[&str]| {
+            let mut command = as_a_user(&[&[&becalm[..]], words].concat());
+            restrict(&mut command, call, libc::SECCOMP_RET_ERRNO | errno as u32, 0);
+            command.current_dir(scene.folder()).stdin(Stdio::null());
+            command
+        };
+        let said = Said::by(&mut limited(&["doctor", "--json"]));
+        let rec = scene.rec();
+        assert_agree(
+            &scene,
+            &mut limited(&["doctor", "--json"]),
+            &mut limited(&["record", "-o", &rec, "--", "cat", "/etc/hostname"]),
+        );
+        assert_eq!(said.json["can_record"], true, "call {call}");
+        let blinds = scene.recording().blinds;
+        let hidden =
+            |blind: &recording::Blind| matches!(blind, recording::Blind::Unreadable { .. });
+        assert!(!blinds.iter().any(hidden), "call {call}: {blinds:?}");
+
+        let traced = said.json["can_record"] == true;
+        let works = |probe| said.answer(probe) == "works";
+        let rehearse = ["rehearse", "--profile", "nfs", "--by", "fuse", &folder, "--", "true"];
+        let verbs: &[(&[&str], bool)] = &[
+            (&["check", "--", "true"], traced),
+            (&["fork", "lines", "--", "true"], traced),
+            (&["python", "scan", "--", "true"], traced),
+            (&["run", "--aslr", "off", "--", "true"], works("fixed_layout")),
+            (&rehearse, traced && works("fuse_mount")),
+        ];
+        for (verb, allowed) in verbs {
+            let ran = limited(verb).output().unwrap();
+            let why = String::from_utf8_lossy(&ran.stderr);
+            assert_eq!(ran.status.success(), *allowed, "call {call}, {verb:?}: {why}");
+        }
+    }
+}
+
 /// A copy of another process's descriptor (pidfd_getfd(2)).
 fn descriptor_of(process: u32, number: i32) -> io::Result<OwnedFd> {
     let own = |returned: libc::c_long| match returned {

@@ -18,7 +18,7 @@ pub(crate) struct Tracee {
 /// Where a system call is seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// At its entry.
+    /// At its entry (or, from registers, at its exit, too).
     Entry(c_long),
     /// At a seccomp filter's request.
     Seccomp(c_long),
@@ -75,8 +75,13 @@ impl Tracee {
         Ok(status)
     }
 
-    /// The call at which the process stands still (Linux 5.3).
-    pub fn seen(&self) -> Result<Seen, Stop> {
+    /// The call at which the process stands still, with that status: as the kernel says it (Linux
+    /// 5.3), or else from its registers, as the recorder does.
+    pub fn seen(&self, status: c_int) -> Result<Seen, Stop> {
+        self.seen_by_kernel().or_else(|_| self.seen_in_registers(status))
+    }
+
+    fn seen_by_kernel(&self) -> Result<Seen, Stop> {
         // SAFETY: the structure is plain numbers, for which zero is a valid value.
         let mut info: libc::ptrace_syscall_info = unsafe { std::mem::zeroed() };
         self.request(
@@ -90,6 +95,19 @@ impl Tracee {
         Ok(match info.op {
             libc::PTRACE_SYSCALL_INFO_ENTRY => Seen::Entry(number),
             libc::PTRACE_SYSCALL_INFO_SECCOMP => Seen::Seccomp(number),
+            _ => Seen::Other,
+        })
+    }
+
+    fn seen_in_registers(&self, status: c_int) -> Result<Seen, Stop> {
+        // SAFETY: the structure is plain numbers, for which zero is a valid value.
+        let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+        let into = (&raw mut registers) as usize;
+        self.request("ptrace(PTRACE_GETREGS)", libc::PTRACE_GETREGS, 0, into)?;
+        let number = registers.orig_rax as c_long;
+        Ok(match (libc::WSTOPSIG(status), status >> 16) {
+            (signal, 0) if signal == libc::SIGTRAP | 0x80 => Seen::Entry(number),
+            (_, libc::PTRACE_EVENT_SECCOMP) => Seen::Seccomp(number),
             _ => Seen::Other,
         })
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use recording::{Cause, Micros, Nanos, Status};
+use recording::{Cause, Micros, Name, Nanos, Status};
 use serde::{Deserialize, Serialize};
 
 /// What one run asked of the filesystem, which storms are in it, and what they cost.
@@ -11,7 +11,7 @@ pub struct Findings {
     /// The sentence that answers the question.
     pub headline: String,
     /// The command, as it was given.
-    pub command: Vec<String>,
+    pub command: Vec<Name>,
     /// What a person would call it: `emacs`, `unpack.sh`.
     pub program: String,
     /// All of the run, in numbers.
@@ -152,7 +152,7 @@ pub struct CauseCount {
 pub struct Culprit {
     /// What it is: `rpath`, `library`, `sys.path`, `program`, `path`…
     pub kind: String,
-    /// Its name: a path, a program, a variable. Escaped where it is no text.
+    /// Its name: a path, a program, a variable, as [`recording::shown`] writes it.
     pub name: String,
     /// What it did, as a person would say it, its numbers included.
     pub text: String,

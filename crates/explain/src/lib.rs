@@ -76,7 +76,7 @@ pub fn explain(recording: &Recording, options: &Options) -> Findings {
     let program = program(recording);
     Findings {
         headline: headline(&program, &totals, storms.is_empty()),
-        command: recording.header.argv.clone(),
+        command: recording.header.command(),
         program,
         storms,
         rest: survey.causes(survey.free().map(|(id, _)| id)),
@@ -160,7 +160,10 @@ fn wall(recording: &Recording) -> Nanos {
 fn program(recording: &Recording) -> String {
     match recording.processes.first().and_then(|process| process.execs.first()) {
         Some(exec) => who::name(recording, exec),
-        None => recording.header.argv.first().cloned().unwrap_or_else(|| "the command".to_owned()),
+        None => {
+            let first = recording.header.command().into_iter().next();
+            first.map_or_else(|| "the command".to_owned(), |word| word.to_string())
+        }
     }
 }
 

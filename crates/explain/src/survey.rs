@@ -8,7 +8,6 @@ use recording::{Attribution, Attributor, Event, Exec, Kind, PathId, ProcessId, R
 
 use crate::findings::CauseCount;
 use crate::who;
-use crate::words::pasted;
 
 /// One metadata operation.
 #[derive(Clone, Copy)]
@@ -118,10 +117,9 @@ impl<'a> Survey<'a> {
         self.paths.get(self.recording, path)
     }
 
-    /// The command as it was given, to be pasted into a shell; none if a word of it cannot be.
+    /// The command as it was given, to be pasted into a shell, where it is known exactly.
     pub fn command_line(&self) -> Option<String> {
-        let words = self.recording.header.argv.iter().map(|word| pasted(word.as_bytes()));
-        Some(words.collect::<Option<Vec<_>>>()?.join(" "))
+        self.recording.header.command_line()
     }
 
     /// The same as text to show.

@@ -1,6 +1,6 @@
 //! What a person would call a program.
 
-use recording::{Exec, Recording, Role};
+use recording::{Exec, Recording, Role, shown_name};
 
 use crate::survey::split;
 
@@ -14,8 +14,8 @@ pub(crate) fn name(recording: &Recording, exec: &Exec) -> String {
     }
     match Role::of(recording, exec) {
         Role::Shell | Role::Python | Role::ModuleTool => match first_word(&exec.argv) {
-            Some(word) if word.starts_with('-') => format!("{own} {word}"),
-            Some(script) => last(script).to_owned(),
+            Some(word) if word.starts_with('-') => format!("{own} {}", shown_name(word)),
+            Some(script) => shown_name(last(script)),
             None => own,
         },
         Role::Other => own,
@@ -41,7 +41,7 @@ pub(crate) fn full_name(recording: &Recording, exec: &Exec) -> String {
 fn base(recording: &Recording, exec: &Exec) -> String {
     let (_, name) = split(recording.path(exec.path));
     if name.is_empty() {
-        exec.argv.first().map_or_else(|| "?".to_owned(), |word| last(word).to_owned())
+        exec.argv.first().map_or_else(|| "?".to_owned(), |word| shown_name(last(word)))
     } else {
         recording::shown(name)
     }

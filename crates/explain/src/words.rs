@@ -47,30 +47,14 @@ pub(crate) fn listed(names: &[String]) -> String {
     }
 }
 
-/// A path as a shell takes it back; none where it is no text, or steers a terminal.
+/// A path as a shell takes it back, byte for byte; none where it is not known.
 pub(crate) fn pasted(path: &[u8]) -> Option<String> {
-    let text = std::str::from_utf8(path).ok().filter(|text| !text.is_empty())?;
-    if text.chars().any(char::is_control) {
-        return None;
-    }
-    let is_bare = |char: char| char.is_ascii_alphanumeric() || "/._-+=:,@%".contains(char);
-    match text.chars().all(is_bare) {
-        true => Some(text.to_owned()),
-        false => Some(format!("'{}'", text.replace('\'', r"'\''"))),
-    }
+    (!path.is_empty()).then(|| recording::quoted(path))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_path_is_pasted_whole_or_not_at_all() {
-        assert_eq!(pasted(b"/opt/a-1.2/lib").as_deref(), Some("/opt/a-1.2/lib"));
-        assert_eq!(pasted(b"/it's $HOME").as_deref(), Some(r"'/it'\''s $HOME'"));
-        assert_eq!(pasted(b"/a\nb"), None);
-        assert_eq!(pasted(b"/\xff"), None);
-    }
 
     #[test]
     fn sentences_have_separators_plurals_and_honest_shares() {

@@ -25,6 +25,7 @@
 //! | `join` | the namespaces of a process that lives already |
 //! | `layout` | where a command's memory lies: no randomisation, or moved by a chosen distance |
 //! | `python_hook` | code that each Python of a command runs first |
+//! | `scratch` | room for what is kept for a moment |
 //! | `orphan` | a process of becalm's own that outlives the one that started it |
 //! | `replace` | becoming the command, in place |
 //! | `stop` | signals that ask becalm to end what it has started |
@@ -45,6 +46,7 @@ mod orphan;
 mod python_hook;
 mod replace;
 pub mod rights;
+mod scratch;
 pub mod signals;
 mod spawn;
 mod stage;
@@ -62,6 +64,7 @@ pub use loopback::Loopback;
 pub use orphan::orphan;
 pub use python_hook::{HookError, PythonHook};
 pub use replace::replace;
+pub use scratch::{scratch_file, scratch_folder};
 pub use spawn::{Gated, fork, spawn};
 pub use stage::{Played, Stage, StageError, check_input};
 pub use timed::{Timed, timed};

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use crate::scratch_folder;
+
 const SOURCE: &str = include_str!("python_hook.py");
 
 /// The hook's folder, which is gone when this is dropped.
@@ -26,13 +28,8 @@ pub struct PythonHook {
 
 /// Why there is no hook.
 #[derive(Debug, thiserror::Error)]
-#[error("Python's hook cannot be written to {}: {error}", .path.display())]
-pub struct HookError {
-    /// The file or folder.
-    pub path: PathBuf,
-    /// What is wrong with it.
-    pub error: io::Error,
-}
+#[error("Python's hook cannot be written: {0}")]
+pub struct HookError(io::Error);
 
 impl PythonHook {
     /// Writes the hook, for a command whose `PYTHONPATH` is this. `code` is Python, of any
@@ -47,30 +44,24 @@ impl PythonHook {
         code: &str,
         python_path: Option<&OsStr>,
     ) -> Result<PythonHook, HookError> {
-        let failed = |path: &Path, error| HookError { path: path.to_owned(), error };
-        let temporary = std::env::temp_dir();
-        let folder = tempfile::Builder::new()
-            .prefix(prefix)
-            .tempdir()
-            .map_err(|error| failed(&temporary, error))?;
-        let path = folder.path().canonicalize().map_err(|error| failed(folder.path(), error))?;
-        let file = path.join("sitecustomize.py");
-        if path.as_os_str().as_bytes().contains(&b':') {
-            let why = "PYTHONPATH cannot hold its colon; set TMPDIR to another folder";
-            return Err(failed(&path, io::Error::new(io::ErrorKind::InvalidInput, why)));
-        }
         let source = match python_path {
             Some(_) => SOURCE.replace("WAS_SET = False", "WAS_SET = True"),
             None => SOURCE.to_owned(),
         };
-        // Whoever the command becomes must be able to read it.
-        let readable = |path: &Path, mode| {
-            fs::set_permissions(path, Permissions::from_mode(mode))
-                .map_err(|error| failed(path, error))
+        let fill = |folder: &Path| {
+            let path = folder.canonicalize()?;
+            if path.as_os_str().as_bytes().contains(&b':') {
+                let why = "PYTHONPATH cannot hold its colon; set TMPDIR to another folder";
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+            }
+            let file = path.join("sitecustomize.py");
+            fs::write(&file, format!("{code}\n\n{source}"))?;
+            // Whoever the command becomes must be able to read it.
+            fs::set_permissions(&file, Permissions::from_mode(0o444))?;
+            fs::set_permissions(&path, Permissions::from_mode(0o755))?;
+            Ok(path)
         };
-        fs::write(&file, format!("{code}\n\n{source}")).map_err(|error| failed(&file, error))?;
-        readable(&file, 0o444)?;
-        readable(&path, 0o755)?;
+        let (folder, path) = scratch_folder(prefix, fill).map_err(HookError)?;
         Ok(PythonHook { _folder: folder, path, given: python_path.map(OsStr::to_owned) })
     }
 

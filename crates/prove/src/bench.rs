@@ -154,7 +154,7 @@ impl Bench {
                 options.read(true).write(true).create(true).truncate(false);
                 options.open(path).map_err(failed)?
             }
-            None => tempfile::tempfile().map_err(failed)?,
+            None => launch::scratch_file().map_err(failed)?,
         };
         let command = subject.line.command();
         let act = || self.there(|| recorded::of(&command, file, &self.recorder));

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use launch::{Captured, Ended, Line, Timed};
-use recording::{Blind, Bytes, Micros, Nanos};
+use recording::{Blind, Bytes, Micros, Nanos, shown_name};
 use serde::{Deserialize, Serialize};
 
 use crate::behaviour::{Output, STATUS, STDERR, STDOUT};
@@ -27,9 +27,9 @@ pub struct Subject {
 pub struct Side {
     /// The command, as it was written.
     pub command: String,
-    /// Its words, lossily decoded.
+    /// Its words, as text.
     pub argv: Vec<String>,
-    /// The variables that were set for it, lossily decoded.
+    /// The variables that were set for it, as text.
     pub environment: Vec<(String, String)>,
     /// How it ended, the first time.
     pub ended: Ended,
@@ -102,12 +102,12 @@ impl Seen {
 impl Side {
     /// A side of whose command one run was seen.
     pub(crate) fn of(subject: &Subject, seen: Seen) -> Side {
-        let lossy = |word: &OsString| word.to_string_lossy().into_owned();
+        let text = |word: &OsString| shown_name(word);
         let variables = subject.line.environment.iter();
         Side {
             command: subject.text.clone(),
-            argv: subject.line.argv.iter().map(lossy).collect(),
-            environment: variables.map(|(name, value)| (lossy(name), lossy(value))).collect(),
+            argv: subject.line.argv.iter().map(text).collect(),
+            environment: variables.map(|(name, value)| (text(name), text(value))).collect(),
             ended: seen.ended,
             stdout: seen.stdout,
             stderr: seen.stderr,

@@ -83,7 +83,7 @@ fn pythons(recording: &Recording, runs: &Runs, placed: &[Placed]) -> Vec<Python>
         let stays = run.forked_from.is_none() || process.execs.is_empty();
         (stays && counts.operations > 0).then(|| Python {
             program: recording.shown(exec.path),
-            argv: exec.argv.clone(),
+            argv: exec.argv.iter().map(recording::shown_name).collect(),
             pid: process.pid,
             exact: run.is_marked,
             counts,

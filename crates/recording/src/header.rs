@@ -1,6 +1,10 @@
 //! Where and when a recording was made.
 
+use std::ffi::OsString;
+
 use serde::{Deserialize, Serialize};
+
+use crate::{Name, quoted};
 
 /// The first block of a recording: everything that is known before the command runs.
 ///
@@ -22,6 +26,9 @@ pub struct Header {
     pub started_nanos: u32,
     /// The command as given, lossily decoded.
     pub argv: Vec<String>,
+    /// The same exactly, where the decoded words do not tell it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exact_argv: Vec<Name>,
     /// The working folder it was started in, lossily decoded.
     pub cwd: String,
     /// Effective user id.
@@ -53,6 +60,33 @@ pub struct Mount {
 }
 
 impl Header {
+    /// Takes in the command.
+    pub fn set_command(&mut self, argv: &[OsString]) {
+        self.argv = argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        self.exact_argv = match self.argv.iter().any(|word| word.contains('\u{fffd}')) {
+            true => argv.iter().map(Name::of).collect(),
+            false => Vec::new(),
+        };
+    }
+
+    /// The words of the command.
+    pub fn command(&self) -> Vec<Name> {
+        match self.exact_argv.is_empty() {
+            true => self.argv.iter().map(Name::of).collect(),
+            false => self.exact_argv.clone(),
+        }
+    }
+
+    /// The command to be pasted into a shell; none where an older becalm did not keep it exactly.
+    pub fn command_line(&self) -> Option<String> {
+        let words = self.command();
+        let is_lost = |word: &String| word.contains('\u{fffd}');
+        if words.is_empty() || (self.exact_argv.is_empty() && self.argv.iter().any(is_lost)) {
+            return None;
+        }
+        Some(words.iter().map(|word| quoted(word.bytes())).collect::<Vec<_>>().join(" "))
+    }
+
     /// The mount that holds `path`: the longest mount point that is a prefix of it. Of two at
     /// the same point the later one covers the earlier.
     pub fn mount_of(&self, path: &[u8]) -> Option<&Mount> {

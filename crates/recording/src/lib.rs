@@ -14,22 +14,31 @@
 //! | `attributor` | the same for a million calls: each distinct question is answered once |
 //! | `wire` | the records of the file, and how they are framed |
 //! | `writer`, `reader` | the file format, both ways (docs/recording-format.md) |
+//! | `budget` | how much memory a recording may take |
 //! | `rank`, `ranks` | which rank of a job it is of; the recordings of several in one file |
 //! | `totals` | the sums over one recording, streamed |
+//! | `name`, `plain` | names as text: that reads back, that is safe to show and to paste |
+//! | `json` | any value as JSON that is safe on a terminal |
 //! | `load` | a whole recording in memory |
+//! | `lineage` | what processes have from those above them, and who is below whom |
 //! | `query` | tables: calls by cause, prefix, process, system call, library, module |
 //! | `diff` | what changed between two runs |
 //! | `export` | JSON lines, strace's text, Chrome's trace, folded stacks, CSV |
 
 mod attributor;
+mod budget;
 mod call;
 mod cause;
 pub mod diff;
 mod event;
 pub mod export;
 mod header;
+pub mod json;
+mod lineage;
 mod load;
+mod name;
 mod origin;
+mod plain;
 mod process;
 pub mod query;
 mod rank;
@@ -45,8 +54,11 @@ pub use call::{Abi, Call, Class, Kind};
 pub use cause::{Attribution, Cause, Role};
 pub use event::{Event, Outcome, Phase, errno_name};
 pub use header::{Header, Mount};
-pub use load::{Recording, shown};
+pub use lineage::Descent;
+pub use load::Recording;
+pub use name::{Name, serialize_shown, shown, shown_name, shown_path};
 pub use origin::{Frame, Origin};
+pub use plain::{plain, quoted};
 pub use process::{End, Exec, How, Image, Process, ProcessId, Signal, Status, Usage};
 pub use rank::{Launched, Rank};
 pub use ranks::{Member, MergeError, Ranks, is_recording};

@@ -6,9 +6,10 @@ use std::io::{BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use crate::lineage::{self, Inherited};
 use crate::{
-    Attribution, Blind, End, Event, Exec, Header, Image, Nanos, PathId, Process, ProcessId,
-    ReadError, Reader, Record, Signal, Summary,
+    Attribution, Blind, End, Event, Header, Image, PathId, Process, ProcessId, ReadError, Reader,
+    Record, Signal, Summary, shown,
 };
 
 /// All that one run did. Events are in the order in which they ended.
@@ -33,6 +34,7 @@ pub struct Recording {
     /// Why it was not, otherwise.
     pub cut: Option<&'static str>,
     paths: Vec<Box<[u8]>>,
+    pub(crate) inherited: Vec<Inherited>,
 }
 
 /// Reads a file by offsets of its own.
@@ -85,6 +87,7 @@ impl Recording {
         }
         recording.cut = reader.cut();
         recording.paths = reader.into_paths();
+        recording.inherited = lineage::inherited(&recording.processes);
         Ok(recording)
     }
 
@@ -164,20 +167,6 @@ impl Recording {
         &self.processes[id.0 as usize]
     }
 
-    /// The program that a process runs at a moment: its last exec before it, else the one that
-    /// its parent ran when it was forked.
-    pub fn program(&self, process: ProcessId, at: Nanos) -> Option<&Exec> {
-        let (mut process, mut at) = (self.processes.get(process.0 as usize)?, at);
-        loop {
-            let before = process.execs.partition_point(|exec| exec.at <= at);
-            if before > 0 {
-                return process.execs.get(before - 1);
-            }
-            at = process.started;
-            process = self.processes.get(process.parent?.0 as usize)?;
-        }
-    }
-
     /// Why a call was made.
     pub fn attribute(&self, event: &Event) -> Attribution {
         crate::cause::attribute(self, event)
@@ -190,20 +179,4 @@ impl Recording {
             && self.processes.iter().all(|process| process.end.is_some())
             && !self.blinds.iter().any(Blind::hides_calls)
     }
-}
-
-/// Bytes of a path as text: what is no UTF-8 and control characters as `\x0a`.
-pub fn shown(path: &[u8]) -> String {
-    let mut text = String::with_capacity(path.len());
-    for chunk in path.utf8_chunks() {
-        for char in chunk.valid().chars() {
-            if char.is_control() {
-                text.extend(char.to_string().bytes().map(|byte| format!("\\x{byte:02x}")));
-            } else {
-                text.push(char);
-            }
-        }
-        text.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
-    }
-    text
 }

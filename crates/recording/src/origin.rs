@@ -32,13 +32,7 @@ impl Recording {
     /// the nearest process above it that has one. `xargs` has no lines: what it starts, the line
     /// started that started `xargs`.
     pub fn line_of(&self, process: ProcessId) -> Option<&Frame> {
-        let mut process = self.processes.get(process.0 as usize)?;
-        loop {
-            if let Some(frame) = process.origin.as_ref().and_then(|origin| origin.frames.first()) {
-                return Some(frame);
-            }
-            process = self.processes.get(process.parent?.0 as usize)?;
-        }
+        self.told(process)?.origin.as_ref()?.frames.first()
     }
 
     /// A frame as text to show: `/path/file:12`; `line 12` where it is of no file.

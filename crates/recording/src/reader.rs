@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, Read};
 
+use crate::budget::Budget;
 use crate::wire::{BLOCK_LIMIT, BlockKind, FRAME, MAGIC};
 use crate::writer::unzigzag;
 use crate::{Event, Header, Nanos, PathId, Record, Summary};
@@ -49,12 +50,14 @@ pub struct Reader<R> {
     paths: Vec<Box<[u8]>>,
     known: HashMap<Box<[u8]>, PathId>,
     last_start: u64,
+    budget: Budget,
     summary: Option<Summary>,
     cut: Option<&'static str>,
 }
 
 enum Block {
-    Whole(BlockKind, Vec<u8>),
+    /// What it is, how many bytes of the file it is, and what it unpacks to.
+    Whole(BlockKind, usize, Vec<u8>),
     End,
     Cut(&'static str),
 }
@@ -69,7 +72,7 @@ impl<R: Read> Reader<R> {
         let got = read_up_to(&mut source, &mut magic)?;
         check_magic(&magic[..got])?;
         let header = match read_block(&mut source)? {
-            Block::Whole(BlockKind::Header, json) => {
+            Block::Whole(BlockKind::Header, _, json) => {
                 serde_json::from_slice(&json).map_err(|_| ReadError::NoHeader)?
             }
             _ => return Err(ReadError::NoHeader),
@@ -83,6 +86,7 @@ impl<R: Read> Reader<R> {
             paths: Vec::new(),
             known: HashMap::new(),
             last_start: 0,
+            budget: Budget::default(),
             summary: None,
             cut: None,
         })
@@ -121,6 +125,7 @@ impl<R: Read> Reader<R> {
             let (record, rest) = postcard::take_from_bytes::<Record>(&self.block[self.at..])
                 .map_err(|_| ReadError::Damaged("a block with an unknown record"))?;
             self.at = self.block.len() - rest.len();
+            self.budget.spend(&record)?;
             match record {
                 Record::Path(path) => self.learn(path),
                 Record::Call(event) => return self.call(event).map(Some),
@@ -156,18 +161,19 @@ impl<R: Read> Reader<R> {
             return Ok(false);
         }
         match read_block(&mut self.source)? {
-            Block::Whole(BlockKind::Records, bytes) => {
+            Block::Whole(BlockKind::Records, packed, bytes) => {
+                self.budget.earn(packed);
                 self.block = bytes;
                 self.at = 0;
                 Ok(true)
             }
-            Block::Whole(BlockKind::Summary, json) => {
+            Block::Whole(BlockKind::Summary, _, json) => {
                 let summary = serde_json::from_slice(&json);
                 self.summary =
                     Some(summary.map_err(|_| ReadError::Damaged("an unreadable summary"))?);
                 Ok(false)
             }
-            Block::Whole(BlockKind::Header, _) => Err(ReadError::Damaged("a second header")),
+            Block::Whole(BlockKind::Header, ..) => Err(ReadError::Damaged("a second header")),
             Block::End => {
                 self.cut = Some("it was not ended: the recorder was killed or the disk was full");
                 Ok(false)
@@ -255,7 +261,7 @@ fn read_block(source: &mut impl Read) -> Result<Block, ReadError> {
     if bytes.len() != unpacked {
         return Err(ReadError::Damaged("a block of another size than it says"));
     }
-    Ok(Block::Whole(kind, bytes))
+    Ok(Block::Whole(kind, packed, bytes))
 }
 
 /// Fills `buffer` as far as the source goes, and says how far.

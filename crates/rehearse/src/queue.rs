@@ -153,7 +153,7 @@ impl Mapping {
             let same =
                 same.is_ok_and(|named| file.metadata().is_ok_and(|m| m.ino() == named.ino()));
             if same {
-                file.set_len(SIZE as u64)?;
+                reserve(&file)?;
                 return Ok(Mapping { address: map(&file)?, file, path: path.to_owned() });
             }
         }
@@ -190,6 +190,16 @@ fn open_own(path: &Path, user: u32) -> io::Result<File> {
         ));
     }
     Ok(file)
+}
+
+/// Gives the file its size and its memory: a page that there is no room for would kill who touches
+/// it.
+fn reserve(file: &File) -> io::Result<()> {
+    // SAFETY: the descriptor is open; what the file holds stays.
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, SIZE as libc::off_t) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
 }
 
 /// flock(2).

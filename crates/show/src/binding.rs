@@ -5,6 +5,7 @@ use std::path::Path;
 
 use loader::bind::{Binding, Change, Counts, Effect, NameLeft};
 use loader::edit::Tier;
+use recording::shown_name;
 use serde_json::{Value, json};
 
 use crate::number::{change_percent, count, counted};
@@ -183,7 +184,7 @@ impl<'a> Bound<'a> {
     /// The whole as data (docs/schema/becalm.elf.bind.md).
     pub fn to_value(&self) -> Value {
         let binding = self.binding;
-        let text = |text: &OsStr| text.to_string_lossy().into_owned();
+        let text = |text: &OsStr| shown_name(text);
         let path = |path: &Path| text(path.as_os_str());
         let change = |change: &Change| {
             let needed: Vec<_> = change

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use python::bundle::{Packed, Why};
-use recording::Bytes;
+use recording::{Bytes, shown_name};
 use serde::Serialize;
 
 use crate::number::{bytes, count, counted};
@@ -24,7 +24,7 @@ pub struct PythonBundle<'a> {
 impl<'a> PythonBundle<'a> {
     /// What was packed into a file.
     pub fn of(bundle: &Path, packed: &'a Packed) -> PythonBundle<'a> {
-        let bundle = bundle.to_string_lossy().into_owned();
+        let bundle = shown_name(bundle);
         PythonBundle { schema: "becalm.python.bundle/1", bundle, packed }
     }
 

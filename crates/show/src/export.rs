@@ -3,8 +3,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use recording::Bytes;
 use recording::export::Format;
+use recording::{Bytes, shown_name};
 use serde::Serialize;
 
 use crate::number::{bytes, counted};
@@ -22,7 +22,7 @@ pub struct Export {
     pub run: Run,
     /// The format's name.
     pub format: &'static str,
-    /// The file that was written, lossily decoded.
+    /// The file that was written, as text.
     pub output: String,
     /// Its size; none where it is a device or a pipe.
     pub output_bytes: Option<u64>,
@@ -39,7 +39,7 @@ impl Export {
             r#type: "written",
             run,
             format: format.name(),
-            output: file.to_string_lossy().into_owned(),
+            output: shown_name(file),
             output_bytes: written.map(|written| written.len()),
             file: file.to_owned(),
         }

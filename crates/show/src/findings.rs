@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use explain::{Cost, Culprit, Finding, Findings, Step};
-use recording::{Nanos, Recording};
+use recording::{Nanos, Recording, shown_name};
 use serde::Serialize;
 
 use crate::number::{count, counted, percent, time};
@@ -15,7 +15,7 @@ use crate::{Column, Table, plain, quoted, style, width};
 pub struct Check {
     /// `becalm.check/1`.
     pub schema: &'static str,
-    /// The recording's file, lossily decoded; none where it was not kept.
+    /// The recording's file, as text; none where it was not kept.
     pub recording: Option<String>,
     /// Which of many ranks it is about; none where there is one.
     pub rank: Option<u32>,
@@ -79,7 +79,7 @@ impl Check {
         let header = &recording.header;
         Check {
             schema: "becalm.check/1",
-            recording: file.map(|file| file.to_string_lossy().into_owned()),
+            recording: file.map(shown_name),
             rank: None,
             host: header.host.clone(),
             kernel: header.kernel.clone(),
@@ -189,7 +189,7 @@ impl Check {
         if self.recording.is_some() {
             return storm.evidence.clone();
         }
-        let words = self.findings.command.iter().map(|word| quoted(word.as_bytes()));
+        let words = self.findings.command.iter().map(|word| quoted(word.bytes()));
         let words = words.collect::<Vec<_>>().join(" ");
         format!("becalm record -o start.becalm -- {words}; {}", storm.evidence)
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use loader::bind::Binding;
 use prove::Proof;
-use recording::Bytes;
+use recording::{Bytes, shown_name};
 use serde_json::{Value, json};
 
 use crate::number::{bytes, counted};
@@ -97,8 +97,8 @@ impl Packing {
 
     fn to_value(&self) -> Value {
         json!({
-            "environment": self.environment.to_string_lossy(),
-            "image": self.image.to_string_lossy(),
+            "environment": shown_name(&self.environment),
+            "image": shown_name(&self.image),
             "operations": self.operations,
             "entries": self.entries,
             "bytes": self.bytes,

@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use image::{ExtFacts, Holds, Inspection, ObjectFacts, SifFacts, SquashFacts};
-use recording::Bytes;
+use recording::{Bytes, shown_name};
 use serde::Serialize;
 
 use crate::number::{bytes, count, counted, percent};
@@ -30,7 +30,7 @@ impl Inspected {
     pub fn of(path: &Path, inspection: Inspection) -> Inspected {
         Inspected {
             schema: "becalm.image.inspect/1",
-            file: path.to_string_lossy().into_owned(),
+            file: shown_name(path),
             inspection,
             path: path.to_owned(),
         }
@@ -152,7 +152,7 @@ fn squashfs_body(squashfs: &SquashFacts, columns: usize) -> String {
         return "Not becalm's: nothing is known of what it was made from.\n".to_owned();
     };
     let mut table = Table::new([Column::text(""), Column::path("")]);
-    let path = |path: &Path| path.to_string_lossy().into_owned();
+    let path = |path: &Path| shown_name(path);
     table.row(["stands for", &path(manifest.layout.base())]);
     for packed in manifest.layout.paths().iter().take(LABELS) {
         table.row(["packed", &path(packed)]);
@@ -217,12 +217,12 @@ impl Overlaid {
     pub fn of(path: &Path, sif: Option<&Path>, bytes: u64, overlay: &image::ext3::Overlay) -> Self {
         Overlaid {
             schema: "becalm.image.overlay/1",
-            file: path.to_string_lossy().into_owned(),
+            file: shown_name(path),
             bytes,
             overlay_bytes: overlay.size,
             owner: overlay.owner,
             sparse: overlay.sparse,
-            sif: sif.map(|sif| sif.to_string_lossy().into_owned()),
+            sif: sif.map(shown_name),
             path: path.to_owned(),
         }
     }

@@ -58,7 +58,6 @@ mod load;
 mod merged;
 mod modules;
 mod packed;
-mod plain;
 mod print;
 mod profile;
 mod proof;
@@ -90,12 +89,12 @@ pub use modules::{
     CacheAnswer, IndexAnswer, ModulesAudit, ModulesCache, ModulesHook, ModulesIndex, ModulesTidy,
 };
 pub use packed::Packed;
-pub use plain::{plain, quoted};
 pub use print::{print, warn};
 pub use profile::{Profiled, Sampling};
 pub use proof::proof;
 pub use python::PythonScan;
 pub use ranks::{Figures, NodeRow, RankRow, RanksReport, Spread};
+pub use recording::{plain, quoted, shown_name};
 pub use rehearsal::{By, Rehearsal};
 pub use report::{Below, Report};
 pub use run::Run;

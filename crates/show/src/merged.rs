@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use recording::Ranks;
+use recording::{Ranks, shown_name};
 use serde::Serialize;
 
 use crate::number::counted;
@@ -46,8 +46,8 @@ impl Merged {
         let taken = joined.members.iter().filter(|it| only.is_none_or(|only| it.rank.rank == only));
         Merged {
             schema: "becalm.merge/1",
-            recording: target.to_string_lossy().into_owned(),
-            files: files.iter().map(|file| file.to_string_lossy().into_owned()).collect(),
+            recording: shown_name(target),
+            files: files.iter().map(shown_name).collect(),
             run: first.run,
             size: first.size,
             nodes: nodes_of(taken.clone()).into_iter().map(|(node, _)| node).collect(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use image::container::Sealed;
 use image::squash::Built;
 use image::{LeftOut, Reason, Reference};
-use recording::Bytes;
+use recording::{Bytes, shown_name};
 use serde::Serialize;
 
 use crate::number::{bytes, count, counted, percent};
@@ -28,7 +28,7 @@ impl<'a> Packed<'a> {
     /// What was packed into a file; into a container with what.
     pub fn of(image: &Path, built: &'a Built, sif: Option<&'a Sealed>) -> Packed<'a> {
         let schema = "becalm.image.build/1";
-        Packed { schema, image: image.to_string_lossy().into_owned(), built, sif }
+        Packed { schema, image: shown_name(image), built, sif }
     }
 
     /// The answer as a person reads it, at most `columns` columns wide.

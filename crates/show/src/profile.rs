@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use profile::{Allowed, How, Profile, Scope, Warning};
-use recording::{Micros, Nanos};
+use recording::{Micros, Name, Nanos, shown_name};
 use serde::Serialize;
 
 use crate::number::{count, counted, cpu, percent, time};
@@ -39,7 +39,7 @@ impl Sampling {
 #[derive(Clone, Debug)]
 pub struct Profiled {
     /// The command.
-    pub command: Vec<String>,
+    pub command: Vec<Name>,
     /// Which of many ranks it is about; none where there is one.
     pub rank: Option<u32>,
     /// The flame graph's file.
@@ -58,7 +58,7 @@ pub struct Profiled {
 #[derive(Debug, Serialize)]
 pub struct Object<'a> {
     schema: &'static str,
-    command: &'a [String],
+    command: &'a [Name],
     rank: Option<u32>,
     svg: String,
     folded: Option<String>,
@@ -75,7 +75,7 @@ impl Profiled {
     pub fn json(&self) -> Object<'_> {
         let mut profile = self.profile.clone();
         profile.warnings = self.warnings();
-        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let text = |path: &Path| shown_name(path);
         Object {
             schema: "becalm.profile/1",
             command: &self.command,
@@ -92,7 +92,7 @@ impl Profiled {
 
     /// The command as a shell takes it.
     pub fn command_line(&self) -> String {
-        let words: Vec<_> = self.command.iter().map(|word| quoted(word.as_bytes())).collect();
+        let words: Vec<_> = self.command.iter().map(|word| quoted(word.bytes())).collect();
         words.join(" ")
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use explain::Warning;
 use python::{Counts, Import, Nesting, Scan};
-use recording::{Micros, Recording};
+use recording::{Micros, Name, Recording, shown_name};
 use serde::Serialize;
 
 use crate::number::{count, counted, cpu, percent};
@@ -16,12 +16,12 @@ use crate::{Column, Table, plain, style, width};
 pub struct PythonScan {
     /// `becalm.python.scan/1`.
     pub schema: &'static str,
-    /// The recording's file, lossily decoded; none where the command was run.
+    /// The recording's file, as text; none where the command was run.
     pub recording: Option<String>,
     /// Which of many ranks it is about; none where there is one.
     pub rank: Option<u32>,
     /// The command.
-    pub command: Vec<String>,
+    pub command: Vec<Name>,
     /// The machine.
     pub host: String,
     /// Its kernel's release.
@@ -61,9 +61,9 @@ impl PythonScan {
         let header = &recording.header;
         PythonScan {
             schema: "becalm.python.scan/1",
-            recording: file.map(|file| file.to_string_lossy().into_owned()),
+            recording: file.map(shown_name),
             rank: None,
-            command: header.argv.clone(),
+            command: header.command(),
             host: header.host.clone(),
             kernel: header.kernel.clone(),
             whole: recording.is_whole(),

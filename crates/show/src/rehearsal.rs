@@ -1,7 +1,7 @@
 //! `becalm rehearse`: what a run asked of the rehearsed filesystem, on one screen.
 
 use launch::Ended;
-use recording::Nanos;
+use recording::{Nanos, shown_name};
 use rehearse::report::{Part, Report};
 use rehearse::{Kind, Place, Profile};
 use serde::Serialize;
@@ -74,7 +74,7 @@ impl Rehearsal {
         ended: Ended,
         report: Report,
     ) -> Rehearsal {
-        let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
+        let text = |path: &std::path::Path| shown_name(path);
         let path = |place: &Place| Path {
             path: text(&place.path),
             given: place.given.as_deref().map(text),
@@ -86,7 +86,7 @@ impl Rehearsal {
             difference: None,
             paths: places.iter().map(path).collect(),
             writable: false,
-            command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            command: command.iter().map(shown_name).collect(),
             ended,
             recording: None,
             rank: None,

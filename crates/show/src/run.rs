@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use explain::Warning;
-use recording::{Nanos, Recording};
+use recording::{Name, Nanos, Recording, shown_name};
 use serde::Serialize;
 
 use crate::{plain, quoted, width};
@@ -15,13 +15,13 @@ pub struct Run {
     /// The recording's file, as given.
     #[serde(skip)]
     pub file: PathBuf,
-    /// The same, lossily decoded.
+    /// The same, as text.
     pub recording: String,
     /// Which rank's recording of the file it is, where that has to be said.
     #[serde(skip)]
     pub rank: Option<u32>,
     /// The command that was recorded.
-    pub command: Vec<String>,
+    pub command: Vec<Name>,
     /// The folder it was started in.
     pub cwd: String,
     /// The machine.
@@ -60,8 +60,8 @@ impl Run {
         Run {
             file: file.to_owned(),
             rank: None,
-            recording: file.to_string_lossy().into_owned(),
-            command: header.argv.clone(),
+            recording: shown_name(file),
+            command: header.command(),
             cwd: header.cwd.clone(),
             host: header.host.clone(),
             kernel: header.kernel.clone(),
@@ -84,7 +84,7 @@ impl Run {
 
     /// The command as a shell takes it; safe to show.
     pub fn command_line(&self) -> String {
-        let words: Vec<_> = self.command.iter().map(|word| quoted(word.as_bytes())).collect();
+        let words: Vec<_> = self.command.iter().map(|word| quoted(word.bytes())).collect();
         words.join(" ")
     }
 

@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use image::extract::Extracted;
-use recording::Bytes;
+use recording::{Bytes, shown_name};
 use serde::Serialize;
 
 use crate::number::{bytes, counted};
@@ -30,8 +30,8 @@ impl<'a> Unpacked<'a> {
     pub fn of(image: &Path, folder: &Path, extracted: &'a Extracted) -> Unpacked<'a> {
         Unpacked {
             schema: "becalm.image.extract/1",
-            image: image.to_string_lossy().into_owned(),
-            folder: folder.to_string_lossy().into_owned(),
+            image: shown_name(image),
+            folder: shown_name(folder),
             extracted,
             paths: (image.to_owned(), folder.to_owned()),
         }

@@ -11,14 +11,15 @@ pub(crate) fn header(argv: &[OsString], all_syscalls: bool, backend: &str) -> He
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let [host, kernel, machine] = uname();
     let cwd = std::env::current_dir().unwrap_or_default();
-    Header {
+    let mut header = Header {
         becalm: env!("CARGO_PKG_VERSION").to_owned(),
         host,
         kernel,
         machine,
         started_unix: now.as_secs(),
         started_nanos: now.subsec_nanos(),
-        argv: argv.iter().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+        argv: Vec::new(),
+        exact_argv: Vec::new(),
         cwd: cwd.to_string_lossy().into_owned(),
         // SAFETY: a system call without arguments.
         uid: unsafe { libc::geteuid() },
@@ -27,7 +28,9 @@ pub(crate) fn header(argv: &[OsString], all_syscalls: bool, backend: &str) -> He
         backend: backend.to_owned(),
         mounts: mounts(),
         rank: recording::Launched::this_process().map(|launched| launched.rank),
-    }
+    };
+    header.set_command(argv);
+    header
 }
 
 fn uname() -> [String; 3] {

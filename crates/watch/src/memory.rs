@@ -1,6 +1,8 @@
 //! Reading a stopped process's memory, without trusting a byte of it.
 
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 
 /// The longest path that a system call takes (limits.h), with its end.
 const PATH_MAX: usize = 4096;
@@ -17,7 +19,26 @@ pub(crate) fn read(tid: i32, address: u64, into: &mut [u8]) -> io::Result<usize>
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: into.len() };
     // SAFETY: `local` describes `into`; `remote` is another process's, which the kernel checks.
     let got = unsafe { libc::process_vm_readv(tid, &local, 1, &remote, 1, 0) };
-    usize::try_from(got).map_err(|_| io::Error::last_os_error())
+    usize::try_from(got).or_else(|_| match io::Error::last_os_error() {
+        error if is_denied(&error) => at_file(tid, |file| file.read_at(into, address)),
+        error => Err(error),
+    })
+}
+
+/// Whether the call itself is refused, to everybody and for all memory: by a container's filter, or
+/// a kernel that was built without it.
+fn is_denied(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOSYS | libc::EACCES))
+}
+
+/// The other way to a stopped process's memory, which its tracer always has (proc_pid_mem(5)).
+fn at_file(tid: i32, act: impl FnOnce(&File) -> io::Result<usize>) -> io::Result<usize> {
+    let file = File::options().read(true).write(true).open(format!("/proc/{tid}/mem"))?;
+    act(&file).map_err(|error| match error.raw_os_error() {
+        // Of memory that is not mapped.
+        Some(libc::EIO) => io::Error::from_raw_os_error(libc::EFAULT),
+        _ => error,
+    })
 }
 
 /// Reads a string that ends with a zero byte, appending it to `into` without that byte. A
@@ -64,5 +85,9 @@ pub(crate) fn write_u64(tid: i32, address: u64, value: u64) -> io::Result<()> {
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: 8 };
     // SAFETY: `local` describes `bytes`; `remote` is another process's, which the kernel checks.
     let put = unsafe { libc::process_vm_writev(tid, &local, 1, &remote, 1, 0) };
-    if put == 8 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    let put = usize::try_from(put).or_else(|_| match io::Error::last_os_error() {
+        error if is_denied(&error) => at_file(tid, |file| file.write_at(&bytes, address)),
+        error => Err(error),
+    })?;
+    if put == 8 { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EFAULT)) }
 }

@@ -124,10 +124,11 @@ pub(crate) fn new_program(tid: i32, source: Source) -> io::Result<(u32, u64)> {
     Ok(arch::new_program(&registers(tid)?))
 }
 
-/// Whether the kernel has `PTRACE_GET_SYSCALL_INFO`, asked at a stopped thread.
+/// Whether the kernel has `PTRACE_GET_SYSCALL_INFO`, asked at a stopped thread: an older one gives
+/// EIO, a filter or a sandbox whatever it likes. A thread that is gone says nothing of that.
 pub(crate) fn source_of(tid: i32) -> Source {
     match info_of_kernel(tid) {
-        Err(error) if error.raw_os_error() == Some(libc::EIO) => Source::Registers,
+        Err(error) if error.raw_os_error() != Some(libc::ESRCH) => Source::Registers,
         _ => Source::Kernel,
     }
 }

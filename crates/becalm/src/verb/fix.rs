@@ -3,6 +3,7 @@
 mod pack;
 
 use std::ffi::OsString;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -153,10 +154,10 @@ fn apply_and_prove(args: &Args) -> Result<u8, Failure> {
         });
         side.map_err(|error| Failure { status: error.exit_status(), error: error.into() })
     };
-    let folder = tempfile::tempdir().context("a folder for a recording")?;
-    let kept = folder.path().join("before.becalm");
+    let scratch = launch::scratch_file().context("room for a recording")?;
+    let kept = PathBuf::from(format!("/proc/self/fd/{}", scratch.as_raw_fd()));
     let before = measure(&subject(args), Some(&kept))?;
-    let recording = Recording::open(&kept).context("the recording just made")?;
+    let recording = Recording::read_beside(&scratch).context("the recording just made")?;
     let mut cures = Cures::of(args, &recording)?;
     if cures.is_empty() {
         print(args, &cures.planned(), &next(args, &cures))?;

@@ -135,7 +135,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         None => profile::starts(&recording, width(args.starts)),
     };
     let shown = show::Profiled {
-        command: recording.header.argv.clone(),
+        command: recording.header.command(),
         rank: voice.rank(),
         output: files.svg,
         folded: files.folded,

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, clippy::unwrap_used)] // Each test program uses a part of it.
 
+pub mod forged;
+
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -15,6 +15,7 @@ use crate::program::output;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Glibc {
     /// The loader, as programs name it (`PT_INTERP`).
+    #[serde(serialize_with = "recording::serialize_shown")]
     pub loader: PathBuf,
     /// E.g. `2.36`.
     pub version: String,

@@ -76,7 +76,7 @@ fn see_a_call() -> Result<u64, Stop> {
             // It ended, and the call was never seen.
             return Err(Stop::Error { call: "ptrace(PTRACE_SYSCALL)", errno: libc::EIO });
         }
-        if tracee.seen()? == Seen::Entry(libc::SYS_getppid) {
+        if tracee.seen(status)? == Seen::Entry(libc::SYS_getppid) {
             return Ok(1);
         }
     }
@@ -114,7 +114,7 @@ fn see_filtered_calls(no_new_privs: bool) -> Result<u64, Stop> {
             return Err(Stop::Killed { call: "seccomp", signal: libc::WTERMSIG(status) });
         }
         if is_event(status, libc::PTRACE_EVENT_SECCOMP)
-            && let Seen::Seccomp(number) = tracee.seen()?
+            && let Seen::Seccomp(number) = tracee.seen(status)?
         {
             let call = CALLS.iter().position(|(known, _)| *known == number);
             seen |= call.map_or(0, |at| 1 << at);
@@ -246,7 +246,7 @@ fn refused_tracing(about: About, host: &Host, failure: &Failure) -> Probe {
         ),
         (Some(libc::EIO | libc::EINVAL), ..) => Culprit::new(
             By::Kernel,
-            "the kernel: this needs Linux 5.3 or later",
+            "the kernel: this needs Linux 4.8 or later",
             "Record on a machine with a later kernel.",
         ),
         _ => Culprit::unknown("becalm cannot record here. Try outside any container."),

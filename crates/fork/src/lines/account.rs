@@ -1,12 +1,12 @@
 //! A recording's processes, line by line.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use recording::{Bytes, Frame, Micros, Nanos, PathId, Process, ProcessId, Recording};
+use recording::{Bytes, Descent, Frame, Micros, Nanos, PathId, Process, ProcessId, Recording};
 use serde::Serialize;
 
 use super::advice::{self, Advice};
@@ -96,6 +96,7 @@ struct Gathered {
     line: Line,
     programs: BTreeMap<Option<String>, u64>,
     callers: BTreeMap<Vec<String>, u64>,
+    functions: HashSet<String>,
     own: u64,
 }
 
@@ -106,6 +107,7 @@ impl Lines {
         let moments = Moments::of(recording);
         let children = children(recording);
         let mut lines = Lines { shims: shim::shims(recording, &moments), ..Lines::default() };
+        let waited = waited_for(recording);
         let mut gathered: HashMap<Key, Gathered> = HashMap::new();
         let mut silent: BTreeMap<Option<String>, u64> = BTreeMap::new();
         for process in recording.processes.iter().filter(|process| process.parent.is_some()) {
@@ -115,7 +117,11 @@ impl Lines {
             match key(recording, process) {
                 Some(key) => {
                     let into = gathered.entry(key).or_default();
-                    into.take(recording, process, phases, moments.missing(process), key);
+                    into.take(recording, process, phases, moments.missing(process));
+                    if !waited[process.id.0 as usize] {
+                        let ended = process.end.map_or(process.started, |end| end.at);
+                        into.line.time += since(process.started, ended) + phases.fork;
+                    }
                 }
                 None => {
                     lines.unknown += 1;
@@ -141,14 +147,7 @@ impl Lines {
 }
 
 impl Gathered {
-    fn take(
-        &mut self,
-        recording: &Recording,
-        process: &Process,
-        phases: Phases,
-        misses: u64,
-        key: Key,
-    ) {
+    fn take(&mut self, recording: &Recording, process: &Process, phases: Phases, misses: u64) {
         let line = &mut self.line;
         line.processes += 1;
         line.phases += phases;
@@ -159,10 +158,6 @@ impl Gathered {
         }
         let program = process.execs.first().map(|exec| base_name(recording, exec.path));
         *self.programs.entry(program).or_default() += 1;
-        if !is_waited_for(recording, process, key) {
-            let ended = process.end.map_or(process.started, |end| end.at);
-            line.time += since(process.started, ended) + phases.fork;
-        }
         if let Some(origin) = &process.origin
             && let Some((frame, callers)) = origin.frames.split_first()
         {
@@ -183,7 +178,7 @@ impl Gathered {
             let parent = process.parent.and_then(|id| recording.program(id, process.started));
             line.runs = parent.map(|exec| base_name(recording, exec.image)).unwrap_or_default();
         }
-        if !frame.function.is_empty() && !line.functions.contains(&frame.function) {
+        if !frame.function.is_empty() && self.functions.insert(frame.function.clone()) {
             line.functions.push(frame.function.clone());
         }
     }
@@ -202,37 +197,38 @@ impl Gathered {
 /// The line of a process: its own, or that of the nearest process above it that has one. Where
 /// that is of no file, lines of two processes are not the same.
 fn key(recording: &Recording, process: &Process) -> Option<Key> {
-    let mut process = process;
-    loop {
-        if let Some(frame) = process.origin.as_ref().and_then(|origin| origin.frames.first()) {
-            let of = if frame.file.is_none() { shell_of(recording, process) } else { None };
-            return Some((frame.file, frame.line, of));
-        }
-        process = recording.processes.get(process.parent?.0 as usize)?;
-    }
+    let told = recording.told(process.id)?;
+    let frame = told.origin.as_ref()?.frames.first()?;
+    let of = if frame.file.is_none() { shell_of(recording, told) } else { None };
+    Some((frame.file, frame.line, of))
 }
 
 /// The process that runs the text a process was started from: the nearest above it that has
 /// executed anything.
 fn shell_of(recording: &Recording, process: &Process) -> Option<ProcessId> {
-    let mut process = recording.process(process.parent?);
-    while process.execs.is_empty() {
-        process = recording.process(process.parent?);
-    }
-    Some(process.id)
+    Some(recording.executed(process.parent?)?.id)
 }
 
-/// Whether a process above this one was started by the same line.
-fn is_waited_for(recording: &Recording, process: &Process, own: Key) -> bool {
-    let mut above = process.parent;
-    while let Some(parent) = above {
-        let parent = recording.process(parent);
-        if key(recording, parent) == Some(own) {
-            return true;
+/// Of each process whether one above it was started by the same line, and waits for it.
+fn waited_for(recording: &Recording) -> Vec<bool> {
+    let descent = Descent::of(recording);
+    let mut waited = vec![false; recording.processes.len()];
+    // Those above the process that the walk is at: where what is below them ends, and their line.
+    let mut above: Vec<(usize, Option<Key>)> = Vec::new();
+    let mut lines: HashMap<Key, u64> = HashMap::new();
+    for (place, process) in descent.walk().into_iter().enumerate() {
+        while let Some((_, left)) = above.pop_if(|(end, _)| *end <= place) {
+            left.and_then(|key| lines.get_mut(&key)).into_iter().for_each(|times| *times -= 1);
         }
-        above = parent.parent;
+        let key = key(recording, recording.process(process));
+        if let Some(key) = key {
+            let times = lines.entry(key).or_default();
+            waited[process.0 as usize] = *times > 0;
+            *times += 1;
+        }
+        above.push((descent.places(process).end, key));
     }
-    false
+    waited
 }
 
 /// How long each process's children lived, side by side or not.

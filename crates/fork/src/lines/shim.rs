@@ -1,6 +1,9 @@
 //! Programs that only start another: a version manager's `python3`, `#!/usr/bin/env …`.
 
-use recording::{Nanos, Process, Recording};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use recording::{Descent, Nanos, Process, Recording};
 use serde::Serialize;
 
 use super::account::base_name;
@@ -28,26 +31,28 @@ pub struct Shim {
 
 /// The shims of a recording, the most costly first.
 pub(super) fn shims(recording: &Recording, moments: &Moments) -> Vec<Shim> {
-    let mut shims: Vec<Shim> = Vec::new();
+    let mut shims: HashMap<(String, String, Vec<String>), Shim> = HashMap::new();
     let helpers = helpers(recording);
     for process in &recording.processes {
         let Some(one) = shim(recording, moments, process, helpers[process.id.0 as usize]) else {
             continue;
         };
-        let same = |known: &&mut Shim| {
-            (&known.path, &known.runs, &known.through) == (&one.path, &one.runs, &one.through)
-        };
-        match shims.iter_mut().find(same) {
-            Some(known) => {
+        let program = (one.path.clone(), one.runs.clone(), one.through.clone());
+        match shims.entry(program) {
+            Entry::Occupied(known) => {
+                let known = known.into_mut();
                 known.times += 1;
                 known.time += one.time;
                 known.processes += one.processes;
                 known.misses += one.misses;
             }
-            None => shims.push(one),
+            Entry::Vacant(new) => {
+                new.insert(one);
+            }
         }
     }
-    shims.sort_by_key(|shim| std::cmp::Reverse(shim.time));
+    let mut shims: Vec<_> = shims.into_values().collect();
+    shims.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.path.cmp(&b.path)));
     shims
 }
 
@@ -66,18 +71,47 @@ fn shim(recording: &Recording, moments: &Moments, process: &Process, helpers: u6
 
 /// Of each process: how many processes it and those below it started before its last program.
 fn helpers(recording: &Recording) -> Vec<u64> {
-    let mut helpers = vec![0; recording.processes.len()];
-    for process in &recording.processes {
-        let mut above = process.parent;
-        while let Some(parent) = above {
-            let parent = recording.process(parent);
-            if parent.execs.len() > 1
-                && parent.execs.last().is_some_and(|last| process.started < last.at)
-            {
-                helpers[parent.id.0 as usize] += 1;
-            }
-            above = parent.parent;
+    let processes = &recording.processes;
+    let descent = Descent::of(recording);
+    let replaced = processes.iter().filter(|process| process.execs.len() > 1);
+    let last = |process: &Process| process.execs.last().map_or(Nanos(0), |exec| exec.at);
+    let mut replaced: Vec<_> = replaced.map(|process| (last(process), process.id)).collect();
+    replaced.sort_unstable();
+    let mut started: Vec<_> =
+        processes.iter().map(|process| (process.started, process.id)).collect();
+    started.sort_unstable();
+    let mut started = started.into_iter().peekable();
+    let mut counts = Counts(vec![0; processes.len() + 1]);
+    let mut helpers = vec![0; processes.len()];
+    for (last, process) in replaced {
+        while let Some((_, before)) = started.next_if(|(at, _)| *at < last) {
+            counts.add(descent.places(before).start);
         }
+        let places = descent.places(process);
+        helpers[process.0 as usize] = counts.before(places.end) - counts.before(places.start + 1);
     }
     helpers
+}
+
+/// How many were counted before a place, in the logarithm of steps (a Fenwick tree).
+struct Counts(Vec<u64>);
+
+impl Counts {
+    fn add(&mut self, place: usize) {
+        let mut at = place + 1;
+        while at < self.0.len() {
+            self.0[at] += 1;
+            at += at & at.wrapping_neg();
+        }
+    }
+
+    fn before(&self, place: usize) -> u64 {
+        let mut at = place;
+        let mut sum = 0;
+        while at > 0 {
+            sum += self.0[at];
+            at &= at - 1;
+        }
+        sum
+    }
 }

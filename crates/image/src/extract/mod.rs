@@ -169,7 +169,7 @@ pub struct Extracted {
 }
 
 fn path_or_none<S: serde::Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
-    path.as_ref().map(|path| path.to_string_lossy()).serialize(to)
+    path.as_ref().map(recording::shown_name).serialize(to)
 }
 
 /// Unpacks an image into a folder that is not there, or is empty.

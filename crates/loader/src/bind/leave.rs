@@ -68,6 +68,7 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct LeftOut {
     /// The file.
+    #[serde(serialize_with = "recording::serialize_shown")]
     pub path: PathBuf,
     /// Why, in words.
     pub reason: String,

@@ -195,6 +195,7 @@ pub struct Change {
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Effect {
     /// The program, or the library.
+    #[serde(serialize_with = "recording::serialize_shown")]
     pub path: PathBuf,
     /// Objects that it loads, itself included.
     pub objects: usize,

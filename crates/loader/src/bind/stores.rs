@@ -29,6 +29,7 @@ pub struct Store {
     /// Whose store it is.
     pub manager: Manager,
     /// The store's root; of EasyBuild, the prefix.
+    #[serde(serialize_with = "recording::serialize_shown")]
     pub root: PathBuf,
 }
 

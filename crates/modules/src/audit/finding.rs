@@ -1,5 +1,6 @@
 //! One thing that is wrong, or that costs.
 
+use recording::Name;
 use serde::{Deserialize, Serialize};
 
 /// How bad it is.
@@ -227,9 +228,9 @@ pub struct Finding {
     /// How bad it is.
     pub level: Level,
     /// The modulepath.
-    pub modulepath: String,
+    pub modulepath: Name,
     /// The file or folder.
-    pub path: String,
+    pub path: Name,
     /// The line in it, from 1, if it is about one.
     pub line: Option<usize>,
     /// What there is to say of this one.

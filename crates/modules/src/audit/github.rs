@@ -17,7 +17,7 @@ fn annotation(finding: &Finding) -> String {
     let text = format!("{}: {}", finding.rule.words(), finding.text);
     format!(
         "::{level} file={}{line},title={}::{}\n",
-        property(&finding.path),
+        property(&finding.path.to_string()),
         finding.rule.name(),
         data(&text)
     )

@@ -81,7 +81,7 @@ fn run(command: &Command, modulepaths: &[&Path]) -> Result<Measured, String> {
 
 fn recorded(command: &Command, modulepaths: &[&Path]) -> Result<(Calls, u64, Ended), String> {
     let words = |error: &dyn std::error::Error| error.to_string();
-    let file = tempfile::tempfile().map_err(|error| words(&error))?;
+    let file = launch::scratch_file().map_err(|error| words(&error))?;
     let again = file.try_clone().map_err(|error| words(&error))?;
     let options = watch::Options {
         all_syscalls: false,

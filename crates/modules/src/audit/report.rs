@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path;
 
+use recording::Name;
 use serde::{Deserialize, Serialize};
 
 use super::{Ask, Census, Finding, Level, Measured, Prediction, Rule, Timeout, View};
@@ -33,7 +34,7 @@ pub struct Audit {
     /// The release of the site's Modules.
     pub release: Option<String>,
     /// Its `modulecmd.tcl`.
-    pub command: Option<String>,
+    pub command: Option<Name>,
     /// The modulepaths.
     pub modulepaths: Vec<Path>,
     /// What commands cost, for each user.
@@ -48,7 +49,7 @@ pub struct Audit {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Path {
     /// Where.
-    pub path: String,
+    pub path: Name,
     /// The network filesystem that it is on, if it is on one that is known.
     pub network: Option<String>,
     /// Whether it has a `.modulecache`.
@@ -87,7 +88,7 @@ pub struct RuleSum {
 
 /// What a finding has to know of its surroundings.
 pub(super) struct About<'a> {
-    modulepath: String,
+    modulepath: Name,
     release: Option<&'a Release>,
     /// Whether an Environment Modules reads the tree.
     pub(super) reads_tcl: bool,
@@ -111,7 +112,7 @@ impl About<'_> {
             rule,
             level: rule.level(),
             modulepath: self.modulepath.clone(),
-            path: path.to_string_lossy().into_owned(),
+            path: Name::of(path),
             line: None,
             text,
             calls,
@@ -129,7 +130,7 @@ pub fn audit(views: &[View], wanted: &Wanted<'_>, progress: &dyn Fn(u64, u64)) -
     let mut findings = Vec::new();
     for (at, (path, odd)) in wanted.modulepaths.iter().enumerate() {
         let mut about = About {
-            modulepath: path.to_string_lossy().into_owned(),
+            modulepath: Name::of(path),
             release: wanted.site.map(|site| &site.release),
             reads_tcl: !wanted.is_lmod,
             user: None,
@@ -146,7 +147,7 @@ pub fn audit(views: &[View], wanted: &Wanted<'_>, progress: &dyn Fn(u64, u64)) -
     let findings = merged(findings);
     Audit {
         release: wanted.site.map(|site| site.release.text().to_owned()),
-        command: wanted.site.map(|site| site.command.to_string_lossy().into_owned()),
+        command: wanted.site.map(|site| Name::of(&site.command)),
         modulepaths: paths(views, wanted),
         costs: costs(views, wanted, progress),
         rules: sums(&findings),
@@ -174,7 +175,7 @@ fn unreadable(tree: &Tree, about: &About<'_>) -> Vec<Finding> {
 /// The same thing for several users is one finding.
 fn merged(findings: Vec<Finding>) -> Vec<Finding> {
     let mut merged: Vec<Finding> = Vec::with_capacity(findings.len());
-    let mut places: BTreeMap<(Rule, String, String), usize> = BTreeMap::new();
+    let mut places: BTreeMap<(Rule, Name, String), usize> = BTreeMap::new();
     for finding in findings {
         let place = (finding.rule, finding.path.clone(), finding.text.clone());
         match places.get(&place) {
@@ -229,7 +230,7 @@ fn kept(mut findings: Vec<Finding>) -> Vec<Finding> {
 fn paths(views: &[View], wanted: &Wanted<'_>) -> Vec<Path> {
     let trees = views.first().map_or(&[][..], |view| &view.trees);
     let paths = trees.iter().map(|tree| Path {
-        path: tree.root.to_string_lossy().into_owned(),
+        path: Name::of(&tree.root),
         network: modulepaths::network(&tree.root).map(str::to_owned),
         has_cache: tree.entries.iter().any(|entry| entry.kind == Kind::Cache),
         census: Census::of(tree, wanted.site.map(|site| &site.release)),

@@ -29,7 +29,7 @@ fn described(rule: Rule) -> Value {
 }
 
 fn result(finding: &Finding) -> Value {
-    let mut place = json!({ "artifactLocation": { "uri": uri(&finding.path) } });
+    let mut place = json!({ "artifactLocation": { "uri": uri(finding.path.bytes()) } });
     if let Some(line) = finding.line {
         place["region"] = json!({ "startLine": line });
     }
@@ -51,12 +51,12 @@ fn level(level: Level) -> &'static str {
 }
 
 /// A path as a URI (RFC 3986): absolute ones as `file:`, others as they are.
-fn uri(path: &str) -> String {
-    let mut uri = String::from(if path.starts_with('/') { "file://" } else { "" });
-    for byte in path.bytes() {
+fn uri(path: &[u8]) -> String {
+    let mut uri = String::from(if path.starts_with(b"/") { "file://" } else { "" });
+    for byte in path {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
-                uri.push(char::from(byte));
+                uri.push(char::from(*byte));
             }
             byte => uri.push_str(&format!("%{byte:02X}")),
         }

@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 
 use super::compare::Comparison;
 use super::elsewhere::Elsewhere;
-use super::fault::{Counts, Fault, Kind, lossy};
+use super::fault::{Counts, Fault, Kind};
 use super::readers::Readers;
 use super::repair::repair;
 use super::script::{Odd, parse};
@@ -102,10 +102,10 @@ impl BuildError {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Built {
     /// The modulepath.
-    #[serde(serialize_with = "lossy")]
+    #[serde(serialize_with = "recording::serialize_shown")]
     pub modulepath: PathBuf,
     /// The cache.
-    #[serde(serialize_with = "lossy")]
+    #[serde(serialize_with = "recording::serialize_shown")]
     pub cache: PathBuf,
     /// Its size in bytes.
     pub bytes: u64,

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::{Serialize, Serializer};
+use recording::shown_name;
+use serde::Serialize;
 
 /// A kind of fault. The first four are dangers, the rest are wrong or useless answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -46,7 +47,7 @@ impl Fault {
     }
 
     pub(super) fn of(kind: Kind, name: &Path, what: impl Into<String>) -> Fault {
-        Fault { kind, name: Some(name.to_string_lossy().into_owned()), what: what.into() }
+        Fault { kind, name: Some(shown_name(name)), what: what.into() }
     }
 }
 
@@ -54,10 +55,10 @@ impl Fault {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Checked {
     /// The modulepath.
-    #[serde(serialize_with = "lossy")]
+    #[serde(serialize_with = "recording::serialize_shown")]
     pub modulepath: PathBuf,
     /// The cache.
-    #[serde(serialize_with = "lossy")]
+    #[serde(serialize_with = "recording::serialize_shown")]
     pub cache: PathBuf,
     /// Its size in bytes; 0 if there is none.
     pub bytes: u64,
@@ -80,11 +81,6 @@ impl Checked {
         let hopeless = |fault: &Fault| fault.kind == Kind::Unchecked;
         !self.is_good() && !self.faults.iter().all(hopeless)
     }
-}
-
-/// A path for a reader: what is not UTF-8 in it is replaced.
-pub(super) fn lossy<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(&path.to_string_lossy())
 }
 
 /// How many entries of each kind a cache has.

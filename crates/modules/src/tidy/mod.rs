@@ -115,8 +115,10 @@ pub struct Tidying {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Merged {
     /// The file; it is removed.
+    #[serde(serialize_with = "recording::serialize_shown")]
     pub path: PathBuf,
     /// The rc file at the root.
+    #[serde(serialize_with = "recording::serialize_shown")]
     pub into: PathBuf,
     /// The lines that stand there instead.
     pub lines: Vec<String>,
@@ -126,8 +128,10 @@ pub struct Merged {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Moved {
     /// From where.
+    #[serde(serialize_with = "recording::serialize_shown")]
     pub from: PathBuf,
     /// To where.
+    #[serde(serialize_with = "recording::serialize_shown")]
     pub to: PathBuf,
     /// Its permissions.
     #[serde(skip)]
@@ -141,6 +145,7 @@ pub struct Moved {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hidden {
     /// The file.
+    #[serde(serialize_with = "recording::serialize_shown")]
     pub path: PathBuf,
     /// The line that hides it.
     pub line: String,
@@ -152,8 +157,10 @@ pub struct Hidden {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Virtual {
     /// The folder; it holds nothing but an rc file.
+    #[serde(serialize_with = "recording::serialize_shown")]
     pub path: PathBuf,
     /// The modulepath that it stands for.
+    #[serde(serialize_with = "recording::serialize_shown")]
     pub instead_of: PathBuf,
     /// How many modules it has.
     pub modules: usize,
@@ -177,6 +184,7 @@ pub struct RootRc {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Kept {
     /// Which file, or which modulepath.
+    #[serde(serialize_with = "recording::serialize_shown")]
     pub path: PathBuf,
     /// What it is.
     pub what: What,

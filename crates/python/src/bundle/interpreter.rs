@@ -21,6 +21,7 @@ const LONGEST: u64 = 1 << 30;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Interpreter {
     /// Its file.
+    #[serde(serialize_with = "recording::serialize_shown")]
     pub program: PathBuf,
     /// Its version: `3.11.7`.
     pub version: String,
@@ -73,13 +74,15 @@ impl Interpreter {
     /// The code that an import of each source would run, by the interpreter itself: from valid
     /// bytecode, or compiled. Nothing of a source is executed, and no bytecode is written.
     pub(super) fn code_of(&self, sources: &[PathBuf]) -> Result<Code, BundleError> {
-        let folder =
-            tempfile::tempdir().map_err(|error| file_error(&std::env::temp_dir(), error))?;
-        let [list, out, finder] =
-            ["sources", "code", "finder.py"].map(|name| folder.path().join(name));
         let names: Vec<_> = sources.iter().map(|path| path.as_os_str().as_bytes()).collect();
-        fs::write(&list, names.join(&0)).map_err(|error| file_error(&list, error))?;
-        fs::write(&finder, FINDER).map_err(|error| file_error(&finder, error))?;
+        let fill = |folder: &Path| {
+            let files = ["sources", "code", "finder.py"].map(|name| folder.join(name));
+            fs::write(&files[0], names.join(&0))?;
+            fs::write(&files[2], FINDER)?;
+            Ok(files)
+        };
+        let (_folder, [list, out, finder]) = launch::scratch_folder("becalm-bundle-", fill)
+            .map_err(|error| file_error(Path::new("a temporary folder"), error))?;
         let arguments = [OsStr::new("code"), list.as_ref(), out.as_ref(), finder.as_ref()];
         run(&self.program, self.optimize, &arguments.map(OsStr::to_owned))?;
         let file = File::open(&out).map_err(|error| file_error(&out, error))?;

@@ -58,6 +58,7 @@ pub struct NotTaken {
     /// Why.
     pub why: Why,
     /// A file, a folder or an interpreter.
+    #[serde(serialize_with = "recording::serialize_shown")]
     pub path: PathBuf,
 }
 

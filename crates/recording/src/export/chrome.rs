@@ -10,7 +10,9 @@ use serde::Serialize;
 use super::Options;
 use super::timeline::{Moment, timeline};
 use crate::query::program_name;
-use crate::{Attributor, Event, Exec, Kind, Nanos, Outcome, Process, Recording, errno_name, shown};
+use crate::{
+    Attributor, Event, Exec, Kind, Nanos, Outcome, Process, Recording, errno_name, json, shown,
+};
 
 /// Writes a recording in Chrome's Trace Event Format (JSON object format).
 ///
@@ -19,18 +21,19 @@ use crate::{Attributor, Event, Exec, Kind, Nanos, Outcome, Process, Recording, e
 pub fn write(recording: &Recording, out: &mut dyn Write, _options: &Options) -> io::Result<()> {
     let mut attributor = Attributor::new(recording);
     let about = serde_json::json!({
-        "command": recording.header.argv,
+        "command": recording.header.command(),
         "host": recording.header.host,
         "kernel": recording.header.kernel,
         "started_unix": recording.header.started_unix,
         "cut": recording.cut,
     });
+    let about = json::line(&about)?;
     write!(out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{about},\"traceEvents\":[")?;
     let mut separator = "\n";
     let mut put = |event: TraceEvent| {
         out.write_all(separator.as_bytes())?;
         separator = ",\n";
-        serde_json::to_writer(&mut *out, &event).map_err(io::Error::from)
+        out.write_all(json::line(&event)?.as_bytes())
     };
     for process in &recording.processes {
         put(process_name(recording, process))?;

@@ -9,6 +9,7 @@ use serde_json::ser::CompactFormatter;
 
 use super::Options;
 use super::timeline::{Moment, timeline};
+use crate::json::Harmless;
 use crate::{
     Abi, Attributor, End, Event, Exec, Frame, Image, Origin, Outcome, PathId, Process, Recording,
     Signal, errno_name, shown,
@@ -27,7 +28,8 @@ pub fn write(recording: &Recording, out: &mut dyn Write, _options: &Options) -> 
     let mut buffer = Vec::new();
     let mut line = |fill: &mut dyn FnMut(&mut Object) -> Result| {
         buffer.clear();
-        let mut json = serde_json::Serializer::new(&mut buffer);
+        let formatter = Harmless(CompactFormatter);
+        let mut json = serde_json::Serializer::with_formatter(&mut buffer, formatter);
         let mut object = Object { recording, map: json.serialize_map(None)? };
         fill(&mut object)?;
         object.map.end()?;
@@ -62,7 +64,7 @@ pub fn write(recording: &Recording, out: &mut dyn Write, _options: &Options) -> 
 }
 
 type Result = std::result::Result<(), serde_json::Error>;
-type Map<'a> = serde_json::ser::Compound<'a, &'a mut Vec<u8>, CompactFormatter>;
+type Map<'a> = serde_json::ser::Compound<'a, &'a mut Vec<u8>, Harmless<CompactFormatter>>;
 
 /// One JSON object that is being written.
 struct Object<'a> {

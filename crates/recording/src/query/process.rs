@@ -61,8 +61,10 @@ pub fn program_name(recording: &Recording, exec: &Exec) -> Vec<u8> {
 /// and Python are given scripts as their first argument, too.
 fn script_name<'a>(recording: &'a Recording, exec: &'a Exec) -> Option<&'a [u8]> {
     let given = base_name(recording.path(exec.path));
+    // Arguments are kept lossily decoded.
+    let decoded = String::from_utf8_lossy(given);
     let mut arguments = exec.argv.iter().skip(1).take(2).map(|word| base_name(word.as_bytes()));
-    if exec.path != exec.image && arguments.any(|argument| argument == given) {
+    if exec.path != exec.image && arguments.any(|argument| argument == decoded.as_bytes()) {
         return Some(given);
     }
     let first = exec.argv.get(1).filter(|word| !word.starts_with('-') && !word.is_empty())?;

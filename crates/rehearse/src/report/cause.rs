@@ -73,10 +73,8 @@ impl Causes {
         let mut causes: Vec<_> =
             causes.into_iter().map(|(cause, sum)| ByCause { cause, sum }).collect();
         causes.sort_by_key(|row| std::cmp::Reverse(row.sum.operations));
-        let program = |(program, sum): (&[u8], _)| ByProgram {
-            program: String::from_utf8_lossy(program).into_owned(),
-            sum,
-        };
+        let program =
+            |(program, sum): (&[u8], _)| ByProgram { program: recording::shown(program), sum };
         let mut programs: Vec<_> = programs.into_iter().map(program).collect();
         programs.sort_by_key(|row| std::cmp::Reverse(row.sum.operations));
         Causes { causes, programs, no_call }

@@ -44,7 +44,7 @@ pub(super) fn by_folder(account: &Account, places: &[Place]) -> Vec<ByFolder> {
     while let Some(((depth, folder), sum)) = sums.pop_first() {
         let is_top = roots.contains(&folder) || depth.0 == 0;
         if is_top || sum.operations * PARTS >= total {
-            let folder = String::from_utf8_lossy(folder).into_owned();
+            let folder = recording::shown(folder);
             rows.push(ByFolder { folder, sum });
         } else {
             let above = parent(folder);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use aslr::campaign::{Arm, Done, Expected, Plan};
-use recording::Nanos;
+use recording::{Nanos, shown_name};
 use serde::Serialize;
 
 use crate::number::{count, counted, time};
@@ -62,7 +62,7 @@ impl AslrCampaign {
 
     /// Where it is, and how many blocks are done already.
     pub fn goes_on(&mut self, folder: &Path, blocks: u64) {
-        self.folder = folder.to_string_lossy().into_owned();
+        self.folder = shown_name(folder);
         self.next = format!("becalm aslr analyze {}", quoted(folder.as_os_str().as_bytes()));
         self.blocks_before = blocks;
     }

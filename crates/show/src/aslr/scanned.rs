@@ -1,6 +1,7 @@
 //! `becalm aslr scan`: which layouts are slow.
 
 use aslr::scan::Scan;
+use recording::Name;
 use serde::Serialize;
 
 use crate::number::count;
@@ -12,7 +13,7 @@ use crate::{Column, Table, plain, quoted, style, width};
 pub struct AslrScan {
     schema: &'static str,
     headline: String,
-    command: Vec<String>,
+    command: Vec<Name>,
     by: &'static str,
     #[serde(flatten)]
     scan: Scan,
@@ -23,7 +24,7 @@ const SHOWN: usize = 20;
 
 impl AslrScan {
     /// What a walk found for a command, timed `by` a clock of this name.
-    pub fn of(scan: Scan, command: Vec<String>, by: &'static str) -> AslrScan {
+    pub fn of(scan: Scan, command: Vec<Name>, by: &'static str) -> AslrScan {
         let headline = headline(&scan);
         AslrScan { schema: "becalm.aslr.scan/1", headline, command, by, scan }
     }
@@ -61,7 +62,7 @@ impl AslrScan {
                 count((scan.slow.len() - SHOWN) as u64)
             ));
         }
-        let words: Vec<_> = self.command.iter().map(|word| quoted(word.as_bytes())).collect();
+        let words: Vec<_> = self.command.iter().map(|word| quoted(word.bytes())).collect();
         let next = format!("becalm run --aslr {} -- {}", worst.layout, words.join(" "));
         text + &style::next(&next)
     }

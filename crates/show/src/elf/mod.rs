@@ -12,6 +12,7 @@ use std::path::Path;
 
 use loader::object::Tag;
 use loader::simulation::{Answer, Call, Edge, How, Loaded, Missing, Probe, Rejection, Simulation};
+use recording::shown_name;
 use serde_json::{Value, json};
 
 use crate::number::{count, counted};
@@ -75,7 +76,7 @@ impl<'a> Tree<'a> {
     /// The whole as data (docs/schema/becalm.elf.tree.md), with the probes if they are wanted.
     pub fn to_value(&self, probes: bool) -> Value {
         let Simulation { objects, missing, probes: asked, counts, fatal, .. } = self.simulation;
-        let text = |path: &std::ffi::OsStr| path.to_string_lossy().into_owned();
+        let text = |path: &std::ffi::OsStr| shown_name(path);
         let object = |loaded: &Loaded| {
             let edge = |edge: &Edge| json!({ "name": text(&edge.name), "tag": tag(edge.kind), "object": edge.to });
             json!({

@@ -27,7 +27,7 @@ const AROUND: u32 = 1;
 pub struct ForkLines {
     schema: &'static str,
     headline: String,
-    /// The recording's file, lossily decoded; none where the command was run.
+    /// The recording's file, as text; none where the command was run.
     pub recording: Option<String>,
     /// Which of many ranks it is about; none where there is one.
     pub rank: Option<u32>,

@@ -87,7 +87,7 @@ impl ModulesAudit {
         for path in &self.audit.modulepaths {
             let census = &path.census;
             table.row([
-                path.path.clone(),
+                path.path.to_string(),
                 count(census.folders),
                 count(census.modulefiles),
                 count(census.rc_files),
@@ -154,7 +154,7 @@ impl ModulesAudit {
 
     fn next(&self, all: bool) -> Option<String> {
         let has_more = self.audit.rules.iter().any(|sum| sum.count > EXAMPLES as u64);
-        let paths = self.audit.modulepaths.iter().map(|path| quoted(path.path.as_bytes()));
+        let paths = self.audit.modulepaths.iter().map(|path| quoted(path.path.bytes()));
         let paths = paths.collect::<Vec<_>>().join(" ");
         (has_more && !all).then(|| format!("becalm modules audit --no-run --all {paths}"))
     }

@@ -1,8 +1,9 @@
 //! `becalm modules index`: which modulepaths can be answered for.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use recording::shown_name;
 use serde::{Serialize, Serializer};
 
 use crate::number::counted;
@@ -20,7 +21,7 @@ pub struct ModulesIndex {
 #[derive(Debug, Default, Serialize)]
 pub struct IndexAnswer {
     /// The modulepath.
-    #[serde(serialize_with = "lossy")]
+    #[serde(serialize_with = "recording::serialize_shown")]
     pub modulepath: PathBuf,
     /// Where its index is; none where there is none.
     #[serde(serialize_with = "lossy_if_any")]
@@ -69,10 +70,6 @@ fn one(answer: &IndexAnswer) -> String {
     }
 }
 
-fn lossy<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(&path.to_string_lossy())
-}
-
 fn lossy_if_any<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
-    path.as_ref().map(|path| path.to_string_lossy().into_owned()).serialize(to)
+    path.as_ref().map(shown_name).serialize(to)
 }

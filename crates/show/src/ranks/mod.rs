@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use recording::{Member, Ranks, ReadError, Status, Totals};
+use recording::{Member, Name, Ranks, ReadError, Status, Totals, shown_name};
 use serde::Serialize;
 
 use crate::number::{count, counted, time};
@@ -27,7 +27,7 @@ pub struct RanksReport {
     /// The file, as given.
     pub recording: String,
     /// The command of the first rank.
-    pub command: Vec<String>,
+    pub command: Vec<Name>,
     /// The launcher and its number for the run.
     pub run: String,
     /// How many ranks the run had, where the launcher says so.
@@ -90,7 +90,7 @@ impl RanksReport {
         let figures = Figures::of(&rows);
         RanksReport {
             schema: "becalm.ranks/1",
-            recording: file.to_string_lossy().into_owned(),
+            recording: shown_name(file),
             command,
             run: first.run,
             size: first.size,
@@ -132,7 +132,7 @@ impl RanksReport {
     /// ranks.
     pub fn render(&self, columns: usize, rows: usize) -> String {
         let mut text = style::headline(&plain(&self.headline()), columns);
-        let command: Vec<_> = self.command.iter().map(|word| quoted(word.as_bytes())).collect();
+        let command: Vec<_> = self.command.iter().map(|word| quoted(word.bytes())).collect();
         let about = format!("{}: {}", self.run, width::shorten(&command.join(" "), columns * 2));
         text.push_str(&width::wrap(&plain(&about), columns));
         text.push('\n');
@@ -237,7 +237,7 @@ impl RankRow {
 }
 
 /// The sums of each rank, and the first one's command.
-fn rows(members: &[Member]) -> (Vec<RankRow>, Vec<String>) {
+fn rows(members: &[Member]) -> (Vec<RankRow>, Vec<Name>) {
     let rows = Mutex::new(Vec::with_capacity(members.len()));
     let next = AtomicUsize::new(0);
     let work = || {
@@ -255,8 +255,7 @@ fn rows(members: &[Member]) -> (Vec<RankRow>, Vec<String>) {
     });
     let mut rows = rows.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     rows.sort_by_key(|row: &RankRow| row.rank);
-    let command =
-        members.iter().find_map(|member| Some(member.reader().ok()?.header().argv.clone()));
+    let command = members.iter().find_map(|member| Some(member.reader().ok()?.header().command()));
     (rows, command.unwrap_or_default())
 }
 

@@ -10,6 +10,7 @@ use anyhow::{Context, anyhow};
 use aslr::scan::{Question, scan};
 use launch::layout::{self, Layout, LayoutError, Moved};
 use launch::{Command, Ended};
+use recording::Name;
 use show::{AslrScan, Waiting};
 
 use crate::exit::{FAILED, Failure, NO, USAGE};
@@ -87,7 +88,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     )?;
     drop(waiting);
     let is_none = found.slow.is_empty();
-    let words = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let words = args.command.iter().map(Name::of).collect();
     let by = match args.by {
         Clock::Cpu => "CPU",
         Clock::Wall => "wall",

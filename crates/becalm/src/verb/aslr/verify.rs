@@ -60,7 +60,7 @@ fn look(args: &Args) -> Result<u8, Failure> {
         LayoutError::Command(why) => Failure { status: why.exit_status(), error: why.into() },
         why => Failure { status: FAILED, error: anyhow!(why) },
     })?;
-    let line = serde_json::to_string(&found).map_err(Failure::of_command)?;
+    let line = recording::json::line(&found).map_err(Failure::of_command)?;
     show::print(&format!("{line}\n"))?;
     Ok(0)
 }

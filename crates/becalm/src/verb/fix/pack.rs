@@ -27,8 +27,7 @@ pub(super) fn wanted(recording: &Recording, image: &Path) -> anyhow::Result<Opti
     let Some(blamed) = culprits.into_iter().find(|one| one.kind == "environment") else {
         return Ok(None);
     };
-    let environment = PathBuf::from(&blamed.name);
-    // A name with control characters or no UTF-8 is shown otherwise than it is.
+    let environment = recording::shown_path(&blamed.name);
     if !environment.is_dir() {
         return Ok(None);
     }

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use fork::lines::{Lines, hook};
+use recording::shown_name;
 use show::ForkLines;
 use watch::Starts;
 
@@ -70,7 +71,7 @@ fn of_recording(args: &Args, file: &Path) -> Result<u8, Failure> {
     let recording = args.one.load(file)?;
     explain::warnings(&recording).iter().for_each(|warning| show::warn(&warning.text));
     let mut answer = ForkLines::of(&recording, Lines::of(&recording), 0);
-    answer.recording = Some(file.to_string_lossy().into_owned());
+    answer.recording = Some(shown_name(file));
     answer.rank = args.one.asked_for();
     let next = format!("becalm report {} --by line", args.one.quoted(file));
     let report = |columns| answer.render(columns, args.all, &next);
@@ -86,9 +87,15 @@ fn of_command(args: &Args) -> Result<u8, Failure> {
     };
     let starts = if args.locale { Starts::AndLocales } else { Starts::Alone };
     let wanted = recorded::Wanted { starts: Some(starts), ..recorded::Wanted::of(&args.command) };
-    let hook = hook(python_path::given().as_deref()).map_err(Failure::of_command)?;
+    let hook = hook(python_path::given().as_deref());
     let record = || recorded::and_read(&wanted, None);
-    let (recording, finished) = python_path::instead(&hook.python_path(), record)?;
+    let (recording, finished) = match &hook {
+        Ok(hook) => python_path::instead(&hook.python_path(), record)?,
+        Err(why) => {
+            show::warn(&format!("{why}; so Python's lines are not known"));
+            record()?
+        }
+    };
     voice.say_what_is_missing(&finished);
     if !voice.is_silent() {
         let mut answer = ForkLines::of(&recording, Lines::of(&recording), finished.still_running);

@@ -13,6 +13,7 @@ use image::ext3::Overlay;
 use image::sif::Container;
 use image::squash::{self, Built, Compression, Options, Progress};
 use image::{Holds, Inspection};
+use recording::shown_name;
 
 use super::overlay;
 use crate::aside::Aside;
@@ -296,7 +297,7 @@ fn check_output(output: &Path) -> anyhow::Result<()> {
 fn order(args: &Args) -> Result<(Vec<PathBuf>, Option<String>), Failure> {
     if let Some(trace) = &args.trace {
         let recording = show::load(trace)?;
-        return Ok((image::opened(&recording), Some(trace.to_string_lossy().into_owned())));
+        return Ok((image::opened(&recording), Some(shown_name(trace))));
     }
     if args.command.is_empty() {
         return Ok((Vec::new(), None));

@@ -15,11 +15,15 @@ pub(super) fn record(
     wants_hook: bool,
 ) -> Result<(Recording, Option<Hook>, Finished), Failure> {
     let wanted = recorded::Wanted::of(command);
-    if !wants_hook || !python::may_hook(command) {
+    let may_hook = wants_hook && python::may_hook(command);
+    let hook = may_hook.then(|| Hook::new(python_path::given().as_deref()));
+    // The command runs all the same: what imports cause is then inferred from paths.
+    let no_hook = hook.as_ref().and_then(|hook| hook.as_ref().err());
+    no_hook.into_iter().for_each(|why| show::warn(&format!("{why}; so it is done without")));
+    let Some(Ok(hook)) = hook else {
         let (recording, finished) = recorded::and_read(&wanted, None)?;
         return Ok((recording, None, finished));
-    }
-    let hook = Hook::new(python_path::given().as_deref()).map_err(Failure::of_command)?;
+    };
     let record = || recorded::and_read(&wanted, None);
     let (recording, finished) = python_path::instead(&hook.python_path(), record)?;
     Ok((recording, Some(hook), finished))

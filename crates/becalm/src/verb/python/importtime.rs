@@ -25,7 +25,7 @@ pub(super) fn beside(command: &[OsString], scan: &mut Scan) -> Option<String> {
 
 /// What the command writes to standard error.
 fn said(command: &[OsString]) -> anyhow::Result<Vec<u8>> {
-    let mut file = tempfile::tempfile().context("cannot keep what it says for a moment")?;
+    let mut file = launch::scratch_file().context("cannot keep what it says for a moment")?;
     let errors: File = file.try_clone().context("cannot keep what it says for a moment")?;
     let command = Command { argv: command.to_vec() };
     let mut stage = Stage::new();

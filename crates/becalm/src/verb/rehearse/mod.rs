@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
+use recording::shown_name;
 use rehearse::report::Report;
 use rehearse::{Profile, Wanted};
 use serde_json::json;
@@ -161,7 +162,7 @@ fn rehearse(args: &Args, wanted: &Wanted) -> Result<u8, Failure> {
         rank: voice.rank(),
         difference: ran.difference,
         writable: wanted.writable,
-        recording: kept.map(|path| path.to_string_lossy().into_owned()),
+        recording: kept.map(shown_name),
         ..show::Rehearsal::of(
             &wanted.profile,
             ran.by,

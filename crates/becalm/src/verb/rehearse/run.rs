@@ -102,7 +102,7 @@ fn by_tracer(args: &Args, record: Option<Option<&Path>>, wanted: &Wanted) -> Res
     let both = OpenOptions::new().read(true).write(true).clone();
     let file = match record {
         None => both.clone().open("/dev/null").context("/dev/null"),
-        Some(None) => tempfile::tempfile().context("cannot keep the recording for a moment"),
+        Some(None) => launch::scratch_file().context("cannot keep the recording for a moment"),
         Some(Some(path)) => recorded::open(path, &mut both.clone()),
     };
     let file = file.map_err(failed)?;

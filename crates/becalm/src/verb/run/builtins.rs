@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use fork::builtins::{self, Known, Prepared};
+use recording::shown_name;
 
 use crate::exit::Failure;
 
@@ -37,7 +38,7 @@ fn about(prepared: &Prepared) -> serde_json::Value {
     for program in &prepared.programs {
         match &program.known {
             Known::Yes { file, version } => inside.push(serde_json::json!({
-                "name": program.name, "file": file.to_string_lossy(), "version": version
+                "name": program.name, "file": shown_name(file), "version": version
             })),
             Known::No { why } => only_started.push(serde_json::json!({
                 "name": program.name, "why": why
@@ -45,7 +46,7 @@ fn about(prepared: &Prepared) -> serde_json::Value {
         }
     }
     serde_json::json!({
-        "bash_env": prepared.bash_env.to_string_lossy(),
+        "bash_env": shown_name(&prepared.bash_env),
         "inside": inside,
         "only_started": only_started,
     })

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use python::bundle::Bundle;
+use recording::shown_name;
 
 use crate::closely::Closely;
 use crate::exit::Failure;
@@ -34,5 +35,5 @@ pub fn find(
     }
     let given = std::env::var_os("PYTHONPATH");
     variables.extend(bundle.variables(given.as_deref(), check.into()));
-    Ok(Some(serde_json::json!({ "file": path.to_string_lossy() })))
+    Ok(Some(serde_json::json!({ "file": shown_name(path) })))
 }

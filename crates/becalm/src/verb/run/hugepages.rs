@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use fork::hugepages::{self, Library};
+use recording::shown_name;
 
 /// Whether malloc asks for huge pages.
 #[derive(clap::Args)]
@@ -31,7 +32,7 @@ pub fn ask(
         show::warn(&format!("--hugepages may have no effect: {why}"));
     }
     let about = serde_json::json!({
-        "tunables": tunables.to_string_lossy(), "without_effect": why
+        "tunables": shown_name(&tunables), "without_effect": why
     });
     variables.push((hugepages::VARIABLE.into(), tunables));
     Some(about)

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use image::mount::{self, Bind, By, Entered, Overlay, Wanted};
+use recording::shown_name;
 
 use super::stage;
 use crate::closely::Closely;
@@ -70,8 +71,8 @@ pub fn enter(
 
 fn about(entered: &Entered) -> serde_json::Value {
     serde_json::json!({
-        "file": entered.image.to_string_lossy(),
-        "over": entered.over.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),
+        "file": shown_name(&entered.image),
+        "over": entered.over.iter().map(shown_name).collect::<Vec<_>>(),
         "by": match entered.by {
             By::Kernel => "kernel",
             By::Fuse => "fuse",

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use image::mount::{self, Wanted};
 use image::stage::{self, Named, Staged};
-use recording::Launched;
+use recording::{Launched, shown_name};
 
 use crate::exit::Failure;
 
@@ -73,18 +73,16 @@ fn say(staged: &Staged) {
 }
 
 fn about(staged: &Staged, why: &str) -> serde_json::Value {
-    let text = |words: &[OsString]| -> Vec<String> {
-        words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
-    };
+    let text = |words: &[OsString]| -> Vec<String> { words.iter().map(shown_name).collect() };
     let Named { scripts, pth, rpaths } = staged.named;
     serde_json::json!({
-        "file": staged.image.to_string_lossy(),
-        "over": staged.over.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),
+        "file": shown_name(&staged.image),
+        "over": staged.over.iter().map(shown_name).collect::<Vec<_>>(),
         "by": "stage",
         "joined": staged.joined,
         "staged": {
             "why": why,
-            "tree": staged.tree.to_string_lossy(),
+            "tree": shown_name(&staged.tree),
             "bytes": staged.bytes,
             "named": { "scripts": scripts, "pth": pth, "rpaths": rpaths },
             "variables": text(&staged.changed),

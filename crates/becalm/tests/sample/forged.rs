@@ -1,0 +1,103 @@
+//! Recordings that were made to do harm: small files that unpack to much, and chains of processes
+//! as long as the recording.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use recording::{
+    Bytes, Frame, Header, How, Image, Micros, Nanos, Origin, PathId, ProcessId, Record, Status,
+    Usage, Writer,
+};
+
+const FIRST: ProcessId = ProcessId(0);
+
+fn start(process: ProcessId) -> Record {
+    let parent = process.0.checked_sub(1).map(ProcessId);
+    let how = if parent.is_none() { How::Command } else { How::Fork };
+    Record::Start { process, pid: process.0 + 1, parent, how, at: Nanos(u64::from(process.0)) }
+}
+
+fn exec(process: ProcessId, at: u64, path: PathId, argv: Vec<String>) -> Record {
+    let program = recording::Exec {
+        at: Nanos(at),
+        path,
+        image: path,
+        argv,
+        cwd: path,
+        loader: None,
+        env: vec![],
+    };
+    Record::Exec { process, exec: program }
+}
+
+/// What is small in a file and large in memory, by name.
+pub fn bulky() -> Vec<(&'static str, Record)> {
+    let texts = |number| vec![String::new(); number];
+    let frames = vec![Frame { file: None, line: 0, function: String::new() }; 30_000];
+    let image = Image { needed: texts(100_000), ..Image::default() };
+    let signal = Record::Signal { process: FIRST, thread: 0, signal: 0, at: Nanos(0) };
+    vec![
+        ("signals", signal),
+        ("blinds", Record::Blind(recording::Blind::IoUring { process: FIRST })),
+        ("threads", Record::Thread { process: FIRST, thread: 0, at: Nanos(0) }),
+        ("arguments", exec(FIRST, 0, PathId(0), texts(100_000))),
+        ("images", Record::Image { path: PathId(0), image }),
+        ("frames", Record::Origin { process: FIRST, origin: Origin { rss: Bytes(0), frames } }),
+    ]
+}
+
+/// A file of some ten kilobytes that holds a record over and over.
+pub fn bomb(file: &Path, record: &Record) {
+    let mut writer =
+        Writer::new(Box::new(File::create(file).unwrap()), &Header::default()).unwrap();
+    writer.record(&start(FIRST));
+    writer.path(b"/bin/sh");
+    writer.flush();
+    let length = || fs::metadata(file).unwrap().len() as usize;
+    let before = length();
+    for _ in 0..100_000 {
+        if length() > before {
+            break;
+        }
+        writer.record(record);
+    }
+    writer.flush();
+    drop(writer);
+    let bytes = fs::read(file).unwrap();
+    let block = &bytes[before..];
+    let times = 29_000 / block.len() + 1;
+    fs::write(file, [&bytes[..before], &block.repeat(times)].concat()).unwrap();
+}
+
+/// Processes each of which started the next; each became two programs, and only of the first is
+/// it known by which line it was started.
+pub fn chain(file: &Path, processes: u32) {
+    let mut writer =
+        Writer::new(Box::new(File::create(file).unwrap()), &Header::default()).unwrap();
+    let path = writer.path(b"/bin/sh");
+    let end = u64::from(processes) * 2;
+    for number in 0..processes {
+        let process = ProcessId(number);
+        writer.record(&start(process));
+        match number {
+            0 => writer.record(&exec(process, 0, path, vec!["sh".into()])),
+            1 => {
+                let frame = Frame { file: Some(path), line: 7, function: "f".into() };
+                let origin = Origin { rss: Bytes(0), frames: vec![frame] };
+                writer.record(&Record::Origin { process, origin });
+            }
+            // The upper half has nothing but its parent's program.
+            _ if number > processes / 2 => {
+                writer.record(&exec(process, end, path, vec![]));
+                writer.record(&exec(process, end + 1, path, vec![]));
+            }
+            _ => {}
+        }
+    }
+    let usage = Usage { user: Micros(1), system: Micros(1), max_rss: Bytes(1) };
+    for number in 0..processes {
+        let (process, at) = (ProcessId(number), Nanos(end + 2));
+        writer.record(&Record::End { process, at, status: Status::Exited(0), usage });
+    }
+    writer.finish(Nanos(end + 3)).unwrap();
+}

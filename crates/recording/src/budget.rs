@@ -1,0 +1,68 @@
+//! How much memory a recording may take: a file of a few kilobytes that unpacks to gigabytes was
+//! made to do harm.
+
+use crate::{Exec, Image, Origin, ReadError, Record};
+
+/// What any recording may take, in bytes.
+const FREE: u64 = 64 << 20;
+/// What each byte of the file may take besides. A call takes about 100 bytes in memory and, packed,
+/// seldom less than 3; the longest paths that the kernel takes, each of them another, 200 for one.
+const FOR_EACH_BYTE: u64 = 512;
+/// A path is no longer than the kernel's own limit (PATH_MAX, 4096) for a working folder and for
+/// what is asked for below it.
+const LONGEST_PATH: usize = 16 << 10;
+
+/// What was read of the file, and what is held of it.
+#[derive(Debug, Default)]
+pub(crate) struct Budget {
+    read: u64,
+    held: u64,
+}
+
+impl Budget {
+    /// Takes in that so many bytes of the file were read.
+    pub(crate) fn earn(&mut self, bytes: usize) {
+        self.read += bytes as u64;
+    }
+
+    /// Takes in a record that will be held.
+    ///
+    /// # Errors
+    /// [`ReadError::Damaged`], where that is more than the file can be worth.
+    pub(crate) fn spend(&mut self, record: &Record) -> Result<(), ReadError> {
+        if matches!(record, Record::Path(path) if path.len() > LONGEST_PATH) {
+            return Err(ReadError::Damaged("a path longer than any that Linux takes"));
+        }
+        self.held += size(record) as u64;
+        match self.held > FREE + FOR_EACH_BYTE.saturating_mul(self.read) {
+            true => Err(ReadError::Damaged("it unpacks to more than any recording of its size")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// About how many bytes of memory a record takes, once it is held.
+fn size(record: &Record) -> usize {
+    let inline = size_of::<Record>();
+    match record {
+        // It is kept twice: by number, and by its bytes to find the number.
+        Record::Path(path) => 2 * path.len() + 96,
+        Record::Exec { exec: Exec { argv, env, .. }, .. } => {
+            let variables = env.iter().flat_map(|(name, value)| [name, value]);
+            inline + texts(argv.iter().chain(variables))
+        }
+        Record::Image { image: Image { soname, needed, rpath, runpath, interpreter }, .. } => {
+            let lists = needed.iter().chain(rpath).chain(runpath);
+            inline + texts(lists.chain(soname).chain(interpreter))
+        }
+        Record::Origin { origin: Origin { frames, .. }, .. } => {
+            inline + 16 * frames.len() + texts(frames.iter().map(|frame| &frame.function))
+        }
+        _ => inline,
+    }
+}
+
+fn texts<'a>(texts: impl Iterator<Item = &'a String>) -> usize {
+    // A short text takes what the allocator gives at least.
+    texts.map(|text| size_of::<String>() + text.len().max(16)).sum()
+}
