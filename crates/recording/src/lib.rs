@@ -15,6 +15,7 @@
 //! | `wire` | the records of the file, and how they are framed |
 //! | `writer`, `reader` | the file format, both ways (docs/recording-format.md) |
 //! | `rank`, `ranks` | which rank of a job it is of; the recordings of several in one file |
+//! | `sealed` | a checksum around what becalm keeps for itself and reads back |
 //! | `totals` | the sums over one recording, streamed |
 //! | `load` | a whole recording in memory |
 //! | `query` | tables: calls by cause, prefix, process, system call, library, module |
@@ -35,6 +36,7 @@ pub mod query;
 mod rank;
 mod ranks;
 mod reader;
+mod sealed;
 mod totals;
 mod units;
 mod wire;
@@ -51,6 +53,7 @@ pub use process::{End, Exec, How, Image, Process, ProcessId, Signal, Status, Usa
 pub use rank::{Launched, Rank};
 pub use ranks::{Member, MergeError, Ranks, is_recording};
 pub use reader::{ReadError, Reader};
+pub use sealed::{seal, unseal};
 pub use totals::Totals;
 pub use units::{Bytes, Micros, Nanos};
 pub use wire::{Blind, PathId, Record, Summary};
