@@ -17,6 +17,7 @@ pub(crate) enum Change {
     Patch(Patch),
     Add(Item),
     Remove(Item),
+    Replace(Replacement),
 }
 
 /// Bytes of a file are replaced; its attributes stay as they are.
@@ -29,6 +30,13 @@ pub(crate) struct Patch {
     pub(crate) after: Version,
     pub(crate) edits: Vec<Edit>,
     pub(crate) attributes: Attributes,
+}
+
+/// One file or symbolic link comes to be in another's place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Replacement {
+    pub(crate) before: Item,
+    pub(crate) after: Item,
 }
 
 /// A file's content.
@@ -85,6 +93,25 @@ impl Change {
             Change::Patch(patch) => Change::Patch(patch.inverse()),
             Change::Add(item) => Change::Remove(item.clone()),
             Change::Remove(item) => Change::Add(item.clone()),
+            Change::Replace(Replacement { before, after }) => {
+                Change::Replace(Replacement { before: after.clone(), after: before.clone() })
+            }
+        }
+    }
+
+    /// What is no longer there after it.
+    pub(crate) fn removed(&self) -> Option<&Item> {
+        match self {
+            Change::Remove(item) | Change::Replace(Replacement { before: item, .. }) => Some(item),
+            Change::Patch(_) | Change::Add(_) => None,
+        }
+    }
+
+    /// The same, to be told more of it.
+    pub(crate) fn removed_mut(&mut self) -> Option<&mut Item> {
+        match self {
+            Change::Remove(item) | Change::Replace(Replacement { before: item, .. }) => Some(item),
+            Change::Patch(_) | Change::Add(_) => None,
         }
     }
 
@@ -92,7 +119,9 @@ impl Change {
     pub(crate) fn paths(&self) -> &[PathBuf] {
         match self {
             Change::Patch(patch) => &patch.names,
-            Change::Add(item) | Change::Remove(item) => std::slice::from_ref(&item.path),
+            Change::Add(item)
+            | Change::Remove(item)
+            | Change::Replace(Replacement { after: item, .. }) => std::slice::from_ref(&item.path),
         }
     }
 
@@ -107,7 +136,7 @@ impl Change {
         match self {
             Change::Add(item) if item.thing.is_folder() => Turn::AddFolders,
             Change::Add(_) => Turn::Add,
-            Change::Patch(_) => Turn::Patch,
+            Change::Patch(_) | Change::Replace(_) => Turn::Patch,
             Change::Remove(item) if item.thing.is_folder() => Turn::RemoveFolders,
             Change::Remove(_) => Turn::Remove,
         }

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::attributes::Attributes;
-use crate::change::{Change, Item, Patch, Thing, Version};
+use crate::change::{Change, Item, Patch, Replacement, Thing, Version};
 use crate::stamp::Stamp;
 use crate::{Error, rewrite, stamp};
 
@@ -36,6 +36,14 @@ pub(crate) fn look(change: &Change, ended: bool) -> Result<Look, Error> {
             Found::Nothing => Look::After(change.clone(), Vec::new()),
             Found::It(_) => Look::Before,
             Found::Other => other(&item.path, "was removed, and now something else is there"),
+        }),
+        Change::Replace(Replacement { before, after }) => Ok(match thing_at(after)? {
+            Found::It(stamp) => Look::After(change.clone(), vec![stamp]),
+            Found::Nothing => other(&after.path, "is gone"),
+            Found::Other => match thing_at(before)? {
+                Found::It(_) => Look::Before,
+                _ => other(&after.path, "has changed since becalm replaced it"),
+            },
         }),
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustix::fs::{CWD, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use crate::change::{Change, Item, Patch, Thing, Turn, Version};
+use crate::change::{Change, Item, Patch, Replacement, Thing, Turn, Version};
 use crate::durable::{self, Filesystems, Way};
 use crate::journal::temporary_prefix;
 use crate::rewrite::{self, Failure};
@@ -57,6 +57,7 @@ pub(crate) fn name_temporaries(jobs: &mut [Job], id: &str) -> Result<(), Error> 
         let folders = match &job.change {
             Change::Patch(patch) => patch.names.iter().map(|name| folder_of(name)).collect(),
             Change::Add(item) => vec![there_above(&item.path)],
+            Change::Replace(_) => vec![folder_of(job.change.path())],
             Change::Remove(_) => vec![],
         };
         job.temporaries = folders.into_iter().enumerate().map(name).collect();
@@ -104,6 +105,10 @@ fn write_one(job: &Job, way: Way) -> Result<Change, Error> {
     match &job.change {
         Change::Patch(patch) => write_patched(patch, job, way).map(Change::Patch),
         Change::Add(item) => write_added(item, job, way).map(Change::Add),
+        Change::Replace(Replacement { before, after }) => {
+            let after = write_added(after, job, way)?;
+            Ok(Change::Replace(Replacement { before: before.clone(), after }))
+        }
         change @ Change::Remove(_) => Ok(change.clone()),
     }
 }
@@ -248,6 +253,7 @@ fn commit_one(job: &Job) -> Result<Option<PathBuf>, Error> {
         Change::Patch(patch) => replace_names(patch, job).map(|()| None),
         Change::Add(item) => add(item, job).map(|()| None),
         Change::Remove(item) => remove(item, job),
+        Change::Replace(_) => replace(job).map(|()| None),
     }
 }
 
@@ -286,6 +292,16 @@ fn move_to(temporary: &Path, item: &Item) -> Result<(), Errno> {
         }
         moved => moved,
     }
+}
+
+fn replace(job: &Job) -> Result<(), Error> {
+    let path = job.change.path();
+    let Some(temporary) = job.temporaries.first() else { return Ok(()) };
+    let found = fs::symlink_metadata(path).map_err(|error| Error::at("lstat", path, error))?;
+    if job.stamps.first() != Some(&Stamp::of(&found)) {
+        return Err(changed(path));
+    }
+    fs::rename(temporary, path).map_err(|error| Error::at("rename", path, error))
 }
 
 fn remove(item: &Item, job: &Job) -> Result<Option<PathBuf>, Error> {

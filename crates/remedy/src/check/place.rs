@@ -28,7 +28,7 @@ fn folders<'a>(job: &'a Job) -> Vec<&'a Path> {
     match &job.change {
         Change::Patch(patch) => patch.names.iter().map(|name| folder_of(name)).collect(),
         Change::Add(item) => vec![there_above(&item.path)],
-        Change::Remove(item) => vec![folder_of(&item.path)],
+        Change::Remove(_) | Change::Replace(_) => vec![folder_of(job.change.path())],
     }
 }
 
@@ -68,12 +68,17 @@ fn needs(jobs: &[Job], state: &Path) -> BTreeMap<PathBuf, u64> {
     };
     let nearest = if state.is_dir() { state } else { there_above(state) };
     for job in jobs {
-        let (folder, bytes) = match &job.change {
-            Change::Patch(patch) => (folder_of(job.change.path()), patch.after.size.0),
-            Change::Add(item) => (there_above(&item.path), size(&item.thing)),
-            Change::Remove(item) => (nearest, size(&item.thing)),
-        };
-        need(folder, bytes);
+        match &job.change {
+            Change::Patch(patch) => need(folder_of(job.change.path()), patch.after.size.0),
+            Change::Add(item) => need(there_above(&item.path), size(&item.thing)),
+            Change::Replace(replaced) => {
+                need(folder_of(job.change.path()), size(&replaced.after.thing));
+            }
+            Change::Remove(_) => {}
+        }
+        if let Some(item) = job.change.removed() {
+            need(nearest, size(&item.thing));
+        }
     }
     needs
 }
