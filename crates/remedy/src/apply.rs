@@ -79,6 +79,7 @@ fn prepare(
     journal.add(&changes.chain([Record::Ready]).collect::<Vec<_>>())?;
     journal.reserve(room_for_an_end(jobs));
     journal.sync()?;
+    journal.mark_ready()?;
     Ok(journal)
 }
 

@@ -8,12 +8,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use super::script::{OWN, apart, bare, command, last_name, named, plain, words};
 use super::shelf::{self, Shelf};
 use crate::tree::{Cookie, Entry, Kind};
 
-/// Commands that read files, list folders, or have others do it. `file` is only its
-/// subcommands that look at a file.
-const TOUCHING: [&str; 12] = [
+/// Commands that read files, list folders, or have others do it, whichever those are.
+const TOUCHING: [&str; 16] = [
     "glob",
     "open",
     "source",
@@ -25,26 +25,62 @@ const TOUCHING: [&str; 12] = [
     "load",
     "package",
     "auto_path",
-    "execute",
+    "eval",
+    "uplevel",
+    "subst",
+    "interp",
+    "apply",
 ];
-/// Subcommands of `file` that only look at a path's letters.
-const OF_LETTERS: [&str; 9] = [
-    "dirname",
-    "join",
-    "tail",
-    "rootname",
-    "extension",
-    "split",
-    "normalize",
-    "nativename",
-    "pathtype",
+/// Subcommands of `file` that look at a file. Tcl takes the beginning of one for it.
+const OF_FILES: [&str; 20] = [
+    "atime",
+    "attributes",
+    "channels",
+    "copy",
+    "delete",
+    "executable",
+    "exists",
+    "isdirectory",
+    "isfile",
+    "link",
+    "lstat",
+    "mkdir",
+    "mtime",
+    "owned",
+    "readable",
+    "readlink",
+    "size",
+    "stat",
+    "type",
+    "writable",
 ];
-/// What says where a modulefile is, other than as [`BESIDE`].
-const PLACES: [&str; 4] = ["ModulesCurrentModulefile", "_LMFILES_", "MODULEPATH", "script"];
-/// The modulefile's own folder.
-const BESIDE: &str = "[file dirname $ModulesCurrentModulefile]";
-/// Stands for it: no letter of Tcl's.
-const OWN: &str = "\u{1}";
+/// After these a word is a command, or kept to be one; after any other word, it is prose or an
+/// argument.
+const BEFORE: [&str; 18] = [
+    "after",
+    "alias",
+    "append",
+    "apply",
+    "catch",
+    "concat",
+    "else",
+    "eval",
+    "expr",
+    "if",
+    "interp",
+    "lappend",
+    "list",
+    "namespace",
+    "rename",
+    "set",
+    "then",
+    "uplevel",
+];
+/// What says where a modulefile is, other than `[file dirname $ModulesCurrentModulefile]`.
+const PLACES: [&str; 5] =
+    ["ModulesCurrentModulefile", "_LMFILES_", "env(MODULEPATH", "getenv MODULEPATH", "info script"];
+/// With these, a command is not what its first word says.
+const INDIRECT: [&str; 3] = ["[$", "\n$", "; $"];
 /// All modulefiles together are not read beyond this, in bytes.
 const MOST: usize = 256 << 20;
 
@@ -59,6 +95,10 @@ struct Reader {
     path: PathBuf,
     text: String,
     reach: Reach,
+    /// The last names of the paths that it names: of files, or of folders.
+    named: BTreeSet<String>,
+    /// Whether it may come upon files whose names begin with a dot.
+    finds_hidden: bool,
 }
 
 /// What one of them may read beside what it names.
@@ -73,65 +113,92 @@ enum Reach {
 
 impl Readers {
     pub(super) fn of(shelves: &[Shelf<'_>]) -> Readers {
-        let mut readers = Readers { texts: Vec::new(), unknown: None };
         let roots: Vec<String> = shelves.iter().flat_map(|shelf| names_of(shelf.root)).collect();
-        let mut bytes = 0;
-        let mut sourced = BTreeSet::new();
         let entries = shelves.iter().flat_map(|shelf| {
             shelf.entries.iter().map(move |(name, entry)| (shelf.root.join(name), *entry))
         });
-        let entries: Vec<(PathBuf, &Entry)> = entries.collect();
-        let mut read = vec![false; entries.len()];
+        let (mut due, mut others): (Vec<_>, Vec<_>) =
+            entries.partition(|(_, entry)| is_evaluated(entry));
+        let mut readers = Readers { texts: Vec::new(), unknown: None };
+        let mut sourced = BTreeSet::new();
         // What is sourced may source others.
-        while readers.unknown.is_none() {
-            let mut is_done = true;
-            for ((path, entry), read) in entries.iter().zip(&mut read) {
-                let tail = entry.file_name().to_string_lossy();
-                if *read || !(is_evaluated(entry) || sourced.contains(&*tail)) {
-                    continue;
-                }
-                (*read, is_done) = (true, false);
-                match shelf::content(path) {
-                    Ok((content, _)) => {
-                        bytes += content.len();
-                        let text = String::from_utf8_lossy(&content).into_owned();
-                        let reach = reach(&text, &roots, &mut sourced);
-                        readers.texts.push(Reader { path: path.clone(), text, reach });
-                    }
-                    Err(why) => {
-                        let why = format!("{} may read it: {why}", path.display());
-                        readers.unknown = Some(why);
-                    }
-                }
-            }
-            if bytes > MOST {
-                let why = "the modulefiles are too large to be searched for what they read";
-                readers.unknown = Some(why.to_owned());
-            }
-            if is_done {
-                break;
-            }
+        while !due.is_empty() && readers.unknown.is_none() {
+            readers.unknown = readers.read(due, &roots, &mut sourced).err();
+            let is_sourced = |(_, entry): &(PathBuf, &Entry)| {
+                sourced.contains(&*entry.file_name().to_string_lossy())
+            };
+            (due, others) = others.into_iter().partition(is_sourced);
+        }
+        let tails = readers.texts.iter().filter_map(|reader| reader.path.file_name());
+        let tails: BTreeSet<_> = tails.map(|tail| tail.to_string_lossy().into_owned()).collect();
+        let elsewhere = || sourced.difference(&tails).next();
+        if let Some(name) = readers.unknown.is_none().then(elsewhere).flatten() {
+            let why = format!("a modulefile sources {name}, which is elsewhere and may read it");
+            readers.unknown = Some(why);
         }
         readers
     }
 
-    /// Why a file must stay where it is, as far as modulefiles are concerned.
-    pub(super) fn need(&self, file: &Path) -> Option<String> {
+    /// Reads files, and adds the names of what they source.
+    fn read(
+        &mut self,
+        files: Vec<(PathBuf, &Entry)>,
+        roots: &[String],
+        sourced: &mut BTreeSet<String>,
+    ) -> Result<(), String> {
+        for (path, entry) in files {
+            let content = shelf::content(&path);
+            let (content, _) = content.map_err(|why| format!("{}: {why}", path.display()))?;
+            let text = String::from_utf8_lossy(&content).into_owned();
+            let mut look = Look::new(roots);
+            look.at(&plain(&text), sourced);
+            let Look { mut reach, named, finds_hidden, .. } = look;
+            // What is sourced has for its own folder that of whoever sources it.
+            if let (Reach::Folder(how), false) = (&reach, is_evaluated(entry)) {
+                reach = Reach::All(how.clone());
+            }
+            self.texts.push(Reader { path, text, reach, named, finds_hidden });
+        }
+        match self.texts.iter().map(|reader| reader.text.len()).sum::<usize>() > MOST {
+            true => Err("the modulefiles are too large to be searched for what they read".into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Why an rc file must stay, whose name nobody comes upon by chance.
+    pub(super) fn need_of_rc(&self, file: &Path) -> Option<String> {
         if let Some(why) = &self.unknown {
             return Some(why.clone());
         }
-        let Some(tail) = file.file_name().and_then(|tail| tail.to_str()) else {
+        let tail = file.file_name()?.to_string_lossy();
+        let others = self.texts.iter().filter(|reader| reader.path != file);
+        let reads = |reader: &&Reader| reader.finds_hidden || reader.text.contains(&*tail);
+        let by = others.into_iter().find(reads)?;
+        Some(format!("{} may read it", by.path.display()))
+    }
+
+    /// Why a file of a modulepath must stay where it is, as far as modulefiles are concerned.
+    pub(super) fn need(&self, root: &Path, name: &Path) -> Option<String> {
+        if let Some(why) = &self.unknown {
+            return Some(why.clone());
+        }
+        let file = root.join(name);
+        let parts: Option<Vec<&str>> = name.iter().map(|part| part.to_str()).collect();
+        let Some((tail, folders)) = parts.as_deref().and_then(<[&str]>::split_last) else {
             return Some("its name is no text".to_owned());
         };
         self.texts.iter().filter(|reader| reader.path != file).find_map(|reader| {
             let by = reader.path.display();
-            let folder = reader.path.parent().unwrap_or(Path::new("/"));
+            let own = reader.path.parent().unwrap_or(Path::new("/"));
             match &reader.reach {
-                Reach::All(how) => Some(format!("{by} may read it ({how})")),
-                Reach::Folder(how) if file.starts_with(folder) => {
-                    Some(format!("{by} may read it ({how})"))
+                Reach::All(how) => Some(format!("{by} may read it: {how}")),
+                Reach::Folder(how) if file.starts_with(own) => {
+                    Some(format!("{by} may read it: {how}"))
                 }
                 _ if reader.text.contains(tail) => Some(format!("{by} has its name")),
+                _ if folders.iter().any(|folder| reader.named.contains(*folder)) => {
+                    Some(format!("{by} names its folder"))
+                }
                 _ => None,
             }
         })
@@ -153,197 +220,123 @@ fn is_evaluated(entry: &Entry) -> bool {
     }
 }
 
-/// What a text may read beside what it names; adds the names of what it sources.
-fn reach(text: &str, roots: &[String], sourced: &mut BTreeSet<String>) -> Reach {
-    let text = plain(text);
-    let mut reach = Reach::Nothing;
-    if text.contains(OWN) && text.contains("..") {
-        return Reach::All("a path with .. in it".to_owned());
-    }
-    for (word, rest) in tokens(&text) {
-        let found = if TOUCHING.contains(&word) {
-            by_command(word, command(rest), roots, sourced)
-        } else if PLACES.contains(&word) {
-            Reach::All(word.to_owned())
-        } else {
-            continue;
-        };
-        reach = reach.max(found);
-    }
-    // Its folder, told to a program or kept in a variable.
-    let told = text.match_indices(OWN).any(|(at, _)| named(&text[at + OWN.len()..]).is_none());
-    let own = || Reach::Folder("it names its own folder".to_owned());
-    if told { reach.max(own()) } else { reach }
+/// A look at one text.
+struct Look<'a> {
+    roots: &'a [String],
+    reach: Reach,
+    named: BTreeSet<String>,
+    finds_hidden: bool,
 }
 
-/// A text without comments and words for people, in which variables that are set once, to a literal
-/// path or to the modulefile's own folder, are what they are set to.
-fn plain(text: &str) -> String {
-    let joined = text.replace("\\\n", " ").replace(BESIDE, OWN);
-    let is_said = |line: &str| {
-        let first = line.split_whitespace().next().unwrap_or("");
-        first.starts_with('#') || first == "module-whatis" && !line.contains(['[', '$'])
-    };
-    let lines = joined.lines().filter(|line| !is_said(line.trim_start()));
-    let mut plain: String = lines.flat_map(|line| [line, "\n"]).collect();
-    let sets: Vec<(String, String)> = plain.lines().filter_map(set).collect();
-    for (name, value) in sets {
-        let bare = tokens(&plain).filter(|(word, _)| *word == name).count();
-        let used = |before: &str| plain.matches(before).count();
-        let (dollar, braced) = (format!("${name}"), format!("${{{name}}}"));
-        // Each of its tokens but the one of `set` reads it.
-        if bare == 1 + exact(&plain, &dollar) + used(&braced) {
-            plain = replaced(&plain.replace(&braced, &value), &dollar, &value);
+impl<'a> Look<'a> {
+    fn new(roots: &'a [String]) -> Look<'a> {
+        Look { roots, reach: Reach::Nothing, named: BTreeSet::new(), finds_hidden: false }
+    }
+
+    fn may(&mut self, reach: Reach) {
+        if reach > self.reach {
+            self.reach = reach;
         }
     }
-    plain
-}
 
-/// `set NAME VALUE`, where the value is a literal absolute path or the modulefile's own folder.
-fn set(line: &str) -> Option<(String, String)> {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let ["set", name, value] = words[..] else { return None };
-    let value = value.trim_matches(['"', '{', '}']);
-    let is_literal = value == OWN || value.starts_with('/') && value.chars().all(is_of_path);
-    let is_name = name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
-    (is_literal && is_name).then(|| (name.to_owned(), value.to_owned()))
-}
-
-/// Whether a letter is one of a path that Tcl takes as it is.
-fn is_of_path(letter: char) -> bool {
-    letter.is_alphanumeric() || "/._+-".contains(letter)
-}
-
-fn is_of_word(letter: char) -> bool {
-    letter.is_alphanumeric() || letter == '_' || letter == '-'
-}
-
-/// Where a variable is read, and not one whose name begins so.
-fn exact(text: &str, dollar: &str) -> usize {
-    let ends = |at: usize| !text[at + dollar.len()..].starts_with(is_of_word);
-    text.match_indices(dollar).filter(|(at, _)| ends(*at)).count()
-}
-
-fn replaced(text: &str, dollar: &str, value: &str) -> String {
-    let mut out = String::new();
-    let mut from = 0;
-    for (at, _) in text.match_indices(dollar) {
-        if !text[at + dollar.len()..].starts_with(is_of_word) {
-            out += &text[from..at];
-            out += value;
-            from = at + dollar.len();
+    fn at(&mut self, text: &str, sourced: &mut BTreeSet<String>) {
+        let all = |how: &str| Reach::All(how.to_owned());
+        let whole = PLACES.iter().chain(&INDIRECT).find(|place| text.contains(*place));
+        if let Some(how) = whole {
+            self.may(all(how.trim()));
+        }
+        let is_up = |part: &str| part == "..";
+        if text.contains(OWN) && text.split([' ', '\n', '/', '"', '{', '}', '[', ']']).any(is_up) {
+            self.may(all("a path with .. in it"));
+        }
+        let mut before = ["", ""];
+        for (at, word) in words(text) {
+            if TOUCHING.contains(&word) && is_command(text, at, before, word) {
+                self.command(word, command(&text[at + word.len()..]), sourced);
+            }
+            before = [before[1], word];
+        }
+        // A folder, told to a program or kept in a variable.
+        self.told(text, OWN, Reach::Folder("it names its own folder".to_owned()));
+        for root in self.roots {
+            self.told(text, root, all("it names the modulepath"));
         }
     }
-    out + &text[from..]
-}
 
-/// The words of a text, each with what follows it.
-fn tokens(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        let start = rest.find(is_of_word)?;
-        let from = &rest[start..];
-        let end = from.find(|letter| !is_of_word(letter)).unwrap_or(from.len());
-        let (word, after) = from.split_at(end);
-        rest = after;
-        Some((word, after))
-    })
-}
-
-/// What follows a command's name, to the command's end.
-fn command(rest: &str) -> &str {
-    let mut depth = 0;
-    let end = rest.find(|letter| {
-        match letter {
-            '[' | '{' => depth += 1,
-            ']' | '}' if depth == 0 => return true,
-            ']' | '}' => depth -= 1,
-            ';' | '\n' => return depth == 0,
-            _ => {}
-        }
-        false
-    });
-    &rest[..end.unwrap_or(rest.len())]
-}
-
-/// What a command that touches files may read beside what it names.
-fn by_command(
-    word: &str,
-    arguments: &str,
-    roots: &[String],
-    sourced: &mut BTreeSet<String>,
-) -> Reach {
-    let words: Vec<&str> = arguments.split_whitespace().collect();
-    let first = words.first().map_or("", |word| word.trim_matches(['"', '{', '}']));
-    if word == "file" && OF_LETTERS.contains(&first) {
-        return Reach::Nothing;
-    }
-    let is_literal = !arguments.contains(['$', '[']);
-    let is_apart = |word: &&str| !word.contains(['/', OWN_LETTER]) || apart(word, roots);
-    let all = || Reach::All(word.to_owned());
-    match word {
-        // One file, by a word's last name.
-        "open" | "source" | "file" => {
-            let paths = if word == "file" { &words[words.len().min(1)..] } else { &words[..] };
-            let Some(path) = paths.first() else { return all() };
-            let rest = &arguments[arguments.find(path).unwrap_or(0)..];
-            match last_name(rest) {
-                _ if word != "source" && is_literal && apart(path, roots) => Reach::Nothing,
-                Some(name) if word == "source" => {
-                    sourced.insert(name.to_owned());
-                    if apart(path, roots) { all() } else { Reach::Nothing }
-                }
-                Some(_) => Reach::Nothing,
-                None => all(),
+    /// Where a folder is named: the name that follows, or else all that is in it.
+    fn told(&mut self, text: &str, folder: &str, reach: Reach) {
+        for (at, _) in text.match_indices(folder) {
+            match named(&text[at + folder.len()..]) {
+                Some(name) => drop(self.named.insert(name.to_owned())),
+                None => self.may(reach.clone()),
             }
         }
-        _ if is_literal && arguments.contains(OWN) => {
-            Reach::Folder(format!("{word} in its own folder"))
+    }
+
+    /// What a command that touches files may read.
+    fn command(&mut self, word: &str, arguments: &str, sourced: &mut BTreeSet<String>) {
+        let words: Vec<&str> = arguments.split_whitespace().collect();
+        let first = words.first().map_or("", |word| bare(word));
+        let is_literal = !arguments.contains(['$', '[']);
+        let apart = |word: &&str| apart(word, self.roots);
+        let is_fine = match word {
+            "file" if !first.contains(['$', '[']) && !is_of_files(first) => true,
+            "open" | "source" | "file" => {
+                let path = words.get(usize::from(word == "file"));
+                let is_apart = is_literal && word != "source" && path.is_some_and(apart);
+                let rest = path.and_then(|path| Some(&arguments[arguments.find(path)?..]));
+                match rest.and_then(last_name) {
+                    _ if is_apart => true,
+                    Some(name) => {
+                        self.named.insert(name.to_owned());
+                        if word == "source" {
+                            sourced.insert(name.to_owned());
+                        }
+                        true
+                    }
+                    None => false,
+                }
+            }
+            "package" => ["require", "provide"].contains(&first),
+            _ if is_literal && arguments.contains(OWN) => {
+                self.finds_hidden |= word != "glob" || words.iter().any(|word| is_of_hidden(word));
+                self.may(Reach::Folder(format!("{word} in its own folder")));
+                true
+            }
+            "glob" => {
+                self.finds_hidden |= words.iter().any(|word| is_of_hidden(word));
+                is_literal && words.iter().filter(|word| !word.starts_with('-')).all(apart)
+            }
+            // A name without a folder is a program's, or one where the user is.
+            "exec" | "system" => {
+                is_literal && words.iter().all(|word| !word.contains('/') || apart(word))
+            }
+            _ => false,
+        };
+        if !is_fine {
+            self.finds_hidden |= !["glob", "open", "source", "file"].contains(&word);
+            self.may(Reach::All(word.to_owned()));
         }
-        // Whoever lists a folder without a path lists the one that the user is in.
-        "glob" if is_literal && words.iter().all(|word| apart(word, roots)) => Reach::Nothing,
-        "exec" | "system" if is_literal && words.iter().all(|word| is_apart(&word)) => {
-            Reach::Nothing
-        }
-        "package" if first == "require" || first == "provide" => Reach::Nothing,
-        _ => all(),
     }
 }
 
-const OWN_LETTER: char = '\u{1}';
-
-/// Whether a word is a literal path that neither leads into a modulepath nor to one of the folders
-/// above.
-fn apart(word: &str, roots: &[String]) -> bool {
-    let word = word.trim_matches(['"', '{', '}']);
-    let literal = &word[..word.find(['$', '[', '*', '?', '\\']).unwrap_or(word.len())];
-    literal.len() > 1
-        && literal.starts_with('/')
-        && !word.contains("..")
-        && roots.iter().all(|root| !root.starts_with(literal) && !literal.starts_with(root))
+/// Whether a word is a command here, or kept to be one, and not prose.
+fn is_command(text: &str, at: usize, before: [&str; 2], word: &str) -> bool {
+    let earlier = text[..at].trim_end_matches([' ', '\t']);
+    let is_first = earlier.is_empty() || earlier.ends_with(['\n', '[', ';', '{', '}', '"', ':']);
+    // `module load` and what follows `module-info mode` load no library.
+    let is_module = word == "load" && ["module", "mode", "unload"].contains(&before[1]);
+    (is_first || before.iter().any(|word| BEFORE.contains(word))) && !is_module
 }
 
-/// The last name of the first word of a text, if it is literal.
-fn last_name(text: &str) -> Option<&str> {
-    let mut depth = 0;
-    let end = text.find(|letter: char| {
-        match letter {
-            '[' => depth += 1,
-            ']' => depth -= 1,
-            letter => return depth == 0 && letter.is_whitespace(),
-        }
-        depth < 0
-    });
-    let word = text[..end.unwrap_or(text.len())].trim_matches(['"', '{', '}']);
-    let name = word.rsplit('/').next().unwrap_or(word);
-    let is_literal = !name.is_empty() && name.chars().all(is_of_path);
-    (is_literal && !word.contains("..")).then_some(name)
+/// Whether a pattern of `glob` may match names that begin with a dot.
+fn is_of_hidden(word: &str) -> bool {
+    let last = bare(word.rsplit('/').next().unwrap_or(word));
+    let is_plain =
+        last.starts_with(|letter: char| letter.is_alphanumeric() || "-*?".contains(letter));
+    !is_plain || last.contains("hidden")
 }
 
-/// What is named by the path that goes on here: `/named` after the folder.
-fn named(text: &str) -> Option<&str> {
-    let path = text.trim_start_matches(['"', '}']).strip_prefix('/')?;
-    let end = path.find(|letter| !is_of_path(letter)).unwrap_or(path.len());
-    let ends = path[end..].chars().next().is_none_or(|after| " \t\n\"]};".contains(after));
-    (end > 0 && ends).then_some(&path[..end])
+fn is_of_files(subcommand: &str) -> bool {
+    !subcommand.is_empty() && OF_FILES.iter().any(|known| known.starts_with(subcommand))
 }
