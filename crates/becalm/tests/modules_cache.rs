@@ -109,11 +109,11 @@ fn a_cache_is_built_checked_and_found_stale() {
 }
 
 /// All that a file has which a user would miss.
-fn as_it_is(path: &Path) -> Option<(Vec<u8>, u32, i64, i64, Option<PathBuf>)> {
+fn as_it_is(path: &Path) -> Option<(Vec<u8>, u32, [i64; 2], Option<PathBuf>)> {
     let there = path.symlink_metadata().ok()?;
     let content = fs::read(path).unwrap_or_default();
     let target = fs::read_link(path).ok();
-    Some((content, there.mode(), there.mtime(), there.mtime_nsec(), target))
+    Some((content, there.mode(), [there.mtime(), there.mtime_nsec()], target))
 }
 
 #[test]

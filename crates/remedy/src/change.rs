@@ -17,7 +17,8 @@ pub(crate) enum Change {
     Patch(Patch),
     Add(Item),
     Remove(Item),
-    Replace(Replacement),
+    /// In a box: it is twice as large as the others.
+    Replace(Box<Replacement>),
 }
 
 /// Bytes of a file are replaced; its attributes stay as they are.
@@ -93,16 +94,18 @@ impl Change {
             Change::Patch(patch) => Change::Patch(patch.inverse()),
             Change::Add(item) => Change::Remove(item.clone()),
             Change::Remove(item) => Change::Add(item.clone()),
-            Change::Replace(Replacement { before, after }) => {
-                Change::Replace(Replacement { before: after.clone(), after: before.clone() })
-            }
+            Change::Replace(replaced) => Change::Replace(Box::new(Replacement {
+                before: replaced.after.clone(),
+                after: replaced.before.clone(),
+            })),
         }
     }
 
     /// What is no longer there after it.
     pub(crate) fn removed(&self) -> Option<&Item> {
         match self {
-            Change::Remove(item) | Change::Replace(Replacement { before: item, .. }) => Some(item),
+            Change::Remove(item) => Some(item),
+            Change::Replace(replaced) => Some(&replaced.before),
             Change::Patch(_) | Change::Add(_) => None,
         }
     }
@@ -110,7 +113,8 @@ impl Change {
     /// The same, to be told more of it.
     pub(crate) fn removed_mut(&mut self) -> Option<&mut Item> {
         match self {
-            Change::Remove(item) | Change::Replace(Replacement { before: item, .. }) => Some(item),
+            Change::Remove(item) => Some(item),
+            Change::Replace(replaced) => Some(&mut replaced.before),
             Change::Patch(_) | Change::Add(_) => None,
         }
     }
@@ -119,9 +123,8 @@ impl Change {
     pub(crate) fn paths(&self) -> &[PathBuf] {
         match self {
             Change::Patch(patch) => &patch.names,
-            Change::Add(item)
-            | Change::Remove(item)
-            | Change::Replace(Replacement { after: item, .. }) => std::slice::from_ref(&item.path),
+            Change::Add(item) | Change::Remove(item) => std::slice::from_ref(&item.path),
+            Change::Replace(replaced) => std::slice::from_ref(&replaced.after.path),
         }
     }
 

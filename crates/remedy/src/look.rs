@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::attributes::Attributes;
-use crate::change::{Change, Item, Patch, Replacement, Thing, Version};
+use crate::change::{Change, Item, Patch, Thing, Version};
 use crate::stamp::Stamp;
 use crate::{Error, rewrite, stamp};
 
@@ -37,12 +37,12 @@ pub(crate) fn look(change: &Change, ended: bool) -> Result<Look, Error> {
             Found::It(_) => Look::Before,
             Found::Other => other(&item.path, "was removed, and now something else is there"),
         }),
-        Change::Replace(Replacement { before, after }) => Ok(match thing_at(after)? {
+        Change::Replace(replaced) => Ok(match thing_at(&replaced.after)? {
             Found::It(stamp) => Look::After(change.clone(), vec![stamp]),
-            Found::Nothing => other(&after.path, "is gone"),
-            Found::Other => match thing_at(before)? {
+            Found::Nothing => other(change.path(), "is gone"),
+            Found::Other => match thing_at(&replaced.before)? {
                 Found::It(_) => Look::Before,
-                _ => other(&after.path, "has changed since becalm replaced it"),
+                _ => other(change.path(), "has changed since becalm replaced it"),
             },
         }),
     }

@@ -105,9 +105,10 @@ fn write_one(job: &Job, way: Way) -> Result<Change, Error> {
     match &job.change {
         Change::Patch(patch) => write_patched(patch, job, way).map(Change::Patch),
         Change::Add(item) => write_added(item, job, way).map(Change::Add),
-        Change::Replace(Replacement { before, after }) => {
-            let after = write_added(after, job, way)?;
-            Ok(Change::Replace(Replacement { before: before.clone(), after }))
+        Change::Replace(replaced) => {
+            let after = write_added(&replaced.after, job, way)?;
+            let before = replaced.before.clone();
+            Ok(Change::Replace(Box::new(Replacement { before, after })))
         }
         change @ Change::Remove(_) => Ok(change.clone()),
     }

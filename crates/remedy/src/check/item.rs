@@ -36,7 +36,7 @@ pub(super) fn replace<'a>(
     }
     let thing = new_file(path, mode, content)?;
     let after = Item { path: before.path.clone(), thing, attributes: None };
-    let change = Change::Replace(Replacement { before, after });
+    let change = Change::Replace(Box::new(Replacement { before, after }));
     Ok(Job::new(change, vec![stamp], Content::Memory(content)))
 }
 
