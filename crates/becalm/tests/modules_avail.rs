@@ -197,7 +197,7 @@ fn an_index_of_somebody_else_or_of_garbage_is_not_used() {
             fs::write(&path, &content[..cut]).unwrap();
             assert_left(&scene.becalm(modules, &["avail"]), &format!("{cut} bytes"));
         }
-        fs::write(&path, [&b"becalm-names 1\n"[..], &[0xff; 64]].concat()).unwrap();
+        fs::write(&path, recording::seal("becalm-names 2", &[0xff; 64])).unwrap();
         assert_left(&scene.becalm(modules, &["avail"]), "garbage");
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
@@ -209,6 +209,37 @@ fn an_index_of_somebody_else_or_of_garbage_is_not_used() {
         fs::write(&path, &content).unwrap();
         chown(&path, Some(65_534), None).unwrap();
         assert_left(&scene.becalm(modules, &["avail"]), "another user's");
+    }
+}
+
+/// A byte that is another one by now is an answer of Modules' own, or the right one: never a wrong
+/// list.
+#[test]
+fn an_index_with_any_byte_changed_gives_no_wrong_list() {
+    let [modules, _] = &both();
+    let scene = Scene::new();
+    scene.file("gcc/.modulerc", "#%Module\nmodule-version gcc/12 old\nmodule-alias cc gcc/13\n");
+    scene.file("hdf5/1.14", "#%Module\n");
+    scene.index(modules);
+    let right = scene.becalm(modules, &["avail"]);
+    assert!(right.status.success(), "{right:?}");
+    for path in fs::read_dir(scene.at("index")).unwrap().map(|entry| entry.unwrap().path()) {
+        let content = fs::read(&path).unwrap();
+        for at in 0..content.len() {
+            for flip in [1 << (at % 8), 0xff] {
+                let mut changed = content.clone();
+                changed[at] ^= flip;
+                fs::write(&path, &changed).unwrap();
+                let what = format!("{}: byte {at} ^ {flip:#x}", path.display());
+                let given = scene.becalm(modules, &["avail"]);
+                if given.status.success() {
+                    assert_same(&given, &right, &what);
+                } else {
+                    assert_left(&given, &what);
+                }
+            }
+        }
+        fs::write(&path, &content).unwrap();
     }
 }
 

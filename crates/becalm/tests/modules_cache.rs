@@ -4,6 +4,7 @@
 mod schema;
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -25,6 +26,7 @@ fn cache(verb: &str, tree: &Path, options: &[&str]) -> Output {
         .args(["modules", "cache", verb, "--modulecmd"])
         .arg(modulecmd())
         .env("BECALM_MODULES_INDEX", index(tree))
+        .env("XDG_STATE_HOME", state(tree))
         .args(options)
         .arg(tree)
         .output()
@@ -34,6 +36,21 @@ fn cache(verb: &str, tree: &Path, options: &[&str]) -> Output {
 /// Where the indexes of a tree are.
 fn index(tree: &Path) -> PathBuf {
     tree.with_extension("index")
+}
+
+/// Where what was replaced is kept.
+fn state(tree: &Path) -> PathBuf {
+    tree.with_extension("state")
+}
+
+fn undo(tree: &Path, options: &[&str]) -> Output {
+    let mut becalm = Command::new(env!("CARGO_BIN_EXE_becalm"));
+    becalm.arg("undo").args(options).env("XDG_STATE_HOME", state(tree)).output().unwrap()
+}
+
+/// How often something was replaced so that it can be undone.
+fn journals(tree: &Path) -> usize {
+    json(&undo(tree, &["--list", "--json"]))["applied"].as_array().unwrap().len()
 }
 
 /// What `becalm modules avail -t` answers from the index; none if it has to ask Modules.
@@ -89,6 +106,64 @@ fn a_cache_is_built_checked_and_found_stale() {
     assert_eq!(cache("check", &tree, &[]).status.code(), Some(1));
     assert_eq!(cache("refresh", &tree, &[]).status.code(), Some(0));
     assert_eq!(cache("check", &tree, &[]).status.code(), Some(0));
+}
+
+/// All that a file has which a user would miss.
+fn as_it_is(path: &Path) -> Option<(Vec<u8>, u32, [i64; 2], Option<PathBuf>)> {
+    let there = path.symlink_metadata().ok()?;
+    let content = fs::read(path).unwrap_or_default();
+    let target = fs::read_link(path).ok();
+    Some((content, there.mode(), [there.mtime(), there.mtime_nsec()], target))
+}
+
+#[test]
+fn undo_brings_back_what_a_new_cache_replaced() {
+    type Before = (&'static str, fn(&Path));
+    let before: [Before; 3] = [
+        ("nothing", |_| {}),
+        ("somebody's file", |path| {
+            fs::write(path, "#%Module5.3\n# somebody's own\n").unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o640)).unwrap();
+            let then = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(1_700_000_000_123);
+            fs::File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
+        }),
+        ("a link", |path| std::os::unix::fs::symlink("../elsewhere", path).unwrap()),
+    ];
+    for (what, make) in before {
+        let (_folder, tree) = tree();
+        let path = tree.join(".modulecache");
+        make(&path);
+        let there = as_it_is(&path);
+        let built = json(&cache("build", &tree, &["--json"]));
+        let id = built["caches"][0]["built"]["journal"].as_str().unwrap_or_default().to_owned();
+        assert!(cache("check", &tree, &[]).status.success(), "{what}: {built}");
+        assert_eq!(fs::symlink_metadata(&path).unwrap().mode() & 0o7777, 0o644, "{what}");
+        let undone = undo(&tree, &[&id]);
+        assert!(undone.status.success(), "{what}: {undone:?}");
+        assert_eq!(as_it_is(&path), there, "{what}");
+    }
+}
+
+#[test]
+fn upkeep_keeps_what_was_not_becalms_and_fills_no_journal() {
+    let (_folder, tree) = tree();
+    let path = tree.join(".modulecache");
+    let add = |name: &str| fs::write(tree.join("gcc").join(name), "#%Module\n").unwrap();
+    let refresh = || assert!(cache("refresh", &tree, &[]).status.success());
+    fs::write(&path, "#%Module5.3\n# somebody's own\n").unwrap();
+    refresh();
+    assert_eq!(journals(&tree), 1);
+    assert!(undo(&tree, &[]).status.success());
+    assert_eq!(fs::read(&path).unwrap(), b"#%Module5.3\n# somebody's own\n");
+    refresh();
+    for number in 0..3 {
+        add(&number.to_string());
+        refresh();
+    }
+    assert_eq!(journals(&tree), 2);
+    // Who asks for one has the one before kept, whoever built it.
+    assert!(cache("build", &tree, &[]).status.success());
+    assert_eq!(journals(&tree), 3);
 }
 
 #[test]

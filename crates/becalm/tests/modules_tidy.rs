@@ -121,8 +121,11 @@ fn what_changes_somebodys_view_is_taken_back_and_said() {
     let root = PathBuf::from(scene.at("tree"));
     fs::create_dir_all(root.join("foo")).unwrap();
     fs::write(root.join("foo/1"), "#%Module\nmodule-whatis x\n").unwrap();
-    fs::write(root.join("foo/2"), WATCHFUL.replace("NOTES", "NO\\u0054ES")).unwrap();
+    fs::write(root.join("foo/2"), WATCHFUL).unwrap();
     fs::write(root.join("foo/NOTES"), "what whatis says\n").unwrap();
+    for number in 3..12 {
+        fs::write(root.join("foo").join(number.to_string()), "#%Module\n").unwrap();
+    }
     fs::set_permissions(scene.folder(), fs::Permissions::from_mode(0o755)).unwrap();
     let before = content(&scene);
     let paths = [root.to_str().unwrap().to_owned()];
@@ -130,14 +133,50 @@ fn what_changes_somebodys_view_is_taken_back_and_said() {
     let answer = json(&ran);
     assert_eq!((ran.code(), &answer["taken_back"]), (1, &Value::Bool(true)), "{answer}");
     let difference = &answer["verdict"]["differences"][0];
-    assert_eq!(difference["command"], "module whatis", "{answer}");
+    assert_eq!(difference["command"], "module load foo/2", "{answer}");
     assert_eq!(content(&scene), before);
 }
 
-/// A modulefile that looks for a file beside it, under a name that it does not write out.
+/// What a `module load` gives the shell to do.
+fn load(root: &Path, name: &str) -> String {
+    let mut load = Command::new("/usr/lib/x86_64-linux-gnu/modulecmd.tcl");
+    load.args(["bash", "load", name]).env("MODULEPATH", root).env_remove("LOADEDMODULES");
+    run(&mut load).out()
+}
+
+#[test]
+fn what_a_load_reads_stays_and_the_rest_is_tidied() {
+    let scene = Scene::new();
+    let root = PathBuf::from(scene.at("tree"));
+    let names: Vec<String> = (0..12).map(|number| format!("app{number:02}/1")).collect();
+    for name in &names {
+        fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+        fs::write(root.join(name), "#%Module\n").unwrap();
+        fs::write(root.join(name).with_file_name("README"), "text\n").unwrap();
+    }
+    // Not one of the few whose load is timed.
+    let reader = "#%Module\nset files [glob [file dirname $ModulesCurrentModulefile]/*]\n\
+                  setenv FILES [join [lsort $files] :]\n";
+    fs::write(root.join("app01/1"), reader).unwrap();
+    fs::set_permissions(scene.folder(), fs::Permissions::from_mode(0o755)).unwrap();
+    let paths = [root.to_str().unwrap().to_owned()];
+    let loads = || names.iter().map(|name| load(&root, name)).collect::<Vec<_>>();
+    let before = loads();
+    let ran = tidy(&scene, &paths, &["--apply", "--json"]);
+    assert_eq!(ran.code(), 0, "{}\n{}", ran.out(), ran.err());
+    assert_eq!(loads(), before);
+    assert!(root.join("app01/README").exists());
+    assert_eq!(json(&ran)["moved"].as_array().unwrap().len(), 11);
+    let kept = &json(&ran)["kept"][0];
+    assert!(kept["reason"].as_str().unwrap().contains("app01/1 may read it"), "{kept}");
+}
+
+/// A modulefile that looks for a file beside it, by words that it does not write out: the plan
+/// cannot know of it.
 const WATCHFUL: &str = "#%Module\n\
-    set beside [file join [file dirname $ModulesCurrentModulefile] NOTES]\n\
-    module-whatis [file exists $beside]\n";
+    set own [set [string map {X Current} ModulesXModulefile]]\n\
+    set beside [file dirname $own]/NO\\u0054ES\n\
+    setenv FOO [[string map {X il} fXe] exists $beside]\n";
 
 #[test]
 fn a_modules_that_does_not_run_proves_nothing() {

@@ -42,6 +42,13 @@ impl Manifest {
         [line.as_bytes(), &json, b"\n"].concat()
     }
 
+    /// Whether what is at a trailer's place was meant as one, also where a few of its bytes are
+    /// others by now: that it says nothing must not be taken for an image of somebody else's.
+    pub(crate) fn is_meant(start: &[u8]) -> bool {
+        let same = start.iter().zip(MAGIC.as_bytes()).filter(|(there, meant)| there == meant);
+        same.count() + 4 >= MAGIC.len()
+    }
+
     /// From the start of what may be a trailer: where its JSON begins, its length and checksum.
     pub(crate) fn decode_line(start: &[u8]) -> Option<(usize, usize, u32)> {
         let end = start.iter().take(LINE).position(|byte| *byte == b'\n')?;

@@ -182,6 +182,32 @@ fn an_image_says_what_it_was_made_of() {
     assert_ne!(now(), manifest.fingerprint);
 }
 
+/// Without its manifest, an image would be mounted unseen whether it is as its sources are.
+#[test]
+fn a_damaged_manifest_is_none_of_somebody_elses_image() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, image) = (folder.path().join("source"), folder.path().join("image"));
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("file"), b"bytes").unwrap();
+    let built = pack(&source, &image, &Options::default());
+    let whole = fs::read(&image).unwrap();
+    let start = whole.windows(12).rposition(|bytes| bytes == b"becalm-image").unwrap();
+    let manifest = |bytes: &[u8]| {
+        fs::write(&image, bytes).unwrap();
+        Image::open_path(&image).unwrap().manifest()
+    };
+    // The last line feed, and what fills the file behind it, say nothing.
+    let end = whole.iter().rposition(|byte| *byte == b'\n').unwrap();
+    for at in start..end {
+        let mut changed = whole.clone();
+        changed[at] ^= 1 << (at % 8);
+        assert!(manifest(&changed).is_err(), "byte {at}");
+        assert!(at < start + 11 || manifest(&whole[..at]).is_err(), "cut at {at}");
+    }
+    assert_eq!(manifest(&whole).unwrap().unwrap(), built.manifest);
+    assert!(manifest(&whole[..start]).unwrap().is_none());
+}
+
 #[test]
 fn a_file_that_changes_meanwhile_is_named() {
     let folder = tempfile::tempdir().unwrap();

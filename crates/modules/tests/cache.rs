@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use modules::cache::{self, BuildError, Checked, Kind, NAME};
+use modules::cache::{self, BuildError, Checked, Kind, NAME, Occasion};
 use modules::site::{Environment, Site, User};
 use modules::tree::{Limits, walk};
 use support::{Scene, modern};
@@ -67,7 +67,12 @@ fn avail(site: &Site, modulepath: &Path, user: u32, options: &[&str]) -> String 
 
 fn built(modulepath: &Path, site: &Site) -> Result<cache::Built, BuildError> {
     let users = cache::users(&walk(modulepath, Limits::default())).unwrap();
-    cache::build(modulepath, site, &users, &|_, _| {})
+    cache::build(modulepath, site, &users, &occasion(modulepath), &|_, _| {})
+}
+
+/// What is replaced can be undone, by a state folder beside the tree.
+fn occasion(modulepath: &Path) -> Occasion {
+    Occasion { state: modulepath.with_extension("state"), is_upkeep: false }
 }
 
 fn kinds(checked: &Checked) -> BTreeSet<Kind> {
@@ -343,7 +348,7 @@ fn below_a_modulepath_of_a_group_each_file_is_looked_at() {
     stock(&site, &tree);
     assert_eq!(kind_of(&cache::check(&tree, Some(&site)), "own/1"), Some(Kind::Disclosing));
     let member = User { name: "member".into(), user: 1234, group: 1234, groups: vec![1234] };
-    let built = cache::build(&tree, &site, &[member], &|_, _| {}).unwrap();
+    let built = cache::build(&tree, &site, &[member], &occasion(&tree), &|_, _| {}).unwrap();
     assert_eq!(built.users, ["member"]);
     assert_eq!(cache::check(&tree, Some(&site)).faults, []);
     assert!(!fs::read_to_string(tree.join(NAME)).unwrap().contains("S3CRET"));
@@ -367,11 +372,14 @@ fn root_builds_as_the_owner_of_the_modulepath() {
     chown(&tree, Some(1234), Some(1234)).unwrap();
     chown(&rc, Some(1234), Some(1234)).unwrap();
     let one = [User { name: "1234".into(), user: 1234, group: 1234, groups: vec![1234] }];
-    cache::build(&tree, &site, &one, &|_, _| {}).unwrap();
+    cache::build(&tree, &site, &one, &occasion(&tree), &|_, _| {}).unwrap();
     let ran: Vec<_> = fs::read_dir(&who).unwrap().flatten().map(|e| e.file_name()).collect();
     assert_eq!(ran, ["1234"]);
     chown(&rc, Some(4321), None).unwrap();
-    assert!(matches!(cache::build(&tree, &site, &one, &|_, _| {}), Err(BuildError::Tree { .. })));
+    assert!(matches!(
+        cache::build(&tree, &site, &one, &occasion(&tree), &|_, _| {}),
+        Err(BuildError::Tree { .. })
+    ));
 }
 
 #[test]
@@ -431,7 +439,7 @@ fn a_cache_wants_to_be_built_only_where_it_is_not_good() {
     let site = newest(&scene);
     let tree = nasty(&scene);
     let wants_build = || cache::check(&tree, Some(&site)).wants_build();
-    let build = || cache::build(&tree, &site, &[], &|_, _| {}).unwrap();
+    let build = || cache::build(&tree, &site, &[], &occasion(&tree), &|_, _| {}).unwrap();
     assert!(wants_build());
     build();
     assert!(!wants_build());

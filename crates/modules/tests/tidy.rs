@@ -157,6 +157,96 @@ fn strays_move_out_unless_something_may_read_them_where_they_are() {
     assert_eq!(kept, 5);
 }
 
+/// Whether README beside a modulefile moves out.
+fn moves(modulefile: &str) -> (bool, String) {
+    let scene = scene(".version", "#%Module\nset ModulesVersion 1.0\n");
+    scene.file("m/foo/README", "text\n");
+    scene.file("m/foo/named", "text\n");
+    scene.file("m/foo/reads.inc", "puts [glob [file dirname $ModulesCurrentModulefile]/*]\n");
+    let root = scene.at("m").display().to_string();
+    scene.file("m/bar/1.0", &format!("#%Module\n{}\n", modulefile.replace("ROOT", &root)));
+    scene.file("m/bar/README", "text\n");
+    let tidying = planned(&scene);
+    let moved = |name: &str| tidying.moved.iter().any(|moved| moved.from == scene.at(name));
+    let kept = tidying.kept.iter().find(|kept| kept.path == scene.at("m/bar/README"));
+    (moved("m/bar/README"), kept.map(|kept| kept.reason.clone()).unwrap_or_default())
+}
+
+#[test]
+fn what_a_modulefile_may_read_without_its_name_stays() {
+    const OWN: &str = "[file dirname $ModulesCurrentModulefile]";
+    for line in [
+        "foreach f [glob OWN/*] { source $f }",
+        "set d OWN; puts [llength [glob -nocomplain -directory $d *]]",
+        "set d OWN\nforeach f [glob $d/*] {}",
+        "setenv FOO_HOME OWN",
+        "setenv FOO_HOME ROOT/bar",
+        "setenv FOO_HOME [file dirname [file normalize $ModulesCurrentModulefile]]",
+        "prepend-path PATH ROOT",
+        "source OWN/../$name",
+        "source $env(BASE)/named.$version",
+        "source OWN/reads.inc",
+        "source /elsewhere/common.tcl",
+        "if {[file readable $env(BASE)/bar/READ$me]} {}",
+        "if {[file exist [file join OWN $x]]} {}",
+        "set f [open $x]",
+        "puts [exec cat $x]",
+        "puts [exec cat ROOT/bar/READ*]",
+        "puts [exec sh -c {cat */READ*}]",
+        "cd OWN",
+        "set cmd glob\nputs [$cmd *]",
+        "eval $command",
+        "foreach mp [split $env(MODULEPATH) :] {}",
+        "source-sh bash $x/env",
+        "lappend auto_path OWN",
+        "catch {::glob x*} all",
+        "puts [glob \\\n ROOT/bar/*]",
+    ] {
+        let line = line.replace("OWN", OWN);
+        let (moved, _) = moves(&line);
+        assert!(!moved, "{line}");
+    }
+}
+
+#[test]
+fn a_modulefile_that_reads_nothing_here_keeps_no_stray() {
+    for line in [
+        "setenv FOO_HOME /opt/foo\nprepend-path PATH /opt/foo/bin",
+        "set root /opt/foo\nif {![file isdirectory $root]} { break }\nprepend-path PATH $root/bin",
+        "set root /opt/foo\nprepend-path PATH [file join $root bin]",
+        "module-whatis {an open source file system}",
+        "proc ModulesHelp {} { puts stderr {Foo is open source. Load it to glob.} }",
+        "if {[module-info mode load]} { module load bar }",
+        "module load named/1.0\nconflict bar",
+        "prepend-path MODULEPATH /apps/compiler/gcc",
+        "puts [exec uname -m 2>/dev/null]",
+        "set names [glob -nocomplain /opt/foo/*]",
+        "set f [open /proc/cpuinfo]",
+        "source [file dirname $ModulesCurrentModulefile]/named",
+        "set here [file dirname $ModulesCurrentModulefile]\nsource $here/named",
+        "# glob *",
+    ] {
+        let (moved, why) = moves(line);
+        assert!(moved, "{line}: {why}");
+    }
+}
+
+#[test]
+fn an_rc_file_that_a_modulefile_may_read_is_not_merged() {
+    for line in [
+        "puts [glob -nocomplain /opt/*/.version]",
+        "set all [glob -types hidden $x/*]",
+        "set all [glob $x/.*]",
+        "puts [exec ls -a $x]",
+    ] {
+        let scene = scene(".version", "#%Module\nset ModulesVersion 1.0\n");
+        scene.file("m/foo/1.0", &format!("#%Module\n{line}\n"));
+        let tidying = planned(&scene);
+        assert_eq!(tidying.merged, [], "{line}");
+        assert!(why(&scene, &tidying, "m/foo/.version").contains("may read it"), "{line}");
+    }
+}
+
 #[test]
 fn cookies_are_checked_further_where_it_cannot_be_said_from_whom_to_hide() {
     let options = Options { no_cookie_checks: true, ..Options::default() };

@@ -16,6 +16,7 @@
 //! | `writer`, `reader` | the file format, both ways (docs/recording-format.md) |
 //! | `budget` | how much memory a recording may take |
 //! | `rank`, `ranks` | which rank of a job it is of; the recordings of several in one file |
+//! | `sealed` | a checksum around what becalm keeps for itself and reads back |
 //! | `totals` | the sums over one recording, streamed |
 //! | `name`, `plain` | names as text: that reads back, that is safe to show and to paste |
 //! | `json` | any value as JSON that is safe on a terminal |
@@ -44,6 +45,7 @@ pub mod query;
 mod rank;
 mod ranks;
 mod reader;
+mod sealed;
 mod totals;
 mod units;
 mod wire;
@@ -63,6 +65,7 @@ pub use process::{End, Exec, How, Image, Process, ProcessId, Signal, Status, Usa
 pub use rank::{Launched, Rank};
 pub use ranks::{Member, MergeError, Ranks, is_recording};
 pub use reader::{ReadError, Reader};
+pub use sealed::{seal, unseal};
 pub use totals::Totals;
 pub use units::{Bytes, Micros, Nanos};
 pub use wire::{Blind, PathId, Record, Summary};

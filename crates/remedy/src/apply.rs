@@ -13,7 +13,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use crate::change::{Change, Thing, Version};
+use crate::change::{Item, Thing, Version};
 use crate::check::Obstacle;
 use crate::journal::{self, Journal, Record, SCHEMA, Status, Story};
 use crate::work::{self, Job};
@@ -87,25 +87,27 @@ fn prepare(
     journal.add(&changes.chain([Record::Ready]).collect::<Vec<_>>())?;
     journal.reserve(room_for_an_end(jobs));
     journal.sync()?;
+    journal.mark_ready()?;
     Ok(journal)
 }
 
-/// Copies each file that is about to be removed into the journal's folder.
+/// Copies each file that is about to be removed or replaced into the journal's folder.
 fn keep_what_is_removed(jobs: &mut [Job], folder: &Path, options: &Options) -> Result<(), Error> {
-    let removed = |job: &&mut Job| matches!(&job.change, Change::Remove(item) if matches!(item.thing, Thing::File { .. }));
-    let mut removed: Vec<_> = jobs.iter_mut().filter(removed).collect();
+    let is_file = |item: &Item| matches!(item.thing, Thing::File { .. });
+    let removed = jobs.iter_mut().filter(|job| job.change.removed().is_some_and(is_file));
+    let mut removed: Vec<_> = removed.collect();
     if removed.is_empty() {
         return Ok(());
     }
     let kept = folder.join("kept");
     state::make_folder(&kept)?;
     let versions = pool::each(options.threads, &removed, |_, job| {
-        let Change::Remove(item) = &job.change else { return Ok(None) };
+        let Some(item) = job.change.removed() else { return Ok(None) };
         let Thing::File { kept: Some(number), .. } = item.thing else { return Ok(None) };
         keep(&item.path, &journal::kept(folder, number)).map(Some)
     })?;
     for (job, read) in removed.iter_mut().zip(versions) {
-        if let (Change::Remove(item), Some(read)) = (&mut job.change, read)
+        if let (Some(item), Some(read)) = (job.change.removed_mut(), read)
             && let Thing::File { version, .. } = &mut item.thing
         {
             *version = read;

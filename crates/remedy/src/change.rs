@@ -17,6 +17,8 @@ pub(crate) enum Change {
     Patch(Patch),
     Add(Item),
     Remove(Item),
+    /// In a box: it is twice as large as the others.
+    Replace(Box<Replacement>),
 }
 
 /// Bytes of a file are replaced; its attributes stay as they are.
@@ -32,6 +34,13 @@ pub(crate) struct Patch {
     /// What was a hole before the edits were written into it: from byte, up to byte.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) holes: Vec<(u64, u64)>,
+}
+
+/// One file or symbolic link comes to be in another's place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Replacement {
+    pub(crate) before: Item,
+    pub(crate) after: Item,
 }
 
 /// A file's content.
@@ -88,6 +97,28 @@ impl Change {
             Change::Patch(patch) => Change::Patch(patch.inverse()),
             Change::Add(item) => Change::Remove(item.clone()),
             Change::Remove(item) => Change::Add(item.clone()),
+            Change::Replace(replaced) => Change::Replace(Box::new(Replacement {
+                before: replaced.after.clone(),
+                after: replaced.before.clone(),
+            })),
+        }
+    }
+
+    /// What is no longer there after it.
+    pub(crate) fn removed(&self) -> Option<&Item> {
+        match self {
+            Change::Remove(item) => Some(item),
+            Change::Replace(replaced) => Some(&replaced.before),
+            Change::Patch(_) | Change::Add(_) => None,
+        }
+    }
+
+    /// The same, to be told more of it.
+    pub(crate) fn removed_mut(&mut self) -> Option<&mut Item> {
+        match self {
+            Change::Remove(item) => Some(item),
+            Change::Replace(replaced) => Some(&mut replaced.before),
+            Change::Patch(_) | Change::Add(_) => None,
         }
     }
 
@@ -96,6 +127,7 @@ impl Change {
         match self {
             Change::Patch(patch) => &patch.names,
             Change::Add(item) | Change::Remove(item) => std::slice::from_ref(&item.path),
+            Change::Replace(replaced) => std::slice::from_ref(&replaced.after.path),
         }
     }
 
@@ -110,7 +142,7 @@ impl Change {
         match self {
             Change::Add(item) if item.thing.is_folder() => Turn::AddFolders,
             Change::Add(_) => Turn::Add,
-            Change::Patch(_) => Turn::Patch,
+            Change::Patch(_) | Change::Replace(_) => Turn::Patch,
             Change::Remove(item) if item.thing.is_folder() => Turn::RemoveFolders,
             Change::Remove(_) => Turn::Remove,
         }

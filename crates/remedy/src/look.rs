@@ -37,6 +37,14 @@ pub(crate) fn look(change: &Change, ended: bool) -> Result<Look, Error> {
             Found::It(_) => Look::Before,
             Found::Other => other(&item.path, "was removed, and now something else is there"),
         }),
+        Change::Replace(replaced) => Ok(match thing_at(&replaced.after)? {
+            Found::It(stamp) => Look::After(Box::new(change.clone()), vec![stamp]),
+            Found::Nothing => other(change.path(), "is gone"),
+            Found::Other => match thing_at(&replaced.before)? {
+                Found::It(_) => Look::Before,
+                _ => other(change.path(), "has changed since becalm replaced it"),
+            },
+        }),
     }
 }
 

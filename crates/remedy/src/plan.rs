@@ -65,6 +65,19 @@ pub enum Step {
         #[serde(with = "text::bytes")]
         content: Vec<u8>,
     },
+    /// Put a new regular file in the place of a regular file with one name, or of a symbolic link
+    /// (not of what it points to), by one rename. Nothing of the old one is on the new one.
+    Replace {
+        /// The file.
+        #[serde(with = "text::path")]
+        path: PathBuf,
+        /// The new one's permissions, as for one that is created.
+        #[serde(with = "text::mode")]
+        mode: u32,
+        /// The new one's content.
+        #[serde(with = "text::bytes")]
+        content: Vec<u8>,
+    },
     /// Create a symbolic link. There must be nothing at its path.
     Link {
         /// The link.

@@ -23,9 +23,11 @@ pub fn state_folder() -> Result<PathBuf, Error> {
     // A relative path is to be ignored: XDG Base Directory Specification.
     let absolute =
         |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || absolute("HOME").map(|home| home.join(".local/state"));
-    let base = absolute("XDG_STATE_HOME").or_else(home).ok_or(Error::NoState)?;
     let is_root = rustix::process::geteuid().is_root();
+    // A service of systemd's may have no HOME.
+    let home = || absolute("HOME").or_else(|| is_root.then(home_of_root));
+    let below = || home().map(|home| home.join(".local/state"));
+    let base = absolute("XDG_STATE_HOME").or_else(below).ok_or(Error::NoState)?;
     let by_sudo = is_root && std::env::var_os("SUDO_UID").is_some();
     let base =
         if by_sudo && owner(&base) != Some(0) { home_of_root().join(".local/state") } else { base };

@@ -7,7 +7,7 @@ use crate::change::{Change, Thing};
 /// How many of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
-    /// Files patched; of an undo, files that have their old bytes again.
+    /// Files patched or replaced; of an undo, files that have their old bytes again.
     pub patched: u64,
     /// Files created; of an undo, such files removed.
     pub created: u64,
@@ -25,7 +25,7 @@ impl Tally {
         let mut tally = Tally::default();
         for change in changes {
             *match change {
-                Change::Patch(_) => &mut tally.patched,
+                Change::Patch(_) | Change::Replace(_) => &mut tally.patched,
                 Change::Remove(_) => &mut tally.removed,
                 Change::Add(item) => match item.thing {
                     Thing::File { .. } => &mut tally.created,

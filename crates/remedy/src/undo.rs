@@ -148,7 +148,7 @@ fn inverse_jobs(
 
 /// Where the content is of a file that is to be put back.
 fn content_of(change: &Change, folder: &Path) -> Content<'static> {
-    if let Change::Remove(item) = change
+    if let Some(item) = change.removed()
         && let Thing::File { kept: Some(number), .. } = item.thing
     {
         return Content::File(journal::kept(folder, number));

@@ -13,7 +13,7 @@ use recording::Bytes;
 use rustix::fs::{CWD, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use crate::change::{Change, Item, Patch, Thing, Turn, Version};
+use crate::change::{Change, Item, Patch, Replacement, Thing, Turn, Version};
 use crate::durable::{self, Filesystems, Way};
 use crate::journal::temporary_prefix;
 use crate::rewrite::{self, Rewritten};
@@ -58,6 +58,7 @@ pub(crate) fn name_temporaries(jobs: &mut [Job], id: &str) -> Result<(), Error> 
         let folders = match &job.change {
             Change::Patch(patch) => patch.names.iter().map(|name| folder_of(name)).collect(),
             Change::Add(item) => vec![there_above(&item.path)],
+            Change::Replace(_) => vec![folder_of(job.change.path())],
             Change::Remove(_) => vec![],
         };
         job.temporaries = folders.into_iter().enumerate().map(name).collect();
@@ -105,6 +106,11 @@ fn write_one(job: &Job, way: Way) -> Result<Change, Error> {
     match &job.change {
         Change::Patch(patch) => write_patched(patch, job, way).map(Change::Patch),
         Change::Add(item) => write_added(item, job, way).map(Change::Add),
+        Change::Replace(replaced) => {
+            let after = write_added(&replaced.after, job, way)?;
+            let before = replaced.before.clone();
+            Ok(Change::Replace(Box::new(Replacement { before, after })))
+        }
         change @ Change::Remove(_) => Ok(change.clone()),
     }
 }
@@ -248,6 +254,7 @@ fn commit_one(job: &Job) -> Result<Option<PathBuf>, Error> {
         Change::Patch(patch) => replace_names(patch, job).map(|()| None),
         Change::Add(item) => add(item, job).map(|()| None),
         Change::Remove(item) => remove(item, job),
+        Change::Replace(_) => replace(job).map(|()| None),
     }
 }
 
@@ -286,6 +293,16 @@ fn move_to(temporary: &Path, item: &Item) -> Result<(), Errno> {
         }
         moved => moved,
     }
+}
+
+fn replace(job: &Job) -> Result<(), Error> {
+    let path = job.change.path();
+    let Some(temporary) = job.temporaries.first() else { return Ok(()) };
+    let found = fs::symlink_metadata(path).map_err(|error| Error::at("lstat", path, error))?;
+    if job.stamps.first() != Some(&Stamp::of(&found)) {
+        return Err(changed(path));
+    }
+    fs::rename(temporary, path).map_err(|error| Error::at("rename", path, error))
 }
 
 fn remove(item: &Item, job: &Job) -> Result<Option<PathBuf>, Error> {

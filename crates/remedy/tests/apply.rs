@@ -4,7 +4,7 @@
 mod scene;
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use remedy::{Edit, Error, Seen, Status, Step};
 use scene::*;
@@ -14,12 +14,17 @@ fn every_kind(scene: &Scene) -> Vec<Step> {
     let (a, gone) = (scene.file("a", "old bytes"), scene.file("gone", "to be removed"));
     std::os::unix::fs::symlink("a", scene.at("old-link")).unwrap();
     fs::create_dir(scene.at("empty")).unwrap();
+    let cache = scene.file("cache", "an old cache, which is longer");
+    fs::set_permissions(&cache, fs::Permissions::from_mode(0o604)).unwrap();
+    std::os::unix::fs::symlink("a", scene.at("other-link")).unwrap();
     vec![
         Step::Folder { path: scene.at("farm"), mode: 0o755 },
         Step::Folder { path: scene.at("farm/lib"), mode: 0o700 },
         Step::Link { path: scene.at("farm/lib/liba.so"), target: a.clone() },
         Step::Create { path: scene.at("farm/note"), mode: 0o640, content: b"note\n".to_vec() },
         patch(&a, "old", "new"),
+        Step::Replace { path: cache, mode: 0o640, content: b"new".to_vec() },
+        Step::Replace { path: scene.at("other-link"), mode: 0o600, content: b"file".to_vec() },
         Step::Remove { path: gone },
         Step::Remove { path: scene.at("old-link") },
         Step::Remove { path: scene.at("empty") },
@@ -36,6 +41,10 @@ fn every_kind_of_step_is_applied_and_undone() {
     assert_eq!(bytes(scene.at("farm/lib/liba.so")), b"new bytes");
     assert_eq!(bytes(scene.at("farm/note")), b"note\n");
     assert_eq!(fs::metadata(scene.at("farm/note")).unwrap().mode() & 0o7777, 0o640);
+    assert_eq!(bytes(scene.at("cache")), b"new");
+    assert_eq!(fs::metadata(scene.at("cache")).unwrap().mode() & 0o7777, 0o640);
+    assert_eq!(bytes(scene.at("other-link")), b"file");
+    assert_eq!(bytes(scene.at("a")), b"new bytes");
     for name in ["gone", "old-link", "empty"] {
         assert!(fs::symlink_metadata(scene.at(name)).is_err(), "{name}");
     }

@@ -180,6 +180,9 @@ fn hard_links_stay_one_file_and_unknown_ones_are_refused() {
     let both = vec![patch(&first, "old", "new"), patch(second, "old", "new")];
     refused(&scene, both, "hard links");
     refused(&scene, vec![Step::Remove { path: first.clone() }], "hard links");
+    let replace = |path: &Path| Step::Replace { path: path.into(), mode: 0o644, content: vec![] };
+    refused(&scene, vec![replace(&first)], "hard links");
+    refused(&scene, vec![replace(&scene.at(""))], "no file takes its place");
 
     let applied = scene.apply(vec![patch_all(&[second, &first, third], "old", "new")]).unwrap();
     let inodes = || [&*first, second, third].map(|path| fs::metadata(path).unwrap().ino());

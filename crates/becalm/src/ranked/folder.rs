@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use recording::{Member, Rank};
+use recording::{Member, Rank, seal, unseal};
 use rustix::fs::{FlockOperation, fcntl_lock, flock};
 
 /// Where nodes keep what is theirs alone: in memory, or else on the local disk.
@@ -16,6 +16,8 @@ const NODE_FOLDERS: [&str; 2] = ["/dev/shm", "/tmp"];
 const LOCK: &str = "lock";
 /// The run, for who finds the folder later.
 pub(super) const RUN: &str = "run";
+/// What it begins with; another number for another form.
+const RUN_MAGIC: &str = "becalm-run 1";
 
 /// Makes a folder that only this user may enter, or finds the one that another rank has made.
 pub(super) fn make_folder(name: &str, wanted: Option<&Path>) -> anyhow::Result<PathBuf> {
@@ -90,7 +92,7 @@ pub(super) fn remove(folder: &Path) -> io::Result<()> {
 pub(super) fn enter(folder: &Path, rank: &Rank) -> anyhow::Result<File> {
     let run = folder.join(RUN);
     if !run.exists() {
-        fs::write(&run, serde_json::to_vec(rank)?)?;
+        fs::write(&run, seal(RUN_MAGIC, &serde_json::to_vec(rank)?))?;
     }
     let lock = lock_of(folder, rank.rank);
     let alive = OpenOptions::new().write(true).create(true).truncate(false).open(lock)?;
@@ -103,7 +105,8 @@ pub(super) fn enter(folder: &Path, rank: &Rank) -> anyhow::Result<File> {
 /// Any rank of the run that a node's folder is of.
 pub(super) fn run_of(folder: &Path) -> anyhow::Result<Rank> {
     let run = fs::read(folder.join(RUN)).context("it is no folder of recordings")?;
-    serde_json::from_slice(&run).map_err(|_| anyhow!("it is no folder of recordings"))
+    let rank = unseal(RUN_MAGIC, &run).and_then(|rank| serde_json::from_slice(rank).ok());
+    rank.ok_or_else(|| anyhow!("its file {RUN} is not as this becalm writes it"))
 }
 
 /// The ranks that came to a folder, by number.

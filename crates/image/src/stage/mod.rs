@@ -205,7 +205,7 @@ mod tests {
         let about = About { over, aliases, checked: Freshness::Full, bytes: 0, named };
         let folder = home.folder(&name);
         std::fs::create_dir(&folder).unwrap();
-        std::fs::write(folder.join(tree::ABOUT), serde_json::to_vec(&about).unwrap()).unwrap();
+        std::fs::write(folder.join(tree::ABOUT), about.encode().unwrap()).unwrap();
         let (tree, joined) = tree.recv_timeout(Duration::from_secs(20)).unwrap();
         assert_eq!((tree, joined), (folder.join(tree::ROOT), true));
         drop(other);

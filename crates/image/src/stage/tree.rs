@@ -6,6 +6,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use recording::{seal, unseal};
 use serde::{Deserialize, Serialize};
 
 use super::error::{self, StageError};
@@ -22,6 +23,8 @@ use crate::mount::{Freshness, fresh};
 pub(super) const ROOT: &str = "tree";
 /// The name of what is known of it. It is there when all else is.
 pub(super) const ABOUT: &str = "about";
+/// What it begins with; another number for another form.
+const MAGIC: &str = "becalm-tree 1";
 /// How many files are written at a time.
 const WRITERS: usize = 16;
 
@@ -41,9 +44,14 @@ pub(super) struct About {
 }
 
 impl About {
-    /// Of the tree in a folder, if it is complete.
+    /// Of the tree in a folder, if it is complete, and what is known of it as it was written.
     pub fn of(folder: &Path) -> Option<About> {
-        serde_json::from_slice(&fs::read(folder.join(ABOUT)).ok()?).ok()
+        serde_json::from_slice(unseal(MAGIC, &fs::read(folder.join(ABOUT)).ok()?)?).ok()
+    }
+
+    /// As it is kept.
+    pub fn encode(&self) -> io::Result<Vec<u8>> {
+        Ok(seal(MAGIC, &serde_json::to_vec(self)?))
     }
 }
 
@@ -101,8 +109,9 @@ fn fill(
         named: named::count(&moved.tree, &list, &paths),
     };
     let temporary = folder.join("about.new");
-    let text = serde_json::to_vec(&about).map_err(io::Error::from);
-    text.and_then(|text| fs::write(&temporary, text))
+    about
+        .encode()
+        .and_then(|text| fs::write(&temporary, text))
         .and_then(|()| fs::rename(&temporary, folder.join(ABOUT)))
         .map_err(error::file(folder, "write to"))
 }

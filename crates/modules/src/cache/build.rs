@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use remedy::{Plan, Step};
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
@@ -84,6 +85,9 @@ pub enum BuildError {
     /// The tree changes faster than it is read.
     #[error("{}: the tree changed in each of {TRIES} builds; try again later", .0.display())]
     Busy(PathBuf),
+    /// It could not be put in place so that it can be undone.
+    #[error("the new cache is not published: {0}")]
+    Unpublished(#[from] remedy::Error),
     /// Somebody would see something else.
     #[error(
         "the new cache is not published: with it, {} sees {:?} where a walk gives {:?}",
@@ -98,6 +102,16 @@ impl BuildError {
     }
 }
 
+/// How the cache that was there can be had back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Occasion {
+    /// becalm's state folder ([`remedy::state_folder`]): `becalm undo` brings back what was there.
+    pub state: PathBuf,
+    /// It is built as often as the tree changes: then one that becalm had built is not kept. It
+    /// was made of the tree, and is out of date.
+    pub is_upkeep: bool,
+}
+
 /// A cache that was published.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Built {
@@ -109,6 +123,8 @@ pub struct Built {
     pub cache: PathBuf,
     /// Its size in bytes.
     pub bytes: u64,
+    /// What `becalm undo` takes it back by; none where nothing was kept, in upkeep.
+    pub journal: Option<String>,
     /// What it records.
     pub entries: Counts,
     /// How many entries of `cachebuild`'s had shown what not everyone may read, and show it no
@@ -132,6 +148,7 @@ pub fn build(
     modulepath: &Path,
     site: &Site,
     users: &[User],
+    occasion: &Occasion,
     progress: &dyn Fn(u64, u64),
 ) -> Result<Built, BuildError> {
     if !super::reads_caches(site) {
@@ -161,11 +178,16 @@ pub fn build(
             return Err(BuildError::Differs(difference));
         }
         let bytes = draft.text.len() as u64;
-        let cache = place.publish(&draft.text)?;
+        let cache = place.cache.clone();
+        let journal = match occasion.is_upkeep && held::is_own_or_none(&cache) {
+            true => place.publish(&draft.text).map(|()| None)?,
+            false => Some(place.apply(draft.text, occasion)?),
+        };
         return Ok(Built {
             modulepath: modulepath.clone(),
             cache,
             bytes,
+            journal,
             entries,
             repaired: draft.disclosing,
             users: asked,
@@ -244,8 +266,25 @@ impl Place {
         Ok(Place { file, cache: modulepath.join(NAME), as_of })
     }
 
+    /// Has the cache put in place so that it can be undone: as what, in the journal.
+    fn apply(self, content: Vec<u8>, occasion: &Occasion) -> Result<String, BuildError> {
+        let path = self.cache;
+        // Nothing else of becalm's is to be in the folder meanwhile.
+        drop(self.file);
+        let word = if occasion.is_upkeep { "refresh" } else { "build" };
+        let folder = path.parent().unwrap_or(Path::new("/")).display();
+        let title = format!("modules cache {word} {folder}");
+        let mode = 0o644;
+        let step = match path.symlink_metadata().is_ok() {
+            true => Step::Replace { path, mode, content },
+            false => Step::Create { path, mode, content },
+        };
+        let plan = Plan { title, steps: vec![step], ..Plan::default() };
+        Ok(remedy::apply(&plan, &remedy::Options::new(occasion.state.clone()))?.id)
+    }
+
     /// Readers have the old cache or the new one, whole.
-    fn publish(mut self, text: &[u8]) -> Result<PathBuf, BuildError> {
+    fn publish(mut self, text: &[u8]) -> Result<(), BuildError> {
         let path = self.file.path().to_owned();
         let at = |operation| {
             let path = path.clone();
@@ -260,7 +299,6 @@ impl Place {
         let folder = cache.parent().unwrap_or(Path::new("/"));
         fs::File::open(folder)
             .and_then(|open| open.sync_all())
-            .map_err(|error| BuildError::at("fsync", folder, error))?;
-        Ok(cache)
+            .map_err(|error| BuildError::at("fsync", folder, error))
     }
 }

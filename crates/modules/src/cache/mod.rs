@@ -31,7 +31,7 @@ mod script;
 mod view;
 mod watch;
 
-pub use build::{BuildError, Built, build};
+pub use build::{BuildError, Built, Occasion, build};
 pub use check::check;
 pub use fault::{Checked, Counts, Fault, Kind};
 pub use script::{Entry, Odd, Says, Script, parse};

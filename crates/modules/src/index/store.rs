@@ -8,6 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use recording::{seal, unseal};
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -17,7 +18,7 @@ use super::site::SiteNotes;
 use crate::site::Environment;
 
 /// What an index begins with; another number for another form.
-const MAGIC: &[u8] = b"becalm-names 1\n";
+const MAGIC: &str = "becalm-names 2";
 
 /// An index of a million names has 60 MB.
 const MOST: u64 = 256 << 20;
@@ -46,8 +47,8 @@ pub enum StoreError {
         /// The index.
         path: PathBuf,
     },
-    /// It is no index, or one of another becalm.
-    #[error("{}: not an index of this becalm", path.display())]
+    /// It is no index, one of another becalm, or not as it was written.
+    #[error("{}: not an index of this becalm, or a damaged one", path.display())]
     Unknown {
         /// The index.
         path: PathBuf,
@@ -167,8 +168,7 @@ impl Store {
             postcard::to_allocvec(value).map_err(|_| StoreError::Unknown { path: path.clone() })?;
         std::fs::create_dir_all(folder).map_err(failed("make its folder"))?;
         let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed("write"))?;
-        let written = file.write_all(MAGIC).and_then(|()| file.write_all(&content));
-        written.map_err(failed("write"))?;
+        file.write_all(&seal(MAGIC, &content)).map_err(failed("write"))?;
         // It holds nothing that not everyone may read.
         let all = Permissions::from_mode(0o644);
         file.as_file().set_permissions(all).map_err(failed("set its permissions"))?;
@@ -212,7 +212,7 @@ pub fn parse(content: &[u8]) -> Option<Names<'_>> {
 }
 
 fn decoded<'a, T: Deserialize<'a>>(content: &'a [u8]) -> Option<T> {
-    postcard::from_bytes(content.strip_prefix(MAGIC)?).ok()
+    postcard::from_bytes(unseal(MAGIC, content)?).ok()
 }
 
 /// A name of fixed length for a path of any.

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use super::elsewhere::Reach;
 use super::everyone;
+use super::reads::Readers;
 use super::shelf::{RcFile, Shelf, is_plain};
 use crate::tcl;
 use crate::tcl::rc::{Defined, Definition};
@@ -35,7 +36,11 @@ pub(super) struct Candidates<'a> {
 }
 
 /// What can be merged in each of the modulepaths of one `module` command.
-pub(super) fn candidates<'a>(shelves: &'a [Shelf<'a>]) -> Vec<Candidates<'a>> {
+/// Where they are to be removed, `readers` are those of the modulepaths.
+pub(super) fn candidates<'a>(
+    shelves: &'a [Shelf<'a>],
+    readers: Option<&Readers>,
+) -> Vec<Candidates<'a>> {
     let tops: Vec<BTreeSet<&Path>> = shelves.iter().map(all_tops).collect();
     let is_elsewhere = |at: usize, top: &Path| {
         tops.iter().enumerate().any(|(other, tops)| other != at && tops.contains(top))
@@ -43,7 +48,7 @@ pub(super) fn candidates<'a>(shelves: &'a [Shelf<'a>]) -> Vec<Candidates<'a>> {
     let mut all: Vec<_> = shelves
         .iter()
         .enumerate()
-        .map(|(at, shelf)| of_shelf(shelf, |top| is_elsewhere(at, top)))
+        .map(|(at, shelf)| of_shelf(shelf, readers, |top| is_elsewhere(at, top)))
         .collect();
     keep_what_others_speak_of(shelves, &mut all);
     all
@@ -59,7 +64,11 @@ fn top_of(name: &Path) -> Option<&Path> {
     (top != name).then_some(top)
 }
 
-fn of_shelf<'a>(shelf: &'a Shelf<'a>, is_elsewhere: impl Fn(&Path) -> bool) -> Candidates<'a> {
+fn of_shelf<'a>(
+    shelf: &'a Shelf<'a>,
+    readers: Option<&Readers>,
+    is_elsewhere: impl Fn(&Path) -> bool,
+) -> Candidates<'a> {
     let mut candidates = Candidates::default();
     let closed = shelf.root_is_closed();
     let below = shelf.rcs.iter().filter_map(|(name, rc)| Some((*name, top_of(name)?, rc)));
@@ -69,7 +78,10 @@ fn of_shelf<'a>(shelf: &'a Shelf<'a>, is_elsewhere: impl Fn(&Path) -> bool) -> C
             None if is_elsewhere(top) => {
                 Err(format!("{} is in another modulepath, too", top.display()))
             }
-            None => candidate(shelf, name, rc),
+            None => {
+                let need = readers.and_then(|readers| readers.need_of_rc(&shelf.root.join(name)));
+                need.map_or_else(|| candidate(shelf, name, rc), Err)
+            }
         };
         match found {
             Ok(candidate) => candidates.by_top.entry(top).or_default().push(candidate),

@@ -10,6 +10,8 @@
 //! | `merge` | rc files whose definitions may stand in the modulepath's root as well |
 //! | `elsewhere` | what rc files that are not read may be about |
 //! | `budget` | what merging saves `avail`, and what it costs `load` |
+//! | `reads` | what modulefiles may read of a modulepath: files that must stay |
+//! | `script` | the text of a modulefile: words, commands, paths |
 //! | `strays` | files that are no modulefiles, moved out |
 //! | `hide` | what must be hidden where Modules no longer looks for cookies |
 //! | `virtual_path` | a modulepath of virtual modules |
@@ -25,6 +27,8 @@ mod hide;
 mod merge;
 mod plan;
 mod question;
+mod reads;
+mod script;
 mod shelf;
 mod steps;
 mod strays;

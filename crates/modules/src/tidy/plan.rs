@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::budget::{self, Planned};
+use super::reads::Readers;
 use super::shelf::Shelf;
 use super::{
     Hidden, Kept, Merged, Options, RootRc, Tidying, View, What, hide, merge, strays, virtual_path,
@@ -63,11 +64,12 @@ fn in_place<'a>(
     shelves: &'a [Shelf<'a>],
     tidying: &mut Tidying,
 ) {
+    let readers = Readers::of(shelves);
     let mut planned: Vec<_> = shelves.iter().map(|_| Planned::default()).collect();
     let is_checked = ground.site.setting("mcookie_check") != Some("eval");
     if is_checked {
         for (shelf, planned) in shelves.iter().zip(&mut planned) {
-            let found = strays::of(shelf, options);
+            let found = strays::of(shelf, &readers, options);
             tidying.kept.extend(found.kept);
             planned.moved = found.moved.iter().map(|(name, _)| *name).collect();
             tidying.moved.extend(found.moved.into_iter().map(|(_, moved)| moved));
@@ -86,7 +88,12 @@ fn in_place<'a>(
             }
         }
     }
-    budget::choose(shelves, &mut planned, merge::candidates(shelves), options.slower_load);
+    budget::choose(
+        shelves,
+        &mut planned,
+        merge::candidates(shelves, Some(&readers)),
+        options.slower_load,
+    );
     tidying.saved_calls = budget::saved_by_avail(shelves, &planned);
     for ((shelf, planned), hidden) in shelves.iter().zip(planned).zip(hidden) {
         write_root(shelf, planned, hidden, tidying);

@@ -1,5 +1,6 @@
 //! What Modules answers to several users, and what that costs.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -23,8 +24,10 @@ const AT_ONCE: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(1200);
 /// So often a command is timed, each time beside one that looks at no modulepath.
 const RUNS: usize = 11;
-/// So many modules of each modulepath are loaded.
-const LOADS: usize = 4;
+/// So many modules of each modulepath are loaded, spread over it,
+const LOADS: usize = 16;
+/// and so many of them are timed.
+const TIMED: usize = 4;
 
 /// What one command answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,13 +141,17 @@ impl Survey {
             listings.extend(found);
         }
         let names = question::names(views, listings.iter().map(|answer| answer.stderr.as_str()));
-        let loads = listings.last().map(|answer| question::some_loads(&answer.stderr, LOADS));
-        let loads = loads.unwrap_or_default();
+        let loads = |most| {
+            let listed = listings.last().map(|answer| answer.stderr.as_str());
+            listed.map_or_else(Vec::new, |listed| question::some_loads(listed, most))
+        };
         let mut questions = question::general();
         questions.extend(listing);
-        questions.extend(loads.iter().cloned());
+        let timed = loads(TIMED);
+        let all = loads(LOADS).into_iter().chain(timed.iter().cloned());
+        questions.extend(all.collect::<BTreeSet<_>>());
         let lists = [Question::new(&["avail"]), Question::new(&["whatis"])];
-        let timed: Vec<_> = lists.into_iter().chain(loads).collect();
+        let timed: Vec<_> = lists.into_iter().chain(timed).collect();
         questions.extend(names.iter().map(|name| Question::new(&["path", name])));
         Survey::take(asking, views, &questions, &timed)
     }

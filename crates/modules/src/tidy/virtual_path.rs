@@ -102,7 +102,7 @@ fn line(shelf: &Shelf<'_>, definition: &Definition) -> Result<String, String> {
 
 /// What is planned where virtual modulepaths are asked for: they alone.
 pub(super) fn plan(shelves: &[Shelf<'_>], folder: &Path, tidying: &mut Tidying) {
-    let merges = merge::candidates(shelves);
+    let merges = merge::candidates(shelves, None);
     for (at, (shelf, merge)) in shelves.iter().zip(&merges).enumerate() {
         let name = shelf.root.file_name().unwrap_or_default();
         let is_taken = |path: &Path| tidying.virtuals.iter().any(|made| made.path == path);

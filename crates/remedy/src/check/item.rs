@@ -1,4 +1,4 @@
-//! Checks what a plan adds and removes.
+//! Checks what a plan adds, removes and replaces.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -9,16 +9,35 @@ use recording::Bytes;
 
 use super::{patch, resolved};
 use crate::attributes::{Attributes, Who};
-use crate::change::{Change, Item, Thing, Version};
+use crate::change::{Change, Item, Replacement, Thing, Version};
 use crate::stamp::Stamp;
 use crate::work::{Content, Job};
 use crate::{Digest, Error};
 
 pub(super) fn create<'a>(path: &Path, mode: u32, content: &'a [u8]) -> Result<Job<'a>, Error> {
+    Ok(added(free(path)?, new_file(path, mode, content)?, Content::Memory(content)))
+}
+
+fn new_file(path: &Path, mode: u32, content: &[u8]) -> Result<Thing, Error> {
     let size = Bytes(content.len() as u64);
     let version = Version { size, digest: Some(Digest::of(content)) };
-    let thing = Thing::File { version, mode: permissions(path, mode)?, kept: None };
-    Ok(added(free(path)?, thing, Content::Memory(content)))
+    Ok(Thing::File { version, mode: permissions(path, mode)?, kept: None })
+}
+
+pub(super) fn replace<'a>(
+    path: &Path,
+    mode: u32,
+    content: &'a [u8],
+    who: &Who,
+) -> Result<Job<'a>, Error> {
+    let (before, stamp) = there(path, who)?;
+    if before.thing.is_folder() {
+        return Err(Error::refused(path, "is a folder: no file takes its place"));
+    }
+    let thing = new_file(path, mode, content)?;
+    let after = Item { path: before.path.clone(), thing, attributes: None };
+    let change = Change::Replace(Box::new(Replacement { before, after }));
+    Ok(Job::new(change, vec![stamp], Content::Memory(content)))
 }
 
 pub(super) fn link<'a>(path: &Path, target: &Path) -> Result<Job<'a>, Error> {
@@ -60,6 +79,12 @@ fn permissions(path: &Path, mode: u32) -> Result<u32, Error> {
 }
 
 pub(super) fn remove<'a>(path: &Path, who: &Who) -> Result<Job<'a>, Error> {
+    let (item, stamp) = there(path, who)?;
+    Ok(Job::new(Change::Remove(item), vec![stamp], Content::Nowhere))
+}
+
+/// What is at a path, with all that it takes to put it back.
+fn there(path: &Path, who: &Who) -> Result<(Item, Stamp), Error> {
     let real = resolved(path)?;
     let found = fs::symlink_metadata(&real).map_err(|error| Error::at("lstat", &real, error))?;
     let (thing, attributes) = if found.is_symlink() {
@@ -77,12 +102,14 @@ pub(super) fn remove<'a>(path: &Path, who: &Who) -> Result<Job<'a>, Error> {
     } else {
         let (file, found) = patch::regular(&real)?;
         if found.nlink() > 1 {
-            return Err(Error::refused(path, "has other names (hard links): it is not removed"));
+            return Err(Error::refused(
+                path,
+                "has other names (hard links): it is not removed or replaced",
+            ));
         }
         let attributes = patch::replaceable(&file, &found, &real, who)?;
         let version = Version { size: Bytes(found.size()), digest: None };
         (Thing::File { version, mode: found.mode() & 0o7777, kept: None }, attributes)
     };
-    let item = Item { path: real, thing, attributes: Some(attributes) };
-    Ok(Job::new(Change::Remove(item), vec![Stamp::of(&found)], Content::Nowhere))
+    Ok((Item { path: real, thing, attributes: Some(attributes) }, Stamp::of(&found)))
 }

@@ -9,7 +9,7 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
 use crate::attributes::Who;
-use crate::change::{Change, Turn};
+use crate::change::Turn;
 use crate::work::{Job, folder_of};
 use crate::{Error, Plan, Step, pool};
 
@@ -74,16 +74,19 @@ fn job<'a>(step: &'a Step, who: &Who) -> Result<Option<Job<'a>>, Error> {
             patch::job(path, also, seen, edits, who).map(Some)
         }
         Step::Create { path, mode, content } => item::create(path, *mode, content).map(Some),
+        Step::Replace { path, mode, content } => {
+            item::replace(path, *mode, content, &who).map(Some)
+        }
         Step::Link { path, target } => item::link(path, target).map(Some),
         Step::Folder { path, mode } => item::folder(path, *mode),
         Step::Remove { path } => item::remove(path, who).map(Some),
     }
 }
 
-/// Gives each file that is removed the number of its copy.
+/// Gives each file that is removed or replaced the number of its copy.
 fn number_kept(jobs: &mut [Job]) {
     for (number, job) in jobs.iter_mut().enumerate() {
-        if let Change::Remove(item) = &mut job.change {
+        if let Some(item) = job.change.removed_mut() {
             item.thing.keep_as(number);
         }
     }

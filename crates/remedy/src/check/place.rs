@@ -39,7 +39,7 @@ fn folders<'a>(job: &'a Job) -> Vec<&'a Path> {
     match &job.change {
         Change::Patch(patch) => patch.names.iter().map(|name| folder_of(name)).collect(),
         Change::Add(item) => vec![there_above(&item.path)],
-        Change::Remove(item) => vec![folder_of(&item.path)],
+        Change::Remove(_) | Change::Replace(_) => vec![folder_of(job.change.path())],
     }
 }
 
@@ -73,14 +73,21 @@ fn removed_folders_will_be_empty(checked: &mut Checked<'_>) {
     });
 }
 
-/// What a job needs, in bytes, and a folder on the filesystem where it needs that.
-fn need<'a>(job: &'a Job, state: &'a Path) -> (&'a Path, u64) {
-    let above_state = || if state.is_dir() { state } else { there_above(state) };
-    match &job.change {
-        Change::Patch(patch) => (folder_of(job.change.path()), of_patched(patch)),
-        Change::Add(item) => (there_above(&item.path), size(&item.thing)),
-        Change::Remove(item) => (above_state(), size(&item.thing)),
-    }
+/// What a job needs, in bytes, with a folder on each filesystem where it needs that.
+fn needs<'a>(job: &'a Job, state: &'a Path) -> Vec<(&'a Path, u64)> {
+    let written = match &job.change {
+        Change::Patch(patch) => Some((folder_of(job.change.path()), of_patched(patch))),
+        Change::Add(item) => Some((there_above(&item.path), size(&item.thing))),
+        Change::Replace(replaced) => {
+            Some((folder_of(job.change.path()), size(&replaced.after.thing)))
+        }
+        Change::Remove(_) => None,
+    };
+    let kept = job.change.removed().map(|item| {
+        let above_state = if state.is_dir() { state } else { there_above(state) };
+        (above_state, size(&item.thing))
+    });
+    written.into_iter().chain(kept).collect()
 }
 
 /// The new version has the holes of the old one.
@@ -105,21 +112,24 @@ fn has_room(checked: &mut Checked<'_>, state: &Path) {
     let mut devices: BTreeMap<PathBuf, u64> = BTreeMap::new();
     let mut filesystems: BTreeMap<u64, Room> = BTreeMap::new();
     checked.sort_out(|job| {
-        let (folder, bytes) = need(job, state);
-        let device = match devices.get(folder) {
-            Some(device) => *device,
-            None => fs::metadata(folder).map_err(|error| Error::at("stat", folder, error))?.dev(),
-        };
-        devices.insert(folder.to_owned(), device);
-        let room = || Room { folder: folder.to_owned(), needed: RESERVE };
-        let room = filesystems.entry(device).or_insert_with(room);
-        room.needed = room.needed.saturating_add(bytes);
+        for (folder, bytes) in needs(job, state) {
+            let device = match devices.get(folder) {
+                Some(device) => *device,
+                None => {
+                    fs::metadata(folder).map_err(|error| Error::at("stat", folder, error))?.dev()
+                }
+            };
+            devices.insert(folder.to_owned(), device);
+            let room = || Room { folder: folder.to_owned(), needed: RESERVE };
+            let room = filesystems.entry(device).or_insert_with(room);
+            room.needed = room.needed.saturating_add(bytes);
+        }
         Ok(())
     });
     // Where not all have room, none has: which of them to leave out is not ours to say.
     checked.sort_out(|job| {
-        let device = devices.get(need(job, state).0);
-        device.and_then(|device| filesystems.get(device)).map_or(Ok(()), is_enough)
+        let of = |folder| filesystems.get(devices.get(folder)?);
+        needs(job, state).into_iter().filter_map(|(folder, _)| of(folder)).try_for_each(is_enough)
     });
 }
 

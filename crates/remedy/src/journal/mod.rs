@@ -13,6 +13,9 @@ pub(crate) use story::{Status, Story, temporary_prefix};
 
 use crate::Error;
 
+/// An empty file: it is there once files may have been renamed.
+const READY: &str = "ready";
+
 /// A journal that can be written to.
 pub(crate) struct Journal {
     folder: PathBuf,
@@ -55,6 +58,14 @@ impl Journal {
             self.next += 1;
         }
         self.file.write_all(text.as_bytes()).map_err(failed)
+    }
+
+    /// Says beside the journal that files are about to be renamed. One that was cut later is then not
+    /// taken for one that never came so far.
+    pub(crate) fn mark_ready(&self) -> Result<(), Error> {
+        let mark = self.folder.join(READY);
+        File::create(&mark).map_err(|error| Error::at("create", &mark, error))?;
+        sync_folder(&self.folder)
     }
 
     /// Waits until all that was added is on the disk.

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use super::record::{self, Record};
-use super::{SCHEMA, path_in};
+use super::{READY, SCHEMA, path_in};
 use crate::Error;
 use crate::change::Change;
 
@@ -48,19 +48,20 @@ impl Story {
     /// Reads the journal in a folder.
     ///
     /// # Errors
-    /// If it cannot be read, or has a damaged line that is not the last: it then does not tell
-    /// what was done.
+    /// If it cannot be read, has a damaged line that is not the last, or ends before it says what
+    /// was renamed: it then does not tell what was done.
     pub(crate) fn read(folder: &Path) -> Result<Story, Error> {
         let path = path_in(folder);
         let id = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut story = Story { folder: folder.to_owned(), id, ..Story::default() };
+        let damaged = |at| Error::Damaged { path: path.clone(), at };
+        let is_marked = folder.join(READY).exists();
         let mut bytes = Vec::new();
         match File::open(&path).and_then(|file| file.take(SIZE_LIMIT).read_to_end(&mut bytes)) {
             // Interrupted before it could say anything.
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(story),
+            Err(error) if error.kind() == ErrorKind::NotFound && !is_marked => return Ok(story),
             read => read.map_err(|error| Error::at("read the journal", &path, error))?,
         };
-        let damaged = |at| Error::Damaged { path: path.clone(), at };
         let mut rest = bytes.as_slice();
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             let (line, after) = (&rest[..end], &rest[end + 1..]);
@@ -81,6 +82,9 @@ impl Story {
             story.records += 1;
             story.whole_until += end as u64 + 1;
             rest = after;
+        }
+        if is_marked && !story.ready {
+            return Err(damaged(story.whole_until));
         }
         Ok(story)
     }

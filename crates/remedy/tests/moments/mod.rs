@@ -23,12 +23,16 @@ pub fn scene_with_plan() -> Scene {
     fs::hard_link(&b, &second).unwrap();
     std::os::unix::fs::symlink("a", scene.at("old-link")).unwrap();
     fs::create_dir(scene.at("empty")).unwrap();
+    scene.file("cache", "an old cache");
+    std::os::unix::fs::symlink("a", scene.at("other-link")).unwrap();
     let plan = plan(vec![
         Step::Folder { path: scene.at("farm"), mode: 0o755 },
         Step::Link { path: scene.at("farm/liba.so"), target: a.clone() },
         Step::Create { path: scene.at("farm/note"), mode: 0o640, content: b"note\n".to_vec() },
         patch(&a, "old", "new"),
         patch_all(&[&b, &second], "old b", "new b, longer"),
+        Step::Replace { path: scene.at("cache"), mode: 0o640, content: b"new".to_vec() },
+        Step::Replace { path: scene.at("other-link"), mode: 0o600, content: vec![] },
         Step::Remove { path: gone },
         Step::Remove { path: scene.at("old-link") },
         Step::Remove { path: scene.at("empty") },

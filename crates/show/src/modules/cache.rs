@@ -86,6 +86,10 @@ fn one(cache: &CacheAnswer, columns: usize) -> String {
         text += &published(built, columns);
         notes = &built.notes;
     }
+    if let Some(id) = cache.built.as_ref().and_then(|built| built.journal.as_deref()) {
+        text +=
+            &width::wrap(&format!("becalm undo {id} brings back what was there before."), columns);
+    }
     if let Some(why) = &cache.refused {
         text += &width::wrap(&style::paint(style::WARNING, &plain(why)), columns);
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use modules::cache::{self, How, Watch, lmod};
+use modules::cache::{self, How, Occasion, Watch, lmod};
 use modules::site::{Environment, Site, User, modulepath};
 use modules::tree::{Limits, Tree, walk};
 use show::{CacheAnswer, IndexAnswer, ModulesCache};
@@ -178,7 +178,9 @@ fn one_built(
         false => args.users.iter().map(|name| User::named(name)).collect::<Result<_, _>>()?,
     };
     let waiting = show::Waiting::new();
-    match cache::build(path, site, &users, &|done, of| waiting.tell("running Modules", done, of)) {
+    let occasion = Occasion { state: remedy::state_folder()?, is_upkeep: only_if_needed };
+    let progress = |done, of| waiting.tell("running Modules", done, of);
+    match cache::build(path, site, &users, &occasion, &progress) {
         Ok(built) => answer.built = Some(built),
         Err(why) => answer.refused = Some(why.to_string()),
     }

@@ -193,7 +193,8 @@ impl Image {
     /// What an image of becalm's says of itself; none of another's.
     ///
     /// # Errors
-    /// Where the image cannot be read.
+    /// Where the image cannot be read, or its manifest is damaged: nothing says then what the image
+    /// stands for, and whether it is as its sources are.
     pub fn manifest(&self) -> Result<Option<Manifest>, ReadError> {
         let start = self.superblock.bytes_used.next_multiple_of(TRAILER);
         let room = self.source.size()?.saturating_sub(start);
@@ -202,13 +203,19 @@ impl Image {
         }
         let mut line = vec![0; (crate::manifest::LINE as u64).min(room) as usize];
         self.source.read_exact_at(&mut line, start)?;
-        let Some((begin, length, checksum)) = Manifest::decode_line(&line) else { return Ok(None) };
-        if (begin + length) as u64 > room {
+        if !Manifest::is_meant(&line) {
             return Ok(None);
         }
+        let damaged = || ReadError::damaged("what it says of its sources", start);
+        let found = Manifest::decode_line(&line);
+        let Some((begin, length, checksum)) =
+            found.filter(|(begin, length, _)| (begin + length) as u64 <= room)
+        else {
+            return damaged();
+        };
         let mut json = vec![0; length];
         self.source.read_exact_at(&mut json, start + begin as u64)?;
-        Ok(Manifest::decode(&json, checksum))
+        Manifest::decode(&json, checksum).map_or_else(damaged, |manifest| Ok(Some(manifest)))
     }
 
     /// A user or group by its number in the image.
