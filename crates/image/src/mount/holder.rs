@@ -20,6 +20,7 @@ use rustix::process::{Pid, PidfdFlags};
 use serde::{Deserialize, Serialize};
 
 use super::door::{self, Message};
+use super::fresh;
 use super::guard::Guard;
 use super::layer::Layer;
 use super::overlay::Opened;
@@ -34,7 +35,7 @@ pub(super) const ALL_MINE: &str = "all mine";
 pub(super) const READY: u8 = b'r';
 /// Done: the holder to ranks, and to its guard when it leaves.
 pub(super) const DONE: u8 = b'k';
-/// A later rank to the holder: it has entered.
+/// A later rank to the holder: it has entered; and how closely it has compared, if it has.
 pub(super) const ENTERED: u8 = b'i';
 /// The holder to anybody: what is wrong.
 pub(super) const WRONG: u8 = b'!';
@@ -58,8 +59,23 @@ pub(super) struct Held {
     pub around: Option<String>,
     /// The kernel mounts it.
     pub by_kernel: bool,
-    /// How closely the first rank compared its sources with it.
+    /// How closely its sources were compared with it,
     pub checked: Freshness,
+    /// and when: seconds since the node was started.
+    pub checked_at: u64,
+}
+
+impl Held {
+    /// Whether a rank that comes now has to compare for itself.
+    pub fn is_too_old_for(&self, freshness: Freshness) -> bool {
+        let is_long_ago = since_start() > self.checked_at + fresh::HOLDS.as_secs();
+        freshness > self.checked || (is_long_ago && freshness > Freshness::No)
+    }
+}
+
+/// Seconds since the node was started.
+pub(super) fn since_start() -> u64 {
+    rustix::time::clock_gettime(rustix::time::ClockId::Boottime).tv_sec as u64
 }
 
 /// What the holder needs.
@@ -135,6 +151,7 @@ impl Holder<'_> {
         let mark = self.mark.to_owned();
         let known = Mutex::new(vec![self.first]);
         let held = Held { by_kernel: served.is_empty(), ..self.held.clone() };
+        let held = Mutex::new(held);
         let members = Arc::new(Members { mounts, mark, known, held });
         if let Some(door) = &self.door {
             let (door, members) = (door.try_clone()?, members.clone());
@@ -172,7 +189,7 @@ struct Members {
     mark: String,
     /// Ranks, the latest last; some may have ended.
     known: Mutex<Vec<i32>>,
-    held: Held,
+    held: Mutex<Held>,
 }
 
 impl Members {
@@ -209,14 +226,21 @@ impl Members {
             return Ok(());
         }
         let descriptors: Vec<_> = surroundings.descriptors().collect();
-        let held = serde_json::to_string(&self.held)?;
-        door::send(stream, ENTER, &held, &descriptors)?;
+        let held = || self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = serde_json::to_string(&*held())?;
+        door::send(stream, ENTER, &told, &descriptors)?;
         self.known.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
         // Until it has entered, these keep the mounts alive, and with them this holder.
         stream.set_read_timeout(Some(PATIENCE))?;
         match door::receive(stream)? {
             // From here on the guard finds it, if this holder is killed.
-            Some(_) => door::send(stream, DONE, "", &[]),
+            Some(Message { text, .. }) => {
+                if let Ok(compared) = serde_json::from_str(&text) {
+                    let mut held = held();
+                    (held.checked, held.checked_at) = (compared, since_start());
+                }
+                door::send(stream, DONE, "", &[])
+            }
             None => Ok(()),
         }
     }

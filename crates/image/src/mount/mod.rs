@@ -148,12 +148,15 @@ fn join(stream: &UnixStream, asked: &Asked<'_>) -> Result<Joined, MountError> {
     if held.around.as_ref().is_some_and(|around| *around != asked.around) {
         return Ok(Joined::Elsewhere);
     }
-    if asked.wanted.freshness > held.checked {
+    let mut compared = String::new();
+    if held.is_too_old_for(asked.wanted.freshness) {
         fresh::check(&Plan::of(asked)?)?;
+        compared = serde_json::to_string(&asked.wanted.freshness).unwrap_or_default();
     }
     Surroundings::received(mounts, descriptors.next()).enter()?;
     // If the holder was killed before, its guard has not seen this process.
-    let answer = door::send(stream, holder::ENTERED, "", &[]).and_then(|()| door::receive(stream));
+    let entered = door::send(stream, holder::ENTERED, &compared, &[]);
+    let answer = entered.and_then(|()| door::receive(stream));
     if answer.map_err(silent)?.is_none() {
         return Err(MountError::Holder { pid, why: "has been killed".to_owned() });
     }
