@@ -58,6 +58,29 @@ if len(sys.argv) == 1: subprocess.run([sys.executable, *sys.orig_argv[1:], 'chil
 }
 
 #[test]
+fn an_upgrade_in_any_of_many_prefixes_is_seen() {
+    let mut bundled = Bundled::new();
+    let site = |number: usize| format!("prefix{number}/{SITE}");
+    let all: Vec<String> = (0..30).map(|number| bundled.scene.at(&site(number))).collect();
+    for number in 0..30 {
+        bundled.file(&format!("{}/pack{number}/__init__.py", site(number)), "x = 'old'");
+    }
+    bundled.python_path = all.join(":");
+    let import = |number: usize| format!("import pack{number}; print(pack{number}.x)");
+    let program = (0..30).map(import).collect::<Vec<_>>().join("\n");
+    let words = [PYTHON, "-c", &program];
+    bundled.without(&words);
+    bundled.pack(&[], &words);
+    assert_eq!(bundled.with(&[], &words).out(), "old\n".repeat(30));
+    for number in [0, 7, 29] {
+        bundled.file(&format!("{}/pack{number}-2.dist-info/METADATA", site(number)), "");
+        bundled.file(&format!("{}/pack{number}/__init__.py", site(number)), "x = 'fresh'");
+        let said = bundled.with(&[], &[PYTHON, "-c", &import(number)]);
+        assert_eq!(said.out(), "fresh\n", "{number}");
+    }
+}
+
+#[test]
 fn an_installed_source_that_is_edited_in_place_is_seen_by_a_full_check_only() {
     let (bundled, words) = packed();
     fs::write(bundled.scene.at(&format!("{SITE}/pack/inner.py")), "x = 'fresh'").unwrap();

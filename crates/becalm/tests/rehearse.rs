@@ -6,8 +6,8 @@
 mod schema;
 mod support;
 
-use std::fs;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
@@ -16,7 +16,7 @@ use serde_json::Value;
 use support::live::run_with_input;
 use support::rehearsal::each_rehearser;
 use support::scene::{BECALM, running};
-use support::user::is_root;
+use support::user::{SECOND_GROUP, as_a_member, is_root, scene_for_a_user};
 use support::{Scene, run};
 
 fn json(text: &[u8]) -> Value {
@@ -108,6 +108,76 @@ fn nothing_is_changed_unless_that_was_asked_for() {
         let owner = fs::metadata(&tree).unwrap().uid();
         assert_eq!(fs::metadata(format!("{tree}/d")).unwrap().uid(), owner);
     }
+}
+
+/// What members of a group do in a directory that they share, and in one like /tmp; each act with
+/// its exit status.
+const SHARED_WORK: &str = "cd \"$0\"; t() { \"$@\" 2>/dev/null; echo \"$? $*\"; }
+t touch shared/a; t sh -c 'echo x >shared/b'; t mkdir shared/sub; t mv shared/b shared/c
+t chmod 664 shared/c; t touch shared/c; t sh -c 'echo y >>shared/c'; t ln shared/c shared/hard
+t ln -s c shared/soft; t mv shared/c shared/sub/c; t truncate -s 1 shared/sub/c; t rm shared/a
+t sh -c 'echo z >>shared/colleague'; t touch shared/colleague; t chmod 600 shared/colleague
+t mv shared/removable shared/renamed; t rm -f shared/renamed; t test -w shared; t test -w closed
+t rm -f shared/link; t touch closed/no; t sh -c 'echo z >>closed/file'; t rm -f closed/file
+t touch tmp/mine; t chmod 600 tmp/mine; t rm tmp/mine; t mkdir tmp/own; t rm -f tmp/roots
+t sh -c 'echo z >>tmp/roots'; t chmod 640 given; t touch given; t sh -c 'echo z >>given'";
+
+#[test]
+fn a_member_of_a_second_group_may_do_what_they_may_do_without_a_rehearsal() {
+    if !is_root() {
+        return;
+    }
+    let (scene, _) = scene_for_a_user(&[]);
+    let (members, roots) = (Some(SECOND_GROUP), Some(0));
+    let build = |name: &str| {
+        let tree = scene.subfolder(name);
+        fs::set_permissions(&tree, Permissions::from_mode(0o755)).unwrap();
+        let own = |path: &str, mode: u32, owner, group| {
+            let path = format!("{tree}/{path}");
+            chown(&path, owner, group).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        };
+        for (folder, mode, group) in
+            [("shared", 0o2775, members), ("closed", 0o755, roots), ("tmp", 0o1777, roots)]
+        {
+            fs::create_dir(format!("{tree}/{folder}")).unwrap();
+            own(folder, mode, roots, group);
+        }
+        for (file, mode, owner, group) in [
+            ("shared/colleague", 0o664, Some(4711), members),
+            ("shared/removable", 0o600, Some(4711), roots),
+            ("closed/file", 0o644, roots, roots),
+            ("tmp/roots", 0o644, roots, roots),
+            ("given", 0o664, Some(65534), members),
+        ] {
+            fs::write(format!("{tree}/{file}"), "text\n").unwrap();
+            own(file, mode, owner, group);
+        }
+        symlink("colleague", format!("{tree}/shared/link")).unwrap();
+        tree
+    };
+    let state = |tree: &str| {
+        let print = "%P %y %m %U %G %s\n";
+        let found = run(Command::new("find").args([tree, "-mindepth", "1", "-printf", print]));
+        let mut lines: Vec<String> = found.out().lines().map(str::to_owned).collect();
+        lines.sort();
+        lines.join("\n")
+    };
+    let (plain, rehearsed) = (build("plain"), build("rehearsed"));
+    let without = run(&mut as_a_member(&["sh", "-c", SHARED_WORK, &plain]));
+    let becalm = scene.at("becalm");
+    let start = [&becalm, "rehearse", "--profile", "local", "--writable", &rehearsed, "--"];
+    let words = [&start[..], &["sh", "-c", SHARED_WORK, &rehearsed]].concat();
+    let with = run(&mut as_a_member(&words));
+    assert_eq!(with.out(), without.out(), "{}", with.err());
+    assert_eq!(state(&rehearsed), state(&plain));
+    assert!(without.out().contains("0 touch shared/a\n"), "{}", without.out());
+    // What the kernel does not allow is said before the start.
+    let first = with.err().lines().next().unwrap_or_default().to_owned();
+    assert!(first.contains("other groups (2345)") && first.contains("chgrp"), "{first}");
+    let own = format!("{rehearsed}/tmp/own");
+    let words = [&start[..], &["chgrp", "2345", &own]].concat();
+    assert!(run(&mut as_a_member(&words)).err().contains("Invalid argument"));
 }
 
 #[test]

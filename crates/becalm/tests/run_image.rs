@@ -168,25 +168,6 @@ fn a_daemon_keeps_the_image_until_it_ends() {
 }
 
 #[test]
-fn a_killed_holder_is_an_error_in_the_ranks_and_no_hang() {
-    let env = Imaged::new();
-    let script = "echo ready; read line; ls \"$0/sub\"";
-    let mut rank = Live::start(&mut env.sh(As::User, &[], script));
-    rank.line();
-    for holder in env.holders() {
-        let killed = Command::new("kill").args(["-9", &holder.to_string()]).status();
-        assert!(killed.unwrap().success());
-    }
-    let ran = rank.end();
-    assert_eq!(ran.code(), 2);
-    // ENOTCONN, or, of what is asked in that very moment, ECONNABORTED.
-    let errors = ["Transport endpoint is not connected", "Software caused connection abort"];
-    assert!(errors.iter().any(|error| ran.err().contains(error)), "{}", ran.err());
-    // Whoever comes next has a new one.
-    assert_eq!(env.said(As::User, &[], "cat \"$0/where\""), "image\n");
-}
-
-#[test]
 fn a_killed_rank_leaves_nothing_behind() {
     let env = Imaged::new();
     for who in ways() {

@@ -4,12 +4,13 @@
 mod support;
 
 use std::fs;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
 
 use support::imaged::{As, Imaged, ways};
 use support::scene::BECALM;
+use support::user::{SECOND_GROUP, as_a_member, is_root};
 use support::{Live, run};
 
 /// A folder that belongs to whoever uses it.
@@ -70,6 +71,29 @@ fn changes_in_a_folder_are_kept_and_can_be_looked_at() {
         assert!(Path::new(&env.folder).join("tool").exists());
         env.all_gone();
     }
+}
+
+#[test]
+fn changes_can_go_to_a_folder_of_a_second_group() {
+    if !is_root() {
+        return;
+    }
+    let env = Imaged::new();
+    let folder = env.scene.subfolder("shared");
+    chown(&folder, Some(0), Some(SECOND_GROUP)).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o2775)).unwrap();
+    let member = |script: &str| {
+        let line = env.sh(As::RootByFuse, &["--overlay", &folder], script);
+        let becalm = env.scene.at("becalm");
+        let words: Vec<&str> = line.get_args().map(|word| word.to_str().unwrap()).collect();
+        let ran = run(&mut as_a_member(&[&[becalm.as_str()], &words[..]].concat()));
+        assert_eq!(ran.code(), 0, "{}{}", ran.out(), ran.err());
+        env.all_gone();
+        ran.out()
+    };
+    member("cd \"$0\"; rm tool; rm -r sub; mkdir more; echo new > more/new; echo x >> where");
+    assert_eq!(member("cd \"$0\"; ls; cat where"), "link\nmore\nwhere\nimage\nx\n");
+    assert_eq!(member("cd \"$0\"; mv more/new .; rm -r more; cat new"), "new\n");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::process::Command;
 
 use support::imaged::{As, Imaged, ways};
 use support::scene::BECALM;
+use support::user::{is_root, scene_for_a_user};
 use support::{Live, run};
 
 #[test]
@@ -48,6 +49,121 @@ fn check_does_not_advise_to_pack_what_runs_in_an_image() {
     let inside = next(&[BECALM, "run", "--image", &env.image, "--"]);
     let said = format!("Nothing to pack: becalm ran the command in the image {}", env.image);
     assert!(inside.contains(&said) && !inside.contains("image build"), "{inside}");
+}
+
+/// Where packages lie: an environment below what is packed, a source tree, site-packages itself.
+const LAYOUTS: [&[&str]; 3] = [
+    &["a/lib/python3.11/site-packages", "a/lib/python3.11/site-packages/package/sub", "a/bin"],
+    &["src/package/deep/er", "tests"],
+    &["package", "package-1.0.dist-info"],
+];
+
+/// What may be done to a directory `$0`, or to a file `$0`.
+const TO_DIRECTORIES: [&str; 5] = [
+    "echo > \"$0/new.py\"",
+    "mkdir \"$0/new\"",
+    "rm \"$0/module.py\"",
+    "cp -p \"$0/module.py\" \"$0/.part\"; mv \"$0/.part\" \"$0/module.py\"",
+    "mv \"$0/data\" \"$0/other\"",
+];
+const TO_FILES: [&str; 3] = ["echo >> \"$0\"", "touch \"$0\"", "rm \"$0\"; echo changed > \"$0\""];
+
+fn shell(script: &str, path: &str) {
+    let ran = run(Command::new("sh").args(["-c", script, path]));
+    assert_eq!(ran.code(), 0, "{script} {path}: {}", ran.err());
+}
+
+/// A packed tree of this layout, and a copy of it to go back to.
+fn packed(layout: &[&str], traced: bool) -> (Imaged, String) {
+    let (scene, _) = scene_for_a_user(&[]);
+    let folder = scene.subfolder("packed");
+    for path in layout {
+        let path = format!("{folder}/{path}");
+        fs::create_dir_all(&path).unwrap();
+        for name in ["module.py", "lib.so.1", "paths.pth", "data"] {
+            fs::write(format!("{path}/{name}"), "one").unwrap();
+        }
+        fs::write(format!("{path}/__init__.py"), "").unwrap();
+    }
+    shell("find \"$0\" -exec touch -d '2 days ago' {} +", &folder);
+    let (image, pristine) = (scene.at("image.sqsh"), scene.at("pristine"));
+    shell(&format!("cp -a \"$0\" '{pristine}'"), &folder);
+    let reads =
+        "find \"$0\" \\( -name '*.py' -o -name '*.so.1' -o -name '*.pth' \\) -exec cat {} +";
+    let mut build = Command::new(BECALM);
+    build.args(["image", "build", "-o", &image, &folder]);
+    if traced {
+        build.args(["--", "sh", "-c", reads, &folder]);
+    }
+    let built = run(&mut build);
+    assert_eq!(built.code(), 0, "{}", built.err());
+    (Imaged { scene, folder, image }, pristine)
+}
+
+#[test]
+fn what_changes_at_any_depth_is_seen_or_refused_and_never_old() {
+    for (layout, traced) in LAYOUTS.iter().flat_map(|layout| [(layout, true), (layout, false)]) {
+        let (env, pristine) = packed(layout, traced);
+        let of_files = layout.iter().flat_map(|path| {
+            let names = ["module.py", "__init__.py", "lib.so.1", "paths.pth"];
+            names.map(|name| format!("{path}/{name}"))
+        });
+        let all = layout.iter().map(|path| ((*path).to_owned(), &TO_DIRECTORIES[..]));
+        for (path, scripts) in all.chain(of_files.map(|path| (path, &TO_FILES[..]))) {
+            for script in scripts {
+                shell(script, &format!("{}/{path}", env.folder));
+                let refused = env.refused(As::User, &[]);
+                assert!(refused.contains("is older than what"), "{traced} {script}: {refused}");
+                fs::remove_dir_all(&env.folder).unwrap();
+                shell(&format!("cp -a '{pristine}' \"$0\""), &env.folder);
+            }
+        }
+        // It was the change, each time.
+        assert_eq!(env.said(As::User, &[], "echo ran"), "ran\n");
+    }
+}
+
+#[test]
+fn what_python_keeps_for_itself_is_no_change() {
+    let (env, _) = packed(&["src/package", "src/package/__pycache__"], false);
+    shell("echo > \"$0/src/package/__pycache__/more.pyc\"", &env.folder);
+    assert_eq!(env.said(As::User, &[], "echo ran"), "ran\n");
+}
+
+#[test]
+fn a_change_in_the_second_of_packing_is_seen() {
+    for round in 0..3 {
+        let env = Imaged::of("src", |folder| fs::write(folder.join("module.py"), "one").unwrap());
+        let module = format!("{}/module.py", env.folder);
+        match round {
+            0 => fs::write(&module, "two").unwrap(),
+            1 => fs::write(format!("{}/new.py", env.folder), "two").unwrap(),
+            _ => fs::remove_file(&module).unwrap(),
+        }
+        let refused = env.refused(As::User, &[]);
+        assert!(refused.contains("is older than what"), "{round}: {refused}");
+    }
+}
+
+#[test]
+fn a_command_that_starts_after_an_upgrade_does_not_join_a_mount_of_before() {
+    if !is_root() {
+        return;
+    }
+    let env = Imaged::of("src", |folder| fs::write(folder.join("module.py"), "one").unwrap());
+    let mut first = Live::start(&mut env.sh(As::RootByFuse, &[], "echo ready; read line"));
+    first.line();
+    fs::write(format!("{}/module.py", env.folder), "two").unwrap();
+    // A minute and more later: a process whose clock since the node's start is ahead.
+    let later = |options: &[&str]| {
+        let line = env.sh(As::RootByFuse, options, "echo ran");
+        let mut command = Command::new("unshare");
+        command.args(["--time", "--boottime", "100", "--"]).arg(line.get_program());
+        run(command.args(line.get_args()))
+    };
+    assert!(later(&[]).err().contains("is older than what"));
+    assert_eq!(later(&["--check", "no"]).out(), "ran\n");
+    first.end();
 }
 
 /// A package of our own, without any network.

@@ -55,20 +55,26 @@ impl NamespaceId {
     /// gives the number of a namespace that is gone to the next one at once, so the number alone
     /// says little.
     pub fn has(self, pid: i32, source: &str) -> bool {
-        let is_marked = || {
-            let mounts = fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
-            mounts.lines().any(|line| line.split(' ').rev().nth(1) == Some(source))
-        };
-        NamespaceId::of_mounts(pid).is_ok_and(|id| id == self) && is_marked()
+        NamespaceId::of_mounts(pid).is_ok_and(|id| id == self) && sees_mount(pid, source)
     }
 
     /// A living process that [`has`](NamespaceId::has) these mounts. It costs a look at every
     /// process of the machine.
     pub fn any_process(self, source: &str) -> Option<i32> {
-        let all = fs::read_dir("/proc").ok()?;
-        let mut pids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-        pids.find(|pid| self.has(*pid, source))
+        processes().find(|pid| self.has(*pid, source))
     }
+}
+
+/// Whether a process has a mount of this source among its mounts, whichever namespace they are in.
+pub fn sees_mount(pid: i32, source: &str) -> bool {
+    let mounts = fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
+    mounts.lines().any(|line| line.split(' ').rev().nth(1) == Some(source))
+}
+
+/// The processes that live, by process id, in the order of their ids.
+pub fn processes() -> impl Iterator<Item = i32> {
+    let all = fs::read_dir("/proc").into_iter().flatten();
+    all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
 fn file(pid: i32, kind: &str) -> PathBuf {

@@ -61,7 +61,7 @@ pub use ended::Ended;
 pub use line::{Line, LineError};
 pub use lookup::{CannotStart, Command};
 pub use loopback::Loopback;
-pub use orphan::orphan;
+pub use orphan::{orphan, until_alone};
 pub use python_hook::{HookError, PythonHook};
 pub use replace::replace;
 pub use scratch::{scratch_file, scratch_folder};

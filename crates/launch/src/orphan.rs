@@ -1,6 +1,7 @@
 //! A process of becalm's own that outlives the one that started it, and is nobody's child.
 
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::os::fd::BorrowedFd;
 
 use crate::descriptors::keep_only;
@@ -54,6 +55,30 @@ pub fn orphan(
     unsafe { libc::_exit(status) }
 }
 
+/// Has the kernel end anybody else first where memory is short (oom_score_adj of proc(5)), as far
+/// as this user may ask for that: others depend on this process.
+fn spare_memory_killer() {
+    let path = "/proc/self/oom_score_adj";
+    let given = fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok());
+    let Ok(mut file) = File::options().write(true).open(path) else { return };
+    // How far one may go is said nowhere. -1000 would be never.
+    let mut lower = (-999..given.unwrap_or(0)).step_by(111);
+    lower.find(|score: &i32| file.write_all(score.to_string().as_bytes()).is_ok());
+}
+
+/// Waits until the threads that the calling process has joined are gone for the kernel, too, which
+/// makes namespaces for a process of one thread only: a join ends a moment before its thread does.
+pub fn until_alone() {
+    let is_alone = || fs::read_dir("/proc/self/task").map_or(true, |tasks| tasks.count() < 2);
+    // Threads that are not about to end are for the kernel to complain of.
+    for _ in 0..1000 {
+        if is_alone() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_micros(100));
+    }
+}
+
 fn settle(name: &str, kept: &[BorrowedFd<'_>]) -> io::Result<()> {
     keep_only(kept)?;
     std::env::set_current_dir("/")?;
@@ -70,6 +95,7 @@ fn settle(name: &str, kept: &[BorrowedFd<'_>]) -> io::Result<()> {
             libc::signal(signal, libc::SIG_IGN);
         }
     }
+    spare_memory_killer();
     // What the caller blocked is its own affair; a SIGTERM must end this process.
     signals::block_only(&signals::set([]));
     Ok(())

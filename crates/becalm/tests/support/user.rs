@@ -52,6 +52,17 @@ pub fn as_a_user<S: AsRef<OsStr>>(words: &[S]) -> Command {
     command
 }
 
+/// A group that [`as_a_member`] is in besides its own.
+pub const SECOND_GROUP: u32 = 2345;
+
+/// Words run as nobody who is in a second group, too. Root must run the tests.
+pub fn as_a_member(words: &[&str]) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534"]).arg(format!("--groups={SECOND_GROUP}"));
+    command.arg("--").args(words);
+    command
+}
+
 /// What [`Scene::record`] gives, run as an ordinary user by his copy of becalm.
 pub fn record_as_a_user(scene: &Scene, words: &[&str]) -> Command {
     let record = scene.record_with(Path::new(&scene.at("becalm")), &[], words);

@@ -29,6 +29,7 @@ pub(super) fn first(plan: &Plan<'_>, door: Option<UnixListener>) -> Result<Held,
         around: plan.is_root().then(|| plan.around.to_owned()),
         by_kernel: false,
         checked: plan.wanted.freshness,
+        checked_at: holder::since_start(),
     };
     let line = start_holder(plan, door, &mark, &held)?;
     said(&line, plan)?;

@@ -1,9 +1,13 @@
 //! Whether the sources of an image have changed since it was made.
 //!
-//! The quick look must not be a storm of its own: it compares the times of the packed folders and
-//! of those in which Python's packages are, or, where there are none, of the folders right below;
-//! at most [`MOST_FOLDERS`]. A package that is installed, upgraded or taken away changes one of
-//! them; a file that is edited in place does not. The full look compares every file.
+//! The quick look asks for what decides which code runs: the time of every directory, at any depth,
+//! which changes with each name that is added, replaced or taken away in it; and time and size of
+//! every file that the trace opened, or, where there was no trace, of all that look like code. It
+//! leaves out `__pycache__`, since Python compares what is in there with the sources itself. The
+//! full look compares every file.
+//!
+//! squashfs keeps whole seconds. That is enough: an image is made only once the second of the
+//! newest change is over ([`crate::squash`]).
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -13,15 +17,24 @@ use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use super::error::MountError;
 use super::layer::Layer;
 use super::plan::{Plan, Where};
 use super::wanted::Freshness;
 use crate::squash::{Attributes, Entry, Mark, NodeId, NodeKind};
+use crate::tree::seconds;
 
-/// How many folders the quick look asks for.
-const MOST_FOLDERS: usize = 24;
+/// For so long a comparison holds for ranks that come later, too: those of a job ask once a node.
+/// What comes still later may come after an upgrade.
+pub(crate) const HOLDS: Duration = Duration::from_secs(60);
+/// How many threads ask at a time: on a shared filesystem each question is a round trip.
+const ASKERS: usize = 32;
+/// Fewer questions than this need no threads.
+const FEW: usize = 64;
 /// How many changes are named.
 const NAMED: usize = 3;
 
@@ -36,7 +49,7 @@ pub(crate) fn check(plan: &Plan<'_>) -> Result<(), MountError> {
     if layer.manifest().is_none() || plan.wanted.at.is_some() {
         return Ok(());
     }
-    let mut look = Look { layer, changed: Vec::new(), more: 0, asked: 0 };
+    let mut look = Look { layer, changed: Vec::new(), more: 0 };
     for (path, inner) in paths.iter().filter(|(path, _)| path.exists()) {
         let Some(node) = layer.find(inner) else { continue };
         match plan.wanted.freshness {
@@ -56,8 +69,10 @@ struct Look<'a> {
     changed: Vec<String>,
     /// Changes beyond those that are named.
     more: usize,
-    asked: usize,
 }
+
+/// A file or folder that is asked for, and what it was.
+type Question = (PathBuf, Attributes);
 
 impl Look<'_> {
     fn said(&self) -> String {
@@ -75,32 +90,47 @@ impl Look<'_> {
     }
 
     fn quick(&mut self, path: &Path, node: NodeId) {
-        self.folder(path, node);
-        let below = self.folders(path, node);
-        let mut packages = Vec::new();
-        for (lib, node) in below.iter().filter(|(path, _)| is_named(path, "lib")) {
-            let pythons = self.folders(lib, *node).into_iter();
-            for (python, node) in pythons.filter(|(path, _)| is_named(path, "python")) {
-                let found = self.layer.image.lookup(node, b"site-packages");
-                packages
-                    .extend(found.ok().flatten().map(|node| (python.join("site-packages"), node)));
-            }
-        }
-        // Each of the others would be a question more, and changes with these.
-        let telling = if packages.is_empty() { below } else { packages };
-        for (path, node) in telling {
-            self.folder(&path, node);
+        let Ok(packed) = self.layer.image.attributes(node) else { return };
+        let mut questions = vec![(path.to_owned(), packed)];
+        self.deciding(path, node, &mut questions);
+        for ((path, _), how) in questions.iter().zip(answers(&questions)) {
+            how.into_iter().for_each(|how| self.note(path, how));
         }
     }
 
-    /// Compares a folder's time.
-    fn folder(&mut self, path: &Path, node: NodeId) {
-        if self.asked >= MOST_FOLDERS {
-            return;
+    /// Adds all below a folder that decides which code runs.
+    fn deciding(&self, folder: &Path, node: NodeId, questions: &mut Vec<Question>) {
+        for entry in self.entries(node) {
+            let decides = match entry.kind {
+                NodeKind::Folder => entry.name != b"__pycache__",
+                NodeKind::File => self.is_used(&entry),
+                // That it is another one changes the folder's time.
+                _ => false,
+            };
+            if !decides {
+                continue;
+            }
+            let path = folder.join(OsStr::from_bytes(&entry.name));
+            if let Ok(packed) = self.layer.image.attributes(entry.node) {
+                questions.push((path.clone(), packed));
+            }
+            if entry.kind == NodeKind::Folder {
+                self.deciding(&path, entry.node, questions);
+            }
         }
-        self.asked += 1;
-        if let Ok(packed) = self.layer.image.attributes(node) {
-            self.compare(path, &packed, fs::symlink_metadata(path));
+    }
+
+    /// Whether the trace opened a file, or it lies where what it opened does; without a trace,
+    /// whether it looks like code.
+    fn is_used(&self, file: &Entry) -> bool {
+        let image = &self.layer.image;
+        match self.layer.manifest().map_or(0, |manifest| manifest.front) {
+            0 => is_code(&file.name),
+            front => {
+                let place = image.open(file.node).and_then(|content| image.position(&content));
+                // Of a damaged one nothing is known.
+                place.map_or(true, |place| place < front)
+            }
         }
     }
 
@@ -125,23 +155,9 @@ impl Look<'_> {
     }
 
     fn compare(&mut self, path: &Path, packed: &Attributes, there: io::Result<Metadata>) {
-        let how = match there {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => "is gone",
-            // What cannot be looked at is no sign of a change.
-            Err(_) => return,
-            Ok(there) if there.is_dir() != (packed.kind == NodeKind::Folder) => "is something else",
-            Ok(there) if there.mtime() as u32 != packed.mtime => "has changed",
-            Ok(there) if there.is_file() && there.len() != packed.size => "has another size",
-            Ok(_) => return,
-        };
-        self.note(path, how);
-    }
-
-    /// The folders in a folder: path and node.
-    fn folders(&self, path: &Path, folder: NodeId) -> Vec<(PathBuf, NodeId)> {
-        let entries = self.entries(folder).into_iter();
-        let folders = entries.filter(|entry| entry.kind == NodeKind::Folder);
-        folders.map(|entry| (path.join(OsStr::from_bytes(&entry.name)), entry.node)).collect()
+        if let Some(how) = difference(packed, there) {
+            self.note(path, how);
+        }
     }
 
     fn entries(&self, folder: NodeId) -> Vec<Entry> {
@@ -155,7 +171,49 @@ impl Look<'_> {
     }
 }
 
-/// Whether a path's last name begins so: `lib64`, `python3.11`.
-fn is_named(path: &Path, start: &str) -> bool {
-    path.file_name().is_some_and(|name| name.as_bytes().starts_with(start.as_bytes()))
+/// How what is there differs from what was packed.
+fn difference(packed: &Attributes, there: io::Result<Metadata>) -> Option<&'static str> {
+    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    match there {
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Some("is gone"),
+        // Whoever may not look at it may use the image all the same.
+        Err(error) if error.kind() == PermissionDenied => None,
+        Err(_) => Some("cannot be looked at"),
+        Ok(there) if there.is_dir() != (packed.kind == NodeKind::Folder) => {
+            Some("is something else")
+        }
+        Ok(there) if seconds(there.mtime()) != packed.mtime => Some("has changed"),
+        Ok(there) if there.is_file() && there.len() != packed.size => Some("has another size"),
+        Ok(_) => None,
+    }
+}
+
+/// The differences, in the order of the questions.
+fn answers(questions: &[Question]) -> Vec<Option<&'static str>> {
+    let answer = |(path, packed): &Question| difference(packed, fs::symlink_metadata(path));
+    if questions.len() < FEW {
+        return questions.iter().map(answer).collect();
+    }
+    let (next, answers) = (AtomicUsize::new(0), Mutex::new(vec![None; questions.len()]));
+    std::thread::scope(|scope| {
+        for _ in 0..ASKERS {
+            scope.spawn(|| {
+                while let index = next.fetch_add(1, Ordering::Relaxed)
+                    && let Some(question) = questions.get(index)
+                {
+                    if let Some(how) = answer(question) {
+                        answers.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(how);
+                    }
+                }
+            });
+        }
+    });
+    launch::until_alone();
+    answers.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a file looks like code by its name: Python's, libraries, and what says where they are.
+fn is_code(name: &[u8]) -> bool {
+    let ends = [&b".py"[..], b".pyc", b".pth", b".egg-link", b".so"];
+    ends.iter().any(|end| name.ends_with(end)) || name.windows(4).any(|part| part == b".so.")
 }

@@ -14,11 +14,14 @@ use std::thread;
 use std::time::Duration;
 
 use launch::join::{NamespaceId, Surroundings};
+use launch::signals;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags};
 use serde::{Deserialize, Serialize};
 
 use super::door::{self, Message};
+use super::fresh;
+use super::guard::Guard;
 use super::layer::Layer;
 use super::overlay::Opened;
 use super::serve;
@@ -30,8 +33,10 @@ pub(super) const DEVICES: u8 = b'd';
 pub(super) const ALL_MINE: &str = "all mine";
 /// The first rank to the holder: all is mounted.
 pub(super) const READY: u8 = b'r';
-/// The holder to the first rank: done.
+/// Done: the holder to ranks, and to its guard when it leaves.
 pub(super) const DONE: u8 = b'k';
+/// A later rank to the holder: it has entered; and how closely it has compared, if it has.
+pub(super) const ENTERED: u8 = b'i';
 /// The holder to anybody: what is wrong.
 pub(super) const WRONG: u8 = b'!';
 /// The holder to a later rank: the namespaces to enter.
@@ -54,8 +59,23 @@ pub(super) struct Held {
     pub around: Option<String>,
     /// The kernel mounts it.
     pub by_kernel: bool,
-    /// How closely the first rank compared its sources with it.
+    /// How closely its sources were compared with it,
     pub checked: Freshness,
+    /// and when: seconds since the node was started.
+    pub checked_at: u64,
+}
+
+impl Held {
+    /// Whether a rank that comes now has to compare for itself.
+    pub fn is_too_old_for(&self, freshness: Freshness) -> bool {
+        let is_long_ago = since_start() > self.checked_at + fresh::HOLDS.as_secs();
+        freshness > self.checked || (is_long_ago && freshness > Freshness::No)
+    }
+}
+
+/// Seconds since the node was started.
+pub(super) fn since_start() -> u64 {
+    rustix::time::clock_gettime(rustix::time::ClockId::Boottime).tv_sec as u64
 }
 
 /// What the holder needs.
@@ -88,6 +108,9 @@ impl Holder<'_> {
     }
 
     fn hold(&self) -> io::Result<()> {
+        // Who asks all processes to end, as a job's epilogue does, asks those that see the image,
+        // too: it is served until they have.
+        signals::block(&signals::all());
         for (index, overlay) in self.overlays.iter().enumerate() {
             if let Err(why) = overlay.lock() {
                 return door::send(&self.line, IN_USE, &format!("{index} {why}"), &[]);
@@ -97,10 +120,23 @@ impl Holder<'_> {
         let Some(Message { tag: DEVICES, text, descriptors }) = door::receive(&self.line)? else {
             return Ok(());
         };
+        let needed = !descriptors.is_empty() || !self.overlays.is_empty();
+        // Before there are threads.
+        let guard = needed.then(|| Guard::start(&descriptors, self.overlays, self.mark));
+        let guard = match guard.transpose() {
+            Ok(guard) => guard,
+            Err(error) => return door::send(&self.line, WRONG, &error.to_string(), &[]),
+        };
+        self.serve(descriptors, text == ALL_MINE)?;
+        guard.map_or(Ok(()), Guard::dismiss)
+    }
+
+    /// Serves until nobody sees the image any more; an error is one while somebody may.
+    fn serve(&self, descriptors: Vec<OwnedFd>, all_mine: bool) -> io::Result<()> {
         // Where the kernel would not mount one, all that lie over it are served, too.
         let by_kernel = self.images.len().saturating_sub(descriptors.len());
         let (mounted, others) = self.images.split_at(by_kernel);
-        let served = match serve_all(others, descriptors, text == ALL_MINE) {
+        let served = match serve_all(others, descriptors, all_mine) {
             Ok(served) => served,
             Err(error) => return door::send(&self.line, WRONG, &error.to_string(), &[]),
         };
@@ -115,14 +151,17 @@ impl Holder<'_> {
         let mark = self.mark.to_owned();
         let known = Mutex::new(vec![self.first]);
         let held = Held { by_kernel: served.is_empty(), ..self.held.clone() };
+        let held = Mutex::new(held);
         let members = Arc::new(Members { mounts, mark, known, held });
         if let Some(door) = &self.door {
             let (door, members) = (door.try_clone()?, members.clone());
             thread::Builder::new().spawn(move || members.let_in(&door))?;
         }
-        match served.is_empty() {
-            true => members.wait_for_the_last(),
-            false => served.into_iter().for_each(|thread| drop(thread.join())),
+        if served.is_empty() {
+            members.wait_for_the_last();
+        }
+        for thread in served {
+            thread.join().map_err(|_| io::Error::other("panicked"))??;
         }
         Ok(())
     }
@@ -139,7 +178,7 @@ fn serve_all(
     images: &[Layer],
     devices: Vec<OwnedFd>,
     all_mine: bool,
-) -> io::Result<Vec<thread::JoinHandle<()>>> {
+) -> io::Result<Vec<thread::JoinHandle<io::Result<()>>>> {
     let images = images.iter().zip(devices);
     images.map(|(image, device)| serve::start(image, device, all_mine)).collect()
 }
@@ -150,7 +189,7 @@ struct Members {
     mark: String,
     /// Ranks, the latest last; some may have ended.
     known: Mutex<Vec<i32>>,
-    held: Held,
+    held: Mutex<Held>,
 }
 
 impl Members {
@@ -187,12 +226,23 @@ impl Members {
             return Ok(());
         }
         let descriptors: Vec<_> = surroundings.descriptors().collect();
-        let held = serde_json::to_string(&self.held)?;
-        door::send(stream, ENTER, &held, &descriptors)?;
+        let held = || self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = serde_json::to_string(&*held())?;
+        door::send(stream, ENTER, &told, &descriptors)?;
         self.known.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
         // Until it has entered, these keep the mounts alive, and with them this holder.
         stream.set_read_timeout(Some(PATIENCE))?;
-        door::receive(stream).map(drop)
+        match door::receive(stream)? {
+            // From here on the guard finds it, if this holder is killed.
+            Some(Message { text, .. }) => {
+                if let Ok(compared) = serde_json::from_str(&text) {
+                    let mut held = held();
+                    (held.checked, held.checked_at) = (compared, since_start());
+                }
+                door::send(stream, DONE, "", &[])
+            }
+            None => Ok(()),
+        }
     }
 
     /// Returns once nobody sees the image any more, where the kernel does not tell.
@@ -204,7 +254,7 @@ impl Members {
 }
 
 /// Waits for the end of somebody else's process, or at least a while.
-fn wait_for(pid: i32) {
+pub(super) fn wait_for(pid: i32) {
     let descriptor =
         Pid::from_raw(pid).map(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()));
     match descriptor {

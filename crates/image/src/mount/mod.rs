@@ -9,6 +9,7 @@
 //! | `fresh` | whether the image's sources have changed since |
 //! | `door` | how ranks of a node find one another |
 //! | `holder` | the process that serves them |
+//! | `guard` | the process that ends the ranks if the holder is killed |
 //! | `layer` | a squashfs that is mounted: its file, and what it says of itself |
 //! | `ahead` | reading an image in large pieces |
 //! | `serve` | a squashfs, served through FUSE |
@@ -29,6 +30,7 @@ mod build;
 mod door;
 pub(crate) mod error;
 pub(crate) mod fresh;
+mod guard;
 mod holder;
 pub(crate) mod layer;
 mod overlay;
@@ -130,7 +132,9 @@ fn join(stream: &UnixStream, asked: &Asked<'_>) -> Result<Joined, MountError> {
     let (pid, _) = door::peer(stream).unwrap_or_default();
     let silent = |error: std::io::Error| MountError::Holder {
         pid,
-        why: format!("does not answer ({error}): end it (kill {pid}) and start again"),
+        why: format!(
+            "does not answer ({error}): end it (kill -9 {pid}), which ends its ranks, and start again"
+        ),
     };
     stream.set_read_timeout(Some(PATIENCE)).map_err(silent)?;
     let Some(message) = door::receive(stream).map_err(silent)? else {
@@ -144,10 +148,18 @@ fn join(stream: &UnixStream, asked: &Asked<'_>) -> Result<Joined, MountError> {
     if held.around.as_ref().is_some_and(|around| *around != asked.around) {
         return Ok(Joined::Elsewhere);
     }
-    if asked.wanted.freshness > held.checked {
+    let mut compared = String::new();
+    if held.is_too_old_for(asked.wanted.freshness) {
         fresh::check(&Plan::of(asked)?)?;
+        compared = serde_json::to_string(&asked.wanted.freshness).unwrap_or_default();
     }
     Surroundings::received(mounts, descriptors.next()).enter()?;
+    // If the holder was killed before, its guard has not seen this process.
+    let entered = door::send(stream, holder::ENTERED, &compared, &[]);
+    let answer = entered.and_then(|()| door::receive(stream));
+    if answer.map_err(silent)?.is_none() {
+        return Err(MountError::Holder { pid, why: "has been killed".to_owned() });
+    }
     back_to(&asked.folder, held.around.is_some())?;
     Ok(Joined::Here(held))
 }

@@ -95,6 +95,7 @@ impl Opened {
             for name in ["upper", "work"] {
                 make_folder(&path.join(name))?;
             }
+            keep_own_group(&path.join("work"));
         }
         Ok(Opened { wanted: wanted.clone(), form, file })
     }
@@ -145,6 +146,18 @@ fn make_folder(path: &Path) -> Result<(), MountError> {
             Err(error::file(path, "make")(error))
         }
         _ => Ok(()),
+    }
+}
+
+/// Gives a folder the user's own group, where it has inherited another (set-group-ID): in a user
+/// namespace overlayfs may not enter what it makes in its work folder if the namespace does not know
+/// the group. Where that cannot be done, the mount says so.
+fn keep_own_group(path: &Path) {
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    let is_others =
+        |there: &Metadata| there.uid() == user.as_raw() && there.gid() != group.as_raw();
+    if fs::metadata(path).is_ok_and(|there| is_others(&there)) {
+        let _ = rustix::fs::chown(path, None, Some(group));
     }
 }
 

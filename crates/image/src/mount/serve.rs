@@ -47,7 +47,7 @@ pub(super) fn start(
     layer: &Layer,
     device: OwnedFd,
     all_mine: bool,
-) -> io::Result<thread::JoinHandle<()>> {
+) -> io::Result<thread::JoinHandle<io::Result<()>>> {
     let own = || (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let server = Server {
         image: layer.image.clone(),
@@ -61,7 +61,7 @@ pub(super) fn start(
     let threads = thread::available_parallelism().map_or(2, usize::from);
     config.n_threads = Some(threads.clamp(2, MOST_THREADS));
     let session = Session::from_fd(server, device, SessionACL::All, config)?;
-    thread::Builder::new().spawn(move || drop(session.run()))
+    thread::Builder::new().spawn(move || session.run())
 }
 
 struct Server {

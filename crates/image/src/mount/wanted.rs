@@ -50,7 +50,7 @@ pub enum By {
 pub enum Freshness {
     /// Not at all.
     No,
-    /// A handful of folders' times: a package installed or taken away is noticed.
+    /// The times of all folders, and of the files that the trace opened.
     #[default]
     Quick,
     /// Every file.

@@ -130,8 +130,10 @@ fn find_or_make(
             continue;
         }
         if let Some(about) = About::of(&folder) {
-            if asked.wanted.freshness > about.checked {
+            let is_too_old = about.is_too_old_for(asked.wanted.freshness, &folder);
+            if is_too_old {
                 fresh::check(&Plan::of(asked)?)?;
+                About::compared_now(&folder);
             }
             lock.keep().map_err(wrong("keep"))?;
             if !joined {

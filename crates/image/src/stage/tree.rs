@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::time::SystemTime;
 
 use recording::{seal, unseal};
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,22 @@ pub(super) struct About {
 }
 
 impl About {
+    /// Whether a rank that comes now has to compare the image with its sources for itself. When
+    /// that was done last is the time of the file that this was read from.
+    pub fn is_too_old_for(&self, freshness: Freshness, folder: &Path) -> bool {
+        let at = fs::metadata(folder.join(ABOUT)).and_then(|about| about.modified());
+        let age = at.ok().and_then(|at| at.elapsed().ok());
+        let is_long_ago = age.is_none_or(|age| age > fresh::HOLDS);
+        freshness > self.checked || (is_long_ago && freshness > Freshness::No)
+    }
+
+    /// A rank has compared it.
+    pub fn compared_now(folder: &Path) {
+        // Otherwise the next one compares as well.
+        let about = fs::File::options().write(true).open(folder.join(ABOUT));
+        let _ = about.and_then(|about| about.set_modified(SystemTime::now()));
+    }
+
     /// Of the tree in a folder, if it is complete, and what is known of it as it was written.
     pub fn of(folder: &Path) -> Option<About> {
         serde_json::from_slice(unseal(MAGIC, &fs::read(folder.join(ABOUT)).ok()?)?).ok()

@@ -24,7 +24,7 @@ pub struct Bundle {
 /// How closely the sources are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// The times of at most 20 folders at each start, and sources outside of installations.
+    /// The times of installed entries of `sys.path` and of a few more folders at each start, and sources outside of installations.
     Quick,
     /// Each folder and each source before it is used.
     Full,

@@ -14,7 +14,8 @@ use super::sources::{Sources, folders};
 use super::traced::Traced;
 use super::{BundleError, zip};
 
-/// How many folders are looked at when a Python starts.
+/// How many folders are looked at when a Python starts, unless more than these are entries of
+/// `sys.path`.
 const CHECKED: usize = 20;
 
 /// What to pack.
@@ -152,8 +153,8 @@ fn place(sources: &Sources, code: &Code, left: &mut Left) -> (HashMap<PathBuf, E
 }
 
 /// Says of each folder how far it is believed. Installed ones change by an installer, which
-/// changes the entries of `sys.path` themselves: those are looked at when a Python starts, then
-/// the others, those first that changed last. All else may be edited at any time.
+/// changes the entries of `sys.path` themselves: all of those are looked at when a Python starts,
+/// however many prefixes there are, then the others, those first that changed last. All else may be edited at any time.
 fn flagged(folders: Vec<Folder>) -> Vec<(Folder, Flags)> {
     let inner: std::collections::HashSet<String> = folders
         .iter()
@@ -166,7 +167,8 @@ fn flagged(folders: Vec<Folder>) -> Vec<(Folder, Flags)> {
         let folder = &folders[*at];
         (inner.contains(&folder.path), std::cmp::Reverse(folder.mtime))
     });
-    by_risk.truncate(CHECKED);
+    let entries = by_risk.iter().filter(|at| !inner.contains(&folders[**at].path)).count();
+    by_risk.truncate(entries.max(CHECKED));
     let flags = |at| Flags { check: by_risk.contains(&at), look: is_look[at] };
     let flags: Vec<_> = (0..folders.len()).map(flags).collect();
     folders.into_iter().zip(flags).collect()

@@ -5,8 +5,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use fuser::{FileAttr, FileType, INodeNo};
 use rustix::fs::{Stat, Timespec};
 
-/// The attributes of a file, under the number that the kernel knows it by.
-pub(super) fn attributes(id: INodeNo, stat: &Stat) -> FileAttr {
+/// The attributes of a file, under the number that the kernel knows it by, as one of this owner
+/// where one is given.
+pub(super) fn attributes(id: INodeNo, stat: &Stat, owner: Option<(u32, u32)>) -> FileAttr {
+    let (uid, gid) = owner.unwrap_or((stat.st_uid, stat.st_gid));
     FileAttr {
         // The root's number is 1 for the kernel; programs see the real one.
         ino: if id == INodeNo::ROOT { INodeNo(stat.st_ino) } else { id },
@@ -19,8 +21,8 @@ pub(super) fn attributes(id: INodeNo, stat: &Stat) -> FileAttr {
         kind: kind(rustix::fs::FileType::from_raw_mode(stat.st_mode)),
         perm: (stat.st_mode & 0o7777) as u16,
         nlink: stat.st_nlink as u32,
-        uid: stat.st_uid,
-        gid: stat.st_gid,
+        uid,
+        gid,
         rdev: stat.st_rdev as u32,
         blksize: stat.st_blksize as u32,
         flags: 0,

@@ -126,10 +126,14 @@ pub fn serve(
     // Open files, and the trees that other threads serve, need descriptors as well.
     let most_open = (raise_open_files() / 4).min(MOST_OPEN) as usize;
     let nodes = nodes::Nodes::new(root, most_open).map_err(wrong)?;
+    // Where nothing can be changed, files are shown as those that they are.
+    let shown_as = (writable && !checked_by_kernel)
+        .then(|| (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()));
     let real = Arc::new(real::Real {
         path,
         writable,
         for_others: checked_by_kernel,
+        shown_as,
         nodes,
         files: handles::Handles::new(),
         folders: handles::Handles::new(),

@@ -7,11 +7,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use fuser::INodeNo;
+use fuser::{FileAttr, INodeNo};
 use recording::Nanos;
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, Stat, StatVfs};
 use rustix::io::{Errno, ReadWriteFlags, Result};
 
+use super::attributes::attributes;
 use super::handles::{File, Folder, Handles, Listing};
 use super::nodes::{Node, Nodes, Stamp, proc_path};
 use crate::clock;
@@ -23,6 +24,10 @@ pub(super) struct Real {
     pub writable: bool,
     /// Whether the server is root and acts for others.
     pub for_others: bool,
+    /// Whose all files are shown as; none: whose they are. In a user namespace a file of any other
+    /// user or group, secondary ones included, has no owner that the kernel can tell, and it
+    /// refuses all changes of such a file before it asks (fs/namei.c, `HAS_UNMAPPED_ID`).
+    pub shown_as: Option<(u32, u32)>,
     pub nodes: Nodes,
     pub files: Handles<File>,
     pub folders: Handles<Folder>,
@@ -61,6 +66,11 @@ impl Real {
     /// The file of a name.
     pub fn look_up(&self, folder: INodeNo, name: &OsStr) -> Result<(Arc<Node>, Stat)> {
         self.nodes.look_up(&self.nodes.get(folder)?, name)
+    }
+
+    /// A file's attributes, in the words of FUSE.
+    pub fn attributes(&self, id: INodeNo, stat: &Stat) -> FileAttr {
+        attributes(id, stat, self.shown_as)
     }
 
     /// What a file is.

@@ -92,6 +92,7 @@ impl Image {
         let options = Options {
             first: &opened,
             trace: Some(trace),
+            settles: true,
             progress: &progress,
             ..Options::default()
         };

@@ -329,6 +329,7 @@ fn build(
         skip_unreadable: args.skip_unreadable,
         skip_special: args.skip_special,
         xattrs: !args.no_xattrs,
+        settles: true,
         made,
         progress: &progress,
     };

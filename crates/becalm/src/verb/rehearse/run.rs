@@ -55,8 +55,18 @@ fn through_fuse(
     wanted: &Wanted,
     why_not: &mut Option<RehearsalError>,
 ) -> Result<Ran, Failure> {
+    let groups = other_groups();
     let mut enter = || match Rehearsal::enter(wanted) {
-        Ok(rehearsal) => Ok(rehearsal),
+        Ok(rehearsal) => {
+            if wanted.writable && rehearsal.means() == Means::UserNamespace && !groups.is_empty() {
+                show::warn(&format!(
+                    "files cannot be given to your other groups ({}) in a rehearsal: chgrp fails \
+                     with 'Invalid argument'. Directories of these groups can be written to as ever",
+                    groups.join(", ")
+                ));
+            }
+            Ok(rehearsal)
+        }
         Err(error) => {
             let said = Failure::of_command(anyhow::anyhow!("{error}"));
             *why_not = Some(error).filter(RehearsalError::is_for_want_of_fuse);
@@ -86,6 +96,13 @@ fn through_fuse(
     let places = rehearsal.places().to_vec();
     let account = rehearsal.finish().map_err(Failure::of_command)?;
     Ok(Ran { by, difference: None, places, account, ended, wall, recorded })
+}
+
+/// The groups of the calling process besides its own, which a user namespace does not know.
+fn other_groups() -> Vec<String> {
+    let own = rustix::process::getegid();
+    let groups = rustix::process::getgroups().unwrap_or_default().into_iter();
+    groups.filter(|group| *group != own).map(|group| group.to_string()).collect()
 }
 
 /// How long the recorded command ran, from its exec to its end, in nanoseconds.

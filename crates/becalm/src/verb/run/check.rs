@@ -6,8 +6,8 @@ use crate::closely::Closely;
 #[derive(clap::Args)]
 #[group(skip)]
 pub struct Args {
-    /// How closely to look whether what was packed has changed since: at the times of a few
-    /// folders, at every file, or not at all
+    /// How closely to look whether what was packed has changed since: at the times of all
+    /// directories and of what the trace opened, at every file, or not at all
     #[arg(
         long, value_name = "HOW", value_enum, requires = "packed", default_value_t = Closely::Quick
     )]

@@ -26,6 +26,7 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::Image;
 use super::compression::Packer;
@@ -46,6 +47,11 @@ pub(crate) use xattrs::can_hold as can_hold_xattr;
 const PAD: u64 = 4096;
 /// What lies outside is told whole to whoever makes the image; the image itself tells so many.
 const MOST_OUTSIDE: usize = 500;
+
+/// More than a second, as whole seconds count.
+const A_SECOND: Duration = Duration::from_millis(1100);
+/// What is written to all the time never settles: it is then seen to be newer at the next change.
+const MOST_SCANS: usize = 3;
 
 /// Packs paths into an image. The target takes its name once all of it is on the disk; where
 /// something goes wrong, nothing is left.
@@ -76,7 +82,28 @@ pub(crate) fn scan(layout: Layout, options: &Options<'_>) -> Result<Tree, Error>
         skip_unreadable: options.skip_unreadable,
         skip_special: options.skip_special,
     };
-    Tree::scan(layout, wanted)
+    let mut tree = Tree::scan(layout.clone(), wanted)?;
+    for _ in 0..MOST_SCANS {
+        if !options.settles || !is_fresh(&tree) {
+            break;
+        }
+        std::thread::sleep(A_SECOND);
+        let again = Tree::scan(layout.clone(), wanted)?;
+        let is_settled = again.fingerprint() == tree.fingerprint();
+        tree = again;
+        if is_settled {
+            break;
+        }
+    }
+    Ok(tree)
+}
+
+/// Whether something in it was changed in this second, or a moment ago: the clock of a server of
+/// files may be another.
+fn is_fresh(tree: &Tree) -> bool {
+    const MARGIN: u64 = 2;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    u64::from(tree.newest()) + MARGIN >= now
 }
 
 /// What is written.

@@ -28,6 +28,9 @@ pub struct Options<'a> {
     pub skip_special: bool,
     /// Keep xattrs.
     pub xattrs: bool,
+    /// Scan again once the second of the newest change is over: squashfs keeps whole seconds, so a
+    /// change after the scan in that same second would not be seen for one ever.
+    pub settles: bool,
     /// When the image was made, in seconds since 1970; by default when the newest file changed.
     pub made: Option<u32>,
     /// Is told how far it is.
@@ -46,6 +49,7 @@ impl Default for Options<'_> {
             skip_unreadable: false,
             skip_special: false,
             xattrs: true,
+            settles: false,
             made: None,
             progress: &|_| {},
         }

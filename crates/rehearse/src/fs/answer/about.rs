@@ -5,7 +5,6 @@ use std::ffi::OsStr;
 use fuser::{INodeNo, ReplyAttr, ReplyEmpty, ReplyStatfs, ReplyXattr, Request};
 use rustix::io::Result;
 
-use super::super::attributes::attributes;
 use super::super::change::Wanted;
 use super::super::cold;
 use super::super::real::Real;
@@ -17,7 +16,7 @@ impl Server {
     pub fn tell(&self, id: INodeNo, reply: ReplyAttr) {
         self.toll.uncharged();
         match self.real.stat(id) {
-            Ok(stat) => reply.attr(&self.attribute_life(), &attributes(id, &stat)),
+            Ok(stat) => reply.attr(&self.attribute_life(), &self.real.attributes(id, &stat)),
             Err(error) => reply.error(errno(error)),
         }
     }
@@ -26,8 +25,9 @@ impl Server {
         let path = || self.path_of(id);
         let (due, set) = self.change(request, 0, path, |real| real.set(id, wanted));
         let life = self.attribute_life();
+        let set = set.map(|stat| self.real.attributes(id, &stat));
         self.room.hold(due, request.pid(), move || match set {
-            Ok(stat) => reply.attr(&life, &attributes(id, &stat)),
+            Ok(file) => reply.attr(&life, &file),
             Err(error) => reply.error(errno(error)),
         });
     }

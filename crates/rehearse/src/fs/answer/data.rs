@@ -13,7 +13,6 @@ use fuser::{
 use rustix::fs::OFlags;
 use rustix::io::{Errno, ReadWriteFlags, Result};
 
-use super::super::attributes::attributes;
 use super::super::handles::File;
 use super::{Server, errno};
 use crate::{Ask, Kind};
@@ -78,7 +77,7 @@ impl Server {
             self.change(request, umask, path, |real| real.create(parent, name, mode, flags));
         let created = created.map(|(mut file, stat)| {
             self.pass_through(&mut file, |descriptor| reply.open_backing(descriptor));
-            let file_attributes = attributes(file.node.id, &stat);
+            let file_attributes = self.real.attributes(file.node.id, &stat);
             let (flags, backing) = (self.open_flags(&file), file.backing.clone());
             (self.real.files.insert(file), flags, backing, file_attributes)
         });

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fuser::{Generation, INodeNo, RenameFlags, ReplyData, ReplyEmpty, ReplyEntry, Request};
 
-use super::super::attributes::{attributes, missing};
+use super::super::attributes::missing;
 use super::super::change::New;
 use super::{Server, errno};
 use crate::{Kind, Span};
@@ -15,7 +15,7 @@ impl Server {
         let question = self.question(request, Kind::Lookup);
         let found = self.real.look_up(parent, name);
         let due = self.charge(question, || self.real.path_in(parent, name), &found);
-        let entry = found.map(|(node, stat)| attributes(node.id, &stat));
+        let entry = found.map(|(node, stat)| self.real.attributes(node.id, &stat));
         if entry.err() == Some(rustix::io::Errno::NOENT) && self.cache.negatives > Span::ZERO {
             self.cold.missing(parent, name);
             let life = self.cache.negatives.duration();
@@ -47,7 +47,7 @@ impl Server {
     ) {
         let path = || self.real.path_in(parent, name);
         let (due, made) = self.change(request, umask, path, |real| real.make(parent, name, new));
-        let entry = made.map(|(node, stat)| attributes(node.id, &stat));
+        let entry = made.map(|(node, stat)| self.real.attributes(node.id, &stat));
         self.give_entry(due, request.pid(), reply, entry);
     }
 
