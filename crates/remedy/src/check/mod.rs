@@ -24,7 +24,7 @@ pub struct Obstacle {
 
 /// A plan, checked: each job with the number of its step.
 #[derive(Default)]
-pub(crate) struct Checked<'a> {
+pub(crate) struct CheckedPlan<'a> {
     jobs: Vec<(usize, Job<'a>)>,
     pub(crate) obstacles: Vec<Obstacle>,
 }
@@ -39,7 +39,7 @@ pub(crate) fn jobs<'a>(
     state: &Path,
     threads: usize,
 ) -> Result<Vec<Job<'a>>, Error> {
-    let Checked { jobs, obstacles } = checked(plan, state, threads);
+    let CheckedPlan { jobs, obstacles } = checked(plan, state, threads);
     if let Some(first) = obstacles.into_iter().next() {
         return Err(first.error);
     }
@@ -50,11 +50,11 @@ pub(crate) fn jobs<'a>(
 
 /// Every step by itself, then what is left of them together. Who asks what could be done, and who
 /// does it, both ask here.
-pub(crate) fn checked<'a>(plan: &'a Plan, state: &Path, threads: usize) -> Checked<'a> {
+pub(crate) fn checked<'a>(plan: &'a Plan, state: &Path, threads: usize) -> CheckedPlan<'a> {
     let who = Who::am_i();
     let each = |_, step: &'a Step| Ok::<_, Infallible>(job(step, &who));
     let found = pool::each(threads, &plan.steps, each).unwrap_or_else(|never| match never {});
-    let mut checked = Checked::default();
+    let mut checked = CheckedPlan::default();
     for (step, job) in found.into_iter().enumerate() {
         match job {
             Ok(job) => checked.jobs.extend(job.map(|job| (step, job))),
@@ -92,7 +92,7 @@ fn number_kept(jobs: &mut [Job]) {
     }
 }
 
-impl Checked<'_> {
+impl CheckedPlan<'_> {
     /// Goes on with the jobs that nothing is said against.
     fn sort_out(&mut self, mut check: impl FnMut(&Job) -> Result<(), Error>) {
         for (step, job) in std::mem::take(&mut self.jobs) {

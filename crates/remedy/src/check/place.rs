@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use recording::Bytes;
 use rustix::fs::{Access, StatVfsMountFlags};
 
-use super::{Checked, patch};
+use super::{CheckedPlan, patch};
 use crate::Error;
 use crate::change::{Change, Patch, Thing, Turn};
 use crate::work::{Job, folder_of, there_above};
@@ -19,7 +19,7 @@ const RESERVE: u64 = 64 << 10;
 /// What an edit in a hole takes at most: a block of the filesystem.
 const BLOCK: u64 = 64 << 10;
 
-pub(super) fn allows(checked: &mut Checked<'_>, state: &Path) {
+pub(super) fn allows(checked: &mut CheckedPlan<'_>, state: &Path) {
     let mut writable: BTreeSet<PathBuf> = BTreeSet::new();
     checked.sort_out(|job| {
         for folder in folders(job) {
@@ -53,7 +53,7 @@ fn is_writable(folder: &Path) -> Result<(), Error> {
         .map_err(|error| Error::at("write into the folder", folder, error))
 }
 
-fn removed_folders_will_be_empty(checked: &mut Checked<'_>) {
+fn removed_folders_will_be_empty(checked: &mut CheckedPlan<'_>) {
     let is_removal = |job: &&Job| matches!(job.change.turn(), Turn::Remove | Turn::RemoveFolders);
     let jobs = checked.jobs.iter().map(|(_, job)| job);
     let removed: BTreeSet<PathBuf> =
@@ -108,7 +108,7 @@ struct Room {
     needed: u64,
 }
 
-fn has_room(checked: &mut Checked<'_>, state: &Path) {
+fn has_room(checked: &mut CheckedPlan<'_>, state: &Path) {
     let mut devices: BTreeMap<PathBuf, u64> = BTreeMap::new();
     let mut filesystems: BTreeMap<u64, Room> = BTreeMap::new();
     checked.sort_out(|job| {
