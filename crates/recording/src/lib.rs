@@ -29,6 +29,7 @@ mod event;
 pub mod export;
 mod header;
 mod load;
+mod mounts_changed;
 mod origin;
 mod process;
 pub mod query;

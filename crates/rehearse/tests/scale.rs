@@ -223,12 +223,12 @@ fn network_mounts_are_what_is_shared_else_all_but_the_machines_own_folders() {
     };
     let local = record(&[("/", "ext4"), ("/home/shm", "tmpfs")]);
     let start = Start::of(&local, &[], None).unwrap();
-    assert_eq!((start.place, start.calls(), start.elsewhere), (Place::Guess, 2, 3));
+    assert_eq!((start.place, start.calls, start.elsewhere), (Place::Guess, 2, 3));
     let network = record(&[("/", "ext4"), ("/home", "nfs4"), ("/home/shm", "tmpfs")]);
     let start = Start::of(&network, &[], None).unwrap();
-    assert_eq!((start.place, start.calls(), start.elsewhere), (Place::Network, 1, 4));
+    assert_eq!((start.place, start.calls, start.elsewhere), (Place::Network, 1, 4));
     let start = Start::of(&network, &["/usr".into()], None).unwrap();
-    assert_eq!((start.place, start.calls(), start.elsewhere), (Place::Given, 1, 4));
+    assert_eq!((start.place, start.calls, start.elsewhere), (Place::Given, 1, 4));
 }
 
 #[test]
