@@ -80,13 +80,14 @@ fn applied_it_is_measured_and_can_be_undone() {
     let scene = Scene::new();
     let program = store(&scene);
     let before = content(&scene);
-    let applied = fix(&scene, &["--apply", "--json", "--runs=6"], &[&program]);
+    // Too few runs to be called slower: how busy the machine is does not decide.
+    let applied = fix(&scene, &["--apply", "--json", "--runs=2"], &[&program]);
     assert_eq!(applied.code(), 0, "{}", applied.err());
     let answer = json(&applied);
     assert_is_documented(&answer);
     assert_eq!(answer["proof"]["behaviour"]["kind"], "same");
     assert_eq!(answer["proof"]["order"]["kind"], "apart");
-    assert_eq!(answer["taken_back"], false);
+    assert_eq!((&answer["taken_back"], &answer["harm"]), (&Value::Bool(false), &Value::Null));
     let failed =
         |side: &str| answer["binding"]["predicted"][side]["failed_opens"].as_u64().unwrap();
     assert!(failed("before") > 100 && failed("after") == 0, "{answer:#}");
@@ -118,6 +119,7 @@ fn what_makes_the_command_behave_otherwise_is_taken_back() {
     assert_eq!(applied.code(), 1, "{}", applied.err());
     let answer = json(&applied);
     assert_eq!(answer["taken_back"], true, "{answer:#}");
+    assert_eq!(answer["harm"], "behaviour");
     assert_eq!(answer["proof"]["behaviour"]["kind"], "differs");
     assert_eq!(content(&scene), before);
 }

@@ -151,6 +151,52 @@ fn what_behaves_otherwise_in_the_image_is_taken_back_and_an_older_image_stays() 
     }
 }
 
+/// A program that takes more than twice as long in the image as it ever took outside of it, however
+/// busy the machine is; what it says is the same.
+const SLOWER: &str = "
+import os, sys, time
+log = sys.argv[1]
+began = int(open('/proc/self/stat').read().rsplit(')', 1)[1].split()[19])
+took = time.clock_gettime(time.CLOCK_BOOTTIME) - began / os.sysconf('SC_CLK_TCK')
+if os.statvfs(sys.prefix).f_flag & os.ST_RDONLY:
+    time.sleep(0.5 + 2 * max(map(float, open(log))))
+else:
+    print(took, file=open(log, 'a'))
+";
+
+#[test]
+fn what_takes_longer_in_the_image_is_taken_back_and_not_recommended() {
+    for rehearser in each_rehearser() {
+        let (python, program) = environment(&rehearser);
+        fs::write(&program, format!("{PROGRAM}\n{SLOWER}\n")).unwrap();
+        let log = rehearser.scene.file("log", "", 0o666);
+        let words = [python.as_str(), &program, &log];
+        let applied = fix(&rehearser, &["--apply", "--runs=6"], &words);
+        assert_eq!(applied.code(), 1, "{}{}", applied.out(), applied.err());
+        let text = applied.out();
+        assert!(text.contains("Taken back: with these changes the command took longer."), "{text}");
+        assert!(!text.contains("Next: becalm run"), "{text}");
+        let next = "Next: becalm fix --apply --rehearse nfs --image env.sqsh -- ";
+        assert!(text.contains(next), "{text}");
+        assert!(!rehearser.scene.folder().join("share/env.sqsh").exists());
+        assert_tidy(&rehearser);
+    }
+}
+
+#[test]
+fn what_is_not_proven_and_does_no_harm_is_kept_and_said_so() {
+    for rehearser in each_rehearser() {
+        let (python, program) = environment(&rehearser);
+        // Its output differs from run to run, its status does not.
+        fs::write(&program, format!("{PROGRAM}\nimport os; print(os.getpid())\n")).unwrap();
+        let applied = fix(&rehearser, &["--apply", "--runs=1"], &[&python, &program]);
+        assert_eq!(applied.code(), 0, "{}{}", applied.out(), applied.err());
+        let text = applied.out();
+        assert!(text.contains("Kept, though no gain was proven"), "{text}");
+        assert!(rehearser.scene.folder().join("share/env.sqsh").exists());
+    }
+}
+
 #[test]
 fn nothing_but_an_image_is_written_over() {
     let rehearser = &each_rehearser()[0];

@@ -9,7 +9,6 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use schema::Schema;
 use serde_json::Value;
@@ -99,9 +98,8 @@ fn a_tree_full_of_traps_is_audited_at_once() {
     fs::write(scene.at("m/a/.modulerc"), [&b"#%Module\n{"[..], &[b'x'; 2 << 20]].concat()).unwrap();
     let hacked = scene.at("hacked");
     fs::write(scene.at("m/.modulecache"), format!("#%Module5.3\nexec touch {hacked}\n")).unwrap();
-    let from = Instant::now();
+    // `run` gives up on what hangs.
     let ran = audit(&["--json", &scene.at("m"), &scene.at("m/a/1"), &scene.at("none")]);
-    assert!(from.elapsed() < Duration::from_secs(10));
     assert_eq!(ran.code(), 1);
     let answer = json(&ran);
     let rules: Vec<_> = answer["rules"]

@@ -45,7 +45,9 @@ fn the_answer_is_a_headline_a_table_a_plot_and_what_was_taken_for_granted() {
     let scene = Scene::new();
     recorded(&scene, "rec", 200);
     let tree = scene.at("tree");
-    let words = ["rec", "--ranks", "24576", "--nodes", "128", "--profile", "lustre"];
+    // What the recorded program computes is the machine's affair.
+    let words =
+        ["rec", "--ranks", "24576", "--nodes", "128", "--profile", "lustre", "--compute", "0"];
     let ran = scale(&scene, &[&words[..], &["--below", &tree]].concat());
     assert_eq!((ran.code(), ran.err().as_str()), (0, ""));
     let text = ran.out();
@@ -65,7 +67,7 @@ fn before_and_after_are_shown_side_by_side() {
     recorded(&scene, "rec", 900);
     recorded(&scene, "fixed", 0);
     let tree = scene.at("tree");
-    let words = ["rec", "--vs", "fixed", "--ranks", "10000", "--below", &tree];
+    let words = ["rec", "--vs", "fixed", "--ranks", "10000", "--below", &tree, "--compute", "0"];
     let ran = scale(&scene, &[&words[..], &["--profile", "lustre"]].concat());
     let text = ran.out();
     assert!(
@@ -124,6 +126,89 @@ fn a_recording_that_was_cut_is_projected_with_a_warning() {
     let ran = scale(&scene, &["cut", "--below", "/"]);
     assert_eq!(ran.code(), 0, "{}", ran.err());
     assert!(ran.err().contains("cut"), "{}", ran.err());
+}
+
+/// What a verb says of a recording, as JSON.
+fn told(scene: &Scene, verb: &str, words: &[&str]) -> Value {
+    let mut becalm = Command::new(BECALM);
+    json(&run(becalm.args([verb, "--json"]).args(words).current_dir(scene.folder())))
+}
+
+#[test]
+fn report_and_scale_count_one_recording_alike() {
+    let scene = Scene::new();
+    let script = scene.file("script", "#!/bin/sh\n/no/such/program\nexec ls /\n", 0o755);
+    let commands: [&[&str]; 4] =
+        [&["ls", "/"], &[&script], &["python3", "-Ic", "import json"], &["sh", "-c", "cd /; ls x"]];
+    for command in commands {
+        let mut becalm = Command::new(BECALM);
+        run(becalm.args(["record", "-o", &scene.at("rec"), "--"]).args(command));
+        let all = told(&scene, "report", &["rec"])["total"]["metadata"].as_u64();
+        let projected = told(&scene, "scale", &["rec", "--below", "/"]);
+        let number = |field: &str| projected["before"][field].as_u64().unwrap();
+        assert_eq!(all, Some(number("calls") + number("elsewhere")), "{command:?}");
+        assert!(number("calls") > 10, "{command:?}");
+    }
+}
+
+#[test]
+fn what_an_image_answers_is_not_charged_and_what_may_be_so_is_refused() {
+    let scene = Scene::new();
+    recorded(&scene, "rec", 200);
+    let (tree, image) = (scene.at("tree"), scene.at("tree.sqsh"));
+    let mut build = Command::new(BECALM);
+    assert_eq!(run(build.args(["image", "build", "-o", &image, &tree])).code(), 0);
+    let list = ["ls", "-l", &tree];
+    let within = ["run", "--image", &image, "--"];
+
+    // Recorded from outside, it does not tell that the image answers.
+    let outside = scene.at("outside");
+    let mut becalm = Command::new(BECALM);
+    becalm.args(["record", "-o", &outside, "--", BECALM]).args(within).args(list);
+    assert_eq!(run(&mut becalm).code(), 0);
+    for words in [&["outside"][..], &["rec", "--vs", "outside"]] {
+        let refused = scale(&scene, &[words, &["--below", "/"]].concat());
+        assert_eq!((refused.code(), refused.out().as_str()), (1, ""), "{words:?}");
+        let said =
+            format!("outside: the command changed its mounts on the way (a mount on {tree})");
+        assert!(refused.err().contains(&said), "{}", refused.err());
+    }
+
+    // From inside, it does.
+    let mut becalm = Command::new(BECALM);
+    becalm.args(within).args([BECALM, "record", "-o", &scene.at("inside"), "--"]).args(list);
+    assert_eq!(run(&mut becalm).code(), 0);
+    let inside = scale(&scene, &["inside", "--below", &tree]);
+    assert_eq!(inside.code(), 1, "{}", inside.out());
+    let mut becalm = Command::new(BECALM);
+    becalm.args(["record", "-o", &scene.at("plain"), "--"]).args(list);
+    assert_eq!(run(&mut becalm).code(), 0);
+    let calls = |rec: &str| {
+        told(&scene, "scale", &[rec, "--below", "/"])["before"]["calls"].as_u64().unwrap()
+    };
+    // ls -l asks for each of the hundred files.
+    assert!(calls("plain") >= calls("inside") + 100, "{} {}", calls("plain"), calls("inside"));
+    let text = scale(&scene, &["inside", "--below", "/"]).out();
+    assert!(text.replace('\n', " ").contains("Images were mounted at"), "{text}");
+}
+
+#[test]
+fn a_warm_node_has_the_data_of_the_start_before() {
+    let scene = Scene::new();
+    let big = scene.file("tree", vec![b'x'; 3 << 20], 0o644);
+    let mut becalm = Command::new(BECALM);
+    run(becalm.args(["record", "-o", &scene.at("rec"), "--", "cat", &big]));
+    let words = ["rec", "--below", &big, "--profile", "nfs"];
+    let bytes = |words: &[&str]| told(&scene, "scale", words)["before"]["bytes"].as_u64();
+    assert_eq!(bytes(&words), Some(3 << 20));
+    assert_eq!(bytes(&[&words[..], &["--warm"]].concat()), Some(0));
+    // 3 MiB at 1 GB/s are 3 ms.
+    let seconds = |words: &[&str]| {
+        let told = told(&scene, "scale", &[words, &["--compute", "0", "--ranks", "1"]].concat());
+        told["before"]["job"]["seconds"].as_f64().unwrap()
+    };
+    assert!(seconds(&words) > 0.003);
+    assert!(seconds(&[&words[..], &["--warm"]].concat()) < 0.003);
 }
 
 #[test]

@@ -58,9 +58,9 @@ impl Truth {
         (job["seconds"].as_f64().unwrap(), job["operations"].as_u64().unwrap())
     }
 
-    /// Seconds from the moment at which all may start until the last has ended, and operations at
-    /// the server.
-    fn measured(&self, profile: &str, ranks: usize, nodes: usize) -> (f64, u64) {
+    /// Seconds from the moment at which all may start until the last has ended; operations at the
+    /// server; and for how many seconds it had somebody wait.
+    fn measured(&self, profile: &str, ranks: usize, nodes: usize) -> (f64, u64, f64) {
         let marks = tempfile::tempdir_in(self.scene.folder()).unwrap();
         let mark = |name: &str| marks.path().join(name).into_os_string().into_string().unwrap();
         let script = "cd $0; for rank in $(seq $2); do { : >ready.$1.$rank; \
@@ -92,7 +92,7 @@ impl Truth {
             assert!(client.wait().unwrap().success());
         }
         let mut last = 0;
-        let mut operations = 0;
+        let (mut operations, mut waited) = (0, 0);
         for node in 0..nodes {
             for rank in 1..=ranks / nodes {
                 let end = fs::read_to_string(mark(&format!("end.{node}.{rank}"))).unwrap();
@@ -101,31 +101,32 @@ impl Truth {
             let json = fs::read_to_string(mark(&format!("json.{node}"))).unwrap();
             let report: Value = serde_json::from_str(&json).unwrap();
             operations += report["operations"].as_u64().unwrap();
+            waited += report["waited_ns"].as_u64().unwrap();
         }
-        ((last - go) as f64 / 1e9, operations)
+        ((last - go) as f64 / 1e9, operations, waited as f64 / 1e9)
     }
 
     /// The model's operations are exact to `more` that are asked beyond them, its time is to this
-    /// part: of three tries on a busy machine, the one that it disturbed least.
+    /// part. A machine that is busy beside adds to what is measured, and takes nothing away; what the
+    /// server has a single client wait does not depend on it at all.
     #[track_caller]
     fn compare(&self, profile: &str, ranks: usize, nodes: usize, more: f64, part: f64) {
         let (seconds, operations) = self.projected(profile, ranks, nodes);
-        let mut least = f64::INFINITY;
-        for _ in 0..3 {
-            let (measured, asked) = self.measured(profile, ranks, nodes);
-            println!(
-                "{ranks} on {nodes}: {seconds:.3} s projected, {measured:.3} measured ({:+.1} %), \
-                 {operations} operations projected, {asked} measured",
-                (seconds / measured - 1.0) * 100.0
+        let (measured, asked, waited) = self.measured(profile, ranks, nodes);
+        println!(
+            "{ranks} on {nodes}: {seconds:.3} s projected, {measured:.3} measured ({:+.1} %), \
+             {operations} operations projected, {asked} measured",
+            (seconds / measured - 1.0) * 100.0
+        );
+        let ratio = asked as f64 / operations as f64;
+        assert!((0.99..=1.01 + more).contains(&ratio), "{operations} and {asked}");
+        assert!(measured >= seconds * (1.0 - part), "{seconds} s projected, {measured} s measured");
+        if ranks == 1 {
+            assert!(
+                (seconds / waited - 1.0).abs() <= part,
+                "{seconds} s projected, {waited} waited"
             );
-            let ratio = asked as f64 / operations as f64;
-            assert!((0.99..=1.01 + more).contains(&ratio), "{operations} and {asked}");
-            least = least.min(measured);
-            if (seconds / least - 1.0).abs() <= part {
-                return;
-            }
         }
-        panic!("{ranks} on {nodes}: {seconds} s projected, {least} s measured");
     }
 }
 

@@ -57,7 +57,7 @@ pub(crate) fn cost(survey: &Survey, asks: impl Iterator<Item = AskId>, model: &M
         let ask = &survey.asks[id];
         let header = &survey.recording.header;
         let served =
-            on_server.entry(ask.path_id).or_insert_with(|| !header.is_kernel_memory(ask.path));
+            on_server.entry(ask.path_id).or_insert_with(|| !header.is_answered_on_node(ask.path));
         if !*served {
             continue;
         }

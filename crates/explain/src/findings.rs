@@ -222,7 +222,7 @@ pub struct Threshold {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
     /// Which: `cut`, `running`, `io_uring`, `setuid`, `tracer_refused`, `own_filter`,
-    /// `outer_filter`, `unreadable`, `other_root`, `failed`.
+    /// `outer_filter`, `unreadable`, `other_root`, `mounts_changed`, `failed`.
     pub kind: String,
     /// What it means, in one sentence.
     pub text: String,

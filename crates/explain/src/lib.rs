@@ -120,7 +120,7 @@ fn totals(survey: &Survey) -> Totals {
     let wall = wall(recording);
     let paths: HashSet<_> = asks.iter().filter_map(|ask| ask.path_id).collect();
     let in_memory: HashSet<_> =
-        paths.iter().filter(|path| header.is_kernel_memory(survey.path(**path))).collect();
+        paths.iter().filter(|path| header.is_answered_on_node(survey.path(**path))).collect();
     let cpu = recording
         .processes
         .iter()

@@ -19,6 +19,7 @@ pub fn warnings(recording: &Recording) -> Vec<Warning> {
         warnings.push(Warning { kind: "cut".into(), text });
     }
     warnings.extend(blinds(recording));
+    warnings.extend(mounts_changed(recording));
     warnings.extend(running(recording));
     warnings.extend(failed(recording));
     warnings
@@ -120,6 +121,15 @@ fn describe(blind: &Blind) -> (&'static str, &'static str, Option<ProcessId>) {
             None,
         ),
     }
+}
+
+fn mounts_changed(recording: &Recording) -> Option<Warning> {
+    let how = recording.mounts_changed()?;
+    let text = format!(
+        "the command changed its mounts on the way ({how}): what an image answered there is counted \
+         as if a server had"
+    );
+    Some(Warning { kind: "mounts_changed".into(), text })
 }
 
 fn running(recording: &Recording) -> Option<Warning> {

@@ -8,6 +8,7 @@
 use std::io;
 use std::time::Instant;
 
+use crate::job_stop::{a_stop_is_pending, stop_as_a_job};
 use crate::lookup::{CannotStart, Command};
 use crate::signals::{self, Came, Queue, passed_on};
 use crate::timed::duration;
@@ -69,13 +70,9 @@ impl Attendant {
                 if let Seen::End(end) = self.look()? {
                     return Ok(end);
                 }
-            } else if from == self.witness.pid() {
-                // It may have looked a moment before the command was stopped once more.
-                if is_stopped(self.command) {
-                    self.stop_too();
-                }
-            } else if code <= 0 && !self.witness.saw(signal, from) {
-                // The kernel's own (a key of the terminal) go to the whole group.
+            } else if code <= 0 && from != self.witness.pid() && !self.witness.saw(signal, from) {
+                // The kernel's own (a key of the terminal) go to the whole group; the witness's
+                // own only wake.
                 if let Seen::End(end) = self.pass_on(signal)? {
                     return Ok(end);
                 }
@@ -102,11 +99,11 @@ impl Attendant {
         Ok(Seen::Nothing)
     }
 
-    /// Stops this process until the command goes on.
+    /// Stops this process until the command goes on; not if it has gone on already.
     fn stop_too(&mut self) {
         self.witness.wake_me_when_it_goes_on(self.command);
-        // SAFETY: stops this process, as the command is stopped.
-        unsafe { libc::raise(libc::SIGSTOP) };
+        stop_as_a_job(|| is_stopped(self.command));
+        self.witness.i_am_awake();
     }
 
     /// Looks what has become of the command, and stops with it if it has stopped.
@@ -141,20 +138,6 @@ enum Seen {
     Nothing,
     Stop,
     End(End),
-}
-
-/// Whether a stop has come for this process that it has not taken yet.
-fn a_stop_is_pending() -> bool {
-    // SAFETY: the set is plain data, for which zero is valid; the kernel fills it.
-    let pending = unsafe {
-        let mut pending = std::mem::zeroed();
-        libc::sigpending(&mut pending);
-        pending
-    };
-    // SAFETY: reads the set.
-    [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU]
-        .iter()
-        .any(|stop| unsafe { libc::sigismember(&pending, *stop) } == 1)
 }
 
 /// While it lives, signals wait to be taken instead of doing what they do.

@@ -13,6 +13,7 @@
 //! | `timed` | a command run to its end, and the time it took |
 //! | `attended` | the same for somebody who waits: signals and stops pass both ways |
 //! | `signals` | signals held back; which of them are for the command |
+//! | `job_stop` | this process stopped, unless it is continued at that moment |
 //! | `witness` | whether a signal was sent to a process or to its group |
 //! | `descriptors` | nothing inherited is held |
 //! | `rights` | descriptors sent over a socket |
@@ -35,6 +36,7 @@ mod capture;
 mod descriptors;
 mod ended;
 mod inherited;
+mod job_stop;
 pub mod join;
 pub mod layout;
 mod line;

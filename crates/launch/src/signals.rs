@@ -62,6 +62,15 @@ pub fn block_only(signals: &libc::sigset_t) {
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, signals, std::ptr::null_mut()) };
 }
 
+/// Whether one of these signals has come and waits, because it is held back.
+pub fn is_pending(signals: impl IntoIterator<Item = i32>) -> bool {
+    let mut pending = set([]);
+    // SAFETY: the set is initialised; the kernel fills it.
+    unsafe { libc::sigpending(&mut pending) };
+    // SAFETY: reads the set.
+    signals.into_iter().any(|signal| unsafe { libc::sigismember(&pending, signal) } == 1)
+}
+
 /// Signals that were held back, in the order in which they are to be taken.
 #[derive(Debug)]
 pub struct Queue(OwnedFd);

@@ -97,6 +97,13 @@ impl Witness {
         let _ = self.say(STOPPED, pid);
     }
 
+    /// Has it wake this process no more. What it sent before has come by then: a wake-up that comes
+    /// late would look to a shell as if the job went on.
+    pub fn i_am_awake(&mut self) {
+        // Without a witness, nobody wakes this process.
+        let _ = self.hear();
+    }
+
     fn say(&mut self, what: u8, pid: i32) -> io::Result<()> {
         let mut message = [what, 0, 0, 0, 0];
         message[1..].copy_from_slice(&pid.to_le_bytes());
@@ -160,6 +167,8 @@ impl Bystander {
             self.stopped = Some(i32::from_le_bytes(pid));
             return Ok(());
         }
+        // Who asks is awake.
+        self.stopped = None;
         let mut answer = Vec::new();
         while let Ok(Some(came)) = signals.take() {
             answer.extend(came.signal.to_le_bytes());
@@ -174,4 +183,36 @@ impl Bystander {
 pub(crate) fn is_stopped(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_witness_that_was_told_so_wakes_nobody_any_more() {
+        let held = signals::set([libc::SIGCONT]);
+        let before = signals::block(&held);
+        let queue = Queue::of(&held).unwrap();
+        let mut sleeper = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let pid = sleeper.id() as i32;
+        let signal = |signal| {
+            // SAFETY: a signal to a child of this process.
+            assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+        };
+        signal(libc::SIGSTOP);
+        while !is_stopped(pid) {
+            std::thread::yield_now();
+        }
+        let mut witness = Witness::call().unwrap();
+        witness.wake_me_when_it_goes_on(pid);
+        witness.i_am_awake();
+        signal(libc::SIGCONT);
+        std::thread::sleep(Duration::from_millis(5 * LOOK as u64));
+        let came = queue.take().unwrap();
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
+        signals::block_only(&before);
+        assert!(came.is_none(), "{came:?}");
+    }
 }

@@ -59,22 +59,25 @@ fn signals_are_as_they_were() {
     assert_eq!(text(&played.stdout.head), text(&direct.stdout));
 }
 
+/// No step takes this long, however busy the machine is.
+const HANGS: Duration = Duration::from_secs(100);
+
 fn all_of_a_command_that_takes_too_long_is_ended() {
     let stage = Stage { timeout: Some(Duration::from_millis(300)), ..Stage::new() };
     let start = Instant::now();
     // It ignores SIGTERM, and so does its child.
     let played = play(&stage, "sh -c 'trap \"\" TERM; sleep 4711.5; :'");
     assert!(matches!(played, Err(StageError::TimedOut(_))), "{played:?}");
-    assert!(start.elapsed() < Duration::from_secs(10));
+    assert!(start.elapsed() < HANGS);
     assert!(!is_running("sleep 4711[.]5"));
 }
 
 fn a_child_left_behind_that_holds_the_output_is_not_waited_for() {
     let start = Instant::now();
-    let played = play(&Stage::new(), "sh -c 'echo said; sleep 5 & :'").unwrap();
+    let played = play(&Stage::new(), "sh -c 'echo said; sleep 200 & :'").unwrap();
     assert!(played.left_open);
     assert_eq!(text(&played.stdout.head), "said\n");
-    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    assert!(start.elapsed() < HANGS, "{:?}", start.elapsed());
 }
 
 fn a_gigabyte_of_output_takes_no_memory() {

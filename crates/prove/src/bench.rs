@@ -106,12 +106,30 @@ impl Bench {
             progress(Step { done: 1 + time, of });
             self.record(subject, &mut side, keep.filter(|_| time == 0))?;
         }
-        for time in 0..runs {
-            progress(Step { done: 1 + self.recordings + time, of });
-            let run = self.run(subject, &mut side)?;
+        self.time(subject, &mut side, runs, &mut |step| {
+            progress(Step { done: 1 + self.recordings + step.done, of });
+        })?;
+        Ok(side)
+    }
+
+    /// Measures a command that was measured before once more: its timed runs are these now.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn time(
+        &self,
+        subject: &Subject,
+        side: &mut Side,
+        runs: usize,
+        progress: &mut dyn FnMut(Step),
+    ) -> Result<(), Error> {
+        side.runs.clear();
+        for done in 0..runs {
+            progress(Step { done, of: runs });
+            let run = self.run(subject, side)?;
             side.runs.push(run);
         }
-        Ok(side)
+        Ok(())
     }
 
     /// The first run, which warms caches up: not timed for the proof.

@@ -18,6 +18,7 @@
 //! | `times` | what the timed runs say |
 //! | `place` | the filesystem that a claim of speed is made on |
 //! | `verdict` | the answer; `words`: the same as a sentence |
+//! | `harm` | whether a change is not to be kept |
 //! | `proof` | all of it, as one value |
 //! | `export` | the same as CSV and as Markdown |
 
@@ -26,6 +27,7 @@ mod bench;
 mod counts;
 mod elsewhere;
 mod export;
+mod harm;
 mod interleaved;
 mod place;
 mod proof;
@@ -40,6 +42,7 @@ pub use bench::{Bench, Error};
 pub use counts::{Calls, Change, Counted, Counts, counts};
 pub use elsewhere::{Asked, Elsewhere, Stay};
 pub use export::{csv, markdown};
+pub use harm::Harm;
 pub use interleaved::{FEWEST_RUNS, MOST_RUNS, Plan, Step, interleaved};
 pub use place::Place;
 pub use proof::{Conditions, Order, Proof, SCHEMA};

@@ -96,15 +96,38 @@ impl Header {
             .max_by_key(|mount| mount.point.len())
     }
 
-    /// Whether `path` is on a filesystem that the kernel serves from its own memory, which no
-    /// server would ever be asked for: proc, sysfs, devtmpfs, tmpfs and the like.
-    pub fn is_kernel_memory(&self, path: &[u8]) -> bool {
+    /// Whether `path` is on a filesystem for which no server would ever be asked: one that the
+    /// kernel serves from its own memory (proc, sysfs, devtmpfs, tmpfs and the like), or an image.
+    pub fn is_answered_on_node(&self, path: &[u8]) -> bool {
         match self.mount_of(path) {
-            Some(mount) => MEMORY_FILESYSTEMS.contains(&mount.fs.as_str()),
+            Some(mount) => mount.is_memory() || mount.is_image(),
             None => [&b"/proc"[..], b"/sys", b"/dev"].iter().any(|top| is_below(path, top)),
         }
     }
 }
+
+impl Mount {
+    /// Whether the kernel serves it from its own memory.
+    fn is_memory(&self) -> bool {
+        MEMORY_FILESYSTEMS.contains(&self.fs.as_str())
+    }
+
+    /// Whether one file holds all of it: the node answers what is asked of it, and reads the file.
+    pub fn is_image(&self) -> bool {
+        IMAGE_FILESYSTEMS.contains(&self.fs.as_str())
+    }
+}
+
+/// Filesystems that are only ever made as one file and mounted to be read.
+const IMAGE_FILESYSTEMS: &[&str] = &[
+    "squashfs",
+    "erofs",
+    "cramfs",
+    "iso9660",
+    "fuse.squashfuse",
+    "fuse.squashfuse_ll",
+    "fuse.becalm-image",
+];
 
 #[rustfmt::skip]
 const MEMORY_FILESYSTEMS: &[&str] = &[
@@ -135,7 +158,16 @@ mod tests {
         };
         assert_eq!(header.mount_of(b"/proc/self").map(|m| m.fs.as_str()), Some("proc"));
         assert_eq!(header.mount_of(b"/process").map(|m| m.fs.as_str()), Some("ext4"));
-        assert!(header.is_kernel_memory(b"/proc/self/maps"));
-        assert!(!header.is_kernel_memory(b"/usr/lib"));
+        assert!(header.is_answered_on_node(b"/proc/self/maps"));
+        assert!(!header.is_answered_on_node(b"/usr/lib"));
+    }
+
+    #[test]
+    fn an_image_is_answered_on_the_node_and_a_filesystem_in_user_space_is_not() {
+        let mounts =
+            vec![mount("/env", "nfs4"), mount("/env", "squashfs"), mount("/s", "fuse.sshfs")];
+        let header = Header { mounts, ..Header::default() };
+        assert!(header.is_answered_on_node(b"/env/bin/python"));
+        assert!(!header.is_answered_on_node(b"/s/file"));
     }
 }

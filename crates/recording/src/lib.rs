@@ -37,6 +37,7 @@ mod header;
 pub mod json;
 mod lineage;
 mod load;
+mod mounts_changed;
 mod name;
 mod origin;
 mod plain;

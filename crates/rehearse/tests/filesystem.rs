@@ -203,7 +203,7 @@ fn who_waits_for_a_stalled_server_can_be_killed() {
                 // SAFETY: signals a child of ours.
                 unsafe { libc::kill(child, signal) };
                 assert_eq!(libc::WTERMSIG(wait(child)), signal);
-                assert!(start.elapsed().as_secs() < 5);
+                assert!(start.elapsed().as_secs() < 50);
             });
         }
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use loader::bind::Binding;
-use prove::Proof;
+use prove::{Harm, Proof};
 use recording::{Bytes, shown_name};
 use serde_json::{Value, json};
 
@@ -18,8 +18,8 @@ pub struct Fix<'a> {
     pub packing: Option<&'a Packing>,
     /// Its name in the journal, once it was applied.
     pub applied: Option<&'a str>,
-    /// Whether it was taken back, because the command then behaved otherwise.
-    pub taken_back: bool,
+    /// Why it was taken back, if it was.
+    pub harm: Option<Harm>,
     /// What was measured.
     pub proof: Option<&'a Proof>,
 }
@@ -47,9 +47,9 @@ impl Fix<'_> {
         let mut text = self.cures(columns);
         let Some(proof) = self.proof else { return text + "\n" + &style::next(next) };
         text.push('\n');
-        if self.taken_back {
-            let line = "Taken back: with these changes the command did not behave as before.";
-            text.push_str(&style::paint(style::MORE, line));
+        if let Some(line) = kept_or_not(self.harm, proof) {
+            let paint = if self.harm.is_some() { style::MORE } else { style::WARNING };
+            text.push_str(&style::paint(paint, line));
             text.push('\n');
         }
         text.push_str(&crate::proof(proof, columns, next));
@@ -73,9 +73,27 @@ impl Fix<'_> {
             "binding": Bound::of(self.binding, self.applied).to_value(),
             "packing": self.packing.map(Packing::to_value),
             "applied": self.applied,
-            "taken_back": self.taken_back,
+            "taken_back": self.harm.is_some(),
+            "harm": self.harm,
             "proof": self.proof,
         })
+    }
+}
+
+/// What became of the changes, where it does not go without saying.
+fn kept_or_not(harm: Option<Harm>, proof: &Proof) -> Option<&'static str> {
+    match harm {
+        Some(Harm::Behaviour) => {
+            Some("Taken back: with these changes the command did not behave as before.")
+        }
+        Some(Harm::Slower) => Some("Taken back: with these changes the command took longer."),
+        Some(Harm::MoreOperations) => {
+            Some("Taken back: with these changes it made more metadata operations.")
+        }
+        None if !proof.verdict.proven => {
+            Some("Kept, though no gain was proven: nothing speaks against it.")
+        }
+        None => None,
     }
 }
 

@@ -14,8 +14,14 @@ use super::read::Samples;
 pub struct Comparison {
     /// The arm.
     pub arm: String,
-    /// What is counted: processes, or whole jobs where slow processes come in clusters.
+    /// What is counted: jobs, or processes where each is a job or where no jobs are told.
     pub by: By,
+    /// A job counts as slow if it has more slow processes than this: than the median job of both
+    /// arms, which nearly always has none.
+    pub more_than: u64,
+    /// Whether the conclusion supposes that processes do not depend on each other: there is one job
+    /// of each arm, which by itself would prove nothing.
+    pub supposes_independence: bool,
     /// How many of it are slow in the arm.
     pub slow: Count,
     /// And in the baseline.
@@ -38,7 +44,7 @@ pub struct Comparison {
 pub enum By {
     /// Processes.
     Ranks,
-    /// Jobs that have a slow process.
+    /// Jobs that have slow processes.
     Jobs,
 }
 
@@ -61,8 +67,14 @@ impl Comparison {
         baseline: usize,
         clustered: bool,
     ) -> Comparison {
-        let by = if clustered { By::Jobs } else { By::Ranks };
-        let tables = tables(samples, tally, [arm, baseline], by);
+        let jobs = Jobs::of(samples, tally, [arm, baseline]);
+        let supposes_independence = jobs.are_not_told() && !clustered;
+        let by = match jobs.are_single || supposes_independence {
+            true => By::Ranks,
+            false => By::Jobs,
+        };
+        let more_than = if by == By::Jobs { jobs.median } else { 0 };
+        let tables = tables(samples, tally, [arm, baseline], by, more_than);
         let none = Count { seen: 0, of: 0 };
         let sum = |a: Count, b: Count| Count { seen: a.seen + b.seen, of: a.of + b.of };
         let (slow, base) =
@@ -76,6 +88,8 @@ impl Comparison {
         Comparison {
             arm: samples.arms[arm].name.clone(),
             by,
+            more_than,
+            supposes_independence,
             slow,
             baseline: base,
             tables: tables.len(),
@@ -87,8 +101,47 @@ impl Comparison {
     }
 }
 
+/// The jobs of two arms, as far as that is the same whichever arm a job is of: a test that shuffles
+/// jobs stays exact.
+struct Jobs {
+    /// Whether each has one process.
+    are_single: bool,
+    /// How many slow processes the median job has.
+    median: u64,
+    /// How many there are, by arm.
+    numbers: [usize; 2],
+    /// Whether there are blocks, in which each job has a number.
+    have_blocks: bool,
+}
+
+impl Jobs {
+    fn of(samples: &Samples, tally: &Tally, arms: [usize; 2]) -> Jobs {
+        let of_arm = |arm| tally.of_arm(samples, arm);
+        let both = || arms.into_iter().flat_map(of_arm);
+        let mut slow: Vec<u64> = both().map(|(_, count)| count.seen).collect();
+        slow.sort_unstable();
+        Jobs {
+            are_single: both().all(|(_, count)| count.of == 1),
+            median: slow.get(slow.len().saturating_sub(1) / 2).copied().unwrap_or(0),
+            numbers: arms.map(|arm| of_arm(arm).count()),
+            have_blocks: both().any(|(run, _)| run.block.is_some()),
+        }
+    }
+
+    /// A file of numbers, or of ranks of which none comes again.
+    fn are_not_told(&self) -> bool {
+        !self.have_blocks && self.numbers == [1, 1] && !self.are_single
+    }
+}
+
 /// The counts of two arms, for each block that has both; one table where there are no blocks.
-fn tables(samples: &Samples, tally: &Tally, arms: [usize; 2], by: By) -> Vec<(Count, Count)> {
+fn tables(
+    samples: &Samples,
+    tally: &Tally,
+    arms: [usize; 2],
+    by: By,
+    more_than: u64,
+) -> Vec<(Count, Count)> {
     let none = Count { seen: 0, of: 0 };
     let mut tables = BTreeMap::new();
     for (side, arm) in arms.into_iter().enumerate() {
@@ -96,7 +149,7 @@ fn tables(samples: &Samples, tally: &Tally, arms: [usize; 2], by: By) -> Vec<(Co
             let table: &mut [Count; 2] = tables.entry(run.block).or_insert([none; 2]);
             let (seen, of) = match by {
                 By::Ranks => (count.seen, count.of),
-                By::Jobs => (u64::from(count.seen > 0), 1),
+                By::Jobs => (u64::from(count.seen > more_than), 1),
             };
             table[side].seen += seen;
             table[side].of += of;

@@ -1,11 +1,16 @@
 //! Above what a process is slow.
+//!
+//! Whatever compares arms must not favour one: limits follow from jobs of all arms alike, so that a
+//! job that was slow as a whole is slow in whichever arm it is.
 
 use std::collections::HashMap;
 
 use super::read::{Sample, Samples};
 
-/// With fewer of the baseline in a block, all of the block's processes give its median.
+/// A job of fewer processes has no middle that an outlier leaves alone.
 const FEWEST: usize = 3;
+/// Where so many jobs are not as quick as the median job, there is no usual speed.
+const MANY: f64 = 0.25;
 
 /// The limits of all runs.
 pub(super) struct Limits {
@@ -15,37 +20,56 @@ pub(super) struct Limits {
     pub typical: f64,
     /// How many blocks have one of their own.
     pub blocks: usize,
+    /// How many of them are slow as a whole: nothing in them is as quick as the median job.
+    pub slow_blocks: usize,
+    /// Whether jobs are of several speeds, so that nobody can tell which is the usual one.
+    pub are_of_several_speeds: bool,
 }
 
 impl Limits {
-    /// The baseline's median, and the threshold above it: one for all, or one for each block,
-    /// because a machine's speed changes from block to block. None if a median is not above zero.
-    pub(super) fn of(samples: &Samples, baseline: usize, threshold: f64) -> Option<Limits> {
-        let above = |median: f64| (median > 0.0).then_some(median * (1.0 + threshold));
-        let overall = above(median(&mut samples.values(baseline))?)?;
-        let mut of_run = vec![overall; samples.runs.len()];
-        let mut of_block: HashMap<(usize, u64), (Vec<f64>, Vec<f64>)> = HashMap::new();
+    /// The median, and the threshold above it, of all jobs alike. In a block, the quickest job's
+    /// median, because a machine's speed changes from block to block; of jobs of a process or two,
+    /// which have no median worth the name, at least that of all jobs. None if a median is not above
+    /// zero.
+    pub(super) fn of(samples: &Samples, threshold: f64) -> Option<Limits> {
+        let above = |level: f64| level * (1.0 + threshold);
+        let mut values = vec![Vec::new(); samples.runs.len()];
         for sample in &samples.samples {
-            let run = samples.run(sample);
+            values[sample.run as usize].push(sample.value);
+        }
+        let small = values.iter().any(|values| values.len() < FEWEST);
+        let levels: Vec<f64> = values.iter_mut().filter_map(|values| median(values)).collect();
+        let usual = median(&mut levels.clone()).filter(|level| *level > 0.0)?;
+
+        let mut quickest: HashMap<(usize, u64), f64> = HashMap::new();
+        for (run, level) in samples.runs.iter().zip(&levels) {
             if let Some(block) = run.block {
-                let (baselines, all) = of_block.entry(block).or_default();
-                all.push(sample.value);
-                if run.arm == baseline {
-                    baselines.push(sample.value);
-                }
+                let least = quickest.entry(block).or_insert(*level);
+                *least = least.min(*level);
             }
         }
-        let mut limits = HashMap::new();
-        for (block, (mut baselines, mut all)) in of_block {
-            let values = if baselines.len() < FEWEST { &mut all } else { &mut baselines };
-            limits.insert(block, above(median(values)?)?);
+        if quickest.values().any(|level| *level <= 0.0) {
+            return None;
         }
-        for (limit, run) in of_run.iter_mut().zip(&samples.runs) {
-            *limit = run.block.and_then(|block| limits.get(&block)).copied().unwrap_or(*limit);
-        }
-        let mut own: Vec<f64> = limits.values().copied().collect();
-        let typical = median(&mut own).unwrap_or(overall);
-        Some(Limits { of_run, typical, blocks: limits.len() })
+        let slow_blocks = quickest.values().filter(|level| **level > above(usual)).count();
+        let of_block = |level: f64| above(if small { level.max(usual) } else { level });
+        let of_run = samples.runs.iter().map(|run| {
+            let own = run.block.and_then(|block| quickest.get(&block));
+            own.map_or(above(usual), |level| of_block(*level))
+        });
+        let mut own: Vec<f64> = quickest.values().map(|level| of_block(*level)).collect();
+        let quicker = levels.iter().filter(|level| above(**level) < usual).count();
+        let many = |some: usize, all: usize| some as f64 >= MANY * all as f64;
+        let goes_by_usual = small || quickest.is_empty();
+        Some(Limits {
+            of_run: of_run.collect(),
+            typical: median(&mut own).unwrap_or(above(usual)),
+            blocks: quickest.len(),
+            slow_blocks,
+            are_of_several_speeds: goes_by_usual
+                && (many(quicker, levels.len())
+                    || !quickest.is_empty() && many(slow_blocks, quickest.len())),
+        })
     }
 
     pub(super) fn of_sample(&self, sample: &Sample) -> f64 {
@@ -57,8 +81,9 @@ impl Limits {
     }
 }
 
-/// The median, or the upper one of two; none of nothing.
+/// The median, or the lower one of two, so that the slow one of two is not its own limit; none of
+/// nothing.
 pub(crate) fn median(values: &mut [f64]) -> Option<f64> {
-    let middle = values.len() / 2;
-    (!values.is_empty()).then(|| *values.select_nth_unstable_by(middle, f64::total_cmp).1)
+    let middle = values.len().checked_sub(1)? / 2;
+    Some(*values.select_nth_unstable_by(middle, f64::total_cmp).1)
 }

@@ -1,14 +1,15 @@
 //! What logs of many processes prove.
 //!
 //! A mean says nothing about one slow process in thousands, so those are counted: each process
-//! that took longer than a fixed limit. Counts are compared by Fisher's exact test, within blocks
-//! where there are blocks, and by jobs where slow processes come in clusters.
+//! that took longer than a fixed limit. Processes of a job share its fate, so jobs are counted, and
+//! compared by Fisher's exact test, within blocks where there are blocks.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `read/` | logs of three forms, in little memory |
 //! | `limit` | above what a process is slow |
 //! | `count` | how many are, how sure that is, and whether they come in clusters |
+//! | `doubt` | why nothing can be told, where that is so |
 //! | `compare` | whether an arm has more than another, and what a conclusion takes |
 //! | `slow` | the slow ones, by name |
 //! | `cause` | what made one slow, as far as that was tested |
@@ -19,6 +20,7 @@ mod bits;
 mod cause;
 mod compare;
 mod count;
+mod doubt;
 mod limit;
 mod plot;
 mod read;
@@ -31,6 +33,7 @@ pub use bits::{Bit, Bits};
 pub use cause::Cause;
 pub use compare::{By, Comparison, Needed};
 pub use count::{ArmCount, Clusters, Risk};
+pub use doubt::Doubt;
 pub use read::{Input, MOST_DETAILS, MOST_SAMPLES, ReadError, Samples, Statistic, Trouble};
 pub use slow::SlowRank;
 
@@ -65,8 +68,12 @@ pub struct Analysis {
     pub baseline: String,
     /// The limit, in seconds; the median of the blocks' limits where there are blocks.
     pub limit: f64,
+    /// Why nothing can be told of the arms, where that is so: then nothing is proven.
+    pub doubt: Option<Doubt>,
     /// In how many blocks samples were compared; 0: in none.
     pub blocks: usize,
+    /// How many of these are slow as a whole: nothing in them is as quick as the median job.
+    pub slow_blocks: usize,
     /// How many ranks the job has whose risk is told.
     pub ranks: u64,
     /// The arms, in the order in which they were read.
@@ -98,7 +105,7 @@ pub enum AnalyzeError {
 /// If they are no times.
 pub fn analyze(samples: &Samples, question: &Question) -> Result<Analysis, AnalyzeError> {
     let baseline = baseline(samples);
-    let limits = Limits::of(samples, baseline, question.threshold)
+    let limits = Limits::of(samples, question.threshold)
         .ok_or_else(|| AnalyzeError::NoTimes(samples.arms[baseline].name.clone()))?;
     let tally = count::Tally::of(samples, &limits);
     let clusters = Clusters::of(samples, &limits);
@@ -106,17 +113,23 @@ pub fn analyze(samples: &Samples, question: &Question) -> Result<Analysis, Analy
     let arms = (0..samples.arms.len())
         .filter_map(|arm| ArmCount::of(samples, arm, &tally, question.ranks))
         .collect();
-    let comparisons: Vec<_> = (0..samples.arms.len())
+    let mut comparisons: Vec<_> = (0..samples.arms.len())
         .filter(|arm| *arm != baseline)
         .map(|arm| Comparison::of(samples, &tally, arm, baseline, clustered))
         .collect();
+    let doubt = doubt::doubt(&limits, &tally, samples, &comparisons);
+    if doubt.is_some() {
+        comparisons.iter_mut().for_each(|comparison| comparison.proven = false);
+    }
     let is_proven = || comparisons.iter().any(|comparison| comparison.proven);
     Ok(Analysis {
         proven: (!comparisons.is_empty()).then(is_proven),
         threshold: question.threshold,
         baseline: samples.arms[baseline].name.clone(),
         limit: limits.typical,
+        doubt,
         blocks: limits.blocks,
+        slow_blocks: limits.slow_blocks,
         ranks: question.ranks,
         arms,
         comparisons,

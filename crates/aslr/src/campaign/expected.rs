@@ -15,7 +15,8 @@ pub struct Expected {
     pub rate: f64,
     /// How likely at least one is seen.
     pub seen: f64,
-    /// How likely Fisher's exact test, one-sided, calls it proven (5 %).
+    /// How likely Fisher's exact test, one-sided, calls it proven (5 %): of jobs, whose ranks share
+    /// their fate.
     pub power: f64,
     /// How many ranks an arm make that 80 % likely.
     pub for_80_percent: Option<u64>,
@@ -32,15 +33,25 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// Of so many ranks an arm, at this rate; `jobs` of them to be run now.
-    pub fn of(ranks_per_arm: u64, rate: f64, jobs: u64, seconds_per_job: f64) -> Expected {
+    /// Of so many jobs of so many ranks an arm, at this rate; `jobs` of all arms to be run now.
+    pub fn of(
+        (jobs_per_arm, ranks): (u64, u64),
+        rate: f64,
+        jobs: u64,
+        seconds_per_job: f64,
+    ) -> Expected {
+        let ranks_per_arm = jobs_per_arm * ranks;
+        let has_slow = any(ranks, rate);
+        let enough = |chance| {
+            sample_size(has_slow, 0.0, LEVEL, chance).map(|jobs| jobs.saturating_mul(ranks))
+        };
         Expected {
             ranks_per_arm,
             rate,
             seen: any(ranks_per_arm, rate),
-            power: power(ranks_per_arm, rate, 0.0, LEVEL),
-            for_80_percent: sample_size(rate, 0.0, LEVEL, 0.8),
-            for_95_percent: sample_size(rate, 0.0, LEVEL, 0.95),
+            power: power(jobs_per_arm, has_slow, 0.0, LEVEL),
+            for_80_percent: enough(0.8),
+            for_95_percent: enough(0.95),
             if_none: Count { seen: 0, of: ranks_per_arm }.bounds(CONFIDENCE).high,
             seconds_per_job,
             jobs,
@@ -55,10 +66,14 @@ mod tests {
 
     #[test]
     fn the_published_size_is_told_to_be_too_small_for_one_in_ten_thousand() {
-        let expected = Expected::of(38_016, 1e-4, 10, 0.5);
+        let expected = Expected::of((38_016, 1), 1e-4, 10, 0.5);
         assert!(expected.power > 0.2 && expected.power < 0.4, "{expected:?}");
         assert!((67_190..67_220).contains(&expected.for_80_percent.unwrap()));
         assert!((expected.if_none - 9.7e-5).abs() < 1e-6, "{expected:?}");
         assert_eq!(expected.seconds, 5.0);
+        let of_jobs = Expected::of((198, 192), 1e-4, 10, 0.5);
+        assert_eq!(of_jobs.ranks_per_arm, 38_016);
+        assert!(of_jobs.power > 0.2 && of_jobs.power < expected.power, "{of_jobs:?}");
+        assert!((67_000..69_000).contains(&of_jobs.for_80_percent.unwrap()), "{of_jobs:?}");
     }
 }

@@ -10,10 +10,6 @@ use crate::analyze::median;
 use crate::log::{Changed, Process, Retest};
 use crate::verify::hash;
 
-/// With fewer of the baseline in a block, all of the block's processes give its median, as in an
-/// analysis.
-const FEWEST: usize = 3;
-
 /// How to run.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
@@ -87,7 +83,7 @@ impl Run {
                 found.iter_mut().for_each(|process| complete(process, &job));
                 jobs.push((job, found));
             }
-            limit = baseline(&plan, &jobs) * (1.0 + self.threshold);
+            limit = baseline(&jobs) * (1.0 + self.threshold);
             for (job, found) in &mut jobs {
                 let slow = found.iter_mut().filter(|process| process.avg > limit);
                 let mut slow: Vec<_> = slow.collect();
@@ -180,19 +176,12 @@ fn complete(process: &mut Process, job: &Job) {
     });
 }
 
-/// The median of the block's baseline: `off`, or the first arm.
-fn baseline(plan: &Plan, jobs: &[(Job, Vec<Process>)]) -> f64 {
-    let first = plan.arms.first().copied();
-    let arm = if plan.arms.contains(&Arm::Off) { Some(Arm::Off) } else { first };
-    let times = |is_wanted: &dyn Fn(&Job) -> bool| {
-        let wanted = jobs.iter().filter(|(job, _)| is_wanted(job));
-        wanted.flat_map(|(_, found)| found.iter().map(|process| process.avg)).collect::<Vec<_>>()
+/// The median of the block's quickest job: what analyze, too, calls slow by.
+fn baseline(jobs: &[(Job, Vec<Process>)]) -> f64 {
+    let of_job = |found: &[Process]| {
+        median(&mut found.iter().map(|process| process.avg).collect::<Vec<_>>())
     };
-    let mut values = times(&|job| Some(job.arm) == arm);
-    if values.len() < FEWEST {
-        values = times(&|_| true);
-    }
-    median(&mut values).unwrap_or(f64::INFINITY)
+    jobs.iter().filter_map(|(_, found)| of_job(found)).fold(f64::INFINITY, f64::min)
 }
 
 #[cfg(test)]

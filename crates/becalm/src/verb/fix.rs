@@ -1,6 +1,7 @@
 //! `becalm fix`.
 
 mod pack;
+mod trial;
 
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use anyhow::Context;
 use launch::Line;
 use loader::bind::{Binding, LeftOut};
-use prove::{Behaviour, Bench, Conditions, Elsewhere, Proof, Side, Subject};
+use prove::{Bench, Elsewhere, Subject};
 use recording::Recording;
 use show::Packing;
 
@@ -22,6 +23,7 @@ use crate::ranked::once;
 use crate::recorded;
 use crate::rehearsed::{ColdNode, Where};
 use pack::Image;
+use trial::Trial;
 
 /// Plan, or apply, every change that would calm the start of a command
 ///
@@ -29,7 +31,7 @@ use pack::Image;
 /// an image, in the order of this start (becalm image build). Without --apply the command runs
 /// once, recorded, and nothing is changed. With it, the command runs some more times before and
 /// after, with nothing to read and its output compared, in the image if there is one: where it
-/// then behaves otherwise, all is taken back at once. Files of the operating system are left
+/// then behaves otherwise, takes longer or makes more metadata operations, all is taken back at once. Files of the operating system are left
 /// alone. Exit status 1: there is nothing to gain, or it was taken back.
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -102,7 +104,7 @@ impl Cures {
             binding: &self.binding,
             packing: self.packing.as_ref(),
             applied: None,
-            taken_back: false,
+            harm: None,
             proof: None,
         }
     }
@@ -146,17 +148,10 @@ fn words(command: &[OsString]) -> String {
 }
 
 fn apply_and_prove(args: &Args) -> Result<u8, Failure> {
-    let bench = bench(args)?;
-    let measure = |subject: &Subject, keep: Option<&Path>| -> Result<Side, Failure> {
-        let waiting = show::Waiting::new();
-        let side = bench.measure(subject, args.runs as usize, keep, &mut |step| {
-            waiting.tell("running", step.done as u64, step.of as u64);
-        });
-        side.map_err(|error| Failure { status: error.exit_status(), error: error.into() })
-    };
+    let trial = Trial { args, bench: bench(args)?, subject: subject(args) };
     let scratch = launch::scratch_file().context("room for a recording")?;
     let kept = PathBuf::from(format!("/proc/self/fd/{}", scratch.as_raw_fd()));
-    let before = measure(&subject(args), Some(&kept))?;
+    let before = trial.recorded(&kept)?;
     let recording = Recording::read_beside(&scratch).context("the recording just made")?;
     let mut cures = Cures::of(args, &recording)?;
     if cures.is_empty() {
@@ -165,66 +160,67 @@ fn apply_and_prove(args: &Args) -> Result<u8, Failure> {
     }
     let mut done = Done::default();
     // Whatever goes wrong from here on, nothing is left changed and unproven.
-    let after = done.all(args, &mut cures, &recording).and_then(|after| measure(&after, None));
-    let after = match after {
-        Ok(after) => after,
+    let proof = match trial.measured(before, &mut cures, &recording, &mut done) {
+        Ok(proof) => proof,
         Err(failure) => {
             done.take_back()?;
             let error = failure.error.context("it could not be fixed; all is as it was");
             return Err(Failure { status: failure.status, error });
         }
     };
-    let surroundings = bench.elsewhere.as_ref().map(|elsewhere| elsewhere.words());
-    let warm = surroundings.is_none();
-    let conditions = Conditions { surroundings, warm, ..Conditions::apart() };
-    let mut proof = Proof::of(before, after, conditions);
-    if let Some(packing) = &cures.packing {
-        proof.verdict = pack::verdict(&proof, packing);
-    }
-    let taken_back = !behaves_the_same(&proof);
-    let applied = done.applied.clone();
-    let next = match taken_back {
-        true => String::new(),
-        false => done.next(args),
+    let harm = trial::harm(&proof, &cures);
+    let applied = done.journaled.clone();
+    let next = match harm {
+        None => done.next(args),
+        Some(harm) => trial.next(harm, &cures),
     };
-    match taken_back {
-        true => done.take_back()?,
-        false => done.keep()?,
+    match harm {
+        None => done.keep()?,
+        Some(_) => done.take_back()?,
     }
-    let fix = show::Fix {
-        applied: applied.as_deref(),
-        taken_back,
-        proof: Some(&proof),
-        ..cures.planned()
-    };
+    let fix =
+        show::Fix { applied: applied.as_deref(), harm, proof: Some(&proof), ..cures.planned() };
     print(args, &fix, &next)?;
-    Ok(if taken_back { NO } else { 0 })
+    Ok(if harm.is_some() { NO } else { 0 })
 }
 
 /// What has been done, to be kept or taken back.
 #[derive(Default)]
 struct Done {
-    /// The name in the journal.
+    /// The name in the journal, of what is applied now.
     applied: Option<String>,
+    /// The same of what was ever applied.
+    journaled: Option<String>,
     image: Option<Image>,
 }
 
 impl Done {
-    /// Binds, then packs, and says what to measure.
-    fn all(
+    /// Binds, if there is anything to bind.
+    fn bind(&mut self, args: &Args, cures: &Cures) -> Result<(), Failure> {
+        if !cures.binding.is_empty() {
+            self.applied = Some(apply(&cures.binding.to_plan(title(args)))?);
+            self.journaled.clone_from(&self.applied);
+        }
+        Ok(())
+    }
+
+    /// Packs, if there is anything to pack, and says what to measure.
+    fn pack(
         &mut self,
         args: &Args,
         cures: &mut Cures,
         recording: &Recording,
     ) -> Result<Subject, Failure> {
-        if !cures.binding.is_empty() {
-            self.applied = Some(apply(&cures.binding.to_plan(title(args)))?);
-        }
         let Some(packing) = &mut cures.packing else { return Ok(subject(args)) };
         let image = Image::build(packing, recording, words(&args.command))?;
         let subject = image.subject(&args.command)?;
         self.image = Some(image);
         Ok(subject)
+    }
+
+    /// Takes the binding back, for now.
+    fn unbind(&mut self) -> Result<(), Failure> {
+        self.applied.take().map_or(Ok(()), |id| take_back(&id))
     }
 
     /// What to do once it is proven.
@@ -242,24 +238,14 @@ impl Done {
     }
 
     /// The image goes with this value.
-    fn take_back(self) -> Result<(), Failure> {
-        self.applied.map_or(Ok(()), |id| take_back(&id))
+    fn take_back(mut self) -> Result<(), Failure> {
+        self.unbind()
     }
 }
 
 fn title(args: &Args) -> String {
     let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
     format!("fix -- {}", words.join(" "))
-}
-
-/// Whether nothing speaks against the change: a command whose output tells the time cannot be
-/// compared, but its status can.
-fn behaves_the_same(proof: &Proof) -> bool {
-    match &proof.behaviour {
-        Behaviour::Same | Behaviour::SameStatus => true,
-        Behaviour::Differs(_) => false,
-        Behaviour::Varies { .. } => proof.before.ended == proof.after.ended,
-    }
 }
 
 fn take_back(id: &str) -> Result<(), Failure> {

@@ -159,7 +159,7 @@ fn next(survey: &Survey, walks: &Walks, program: &str) -> Vec<Step> {
     // Not a whole `/usr` or `/home`.
     let is_tree = top.iter().filter(|byte| **byte == b'/').count() >= 2;
     let line = survey.command_line().filter(|_| is_tree);
-    if let Some(line) = line.filter(|_| !survey.recording.header.is_kernel_memory(top)) {
+    if let Some(line) = line.filter(|_| !survey.recording.header.is_answered_on_node(top)) {
         steps.push(command(
             "A tree that changes seldom can be packed into one image, which the command sees in \
              its place: it is then one file to the server",

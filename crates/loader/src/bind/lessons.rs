@@ -134,6 +134,7 @@ fn target(step: &Step) -> &Path {
     match step {
         Step::Patch { path, .. }
         | Step::Create { path, .. }
+        | Step::Replace { path, .. }
         | Step::Link { path, .. }
         | Step::Folder { path, .. }
         | Step::Remove { path } => path,

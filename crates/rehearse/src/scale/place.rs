@@ -33,14 +33,14 @@ const NETWORK: [&str; 14] = [
 /// top folders that it asked, but those of the machine itself.
 pub(super) fn shared(recording: &Recording, given: &[PathBuf]) -> (Shared, Place) {
     let mounts = &recording.header.mounts;
-    let memory = |point: &str| recording.header.is_kernel_memory(point.as_bytes());
-    let except = mounts.iter().filter(|mount| memory(&mount.point));
+    let on_node = |point: &str| recording.header.is_answered_on_node(point.as_bytes());
+    let except = mounts.iter().filter(|mount| on_node(&mount.point));
     let except: Vec<PathBuf> = except.map(|mount| PathBuf::from(&mount.point)).collect();
     let with = |roots, place| (Shared { roots, except: except.clone() }, place);
     if !given.is_empty() {
         return with(given.to_vec(), Place::Given);
     }
-    let network = mounts.iter().filter(|mount| is_network(&mount.fs));
+    let network = mounts.iter().filter(|mount| is_network(&mount.fs) && !mount.is_image());
     let network: Vec<_> = network.map(|mount| PathBuf::from(&mount.point)).collect();
     let shared = Shared::below(network);
     let asked = || recording.events.iter().filter(|event| event.is_metadata());

@@ -19,7 +19,7 @@ pub struct Projection {
     pub shared: Vec<String>,
     /// How they were chosen.
     pub chosen: Place,
-    /// Calls of the recording that ask them.
+    /// Metadata operations of the recording that ask them.
     pub calls: u64,
     /// Metadata operations of the recording that ask something else.
     pub elsewhere: u64,
@@ -27,7 +27,7 @@ pub struct Projection {
     pub compute_seconds: f64,
     /// How that is known.
     pub compute: Compute,
-    /// Bytes that a node fetches. What is read through memory mappings is not seen.
+    /// Bytes that a node fetches; a warm one has them. What is read through memory mappings is not seen.
     pub bytes: u64,
     /// What the first rank of a node asks.
     pub asks: Asks,
@@ -85,11 +85,11 @@ pub fn project(start: &Start, profile: &Profile, job: Job, warm: bool) -> Projec
         program: start.program.clone(),
         shared: start.shared.roots.iter().map(|root| root.to_string_lossy().into()).collect(),
         chosen: start.place,
-        calls: start.calls(),
+        calls: start.calls,
         elsewhere: start.elsewhere,
         compute_seconds: start.compute_time().seconds(),
         compute: start.compute,
-        bytes: start.bytes(),
+        bytes: if warm { 0 } else { start.bytes() },
         asks: alone.asks,
         asks_again: again.asks,
         job: at(job.ranks),

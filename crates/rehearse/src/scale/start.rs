@@ -22,8 +22,12 @@ pub struct Start<'a> {
     pub place: Place,
     /// How the compute time is known.
     pub compute: Compute,
-    /// Metadata operations of the recording that are asked of something else.
+    /// Metadata operations of the recording that ask the shared filesystem.
+    pub calls: u64,
+    /// And those that ask something else: together, what [`Recording::metadata_operations`] counts.
     pub elsewhere: u64,
+    /// Where images were mounted when the recording began: the node answers for them.
+    pub images: Vec<String>,
 }
 
 /// A question to the shared filesystem, what is computed before it and read after it.
@@ -37,6 +41,13 @@ pub(super) struct Step<'a> {
 /// A recording that says nothing of many ranks.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// Who answered what, it does not tell.
+    #[error(
+        "the command changed its mounts on the way ({how}): an image, say, answers there instead of \
+         the server, and the recording does not tell; record the command inside, as in: becalm run \
+         --image FILE -- becalm record -o REC -- CMD", how = .0
+    )]
+    MountsChanged(String),
     /// It has no metadata operations at all.
     #[error("the recording has no metadata operations: there is nothing to project")]
     Nothing,
@@ -66,6 +77,9 @@ impl<'a> Start<'a> {
         below: &[PathBuf],
         compute: Option<Nanos>,
     ) -> Result<Start<'a>, StartError> {
+        if let Some(how) = recording.mounts_changed() {
+            return Err(StartError::MountsChanged(how));
+        }
         let (shared, place) = place::shared(recording, below);
         let mut order: Vec<&Event> = recording.events.iter().collect();
         order.sort_by_key(|event| event.start);
@@ -77,12 +91,15 @@ impl<'a> Start<'a> {
             steps: Vec::new(),
             rest: Nanos(0),
             compute: Compute::Recorded,
+            calls: 0,
             elsewhere: 0,
+            images: images(recording),
             shared,
             place,
         };
         let bytes = fetched(recording, &order, &start.shared);
         start.fill(&asked, &evidence, &gaps, &bytes);
+        start.elsewhere = recording.metadata_operations() - start.calls;
         if start.steps.is_empty() {
             return Err(nothing(recording, &start));
         }
@@ -101,15 +118,17 @@ impl<'a> Start<'a> {
     ) {
         let mut forgetful = forgetful(&self.shared);
         let (mut think, mut done) = (0.0, 0);
+        let mut counted = None;
         for (event, question) in asked {
             think += gaps[done..=*event].iter().sum::<f64>();
             self.read(&bytes[done..=*event]);
             done = *event + 1;
             let question = evidence.cut(*question);
             if forgetful.ask(Nanos(0), &question).total() == 0 {
-                self.elsewhere += 1;
                 continue;
             }
+            // What the kernel opens at an exec is asked, and is no call.
+            self.calls += u64::from(counted.replace(*event) != Some(*event));
             self.steps.push(Step { think: Nanos(think as u64), question, bytes: 0 });
             think = 0.0;
         }
@@ -142,11 +161,6 @@ impl<'a> Start<'a> {
         self.steps.iter().map(|step| step.think).sum::<Nanos>() + self.rest
     }
 
-    /// How many calls ask the shared filesystem.
-    pub fn calls(&self) -> u64 {
-        self.steps.len() as u64
-    }
-
     /// How many bytes a node fetches.
     pub fn bytes(&self) -> u64 {
         self.steps.iter().map(|step| step.bytes).sum()
@@ -157,7 +171,7 @@ impl<'a> Start<'a> {
 fn asked<'a>(recording: &'a Recording, order: &[&Event]) -> Vec<(usize, Question<'a>)> {
     let path = |id: Option<PathId>| id.map(|id| recording.path(id));
     let mut asked = Vec::new();
-    for (number, event) in order.iter().enumerate() {
+    for (number, event) in order.iter().enumerate().filter(|(_, event)| event.is_metadata()) {
         let Some(first) = path(event.path) else { continue };
         let Some(question) = Question::of(event, first, path(event.other_path)) else { continue };
         asked.push((number, question));
@@ -216,6 +230,12 @@ fn forgetful(shared: &Shared) -> Node {
     Node::keeping(nothing, shared.clone())
 }
 
+/// Where images were mounted.
+fn images(recording: &Recording) -> Vec<String> {
+    let mounts = recording.header.mounts.iter().filter(|mount| mount.is_image());
+    mounts.map(|mount| mount.point.clone()).collect()
+}
+
 /// The first process's program.
 fn program(recording: &Recording) -> String {
     let first = recording.processes.first().and_then(|process| process.execs.first());
@@ -228,7 +248,7 @@ fn nothing(recording: &Recording, start: &Start) -> StartError {
     let mut below: FxHashMap<&[u8], u64> = FxHashMap::default();
     for event in recording.events.iter().filter(|event| event.is_metadata()) {
         let path = event.path.map_or(&b""[..], |path| recording.path(path));
-        if !recording.header.is_kernel_memory(path) {
+        if !recording.header.is_answered_on_node(path) {
             let end = path.iter().skip(1).position(|byte| *byte == b'/');
             *below.entry(&path[..end.map_or(path.len(), |end| end + 1)]).or_default() += 1;
         }

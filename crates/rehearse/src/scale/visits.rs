@@ -57,11 +57,12 @@ impl Visits {
         let mut node = Node::new(profile, start.shared.clone());
         let latency = profile.latency().0 as f64 * pace;
         let mut at = 0.0;
-        let first = Visits::walk(start, &mut node, &mut at, latency);
-        if warm { Visits::walk(start, &mut node, &mut at, latency) } else { first }
+        let first = Visits::walk(start, &mut node, &mut at, latency, true);
+        // Data that was read stays on the node.
+        if warm { Visits::walk(start, &mut node, &mut at, latency, false) } else { first }
     }
 
-    fn walk(start: &Start, node: &mut Node, at: &mut f64, latency: f64) -> Visits {
+    fn walk(start: &Start, node: &mut Node, at: &mut f64, latency: f64, fetches: bool) -> Visits {
         let mut visits = Visits { rest: start.rest.0 as f64, ..Visits::default() };
         let mut think = 0.0;
         for step in &start.steps {
@@ -75,7 +76,7 @@ impl Visits {
                 think = 0.0;
             });
             *at += latency * (visits.list.len() - before) as f64;
-            if step.bytes > 0 {
+            if fetches && step.bytes > 0 {
                 visits.list.push(Visit { think, kept: 0, own: 0, bytes: step.bytes });
                 think = 0.0;
             }

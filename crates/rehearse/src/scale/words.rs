@@ -9,7 +9,17 @@ use crate::{Ask, Profile, Span};
 /// What a projection takes for granted: which files are shared and what is left out; then how
 /// server, nodes and ranks are modelled.
 pub(super) fn assumptions(start: &Start, profile: &Profile, warm: bool) -> Vec<String> {
-    vec![place(start), model(start, profile, warm)]
+    let images = (!start.images.is_empty()).then(|| images(start));
+    [place(start), model(start, profile, warm)].into_iter().chain(images).collect()
+}
+
+fn images(start: &Start) -> String {
+    let points: Vec<_> = start.images.iter().map(|point| shown(point.as_bytes())).collect();
+    format!(
+        "Images were mounted at {}: the node answers for what lies there; reading their files is \
+         left out.",
+        points.join(", ")
+    )
 }
 
 fn place(start: &Start) -> String {
@@ -27,7 +37,7 @@ fn place(start: &Start) -> String {
         "Shared: {} ({how}); {} of {} metadata operations were asked of something else.",
         roots.join(", "),
         start.elsewhere,
-        start.elsewhere + start.calls(),
+        start.elsewhere + start.calls,
     )
 }
 

@@ -1,7 +1,7 @@
 //! `becalm aslr analyze`: how many processes are slow, and what that proves.
 
 use aslr::analyze::{
-    Analysis, ArmCount, By, Comparison, MOST_SAMPLES, Needed, Samples, Statistic, Trouble,
+    Analysis, ArmCount, By, Comparison, Doubt, MOST_SAMPLES, Needed, Samples, Statistic, Trouble,
 };
 use serde::Serialize;
 use stats::{Bounds, Count, to_see_one};
@@ -79,7 +79,7 @@ impl AslrAnalysis {
         text.push_str(&arms(analysis).render(columns));
         for comparison in &analysis.comparisons {
             text.push('\n');
-            text.push_str(&width::wrap(&plain(&compared(comparison)), columns));
+            text.push_str(&width::wrap(&plain(&compared(comparison, analysis)), columns));
         }
         for line in self.remarks() {
             text.push_str(&width::wrap(&plain(&line), columns));
@@ -95,10 +95,19 @@ impl AslrAnalysis {
     fn remarks(&self) -> Vec<String> {
         let analysis = &self.analysis;
         let mut lines = Vec::new();
+        if analysis.slow_blocks > 0 {
+            lines.push(format!(
+                "{} of {} blocks are slow as a whole, over {:.0} % slower than the median job: what \
+                 slows all of a block is the machine, and says nothing about arms.",
+                count(analysis.slow_blocks as u64),
+                count(analysis.blocks as u64),
+                analysis.threshold * 100.0
+            ));
+        }
         if let Some(clusters) = analysis.clusters.filter(|clusters| clusters.clustered) {
             lines.push(format!(
                 "Slow ranks come in clusters: {} that follow a slow one, {} of others. They are \
-                 not independent, so jobs are compared, and the intervals above are too narrow.",
+                 not independent, and the intervals above are too narrow.",
                 of(clusters.after_slow),
                 of(clusters.after_other)
             ));
@@ -129,7 +138,13 @@ fn headline(analysis: &Analysis) -> String {
         let slow = analysis.arms.first().map_or(Count { seen: 0, of: 0 }, |arm| arm.slow);
         return format!("{} processes are {limit}. Nothing to compare them with.", of(slow));
     };
-    let what = if best.by == By::Jobs { "jobs with a slow rank" } else { "slow ranks" };
+    let what = match (best.by, best.more_than) {
+        (By::Ranks, _) => "slow ranks".to_owned(),
+        (By::Jobs, 0) => "jobs with a slow rank".to_owned(),
+        (By::Jobs, more) => {
+            format!("jobs with more than {}", counted(more, "slow rank", "slow ranks"))
+        }
+    };
     let counts = format!(
         "{what} {} {} against {} {} ({limit}; Fisher, one-sided: p = {})",
         of(best.slow),
@@ -138,9 +153,33 @@ fn headline(analysis: &Analysis) -> String {
         analysis.baseline,
         chance(best.p)
     );
-    match best.proven {
-        true => format!("Proven: {counts}."),
-        false => format!("Not proven: {counts}."),
+    match (analysis.doubt, best.proven) {
+        (Some(doubt), _) => format!("Cannot be told: {}.", doubted(doubt, analysis)),
+        (None, true) if best.supposes_independence => {
+            format!("Proven if ranks do not depend on each other (no jobs are told): {counts}.")
+        }
+        (None, true) => format!("Proven: {counts}."),
+        (None, false) => format!("Not proven: {counts}."),
+    }
+}
+
+/// Why nothing can be told.
+fn doubted(doubt: Doubt, analysis: &Analysis) -> String {
+    let share = analysis.threshold * 100.0;
+    match doubt {
+        Doubt::Speeds if analysis.blocks > 0 => format!(
+            "a quarter of the blocks or jobs is over {share:.0} % off the median job, and a job of \
+             one process or two does not tell which of them is slow; run jobs of three ranks or more"
+        ),
+        Doubt::Speeds => format!(
+            "a quarter of the jobs or more is over {share:.0} % quicker than the median job, so that \
+             nobody can tell what is slow; run arms in shuffled blocks (becalm aslr campaign)"
+        ),
+        Doubt::Sizes => {
+            "the jobs of one arm have more ranks than those of another, and so more slow \
+                         ones; run jobs of one size"
+                .to_owned()
+        }
     }
 }
 
@@ -172,7 +211,7 @@ fn arms(analysis: &Analysis) -> Table {
     table
 }
 
-fn compared(comparison: &Comparison) -> String {
+fn compared(comparison: &Comparison, analysis: &Analysis) -> String {
     let Comparison { arm, tables, p, p_two_sided, proven, needed, slow, baseline, .. } = comparison;
     let within = match tables {
         2.. => format!(", within {} blocks", count(*tables as u64)),
@@ -183,13 +222,17 @@ fn compared(comparison: &Comparison) -> String {
         chance(*p),
         chance(*p_two_sided)
     );
+    if analysis.doubt.is_some() {
+        return text + " That says nothing here.";
+    }
     match (proven, needed) {
         (true, _) => text.push_str(" It has more slow ranks: that is proven at 95 %."),
         (false, Some(needed)) => text.push_str(&wanted(needed, *slow, *baseline, comparison.by)),
         (false, None) if slow.seen == 0 && baseline.seen == 0 => {
             let tries = to_see_one(1e-4, 0.95).unwrap_or(0);
+            let within = if analysis.blocks > 0 { " within its block" } else { "" };
             text.push_str(&format!(
-                " Nothing is slow. To see one in 10,000 at all takes {} ranks (95 %).",
+                " Nothing is slow{within}. To see one in 10,000 at all takes {} ranks (95 %).",
                 count(tries)
             ));
         }

@@ -193,7 +193,7 @@ fn campaign(args: &Args) -> Result<u8, Failure> {
     let earlier = logged.as_ref().map_or(0, |logged| logged.blocks);
     let blocks = args.blocks.max(earlier);
     let expected = Expected::of(
-        blocks * pilot.len() as u64,
+        (blocks, pilot.len() as u64),
         args.rate,
         (blocks - earlier) * plan.arms.len() as u64,
         took,

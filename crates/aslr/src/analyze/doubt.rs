@@ -1,0 +1,41 @@
+//! Why nothing can be told, where that is so: better said than guessed.
+
+use serde::Serialize;
+
+use super::compare::{By, Comparison};
+use super::count::Tally;
+use super::limit::Limits;
+use super::read::Samples;
+
+/// Jobs whose sizes differ by less than this share are taken for equal: lines get lost.
+const ALIKE: f64 = 0.1;
+
+/// Why nothing can be told of the arms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Doubt {
+    /// Jobs are of several speeds: which is the usual one, nobody can tell.
+    Speeds,
+    /// Jobs of one arm have more processes than those of another, and so more slow ones.
+    Sizes,
+}
+
+pub(super) fn doubt(
+    limits: &Limits,
+    tally: &Tally,
+    samples: &Samples,
+    comparisons: &[Comparison],
+) -> Option<Doubt> {
+    if limits.are_of_several_speeds {
+        return Some(Doubt::Speeds);
+    }
+    let by_jobs = comparisons.iter().any(|comparison| comparison.by == By::Jobs);
+    let size = |arm| {
+        let jobs = tally.of_arm(samples, arm).count();
+        tally.processes(samples, arm).of as f64 / jobs.max(1) as f64
+    };
+    let sizes: Vec<f64> = (0..samples.arms.len()).map(size).collect();
+    let least = sizes.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = sizes.iter().copied().fold(0.0, f64::max);
+    (by_jobs && most > least * (1.0 + ALIKE)).then_some(Doubt::Sizes)
+}

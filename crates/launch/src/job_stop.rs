@@ -1,0 +1,115 @@
+//! Stopping this process as a key of the terminal would, so that a SIGCONT that comes at the same
+//! moment is not missed.
+//!
+//! A shell that sees its job stopped takes the terminal back. If this process looked whether the
+//! command is stopped, and then stopped itself by SIGSTOP, a `fg` in between would be followed by
+//! that stop: the shell would take back the terminal that it has just given away.
+
+use crate::signals;
+
+/// The stops that a terminal sends, which can be held back, as SIGSTOP cannot.
+const STOPS: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+
+/// Stops this process, unless `is_wanted` says no; returns once it has been continued.
+///
+/// The caller holds back SIGCONT and the stops of the terminal ([`signals::block`]). A SIGCONT that
+/// comes after `is_wanted` has looked takes back the stop that waits then (signal(7)).
+pub(crate) fn stop_as_a_job(is_wanted: impl Fn() -> bool) {
+    // SAFETY: installs no code; a signal to this thread, which holds it back.
+    let before = unsafe {
+        let before = libc::signal(libc::SIGTSTP, libc::SIG_DFL);
+        libc::raise(libc::SIGTSTP);
+        before
+    };
+    let is_wanted_still = is_wanted();
+    if is_wanted_still {
+        take_stops();
+    }
+    // SAFETY: installs no code. To ignore a signal is to drop one that waits (sigaction(2)).
+    unsafe {
+        libc::signal(libc::SIGTSTP, libc::SIG_IGN);
+        libc::signal(libc::SIGTSTP, before);
+    }
+    // In an orphaned group, which no shell watches, only SIGSTOP stops (setpgid(2)).
+    if is_wanted_still && !signals::is_pending([libc::SIGCONT]) && is_wanted() {
+        // SAFETY: stops this process.
+        unsafe { libc::raise(libc::SIGSTOP) };
+    }
+}
+
+/// Lets the stops that wait do what they do, and no others: within one call, the kernel exchanges
+/// the mask and puts it back.
+fn take_stops() {
+    let mut mask = signals::block(&signals::set([]));
+    let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the set is initialised; no descriptor is looked at, and nothing is waited for.
+    unsafe {
+        for stop in STOPS {
+            libc::sigdelset(&mut mask, stop);
+        }
+        libc::ppoll(std::ptr::null_mut(), 0, &now, &mask);
+    }
+}
+
+/// Whether a stop of the terminal has come for this process that it has not taken yet.
+pub(crate) fn a_stop_is_pending() -> bool {
+    signals::is_pending(STOPS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fork;
+
+    /// What a child in a group of its own, which this process watches as a shell would, comes to:
+    /// the next change of its state.
+    fn change(pid: i32) -> i32 {
+        let mut status = 0;
+        // SAFETY: waits for a child of this process.
+        assert_eq!(unsafe { libc::waitpid(pid, &mut status, libc::WUNTRACED) }, pid);
+        status
+    }
+
+    /// A child that holds back what it must and stops, if this says so.
+    fn child_that_stops(is_wanted: fn() -> bool) -> i32 {
+        // SAFETY: the child makes system calls only.
+        let pid = unsafe { fork() }.unwrap();
+        if pid == 0 {
+            signals::block(&signals::set(signals::passed_on()));
+            // SAFETY: plain system calls.
+            unsafe { libc::setpgid(0, 0) };
+            stop_as_a_job(is_wanted);
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(7) };
+        }
+        pid
+    }
+
+    fn assert_exits(status: i32) {
+        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7, "{status:#x}");
+    }
+
+    #[test]
+    fn a_process_that_is_continued_after_it_has_looked_does_not_stop() {
+        let pid = child_that_stops(|| {
+            // SAFETY: a signal to this process itself: fg, at the worst of moments.
+            unsafe { libc::kill(libc::getpid(), libc::SIGCONT) };
+            true
+        });
+        assert_exits(change(pid));
+    }
+
+    #[test]
+    fn a_process_that_is_to_stop_stops_until_it_is_continued() {
+        let pid = child_that_stops(|| true);
+        assert!(libc::WIFSTOPPED(change(pid)));
+        // SAFETY: a signal to a child of this process.
+        unsafe { libc::kill(pid, libc::SIGCONT) };
+        assert_exits(change(pid));
+    }
+
+    #[test]
+    fn a_process_that_need_not_stop_any_more_does_not() {
+        assert_exits(change(child_that_stops(|| false)));
+    }
+}
