@@ -61,7 +61,7 @@ pub use lookup::{CannotStart, Command};
 pub use loopback::Loopback;
 pub use orphan::orphan;
 pub use python_hook::{HookError, PythonHook};
-pub use replace::replace;
+pub use replace::{replace, set_variables};
 pub use spawn::{Gated, fork, spawn};
 pub use stage::{Played, Stage, StageError, check_input};
 pub use timed::{Timed, timed};
