@@ -265,6 +265,72 @@ fn misses_on_path_shims_and_the_parents_size_are_said() {
     assert_eq!(shim["runs"], "/usr/bin/dirname");
 }
 
+/// The start of each process is what it took without what it waited for: all that is left of the
+/// line's time is the second that another slept.
+#[test]
+fn what_a_subshell_waits_for_before_it_executes_is_no_start() {
+    for waiting in [
+        "x=$(sleep 1; basename /a/b)",
+        "(sleep 1; exec basename /a/b)",
+        "x=$(sleep 1 & wait; basename /)",
+    ] {
+        let scene = Scene::new();
+        scene.file("main.sh", format!("{waiting}\n"), 0o755);
+        let ran = run(&mut becalm(&scene, &["fork", "lines", "--json", "--", "bash", "main.sh"]));
+        let answer = answer(&ran);
+        let line = &answer["lines"][0];
+        let number = |name: &str| line[name].as_u64().unwrap();
+        let parts = ["fork_ns", "setup_ns", "exec_ns", "loader_ns", "locale_ns"];
+        let start: u64 = parts.into_iter().map(number).sum();
+        assert!(start + 1_000_000_000 <= number("time_ns"), "{waiting}: {line:#}");
+        assert!(start > 0, "{waiting}: {line:#}");
+    }
+}
+
+#[test]
+fn what_a_function_in_a_substitution_executes_is_on_its_own_line_with_its_own_advice() {
+    let scene = Scene::new();
+    scene.file("VERSION", "1.0\n", 0o644);
+    scene.file("lib.sh", "g() {\n:\ncat VERSION\n}\n", 0o755);
+    let script = ". ./lib.sh\n\
+        f() {\n\
+        echo \"$(cat VERSION)\" > /dev/null\n\
+        basename /a/b\n\
+        }\n\
+        x=$(f)\n\
+        y=$(f; :)\n\
+        z=$(g)\n\
+        command=dirname\n\
+        v=$($command /a)\n\
+        w=$(\n\
+        dirname /b)\n";
+    scene.file("main.sh", script, 0o755);
+    let ran = run(&mut becalm(&scene, &["fork", "lines", "--json", "--", "bash", "main.sh"]));
+    let answer = answer(&ran);
+    let found = lines(&scene, &["bash", "main.sh"]);
+    assert_eq!(found["main.sh:4"], BTreeMap::from([("basename".to_owned(), 2)]), "{found:#?}");
+    assert_eq!(found["main.sh:3"], BTreeMap::from([("cat".to_owned(), 2)]), "{found:#?}");
+    assert_eq!(found["lib.sh:3"], BTreeMap::from([("cat".to_owned(), 1)]), "{found:#?}");
+    assert_eq!(found["main.sh:7"], BTreeMap::from([("-".to_owned(), 1)]), "{found:#?}");
+    assert!(!found.contains_key("main.sh:6") && !found.contains_key("main.sh:8"), "{found:#?}");
+    for line in answer["lines"].as_array().unwrap() {
+        let text = line["text"].as_str().unwrap();
+        for advice in line["advice"].as_array().unwrap() {
+            let program = advice["program"].as_str().unwrap();
+            assert!(text.contains(program) && !text.contains("command"), "{line:#}");
+            if let Some(of) = advice["instead_of"].as_str() {
+                assert!(text.contains(of), "{line:#}");
+            }
+        }
+    }
+    let line = |number: u64| {
+        answer["lines"].as_array().unwrap().iter().find(|line| line["line"] == number)
+    };
+    let of_f = line(4).unwrap();
+    assert!(!of_f["advice"].as_array().unwrap().is_empty(), "{of_f:#}");
+    assert!(of_f["called_from"][0].as_str().unwrap().contains("/main.sh:"), "{of_f:#}");
+}
+
 #[test]
 fn the_time_of_a_start_is_split_and_no_part_is_missing() {
     let scene = Scene::new();
@@ -296,7 +362,8 @@ fn the_object_has_the_documented_fields() {
 #[test]
 fn a_recording_keeps_the_lines_and_report_counts_by_them() {
     let scene = Scene::new();
-    scene.file("main.sh", "for ((i = 0; i < 60; i++)); do\nx=$(dirname \"$PWD\")\ndone\n", 0o755);
+    scene.file("VERSION", "1.0\n", 0o644);
+    scene.file("main.sh", "for ((i = 0; i < 60; i++)); do\nx=$(cat VERSION)\ndone\n", 0o755);
     let ran = run(&mut becalm(&scene, &["record", "-o", "run.becalm", "--", "bash", "main.sh"]));
     assert_eq!(ran.code(), 0, "{}", ran.err());
     let ran = run(&mut becalm(&scene, &["report", "run.becalm", "--by", "line", "--json"]));
@@ -316,5 +383,5 @@ fn a_recording_keeps_the_lines_and_report_counts_by_them() {
     assert_eq!(line.unwrap()["name"], scene.at("main.sh:2").as_str());
     assert_eq!(storm["next"][0]["command"], "becalm run --builtins -- bash main.sh");
     let step = storm["next"][1]["text"].as_str().unwrap();
-    assert_eq!(step, "In main.sh:2: write `${PWD%/*}` instead of `$(dirname \"$PWD\")`");
+    assert_eq!(step, "In main.sh:2: write `$(<VERSION)` instead of `$(cat VERSION)`");
 }

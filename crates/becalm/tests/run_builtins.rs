@@ -46,13 +46,15 @@ const WITH: &[&str] = &[BECALM, "run", "--builtins", "--"];
 /// Process ids differ from run to run.
 fn without_ids(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes).into_owned();
-    let lines = text.lines().map(|line| match line.find("Killed").or(line.find("Terminated")) {
-        Some(at) => {
-            let (start, rest) = line.split_at(at);
-            let start: String = start.chars().filter(|one| !one.is_ascii_digit()).collect();
-            format!("{}{rest}\n", start.trim_end())
+    let lines = text.lines().map(|line| {
+        match ["Killed", "Terminated", "File size"].iter().find_map(|why| line.find(why)) {
+            Some(at) => {
+                let (start, rest) = line.split_at(at);
+                let start: String = start.chars().filter(|one| !one.is_ascii_digit()).collect();
+                format!("{}{rest}\n", start.trim_end())
+            }
+            None => format!("{line}\n"),
         }
-        None => format!("{line}\n"),
     });
     lines.collect()
 }
@@ -186,12 +188,79 @@ fn redirections_are_done_once() {
     same("{ mkdir file; cat file; } > both 2>&1; cat both; dirname a/b > /nowhere/x; echo $?");
 }
 
-/// The one difference that is known: bash redirects for a builtin in its own process.
 #[test]
-fn an_assignment_in_a_redirection_stays_as_it_does_for_builtins() {
-    let script = "i=0; mkdir x > out$((i += 1)); echo $i";
-    assert_eq!(Scene::new(script).run(&["bash", "script"], &[]).out(), "0\n");
-    assert_eq!(Scene::new(script).run(&[WITH, &["bash", "script"]].concat(), &[]).out(), "1\n");
+fn redirections_are_those_of_a_child() {
+    same(
+        "i=0; mkdir x > out$((i += 1)); echo $i; mkdir y > ${v:=o}; echo $v; mkdir z 2> ${w[i++]}q",
+    );
+    same(
+        "cat < /proc/self/comm; f=/proc/self/comm; cat < $f; head -1 < $f; cat file > /proc/self/fd/1",
+    );
+    same(
+        "exec 3< file; cat <&3; cat 0<&3 < file; mkdir x 3>&-; cat file >&-; echo $?; cat file <&-",
+    );
+    same(
+        "mkdir x >&- 2>&-; exec 0<&-; touch u; exec 2>&-; mkdir u; echo $?; exec >&-; basename a/b",
+    );
+}
+
+/// A limit of the script's own is for the programs that it starts.
+#[test]
+fn limits_end_a_program_and_not_the_shell() {
+    same("ulimit -f 0; cat file > big; echo after $?; dirname a/b > c; echo $?; mkdir x; echo $?");
+    same("ulimit -f 0; exec bash -c 'cat file > big; echo after $?'");
+    same("ulimit -n 3; mkdir x; echo $?; ulimit -n 0; cat file; echo $?");
+    same("ulimit -v 1000; mkdir x; echo $?");
+    same("ulimit -c 0; mkdir x; ulimit -t 9; mkdir y; ls");
+    same("export BIG=$(printf '%*s' 140000 x); mkdir x; echo $?; unset BIG; mkdir x; echo $?");
+    same(
+        "rm -f $(printf '%s ' {1..400000}); echo $?; mkdir $(printf '%*s' 140000 x | tr ' ' y); echo $?",
+    );
+}
+
+#[test]
+fn a_trap_of_chld_runs_once_for_each_program() {
+    let counted = "trap 'n=$((n + 1))' CHLD; mkdir x; rmdir x; touch y; rm y; echo $n; ";
+    assert_eq!(same(counted), "4\n");
+    same(&format!("{counted} trap - CHLD; mkdir x; echo $n; trap '' CHLD; mkdir y; echo $n"));
+}
+
+/// bash has the variables of a builtin for itself meanwhile, and those of a program not.
+#[test]
+fn variables_for_one_command_are_the_programs_alone() {
+    same("LC_ALL=xx_XX mkdir x; echo $?; LC_ALL=xx_XX cp file y; LC_ALL=xx_XX command mkdir z; ls");
+    same(
+        "f() { mkdir x; }; LC_ALL=xx_XX f; LC_ALL=xx_XX eval mkdir z; set -k; mkdir d LC_ALL=xx_XX; ls",
+    );
+    same(
+        "shopt -s expand_aliases; POSIXLY_CORRECT=1 mkdir x; shopt expand_aliases; set -o | grep posix",
+    );
+    same("hash ls; PATH=/usr/bin:/bin mkdir x; hash; x=1 y=$((z += 2)) mkdir d; echo $z; ls");
+    same("readonly v=1; v=2 mkdir x; echo $?; v=2 cp file y; echo $?; ls");
+    same_with("mkdir x; cp file y; ls", &["bash", "script"], &[("LC_ALL", "xx_XX")]);
+    same("export LC_ALL=xx_XX; mkdir x; rm nothing; ls");
+    same(
+        "export LD_SHOW_AUXV=1; mkdir x > a; export -n LD_SHOW_AUXV; grep -c AT_ a; \
+          export LD_TRACE_LOADED_OBJECTS=1; mkdir y > b; export -n LD_TRACE_LOADED_OBJECTS; ls; wc -l b",
+    );
+}
+
+#[test]
+fn what_proc_says_of_itself_is_the_programs() {
+    same(
+        "readlink /proc/self/exe; realpath /proc/self/exe; readlink -f /proc/self/exe; cat /proc/self/comm",
+    );
+    same(
+        "ln -s /proc/self/exe e; ln -s /proc/self p; readlink e; readlink -f e; realpath e p/exe; \
+          readlink p/exe; realpath p/exe; cat p/comm; cd p; readlink exe; cd /proc; readlink self/exe",
+    );
+    same("touch /proc/self/comm; echo $?; chmod 600 /proc/self/comm; echo $?; readlink /dev/stdin");
+    same("touch /proc/self/cwd/x; cat /proc/self/cwd/file; chmod 600 /proc/self/cwd/file; ls");
+}
+
+#[test]
+fn a_file_that_is_called_as_standard_input_is_is_none() {
+    same("echo wrong > -; echo right | cat -; cat - < file; touch -; rm ./-; ls");
 }
 
 #[test]
@@ -207,7 +276,9 @@ fn pipes_subshells_and_jobs_are_what_they_are_without() {
     same(
         "ls -l /proc/self/fd | wc -l; find /proc/self/fd -lname '*scr*'; env | grep -E '^(_|SHLVL)='",
     );
-    same("sleep 5 & kill $!; wait $!; echo $?; sort -k 1 < file; time -p sort file 2>&1 | head -1");
+    same(
+        "sleep 5 & kill $!; wait $!; echo $?; sort -k 1 < file; TIMEFORMAT=%%; time sort file | head -1",
+    );
 }
 
 #[test]
@@ -281,6 +352,72 @@ fn ten_thousand_of_them_leave_nothing_behind() {
     let script = "for i in {1..5000}; do mkdir d; rmdir d; done; for i in {1..300}; do mkdir file; \
                   done 2>&1 | sort | uniq -c | wc -l; ls; ls /proc/self/fd | wc -l; jobs";
     same(script);
+}
+
+fn counted(script: &str, words: &[&str]) -> serde_json::Value {
+    let with = [BECALM, "run", "--builtins", "--count", "--json", "--"];
+    let ran = Scene::new(script).run(&[&with, words].concat(), &[]);
+    let object = ran.err().find("{\n").map(|at| ran.err()[at..].to_owned()).unwrap();
+    serde_json::from_str(&object).unwrap()
+}
+
+/// Each program of the script is one of the numbers, whichever way it was started.
+#[test]
+fn every_start_is_counted_once_as_avoided_or_with_what_was_in_the_way() {
+    let script = "mkdir x; rmdir x; (mkdir x; rmdir x); y=$(basename a/b); command mkdir x\n\
+        bash -c 'touch q; rm q'\n\
+        type mkdir; command -v mkdir; hash -t mkdir; ls\n\
+        cp file new; sort file\n\
+        mkdir x; rm -r x\n\
+        LC_ALL=C mkdir x; for i in 1 2; do y=1 z=2 cp file new; done; cat < file\n\
+        trap : CHLD; mkdir z; rmdir z | cat; trap - CHLD\n\
+        export POSIXLY_CORRECT=; basename a; unset POSIXLY_CORRECT\n\
+        PATH=$PWD:$PATH; ln -s /bin/echo mv; mv a b\n";
+    let said = counted(script, &["bash", "script"]);
+    let numbers = &said["builtins"]["counted"];
+    let wanted = serde_json::json!({
+        "shells": 2, "avoided": 9, "only_started": 2, "request": 2, "shell": 7, "variables": 1,
+        "unknown": 1
+    });
+    assert_eq!(numbers, &wanted, "{said:#}");
+}
+
+#[test]
+fn a_shell_that_takes_no_builtins_is_said_and_nothing_is_listed_for_it() {
+    let schema = schema::Schema::of(include_str!("../../../docs/schema/becalm.run.md"));
+    let script = "#!/bin/sh\nmkdir x; rmdir x\n";
+    let cases: [&[&str]; 6] = [
+        &["./script"],
+        &["sh", "script"],
+        &["dash", "script"],
+        &["bash", "--posix", "script"],
+        &["bash", "-eo", "posix", "script"],
+        &["bash", "-p", "script"],
+    ];
+    for words in cases {
+        let ran = Scene::new(script).run(&[WITH, words].concat(), &[]);
+        assert!(ran.err().contains("--builtins avoids nothing in"), "{words:?}: {}", ran.err());
+        let said = counted(script, words);
+        schema.holds(&said, "no builtins");
+        let builtins = &said["builtins"];
+        assert_eq!(builtins["inside"], serde_json::json!([]), "{words:?}: {said:#}");
+        assert!(builtins["without_effect"].is_string(), "{words:?}: {said:#}");
+        assert_eq!(builtins["counted"]["shells"], 0, "{words:?}: {said:#}");
+    }
+    let posix =
+        Scene::new(script).run(&[WITH, &["bash", "script"]].concat(), &[("POSIXLY_CORRECT", "")]);
+    assert!(posix.err().contains("POSIX mode"), "{}", posix.err());
+    // What becalm cannot see before is in the numbers.
+    let ran = Scene::new("sh -c 'mkdir x'; POSIXLY_CORRECT= bash -c 'mkdir y'")
+        .run(&[BECALM, "run", "--builtins", "--count", "--", "env", "sh", "script"], &[]);
+    assert!(ran.err().contains("no start was avoided"), "{}", ran.err());
+    let said = counted("mkdir x; rmdir x; mkdir file", &["bash", "script"]);
+    schema.holds(&said, "counted");
+    assert_eq!(said["builtins"]["counted"]["avoided"], 2, "{said:#}");
+    let ran = Scene::new("mkdir x; exit 7")
+        .run(&[BECALM, "run", "--builtins", "--count", "--", "bash", "script"], &[]);
+    assert_eq!(ran.code(), 7);
+    assert!(ran.err().contains("1 of 1 start"), "{}", ran.err());
 }
 
 #[test]

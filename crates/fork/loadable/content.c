@@ -1,8 +1,10 @@
 /* cat: small files, written at once. */
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "plain.h"
 #include "request.h"
 
 #define MOST 65536 /* bytes */
@@ -11,11 +13,12 @@
 static bool append(const char *path, const struct stat *out, char *bytes, size_t *size)
 {
     struct stat about;
-    if (stat(path, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0 ||
-        (size_t)about.st_size > MOST - *size ||
+    /* Even where there is a file of that name: standard input. */
+    if (strcmp(path, "-") == 0 || stat(path, &about) != 0 || !S_ISREG(about.st_mode) ||
+        about.st_size == 0 || (size_t)about.st_size > MOST - *size ||
         (about.st_dev == out->st_dev && about.st_ino == out->st_ino))
         return false;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = open_for_all(path, O_RDONLY, 0);
     if (file < 0)
         return false;
     /* One byte more than the file has: that it has no more is seen, too. */

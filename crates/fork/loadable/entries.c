@@ -6,8 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "request.h"
 #include "path.h"
+#include "plain.h"
+#include "request.h"
 
 static mode_t current_umask(void)
 {
@@ -127,7 +128,7 @@ static bool touch(const char *path)
 {
     if (strcmp(path, "-") == 0)
         return false;
-    int file = open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+    int file = open_for_all(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY, 0666);
     if (file < 0)
         return false;
     bool touched = futimens(file, NULL) == 0;
@@ -177,7 +178,7 @@ bool act_chmod(struct request *request)
         struct stat about;
         const char *path = operand(request);
         /* Folders keep their set-id bits by rules of chmod's own. */
-        if (stat(path, &about) != 0 || !S_ISREG(about.st_mode) ||
+        if (!is_for_all(path, true) || stat(path, &about) != 0 || !S_ISREG(about.st_mode) ||
             chmod(path, sets ? set : ((about.st_mode & 07777) | add)) != 0)
             return false;
     }

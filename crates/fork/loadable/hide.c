@@ -1,9 +1,8 @@
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "bash.h"
+#include "detour.h"
 #include "hide.h"
 #include "tools.h"
 
@@ -76,7 +75,6 @@ static int our_enable(WORD_LIST *words) { return hidden(bash_enable, words); }
 static int our_hash(WORD_LIST *words) { return hidden(bash_hash, words); }
 static int our_help(WORD_LIST *words) { return hidden(bash_help, words); }
 
-
 /* builtin runs what it is given, which may be anything: only a tool's name is not to be found. */
 static int our_builtin(WORD_LIST *words)
 {
@@ -99,39 +97,23 @@ static bool replace(const char *name, sh_builtin_func_t *by, sh_builtin_func_t *
 }
 
 /* type and command -v both ask describe_command. bash compares the address of command's builtin,
-   so that one must stay, and describe_command itself is led here: movabs $to,%rax; jmp *%rax. */
-enum { JUMP = 12 };
-static unsigned char jump[JUMP] = {0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xe0};
-static unsigned char began_with[JUMP];
-
-static bool write_code(const unsigned char *code)
-{
-    unsigned char *at = (unsigned char *)describe_command;
-    long page = sysconf(_SC_PAGESIZE);
-    char *from = (char *)((unsigned long)at & -page);
-    size_t size = (char *)at + JUMP - from;
-    if (mprotect(from, size, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
-        return false;
-    memcpy(at, code, JUMP);
-    return mprotect(from, size, PROT_READ | PROT_EXEC) == 0;
-}
+   so that one must stay, and describe_command itself is led here. */
+static struct detour describing;
 
 static int our_describe_command(char *name, int flags)
 {
-    write_code(began_with);
+    lead_back(&describing);
     hide();
     int found = describe_command(name, flags);
     show();
-    write_code(jump);
+    lead_again(&describing);
     return found;
 }
 
 bool hide_tools(void)
 {
-    void *to = our_describe_command;
-    memcpy(jump + 2, &to, sizeof to);
-    memcpy(began_with, (void *)describe_command, JUMP);
-    return write_code(jump) && replace("compgen", our_compgen, &bash_compgen) &&
+    return lead(&describing, describe_command, our_describe_command) &&
+           replace("compgen", our_compgen, &bash_compgen) &&
            replace("enable", our_enable, &bash_enable) &&
            replace("builtin", our_builtin, &bash_builtin) &&
            replace("hash", our_hash, &bash_hash) && replace("help", our_help, &bash_help);

@@ -4,8 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "request.h"
 #include "path.h"
+#include "plain.h"
+#include "request.h"
 
 #define LONGEST 4096 /* bytes that a pipe takes at once */
 
@@ -91,7 +92,8 @@ static bool say_real(const char *path)
 {
     struct text text = {.size = 0};
     char real[PATH_MAX];
-    return realpath(path, real) && add(&text, real, strlen(real)) && say(text.bytes, text.size);
+    return is_for_all(path, true) && realpath(path, real) && add(&text, real, strlen(real)) &&
+           say(text.bytes, text.size);
 }
 
 bool act_readlink(struct request *request)
@@ -102,6 +104,8 @@ bool act_readlink(struct request *request)
         return false;
     if (has(request, 'f'))
         return say_real(operand(request));
+    if (!is_for_all(operand(request), false))
+        return false;
     ssize_t size = readlink(operand(request), to, sizeof to);
     return size > 0 && (size_t)size < sizeof to && add(&text, to, size) &&
            say(text.bytes, text.size);

@@ -2,6 +2,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -86,6 +87,13 @@ void done(struct request *request)
     request->argc--;
 }
 
+/* Beyond the limit, SIGXFSZ would end the shell and not the program. */
+static bool size_is_limited(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
+}
+
 /* A pipe or a terminal may keep a writer waiting, which a shell with traps must not be. */
 static bool would_not_wait(size_t size)
 {
@@ -93,7 +101,7 @@ static bool would_not_wait(size_t size)
     if (fstat(1, &about) != 0)
         return false;
     if (S_ISREG(about.st_mode))
-        return true;
+        return !size_is_limited();
     struct pollfd out = {.fd = 1, .events = POLLOUT};
     return size <= 4096 && poll(&out, 1, 0) == 1 && out.revents == POLLOUT;
 }

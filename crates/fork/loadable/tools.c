@@ -5,7 +5,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "count.h"
+#include "detour.h"
 #include "hide.h"
+#include "plain.h"
 #include "request.h"
 #include "start.h"
 #include "tools.h"
@@ -48,16 +51,10 @@ static bool is_proven(enum tool tool, const char *path)
 {
     struct stat file;
     const struct proven *known = &proven[tool];
-    return known->inode && stat(path, &file) == 0 && file.st_ino == known->inode &&
-           file.st_dev == known->device && (unsigned long)file.st_size == known->size &&
+    return known->inode && stat(path, &file) == 0 && !(file.st_mode & (S_ISUID | S_ISGID)) &&
+           file.st_ino == known->inode && file.st_dev == known->device &&
+           (unsigned long)file.st_size == known->size &&
            file.st_mtim.tv_sec == known->seconds && file.st_mtim.tv_nsec == known->nanoseconds;
-}
-
-/* Variables that make another program of it; those set for this command alone may be any. */
-static bool variables_are_plain(void)
-{
-    return !temporary_env && !find_variable("LD_PRELOAD") && !find_variable("LD_AUDIT") &&
-           !find_variable("POSIXLY_CORRECT") && !find_variable("_POSIX2_VERSION");
 }
 
 /* The program that bash would run, to be freed; NULL if it would run none. */
@@ -97,6 +94,18 @@ static void request_of(struct request *request, const char *name, WORD_LIST *wor
     request->argv[request->argc] = NULL;
 }
 
+/* Does what can be done in the shell's own process. True: that is all. */
+static bool act_on(enum tool tool, const char *path, struct request *request)
+{
+    enum counted why = !TOOL[tool].act                      ? ONLY_STARTED
+                       : !is_proven(tool, path)             ? UNKNOWN
+                       : !variables_are_plain(request->argv) ? VARIABLES
+                       : !TOOL[tool].act(request)           ? REQUEST
+                                                            : AVOIDED;
+    count(why);
+    return why == AVOIDED;
+}
+
 static int run(enum tool tool, WORD_LIST *words)
 {
     char *path = look_up(TOOL[tool].name);
@@ -105,8 +114,7 @@ static int run(enum tool tool, WORD_LIST *words)
     struct request request;
     request_of(&request, TOOL[tool].name, words);
     int before = request.argc, status;
-    if (TOOL[tool].act && is_proven(tool, path) && variables_are_plain() &&
-        TOOL[tool].act(&request))
+    if (act_on(tool, path, &request))
         status = 0;
     else if (request.argc == before && bash_should_start_it())
         status = EX_DISKFALLBACK;
@@ -115,6 +123,33 @@ static int run(enum tool tool, WORD_LIST *words)
     xfree(request.argv);
     xfree(path);
     return status;
+}
+
+/* bash looks a command up twice, as what "command" may stand before, and as what it executes;
+   unless a function comes first. */
+static void count_started_by_bash(const char *name)
+{
+    static const char *asked;
+    if (find_function(name))
+        return;
+    if (asked == name)
+        count(SHELL);
+    asked = asked == name ? NULL : name;
+}
+
+/* bash asks which builtin a command is before it does anything for it, redirections and variables
+   of its own included: where a builtin would show, there is none. */
+static sh_builtin_func_t *our_find_shell_builtin(char *name)
+{
+    struct builtin *found = builtin_address_internal(name, 0);
+    if (found && is_tool(found->function) && !shell_is_plain()) {
+        /* Before it expands assignments, it asks once more. */
+        if (!subst_assign_varlist)
+            count_started_by_bash(name);
+        found = NULL;
+    }
+    current_builtin = found;
+    return found ? found->function : NULL;
 }
 
 static void read_proven(const char *from)
@@ -143,8 +178,15 @@ __attribute__((constructor)) static void load(void)
     Dl_info here;
     if (strcmp(dist_version, "5.2") != 0 || !dladdr((void *)load, &here))
         return;
+    static struct detour finding;
     read_proven(here.dli_fname);
-    ready = take_over_fork() && hide_tools();
+    remember_limits();
+    ready = take_over_fork() && hide_tools() &&
+            lead(&finding, find_shell_builtin, our_find_shell_builtin);
+    if (ready) {
+        count_in_file();
+        count(SHELLS);
+    }
 }
 
 static char *const NO_HELP[] = {"The program of this name.", NULL};

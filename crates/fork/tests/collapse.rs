@@ -1,11 +1,11 @@
-//! A process whose memory has been collapsed forks faster, and is otherwise what it was.
+//! A process whose memory has been collapsed has less to copy at a fork, and is otherwise what it
+//! was. Without the right to do so, becalm refuses.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -92,24 +92,33 @@ fn c_program(folder: &Path, name: &str) -> PathBuf {
     program
 }
 
-/// By the fastest fork before and after: others may have been held up by the machine.
-fn gain(collapsed: &Collapsed) -> f64 {
-    let fastest = |times: &[u64]| *times.iter().min().unwrap() as f64;
-    fastest(&collapsed.fork_before_ns) / fastest(&collapsed.fork_after_ns)
+/// Whether this process may collapse another's memory: as root, but not in a container.
+fn may_collapse() -> bool {
+    const SYS_NICE: u64 = 1 << 23;
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let caps = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap().trim();
+    let users = fs::read_to_string("/proc/self/uid_map").unwrap();
+    let is_machine = users.split_whitespace().collect::<Vec<_>>() == ["0", "0", "4294967295"];
+    let may = is_machine && u64::from_str_radix(caps, 16).unwrap() & SYS_NICE != 0;
+    assert!(may || std::env::var_os("CI").is_none(), "CI runs this as root");
+    may
 }
 
-/// So many bytes are in huge pages, and a fork takes less for that; but for what this machine, at
+/// So many bytes are in huge pages, and a fork copies less for that; but for what this machine, at
 /// this moment, has no huge pages for (or where they are its default).
 fn gained(collapsed: &Collapsed, least: u64) {
-    let (before, after) = (collapsed.before.huge_bytes, collapsed.after.huge_bytes);
-    assert!(after + collapsed.refused_bytes >= least, "{collapsed:?}");
-    if before < least / 10 && collapsed.refused_bytes < least / 10 {
-        assert!(gain(collapsed) > 2.0, "{collapsed:?}");
+    let (before, after) = (&collapsed.before, &collapsed.after);
+    assert!(after.huge_bytes + collapsed.refused_bytes >= least, "{collapsed:?}");
+    if before.huge_bytes < least / 10 && collapsed.refused_bytes < least / 10 {
+        assert!(before.fork_entries > 2 * after.fork_entries, "{collapsed:?}");
     }
 }
 
 #[test]
-fn a_large_bash_forks_faster_and_is_otherwise_as_it_was() {
+fn a_large_bash_has_less_to_copy_and_is_otherwise_as_it_was() {
+    if !may_collapse() {
+        return;
+    }
     let mut bash = bash(200);
     let before = bash.outside();
     let collapsed = collapse(bash.pid()).unwrap();
@@ -117,12 +126,13 @@ fn a_large_bash_forks_faster_and_is_otherwise_as_it_was() {
     gained(&collapsed, 190 << 20);
     assert_eq!(bash.ask("echo ${#big} ${big: -1}"), format!("{} x", 200 << 20));
     assert_eq!(bash.ask("/bin/echo started"), "started");
-    // No child that it did not make.
-    assert_eq!(bash.ask("wait; echo $?; jobs"), "0");
 }
 
 #[test]
 fn what_has_been_collapsed_has_nothing_more_to_gain() {
+    if !may_collapse() {
+        return;
+    }
     let bash = bash(100);
     collapse(bash.pid()).unwrap();
     let again = collapse(bash.pid()).map(|collapsed| collapsed.after.huge_bytes);
@@ -149,10 +159,13 @@ fn account(busy: &mut Talker) -> impl Fn(&str) -> u64 {
 
 #[test]
 fn no_signal_is_lost_no_call_fails_and_nothing_computed_changes() {
+    if !may_collapse() {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     for threads in [0, 5] {
         let mut busy = busy(folder.path(), 64, threads);
-        for number in 1..=100 {
+        for number in 1..=20 {
             // At times all is in huge pages: it makes small ones again.
             while let Err(error) = collapse(busy.pid()) {
                 assert!(matches!(error, Error::Small(..)), "{error}");
@@ -162,7 +175,7 @@ fn no_signal_is_lost_no_call_fails_and_nothing_computed_changes() {
         }
         let account = account(&mut busy);
         assert_eq!((account("errors"), account("same")), (0, 1), "{threads} threads");
-        assert_eq!(account("queued"), 100);
+        assert_eq!(account("queued"), 20);
         // A tick that is due while another one is pending is counted as its overrun.
         let (expired, counted) = (account("expired"), account("counted"));
         assert!(expired.abs_diff(counted) <= 2, "{counted} of {expired} ticks");
@@ -177,75 +190,17 @@ fn queue(to: &Talker, number: i32) {
 }
 
 #[test]
-fn a_wait_that_is_interrupted_goes_on_as_if_it_had_not_been() {
-    const ROUNDS: usize = 120;
-    let folder = tempfile::tempdir().unwrap();
-    let mut waits = Command::new(c_program(folder.path(), "waits"));
-    let mut waits = Talker::start(waits.arg(ROUNDS.to_string()));
-    let mut interrupted = 0;
-    for _ in 0..ROUNDS {
-        let wanted = waits.ask("");
-        sleep(Duration::from_millis(10));
-        match collapse(waits.pid()) {
-            Ok(_) => interrupted += 1,
-            // On a busy machine the wait may be over, and its memory gone.
-            Err(Error::Small(..)) => {}
-            Err(error) => panic!("{error}"),
-        }
-        match wanted.as_str() {
-            "waiting for signal" => waits.signal(libc::SIGUSR1),
-            "waiting for line" => waits.say(""),
-            wanted => assert_eq!(wanted, "waiting for time"),
-        }
-        let answer = waits.line();
-        assert!(answer.starts_with("good "), "{answer}");
-    }
-    assert!(interrupted > ROUNDS / 2, "{interrupted}");
-}
-
-#[test]
 fn a_stopped_job_stays_stopped_and_goes_on_when_it_is_told_to() {
+    if !may_collapse() {
+        return;
+    }
     let mut bash = bash(50);
     bash.signal(libc::SIGSTOP);
     until(|| bash.status("State:").starts_with('T'));
-    // It stays pending until the process goes on, which it does for becalm.
-    bash.signal(libc::SIGSTOP);
-    for _ in 0..2 {
-        collapse_more(&bash);
-        until(|| bash.status("State:") == "T (stopped)");
-    }
-    sleep(Duration::from_millis(50));
+    collapse_more(&bash);
     assert_eq!(bash.status("State:"), "T (stopped)");
     bash.signal(libc::SIGCONT);
     assert_eq!(bash.ask("echo ${#big}"), (50_u64 << 20).to_string());
-}
-
-#[test]
-fn a_stop_that_comes_meanwhile_stops_the_whole_process_and_a_continue_ends_it() {
-    let folder = tempfile::tempdir().unwrap();
-    for threads in [0, 3] {
-        let mut busy = busy(folder.path(), 64, threads);
-        let done = AtomicBool::new(false);
-        let (to, is_done) = (&busy, &done);
-        std::thread::scope(|scope| {
-            scope.spawn(move || {
-                for signal in [libc::SIGSTOP, libc::SIGCONT].iter().cycle() {
-                    if *signal == libc::SIGSTOP && is_done.load(Ordering::Relaxed) {
-                        return;
-                    }
-                    to.signal(*signal);
-                    sleep(Duration::from_micros(300));
-                }
-            });
-            (0..50).for_each(|_| collapse_more(&busy));
-            done.store(true, Ordering::Relaxed);
-        });
-        busy.signal(libc::SIGSTOP);
-        until(|| busy.status("State:") == "T (stopped)");
-        busy.signal(libc::SIGCONT);
-        let account = account(&mut busy);
-        assert_eq!((account("errors"), account("same")), (0, 1), "{threads} threads");
-    }
 }
 
 /// Collapses what there is to collapse.
@@ -266,6 +221,9 @@ fn until(mut is_so: impl FnMut() -> bool) {
 
 #[test]
 fn a_python_of_500_megabytes_keeps_its_objects_and_threads() {
+    if !may_collapse() {
+        return;
+    }
     let program = "import hashlib, sys, threading, subprocess\n\
         big = bytes(range(256)) * (500 << 12)\n\
         small = [str(number) for number in range(200000)]\n\
@@ -291,8 +249,10 @@ fn what_cannot_be_collapsed_is_refused_and_left_as_it_was() {
     assert!(matches!(own, Err(Error::Own(_))), "{own:?}");
     let none = collapse(4_194_303);
     assert!(matches!(none, Err(Error::Gone(_))), "{none:?}");
-    let thread_of_kernel = collapse(2);
-    assert!(thread_of_kernel.is_err());
+    assert!(collapse(2).is_err(), "a thread of the kernel's");
+    if !may_collapse() {
+        return;
+    }
     let mut small = Talker::start(Command::new("bash").args(["--norc", "--noprofile"]));
     assert_eq!(small.ask("echo here"), "here");
     let refused = collapse(small.pid());
@@ -301,30 +261,31 @@ fn what_cannot_be_collapsed_is_refused_and_left_as_it_was() {
 }
 
 #[test]
-fn a_process_that_is_traced_already_is_refused() {
+fn what_a_debugger_or_a_filter_has_is_collapsed_all_the_same() {
+    if !may_collapse() {
+        return;
+    }
+    let script = "printf -v big '%*s' 9999999 x; echo $$; read; echo $REPLY";
     let mut strace = Command::new("strace");
-    strace.args(["-f", "-o", "/dev/null", "bash", "--norc", "-c"]);
     let mut traced =
-        Talker::start(strace.arg("printf -v big '%*s' 9999999 x; echo $$; read; echo $REPLY"));
+        Talker::start(strace.args(["-f", "-o", "/dev/null", "bash", "--norc", "-c", script]));
     let pid = traced.line().parse().unwrap();
-    let refused = collapse(pid).unwrap_err().to_string();
-    assert!(refused.contains("(strace)"), "{refused}");
+    collapse(pid).unwrap();
     assert_eq!(traced.ask("still"), "still");
-}
-
-#[test]
-fn a_process_under_a_seccomp_filter_is_refused() {
+    // No system call is made in its name that a filter could mind.
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("confined.c");
-    let text = "#include <sys/prctl.h>\n#include <linux/seccomp.h>\n#include <unistd.h>\n\
-        int main(void) { prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT); write(1, \"in\\n\", 3);\
-        char byte; read(0, &byte, 1); write(1, \"on\\n\", 3); for (;;) read(0, &byte, 1); }\n";
+    let text = "#include <linux/seccomp.h>\n#include <stdlib.h>\n#include <string.h>\n\
+        #include <sys/prctl.h>\n#include <unistd.h>\n\
+        int main(void) { char *big = malloc(16 << 20), byte; memset(big, 'x', 16 << 20);\
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT); write(1, \"in\\n\", 3); read(0, &byte, 1);\
+        write(1, big[9 << 20] == 'x' ? \"on\\n\" : \"no\\n\", 3); for (;;) read(0, &byte, 1); }\n";
     fs::write(&source, text).unwrap();
     let program = folder.path().join("confined");
     assert!(Command::new("gcc").arg("-o").args([&program, &source]).status().unwrap().success());
     let mut confined = Talker::start(&mut Command::new(program));
     assert_eq!(confined.line(), "in");
-    let refused = collapse(confined.pid());
-    assert!(matches!(refused, Err(Error::Confined(_))), "{refused:?}");
+    until(|| confined.status("Seccomp:") == "1");
+    collapse(confined.pid()).unwrap();
     assert_eq!(confined.ask(""), "on");
 }

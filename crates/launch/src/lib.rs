@@ -65,7 +65,7 @@ pub use lookup::{CannotStart, Command};
 pub use loopback::Loopback;
 pub use orphan::{orphan, until_alone};
 pub use python_hook::{HookError, PythonHook};
-pub use replace::replace;
+pub use replace::{replace, set_variables};
 pub use scratch::{scratch_file, scratch_folder};
 pub use spawn::{Gated, fork, spawn};
 pub use stage::{Played, Stage, StageError, check_input};

@@ -14,13 +14,20 @@ use crate::spawn::{c_string, pointers};
 ///
 /// The process must have one thread.
 pub fn replace(command: &Command, variables: &[(OsString, OsString)]) -> CannotStart {
-    for (name, value) in variables {
-        // SAFETY: by the contract above, no other thread reads the environment.
-        unsafe { std::env::set_var(name, value) };
-    }
+    set_variables(variables);
     match execute(command) {
         Ok(never) => match never {},
         Err(why) => why,
+    }
+}
+
+/// Has what this process starts from now on see these variables.
+///
+/// The process must have one thread.
+pub fn set_variables(variables: &[(OsString, OsString)]) {
+    for (name, value) in variables {
+        // SAFETY: by the contract above, no other thread reads the environment.
+        unsafe { std::env::set_var(name, value) };
     }
 }
 

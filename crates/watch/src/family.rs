@@ -8,9 +8,11 @@ use launch::Ended;
 use recording::{Blind, Bytes, Exec, How, Record, Status, Usage};
 
 use crate::files::proc_link;
+use crate::memory;
 use crate::message::Message;
 use crate::observer::{Executed, Stopped};
 use crate::ptrace;
+use crate::shape::Special;
 use crate::space::Space;
 use crate::task::{self, Process, Task};
 use crate::tracer::{Change, Tracer, put_back_argument};
@@ -21,6 +23,29 @@ impl Tracer {
     pub fn adopt_main(&mut self, task: Task) {
         self.in_call = usize::from(task.pending.is_some());
         self.begin(task, None, Some(How::Command));
+    }
+
+    /// CLONE_UNTRACED would make a child that has the filter and no tracer: its calls would
+    /// fail. The flag is taken off for the call, and what held it is put back.
+    pub fn forbid_untraced_clone(&mut self, tid: i32) -> io::Result<()> {
+        const UNTRACED: u64 = libc::CLONE_UNTRACED as u64;
+        let Some(task) = self.tasks.get_mut(&tid) else { return Ok(()) };
+        let Some(pending) = &task.pending else { return Ok(()) };
+        if pending.clone_flags & UNTRACED == 0 {
+            return Ok(());
+        }
+        let flags = pending.clone_flags & !UNTRACED;
+        match pending.shape.special {
+            Special::Clone => {
+                let mut registers = ptrace::registers(tid)?;
+                arch::set_first_argument(&mut registers, pending.call.abi(), flags);
+                ptrace::set_registers(tid, &registers)?;
+                task.put_back = Some((pending.call.abi(), pending.clone_flags));
+            }
+            Special::Clone3 => memory::write_u64(tid, pending.args[0], flags)?,
+            _ => {}
+        }
+        Ok(())
     }
 
     pub fn at_fork(&mut self, tid: i32) -> io::Result<()> {

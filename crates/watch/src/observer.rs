@@ -5,6 +5,7 @@ use std::io;
 use recording::{Bytes, Frame, Origin, ProcessId, Record};
 
 use crate::memory;
+use crate::shape::Special;
 use crate::tracer::Tracer;
 
 /// Looks into processes at their forks and execs. It lives in the recorder's process, not in the
@@ -17,6 +18,12 @@ pub trait Observer {
     /// A process stands in the call that has just made `child` of it: where in its script that
     /// call is, the innermost frame first; nothing where it tells none.
     fn forked(&mut self, parent: &Stopped, child: i32) -> Vec<Place>;
+
+    /// A process is about to execute a program, for the first time since it was made: where it was
+    /// started, if that is told better by what it is at now.
+    fn executes(&mut self, _process: &Stopped) -> Vec<Place> {
+        Vec::new()
+    }
 
     /// A process has told something about itself: it has asked for a symbolic link below
     /// [`TOLD`], and this is the rest of that path. Heard only while starts alone are recorded.
@@ -123,6 +130,22 @@ impl Tracer {
         if let (Some(origin), Some(process)) = (origin, self.processes.get_mut(&child)) {
             process.parent_rss = origin.rss;
             self.log.record(&Record::Origin { process: process.id, origin });
+        }
+    }
+
+    /// A process stands in a call: if that is execve(2), records where the process was started, if
+    /// that is told only now.
+    pub fn look_at_exec(&mut self, tid: i32, call: Special) {
+        let Some(observer) = self.observer.as_mut().filter(|_| call == Special::Exec) else {
+            return;
+        };
+        let pid = self.tasks.get(&tid).map_or(tid, |task| task.group);
+        let places = observer.executes(&Stopped { pid, tid });
+        let Some(process) = self.processes.get(&pid) else { return };
+        if !places.is_empty() {
+            let (process, rss) = (process.id, process.parent_rss);
+            let origin = Origin { frames: self.frames(places), rss };
+            self.log.record(&Record::Origin { process, origin });
         }
     }
 

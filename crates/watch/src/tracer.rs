@@ -297,6 +297,8 @@ impl Tracer {
         if !entry.shape.recorded && only_entry_matters(entry.shape.special) {
             return Ok(());
         }
+        self.look_at_exec(tid, entry.shape.special);
+        let Some(task) = self.tasks.get_mut(&tid) else { return Ok(()) };
         calls::enter(task, &mut self.log, entry);
         self.in_call += 1;
         let Some(pending) = &task.pending else { return Ok(()) };
@@ -304,29 +306,6 @@ impl Tracer {
             self.binder.stop();
         }
         self.forbid_untraced_clone(tid)
-    }
-
-    /// CLONE_UNTRACED would make a child that has the filter and no tracer: its calls would
-    /// fail. The flag is taken off for the call, and what held it is put back.
-    fn forbid_untraced_clone(&mut self, tid: i32) -> io::Result<()> {
-        const UNTRACED: u64 = libc::CLONE_UNTRACED as u64;
-        let Some(task) = self.tasks.get_mut(&tid) else { return Ok(()) };
-        let Some(pending) = &task.pending else { return Ok(()) };
-        if pending.clone_flags & UNTRACED == 0 {
-            return Ok(());
-        }
-        let flags = pending.clone_flags & !UNTRACED;
-        match pending.shape.special {
-            Special::Clone => {
-                let mut registers = ptrace::registers(tid)?;
-                arch::set_first_argument(&mut registers, pending.call.abi(), flags);
-                ptrace::set_registers(tid, &registers)?;
-                task.put_back = Some((pending.call.abi(), pending.clone_flags));
-            }
-            Special::Clone3 => crate::memory::write_u64(tid, pending.args[0], flags)?,
-            _ => {}
-        }
-        Ok(())
     }
 
     fn leave(&mut self, tid: i32, value: i64, failed: bool) {

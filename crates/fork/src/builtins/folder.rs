@@ -15,18 +15,24 @@ pub(super) fn places() -> Vec<PathBuf> {
     session.into_iter().chain([env::temp_dir()]).collect()
 }
 
-/// A folder for this user alone, of one content: another never takes its place.
-pub(super) fn of_content(place: &Path, parts: &[&[u8]]) -> Result<PathBuf, Error> {
+/// A folder for this user alone.
+pub(super) fn own(place: &Path) -> Result<PathBuf, Error> {
     let user = rustix::process::getuid().as_raw();
     let own = place.join(format!("becalm-{user}"));
     private(&own, user)?;
+    Ok(own)
+}
+
+/// A folder of one content in it: another never takes its place.
+pub(super) fn of_content(place: &Path, parts: &[&[u8]]) -> Result<PathBuf, Error> {
+    let own = own(place)?;
     let mut hasher = DefaultHasher::new();
     for part in parts {
         hasher.write_usize(part.len());
         hasher.write(part);
     }
     let folder = own.join(format!("builtins-{:016x}", hasher.finish()));
-    private(&folder, user)?;
+    private(&folder, rustix::process::getuid().as_raw())?;
     Ok(folder)
 }
 

@@ -8,20 +8,26 @@
 //!
 //! | room | what it holds |
 //! |---|---|
+//! | `count` | how many starts that avoids |
 //! | `folder` | where the library lies, on this node, for this user alone |
 //! | `programs` | which programs those are, and whether the ones here are known |
 //! | `script` | what bash reads |
+//! | `shell` | which shell runs a command, and whether it reads that |
 
+mod count;
 mod folder;
 mod programs;
 mod script;
+mod shell;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
 
+pub use count::{Count, Counted, VARIABLE as COUNT_VARIABLE};
 pub use programs::{Known, Program};
+pub use shell::without_effect;
 
 /// The library. Empty if there was no compiler for it.
 const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/builtins.so"));

@@ -9,7 +9,7 @@ use super::process::{Process, kibibytes, range};
 
 /// What a huge page holds on x86-64.
 pub(super) const BLOCK: u64 = 2 << 20;
-const PAGE: u64 = 4096;
+pub(super) const PAGE: u64 = 4096;
 const PAGES_OF_BLOCK: usize = (BLOCK / PAGE) as usize;
 
 /// A block of which less is there is left out: what is missing would be filled with zeros, and

@@ -112,7 +112,7 @@ impl Lines {
         let mut silent: BTreeMap<Option<String>, u64> = BTreeMap::new();
         for process in recording.processes.iter().filter(|process| process.parent.is_some()) {
             lines.processes += 1;
-            let phases = moments.phases(process, children[process.id.0 as usize]);
+            let phases = moments.phases(process, &children[process.id.0 as usize]);
             lines.phases += phases;
             match key(recording, process) {
                 Some(key) => {
@@ -231,15 +231,15 @@ fn waited_for(recording: &Recording) -> Vec<bool> {
     waited
 }
 
-/// How long each process's children lived, side by side or not.
-fn children(recording: &Recording) -> Vec<Nanos> {
-    let mut lived = vec![Nanos(0); recording.processes.len()];
+/// Each process's children.
+fn children(recording: &Recording) -> Vec<Vec<&Process>> {
+    let mut children = vec![Vec::new(); recording.processes.len()];
     for process in &recording.processes {
-        if let (Some(parent), Some(end)) = (process.parent, process.end) {
-            lived[parent.0 as usize] += since(process.started, end.at);
+        if let Some(parent) = process.parent {
+            children[parent.0 as usize].push(process);
         }
     }
-    lived
+    children
 }
 
 fn programs(counts: BTreeMap<Option<String>, u64>) -> Vec<Program> {

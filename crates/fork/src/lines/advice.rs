@@ -23,7 +23,9 @@ pub(super) fn advice(line: &Line) -> Vec<Advice> {
     let mut all: Vec<Advice> = Vec::new();
     for program in &line.programs {
         let Some(name) = program.name.as_deref() else { continue };
-        if !shell {
+        // What stands elsewhere (in what a variable says, in another script) is not to be written
+        // differently here.
+        if !shell || line.text.as_deref().is_some_and(|text| !is_named(text, name)) {
             continue;
         }
         let found =
@@ -57,17 +59,31 @@ pub const SUBSHELL: &str = "call the function without `$( … )`, let it set a v
 /// manual, 'Shell Parameter Expansion' and 'Bash Builtin Commands'.
 pub fn instead(program: &str, bash: bool) -> Option<&'static str> {
     Some(match program {
-        "dirname" => "use `${path%/*}` instead (a path without a slash needs a case of its own)",
-        "basename" => "use `${path##*/}` instead, and `${name%.suffix}` for the suffix",
+        "dirname" => {
+            "`${path%/*}` is the same only where `path` is like `folder/name`: with a slash, but none \
+             at its end, and none else right before the name; write a case for all others (`name`, \
+             `/name`, `folder/`)"
+        }
+        "basename" => {
+            "`${path##*/}` is the same only where `path` has no slash at its end, and `${name%.suffix}` \
+             only where the suffix is not the whole name; write a case for all others"
+        }
         "cat" if bash => "use `$(<file)` or `while read`, and give files to programs as arguments",
         "cat" => "use `while read`, and give files to programs as arguments",
-        "expr" | "bc" => "use `$(( … ))` for whole numbers",
-        "seq" if bash => "use `for ((i = 1; i <= n; i++))`",
-        "seq" => "count with `i=$((i + 1))`",
-        "date" if bash => "use bash's `printf '%(%F %T)T'`",
-        "echo" | "printf" | "test" | "[" | "true" | "false" | "pwd" | "kill" => {
-            "use the shell's builtin: the full path or `env` starts the program instead"
+        "expr" | "bc" => {
+            "`$(( … ))` is the same only for whole numbers of 64 bits without zeros before them"
         }
+        "seq" if bash => "use `for ((i = 1; i <= n; i++))`, for whole numbers",
+        "seq" => "count with `i=$((i + 1))`, in whole numbers",
+        "date" if bash => {
+            "bash's `printf '%(%F %T)T' -1` knows the formats of strftime(3), not those of GNU date \
+             alone (`%N`)"
+        }
+        "echo" | "printf" | "test" | "[" | "true" | "false" | "kill" => {
+            "the shell has a builtin of that name, which the full path or `env` passes over; mind that \
+             options beyond POSIX may differ"
+        }
+        "pwd" => "the shell's builtin `pwd -P` does what the program does",
         "sed" | "tr" | "cut" | "head" | "tail" | "wc" if bash => {
             "use `${text//a/b}`, `${text,,}`, `read -r` or `${#text}`, or filter the whole list \
              once, outside the loop"
@@ -85,7 +101,9 @@ pub fn instead(program: &str, bash: bool) -> Option<&'static str> {
         "mv" | "cp" => {
             "move a folder's files at once: `mv -t FOLDER FILE…`, or the whole folder by its name"
         }
-        "mkdir" => "make a folder once: `[ -d \"$folder\" ] || mkdir -p \"$folder\"`",
+        "mkdir" => {
+            "make a folder once: `[ -d \"$folder\" ] || mkdir -p \"$folder\"`, where it is `mkdir -p` now"
+        }
         "rm" | "rmdir" | "ln" | "chmod" | "chown" | "touch" | "stat" | "readlink" | "realpath"
         | "ls" | "file" | "install" => {
             "give it many files at once (`xargs`, `find … -exec … {} +`)"
@@ -96,24 +114,28 @@ pub fn instead(program: &str, bash: bool) -> Option<&'static str> {
     })
 }
 
-/// The substitution in a line that has a program for one variable, as it stands there, and what
-/// does the same: `$(dirname "$path")`.
+/// Whether a line has a word that is a program's name, by itself or at the end of a path.
+fn is_named(text: &str, program: &str) -> bool {
+    let is_part = |char: char| char.is_alphanumeric() || "_-.+".contains(char);
+    text.match_indices(program).any(|(at, _)| {
+        !text[..at].ends_with(is_part) && !text[at + program.len()..].starts_with(is_part)
+    })
+}
+
+/// The substitution in a line that has a program, as it stands there, and what is the same
+/// whatever its variables hold. `dirname`, `basename` and `expr` have nothing of the kind.
 fn substituted(text: &str, program: &str, bash: bool) -> Option<(String, String)> {
     let (at, end, inner) = substitutions(text).into_iter().find(|(_, _, inner)| {
         inner.split_whitespace().next().map(|word| word.rsplit('/').next() == Some(program))
             == Some(true)
     })?;
     let words: Vec<&str> = inner.split_whitespace().skip(1).filter(|word| *word != "--").collect();
-    let write = match (program, &words[..]) {
-        ("dirname", [path]) => format!("${{{}%/*}}", variable(path)?),
-        ("basename", [path]) => format!("${{{}##*/}}", variable(path)?),
-        ("cat", [file]) if bash && !file.starts_with('-') && is_one_word(file) => {
-            format!("$(<{file})")
+    match (program, &words[..]) {
+        ("cat", [file]) if bash && is_one_file(file) => {
+            Some((text[at..end].to_owned(), format!("$(<{file})")))
         }
-        ("expr", _) => format!("$(({}))", arithmetic(&words)?),
-        _ => return None,
-    };
-    Some((text[at..end].to_owned(), write))
+        _ => None,
+    }
 }
 
 /// The command substitutions of a line that have none in them: where each is, and what is in it.
@@ -136,76 +158,156 @@ fn substitutions(text: &str) -> Vec<(usize, usize, &str)> {
     found
 }
 
-/// The name in `"$name"`, `$name`, `${name}`.
-fn variable(word: &str) -> Option<&str> {
-    let word = word.strip_prefix('"').map_or(Some(word), |word| word.strip_suffix('"'))?;
-    let name = word.strip_prefix('$')?;
-    let name = name.strip_prefix('{').map_or(Some(name), |name| name.strip_suffix('}'))?;
-    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    let is_place = name.len() == 1 && name.chars().all(|c| c.is_ascii_digit());
-    (is_name || is_place).then_some(name)
-}
-
-fn is_one_word(word: &str) -> bool {
-    !word.contains(['|', ';', '&', '<', '>', '*', '?'])
-}
-
-/// `$a + 1` of expr, as `a + 1`.
-fn arithmetic(words: &[&str]) -> Option<String> {
-    let [left, sign, right] = words else { return None };
-    let sign = sign.trim_matches(['\\', '\'', '"']);
-    if !["+", "-", "*", "/", "%"].contains(&sign) {
-        return None;
-    }
-    let operand = |word: &str| -> Option<String> {
-        let number = !word.is_empty() && word.chars().all(|c| c.is_ascii_digit());
-        if number { Some(word.to_owned()) } else { variable(word).map(str::to_owned) }
-    };
-    Some(format!("{} {sign} {}", operand(left)?, operand(right)?))
+/// Whether a word is the name of one file, to `cat` as behind `<`: neither an option nor standard
+/// input. What a variable holds may be a directory, of which bash says nothing.
+fn is_one_file(word: &str) -> bool {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "/._-+,:@%".contains(char);
+    let quoted = word.strip_prefix('"').and_then(|word| word.strip_suffix('"'));
+    let text = quoted.unwrap_or(word);
+    !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::substituted;
+    use std::process::Command;
 
-    #[track_caller]
-    fn writes(text: &str, program: &str, instead_of: &str, write: &str) {
-        let found = substituted(text, program, true);
-        assert_eq!(found, Some((instead_of.to_owned(), write.to_owned())), "{text}");
+    use super::{is_named, substituted};
+
+    /// What a variable may hold.
+    const HOSTILE: [&str; 24] = [
+        "",
+        "/",
+        "//",
+        "///",
+        ".",
+        "..",
+        "name",
+        "/name",
+        "folder/name",
+        "folder/",
+        "/folder/",
+        "a//b",
+        "a/b//",
+        "//a",
+        "-n",
+        "--help",
+        "-",
+        "a b/c d",
+        " /x ",
+        "new\nline/x\n",
+        "*/*",
+        "08",
+        "9999999999999999999",
+        "x.c",
+    ];
+
+    /// Lines as scripts have them.
+    const LINES: [(&str, &str); 18] = [
+        ("dirname", "$(dirname \"$v\")"),
+        ("dirname", "$(dirname -- \"$v\")"),
+        ("dirname", "`dirname $v`"),
+        ("dirname", "$(/usr/bin/dirname ${v})"),
+        ("basename", "$(basename \"$v\")"),
+        ("basename", "$(basename $v .c)"),
+        ("basename", "`basename -- \"${v}\"`"),
+        ("expr", "$(expr $v + 1)"),
+        ("expr", "$(expr $v \\* 2)"),
+        ("expr", "$(expr 2 + 3)"),
+        ("cat", "$(cat $v)"),
+        ("cat", "$(cat \"$v\")"),
+        ("cat", "$(cat -- \"$v\")"),
+        ("cat", "$(cat plain)"),
+        ("cat", "$(cat \"./$v\")"),
+        ("cat", "$(cat ./$v)"),
+        ("cat", "`cat \"plain\"`"),
+        ("cat", "$(cat -n)"),
+    ];
+
+    /// What a word is to bash, with its variable.
+    fn word(word: &str, value: &str) -> (String, Option<i32>) {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["plain", "name", "-", "-n", "a b", "x.c"] {
+            std::fs::write(folder.path().join(name), format!("of {name}\n\n")).unwrap();
+        }
+        let script = format!("x={word}; s=$?; printf '%s|%s' \"$x\" $s");
+        let mut bash = Command::new("bash");
+        bash.args(["-c", &script]).env("v", value).env("LC_ALL", "C");
+        let ran = bash.current_dir(folder.path()).stdin(std::process::Stdio::null());
+        let ran = ran.output().unwrap();
+        (String::from_utf8_lossy(&ran.stdout).into_owned(), ran.status.code())
     }
 
     #[test]
-    fn a_substitution_with_one_variable_is_written_out() {
-        writes("d=$(dirname \"$path\")", "dirname", "$(dirname \"$path\")", "${path%/*}");
-        writes("d=`dirname $1`/x", "dirname", "`dirname $1`", "${1%/*}");
-        writes(
-            "a=$(x) b=$(/usr/bin/basename -- ${f})",
-            "basename",
-            "$(/usr/bin/basename -- ${f})",
-            "${f##*/}",
-        );
-        writes("n=$(expr $n + 1)", "expr", "$(expr $n + 1)", "$((n + 1))");
-        writes("v=$(cat VERSION)", "cat", "$(cat VERSION)", "$(<VERSION)");
+    fn what_is_to_be_written_is_the_same_whatever_a_variable_holds() {
+        let mut written = 0;
+        for (program, line) in LINES {
+            let Some((of, write)) = substituted(&format!("x={line}"), program, true) else {
+                continue;
+            };
+            assert_eq!(of, line);
+            written += 1;
+            for value in HOSTILE {
+                assert_eq!(word(&of, value), word(&write, value), "{of} {write} {value:?}");
+            }
+        }
+        assert_eq!(written, 2, "some can be written");
+    }
+
+    /// What the words of `instead` say of their expressions.
+    #[test]
+    fn the_conditions_that_are_said_are_the_ones_that_hold() {
+        for value in HOSTILE.into_iter().filter(|value| !value.starts_with('-')) {
+            let (folder, name) = value.rsplit_once('/').unwrap_or(("", value));
+            if !folder.is_empty() && !name.is_empty() && !folder.ends_with('/') {
+                assert_eq!(
+                    word("$(dirname \"$v\")", value),
+                    word("$(echo \"${v%/*}\")", value),
+                    "{value:?}"
+                );
+            }
+            if !value.ends_with('/') {
+                let write = "$(echo \"${v##*/}\")";
+                assert_eq!(word("$(basename \"$v\")", value), word(write, value), "{value:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_with_a_name_of_its_own_is_read_by_bash() {
+        let found = substituted("v=$(cat VERSION)", "cat", true);
+        assert_eq!(found, Some(("$(cat VERSION)".to_owned(), "$(<VERSION)".to_owned())));
+        assert_eq!(substituted("v=$(cat VERSION)", "cat", false), None);
+        let found = substituted("v=$(x) w=`cat \"/proc/uptime\"`", "cat", true).unwrap();
+        assert_eq!(found.1, "$(<\"/proc/uptime\")");
     }
 
     #[test]
     fn what_is_not_understood_is_left_alone() {
         for text in [
-            "d=$(dirname $(readlink -f \"$0\"))",
-            "d=$(dirname \"$a\" \"$b\")",
-            "d=$(dirname \"${a%x}\")",
-            "d=$(dirname \"$a/b\")",
-            "dirname \"$a\" | read d",
-            "n=$(expr length $n)",
             "v=$(cat a | head)",
+            "v=$(cat a b)",
+            "v=$(cat $(ls))",
+            "v=$(cat ~/x)",
+            "v=$(cat *.txt)",
+            "v=$(cat -)",
+            "v=$(cat \"/proc/$pid/stat\")",
             "é=$(cat",
             "`",
             "",
         ] {
-            for program in ["dirname", "expr", "cat"] {
-                assert_eq!(substituted(text, program, true), None, "{text}");
-            }
+            assert_eq!(substituted(text, "cat", true), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_program_is_named_by_a_word_of_its_own() {
+        for text in
+            ["dirname x", "x=$(/usr/bin/dirname y)", "a|dirname", "\\dirname", "\"dirname\" x"]
+        {
+            assert!(is_named(text, "dirname"), "{text}");
+        }
+        for text in ["x=$(f)", "mydirname x", "dirname_of x", "$cmd a", "dirname-all", ""] {
+            assert!(!is_named(text, "dirname"), "{text}");
         }
     }
 }

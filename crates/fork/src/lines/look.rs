@@ -18,6 +18,8 @@ pub struct Look {
     runs: HashMap<i32, Runs>,
     /// Jobs of a make that has not noted them yet.
     jobs: HashMap<i32, Job>,
+    /// Copies of a bash that have not executed anything yet, and where they were made.
+    copies: HashMap<i32, Vec<Place>>,
     /// What Python has told.
     told: Told,
 }
@@ -40,6 +42,7 @@ struct Job {
 impl Observer for Look {
     fn executed(&mut self, process: &Stopped, program: &Executed<'_>) {
         self.runs.remove(&process.pid);
+        self.copies.remove(&process.pid);
         self.told.forget(process.pid);
         if !program.wide {
             return;
@@ -66,9 +69,22 @@ impl Observer for Look {
         if matches!(runs, Runs::Make(_)) {
             self.jobs.insert(child, Job { make: parent.pid, was_early: false });
         }
+        if matches!(runs, Runs::Bash(_)) {
+            self.copies.insert(child, places.clone());
+        }
         let runs = runs.clone();
         self.runs.insert(child, runs);
         places
+    }
+
+    /// `$(f)` is made on the line that has it, and its copy of bash may execute the last command
+    /// of the function on the line of that one.
+    fn executes(&mut self, process: &Stopped) -> Vec<Place> {
+        let Some(made) = self.copies.remove(&process.pid) else { return Vec::new() };
+        let Some(Runs::Bash(bash)) = self.runs.get_mut(&process.pid) else { return Vec::new() };
+        let now = bash.places(process);
+        let is_told = now.first().is_some_and(|place| place.file.is_some());
+        if is_told && stack(&now).ne(stack(&made)) { now } else { Vec::new() }
     }
 
     fn told(&mut self, process: &Stopped, text: &[u8]) {
@@ -81,6 +97,7 @@ impl Observer for Look {
 
     fn ended(&mut self, pid: i32) -> Vec<Place> {
         self.runs.remove(&pid);
+        self.copies.remove(&pid);
         self.told.forget(pid);
         let Some(job) = self.jobs.remove(&pid) else { return Vec::new() };
         let Some(Runs::Make(make)) = self.runs.get(&job.make) else { return Vec::new() };
@@ -92,4 +109,9 @@ impl Observer for Look {
         }
         found.into_iter().collect()
     }
+}
+
+/// The functions and sourced files that a place is in: the lines may be off by one or two.
+fn stack(places: &[Place]) -> impl Iterator<Item = (&Option<Vec<u8>>, &str)> {
+    places.iter().map(|place| (&place.file, place.function.as_str()))
 }

@@ -14,7 +14,8 @@ pub struct Phases {
     /// From the parent's call to the child's birth: mostly the copy of the page tables.
     #[serde(rename = "fork_ns")]
     pub fork: Nanos,
-    /// From the child's birth to its first execve: redirections, the search over PATH.
+    /// From the child's birth to its first execve: redirections, the search over PATH. Of a subshell
+    /// that has waited for children before, from the end of the last one.
     #[serde(rename = "setup_ns")]
     pub setup: Nanos,
     /// In execve, until the new program took over.
@@ -104,8 +105,8 @@ impl Moments {
         self.of.get(process.id.0 as usize).map_or(0, |own| own.missing)
     }
 
-    /// What the time of a process went to; `children` is how long its own children lived.
-    pub fn phases(&self, process: &Process, children: Nanos) -> Phases {
+    /// What the time of a process went to; `children` are its own.
+    pub fn phases(&self, process: &Process, children: &[&Process]) -> Phases {
         let mut phases = Phases::default();
         let Some(own) = self.of.get(process.id.0 as usize) else { return phases };
         let ended = process.end.map_or(process.started, |end| end.at);
@@ -115,7 +116,7 @@ impl Moments {
             let called = own.execs.iter().rev().find(|called| **called <= exec.at);
             let called = called.copied().unwrap_or(exec.at);
             if number == 0 {
-                phases.setup = since(process.started, called);
+                phases.setup = since(last_end(children, called).max(process.started), called);
             }
             phases.exec += since(called, exec.at);
             let loaded = own.loaded.iter().find(|(execs, _)| *execs == number + 1);
@@ -124,7 +125,7 @@ impl Moments {
             }
         }
         let lived = since(process.started, ended);
-        let told = phases.setup + phases.exec + phases.loader + phases.locale + children;
+        let told = phases.setup + phases.exec + phases.loader + phases.locale + lived_by(children);
         phases.work = Nanos(lived.0.saturating_sub(told.0));
         phases
     }
@@ -134,6 +135,18 @@ impl Moments {
         let calls = self.forks.get(&(process.parent?, process.pid))?;
         calls.iter().copied().filter(|began| *began <= process.started).max()
     }
+}
+
+/// When the last of a process's children ended that ended before a moment.
+fn last_end(children: &[&Process], before: Nanos) -> Nanos {
+    let ends = children.iter().filter_map(|child| Some(child.end?.at));
+    ends.filter(|end| *end <= before).max().unwrap_or(Nanos(0))
+}
+
+/// How long children lived, side by side or not.
+fn lived_by(children: &[&Process]) -> Nanos {
+    let lives = children.iter().filter_map(|child| Some(since(child.started, child.end?.at)));
+    lives.fold(Nanos(0), |sum, life| sum + life)
 }
 
 /// From one moment to a later one.

@@ -17,6 +17,7 @@ pub const NAMES: &[&str] = &[
     "plain",
     "a b",
     "new\nline",
+    "-",
     "-dash",
     "é",
     "readonly",
@@ -87,7 +88,7 @@ pub fn bash_env() -> &'static Path {
 }
 
 fn make_scene(at: &Path) {
-    for file in ["plain", "a b", "new\nline", "-dash", "é", "readonly", "noread", "hard"] {
+    for file in ["plain", "a b", "new\nline", "-", "-dash", "é", "readonly", "noread", "hard"] {
         fs::write(at.join(file), format!("content of {file}\n")).unwrap();
     }
     for folder in ["folder", "filled", "locked"] {

@@ -4,7 +4,7 @@ use fork::collapse::{Collapsed, Memory};
 use recording::{Bytes, Nanos};
 use serde::Serialize;
 
-use crate::number::{bytes, time};
+use crate::number::{bytes, count, time};
 use crate::{Column, Table, plain, style, width};
 
 /// What `becalm fork collapse` answers: as JSON, docs/schema/becalm.fork.collapse.md.
@@ -12,20 +12,28 @@ use crate::{Column, Table, plain, style, width};
 pub struct ForkCollapse {
     schema: &'static str,
     headline: String,
-    /// How many times less a fork takes; none where it could not be timed.
-    times: Option<f64>,
     #[serde(flatten)]
     collapsed: Collapsed,
+    #[serde(flatten)]
+    untimed: Untimed,
+}
+
+/// Fields of the schema that say what becalm does not do: to be timed, a fork of the process
+/// would have to be made by it.
+#[derive(Clone, Debug, Default, Serialize)]
+struct Untimed {
+    times: Option<f64>,
+    fork_before_ns: [u64; 0],
+    fork_after_ns: [u64; 0],
+    stopped_ns: u64,
 }
 
 impl ForkCollapse {
     /// The answer.
     pub fn of(collapsed: Collapsed) -> ForkCollapse {
-        let times = fork(&collapsed.fork_before_ns)
-            .zip(fork(&collapsed.fork_after_ns))
-            .map(|(before, after)| before.0 as f64 / after.0.max(1) as f64);
-        let headline = headline(&collapsed, times);
-        ForkCollapse { schema: "becalm.fork.collapse/1", headline, times, collapsed }
+        let headline = headline(&collapsed);
+        let schema = "becalm.fork.collapse/1";
+        ForkCollapse { schema, headline, collapsed, untimed: Untimed::default() }
     }
 
     /// Whether more of the process is in huge pages than before.
@@ -62,50 +70,33 @@ impl ForkCollapse {
         row("anonymous memory", &|memory| memory.anonymous_bytes);
         row("  in huge pages", &|memory| memory.huge_bytes);
         row("resident", &|memory| memory.resident_bytes);
-        let fork = |times: &[u64]| fork(times).map_or_else(|| "not timed".to_owned(), time);
         table.row([
-            "a fork of it".to_owned(),
-            fork(&collapsed.fork_before_ns),
-            fork(&collapsed.fork_after_ns),
+            "entries that a fork copies".to_owned(),
+            count(collapsed.before.fork_entries),
+            count(collapsed.after.fork_entries),
         ]);
         text.push('\n');
         text.push_str(&table.render(columns));
         let cost = format!(
-            "It took {}, in which the process ran; one of its threads was stopped for {}. What it \
-             allocates from now on is in small pages again.",
+            "It took {}, in which the process ran. What it allocates from now on is in small pages \
+             again.",
             time(Nanos(collapsed.took_ns)),
-            time(Nanos(collapsed.stopped_ns))
         );
         text.push('\n');
         text + &width::wrap(&cost, columns)
     }
 }
 
-/// The median of forks.
-fn fork(times: &[u64]) -> Option<Nanos> {
-    let mut times = times.to_vec();
-    times.sort_unstable();
-    times.get(times.len() / 2).copied().map(Nanos)
-}
-
-fn headline(collapsed: &Collapsed, times: Option<f64>) -> String {
+fn headline(collapsed: &Collapsed) -> String {
     let who = format!("Process {} ({})", collapsed.pid, collapsed.name);
-    let more = collapsed.after.huge_bytes.saturating_sub(collapsed.before.huge_bytes);
-    let forks = fork(&collapsed.fork_before_ns).zip(fork(&collapsed.fork_after_ns));
-    match (more, forks, times) {
-        (0, _, _) => format!("{who} has no more memory in huge pages than before."),
-        (_, Some((before, after)), Some(times)) if times >= 1.1 => format!(
-            "{who} forks in {} instead of {} ({times:.1} times faster): {} more are in huge pages.",
-            time(after),
-            time(before),
-            bytes(Bytes(more))
-        ),
-        (_, Some((before, after)), _) => format!(
-            "{who} has {} more in huge pages, but forks no faster: {} before, {} after.",
+    let (before, after) = (&collapsed.before, &collapsed.after);
+    match after.huge_bytes.saturating_sub(before.huge_bytes) {
+        0 => format!("{who} has no more memory in huge pages than before."),
+        more => format!(
+            "{who} has {} more in huge pages: a fork copies {} page table entries instead of {}.",
             bytes(Bytes(more)),
-            time(before),
-            time(after)
+            count(after.fork_entries),
+            count(before.fork_entries)
         ),
-        _ => format!("{who} has {} more in huge pages.", bytes(Bytes(more))),
     }
 }

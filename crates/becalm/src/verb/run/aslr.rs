@@ -175,7 +175,7 @@ fn is_fixed(why: &LayoutError) -> bool {
 }
 
 /// Thousands of ranks need not say the same.
-fn is_first() -> bool {
+pub(super) fn is_first() -> bool {
     Launched::this_process().is_none_or(|launched| launched.rank.rank == 0)
 }
 

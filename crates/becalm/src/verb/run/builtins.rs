@@ -2,8 +2,9 @@
 
 use std::ffi::OsString;
 
-use fork::builtins::{self, Known, Prepared};
+use fork::builtins::{self, Count, Counted, Known, Prepared};
 use recording::shown_name;
+use serde_json::Value;
 
 use crate::exit::Failure;
 
@@ -15,39 +16,115 @@ pub struct Args {
     /// is the same, and start others without a copy of bash; see docs/run-builtins.md
     #[arg(long, group = "means")]
     builtins: bool,
+
+    /// Say at the end how many starts --builtins has avoided, and why not the others; becalm stays
+    /// beside the command for that
+    #[arg(long, requires = "builtins")]
+    count: bool,
 }
 
-/// Prepares the builtins, if they are asked for, and says what docs/schema/becalm.run.md describes.
+/// What a command is given, and its file of numbers.
+pub struct Given {
+    /// What docs/schema/becalm.run.md describes.
+    pub about: Value,
+    /// Where shells count, if they are to.
+    pub count: Option<Count>,
+}
+
+/// Prepares the builtins, if they are asked for.
 pub fn prepare(
     args: &Args,
+    command: &launch::Command,
     variables: &mut Vec<(OsString, OsString)>,
-) -> Result<Option<serde_json::Value>, Failure> {
+) -> Result<Option<Given>, Failure> {
     if !args.builtins {
         return Ok(None);
     }
     let users = std::env::var_os("BASH_ENV");
     let prepared = builtins::prepare(users.as_deref()).map_err(Failure::of_command)?;
-    let about = about(&prepared);
+    let without = builtins::without_effect(command);
+    if let Some(why) = without.as_deref().filter(|_| super::aslr::is_first()) {
+        show::warn(&format!(
+            "--builtins avoids nothing in this command's own shell: {why}; only scripts of bash that \
+             it starts may go without starts"
+        ));
+    }
+    let about = about(&prepared, without);
+    let count = if args.count { Some(Count::new().map_err(Failure::of_command)?) } else { None };
+    if let Some(count) = &count {
+        variables.push((builtins::COUNT_VARIABLE.into(), count.file().into()));
+    }
     variables.push(("BASH_ENV".into(), prepared.bash_env));
-    Ok(Some(about))
+    Ok(Some(Given { about, count }))
 }
 
-fn about(prepared: &Prepared) -> serde_json::Value {
+/// Which programs are done inside is decided by each shell at each command: here is which could be.
+fn about(prepared: &Prepared, without: Option<String>) -> Value {
     let mut inside = Vec::new();
     let mut only_started = Vec::new();
     for program in &prepared.programs {
-        match &program.known {
-            Known::Yes { file, version } => inside.push(serde_json::json!({
+        match (&program.known, &without) {
+            (Known::Yes { file, version }, None) => inside.push(serde_json::json!({
                 "name": program.name, "file": shown_name(file), "version": version
             })),
-            Known::No { why } => only_started.push(serde_json::json!({
-                "name": program.name, "why": why
-            })),
+            (Known::Yes { .. }, Some(why)) | (Known::No { why }, _) => {
+                only_started.push(serde_json::json!({ "name": program.name, "why": why }));
+            }
         }
     }
     serde_json::json!({
         "bash_env": shown_name(&prepared.bash_env),
         "inside": inside,
         "only_started": only_started,
+        "without_effect": without,
+        "counted": null,
     })
+}
+
+impl Given {
+    /// Says what was counted: in words, or as a field of the object.
+    pub fn say_counted(&mut self, json: bool) -> Result<(), Failure> {
+        let Some(count) = &self.count else { return Ok(()) };
+        let counted = count.read().map_err(Failure::of_command)?;
+        if json {
+            self.about["counted"] = serde_json::json!(counted);
+        } else {
+            show::warn(&words(&counted));
+        }
+        Ok(())
+    }
+}
+
+/// The numbers as a person reads them.
+fn words(counted: &Counted) -> String {
+    if counted.shells == 0 {
+        return "no start was avoided: no shell of the command took the builtins (sh, dash, bash in \
+                POSIX mode and interactive shells read no BASH_ENV)"
+            .to_owned();
+    }
+    let all = counted.avoided + counted.started();
+    let mut text = format!(
+        "{} of {} of the programs that it knows were avoided, in {}",
+        show::number::count(counted.avoided),
+        show::number::counted(all, "start", "starts"),
+        show::number::counted(counted.shells, "shell", "shells")
+    );
+    let reasons = [
+        (counted.only_started, "programs that bash only starts without a copy of itself"),
+        (counted.request, "options or outcomes that only the program has"),
+        (
+            counted.shell,
+            "where the script could tell (a CHLD trap, a limit, variables for one command, \
+          a redirection)",
+        ),
+        (
+            counted.variables,
+            "exported variables or many arguments that are the program's to deal with",
+        ),
+        (counted.unknown, "another program than the one that is known"),
+    ];
+    for (number, reason) in reasons.iter().filter(|(number, _)| *number > 0) {
+        text.push_str(&format!("; {}: {reason}", show::number::count(*number)));
+    }
+    text
 }

@@ -8,7 +8,6 @@ mod hugepages;
 mod image;
 mod stage;
 
-use std::convert::Infallible;
 use std::ffi::OsString;
 
 use crate::exit::Failure;
@@ -50,7 +49,8 @@ pub struct Args {
     #[command(flatten)]
     aslr: aslr::Args,
 
-    /// Print one JSON object on standard error before the command starts: what was changed
+    /// Print one JSON object on standard error: what was changed. It comes before the command
+    /// starts; with --count, at its end
     #[arg(long)]
     json: bool,
 
@@ -59,15 +59,8 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
-/// Runs the verb: becomes the command, unless that fails.
+/// Runs the verb: becomes the command, unless that fails or its starts are counted.
 pub fn run(args: &Args) -> Result<u8, Failure> {
-    match become_command(args) {
-        Ok(never) => match never {},
-        Err(failure) => Err(failure),
-    }
-}
-
-fn become_command(args: &Args) -> Result<Infallible, Failure> {
     let mut variables = Vec::new();
     // Where no image can be mounted, another one is started.
     let mut command = launch::Command { argv: args.command.clone() };
@@ -75,17 +68,31 @@ fn become_command(args: &Args) -> Result<Infallible, Failure> {
     let image = image::enter(&args.image, check, args.json, &mut command, &mut variables)?;
     // Where the command will look for it: it may lie in the image.
     let bundle = bundle::find(&args.bundle, check, &command.argv, &mut variables)?;
-    let builtins = builtins::prepare(&args.builtins, &mut variables)?;
+    let mut builtins = builtins::prepare(&args.builtins, &command, &mut variables)?;
     let hugepages = hugepages::ask(&args.hugepages, &command, &mut variables);
     // The last one: it counts the variables of all others.
     let aslr = aslr::enter(&args.aslr, &command, &mut variables)?;
-    if args.json {
+    let tell = |builtins: Option<&builtins::Given>| -> Result<(), Failure> {
         let about = serde_json::json!({
             "schema": "becalm.run/1", "image": image, "bundle": bundle, "aslr": aslr,
-            "builtins": builtins, "hugepages": hugepages
+            "builtins": builtins.map(|given| &given.about), "hugepages": hugepages
         });
         anstream::eprint!("{}", show::json(&about).map_err(Failure::of_command)?);
+        Ok(())
+    };
+    let cannot_start =
+        |why: launch::CannotStart| Failure { status: why.exit_status(), error: why.into() };
+    if let Some(given) = builtins.as_mut().filter(|given| given.count.is_some()) {
+        launch::set_variables(&variables);
+        let ended = launch::attended(&command).map_err(cannot_start)?.ended;
+        given.say_counted(args.json)?;
+        if args.json {
+            tell(Some(given))?;
+        }
+        return Ok(ended.pass_on());
     }
-    let why = launch::replace(&command, &variables);
-    Err(Failure { status: why.exit_status(), error: why.into() })
+    if args.json {
+        tell(builtins.as_ref())?;
+    }
+    Err(cannot_start(launch::replace(&command, &variables)))
 }

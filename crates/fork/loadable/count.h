@@ -1,0 +1,20 @@
+/* What `becalm run --builtins --count` says at the end. */
+#pragma once
+
+/* In the order of src/builtins/count.rs. */
+enum counted {
+    SHELLS,       /* shells that have loaded this library */
+    AVOIDED,      /* done in the shell's own process */
+    ONLY_STARTED, /* programs that are always started */
+    UNKNOWN,      /* not the very file that is known */
+    SHELL,        /* at that place the script could have told the difference */
+    VARIABLES,    /* with the exported variables, or so many arguments, too */
+    REQUEST,      /* options, or an outcome, that only the program has */
+    COUNTED
+};
+
+/* Finds the file that is counted in, if there is one. */
+void count_in_file(void);
+
+/* One more. */
+void count(enum counted);

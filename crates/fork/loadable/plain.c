@@ -1,0 +1,114 @@
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "bash.h"
+#include "plain.h"
+
+static rlim_t began_with[RLIM_NLIMITS];
+
+static rlim_t limit_of(int what)
+{
+    struct rlimit limit;
+    return getrlimit(what, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
+void remember_limits(void)
+{
+    for (int what = 0; what < RLIM_NLIMITS; what++)
+        began_with[what] = limit_of(what);
+}
+
+/* A limit that the script has lowered is for the programs that it starts: one may not even load
+   its libraries. The size of core dumps is none that a program meets. */
+static bool a_limit_is_lower(void)
+{
+    for (int what = 0; what < RLIM_NLIMITS; what++)
+        if (what != RLIMIT_CORE && limit_of(what) < began_with[what])
+            return true;
+    return false;
+}
+
+/* bash redirects for a builtin in its own process, for a program in the child. Only there does
+   /proc/self mean the child, and only from there do assignments not stay: "> log$((i += 1))". */
+static bool redirection_shows(const char *text)
+{
+    const char *out = text ? strchr(text, '>') : NULL;
+    return text && (strchr(text, '<') || (out && (strstr(out, "${") || strstr(out, "$[") ||
+                                                  strstr(out, "((") || strstr(out, "/proc/"))));
+}
+
+bool shell_is_plain(void)
+{
+    /* Variables for one command: bash has those of a builtin for itself meanwhile, and says so
+       (LC_ALL), turns POSIX mode on and off (POSIXLY_CORRECT), and so on. */
+    if (subst_assign_varlist || temporary_env)
+        return false;
+    /* A child's end is reported by SIGCHLD. */
+    if (signal_is_trapped(SIGCHLD) || a_limit_is_lower())
+        return false;
+    return !redirection_shows(the_printed_command) &&
+           !redirection_shows(the_printed_command_except_trap);
+}
+
+/* Linux takes that much, however low the limit of the stack, less what it puts there itself. */
+#define ROOM (120 << 10)
+
+static size_t room_for(char *const *words)
+{
+    size_t room = 0;
+    for (; *words; words++)
+        room += strlen(*words) + 1 + sizeof *words;
+    return room;
+}
+
+/* Variables that have the loader or a program do something else. */
+static bool changes_programs(const char *variable)
+{
+    static const char *const HARMLESS[] = {"LD_LIBRARY_PATH=", "LD_RUN_PATH=", "LD_BIND_NOW="};
+    for (size_t i = 0; i < sizeof HARMLESS / sizeof *HARMLESS; i++)
+        if (strncmp(variable, HARMLESS[i], strlen(HARMLESS[i])) == 0)
+            return false;
+    return strncmp(variable, "LD_", 3) == 0;
+}
+
+bool variables_are_plain(char *const *argv)
+{
+    if (find_variable("POSIXLY_CORRECT") || find_variable("_POSIX2_VERSION"))
+        return false;
+    maybe_make_export_env();
+    for (char *const *variable = export_env; *variable; variable++)
+        if (changes_programs(*variable))
+            return false;
+    return room_for(argv) + room_for(export_env) < ROOM;
+}
+
+/* Of linux/openat2.h, which older headers lack. A kernel before 5.6 lacks the call: nothing is
+   opened then. */
+struct how {
+    uint64_t flags, mode, resolve;
+};
+enum { OPENAT2 = 437, NO_MAGICLINKS = 2 };
+
+int open_for_all(const char *path, int flags, mode_t mode)
+{
+    struct how how = {flags | O_CLOEXEC, mode, NO_MAGICLINKS};
+    return syscall(OPENAT2, AT_FDCWD, path, &how, sizeof how);
+}
+
+bool is_for_all(const char *path, bool follow)
+{
+    struct statfs on;
+    int file = open_for_all(path, O_PATH | (follow ? 0 : O_NOFOLLOW), 0);
+    bool is = file >= 0 && fstatfs(file, &on) == 0 && on.f_type != PROC_SUPER_MAGIC;
+    if (file >= 0)
+        close(file);
+    return is;
+}

@@ -1,0 +1,102 @@
+//! How many starts the shells of a command avoid: numbers in a file that all of them map.
+
+use std::ffi::OsStr;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::{Error, folder};
+
+/// The variable that names the file to shells (loadable/count.c).
+pub const VARIABLE: &str = "BECALM_BUILTINS_COUNT";
+
+/// As many numbers as loadable/count.h has.
+const NUMBERS: usize = 7;
+
+/// A file that shells count in. It is removed when this is dropped; shells that run on keep it
+/// until they end, and others go without.
+pub struct Count(PathBuf);
+
+/// What shells that took the library did when a program that it knows was to be started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counted {
+    /// Shells that took the library. All numbers are of these alone.
+    pub shells: u64,
+    /// Starts that were avoided: done in the shell's own process.
+    pub avoided: u64,
+    /// Starts of programs that are always started.
+    pub only_started: u64,
+    /// Starts since the program found was not the one that the library knows.
+    pub unknown: u64,
+    /// Starts where the script could have told the difference: a CHLD trap, a limit, variables for
+    /// one command, some redirections.
+    pub shell: u64,
+    /// Starts since exported variables, or so many arguments, are the program's to deal with.
+    pub variables: u64,
+    /// Starts since only the program has such options, or such an outcome.
+    pub request: u64,
+}
+
+impl Count {
+    /// Makes a file for this process's command, on this node.
+    ///
+    /// # Errors
+    /// None of the folders of [`prepare`](super::prepare) can be written to.
+    pub fn new() -> Result<Count, Error> {
+        let mut failed = Error::NotBuilt;
+        for place in folder::places() {
+            match make(&place) {
+                Ok(path) => return Ok(Count(path)),
+                Err(why) => failed = why,
+            }
+        }
+        Err(failed)
+    }
+
+    /// The value of [`VARIABLE`].
+    pub fn file(&self) -> &OsStr {
+        self.0.as_os_str()
+    }
+
+    /// The numbers at this moment.
+    ///
+    /// # Errors
+    /// The file is not there any more, or not what it was.
+    pub fn read(&self) -> Result<Counted, Error> {
+        let bytes = fs::read(&self.0).map_err(Error::at(&self.0))?;
+        let mut numbers = [0; NUMBERS];
+        if bytes.len() != NUMBERS * 8 {
+            let cut = std::io::Error::other("not what becalm has made");
+            return Err(Error::at(&self.0)(cut));
+        }
+        for (number, bytes) in numbers.iter_mut().zip(bytes.chunks_exact(8)) {
+            *number = bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
+        }
+        let [shells, avoided, only_started, unknown, shell, variables, request] = numbers;
+        Ok(Counted { shells, avoided, only_started, unknown, shell, variables, request })
+    }
+}
+
+impl Counted {
+    /// Starts that were not avoided.
+    pub fn started(&self) -> u64 {
+        self.only_started + self.unknown + self.shell + self.variables + self.request
+    }
+}
+
+impl Drop for Count {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn make(place: &Path) -> Result<PathBuf, Error> {
+    let path = folder::own(place)?.join(format!("count-{}", std::process::id()));
+    // One of an earlier process of this id, that was killed.
+    let _ = fs::remove_file(&path);
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    file.and_then(|file| file.set_len(NUMBERS as u64 * 8)).map_err(Error::at(&path))?;
+    Ok(path)
+}
