@@ -4,14 +4,17 @@
 
 mod modules_scene;
 mod schema;
+#[path = "modules_avail/who_reads.rs"]
+mod who_reads;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::{Command, Output};
 
-use modules_scene::{BECALM, Modules, Scene, both};
+use modules_scene::{BECALM, Scene, both};
 use schema::Schema;
+use who_reads::setfacl;
 
 const FORMS: [&[&str]; 8] = [
     &["avail"],
@@ -42,42 +45,6 @@ fn assert_same(native: &Output, real: &Output, what: &str) {
 fn assert_left(native: &Output, what: &str) {
     assert_eq!(native.status.code(), Some(75), "{what}: {native:?}");
     assert!(native.stdout.is_empty() && native.stderr.is_empty(), "{what}: {native:?}");
-}
-
-/// Another user.
-fn as_nobody(command: &Command) -> Command {
-    let mut other = Command::new("setpriv");
-    other.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]);
-    other.arg(command.get_program()).args(command.get_args()).env_clear();
-    other.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    other
-}
-
-/// A copy of the program, and of Modules, where every user gets at it.
-struct Shared {
-    scene: Scene,
-    becalm: String,
-}
-
-impl Shared {
-    fn new() -> Shared {
-        let scene = Scene::new();
-        let becalm = scene.at("becalm");
-        fs::copy(BECALM, &becalm).unwrap();
-        Shared { becalm: becalm.to_str().unwrap().to_owned(), scene }
-    }
-
-    fn native(&self, modules: &Modules, words: &[&str]) -> Command {
-        let mut command = self.scene.command(&self.becalm, modules);
-        command.arg("modules").args(words);
-        command
-    }
-
-    fn real(&self, modules: &Modules, words: &[&str]) -> Command {
-        let mut command = self.scene.command(modules.command.to_str().unwrap(), modules);
-        command.arg("bash").args(words);
-        command
-    }
 }
 
 #[test]
@@ -157,7 +124,7 @@ fn what_may_not_be_equal_is_left_to_modules() {
 #[test]
 fn a_changed_tree_is_left_to_modules_until_it_is_indexed_again() {
     type Change = fn(&Path);
-    let changes: [(&str, Change); 6] = [
+    let changes: [(&str, Change); 11] = [
         ("a version more", |tree| fs::write(tree.join("gcc/14"), "#%Module\n").unwrap()),
         ("a version less", |tree| fs::remove_file(tree.join("gcc/12")).unwrap()),
         ("a name more", |tree| fs::create_dir(tree.join("new")).unwrap()),
@@ -165,6 +132,24 @@ fn a_changed_tree_is_left_to_modules_until_it_is_indexed_again() {
             fs::write(tree.join("gcc/.version"), "#%Module\nset ModulesVersion 12\n").unwrap();
         }),
         ("an rc file more", |tree| fs::write(tree.join(".modulerc"), "#%Module\n").unwrap()),
+        ("a modulefile that is none any more", |tree| {
+            fs::write(tree.join("gcc/12"), "#!Module\n").unwrap();
+        }),
+        ("one with its old time", |tree| {
+            let file = tree.join("gcc/12");
+            let then = file.metadata().unwrap().modified().unwrap();
+            fs::write(&file, "#!Module\nsetenv GCC twelve\n").unwrap();
+            fs::File::options().write(true).open(&file).unwrap().set_modified(then).unwrap();
+        }),
+        ("a modulefile that its owner may read", |tree| {
+            fs::set_permissions(tree.join("gcc/12"), Permissions::from_mode(0o600)).unwrap();
+        }),
+        ("a modulefile of another group", |tree| {
+            chown(tree.join("gcc/12"), None, Some(1)).unwrap();
+        }),
+        ("a modulefile that one user may not read", |tree| {
+            setfacl("u:65534:---", &tree.join("gcc/12"));
+        }),
         ("a modulepath moved", |tree| {
             fs::rename(tree, tree.with_extension("old")).unwrap();
             fs::create_dir(tree).unwrap();
@@ -183,6 +168,142 @@ fn a_changed_tree_is_left_to_modules_until_it_is_indexed_again() {
             assert_same(&native, &real, what);
         }
     }
+}
+
+#[test]
+fn what_modules_would_not_look_at_need_not_be_as_it_was() {
+    for modules in &both() {
+        let scene = Scene::new();
+        scene.file("llvm/17", "#%Module\n");
+        scene.file("llvm/.version", "#%Module\n");
+        scene.index(modules);
+        scene.file("llvm/17", "no modulefile\n");
+        let avail = |program: &str| {
+            let mut command = scene.command(program, modules);
+            command.env("MODULES_MCOOKIE_CHECK", "eval");
+            command
+        };
+        let native = avail(BECALM).args(["modules", "avail"]).output().unwrap();
+        let real = avail(modules.command.to_str().unwrap()).args(["bash", "avail"]).output();
+        assert_same(&native, &real.unwrap(), "cookies are not checked");
+        assert_left(&scene.becalm(modules, &["avail"]), "all are opened");
+        scene.file("llvm/.version", "#%Module\nset ModulesVersion 17\n");
+        scene.file("llvm/18", "#%Module\n");
+        for words in [&["avail", "gcc"][..], &["avail", "gcc/1*", "nosuch"], &["avail", "*cc"]] {
+            assert_same(&scene.becalm(modules, words), &scene.real(modules, words), words[1]);
+        }
+        for words in [&["avail", "gcc", "llvm"][..], &["avail", "-C", "gcc"], &["avail", "*"]] {
+            assert_left(&scene.becalm(modules, words), words[1]);
+        }
+    }
+}
+
+#[test]
+fn an_option_counts_where_modules_takes_it_and_only_there() {
+    let options = [
+        "-t",
+        "-l",
+        "-j",
+        "-d",
+        "-L",
+        "-C",
+        "-S",
+        "-a",
+        "-i",
+        "-P",
+        "-p",
+        "-v",
+        "-o",
+        "-w",
+        "-f",
+        "--terse",
+        "--long",
+        "--json",
+        "--default",
+        "--latest",
+        "--contains",
+        "--starts-with",
+        "--all",
+        "--icase",
+        "--indepth",
+        "--no-indepth",
+        "--paginate",
+        "--no-pager",
+        "--color",
+        "--color=always",
+        "--color=",
+        "--width",
+        "--width=40",
+        "--width=",
+        "-w40",
+        "--output=sym",
+        "--show_hidden",
+        "--append",
+        "-tl",
+        "--al",
+        "--terse=1",
+        "--",
+        "-",
+        "-t avail",
+    ];
+    for modules in &both() {
+        let scene = Scene::new();
+        scene.file("gcc/.14", "#%Module\n");
+        scene.index(modules);
+        let mut answered = 0;
+        let mut command = |words: &[&str]| {
+            let words = [&["command"], words].concat();
+            let native = scene.becalm(modules, &words);
+            match native.status.code() {
+                Some(75) => assert_left(&native, &words.join(" ")),
+                _ => {
+                    answered += 1;
+                    assert_same(&native, &scene.real(modules, &words[1..]), &words.join(" "));
+                }
+            }
+        };
+        for option in options {
+            command(&[option, "avail"]);
+            command(&["avail", option]);
+            command(&["av", option, "gcc"]);
+            command(&["append-path", "-L", option, "avail"]);
+            command(&["avail", "append-path", "-L", option]);
+        }
+        command(&["-w", "40", "avail"]);
+        command(&["avail", "-w", "40"]);
+        assert!(answered > 70, "{answered}");
+    }
+}
+
+#[test]
+fn a_change_within_the_second_of_the_index_is_seen_where_times_are_whole_seconds() {
+    let [modules, _] = &both();
+    let scene = Scene::new();
+    let shell = |script: &str| {
+        let mut shell = scene.command("unshare", modules);
+        shell.env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin").env("BECALM", BECALM);
+        shell.env("DISK", scene.at("disk")).env("MODULEPATH", scene.at("mnt/tree"));
+        shell.current_dir(scene.at("")).args(["--mount", "sh", "-ec", script]).output().unwrap()
+    };
+    fs::create_dir(scene.at("mnt")).unwrap();
+    // The mount is in a namespace of its own: it goes with the shell. At the beginning of a second,
+    // all that follows is in the same one.
+    let done = shell(
+        "truncate -s 8M $DISK; mkfs.ext4 -q -I 128 $DISK 2>/dev/null; mount -o loop $DISK mnt || exit 99
+        mkdir -p mnt/tree/gcc; cd mnt/tree/gcc
+        for round in 1 2 3; do
+            while case $(date +%N) in 0*) false;; esac; do :; done
+            echo '#%Module' > a$round
+            $BECALM modules index
+            echo '#%Module' > b$round
+            $BECALM modules avail -t 2> ../../answer && grep b$round ../../answer || test $? = 75
+        done",
+    );
+    if done.status.code() == Some(99) && std::env::var_os("CI").is_none() {
+        eprintln!("skipped: this user cannot mount a disk: {done:?}");
+        return;
+    }
+    assert!(done.status.success(), "{done:?}");
 }
 
 #[test]
@@ -245,40 +366,6 @@ fn an_index_with_any_byte_changed_gives_no_wrong_list() {
 
 fn mkfifo(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
-}
-
-#[test]
-fn each_user_is_shown_what_modules_shows_that_user() {
-    let [modules, _] = &both();
-    let shared = Shared::new();
-    let tree = &shared.scene;
-    tree.file("gcc/secret", "#%Module\n");
-    tree.file("private/1", "#%Module\n");
-    tree.file("mine/1", "#%Module\n");
-    let mode = |name: &str, mode| {
-        fs::set_permissions(tree.modulepath.join(name), Permissions::from_mode(mode)).unwrap();
-    };
-    mode("gcc/secret", 0o600);
-    mode("private", 0o700);
-    mode("mine", 0o700);
-    chown(tree.modulepath.join("mine"), Some(65_534), Some(65_534)).unwrap();
-    symlink("/nonexistent", tree.modulepath.join("gcc/broken")).unwrap();
-    symlink("12", tree.modulepath.join("gcc/link")).unwrap();
-    tree.index(modules);
-    for form in FORMS {
-        let (native, real) = (shared.native(modules, form), shared.real(modules, form));
-        for (user, mut native, mut real) in
-            [("nobody", as_nobody(&native), as_nobody(&real)), ("root", native, real)]
-        {
-            let (native, real) = (native.output().unwrap(), real.output().unwrap());
-            assert_same(&native, &real, &format!("{user}: {}", form.join(" ")));
-        }
-    }
-    let shown = |mut command: Command| String::from_utf8(command.output().unwrap().stderr).unwrap();
-    let avail = shared.native(modules, &["avail", "-t"]);
-    assert!(!shown(as_nobody(&avail)).contains("private/1"));
-    assert!(shown(as_nobody(&avail)).contains("mine/1"));
-    assert!(shown(avail).contains("private/1"));
 }
 
 #[test]

@@ -59,6 +59,28 @@ fn what_lmod_builds_is_good_until_its_tree_changes() {
 }
 
 #[test]
+fn a_modulefile_that_was_changed_with_an_old_time_is_named() {
+    let _alone = alone();
+    let scene = Scene::new();
+    let (folder, stamp) = built(&scene);
+    date(&scene.module("tree/gcc/12.2"), SystemTime::now() - Duration::from_secs(90_000));
+    assert_eq!(kinds(&lmod::check(&folder, Some(&stamp))), [Kind::Stale]);
+}
+
+#[test]
+fn under_any_umask_what_lmod_builds_is_for_everyone() {
+    use rustix::fs::Mode;
+    let _alone = alone();
+    let scene = Scene::new();
+    let before = rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    let (folder, stamp) = built(&scene);
+    assert_eq!(rustix::process::umask(before), Mode::RWXG | Mode::RWXO);
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o7777;
+    assert_eq!((mode(&folder), mode(&stamp)), (0o755, 0o644));
+    assert_eq!(mode(&folder.join("spiderT.lua")), 0o644);
+}
+
+#[test]
 fn a_cache_that_lmod_passes_over_is_named() {
     let _alone = alone();
     let scene = Scene::new();

@@ -139,11 +139,11 @@ fn answer(
             held.push((root, index));
         }
     }
+    let patterns: Vec<_> = request.patterns.iter().map(|text| Pattern::of(text, &config)).collect();
     let mut views = Vec::new();
     for (root, held) in &held {
-        views.push(View::of(root, held)?);
+        views.push(View::of(root, held, &patterns, &config)?);
     }
-    let patterns: Vec<_> = request.patterns.iter().map(|text| Pattern::of(text, &config)).collect();
     let has_symbols = !views.iter().all(View::is_plain);
     let mut state = State::new(has_symbols);
     let mut report = Report::new(request, &config);

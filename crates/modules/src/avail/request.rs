@@ -90,7 +90,11 @@ impl Request {
                     let value = words.next().unwrap_or_default();
                     request.width = Some(width(value).ok_or_else(|| unknown("-w"))?);
                 }
+                // These stand for themselves in Modules, and so for a command before one.
+                "-a" | "--all" | "--indepth" if command.is_none() => return Err(unknown(word)),
                 option if option.starts_with('-') => request.option(option)?,
+                // From here on, Modules keeps `-d` among the patterns, in front of other options.
+                "append-path" | "prepend-path" | "remove-path" => return Err(unknown(word)),
                 "avail" | "av" if command.is_none() => command = Some(()),
                 // What was found for a pattern is kept: the same one again is something else.
                 pattern
@@ -175,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn options_may_stand_anywhere_and_the_last_form_counts() {
+    fn most_options_may_stand_anywhere_and_the_last_form_counts() {
         let request = parse("-t avail gcc -l -w 100 --color=never").unwrap();
         assert_eq!(request.patterns, ["gcc"]);
         assert_eq!(request.form, Form::Long);
@@ -189,6 +193,10 @@ mod tests {
         for words in [
             "load gcc",
             "list",
+            "-a avail",
+            "--all avail",
+            "-t --indepth avail",
+            "avail append-path -L -d",
             "avail gcc@12",
             "avail gcc@:12",
             "avail +debug",

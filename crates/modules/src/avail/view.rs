@@ -7,7 +7,9 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, open};
 
 use super::Unable;
+use super::config::Config;
 use super::found::last;
+use super::pattern::Pattern;
 use crate::index::{FileName, Held, Names, RcFile, Store, StoreError};
 use crate::tree::{Cookie, Kind, Limits, walk};
 
@@ -37,11 +39,19 @@ pub(super) fn held(root: &Path, store: &Store) -> Result<Option<Held>, Unable> {
 }
 
 impl<'a> View<'a> {
-    /// A modulepath, if the tree is still what its index says.
-    pub(super) fn of(root: &Path, held: &'a Held) -> Result<View<'a>, Unable> {
+    /// A modulepath, if the tree is still what its index says, as far as Modules would look at it
+    /// for these patterns: it opens files if it checks their cookies.
+    pub(super) fn of(
+        root: &Path,
+        held: &'a Held,
+        patterns: &[Pattern<'_>],
+        config: &Config,
+    ) -> Result<View<'a>, Unable> {
         let names = held.names(root)?;
         let is_leased = held.age.as_secs() < u64::from(names.lease);
-        if !(is_leased && names.cache_is_as_seen() || names.is_fresh()) {
+        let walked = |top: &str| patterns.iter().any(|pattern| pattern.walks_into(top));
+        if !(is_leased && names.cache_is_as_seen() || names.is_fresh(walked, config.checks_cookies))
+        {
             return Err(Unable::Stale(root.to_owned()));
         }
         let mut view = View { names, own: Vec::new(), unreadable: Vec::new() };

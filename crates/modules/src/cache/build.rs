@@ -164,8 +164,12 @@ pub fn build(
         let draft = draft(modulepath, site, &builder, place.as_of)?;
         let script = parse(&draft.text)?;
         let tree = walk(modulepath, Limits { cookies: false, ..Limits::default() });
-        let comparison =
-            Comparison { tree: &tree, release: Some(&site.release), as_of: place.as_of };
+        let comparison = Comparison {
+            tree: &tree,
+            release: Some(&site.release),
+            as_of: place.as_of,
+            is_exact: true,
+        };
         let (faults, entries) = comparison.faults(&script);
         if faults.iter().any(|fault| fault.kind == Kind::Stale) {
             continue;

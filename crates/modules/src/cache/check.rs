@@ -11,11 +11,11 @@ use crate::site::Site;
 use crate::tree::{Limits, Stamp, Tree, walk};
 
 /// `cachebuild` reads a tree for a while, and the file says only when it was done: what changed
-/// in its last minute is read again.
+/// in its last minute may have been there or not.
 const BUILD: i128 = 60 * 1_000_000_000;
 
-/// Checks a modulepath's cache as the calling user, without evaluating it, and without opening a
-/// file of the tree that has not changed since. Without a site, what depends on the release that
+/// Checks a modulepath's cache as the calling user, without evaluating it; where becalm has made
+/// it, without opening a file of the tree that has not changed since. Without a site, what depends on the release that
 /// reads it is not looked at.
 pub fn check(modulepath: &Path, site: Option<&Site>) -> Checked {
     let cache = modulepath.join(super::NAME);
@@ -61,6 +61,7 @@ fn read(checked: &mut Checked, held: &Held, script: &Script<'_>, tree: &Tree, si
         tree,
         release: site.map(|site| &site.release),
         as_of: script.as_of.unwrap_or(held.stamp.modified - BUILD),
+        is_exact: script.as_of.is_some(),
     };
     let (faults, counts) = comparison.faults(script);
     checked.entries = counts;

@@ -25,9 +25,11 @@ pub(super) struct Comparison<'a> {
     pub(super) tree: &'a Tree,
     /// The release that reads the cache, if it is known.
     pub(super) release: Option<&'a Release>,
-    /// The moment that the cache shows, in nanoseconds since 1970. What has not changed since is
-    /// not read again.
+    /// The moment that the cache shows, in nanoseconds since 1970.
     pub(super) as_of: i128,
+    /// Whether that moment is of the clock of the modulepath's filesystem, from before anything was
+    /// read: what has not changed there since is not read again.
+    pub(super) is_exact: bool,
 }
 
 impl Comparison<'_> {
@@ -131,8 +133,10 @@ impl Comparison<'_> {
         if memchr::memchr(b'\r', body).is_some() {
             return Some((Kind::Stale, "its lines end with CR, which Modules loses in a cache"));
         }
-        let may_differ = stamp.changed >= self.as_of;
-        (may_differ && !self.reads(there, body)).then(changed)
+        let is_as_it_was = self.is_exact
+            && stamp.changed < self.as_of
+            && self.tree.top.stamp.is_some_and(|top| top.device == stamp.device);
+        (!is_as_it_was && !self.reads(there, body)).then(changed)
     }
 
     /// Whether a file's content is this. What cannot be read now is not known to differ.

@@ -2,9 +2,9 @@
 //!
 //! A cache is read whole by whoever may enter the modulepath, so what it holds is disclosed to
 //! all of them. `cachebuild` looks at the permissions of "others" only (`isFileAccessLimited`),
-//! and not at all below a modulepath that is not for everyone. Here, each file must be readable
-//! by owner, group and others, without an ACL that says otherwise, and so must be each folder on
-//! the way, behind links, too. What a security module (SELinux, AppArmor) denies is not seen.
+//! and not at all below a modulepath that is not for everyone. Here, each file must be one that
+//! everyone may read ([`crate::tree::rights`]), and so must be each folder on the way, behind links,
+//! too.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
-use crate::tree::acl::{self, ENTER, READ};
+use crate::tree::rights::{Everyone, way_is_open};
 use crate::tree::{Entry, Stamp};
 
 /// What is known of one modulepath's files.
@@ -22,6 +22,7 @@ pub(super) struct Readers<'a> {
     /// The modulepath's real place: whoever reads the cache came through all folders above it.
     real: PathBuf,
     folders: HashMap<PathBuf, bool>,
+    everyone: Everyone,
 }
 
 /// Why a file or folder is not for everyone.
@@ -36,7 +37,7 @@ pub(super) enum Limit {
 impl<'a> Readers<'a> {
     pub(super) fn of(root: &'a Path) -> Readers<'a> {
         let real = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-        Readers { root, real, folders: HashMap::new() }
+        Readers { root, real, folders: HashMap::new(), everyone: Everyone::default() }
     }
 
     /// The modulepath.
@@ -56,7 +57,9 @@ impl<'a> Readers<'a> {
         }
         let path = self.root.join(name);
         let is_open = match known {
-            Some(Entry { is_link: false, stamp: Some(stamp), .. }) => is_for_all(stamp, &path),
+            Some(Entry { is_link: false, stamp: Some(stamp), .. }) => {
+                self.everyone.may_read(stamp, &path)
+            }
             _ => self.is_open(&path),
         };
         (!is_open).then_some(Limit::File)
@@ -76,41 +79,30 @@ impl<'a> Readers<'a> {
     fn is_open(&mut self, path: &Path) -> bool {
         let Ok(own) = rustix::fs::lstat(path) else { return false };
         if FileType::from_raw_mode(own.st_mode) != FileType::Symlink {
-            return is_for_all(&Stamp::of(&own), path);
+            return self.everyone.may_read(&Stamp::of(&own), path);
         }
         let (Ok(target), Ok(stat)) = (path.canonicalize(), rustix::fs::stat(path)) else {
             return false;
         };
-        is_for_all(&Stamp::of(&stat), &target) && self.way_is_open(&target)
+        self.everyone.may_read(&Stamp::of(&stat), &target) && self.link_is_open(path)
     }
 
-    /// Whether everyone may pass through the folders above a link's target. A link of several
-    /// steps may pass through more; the last step's are looked at.
-    fn way_is_open(&mut self, target: &Path) -> bool {
-        for folder in target.ancestors().skip(1) {
-            if self.real.starts_with(folder) {
-                return true;
-            }
-            let known = self.folders.get(folder).copied();
-            let open = known.unwrap_or_else(|| may_be_entered(folder));
-            self.folders.insert(folder.to_owned(), open);
-            if !open {
-                return false;
-            }
-        }
-        true
+    /// Whether everyone may pass through the folders that a link leads through. Whoever reads the
+    /// cache came through those above the modulepath.
+    fn link_is_open(&mut self, link: &Path) -> bool {
+        let (Some(folder), Some(name)) = (link.parent(), link.file_name()) else { return false };
+        let Ok(folder) = folder.canonicalize() else { return false };
+        let Readers { real, folders, everyone, .. } = self;
+        way_is_open(&folder, Path::new(name), |folder| {
+            let known = folders.get(folder).copied();
+            real.starts_with(folder)
+                || known.unwrap_or_else(|| {
+                    let is_open = everyone.may_enter(folder);
+                    folders.insert(folder.to_owned(), is_open);
+                    is_open
+                })
+        })
     }
-}
-
-/// Owner, group and others alike: with mode 0604 the group may not.
-fn is_for_all(stamp: &Stamp, path: &Path) -> bool {
-    let is_folder = FileType::from_raw_mode(stamp.mode) == FileType::Directory;
-    stamp.everyone_may_read() && !acl::denies(path, if is_folder { READ | ENTER } else { READ })
-}
-
-fn may_be_entered(folder: &Path) -> bool {
-    let Ok(stat) = rustix::fs::stat(folder) else { return false };
-    stat.st_mode & 0o111 == 0o111 && !acl::denies(folder, ENTER)
 }
 
 /// A name of a cache as a path.

@@ -3,23 +3,21 @@
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-use rustix::fs::getxattr;
 
 use super::names::{FileName, Folder, Limited, Names, RcFile, Rule, Seen};
+use super::still::pause;
 use crate::cache;
 use crate::site::{Odd, Site, modulepath};
 use crate::tcl::dictionary;
 use crate::tcl::rc::{self, Definition, Unread};
+use crate::tree::rights::{Everyone, way_is_open};
 use crate::tree::{Entry, Kind, Limits, Rc, Stamp, Tree, walk};
 
 /// rc files are some kilobytes; one of a cookbook's virtual modulepath, a megabyte.
 const MOST_RC: u64 = 16 << 20;
 
-/// A change may have the time of the walk itself, as coarse as the filesystem's clock: what is
-/// younger is walked again. Local filesystems count in ticks of 10 ms at most.
-const COARSE: Duration = Duration::from_millis(50);
+/// So often a tree is walked until it stands still.
+const WALKS: usize = 3;
 
 /// Why `avail` cannot be answered for a modulepath but by Modules itself.
 #[derive(Debug, thiserror::Error)]
@@ -95,18 +93,34 @@ pub enum NotIndexable {
 /// [`NotIndexable`].
 pub fn build(root: &Path, site: &Site, lease: u32) -> Result<Names<'static>, NotIndexable> {
     let text = plain_root(root).ok_or_else(|| NotIndexable::Path { path: root.to_owned() })?;
-    for _ in 0..3 {
-        let started = SystemTime::now();
+    let mut before = walk(root, Limits { cookies: false, ..Limits::default() });
+    for _ in 0..WALKS {
+        std::thread::sleep(pause(stamps(&before).map(|stamp| stamp.changed)));
         let tree = walk(root, Limits::default());
-        let names = Collector::collect(&tree, text, site, lease)?;
-        let newest = names.newest();
-        let now = started.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as i128;
-        if i128::from(newest) + (COARSE.as_nanos() as i128) < now && names.is_fresh() {
-            return Ok(names);
+        if is_as_before(&before, &tree) {
+            let names = Collector::collect(&tree, text, site, lease)?;
+            if names.is_fresh(|_| true, true) {
+                return Ok(names);
+            }
         }
-        std::thread::sleep(COARSE * 2);
+        before = tree;
     }
     Err(NotIndexable::Changing { path: root.to_owned() })
+}
+
+fn stamps(tree: &Tree) -> impl Iterator<Item = &Stamp> {
+    std::iter::once(&tree.top).chain(&tree.entries).filter_map(|entry| entry.stamp.as_ref())
+}
+
+/// Whether two walks have found the same files, with the same times.
+fn is_as_before(before: &Tree, now: &Tree) -> bool {
+    let same = |(one, other): (&Entry, &Entry)| {
+        let seen = |entry: &Entry| entry.stamp.as_ref().map(Seen::from);
+        one.name == other.name && seen(one) == seen(other)
+    };
+    before.entries.len() == now.entries.len()
+        && same((&before.top, &now.top))
+        && before.entries.iter().zip(&now.entries).all(same)
 }
 
 /// The modulepath as text, if Modules takes it as it stands (`getAbsolutePath`).
@@ -139,6 +153,7 @@ struct Collector<'a> {
     names: Names<'static>,
     /// Folders that not everyone may read, or that are links: what is in them is left out.
     closed: HashSet<&'a Path>,
+    everyone: Everyone,
 }
 
 impl<'a> Collector<'a> {
@@ -152,7 +167,11 @@ impl<'a> Collector<'a> {
         let Some(top) = tree.top.stamp.as_ref().filter(|_| tree.is_listed()) else {
             return Err(NotIndexable::NotListed { path: path() });
         };
-        if !is_for_everyone(top, &tree.root) || !way_is_open(&tree.root) {
+        let mut everyone = Everyone::default();
+        let may_enter = |folder: &Path| everyone.may_enter(folder);
+        if !way_is_open(Path::new("/"), &tree.root, may_enter)
+            || !everyone.may_read(top, &tree.root)
+        {
             return Err(NotIndexable::NotListed { path: path() });
         }
         if tree.is_cut {
@@ -168,7 +187,7 @@ impl<'a> Collector<'a> {
             cache: None,
             lease,
         };
-        let mut collector = Collector { tree, names, closed: HashSet::new() };
+        let mut collector = Collector { tree, names, closed: HashSet::new(), everyone };
         for entry in &tree.entries {
             if entry.name.parent().is_some_and(|parent| collector.closed.contains(parent)) {
                 collector.closed.insert(&entry.name);
@@ -189,7 +208,7 @@ impl<'a> Collector<'a> {
         let Some(name) = plain_name(&entry.name).map(str::to_owned) else {
             return Err(NotIndexable::Name { path });
         };
-        let is_open = |stamp: &&Stamp| !entry.is_link && is_for_everyone(stamp, &path);
+        let is_open = |stamp: &&Stamp| !entry.is_link && self.everyone.may_read(stamp, &path);
         let open = entry.stamp.as_ref().filter(is_open);
         match (&entry.kind, open) {
             (Kind::IgnoredFolder | Kind::IgnoredFile, _) => {}
@@ -232,31 +251,6 @@ impl<'a> Collector<'a> {
         }
         Ok(())
     }
-}
-
-/// Whether the permissions let everyone read it, and no ACL says otherwise.
-fn is_for_everyone(stamp: &Stamp, path: &Path) -> bool {
-    let has_acl = ["system.posix_acl_access", "system.nfs4_acl"].iter().any(|name| {
-        let mut nothing: [u8; 0] = [];
-        getxattr(path, *name, &mut nothing).is_ok_and(|bytes| bytes > 0)
-    });
-    stamp.everyone_may_read() && !has_acl
-}
-
-/// Whether everyone may enter all folders that a modulepath lies in.
-fn way_is_open(root: &Path) -> bool {
-    let Ok(real) = root.canonicalize() else { return false };
-    [root, real.as_path()].iter().flat_map(|path| path.ancestors().skip(1)).all(|folder| {
-        rustix::fs::stat(folder).is_ok_and(|stat| {
-            let stamp = Stamp::of(&stat);
-            stamp.mode & 0o111 == 0o111 && is_for_everyone_to_enter(folder)
-        })
-    })
-}
-
-fn is_for_everyone_to_enter(folder: &Path) -> bool {
-    let mut nothing: [u8; 0] = [];
-    !getxattr(folder, "system.posix_acl_access", &mut nothing).is_ok_and(|bytes| bytes > 0)
 }
 
 /// A `.modulecache` is what Modules looks at instead of the tree: it has to say the same.

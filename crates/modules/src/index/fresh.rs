@@ -1,17 +1,29 @@
 //! Whether the tree is still what the index says.
 
-use super::names::{Names, Seen};
+use super::names::{FileName, Names, Seen};
 use crate::tree::Stamp;
 
 impl Names<'_> {
-    /// Asks for the state of each folder and each rc file: one call each. It does not see what
-    /// was changed in a modulefile in place, or its permissions.
-    pub fn is_fresh(&self) -> bool {
-        let folders = self.folders.iter().map(|folder| (folder.name.as_ref(), &folder.seen));
-        let rcs = self.rcs.iter().map(|rc| (rc.name.as_str(), &rc.seen));
+    /// Asks for the state of each folder and rc file, and of each other file where `files` are
+    /// opened, too: their content and permissions count then. One call each, of what is in those
+    /// names at the modulepath's top that `walked` picks.
+    pub fn is_fresh(&self, walked: impl Fn(&str) -> bool, files: bool) -> bool {
         let mut path = String::new();
-        folders.chain(rcs).all(|(name, seen)| self.is_as_seen(name, seen, &mut path))
+        let is_walked = |name: &str| walked(name.split('/').next().unwrap_or(name));
+        let mut folders =
+            self.folders.iter().filter(|it| it.name.is_empty() || is_walked(&it.name));
+        let mut rcs = self.rcs.iter().filter(|rc| !rc.name.contains('/') || is_walked(&rc.name));
+        let mut files = self.files.iter().filter(|file| files && is_walked(&file.name));
+        folders.all(|folder| self.now(&folder.name, &mut path) == Some(folder.seen))
+            && rcs.all(|rc| self.now(&rc.name, &mut path) == Some(rc.seen))
             && self.cache_is_as_seen()
+            && files.all(|file| self.is_unchanged(file, &mut path))
+    }
+
+    /// Whether nothing of a file has changed: its content, its permissions, its list of who may
+    /// read it. Another file in its place shows in its folder.
+    fn is_unchanged(&self, file: &FileName<'_>, path: &mut String) -> bool {
+        self.now(&file.name, path).is_some_and(|now| now.changed == file.changed)
     }
 
     /// Whether the modulepath's cache is the one that was checked. An index that is taken on
@@ -20,23 +32,16 @@ impl Names<'_> {
         match &self.cache {
             // A new one shows in the modulepath's folder.
             None => true,
-            Some(seen) => self.is_as_seen(crate::cache::NAME, seen, &mut String::new()),
+            Some(seen) => self.now(crate::cache::NAME, &mut String::new()) == Some(*seen),
         }
     }
 
-    /// When the newest change was, in nanoseconds since 1970.
-    pub(super) fn newest(&self) -> i64 {
-        let folders = self.folders.iter().map(|folder| folder.seen.changed);
-        let rcs = self.rcs.iter().map(|rc| rc.seen.changed);
-        let files = self.files.iter().map(|file| file.changed);
-        folders.chain(rcs).chain(files).max().unwrap_or(0)
-    }
-
-    fn is_as_seen(&self, name: &str, seen: &Seen, path: &mut String) -> bool {
+    /// The state of a file or folder; none where it cannot be asked.
+    fn now(&self, name: &str, path: &mut String) -> Option<Seen> {
         path.clear();
         for part in [&self.root, "/", name] {
             path.push_str(part);
         }
-        rustix::fs::stat(path.as_str()).is_ok_and(|stat| Seen::from(&Stamp::of(&stat)) == *seen)
+        rustix::fs::stat(path.as_str()).ok().map(|stat| Seen::from(&Stamp::of(&stat)))
     }
 }

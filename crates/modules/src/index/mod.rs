@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `names` | what one modulepath holds |
 //! | `build` | an index, made by walking the tree |
+//! | `still` | when a look at a tree is one after which every change shows |
 //! | `fresh` | whether the tree is still what the index says |
 //! | `site` | what is to know of the site's Modules before `avail` can be answered |
 //! | `store` | where indexes are, who may have written them, and how they are replaced |
@@ -16,6 +17,7 @@ mod build;
 mod fresh;
 mod names;
 mod site;
+mod still;
 mod store;
 
 pub use build::{NotIndexable, build};

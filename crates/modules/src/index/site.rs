@@ -5,11 +5,15 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::names::Seen;
+use super::still::pause;
 use crate::site::{Environment, Site, SiteError};
 use crate::tree::{Stamp, content};
 
 /// `modulecmd.tcl` of 5.7 has 0.8 MB.
 const MOST: u64 = 16 << 20;
+
+/// So often it is looked at until it stands still.
+const LOOKS: usize = 3;
 
 /// A site's Modules, as it was looked at once: to read 0.8 MB of Tcl for each `avail` would be
 /// the most of its time.
@@ -29,8 +33,24 @@ impl SiteNotes {
     /// Takes notes of the Modules of an environment.
     ///
     /// # Errors
-    /// [`SiteError`].
+    /// [`SiteError`], also where its files change meanwhile.
     pub fn take(environment: &Environment) -> Result<SiteNotes, SiteError> {
+        let mut before = SiteNotes::look(environment)?;
+        for _ in 0..LOOKS {
+            let seen = before.files.iter().filter_map(|(_, seen)| *seen);
+            std::thread::sleep(pause(seen.map(|seen| seen.changed.into())));
+            let notes = SiteNotes::look(environment)?;
+            if notes.files == before.files {
+                return Ok(notes);
+            }
+            before = notes;
+        }
+        let error = std::io::Error::other("it changed while it was read");
+        Err(SiteError::Unreadable { path: before.site.command, error })
+    }
+
+    /// What is in the files, and then their state.
+    fn look(environment: &Environment) -> Result<SiteNotes, SiteError> {
         let found = Site::find(environment)?;
         let site = Site::at(&found.command, &Environment::default())?;
         let unreadable = |error| SiteError::Unreadable { path: site.command.clone(), error };

@@ -1,10 +1,10 @@
 //! Where indexes are, who may have written them, and how they are replaced.
 
 use std::ffi::OsString;
-use std::fs::{File, Permissions};
+use std::fs::{DirBuilder, File, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 use super::names::Names;
 use super::site::SiteNotes;
 use crate::site::Environment;
+use crate::tree::rights::{Everyone, way_is_open};
 
 /// What an index begins with; another number for another form.
 const MAGIC: &str = "becalm-names 2";
@@ -92,6 +93,20 @@ impl Store {
         Store { folders: vec![folder.to_owned()] }
     }
 
+    /// Where indexes are written.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folders.first().map(PathBuf::as_path)
+    }
+
+    /// Whether everyone gets at what is written.
+    pub fn is_for_everyone(&self) -> bool {
+        let mut everyone = Everyone::default();
+        self.folder().is_some_and(|folder| {
+            way_is_open(Path::new("/"), folder, |at| everyone.may_enter(at))
+                && everyone.may_enter(folder)
+        })
+    }
+
     /// The index of a modulepath, as it is kept.
     ///
     /// # Errors
@@ -134,7 +149,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn forget(&self, root: &Path) -> Result<(), StoreError> {
-        let Some(folder) = self.folders.first() else { return Ok(()) };
+        let Some(folder) = self.folder() else { return Ok(()) };
         let path = folder.join(file_name(root, "names"));
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -156,7 +171,7 @@ impl Store {
     }
 
     fn write<T: Serialize>(&self, of: &Path, kind: &str, value: &T) -> Result<PathBuf, StoreError> {
-        let Some(folder) = self.folders.first() else {
+        let Some(folder) = self.folder() else {
             return Err(StoreError::Absent { of: of.to_owned() });
         };
         let path = folder.join(file_name(of, kind));
@@ -166,7 +181,7 @@ impl Store {
         };
         let content =
             postcard::to_allocvec(value).map_err(|_| StoreError::Unknown { path: path.clone() })?;
-        std::fs::create_dir_all(folder).map_err(failed("make its folder"))?;
+        make_folder(folder).map_err(failed("make its folder"))?;
         let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed("write"))?;
         file.write_all(&seal(MAGIC, &content)).map_err(failed("write"))?;
         // It holds nothing that not everyone may read.
@@ -213,6 +228,24 @@ pub fn parse(content: &[u8]) -> Option<Names<'_>> {
 
 fn decoded<'a, T: Deserialize<'a>>(content: &'a [u8]) -> Option<T> {
     postcard::from_bytes(unseal(MAGIC, content)?).ok()
+}
+
+/// Makes a folder, and those above it that are missing. Nobody else may write to them; root's are
+/// for everyone, whatever the umask.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+    let missing: Vec<&Path> = folder.ancestors().take_while(is_missing).collect();
+    for folder in missing.into_iter().rev() {
+        match DirBuilder::new().mode(0o755).create(folder) {
+            // Another becalm has made it.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+            made => made?,
+        }
+        if rustix::process::geteuid().is_root() {
+            std::fs::set_permissions(folder, Permissions::from_mode(0o755))?;
+        }
+    }
+    Ok(())
 }
 
 /// A name of fixed length for a path of any.

@@ -1,8 +1,10 @@
 //! Access control lists: who may read a file, where its permissions alone do not tell.
 //!
 //! `tidy` leaves a file alone that has a list at all ([`is_there`]): it changes what all users see.
-//! `cache` reads the lists ([`denies`]): it would otherwise leave out all files of a filesystem on
-//! which each has one, as over NFSv4.
+//! `cache` and `index` read the lists ([`denies`]): they would otherwise leave out all files of a
+//! filesystem on which each has one, as over NFSv4.
+//!
+//! No list is asked for into a buffer of no bytes: rustix answers 0 then, be there a list or not.
 
 use std::path::Path;
 
@@ -34,7 +36,8 @@ pub fn denies(path: &Path, wanted: u8) -> bool {
         Err(Errno::NODATA) => false,
         Err(Errno::NOTSUP) => match getxattr(path, NFS4, &mut value) {
             Ok(length) => !nfs4_allows(&value[..length], wanted).unwrap_or(false),
-            Err(Errno::NODATA | Errno::NOTSUP) => false,
+            // A list of this kind is not read.
+            Err(Errno::NODATA | Errno::NOTSUP) => is_there(path),
             Err(_) => true,
         },
         // Too large to be looked at, or not told.
@@ -73,6 +76,8 @@ fn posix_denies(acl: &[u8], wanted: u8) -> Option<bool> {
 fn nfs4_allows(acl: &[u8], wanted: u8) -> Option<bool> {
     const ALLOW: u32 = 0;
     const DENY: u32 = 1;
+    /// Of a folder: it counts for what is made in it.
+    const INHERIT_ONLY: u32 = 8;
     let (read, execute) = (1, 0x20);
     let wanted =
         if wanted & READ != 0 { read } else { 0 } | if wanted & ENTER != 0 { execute } else { 0 };
@@ -85,6 +90,7 @@ fn nfs4_allows(acl: &[u8], wanted: u8) -> Option<bool> {
         let (kind, mask, length) = (number(at)?, number(at + 8)?, number(at + 12)? as usize);
         let who = acl.get(at + 16..(at + 16).checked_add(length)?)?;
         match kind {
+            _ if number(at + 4)? & INHERIT_ONLY != 0 => {}
             DENY if mask & wanted != 0 => return Some(false),
             ALLOW => allows |= who == b"EVERYONE@" && mask & wanted == wanted,
             _ => {}
@@ -92,4 +98,31 @@ fn nfs4_allows(acl: &[u8], wanted: u8) -> Option<bool> {
         at += 16 + length.next_multiple_of(4);
     }
     Some(allows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nfs4(entries: &[(u32, u32, u32, &str)]) -> Vec<u8> {
+        let mut acl = (entries.len() as u32).to_be_bytes().to_vec();
+        for (kind, flags, mask, who) in entries {
+            for number in [*kind, *flags, *mask, who.len() as u32] {
+                acl.extend(number.to_be_bytes());
+            }
+            acl.extend(who.as_bytes());
+            acl.resize(acl.len().next_multiple_of(4), 0);
+        }
+        acl
+    }
+
+    #[test]
+    fn an_entry_that_is_only_inherited_allows_nothing_here() {
+        let all = |flags| nfs4(&[(0, 0, 0x21, "OWNER@"), (0, flags, 0x21, "EVERYONE@")]);
+        assert_eq!(nfs4_allows(&all(0), READ | ENTER), Some(true));
+        assert_eq!(nfs4_allows(&all(3), READ | ENTER), Some(true));
+        assert_eq!(nfs4_allows(&all(0xb), READ | ENTER), Some(false));
+        let denied = nfs4(&[(1, 8, 1, "alice@site"), (0, 0, 0x21, "EVERYONE@")]);
+        assert_eq!(nfs4_allows(&denied, READ), Some(true));
+    }
 }

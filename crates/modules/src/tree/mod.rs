@@ -9,6 +9,7 @@
 //! | `walk` | the walk |
 //! | `read` | content of files that others wrote |
 //! | `acl` | access control lists of files: whether one is there, whether one denies |
+//! | `rights` | whether everyone may read a file, and pass through the folders on the way to it |
 //! | `path` | paths of any bytes, as they are saved |
 
 pub(crate) mod acl;
@@ -16,6 +17,7 @@ mod cookie;
 mod entry;
 mod path;
 mod read;
+pub(crate) mod rights;
 mod walk;
 
 pub use cookie::Cookie;

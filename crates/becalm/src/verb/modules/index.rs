@@ -1,5 +1,6 @@
 //! `becalm modules index`, and the index that `becalm modules cache` makes.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use modules::avail::modulepaths as resolve;
@@ -44,6 +45,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     for path in modulepaths(args, &indexer.environment)? {
         answers.push(indexer.index(path, args.lease));
     }
+    indexer.warn_of_closed_folder();
     let answer = ModulesIndex::of(answers);
     match args.json {
         true => show::print(&show::json(&answer)?)?,
@@ -70,6 +72,17 @@ impl Indexer {
         let store = Store::of(&environment);
         store.keep_site(&SiteNotes::take(&environment)?)?;
         Ok(Indexer { environment, site, store })
+    }
+
+    /// What root makes is for everyone: says so where others do not get at it.
+    fn warn_of_closed_folder(&self) {
+        if let Some(folder) = self.store.folder()
+            && rustix::process::geteuid().is_root()
+            && !self.store.is_for_everyone()
+        {
+            let folder = show::quoted(folder.as_os_str().as_bytes());
+            show::warn(&format!("{folder}: not everyone may enter it: others have no index"));
+        }
     }
 
     /// Makes the index of a modulepath; where it cannot be made, the one that was there goes.
@@ -99,7 +112,7 @@ impl Indexer {
     pub(super) fn renew(&self, path: &Path) -> Option<IndexAnswer> {
         let held = self.store.held(path).ok();
         let names = held.as_ref().and_then(|held| held.names(path).ok());
-        if names.as_ref().is_some_and(|names| names.is_fresh()) {
+        if names.as_ref().is_some_and(|names| names.is_fresh(|_| true, true)) {
             return None;
         }
         Some(self.index(path.to_owned(), names.map_or(0, |names| names.lease)))

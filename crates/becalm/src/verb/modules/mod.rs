@@ -40,17 +40,20 @@ enum Verb {
 }
 
 /// Answers `avail`, and what the hook asks, before the command line's whole tree is made, which
-/// takes longer than the answer: where no option of becalm's own is in the words. None for all
-/// other words.
+/// takes longer than the answer, and would keep a `--` of the hook's to itself. None for all other
+/// words, and where an option of becalm's own is among those of `avail`.
 pub fn at_once(words: &[OsString]) -> Option<Result<u8, Failure>> {
     let [_, modules, verb, words @ ..] = words else { return None };
-    let has_option = words.first().is_some_and(|word| word.as_bytes().starts_with(b"--"));
-    if modules != "modules" || has_option {
+    if modules != "modules" {
         return None;
     }
-    match verb.to_str()? {
-        "avail" => avail::at_once(words),
-        "command" => Some(avail::of_words(words, None)),
+    match (verb.to_str()?, words) {
+        ("avail", [first, ..]) if first.as_bytes().starts_with(b"--") => None,
+        ("avail", words) => avail::at_once(words),
+        ("command", [option, shell, words @ ..]) if option == "--or-run" => {
+            Some(avail::of_words(words, shell.to_str()))
+        }
+        ("command", words) => Some(avail::of_words(words, None)),
         _ => None,
     }
 }

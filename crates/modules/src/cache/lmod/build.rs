@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use launch::{CannotStart, Command, Ended, Stage, StageError};
+use rustix::fs::Mode;
 
 use crate::site::Environment;
 
@@ -62,6 +63,8 @@ pub fn build(
     ];
     let command = Command { argv };
     let played = Stage::new().play(|| {
+        // What it makes is for everyone: it makes folders and the timestamp as the umask has it.
+        rustix::process::umask(Mode::WGRP | Mode::WOTH);
         launch::timed(&command).map(|timed| timed.ended).map_err(|why: CannotStart| why.to_string())
     })?;
     let failed = |said: String| LmodError::Failed { tool: tool.to_owned(), said };

@@ -102,7 +102,10 @@ fn trees(checked: &mut Checked, spider: &Spider, held: &Held) {
         for entry in &tree.entries {
             let path = tree.path(entry);
             if recorded.contains(&*path) {
-                let is_newer = entry.stamp.is_some_and(|now| now.modified > held.stamp.modified);
+                // Also where its own time was set back, as tar and rsync do.
+                let is_newer = entry
+                    .stamp
+                    .is_some_and(|now| now.modified.max(now.changed) >= held.stamp.modified);
                 if is_newer {
                     let what = "it was changed; what whatis and spider show is what it was";
                     checked.faults.push(Fault::of(Kind::Stale, &path, what));
