@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use recording::{Kind, ProcessId};
 
-use super::{Case, advice, command, culprit};
-use crate::findings::{Culprit, Step, Storm};
+use super::{Case, culprit};
+use crate::findings::{Culprit, Storm};
 use crate::survey::{Ask, AskId, ProgramId, Survey, split};
 use crate::tally::Tally;
 use crate::threshold::is_storm;
-use crate::words::{count, counted, pasted, questions};
+use crate::words::{count, counted, questions};
 
 /// A process that lists fewer folders does not walk. A shell that expands `*` lists one a glob.
 const FOLDERS: usize = 50;
@@ -37,7 +37,7 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
         guessed: None,
         time: None,
         culprits: walks.culprits(survey, folders),
-        next: next(survey, &walks, program),
+        next: Vec::new(),
         evidence: "prefix".to_owned(),
         claim: walks.claim,
     })
@@ -133,40 +133,4 @@ impl<'a> Walks<'a> {
 /// What the loader asks is no part of a walk.
 fn is_service(ask: &Ask) -> bool {
     ask.event.in_loader
-}
-
-fn next(survey: &Survey, walks: &Walks, program: &str) -> Vec<Step> {
-    let top = walks.roots.top().map(|(root, _)| root).unwrap_or_default();
-    let root = pasted(top).unwrap_or_else(|| "FOLDER".to_owned());
-    let mut steps = Vec::new();
-    match program {
-        "git" => steps.push(command(
-            "Let git remember what it has seen of untracked files, or do not ask for them",
-            format!(
-                "git -C {root} config core.untrackedCache true; git -C {root} status \
-                 --untracked-files=no"
-            ),
-        )),
-        "find" | "du" | "ls" | "tree" | "fd" => steps.push(advice(format!(
-            "Ask for less: {program} on a sub-folder, `-maxdepth`, `-prune`; on Lustre `lfs find` \
-             and quotas answer without asking each file"
-        ))),
-        _ => steps.push(advice(format!(
-            "Let {program} keep a list of its files, written when they change, instead of \
-             looking for them at each start"
-        ))),
-    }
-    // Not a whole `/usr` or `/home`.
-    let is_tree = top.iter().filter(|byte| **byte == b'/').count() >= 2;
-    let line = survey.command_line().filter(|_| is_tree);
-    if let Some(line) = line.filter(|_| !survey.recording.header.is_kernel_memory(top)) {
-        steps.push(command(
-            "A tree that changes seldom can be packed into one image, which the command sees in \
-             its place: it is then one file to the server",
-            format!(
-                "becalm image build -o tree.sqsh {root} && becalm run --image tree.sqsh -- {line}"
-            ),
-        ));
-    }
-    steps
 }
