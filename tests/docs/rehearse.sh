@@ -1,0 +1,3 @@
+environment venv
+cat >app.py <<'END'
+END
