@@ -1,3 +1,3 @@
-environment venv
-cat >app.py <<'END'
-END
+cp -a "$(numpy)" venv
+printf '#!/bin/sh\n' >"$HERE/bin/app"
+chmod +x "$HERE/bin/app"

@@ -1,1 +1,1 @@
-environment /shared/env
+echo "PATH=$(numpy)/bin:\$PATH" >"$HERE/env"

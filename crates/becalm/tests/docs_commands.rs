@@ -82,9 +82,8 @@ fn check(page: &str) -> Vec<String> {
 }
 
 fn wrong_with(block: &Block, said: &[Said]) -> Option<String> {
-    let last = block.entries.len() - 1;
     for (at, (entry, said)) in block.entries.iter().zip(said).enumerate() {
-        let expected = if at == last { block.status } else { 0 };
+        let expected = block.status.get(at).copied().unwrap_or(0);
         let real = said.lines.join("\n");
         if said.status != Some(expected) {
             return Some(format!("`{}` ended with {:?}:\n{real}", entry.command, said.status));

@@ -7,7 +7,7 @@
 //! | | |
 //! |---|---|
 //! | `<!-- not run: why -->` | it cannot run here |
-//! | `<!-- status: 1 -->` | how its last command ends |
+//! | `<!-- status: 1 0 -->` | how its commands end, one after the other; 0 where none is given |
 //! | `<!-- shown as it was: why -->` | it runs, but what is shown is of another time or machine |
 #![allow(clippy::unwrap_used)]
 
@@ -31,7 +31,7 @@ pub struct Block {
     pub entries: Vec<Entry>,
     /// What stands before and between in a session is kept: whether it is one.
     pub is_session: bool,
-    pub status: i32,
+    pub status: Vec<i32>,
     pub not_run: Option<String>,
     pub as_it_was: Option<String>,
 }
@@ -59,12 +59,15 @@ pub fn blocks(text: &str) -> Vec<Block> {
 fn block<'a>(line: usize, inner: &[&str], before: impl Iterator<Item = &'a &'a str>) -> Block {
     let is_session = inner.iter().any(|line| line.starts_with("$ "));
     let entries = if is_session { session(inner) } else { script(inner) };
-    let mut block = Block { line, entries, is_session, status: 0, not_run: None, as_it_was: None };
+    let mut block =
+        Block { line, entries, is_session, status: Vec::new(), not_run: None, as_it_was: None };
     for comment in before.map_while(|line| line.strip_prefix("<!-- ")?.strip_suffix(" -->")) {
         match comment.split_once(": ") {
             Some(("not run", why)) => block.not_run = Some(why.to_owned()),
             Some(("shown as it was", why)) => block.as_it_was = Some(why.to_owned()),
-            Some(("status", status)) => block.status = status.parse().unwrap(),
+            Some(("status", all)) => {
+                block.status = all.split(' ').map(|one| one.parse().unwrap()).collect();
+            }
             _ => panic!("line {line}: what is <!-- {comment} -->?"),
         }
     }

@@ -2,7 +2,7 @@
 //! tests/docs/PAGE.sh, in which `/opt`, `/apps` and the like of the page lie, too.
 #![allow(clippy::unwrap_used)]
 
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,7 +13,7 @@ use crate::support::run;
 use crate::support::scene::BECALM;
 
 /// The folders that pages speak of. They are the scene's.
-const FOLDERS: &[&str] = &["/opt", "/apps", "/shared", "/home/me"];
+const FOLDERS: &[&str] = &["/opt", "/apps", "/shared", "/home/me", "/dev/shm/env", "/tmp/cluster"];
 
 pub struct Stage {
     folder: TempDir,
@@ -32,10 +32,16 @@ pub fn repository() -> PathBuf {
 impl Stage {
     /// The scene of a page: `docs/fix.md` is set by `tests/docs/fix.sh`, if that is there.
     pub fn of(page: &str) -> Stage {
-        // Not below /tmp, which nodes have for themselves.
-        let folder = TempDir::with_prefix_in("page", env!("CARGO_TARGET_TMPDIR")).unwrap();
+        // Not below /tmp, which nodes have for themselves; and of a short path where that can be
+        // had, or tables of 80 columns are cut.
+        let folder = TempDir::with_prefix_in("p", "/srv")
+            .or_else(|_| TempDir::with_prefix_in("p", env!("CARGO_TARGET_TMPDIR")))
+            .unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let stage = Stage { folder };
-        for folder in ["bin", "home/me", "opt", "apps", "shared", "said", "state", "run"] {
+        for folder in
+            ["bin", "home/me", "opt", "apps", "shared", "said", "state", "run", "dev/shm", "tmp"]
+        {
             std::fs::create_dir_all(stage.at(folder)).unwrap();
         }
         symlink(BECALM, stage.at("bin/becalm")).unwrap();
@@ -65,13 +71,19 @@ impl Stage {
         bash.env("PATH", format!("{}:{path}", self.at("bin")));
         bash.env("HOME", self.at("home/me")).env("COLUMNS", "80");
         bash.env("XDG_STATE_HOME", self.at("state")).env("XDG_RUNTIME_DIR", self.at("run"));
+        bash.env("BECALM_MODULES_INDEX", self.at("index"));
         bash.env("HERE", self.at("").trim_end_matches('/'))
             .env("USERS_HOME", std::env::var_os("HOME").unwrap())
             .env("REPOSITORY", repository());
         bash.env("LC_ALL", "C.UTF-8").env_remove("PYTHONPATH").env_remove("PYENV_VERSION");
-        for name in
-            ["XDG_CONFIG_HOME", "XDG_CACHE_HOME", "MODULEPATH", "LOADEDMODULES", "_LMFILES_"]
-        {
+        for name in [
+            "XDG_CONFIG_HOME",
+            "XDG_CACHE_HOME",
+            "LD_LIBRARY_PATH",
+            "MODULEPATH",
+            "LOADEDMODULES",
+            "_LMFILES_",
+        ] {
             bash.env_remove(name);
         }
         bash

@@ -24,7 +24,7 @@ pub fn words(lines: &[String]) -> Vec<String> {
 fn without_speed(lines: &[String]) -> String {
     let text: Vec<_> = lines.iter().flat_map(|line| line.split_whitespace()).collect();
     let mut text = text.join(" ");
-    for start in ["no slower", "no difference shown in time", "slower, "] {
+    for start in ["no slower", "no difference shown", "slower ("] {
         while let Some(at) = text.find(start) {
             let end = text[at..].find(')').map_or(text.len(), |end| at + end + 1);
             text.replace_range(at..end, "SPEED");

@@ -9,7 +9,7 @@ use crate::findings::{Culprit, Storm};
 use crate::survey::{Ask, AskId, ProgramId, Survey, split};
 use crate::tally::Tally;
 use crate::threshold::is_storm;
-use crate::words::{count, counted, questions};
+use crate::words::{counted, questions};
 
 /// A process that lists fewer folders does not walk. A shell that expands `*` lists one a glob.
 const FOLDERS: usize = 50;
@@ -122,7 +122,7 @@ impl<'a> Walks<'a> {
         }
         for (root, asked) in self.roots.by_asks().into_iter().take(3) {
             let root = survey.shown(root);
-            let text = format!("below {root}: {} questions", count(asked.asks));
+            let text = format!("below {root}: {}", questions(asked.asks));
             let numbers = [("operations", asked.asks), ("missing", asked.missing)];
             culprits.push(culprit("folder", root, text, &numbers));
         }
