@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use recording::{Kind, ProcessId};
+use recording::{Kind, ProcessId, Role};
 
 use super::{Case, culprit};
 use crate::findings::{Culprit, Storm};
@@ -47,6 +47,8 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
 struct Walks<'a> {
     claim: Vec<AskId>,
     programs: Tally<ProgramId>,
+    /// Operations of Python processes.
+    of_python: u64,
     /// Folders where a walk began, and what was asked below them.
     roots: Tally<&'a [u8]>,
     listed: HashMap<ProcessId, HashSet<&'a [u8]>>,
@@ -65,6 +67,7 @@ impl<'a> Walks<'a> {
             if let Some(folder) = walks.folder_of(ask) {
                 walks.claim.push(id);
                 walks.programs.add(ask.program, ask.is_missing());
+                walks.of_python += u64::from(ask.role == Role::Python);
                 walks.roots.add(walks.root_of(ask.process(), folder), ask.is_missing());
             }
         }
@@ -107,7 +110,12 @@ impl<'a> Walks<'a> {
     fn culprits(&self, survey: &Survey, folders: u64) -> Vec<Culprit> {
         let mut culprits = Vec::new();
         if let Some((program, asked)) = self.programs.top() {
-            let program = survey.full_name(program);
+            let name = survey.full_name(program);
+            let mut program = name.to_owned();
+            // The calls do not tell the script from what it imports.
+            if self.of_python * 2 > self.claim.len() as u64 {
+                program += ", or a module that it imports (importlib.metadata, pkg_resources),";
+            }
             let processes = self.listed.len() as u64;
             let text = format!(
                 "{program} listed {} in {}: {}, {:.1} a folder",
@@ -118,7 +126,7 @@ impl<'a> Walks<'a> {
             );
             let numbers =
                 [("folders", folders), ("processes", processes), ("operations", asked.asks)];
-            culprits.push(culprit("program", program, text, &numbers));
+            culprits.push(culprit("program", name, text, &numbers));
         }
         for (root, asked) in self.roots.by_asks().into_iter().take(3) {
             let root = survey.shown(root);
