@@ -142,3 +142,14 @@ impl Stage {
             .collect()
     }
 }
+
+impl Drop for Stage {
+    /// A Slurm that the scene started knows its daemons by files in the folder.
+    fn drop(&mut self) {
+        let cluster = self.at("cluster");
+        if Path::new(&cluster).exists() {
+            let script = repository().join("setup/slurm-cluster");
+            let _ = Command::new(script).arg("stop").arg(cluster).output();
+        }
+    }
+}
