@@ -1,8 +1,10 @@
 //! becalm's command line. One file a verb in `verb/`: parse, call, print.
 
+mod again;
 mod aside;
 mod closely;
 mod exit;
+mod machine;
 mod python_path;
 mod ranked;
 mod recorded;

@@ -75,7 +75,8 @@ fn the_answer_is_a_headline_ministat_counts_and_what_would_prove_it() {
     assert!(text.lines().count() < 30, "{text}");
     assert!(text.contains("unknown: the log tells of no control loop"), "{text}");
     assert!(!text.contains("layout randomi"), "{text}");
-    let next = "Next: becalm aslr analyze on=on.log off=off.log --strip strip.svg --tail tail.svg";
+    let next = "Next: becalm aslr analyze --strip strip.svg --tail tail.svg on=on.log off=off.log --ranks \
+                24576";
     assert!(text.trim_end().ends_with(next), "{text}");
 }
 

@@ -162,7 +162,7 @@ fn a_runpath_is_told_from_an_rpath() {
 }
 
 #[test]
-fn a_library_path_is_blamed_and_what_is_advised_against_it_calms_it() {
+fn a_library_path_is_blamed() {
     let (scene, program) = (Scene::new(), store("no-rpath"));
     let mut folders = library_folders(&program);
     folders.extend((0..20).map(|number| scene.subfolder(&format!("empty{number}"))));
@@ -171,10 +171,6 @@ fn a_library_path_is_blamed_and_what_is_advised_against_it_calms_it() {
     let storm = storm(&findings, "loader");
     let blamed = &culprit(storm, "ld_library_path")["numbers"];
     assert_eq!((number(&blamed["folders"]), number(&blamed["useless"])), (140, 20));
-    let script = format!("{}; exec {BECALM} check --json -- {program}", step(storm, "mkdir libs"));
-    let mut shell = Command::new("bash");
-    shell.args(["-c", &script]).current_dir(scene.folder()).env("LD_LIBRARY_PATH", &list);
-    assert_calm(&self::findings(&mut shell));
 }
 
 #[test]
@@ -270,7 +266,7 @@ fn module_avail_walks_its_tree_and_the_modulepath_is_named() {
     let storm = storm(&findings, "modules");
     assert_eq!(storm["title"], "`module avail` opened 116 modulefiles in 30 folders");
     assert_eq!(culprit(storm, "modulepath")["name"], tree.as_str());
-    assert_eq!(step(storm, "cachebuild"), format!("module cachebuild {tree}"));
+    assert_eq!(step(storm, "audit"), format!("becalm modules audit {tree}"));
 }
 
 #[test]
@@ -286,7 +282,7 @@ fn a_script_that_starts_dirname_two_thousand_times_is_a_fork_storm() {
     assert!(number(&program["cpu_us"]) > 0);
     assert!(findings["totals"]["processes_per_second"].as_f64().unwrap() > 10.0);
     assert_eq!(storm["next"][0]["command"], "becalm run --builtins -- bash unpack.sh");
-    assert!(storm["next"][1]["text"].as_str().unwrap().contains("${path%/*}"), "{storm:#}");
+    assert_eq!(step(storm, "fork lines"), "becalm fork lines -- bash unpack.sh");
 }
 
 #[test]
@@ -311,7 +307,6 @@ fn a_locale_that_is_not_installed_is_a_storm_of_its_own() {
     let storm = storm(&findings, "locale");
     assert_eq!(culprit(storm, "variable")["name"], "LANG=tlh_QO.UTF-8");
     assert_eq!(culprit(storm, "locale")["name"], "tlh_QO.utf8");
-    assert_eq!(step(storm, "LC_ALL"), "export LC_ALL=C");
     command.env("LC_ALL", "C");
     assert_calm(&self::findings(&mut command));
 }
@@ -326,7 +321,6 @@ fn commands_that_are_searched_in_many_folders_are_a_path_storm() {
     let storm = storm(&findings, "path");
     assert_eq!(storm["title"], "programs were searched in up to 13 folders of PATH");
     assert!(number(&storm["avoidable"]) >= 1300, "{storm:#}");
-    assert_eq!(step(storm, "PATH="), "PATH=/usr/bin");
 }
 
 #[test]
@@ -378,7 +372,6 @@ fn git_status_on_a_large_tree_is_a_walk_and_on_a_small_one_calm() {
     let large = found(&scene, &["git", "-C", "large", "status"]);
     let storm = storm(&large, "walk");
     assert_eq!(culprit(storm, "folder")["name"], scene.at("large").as_str());
-    assert!(step(storm, "git").contains("core.untrackedCache true"));
 }
 
 #[test]

@@ -129,7 +129,8 @@ fn the_verdict_is_a_sentence_and_the_answer_fits_a_screen() {
         text.lines().all(|line| line.starts_with("Next: ") || line.chars().count() <= 80),
         "{text}"
     );
-    assert!(text.contains("Next: becalm prove --keep proof --before "), "{text}");
+    assert!(text.contains("Next: becalm prove --keep proof --"), "{text}");
+    assert!(text.lines().last().unwrap().contains(" --before "), "{text}");
 }
 
 #[test]

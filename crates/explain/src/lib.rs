@@ -10,6 +10,7 @@
 //! | `cost` | what operations cost on a cold shared filesystem |
 //! | `who` | what a person would call a program |
 //! | `warnings` | what the reader must know before believing the numbers |
+//! | `machine` | what can be done where the reader is, which no recording tells |
 //!
 //! An operation belongs to one storm: detectors are asked in the order of
 //! [`storm::DETECTORS`], and each sees only what those before it have left. So the shares of a
@@ -18,6 +19,7 @@
 mod cost;
 mod findings;
 mod library;
+mod machine;
 mod storm;
 mod survey;
 mod tally;
@@ -33,6 +35,7 @@ use recording::{Micros, Nanos, Recording};
 pub use findings::{
     CauseCount, Cost, Culprit, Finding, Findings, Model, Step, Storm, Threshold, Totals, Warning,
 };
+pub use machine::Machine;
 pub use warnings::{said, warnings};
 
 use storm::Case;
@@ -51,18 +54,26 @@ pub struct Options {
     /// Processes that the command left running, where the recording was read before they ended:
     /// it is then not cut, but not at its end either.
     pub still_running: u64,
+    /// What can be done here.
+    pub machine: Machine,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { ranks: 1000, ranks_per_node: 64, recording: "REC".to_owned(), still_running: 0 }
+        Options {
+            ranks: 1000,
+            ranks_per_node: 64,
+            recording: "REC".to_owned(),
+            still_running: 0,
+            machine: Machine::unknown(),
+        }
     }
 }
 
 /// Explains a recording.
 pub fn explain(recording: &Recording, options: &Options) -> Findings {
     let paths = Paths::of(recording);
-    let mut survey = Survey::new(recording, &paths);
+    let mut survey = Survey::new(recording, &paths, options.machine);
     let model = cost::model(options);
     let mut storms = Vec::new();
     for detect in storm::DETECTORS {

@@ -7,6 +7,7 @@ use recording::query::clean;
 use recording::{Attribution, Attributor, Event, Exec, Kind, PathId, ProcessId, Recording, Role};
 
 use crate::findings::CauseCount;
+use crate::machine::Machine;
 use crate::who;
 
 /// One metadata operation.
@@ -78,6 +79,8 @@ pub(crate) struct ProgramId(usize);
 pub(crate) struct Survey<'a> {
     /// The recording.
     pub recording: &'a Recording,
+    /// What can be done where its reader is.
+    pub machine: Machine,
     /// Its metadata operations, in the order in which they ended.
     pub asks: Vec<Ask<'a>>,
     claimed: Vec<bool>,
@@ -87,7 +90,7 @@ pub(crate) struct Survey<'a> {
 
 impl<'a> Survey<'a> {
     /// Looks at a recording whose paths are these.
-    pub fn new(recording: &'a Recording, paths: &'a Paths) -> Survey<'a> {
+    pub fn new(recording: &'a Recording, paths: &'a Paths, machine: Machine) -> Survey<'a> {
         let mut attributor = Attributor::new(recording);
         let mut names = Names::default();
         let asks: Vec<_> = recording
@@ -109,7 +112,7 @@ impl<'a> Survey<'a> {
             })
             .collect();
         let claimed = vec![false; asks.len()];
-        Survey { recording, asks, claimed, names, paths }
+        Survey { recording, machine, asks, claimed, names, paths }
     }
 
     /// The bytes of a path, without `..`.

@@ -40,11 +40,6 @@ impl<K: Eq + Hash + Ord + Clone> Tally<K> {
         self.counts.entry(key).or_default().asks += asks;
     }
 
-    /// The count of a key.
-    pub fn get(&self, key: &K) -> Count {
-        self.counts.get(key).copied().unwrap_or_default()
-    }
-
     /// How many keys there are.
     pub fn len(&self) -> u64 {
         self.counts.len() as u64

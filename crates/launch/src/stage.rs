@@ -24,9 +24,12 @@ use crate::spawn::c_string;
 use crate::stop::Stop;
 use crate::{Ended, fork, inherited};
 
-/// Output that is still open when the command has ended is waited for this long: a child that it
-/// left behind holds it.
+/// Output that is still open when the stage has ended is waited for this long: a child that the
+/// command left behind holds it.
 const GRACE: Duration = Duration::from_millis(50);
+/// How often it is looked whether the stage has ended, once it has said what it found. Until then it
+/// holds the output itself, and may need its time: the mounts of a rehearsal go with it.
+const AGAIN: Duration = Duration::from_millis(2);
 /// What is asked to end gets this long before it is killed.
 const MERCY: Duration = Duration::from_secs(1);
 
@@ -276,10 +279,11 @@ impl Audience {
         let mut buffer = vec![0; 64 << 10];
         self.streams[0].all = Some(Vec::new());
         while self.streams.iter().any(|stream| stream.pipe.is_some()) {
-            if self.streams[0].pipe.is_none() && grace.is_none() {
-                grace = Some(Instant::now() + GRACE);
-            }
             let now = Instant::now();
+            let has_said = self.streams[0].pipe.is_none();
+            if has_said && grace.is_none() && self.stage.ended().is_some() {
+                grace = Some(now + GRACE);
+            }
             if grace.is_some_and(|grace| grace <= now) {
                 break;
             }
@@ -287,7 +291,8 @@ impl Audience {
                 self.stage.end();
                 return Err(StageError::TimedOut(timeout));
             }
-            let until = [grace, deadline].into_iter().flatten().min();
+            let again = (has_said && grace.is_none()).then(|| now + AGAIN);
+            let until = [grace, again, deadline].into_iter().flatten().min();
             let ready = self.poll(until.map(|until| until - now))?;
             if let Some(signal) = self.stop.signal() {
                 self.stage.end();

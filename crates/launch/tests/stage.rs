@@ -80,6 +80,21 @@ fn a_child_left_behind_that_holds_the_output_is_not_waited_for() {
     assert!(start.elapsed() < HANGS, "{:?}", start.elapsed());
 }
 
+/// What takes its time to go once it was said, as the mounts of a rehearsal do.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct SlowToGo;
+
+impl Drop for SlowToGo {
+    fn drop(&mut self) {
+        std::thread::sleep(Duration::from_millis(300));
+    }
+}
+
+fn a_stage_that_takes_its_time_to_end_is_no_child_left_behind() {
+    let played = Stage::new().play(|| SlowToGo).unwrap();
+    assert!(!played.left_open);
+}
+
 fn a_gigabyte_of_output_takes_no_memory() {
     let before = peak();
     let played = play(&Stage::new(), "head -c 1000000000 /dev/zero").unwrap();
@@ -111,7 +126,7 @@ fn a_stage_that_dies_is_an_error() {
 }
 
 fn main() {
-    let tests: [(&str, fn()); 8] = [
+    let tests: [(&str, fn()); 9] = [
         (
             "its_output_is_captured_and_its_end_and_time_come_back",
             its_output_is_captured_and_its_end_and_time_come_back,
@@ -128,6 +143,10 @@ fn main() {
         (
             "a_child_left_behind_that_holds_the_output_is_not_waited_for",
             a_child_left_behind_that_holds_the_output_is_not_waited_for,
+        ),
+        (
+            "a_stage_that_takes_its_time_to_end_is_no_child_left_behind",
+            a_stage_that_takes_its_time_to_end_is_no_child_left_behind,
         ),
         ("a_gigabyte_of_output_takes_no_memory", a_gigabyte_of_output_takes_no_memory),
         (

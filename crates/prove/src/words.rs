@@ -203,7 +203,8 @@ fn side_notes(name: &str, side: &Side) -> Vec<String> {
             spread * 100.0
         ));
     } else if outliers * 10 > walls.len() {
-        notes.push(format!("{outliers} of {} times of {name} are outliers", walls.len()));
+        let are = if outliers == 1 { "is an outlier" } else { "are outliers" };
+        notes.push(format!("{outliers} of {} times of {name} {are}", walls.len()));
     }
     notes
 }

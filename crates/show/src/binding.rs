@@ -62,16 +62,17 @@ impl<'a> Bound<'a> {
             }
             return match calm {
                 0 => "Nothing to bind".to_owned(),
-                calm => format!(
-                    "Nothing to bind: {} search for nothing that binding would spare",
-                    counted(*calm as u64, "object", "objects")
-                ),
+                calm => {
+                    let searching = counted(*calm as u64, "object searches", "objects search");
+                    format!("Nothing to bind: {searching} for nothing that binding would spare")
+                }
             };
         }
         let predicted = self.binding.predicted();
         let (before, after) = (failed(&predicted.before), failed(&predicted.after));
         let did = if self.applied.is_some() { "Bound" } else { "Would bind" };
-        format!("{did} {files}: {} searches in vain become {}", count(before), count(after))
+        let searches = counted(before, "search in vain becomes", "searches in vain become");
+        format!("{did} {files}: {searches} {}", count(after))
     }
 
     fn programs(&self, columns: usize) -> String {

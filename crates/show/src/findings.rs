@@ -54,12 +54,12 @@ impl Rehearsed {
     fn sentence(&self, wall: Nanos) -> String {
         format!(
             "On a cold node of a rehearsed {} ({}): of {}, traced, it waited {} for the server's \
-             answers to {} questions.",
+             answers to {}.",
             self.profile,
             self.folders.join(", "),
             time(wall),
             time(self.waiting_ns),
-            count(self.operations),
+            counted(self.operations, "question", "questions"),
         )
     }
 }
@@ -153,7 +153,7 @@ impl Check {
             Column::number("answered no"),
             Column::number("share"),
             Column::number("1 rank").spare(),
-            Column::number(&format!("{} ranks", count(findings.model.ranks))).spare(),
+            Column::number(&counted(findings.model.ranks, "rank", "ranks")).spare(),
             Column::number("time").spare(),
         ]);
         for storm in &findings.storms {
@@ -197,13 +197,13 @@ impl Check {
     /// What the cost columns mean.
     fn about_cost(&self, columns: usize) -> String {
         let Findings { model, cost, .. } = &self.findings;
-        let ranks = count(model.ranks);
+        let ranks = counted(model.ranks, "rank", "ranks");
         let range = match cost.all_ranks_unkept > cost.all_ranks {
             true => " (higher: nodes keep no 'no')",
             false => "",
         };
         let text = format!(
-            "1 rank, {ranks} ranks: estimated wait on a cold shared filesystem, {} ms a question, \
+            "1 rank, {ranks}: estimated wait on a cold shared filesystem, {} ms a question, \
              {} answers a second for {}{range}.",
             model.seconds_a_question * 1e3,
             count(model.server_per_second as u64),

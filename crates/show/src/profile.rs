@@ -242,7 +242,7 @@ impl Profiled {
     fn next(&self) -> String {
         let command = self.command_line();
         let file = quoted(self.output.as_os_str().as_bytes());
-        let mut text = style::next(&format!("xdg-open {file}"));
+        let mut text = format!("The flame graph: {file}\n");
         if self.profile.starts > 50 {
             text += &style::next(&format!("becalm fork lines -- {command}"));
         }

@@ -233,9 +233,11 @@ impl PythonScan {
         let each = slope.operations_per_entry;
         let text = match slope.of_pythonpath {
             true => format!(
-                "Each of PYTHONPATH's {} costs {each:.0} operations by itself, found or not; one \
-                 more costs as many.",
-                counted(slope.entries, "entry", "entries")
+                "{} costs {each:.0} operations by itself, found or not; one more costs as many.",
+                match slope.entries {
+                    1 => "PYTHONPATH's only entry".to_owned(),
+                    some => format!("Each of PYTHONPATH's {} entries", count(some)),
+                }
             ),
             false => format!(
                 "An entry on PYTHONPATH would cost some {each:.0} operations by itself, found or \

@@ -33,5 +33,8 @@ pub fn headline(text: &str, columns: usize) -> String {
 
 /// The last line: what to do next, as a command to paste. It is never wrapped or cut.
 pub fn next(command: &str) -> String {
+    if command.is_empty() {
+        return String::new();
+    }
     format!("Next: {}\n", paint(COMMAND, command))
 }

@@ -9,7 +9,7 @@ use crate::aside::Aside;
 use crate::exit::Failure;
 use crate::ranked::{self, OneRank, Place, Voice};
 use crate::rehearsed::{self, Where};
-use crate::{recorded, save};
+use crate::{machine, recorded, save};
 
 /// Run a command, and say which storms of file operations hit it, why, and what to do
 ///
@@ -101,6 +101,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
             None => named,
         },
         still_running: finished.still_running as u64,
+        machine: machine::here(),
     };
     let findings = explain::explain(&recording, &options);
     let mut check = show::Check::of(&recording, kept.as_deref(), findings);

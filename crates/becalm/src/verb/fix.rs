@@ -302,7 +302,7 @@ fn binding(args: &Args, recording: &Recording) -> Result<Binding, Failure> {
 }
 
 /// Whether a file is one of the distribution's.
-fn belongs_to_the_system(path: &Path) -> bool {
+pub fn belongs_to_the_system(path: &Path) -> bool {
     let systems = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr"];
     let local = ["/usr/local"];
     systems.iter().any(|folder| path.starts_with(folder))

@@ -12,6 +12,7 @@ use anyhow::{Context, anyhow, bail};
 use launch::Line;
 use prove::{Bench, Elsewhere, Plan, Proof, Subject};
 
+use crate::again;
 use crate::exit::{Failure, NO, USAGE};
 use crate::ranked::once;
 use crate::recorded::Wanted;
@@ -255,10 +256,6 @@ fn next(args: &Args) -> String {
             let file = |side: &str| quoted(folder.join(side).as_os_str());
             format!("becalm diff {} {} --paths", file("before.becalm"), file("after.becalm"))
         }
-        None => format!(
-            "becalm prove --keep proof --before {} --after {}",
-            quoted(&args.before),
-            quoted(&args.after)
-        ),
+        None => again::with(1, &["--keep", "proof"]),
     }
 }

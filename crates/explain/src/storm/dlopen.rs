@@ -46,7 +46,7 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
         guessed: None,
         time: None,
         culprits,
-        next: next(survey, &search, &blame),
+        next: next(survey, &blame),
         evidence: "library".to_owned(),
         claim: search.claim,
     })

@@ -6,21 +6,17 @@
 
 use std::collections::BTreeMap;
 
-use recording::{Bytes, Cause, Micros, Nanos, Process, ProcessId, Recording};
+use recording::{Micros, Nanos, Process, ProcessId, Recording};
 
-use fork::builtins;
-use fork::lines::{Line, Lines, Program, advice};
+use fork::lines::advice::Advice;
+use fork::lines::{Line, Lines, Program};
 
-use super::{Case, advice as step, command, culprit};
+use super::{Case, advice, command, culprit};
 use crate::findings::{Culprit, Step, Storm};
 use crate::survey::{AskId, Survey};
 use crate::threshold::STARTS;
 use crate::who;
 use crate::words::{count, listed, percent, questions};
-
-/// A shell of this size takes longer to copy than a small program to run: a huge page of its heap
-/// costs its fork one entry instead of 512.
-const LARGE: Bytes = Bytes(64 << 20);
 
 /// A start that lived longer was no tiny one.
 const TINY: Nanos = Nanos(1_000_000_000);
@@ -32,7 +28,7 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
         .filter(|(_, ask)| family.storm_of(ask.process()).is_some())
         .map(|(id, _)| id)
         .collect();
-    let parent = &family.storms.first()?.pair.parent;
+    family.storms.first()?;
     let lines = lines(survey.recording);
     Some(Case {
         storm: Storm::Fork,
@@ -47,7 +43,7 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
         guessed: Some(0),
         time: Some(family.lived),
         culprits: culprits(survey, &family, &claim, &lines),
-        next: next(survey, parent, &family.storms, &claim, &lines),
+        next: next(survey, &lines),
         evidence: "process".to_owned(),
         claim,
     })
@@ -201,59 +197,30 @@ fn culprits(survey: &Survey, family: &Family, claim: &[AskId], lines: &[Line]) -
     culprits
 }
 
-fn next(
-    survey: &Survey,
-    parent: &str,
-    storms: &[Starts],
-    claim: &[AskId],
-    lines: &[Line],
-) -> Vec<Step> {
-    let mut steps: Vec<_> =
-        without_an_edit(survey, lines).into_iter().chain(edits(lines)).collect();
-    for Starts { pair, .. } in storms.iter().take(5) {
-        let cure = pair.child.as_deref().map_or(advice::SUBSHELL, cure);
-        if !steps.iter().any(|step| step.text.ends_with(cure)) {
-            steps.push(step(format!("In {}, for {}: {cure}", pair.parent, pair.child())));
-        }
-    }
-    let locale = survey
-        .causes(claim.iter().copied())
-        .into_iter()
-        .find(|part| part.cause == Cause::Locale)
-        .map_or(0, |part| part.operations);
-    if locale * 5 >= claim.len() as u64 && locale > 0 {
-        steps.push(command(
+fn next(survey: &Survey, lines: &[Line]) -> Vec<Step> {
+    without_an_edit(survey).into_iter().chain(edits(lines)).chain(by_line(survey, lines)).collect()
+}
+
+/// The script stays as it is, where bash does in its own process what makes the storm.
+fn without_an_edit(survey: &Survey) -> Option<Step> {
+    let line = survey.command_line()?;
+    let inside = super::inside::starts(survey.recording, &survey.machine);
+    (inside >= STARTS).then(|| {
+        command(
             format!(
-                "Where the language of messages does not matter, set the C locale at the top of \
-                 {parent}: {} of the questions are for the locale",
-                percent(locale, claim.len() as u64)
+                "Have bash do itself what it starts {} programs for; the script stays as it is",
+                count(inside),
             ),
-            "export LC_ALL=C",
-        ));
-    }
-    steps
+            format!("becalm run --builtins -- {line}"),
+        )
+    })
 }
 
-/// The script stays as it is, where bash starts what `becalm run --builtins` knows.
-fn without_an_edit(survey: &Survey, lines: &[Line]) -> Option<Step> {
-    let is_known = |program: &Program| program.name.as_deref().is_some_and(builtins::knows);
-    let mut of_bash = lines.iter().filter(|line| line.runs == "bash");
-    if !of_bash.any(|line| line.programs.iter().any(is_known)) {
-        return None;
-    }
-    let is_large = lines.iter().any(|line| line.parent_rss >= LARGE);
-    let hugepages = if is_large { "--hugepages " } else { "" };
-    Some(command(
-        "Have bash do in its own process what it can, and start the others without copying itself; \
-         the script stays as it is",
-        format!("becalm run --builtins {hugepages}-- {}", survey.command_line()?),
-    ))
-}
-
-/// What does the same without a process.
-fn cure(program: &str) -> &'static str {
-    advice::instead(program, true)
-        .unwrap_or("start it once for all its inputs, or do its work in the script itself")
+/// Where the lines are, whole.
+fn by_line(survey: &Survey, lines: &[Line]) -> Option<Step> {
+    let line = survey.command_line().filter(|_| !lines.is_empty())?;
+    let text = "See which line starts what, at which cost";
+    Some(command(text, format!("becalm fork lines -- {line}")))
 }
 
 /// The lines that start enough to be a storm.
@@ -296,9 +263,9 @@ fn of_line(line: &Line) -> Culprit {
 
 /// What to write in the lines, where that is known to the letter.
 fn edits(lines: &[Line]) -> Vec<Step> {
-    let edit = |line: &Line, one: &advice::Advice| {
+    let edit = |line: &Line, one: &Advice| {
         let (of, write) = (one.instead_of.as_ref()?, one.write.as_ref()?);
-        Some(step(format!("In {}: write `{write}` instead of `{of}`", place(line))))
+        Some(advice(format!("In {}: write `{write}` instead of `{of}`", place(line))))
     };
     let all = lines.iter().flat_map(|line| line.advice.iter().map(move |one| (line, one)));
     all.filter_map(|(line, one)| edit(line, one)).take(5).collect()

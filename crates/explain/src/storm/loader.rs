@@ -1,17 +1,18 @@
 //! Libraries searched at program start.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 use recording::{PathId, Phase};
 
-use super::{Case, advice, command, culprit};
+use super::{Case, command, culprit};
 use crate::findings::{Culprit, Step, Storm};
 use crate::library::{List, Search, Searched, search};
-use crate::survey::{Survey, split};
+use crate::survey::Survey;
 use crate::tally::Count;
 use crate::threshold::is_storm;
-use crate::words::{count, counted, pasted, percent, questions, were};
-
-/// From more folders on, a list is no longer readable.
-const FEW: usize = 8;
+use crate::words::{count, counted, percent, questions, were};
 
 pub(super) fn detect(survey: &Survey) -> Option<Case> {
     let search = search(survey, Phase::Loading);
@@ -32,7 +33,7 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
         guessed: None,
         time: None,
         culprits: culprits(survey, &search, &blame),
-        next: next(survey, &search, &blame),
+        next: next(survey, &blame),
         evidence: "library".to_owned(),
         claim: search.claim,
     })
@@ -199,86 +200,18 @@ fn is_useless(folder: &Count) -> bool {
     folder.asks > 0 && folder.missing == folder.asks
 }
 
-pub(super) fn next(survey: &Survey, search: &Search, blame: &Blame) -> Vec<Step> {
-    match (blame.sort, blame.worst) {
-        (Sort::LibraryPath, _) => shorter_library_path(search),
-        (Sort::Rpath | Sort::Runpath, Some((file, _))) => bind(survey, file),
-        _ => vec![advice(
-            "Run ldconfig after libraries were installed, so that its cache knows them",
-        )],
-    }
-}
-
-fn shorter_library_path(search: &Search) -> Vec<Step> {
-    let used = search.library_path.iter().filter(|(_, count)| !is_useless(count));
-    let used: Vec<_> = used.filter_map(|(folder, _)| pasted(folder)).collect();
-    let mut steps = Vec::new();
-    if used.len() < search.library_path.len() && used.len() <= FEW {
-        let shorter = match &used[..] {
-            [] => "unset LD_LIBRARY_PATH".to_owned(),
-            used => format!("export LD_LIBRARY_PATH={}", used.join(":")),
-        };
-        steps.push(command(
-            format!(
-                "Shorten LD_LIBRARY_PATH to the {} that had something (for this program: others \
-                 may need more)",
-                counted(used.len() as u64, "folder", "folders")
-            ),
-            shorter,
-        ));
-    }
-    if used.len() > 1 {
-        // ln leaves a name alone that is there: the first folder wins, as in the search.
-        steps.push(command(
-            "Gather the libraries in one folder of symbolic links: the first open then finds each",
-            "mkdir libs && for d in ${LD_LIBRARY_PATH//:/ }; do ln -s $d/*.so* libs/ 2>/dev/null; \
-             done; export LD_LIBRARY_PATH=$PWD/libs",
-        ));
-    }
-    steps.push(advice(
-        "Or link with an RPATH to exactly the folders that are needed, and set no LD_LIBRARY_PATH",
-    ));
-    steps
-}
-
-/// Write into the files where their libraries are.
-fn bind(survey: &Survey, file: PathId) -> Vec<Step> {
-    let fix = survey.command_line().map(|line| {
-        command(
+/// Only what one file's list is to blame for has a cure here: writing into the files where their
+/// libraries are. Which entries of LD_LIBRARY_PATH another start needs, no recording of this one
+/// tells.
+pub(super) fn next(survey: &Survey, blame: &Blame) -> Vec<Step> {
+    let bind = |file: PathId| {
+        let path = Path::new(OsStr::from_bytes(survey.recording.path(file)));
+        let line = survey.command_line().filter(|_| (survey.machine.can_change)(path))?;
+        Some(command(
             "Bind the files: each then names its libraries by full path, and nothing is searched; \
              becalm undo takes it back",
             format!("becalm fix --apply -- {line}"),
-        )
-    });
-    fix.into_iter().chain(rebuild(survey, file)).collect()
-}
-
-/// What the package manager of a store can do.
-pub(super) fn rebuild(survey: &Survey, file: PathId) -> Option<Step> {
-    is_store(survey.recording.path(file)).then(|| {
-        advice(
-            "Or rebuild with Spack's `config: shared_linking: {type: rpath, bind: true}` (0.19 and \
-             later): libraries are named by full path, and nothing is searched",
-        )
-    })
-}
-
-/// Whether a path is in a store of hashed prefixes, as Spack, Nix and Guix lay them out: a
-/// component with 32 letters and digits before or after a dash.
-fn is_store(path: &[u8]) -> bool {
-    let is_hash = |part: &[u8]| {
-        part.len() == 32
-            && part.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        ))
     };
-    let mut rest = path;
-    while !rest.is_empty() {
-        let (above, name) = split(rest);
-        let first = name.split(|byte| *byte == b'-').next();
-        let last = name.rsplit(|byte| *byte == b'-').next();
-        if name.contains(&b'-') && [first, last].into_iter().flatten().any(is_hash) {
-            return true;
-        }
-        rest = if above == b"/" { b"" } else { above };
-    }
-    false
+    blame.worst.and_then(|(file, _)| bind(file)).into_iter().collect()
 }

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use recording::{Cause, Exec};
 
-use super::{Case, advice, command, culprit};
-use crate::findings::{Culprit, Step, Storm};
+use super::{Case, culprit};
+use crate::findings::{Culprit, Storm};
 use crate::survey::{AskId, Survey, variable};
 use crate::tally::Tally;
 use crate::threshold::is_storm;
@@ -40,7 +40,7 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
         guessed: None,
         time: None,
         culprits: culprits(survey, &claim, starts),
-        next: next(survey, &claim),
+        next: Vec::new(),
         evidence: "prefix".to_owned(),
         claim,
     })
@@ -130,19 +130,4 @@ fn plain_name(name: &[u8]) -> Vec<u8> {
         }
         None => name.to_vec(),
     }
-}
-
-fn next(survey: &Survey, claim: &[AskId]) -> Vec<Step> {
-    let mut steps = vec![command(
-        "Where the language of messages does not matter, set the C locale: programs then open \
-         no locale file at all",
-        "export LC_ALL=C",
-    )];
-    if survey.missing(claim) * 2 > claim.len() as u64 {
-        steps.push(advice(
-            "Most answers are 'no': choose a locale that is installed (`locale -a`; C.UTF-8 \
-             comes with glibc since 2.35), or install this one (`localedef`)",
-        ));
-    }
-    steps
 }

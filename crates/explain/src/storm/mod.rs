@@ -6,6 +6,7 @@
 
 mod dlopen;
 mod fork;
+mod inside;
 mod loader;
 mod locale;
 mod modules;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use recording::query::clean;
 use recording::{Cause, Exec, Kind, PathId};
 
-use super::{Case, advice, command, culprit};
+use super::{Case, command, culprit};
 use crate::findings::{Culprit, Step, Storm};
 use crate::survey::{Ask, AskId, Survey, split, variable};
 use crate::tally::Tally;
@@ -35,7 +35,7 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
         guessed: None,
         time: None,
         culprits: walk.culprits(survey),
-        next: walk.next(),
+        next: walk.next().into_iter().collect(),
         evidence: "module".to_owned(),
         claim: walk.claim,
     })
@@ -131,43 +131,13 @@ impl Walk {
         culprits
     }
 
-    fn next(&self) -> Vec<Step> {
-        let path = self.paths.top().and_then(|(path, _)| pasted(&path));
-        let path = path.as_deref().unwrap_or("MODULEPATH");
-        if self.is_lmod {
-            return vec![command(
-                "Give Lmod a system cache, and rebuild it whenever modulefiles change",
-                format!(
-                    "$LMOD_DIR/update_lmod_system_cache_files -d CACHE_FOLDER -t \
-                     CACHE_FOLDER/timestamp {path}"
-                ),
-            )];
-        }
-        let mut steps = vec![
-            command(
-                "Modules 5.3 and later: build an index. `module avail` then reads one file a \
-                 modulepath; rebuild it after every change, a stale one hides new modules",
-                format!("module cachebuild {path}"),
-            ),
-            command(
-                "Modules 5.1 and later: do not open each file for `avail` (first remove files \
-                 from the tree that are no modulefiles, they would be listed)",
-                "module config mcookie_check eval",
-            ),
-        ];
-        if self.rc_files.len() > 1 {
-            steps.push(advice(format!(
-                "Gather the {} rc files in one `.modulerc` at the top of {path}, with the \
-                 modulefiles as `module-virtual` (the cookbook's 'Reduce I/O load')",
-                count(self.rc_files.len() as u64)
-            )));
-        } else {
-            steps.push(advice(
-                "Any version: one `.modulerc` with `module-virtual` lines instead of a folder a \
-                 module (the cookbook's 'Reduce I/O load')",
-            ));
-        }
-        steps
+    /// What to do depends on the release of Modules, on who may write there and on what is private:
+    /// the audit looks at that.
+    fn next(&self) -> Option<Step> {
+        let (path, _) = self.paths.top().filter(|_| !self.is_lmod)?;
+        let path = pasted(&path)?;
+        let text = "See what in the tree makes it so, and what can be changed here";
+        Some(command(text, format!("becalm modules audit {path}")))
     }
 }
 

@@ -5,15 +5,17 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use recording::{Kind, Outcome, ProcessId};
 
-use super::{Case, advice, command, culprit};
+use super::{Case, advice, culprit};
 use crate::findings::{Culprit, Step, Storm};
 use crate::survey::{Ask, AskId, ProgramId, Survey, variable};
 use crate::tally::Tally;
 use crate::threshold::is_storm;
-use crate::words::{count, counted, pasted, questions};
+use crate::words::{count, counted, listed, pasted, questions};
 
 /// execvp(3) goes on to the next folder after this error too.
 const EACCES: u16 = 13;
+/// The most programs whose full paths are told.
+const NAMES: usize = 3;
 
 pub(super) fn detect(survey: &Survey) -> Option<Case> {
     let path = Path::of(survey);
@@ -36,21 +38,20 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
         guessed: Some(found.guessed),
         time: None,
         culprits: found.culprits(survey),
-        next: found.next(survey, &path),
+        next: found.next(survey).into_iter().collect(),
         evidence: "process".to_owned(),
         claim,
     })
 }
 
-/// The folders of all PATH variables of the recording, in the order in which they are met.
+/// The folders of all PATH variables of the recording.
 struct Path<'a> {
-    folders: Vec<&'a [u8]>,
     set: HashSet<&'a [u8]>,
 }
 
 impl<'a> Path<'a> {
     fn of(survey: &Survey<'a>) -> Path<'a> {
-        let mut path = Path { folders: Vec::new(), set: HashSet::new() };
+        let mut path = Path { set: HashSet::new() };
         let mut seen = HashSet::new();
         let execs = survey.recording.processes.iter().flat_map(|process| &process.execs);
         for value in execs.filter_map(|exec| variable(exec, "PATH")) {
@@ -59,8 +60,8 @@ impl<'a> Path<'a> {
                 continue;
             }
             for folder in value.split(':').map(trim) {
-                if folder.starts_with(b"/") && path.set.insert(folder) {
-                    path.folders.push(folder);
+                if folder.starts_with(b"/") {
+                    path.set.insert(folder);
                 }
             }
         }
@@ -85,7 +86,6 @@ struct Searches<'a> {
     names: Tally<&'a [u8]>,
     programs: Tally<ProgramId>,
     folders_of_name: HashMap<&'a [u8], BTreeSet<&'a [u8]>>,
-    found: BTreeSet<&'a [u8]>,
 }
 
 impl<'a> Searches<'a> {
@@ -123,9 +123,6 @@ impl<'a> Searches<'a> {
         self.folders.add(folder, vain);
         self.names.add(name, vain);
         self.folders_of_name.entry(name).or_default().insert(folder);
-        if !vain {
-            self.found.insert(name);
-        }
         self.programs.add(ask.program, vain);
     }
 
@@ -171,48 +168,27 @@ impl<'a> Searches<'a> {
         culprits
     }
 
-    fn next(&self, survey: &Survey, path: &Path) -> Vec<Step> {
-        let mut steps = Vec::new();
-        let absent = self.names.len() - self.found_somewhere(survey);
-        if absent > 0 {
-            let names = counted(absent, "command is", "commands are");
-            steps.push(advice(format!(
-                "{names} in no folder of PATH: look for each once and keep the answer in a \
-                 variable, or install what is expected"
-            )));
+    /// By its full path a program is not searched. Which folders of PATH others need, no recording
+    /// of this run tells.
+    fn next(&self, survey: &Survey) -> Option<Step> {
+        let names = self.names.by_missing().into_iter().filter(|(_, asked)| asked.missing > 0);
+        let known = names.filter_map(|(name, asked)| {
+            let found = started(survey).filter(|ask| ask.split().1 == name).map(|ask| ask.path);
+            let found: BTreeSet<_> = found.collect();
+            // One file of that name, or it depends on who asks.
+            let [path] = found.into_iter().collect::<Vec<_>>()[..] else { return None };
+            Some((format!("`{}` is {}", pasted(name)?, pasted(path)?), asked.missing))
+        });
+        let known: Vec<_> = known.take(NAMES).collect();
+        let spared: u64 = known.iter().map(|(_, missing)| missing).sum();
+        if spared * 2 < self.vain {
+            return None;
         }
-        let useless = |folder: &&[u8]| {
-            let asked = self.folders.get(folder);
-            asked.missing > 0 && asked.missing == asked.asks
-        };
-        let used = started(survey).map(|ask| ask.split().0).collect::<HashSet<_>>();
-        // A folder that the search never reached has not been judged: keep it.
-        let keep: Vec<_> = path
-            .folders
-            .iter()
-            .filter(|folder| !useless(folder) || used.contains(*folder))
-            .filter_map(|folder| pasted(folder))
-            .collect();
-        let dropped = path.folders.len() - keep.len();
-        if dropped > 0 && !keep.is_empty() {
-            steps.push(command(
-                format!(
-                    "Take the {} out of PATH that had nothing this run asked for, or put them \
-                     last",
-                    counted(dropped as u64, "folder", "folders")
-                ),
-                format!("PATH={}", keep.join(":")),
-            ));
-        }
-        steps.push(advice("Name programs that are started often by their full path"));
-        steps
-    }
-
-    /// How many of the names were found in the end, by any process.
-    fn found_somewhere(&self, survey: &Survey) -> u64 {
-        let started: HashSet<_> = started(survey).map(|ask| ask.split().1).collect();
-        let names = self.folders_of_name.keys();
-        names.filter(|name| self.found.contains(*name) || started.contains(*name)).count() as u64
+        let names: Vec<_> = known.into_iter().map(|(name, _)| name).collect();
+        Some(advice(format!(
+            "Name by its full path what is started often, nothing is searched then: {}",
+            listed(&names)
+        )))
     }
 }
 

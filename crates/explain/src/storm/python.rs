@@ -5,6 +5,9 @@
 //! first folder that lists a fitting name. So the folders, not the misses, are the cost.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use recording::query::clean;
 use recording::{Cause, Exec, Kind, PathId, ProcessId, Recording, Role};
@@ -18,8 +21,6 @@ use crate::words::{count, counted, pasted, questions};
 
 /// Fewer bytecode files written are a module that was just edited.
 const WRITES: u64 = 20;
-/// From this many folders on, the advice is to merge them.
-const MANY: u64 = 8;
 
 pub(super) fn detect(survey: &Survey) -> Option<Case> {
     let imports = Imports::find(survey);
@@ -188,33 +189,15 @@ impl<'a> Imports<'a> {
     }
 
     fn next(&self, survey: &Survey) -> Vec<Step> {
+        let Some(line) = survey.command_line() else { return Vec::new() };
         let mut steps = Vec::new();
-        if self.named() >= MANY {
-            steps.push(advice(format!(
-                "Merge the {} folders of PYTHONPATH into one: a Spack view (`spack view symlink \
-                 VIEW SPEC…`), or one virtual environment; then unset PYTHONPATH",
-                count(self.named())
-            )));
-        }
-        let prefix = self.environment().and_then(|(prefix, _)| pasted(prefix));
-        if self.writes >= WRITES {
-            steps.push(command(
-                "Write the bytecode once, after installing, in a form that no time of change \
-                 makes stale",
-                format!(
-                    "python3 -m compileall -q --invalidation-mode unchecked-hash {}",
-                    prefix.as_deref().unwrap_or("FOLDER")
-                ),
-            ));
-        }
-        let line = survey.command_line();
         if let Some(image) = image(survey.recording) {
             steps.push(advice(format!(
                 "Nothing to pack: becalm ran the command in the image {}, so what lies in it is \
                  answered on this node; to the shared filesystem's server it is one file",
                 survey.shown(image.as_bytes())
             )));
-        } else if let (Some(prefix), Some(line)) = (&prefix, &line) {
+        } else if let Some(prefix) = self.packable(survey) {
             steps.push(command(
                 "Pack the environment into one image, in the order of this start, and run the \
                  command with the image over its folder: that is then one file to the server",
@@ -224,13 +207,19 @@ impl<'a> Imports<'a> {
                 ),
             ));
         }
-        steps.extend(line.map(|line| {
-            command(
-                "Import less: this tells what each import asks, and why",
-                format!("becalm python scan -- {line}"),
-            )
-        }));
+        steps.push(command(
+            "See which import asks what, and why",
+            format!("becalm python scan -- {line}"),
+        ));
         steps
+    }
+
+    /// The environment, where an image of it would take most of the questions, and can be had.
+    fn packable(&self, survey: &Survey) -> Option<String> {
+        let (prefix, asked) = self.environment()?;
+        let path = Path::new(OsStr::from_bytes(prefix));
+        let is_most = asked * 2 > self.claim.len() as u64;
+        (is_most && (survey.machine.can_pack)(path)).then(|| pasted(prefix)).flatten()
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use recording::{Cause, Kind, PathId, ProcessId, Role};
+use recording::{Cause, Kind, PathId, ProcessId};
 
-use super::{Case, advice, command, culprit};
+use super::{Case, command, culprit};
 use crate::findings::{Culprit, Step, Storm};
-use crate::survey::{Ask, AskId, ProgramId, Survey};
+use crate::survey::{Ask, AskId, ProgramId, Survey, split};
 use crate::tally::Tally;
 use crate::threshold::is_storm;
 use crate::words::{count, counted};
@@ -38,7 +38,7 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
         guessed: Some(0),
         time: None,
         culprits: repeats.culprits(survey),
-        next: repeats.next(survey),
+        next: repeats.next(survey).into_iter().collect(),
         evidence: "prefix".to_owned(),
         claim: repeats.claim,
     })
@@ -52,9 +52,6 @@ struct Repeats {
     paths: Tally<PathId>,
     kinds: Tally<Kind>,
     programs: HashMap<PathId, Tally<ProgramId>>,
-    /// Questions of Python programs that do not follow symbolic links.
-    realpaths: u64,
-    localtime: bool,
 }
 
 impl Repeats {
@@ -76,9 +73,6 @@ impl Repeats {
                 repeats.paths.add(path, missing);
                 repeats.kinds.add(ask.kind, missing);
                 repeats.programs.entry(path).or_default().add(ask.program, missing);
-                let resolves = ask.kind == Kind::Readlink || ask.is_nofollow();
-                repeats.realpaths += u64::from(ask.role == Role::Python && resolves);
-                repeats.localtime |= ask.path == b"/etc/localtime";
             }
             repeats.claim.extend(asks);
         }
@@ -111,30 +105,26 @@ impl Repeats {
         top.map_or("a process", |(program, _)| survey.full_name(program))
     }
 
-    fn next(&self, survey: &Survey) -> Vec<Step> {
-        let mut steps = Vec::new();
-        if self.localtime {
-            steps.push(command(
-                "The C library asks for /etc/localtime at each conversion of a time while TZ is \
-                 not set",
-                "export TZ=:/etc/localtime",
-            ));
-        }
-        if self.realpaths * 2 > self.claim.len() as u64 {
-            steps.push(advice(
-                "Python resolves symbolic links component by component (`os.path.realpath`, \
-                 `inspect.getmodule`): a shorter install path, or one without symbolic links, \
-                 costs less",
-            ));
-        }
-        let Some((path, _)) = self.paths.top() else { return steps };
-        let program = self.program_of(survey, path);
-        let path = survey.shown_path(path);
-        steps.push(advice(format!(
-            "Let {program} keep the answer, or wait for a change with inotify on a local file \
-             instead of asking for {path} again"
-        )));
-        steps
+    /// glibc's tzset(3), which localtime(3) and strftime(3) call, asks for the file anew each time,
+    /// unless TZ names one.
+    fn next(&self, survey: &Survey) -> Option<Step> {
+        let asked = self
+            .paths
+            .by_asks()
+            .into_iter()
+            .find(|(path, _)| survey.path(*path) == b"/etc/localtime");
+        let (_, asked) = asked.filter(|(_, asked)| asked.asks * 2 > self.claim.len() as u64)?;
+        // Java reads TZ by rules of its own.
+        let mut execs = survey.recording.processes.iter().flat_map(|process| &process.execs);
+        let java = execs.any(|exec| split(survey.path(exec.image)).1 == b"java");
+        let line = survey.command_line().filter(|_| !java)?;
+        Some(command(
+            format!(
+                "Name the time zone: the C library then reads its file once, and not {} times",
+                count(asked.asks)
+            ),
+            format!("TZ=:/etc/localtime {line}"),
+        ))
     }
 }
 

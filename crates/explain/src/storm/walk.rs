@@ -2,14 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use recording::{Kind, ProcessId};
+use recording::{Kind, ProcessId, Role};
 
-use super::{Case, advice, command, culprit};
-use crate::findings::{Culprit, Step, Storm};
+use super::{Case, culprit};
+use crate::findings::{Culprit, Storm};
 use crate::survey::{Ask, AskId, ProgramId, Survey, split};
 use crate::tally::Tally;
 use crate::threshold::is_storm;
-use crate::words::{count, counted, pasted, questions};
+use crate::words::{counted, questions};
 
 /// A process that lists fewer folders does not walk. A shell that expands `*` lists one a glob.
 const FOLDERS: usize = 50;
@@ -37,7 +37,7 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
         guessed: None,
         time: None,
         culprits: walks.culprits(survey, folders),
-        next: next(survey, &walks, program),
+        next: Vec::new(),
         evidence: "prefix".to_owned(),
         claim: walks.claim,
     })
@@ -47,6 +47,8 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
 struct Walks<'a> {
     claim: Vec<AskId>,
     programs: Tally<ProgramId>,
+    /// Operations of Python processes.
+    of_python: u64,
     /// Folders where a walk began, and what was asked below them.
     roots: Tally<&'a [u8]>,
     listed: HashMap<ProcessId, HashSet<&'a [u8]>>,
@@ -65,6 +67,7 @@ impl<'a> Walks<'a> {
             if let Some(folder) = walks.folder_of(ask) {
                 walks.claim.push(id);
                 walks.programs.add(ask.program, ask.is_missing());
+                walks.of_python += u64::from(ask.role == Role::Python);
                 walks.roots.add(walks.root_of(ask.process(), folder), ask.is_missing());
             }
         }
@@ -107,7 +110,12 @@ impl<'a> Walks<'a> {
     fn culprits(&self, survey: &Survey, folders: u64) -> Vec<Culprit> {
         let mut culprits = Vec::new();
         if let Some((program, asked)) = self.programs.top() {
-            let program = survey.full_name(program);
+            let name = survey.full_name(program);
+            let mut program = name.to_owned();
+            // The calls do not tell the script from what it imports.
+            if self.of_python * 2 > self.claim.len() as u64 {
+                program += ", or a module that it imports (importlib.metadata, pkg_resources),";
+            }
             let processes = self.listed.len() as u64;
             let text = format!(
                 "{program} listed {} in {}: {}, {:.1} a folder",
@@ -118,11 +126,11 @@ impl<'a> Walks<'a> {
             );
             let numbers =
                 [("folders", folders), ("processes", processes), ("operations", asked.asks)];
-            culprits.push(culprit("program", program, text, &numbers));
+            culprits.push(culprit("program", name, text, &numbers));
         }
         for (root, asked) in self.roots.by_asks().into_iter().take(3) {
             let root = survey.shown(root);
-            let text = format!("below {root}: {} questions", count(asked.asks));
+            let text = format!("below {root}: {}", questions(asked.asks));
             let numbers = [("operations", asked.asks), ("missing", asked.missing)];
             culprits.push(culprit("folder", root, text, &numbers));
         }
@@ -133,40 +141,4 @@ impl<'a> Walks<'a> {
 /// What the loader asks is no part of a walk.
 fn is_service(ask: &Ask) -> bool {
     ask.event.in_loader
-}
-
-fn next(survey: &Survey, walks: &Walks, program: &str) -> Vec<Step> {
-    let top = walks.roots.top().map(|(root, _)| root).unwrap_or_default();
-    let root = pasted(top).unwrap_or_else(|| "FOLDER".to_owned());
-    let mut steps = Vec::new();
-    match program {
-        "git" => steps.push(command(
-            "Let git remember what it has seen of untracked files, or do not ask for them",
-            format!(
-                "git -C {root} config core.untrackedCache true; git -C {root} status \
-                 --untracked-files=no"
-            ),
-        )),
-        "find" | "du" | "ls" | "tree" | "fd" => steps.push(advice(format!(
-            "Ask for less: {program} on a sub-folder, `-maxdepth`, `-prune`; on Lustre `lfs find` \
-             and quotas answer without asking each file"
-        ))),
-        _ => steps.push(advice(format!(
-            "Let {program} keep a list of its files, written when they change, instead of \
-             looking for them at each start"
-        ))),
-    }
-    // Not a whole `/usr` or `/home`.
-    let is_tree = top.iter().filter(|byte| **byte == b'/').count() >= 2;
-    let line = survey.command_line().filter(|_| is_tree);
-    if let Some(line) = line.filter(|_| !survey.recording.header.is_answered_on_node(top)) {
-        steps.push(command(
-            "A tree that changes seldom can be packed into one image, which the command sees in \
-             its place: it is then one file to the server",
-            format!(
-                "becalm image build -o tree.sqsh {root} && becalm run --image tree.sqsh -- {line}"
-            ),
-        ));
-    }
-    steps
 }

@@ -42,7 +42,7 @@ impl Caller<'_> {
         let depth = deepest.map_or(0, components);
         let text = format!(
             "{} lstats {who}, of {distinct} paths: realpath, which asks for every folder above \
-             ({} times from the root, up to {depth} deep); a shorter install path costs less",
+             ({} times from the root, up to {depth} deep)",
             self.operations, self.walks
         );
         let numbers = [("distinct", distinct), ("walks", self.walks), ("deepest", depth)];

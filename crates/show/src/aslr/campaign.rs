@@ -122,9 +122,9 @@ impl AslrCampaign {
             (0, _) => ".".to_owned(),
             (slow, 0) => format!("; {} slow.", counted(slow, "rank was", "ranks were")),
             (slow, jobs) => format!(
-                "; {} slow, and their jobs were run again {} times.",
+                "; {} slow, and their jobs were run again {}.",
                 counted(slow, "rank was", "ranks were"),
-                count(jobs)
+                counted(jobs, "time", "times")
             ),
         };
         format!("\n{}{}", width::wrap(&plain(&words), columns), style::next(&self.next))

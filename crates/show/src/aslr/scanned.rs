@@ -4,7 +4,7 @@ use aslr::scan::Scan;
 use recording::Name;
 use serde::Serialize;
 
-use crate::number::count;
+use crate::number::{count, counted};
 use crate::{Column, Table, plain, quoted, style, width};
 
 /// What `becalm aslr scan` answers: as JSON, docs/schema/becalm.aslr.scan.md; as text,
@@ -34,14 +34,14 @@ impl AslrScan {
         let scan = &self.scan;
         let mut text = style::headline(&plain(&self.headline), columns);
         let how = format!(
-            "{} runs; the reference, {}, took {:.6} s ({} time), and half of its runs were within \
-             {:.1} % of that. {} layouts were slow once, and not again.",
-            count(scan.runs),
+            "{}; the reference, {}, took {:.6} s ({} time), and half of its runs were within \
+             {:.1} % of that. {} slow once, and not again.",
+            counted(scan.runs, "run", "runs"),
             scan.reference,
             scan.reference_time,
             self.by,
             scan.noise * 100.0,
-            count(scan.passing)
+            counted(scan.passing, "layout was", "layouts were")
         );
         text.push_str(&width::wrap(&plain(&how), columns));
         let Some(worst) = scan.slow.first() else { return text };

@@ -201,11 +201,11 @@ impl ForkLines {
             let mut through = shim.through.clone();
             through.insert(0, shim.path.clone());
             notes.push(format!(
-                "{} only starts {}: {} a time, {} times{}{}.",
+                "{} only starts {}: {} a time, {}{}{}.",
                 through.join(", which runs "),
                 shim.runs,
                 time(Nanos(shim.time.0 / shim.times.max(1))),
-                count(shim.times),
+                counted(shim.times, "time", "times"),
                 match shim.processes {
                     0 => String::new(),
                     some => format!(", {} on the way", counted(some, "process", "processes")),

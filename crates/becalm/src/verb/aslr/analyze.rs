@@ -9,6 +9,7 @@ use aslr::analyze::{self, Analysis, Input, Question, Samples, Statistic};
 use show::AslrAnalysis;
 use stats::ministat::{Confidence, FEWEST_VALUES, Look, MOST_SETS, ministat};
 
+use crate::again;
 use crate::exit::{Failure, NO, USAGE};
 use crate::save;
 
@@ -212,7 +213,5 @@ fn next(args: &Args) -> Option<String> {
     if args.strip.is_some() || args.tail.is_some() {
         return None;
     }
-    let words = args.paths.iter().map(|word| show::quoted(word.as_bytes()));
-    let words = words.collect::<Vec<_>>().join(" ");
-    Some(format!("becalm aslr analyze {words} --strip strip.svg --tail tail.svg"))
+    Some(again::with(2, &["--strip", "strip.svg", "--tail", "tail.svg"]))
 }

@@ -362,9 +362,6 @@ fn name(path: &Path) -> String {
 /// What to do next: run in it.
 fn next(args: &Args) -> String {
     let image = show::quoted(args.output.as_os_str().as_bytes());
-    if args.is_sif() && args.command.is_empty() {
-        return format!("apptainer run {image}");
-    }
     let words = args.command.iter().map(|word| show::quoted(OsStr::as_bytes(word)));
     match words.collect::<Vec<_>>().join(" ") {
         words if words.is_empty() => format!("becalm image inspect {image}"),

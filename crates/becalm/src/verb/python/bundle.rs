@@ -153,11 +153,11 @@ fn pack(args: &Args, output: &Path, traced: &Traced) -> anyhow::Result<Packed> {
 
 /// What to do next: run with it.
 fn next(args: &Args, output: &Path) -> String {
+    if args.command.is_empty() {
+        return String::new();
+    }
     let bundle = show::quoted(output.as_os_str().as_bytes());
     let words = args.command.iter().map(|word| show::quoted(word.as_bytes()));
-    let words = match args.command.is_empty() {
-        true => "python3 app.py".to_owned(),
-        false => words.collect::<Vec<_>>().join(" "),
-    };
+    let words = words.collect::<Vec<_>>().join(" ");
     format!("becalm python bundle run {bundle} -- {words}")
 }

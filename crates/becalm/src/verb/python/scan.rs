@@ -1,7 +1,6 @@
 //! `becalm python scan`.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use python::Scan;
@@ -12,7 +11,7 @@ use super::{hooked, importtime};
 use crate::aside::Aside;
 use crate::exit::Failure;
 use crate::ranked::{OneRank, Voice, tell_of_recording};
-use crate::{recorded, save};
+use crate::{again, recorded, save};
 
 /// Say which imports ask how much of a filesystem, why, and what each entry of sys.path costs
 ///
@@ -118,8 +117,9 @@ fn print(
 
 /// What to do next: the same with times, and then the whole tree.
 fn next(args: &Args) -> String {
-    let words = args.command.iter().map(|word| show::quoted(word.as_bytes()));
-    let words = words.collect::<Vec<_>>().join(" ");
-    let option = if args.importtime { "--all" } else { "--importtime" };
-    format!("becalm python scan {option} -- {words}")
+    match (args.importtime, args.all) {
+        (false, _) => again::with(2, &["--importtime"]),
+        (true, false) => again::with(2, &["--all"]),
+        (true, true) => String::new(),
+    }
 }

@@ -17,6 +17,7 @@ use serde_json::json;
 use show::number::{count, time};
 use show::{Column, Table};
 
+use crate::again;
 use crate::aside::Aside;
 use crate::exit::{Failure, NO, USAGE};
 use crate::ranked::{OneRank, Voice};
@@ -210,17 +211,11 @@ fn next(args: &Args, kept: Option<&Path>) -> String {
             quoted(file.as_os_str())
         );
     }
-    let words: Vec<_> = args.command.iter().map(|word| quoted(word)).collect();
-    let words = words.join(" ");
     if args.record.is_some() {
-        return format!("becalm check -- {words}");
+        let words: Vec<_> = args.command.iter().map(|word| quoted(word)).collect();
+        return format!("becalm check -- {}", words.join(" "));
     }
-    let paths: Vec<_> = args.paths.iter().map(|path| quoted(path.as_os_str())).collect();
-    let writable = if args.writable { " --writable" } else { "" };
-    let paths = paths.join(" ");
-    format!(
-        "becalm rehearse --profile {profile} --record=start.becalm{writable} {paths} -- {words}"
-    )
+    again::with(1, &["--record=start.becalm"])
 }
 
 /// A file that is written to later, from where its path may lead elsewhere.

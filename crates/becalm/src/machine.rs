@@ -1,0 +1,57 @@
+//! What can be done on this machine of what findings advise.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use explain::Machine;
+use launch::{Stage, namespace};
+
+/// This machine, this user, this working directory.
+pub fn here() -> Machine {
+    Machine { takes_builtins, can_change, can_pack }
+}
+
+fn takes_builtins(script: Option<&Path>) -> bool {
+    match script {
+        Some(script) => first_line(script).is_some_and(|line| is_for_bash(&line)),
+        None => fork::builtins::prepare(None).is_ok(),
+    }
+}
+
+fn first_line(script: &Path) -> Option<String> {
+    let mut line = String::new();
+    BufReader::new(fs::File::open(script).ok()?).read_line(&mut line).ok()?;
+    Some(line)
+}
+
+/// `#!/bin/bash`, `#!/usr/bin/env bash`; a bash that is `sh` reads no file of ours.
+fn is_for_bash(line: &str) -> bool {
+    let Some(line) = line.strip_prefix("#!") else { return false };
+    line.split_whitespace().any(|word| word.rsplit('/').next() == Some("bash"))
+}
+
+/// As `becalm fix` sees it: not the system's, and not somebody else's.
+fn can_change(file: &Path) -> bool {
+    !crate::verb::fix::belongs_to_the_system(file)
+        && fs::File::options().write(true).open(file).is_ok()
+}
+
+/// An environment that is one: a directory with anything else in it may be written to by those who
+/// run in it, and an image cannot be.
+fn can_pack(environment: &Path) -> bool {
+    let is_environment =
+        ["pyvenv.cfg", "conda-meta"].iter().any(|name| environment.join(name).exists());
+    let has_room = std::env::current_dir().is_ok_and(|here| {
+        let is_clear = !here.starts_with(environment) && !here.join("env.sqsh").exists();
+        is_clear && tempfile::tempfile_in(&here).is_ok()
+    });
+    is_environment && has_room && can_mount()
+}
+
+/// Tried on a stage: whoever tries is in other namespaces afterwards.
+fn can_mount() -> bool {
+    let tried =
+        Stage::new().play(|| namespace::own_mounts().is_ok() && namespace::fuse_device().is_ok());
+    tried.is_ok_and(|played| played.result)
+}

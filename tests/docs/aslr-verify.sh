@@ -1,0 +1,2 @@
+program app
+. "$REPOSITORY/tests/docs/ranks.inc"

@@ -1,0 +1,3 @@
+store /opt/store
+environment /shared/env
+echo 'import many; print(many.m7.x)' >/opt/store/sci.py

@@ -1,0 +1,2 @@
+cp -a "$(numpy)" venv
+sed -i "s|$(numpy)|$PWD/venv|g" venv/bin/activate venv/pyvenv.cfg

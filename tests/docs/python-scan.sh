@@ -1,0 +1,3 @@
+ln -s "$(numpy)" venv
+mkdir -p /opt/app
+echo 'export PYTHONPATH=/opt/app' >"$HERE/env"

@@ -1,0 +1,1 @@
+echo "PATH=$(numpy)/bin:\$PATH" >"$HERE/env"

@@ -1,0 +1,2 @@
+store /opt/store
+becalm elf bind /opt/store/store >/dev/null
