@@ -108,8 +108,11 @@ fn a_cache_is_built_checked_and_found_stale() {
     assert_eq!(cache("check", &tree, &[]).status.code(), Some(0));
 }
 
+/// Content, permissions, time of change, and what a link says.
+type AsItIs = (Vec<u8>, u32, [i64; 2], Option<PathBuf>);
+
 /// All that a file has which a user would miss.
-fn as_it_is(path: &Path) -> Option<(Vec<u8>, u32, [i64; 2], Option<PathBuf>)> {
+fn as_it_is(path: &Path) -> Option<AsItIs> {
     let there = path.symlink_metadata().ok()?;
     let content = fs::read(path).unwrap_or_default();
     let target = fs::read_link(path).ok();
