@@ -14,8 +14,8 @@ impl Recording {
                 && MOUNTING.contains(&&*event.call.label())
         });
         // A mount on / alone is only told not to spread (mount_namespaces(7)).
-        let points = mounting.filter_map(|event| event.path.map(|path| self.path(path)));
-        let point = points.filter(|path| *path != b"/").last();
+        let mut points = mounting.filter_map(|event| event.path.map(|path| self.path(path)));
+        let point = points.rfind(|path| *path != b"/");
         let moved = self.blinds.iter().any(|blind| matches!(blind, Blind::OtherRoot { .. }));
         match (point, moved) {
             (Some(point), _) => Some(format!("a mount on {}", shown(point))),
