@@ -124,6 +124,10 @@ fn describe(blind: &Blind) -> (&'static str, &'static str, Option<ProcessId>) {
 }
 
 fn mounts_changed(recording: &Recording) -> Option<Warning> {
+    // That it moved to another root or namespace is said already.
+    if recording.blinds.iter().any(|blind| matches!(blind, Blind::OtherRoot { .. })) {
+        return None;
+    }
     let how = recording.mounts_changed()?;
     let text = format!(
         "the command changed its mounts on the way ({how}): what an image answered there is counted \
