@@ -74,9 +74,7 @@ fn job<'a>(step: &'a Step, who: &Who) -> Result<Option<Job<'a>>, Error> {
             patch::job(path, also, seen, edits, who).map(Some)
         }
         Step::Create { path, mode, content } => item::create(path, *mode, content).map(Some),
-        Step::Replace { path, mode, content } => {
-            item::replace(path, *mode, content, &who).map(Some)
-        }
+        Step::Replace { path, mode, content } => item::replace(path, *mode, content, who).map(Some),
         Step::Link { path, target } => item::link(path, target).map(Some),
         Step::Folder { path, mode } => item::folder(path, *mode),
         Step::Remove { path } => item::remove(path, who).map(Some),
