@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use modules::cache::{self, Kind, NAME};
+use modules::cache::{self, Kind, NAME, Occasion};
 use modules::site::Site;
 use support::{Scene, sites};
 
@@ -24,7 +24,8 @@ fn built(scene: &Scene, site: &Site) -> PathBuf {
     let tree = scene.at("tree");
     scene.module("tree/gcc/12");
     scene.file("tree/gcc/.version", "#%Module\nset ModulesVersion 12\n");
-    cache::build(&tree, site, &[], &|_, _| {}).unwrap();
+    let occasion = Occasion { state: scene.at("state"), is_upkeep: false };
+    cache::build(&tree, site, &[], &occasion, &|_, _| {}).unwrap();
     assert_eq!(cache::check(&tree, Some(site)).faults, []);
     tree
 }
