@@ -91,6 +91,26 @@ fn the_cookbooks_tree_asks_less_and_no_user_sees_another_answer_and_undo_restore
 }
 
 #[test]
+fn a_plan_that_could_not_be_applied_says_so_before_it_is_tried() {
+    let scene = Scene::new();
+    let paths = cookbook(&scene);
+    // Where the state would be, there is a file.
+    let state = scene.at("file/state");
+    fs::write(scene.at("file"), "").unwrap();
+    let tried = |options: &[&str]| {
+        let mut becalm = Command::new(BECALM);
+        becalm.args(["modules", "tidy"]).args(options).args(&paths);
+        run(becalm.env("XDG_STATE_HOME", &state))
+    };
+    let planned = tried(&[]);
+    assert_eq!(planned.code(), 1, "{}", planned.err());
+    assert!(planned.out().starts_with("Would "), "{}", planned.out());
+    assert!(!planned.out().contains("Next:"), "{}", planned.out());
+    assert!(planned.err().contains("it could not be applied now: "), "{}", planned.err());
+    assert_eq!(tried(&["--apply"]).code(), 1);
+}
+
+#[test]
 fn without_cookie_checks_hidden_files_are_hidden_from_just_those_who_do_not_see_them() {
     let scene = Scene::new();
     let paths = cookbook(&scene);

@@ -22,7 +22,7 @@ pub fn plain(text: &str) -> String {
 /// must be, in `$'…'` (bash, zsh, ksh, POSIX 2024) where it holds what is no text.
 pub fn quoted(word: &[u8]) -> String {
     match std::str::from_utf8(word) {
-        Ok(text) if !text.is_empty() && text.chars().all(is_bare) => text.to_owned(),
+        Ok(text) if is_plain_word(text) => text.to_owned(),
         Ok(text) if !text.chars().any(is_steering) => format!("'{}'", text.replace('\'', r"'\''")),
         _ => dollar_quoted(word),
     }
@@ -42,6 +42,14 @@ fn dollar_quoted(word: &[u8]) -> String {
     }
     text.push('\'');
     text
+}
+
+/// A word that every shell takes as it stands, wherever in a command it is: `A=1` sets a variable
+/// before a command, and zsh puts a program's path for `=ls`.
+fn is_plain_word(text: &str) -> bool {
+    let is_name = |name: &str| name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
+    let sets = text.split_once('=').is_some_and(|(name, _)| is_name(name));
+    !text.is_empty() && !sets && text.chars().all(is_bare)
 }
 
 fn is_bare(char: char) -> bool {
@@ -69,9 +77,19 @@ mod tests {
     }
 
     #[test]
+    fn a_word_that_would_set_a_variable_is_quoted() {
+        assert_eq!(quoted(b"A_1=x"), "'A_1=x'");
+        assert_eq!(quoted(b"=ls"), "'=ls'");
+        assert_eq!(quoted(b"--mode=farm"), "--mode=farm");
+        assert_eq!(quoted(b"/a=b"), "/a=b");
+    }
+
+    #[test]
     fn bash_reads_a_quoted_word_back_byte_for_byte() {
-        let words: [&[u8]; 8] = [
+        let words: [&[u8]; 10] = [
             b"plain.becalm",
+            b"A=1",
+            b"=ls",
             b"",
             b"two words",
             b"it's",

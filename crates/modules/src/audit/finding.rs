@@ -196,7 +196,7 @@ impl Rule {
             Rule::MissingModulepath => "take it out of MODULEPATH",
             Rule::NoFolder => "take it out of MODULEPATH, or make it a folder",
             Rule::OddModulepath => "write it as an absolute path",
-            Rule::Network => "build a cache: becalm modules cache build",
+            Rule::Network => "have an index answer: becalm modules index",
             Rule::TooLarge => "name a modulepath, not a filesystem's root",
             Rule::Loop => "remove the link",
             Rule::Special => "remove it",

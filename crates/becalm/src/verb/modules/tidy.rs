@@ -95,7 +95,16 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     }
     let mut shown = ModulesTidy { tidying: &tidying, applied: None, verdict: None, is_good: true };
     if tidying.is_empty() || !args.apply {
-        print(args, &shown)?;
+        let possible = match steps.steps.is_empty() {
+            true => Ok(()),
+            false => crate::verb::elf::bind::check(&steps),
+        };
+        let is_offered = possible.is_ok() && !tidying.is_empty();
+        print(args, &shown, is_offered)?;
+        possible.map_err(|failure| Failure {
+            error: failure.error.context("it could not be applied now"),
+            ..failure
+        })?;
         return Ok(if tidying.is_empty() { NO } else { 0 });
     }
     // The first view is the planner's.
@@ -107,7 +116,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     }
     shown.applied = applied.as_deref();
     shown.verdict = Some(&verdict);
-    print(args, &shown)?;
+    print(args, &shown, shown.is_good)?;
     Ok(if shown.is_good { 0 } else { NO })
 }
 
@@ -208,19 +217,18 @@ fn title(paths: &[PathBuf]) -> String {
     format!("modules tidy {}", paths.join(" "))
 }
 
-fn print(args: &Args, shown: &ModulesTidy<'_>) -> Result<(), Failure> {
+/// Prints it, with what to type next where there is something to do.
+fn print(args: &Args, shown: &ModulesTidy<'_>, goes_on: bool) -> Result<(), Failure> {
+    let next = if goes_on { next(args, shown) } else { String::new() };
     let text = match args.json {
         true => show::json(&shown.to_value())?,
-        false => shown.render(show::width::terminal(), &next(args, shown)),
+        false => shown.render(show::width::terminal(), &next),
     };
     Ok(show::print(&text)?)
 }
 
 /// What to do next.
 fn next(args: &Args, shown: &ModulesTidy<'_>) -> String {
-    if shown.tidying.is_empty() || !shown.is_good {
-        return String::new();
-    }
     if let Some(id) = shown.applied {
         return format!("becalm undo {id}");
     }
