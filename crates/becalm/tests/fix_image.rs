@@ -60,7 +60,7 @@ fn a_plan_says_what_would_be_packed_and_packs_nothing() {
         let planned = fix(&rehearser, &[], &[&python, &program]);
         assert_eq!(planned.code(), 0, "{}", planned.err());
         assert!(planned.out().contains("Would pack"), "{}", planned.out());
-        let next = format!("Next: becalm fix --apply --image env.sqsh -- {python} {program}");
+        let next = format!("Next: becalm fix --apply -- {python} {program}");
         assert!(planned.out().contains(&next), "{}", planned.out());
         let answer = json(&fix(&rehearser, &["--json"], &[&python, &program]));
         assert_eq!(answer["packing"]["environment"], rehearser.scene.at("share/env").as_str());
@@ -176,7 +176,7 @@ fn what_takes_longer_in_the_image_is_taken_back_and_not_recommended() {
         let text = applied.out();
         assert!(text.contains("Taken back: with these changes the command took longer."), "{text}");
         assert!(!text.contains("Next: becalm run"), "{text}");
-        let next = "Next: becalm fix --apply --rehearse nfs --image env.sqsh -- ";
+        let next = "Next: becalm fix --rehearse nfs --apply --runs=6 -- ";
         assert!(text.contains(next), "{text}");
         assert!(!rehearser.scene.folder().join("share/env.sqsh").exists());
         assert_tidy(&rehearser);

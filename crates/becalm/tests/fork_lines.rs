@@ -381,7 +381,7 @@ fn a_recording_keeps_the_lines_and_report_counts_by_them() {
     let storm = &answer["storms"][0];
     let line = storm["culprits"].as_array().unwrap().iter().find(|one| one["kind"] == "line");
     assert_eq!(line.unwrap()["name"], scene.at("main.sh:2").as_str());
-    assert_eq!(storm["next"][0]["command"], "becalm run --builtins -- bash main.sh");
-    let step = storm["next"][1]["text"].as_str().unwrap();
+    // What cat reads from may be a pipe: whether the builtin would spare its start is not certain.
+    let step = storm["next"][0]["text"].as_str().unwrap();
     assert_eq!(step, "In main.sh:2: write `$(<VERSION)` instead of `$(cat VERSION)`");
 }

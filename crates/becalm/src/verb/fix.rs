@@ -18,6 +18,7 @@ use recording::Recording;
 use show::Packing;
 
 use super::elf::bind::{How, apply, check, plan};
+use crate::again;
 use crate::exit::{Failure, NO};
 use crate::ranked::once;
 use crate::recorded;
@@ -131,14 +132,9 @@ fn plan_only(args: &Args) -> Result<u8, Failure> {
 
 /// What to do after a plan.
 fn next(args: &Args, cures: &Cures) -> String {
-    let words = words(&args.command);
-    match (cures.is_empty(), &cures.packing) {
-        (true, _) => format!("becalm check -- {words}"),
-        (false, None) => format!("becalm fix --apply -- {words}"),
-        (false, Some(packing)) => {
-            let image = show::quoted(packing.image.as_os_str().as_bytes());
-            format!("becalm fix --apply --image {image} -- {words}")
-        }
+    match cures.is_empty() {
+        true => format!("becalm check -- {}", words(&args.command)),
+        false => again::with(1, &["--apply"]),
     }
 }
 

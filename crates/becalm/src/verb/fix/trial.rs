@@ -1,6 +1,5 @@
 //! The command measured before and after, and whether what was changed may stay.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,6 +7,7 @@ use prove::{Bench, Change, Conditions, Harm, Plan, Proof, Side, Step, Subject, i
 use recording::Recording;
 
 use super::{Args, Cures, Done, pack, words};
+use crate::again;
 use crate::exit::Failure;
 
 /// What measures.
@@ -117,13 +117,11 @@ impl Trial<'_> {
 
     /// What to do once all was taken back. A warm local disk hides what an image saves.
     pub fn next(&self, harm: Harm, cures: &Cures) -> String {
-        let words = words(&self.args.command);
         match (harm, &cures.packing) {
-            (Harm::Slower, Some(packing)) if self.bench.elsewhere.is_none() => {
-                let image = show::quoted(packing.image.as_os_str().as_bytes());
-                format!("becalm fix --apply --rehearse nfs --image {image} -- {words}")
+            (Harm::Slower, Some(_)) if self.bench.elsewhere.is_none() => {
+                again::with(1, &["--rehearse", "nfs"])
             }
-            _ => format!("becalm check -- {words}"),
+            _ => format!("becalm check -- {}", words(&self.args.command)),
         }
     }
 }
