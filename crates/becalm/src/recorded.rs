@@ -45,7 +45,8 @@ impl Wanted {
     pub fn options(&self) -> watch::Options {
         watch::Options {
             all_syscalls: self.all_syscalls,
-            bind: self.bind,
+            // Where opens are not stopped at, a command could read in /proc that it is bound.
+            bind: self.bind && self.starts.is_none(),
             tap: self.tap,
             old_kernel: self.old_kernel,
             read_image: |path| loader::facts(path).ok(),

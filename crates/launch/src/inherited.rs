@@ -2,11 +2,13 @@
 //!
 //! Before `main`, Rust ignores SIGPIPE and opens /dev/null on closed standard descriptors
 //! (library/std/src/sys/pal/unix/mod.rs, `init`). A command must inherit neither change, so
-//! both are noted by a constructor, which runs earlier.
+//! both are noted by a constructor, which runs earlier. Nor may what was inherited get in the way
+//! here: where SIGCHLD is ignored, no child can be waited for (wait(2)).
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 
 static SIGPIPE_IGNORED: AtomicBool = AtomicBool::new(false);
+static SIGCHLD_IGNORED: AtomicBool = AtomicBool::new(false);
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
 #[used]
@@ -27,15 +29,24 @@ extern "C" fn note() {
         let mut action: libc::sigaction = std::mem::zeroed();
         libc::sigaction(libc::SIGPIPE, std::ptr::null(), &mut action);
         SIGPIPE_IGNORED.store(action.sa_sigaction == libc::SIG_IGN, Relaxed);
+        libc::sigaction(libc::SIGCHLD, std::ptr::null(), &mut action);
+        if action.sa_sigaction == libc::SIG_IGN {
+            SIGCHLD_IGNORED.store(true, Relaxed);
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        }
     }
 }
 
-/// Makes the calling process's SIGPIPE and standard descriptors what they were. For a child
-/// between fork and exec: it only makes system calls.
+/// Makes the calling process's SIGPIPE, SIGCHLD and standard descriptors what they were. For a
+/// child between fork and exec: it only makes system calls.
 pub(crate) fn restore() {
     let handler = if SIGPIPE_IGNORED.load(Relaxed) { libc::SIG_IGN } else { libc::SIG_DFL };
     // SAFETY: setting a signal to its default or to ignored installs no code.
     unsafe { libc::signal(libc::SIGPIPE, handler) };
+    if SIGCHLD_IGNORED.load(Relaxed) {
+        // SAFETY: as above.
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+    }
     for fd in closed_standard() {
         // SAFETY: the descriptor is the /dev/null of Rust's runtime; nothing here uses it.
         unsafe { libc::close(fd) };

@@ -71,7 +71,7 @@ pub fn time(span: Nanos) -> String {
         ns @ ..999_500_000 => format!("{} ms", three_digits(ns as f64 / 1e6)),
         ns @ ..99_950_000_000 => format!("{} s", three_digits(ns as f64 / 1e9)),
         ns => {
-            let seconds = (ns + 500_000_000) / 1_000_000_000;
+            let seconds = ns.saturating_add(500_000_000) / 1_000_000_000;
             format!("{} min {} s", count(seconds / 60), seconds % 60)
         }
     }

@@ -128,7 +128,7 @@ fn read_path(task: &Task, log: &mut Log, address: u64, into: &mut Vec<u8>) -> bo
     match memory::read_string(task.tid, address, into) {
         Ok(()) => true,
         Err(error) => {
-            if matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOSYS)) {
+            if memory::is_denied(&error) {
                 log.blind(Blind::Unreadable { process: task.process });
             }
             false

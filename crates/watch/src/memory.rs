@@ -25,9 +25,9 @@ pub(crate) fn read(tid: i32, address: u64, into: &mut [u8]) -> io::Result<usize>
     })
 }
 
-/// Whether the call itself is refused, to everybody and for all memory: by a container's filter, or
-/// a kernel that was built without it.
-fn is_denied(error: &io::Error) -> bool {
+/// Whether all of a process's memory is refused: by a container's filter or a kernel that was built
+/// without the call, or because the process may not be looked into.
+pub(crate) fn is_denied(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOSYS | libc::EACCES))
 }
 

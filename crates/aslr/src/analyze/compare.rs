@@ -28,9 +28,12 @@ pub struct Comparison {
     pub baseline: Count,
     /// In how many blocks, each compared by itself; 1 where there are none.
     pub tables: usize,
-    /// How often chance alone gives the arm so many: Fisher's exact test, one-sided.
+    /// How many arms are compared with the baseline, this one and others.
+    pub comparisons: usize,
+    /// How often chance alone gives an arm so many, be it this one or another that is compared:
+    /// Fisher's exact test, one-sided, times `comparisons` (Bonferroni's correction).
     pub p: f64,
-    /// How often chance alone makes so large a difference, either way.
+    /// How often chance alone makes so large a difference, either way; corrected as `p` is.
     pub p_two_sided: f64,
     /// Whether the arm has more: `p` is at most 5 %.
     pub proven: bool,
@@ -83,7 +86,9 @@ impl Comparison {
             [(one, other)] => Chance::of(*one, *other),
             many => Chance::within(many.iter().copied()),
         };
-        let p = chance.at_least(slow.seen);
+        let comparisons = samples.arms.len().saturating_sub(1).max(1);
+        let corrected = |p: f64| (p * comparisons as f64).min(1.0);
+        let p = corrected(chance.at_least(slow.seen));
         let proven = p <= LEVEL;
         Comparison {
             arm: samples.arms[arm].name.clone(),
@@ -93,10 +98,14 @@ impl Comparison {
             slow,
             baseline: base,
             tables: tables.len(),
+            comparisons,
             p,
-            p_two_sided: chance.as_unlikely(slow.seen),
+            p_two_sided: corrected(chance.as_unlikely(slow.seen)),
             proven,
-            needed: if proven { None } else { Needed::of(slow, base) },
+            needed: match proven {
+                true => None,
+                false => Needed::of(slow, base, LEVEL / comparisons as f64),
+            },
         }
     }
 }
@@ -161,16 +170,16 @@ fn tables(
 
 impl Needed {
     /// None where the one side has not more than the other.
-    fn of(one: Count, other: Count) -> Option<Needed> {
+    fn of(one: Count, other: Count, level: f64) -> Option<Needed> {
         let (p, base) = (one.share()?, other.share()?);
         if p <= base {
             return None;
         }
-        let more_slow = least_seen(one.of, other, LEVEL).map(|least| least - one.seen.min(least));
+        let more_slow = least_seen(one.of, other, level).map(|least| least - one.seen.min(least));
         Some(Needed {
             more_slow,
-            for_80_percent: sample_size(p, base, LEVEL, 0.8),
-            for_95_percent: sample_size(p, base, LEVEL, 0.95),
+            for_80_percent: sample_size(p, base, level, 0.8),
+            for_95_percent: sample_size(p, base, level, 0.95),
         })
     }
 }

@@ -112,20 +112,26 @@ impl Clusters {
     /// None where no process follows a slow one.
     pub(super) fn of(samples: &Samples, limits: &Limits) -> Option<Clusters> {
         let none = Count { seen: 0, of: 0 };
-        let (mut after_slow, mut after_other) = (none, none);
+        let mut by_arm = vec![(none, none); samples.arms.len()];
         for pair in samples.samples.windows(2) {
             let [before, this] = pair else { continue };
             if before.run == this.run {
-                let was_slow = limits.is_slow(before);
-                let count = if was_slow { &mut after_slow } else { &mut after_other };
+                let (after_slow, after_other) = &mut by_arm[samples.runs[this.run as usize].arm];
+                let count = if limits.is_slow(before) { after_slow } else { after_other };
                 count.of += 1;
                 count.seen += u64::from(limits.is_slow(this));
             }
         }
+        let sum = |a: Count, b: Count| Count { seen: a.seen + b.seen, of: a.of + b.of };
+        let (after_slow, after_other) = by_arm
+            .iter()
+            .fold((none, none), |(slow, other), arm| (sum(slow, arm.0), sum(other, arm.1)));
         if after_slow.of == 0 {
             return None;
         }
-        let p = Chance::of(after_slow, after_other).at_least(after_slow.seen);
+        // Within arms: where one has more slow processes than another, they do not follow each
+        // other for that.
+        let p = Chance::within(by_arm).at_least(after_slow.seen);
         Some(Clusters { after_slow, after_other, p, clustered: p < CERTAIN })
     }
 }

@@ -47,16 +47,23 @@ fn started_by<'r>(recording: &'r Recording, process: &Process) -> Option<&'r Exe
 
 /// Whether it is a program with words that the library knows.
 fn is_known(recording: &Recording, exec: &Exec) -> bool {
-    let (_, name) = split(recording.path(exec.path));
-    let options: &[&str] = match name {
-        b"basename" | b"dirname" | b"touch" | b"rmdir" | b"mv" | b"realpath" => &[],
-        b"mkdir" => &["-p"],
-        b"rm" => &["-f"],
-        b"readlink" => &["-f"],
-        _ => return false,
-    };
+    let Some(options) = options(split(recording.path(exec.path)).1) else { return false };
+    // By its path it is always the program.
+    if exec.argv.first().is_none_or(|word| word.contains('/')) {
+        return false;
+    }
     let mut words = exec.argv.iter().skip(1).map(String::as_str);
     words.all(|word| !word.starts_with('-') || options.contains(&word))
+}
+
+/// The options with which bash does a program itself for certain; none of another program.
+pub(super) fn options(name: &[u8]) -> Option<&'static [&'static str]> {
+    Some(match name {
+        b"basename" | b"dirname" | b"touch" | b"rmdir" | b"mv" | b"realpath" => &[],
+        b"mkdir" => &["-p"],
+        b"rm" | b"readlink" => &["-f"],
+        _ => return None,
+    })
 }
 
 /// Whether it is a bash that reads the file that BASH_ENV names: not as `sh`, with its user's

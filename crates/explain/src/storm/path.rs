@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use recording::{Kind, Outcome, ProcessId};
 
+use super::inside::options;
 use super::{Case, advice, culprit};
 use crate::findings::{Culprit, Step, Storm};
 use crate::survey::{Ask, AskId, ProgramId, Survey, variable};
@@ -171,7 +172,10 @@ impl<'a> Searches<'a> {
     /// By its full path a program is not searched. Which folders of PATH others need, no recording
     /// of this run tells.
     fn next(&self, survey: &Survey) -> Option<Step> {
-        let names = self.names.by_missing().into_iter().filter(|(_, asked)| asked.missing > 0);
+        // What bash may do itself (`run --builtins`) is what it finds by name alone.
+        let searched = |name: &[u8], missing: u64| missing > 0 && options(name).is_none();
+        let names = self.names.by_missing().into_iter();
+        let names = names.filter(|(name, asked)| searched(name, asked.missing));
         let known = names.filter_map(|(name, asked)| {
             let found = started(survey).filter(|ask| ask.split().1 == name).map(|ask| ask.path);
             let found: BTreeSet<_> = found.collect();

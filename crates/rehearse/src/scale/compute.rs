@@ -38,7 +38,7 @@ pub(super) fn gaps(recording: &Recording, order: &[&Event]) -> Vec<f64> {
         let between = by_process.get(&process.id).copied().unwrap_or(0.0);
         let cpu = process
             .end
-            .map_or(f64::MAX, |end| (end.usage.user.0 + end.usage.system.0) as f64 * 1e3);
+            .map_or(f64::MAX, |end| (end.usage.user.0 as f64 + end.usage.system.0 as f64) * 1e3);
         if between > cpu { cpu / between } else { 1.0 }
     };
     let shares: Vec<f64> = recording.processes.iter().map(share).collect();

@@ -217,8 +217,12 @@ fn compared(comparison: &Comparison, analysis: &Analysis) -> String {
         2.. => format!(", within {} blocks", count(*tables as u64)),
         _ => String::new(),
     };
+    let times = match comparison.comparisons {
+        several @ 2.. => format!(", times {several} comparisons"),
+        _ => String::new(),
+    };
     let mut text = format!(
-        "{arm}: Fisher's exact test{within}: p = {} (one-sided), {} (two-sided).",
+        "{arm}: Fisher's exact test{within}{times}: p = {} (one-sided), {} (two-sided).",
         chance(*p),
         chance(*p_two_sided)
     );

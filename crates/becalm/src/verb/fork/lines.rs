@@ -103,6 +103,8 @@ fn of_command(args: &Args) -> Result<u8, Failure> {
         print(args, &answer, aside, &voice).map_err(Failure::of_command)?;
         voice.say_whose("--rank N is another's; all of them: becalm record, merge, fork lines REC");
     }
+    // What ends by its command's signal drops nothing.
+    drop(hook);
     recorded::pass_on(&finished)
 }
 
@@ -119,7 +121,7 @@ fn print(
     let words = args.command.iter().map(|word| show::quoted(word.as_bytes()));
     let words = words.collect::<Vec<_>>().join(" ");
     let next = match answer.is_of_bash() {
-        true => format!("becalm run --builtins -- {words}"),
+        true => format!("becalm run --builtins --count -- {words}"),
         false => format!("becalm check -- {words}"),
     };
     voice.tell(|columns| answer.render(columns, args.all, &next))
