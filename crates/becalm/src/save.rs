@@ -79,6 +79,7 @@ fn beside(
         .permissions(fs::Permissions::from_mode(0o666))
         .tempfile_in(folder_of(target))?;
     write_all(file.as_file(), write)?;
+    recording::keep_access(file.as_file(), target)?;
     file.as_file().sync_all()?;
     Ok(file)
 }

@@ -126,6 +126,7 @@ impl Out {
     /// must be new, only where nothing has.
     pub(crate) fn finish(self, is_new: bool) -> Result<(), Error> {
         let Out { file, target, .. } = self;
+        recording::keep_access(file.as_file(), &target).map_err(Error::at("write", &target))?;
         file.as_file().sync_all().map_err(Error::at("write", &target))?;
         let named = match is_new {
             true => file.persist_noclobber(&target),

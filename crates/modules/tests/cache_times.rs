@@ -36,7 +36,8 @@ fn date(tree: &Path, as_of: &str) {
     let text = fs::read_to_string(&path).unwrap();
     let told = text.lines().nth(1).unwrap();
     assert!(told.starts_with("# becalm: as of "), "{told}");
-    fs::write(&path, text.replace(told, as_of)).unwrap();
+    let crc = told.rsplit(' ').next().unwrap();
+    fs::write(&path, text.replace(told, &as_of.replace("CRC", crc))).unwrap();
     let then = SystemTime::now() + Duration::from_secs(3600);
     fs::File::options().write(true).open(&path).unwrap().set_modified(then).unwrap();
 }
@@ -67,6 +68,29 @@ fn a_cache_that_does_not_say_when_its_files_were_read_is_held_against_all_of_the
 }
 
 #[test]
+fn what_came_with_a_folder_is_read_however_old_it_is() {
+    let _alone = alone();
+    let scene = Scene::new();
+    let site = sites().pop().unwrap();
+    scene.module("staged/gcc/12");
+    scene.file("staged/gcc/.version", "#%Module\nset ModulesVersion 13\n");
+    let tree = built(&scene, &site);
+    fs::rename(tree.join("gcc"), scene.at("before")).unwrap();
+    fs::rename(scene.at("staged/gcc"), tree.join("gcc")).unwrap();
+    assert!(stale(&tree, &site).contains(&Some("gcc/.version".to_owned())));
+}
+
+#[test]
+fn a_cache_that_was_altered_is_held_against_all_files() {
+    let _alone = alone();
+    let scene = Scene::new();
+    let site = sites().pop().unwrap();
+    let tree = built(&scene, &site);
+    edit(&tree.join(NAME), "ModulesVersion 12", "ModulesVersion 13");
+    assert_eq!(stale(&tree, &site), [Some("gcc/.version".to_owned())]);
+}
+
+#[test]
 fn a_file_of_another_filesystem_has_another_clock() {
     let _alone = alone();
     let scene = Scene::new();
@@ -81,7 +105,7 @@ fn a_file_of_another_filesystem_has_another_clock() {
     symlink(other.path().join("13"), scene.at("tree/gcc/13")).unwrap();
     let tree = built(&scene, &site);
     edit(&other.path().join("13"), "thirteen", "unlucky!");
-    date(&tree, "# becalm: as of 9000000000000000000");
+    date(&tree, "# becalm: as of 9000000000000000000 CRC");
     assert_eq!(stale(&tree, &site), [Some("gcc/13".to_owned())]);
 }
 

@@ -26,6 +26,7 @@
 //! | `diff` | what changed between two runs |
 //! | `export` | JSON lines, strace's text, Chrome's trace, folded stacks, CSV |
 
+mod access;
 mod attributor;
 mod budget;
 mod call;
@@ -52,6 +53,7 @@ mod units;
 mod wire;
 mod writer;
 
+pub use access::keep_access;
 pub use attributor::Attributor;
 pub use call::{Abi, Call, Class, Kind};
 pub use cause::{Attribution, Cause, Role};

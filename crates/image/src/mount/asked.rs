@@ -94,18 +94,25 @@ fn identity(there: &fs::Metadata) -> String {
     format!("{} {} {state:?}", there.dev(), there.ino())
 }
 
+/// By which variables Slurm, PBS, LSF, Flux, Grid Engine and Fujitsu's name a job.
+const JOBS: [&str; 7] = [
+    "SLURM_JOB_ID",
+    "SLURM_STEP_ID",
+    "PBS_JOBID",
+    "LSB_JOBID",
+    "FLUX_JOB_ID",
+    "JOB_ID",
+    "PJM_JOBID",
+];
+
+/// Whether this process is one of a job's, of which others may do the same at this moment.
+pub(crate) fn is_in_job() -> bool {
+    const RANKS: [&str; 3] = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"];
+    JOBS.iter().chain(&RANKS).any(|name| std::env::var_os(name).is_some())
+}
+
 /// What ends together: a holder must not end with another job while ranks of this one live.
 fn job() -> String {
-    // Slurm, PBS, LSF, Flux, Grid Engine, Fujitsu's.
-    const JOBS: [&str; 7] = [
-        "SLURM_JOB_ID",
-        "SLURM_STEP_ID",
-        "PBS_JOBID",
-        "LSB_JOBID",
-        "FLUX_JOB_ID",
-        "JOB_ID",
-        "PJM_JOBID",
-    ];
     let of = |name: &&str| std::env::var(name).ok().map(|value| format!("{name}={value}"));
     let names: Vec<_> = JOBS.iter().filter_map(of).collect();
     match names.is_empty() {

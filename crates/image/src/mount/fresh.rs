@@ -28,7 +28,7 @@ use super::wanted::Freshness;
 use crate::squash::{Attributes, Entry, Mark, NodeId, NodeKind};
 use crate::tree::seconds;
 
-/// For so long a comparison holds for ranks that come later, too: those of a job ask once a node.
+/// For so long a comparison holds for ranks of its job that come later: they ask once a node.
 /// What comes still later may come after an upgrade.
 pub(crate) const HOLDS: Duration = Duration::from_secs(60);
 /// How many threads ask at a time: on a shared filesystem each question is a round trip.

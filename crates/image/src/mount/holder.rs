@@ -19,6 +19,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags};
 use serde::{Deserialize, Serialize};
 
+use super::asked::is_in_job;
 use super::door::{self, Message};
 use super::fresh;
 use super::guard::Guard;
@@ -68,7 +69,7 @@ pub(super) struct Held {
 impl Held {
     /// Whether a rank that comes now has to compare for itself.
     pub fn is_too_old_for(&self, freshness: Freshness) -> bool {
-        let is_long_ago = since_start() > self.checked_at + fresh::HOLDS.as_secs();
+        let is_long_ago = !is_in_job() || since_start() > self.checked_at + fresh::HOLDS.as_secs();
         freshness > self.checked || (is_long_ago && freshness > Freshness::No)
     }
 }

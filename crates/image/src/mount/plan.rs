@@ -1,6 +1,7 @@
 //! What is asked for, opened: which images, over which paths.
 
 use std::fs::File;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use super::asked::Asked;
@@ -83,6 +84,12 @@ impl Plan<'_> {
 #[expect(clippy::type_complexity, reason = "three answers to one question")]
 fn layers(path: &Path) -> Result<(Vec<Layer>, Vec<(File, u64, u64)>, bool), MountError> {
     let open = || File::open(path).map_err(error::file(path, "open"));
+    let there = path.metadata().map_err(error::file(path, "find"))?;
+    // To open a FIFO waits for a writer.
+    if there.file_type().is_fifo() || there.is_dir() {
+        let why = "is no regular file".to_owned();
+        return Err(MountError::Image { path: path.to_owned(), why });
+    }
     let file = open()?;
     if !Sif::is_in(&file).map_err(error::file(path, "read"))? {
         return Ok((vec![Layer::open(path, file, None)?], Vec::new(), false));

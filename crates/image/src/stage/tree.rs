@@ -17,6 +17,7 @@ use super::named::Named;
 use super::room::Room;
 use super::{gone, named};
 use crate::extract::{How, List, StandIn, unpack};
+use crate::mount::asked::is_in_job;
 use crate::mount::plan::{Plan, Where};
 use crate::mount::{Freshness, fresh};
 
@@ -50,7 +51,7 @@ impl About {
     pub fn is_too_old_for(&self, freshness: Freshness, folder: &Path) -> bool {
         let at = fs::metadata(folder.join(ABOUT)).and_then(|about| about.modified());
         let age = at.ok().and_then(|at| at.elapsed().ok());
-        let is_long_ago = age.is_none_or(|age| age > fresh::HOLDS);
+        let is_long_ago = !is_in_job() || age.is_none_or(|age| age > fresh::HOLDS);
         freshness > self.checked || (is_long_ago && freshness > Freshness::No)
     }
 

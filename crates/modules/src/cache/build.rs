@@ -9,7 +9,7 @@ use remedy::{Plan, Step};
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
-use super::compare::Comparison;
+use super::compare::{Comparison, changed_folders};
 use super::elsewhere::Elsewhere;
 use super::fault::{Counts, Fault, Kind};
 use super::readers::Readers;
@@ -168,6 +168,7 @@ pub fn build(
             tree: &tree,
             release: Some(&site.release),
             as_of: place.as_of,
+            changed: changed_folders(&tree, place.as_of),
             is_exact: true,
         };
         let (faults, entries) = comparison.faults(&script);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::compare::Comparison;
+use super::compare::{Comparison, changed_folders};
 use super::fault::{Checked, Counts, Fault, Kind};
 use super::held::{self, Held};
 use super::script::{Odd, Script, parse};
@@ -57,10 +57,12 @@ pub fn check(modulepath: &Path, site: Option<&Site>) -> Checked {
 
 /// What is wrong with what a cache says.
 fn read(checked: &mut Checked, held: &Held, script: &Script<'_>, tree: &Tree, site: Option<&Site>) {
+    let as_of = script.as_of.unwrap_or(held.stamp.modified - BUILD);
     let comparison = Comparison {
         tree,
+        changed: changed_folders(tree, as_of),
         release: site.map(|site| &site.release),
-        as_of: script.as_of.unwrap_or(held.stamp.modified - BUILD),
+        as_of,
         is_exact: script.as_of.is_some(),
     };
     let (faults, counts) = comparison.faults(script);

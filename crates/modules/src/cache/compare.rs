@@ -27,9 +27,24 @@ pub(super) struct Comparison<'a> {
     pub(super) release: Option<&'a Release>,
     /// The moment that the cache shows, in nanoseconds since 1970.
     pub(super) as_of: i128,
+    /// The folders that have changed since then, or of which that is not known.
+    pub(super) changed: HashSet<&'a Path>,
     /// Whether that moment is of the clock of the modulepath's filesystem, from before anything was
     /// read: what has not changed there since is not read again.
     pub(super) is_exact: bool,
+}
+
+/// The folders of a tree that have changed since a moment. The root is none of them: the cache itself
+/// is put there.
+pub(super) fn changed_folders(tree: &Tree, as_of: i128) -> HashSet<&Path> {
+    let folders = tree.entries.iter().filter(|entry| {
+        matches!(
+            entry.kind,
+            tree::Kind::Folder { .. } | tree::Kind::Unreadable { is_folder: true, .. }
+        )
+    });
+    let is_old = |entry: &&tree::Entry| entry.stamp.is_some_and(|stamp| stamp.changed < as_of);
+    folders.filter(|entry| !is_old(entry)).map(|entry| entry.name.as_path()).collect()
 }
 
 impl Comparison<'_> {
@@ -135,8 +150,16 @@ impl Comparison<'_> {
         }
         let is_as_it_was = self.is_exact
             && stamp.changed < self.as_of
+            && !self.came(there)
             && self.tree.top.stamp.is_some_and(|top| top.device == stamp.device);
         (!is_as_it_was && !self.reads(there, body)).then(changed)
+    }
+
+    /// Whether a folder that a file lies in has changed since: with a folder that was moved into the
+    /// tree come files that have not changed for long.
+    fn came(&self, there: &tree::Entry) -> bool {
+        let above = there.name.ancestors().skip(1);
+        above.into_iter().any(|folder| self.changed.contains(folder))
     }
 
     /// Whether a file's content is this. What cannot be read now is not known to differ.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::held::open;
 use super::readers::{Limit, Readers, path};
-use super::script::{AS_OF, Says, Script};
+use super::script::{Says, Script, stamp};
 
 /// A cache that is fit to be published.
 pub(super) struct Repaired {
@@ -28,7 +28,6 @@ pub(super) fn repair(
 ) -> Repaired {
     let mut repaired = Repaired { text: Vec::with_capacity(text.len() + 128), disclosing: 0 };
     let out = &mut repaired.text;
-    out.extend_from_slice(format!("#%Module{}\n{AS_OF}{as_of}\n", script.asks).as_bytes());
     let mut folders: HashSet<PathBuf> = HashSet::new();
     for entry in &script.entries {
         let is_covered =
@@ -67,6 +66,8 @@ pub(super) fn repair(
             }
         }
     }
+    let head = format!("#%Module{}\n{}\n", script.asks, stamp(as_of, out));
+    out.splice(..0, head.into_bytes());
     repaired
 }
 

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 /// What marks the moment that a cache of becalm's shows, in nanoseconds since 1970.
-pub(super) const AS_OF: &str = "# becalm: as of ";
+const AS_OF: &str = "# becalm: as of ";
 
 /// A cache file.
 #[derive(Debug, PartialEq, Eq)]
@@ -100,7 +100,10 @@ pub fn parse(text: &[u8]) -> Result<Script<'_>, Odd> {
     let mut script = Script { asks, as_of: None, entries: Vec::new() };
     while let Some(line) = reader.line()? {
         match line {
-            Line::Comment(comment) => script.as_of = script.as_of.or_else(|| as_of(comment)),
+            Line::Comment(comment) => {
+                let rest = text.get(reader.at + 1..).unwrap_or_default();
+                script.as_of = script.as_of.or_else(|| as_of(comment, rest));
+            }
             Line::Entry(entry) => script.entries.push(entry),
         }
     }
@@ -119,8 +122,16 @@ fn header(line: &[u8]) -> Result<&str, Odd> {
     asks.filter(is_version).ok_or(Odd::NoCache)
 }
 
-fn as_of(comment: &[u8]) -> Option<i128> {
-    std::str::from_utf8(comment).ok()?.strip_prefix(AS_OF)?.parse().ok()
+/// The line by which becalm knows a cache that it has built, and that all below is as it was then:
+/// the moment that it shows, and the CRC-32 of what follows.
+pub(super) fn stamp(as_of: i128, rest: &[u8]) -> String {
+    format!("{AS_OF}{as_of} {:08x}", crc32fast::hash(rest))
+}
+
+fn as_of(comment: &[u8], rest: &[u8]) -> Option<i128> {
+    let text = std::str::from_utf8(comment).ok()?.strip_prefix(AS_OF)?;
+    let as_of = text.split_once(' ')?.0.parse().ok()?;
+    (stamp(as_of, rest).as_bytes() == comment).then_some(as_of)
 }
 
 enum Line<'a> {

@@ -5,6 +5,8 @@ use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use recording::keep_access;
+
 use super::BundleError;
 use super::index::{HEADER, MAGIC, header};
 use super::interpreter::Place;
@@ -63,6 +65,7 @@ fn replace(content: &Content, target: &Path) -> io::Result<u64> {
     out.write_all(&content.archive)?;
     out.flush()?;
     drop(out);
+    keep_access(file.as_file(), target)?;
     file.as_file().sync_all()?;
     file.persist(target)?;
     let parts = HEADER + content.index.len() + content.archive.len();

@@ -120,6 +120,8 @@ impl Image {
     /// Gives it its name.
     pub fn keep(self) -> anyhow::Result<()> {
         let name = || show::plain(&self.target.to_string_lossy());
+        let built = File::open(&self.built).with_context(name)?;
+        recording::keep_access(&built, &self.target).with_context(name)?;
         self.built.persist(&self.target).with_context(name)
     }
 }
