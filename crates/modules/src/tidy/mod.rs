@@ -30,6 +30,7 @@ mod question;
 mod reads;
 mod script;
 mod shelf;
+mod spelled;
 mod steps;
 mod strays;
 mod survey;

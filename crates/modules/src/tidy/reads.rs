@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::script::{OWN, apart, bare, command, last_name, named, plain, words};
 use super::shelf::{self, Shelf};
+use super::spelled::{Leads, leads};
 use crate::tree::{Cookie, Entry, Kind};
 
 /// Commands that read files, list folders, or have others do it, whichever those are.
@@ -77,8 +78,15 @@ const BEFORE: [&str; 18] = [
     "uplevel",
 ];
 /// What says where a modulefile is, other than `[file dirname $ModulesCurrentModulefile]`.
-const PLACES: [&str; 5] =
-    ["ModulesCurrentModulefile", "_LMFILES_", "env(MODULEPATH", "getenv MODULEPATH", "info script"];
+const PLACES: [&str; 7] = [
+    "ModulesCurrentModulefile",
+    "_LMFILES_",
+    "env(MODULEPATH",
+    "getenv MODULEPATH",
+    "$MODULEPATH",
+    "{MODULEPATH",
+    "info script",
+];
 /// With these, a command is not what its first word says.
 const INDIRECT: [&str; 3] = ["[$", "\n$", "; $"];
 /// All modulefiles together are not read beyond this, in bytes.
@@ -114,6 +122,8 @@ enum Reach {
 impl Readers {
     pub(super) fn of(shelves: &[Shelf<'_>]) -> Readers {
         let roots: Vec<String> = shelves.iter().flat_map(|shelf| names_of(shelf.root)).collect();
+        let real = shelves.iter().filter_map(|shelf| shelf.root.canonicalize().ok());
+        let real: Vec<PathBuf> = real.collect();
         let entries = shelves.iter().flat_map(|shelf| {
             shelf.entries.iter().map(move |(name, entry)| (shelf.root.join(name), *entry))
         });
@@ -123,7 +133,7 @@ impl Readers {
         let mut sourced = BTreeSet::new();
         // What is sourced may source others.
         while !due.is_empty() && readers.unknown.is_none() {
-            readers.unknown = readers.read(due, &roots, &mut sourced).err();
+            readers.unknown = readers.read(due, &roots, &real, &mut sourced).err();
             let is_sourced = |(_, entry): &(PathBuf, &Entry)| {
                 sourced.contains(&*entry.file_name().to_string_lossy())
             };
@@ -144,13 +154,14 @@ impl Readers {
         &mut self,
         files: Vec<(PathBuf, &Entry)>,
         roots: &[String],
+        real: &[PathBuf],
         sourced: &mut BTreeSet<String>,
     ) -> Result<(), String> {
         for (path, entry) in files {
             let content = shelf::content(&path);
             let (content, _) = content.map_err(|why| format!("{}: {why}", path.display()))?;
             let text = String::from_utf8_lossy(&content).into_owned();
-            let mut look = Look::new(roots);
+            let mut look = Look::new(roots, real);
             look.at(&plain(&text), sourced);
             let Look { mut reach, named, finds_hidden, .. } = look;
             // What is sourced has for its own folder that of whoever sources it.
@@ -223,14 +234,16 @@ fn is_evaluated(entry: &Entry) -> bool {
 /// A look at one text.
 struct Look<'a> {
     roots: &'a [String],
+    /// The same without links.
+    real: &'a [PathBuf],
     reach: Reach,
     named: BTreeSet<String>,
     finds_hidden: bool,
 }
 
 impl<'a> Look<'a> {
-    fn new(roots: &'a [String]) -> Look<'a> {
-        Look { roots, reach: Reach::Nothing, named: BTreeSet::new(), finds_hidden: false }
+    fn new(roots: &'a [String], real: &'a [PathBuf]) -> Look<'a> {
+        Look { roots, real, reach: Reach::Nothing, named: BTreeSet::new(), finds_hidden: false }
     }
 
     fn may(&mut self, reach: Reach) {
@@ -260,6 +273,12 @@ impl<'a> Look<'a> {
         self.told(text, OWN, Reach::Folder("it names its own folder".to_owned()));
         for root in self.roots {
             self.told(text, root, all("it names the modulepath"));
+        }
+        for lead in leads(text, self.real) {
+            match lead {
+                Leads::Above => self.may(all("it names the modulepath, or what that lies in")),
+                Leads::Into(names) => self.named.extend(names),
+            }
         }
     }
 
