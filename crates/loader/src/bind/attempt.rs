@@ -51,6 +51,7 @@ pub(super) fn plan(
     let pins = decide(&rules, &today.programs, &today.alone, &today.own);
     let candidates = today.candidates(&files, &eligible);
     let known = Known {
+        world,
         files: &files,
         programs: &today.programs,
         alone: &today.alone,

@@ -9,6 +9,7 @@
 //! | `today` | which files may be edited, and what all loads today |
 //! | `own` | what a library's own list finds |
 //! | `variants` | variants of libraries for some hardware |
+//! | `places` | files that find others from where they lie |
 //! | `pins` | which file each DT_NEEDED shall name |
 //! | `farm` | folders of links that stand for long lists |
 //! | `wanted` | the edits that each mode asks for |
@@ -33,6 +34,7 @@ mod lessons;
 mod outcome;
 mod own;
 mod pins;
+mod places;
 mod resolve;
 mod steps;
 mod stores;

@@ -13,11 +13,12 @@ use super::pins::{Pin, Pins, needed};
 use super::resolve::{Found, Run};
 use super::variants::Variants;
 use super::{KeepRpath, Mode, Options, closure, dlopen};
-use crate::FileId;
 use crate::edit::{Needed, Request, Search};
+use crate::{FileId, World};
 
 /// What is known when edits are asked for.
 pub(super) struct Known<'a> {
+    pub world: &'a dyn World,
     pub files: &'a [File],
     pub programs: &'a [Run],
     pub alone: &'a [Run],
@@ -205,7 +206,7 @@ impl Known<'_> {
         if self.options.keep_rpath == KeepRpath::None {
             return if self.has_open(number) { Search::Keep } else { Search::Remove };
         }
-        match farms.instead_of(&self.root(number), list.as_bytes()) {
+        match farms.instead_of(self.world, &self.root(number), list.as_bytes()) {
             None => Search::Keep,
             Some(text) if text.is_empty() => Search::Remove,
             Some(text) => kind(text),
