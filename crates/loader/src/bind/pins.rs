@@ -51,6 +51,8 @@ pub(super) enum Open {
     Served,
     /// It is found through `$ORIGIN`: a pin would tie the tree to its place.
     Relocatable,
+    /// It is found through `$ORIGIN` by a file with names in several directories.
+    Linked,
     /// The loader chooses among files by the processor: `$PLATFORM`, glibc-hwcaps.
     Processor,
     /// Another name is missing there, so that the start relies on LD_LIBRARY_PATH.
@@ -69,6 +71,9 @@ impl Open {
             Open::Listed => Some("on the list of names that are not bound"),
             Open::Missing => Some("not found today"),
             Open::Relocatable => Some("found through $ORIGIN: --absolute binds it to its place"),
+            Open::Linked => {
+                Some("found through $ORIGIN by a file with names in several directories")
+            }
             Open::Processor => Some("the loader chooses the file by the processor"),
             Open::Incomplete => Some("another library is missing: LD_LIBRARY_PATH will decide"),
             Open::Variable => Some("found through LD_LIBRARY_PATH"),
@@ -267,6 +272,9 @@ fn unsafe_to_pin(rules: &Rules<'_>, votes: &[Vote], runs: &[Run]) -> Option<Open
     };
     if by(Through::Processor) || votes.iter().any(|vote| has_variants(rules, vote, runs)) {
         return Some(Open::Processor);
+    }
+    if by(Through::Linked) {
+        return Some(Open::Linked);
     }
     if !rules.absolute && by(Through::Origin) {
         return Some(Open::Relocatable);

@@ -5,6 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::Object;
 
+/// Why a file is not bound to where it is.
+pub(super) const RELOCATABLE: &str =
+    "it finds libraries through $ORIGIN; --absolute binds it to where it is";
+
 /// Whether what an object finds depends on the path that it is opened by, or on where it is
 /// started: `$ORIGIN` and other tokens, relative folders.
 pub(super) fn depends_on_place(object: &Object) -> bool {
