@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use support::bound::{Site, changed, loads, reason, says_with, shown, start};
+use support::bound::{Site, changed, hosting, loads, reason, says_with, shown, start};
 use support::run;
 use support::scene::BECALM;
 use support::user::{as_a_user, is_root, scene_for_a_user};
@@ -349,4 +349,53 @@ fn in_a_user_namespace_the_files_of_unknown_users_stay() {
     let Told { bound, .. } = told(&site, &app, within);
     assert!(reason(&bound, &one).contains("this user namespace"), "{}", reason(&bound, &one));
     assert_eq!(changed(&bound).len(), 12);
+}
+
+/// A program that opens a plugin by name, so that its list becomes a farm.
+fn program_with_plugin(site: &Site) -> String {
+    let x = site.part("x", "x", &[]);
+    site.part("plugin", "plugin", &[]);
+    let hosts = hosting("host", "plugin");
+    let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+    let list = site.rpath(&["n", "m", "x/lib", "plugin/lib"]);
+    site.ask("app", &[&hosts[..], &["-rdynamic", &list, &x]].concat())
+}
+
+/// Whoever may write to `.becalm` would decide what root's programs load.
+#[test]
+fn an_own_folder_that_another_user_may_change_is_not_relied_on() {
+    if !is_root() {
+        return;
+    }
+    for (planted, because) in [
+        ("link", "symbolic link"),
+        ("user", "belongs to user 65534"),
+        ("mode", "may write"),
+        ("farm", "belongs to user 65534"),
+    ] {
+        for options in [&[][..], &["--mode=farm"], &["--mode=closure"]] {
+            let site = Site::new();
+            let app = program_with_plugin(&site);
+            let before = shown(&app, &["host"]);
+            let own = site.at(".becalm");
+            let mut blamed = own.clone();
+            match planted {
+                "link" => symlink(site.scene.subfolder("elsewhere"), &own).unwrap(),
+                _ => fs::create_dir(&own).unwrap(),
+            }
+            match planted {
+                "user" => chown(&own, Some(65534), None).unwrap(),
+                "mode" => fs::set_permissions(&own, fs::Permissions::from_mode(0o1777)).unwrap(),
+                "farm" => {
+                    blamed = site.scene.subfolder("tree/.becalm/farm");
+                    chown(&blamed, Some(65534), None).unwrap();
+                }
+                _ => {}
+            }
+            let bound = site.bind(options);
+            assert!(reason(&bound, &blamed).contains(because), "{planted}: {bound:#}");
+            assert!(!bound["changes"].to_string().contains("becalm"), "{planted}: {bound:#}");
+            assert_eq!(shown(&app, &["host"]), before, "{planted}, {options:?}");
+        }
+    }
 }

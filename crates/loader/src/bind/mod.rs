@@ -7,6 +7,7 @@
 //! | `leave` | names that are left to the search |
 //! | `resolve` | one start: what it loads, and how it finds it |
 //! | `today` | which files may be edited, and what all loads today |
+//! | `trust` | whether a `.becalm` that is there may be relied on |
 //! | `own` | what a library's own list finds |
 //! | `variants` | variants of libraries for some hardware |
 //! | `places` | files that find others from where they lie |
@@ -39,6 +40,7 @@ mod resolve;
 mod steps;
 mod stores;
 mod today;
+mod trust;
 mod variants;
 mod wanted;
 

@@ -13,13 +13,15 @@ use super::pins::{Pin, Pins, needed};
 use super::places::{RELOCATABLE, depends_on_place, list_depends_on_place};
 use super::resolve::{Found, Member, Run, Through};
 use super::variants::Variants;
-use super::{KeepRpath, Mode, Options, closure, dlopen};
+use super::{KeepRpath, LeftOut, Mode, Options, closure, dlopen};
 use crate::edit::{Needed, Request, Search};
 use crate::{FileId, World};
 
 /// What is known when edits are asked for.
 pub(super) struct Known<'a> {
     pub world: &'a dyn World,
+    /// Roots whose own folder is another user's to change.
+    pub distrusted: &'a BTreeMap<PathBuf, LeftOut>,
     pub files: &'a [File],
     pub programs: &'a [Run],
     pub alone: &'a [Run],
@@ -88,12 +90,21 @@ pub(super) struct Wanted {
 pub(super) fn wanted(known: &Known<'_>, cautions: &HashMap<usize, Caution>) -> Wanted {
     let mut wanted = Wanted::default();
     let mut union: Option<Union> = None;
+    let mut farm_root: Option<PathBuf> = None;
     for number in sorted(known.candidates) {
         let caution = cautions.get(&number).copied();
         if caution == Some(Caution::Leave) {
             continue;
         }
-        let request = match known.mode_of(number) {
+        let mode = known.mode_of(number);
+        let root = match mode {
+            Mode::Farm => farm_root.get_or_insert_with(|| known.common_root()).clone(),
+            Mode::Needed | Mode::Closure => known.root(number),
+        };
+        let request = match mode {
+            Mode::Farm | Mode::Closure if known.distrusted.contains_key(&root) => {
+                Request::default()
+            }
             Mode::Needed => known.needed_request(number, caution, &mut wanted.farms),
             Mode::Farm => {
                 let union = union.get_or_insert_with(|| Union::of(known, &mut wanted.farms));
@@ -209,7 +220,11 @@ impl Known<'_> {
         if self.options.keep_rpath == KeepRpath::None {
             return if self.has_open(number) { Search::Keep } else { Search::Remove };
         }
-        match farms.instead_of(self.world, &self.root(number), list.as_bytes()) {
+        let root = self.root(number);
+        if self.distrusted.contains_key(&root) {
+            return Search::Keep;
+        }
+        match farms.instead_of(self.world, &root, list.as_bytes()) {
             None => Search::Keep,
             Some(text) if text.is_empty() => Search::Remove,
             Some(text) => kind(text),
