@@ -399,3 +399,37 @@ fn an_own_folder_that_another_user_may_change_is_not_relied_on() {
         }
     }
 }
+
+/// Root finds the licensed library; others load the free one, and must go on to.
+#[test]
+fn what_not_everyone_may_read_stays_a_name() {
+    if !is_root() {
+        return;
+    }
+    for options in [&[][..], &["--mode=farm"], &["--mode=closure"]] {
+        for closed in ["tree/lic/lib", "tree/lic/lib/libx.so.1"] {
+            let (scene, _) = scene_for_a_user(&[]);
+            let site = Site::of(scene);
+            site.part("free", "x", &[]);
+            let x = site.part("lic", "x", &[]);
+            let y = site.part("y", "y", &[]);
+            let hosts = hosting("host", "x");
+            let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+            let list = site.runpath(&["n", "m", "lic/lib", "free/lib", "y/lib"]);
+            let app = site.ask("app", &[&hosts[..], &["-rdynamic", &list, &x, &y]].concat());
+            fs::set_permissions(site.scene.at(closed), fs::Permissions::from_mode(0o750)).unwrap();
+            let said = |command: &mut Command| run(command.env_clear()).out();
+            let both = || {
+                let user = said(&mut as_a_user(&[&*app, "x", "host"]));
+                (said(Command::new(&app).args(["x", "host"])), user)
+            };
+            let before = both();
+            assert!(before.0.contains("x: x of lic\n"), "{}", before.0);
+            assert!(before.1.contains("x: x of free\n"), "{}", before.1);
+            let bound = site.bind(options);
+            assert_eq!(both(), before, "{options:?}: {bound:#}");
+            let is_told = bound.to_string().contains("not everyone may read");
+            assert!(is_told || options == ["--mode=farm"], "{options:?}: {bound:#}");
+        }
+    }
+}

@@ -100,6 +100,10 @@ fn why_not(known: &Known<'_>, run: &Run) -> Option<String> {
     if let Some(missing) = run.missing.first() {
         return Some(format!("{} is not found today", missing.to_string_lossy()));
     }
+    let is_closed = |member: &&Member| known.pins.closed.is_closed(member.id, run.members[0].id);
+    if let Some(member) = run.members.iter().skip(1).find(is_closed) {
+        return Some(format!("not everyone may read {}", member.path.display()));
+    }
     let moves = |through| matches!(through, Through::Origin | Through::Linked);
     let origin =
         |member: &Member| matches!(member.found, Found::ByList { through, .. } if moves(through));

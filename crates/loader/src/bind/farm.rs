@@ -10,6 +10,7 @@ use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use super::bars::{Bars, LOADED, USED};
 use super::collect::OWN_FOLDER;
 use super::places::depends_on_place;
 use crate::World;
@@ -35,6 +36,7 @@ pub(super) struct Farms {
     offers: HashMap<PathBuf, Offer>,
     /// Whether a library of a folder must be opened where it lies.
     bound_to_place: HashMap<PathBuf, bool>,
+    bars: Bars,
 }
 
 impl Farms {
@@ -43,13 +45,14 @@ impl Farms {
     ///
     /// What is relative, holds `$ORIGIN` or the like, is crowded, has variants for hardware, or
     /// does not exist here (but may on the next machine) stays as it is, in its place; and so
-    /// does a folder with a library that finds others through `$ORIGIN`, which would be the farm.
+    /// does a folder with a library that finds others through `$ORIGIN`, which would be the farm,
+    /// or that not everyone may read who finds the farm.
     pub fn instead_of(&mut self, world: &dyn World, root: &Path, list: &[u8]) -> Option<Vec<u8>> {
         let mut parts: Vec<Part> = Vec::new();
         let mut seen = BTreeSet::new();
         for folder in list.split(|byte| *byte == b':').filter(|folder| seen.insert(*folder)) {
             let path = Path::new(OsStr::from_bytes(folder));
-            let stays = self.is_bound_to_place(world, root, path);
+            let stays = self.is_bound_to_place(world, root, path) || self.is_closed(root, path);
             match self.offered(root, path).filter(|_| !stays) {
                 None => parts.push(Part::Plain(folder.to_vec())),
                 Some(names) => {
@@ -107,6 +110,17 @@ impl Farms {
             Part::Plain(folder) => folder,
             Part::Farm(links) => self.of(root, links).into_os_string().into_vec(),
         }
+    }
+
+    /// Whether some who find the farm may not load a library of the folder: they go on to the next
+    /// folder, where a link would not lead.
+    fn is_closed(&mut self, root: &Path, folder: &Path) -> bool {
+        let paths: Vec<PathBuf> = match self.offered(root, folder) {
+            Some(names) => names.iter().map(|name| folder.join(name)).collect(),
+            None => return false,
+        };
+        let passed = self.bars.of(root, USED);
+        paths.iter().any(|path| !self.bars.of(path, LOADED).is_subset(&passed))
     }
 
     /// Whether the loader must open a library of the folder by its own path.

@@ -7,6 +7,7 @@
 //! | `leave` | names that are left to the search |
 //! | `resolve` | one start: what it loads, and how it finds it |
 //! | `today` | which files may be edited, and what all loads today |
+//! | `bars` | who may not open a file that root finds |
 //! | `trust` | whether a `.becalm` that is there may be relied on |
 //! | `own` | what a library's own list finds |
 //! | `variants` | variants of libraries for some hardware |
@@ -25,6 +26,7 @@
 //! Nothing here writes: [`plan`] reads, and returns what is to be done as data.
 
 mod attempt;
+mod bars;
 mod closure;
 mod collect;
 mod compare;

@@ -297,14 +297,14 @@ impl Run {
         seen.into_iter().map(|number| &self.members[number])
     }
 
-    /// The names that are searched, and the file that serves each.
-    pub fn searched(&self) -> impl Iterator<Item = (&OsStr, &Member)> {
+    /// The names that are searched, each with who needs it and what serves it.
+    pub fn searched(&self) -> impl Iterator<Item = (&OsStr, &Member, &Member)> {
         self.members.iter().flat_map(|member| {
             let served = |(name, to): (_, &Option<usize>)| Some((name, &self.members[(*to)?]));
             member.object.needed().zip(&member.needed).filter_map(served).filter_map(
-                |(name, target): (_, &Member)| {
+                move |(name, target): (_, &Member)| {
                     let is_path = name.as_bytes().contains(&b'/');
-                    (!is_path && target.found != Found::Loader).then_some((&**name, target))
+                    (!is_path && target.found != Found::Loader).then_some((&**name, member, target))
                 },
             )
         })

@@ -344,9 +344,9 @@ fn searched_names(known: &Known<'_>) -> BTreeMap<OsString, PathBuf> {
         if known.mode_of(run.root) != Mode::Farm {
             continue;
         }
-        for (name, target) in run.searched() {
+        for (name, member, target) in run.searched() {
             served.entry(name).or_default().insert(target.id);
-            if stays(target) {
+            if stays(target) || known.pins.closed.is_closed(target.id, member.id) {
                 stay.insert(name);
             }
         }
