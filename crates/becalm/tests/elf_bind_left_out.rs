@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use support::bound::{Site, changed, loads, reason, says_with, shown, start};
+use support::bound::{Site, changed, hosting, loads, reason, says_with, shown, start};
 use support::run;
 use support::scene::BECALM;
 use support::user::{as_a_user, is_root, scene_for_a_user};
@@ -349,4 +349,87 @@ fn in_a_user_namespace_the_files_of_unknown_users_stay() {
     let Told { bound, .. } = told(&site, &app, within);
     assert!(reason(&bound, &one).contains("this user namespace"), "{}", reason(&bound, &one));
     assert_eq!(changed(&bound).len(), 12);
+}
+
+/// A program that opens a plugin by name, so that its list becomes a farm.
+fn program_with_plugin(site: &Site) -> String {
+    let x = site.part("x", "x", &[]);
+    site.part("plugin", "plugin", &[]);
+    let hosts = hosting("host", "plugin");
+    let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+    let list = site.rpath(&["n", "m", "x/lib", "plugin/lib"]);
+    site.ask("app", &[&hosts[..], &["-rdynamic", &list, &x]].concat())
+}
+
+/// Whoever may write to `.becalm` would decide what root's programs load.
+#[test]
+fn an_own_folder_that_another_user_may_change_is_not_relied_on() {
+    if !is_root() {
+        return;
+    }
+    for (planted, because) in [
+        ("link", "symbolic link"),
+        ("user", "belongs to user 65534"),
+        ("mode", "may write"),
+        ("farm", "belongs to user 65534"),
+    ] {
+        for options in [&[][..], &["--mode=farm"], &["--mode=closure"]] {
+            let site = Site::new();
+            let app = program_with_plugin(&site);
+            let before = shown(&app, &["host"]);
+            let own = site.at(".becalm");
+            let mut blamed = own.clone();
+            match planted {
+                "link" => symlink(site.scene.subfolder("elsewhere"), &own).unwrap(),
+                _ => fs::create_dir(&own).unwrap(),
+            }
+            match planted {
+                "user" => chown(&own, Some(65534), None).unwrap(),
+                "mode" => fs::set_permissions(&own, fs::Permissions::from_mode(0o1777)).unwrap(),
+                "farm" => {
+                    blamed = site.scene.subfolder("tree/.becalm/farm");
+                    chown(&blamed, Some(65534), None).unwrap();
+                }
+                _ => {}
+            }
+            let bound = site.bind(options);
+            assert!(reason(&bound, &blamed).contains(because), "{planted}: {bound:#}");
+            assert!(!bound["changes"].to_string().contains("becalm"), "{planted}: {bound:#}");
+            assert_eq!(shown(&app, &["host"]), before, "{planted}, {options:?}");
+        }
+    }
+}
+
+/// Root finds the licensed library; others load the free one, and must go on to.
+#[test]
+fn what_not_everyone_may_read_stays_a_name() {
+    if !is_root() {
+        return;
+    }
+    for options in [&[][..], &["--mode=farm"], &["--mode=closure"]] {
+        for closed in ["tree/lic/lib", "tree/lic/lib/libx.so.1"] {
+            let (scene, _) = scene_for_a_user(&[]);
+            let site = Site::of(scene);
+            site.part("free", "x", &[]);
+            let x = site.part("lic", "x", &[]);
+            let y = site.part("y", "y", &[]);
+            let hosts = hosting("host", "x");
+            let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+            let list = site.runpath(&["n", "m", "lic/lib", "free/lib", "y/lib"]);
+            let app = site.ask("app", &[&hosts[..], &["-rdynamic", &list, &x, &y]].concat());
+            fs::set_permissions(site.scene.at(closed), fs::Permissions::from_mode(0o750)).unwrap();
+            let said = |command: &mut Command| run(command.env_clear()).out();
+            let both = || {
+                let user = said(&mut as_a_user(&[&*app, "x", "host"]));
+                (said(Command::new(&app).args(["x", "host"])), user)
+            };
+            let before = both();
+            assert!(before.0.contains("x: x of lic\n"), "{}", before.0);
+            assert!(before.1.contains("x: x of free\n"), "{}", before.1);
+            let bound = site.bind(options);
+            assert_eq!(both(), before, "{options:?}: {bound:#}");
+            let is_told = bound.to_string().contains("not everyone may read");
+            assert!(is_told || options == ["--mode=farm"], "{options:?}: {bound:#}");
+        }
+    }
 }

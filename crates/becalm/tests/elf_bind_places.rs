@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use support::bound::{Site, changed, failure, reason, says, shown, start};
+use support::bound::{Site, changed, failure, hosting, reason, says, shown, start};
 use support::user::{as_a_user, is_root, scene_for_a_user};
 use support::{Live, run};
 
@@ -161,6 +161,65 @@ fn such_a_tree_is_bound_to_its_place_on_demand() {
     site.bind(&["--absolute"]);
     assert_eq!(shown(&app, &["x", "y"]), before);
     assert_eq!(start(&app, &[]).in_vain(), 0);
+}
+
+/// As conda does it: one program, hard-linked into two prefixes with libraries of their own.
+#[test]
+fn each_prefix_of_a_linked_program_keeps_its_own_libraries() {
+    for mode in ["needed", "farm", "closure"] {
+        for (only_in_b, options) in [(false, &["--absolute"][..]), (true, &[])] {
+            let site = Site::new();
+            let x = site.part(if only_in_b { "c" } else { "a" }, "x", &[]);
+            let y = site.part("y", "y", &[]);
+            site.part("b", "x", &[]);
+            let origin = "-Wl,-rpath,$ORIGIN/../none:$ORIGIN/../lib";
+            let app = site.ask("a", &[origin, &site.runpath(&["c/lib", "y/lib"]), &x, &y]);
+            let other = site.at("b/bin/ask");
+            fs::create_dir_all(site.at("b/bin")).unwrap();
+            fs::hard_link(&app, &other).unwrap();
+            let ask = |app: &str| shown(app, &["x", "y"]);
+            let before = (ask(&app), ask(&other));
+            assert!(before.1.says.contains("x: x of b\n"), "{}", before.1.says);
+            let bound = site.bind(&[&["--mode", mode], options].concat());
+            assert_eq!((ask(&app), ask(&other)), before, "{mode}, {options:?}");
+            if mode == "needed" {
+                assert!(reason(&bound, &app).contains("several directories"), "{bound:#}");
+            }
+        }
+    }
+}
+
+/// The plugin lies in a folder of the program's list; what it needs lies beside that folder.
+#[test]
+fn a_plugin_that_finds_its_libraries_from_where_it_lies_still_does() {
+    for options in [&[][..], &["--absolute"], &["--mode=closure"], &["--mode=farm"]] {
+        let site = Site::new();
+        let x = site.part("x", "x", &[]);
+        let beside = site.part("plugin/beside", "beside", &[]);
+        site.part("plugin", "plugin", &["-Wl,-rpath,$ORIGIN/../beside/lib", &beside]);
+        let hosts = hosting("host", "plugin");
+        let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+        let list = site.runpath(&["n", "m", "x/lib", "plugin/lib"]);
+        let app = site.ask("app", &[&hosts[..], &["-rdynamic", &list, &x]].concat());
+        let before = shown(&app, &["host", "x"]);
+        assert!(before.says.contains("host: plugin of plugin\n"), "{}", before.says);
+        let bound = site.bind(options);
+        assert!(changed(&bound).contains(&app.as_str()), "{options:?}: {bound:#}");
+        assert_eq!(shown(&app, &["host", "x"]), before, "{options:?}");
+    }
+}
+
+/// A copy beside the tree loads its own libraries, as before.
+#[test]
+fn a_farm_ties_no_tree_that_finds_itself_to_its_place() {
+    let site = Site::new();
+    let app = movable(&site);
+    let bound = site.bind(&["--mode=farm"]);
+    assert!(reason(&bound, &app).contains("--absolute"), "{bound:#}");
+    run(Command::new("cp").args(["-a", &site.at("moves"), &site.at("copy")]));
+    let copy = shown(&site.at("copy/bin/ask"), &["x", "y"]);
+    let there = copy.loads.iter().filter(|path| path.starts_with(site.at("copy")));
+    assert_eq!(there.count(), 2, "{:?}", copy.loads);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Edits made, simulated, and compared with today: what is not the same is not kept.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -8,15 +8,17 @@ use rayon::prelude::*;
 
 use super::collect::{Collected, collect};
 use super::compare::{Compared, compare};
+use super::farm::root_of;
 use super::lessons::Lessons;
 use super::outcome::finish;
 use super::pins::{Rules, decide};
 use super::resolve::Resolver;
 use super::store_of;
 use super::today::{Today, eligible};
+use super::trust::distrusted;
 use super::variants::Variants;
 use super::wanted::{Caution, Known, Places, Wanted, dlopens, wanted};
-use super::{BindError, Binding, Effect, Leave, Options, Progress, Store};
+use super::{BindError, Binding, Effect, Leave, LeftOut, Options, Progress, Store};
 use crate::edit::{Edited, PatchError, Refused, Request, Room, apply, edit};
 use crate::source::open_unnoticed;
 use crate::{ElfError, Object, Overlay, World};
@@ -50,7 +52,14 @@ pub(super) fn plan(
     let rules = Rules { files: &files, leave: &leave, variants, absolute };
     let pins = decide(&rules, &today.programs, &today.alone, &today.own);
     let candidates = today.candidates(&files, &eligible);
+    let roots: BTreeSet<PathBuf> =
+        candidates.iter().map(|number| root_of(files[*number].path(), paths)).collect();
+    let distrusted: BTreeMap<PathBuf, LeftOut> =
+        roots.into_iter().filter_map(|root| Some((root.clone(), distrusted(&root)?))).collect();
+    lessons.left_out.extend(distrusted.values().cloned());
     let known = Known {
+        world,
+        distrusted: &distrusted,
         files: &files,
         programs: &today.programs,
         alone: &today.alone,

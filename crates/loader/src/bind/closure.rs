@@ -11,6 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use super::Leave;
 use super::collect::OWN_FOLDER;
 use super::farm::short_digest;
+use super::places::RELOCATABLE;
 use super::resolve::{Found, Member, Run, Through, is_variant};
 use super::wanted::{Caution, Known, Wanted};
 use crate::edit::{ElfIdentity, Needed, Request, stub};
@@ -99,10 +100,14 @@ fn why_not(known: &Known<'_>, run: &Run) -> Option<String> {
     if let Some(missing) = run.missing.first() {
         return Some(format!("{} is not found today", missing.to_string_lossy()));
     }
+    let is_closed = |member: &&Member| known.pins.closed.is_closed(member.id, run.members[0].id);
+    if let Some(member) = run.members.iter().skip(1).find(is_closed) {
+        return Some(format!("not everyone may read {}", member.path.display()));
+    }
+    let moves = |through| matches!(through, Through::Origin | Through::Linked);
     let origin =
-        |member: &Member| matches!(member.found, Found::ByList { through: Through::Origin, .. });
-    (!known.options.absolute && run.members.iter().any(origin))
-        .then(|| "it finds libraries through $ORIGIN; --absolute binds it to where it is".into())
+        |member: &Member| matches!(member.found, Found::ByList { through, .. } if moves(through));
+    (!known.options.absolute && run.members.iter().any(origin)).then(|| RELOCATABLE.into())
 }
 
 /// What each name that versions are asked of becomes.

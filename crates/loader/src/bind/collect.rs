@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::places::depends_on_place;
 use super::stores::{Store, store_marked_by};
 use super::{BindError, LeftOut};
 use crate::object::is_library_name;
@@ -42,6 +43,12 @@ impl File {
         let identity = Some(self.object.identity());
         let known = Opened { id: self.id, set_user_id, identity, object };
         self.names.iter().for_each(|name| world.learn(name, &known));
+    }
+
+    /// Whether it has names in several directories, and may find other files from each.
+    pub fn is_in_several_places(&self) -> bool {
+        let mut others = self.names[1..].iter();
+        depends_on_place(&self.object) && others.any(|name| name.parent() != self.path().parent())
     }
 
     /// Whether it is started as a program, rather than loaded by one. Some libraries name an

@@ -10,7 +10,10 @@ use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use super::bars::{Bars, LOADED, USED};
 use super::collect::OWN_FOLDER;
+use super::places::depends_on_place;
+use crate::World;
 use crate::object::is_library_name;
 
 /// A list that names no more folders than this is short enough.
@@ -31,6 +34,9 @@ pub(super) struct Farms {
     /// Each farm's folder, and what it holds: a link's name, and where it leads.
     pub made: BTreeMap<PathBuf, BTreeMap<OsString, PathBuf>>,
     offers: HashMap<PathBuf, Offer>,
+    /// Whether a library of a folder must be opened where it lies.
+    bound_to_place: HashMap<PathBuf, bool>,
+    bars: Bars,
 }
 
 impl Farms {
@@ -38,13 +44,16 @@ impl Farms {
     /// no shorter. An empty list is one whose folders offer nothing.
     ///
     /// What is relative, holds `$ORIGIN` or the like, is crowded, has variants for hardware, or
-    /// does not exist here (but may on the next machine) stays as it is, in its place.
-    pub fn instead_of(&mut self, root: &Path, list: &[u8]) -> Option<Vec<u8>> {
+    /// does not exist here (but may on the next machine) stays as it is, in its place; and so
+    /// does a folder with a library that finds others through `$ORIGIN`, which would be the farm,
+    /// or that not everyone may read who finds the farm.
+    pub fn instead_of(&mut self, world: &dyn World, root: &Path, list: &[u8]) -> Option<Vec<u8>> {
         let mut parts: Vec<Part> = Vec::new();
         let mut seen = BTreeSet::new();
         for folder in list.split(|byte| *byte == b':').filter(|folder| seen.insert(*folder)) {
             let path = Path::new(OsStr::from_bytes(folder));
-            match self.offered(root, path) {
+            let stays = self.is_bound_to_place(world, root, path) || self.is_closed(root, path);
+            match self.offered(root, path).filter(|_| !stays) {
                 None => parts.push(Part::Plain(folder.to_vec())),
                 Some(names) => {
                     if !matches!(parts.last(), Some(Part::Farm(_))) {
@@ -101,6 +110,32 @@ impl Farms {
             Part::Plain(folder) => folder,
             Part::Farm(links) => self.of(root, links).into_os_string().into_vec(),
         }
+    }
+
+    /// Whether some who find the farm may not load a library of the folder: they go on to the next
+    /// folder, where a link would not lead.
+    fn is_closed(&mut self, root: &Path, folder: &Path) -> bool {
+        let paths: Vec<PathBuf> = match self.offered(root, folder) {
+            Some(names) => names.iter().map(|name| folder.join(name)).collect(),
+            None => return false,
+        };
+        let passed = self.bars.of(root, USED);
+        paths.iter().any(|path| !self.bars.of(path, LOADED).is_subset(&passed))
+    }
+
+    /// Whether the loader must open a library of the folder by its own path.
+    fn is_bound_to_place(&mut self, world: &dyn World, root: &Path, folder: &Path) -> bool {
+        if let Some(known) = self.bound_to_place.get(folder) {
+            return *known;
+        }
+        let depends = |name: &OsString| match world.open(&folder.join(name)).map(|it| it.object) {
+            Ok(Ok(object)) => depends_on_place(&object),
+            // The loader cannot load it either: by any path.
+            Ok(Err(_)) | Err(_) => false,
+        };
+        let is_bound = self.offered(root, folder).is_some_and(|names| names.iter().any(depends));
+        self.bound_to_place.insert(folder.to_owned(), is_bound);
+        is_bound
     }
 
     /// The libraries in a folder, where they may be in a farm instead.
@@ -191,6 +226,7 @@ pub(super) fn root_of(file: &Path, named: &[PathBuf]) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Disk;
 
     fn store() -> tempfile::TempDir {
         let store = tempfile::tempdir().unwrap();
@@ -209,7 +245,7 @@ mod tests {
         let at = |name: &str| root.join(name).into_os_string().into_vec();
         let list = [at("a"), at("b"), at("c"), at("d"), b"$ORIGIN/lib".to_vec(), at("b")];
         let mut farms = Farms::default();
-        let text = farms.instead_of(root, &list.join(&b':')).unwrap();
+        let text = farms.instead_of(&Disk::new(), root, &list.join(&b':')).unwrap();
         let (folder, links) = farms.made.first_key_value().unwrap();
         let expected = [folder.as_os_str().as_bytes(), &at("d"), b"$ORIGIN/lib"].join(&b':');
         assert_eq!(text, expected);
@@ -223,14 +259,16 @@ mod tests {
     fn a_short_list_stays() {
         let store = store();
         let list = format!("{0}/a:{0}/b", store.path().display());
-        assert_eq!(Farms::default().instead_of(store.path(), list.as_bytes()), None);
+        let text = Farms::default().instead_of(&Disk::new(), store.path(), list.as_bytes());
+        assert_eq!(text, None);
     }
 
     #[test]
     fn the_same_links_are_the_same_farm() {
         let store = store();
         let list = ["a", "b", "c"].map(|name| format!("{}/{name}", store.path().display()));
-        let text = |list: &str| Farms::default().instead_of(store.path(), list.as_bytes());
+        let text =
+            |list: &str| Farms::default().instead_of(&Disk::new(), store.path(), list.as_bytes());
         assert_eq!(
             text(&list.join(":")),
             text(&format!("{}/none:{}", store.path().display(), list.join(":")))

@@ -7,8 +7,11 @@
 //! | `leave` | names that are left to the search |
 //! | `resolve` | one start: what it loads, and how it finds it |
 //! | `today` | which files may be edited, and what all loads today |
+//! | `bars` | who may not open a file that root finds |
+//! | `trust` | whether a `.becalm` that is there may be relied on |
 //! | `own` | what a library's own list finds |
 //! | `variants` | variants of libraries for some hardware |
+//! | `places` | files that find others from where they lie |
 //! | `pins` | which file each DT_NEEDED shall name |
 //! | `farm` | folders of links that stand for long lists |
 //! | `wanted` | the edits that each mode asks for |
@@ -23,6 +26,7 @@
 //! Nothing here writes: [`plan`] reads, and returns what is to be done as data.
 
 mod attempt;
+mod bars;
 mod closure;
 mod collect;
 mod compare;
@@ -33,10 +37,12 @@ mod lessons;
 mod outcome;
 mod own;
 mod pins;
+mod places;
 mod resolve;
 mod steps;
 mod stores;
 mod today;
+mod trust;
 mod variants;
 mod wanted;
 

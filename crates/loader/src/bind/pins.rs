@@ -10,6 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::bars::Closed;
 use super::collect::{File, OWN_FOLDER, numbers};
 use super::own::Own;
 use super::resolve::{Found, Run, Through, is_variant};
@@ -25,6 +26,7 @@ pub(super) struct Pins {
     pub conflicts: Vec<Conflict>,
     /// The one path by which each file is known.
     pub names: HashMap<FileId, PathBuf>,
+    pub closed: Closed,
 }
 
 /// What becomes of one DT_NEEDED.
@@ -51,6 +53,10 @@ pub(super) enum Open {
     Served,
     /// It is found through `$ORIGIN`: a pin would tie the tree to its place.
     Relocatable,
+    /// It is found through `$ORIGIN` by a file with names in several directories.
+    Linked,
+    /// Some who may use the file may not read what root finds: they load another.
+    Closed,
     /// The loader chooses among files by the processor: `$PLATFORM`, glibc-hwcaps.
     Processor,
     /// Another name is missing there, so that the start relies on LD_LIBRARY_PATH.
@@ -69,6 +75,10 @@ impl Open {
             Open::Listed => Some("on the list of names that are not bound"),
             Open::Missing => Some("not found today"),
             Open::Relocatable => Some("found through $ORIGIN: --absolute binds it to its place"),
+            Open::Linked => {
+                Some("found through $ORIGIN by a file with names in several directories")
+            }
+            Open::Closed => Some("not everyone may read the file that is found"),
             Open::Processor => Some("the loader chooses the file by the processor"),
             Open::Incomplete => Some("another library is missing: LD_LIBRARY_PATH will decide"),
             Open::Variable => Some("found through LD_LIBRARY_PATH"),
@@ -105,7 +115,8 @@ pub(super) fn decide(rules: &Rules<'_>, programs: &[Run], alone: &[Run], own: &O
         None => own.finds(&rules.files[number], name),
     };
     let winners = winners(programs);
-    let mut pins = Pins { names: names(rules.files, programs, alone), ..Pins::default() };
+    let names = names(rules.files, programs, alone);
+    let mut pins = Pins { closed: Closed::of(&names), names, ..Pins::default() };
     for (number, file) in rules.files.iter().enumerate() {
         let decided = match votes.get(&number) {
             Some(votes) => {
@@ -117,6 +128,11 @@ pub(super) fn decide(rules: &Rules<'_>, programs: &[Run], alone: &[Run], own: &O
                 None => continue,
             },
         };
+        let unless_closed = |pin| match pin {
+            Pin::To(target) if pins.closed.is_closed(target, file.id) => Pin::Open(Open::Closed),
+            other => other,
+        };
+        let decided = decided.into_iter().map(unless_closed).collect();
         pins.by_file.insert(number, decided);
     }
     pins
@@ -267,6 +283,9 @@ fn unsafe_to_pin(rules: &Rules<'_>, votes: &[Vote], runs: &[Run]) -> Option<Open
     };
     if by(Through::Processor) || votes.iter().any(|vote| has_variants(rules, vote, runs)) {
         return Some(Open::Processor);
+    }
+    if by(Through::Linked) {
+        return Some(Open::Linked);
     }
     if !rules.absolute && by(Through::Origin) {
         return Some(Open::Relocatable);

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::collect::File;
 use super::{Counts, LeftOut};
 use crate::object::Tag;
-use crate::simulation::{Edge, How};
+use crate::simulation::{Edge, How, Loaded};
 use crate::{FileId, Identity, Libc, Object, Overlay, Setting, Simulation, World, outline};
 
 /// One start, reduced to what binding needs: a store has thousands of them.
@@ -74,6 +74,9 @@ pub(super) enum Through {
     Plain,
     /// One that moves with the files: `$ORIGIN`, or a relative folder.
     Origin,
+    /// Perhaps another one for another name of the file whose list it is: that has names in several
+    /// directories, and uses `$ORIGIN`.
+    Linked,
     /// One that depends on the processor: `$PLATFORM`, `$LIB`, a folder for some hardware.
     Processor,
 }
@@ -120,6 +123,8 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
 pub(super) struct Resolver<'a> {
     pub world: &'a dyn World,
     pub files: &'a [File],
+    /// Files that may find others from each of their names.
+    linked: HashSet<FileId>,
     /// The loaders that programs here name.
     loaders: HashMap<Identity, PathBuf>,
     library_path: Option<OsString>,
@@ -138,7 +143,9 @@ impl<'a> Resolver<'a> {
         };
         // Of several, the first by path: planning twice comes to the same.
         let loaders = programs.rev().filter_map(loader).collect();
-        Resolver { world, files, loaders, library_path, settings: Mutex::default() }
+        let linked = files.iter().filter(|file| file.is_in_several_places());
+        let linked = linked.map(|file| file.id).collect();
+        Resolver { world, files, linked, loaders, library_path, settings: Mutex::default() }
     }
 
     /// The starts of the files with these numbers, and those that cannot be simulated.
@@ -167,7 +174,7 @@ impl<'a> Resolver<'a> {
             file.mode & 0o6000 != 0 || file.is_program() && self.world.gains_rights(file.path());
         let simulation =
             outline(world, file.path(), &setting).map_err(|error| error.to_string())?;
-        Ok(reduced(number, file.is_program(), &setting, simulation))
+        Ok(self.reduced(number, &setting, simulation))
     }
 
     /// What an object that is no file comes to load for each of its needs.
@@ -206,56 +213,60 @@ impl<'a> Resolver<'a> {
         let identity = object.identity();
         self.loaders.get(&identity).cloned().or_else(own).ok_or_else(|| foreign(identity))
     }
+
+    fn reduced(&self, root: usize, setting: &Setting, simulation: Simulation) -> Run {
+        let missing = simulation.missing.iter().map(|missing| missing.name.clone()).collect();
+        let found = |number: usize| {
+            let loaded = &simulation.objects[number];
+            let list = |of: usize| {
+                let Loaded { object, id, .. } = &simulation.objects[of];
+                if self.linked.contains(id) {
+                    return Found::ByList { of, through: Through::Linked };
+                }
+                let list = object.runpath.as_ref().or(object.rpath.as_ref());
+                let list = list.map(|list| list.as_bytes()).unwrap_or_default();
+                Found::ByList { of, through: Through::of(list, &loaded.path) }
+            };
+            match loaded.how {
+                How::Interpreter => Found::Loader,
+                How::Kernel => Found::Kernel,
+                How::Rpath { of } => list(of),
+                How::Runpath => list(loaded.loader.unwrap_or(0)),
+                How::Cache | How::Default => Found::BySystem,
+                How::LibraryPath => Found::ByVariable,
+                _ if loaded.path == setting.interpreter => Found::Loader,
+                _ => Found::Directly,
+            }
+        };
+        let all: Vec<Found> = (0..simulation.objects.len()).map(found).collect();
+        let members = simulation.objects.iter().zip(&all).map(|(loaded, found)| {
+            let needed = loaded.edges.iter().filter(|edge| edge.kind == Tag::Needed);
+            let is_settled = |edge: &Edge| {
+                let is_loader = edge.to.is_some_and(|to| all[to] == Found::Loader);
+                is_loader || edge.name.as_bytes().contains(&b'/')
+            };
+            Member {
+                path: loaded.path.clone(),
+                id: loaded.id,
+                found: *found,
+                object: Arc::clone(&loaded.object),
+                needed: needed.map(|edge| edge.to).collect(),
+                asked_as: loaded.asked_as.clone(),
+                asked_by: loaded.loader,
+                is_closed: loaded.edges.iter().all(is_settled),
+            }
+        });
+        let members = members.collect();
+        let is_musl = matches!(setting.libc, Libc::Musl(_));
+        let Simulation { counts, when_whole, .. } = simulation;
+        let is_program = self.files[root].is_program();
+        Run { root, is_program, is_musl, members, counts, when_whole, missing }
+    }
 }
 
 /// Why a file for another machine stays as it is.
 pub(super) fn foreign(identity: Identity) -> String {
     format!("it is for {}: the loader of that machine is not known", identity.machine_name())
-}
-
-fn reduced(root: usize, is_program: bool, setting: &Setting, simulation: Simulation) -> Run {
-    let missing = simulation.missing.iter().map(|missing| missing.name.clone()).collect();
-    let found = |number: usize| {
-        let loaded = &simulation.objects[number];
-        let list = |of: usize| {
-            let object = &simulation.objects[of].object;
-            let list = object.runpath.as_ref().or(object.rpath.as_ref());
-            let list = list.map(|list| list.as_bytes()).unwrap_or_default();
-            Found::ByList { of, through: Through::of(list, &loaded.path) }
-        };
-        match loaded.how {
-            How::Interpreter => Found::Loader,
-            How::Kernel => Found::Kernel,
-            How::Rpath { of } => list(of),
-            How::Runpath => list(loaded.loader.unwrap_or(0)),
-            How::Cache | How::Default => Found::BySystem,
-            How::LibraryPath => Found::ByVariable,
-            _ if loaded.path == setting.interpreter => Found::Loader,
-            _ => Found::Directly,
-        }
-    };
-    let all: Vec<Found> = (0..simulation.objects.len()).map(found).collect();
-    let members = simulation.objects.iter().zip(&all).map(|(loaded, found)| {
-        let needed = loaded.edges.iter().filter(|edge| edge.kind == Tag::Needed);
-        let is_settled = |edge: &Edge| {
-            let is_loader = edge.to.is_some_and(|to| all[to] == Found::Loader);
-            is_loader || edge.name.as_bytes().contains(&b'/')
-        };
-        Member {
-            path: loaded.path.clone(),
-            id: loaded.id,
-            found: *found,
-            object: Arc::clone(&loaded.object),
-            needed: needed.map(|edge| edge.to).collect(),
-            asked_as: loaded.asked_as.clone(),
-            asked_by: loaded.loader,
-            is_closed: loaded.edges.iter().all(is_settled),
-        }
-    });
-    let members = members.collect();
-    let is_musl = matches!(setting.libc, Libc::Musl(_));
-    let Simulation { counts, when_whole, .. } = simulation;
-    Run { root, is_program, is_musl, members, counts, when_whole, missing }
 }
 
 impl Run {
@@ -286,14 +297,14 @@ impl Run {
         seen.into_iter().map(|number| &self.members[number])
     }
 
-    /// The names that are searched, and the file that serves each.
-    pub fn searched(&self) -> impl Iterator<Item = (&OsStr, FileId)> {
+    /// The names that are searched, each with who needs it and what serves it.
+    pub fn searched(&self) -> impl Iterator<Item = (&OsStr, &Member, &Member)> {
         self.members.iter().flat_map(|member| {
             let served = |(name, to): (_, &Option<usize>)| Some((name, &self.members[(*to)?]));
             member.object.needed().zip(&member.needed).filter_map(served).filter_map(
-                |(name, target): (&OsString, &Member)| {
+                move |(name, target): (_, &Member)| {
                     let is_path = name.as_bytes().contains(&b'/');
-                    (!is_path && target.found != Found::Loader).then_some((&**name, target.id))
+                    (!is_path && target.found != Found::Loader).then_some((&**name, member, target))
                 },
             )
         })

@@ -10,14 +10,18 @@ use rayon::prelude::*;
 use super::collect::{File, OWN_FOLDER};
 use super::farm::{Farms, root_of};
 use super::pins::{Pin, Pins, needed};
-use super::resolve::{Found, Run};
+use super::places::{RELOCATABLE, depends_on_place, list_depends_on_place};
+use super::resolve::{Found, Member, Run, Through};
 use super::variants::Variants;
-use super::{KeepRpath, Mode, Options, closure, dlopen};
-use crate::FileId;
+use super::{KeepRpath, LeftOut, Mode, Options, closure, dlopen};
 use crate::edit::{Needed, Request, Search};
+use crate::{FileId, World};
 
 /// What is known when edits are asked for.
 pub(super) struct Known<'a> {
+    pub world: &'a dyn World,
+    /// Roots whose own folder is another user's to change.
+    pub distrusted: &'a BTreeMap<PathBuf, LeftOut>,
     pub files: &'a [File],
     pub programs: &'a [Run],
     pub alone: &'a [Run],
@@ -86,21 +90,32 @@ pub(super) struct Wanted {
 pub(super) fn wanted(known: &Known<'_>, cautions: &HashMap<usize, Caution>) -> Wanted {
     let mut wanted = Wanted::default();
     let mut union: Option<Union> = None;
+    let mut farm_root: Option<PathBuf> = None;
     for number in sorted(known.candidates) {
         let caution = cautions.get(&number).copied();
         if caution == Some(Caution::Leave) {
             continue;
         }
-        let request = match known.mode_of(number) {
+        let mode = known.mode_of(number);
+        let root = match mode {
+            Mode::Farm => farm_root.get_or_insert_with(|| known.common_root()).clone(),
+            Mode::Needed | Mode::Closure => known.root(number),
+        };
+        let request = match mode {
+            Mode::Farm | Mode::Closure if known.distrusted.contains_key(&root) => {
+                Request::default()
+            }
             Mode::Needed => known.needed_request(number, caution, &mut wanted.farms),
             Mode::Farm => {
-                let farms = &mut wanted.farms;
-                let union = union.get_or_insert_with(|| Union::of(known, farms));
-                known.farm_request(number, caution, union, farms)
+                let union = union.get_or_insert_with(|| Union::of(known, &mut wanted.farms));
+                known.farm_request(number, caution, union, &mut wanted)
             }
             Mode::Closure => closure::request(known, number, caution, &mut wanted),
         };
-        if request != Request::default() {
+        if request != Request::default() && known.files[number].is_in_several_places() {
+            let reason = "has names in several directories, and finds libraries through $ORIGIN";
+            wanted.refused.push((number, reason.to_owned()));
+        } else if request != Request::default() {
             wanted.requests.insert(number, request);
         }
     }
@@ -205,7 +220,11 @@ impl Known<'_> {
         if self.options.keep_rpath == KeepRpath::None {
             return if self.has_open(number) { Search::Keep } else { Search::Remove };
         }
-        match farms.instead_of(&self.root(number), list.as_bytes()) {
+        let root = self.root(number);
+        if self.distrusted.contains_key(&root) {
+            return Search::Keep;
+        }
+        match farms.instead_of(self.world, &root, list.as_bytes()) {
             None => Search::Keep,
             Some(text) if text.is_empty() => Search::Remove,
             Some(text) => kind(text),
@@ -218,7 +237,7 @@ impl Known<'_> {
         number: usize,
         caution: Option<Caution>,
         union: &Union,
-        farms: &mut Farms,
+        wanted: &mut Wanted,
     ) -> Request {
         let file = &self.files[number];
         let Some((list, kind)) = list(file) else { return Request::default() };
@@ -226,6 +245,10 @@ impl Known<'_> {
         let first = list.as_bytes().split(|byte| *byte == b':').next().unwrap_or_default();
         let first = Path::new(OsStr::from_bytes(first));
         if first.components().any(|part| part.as_os_str() == OWN_FOLDER) {
+            return Request::default();
+        }
+        if !self.options.absolute && list_depends_on_place(list) {
+            wanted.refused.push((number, RELOCATABLE.to_owned()));
             return Request::default();
         }
         let pins = self.pins.by_file.get(&number).map_or(&[][..], Vec::as_slice);
@@ -243,7 +266,9 @@ impl Known<'_> {
         };
         if searches_on {
             append(list.as_bytes());
-        } else if let Search::Rpath(rest) | Search::Runpath(rest) = self.rest(number, farms) {
+        } else if let Search::Rpath(rest) | Search::Runpath(rest) =
+            self.rest(number, &mut wanted.farms)
+        {
             append(&rest);
         }
         let search = if self.options.overridable { Search::Runpath(text) } else { kind(text) };
@@ -304,14 +329,29 @@ impl Union {
 /// The names that all starts of farmed programs ask for, each with the one file that serves it.
 fn searched_names(known: &Known<'_>) -> BTreeMap<OsString, PathBuf> {
     let mut served: BTreeMap<&OsStr, HashSet<FileId>> = BTreeMap::new();
+    let mut stay: HashSet<&OsStr> = HashSet::new();
+    // A link would be another place, and lead to one place from all.
+    let stays = |target: &Member| {
+        let moves = match target.found {
+            Found::ByList { through: Through::Plain, .. } => false,
+            Found::ByList { through: Through::Origin, .. } => !known.options.absolute,
+            Found::ByList { .. } => true,
+            _ => false,
+        };
+        moves || depends_on_place(&target.object)
+    };
     for run in known.programs.iter().chain(known.alone) {
         if known.mode_of(run.root) != Mode::Farm {
             continue;
         }
-        for (name, id) in run.searched() {
-            served.entry(name).or_default().insert(id);
+        for (name, member, target) in run.searched() {
+            served.entry(name).or_default().insert(target.id);
+            if stays(target) || known.pins.closed.is_closed(target.id, member.id) {
+                stay.insert(name);
+            }
         }
     }
+    served.retain(|name, _| !stay.contains(name));
     let one = |(name, ids): (&OsStr, HashSet<FileId>)| {
         let mut ids = ids.into_iter();
         let (Some(id), None) = (ids.next(), ids.next()) else { return None };
