@@ -86,10 +86,11 @@ fn ranks_of_a_node_share_one_mount_and_one_holder_that_leaves_with_the_last() {
 }
 
 #[test]
-fn a_later_rank_does_not_open_the_image() {
+fn a_later_rank_of_a_job_does_not_open_the_image() {
     let env = Imaged::new();
     for who in ways() {
-        let mut first = Live::start(&mut env.sh(who, &[], "echo ready; read line"));
+        let mut first = env.sh(who, &[], "echo ready; read line");
+        let mut first = Live::start(first.env("SLURM_JOB_ID", "4711"));
         first.line();
         let log = env.scene.at("strace");
         let strace = ["strace", "-f", "-qq", "-e", "trace=open,openat,openat2", "-o", &log, "--"];
@@ -97,6 +98,7 @@ fn a_later_rank_does_not_open_the_image() {
         // As root: strace follows the rank into its user namespace.
         let mut traced = Command::new(strace[0]);
         traced.args(&strace[1..]).arg(later.get_program()).args(later.get_args());
+        traced.env("SLURM_JOB_ID", "4711");
         assert_eq!(run(&mut traced).out(), "image\n", "{who:?}");
         let opened = fs::read_to_string(&log).unwrap();
         assert!(opened.contains("/where") && !opened.contains(&env.image), "{who:?} {opened}");
