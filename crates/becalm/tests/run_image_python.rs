@@ -151,19 +151,27 @@ fn a_command_that_starts_after_an_upgrade_does_not_join_a_mount_of_before() {
         return;
     }
     let env = Imaged::of("src", |folder| fs::write(folder.join("module.py"), "one").unwrap());
-    let mut first = Live::start(&mut env.sh(As::RootByFuse, &[], "echo ready; read line"));
-    first.line();
+    // One in a job, and one outside of any.
+    let start = |line: &mut Command| {
+        let mut first = Live::start(line);
+        first.line();
+        first
+    };
+    let line = || env.sh(As::RootByFuse, &[], "echo ready; read line");
+    let firsts = [start(line().env("SLURM_JOB_ID", "4711")), start(&mut line())];
     fs::write(format!("{}/module.py", env.folder), "two").unwrap();
+    let outside = run(&mut env.sh(As::RootByFuse, &[], "echo ran"));
+    assert!(outside.err().contains("is older than what"), "{}", outside.err());
     // A minute and more later: a process whose clock since the node's start is ahead.
     let later = |options: &[&str]| {
         let line = env.sh(As::RootByFuse, options, "echo ran");
         let mut command = Command::new("unshare");
         command.args(["--time", "--boottime", "100", "--"]).arg(line.get_program());
-        run(command.args(line.get_args()))
+        run(command.args(line.get_args()).env("SLURM_JOB_ID", "4711"))
     };
     assert!(later(&[]).err().contains("is older than what"));
     assert_eq!(later(&["--check", "no"]).out(), "ran\n");
-    first.end();
+    firsts.map(Live::end);
 }
 
 /// A package of our own, without any network.
