@@ -171,7 +171,7 @@ fn a_command_that_starts_after_an_upgrade_does_not_join_a_mount_of_before() {
     };
     assert!(later(&[]).err().contains("is older than what"));
     assert_eq!(later(&["--check", "no"]).out(), "ran\n");
-    firsts.map(Live::end);
+    firsts.into_iter().for_each(|first| drop(first.end()));
 }
 
 /// A package of our own, without any network.
