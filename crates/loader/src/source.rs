@@ -13,6 +13,9 @@ pub(crate) trait Source {
     /// As many of the bytes from `offset` as there are, at most `buffer`'s length.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
+    /// How many bytes there are.
+    fn length(&self) -> u64;
+
     /// Says that these bytes will be asked for soon.
     fn ahead(&self, offset: u64, length: u64) {
         let _ = (offset, length);
@@ -51,6 +54,10 @@ impl Source for &[u8] {
         let length = buffer.len().min(self.len() - from);
         buffer[..length].copy_from_slice(&self[from..from + length]);
         Ok(length)
+    }
+
+    fn length(&self) -> u64 {
+        self.len() as u64
     }
 }
 

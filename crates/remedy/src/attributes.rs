@@ -1,11 +1,11 @@
 //! What a file has beside its content: owner, group, permissions, times, extended attributes
-//! (among them POSIX ACLs and the SELinux label).
+//! (among them POSIX ACLs and the SELinux label), inode flags.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{Gid, Mode, Timespec, Timestamps, Uid};
+use rustix::fs::{Gid, IFlags, Mode, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, capabilities};
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,20 @@ const PLACEMENT: [&str; 7] = [
     "trusted.hsm",
 ];
 
+/// Inode flags that a user sets and a filesystem then heeds (chattr(1)).
+const KEPT_FLAGS: IFlags = IFlags::COMPRESSED
+    .union(IFlags::DIRSYNC)
+    .union(IFlags::JOURNALING)
+    .union(IFlags::NOATIME)
+    .union(IFlags::NOCOW)
+    .union(IFlags::NODUMP)
+    .union(IFlags::NOTAIL)
+    .union(IFlags::PROJECT_INHERIT)
+    .union(IFlags::SECURE_REMOVAL)
+    .union(IFlags::SYNC)
+    .union(IFlags::TOPDIR)
+    .union(IFlags::UNRM);
+
 /// The attributes of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Attributes {
@@ -42,6 +56,9 @@ pub(crate) struct Attributes {
     gid: u32,
     atime: Moment,
     mtime: Moment,
+    /// What chattr(1) sets, of [`KEPT_FLAGS`]; none in a journal from before they were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    flags: Option<u32>,
     /// Extended attributes by name, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     xattrs: Vec<Xattr>,
@@ -62,7 +79,8 @@ struct Xattr {
 impl Attributes {
     /// Those of an open file or folder. `found` is what fstat(2) said before it was read.
     pub(crate) fn of(file: &File, found: &std::fs::Metadata) -> Result<Attributes, Errno> {
-        Ok(Attributes { xattrs: xattrs(file)?, ..Attributes::without_xattrs(found) })
+        let flags = Some((all_flags(file) & KEPT_FLAGS).bits());
+        Ok(Attributes { flags, xattrs: xattrs(file)?, ..Attributes::without_xattrs(found) })
     }
 
     /// Those of something whose extended attributes are none or out of reach: a symbolic link.
@@ -73,6 +91,7 @@ impl Attributes {
             gid: found.gid(),
             atime: Moment(found.atime(), found.atime_nsec()),
             mtime: Moment(found.mtime(), found.mtime_nsec()),
+            flags: None,
             xattrs: Vec::new(),
         }
     }
@@ -108,7 +127,9 @@ impl Attributes {
     pub(crate) fn same_but_times(&self, other: &Attributes) -> bool {
         let timeless =
             |of: &Attributes| Attributes { atime: self.atime, mtime: self.mtime, ..of.clone() };
-        timeless(self) == timeless(other)
+        let flags = self.flags.and(other.flags);
+        Attributes { flags, ..timeless(self) }
+            == Attributes { flags: other.flags.and(self.flags), ..timeless(other) }
     }
 
     /// Gives them to a new file that is open for writing, and reads back whether it has them.
@@ -123,6 +144,7 @@ impl Attributes {
         self.give_xattrs(file).map_err(failed("keep the extended attributes: fsetxattr"))?;
         rustix::fs::fchmod(file, Mode::from_raw_mode(self.mode))
             .map_err(failed("keep the permissions: fchmod"))?;
+        self.give_flags(file).map_err(failed("keep the inode flags: FS_IOC_SETFLAGS"))?;
         rustix::fs::futimens(file, &self.times()).map_err(failed("keep the times: futimens"))?;
         let found = file.metadata().map_err(|error| Error::at("fstat", path, error))?;
         let given = Attributes::of(file, &found).map_err(failed("fgetxattr"))?;
@@ -148,6 +170,16 @@ impl Attributes {
         Timestamps { last_access: time(self.atime), last_modification: time(self.mtime) }
     }
 
+    fn give_flags(&self, file: &File) -> Result<(), Errno> {
+        let there = all_flags(file);
+        let Some(wanted) = self.flags.map(IFlags::from_bits_retain) else { return Ok(()) };
+        // The folder gives some to new files in it.
+        match there & KEPT_FLAGS == wanted {
+            true => Ok(()),
+            false => rustix::fs::ioctl_setflags(file, there.difference(KEPT_FLAGS) | wanted),
+        }
+    }
+
     fn give_xattrs(&self, file: &File) -> Result<(), Errno> {
         let there = xattrs(file)?;
         for xattr in &there {
@@ -168,6 +200,7 @@ impl Attributes {
             (self.mode != given.mode, "permissions"),
             (self.uid != given.uid || self.gid != given.gid, "owner and group"),
             (self.xattrs != given.xattrs, "extended attributes"),
+            (self.flags.is_some() && self.flags != given.flags, "inode flags (chattr)"),
             (self.mtime != given.mtime || self.atime != given.atime, "times"),
         ];
         differences.into_iter().find_map(|(differs, what)| differs.then_some(what))
@@ -213,6 +246,11 @@ fn uid(raw: u32) -> Uid {
 
 fn gid(raw: u32) -> Gid {
     Gid::from_raw(raw)
+}
+
+/// The inode flags of an open file; none where the filesystem has none.
+fn all_flags(file: &File) -> IFlags {
+    rustix::fs::ioctl_getflags(file).unwrap_or(IFlags::empty())
 }
 
 /// The extended attributes of an open file, sorted by name, without those of its placement.

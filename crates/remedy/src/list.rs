@@ -83,13 +83,13 @@ pub fn list(state: &Path) -> Result<Vec<Entry>, Error> {
     state::journal_folders(state)?.iter().map(|folder| entry(folder, busy)).collect()
 }
 
-/// What `becalm undo` without an id would undo: the last that is applied or interrupted.
+/// What `becalm undo` without an id would undo: the last that can be undone.
 ///
 /// # Errors
 /// If there is none.
 pub fn last(state: &Path) -> Result<Entry, Error> {
-    let is_due = |entry: &Entry| matches!(entry.status, Status::Applied | Status::Interrupted);
-    list(state)?.into_iter().rev().find(is_due).ok_or(Error::Nothing)
+    let last = list(state)?.into_iter().rev().find(|entry| entry.status.can_be_undone());
+    last.ok_or(Error::Nothing)
 }
 
 fn entry(folder: &Path, busy: bool) -> Result<Entry, Error> {

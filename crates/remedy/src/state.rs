@@ -24,14 +24,19 @@ pub fn state_folder() -> Result<PathBuf, Error> {
     let absolute =
         |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let is_root = rustix::process::geteuid().is_root();
-    // A service of systemd's may have no HOME.
-    let home = || absolute("HOME").or_else(|| is_root.then(home_of_root));
-    let below = || home().map(|home| home.join(".local/state"));
+    let below = || home(absolute("HOME"), is_root).map(|home| home.join(".local/state"));
     let base = absolute("XDG_STATE_HOME").or_else(below).ok_or(Error::NoState)?;
     let by_sudo = is_root && std::env::var_os("SUDO_UID").is_some();
     let base =
         if by_sudo && owner(&base) != Some(0) { home_of_root().join(".local/state") } else { base };
     Ok(base.join("becalm"))
+}
+
+/// The home that the variable names. Of root, its own, where that is another user's: a folder that
+/// root made there would lock that user out. A service of systemd's may have no HOME.
+fn home(named: Option<PathBuf>, is_root: bool) -> Option<PathBuf> {
+    let own = named.filter(|home| !is_root || owner(home) == Some(0));
+    own.or_else(|| is_root.then(home_of_root))
 }
 
 /// The owner of a path, or of the nearest folder above that is there.
@@ -192,6 +197,20 @@ pub(crate) fn make_folder(folder: &Path) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn root_keeps_nothing_in_the_home_of_another_user() {
+        let folder = tempfile::tempdir().unwrap();
+        let named = Some(folder.path().to_owned());
+        assert_eq!(home(named.clone(), false), named);
+        // An ordinary user's is another's than root's already.
+        if rustix::process::geteuid().is_root() {
+            assert_eq!(home(named.clone(), true), named);
+            std::os::unix::fs::chown(folder.path(), Some(65534), None).unwrap();
+        }
+        assert_eq!(home(named, true), Some(home_of_root()));
+        assert_eq!(home(None, true), Some(home_of_root()));
+    }
 
     #[test]
     fn a_moment_has_the_date_that_the_calendar_gives_it() {

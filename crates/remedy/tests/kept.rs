@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 use remedy::{Error, Plan, Step};
+use rustix::fs::IFlags;
 use scene::*;
 
 fn word(path: &Path) -> &str {
@@ -238,6 +239,30 @@ fn a_signed_file_is_refused() {
     // A kernel with IMA checks what it is given; one without keeps any value.
     run(&signed);
     refused(&scene, vec![patch(&file, "old", "new")], "is signed or measured by IMA");
+}
+
+/// Those that chattr(1) sets and any user may set.
+#[test]
+fn inode_flags_are_kept_and_those_that_the_folder_gives_are_not_taken_on() {
+    let scene = Scene::new();
+    let flags = |file: &Path| {
+        let open = fs::File::open(file).unwrap();
+        rustix::fs::ioctl_getflags(open).map(|flags| flags & IFlags::from_bits_retain(0xd8))
+    };
+    for word_of in ["+A", "+d", "+S", "+Ad"] {
+        let file = scene.file(format!("file{word_of}"), "old");
+        // A filesystem without any.
+        if !Command::new("chattr").args([word_of, word(&file)]).output().unwrap().status.success() {
+            continue;
+        }
+        assert!(!flags(&file).unwrap().is_empty());
+        kept(&scene, &file, || format!("{:?}", flags(&file)));
+    }
+    let plain = scene.file("folder/plain", "old");
+    let folder = scene.at("folder");
+    if Command::new("chattr").args(["+d", word(&folder)]).output().unwrap().status.success() {
+        kept(&scene, &plain, || format!("{:?}", flags(&plain)));
+    }
 }
 
 #[test]

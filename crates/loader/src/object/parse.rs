@@ -27,6 +27,8 @@ const DYNAMIC_LIMIT: usize = 1 << 20;
 /// All notes of one segment; those that count are some 100 bytes.
 const NOTES_LIMIT: usize = 64 << 10;
 
+/// The smallest page that is mapped.
+const PAGE: u64 = 4096;
 /// The bytes of `e_ident` that nothing uses.
 const PADDING: std::ops::Range<usize> = 9..16;
 /// The smallest file that a loader takes for one of another machine: a 64-bit ELF header.
@@ -69,6 +71,7 @@ fn read<H: FileHeader<Endian = Endianness>>(
     let table = segment_bytes::<H>(source, header, endian)?;
     let segments = pod::slice_from_all_bytes::<H::ProgramHeader>(&table)
         .map_err(|()| ElfError::Damaged("its program headers"))?;
+    whole::<H>(source.length(), segments, endian)?;
     let mut object = bare::<H>(header, head, segments, endian, class);
     let find = |kind| segments.iter().find(|segment| segment.p_type(endian) == kind);
     let mut texts = Texts::new(source);
@@ -91,7 +94,6 @@ fn read<H: FileHeader<Endian = Endianness>>(
     }
     if let Some(segment) = find(PT_DYNAMIC) {
         let (at, size) = segment.file_range(endian);
-        // The last segment of a cut file may be whole in what counts: up to DT_NULL.
         let size = usize::try_from(size).unwrap_or(usize::MAX).min(DYNAMIC_LIMIT);
         let mut bytes = source.at_most(at, size)?;
         bytes.truncate(bytes.len() - bytes.len() % size_of::<H::Dyn>());
@@ -100,6 +102,25 @@ fn read<H: FileHeader<Endian = Endianness>>(
         Dynamic::<H>::new(entries, segments, endian).read(&mut texts, &mut object)?;
     }
     Ok(object)
+}
+
+/// Whether what is to be loaded is there. A loader maps whole pages: what is missing of the last
+/// one is zero, but of those behind the file's end no byte can be read.
+fn whole<H: FileHeader<Endian = Endianness>>(
+    length: u64,
+    segments: &[H::ProgramHeader],
+    endian: Endianness,
+) -> Result<(), ElfError> {
+    let is_there = |segment: &H::ProgramHeader| {
+        let (at, size) = segment.file_range(endian);
+        let end = at.checked_add(size);
+        match segment.p_type(endian) {
+            PT_DYNAMIC => end.is_some_and(|end| end <= length),
+            PT_LOAD if size > 0 => end.is_some_and(|end| end <= length.next_multiple_of(PAGE)),
+            _ => true,
+        }
+    };
+    if segments.iter().all(is_there) { Ok(()) } else { Err(ElfError::Truncated) }
 }
 
 /// What the headers say.

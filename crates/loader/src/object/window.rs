@@ -72,6 +72,10 @@ impl Source for Window<'_> {
         Ok(self.known(buffer, offset).unwrap_or(0))
     }
 
+    fn length(&self) -> u64 {
+        self.size
+    }
+
     fn ahead(&self, offset: u64, length: u64) {
         if length <= AHEAD && offset < self.size && self.known(&mut [0; 1], offset).is_none() {
             // What cannot be read now says so when it is asked for.
