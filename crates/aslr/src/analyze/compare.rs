@@ -6,7 +6,7 @@ use serde::Serialize;
 use stats::{Chance, Count, least_seen, sample_size};
 
 use super::LEVEL;
-use super::count::Tally;
+use super::count::{Tally, sum};
 use super::read::Samples;
 
 /// One arm against the baseline.
@@ -79,7 +79,6 @@ impl Comparison {
         let more_than = if by == By::Jobs { jobs.median } else { 0 };
         let tables = tables(samples, tally, [arm, baseline], by, more_than);
         let none = Count { seen: 0, of: 0 };
-        let sum = |a: Count, b: Count| Count { seen: a.seen + b.seen, of: a.of + b.of };
         let (slow, base) =
             tables.iter().fold((none, none), |(one, other), (a, b)| (sum(one, *a), sum(other, *b)));
         let chance = match tables.as_slice() {

@@ -95,6 +95,11 @@ impl ArmCount {
     }
 }
 
+/// Two counts together.
+pub(super) fn sum(a: Count, b: Count) -> Count {
+    Count { seen: a.seen + b.seen, of: a.of + b.of }
+}
+
 /// How slow processes follow each other in the logs.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Clusters {
@@ -122,7 +127,6 @@ impl Clusters {
                 count.seen += u64::from(limits.is_slow(this));
             }
         }
-        let sum = |a: Count, b: Count| Count { seen: a.seen + b.seen, of: a.of + b.of };
         let (after_slow, after_other) = by_arm
             .iter()
             .fold((none, none), |(slow, other), arm| (sum(slow, arm.0), sum(other, arm.1)));
