@@ -128,10 +128,16 @@ fn a_rank_that_comes_when_the_others_are_done_adds_itself() {
 #[test]
 fn two_steps_of_one_job_at_once_that_were_given_one_path_are_both_kept_apart() {
     let scene = Scene::new();
-    let step = "srun --exact -N1 -n2 --mem=0 $RECORD sleep 0.7";
+    // "At once" is what the test is of, so each rank waits until all four are there: on a busy
+    // machine the second step may start when a fixed sleep of the first has ended.
+    let rank = "touch up.$SLURM_STEP_ID.$SLURM_PROCID; \
+                tries=0; until [ $(ls up.* | wc -l) = 4 ] || [ $tries = 200 ]; \
+                do sleep 0.1; tries=$((tries + 1)); done; [ $tries != 200 ]";
+    let rank = scene.file("rank", rank, 0o644);
+    let step = format!("srun --exact -N1 -n2 --mem=0 $RECORD sh {rank}");
     let mut salloc = slurm("salloc", &scene);
-    let words = ["-Q", "-N1", "-n4", "sh", "-c", &format!("{step} & {step} & wait")];
-    let ran = run(with_words(&scene, &mut salloc).args(words));
+    let both = format!("{step} & one=$!; {step} & two=$!; wait $one && wait $two");
+    let ran = run(with_words(&scene, &mut salloc).args(["-Q", "-N1", "-n4", "sh", "-c", &both]));
     assert_eq!(ran.code(), 0, "{}", ran.err());
     let recordings = files(&scene, ".becalm");
     assert_eq!(recordings.len(), 2, "{recordings:?}\n{}", ran.err());
