@@ -26,34 +26,34 @@ def output(command, **options):
     return done.stdout
 
 
-def layouts(becalm, environment, folder, options):
+def layouts(becalm, environment, directory, options):
     """The distinct layouts of a job's ranks, by becalm aslr verify."""
     lines = output(["srun", "-N4", f"-n{RANKS}", becalm, "aslr", "verify", *options, "--",
                     "/bin/true"], env=environment)
-    (folder / "ranks").write_text(lines)
-    verdict = json.loads(output([becalm, "aslr", "verify", "--json", folder / "ranks"]))
+    (directory / "ranks").write_text(lines)
+    verdict = json.loads(output([becalm, "aslr", "verify", "--json", directory / "ranks"]))
     if verdict["ranks"] != RANKS or verdict["unreadable"]:
         sys.exit(f"{verdict['ranks']} of {RANKS} ranks have told, {verdict['unreadable']} cut")
     return [group["layout"] for group in verdict["groups"]]
 
 
-def on_a_cluster(becalm, cluster, folder):
+def on_a_cluster(becalm, cluster, directory):
     """Layouts of two jobs under each means."""
-    slurm = folder / "slurm"
+    slurm = directory / "slurm"
     said = output([cluster, "start", "--until", os.getpid(), slurm])
     words = [word.rstrip(";") for word in shlex.split(said)]
     environment = dict(os.environ) | dict(word.split("=", 1) for word in words if "=" in word)
     try:
         means = {"as it is": [], "--aslr off": ["--aslr", "off"], "--aslr job": ["--aslr", "job"]}
-        return {name: [layouts(becalm, environment, folder, options) for _ in range(2)]
+        return {name: [layouts(becalm, environment, directory, options) for _ in range(2)]
                 for name, options in means.items()}
     finally:
         output([cluster, "stop", slurm])
 
 
-def start_cost(becalm, folder, starts):
+def start_cost(becalm, directory, starts):
     """Milliseconds that `becalm run --aslr` adds to a start, each right beside a plain one."""
-    source, program = folder / "empty.c", folder / "empty"
+    source, program = directory / "empty.c", directory / "empty"
     source.write_text("int main(void) { return 0; }\n")
     subprocess.run(["cc", "-O2", source, "-o", program], check=True)
     run = lambda *means: [becalm, "run", *means, "--", program]
@@ -74,7 +74,7 @@ def start_cost(becalm, folder, starts):
     return {name: statistics.median(all) for name, all in added.items()}
 
 
-def analysis(becalm, folder):
+def analysis(becalm, directory):
     """Seconds for two published logs with 38,016 ranks each."""
     for arm, slow in (("on", 3), ("off", 0)):
         lines = []
@@ -82,21 +82,21 @@ def analysis(becalm, folder):
             took = random.gauss(1, 0.003) * (1.4 if number % (PUBLISHED // 3) < 1 and slow else 1)
             lines.append(f"CT: {number % 192} {took - .001:.6f} {took + .001:.6f} {took:.6f} "
                          f"{.0005:.6f} : node{number // 192}\n")
-        (folder / f"{arm}.log").write_text("".join(lines))
+        (directory / f"{arm}.log").write_text("".join(lines))
     took = []
     for _ in range(9):
         begun = time.perf_counter()
-        answer = json.loads(output([becalm, "aslr", "analyze", "--json", folder / "on.log",
-                                    folder / "off.log"], stderr=subprocess.DEVNULL))
+        answer = json.loads(output([becalm, "aslr", "analyze", "--json", directory / "on.log",
+                                    directory / "off.log"], stderr=subprocess.DEVNULL))
         took.append(time.perf_counter() - begun)
     return statistics.median(took), answer["headline"]
 
 
-def campaign(becalm, folder):
+def campaign(becalm, directory):
     """Milliseconds that a process of a campaign takes beside those in its kernel's steps."""
-    answer = json.loads(output([becalm, "aslr", "campaign", "-o", folder / "campaign", "--blocks",
+    answer = json.loads(output([becalm, "aslr", "campaign", "-o", directory / "campaign", "--blocks",
                                 "100", "--json"], stderr=subprocess.DEVNULL))
-    log = (folder / "campaign" / "campaign.jsonl").read_text().splitlines()[1:]
+    log = (directory / "campaign" / "campaign.jsonl").read_text().splitlines()[1:]
     steps = int(answer["command"][answer["command"].index("--nbStep") + 1])
     inside = statistics.median(json.loads(line)["avg"] * steps for line in log)
     return (answer["seconds"] / answer["processes"] - inside) * 1000
@@ -109,13 +109,13 @@ def main():
     parser.add_argument("--starts", type=int, default=300)
     given = parser.parse_args()
     becalm = given.becalm.resolve()
-    with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        os.environ["XDG_STATE_HOME"] = str(folder / "state")
-        seen = on_a_cluster(becalm, given.cluster.resolve(), folder)
-        added = start_cost(becalm, folder, given.starts)
-        beside = campaign(becalm, folder)
-        seconds, headline = analysis(becalm, folder)
+    with tempfile.TemporaryDirectory() as directory:
+        directory = pathlib.Path(directory)
+        os.environ["XDG_STATE_HOME"] = str(directory / "state")
+        seen = on_a_cluster(becalm, given.cluster.resolve(), directory)
+        added = start_cost(becalm, directory, given.starts)
+        beside = campaign(becalm, directory)
+        seconds, headline = analysis(becalm, directory)
     print(f"| {RANKS} ranks on 4 nodes | layouts in a job | the next job's are others |")
     print("|---|---|---|")
     for name, (one, other) in seen.items():

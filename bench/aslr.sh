@@ -4,7 +4,7 @@
 #   bench/aslr.sh [BECALM]
 #
 # BECALM is the release binary that `make build` makes; without the argument the environment
-# variable of that name says which. Starts the four nodes of setup/slurm-cluster in a folder of its
+# variable of that name says which. Starts the four nodes of setup/slurm-cluster in a directory of its
 # own, and stops them. Needs Slurm's and munge's packages, cc, and no privileges. STARTS (300) may
 # be set.
 set -eu

@@ -70,16 +70,16 @@ def flatten(program, _store):
 
 
 def farm(program, store):
-    """One folder of links, in the program's RPATH alone."""
-    folder = store / "farm"
-    folder.mkdir()
+    """One directory of links, in the program's RPATH alone."""
+    directory = store / "farm"
+    directory.mkdir()
     for name, path in loaded(program):
         if path.startswith(str(store)):
-            (folder / name).symlink_to(path)
+            (directory / name).symlink_to(path)
     for file in objects(store):
         if file != program:
             run("patchelf", "--remove-rpath", file)
-    run("patchelf", "--force-rpath", "--set-rpath", folder, program)
+    run("patchelf", "--force-rpath", "--set-rpath", directory, program)
 
 
 def patchelf_all(program, store):
@@ -112,7 +112,7 @@ def variants(becalm):
 
 
 def make_variants(becalm, scratch, label, build):
-    """Each variant in a folder of its own, with the same length of path."""
+    """Each variant in a directory of its own, with the same length of path."""
     made = {}
     for number, (name, change) in enumerate(variants(becalm).items()):
         out = scratch / f"{label}{number}"
@@ -245,8 +245,8 @@ def main():
         print(paired.machine() + ", on " + filesystem(scratch))
 
 
-def filesystem(folder):
-    return run("stat", "--file-system", "--format", "%T", folder).strip()
+def filesystem(directory):
+    return run("stat", "--file-system", "--format", "%T", directory).strip()
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 #
 # BECALM is the release binary that `make build` makes; without the argument the environment
 # variable of that name says which. ROUNDS (11) and LIBS (150) may be set in the environment.
-# Builds stores of libraries in a temporary folder: name a folder on another filesystem in TMPDIR
+# Builds stores of libraries in a temporary directory: name a directory on another filesystem in TMPDIR
 # to measure that.
 set -eu
 

@@ -1,6 +1,6 @@
 """Measures an unpack script under becalm's cures, untouched, and beside scripts that were edited.
 
-The script reads a list of 71,000 paths and, for each, asks dirname for the folder, makes it, and
+The script reads a list of 71,000 paths and, for each, asks dirname for the directory, makes it, and
 moves a file there, as a published one does. Prints a Markdown table: seconds, how many times
 faster, and whether the resulting tree is the same, byte and mode.
 """
@@ -18,18 +18,18 @@ import tempfile
 import paired
 
 LISTED = 71_000
-A_FOLDER = 25  # files
+A_DIRECTORY = 25  # files
 
 START = """#!/bin/bash
-# list, folder of packed files, folder to unpack into, how many
+# list, directory of packed files, directory to unpack into, how many
 list=$1 packed=$2 into=$3 count=$4
 """
 
 ORIGINAL = START + """
 for path in $(< "$list"); do
     (( count-- > 0 )) || break
-    folder=$(dirname "$into/$path")
-    mkdir -p "$folder"
+    directory=$(dirname "$into/$path")
+    mkdir -p "$directory"
     mv "$packed/${path##*/}" "$into/$path"
 done
 """
@@ -37,7 +37,7 @@ done
 FUNCTION = ORIGINAL.replace("\nfor", "\ndirname() { echo \"${1%/*}\"; }\n\nfor", 1)
 
 EXPANSION = ORIGINAL.replace('$(dirname "$into/$path")', '$into/${path%/*}').replace(
-    "mkdir -p", '[[ -d $folder ]] || mkdir -p').replace(
+    "mkdir -p", '[[ -d $directory ]] || mkdir -p').replace(
     'for path in $(< "$list"); do', 'while read -r path; do').replace("done\n", 'done < "$list"\n')
 
 ONE_MV = START + """
@@ -46,9 +46,9 @@ while read -r path; do
     (( count-- > 0 )) || break
     files[${path%/*}]+=" $packed/${path##*/}"
 done < "$list"
-for folder in "${!files[@]}"; do
-    mkdir -p "$into/$folder"
-    mv ${files[$folder]} "$into/$folder"
+for directory in "${!files[@]}"; do
+    mkdir -p "$into/$directory"
+    mv ${files[$directory]} "$into/$directory"
 done
 """
 
@@ -58,28 +58,28 @@ my ($list, $packed, $into, $count) = @ARGV;
 open my $paths, '<', $list or die "$list: $!";
 while ($count-- > 0 and defined(my $path = <$paths>)) {
     chomp $path;
-    my ($folder, $name) = $path =~ m{(.*)/(.*)};
-    make_path("$into/$folder");
+    my ($directory, $name) = $path =~ m{(.*)/(.*)};
+    make_path("$into/$directory");
     rename "$packed/$name", "$into/$path" or die "$path: $!";
 }
 """
 
 
 def path_of(number):
-    folder = number // A_FOLDER
-    return (f"environment/lib/python3.11/site-packages/package{folder // 40:03d}/"
-            f"module{folder % 40:02d}/file{number:05d}.py")
+    directory = number // A_DIRECTORY
+    return (f"environment/lib/python3.11/site-packages/package{directory // 40:03d}/"
+            f"module{directory % 40:02d}/file{number:05d}.py")
 
 
-def tree(folder):
+def tree(directory):
     """A digest of all paths, modes and bytes."""
     digest = hashlib.sha256()
-    for at, folders, files in os.walk(folder):
-        folders.sort()
-        for name in sorted(files) + folders:
+    for at, directories, files in os.walk(directory):
+        directories.sort()
+        for name in sorted(files) + directories:
             path = pathlib.Path(at, name)
             about = path.lstat()
-            digest.update(f"{path.relative_to(folder)} {about.st_mode:o}\0".encode())
+            digest.update(f"{path.relative_to(directory)} {about.st_mode:o}\0".encode())
             if name in files:
                 digest.update(path.read_bytes())
     return digest.hexdigest()
@@ -88,39 +88,39 @@ def tree(folder):
 class Scene:
     """The list, the scripts, and the packed files, new for each run."""
 
-    def __init__(self, folder, becalm, count):
-        self.folder, self.becalm, self.count = folder, becalm, count
-        (folder / "list").write_text("".join(path_of(i) + "\n" for i in range(LISTED)))
+    def __init__(self, directory, becalm, count):
+        self.directory, self.becalm, self.count = directory, becalm, count
+        (directory / "list").write_text("".join(path_of(i) + "\n" for i in range(LISTED)))
         scripts = {"original": ORIGINAL, "function": FUNCTION, "expansion": EXPANSION,
                    "one_mv": ONE_MV, "perl": PERL}
         for name, text in scripts.items():
-            (folder / name).write_text(text)
-            (folder / name).chmod(0o755)
+            (directory / name).write_text(text)
+            (directory / name).chmod(0o755)
 
     def ways(self):
-        run = lambda *means: [self.becalm, "run", *means, "--", self.folder / "original"]
+        run = lambda *means: [self.becalm, "run", *means, "--", self.directory / "original"]
         return {
-            "the script": [self.folder / "original"],
+            "the script": [self.directory / "original"],
             "run --hugepages": run("--hugepages"),
             "run --builtins": run("--builtins"),
             "run --builtins --hugepages": run("--builtins", "--hugepages"),
-            "edited: dirname as a function": [self.folder / "function"],
-            "edited: a read loop, expansions, mkdir once": [self.folder / "expansion"],
-            "edited: one mv a folder": [self.folder / "one_mv"],
-            "rewritten in perl": [self.folder / "perl"],
+            "edited: dirname as a function": [self.directory / "function"],
+            "edited: a read loop, expansions, mkdir once": [self.directory / "expansion"],
+            "edited: one mv a directory": [self.directory / "one_mv"],
+            "rewritten in perl": [self.directory / "perl"],
         }
 
     def run(self, words):
         """Seconds, and the tree that came of it."""
-        packed, into = self.folder / "packed", self.folder / "into"
-        for folder in (packed, into):
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir()
+        packed, into = self.directory / "packed", self.directory / "into"
+        for directory in (packed, into):
+            shutil.rmtree(directory, ignore_errors=True)
+            directory.mkdir()
         for number in range(self.count):
             file = packed / pathlib.Path(path_of(number)).name
             file.write_text(f"# file {number}\n")
             file.chmod(0o755 if number % 7 == 0 else 0o640)
-        words = [*words, self.folder / "list", packed, into, self.count]
+        words = [*words, self.directory / "list", packed, into, self.count]
         seconds = paired.seconds([str(word) for word in words])
         left = len(os.listdir(packed))
         return seconds, tree(into) if not left else f"{left} files left"
@@ -132,8 +132,8 @@ def main():
     parser.add_argument("--count", type=int, default=1500)
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        scene = Scene(pathlib.Path(folder), given.becalm.resolve(), given.count)
+    with tempfile.TemporaryDirectory() as directory:
+        scene = Scene(pathlib.Path(directory), given.becalm.resolve(), given.count)
         ways = scene.ways()
         seen = {name: [] for name in ways}
         for _ in range(given.rounds):

@@ -93,8 +93,8 @@ def table(heads, rows):
 
 
 class Bench:
-    def __init__(self, given, folder):
-        self.folder = folder
+    def __init__(self, given, directory):
+        self.directory = directory
         self.becalm = given.becalm.resolve()
         self.old, self.new = given.old, (given.new / "modulecmd.tcl").resolve()
         self.trees = 0
@@ -102,7 +102,7 @@ class Bench:
     def tree(self, *words):
         """A new tree, as tests/modules/make builds it: its modulepath."""
         self.trees += 1
-        words = [str(MAKE), *map(str, words), str(self.folder / f"tree{self.trees}")]
+        words = [str(MAKE), *map(str, words), str(self.directory / f"tree{self.trees}")]
         return subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
     def real(self, command, tree, *words, **environment):
@@ -116,7 +116,7 @@ class Bench:
 
     def native(self, command, tree, *words, lease=0):
         """becalm, from an index that it has made."""
-        more = {"MODULES_CMD": command, "BECALM_MODULES_INDEX": self.folder / f"index{lease}"}
+        more = {"MODULES_CMD": command, "BECALM_MODULES_INDEX": self.directory / f"index{lease}"}
         Way([self.becalm, "modules", "index", "--lease", lease], tree, **more).run()
         native = Way([self.becalm, "modules", *words], tree, **more)
         if native.run() != self.real(command, tree, *words).run():
@@ -154,7 +154,7 @@ class Bench:
     def load(self, number):
         """`load` of one module in a shell with `module`, without and with becalm's hook."""
         plain, cached = self.tree("scale", number), self.cached("scale", number)
-        hook = self.folder / "hook"
+        hook = self.directory / "hook"
         hook.write_text(subprocess.run([self.becalm, "modules", "hook", "bash"], check=True, text=True,
                                        stdout=subprocess.PIPE).stdout)
         self.native(self.new, plain, "avail", "-t")
@@ -207,9 +207,9 @@ def print_load(pairs, rounds):
 
 def main():
     given = arguments()
-    with tempfile.TemporaryDirectory(prefix="becalm-modules-") as folder:
-        os.chmod(folder, 0o755)
-        bench = Bench(given, pathlib.Path(folder))
+    with tempfile.TemporaryDirectory(prefix="becalm-modules-") as directory:
+        os.chmod(directory, 0o755)
+        bench = Bench(given, pathlib.Path(directory))
         print("## The cookbook's tree\n")
         ways = bench.cookbook()
         print_calls(ways)

@@ -5,7 +5,7 @@
 #
 # BECALM is the release binary that `make build` makes; without the argument the environment
 # variable of that name says which. ROUNDS (11) and LARGE (20000) may be set. Trees are built in a
-# temporary folder: name a folder on another filesystem in TMPDIR to measure that. Modules newer
+# temporary directory: name a directory on another filesystem in TMPDIR to measure that. Modules newer
 # than the distribution's is taken from modules/newest in $BECALM_TEST_HOME, where
 # setup/modern-modules puts it. Root measures without its right to read everything: as others see.
 set -eu

@@ -40,9 +40,9 @@ def run(*words, **more):
     return done.stdout
 
 
-def profile(folder, name, question_us):
+def profile(directory, name, question_us):
     """A filesystem whose server is quick and far away; a node keeps what it is told."""
-    path = folder / f"{name}.toml"
+    path = directory / f"{name}.toml"
     path.write_text(
         f'name = "{name}"\n[metadata]\nround_trip = "{question_us - 20}us"\nservice = "20us"\n'
         f'[data]\nround_trip = "{question_us}us"\n'
@@ -53,16 +53,16 @@ def profile(folder, name, question_us):
 class Scene:
     """An environment and its images, on what is to be the shared filesystem."""
 
-    def __init__(self, given, folder):
-        self.becalm, self.folder, self.share = given.becalm.resolve(), folder, folder / "share"
+    def __init__(self, given, directory):
+        self.becalm, self.directory, self.share = given.becalm.resolve(), directory, directory / "share"
         self.env, self.python = self.share / "env", self.share / "env/bin/python3"
         self.image, self.tar = self.share / "env.sqsh", self.share / "env.tar.zst"
         self.share.mkdir()
         run("cp", "-a", given.environment, self.env)
         config = self.env / "pyvenv.cfg"
         config.write_text(config.read_text().replace(str(given.environment), str(self.env)))
-        run("chmod", "-R", "a+rX", folder)
-        cache = folder / "matplotlib"
+        run("chmod", "-R", "a+rX", directory)
+        cache = directory / "matplotlib"
         cache.mkdir()
         cache.chmod(0o777)
         os.environ["MPLCONFIGDIR"] = str(cache)
@@ -78,7 +78,7 @@ class Scene:
 
     def rehearsed(self, profile, words, user=False):
         """What `becalm rehearse` says of a command on a cold node."""
-        told = self.folder / "told.json"
+        told = self.directory / "told.json"
         told.unlink(missing_ok=True)
         told.touch()
         told.chmod(0o666)
@@ -264,7 +264,7 @@ def imports(scene, rounds):
 
 
 def builds(scene, profile, rounds):
-    out = scene.folder / "built.sqsh"
+    out = scene.directory / "built.sqsh"
     ways = {
         "mksquashfs": ["mksquashfs", scene.env, out, "-comp", "zstd", "-Xcompression-level", "3",
                        "-no-progress", "-noappend"],
@@ -300,11 +300,11 @@ def arguments():
 
 def main():
     given = arguments()
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="becalm-bench-"))
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="becalm-bench-"))
     try:
-        folder.chmod(0o755)
-        profiles = {"0.5": profile(folder, "near", 500), "5": profile(folder, "far", 5000)}
-        scene = Scene(given, folder)
+        directory.chmod(0o755)
+        profiles = {"0.5": profile(directory, "near", 500), "5": profile(directory, "far", 5000)}
+        scene = Scene(given, directory)
         starts(scene, profiles, given.rounds)
         ranks(scene, profiles["0.5"], given.rounds)
         staged(scene, profiles["0.5"], given.rounds)
@@ -313,7 +313,7 @@ def main():
         builds(scene, profiles["0.5"], given.rounds)
         print(f"Medians of {given.rounds} rounds or more, {paired.machine()}.")
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(directory)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 #
 # BECALM is the release binary that `make build` makes; without the argument the environment
 # variable of that name says which. Needs root, since it also has the kernel mount images. ROUNDS (3)
-# may be set. The environment (numpy, scipy, pandas, matplotlib, scikit-learn) is made in the folder
+# may be set. The environment (numpy, scipy, pandas, matplotlib, scikit-learn) is made in the directory
 # sci of $BECALM_TEST_HOME, as setup/install-test-tools makes its own there.
 set -eu
 

@@ -34,8 +34,8 @@ def run(*words, **more):
     return done.stdout
 
 
-def profile(folder, name, service_us):
-    path = folder / f"{name}.toml"
+def profile(directory, name, service_us):
+    path = directory / f"{name}.toml"
     path.write_text(
         f'name = "{name}"\n[metadata]\nround_trip = "0"\nservice = "{service_us}us"\n'
         '[cache]\nentries = "forever"\nnegatives = "0"\nopen = "asked"\nlist = "asked"\n')
@@ -44,23 +44,23 @@ def profile(folder, name, service_us):
 
 
 @contextlib.contextmanager
-def sshfs(folder, tree):
+def sshfs(directory, tree):
     """The tree through sshfs and an sshd of our own, without sshfs's caches."""
-    port, point = 22300 + os.getpid() % 1000, folder / "sshfs"
+    port, point = 22300 + os.getpid() % 1000, directory / "sshfs"
     point.mkdir()
     for name in ("host", "user"):
-        run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name)
-    config = folder / "sshd_config"
+        run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", directory / name)
+    config = directory / "sshd_config"
     config.write_text(
-        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nPidFile none\n"
-        f"AuthorizedKeysFile {folder}/user.pub\nStrictModes no\nUsePAM no\n"
+        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {directory}/host\nPidFile none\n"
+        f"AuthorizedKeysFile {directory}/user.pub\nStrictModes no\nUsePAM no\n"
         "PermitRootLogin yes\nSubsystem sftp internal-sftp\n")
     os.makedirs("/run/sshd", exist_ok=True)
     server = subprocess.Popen(["/usr/sbin/sshd", "-D", "-f", config], stderr=subprocess.DEVNULL)
     try:
         time.sleep(0.5)
         run("sshfs", f"127.0.0.1:{tree}", point, "-o",
-            f"port={port},IdentityFile={folder}/user,StrictHostKeyChecking=no,"
+            f"port={port},IdentityFile={directory}/user,StrictHostKeyChecking=no,"
             "UserKnownHostsFile=/dev/null,dcache_timeout=0,dir_cache=no", stdin=subprocess.DEVNULL)
         try:
             yield point
@@ -186,10 +186,10 @@ def ways_of(given, profile, tree):
 
 def main():
     given = arguments()
-    with tempfile.TemporaryDirectory(prefix="becalm-bench-") as folder:
-        folder = pathlib.Path(folder)
-        folder.chmod(0o755)
-        tree, program = folder / "tree", folder / "probe"
+    with tempfile.TemporaryDirectory(prefix="becalm-bench-") as directory:
+        directory = pathlib.Path(directory)
+        directory.chmod(0o755)
+        tree, program = directory / "tree", directory / "probe"
         tree.mkdir()
         run("gcc", "-O2", "-Wall", "-o", program, HERE / "probe.c")
         for number in range(given.calls):
@@ -197,12 +197,12 @@ def main():
         with open(tree / "large", "wb") as large:
             for _ in range(FILE_BYTES >> 20):
                 large.write(os.urandom(1 << 20))
-        slow, none = profile(folder, "slow", ASKED_US), "local"
+        slow, none = profile(directory, "slow", ASKED_US), "local"
         inject = ["strace", "-f", "-o", "/dev/null", "-e", "trace=newfstatat,openat",
                   "-e", f"inject=newfstatat,openat:delay_exit={ASKED_US}"]
         by_tracer = [given.becalm.resolve(), "rehearse", "--by", "tracer",
                      "--profile", slow, tree, "--"]
-        with sshfs(folder, tree) as remote:
+        with sshfs(directory, tree) as remote:
             slow_ways = ways_of(given, slow, tree)
             slow_ways |= {"becalm --by tracer": (by_tracer, tree), "strace --inject": (inject, tree),
                           "sshfs on loopback (no delay added)": ([], remote)}

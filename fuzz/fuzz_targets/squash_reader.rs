@@ -35,9 +35,9 @@ fn ask(image: &Image) {
             continue;
         }
         let Ok(about) = image.attributes(node) else { continue };
-        let _ = (image.xattrs(node), image.target(node), image.lookup(node, b"folder 17"));
+        let _ = (image.xattrs(node), image.target(node), image.lookup(node, b"directory 17"));
         match about.kind {
-            NodeKind::Folder => {
+            NodeKind::Directory => {
                 let mut each = |entry: image::squash::Entry| {
                     assert!(!entry.name.is_empty() && !entry.name.contains(&b'/'));
                     left.push(entry.node);
@@ -67,22 +67,22 @@ fn ask(image: &Image) {
 
 /// One good image for each compressor.
 static GOOD: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
-    let folder = std::env::temp_dir().join(format!("squash-fuzz-{}", std::process::id()));
-    let source = folder.join("source");
+    let directory = std::env::temp_dir().join(format!("squash-fuzz-{}", std::process::id()));
+    let source = directory.join("source");
     let images = Compression::ALL.map(|compression| {
-        let _ = std::fs::create_dir_all(source.join("folder"));
+        let _ = std::fs::create_dir_all(source.join("directory"));
         for number in 0..60 {
             let text = format!("file {number} ").repeat(number * 10);
-            let _ = std::fs::write(source.join(format!("folder/file {number}")), text);
-            let _ = std::fs::create_dir_all(source.join(format!("folder {number}")));
+            let _ = std::fs::write(source.join(format!("directory/file {number}")), text);
+            let _ = std::fs::create_dir_all(source.join(format!("directory {number}")));
         }
-        let _ = std::os::unix::fs::symlink("folder", source.join("link"));
+        let _ = std::os::unix::fs::symlink("directory", source.join("link"));
         let options = Options { compression, block_size: 4096, ..Options::default() };
-        let image = folder.join(compression.name());
+        let image = directory.join(compression.name());
         let _ = build(std::slice::from_ref(&source), &image, &options);
         std::fs::read(&image).unwrap_or_default()
     });
-    let _ = std::fs::remove_dir_all(&folder);
+    let _ = std::fs::remove_dir_all(&directory);
     images.to_vec()
 });
 

@@ -17,9 +17,9 @@ cat >package/own.py <<'END'
 import zipfile
 
 
-def build_wheel(folder, *_):
+def build_wheel(directory, *_):
     name = "own-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(f"{folder}/{name}", "w") as wheel:
+    with zipfile.ZipFile(f"{directory}/{name}", "w") as wheel:
         wheel.writestr("own.py", "")
         info = "own-1.0.dist-info"
         wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: own\nVersion: 1.0\n")

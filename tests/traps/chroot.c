@@ -1,4 +1,4 @@
-/* A child goes to another root and asks there: chroot FOLDER */
+/* A child goes to another root and asks there: chroot DIRECTORY */
 #include "trap.h"
 
 int main(int count, char **words)

@@ -1,4 +1,4 @@
-/* Executing what cannot be executed: failed_exec FOLDER. Then executes a script without an
+/* Executing what cannot be executed: failed_exec DIRECTORY. Then executes a script without an
    interpreter line by execvp, which runs it with the shell. */
 #include "trap.h"
 #include <sys/stat.h>
@@ -23,12 +23,12 @@ int main(int count, char **words)
     put("garbage", "text", 0755);
     put("lost", "#!/nonexistent/interpreter\n", 0755);
     put("script", "echo \"the shell ran $1\"; exit 8\n", 0755);
-    check(mkdir("folder", 0755) == 0);
+    check(mkdir("directory", 0755) == 0);
     try("missing");
     try("plain");
     try("garbage");
     try("lost");
-    try("folder");
+    try("directory");
     try("plain/below");
     fflush(stdout);
     execlp("./script", "./script", "me", NULL);

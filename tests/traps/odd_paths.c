@@ -46,6 +46,6 @@ int main(void)
     ask("not UTF-8", "/nonexistent/\xff\xfe\x80");
     ask("control", "/nonexistent/\x1b[31mred\t");
     check(syscall(SYS_openat, 12345, "relative", O_RDONLY) == -1);
-    printf("no such folder descriptor: %s\n", strerrorname_np(errno));
+    printf("no such directory descriptor: %s\n", strerrorname_np(errno));
     return 0;
 }

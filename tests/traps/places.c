@@ -1,5 +1,5 @@
 /* Relative paths, from every kind of place. For each call it prints the full path that was
-   asked for: places FOLDER, where FOLDER is empty and its path has no symbolic link. */
+   asked for: places DIRECTORY, where DIRECTORY is empty and its path has no symbolic link. */
 #include "trap.h"
 #include <pthread.h>
 #include <sched.h>
@@ -7,10 +7,10 @@
 
 static char root[3000];
 
-/* Asks for `name`, relative to `folder`, which is known to be `where`. */
-static void ask(int folder, const char *where, const char *name)
+/* Asks for `name`, relative to `directory`, which is known to be `where`. */
+static void ask(int directory, const char *where, const char *name)
 {
-    check(openat(folder, name, O_RDONLY) == -1 && errno == ENOENT);
+    check(openat(directory, name, O_RDONLY) == -1 && errno == ENOENT);
     printf("%s%s/%s\n", root, where, name);
 }
 
@@ -54,7 +54,7 @@ static void child_moves(void)
     ask(AT_FDCWD, "/a", "child");
 }
 
-static int open_folder(int from, const char *path)
+static int open_directory(int from, const char *path)
 {
     int fd = openat(from, path, O_PATH | O_DIRECTORY);
     check(fd >= 0);
@@ -66,7 +66,7 @@ int main(int count, char **words)
     check(count == 2 && chdir(words[1]) == 0 && getcwd(root, sizeof root));
     check(!mkdir("a", 0700) && !mkdir("a/b", 0700) && !mkdir("a/b/c", 0700));
     ask(AT_FDCWD, "", "start");
-    int top = open_folder(AT_FDCWD, root), a = open_folder(top, "a"), b = open_folder(a, "b");
+    int top = open_directory(AT_FDCWD, root), a = open_directory(top, "a"), b = open_directory(a, "b");
     ask(top, "", "by-descriptor");
     ask(b, "/a/b", "by-nested-descriptor");
     ask(dup(b), "/a/b", "by-dup");
@@ -74,7 +74,7 @@ int main(int count, char **words)
     check(dup2(b, a) == a);
     ask(a, "/a/b", "by-dup2");
     close(a);
-    a = open_folder(AT_FDCWD, "a");
+    a = open_directory(AT_FDCWD, "a");
     ask(a, "/a", "by-number-used-again");
     check(fchdir(a) == 0);
     ask(AT_FDCWD, "/a", "after-fchdir");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-/// The file of the state folder that holds the user's secret.
+/// The file of the state directory that holds the user's secret.
 const SECRET: &str = "layout-secret";
 const BYTES: usize = 32;
 
@@ -48,7 +48,7 @@ pub fn fresh() -> Result<u64, SecretError> {
     Ok(drawn_from(&random()?, ""))
 }
 
-/// The user's secret in this folder, readable by the user alone. Made by whoever asks first: of
+/// The user's secret in this directory, readable by the user alone. Made by whoever asks first: of
 /// any number of ranks that ask at once, all get the same.
 ///
 /// # Errors
@@ -70,8 +70,8 @@ pub fn secret(state: &Path) -> Result<Vec<u8>, SecretError> {
 /// Writes a secret beside, and links it: the link is either the first one, or another's is there,
 /// and whole (link(2) is atomic on NFS, too).
 fn make(state: &Path, path: &Path) -> Result<(), SecretError> {
-    let folders = DirBuilder::new().recursive(true).mode(0o700).create(state);
-    folders.map_err(at("create the folder", state))?;
+    let directories = DirBuilder::new().recursive(true).mode(0o700).create(state);
+    directories.map_err(at("create the directory", state))?;
     // No other rank, thread or container takes this name.
     let beside = state.join(format!("{SECRET}.{:016x}", fresh()?));
     let file = File::options().write(true).create_new(true).mode(0o600).open(&beside);
@@ -106,8 +106,8 @@ mod tests {
 
     #[test]
     fn all_who_ask_at_once_get_one_secret_that_only_the_user_reads() {
-        let folder = tempfile::tempdir().unwrap();
-        let state = folder.path().join("a/b");
+        let directory = tempfile::tempdir().unwrap();
+        let state = directory.path().join("a/b");
         let ask = || secret(&state).unwrap();
         let secrets: Vec<_> = std::thread::scope(|scope| {
             let asking: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
@@ -121,9 +121,9 @@ mod tests {
 
     #[test]
     fn a_secret_that_is_cut_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join(SECRET), "short").unwrap();
-        assert!(matches!(secret(folder.path()), Err(SecretError::Malformed(_))));
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join(SECRET), "short").unwrap();
+        assert!(matches!(secret(directory.path()), Err(SecretError::Malformed(_))));
     }
 
     #[test]

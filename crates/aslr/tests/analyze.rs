@@ -39,23 +39,23 @@ fn published(ranks: usize, slow: usize, seed: u64) -> String {
 }
 
 struct Logs {
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl Logs {
     fn new() -> Logs {
-        Logs { folder: TempDir::new().unwrap() }
+        Logs { directory: TempDir::new().unwrap() }
     }
 
     fn write(&self, name: &str, text: impl AsRef<[u8]>) -> Input {
-        let path = self.folder.path().join(name);
+        let path = self.directory.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
         Input { path, arm: None }
     }
 
     fn whole(&self) -> Input {
-        Input { path: self.folder.path().to_owned(), arm: None }
+        Input { path: self.directory.path().to_owned(), arm: None }
     }
 }
 
@@ -314,7 +314,7 @@ fn a_campaigns_log_counts_once_though_its_times_are_printed_beside_it() {
     let (samples, analysis) = analyzed(&[logs.whole()]);
     assert_eq!(analysis.arms.iter().map(|arm| arm.slow.of).sum::<u64>(), 640);
     assert_eq!(samples.trouble.beside, 1);
-    let same = [logs.whole(), Input { path: logs.folder.path().join("node1.log"), arm: None }];
+    let same = [logs.whole(), Input { path: logs.directory.path().join("node1.log"), arm: None }];
     assert!(matches!(read(&same), Err(ReadError::Twice { .. })));
 }
 

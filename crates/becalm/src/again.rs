@@ -1,5 +1,5 @@
-//! The command line of becalm that was typed, to be pasted with options more: all that was asked for
-//! stays asked for.
+//! The command line of becalm that was typed, to be pasted with options more: all that was asked
+//! for stays asked for.
 
 use std::os::unix::ffi::OsStrExt;
 

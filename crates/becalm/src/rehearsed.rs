@@ -20,8 +20,8 @@ pub struct Where {
     #[arg(long, value_name = "PROFILE")]
     rehearse: Option<OsString>,
 
-    /// A folder that is on it [default: the folders that a cluster would share: /home, /opt and the
-    /// like, and what the command names below /tmp]
+    /// A directory that is on it [default: the directories that a cluster would share: /home, /opt
+    /// and the like, and what the command names below /tmp]
     #[arg(long, value_name = "PATH", requires = "rehearse")]
     rehearse_path: Vec<PathBuf>,
 }
@@ -29,18 +29,18 @@ pub struct Where {
 impl Where {
     /// What is to be rehearsed for these commands; nothing if that was not asked for.
     ///
-    /// The folders stay writable: the command does what it does without a rehearsal.
+    /// The directories stay writable: the command does what it does without a rehearsal.
     pub fn wanted(&self, commands: &[&[OsString]]) -> Result<Option<Wanted>, Failure> {
         let Some(name) = &self.rehearse else { return Ok(None) };
         let profile = Profile::find(name).map_err(Failure::of_command)?;
         let mut paths = self.rehearse_path.clone();
         if paths.is_empty() {
-            paths = commands.iter().flat_map(|words| rehearse::shared_folders(words)).collect();
+            paths = commands.iter().flat_map(|words| rehearse::shared_directories(words)).collect();
             paths.sort();
             paths.dedup();
         }
         if paths.is_empty() {
-            let why = anyhow!("this machine has no folder that a cluster would share");
+            let why = anyhow!("this machine has no directory that a cluster would share");
             return Err(Failure::of_command(why.context("name one with --rehearse-path")));
         }
         Ok(Some(Wanted { profile, paths, writable: true }))
@@ -104,7 +104,10 @@ pub fn told(
     let report = Report::of(&account, &wanted.profile, &places, Duration::ZERO, Some(recording));
     Ok(show::Rehearsed {
         profile: wanted.profile.name.clone(),
-        folders: places.iter().map(|place| show::plain(&place.path.to_string_lossy())).collect(),
+        directories: places
+            .iter()
+            .map(|place| show::plain(&place.path.to_string_lossy()))
+            .collect(),
         operations: report.operations,
         missing: report.missing,
         waiting_ns: Nanos(report.waiting_ns),

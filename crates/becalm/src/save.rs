@@ -13,7 +13,7 @@ use tempfile::NamedTempFile;
 /// all is on the disk. A device or a pipe is written to as it is.
 ///
 /// # Errors
-/// Where `target` is a folder or the same file as `source`, and those of writing. The old
+/// Where `target` is a directory or the same file as `source`, and those of writing. The old
 /// `target` is then as it was.
 pub fn whole(
     target: &Path,
@@ -77,7 +77,7 @@ fn beside(
     let file = tempfile::Builder::new()
         .prefix(".becalm-")
         .permissions(fs::Permissions::from_mode(0o666))
-        .tempfile_in(folder_of(target))?;
+        .tempfile_in(directory_of(target))?;
     write_all(file.as_file(), write)?;
     recording::keep_access(file.as_file(), target)?;
     file.as_file().sync_all()?;
@@ -93,9 +93,9 @@ fn write_all(
     out.flush()
 }
 
-fn folder_of(file: &Path) -> PathBuf {
+fn directory_of(file: &Path) -> PathBuf {
     match file.parent() {
-        Some(folder) if folder != Path::new("") => folder.to_owned(),
+        Some(directory) if directory != Path::new("") => directory.to_owned(),
         _ => PathBuf::from("."),
     }
 }

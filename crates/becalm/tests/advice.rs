@@ -14,30 +14,30 @@ use serde_json::Value;
 use support::scene::BECALM;
 use support::{Ran, Scene, run};
 
-/// A folder whose path has to be quoted, with becalm on PATH.
+/// A directory whose path has to be quoted, with becalm on PATH.
 struct Place {
     scene: Scene,
-    folder: String,
+    directory: String,
     env: Vec<(String, String)>,
 }
 
 impl Place {
     fn new() -> Place {
         let scene = Scene::new();
-        let folder = scene.subfolder("it's a place");
-        let bin = scene.subfolder("bin");
+        let directory = scene.subdirectory("it's a place");
+        let bin = scene.subdirectory("bin");
         symlink(BECALM, format!("{bin}/becalm")).unwrap();
         let env = [
             ("PATH", format!("{bin}:/usr/bin:/bin")),
-            ("HOME", scene.subfolder("home")),
+            ("HOME", scene.subdirectory("home")),
             ("LC_ALL", "C".to_owned()),
         ];
         let env = env.map(|(name, value)| (name.to_owned(), value)).to_vec();
-        Place { scene, folder, env }
+        Place { scene, directory, env }
     }
 
     fn at(&self, name: &str) -> String {
-        format!("{}/{name}", self.folder)
+        format!("{}/{name}", self.directory)
     }
 
     fn file(&self, name: &str, text: &str) {
@@ -51,7 +51,7 @@ impl Place {
 
     fn command(&self, program: &str, words: &[&str]) -> Command {
         let mut command = Command::new(program);
-        command.args(words).current_dir(&self.folder).env_clear();
+        command.args(words).current_dir(&self.directory).env_clear();
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command
     }
@@ -157,8 +157,8 @@ fn files_that_are_not_ones_own_are_not_to_be_bound() {
     let (scene, _) = support::user::scene_for_a_user(&[]);
     let becalm = scene.at("becalm");
     let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/store/make");
-    let made = run(Command::new(make).arg("--libs=40").arg(scene.folder()));
-    let opened = Command::new("chmod").args(["-R", "a+rX"]).arg(scene.folder()).status();
+    let made = run(Command::new(make).arg("--libs=40").arg(scene.directory()));
+    let opened = Command::new("chmod").args(["-R", "a+rX"]).arg(scene.directory()).status();
     assert!(opened.unwrap().success());
     let program = made.out().trim_end().to_owned();
     let ran = run(&mut support::user::as_a_user(&[&becalm, "check", "--json", "--", &program]));
@@ -173,16 +173,16 @@ fn a_library_path_is_not_taken_apart_by_what_one_start_needs() {
     let program = store(&place, "40", &["--no-rpath"]);
     let store = Path::new(&program).ancestors().nth(3).unwrap();
     let packages = store.read_dir().unwrap().map(|entry| entry.unwrap().path().join("lib"));
-    let list: Vec<_> = packages.map(|folder| folder.to_str().unwrap().to_owned()).collect();
+    let list: Vec<_> = packages.map(|directory| directory.to_str().unwrap().to_owned()).collect();
     place.set("LD_LIBRARY_PATH", list.join(":"));
     assert_eq!(commands(&place.storm("loader", &[&program])), [""; 0]);
 }
 
 /// A script that starts three programs for each of 100 paths.
 const UNPACK: &str = "while read -r path; do
-    folder=$(dirname \"$path\")
-    mkdir -p \"out/$folder\"
-    echo \"$folder\" \"$(basename \"$path\")\"
+    directory=$(dirname \"$path\")
+    mkdir -p \"out/$directory\"
+    echo \"$directory\" \"$(basename \"$path\")\"
 done < list
 ";
 
@@ -264,7 +264,7 @@ fn what_to_write_in_a_line() {
 fn a_full_path_is_not_searched() {
     let mut place = Place::new();
     let empty: Vec<_> =
-        (0..12).map(|number| place.scene.subfolder(&format!("bin{number}"))).collect();
+        (0..12).map(|number| place.scene.subdirectory(&format!("bin{number}"))).collect();
     let path = place.env.iter().find(|(name, _)| name == "PATH").unwrap().1.clone();
     place.set("PATH", format!("{}:{path}", empty.join(":")));
     place.file("run.sh", "for i in {1..40}; do env uname; done\n");
@@ -346,7 +346,7 @@ fn environment(place: &Place) -> String {
 /// How many operations reach the filesystem that a place is on.
 #[track_caller]
 fn reached(place: &Place, line: &str) -> u64 {
-    let words = ["rehearse", "--json", "--profile", "local", "--writable", &place.folder, "--"];
+    let words = ["rehearse", "--json", "--profile", "local", "--writable", &place.directory, "--"];
     let ran = run(&mut place.command(BECALM, &[&words[..], &["bash", "-c", line]].concat()));
     assert_eq!(ran.code(), 0, "{line}: {}", ran.err());
     let told: Value = serde_json::from_slice(&ran.stdout).unwrap();

@@ -17,7 +17,7 @@ use support::{Ran, Scene, run};
 fn analyze(scene: &Scene, words: &[&str]) -> Ran {
     let mut becalm = Command::new(BECALM);
     becalm.args(["aslr", "analyze"]).args(words).env("COLUMNS", "100");
-    run(becalm.current_dir(scene.folder()))
+    run(becalm.current_dir(scene.directory()))
 }
 
 /// Lines of the published test; so many ranks are slow throughout.
@@ -104,7 +104,7 @@ fn ministat_prints_the_same_of_the_same_files() {
     for options in [&["-c", "99"][..], &["-s", "-w", "50"], &["-c", "80", "-s"]] {
         let mut theirs = Command::new("ministat");
         let files = ["before.txt", "off.txt"];
-        let theirs = run(theirs.args(options).args(files).current_dir(scene.folder()));
+        let theirs = run(theirs.args(options).args(files).current_dir(scene.directory()));
         let ours = analyze(&scene, &[&["--ministat"], options, &files].concat());
         assert_eq!((ours.code(), ours.out()), (0, theirs.out()));
     }

@@ -54,7 +54,7 @@ fn campaign(scene: &Scene, words: &[&str]) -> Command {
         .env("COLUMNS", "100")
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-        .current_dir(scene.folder());
+        .current_dir(scene.directory());
     becalm
 }
 
@@ -118,7 +118,7 @@ fn analyzed(scene: &Scene, options: &[&str]) -> Value {
     let ran = run(becalm
         .args(["aslr", "analyze", "c", "--json"])
         .args(options)
-        .current_dir(scene.folder()));
+        .current_dir(scene.directory()));
     assert!(ran.code() <= 1, "{}", ran.err());
     serde_json::from_str(&ran.out()).unwrap()
 }
@@ -342,7 +342,7 @@ fn a_log_whose_ranks_tell_less_goes_on_and_is_analyzed() {
 }
 
 #[test]
-fn a_folder_of_another_campaign_is_refused_and_left_alone() {
+fn a_directory_of_another_campaign_is_refused_and_left_alone() {
     let scene = Scene::new();
     done(&scene, &[&SHORT[..], &["--blocks", "1"]].concat());
     let log = scene.at("c/campaign.jsonl");
@@ -370,7 +370,7 @@ fn a_folder_of_another_campaign_is_refused_and_left_alone() {
 #[test]
 fn what_cannot_run_is_said_in_one_line() {
     let scene = Scene::new();
-    let empty = scene.subfolder("empty");
+    let empty = scene.subdirectory("empty");
     let ran = run(campaign(&scene, &[]).env("PATH", &empty));
     assert_eq!(ran.code(), 125);
     assert!(ran.err().contains("no compiler") && ran.err().lines().count() == 1, "{}", ran.err());

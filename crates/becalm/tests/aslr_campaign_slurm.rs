@@ -1,5 +1,5 @@
-//! A campaign's script on a real Slurm: four nodes on this machine, which setup/slurm-cluster starts
-//! for this test program and stops when it has ended.
+//! A campaign's script on a real Slurm: four nodes on this machine, which setup/slurm-cluster
+//! starts for this test program and stops when it has ended.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -19,18 +19,18 @@ use support::{Scene, run, trap};
 fn the_script_runs_on_four_nodes_and_goes_on_when_it_is_submitted_again() {
     let scene = Scene::new();
     let until = std::process::id().to_string();
-    let folder = std::env::temp_dir().join(format!("becalm-slurm-campaign-{until}"));
+    let directory = std::env::temp_dir().join(format!("becalm-slurm-campaign-{until}"));
     let cluster = concat!(env!("CARGO_MANIFEST_DIR"), "/../../setup/slurm-cluster");
-    let started = run(Command::new(cluster).args(["start", "--until", &until]).arg(&folder));
+    let started = run(Command::new(cluster).args(["start", "--until", &until]).arg(&directory));
     assert_eq!(started.code(), 0, "{}", started.err());
 
     let size = ["--nodes", "4", "--tasks", "8", "--nbStep", "3", "--arms", "off,job"];
     for (blocks, jobs) in [("1", 2), ("3", 6)] {
         let mut becalm = Command::new(BECALM);
         becalm.args(["aslr", "campaign", "--batch", "run.sh", "--blocks", blocks]).args(size);
-        let written = run(becalm.current_dir(scene.folder()));
+        let written = run(becalm.current_dir(scene.directory()));
         assert_eq!(written.code(), 0, "{}", written.err());
-        run_batch(&scene, &folder.join("slurm.conf"), "run.sh");
+        run_batch(&scene, &directory.join("slurm.conf"), "run.sh");
 
         let text = fs::read_to_string(scene.at("aslr-campaign/campaign.jsonl")).unwrap();
         let all = text.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -49,9 +49,9 @@ fn the_script_runs_on_four_nodes_and_goes_on_when_it_is_submitted_again() {
     let mut becalm = Command::new(BECALM);
     becalm.args(["aslr", "campaign", "-o", "app", "--batch", "app.sh", "--blocks", "2"]);
     becalm.args(["--nodes", "4", "--tasks", "8", "--", &trap("upper_halves"), "dirty"]);
-    let written = run(becalm.current_dir(scene.folder()));
+    let written = run(becalm.current_dir(scene.directory()));
     assert_eq!(written.code(), 0, "{}", written.err());
-    run_batch(&scene, &folder.join("slurm.conf"), "app.sh");
+    run_batch(&scene, &directory.join("slurm.conf"), "app.sh");
     let text = fs::read_to_string(scene.at("app/campaign.jsonl")).unwrap();
     let all = text.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).unwrap());
     let all: Vec<_> = all.collect();
@@ -67,7 +67,7 @@ fn the_script_runs_on_four_nodes_and_goes_on_when_it_is_submitted_again() {
 fn run_batch(scene: &Scene, configuration: &Path, script: &str) {
     let slurm = |program: &str, words: &[&str]| {
         let mut command = Command::new(program);
-        command.args(words).env("SLURM_CONF", configuration).current_dir(scene.folder());
+        command.args(words).env("SLURM_CONF", configuration).current_dir(scene.directory());
         let ran = run(&mut command);
         assert_eq!(ran.code(), 0, "{}", ran.err());
         ran.out()

@@ -25,7 +25,7 @@ int main(int argc, char **argv) {
 fn scan(scene: &Scene, options: &[&str], command: &[&str]) -> Ran {
     let mut becalm = Command::new(BECALM);
     becalm.args(["aslr", "scan"]).args(options).arg("--").args(command);
-    run(becalm.env("COLUMNS", "100").current_dir(scene.folder()))
+    run(becalm.env("COLUMNS", "100").current_dir(scene.directory()))
 }
 
 fn moody(scene: &Scene) -> String {

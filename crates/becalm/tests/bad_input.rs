@@ -18,7 +18,7 @@ use support::seen::marks;
 use support::user::{as_a_user, is_root, scene_for_a_user};
 use support::{Ran, Scene, run, trap};
 
-/// Folders that everybody may look into: in others a command is not known to be missing.
+/// Directories that everybody may look into: in others a command is not known to be missing.
 const PATH: &str = "/usr/bin:/bin";
 
 /// Asserts a status, nothing on standard output, and one line on standard error that holds all
@@ -58,7 +58,7 @@ fn what_cannot_be_executed_has_envs_status_and_says_why() {
     let missing = scene.at("missing");
     let below = scene.file("file", "", 0o644) + "/below";
     let plain = scene.file("plain", "#!/bin/sh\n", 0o644);
-    let folder = scene.subfolder("folder");
+    let directory = scene.subdirectory("directory");
     let looping = scene.at("looping");
     std::os::unix::fs::symlink(&looping, &looping).unwrap();
     let lost = scene.file("lost", "#!/nonexistent/interpreter -x\n", 0o755);
@@ -69,7 +69,7 @@ fn what_cannot_be_executed_has_envs_status_and_says_why() {
         (&missing, 127, &[&missing, "not found"]),
         (&below, 126, &[&below, "ot a directory"]),
         (&plain, 126, &[&plain, "permission"]),
-        (&folder, 126, &[&folder, "directory"]),
+        (&directory, 126, &[&directory, "directory"]),
         (&looping, 126, &[&looping, "symbolic links"]),
         (&lost, 127, &[&lost, "/nonexistent/interpreter"]),
         (&unlinked, 127, &[&unlinked, "/lost/"]),
@@ -167,16 +167,16 @@ fn assert_cannot_record_to(scene: &Scene, output: &str, texts: &[&str]) {
 #[test]
 fn where_no_recording_can_be_written_the_command_does_not_run() {
     let scene = Scene::new();
-    let folder = scene.subfolder("folder");
+    let directory = scene.subdirectory("directory");
     let in_nothing = scene.at("nothing/rec");
-    assert_cannot_record_to(&scene, &folder, &[&folder, "directory"]);
+    assert_cannot_record_to(&scene, &directory, &[&directory, "directory"]);
     assert_cannot_record_to(&scene, &in_nothing, &[&in_nothing, "No such file"]);
     // A disk that is full from the start.
     assert_cannot_record_to(&scene, "/dev/full", &["No space left"]);
 }
 
 #[test]
-fn an_ordinary_user_cannot_record_into_anothers_folder() {
+fn an_ordinary_user_cannot_record_into_anothers_directory() {
     if !is_root() {
         return;
     }
@@ -206,7 +206,7 @@ fn a_disk_that_fills_up_cuts_the_recording_and_not_the_command() {
         return;
     }
     let scene = Scene::new();
-    let disk = scene.subfolder("disk");
+    let disk = scene.subdirectory("disk");
     let copy = scene.at("copy");
     // The mount is in a namespace of its own: it goes with the shell.
     let script = format!(
@@ -258,13 +258,13 @@ fn report(file: &str) -> Ran {
 fn what_is_no_recording_is_said_to_be_none() {
     let scene = Scene::new();
     let missing = scene.at("missing");
-    let folder = scene.subfolder("folder");
+    let directory = scene.subdirectory("directory");
     let empty = scene.file("empty", "", 0o644);
     let foreign = scene.file("foreign", "#!/bin/sh\necho hello\n", 0o755);
     let newer = scene.file("newer", "becalm-record 9\nand more than sixteen bytes", 0o644);
     let headless = scene.file("headless", "becalm-record 1\n", 0o644);
     assert_one_line(&report(&missing), 1, &[&missing, "No such file"]);
-    assert_one_line(&report(&folder), 1, &[&folder, "irectory"]);
+    assert_one_line(&report(&directory), 1, &[&directory, "irectory"]);
     assert_one_line(&report(&empty), 1, &[&empty, "not a recording"]);
     assert_one_line(&report(&foreign), 1, &[&foreign, "not a recording"]);
     assert_one_line(&report("/dev/zero"), 1, &["/dev/zero", "not a recording"]);

@@ -15,8 +15,8 @@ const BECALM: &str = env!("CARGO_BIN_EXE_becalm");
 
 #[test]
 fn a_cut_recording_is_counted_and_said_to_be_cut() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("cut.becalm");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("cut.becalm");
     let mut sample = Sample::new(&file, "/usr/bin/emacs", &["emacs"]);
     emacs(&mut sample);
     sample.cut();
@@ -33,9 +33,9 @@ fn a_cut_recording_is_counted_and_said_to_be_cut() {
 
 #[test]
 fn a_recording_that_was_truncated_at_any_byte_is_never_shown_as_whole() {
-    let folder = tempfile::tempdir().unwrap();
-    let bytes = fs::read(emacs_recording(folder.path())).unwrap();
-    let file = folder.path().join("short.becalm");
+    let directory = tempfile::tempdir().unwrap();
+    let bytes = fs::read(emacs_recording(directory.path())).unwrap();
+    let file = directory.path().join("short.becalm");
     for length in (0..bytes.len()).step_by(7) {
         fs::write(&file, &bytes[..length]).unwrap();
         let output = becalm(["report", file.to_str().unwrap(), "--json"]);
@@ -50,9 +50,9 @@ fn a_recording_that_was_truncated_at_any_byte_is_never_shown_as_whole() {
 
 #[test]
 fn a_recording_with_any_byte_changed_is_never_shown_as_whole_and_never_panics() {
-    let folder = tempfile::tempdir().unwrap();
-    let bytes = fs::read(emacs_recording(folder.path())).unwrap();
-    let file = folder.path().join("flipped.becalm");
+    let directory = tempfile::tempdir().unwrap();
+    let bytes = fs::read(emacs_recording(directory.path())).unwrap();
+    let file = directory.path().join("flipped.becalm");
     for at in (0..bytes.len()).step_by(5) {
         let mut flipped = bytes.clone();
         flipped[at] ^= 0x41;
@@ -69,8 +69,8 @@ fn a_recording_with_any_byte_changed_is_never_shown_as_whole_and_never_panics() 
 
 #[test]
 fn a_recording_that_ended_before_its_processes_is_not_whole() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("early.becalm");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("early.becalm");
     Sample::new(&file, "/usr/bin/daemon", &["daemon"]).end_early();
     let output = becalm(["report", file.to_str().unwrap(), "--json"]);
     assert_eq!(json(&output)["whole"], false);
@@ -81,8 +81,8 @@ fn a_recording_that_ended_before_its_processes_is_not_whole() {
 
 #[test]
 fn a_blind_spot_is_named_with_its_process_and_the_recording_is_not_whole() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("ring.becalm");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("ring.becalm");
     let mut sample = Sample::new(&file, "/usr/bin/fio", &["fio"]);
     sample.call("openat", b"/etc/fio", FOUND).io_uring();
     sample.end();
@@ -97,9 +97,9 @@ fn a_blind_spot_is_named_with_its_process_and_the_recording_is_not_whole() {
 
 #[test]
 fn what_is_no_readable_recording_gives_one_line_that_says_what_to_do() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, bytes: &[u8]| {
-        let file = folder.path().join(name);
+        let file = directory.path().join(name);
         fs::write(&file, bytes).unwrap();
         file
     };
@@ -111,8 +111,8 @@ fn what_is_no_readable_recording_gives_one_line_that_says_what_to_do() {
         assert!(said.contains(what) && said.contains(&format!("; {remedy}")), "{said}");
         assert!(!said.contains("os error"), "{said}");
     };
-    expect(&folder.path().join("none"), "No such file", "make one with: becalm record");
-    expect(folder.path(), "directory", "give the recording's own file");
+    expect(&directory.path().join("none"), "No such file", "make one with: becalm record");
+    expect(directory.path(), "directory", "give the recording's own file");
     expect(&write("foreign", b"ELF or whatever"), "not a recording", "make one with");
     expect(&write("empty", b""), "not a recording", "make one with");
     expect(
@@ -125,11 +125,11 @@ fn what_is_no_readable_recording_gives_one_line_that_says_what_to_do() {
 
 #[test]
 fn a_recording_one_may_not_read_gives_one_line_that_says_whom_to_ask() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = emacs_recording(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let file = emacs_recording(directory.path());
     fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let program = folder.path().join("becalm");
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let program = directory.path().join("becalm");
     // Not fs::copy: a test that forks meanwhile would keep the file open for writing.
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_becalm")).arg(&program).status();
     assert!(copied.unwrap().success());
@@ -145,8 +145,8 @@ fn a_recording_one_may_not_read_gives_one_line_that_says_whom_to_ask() {
 
 #[test]
 fn a_small_file_takes_little_memory_and_one_that_would_take_much_is_refused_in_a_line() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("forged.becalm");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("forged.becalm");
     for (what, record) in forged::bulky() {
         forged::bomb(&file, &record);
         assert!(fs::metadata(&file).unwrap().len() < 40_000, "{what}");
@@ -164,8 +164,8 @@ fn a_small_file_takes_little_memory_and_one_that_would_take_much_is_refused_in_a
 
 #[test]
 fn a_path_that_no_kernel_takes_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("deep.becalm");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("deep.becalm");
     let mut sample = Sample::new(&file, "/usr/bin/program", &["program"]);
     sample.call("openat", &b"/a".repeat(16 << 10), FOUND);
     sample.end();
@@ -177,8 +177,8 @@ fn a_path_that_no_kernel_takes_is_refused() {
 /// Where each step looked at all processes above, this would take hours.
 #[test]
 fn a_chain_of_a_million_processes_is_read_and_reported_on() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("chain.becalm");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("chain.becalm");
     forged::chain(&file, 1_000_000);
     let file = file.to_str().unwrap();
     for words in [

@@ -12,10 +12,10 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The pages below a folder, and in it.
-fn pages(folder: &Path) -> Vec<PathBuf> {
+/// The pages below a directory, and in it.
+fn pages(directory: &Path) -> Vec<PathBuf> {
     let mut pages = Vec::new();
-    for entry in read_dir(folder).unwrap() {
+    for entry in read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             pages.extend(pages_below(&path));
@@ -26,9 +26,9 @@ fn pages(folder: &Path) -> Vec<PathBuf> {
     pages
 }
 
-fn pages_below(folder: &Path) -> Vec<PathBuf> {
+fn pages_below(directory: &Path) -> Vec<PathBuf> {
     // What a build leaves behind is no part of the book.
-    if folder.ends_with("target") { Vec::new() } else { pages(folder) }
+    if directory.ends_with("target") { Vec::new() } else { pages(directory) }
 }
 
 /// The files that a page links to, `[text](file.md#place)`, as full paths.

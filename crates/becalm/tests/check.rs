@@ -16,12 +16,12 @@ use support::scene::BECALM;
 use support::terminal::Terminal;
 use support::{Ran, Scene, run};
 
-/// `becalm check … -- words…` in a folder, with a plain environment.
+/// `becalm check … -- words…` in a directory, with a plain environment.
 fn check(scene: &Scene, options: &[&str], words: &[&str]) -> Command {
     let mut command = Command::new(BECALM);
     command.arg("check").args(options).arg("--").args(words);
-    command.current_dir(scene.folder()).env_clear();
-    command.env("PATH", "/usr/bin:/bin").env("HOME", scene.folder()).env("LC_ALL", "C");
+    command.current_dir(scene.directory()).env_clear();
+    command.env("PATH", "/usr/bin:/bin").env("HOME", scene.directory()).env("LC_ALL", "C");
     command
 }
 
@@ -93,16 +93,16 @@ fn store(kind: &'static str) -> String {
     ran.out().trim_end().to_owned()
 }
 
-/// The folder of every library of that store, in a list.
-fn library_folders(program: &str) -> Vec<String> {
+/// The directory of every library of that store, in a list.
+fn library_directories(program: &str) -> Vec<String> {
     let store = Path::new(program).ancestors().nth(3).unwrap();
     let packages = store.read_dir().unwrap().map(|entry| entry.unwrap().path().join("lib"));
-    let mut folders: Vec<_> = packages
-        .filter(|folder| folder.is_dir())
-        .map(|folder| folder.into_os_string().into_string().unwrap())
+    let mut directories: Vec<_> = packages
+        .filter(|directory| directory.is_dir())
+        .map(|directory| directory.into_os_string().into_string().unwrap())
         .collect();
-    folders.sort();
-    folders
+    directories.sort();
+    directories
 }
 
 /// The calls of strace's `%file` that failed, from `strace -c`.
@@ -110,7 +110,7 @@ fn failed_by_strace(scene: &Scene, words: &[&str]) -> u64 {
     let log = scene.at("strace");
     let mut command = Command::new("strace");
     command.args(["-f", "-c", "-U", "errors,name", "-e", "trace=%file", "-o", &log]).args(words);
-    command.env_clear().env("PATH", "/usr/bin:/bin").current_dir(scene.folder());
+    command.env_clear().env("PATH", "/usr/bin:/bin").current_dir(scene.directory());
     assert_eq!(run(&mut command).code(), 0);
     let log = std::fs::read_to_string(log).unwrap();
     let total = log.lines().find(|line| line.trim_end().ends_with("total")).unwrap();
@@ -125,8 +125,12 @@ fn a_store_of_hashed_prefixes_is_a_loader_storm_and_the_rpath_is_named() {
     let storm = storm(&findings, "loader");
     let rpath = culprit(storm, "rpath");
     assert_eq!(rpath["name"], program.as_str());
-    assert_eq!(number(&rpath["numbers"]["folders"]), 121, "120 libraries and the program's own");
-    let title = "121 libraries were searched over RPATHs of up to 121 folders";
+    assert_eq!(
+        number(&rpath["numbers"]["directories"]),
+        121,
+        "120 libraries and the program's own"
+    );
+    let title = "121 libraries were searched over RPATHs of up to 121 directories";
     assert_eq!(storm["title"], title, "120 of the store, and the C library");
     // Every missed question of the run is the loader's, and strace counts as many.
     assert_eq!(storm["missing"], findings["totals"]["missing"]);
@@ -138,7 +142,7 @@ fn a_store_of_hashed_prefixes_is_a_loader_storm_and_the_rpath_is_named() {
 fn what_is_advised_against_a_long_rpath_calms_it() {
     let scene = Scene::new();
     let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/store/make");
-    let program = run(Command::new(make).arg("--libs=60").arg(scene.folder()));
+    let program = run(Command::new(make).arg("--libs=60").arg(scene.directory()));
     let program = program.out().trim_end().to_owned();
     let findings = found(&scene, &[&program]);
     let advised = step(storm(&findings, "loader"), "becalm fix").replacen("becalm", BECALM, 1);
@@ -156,7 +160,7 @@ fn a_runpath_is_told_from_an_rpath() {
     let findings = found(&scene, &[&program]);
     let runpath = culprit(storm(&findings, "loader"), "runpath");
     assert_eq!(
-        (&runpath["name"], number(&runpath["numbers"]["folders"])),
+        (&runpath["name"], number(&runpath["numbers"]["directories"])),
         (&Value::from(program.as_str()), 121)
     );
 }
@@ -164,28 +168,28 @@ fn a_runpath_is_told_from_an_rpath() {
 #[test]
 fn a_library_path_is_blamed() {
     let (scene, program) = (Scene::new(), store("no-rpath"));
-    let mut folders = library_folders(&program);
-    folders.extend((0..20).map(|number| scene.subfolder(&format!("empty{number}"))));
-    let list = folders.join(":");
+    let mut directories = library_directories(&program);
+    directories.extend((0..20).map(|number| scene.subdirectory(&format!("empty{number}"))));
+    let list = directories.join(":");
     let findings = findings(check(&scene, &["--json"], &[&program]).env("LD_LIBRARY_PATH", &list));
     let storm = storm(&findings, "loader");
     let blamed = &culprit(storm, "ld_library_path")["numbers"];
-    assert_eq!((number(&blamed["folders"]), number(&blamed["useless"])), (140, 20));
+    assert_eq!((number(&blamed["directories"]), number(&blamed["useless"])), (140, 20));
 }
 
 #[test]
 fn libraries_that_a_running_program_opens_are_a_dlopen_storm() {
     let (scene, program) = (Scene::new(), store("runpath"));
-    let libraries: Vec<_> = library_folders(&program)
+    let libraries: Vec<_> = library_directories(&program)
         .iter()
-        .flat_map(|folder| Path::new(folder).read_dir().unwrap())
+        .flat_map(|directory| Path::new(directory).read_dir().unwrap())
         .map(|entry| entry.unwrap().path().into_os_string().into_string().unwrap())
         .collect();
     let load = "import ctypes, sys\nfor name in sys.argv[1:]: ctypes.CDLL(name)";
     let words = [&[PYTHON, "-c", load], &libraries.each_str()[..]].concat();
     let findings = found(&scene, &words);
     let storm = storm(&findings, "dlopen");
-    assert!(number(&culprit(storm, "runpath")["numbers"]["folders"]) > 10);
+    assert!(number(&culprit(storm, "runpath")["numbers"]["directories"]) > 10);
     assert_eq!(culprit(storm, "program")["name"], "python3 -c");
     assert_eq!(storm["guessed"], 0, "who called is observed");
 }
@@ -207,19 +211,19 @@ fn an_import_of_many_modules_is_a_python_storm() {
     let findings = found(&scene, &[PYTHON, "-c", imports]);
     let storm = storm(&findings, "python");
     assert!(storm["share"].as_f64().unwrap() > 0.5, "{storm:#}");
-    let folder = culprit(storm, "sys.path")["name"].as_str().unwrap();
-    assert!(folder.starts_with("/usr/lib/python3"), "{folder}");
+    let directory = culprit(storm, "sys.path")["name"].as_str().unwrap();
+    assert!(directory.starts_with("/usr/lib/python3"), "{directory}");
     assert!(number(&culprit(storm, "program")["numbers"]["files"]) > 50);
 }
 
 #[test]
-fn every_folder_of_pythonpath_costs_what_the_next_one_does() {
+fn every_directory_of_pythonpath_costs_what_the_next_one_does() {
     let scene = Scene::new();
     let import = [PYTHON, "-c", "import email, http.client, json"];
-    let with = |folders: usize| {
-        let list: Vec<_> = (0..folders)
+    let with = |directories: usize| {
+        let list: Vec<_> = (0..directories)
             .map(|number| scene.at(&format!("p{number}")))
-            .inspect(|folder| std::fs::create_dir_all(folder).unwrap())
+            .inspect(|directory| std::fs::create_dir_all(directory).unwrap())
             .collect();
         findings(check(&scene, &["--json"], &import).env("PYTHONPATH", list.join(":")))
     };
@@ -230,7 +234,7 @@ fn every_folder_of_pythonpath_costs_what_the_next_one_does() {
     // The slope between the two runs is what the finding says of one run alone.
     let operations = |findings: &Value| number(&findings["totals"]["operations"]);
     let slope = (operations(&many) - operations(&few)) as f64 / 50.0;
-    let told = number(&path["per_folder"]) as f64;
+    let told = number(&path["per_directory"]) as f64;
     assert!((slope - told).abs() <= slope / 10.0 + 2.0, "slope {slope}, told {told}");
 }
 
@@ -254,7 +258,7 @@ fn a_numerical_library_is_a_storm_of_imports() {
 #[test]
 fn module_avail_walks_its_tree_and_the_modulepath_is_named() {
     let scene = Scene::new();
-    let tree = scene.subfolder("modulefiles");
+    let tree = scene.subdirectory("modulefiles");
     for package in 0..29 {
         std::fs::create_dir(format!("{tree}/p{package}")).unwrap();
         for version in 1..5 {
@@ -264,7 +268,7 @@ fn module_avail_walks_its_tree_and_the_modulepath_is_named() {
     let avail = format!("unset MODULEPATH; module use {tree}; module avail");
     let findings = found(&scene, &["bash", "-lc", &avail]);
     let storm = storm(&findings, "modules");
-    assert_eq!(storm["title"], "`module avail` opened 116 modulefiles in 30 folders");
+    assert_eq!(storm["title"], "`module avail` opened 116 modulefiles in 30 directories");
     assert_eq!(culprit(storm, "modulepath")["name"], tree.as_str());
     assert_eq!(step(storm, "audit"), format!("becalm modules audit {tree}"));
 }
@@ -312,14 +316,15 @@ fn a_locale_that_is_not_installed_is_a_storm_of_its_own() {
 }
 
 #[test]
-fn commands_that_are_searched_in_many_folders_are_a_path_storm() {
+fn commands_that_are_searched_in_many_directories_are_a_path_storm() {
     let scene = Scene::new();
-    let folders: Vec<_> = (0..12).map(|number| scene.subfolder(&format!("bin{number}"))).collect();
+    let directories: Vec<_> =
+        (0..12).map(|number| scene.subdirectory(&format!("bin{number}"))).collect();
     scene.file("probe.sh", "for i in $(seq 100); do command -v tool$i; done; true", 0o755);
-    let path = format!("{}:/usr/bin", folders.join(":"));
+    let path = format!("{}:/usr/bin", directories.join(":"));
     let findings = findings(check(&scene, &["--json"], &["bash", "probe.sh"]).env("PATH", path));
     let storm = storm(&findings, "path");
-    assert_eq!(storm["title"], "programs were searched in up to 13 folders of PATH");
+    assert_eq!(storm["title"], "programs were searched in up to 13 directories of PATH");
     assert!(number(&storm["avoidable"]) >= 1300, "{storm:#}");
 }
 
@@ -336,33 +341,33 @@ fn a_program_that_asks_for_the_same_path_a_thousand_times_is_told_so() {
     assert!(text.ends_with("by poll.sh (bash)"), "{text}");
 }
 
-/// A tree of so many folders with a file in each.
-fn tree(scene: &Scene, folders: usize) -> String {
-    let tree = scene.subfolder("tree");
-    for number in 0..folders {
-        scene.subfolder(&format!("tree/d{number}"));
+/// A tree of so many directories with a file in each.
+fn tree(scene: &Scene, directories: usize) -> String {
+    let tree = scene.subdirectory("tree");
+    for number in 0..directories {
+        scene.subdirectory(&format!("tree/d{number}"));
         scene.file(&format!("tree/d{number}/file"), "", 0o644);
     }
     tree
 }
 
 #[test]
-fn a_find_over_many_folders_is_a_walk() {
+fn a_find_over_many_directories_is_a_walk() {
     let scene = Scene::new();
     let tree = tree(&scene, 200);
     let findings = found(&scene, &["find", &tree, "-newer", "/etc/hostname"]);
     let storm = storm(&findings, "walk");
-    assert_eq!(storm["title"], "find listed 201 folders");
-    assert_eq!(culprit(storm, "folder")["name"], tree.as_str());
+    assert_eq!(storm["title"], "find listed 201 directories");
+    assert_eq!(culprit(storm, "directory")["name"], tree.as_str());
 }
 
 #[test]
 fn git_status_on_a_large_tree_is_a_walk_and_on_a_small_one_calm() {
     let scene = Scene::new();
-    for (name, folders) in [("small", 3), ("large", 300)] {
-        let at = scene.subfolder(name);
-        for number in 0..folders {
-            scene.subfolder(&format!("{name}/d{number}"));
+    for (name, directories) in [("small", 3), ("large", 300)] {
+        let at = scene.subdirectory(name);
+        for number in 0..directories {
+            scene.subdirectory(&format!("{name}/d{number}"));
             scene.file(&format!("{name}/d{number}/file"), "", 0o644);
         }
         let git = "git init -q && git add . && git -c user.name=me -c user.email=me commit -qm x";
@@ -371,7 +376,7 @@ fn git_status_on_a_large_tree_is_a_walk_and_on_a_small_one_calm() {
     assert_calm(&found(&scene, &["git", "-C", "small", "status"]));
     let large = found(&scene, &["git", "-C", "large", "status"]);
     let storm = storm(&large, "walk");
-    assert_eq!(culprit(storm, "folder")["name"], scene.at("large").as_str());
+    assert_eq!(culprit(storm, "directory")["name"], scene.at("large").as_str());
 }
 
 #[test]
@@ -446,7 +451,7 @@ fn a_recording_that_is_kept_shows_the_evidence_with_the_command_that_is_named() 
     let report = ran.err();
     let next = report.lines().last().unwrap().strip_prefix("Next: becalm ").unwrap();
     let mut shell = Command::new("sh");
-    shell.args(["-c", &format!("{BECALM} {next}")]).current_dir(scene.folder());
+    shell.args(["-c", &format!("{BECALM} {next}")]).current_dir(scene.directory());
     let shown = run(&mut shell);
     assert_eq!(shown.code(), 0, "{}", shown.err());
     assert!(shown.out().contains("libc.so.6"), "{}", shown.out());
@@ -459,7 +464,7 @@ fn without_a_recording_the_evidence_is_one_command_away() {
     let report = ran.err();
     let next = report.lines().last().unwrap().strip_prefix("Next: ").unwrap();
     let script = next.replace("becalm re", &format!("{BECALM} re"));
-    let shown = run(Command::new("sh").args(["-c", &script]).current_dir(scene.folder()));
+    let shown = run(Command::new("sh").args(["-c", &script]).current_dir(scene.directory()));
     assert!(shown.out().contains("libc.so.6"), "{next}: {}{}", shown.out(), shown.err());
 }
 

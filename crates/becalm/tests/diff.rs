@@ -12,8 +12,8 @@ use schema::Schema;
 
 /// The start of [`emacs`] after its search was calmed: 6 metadata operations, 1 missing. One
 /// path is new, four are gone, one is asked for twice.
-fn calmed_recording(folder: &Path) -> PathBuf {
-    let file = folder.join("after.becalm");
+fn calmed_recording(directory: &Path) -> PathBuf {
+    let file = directory.join("after.becalm");
     let mut sample = Sample::new(&file, "/usr/bin/emacs", &["emacs", "--version"]);
     sample
         .loader("openat", LONG, FOUND)
@@ -30,12 +30,12 @@ fn calmed_recording(folder: &Path) -> PathBuf {
 }
 
 fn diff(columns: usize, options: &[&str]) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    emacs_recording(folder.path());
-    calmed_recording(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    emacs_recording(directory.path());
+    calmed_recording(directory.path());
     let arguments = [&["diff", "emacs.becalm", "after.becalm"], options].concat();
     let output = command(arguments)
-        .current_dir(folder.path())
+        .current_dir(directory.path())
         .env("COLUMNS", columns.to_string())
         .output()
         .unwrap();
@@ -91,23 +91,23 @@ fn paths_are_listed_by_which_run_asked_for_them() {
 
 #[test]
 fn of_two_real_runs_the_one_file_more_is_the_one_path_more() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let record = |name: &str, files: &[&str]| {
         let arguments = [&["record", "-o", name, "--", "/bin/cat"], files].concat();
-        let done = command(arguments).env_clear().current_dir(folder.path()).output().unwrap();
+        let done = command(arguments).env_clear().current_dir(directory.path()).output().unwrap();
         assert!(done.status.success(), "{}", stderr(&done));
     };
-    std::fs::write(folder.path().join("one"), "").unwrap();
-    std::fs::write(folder.path().join("two"), "").unwrap();
+    std::fs::write(directory.path().join("one"), "").unwrap();
+    std::fs::write(directory.path().join("two"), "").unwrap();
     record("a.becalm", &["one"]);
     record("b.becalm", &["one", "two", "one"]);
     let compare = command(["diff", "a.becalm", "b.becalm", "--paths", "--json"])
-        .current_dir(folder.path())
+        .current_dir(directory.path())
         .output()
         .unwrap();
     quiet_success(&compare);
     let path = |name: &str, before: u64, after: u64| {
-        let path = folder.path().canonicalize().unwrap().join(name);
+        let path = directory.path().canonicalize().unwrap().join(name);
         serde_json::json!([{ "path": path, "before": before, "after": after }])
     };
     let answer = json(&compare);
@@ -119,14 +119,14 @@ fn of_two_real_runs_the_one_file_more_is_the_one_path_more() {
 
 #[test]
 fn less_is_green_and_more_is_red_on_a_terminal_only() {
-    let folder = tempfile::tempdir().unwrap();
-    emacs_recording(folder.path());
-    calmed_recording(folder.path());
-    let shown = on_a_terminal(80, folder.path(), "diff emacs.becalm after.becalm");
+    let directory = tempfile::tempdir().unwrap();
+    emacs_recording(directory.path());
+    calmed_recording(directory.path());
+    let shown = on_a_terminal(80, directory.path(), "diff emacs.becalm after.becalm");
     assert!(shown.contains("\x1b[32m-3\x1b[0m"), "{shown:?}");
     assert!(shown.contains("\x1b[31m+2\x1b[0m"), "{shown:?}");
     assert!(!diff(80, &[]).contains('\x1b'));
-    let refused = on_a_terminal(80, folder.path(), "diff emacs.becalm after.becalm | cat");
+    let refused = on_a_terminal(80, directory.path(), "diff emacs.becalm after.becalm | cat");
     assert!(!refused.contains('\x1b'), "{refused:?}");
 }
 
@@ -146,8 +146,8 @@ fn no_line_is_wider_than_the_terminal() {
 
 #[test]
 fn the_same_recording_twice_has_no_change() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = emacs_recording(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let file = emacs_recording(directory.path());
     let text = quiet_success(&becalm(["diff".as_ref(), file.as_os_str(), file.as_os_str()]));
     assert!(text.starts_with("As many metadata operations as before: 9\n"), "{text}");
     let rows: Vec<_> = text.lines().filter(|line| line.ends_with('%')).skip(1).collect();
@@ -156,9 +156,9 @@ fn the_same_recording_twice_has_no_change() {
 
 #[test]
 fn a_recording_of_all_calls_is_compared_over_the_calls_that_both_hold() {
-    let folder = tempfile::tempdir().unwrap();
-    let few = emacs_recording(folder.path());
-    let all = folder.path().join("all.becalm");
+    let directory = tempfile::tempdir().unwrap();
+    let few = emacs_recording(directory.path());
+    let all = directory.path().join("all.becalm");
     let header = recording::Header { all_syscalls: true, ..Default::default() };
     let mut sample = Sample::with_header(&all, "/usr/bin/emacs", vec!["emacs".into()], &header);
     emacs(&mut sample);
@@ -174,9 +174,9 @@ fn a_recording_of_all_calls_is_compared_over_the_calls_that_both_hold() {
 
 #[test]
 fn each_recording_that_is_not_whole_is_said_to_be() {
-    let folder = tempfile::tempdir().unwrap();
-    let whole = emacs_recording(folder.path());
-    let cut = folder.path().join("cut.becalm");
+    let directory = tempfile::tempdir().unwrap();
+    let whole = emacs_recording(directory.path());
+    let cut = directory.path().join("cut.becalm");
     let mut sample = Sample::new(&cut, "/usr/bin/emacs", &["emacs"]);
     emacs(&mut sample);
     sample.cut();
@@ -190,8 +190,8 @@ fn each_recording_that_is_not_whole_is_said_to_be() {
 
 #[test]
 fn one_unreadable_recording_is_named_and_nothing_is_compared() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = emacs_recording(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let file = emacs_recording(directory.path());
     let said = failure(&becalm(["diff", file.to_str().unwrap(), "/none.becalm"]));
     assert!(said.starts_with("becalm: /none.becalm: No such file"), "{said}");
     assert_eq!(becalm(["diff", file.to_str().unwrap()]).status.code(), Some(2));

@@ -19,12 +19,12 @@ use page::{Block, Entry, blocks, with_shown};
 /// All pages, by their paths in the repository.
 fn pages() -> Vec<String> {
     let mut pages = vec!["README.md".to_owned()];
-    let mut folders = vec![PathBuf::from("docs")];
-    while let Some(folder) = folders.pop() {
-        for entry in repository().join(&folder).read_dir().unwrap() {
-            let path = folder.join(entry.unwrap().file_name());
+    let mut directories = vec![PathBuf::from("docs")];
+    while let Some(directory) = directories.pop() {
+        for entry in repository().join(&directory).read_dir().unwrap() {
+            let path = directory.join(entry.unwrap().file_name());
             match repository().join(&path).is_dir() {
-                true => folders.push(path),
+                true => directories.push(path),
                 false if path.extension().is_some_and(|end| end == "md") => {
                     pages.push(path.to_str().unwrap().to_owned());
                 }
@@ -100,8 +100,8 @@ fn wrong_with(block: &Block, said: &[Said]) -> Option<String> {
     None
 }
 
-/// Writes what was said into the page. A page gets shorter or longer by that, so the block is looked
-/// up by what it types.
+/// Writes what was said into the page. A page gets shorter or longer by that, so the block is
+/// looked up by what it types.
 fn bless(page: &str, block: &Block, said: &[Said]) {
     let text = text(page);
     let commands =

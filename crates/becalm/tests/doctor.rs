@@ -319,13 +319,13 @@ const REFUSED: [(libc::c_long, i32); 10] = [
 fn whatever_a_filter_refuses_each_verb_works_exactly_where_its_probe_does() {
     for (call, errno) in REFUSED {
         let (scene, _) = scene_for_a_user(&[]);
-        let folder = scene.subfolder("folder");
-        std::os::unix::fs::chown(&folder, Some(65534), Some(65534)).unwrap_or_default();
+        let directory = scene.subdirectory("directory");
+        std::os::unix::fs::chown(&directory, Some(65534), Some(65534)).unwrap_or_default();
         let becalm = scene.at("becalm");
         let limited = |words: &[&str]| {
             let mut command = as_a_user(&[&[&becalm[..]], words].concat());
             restrict(&mut command, call, libc::SECCOMP_RET_ERRNO | errno as u32, 0);
-            command.current_dir(scene.folder()).stdin(Stdio::null());
+            command.current_dir(scene.directory()).stdin(Stdio::null());
             command
         };
         let said = Said::by(&mut limited(&["doctor", "--json"]));
@@ -343,7 +343,7 @@ fn whatever_a_filter_refuses_each_verb_works_exactly_where_its_probe_does() {
 
         let traced = said.json["can_record"] == true;
         let works = |probe| said.answer(probe) == "works";
-        let rehearse = ["rehearse", "--profile", "nfs", "--by", "fuse", &folder, "--", "true"];
+        let rehearse = ["rehearse", "--profile", "nfs", "--by", "fuse", &directory, "--", "true"];
         let verbs: &[(&[&str], bool)] = &[
             (&["check", "--", "true"], traced),
             (&["fork", "lines", "--", "true"], traced),

@@ -72,9 +72,9 @@ fn a_store_under_runpath_starts_without_one_probe_in_vain() {
 #[test]
 fn emacs_over_a_store_asks_in_vain_twice_at_most() {
     let site = Site::new();
-    let folders = fs::read_dir("/usr/lib/emacs").unwrap();
-    let lisp = folders.map(|folder| folder.unwrap().path().join("native-lisp"));
-    let lisp = lisp.filter(|folder| folder.is_dir()).max().unwrap();
+    let directories = fs::read_dir("/usr/lib/emacs").unwrap();
+    let lisp = directories.map(|directory| directory.unwrap().path().join("native-lisp"));
+    let lisp = lisp.filter(|directory| directory.is_dir()).max().unwrap();
     let program = fs::canonicalize("/usr/bin/emacs").unwrap();
     let emacs = site.spread(&["--with", lisp.to_str().unwrap(), program.to_str().unwrap()]);
     let batch = ["--batch", "--quick", "--eval", "(princ (+ 40 2))"];
@@ -149,12 +149,12 @@ fn of_a_bound_store_only_a_package_that_came_later_is_changed() {
     let app = site.store(20, &[]);
     site.bind(&[]);
     let bound = site.snapshot();
-    let folders = Path::new(&app).ancestors().nth(3).unwrap().read_dir().unwrap();
-    let parts: Vec<String> = folders
-        .map(|folder| format!("{}/lib", folder.unwrap().path().to_str().unwrap()))
-        .filter(|folder| Path::new(folder).is_dir())
+    let directories = Path::new(&app).ancestors().nth(3).unwrap().read_dir().unwrap();
+    let parts: Vec<String> = directories
+        .map(|directory| format!("{}/lib", directory.unwrap().path().to_str().unwrap()))
+        .filter(|directory| Path::new(directory).is_dir())
         .collect();
-    let part000 = parts.iter().find(|folder| folder.contains("part000")).unwrap();
+    let part000 = parts.iter().find(|directory| directory.contains("part000")).unwrap();
     let library = format!("{part000}/libpart000.so.1");
     let rpath = format!("-Wl,--disable-new-dtags,-rpath,{}", parts.join(":"));
     let ask = site.ask("late", &[&rpath, &library]);
@@ -163,7 +163,7 @@ fn of_a_bound_store_only_a_package_that_came_later_is_changed() {
     let later = site.bind(&[]);
 
     assert_eq!(changed(&later), [ask.as_str()]);
-    assert_eq!(site.snapshot().differs_in(&bound).len(), 3, "a program and two folders");
+    assert_eq!(site.snapshot().differs_in(&bound).len(), 3, "a program and two directories");
     assert_eq!(shown(&ask, &["nobody"]), before);
     assert_eq!(start(&ask, &[]).in_vain(), 0);
 }
@@ -183,7 +183,7 @@ fn a_single_file_is_bound_alone() {
 
 /// What a plan does to the tree, whatever way led to it.
 fn plan_of(bound: &Value) -> [&Value; 5] {
-    ["changes", "folders", "links", "risks", "predicted"].map(|field| &bound[field])
+    ["changes", "directories", "links", "risks", "predicted"].map(|field| &bound[field])
 }
 
 #[test]

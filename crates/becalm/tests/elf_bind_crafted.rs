@@ -162,9 +162,9 @@ fn a_program_that_relies_on_ld_library_path_still_does() {
     for kind in ["rpath", "runpath"] {
         for mode in ["needed", "farm", "closure"] {
             let site = Site::new();
-            let list = |folders: &[&str]| match kind {
-                "rpath" => site.rpath(folders),
-                _ => site.runpath(folders),
+            let list = |directories: &[&str]| match kind {
+                "rpath" => site.rpath(directories),
+                _ => site.runpath(directories),
             };
             let x = site.part("x", "x", &[]);
             let elsewhere = site.part("elsewhere", "elsewhere", &[]);
@@ -186,9 +186,9 @@ fn a_store_that_only_ld_library_path_serves_is_left_alone() {
     let site = Site::new();
     let app = site.store(20, &["--no-rpath"]);
     let untouched = site.snapshot();
-    let folders = Path::new(&app).ancestors().nth(3).unwrap().read_dir().unwrap();
-    let folders = folders.map(|folder| folder.unwrap().path().join("lib"));
-    let list = std::env::join_paths(folders).unwrap().into_string().unwrap();
+    let directories = Path::new(&app).ancestors().nth(3).unwrap().read_dir().unwrap();
+    let directories = directories.map(|directory| directory.unwrap().path().join("lib"));
+    let list = std::env::join_paths(directories).unwrap().into_string().unwrap();
     let variable = [("LD_LIBRARY_PATH", list.as_str())];
     let before = says_with(&app, &[], &variable);
     site.bind(&[]);
@@ -256,9 +256,9 @@ fn what_the_loader_chooses_by_the_processor_stays_its_choice() {
     let site = Site::new();
     let plain = site.part("plain", "x", &[]);
     let variant = site.part("variant", "x", &[]);
-    let folder = site.at("plain/lib/glibc-hwcaps/x86-64-v2");
-    fs::create_dir_all(&folder).unwrap();
-    let variant_there = format!("{folder}/libx.so.1");
+    let directory = site.at("plain/lib/glibc-hwcaps/x86-64-v2");
+    fs::create_dir_all(&directory).unwrap();
+    let variant_there = format!("{directory}/libx.so.1");
     fs::rename(variant, &variant_there).unwrap();
     let app = site.ask("app", &[&site.rpath(&["n", "m", "plain/lib"]), &plain]);
     let before = shown(&app, &["x"]);
@@ -275,14 +275,14 @@ fn what_is_found_through_the_platform_s_name_stays_a_name() {
     let site = Site::new();
     let x = site.part("x", "x", &[]);
     let machine = asked(&site.ask("probe", &[&site.rpath(&["$PLATFORM"]), &x]), &[], LIBRARY_ONLY);
-    let folder = machine.iter().find_map(|asked| {
+    let directory = machine.iter().find_map(|asked| {
         let rest = asked.path.strip_prefix(&format!("{}/", site.tree()))?;
-        let folder = rest.split('/').next()?;
-        (folder != "x").then(|| folder.to_owned())
+        let directory = rest.split('/').next()?;
+        (directory != "x").then(|| directory.to_owned())
     });
-    let folder = folder.unwrap();
-    site.part(&folder, "y", &[]);
-    let there = format!("{folder}/lib/liby.so.1");
+    let directory = directory.unwrap();
+    site.part(&directory, "y", &[]);
+    let there = format!("{directory}/lib/liby.so.1");
     let app = site.ask("app", &[&site.rpath(&["n", "m", "x/lib", "$PLATFORM/lib"]), &x, &there]);
     let before = shown(&app, &["x", "y"]);
     let bound = site.bind(&[]);

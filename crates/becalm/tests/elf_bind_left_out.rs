@@ -211,8 +211,8 @@ fn libraries(site: &Site) -> Vec<PathBuf> {
     site.elf_files().into_iter().filter(is_library).collect()
 }
 
-/// A capability, a flag, a folder of which nothing may change: of all that `remedy` refuses, what
-/// root meets. It is given back at the end, come what may.
+/// A capability, a flag, a directory of which nothing may change: of all that `remedy` refuses,
+/// what root meets. It is given back at the end, come what may.
 struct Obstacle<'a> {
     set: Vec<&'a str>,
     unset: Vec<&'a str>,
@@ -241,12 +241,12 @@ fn one_thing_that_cannot_be_changed_never_keeps_the_rest_from_being_bound() {
     let site = Site::new();
     let app = site.store(12, &[]);
     let one = text(&libraries(&site)[3]).to_owned();
-    let folder = text(Path::new(&one).parent().unwrap()).to_owned();
+    let directory = text(Path::new(&one).parent().unwrap()).to_owned();
     for (set, unset, path, because) in [
         (["setcap", "cap_net_raw+ep"], ["setcap", "-r"], &one, "has file capabilities"),
         (["chattr", "+i"], ["chattr", "-i"], &one, "is immutable"),
         (["chattr", "+a"], ["chattr", "-a"], &one, "is append-only"),
-        (["chattr", "+i"], ["chattr", "-i"], &folder, "/lib: is immutable"),
+        (["chattr", "+i"], ["chattr", "-i"], &directory, "/lib: is immutable"),
     ] {
         let before = fs::read(&one).unwrap();
         let obstacle = Obstacle::new(set, unset, path);
@@ -269,9 +269,9 @@ fn one_thing_that_cannot_be_changed_never_keeps_the_rest_from_being_bound() {
     }
 }
 
-/// Where no folder of links can be made, files are bound all the same, and keep their lists.
+/// Where no directory of links can be made, files are bound all the same, and keep their lists.
 #[test]
-fn a_tree_in_which_no_folder_can_be_made_is_bound_without_farms() {
+fn a_tree_in_which_no_directory_can_be_made_is_bound_without_farms() {
     if !is_root() {
         return;
     }
@@ -287,7 +287,7 @@ fn a_tree_in_which_no_folder_can_be_made_is_bound_without_farms() {
     let tree = site.tree();
     let obstacle = Obstacle::new(["chattr", "+i"], ["chattr", "-i"], &tree);
     let Told { dry, bound } = told(&site, &app, |words| site.becalm(words));
-    assert_eq!((&bound["links"], &bound["folders"]), (&Value::from(0), &Value::Array(vec![])));
+    assert_eq!((&bound["links"], &bound["directories"]), (&Value::from(0), &Value::Array(vec![])));
     assert!(changed(&dry).contains(&app.as_str()));
     assert!(reason(&bound, &site.at(".becalm")).contains("is immutable"), "{bound:#}");
     assert_eq!(shown(&app, &["host", "x"]), before);
@@ -296,7 +296,7 @@ fn a_tree_in_which_no_folder_can_be_made_is_bound_without_farms() {
     fs::remove_file(plugin).unwrap();
 }
 
-/// As an ordinary user, what belongs to others, and what lies in their folders.
+/// As an ordinary user, what belongs to others, and what lies in their directories.
 #[test]
 fn what_is_somebody_else_s_stays_and_the_rest_is_bound() {
     if !is_root() {
@@ -309,17 +309,17 @@ fn what_is_somebody_else_s_stays_and_the_rest_is_bound() {
     let own = |path: &str| done(&["chown", "-R", "65534:65534", path]);
     let libraries = libraries(&site);
     let (one, other) = (text(&libraries[2]), text(&libraries[7]));
-    let folder = libraries[7].parent().unwrap();
+    let directory = libraries[7].parent().unwrap();
     let as_user = |words: &[&str]| {
         let mut command = as_a_user(&[&[becalm.as_str()], words].concat());
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
-        command.env("XDG_STATE_HOME", site.scene.at("state")).current_dir(site.scene.folder());
+        command.env("XDG_STATE_HOME", site.scene.at("state")).current_dir(site.scene.directory());
         command
     };
     for (path, to, left, because) in [
         (Path::new(one), (0, 0), one, "belongs to user 0"),
         (Path::new(one), (65534, 7), one, "is of group 7"),
-        (folder, (0, 0), other, "write into the folder: Permission denied"),
+        (directory, (0, 0), other, "write into the directory: Permission denied"),
     ] {
         own(&site.tree());
         chown(path, Some(to.0), Some(to.1)).unwrap();
@@ -343,7 +343,7 @@ fn in_a_user_namespace_the_files_of_unknown_users_stay() {
     let within = |words: &[&str]| {
         let mut command = Command::new("unshare");
         command.args(["--user", "--map-root-user", "--", BECALM]).args(words).env_clear();
-        command.env("XDG_STATE_HOME", site.scene.at("state")).current_dir(site.scene.folder());
+        command.env("XDG_STATE_HOME", site.scene.at("state")).current_dir(site.scene.directory());
         command
     };
     let Told { bound, .. } = told(&site, &app, within);
@@ -363,7 +363,7 @@ fn program_with_plugin(site: &Site) -> String {
 
 /// Whoever may write to `.becalm` would decide what root's programs load.
 #[test]
-fn an_own_folder_that_another_user_may_change_is_not_relied_on() {
+fn an_own_directory_that_another_user_may_change_is_not_relied_on() {
     if !is_root() {
         return;
     }
@@ -380,14 +380,14 @@ fn an_own_folder_that_another_user_may_change_is_not_relied_on() {
             let own = site.at(".becalm");
             let mut blamed = own.clone();
             match planted {
-                "link" => symlink(site.scene.subfolder("elsewhere"), &own).unwrap(),
+                "link" => symlink(site.scene.subdirectory("elsewhere"), &own).unwrap(),
                 _ => fs::create_dir(&own).unwrap(),
             }
             match planted {
                 "user" => chown(&own, Some(65534), None).unwrap(),
                 "mode" => fs::set_permissions(&own, fs::Permissions::from_mode(0o1777)).unwrap(),
                 "farm" => {
-                    blamed = site.scene.subfolder("tree/.becalm/farm");
+                    blamed = site.scene.subdirectory("tree/.becalm/farm");
                     chown(&blamed, Some(65534), None).unwrap();
                 }
                 _ => {}

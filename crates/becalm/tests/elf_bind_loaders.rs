@@ -145,7 +145,7 @@ fn a_program_that_is_no_pie_is_bound() {
     assert_eq!(loads(&app, &[]).len(), 3);
 }
 
-/// Twenty libraries in one folder with a long name: one short list, and far longer names than
+/// Twenty libraries in one directory with a long name: one short list, and far longer names than
 /// any rest of a page holds.
 #[test]
 fn a_file_without_room_grows_only_if_asked() {

@@ -39,7 +39,7 @@ fn a_farm_is_searched_once() {
         let bound = site.bind(&["--mode=farm"]);
         assert_eq!(shown(&app, &[]), shown_before, "{kind:?}");
         let after = start(&app, &[]);
-        // The sub-folders for hardware, when the farm is met first.
+        // The sub-directories for hardware, when the farm is met first.
         assert!(after.failed_opens <= 18, "{kind:?}: {after:?}");
         assert!(after.opens <= 40 + 2 + 18, "{kind:?}: {after:?}");
         assert_eq!(bound["predicted"]["after"], after.to_json());
@@ -89,9 +89,9 @@ fn constructors_run_in_the_same_order() {
 fn an_overridable_farm_lets_ld_library_path_win() {
     for kind in ["rpath", "runpath"] {
         let site = Site::new();
-        let list = |folders: &[&str]| match kind {
-            "rpath" => site.rpath(folders),
-            _ => site.runpath(folders),
+        let list = |directories: &[&str]| match kind {
+            "rpath" => site.rpath(directories),
+            _ => site.runpath(directories),
         };
         let x = site.part("x", "x", &[]);
         let y = site.part("y", "y", &[&list(&["n", "m", "x/lib"]), &x]);

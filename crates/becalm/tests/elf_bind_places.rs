@@ -64,13 +64,13 @@ fn a_file_with_a_name_elsewhere_is_left_out() {
 
 /// A view, as package managers make them: one `bin` and one `lib` with links into all prefixes.
 fn view(site: &Site) -> String {
-    for folder in ["bin", "lib"] {
-        fs::create_dir_all(site.scene.at(&format!("view/{folder}"))).unwrap();
+    for directory in ["bin", "lib"] {
+        fs::create_dir_all(site.scene.at(&format!("view/{directory}"))).unwrap();
     }
     for file in site.elf_files() {
-        let folder = file.parent().unwrap().file_name().unwrap().to_str().unwrap();
+        let directory = file.parent().unwrap().file_name().unwrap().to_str().unwrap();
         let name = file.file_name().unwrap().to_str().unwrap();
-        symlink(&file, site.scene.at(&format!("view/{folder}/{name}"))).unwrap();
+        symlink(&file, site.scene.at(&format!("view/{directory}/{name}"))).unwrap();
     }
     site.scene.at("view/bin/app")
 }
@@ -189,7 +189,7 @@ fn each_prefix_of_a_linked_program_keeps_its_own_libraries() {
     }
 }
 
-/// The plugin lies in a folder of the program's list; what it needs lies beside that folder.
+/// The plugin lies in a directory of the program's list; what it needs lies beside that directory.
 #[test]
 fn a_plugin_that_finds_its_libraries_from_where_it_lies_still_does() {
     for options in [&[][..], &["--absolute"], &["--mode=closure"], &["--mode=farm"]] {
@@ -246,14 +246,14 @@ fn a_store_that_promises_never_to_change_is_refused_unless_asked() {
     for manager in ["nix", "gnu"] {
         let site = Site::new();
         fs::remove_dir(site.tree()).unwrap();
-        let folder = site.scene.subfolder(manager);
-        symlink(&folder, site.tree()).unwrap();
+        let directory = site.scene.subdirectory(manager);
+        symlink(&directory, site.tree()).unwrap();
         let app = site.store(20, &[]);
-        let store = format!("{folder}/store");
+        let store = format!("{directory}/store");
         let app_prefix = Path::new(&app).ancestors().nth(2).unwrap().to_str().unwrap();
         let untouched = site.snapshot();
-        // The store, a package, a file; by way of a link; and a folder that holds a store.
-        for path in [&store, app_prefix, &app, &format!("{}/store", site.tree()), &folder] {
+        // The store, a package, a file; by way of a link; and a directory that holds a store.
+        for path in [&store, app_prefix, &app, &format!("{}/store", site.tree()), &directory] {
             let (status, said) = site.fails(&["elf", "bind", path]);
             assert_eq!(status, 1, "{path}");
             assert!(said.contains("--immutable"), "{path}: {said}");
@@ -278,7 +278,7 @@ fn stores_of_spack_and_easybuild_are_told() {
     fs::write(&log, "== 2026-11-21 ==\n").unwrap();
     let bound = site.bind_at(&prefix, &["--dry-run"]);
     assert_eq!(bound["stores"], json!([{ "manager": "easybuild", "root": prefix }]));
-    let spack = site.scene.subfolder("tree/store/.spack-db");
+    let spack = site.scene.subdirectory("tree/store/.spack-db");
     let root = Path::new(&spack).parent().unwrap();
     for path in [root.to_str().unwrap(), &site.tree()] {
         let bound = site.bind_at(path, &["--dry-run"]);
@@ -308,7 +308,7 @@ fn a_program_that_runs_meanwhile_goes_on() {
 fn bind_as_a_user(site: &Site, state: &str, words: &[&str]) -> Command {
     let becalm = site.scene.at("becalm");
     let mut command = as_a_user(&[&[&*becalm, "elf", "bind"], words].concat());
-    command.env_clear().env("XDG_STATE_HOME", state).current_dir(site.scene.folder());
+    command.env_clear().env("XDG_STATE_HOME", state).current_dir(site.scene.directory());
     command
 }
 
@@ -336,7 +336,7 @@ fn an_ordinary_user_binds_his_own_tree_and_no_other_s() {
 
     let ran = run(Command::new("chown").args(["-R", "65534:65534", &site.tree()]));
     assert_eq!(ran.code(), 0);
-    let hidden = site.scene.subfolder("tree/hidden");
+    let hidden = site.scene.subdirectory("tree/hidden");
     fs::set_permissions(&hidden, fs::Permissions::from_mode(0o000)).unwrap();
     let ran = run(&mut bind_as_a_user(&site, &state, &["--json", "tree"]));
     assert_eq!((ran.code(), ran.err()), (0, String::new()));
@@ -356,7 +356,7 @@ fn without_a_place_for_what_undo_needs_nothing_is_changed() {
     small(&site);
     run(Command::new("chown").args(["-R", "65534:65534", &site.tree()]));
     let untouched = site.snapshot();
-    let state = site.scene.subfolder("of-root");
+    let state = site.scene.subdirectory("of-root");
     // A dry run needs none, and says all the same that the real one cannot be.
     for words in [&["tree"][..], &["--dry-run", "tree"]] {
         let (status, said) = failure(&run(&mut bind_as_a_user(&site, &state, words)));

@@ -50,9 +50,9 @@ fn the_probes_are_those_that_strace_sees_one_by_one() {
     for kind in [&[][..], &["--runpath"], &["--no-rpath"]] {
         let site = Site::new();
         let app = site.store(40, kind);
-        let folders = Path::new(&app).ancestors().nth(3).unwrap().read_dir().unwrap();
-        let folders = folders.map(|folder| folder.unwrap().path().join("lib"));
-        let list = std::env::join_paths(folders).unwrap().into_string().unwrap();
+        let directories = Path::new(&app).ancestors().nth(3).unwrap().read_dir().unwrap();
+        let directories = directories.map(|directory| directory.unwrap().path().join("lib"));
+        let list = std::env::join_paths(directories).unwrap().into_string().unwrap();
         let (mut words, mut variables) = (vec![], vec![]);
         if kind == ["--no-rpath"] {
             words.extend(["--library-path", &list]);
@@ -245,9 +245,9 @@ fn what_cannot_be_simulated_is_one_line() {
     let site = Site::new();
     let text = site.scene.file("tree/text", "no program", 0o755);
     let cut = site.scene.file("tree/cut", b"\x7fELF\x02\x01\x01", 0o755);
-    let folder = site.tree();
+    let directory = site.tree();
     let missing = site.at("missing");
-    for path in [&text, &cut, &folder, &missing] {
+    for path in [&text, &cut, &directory, &missing] {
         let (status, said) = site.fails(&["elf", "tree", path]);
         assert_eq!(status, 1, "{said}");
         assert!(said.contains(path.as_str()), "{said}");

@@ -23,7 +23,7 @@ fn store(scene: &Scene) -> String {
 fn fix(scene: &Scene, options: &[&str], words: &[&str]) -> Ran {
     let mut becalm = Command::new(BECALM);
     becalm.arg("fix").args(options).arg("--").args(words);
-    run(becalm.env("XDG_STATE_HOME", scene.at("state")).current_dir(scene.folder()))
+    run(becalm.env("XDG_STATE_HOME", scene.at("state")).current_dir(scene.directory()))
 }
 
 fn json(ran: &Ran) -> Value {
@@ -33,12 +33,12 @@ fn json(ran: &Ran) -> Value {
 /// Every file below the tree and what is in it.
 fn content(scene: &Scene) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let mut files = Vec::new();
-    let mut folders = vec![Path::new(&scene.at("tree")).to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
+    let mut directories = vec![Path::new(&scene.at("tree")).to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
             match path.symlink_metadata().unwrap() {
-                seen if seen.is_dir() => folders.push(path),
+                seen if seen.is_dir() => directories.push(path),
                 seen if seen.is_file() => files.push((path.clone(), fs::read(path).unwrap())),
                 _ => {}
             }

@@ -13,14 +13,14 @@ use support::{Ran, run};
 /// A virtual environment with 60 packages, its Python, and a program that imports them all.
 fn environment(rehearser: &Rehearser) -> (String, String) {
     let scene = &rehearser.scene;
-    let share = scene.subfolder("share");
+    let share = scene.subdirectory("share");
     let env = format!("{share}/env");
     let made = run(Command::new("/usr/bin/python3").args(["-m", "venv", "--without-pip", &env]));
     assert_eq!(made.code(), 0, "{}", made.err());
     let python = format!("{env}/bin/python3");
     let fill = run(Command::new(&python).args(["-c", FILL]));
     assert_eq!(fill.code(), 0, "{}", fill.err());
-    let owner = format!("--reference={}", scene.folder().display());
+    let owner = format!("--reference={}", scene.directory().display());
     assert_eq!(run(Command::new("chown").args(["-hR", &owner, &share])).code(), 0);
     let program = scene.file("program.py", PROGRAM, 0o644);
     (python, program)
@@ -45,8 +45,8 @@ print(sum(importlib.import_module(f'package_{number}').name for number in range(
 fn fix(rehearser: &Rehearser, options: &[&str], words: &[&str]) -> Ran {
     let all = [&[rehearser.program(), "fix"], options, &["--"], words].concat();
     let state = rehearser.scene.at("state");
-    let folder = rehearser.scene.at("share");
-    run(rehearser.command(&all).current_dir(folder).env("XDG_STATE_HOME", state))
+    let directory = rehearser.scene.at("share");
+    run(rehearser.command(&all).current_dir(directory).env("XDG_STATE_HOME", state))
 }
 
 fn json(ran: &Ran) -> Value {
@@ -66,7 +66,7 @@ fn a_plan_says_what_would_be_packed_and_packs_nothing() {
         assert_eq!(answer["packing"]["environment"], rehearser.scene.at("share/env").as_str());
         assert!(answer["packing"]["operations"].as_u64().unwrap() > 300, "{answer:#}");
         assert_eq!(answer["packing"]["image_bytes"], Value::Null);
-        assert!(!rehearser.scene.folder().join("share/env.sqsh").exists());
+        assert!(!rehearser.scene.directory().join("share/env.sqsh").exists());
     }
 }
 
@@ -178,7 +178,7 @@ fn what_takes_longer_in_the_image_is_taken_back_and_not_recommended() {
         assert!(!text.contains("Next: becalm run"), "{text}");
         let next = "Next: becalm fix --rehearse nfs --apply --runs=6 -- ";
         assert!(text.contains(next), "{text}");
-        assert!(!rehearser.scene.folder().join("share/env.sqsh").exists());
+        assert!(!rehearser.scene.directory().join("share/env.sqsh").exists());
         assert_tidy(&rehearser);
     }
 }
@@ -193,7 +193,7 @@ fn what_is_not_proven_and_does_no_harm_is_kept_and_said_so() {
         assert_eq!(applied.code(), 0, "{}{}", applied.out(), applied.err());
         let text = applied.out();
         assert!(text.contains("Kept, though no gain was proven"), "{text}");
-        assert!(rehearser.scene.folder().join("share/env.sqsh").exists());
+        assert!(rehearser.scene.directory().join("share/env.sqsh").exists());
     }
 }
 

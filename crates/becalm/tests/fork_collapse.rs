@@ -115,8 +115,8 @@ const PYTHON: &str = "import hashlib, mmap, sys, threading\n\
 
 #[test]
 fn a_process_of_many_threads_goes_on_when_becalm_is_killed_at_any_of_its_system_calls() {
-    let folder = tempfile::tempdir().unwrap();
-    let trace = folder.path().join("trace");
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("trace");
     let mut python = Process::start(Command::new("/usr/bin/python3").args(["-c", PYTHON]));
     assert_eq!(python.line(), "ready");
     let strace = |python: &Process, words: &[&str]| {

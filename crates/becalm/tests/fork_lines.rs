@@ -18,8 +18,8 @@ const PYTHON: &str = "/usr/bin/python3";
 
 fn becalm(scene: &Scene, words: &[&str]) -> Command {
     let mut command = Command::new(BECALM);
-    command.args(words).current_dir(scene.folder()).env_clear();
-    command.env("PATH", "/usr/bin:/bin").env("HOME", scene.folder());
+    command.args(words).current_dir(scene.directory()).env_clear();
+    command.env("PATH", "/usr/bin:/bin").env("HOME", scene.directory());
     command
 }
 
@@ -105,10 +105,10 @@ fn a_line_has_what_it_started_in_pipes_substitutions_functions_and_sourced_files
 #[test]
 fn the_same_line_of_two_sourced_files_is_two_lines_wherever_they_are_sourced_from() {
     let scene = Scene::new();
-    for folder in ["a", "b"] {
-        std::fs::create_dir(scene.at(folder)).unwrap();
-        scene.file(&format!("{folder}/env-{folder}.sh"), "\n\n/bin/true\n", 0o755);
-        scene.file(&format!("{folder}/env.sh"), "\n\n\n/bin/true\n", 0o755);
+    for directory in ["a", "b"] {
+        std::fs::create_dir(scene.at(directory)).unwrap();
+        scene.file(&format!("{directory}/env-{directory}.sh"), "\n\n/bin/true\n", 0o755);
+        scene.file(&format!("{directory}/env.sh"), "\n\n\n/bin/true\n", 0o755);
     }
     scene.file(
         "main.sh",
@@ -190,7 +190,7 @@ fn python_tells_its_lines_and_sees_nothing_of_the_hook() {
     let with = run(&mut becalm(&scene, &words));
     let without = run(Command::new(PYTHON)
         .arg("main.py")
-        .current_dir(scene.folder())
+        .current_dir(scene.directory())
         .env_clear()
         .env("PATH", "/usr/bin:/bin"));
     assert_eq!((with.out(), with.code()), (without.out(), without.code()), "{}", with.err());
@@ -258,7 +258,7 @@ fn misses_on_path_shims_and_the_parents_size_are_said() {
     let line = |number: u64| all.iter().find(|line| line["line"] == number).unwrap();
     let started = line(3);
     assert!(started["parent_rss_bytes"].as_u64().unwrap() > 40_000_000, "{started:#}");
-    assert_eq!(started["misses"], 6, "env tries each folder by execve");
+    assert_eq!(started["misses"], 6, "env tries each directory by execve");
     let shim = &answer["shims"][0];
     assert!(shim["path"].as_str().unwrap().ends_with("/shim"), "{shim:#}");
     assert_eq!((shim["times"].as_u64(), shim["processes"].as_u64()), (Some(3), Some(3)));

@@ -13,9 +13,9 @@ use std::process::{Command, Output};
 use schema::Schema;
 use serde_json::Value;
 
-fn build(args: &[&str], folder: &Path) -> Output {
+fn build(args: &[&str], directory: &Path) -> Output {
     let mut becalm = Command::new(env!("CARGO_BIN_EXE_becalm"));
-    becalm.args(["image", "build"]).args(args).current_dir(folder);
+    becalm.args(["image", "build"]).args(args).current_dir(directory);
     becalm.env_remove("SOURCE_DATE_EPOCH").output().unwrap()
 }
 
@@ -23,22 +23,22 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-fn environment(folder: &Path) {
-    fs::create_dir_all(folder.join("env/bin")).unwrap();
-    fs::write(folder.join("env/pyvenv.cfg"), "home = /usr/bin\n").unwrap();
-    fs::write(folder.join("env/a"), "first by path").unwrap();
-    fs::write(folder.join("env/z"), "first by trace").unwrap();
-    symlink("/usr/bin/python3", folder.join("env/bin/python")).unwrap();
+fn environment(directory: &Path) {
+    fs::create_dir_all(directory.join("env/bin")).unwrap();
+    fs::write(directory.join("env/pyvenv.cfg"), "home = /usr/bin\n").unwrap();
+    fs::write(directory.join("env/a"), "first by path").unwrap();
+    fs::write(directory.join("env/z"), "first by trace").unwrap();
+    symlink("/usr/bin/python3", directory.join("env/bin/python")).unwrap();
 }
 
 #[test]
 fn its_json_is_as_documented() {
-    let folder = tempfile::tempdir().unwrap();
-    environment(folder.path());
-    let _socket = UnixListener::bind(folder.path().join("env/socket")).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    environment(directory.path());
+    let _socket = UnixListener::bind(directory.path().join("env/socket")).unwrap();
     let output = build(
         &["--json", "--skip-special", "-o", "env.sqsh", "env", "--", "cat", "env/z"],
-        folder.path(),
+        directory.path(),
     );
     assert!(output.status.success(), "{}", said(&output));
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -56,25 +56,25 @@ fn its_json_is_as_documented() {
 }
 
 /// A root with a shell, a container of it, and the words that make it.
-fn container(folder: &Path, more: &[&str]) -> Output {
-    fs::create_dir_all(folder.join("root/bin")).unwrap();
-    fs::copy("/bin/sh", folder.join("root/bin/sh")).unwrap();
-    fs::write(folder.join("run.sh"), "echo run\n").unwrap();
-    fs::write(folder.join("root.def"), "Bootstrap: scratch\n").unwrap();
+fn container(directory: &Path, more: &[&str]) -> Output {
+    fs::create_dir_all(directory.join("root/bin")).unwrap();
+    fs::copy("/bin/sh", directory.join("root/bin/sh")).unwrap();
+    fs::write(directory.join("run.sh"), "echo run\n").unwrap();
+    fs::write(directory.join("root.def"), "Bootstrap: scratch\n").unwrap();
     let texts = ["--runscript", "run.sh", "--deffile", "root.def", "--label", "version=2=b"];
-    build(&[&["-o", "root.sif", "root"], &texts[..], more].concat(), folder)
+    build(&[&["-o", "root.sif", "root"], &texts[..], more].concat(), directory)
 }
 
 #[test]
 fn a_file_called_sif_is_a_container_and_its_json_is_as_documented() {
-    let folder = tempfile::tempdir().unwrap();
-    environment(folder.path());
-    symlink("/bin/sh", folder.path().join("env/bin/sh")).unwrap();
-    let output = container(folder.path(), &[]);
+    let directory = tempfile::tempdir().unwrap();
+    environment(directory.path());
+    symlink("/bin/sh", directory.path().join("env/bin/sh")).unwrap();
+    let output = container(directory.path(), &[]);
     assert!(output.status.success(), "{}", said(&output));
     let output = build(
         &["--json", "-o", "app.sif", "--base", "root.sif", "--overlay", "64M", "--sparse", "env"],
-        folder.path(),
+        directory.path(),
     );
     assert!(output.status.success(), "{}", said(&output));
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -88,7 +88,7 @@ fn a_file_called_sif_is_a_container_and_its_json_is_as_documented() {
     assert_eq!(outside, ["/usr/bin/python3", "/usr/bin"], "the base has /bin/sh");
     let mut inspect = Command::new(env!("CARGO_BIN_EXE_becalm"));
     let inspect = inspect.args(["image", "inspect", "--json", "app.sif"]);
-    let seen = inspect.current_dir(folder.path()).output().unwrap().stdout;
+    let seen = inspect.current_dir(directory.path()).output().unwrap().stdout;
     let seen: Value = serde_json::from_slice(&seen).unwrap();
     assert_eq!(seen["labels"]["version"], "2=b");
     let objects = seen["objects"].as_array().unwrap();
@@ -114,13 +114,13 @@ fn a_file_called_sif_is_a_container_and_its_json_is_as_documented() {
 
 #[test]
 fn a_container_that_was_perhaps_written_to_is_not_written_over() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for _ in 0..2 {
-        assert!(container(folder.path(), &[]).status.success());
+        assert!(container(directory.path(), &[]).status.success());
     }
     let with_layer = &["--overlay", "64M", "--sparse"];
-    assert!(container(folder.path(), with_layer).status.success());
-    let output = container(folder.path(), with_layer);
+    assert!(container(directory.path(), with_layer).status.success());
+    let output = container(directory.path(), with_layer);
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("may hold somebody's work"), "{}", said(&output));
 }
@@ -128,44 +128,44 @@ fn a_container_that_was_perhaps_written_to_is_not_written_over() {
 #[test]
 fn an_ordinary_user_makes_containers() {
     use std::os::unix::fs::PermissionsExt;
-    let folder = tempfile::tempdir().unwrap();
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    assert!(container(folder.path(), &[]).status.success());
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    assert!(container(directory.path(), &[]).status.success());
     for words in [&["root"][..], &["--base", "root.sif", "--overlay", "64M", "run.sh"]] {
         let mut setpriv = Command::new("setpriv");
         setpriv.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
         setpriv.arg(env!("CARGO_BIN_EXE_becalm")).args(["image", "build", "-o", "x.sif"]);
-        let output = setpriv.args(words).current_dir(folder.path()).output().unwrap();
+        let output = setpriv.args(words).current_dir(directory.path()).output().unwrap();
         assert!(output.status.success(), "{}", said(&output));
     }
 }
 
 #[test]
 fn nothing_but_an_image_is_written_over() {
-    let folder = tempfile::tempdir().unwrap();
-    environment(folder.path());
-    fs::write(folder.path().join("thesis.tex"), "years of work").unwrap();
-    let output = build(&["-o", "thesis.tex", "env"], folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    environment(directory.path());
+    fs::write(directory.path().join("thesis.tex"), "years of work").unwrap();
+    let output = build(&["-o", "thesis.tex", "env"], directory.path());
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("is no image"), "{}", said(&output));
-    assert_eq!(fs::read(folder.path().join("thesis.tex")).unwrap(), b"years of work");
+    assert_eq!(fs::read(directory.path().join("thesis.tex")).unwrap(), b"years of work");
     for _ in 0..2 {
-        assert!(build(&["-o", "env.sqsh", "env"], folder.path()).status.success());
+        assert!(build(&["-o", "env.sqsh", "env"], directory.path()).status.success());
     }
 }
 
 #[test]
 fn what_cannot_be_is_a_wrong_usage_or_an_error_of_one_line() {
-    let folder = tempfile::tempdir().unwrap();
-    environment(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    environment(directory.path());
     for (args, status) in [
         (&["env"][..], 2),
         (&["-o", "i"], 2),
         (&["-o", "i", "--level", "10", "--comp", "gzip", "env"], 2),
         (&["-o", "i", "--level", "1", "--comp", "lz4", "env"], 2),
         (&["-o", "i", "--block-size", "100K", "env"], 2),
-        (&["-o", "i", "no such folder"], 1),
-        (&["-o", "no such folder/i", "env"], 1),
+        (&["-o", "i", "no such directory"], 1),
+        (&["-o", "no such directory/i", "env"], 1),
         (&["-o", "env/i", "env"], 1),
         (&["--sif", "-o", "i", "env"], 1),
         (&["--sif", "-o", "i", "env", "env/bin"], 2),
@@ -175,20 +175,20 @@ fn what_cannot_be_is_a_wrong_usage_or_an_error_of_one_line() {
         (&["--create-dir", "d", "-o", "i", "env"], 2),
         (&["--overlay", "1M", "-o", "i", "env"], 2),
     ] {
-        let output = build(args, folder.path());
+        let output = build(args, directory.path());
         assert_eq!(output.status.code(), Some(status), "{args:?}: {}", said(&output));
         assert!(status == 2 || said(&output).lines().count() == 1, "{}", said(&output));
-        assert!(!folder.path().join("i").exists());
+        assert!(!directory.path().join("i").exists());
     }
 }
 
 #[test]
 fn what_may_not_be_read_is_an_error_unless_it_may_be_left_out() {
-    let folder = tempfile::tempdir().unwrap();
-    environment(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    environment(directory.path());
     let set = |path: &str, mode: u32| {
         use std::os::unix::fs::PermissionsExt;
-        fs::set_permissions(folder.path().join(path), fs::Permissions::from_mode(mode)).unwrap();
+        fs::set_permissions(directory.path().join(path), fs::Permissions::from_mode(mode)).unwrap();
     };
     set("", 0o777);
     set("env/a", 0o600);
@@ -196,7 +196,7 @@ fn what_may_not_be_read_is_an_error_unless_it_may_be_left_out() {
         let mut setpriv = Command::new("setpriv");
         setpriv.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
         setpriv.arg(env!("CARGO_BIN_EXE_becalm")).args(["image", "build", "-o", "i", "env"]);
-        setpriv.args(args).current_dir(folder.path()).output().unwrap()
+        setpriv.args(args).current_dir(directory.path()).output().unwrap()
     };
     let output = as_nobody(&[]);
     assert_eq!(output.status.code(), Some(1));
@@ -205,6 +205,6 @@ fn what_may_not_be_read_is_an_error_unless_it_may_be_left_out() {
     assert!(output.status.success(), "{}", said(&output));
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(answer["left_out"][0]["why"], "unreadable");
-    let left = fs::read_dir(folder.path()).unwrap().count();
-    assert_eq!(left, 2, "the folder and the image");
+    let left = fs::read_dir(directory.path()).unwrap().count();
+    assert_eq!(left, 2, "the directory and the image");
 }

@@ -23,18 +23,18 @@ fn schema() -> Schema {
     Schema::of(include_str!("../../../docs/schema/becalm.image.extract.md"))
 }
 
-/// A folder and its image.
+/// A directory and its image.
 fn packed(scene: &Scene) -> (String, String) {
-    let folder = scene.subfolder("env");
-    fs::create_dir(format!("{folder}/bin")).unwrap();
-    fs::write(format!("{folder}/bin/tool"), "content").unwrap();
+    let directory = scene.subdirectory("env");
+    fs::create_dir(format!("{directory}/bin")).unwrap();
+    fs::write(format!("{directory}/bin/tool"), "content").unwrap();
     let mode = PermissionsExt::from_mode(0o4755);
-    fs::set_permissions(format!("{folder}/bin/tool"), mode).unwrap();
-    std::os::unix::fs::symlink("tool", format!("{folder}/bin/link")).unwrap();
+    fs::set_permissions(format!("{directory}/bin/tool"), mode).unwrap();
+    std::os::unix::fs::symlink("tool", format!("{directory}/bin/link")).unwrap();
     let image = scene.at("env.sqsh");
-    let ran = becalm(&["build", "-o", &image, &folder]);
+    let ran = becalm(&["build", "-o", &image, &directory]);
     assert_eq!(ran.code(), 0, "{}", ran.err());
-    (folder, image)
+    (directory, image)
 }
 
 fn differ(a: &str, b: &str) -> String {
@@ -45,16 +45,16 @@ fn differ(a: &str, b: &str) -> String {
 #[test]
 fn what_was_packed_is_unpacked_and_the_answer_is_as_documented() {
     let scene = Scene::new();
-    let (folder, image) = packed(&scene);
+    let (directory, image) = packed(&scene);
     let out = scene.at("out");
     let ran = becalm(&["extract", "--json", &image, &out]);
     assert_eq!((ran.code(), ran.err().as_str()), (0, ""));
     let value: Value = serde_json::from_str(&ran.out()).unwrap();
     schema().holds(&value, "squashfs");
     schema().holds(&schema().example(), "squashfs");
-    assert_eq!(value["stands_for"], folder.as_str());
-    assert_eq!((&value["files"], &value["folders"]), (&1.into(), &2.into()));
-    assert_eq!(differ(&folder, &out), "");
+    assert_eq!(value["stands_for"], directory.as_str());
+    assert_eq!((&value["files"], &value["directories"]), (&1.into(), &2.into()));
+    assert_eq!(differ(&directory, &out), "");
     let ran = becalm(&["extract", &image, &out]);
     assert_eq!((ran.code(), ran.out().as_str()), (1, ""));
     assert!(ran.err().contains("out: exists, and is not empty"), "{}", ran.err());
@@ -66,18 +66,18 @@ fn an_ordinary_user_gets_his_own_files_and_nobodys_rights() {
         return;
     }
     let (scene, _) = scene_for_a_user(&[]);
-    let (folder, image) = packed(&scene);
+    let (directory, image) = packed(&scene);
     // What no user may make.
-    let device = format!("{folder}/null");
+    let device = format!("{directory}/null");
     assert!(Command::new("mknod").args([&device, "c", "1", "3"]).status().unwrap().success());
-    assert_eq!(becalm(&["build", "-o", &image, &folder]).code(), 0);
+    assert_eq!(becalm(&["build", "-o", &image, &directory]).code(), 0);
     let out = scene.at("out");
     let ran = run(&mut as_a_user(&[&scene.at("becalm"), "image", "extract", &image, &out]));
     assert_eq!((ran.code(), ran.err().as_str()), (0, ""));
     for said in ["all files are yours", "1 device that only root can make: null"] {
         assert!(ran.out().contains(said), "{said} is not in {}", ran.out());
     }
-    assert_eq!(differ(&folder, &out), format!("Only in {folder}: null\n"));
+    assert_eq!(differ(&directory, &out), format!("Only in {directory}: null\n"));
     let tool = fs::metadata(format!("{out}/bin/tool")).unwrap();
     assert_eq!((tool.uid(), tool.mode() & 0o7777), (65534, 0o755), "no set-user-ID");
 }
@@ -85,14 +85,14 @@ fn an_ordinary_user_gets_his_own_files_and_nobodys_rights() {
 #[test]
 fn of_a_sif_each_object_can_be_unpacked() {
     let scene = Scene::new();
-    let (folder, _) = packed(&scene);
-    let root = scene.subfolder("root");
+    let (directory, _) = packed(&scene);
+    let root = scene.subdirectory("root");
     fs::create_dir(format!("{root}/bin")).unwrap();
     fs::copy("/bin/sh", format!("{root}/bin/sh")).unwrap();
     let (base, sif) = (scene.at("base.sif"), scene.at("app.sif"));
     for words in [
         &["build", "-o", &base, &root][..],
-        &["build", "-o", &sif, "--base", &base, "--overlay", "64M", "--sparse", &folder],
+        &["build", "-o", &sif, "--base", &base, "--overlay", "64M", "--sparse", &directory],
     ] {
         let ran = becalm(words);
         assert_eq!(ran.code(), 0, "{}", ran.err());
@@ -102,7 +102,7 @@ fn of_a_sif_each_object_can_be_unpacked() {
     assert!(fs::metadata(scene.at("1/bin/sh")).unwrap().is_file());
     let ran = becalm(&["extract", "--object", "3", &sif, &scene.at("3")]);
     assert_eq!((ran.code(), ran.err().as_str()), (0, ""));
-    assert_eq!(differ(&folder, &format!("{}{folder}", scene.at("3"))), "");
+    assert_eq!(differ(&directory, &format!("{}{directory}", scene.at("3"))), "");
     for (object, why) in [("1", "is no partition"), ("4", "is ext3"), ("9", "has no object 9")] {
         let ran = becalm(&["extract", "--object", object, &sif, &scene.at("other")]);
         assert_eq!(ran.code(), 1);

@@ -34,10 +34,10 @@ fn schema() -> Schema {
 
 /// A squashfs of one file, by mksquashfs.
 fn squashfs(scene: &Scene) -> String {
-    let folder = scene.subfolder("root");
-    fs::write(format!("{folder}/file"), "content").unwrap();
+    let directory = scene.subdirectory("root");
+    fs::write(format!("{directory}/file"), "content").unwrap();
     let image = scene.at("root.sqsh");
-    let words = [&folder, &image, "-quiet", "-no-progress", "-comp", "zstd"];
+    let words = [&directory, &image, "-quiet", "-no-progress", "-comp", "zstd"];
     assert!(Command::new("mksquashfs").args(words).status().unwrap().success());
     image
 }
@@ -165,7 +165,7 @@ fn what_is_no_image_or_a_broken_one_takes_one_line_and_status_1() {
         scene.file("table", table, 0o644),
         scene.file("squash", squash, 0o644),
         scene.at("nothing"),
-        scene.subfolder("folder"),
+        scene.subdirectory("directory"),
         "/dev/zero".to_owned(),
     ];
     for file in files {

@@ -128,7 +128,7 @@ fn a_full_disk_leaves_nothing_behind() {
     }
     let scene = Scene::new();
     let base = sif(&scene);
-    let place = scene.subfolder("small");
+    let place = scene.subdirectory("small");
     let script = r#"
         mount -t tmpfs -o size=20m none "$1"
         "$2" image overlay "$1"/overlay.img 64M; echo $?
@@ -141,9 +141,9 @@ fn a_full_disk_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_folder_that_may_not_be_written_to_is_an_error() {
+fn a_directory_that_may_not_be_written_to_is_an_error() {
     let (scene, _) = scene_for_a_user(&[]);
-    let _ = chown(scene.folder(), Some(0), Some(0));
+    let _ = chown(scene.directory(), Some(0), Some(0));
     let path = scene.at("overlay.img");
     let words = [&scene.at("becalm"), "image", "overlay", &path, "64M"];
     let ran = run(&mut as_a_user(&words));

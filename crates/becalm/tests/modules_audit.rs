@@ -108,7 +108,9 @@ fn a_tree_full_of_traps_is_audited_at_once() {
         .iter()
         .map(|sum| sum["rule"].as_str().unwrap())
         .collect();
-    for rule in ["loop", "special", "stray", "no_folder", "missing_modulepath", "untrusted_cache"] {
+    for rule in
+        ["loop", "special", "stray", "no_directory", "missing_modulepath", "untrusted_cache"]
+    {
         assert!(rules.contains(&rule), "{rule} is not in {rules:?}");
     }
     assert_eq!(answer["costs"][0]["not_measured"], "it would wait for a FIFO for ever");

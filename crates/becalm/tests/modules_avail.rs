@@ -322,7 +322,7 @@ fn an_index_of_somebody_else_or_of_garbage_is_not_used() {
         assert_left(&scene.becalm(modules, &["avail"]), "garbage");
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
-        assert_left(&scene.becalm(modules, &["avail"]), "a folder");
+        assert_left(&scene.becalm(modules, &["avail"]), "a directory");
         fs::remove_dir(&path).unwrap();
         mkfifo(&path);
         assert_left(&scene.becalm(modules, &["avail"]), "a FIFO");
@@ -400,5 +400,5 @@ fn a_tree_with_traps_is_neither_waited_for_nor_indexed() {
     let file = scene.file("gcc/12", "#%Module\n");
     let made = scene.becalm(modules, &["index", file.to_str().unwrap()]);
     assert_eq!(made.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&made.stdout).contains("no folder"), "{made:?}");
+    assert!(String::from_utf8_lossy(&made.stdout).contains("no directory"), "{made:?}");
 }

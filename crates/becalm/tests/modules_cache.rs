@@ -76,16 +76,16 @@ fn json(output: &Output) -> serde_json::Value {
 }
 
 fn tree() -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let tree = folder.path().join("tree");
+    let directory = tempfile::tempdir().unwrap();
+    let tree = directory.path().join("tree");
     fs::create_dir_all(tree.join("gcc")).unwrap();
     fs::write(tree.join("gcc/13"), "#%Module\n").unwrap();
-    (folder, tree)
+    (directory, tree)
 }
 
 #[test]
 fn a_cache_is_built_checked_and_found_stale() {
-    let (_folder, tree) = tree();
+    let (_directory, tree) = tree();
     let schema = Schema::of(include_str!("../../../docs/schema/becalm.modules.cache.md"));
     schema.holds(&schema.example(), "check");
 
@@ -133,7 +133,7 @@ fn undo_brings_back_what_a_new_cache_replaced() {
         ("a link", |path| std::os::unix::fs::symlink("../elsewhere", path).unwrap()),
     ];
     for (what, make) in before {
-        let (_folder, tree) = tree();
+        let (_directory, tree) = tree();
         let path = tree.join(".modulecache");
         make(&path);
         let there = as_it_is(&path);
@@ -149,7 +149,7 @@ fn undo_brings_back_what_a_new_cache_replaced() {
 
 #[test]
 fn upkeep_keeps_what_was_not_becalms_and_fills_no_journal() {
-    let (_folder, tree) = tree();
+    let (_directory, tree) = tree();
     let path = tree.join(".modulecache");
     let add = |name: &str| fs::write(tree.join("gcc").join(name), "#%Module\n").unwrap();
     let refresh = || assert!(cache("refresh", &tree, &[]).status.success());
@@ -171,7 +171,7 @@ fn upkeep_keeps_what_was_not_becalms_and_fills_no_journal() {
 
 #[test]
 fn the_index_of_avail_is_made_with_the_cache_and_kept_true_by_refresh() {
-    let (_folder, tree) = tree();
+    let (_directory, tree) = tree();
     let listed = |modules: &str| Some(format!("{}:\n{modules}", tree.display()));
     assert_eq!(native_avail(&tree), None);
     let built = json(&cache("build", &tree, &["--json"]));
@@ -192,7 +192,7 @@ fn the_index_of_avail_is_made_with_the_cache_and_kept_true_by_refresh() {
 
 #[test]
 fn a_tree_that_has_no_index_has_its_cache_all_the_same() {
-    let (_folder, tree) = tree();
+    let (_directory, tree) = tree();
     fs::write(tree.join("gcc/\u{e9}"), "#%Module\n").unwrap();
     let built = cache("build", &tree, &[]);
     assert_eq!(built.status.code(), Some(0), "{built:?}");
@@ -202,7 +202,7 @@ fn a_tree_that_has_no_index_has_its_cache_all_the_same() {
 
 #[test]
 fn a_modules_without_caches_builds_none() {
-    let (_folder, tree) = tree();
+    let (_directory, tree) = tree();
     let old = Command::new(env!("CARGO_BIN_EXE_becalm"))
         .args(["modules", "cache", "build"])
         .arg(&tree)

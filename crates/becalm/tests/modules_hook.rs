@@ -15,7 +15,7 @@ struct Shell {
     program: &'static str,
     /// What it is given before a script.
     options: &'static [&'static str],
-    /// Its file in Modules' folder `init`, and the word of `becalm modules hook`.
+    /// Its file in Modules' directory `init`, and the word of `becalm modules hook`.
     name: &'static str,
     /// Evaluates the hook.
     eval: &'static str,

@@ -19,7 +19,7 @@ fn cookbook(scene: &Scene) -> Vec<String> {
     let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/modules/make");
     let made = run(Command::new(make).arg("plain").arg(scene.at("tree")));
     assert_eq!(made.code(), 0, "{}", made.err());
-    fs::set_permissions(scene.folder(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(scene.directory(), fs::Permissions::from_mode(0o755)).unwrap();
     made.out().trim_end().split(':').map(str::to_owned).collect()
 }
 
@@ -42,13 +42,13 @@ fn json(ran: &Ran) -> Value {
 /// Every file of the tree: its path, permissions and content.
 fn content(scene: &Scene) -> Vec<(PathBuf, u32, Vec<u8>)> {
     let mut files = Vec::new();
-    let mut folders = vec![PathBuf::from(scene.at("tree"))];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
+    let mut directories = vec![PathBuf::from(scene.at("tree"))];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
             let seen = path.symlink_metadata().unwrap();
             if seen.is_dir() {
-                folders.push(path);
+                directories.push(path);
             } else {
                 let content = fs::read(&path).unwrap_or_default();
                 files.push((path, seen.permissions().mode(), content));
@@ -146,7 +146,7 @@ fn what_changes_somebodys_view_is_taken_back_and_said() {
     for number in 3..12 {
         fs::write(root.join("foo").join(number.to_string()), "#%Module\n").unwrap();
     }
-    fs::set_permissions(scene.folder(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(scene.directory(), fs::Permissions::from_mode(0o755)).unwrap();
     let before = content(&scene);
     let paths = [root.to_str().unwrap().to_owned()];
     let ran = tidy(&scene, &paths, &["--apply", "--json"]);
@@ -178,7 +178,7 @@ fn what_a_load_reads_stays_and_the_rest_is_tidied() {
     let reader = "#%Module\nset files [glob [file dirname $ModulesCurrentModulefile]/*]\n\
                   setenv FILES [join [lsort $files] :]\n";
     fs::write(root.join("app01/1"), reader).unwrap();
-    fs::set_permissions(scene.folder(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(scene.directory(), fs::Permissions::from_mode(0o755)).unwrap();
     let paths = [root.to_str().unwrap().to_owned()];
     let loads = || names.iter().map(|name| load(&root, name)).collect::<Vec<_>>();
     let before = loads();
@@ -232,14 +232,14 @@ fn virtual_modulepaths_are_for_what_everyone_may_read() {
     assert!(refused.out().contains("not everyone may read it"), "{}", refused.out());
 }
 
-/// The modulepaths of a tree that everyone may read: some folders of the cookbook's.
+/// The modulepaths of a tree that everyone may read: some directories of the cookbook's.
 fn readable(scene: &Scene) -> Vec<String> {
     let paths = cookbook(scene);
-    for folder in paths.iter().flat_map(|path| fs::read_dir(path).unwrap()) {
-        let folder = folder.unwrap();
-        let letter = folder.file_name().into_encoded_bytes().last().copied();
-        if folder.file_type().unwrap().is_dir() && !matches!(letter, Some(b'a'..=b'd' | b'g')) {
-            fs::remove_dir_all(folder.path()).unwrap();
+    for directory in paths.iter().flat_map(|path| fs::read_dir(path).unwrap()) {
+        let directory = directory.unwrap();
+        let letter = directory.file_name().into_encoded_bytes().last().copied();
+        if directory.file_type().unwrap().is_dir() && !matches!(letter, Some(b'a'..=b'd' | b'g')) {
+            fs::remove_dir_all(directory.path()).unwrap();
         }
     }
     for name in ["applications/appg", "libraries/libg"] {

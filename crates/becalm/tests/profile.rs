@@ -60,18 +60,18 @@ int main(int n, char **v) {
 }";
 
 struct Scene {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Scene {
     fn new() -> Scene {
-        let scene = Scene { folder: tempfile::tempdir().unwrap() };
+        let scene = Scene { directory: tempfile::tempdir().unwrap() };
         fs::set_permissions(scene.path(), fs::Permissions::from_mode(0o777)).unwrap();
         scene
     }
 
     fn path(&self) -> &Path {
-        self.folder.path()
+        self.directory.path()
     }
 
     fn file(&self, name: &str, content: &str) {

@@ -16,10 +16,10 @@ use support::scene::BECALM;
 use support::terminal::Terminal;
 use support::{Ran, Scene, run, strace};
 
-/// `becalm prove arguments…` in the scene's folder.
+/// `becalm prove arguments…` in the scene's directory.
 fn becalm(scene: &Scene, arguments: &[&str]) -> Command {
     let mut command = Command::new(BECALM);
-    command.arg("prove").args(arguments).current_dir(scene.folder()).env("COLUMNS", "80");
+    command.arg("prove").args(arguments).current_dir(scene.directory()).env("COLUMNS", "80");
     command
 }
 
@@ -41,7 +41,7 @@ fn flat(text: &str) -> String {
 }
 
 /// Two programs that do the same: one looks for its libraries along a list of 30 prefixes, the
-/// other finds all in one folder. Gives both, and the folder.
+/// other finds all in one directory. Gives both, and the directory.
 fn stores(scene: &Scene) -> (String, String) {
     let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/store/make");
     let built = |options: &[&str], name: &str| {
@@ -51,9 +51,9 @@ fn stores(scene: &Scene) -> (String, String) {
         ran.out().trim_end().to_owned()
     };
     let (listed, bare) = (built(&[], "listed"), built(&["--no-rpath"], "bare"));
-    let farm = scene.subfolder("farm");
+    let farm = scene.subdirectory("farm");
     let script = format!("find bare/store -name '*.so.*' -exec ln -s $PWD/{{}} {farm}/ \\;");
-    let linked = run(Command::new("sh").args(["-c", &script]).current_dir(scene.folder()));
+    let linked = run(Command::new("sh").args(["-c", &script]).current_dir(scene.directory()));
     assert_eq!(linked.code(), 0, "{}", linked.err());
     (listed, format!("LD_LIBRARY_PATH={farm} {bare}"))
 }
@@ -371,10 +371,10 @@ fn a_file_that_cannot_be_written_is_found_out_before_any_run() {
     let scene = Scene::new();
     let marks = format!("sh -c 'echo >{}'", scene.at("ran"));
     scene.file("notes.txt", "not a recording", 0o644);
-    scene.subfolder("kept");
+    scene.subdirectory("kept");
     scene.file("kept/before.becalm", "not a recording", 0o644);
     for option in [
-        ["--export-json", "/no/such/folder/file"],
+        ["--export-json", "/no/such/directory/file"],
         ["--export-csv", "kept"],
         ["--export-markdown", "/proc/new-file"],
         ["--keep", "notes.txt"],
@@ -426,8 +426,9 @@ fn recordings_that_are_kept_can_be_compared() {
     let proof = json(&ran);
     for (side, counted) in [("before", &proof["before"]), ("after", &proof["after"])] {
         let file = format!("proof/kept/{side}.becalm");
-        let report =
-            run(Command::new(BECALM).args(["report", "--json", &file]).current_dir(scene.folder()));
+        let report = run(Command::new(BECALM)
+            .args(["report", "--json", &file])
+            .current_dir(scene.directory()));
         assert_eq!(json(&report)["total"]["metadata"], counted["counted"][0]["metadata"]);
         assert_eq!(json(&report)["total"]["missing"], counted["counted"][0]["missing"]);
         assert_eq!(json(&report)["processes"], counted["counted"][0]["processes"]);
@@ -458,7 +459,7 @@ fn the_exports_hold_the_numbers_of_the_json() {
     assert_eq!(read("p.json"), ran.out());
     let script =
         "import csv, json; print(json.dumps(list(csv.DictReader(open('p.csv', newline='')))))";
-    let rows = run(Command::new("python3").args(["-c", script]).current_dir(scene.folder()));
+    let rows = run(Command::new("python3").args(["-c", script]).current_dir(scene.directory()));
     let rows = json(&rows);
     for (row, side) in [(0, "before"), (1, "after")] {
         let row = &rows[row];

@@ -16,7 +16,7 @@ const IMPORT: &str = "import json, asyncio, package_0, package_39; print(package
 /// A virtual environment with 40 packages of a module each, on what is to be the shared
 /// filesystem, and an image of it there, in the order of the start.
 fn environment(scene: &Scene) -> (String, String) {
-    let share = scene.subfolder("share");
+    let share = scene.subdirectory("share");
     let (env, image) = (format!("{share}/env"), format!("{share}/env.sqsh"));
     let made = run(Command::new("/usr/bin/python3").args(["-m", "venv", "--without-pip", &env]));
     assert_eq!(made.code(), 0, "{}", made.err());
@@ -88,7 +88,7 @@ fn an_image_answers_what_the_server_was_asked_all_but_the_way_to_the_image() {
                 let runs = proof[side]["runs"].as_array().unwrap().iter();
                 runs.map(|run| run["asked"]["operations"].as_u64().unwrap()).collect()
             };
-            // The image's name and its open, and the folder that it is mounted over; what says
+            // The image's name and its open, and the directory that it is mounted over; what says
             // whether the image is stale, once each. A loop device asks for the filesystem's size.
             let most = looks + if who == As::Root { 4 } else { 3 };
             let (before, after) = (asked("before"), asked("after"));

@@ -22,7 +22,7 @@ fn packed() -> (Bundled, [&'static str; 3]) {
     bundled.file(&format!("{SITE}/pack/inner.py"), "x = 'old'");
     bundled.python_path = format!("{}:{}", bundled.scene.at("own"), bundled.scene.at(SITE));
     let words = [PYTHON, "-c", "import mine, pack.inner; print(mine.x, pack.inner.x)"];
-    bundled.without(&words); // Its bytecode is there before its folders are looked at.
+    bundled.without(&words); // Its bytecode is there before its directories are looked at.
     bundled.pack(&[], &words);
     assert_eq!(bundled.with(&[], &words).out(), "old old\n");
     (bundled, words)

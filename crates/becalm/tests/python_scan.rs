@@ -62,9 +62,10 @@ fn pythons() -> Vec<String> {
         let minor = name.strip_prefix("3.").and_then(|rest| rest.split('.').next());
         minor.and_then(|minor| minor.parse::<u32>().ok()).is_some_and(|minor| minor >= 9)
     };
-    let folders = installed.map(|entry| entry.unwrap().path());
-    let new = folders.filter(|folder| is_new(folder.file_name().unwrap().to_str().unwrap()));
-    let pythons = new.map(|folder| folder.join("bin/python3").to_str().unwrap().to_owned());
+    let directories = installed.map(|entry| entry.unwrap().path());
+    let new =
+        directories.filter(|directory| is_new(directory.file_name().unwrap().to_str().unwrap()));
+    let pythons = new.map(|directory| directory.join("bin/python3").to_str().unwrap().to_owned());
     [PYTHON.to_owned()].into_iter().chain(pythons).collect()
 }
 
@@ -126,7 +127,7 @@ fn one_entry_more_costs_what_the_slope_says() {
     let scene = Scene::new();
     let with = |entries: usize| {
         let list: Vec<_> = (0..entries).map(|number| scene.at(&format!("p{number}"))).collect();
-        list.iter().for_each(|folder| fs::create_dir_all(folder).unwrap());
+        list.iter().for_each(|directory| fs::create_dir_all(directory).unwrap());
         exact(&scene, &[PYTHON, "-c", "import email.message, json"], &list.join(":"))
     };
     let (few, many) = (with(10), with(100));
@@ -145,7 +146,8 @@ fn one_entry_more_costs_what_the_slope_says() {
 fn what_an_entry_would_cost_is_foretold_by_a_run_without_one() {
     let scene = Scene::new();
     let words = [PYTHON, "-c", "import email.message, json"];
-    let (none, one) = (exact(&scene, &words, ""), exact(&scene, &words, &scene.subfolder("empty")));
+    let (none, one) =
+        (exact(&scene, &words, ""), exact(&scene, &words, &scene.subdirectory("empty")));
     assert_eq!(none["slope"]["of_pythonpath"], false);
     let foretold = none["slope"]["operations_per_entry"].as_f64().unwrap();
     let grown = (operations(&one["all"]) - operations(&none["all"])) as f64;
@@ -159,7 +161,7 @@ fn a_prefix_that_was_copied_elsewhere_is_counted_exactly() {
     let script = "set -e; mkdir -p P/bin P/lib; cp /usr/bin/python3 P/bin/python3
         cp -a --dereference /usr/lib/$(basename $(readlink -f /usr/bin/python3)) P/lib/";
     let mut shell = Command::new("sh");
-    assert_eq!(run(shell.args(["-c", script]).current_dir(scene.folder())).code(), 0);
+    assert_eq!(run(shell.args(["-c", script]).current_dir(scene.directory())).code(), 0);
     let python = scene.at("P/bin/python3");
     let exact = exact(&scene, &[&python, "-c", "import json, decimal"], "");
     let top = exact["sys_path"].as_array().unwrap().iter().max_by_key(|entry| operations(entry));
@@ -176,7 +178,7 @@ fn a_python_that_runs_no_hook_is_scanned_by_path_and_the_answer_says_so() {
         let answer: Value = serde_json::from_slice(&ran.stdout).unwrap();
         assert_eq!(answer["nesting"], "by_path", "{option}");
         assert_eq!(operations(&answer["all"]), counted_by_strace(&scene, &words, ""), "{option}");
-        assert!(!ran.err().contains("becalm"), "the program sees no folder of becalm's");
+        assert!(!ran.err().contains("becalm"), "the program sees no directory of becalm's");
         let decoder = found(&answer["modules"], "module", "json.decoder");
         assert_eq!(decoder["parent"], position(&answer, "json"), "below its package");
     }
@@ -190,7 +192,7 @@ fn a_python_that_runs_no_hook_is_scanned_by_path_and_the_answer_says_so() {
 }
 
 #[test]
-fn a_wrapper_that_puts_folders_before_the_hook_changes_no_count() {
+fn a_wrapper_that_puts_directories_before_the_hook_changes_no_count() {
     let scene = Scene::new();
     let script = scene.file(
         "wrapper",
@@ -200,7 +202,7 @@ fn a_wrapper_that_puts_folders_before_the_hook_changes_no_count() {
         ),
         0o755,
     );
-    scene.subfolder("a");
+    scene.subdirectory("a");
     let count = |options: &[&str]| {
         let mut command = scan(options, &[&script]);
         answer(command.env("PYTHONPATH", "/usr/lib"))["all"].clone()
@@ -254,7 +256,7 @@ fn output_status_and_a_kept_recording() {
 #[test]
 fn the_json_is_what_the_schema_says() {
     let scene = Scene::new();
-    package(&scene.folder().join("lib"), "fresh", 1);
+    package(&scene.directory().join("lib"), "fresh", 1);
     let mut command = scan(&["--importtime"], &[PYTHON, "-c", "import fresh"]);
     let answer = answer(command.env("PYTHONPATH", scene.at("lib")));
     let schema = Schema::of(include_str!("../../../docs/schema/becalm.python.scan.md"));

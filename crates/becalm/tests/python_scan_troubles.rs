@@ -23,10 +23,10 @@ fn pth_files_editable_installs_and_namespace_packages_are_named() {
         .args(["-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]));
     let site = site.out().trim().to_owned();
     // An editable install of a package elsewhere, and two portions of a namespace.
-    package(&scene.folder().join("src"), "edited", 3);
+    package(&scene.directory().join("src"), "edited", 3);
     fs::write(format!("{site}/__editable__.edited-1.0.pth"), scene.at("src")).unwrap();
-    for (folder, part) in [(&site, "one"), (&scene.at("src"), "two")] {
-        package(&Path::new(folder).join("spread"), part, 1);
+    for (directory, part) in [(&site, "one"), (&scene.at("src"), "two")] {
+        package(&Path::new(directory).join("spread"), part, 1);
     }
     let program = "import edited, spread.one, spread.two";
     let exact = exact(&scene, &[&scene.at(python), "-c", program], "");
@@ -46,14 +46,14 @@ fn pth_files_editable_installs_and_namespace_packages_are_named() {
 #[test]
 fn a_zipped_package_is_opened_once_for_each_module_that_is_read_from_it() {
     let scene = Scene::new();
-    package(&scene.folder(), "zipped", 4);
+    package(&scene.directory(), "zipped", 4);
     let zip = "import zipfile, glob
 with zipfile.ZipFile('pkg.zip', 'w') as z:
     for f in glob.glob('zipped/*.py'): z.write(f)";
     let mut make = Command::new(PYTHON);
-    assert_eq!(run(make.args(["-c", zip]).current_dir(scene.folder())).code(), 0);
+    assert_eq!(run(make.args(["-c", zip]).current_dir(scene.directory())).code(), 0);
     fs::remove_dir_all(scene.at("zipped")).unwrap();
-    // Away from the working folder, which is asked first.
+    // Away from the working directory, which is asked first.
     fs::create_dir(scene.at("away")).unwrap();
     fs::rename(scene.at("pkg.zip"), scene.at("away/pkg.zip")).unwrap();
     let exact = exact(&scene, &[PYTHON, "-c", "import zipped"], &scene.at("away/pkg.zip"));
@@ -68,7 +68,7 @@ with zipfile.ZipFile('pkg.zip', 'w') as z:
 #[test]
 fn stale_bytecode_is_named_once_and_then_it_is_calm() {
     let scene = Scene::new();
-    package(&scene.folder().join("lib"), "old", 20);
+    package(&scene.directory().join("lib"), "old", 20);
     let lib = scene.at("lib");
     let words = [PYTHON, "-c", "import old"];
     let look = || answer(scan(&[], &words).env("PYTHONPATH", &lib));
@@ -79,12 +79,12 @@ fn stale_bytecode_is_named_once_and_then_it_is_calm() {
     assert!(look()["troubles"].as_array().unwrap().is_empty());
     // cp -r gives the sources the time of the copy; the bytecode remembers another.
     let copy = "sleep 1.1; cp -r lib copy";
-    assert_eq!(run(Command::new("sh").args(["-c", copy]).current_dir(scene.folder())).code(), 0);
+    assert_eq!(run(Command::new("sh").args(["-c", copy]).current_dir(scene.directory())).code(), 0);
     let look = || answer(scan(&[], &words).env("PYTHONPATH", scene.at("copy")));
     let copied = look();
     let stale = found(&copied["troubles"], "kind", "stale_bytecode");
     assert_eq!(number(&stale["numbers"]["modules"]), 21, "{stale:#}");
-    // Of each: the source is opened, .pyc.NUMBER made and renamed, its folder looked for.
+    // Of each: the source is opened, .pyc.NUMBER made and renamed, its directory looked for.
     assert_eq!(operations(stale), 21 * 4, "{stale:#}");
     assert!(look()["troubles"].as_array().unwrap().is_empty(), "it was written again");
 }
@@ -92,7 +92,7 @@ fn stale_bytecode_is_named_once_and_then_it_is_calm() {
 #[test]
 fn bytecode_that_an_ordinary_user_cannot_write_is_compiled_at_every_start() {
     let (scene, _) = support::user::scene_for_a_user(&[]);
-    package(&scene.folder().join("lib"), "fixed", 5);
+    package(&scene.directory().join("lib"), "fixed", 5);
     // Only its owner, who is not that user, may write.
     let becalm = scene.at("becalm");
     let words = [&becalm[..], "python", "scan", "--json", "--", PYTHON, "-c", "import fixed"];
@@ -113,14 +113,14 @@ fn bytecode_that_an_ordinary_user_cannot_write_is_compiled_at_every_start() {
 #[test]
 fn processes_that_write_the_same_bytecode_are_named() {
     let scene = Scene::new();
-    package(&scene.folder().join("lib"), "raced", 3);
+    package(&scene.directory().join("lib"), "raced", 3);
     // What a race comes to, in a fixed order: the second, too, finds none that fits.
     let script = format!(
         "{PYTHON} -c 'import raced'; sleep 1.1; touch lib/raced/*.py
         {PYTHON} -c 'import raced'"
     );
     let mut command = scan(&[], &["sh", "-c", &script]);
-    let answer = answer(command.current_dir(scene.folder()).env("PYTHONPATH", scene.at("lib")));
+    let answer = answer(command.current_dir(scene.directory()).env("PYTHONPATH", scene.at("lib")));
     let race = found(&answer["troubles"], "kind", "bytecode_race");
     let numbers = &race["numbers"];
     assert_eq!((number(&numbers["files"]), number(&numbers["processes"])), (4, 2), "{race:#}");
@@ -132,8 +132,8 @@ fn processes_that_write_the_same_bytecode_are_named() {
 fn realpath_is_blamed_on_the_module_that_calls_it_and_grows_with_depth() {
     let scene = Scene::new();
     let lstats = |depth: usize| {
-        let top = scene.folder().join(format!("d{depth}"));
-        let deep = (0..depth).fold(top, |folder, number| folder.join(format!("x{number}")));
+        let top = scene.directory().join(format!("d{depth}"));
+        let deep = (0..depth).fold(top, |directory, number| directory.join(format!("x{number}")));
         package(&deep, "walks", 0);
         let init = "import os\nfor n in range(20): os.path.realpath(__file__ + str(n))\n";
         fs::write(deep.join("walks/__init__.py"), init).unwrap();
@@ -144,13 +144,13 @@ fn realpath_is_blamed_on_the_module_that_calls_it_and_grows_with_depth() {
         assert_eq!(number(&realpath["numbers"]["walks"]), 20);
         operations(&realpath)
     };
-    assert_eq!(lstats(9) - lstats(2), 20 * 7, "each folder above is asked for at each call");
+    assert_eq!(lstats(9) - lstats(2), 20 * 7, "each directory above is asked for at each call");
 }
 
 #[test]
 fn metadata_of_distributions_is_named_with_the_module_that_searches_it() {
     let scene = Scene::new();
-    let lib = scene.subfolder("lib");
+    let lib = scene.subdirectory("lib");
     for number in 0..30 {
         let info = format!("{lib}/d{number}-1.0.dist-info");
         fs::create_dir(&info).unwrap();

@@ -23,7 +23,7 @@ fn mpirun_command(scene: &Scene, ranks: u32, script: &str) -> Command {
     fs::create_dir_all(&node).unwrap();
     let mut command = Command::new("mpirun");
     command
-        .current_dir(scene.folder())
+        .current_dir(scene.directory())
         .env("RECORD", format!("{BECALM} record -o start.becalm --node-dir {node} --"))
         .env("BECALM", BECALM)
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
@@ -42,7 +42,7 @@ fn mpirun_command(scene: &Scene, ranks: u32, script: &str) -> Command {
 }
 
 fn becalm(scene: &Scene, words: &[&str]) -> Ran {
-    run(Command::new(BECALM).current_dir(scene.folder()).args(words))
+    run(Command::new(BECALM).current_dir(scene.directory()).args(words))
 }
 
 /// Two ranks of one run, a file each.
@@ -95,7 +95,7 @@ fn ranks_that_mpirun_kills_because_one_failed_are_recorded_until_then() {
     let rows = report["ranks"].as_array().unwrap();
     assert_eq!(rows[1]["status"], 7);
     assert!(rows.iter().all(|row| row["calls"].as_u64().unwrap() > 0), "{rows:#?}");
-    wait_until("the node's folder is empty", || {
+    wait_until("the node's directory is empty", || {
         fs::read_dir(scene.at("node")).unwrap().next().is_none()
     });
 }
@@ -103,7 +103,7 @@ fn ranks_that_mpirun_kills_because_one_failed_are_recorded_until_then() {
 #[test]
 fn where_the_file_cannot_be_written_the_recordings_are_kept_on_the_node_and_can_be_joined() {
     let scene = Scene::new();
-    scene.subfolder("gone");
+    scene.subdirectory("gone");
     let script = "exec $BECALM record -o gone/start.becalm --node-dir $PWD/node -- sh -c 'rm -rf gone; sleep 0.3'";
     let ran = mpirun(&scene, 2, script);
     assert_eq!(ran.code(), 125, "{}", ran.err());
@@ -124,14 +124,14 @@ fn a_full_disk_of_the_node_cuts_the_recordings_and_says_so() {
         return;
     }
     let scene = Scene::new();
-    let node = scene.subfolder("node");
+    let node = scene.subdirectory("node");
     let calls = trap("many_calls");
     let ranks =
         mpirun_command(&scene, 2, &format!("exec $RECORD {calls} 100000 100000 </dev/null"));
     // The mount is in a namespace of its own: it goes with the shell.
     let script = format!("mount -t tmpfs -o size=128k none {node} || exit 99; exec \"$@\"");
     let mut command = Command::new("unshare");
-    command.current_dir(scene.folder()).args(["--mount", "sh", "-c", &script, "sh", "mpirun"]);
+    command.current_dir(scene.directory()).args(["--mount", "sh", "-c", &script, "sh", "mpirun"]);
     let environment = ranks.get_envs().filter_map(|(name, value)| Some((name, value?)));
     let ran = run(command.envs(environment).args(ranks.get_args()));
     assert_eq!(ran.code(), 0, "{}", ran.err());

@@ -10,16 +10,16 @@ use support::ranked::{files, hello};
 use support::scene::BECALM;
 use support::{Ran, Scene, run};
 
-/// Runs `becalm WORDS…` as so many ranks, in the scene's folder.
+/// Runs `becalm WORDS…` as so many ranks, in the scene's directory.
 fn mpirun(scene: &Scene, ranks: u32, words: &[&str]) -> Ran {
     let mut command = Command::new("mpirun");
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    command.current_dir(scene.folder()).args(["--oversubscribe", "--bind-to", "none", "-n"]);
+    command.current_dir(scene.directory()).args(["--oversubscribe", "--bind-to", "none", "-n"]);
     run(command.arg(ranks.to_string()).arg(BECALM).args(words))
 }
 
 fn becalm(scene: &Scene, words: &[&str]) -> Ran {
-    run(Command::new(BECALM).current_dir(scene.folder()).args(words))
+    run(Command::new(BECALM).current_dir(scene.directory()).args(words))
 }
 
 /// A script whose rank 1 starts more than the others.
@@ -124,8 +124,9 @@ fn one_rank_is_drawn_or_each_in_a_file_of_its_own() {
 fn each_rank_is_rehearsed_and_one_reports() {
     let scene = Scene::new();
     scene.file("data", "x", 0o644);
-    let folder = scene.at("");
-    let words = ["rehearse", "--profile", "local", "--record=kept", &folder, "--", "cat", "data"];
+    let directory = scene.at("");
+    let words =
+        ["rehearse", "--profile", "local", "--record=kept", &directory, "--", "cat", "data"];
     let ran = mpirun(&scene, 2, &words);
     assert_eq!(ran.code(), 0, "{}", ran.err());
     assert_eq!(ran.out(), "xx");

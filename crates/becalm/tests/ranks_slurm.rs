@@ -14,23 +14,23 @@ use support::scene::BECALM;
 use support::{Ran, Scene, run};
 
 /// The cluster's configuration. It stops by itself at this process's end, and so even after a
-/// panic, and removes its folder.
+/// panic, and removes its directory.
 fn cluster() -> &'static str {
     static CONFIGURATION: OnceLock<String> = OnceLock::new();
     CONFIGURATION.get_or_init(|| {
         let until = std::process::id().to_string();
-        let folder = std::env::temp_dir().join(format!("becalm-slurm-{until}"));
+        let directory = std::env::temp_dir().join(format!("becalm-slurm-{until}"));
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../setup/slurm-cluster");
         let mut start = Command::new(script);
-        let started = run(start.args(["start", "--until", &until]).arg(&folder));
+        let started = run(start.args(["start", "--until", &until]).arg(&directory));
         assert_eq!(started.code(), 0, "{}", started.err());
-        folder.join("slurm.conf").to_str().unwrap().to_owned()
+        directory.join("slurm.conf").to_str().unwrap().to_owned()
     })
 }
 
 fn slurm(program: &str, scene: &Scene) -> Command {
     let mut command = Command::new(program);
-    command.env("SLURM_CONF", cluster()).current_dir(scene.folder());
+    command.env("SLURM_CONF", cluster()).current_dir(scene.directory());
     command
 }
 
@@ -56,7 +56,8 @@ fn every_node_leaves_one_file_and_together_they_have_every_rank() {
     assert_nothing_left(&scene.at("node"));
 
     let mut merge = Command::new(BECALM);
-    let merged = run(merge.current_dir(scene.folder()).args(["merge", "-o", "all"]).args(&nodes));
+    let merged =
+        run(merge.current_dir(scene.directory()).args(["merge", "-o", "all"]).args(&nodes));
     assert_eq!(merged.code(), 0, "{}", merged.err());
     let report = report(&scene.at("all"));
     assert_eq!(ranks(&report), (0..16).collect::<Vec<_>>());

@@ -26,7 +26,7 @@ fn json(text: &[u8]) -> Value {
 }
 
 #[test]
-fn a_command_sees_the_folder_at_its_place_through_a_mount_that_nobody_else_sees() {
+fn a_command_sees_the_directory_at_its_place_through_a_mount_that_nobody_else_sees() {
     for user in each_rehearser() {
         let tree = user.tree("tree");
         let script = "cat $0/file; grep -c 'fuse.becalm becalm:local' /proc/self/mountinfo";
@@ -52,7 +52,7 @@ fn exit_statuses_and_deaths_by_signal_are_the_commands_own() {
             assert_eq!(ran.status.signal(), Some(signal), "{}", ran.err());
         }
         let mut command = user.rehearse(&tree, &["no-such-command-here"]);
-        // A folder that the user may not look into would be another failure.
+        // A directory that the user may not look into would be another failure.
         let ran = run(command.env("PATH", "/usr/bin:/bin"));
         assert_eq!(ran.code(), 127);
         assert!(ran.err().contains("command not found"), "{}", ran.err());
@@ -77,7 +77,7 @@ fn all_that_is_read_and_written_passes_through() {
 }
 
 #[test]
-fn a_working_folder_below_a_path_is_the_rehearsed_one() {
+fn a_working_directory_below_a_path_is_the_rehearsed_one() {
     for user in each_rehearser() {
         let tree = user.tree("tree");
         let script = "pwd; readlink /proc/self/cwd; stat -f -c %T .; touch new";
@@ -130,18 +130,18 @@ fn a_member_of_a_second_group_may_do_what_they_may_do_without_a_rehearsal() {
     let (scene, _) = scene_for_a_user(&[]);
     let (members, roots) = (Some(SECOND_GROUP), Some(0));
     let build = |name: &str| {
-        let tree = scene.subfolder(name);
+        let tree = scene.subdirectory(name);
         fs::set_permissions(&tree, Permissions::from_mode(0o755)).unwrap();
         let own = |path: &str, mode: u32, owner, group| {
             let path = format!("{tree}/{path}");
             chown(&path, owner, group).unwrap();
             fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
         };
-        for (folder, mode, group) in
+        for (directory, mode, group) in
             [("shared", 0o2775, members), ("closed", 0o755, roots), ("tmp", 0o1777, roots)]
         {
-            fs::create_dir(format!("{tree}/{folder}")).unwrap();
-            own(folder, mode, roots, group);
+            fs::create_dir(format!("{tree}/{directory}")).unwrap();
+            own(directory, mode, roots, group);
         }
         for (file, mode, owner, group) in [
             ("shared/colleague", 0o664, Some(4711), members),
@@ -340,7 +340,7 @@ fn a_path_that_is_a_mount_is_rehearsed_with_what_that_mount_forbids() {
         return;
     }
     let scene = Scene::new();
-    let point = scene.subfolder("point");
+    let point = scene.subdirectory("point");
     let script = "mount -t tmpfs -o nosuid,nodev,noexec none $1 && echo text >$1/file && \
         cp /bin/true $1/ && $0 rehearse --profile local --writable $1 -- \
         sh -c 'cat $0/file; grep \"$0\" /proc/self/mountinfo | cut -d\" \" -f6 | tail -n1; $0/true' $1";
@@ -394,8 +394,9 @@ fn where_there_is_no_fuse_the_tracer_is_taken() {
 fn calibration_measures_and_its_answer_is_as_documented() {
     let schema = Schema::of(include_str!("../../../docs/schema/becalm.rehearse.md"));
     for user in each_rehearser() {
-        let folder = user.tree("tree");
-        let ran = run(&mut user.becalm(&["--calibrate", "--profile", "gpfs", "--json", &folder]));
+        let directory = user.tree("tree");
+        let ran =
+            run(&mut user.becalm(&["--calibrate", "--profile", "gpfs", "--json", &directory]));
         let answer = json(&ran.stdout);
         schema.holds(&answer, "calibration");
         let calibration = &answer["calibration"];
@@ -405,7 +406,7 @@ fn calibration_measures_and_its_answer_is_as_documented() {
         let p50 = |at: usize| calibration["series"][at]["p50_ns"].as_u64().unwrap();
         // How much later it may be depends on what else this machine does.
         assert!(p50(0) >= 290_000 && p50(3) >= 1_100_000, "{answer:#}");
-        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "the tree for it is gone");
+        assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1, "the tree for it is gone");
         user.assert_tidy();
     }
 }

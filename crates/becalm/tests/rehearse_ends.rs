@@ -65,7 +65,7 @@ fn a_server_that_is_killed_hangs_nobody_and_is_said() {
         let script = format!("cat {tree}/file; echo ready; read; cat {tree}/file; exit 3");
         let mut live = Live::start(&mut user.rehearse(&tree, &["bash", "-c", &script]));
         live.wait_for("ready");
-        kill(server(&user.scene.folder()), libc::SIGKILL);
+        kill(server(&user.scene.directory()), libc::SIGKILL);
         let ran = live.end();
         assert_eq!(ran.code(), 125, "{}", ran.err());
         assert!(ran.err().contains("endpoint is not connected"), "{}", ran.err());
@@ -75,7 +75,7 @@ fn a_server_that_is_killed_hangs_nobody_and_is_said() {
 }
 
 #[test]
-fn what_the_command_leaves_running_sees_the_folder_until_it_ends() {
+fn what_the_command_leaves_running_sees_the_directory_until_it_ends() {
     for user in each_rehearser() {
         let tree = user.tree("tree");
         let fifo = user.scene.at("fifo");
@@ -86,7 +86,7 @@ fn what_the_command_leaves_running_sees_the_folder_until_it_ends() {
         let script = format!("setsid sh -c '{daemon}' >{said} 2>&1 </dev/null & exit 4");
         let ran = run(&mut user.rehearse(&tree, &["sh", "-c", &script]));
         assert_eq!(ran.code(), 4, "{}", ran.err());
-        server(&user.scene.folder());
+        server(&user.scene.directory());
         fs::write(&fifo, "go\n").unwrap();
         wait_until("it has read", || fs::read_to_string(&said).unwrap().ends_with("text\n"));
         assert_eq!(fs::read_to_string(&said).unwrap(), "1\ntext\n");
@@ -184,7 +184,7 @@ fn no_file_is_left_in_shared_memory() {
         let mut command = user.becalm(&["--profile", &own, &tree, "--", "sh", "-c", &script]);
         let mut live = Live::start(&mut command);
         live.wait_for("ready");
-        kill(server(&user.scene.folder()), libc::SIGKILL);
+        kill(server(&user.scene.directory()), libc::SIGKILL);
         live.end();
         assert_eq!(left(), 0, "after a server that was killed");
     }

@@ -75,7 +75,7 @@ fn git_finds_its_repository_clean() {
 #[test]
 fn a_program_with_many_libraries_loads_them() {
     for user in each_rehearser() {
-        let store = user.scene.subfolder("store");
+        let store = user.scene.subdirectory("store");
         let make = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/store/make");
         let made = run(Command::new(make).args(["--libs", "12", &store]));
         assert_eq!(made.code(), 0, "{}", made.err());

@@ -12,12 +12,12 @@ use serde_json::Value;
 use support::rehearsal::{Rehearser, each_rehearser};
 use support::{Ran, run};
 
-/// A becalm verb with these words, in the rehearser's folder.
+/// A becalm verb with these words, in the rehearser's directory.
 fn becalm(rehearser: &Rehearser, words: &[&str]) -> Ran {
     let all = [&[rehearser.program()], words].concat();
     let mut command = rehearser.command(&all);
     let state = rehearser.scene.at("state");
-    run(command.current_dir(rehearser.scene.folder()).env("XDG_STATE_HOME", state))
+    run(command.current_dir(rehearser.scene.directory()).env("XDG_STATE_HOME", state))
 }
 
 #[track_caller]
@@ -32,7 +32,7 @@ fn store(rehearser: &Rehearser, name: &str) -> String {
     let out = rehearser.scene.at(name);
     let ran = run(Command::new(make).args(["--libs", "12", &out]));
     assert_eq!(ran.code(), 0, "{}", ran.err());
-    let owner = format!("--reference={}", rehearser.scene.folder().display());
+    let owner = format!("--reference={}", rehearser.scene.directory().display());
     assert_eq!(run(Command::new("chown").args(["-R", &owner, &out])).code(), 0);
     ran.out().trim_end().to_owned()
 }
@@ -54,11 +54,11 @@ fn operations(side: &Value) -> Vec<u64> {
 fn a_proof_on_a_rehearsed_filesystem_counts_what_its_server_was_asked_by_cold_nodes() {
     for rehearser in each_rehearser() {
         let app = store(&rehearser, "store");
-        // The same libraries, all in one folder, which is looked through first.
-        let farm = rehearser.scene.subfolder("store/farm");
+        // The same libraries, all in one directory, which is looked through first.
+        let farm = rehearser.scene.subdirectory("store/farm");
         let script = format!("find store/store -name '*.so.*' -exec ln -s $PWD/{{}} {farm}/ \\;");
         let linked =
-            run(Command::new("sh").args(["-c", &script]).current_dir(rehearser.scene.folder()));
+            run(Command::new("sh").args(["-c", &script]).current_dir(rehearser.scene.directory()));
         assert_eq!(linked.code(), 0, "{}", linked.err());
         let after = format!("LD_LIBRARY_PATH={farm} {app}");
         // DT_RPATH comes before LD_LIBRARY_PATH: the second is the slower one.
@@ -103,9 +103,9 @@ fn a_proof_on_a_rehearsed_filesystem_counts_what_its_server_was_asked_by_cold_no
 fn check_says_what_a_rehearsed_server_was_asked_and_leaves_the_recorder_out_of_it() {
     for rehearser in each_rehearser() {
         let app = store(&rehearser, "store");
-        let folder = rehearser.scene.folder().display().to_string();
+        let directory = rehearser.scene.directory().display().to_string();
         let check = |more: &[&str]| {
-            let words = ["check", "--rehearse", "lustre", "--rehearse-path", &folder];
+            let words = ["check", "--rehearse", "lustre", "--rehearse-path", &directory];
             becalm(&rehearser, &[&words, more, &["--", &app]].concat())
         };
         let ran = check(&["--json", "-o", "kept.becalm"]);
@@ -113,14 +113,14 @@ fn check_says_what_a_rehearsed_server_was_asked_and_leaves_the_recorder_out_of_i
         Schema::of(include_str!("../../../docs/schema/becalm.check.md"))
             .holds(&object, "exited, --rehearse");
         let rehearsed = &object["rehearsed"];
-        assert_eq!(rehearsed["folders"], serde_json::json!([folder]));
+        assert_eq!(rehearsed["directories"], serde_json::json!([directory]));
         let words = [
             "rehearse",
             "--profile",
             "lustre",
             "--json=told.json",
             "--writable",
-            &folder,
+            &directory,
             "--",
             &app,
         ];

@@ -14,9 +14,9 @@ const BY: [&str; 6] = ["cause", "prefix", "process", "syscall", "library", "modu
 
 #[test]
 fn the_headline_says_how_many_operations_and_how_many_were_answered_no() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let text =
-        quiet_success(&becalm(["report".as_ref(), emacs_recording(folder.path()).as_os_str()]));
+        quiet_success(&becalm(["report".as_ref(), emacs_recording(directory.path()).as_os_str()]));
     let mut lines = text.lines();
     assert_eq!(
         lines.next(),
@@ -27,8 +27,8 @@ fn the_headline_says_how_many_operations_and_how_many_were_answered_no() {
 
 #[test]
 fn the_table_has_a_row_a_cause_and_their_sum() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = emacs_recording(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let file = emacs_recording(directory.path());
     let text = quiet_success(&becalm_in(200, ["report".as_ref(), file.as_os_str()]));
     let row = |key: &str| -> Vec<String> {
         let line = text.lines().find(|line| line.starts_with(key)).unwrap();
@@ -46,9 +46,9 @@ fn the_table_has_a_row_a_cause_and_their_sum() {
 
 #[test]
 fn what_to_do_next_is_a_command_that_works_when_pasted() {
-    let folder = tempfile::tempdir().unwrap();
-    let odd = folder.path().join("it's a recording");
-    fs::rename(emacs_recording(folder.path()), &odd).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let odd = directory.path().join("it's a recording");
+    fs::rename(emacs_recording(directory.path()), &odd).unwrap();
     for by in ["cause", "prefix", "process"] {
         let text = quiet_success(&becalm([
             "report".as_ref(),
@@ -65,8 +65,8 @@ fn what_to_do_next_is_a_command_that_works_when_pasted() {
 
 #[test]
 fn by_syscall_prints_straces_summary_and_nothing_else() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = emacs_recording(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let file = emacs_recording(directory.path());
     let text = quiet_success(&becalm([
         "report".as_ref(),
         file.as_os_str(),
@@ -86,9 +86,9 @@ fn by_syscall_prints_straces_summary_and_nothing_else() {
 }
 
 #[test]
-fn below_a_folder_it_counts_what_grep_finds_in_straces_log() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = emacs_recording(folder.path());
+fn below_a_directory_it_counts_what_grep_finds_in_straces_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = emacs_recording(directory.path());
     let below = |below: &str| {
         let args = ["report", file.to_str().unwrap(), "--by", "prefix", "--below", below, "--json"];
         let output = becalm(args);
@@ -96,23 +96,29 @@ fn below_a_folder_it_counts_what_grep_finds_in_straces_log() {
         json(&output)
     };
     let log = stdout(&becalm(["export", file.to_str().unwrap(), "--format", "strace"]));
-    let grep = |folder: &str, call: &str, answer: &str| {
+    let grep = |directory: &str, call: &str, answer: &str| {
         log.lines()
             .filter(|line| {
-                line.contains(&format!("{call}(")) && line.contains(folder) && line.contains(answer)
+                line.contains(&format!("{call}("))
+                    && line.contains(directory)
+                    && line.contains(answer)
             })
             .count() as u64
     };
-    for (folder, opens) in [("/opt/", 3), ("/usr/share/emacs/", 1), ("/nowhere/", 0)] {
-        let answer = below(folder);
-        assert_eq!(answer["below"]["opens"], opens, "{folder}");
-        assert_eq!(answer["below"]["opens"], grep(folder, "openat", ""), "{folder}");
-        assert_eq!(answer["below"]["opens_missing"], grep(folder, "openat", "ENOENT"), "{folder}");
-        assert_eq!(answer["below"]["stats"], grep(folder, "newfstatat", ""), "{folder}");
+    for (directory, opens) in [("/opt/", 3), ("/usr/share/emacs/", 1), ("/nowhere/", 0)] {
+        let answer = below(directory);
+        assert_eq!(answer["below"]["opens"], opens, "{directory}");
+        assert_eq!(answer["below"]["opens"], grep(directory, "openat", ""), "{directory}");
+        assert_eq!(
+            answer["below"]["opens_missing"],
+            grep(directory, "openat", "ENOENT"),
+            "{directory}"
+        );
+        assert_eq!(answer["below"]["stats"], grep(directory, "newfstatat", ""), "{directory}");
         assert_eq!(
             answer["below"]["stats_missing"],
-            grep(folder, "newfstatat", "ENOENT"),
-            "{folder}"
+            grep(directory, "newfstatat", "ENOENT"),
+            "{directory}"
         );
     }
     let text = quiet_success(&becalm([
@@ -130,9 +136,9 @@ fn below_a_folder_it_counts_what_grep_finds_in_straces_log() {
 }
 
 #[test]
-fn below_a_folder_it_counts_what_grep_counts_in_straces_log_of_the_same_command() {
-    let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("data");
+fn below_a_directory_it_counts_what_grep_counts_in_straces_log_of_the_same_command() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
     fs::create_dir(&data).unwrap();
     fs::write(data.join("a"), "").unwrap();
     let script = "cat $D/a $D/none; ls -l $D $D/a; stat $D/none; : <$D/a; [ -e $D/none ]";
@@ -140,19 +146,19 @@ fn below_a_folder_it_counts_what_grep_counts_in_straces_log_of_the_same_command(
         let mut command = Command::new(program);
         // Cargo's LD_LIBRARY_PATH is a loader storm of its own.
         command.args(before).args(["/bin/sh", "-c", script]).env_clear();
-        command.env("PATH", "/usr/bin:/bin").env("D", &data).current_dir(folder.path());
+        command.env("PATH", "/usr/bin:/bin").env("D", &data).current_dir(directory.path());
         assert_eq!(command.output().unwrap().status.code(), Some(1));
     };
     run(env!("CARGO_BIN_EXE_becalm"), &["record", "-o", "run.becalm", "--"]);
     run("strace", &["-f", "-o", "log", "-e", "trace=%file"]);
     let grep = |what: &str| -> u64 {
         let pipe = format!("grep '{}' log | grep -E '{what}' | wc -l", data.display());
-        let said = Command::new("sh").args(["-c", &pipe]).current_dir(folder.path()).output();
+        let said = Command::new("sh").args(["-c", &pipe]).current_dir(directory.path()).output();
         stdout(&said.unwrap()).trim().parse().unwrap()
     };
 
     let output = command(["report", "run.becalm", "--json", "--below", "data"])
-        .current_dir(folder.path())
+        .current_dir(directory.path())
         .output()
         .unwrap();
     quiet_success(&output);
@@ -166,9 +172,9 @@ fn below_a_folder_it_counts_what_grep_counts_in_straces_log_of_the_same_command(
 }
 
 #[test]
-fn a_relative_folder_is_meant_from_where_one_is() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = emacs_recording(folder.path());
+fn a_relative_directory_is_meant_from_where_one_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = emacs_recording(directory.path());
     let output =
         command(["report".as_ref(), file.as_os_str(), "--below".as_ref(), "opt/../opt".as_ref()])
             .current_dir("/")
@@ -183,8 +189,8 @@ fn schema() -> Schema {
 
 #[test]
 fn json_has_the_fields_of_its_schema_and_no_others() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("all");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("all");
     let mut sample = Sample::new(&file, "/usr/bin/python3.11", &["python3"]);
     emacs(&mut sample);
     sample.call("newfstatat", b"/usr/lib/python3.11/os.py", FOUND);
@@ -202,18 +208,20 @@ fn json_has_the_fields_of_its_schema_and_no_others() {
 
 #[test]
 fn the_schemas_example_is_what_becalm_says() {
-    let folder = tempfile::tempdir().unwrap();
-    emacs_recording(folder.path());
-    let output =
-        command(["report", "emacs.becalm", "--json"]).current_dir(folder.path()).output().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    emacs_recording(directory.path());
+    let output = command(["report", "emacs.becalm", "--json"])
+        .current_dir(directory.path())
+        .output()
+        .unwrap();
     assert_eq!(schema().example(), json(&output));
 }
 
 #[test]
 fn no_line_is_wider_than_the_terminal_except_the_command_to_paste() {
     let long = std::str::from_utf8(LONG).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let file = emacs_recording(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let file = emacs_recording(directory.path());
     for columns in [80, 40] {
         let questions = BY.iter().filter(|by| **by != "syscall");
         for (by, below) in questions.flat_map(|by| [(by, "/"), (by, long)]) {
@@ -231,8 +239,8 @@ fn no_line_is_wider_than_the_terminal_except_the_command_to_paste() {
 
 #[test]
 fn names_from_the_recording_cannot_steer_the_terminal() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("hostile");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("hostile");
     let mut sample = Sample::new(&file, "/bin/\x1b[31mred", &["\x1b]0;title\x07", "a\nb\u{9b}1m"]);
     emacs(&mut sample);
     sample.io_uring();
@@ -241,7 +249,7 @@ fn names_from_the_recording_cannot_steer_the_terminal() {
         for json in [false, true] {
             let arguments = ["report", "hostile", "--all", "--by", by, "--json"];
             let arguments = &arguments[..arguments.len() - usize::from(!json)];
-            let shown = on_a_terminal(200, folder.path(), &arguments.join(" "));
+            let shown = on_a_terminal(200, directory.path(), &arguments.join(" "));
             let bare = without_colour(&shown);
             assert!(shown.contains("io_uring"), "{shown}");
             assert!(
@@ -264,11 +272,11 @@ fn names_from_the_recording_cannot_steer_the_terminal() {
 
 #[test]
 fn there_is_colour_on_a_terminal_and_none_in_a_pipe() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = emacs_recording(folder.path());
-    assert!(on_a_terminal(80, folder.path(), "report emacs.becalm").contains("\x1b[1m"));
+    let directory = tempfile::tempdir().unwrap();
+    let file = emacs_recording(directory.path());
+    assert!(on_a_terminal(80, directory.path(), "report emacs.becalm").contains("\x1b[1m"));
     assert!(
-        !on_a_terminal(80, folder.path(), "report emacs.becalm >out; cat out").contains('\x1b')
+        !on_a_terminal(80, directory.path(), "report emacs.becalm >out; cat out").contains('\x1b')
     );
     let piped = quiet_success(&becalm(["report", file.to_str().unwrap()]));
     assert!(!piped.contains('\x1b'));
@@ -276,10 +284,10 @@ fn there_is_colour_on_a_terminal_and_none_in_a_pipe() {
 
 #[test]
 fn the_width_is_the_terminals() {
-    let folder = tempfile::tempdir().unwrap();
-    emacs_recording(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    emacs_recording(directory.path());
     let widest = |columns: usize| {
-        let shown = on_a_terminal(columns, folder.path(), "report emacs.becalm --by prefix");
+        let shown = on_a_terminal(columns, directory.path(), "report emacs.becalm --by prefix");
         let shown = without_colour(&shown);
         let lines = shown.lines().filter(|line| !line.starts_with("Next: "));
         lines.map(show::width::of).max().unwrap()
@@ -290,8 +298,8 @@ fn the_width_is_the_terminals() {
 
 #[test]
 fn a_reader_that_has_seen_enough_is_no_failure() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = emacs_recording(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let file = emacs_recording(directory.path());
     let shell = format!(
         "set -o pipefail; '{}' report '{}' --by syscall | true",
         env!("CARGO_BIN_EXE_becalm"),
@@ -304,14 +312,14 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
 
 #[test]
 fn loading_that_takes_long_is_shown_on_a_terminal_only() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = emacs_recording(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let file = emacs_recording(directory.path());
     let slow = "(head -c 300 emacs.becalm; sleep 1.2; tail -c +301 emacs.becalm) >slow & \
                 becalm report slow";
     let shown = |command: &str| {
-        let fifo = folder.path().join("slow");
+        let fifo = directory.path().join("slow");
         assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-        let shown = shell_on_a_terminal(80, folder.path(), command);
+        let shown = shell_on_a_terminal(80, directory.path(), command);
         fs::remove_file(fifo).unwrap();
         assert!(shown.contains("9 metadata operations"), "{shown}");
         shown

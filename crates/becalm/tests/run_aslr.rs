@@ -61,7 +61,7 @@ fn compiled(scene: &Scene, name: &str, source: &str, flags: &[&str]) -> String {
     program
 }
 
-/// A command with no launcher's variables, and a state folder of its own.
+/// A command with no launcher's variables, and a state directory of its own.
 fn clean(scene: &Scene, program: &str) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars() {

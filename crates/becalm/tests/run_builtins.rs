@@ -14,24 +14,24 @@ use support::live::{Ran, run};
 const BECALM: &str = env!("CARGO_BIN_EXE_becalm");
 
 struct Scene {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Scene {
     fn new(script: &str) -> Scene {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("file"), "content\n").unwrap();
-        fs::write(folder.path().join("script"), script).unwrap();
-        fs::set_permissions(folder.path().join("script"), fs::Permissions::from_mode(0o755))
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("file"), "content\n").unwrap();
+        fs::write(directory.path().join("script"), script).unwrap();
+        fs::set_permissions(directory.path().join("script"), fs::Permissions::from_mode(0o755))
             .unwrap();
-        Scene { folder }
+        Scene { directory }
     }
 
     fn path(&self) -> &Path {
-        self.folder.path()
+        self.directory.path()
     }
 
-    /// What the script does; its own folder, and process ids, have no name in it.
+    /// What the script does; its own directory, and process ids, have no name in it.
     fn run(&self, words: &[&str], variables: &[(&str, &str)]) -> Ran {
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).current_dir(self.path()).env_remove("BASH_ENV");
@@ -308,9 +308,9 @@ fn the_users_own_bash_env_is_read_too_and_children_have_both() {
     let file = file.to_str().unwrap();
     let out = same_with(script, &["bash", "script"], &[("BASH_ENV", file)]);
     assert!(out.starts_with("read \nread \n"), "{out}");
-    let folder = own.path().to_str().unwrap();
-    same_with(script, &["bash", "script"], &[("BASH_ENV", "$D/my env"), ("D", folder)]);
-    same_with(script, &["bash", "script"], &[("BASH_ENV", "~/my env"), ("HOME", folder)]);
+    let directory = own.path().to_str().unwrap();
+    same_with(script, &["bash", "script"], &[("BASH_ENV", "$D/my env"), ("D", directory)]);
+    same_with(script, &["bash", "script"], &[("BASH_ENV", "~/my env"), ("HOME", directory)]);
     same_with(script, &["bash", "script"], &[("BASH_ENV", "/nowhere/at/all")]);
     same_with(script, &["bash", "script"], &[("BASH_ENV", "./file")]);
     // becalm within becalm reads it once.

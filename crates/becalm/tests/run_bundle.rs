@@ -15,10 +15,10 @@ const PYTHON: &str = "/usr/bin/python3";
 /// What a loader of the bundle's is, is told by its class.
 const LOOK: &str = "import own; print(own.__file__, type(own.__loader__).__module__)";
 
-/// A folder with a module, and a bundle of it in another.
+/// A directory with a module, and a bundle of it in another.
 fn bundled() -> (Scene, String, String) {
     let scene = Scene::new();
-    let (env, out) = (scene.subfolder("env"), scene.subfolder("out"));
+    let (env, out) = (scene.subdirectory("env"), scene.subdirectory("out"));
     fs::write(format!("{env}/own.py"), "").unwrap();
     let bundle = format!("{out}/b.pybundle");
     let mut pack = Command::new(BECALM);

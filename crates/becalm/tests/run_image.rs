@@ -1,5 +1,5 @@
-//! `becalm run --image`: a command sees the image over the folder that it was made of, and nobody
-//! else does; by FUSE as an ordinary user and as root, and by the kernel as root.
+//! `becalm run --image`: a command sees the image over the directory that it was made of, and
+//! nobody else does; by FUSE as an ordinary user and as root, and by the kernel as root.
 #![allow(clippy::unwrap_used)]
 
 mod schema;
@@ -21,10 +21,10 @@ fn a_command_sees_the_image_over_its_path_and_nobody_else_does() {
     let env = Imaged::new();
     for who in ways() {
         assert_eq!(env.said(who, &[], "cat \"$0/where\""), "image\n");
-        let marker = Path::new(&env.folder).join("where");
-        assert_eq!(fs::read_to_string(marker).unwrap(), "folder\n");
+        let marker = Path::new(&env.directory).join("where");
+        assert_eq!(fs::read_to_string(marker).unwrap(), "directory\n");
         // Scripts, links and names in it are as they were.
-        assert_eq!(env.said(who, &[], "\"$0/tool\""), format!("{}/tool\n", env.folder));
+        assert_eq!(env.said(who, &[], "\"$0/tool\""), format!("{}/tool\n", env.directory));
         assert_eq!(env.said(who, &[], "cat \"$0/link\""), "content");
         let listed = env.said(who, &[], "cd \"$0\" && find . | sort");
         assert_eq!(
@@ -39,7 +39,7 @@ fn a_command_sees_the_image_over_its_path_and_nobody_else_does() {
 }
 
 #[test]
-fn status_signals_streams_folder_and_process_id_are_the_commands_own() {
+fn status_signals_streams_directory_and_process_id_are_the_commands_own() {
     let env = Imaged::new();
     for who in ways() {
         assert_eq!(run(&mut env.sh(who, &[], "exit 7")).code(), 7);
@@ -52,8 +52,8 @@ fn status_signals_streams_folder_and_process_id_are_the_commands_own() {
         let waited = env.said(who, &[], "wait; echo $?");
         assert_eq!(waited, "0\n");
         let mut inside = env.sh(who, &[], "pwd; cat where");
-        inside.current_dir(&env.folder);
-        assert_eq!(run(&mut inside).out(), format!("{}\nimage\n", env.folder));
+        inside.current_dir(&env.directory);
+        assert_eq!(run(&mut inside).out(), format!("{}\nimage\n", env.directory));
         let set = env.said(who, &[], "echo \"$BECALM_IMAGE\"");
         assert_eq!(set, format!("{}\n", env.image));
         let status = |name| {
@@ -94,7 +94,7 @@ fn a_later_rank_of_a_job_does_not_open_the_image() {
         first.line();
         let log = env.scene.at("strace");
         let strace = ["strace", "-f", "-qq", "-e", "trace=open,openat,openat2", "-o", &log, "--"];
-        let later = env.run(who, &[], &["cat", &format!("{}/where", env.folder)]);
+        let later = env.run(who, &[], &["cat", &format!("{}/where", env.directory)]);
         // As root: strace follows the rank into its user namespace.
         let mut traced = Command::new(strace[0]);
         traced.args(&strace[1..]).arg(later.get_program()).args(later.get_args());
@@ -109,7 +109,7 @@ fn a_later_rank_of_a_job_does_not_open_the_image() {
 fn a_later_rank_that_looks_more_closely_than_the_first_looks_for_itself() {
     let env = Imaged::new();
     sleep(Duration::from_millis(1100)); // squashfs counts seconds
-    fs::write(Path::new(&env.folder).join("sub/new"), "").unwrap();
+    fs::write(Path::new(&env.directory).join("sub/new"), "").unwrap();
     for who in ways() {
         let mut first =
             Live::start(&mut env.sh(who, &["--check", "no"], "echo ready; read line || :"));
@@ -187,10 +187,10 @@ fn a_killed_rank_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_seen_all_the_same() {
+fn a_directory_that_is_not_there_is_seen_all_the_same() {
     let env = Imaged::new();
     for who in ways() {
-        for at in ["/no-such-folder/of/software", &env.scene.at("not/there")] {
+        for at in ["/no-such-directory/of/software", &env.scene.at("not/there")] {
             let script = format!("cat '{at}/where'; ls / | wc -l; ls '{}'", env.scene.at(""));
             let said = env.said(who, &["--at", at], &script);
             assert!(said.starts_with("image\n"), "{said}");
@@ -207,16 +207,16 @@ fn a_folder_that_is_not_there_is_seen_all_the_same() {
 fn a_stale_image_is_refused_with_what_has_changed() {
     let env = Imaged::new();
     sleep(Duration::from_millis(1100)); // squashfs counts seconds
-    fs::write(Path::new(&env.folder).join("sub/new"), "").unwrap();
+    fs::write(Path::new(&env.directory).join("sub/new"), "").unwrap();
     let refused = env.refused(As::User, &[]);
     assert!(refused.contains("sub has changed"), "{refused}");
     assert_eq!(env.said(As::User, &["--check", "no"], "cat \"$0/where\""), "image\n");
-    fs::remove_file(Path::new(&env.folder).join("sub/new")).unwrap();
+    fs::remove_file(Path::new(&env.directory).join("sub/new")).unwrap();
 
     let env = Imaged::new();
-    let file = Path::new(&env.folder).join("sub/a file, with é");
+    let file = Path::new(&env.directory).join("sub/a file, with é");
     fs::write(&file, "edited").unwrap();
-    // A file edited in place changes no folder: that is for the full look.
+    // A file edited in place changes no directory: that is for the full look.
     assert_eq!(env.said(As::User, &[], "cat \"$0/where\""), "image\n");
     let refused = env.refused(As::User, &["--check", "full"]);
     // Which of both it is called depends on whether the clock has gone on to another second.
@@ -239,7 +239,7 @@ fn what_is_no_image_is_refused_in_one_line() {
 #[test]
 fn binds_are_seen_and_may_be_read_only() {
     let env = Imaged::new();
-    let data = env.scene.subfolder("data, 1");
+    let data = env.scene.subdirectory("data, 1");
     fs::write(format!("{data}/x"), "here").unwrap();
     let bind = format!("{data}:/no-such-place/data:ro");
     for who in ways() {
@@ -281,7 +281,7 @@ fn the_kernel_finds_what_was_traced_fetched_in_large_pieces() {
         noise.to_le_bytes()
     };
     let scene = Scene::new();
-    let [env, share] = ["env", "share"].map(|name| scene.subfolder(name));
+    let [env, share] = ["env", "share"].map(|name| scene.subdirectory(name));
     let [traced, other] = ["traced", "other"].map(|name| format!("{env}/{name}"));
     for file in [&traced, &other] {
         fs::write(file, (0..4 << 20).flat_map(|_| next()).collect::<Vec<u8>>()).unwrap();
@@ -320,7 +320,7 @@ fn json_says_what_mounts_it_and_where() {
         let ran = run(&mut env.sh(who, &["--json"], ":"));
         let told: serde_json::Value = serde_json::from_str(&ran.err()).unwrap();
         schema.holds(&told, "an image");
-        assert_eq!(told["image"]["over"][0], env.folder.as_str());
+        assert_eq!(told["image"]["over"][0], env.directory.as_str());
         assert_eq!(told["image"]["by"], if who == As::Root { "kernel" } else { "fuse" });
         assert_eq!(told["image"]["joined"], true);
     }

@@ -16,8 +16,8 @@ use support::{Live, run};
 const IMPORTS: &str = "exec python3 -c 'import sys; sys.path.insert(0, sys.argv[1]); import first
 print(\"ready\", flush=True); sys.stdin.readline(); import package; print(package.__file__)' \"$0\"";
 
-/// Python that forks a child and a daemon; all three look for ever new names, and say whatever comes
-/// but that they are not there.
+/// Python that forks a child and a daemon; all three look for ever new names, and say whatever
+/// comes but that they are not there.
 const LOOKS: &str = "exec python3 -c 'import os, sys
 for _ in range(2):
     if os.fork() == 0:
@@ -32,10 +32,10 @@ for number in range(10 ** 9):
         os.write(1, f\"wrong: {error}\\n\".encode())' \"$0\"";
 
 fn packages() -> Imaged {
-    Imaged::of("packages", |folder| {
-        fs::create_dir(folder.join("package")).unwrap();
-        fs::write(folder.join("package/__init__.py"), "").unwrap();
-        fs::write(folder.join("first.py"), "").unwrap();
+    Imaged::of("packages", |directory| {
+        fs::create_dir(directory.join("package")).unwrap();
+        fs::write(directory.join("package/__init__.py"), "").unwrap();
+        fs::write(directory.join("first.py"), "").unwrap();
     })
 }
 
@@ -77,7 +77,7 @@ fn a_holder_that_is_killed_while_ranks_come_gives_none_of_them_a_wrong_answer() 
     let script =
         "test -e \"$0/no\"; echo $?; python3 -c 'import sys; sys.path.insert(0, sys.argv[1])
 import package; print(package.__file__)' \"$0\"";
-    let right = format!("1\n{}/package/__init__.py\n", env.folder);
+    let right = format!("1\n{}/package/__init__.py\n", env.directory);
     for _ in 0..3 {
         let ranks: Vec<Live> =
             (0..8).map(|_| Live::start(&mut env.sh(As::User, &[], script))).collect();
@@ -103,7 +103,7 @@ fn what_the_kernel_mounts_is_served_on_and_its_overlay_stays_locked() {
         return;
     }
     let env = Imaged::new();
-    let changes = env.scene.subfolder("changes");
+    let changes = env.scene.subdirectory("changes");
     let overlay = ["--by", "kernel", "--overlay", &changes];
     let script =
         "echo ready; read line; cat \"$0/where\"; echo more > \"$0/more\"; cat \"$0/more\"";

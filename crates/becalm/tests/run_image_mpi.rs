@@ -49,9 +49,9 @@ fn four_ranks_read_each_others_memory() {
     let program = env.scene.at("cma");
     let compiled = run(Command::new("mpicc").args([&source, "-o", &program]));
     assert_eq!(compiled.code(), 0, "{}", compiled.err());
-    let home = env.scene.subfolder("home");
+    let home = env.scene.subdirectory("home");
     for who in ways() {
-        let where_ = format!("{}/where", env.folder);
+        let where_ = format!("{}/where", env.directory);
         let rank = env.run(who, &[], &[&program, &where_]);
         let words: Vec<_> = [rank.get_program()].into_iter().chain(rank.get_args()).collect();
         // As that user, mpirun itself is; so each rank's words are those after setpriv's.

@@ -13,13 +13,13 @@ use support::scene::BECALM;
 use support::user::{SECOND_GROUP, as_a_member, is_root};
 use support::{Live, run};
 
-/// A folder that belongs to whoever uses it.
+/// A directory that belongs to whoever uses it.
 fn changes(env: &Imaged, who: As) -> String {
-    let folder = env.scene.subfolder(&format!("changes, {who:?}:1"));
+    let directory = env.scene.subdirectory(&format!("changes, {who:?}:1"));
     if who == As::User {
-        let _ = chown(&folder, Some(65534), Some(65534));
+        let _ = chown(&directory, Some(65534), Some(65534));
     }
-    folder
+    directory
 }
 
 #[test]
@@ -49,41 +49,41 @@ fn ranks_of_a_node_see_each_others_changes() {
 }
 
 #[test]
-fn changes_in_a_folder_are_kept_and_can_be_looked_at() {
+fn changes_in_a_directory_are_kept_and_can_be_looked_at() {
     let env = Imaged::new();
     for who in ways() {
-        let folder = changes(&env, who);
-        let overlay = ["--overlay", &folder];
+        let directory = changes(&env, who);
+        let overlay = ["--overlay", &directory];
         env.said(who, &overlay, "cd \"$0\"; rm tool; rm -r sub; echo new > new; echo x >> where");
         env.all_gone();
         let script = "cd \"$0\"; ls; cat where";
         assert_eq!(env.said(who, &overlay, script), "link\nnew\nwhere\nimage\nx\n", "{who:?}");
         env.all_gone();
-        let read_only = format!("{folder}:ro");
+        let read_only = format!("{directory}:ro");
         assert_eq!(
             env.said(who, &["--overlay", &read_only], script),
             "link\nnew\nwhere\nimage\nx\n"
         );
         let ran = run(&mut env.sh(who, &["--overlay", &read_only], "echo > \"$0/y\""));
         assert!(ran.err().contains("Read-only"), "{}", ran.err());
-        // The image and its folder are as they were.
+        // The image and its directory are as they were.
         assert_eq!(env.said(who, &[], "cat \"$0/where\""), "image\n");
-        assert!(Path::new(&env.folder).join("tool").exists());
+        assert!(Path::new(&env.directory).join("tool").exists());
         env.all_gone();
     }
 }
 
 #[test]
-fn changes_can_go_to_a_folder_of_a_second_group() {
+fn changes_can_go_to_a_directory_of_a_second_group() {
     if !is_root() {
         return;
     }
     let env = Imaged::new();
-    let folder = env.scene.subfolder("shared");
-    chown(&folder, Some(0), Some(SECOND_GROUP)).unwrap();
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0o2775)).unwrap();
+    let directory = env.scene.subdirectory("shared");
+    chown(&directory, Some(0), Some(SECOND_GROUP)).unwrap();
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o2775)).unwrap();
     let member = |script: &str| {
-        let line = env.sh(As::RootByFuse, &["--overlay", &folder], script);
+        let line = env.sh(As::RootByFuse, &["--overlay", &directory], script);
         let becalm = env.scene.at("becalm");
         let words: Vec<&str> = line.get_args().map(|word| word.to_str().unwrap()).collect();
         let ran = run(&mut as_a_member(&[&[becalm.as_str()], &words[..]].concat()));
@@ -100,13 +100,13 @@ fn changes_can_go_to_a_folder_of_a_second_group() {
 fn a_second_writer_is_refused_and_told_who_the_first_is() {
     let env = Imaged::new();
     for who in ways() {
-        let folder = changes(&env, who);
+        let directory = changes(&env, who);
         let script = "echo ready; read line";
-        let mut first = Live::start(&mut env.sh(who, &["--overlay", &folder], script));
+        let mut first = Live::start(&mut env.sh(who, &["--overlay", &directory], script));
         first.line();
         let holder = env.holders()[0];
         // Another job, that is: a rank of the same one would join.
-        let mut other = env.sh(who, &["--overlay", &folder], "echo it ran");
+        let mut other = env.sh(who, &["--overlay", &directory], "echo it ran");
         other.env("SLURM_JOB_ID", "another");
         let ran = run(&mut other);
         assert_eq!((ran.code(), ran.out().as_str()), (125, ""), "{}", ran.err());
@@ -115,7 +115,7 @@ fn a_second_writer_is_refused_and_told_who_the_first_is() {
         // What the holder keeps it keeps after the first rank's end.
         first.end();
         env.all_gone();
-        assert_eq!(env.said(who, &["--overlay", &folder], "echo free"), "free\n");
+        assert_eq!(env.said(who, &["--overlay", &directory], "echo free"), "free\n");
         env.all_gone();
     }
 }
@@ -144,7 +144,7 @@ fn an_ext3_image_keeps_changes_for_root_and_is_refused_to_others() {
 #[test]
 fn a_squashfs_is_an_overlay_that_is_only_looked_at() {
     let env = Imaged::new();
-    let more = Imaged::of("more", |folder| fs::write(folder.join("added"), "added").unwrap());
+    let more = Imaged::of("more", |directory| fs::write(directory.join("added"), "added").unwrap());
     for who in ways() {
         let read_only = format!("{}:ro", more.image);
         let said = env.said(who, &["--overlay", &read_only], "cat \"$0/added\" \"$0/link\"");

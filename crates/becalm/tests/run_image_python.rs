@@ -16,10 +16,11 @@ use support::{Live, run};
 fn ranks_import_from_the_image_under_its_own_path_and_pip_installs_on_top() {
     let env = Imaged::environment();
     // Gone from disk: what is imported comes from the image.
-    fs::remove_dir_all(format!("{}/lib", env.folder)).unwrap();
+    fs::remove_dir_all(format!("{}/lib", env.directory)).unwrap();
     let import = "exec \"$0/bin/python\" -c 'import numpy, scipy.linalg, sys
 print(sys.prefix, numpy.__file__)'";
-    let expected = format!("{0} {0}/lib/python3.11/site-packages/numpy/__init__.py\n", env.folder);
+    let expected =
+        format!("{0} {0}/lib/python3.11/site-packages/numpy/__init__.py\n", env.directory);
     for who in ways() {
         let ranks: Vec<Live> =
             (0..4).map(|_| Live::start(&mut env.sh(who, &["--check", "no"], import))).collect();
@@ -35,7 +36,7 @@ print(sys.prefix, numpy.__file__)'";
 fn check_does_not_advise_to_pack_what_runs_in_an_image() {
     let env = Imaged::environment();
     let import = ["-c", "import numpy, scipy.linalg, scipy.sparse, scipy.stats"];
-    let python = format!("{}/bin/python", env.folder);
+    let python = format!("{}/bin/python", env.directory);
     let next = |words: &[&str]| {
         let mut command = Command::new(BECALM);
         command.args(["check", "--json", "--"]).args(words).args([&python]).args(import);
@@ -76,28 +77,28 @@ fn shell(script: &str, path: &str) {
 /// A packed tree of this layout, and a copy of it to go back to.
 fn packed(layout: &[&str], traced: bool) -> (Imaged, String) {
     let (scene, _) = scene_for_a_user(&[]);
-    let folder = scene.subfolder("packed");
+    let directory = scene.subdirectory("packed");
     for path in layout {
-        let path = format!("{folder}/{path}");
+        let path = format!("{directory}/{path}");
         fs::create_dir_all(&path).unwrap();
         for name in ["module.py", "lib.so.1", "paths.pth", "data"] {
             fs::write(format!("{path}/{name}"), "one").unwrap();
         }
         fs::write(format!("{path}/__init__.py"), "").unwrap();
     }
-    shell("find \"$0\" -exec touch -d '2 days ago' {} +", &folder);
+    shell("find \"$0\" -exec touch -d '2 days ago' {} +", &directory);
     let (image, pristine) = (scene.at("image.sqsh"), scene.at("pristine"));
-    shell(&format!("cp -a \"$0\" '{pristine}'"), &folder);
+    shell(&format!("cp -a \"$0\" '{pristine}'"), &directory);
     let reads =
         "find \"$0\" \\( -name '*.py' -o -name '*.so.1' -o -name '*.pth' \\) -exec cat {} +";
     let mut build = Command::new(BECALM);
-    build.args(["image", "build", "-o", &image, &folder]);
+    build.args(["image", "build", "-o", &image, &directory]);
     if traced {
-        build.args(["--", "sh", "-c", reads, &folder]);
+        build.args(["--", "sh", "-c", reads, &directory]);
     }
     let built = run(&mut build);
     assert_eq!(built.code(), 0, "{}", built.err());
-    (Imaged { scene, folder, image }, pristine)
+    (Imaged { scene, directory, image }, pristine)
 }
 
 #[test]
@@ -111,11 +112,11 @@ fn what_changes_at_any_depth_is_seen_or_refused_and_never_old() {
         let all = layout.iter().map(|path| ((*path).to_owned(), &TO_DIRECTORIES[..]));
         for (path, scripts) in all.chain(of_files.map(|path| (path, &TO_FILES[..]))) {
             for script in scripts {
-                shell(script, &format!("{}/{path}", env.folder));
+                shell(script, &format!("{}/{path}", env.directory));
                 let refused = env.refused(As::User, &[]);
                 assert!(refused.contains("is older than what"), "{traced} {script}: {refused}");
-                fs::remove_dir_all(&env.folder).unwrap();
-                shell(&format!("cp -a '{pristine}' \"$0\""), &env.folder);
+                fs::remove_dir_all(&env.directory).unwrap();
+                shell(&format!("cp -a '{pristine}' \"$0\""), &env.directory);
             }
         }
         // It was the change, each time.
@@ -126,18 +127,19 @@ fn what_changes_at_any_depth_is_seen_or_refused_and_never_old() {
 #[test]
 fn what_python_keeps_for_itself_is_no_change() {
     let (env, _) = packed(&["src/package", "src/package/__pycache__"], false);
-    shell("echo > \"$0/src/package/__pycache__/more.pyc\"", &env.folder);
+    shell("echo > \"$0/src/package/__pycache__/more.pyc\"", &env.directory);
     assert_eq!(env.said(As::User, &[], "echo ran"), "ran\n");
 }
 
 #[test]
 fn a_change_in_the_second_of_packing_is_seen() {
     for round in 0..3 {
-        let env = Imaged::of("src", |folder| fs::write(folder.join("module.py"), "one").unwrap());
-        let module = format!("{}/module.py", env.folder);
+        let env =
+            Imaged::of("src", |directory| fs::write(directory.join("module.py"), "one").unwrap());
+        let module = format!("{}/module.py", env.directory);
         match round {
             0 => fs::write(&module, "two").unwrap(),
-            1 => fs::write(format!("{}/new.py", env.folder), "two").unwrap(),
+            1 => fs::write(format!("{}/new.py", env.directory), "two").unwrap(),
             _ => fs::remove_file(&module).unwrap(),
         }
         let refused = env.refused(As::User, &[]);
@@ -150,7 +152,7 @@ fn a_command_that_starts_after_an_upgrade_does_not_join_a_mount_of_before() {
     if !is_root() {
         return;
     }
-    let env = Imaged::of("src", |folder| fs::write(folder.join("module.py"), "one").unwrap());
+    let env = Imaged::of("src", |directory| fs::write(directory.join("module.py"), "one").unwrap());
     // One in a job, and one outside of any.
     let start = |line: &mut Command| {
         let mut first = Live::start(line);
@@ -159,7 +161,7 @@ fn a_command_that_starts_after_an_upgrade_does_not_join_a_mount_of_before() {
     };
     let line = || env.sh(As::RootByFuse, &[], "echo ready; read line");
     let firsts = [start(line().env("SLURM_JOB_ID", "4711")), start(&mut line())];
-    fs::write(format!("{}/module.py", env.folder), "two").unwrap();
+    fs::write(format!("{}/module.py", env.directory), "two").unwrap();
     let outside = run(&mut env.sh(As::RootByFuse, &[], "echo ran"));
     assert!(outside.err().contains("is older than what"), "{}", outside.err());
     // A minute and more later: a process whose clock since the node's start is ahead.
@@ -176,7 +178,7 @@ fn a_command_that_starts_after_an_upgrade_does_not_join_a_mount_of_before() {
 
 /// A package of our own, without any network.
 fn installs_on_top(env: &Imaged) {
-    let package = env.scene.subfolder("package");
+    let package = env.scene.subdirectory("package");
     fs::write(
         format!("{package}/pyproject.toml"),
         "[build-system]\nrequires = []\nbuild-backend = 'own'\nbackend-path = ['.']\n",
@@ -184,7 +186,7 @@ fn installs_on_top(env: &Imaged) {
     .unwrap();
     fs::write(format!("{package}/own.py"), BACKEND).unwrap();
     for who in ways() {
-        let changes = env.scene.subfolder(&format!("changes {who:?}"));
+        let changes = env.scene.subdirectory(&format!("changes {who:?}"));
         if who == As::User {
             let _ = chown(&changes, Some(65534), Some(65534));
         }
@@ -198,7 +200,7 @@ fn installs_on_top(env: &Imaged) {
         // Kept, and seen by the next run; not in the image itself.
         let script = "\"$0/bin/python\" -c 'import becalm_added; print(becalm_added.__file__)'";
         let said = env.said(who, &options, script);
-        assert!(said.starts_with(&env.folder), "{said}");
+        assert!(said.starts_with(&env.directory), "{said}");
         env.all_gone();
         let without = run(&mut env.sh(who, &["--check", "no"], script));
         assert!(without.err().contains("ModuleNotFoundError"), "{}", without.err());
@@ -209,7 +211,7 @@ fn installs_on_top(env: &Imaged) {
 const BACKEND: &str = "
 import zipfile
 
-def build_wheel(folder, settings=None, metadata=None):
+def build_wheel(directory, settings=None, metadata=None):
     name = 'becalm_added-1.0-py3-none-any.whl'
     files = {
         'becalm_added.py': '',
@@ -218,7 +220,7 @@ def build_wheel(folder, settings=None, metadata=None):
     }
     record = ''.join(f'{name},,\\n' for name in files)
     files['becalm_added-1.0.dist-info/RECORD'] = record
-    with zipfile.ZipFile(f'{folder}/{name}', 'w') as wheel:
+    with zipfile.ZipFile(f'{directory}/{name}', 'w') as wheel:
         for path, text in files.items():
             wheel.writestr(path, text)
     return name

@@ -12,11 +12,11 @@ use image::sif::{Arch, Filesystem, Part, Partition, Role};
 use support::imaged::{As, Imaged, ways};
 use support::{Live, run};
 
-/// A root with a shell, its libraries and a few programs, and no folder for /tmp or a home.
+/// A root with a shell, its libraries and a few programs, and no directory for /tmp or a home.
 fn root() -> Imaged {
     let mut env = Imaged::of("root", |root| {
-        for folder in ["usr/bin", "usr/lib", "usr/lib64", "etc", "proc", "sys", "dev"] {
-            fs::create_dir_all(root.join(folder)).unwrap();
+        for directory in ["usr/bin", "usr/lib", "usr/lib64", "etc", "proc", "sys", "dev"] {
+            fs::create_dir_all(root.join(directory)).unwrap();
         }
         for (link, to) in [("bin", "usr/bin"), ("lib", "usr/lib"), ("lib64", "usr/lib64")] {
             std::os::unix::fs::symlink(to, root.join(link)).unwrap();
@@ -29,7 +29,7 @@ fn root() -> Imaged {
     });
     // As `--at /` says it too; a squashfs with bin, etc and usr and no word of becalm's is one.
     let foreign = env.scene.at("root.sqsh");
-    let made = run(Command::new("mksquashfs").args([&env.folder, &foreign, "-quiet"]));
+    let made = run(Command::new("mksquashfs").args([&env.directory, &foreign, "-quiet"]));
     assert_eq!(made.code(), 0, "{}", made.err());
     env.image = foreign;
     env
@@ -48,9 +48,9 @@ fn copy(root: &Path, program: &str) {
 }
 
 #[test]
-fn a_whole_root_is_seen_with_home_temporary_and_system_folders() {
+fn a_whole_root_is_seen_with_home_temporary_and_system_directories() {
     let env = root();
-    let home = env.scene.subfolder("home");
+    let home = env.scene.subdirectory("home");
     fs::write(format!("{home}/mine"), "from home").unwrap();
     for who in ways() {
         let script = "cat /where $HOME/mine; cd / && echo *; ls /proc/self/fd > /dev/null; \
@@ -61,7 +61,7 @@ fn a_whole_root_is_seen_with_home_temporary_and_system_folders() {
         let lines: Vec<_> = ran.out().lines().map(str::to_owned).collect();
         assert_eq!(
             lines[..2],
-            ["folder", "from homebin dev etc lib lib64 proc sys tmp usr var where"]
+            ["directory", "from homebin dev etc lib lib64 proc sys tmp usr var where"]
                 .map(str::to_owned),
             "{who:?} {}",
             ran.err()
@@ -75,11 +75,11 @@ fn a_whole_root_is_seen_with_home_temporary_and_system_folders() {
 }
 
 #[test]
-fn a_working_folder_and_binds_are_seen_in_it_and_changes_are_kept() {
+fn a_working_directory_and_binds_are_seen_in_it_and_changes_are_kept() {
     let env = root();
     for who in ways() {
-        let work = env.scene.subfolder(&format!("work {who:?}"));
-        let changes = env.scene.subfolder(&format!("changes {who:?}"));
+        let work = env.scene.subdirectory(&format!("work {who:?}"));
+        let changes = env.scene.subdirectory(&format!("changes {who:?}"));
         if who == As::User {
             let _ = std::os::unix::fs::chown(&changes, Some(65534), Some(65534));
         }
@@ -99,20 +99,20 @@ fn a_working_folder_and_binds_are_seen_in_it_and_changes_are_kept() {
 }
 
 #[test]
-fn ranks_with_the_same_working_folder_share_a_root_and_others_do_not() {
+fn ranks_with_the_same_working_directory_share_a_root_and_others_do_not() {
     let env = root();
-    let [one, other] = ["one", "other"].map(|name| env.scene.subfolder(name));
+    let [one, other] = ["one", "other"].map(|name| env.scene.subdirectory(name));
     for who in ways() {
-        let start = |folder: &str| {
+        let start = |directory: &str| {
             let script = "pwd; stat -L -c %i /proc/self/ns/mnt; read line || :";
             let mut command = env.sh(who, &[], script);
-            let mut rank = Live::start(command.current_dir(folder).env("HOME", "/no-such-home"));
-            assert_eq!(rank.line(), folder, "{who:?}");
+            let mut rank = Live::start(command.current_dir(directory).env("HOME", "/no-such-home"));
+            assert_eq!(rank.line(), directory, "{who:?}");
             (rank.line(), rank)
         };
         let (first, rank) = start(&one);
         let (second, kept) = start(&other);
-        assert_ne!(first, second, "another folder is bound into it");
+        assert_ne!(first, second, "another directory is bound into it");
         assert_eq!([start(&one).0, start(&other).0], [first, second.clone()]);
         // They find one another when the first of all has gone, too.
         rank.end();
@@ -139,7 +139,7 @@ fn a_sif_is_such_a_root() {
         let mut command = env.sh(who, &[], "cat /where; echo /*");
         command.current_dir("/").env("HOME", "/no-such-home");
         let ran = run(&mut command);
-        let expected = "folder\n/bin /dev /etc /lib /lib64 /proc /sys /tmp /usr /var /where\n";
+        let expected = "directory\n/bin /dev /etc /lib /lib64 /proc /sys /tmp /usr /var /where\n";
         assert_eq!(ran.out(), expected, "{who:?} {}", ran.err());
     }
 }

@@ -33,7 +33,7 @@ fn a_command_and_its_variables_lead_into_the_tree_that_is_gone_after_it() {
         assert_eq!(lines[..4], ["image", "contentcontent", "/etc/passwd", "2"], "{}", ran.err());
         assert!(lines[4].starts_with(&staging.dir) && lines[4].ends_with("/tree/bin/tool"));
         assert_eq!(lines[5], format!("{} a b c", lines[4]));
-        assert_eq!(lines[6], staging.env.folder, "arguments stay");
+        assert_eq!(lines[6], staging.env.directory, "arguments stay");
         let said = ran.err();
         assert_eq!(said.lines().count(), 1, "{said}");
         for part in ["nothing can be mounted", &staging.dir, "(in bin: 1, .pth: 1, RPATH: 1)"] {
@@ -46,10 +46,10 @@ fn a_command_and_its_variables_lead_into_the_tree_that_is_gone_after_it() {
 #[test]
 fn the_command_itself_is_started_from_the_tree_and_so_is_its_interpreter() {
     let staging = Staging::new();
-    let bin = format!("{}/bin", staging.env.folder);
-    // By its path, relative to the working folder, as an argument, by PATH.
+    let bin = format!("{}/bin", staging.env.directory);
+    // By its path, relative to the working directory, as an argument, by PATH.
     let mut relative = staging.run(As::User, &["--json"], &["bin/tool", "x"]);
-    relative.current_dir(&staging.env.folder);
+    relative.current_dir(&staging.env.directory);
     let tool = format!("{bin}/tool");
     let mut by_path = staging.run(As::User, &["--json"], &["piplike", "x"]);
     by_path.env("PATH", format!("{bin}:/usr/bin:/bin"));
@@ -94,11 +94,13 @@ fn the_first_rank_says_it_for_all_of_the_job() {
 fn an_environment_that_is_called_by_a_symbolic_link_is_found_too() {
     let staging = Staging::new();
     let home = staging.env.scene.at("home");
-    symlink(staging.env.scene.folder(), &home).unwrap();
-    let folder = format!("{home}/an env, été");
+    symlink(staging.env.scene.directory(), &home).unwrap();
+    let directory = format!("{home}/an env, été");
     let run_there = || {
         let mut command = staging.run(As::User, &["--json"], &["tool"]);
-        command.env("PATH", format!("{folder}/bin:/usr/bin:/bin")).env("VIRTUAL_ENV", &folder);
+        command
+            .env("PATH", format!("{directory}/bin:/usr/bin:/bin"))
+            .env("VIRTUAL_ENV", &directory);
         run(&mut command)
     };
     for ran in [run_there(), run_there()] {
@@ -160,13 +162,13 @@ fn the_tree_is_read_only_unless_changes_in_memory_are_asked_for() {
     let ran = run(&mut staging.sh(As::User, &["--writable-tmpfs"], script));
     assert!(ran.out().ends_with("755\n755\n") && ran.out().contains("new"), "{}", ran.out());
     staging.all_gone();
-    assert!(!Path::new(&staging.env.folder).join("new").exists());
+    assert!(!Path::new(&staging.env.directory).join("new").exists());
 }
 
 #[test]
 fn what_takes_a_mount_is_refused() {
     let staging = Staging::new();
-    let changes = staging.env.scene.subfolder("changes");
+    let changes = staging.env.scene.subdirectory("changes");
     let _ = chown(&changes, Some(65534), Some(65534));
     for (options, why) in [
         (["--overlay", &changes], "--overlay cannot be staged: it takes a mount"),
@@ -182,7 +184,7 @@ fn what_takes_a_mount_is_refused() {
 fn a_stale_image_is_refused_also_by_a_rank_that_looks_more_closely() {
     let staging = Staging::new();
     std::thread::sleep(std::time::Duration::from_millis(1100)); // squashfs counts seconds
-    fs::write(Path::new(&staging.env.folder).join("lib/new"), "").unwrap();
+    fs::write(Path::new(&staging.env.directory).join("lib/new"), "").unwrap();
     let changed = "lib has changed";
     staging.refused(&mut staging.run(As::User, &[], &["true"]), changed);
     let mut first =
@@ -199,13 +201,13 @@ fn json_says_what_is_staged_and_where() {
     let staging = Staging::new();
     // In memory, by default.
     let mut command = staging.plain(As::User, &["--stage", "--json"], &["true"]);
-    let ran = run(command.env("ENV_ROOT", &staging.env.folder));
+    let ran = run(command.env("ENV_ROOT", &staging.env.directory));
     let told = told(&ran);
     schema.holds(&told, "an image");
     schema.holds(&told, "a staged image");
     let image = &told["image"];
     assert_eq!((&image["by"], &image["joined"]), (&"stage".into(), &false.into()));
-    assert_eq!(image["over"][0], staging.env.folder.as_str());
+    assert_eq!(image["over"][0], staging.env.directory.as_str());
     let staged = &image["staged"];
     assert!(staged["tree"].as_str().unwrap().starts_with("/dev/shm/becalm-stage-65534/"));
     assert!(staged["why"].as_str().unwrap().contains("max_user_namespaces is 0"));
@@ -217,9 +219,9 @@ fn json_says_what_is_staged_and_where() {
 #[test]
 fn a_python_environment_is_imported_from_the_tree_and_its_scripts_run_there() {
     let staging = Staging::of(Imaged::environment());
-    let folder = &staging.env.folder;
+    let directory = &staging.env.directory;
     // Gone from disk: what is imported comes from the tree.
-    fs::remove_dir_all(format!("{folder}/lib")).unwrap();
+    fs::remove_dir_all(format!("{directory}/lib")).unwrap();
     let import = "import numpy, scipy.linalg, sys; print(sys.prefix, numpy.__file__, sep='\\n')";
     for who in each_user() {
         let mut command = staging.sh(who, &["--check", "no"], "python -c \"$1\" && exec pip -V");
@@ -232,7 +234,7 @@ fn a_python_environment_is_imported_from_the_tree_and_its_scripts_run_there() {
         // What becalm starts goes to the tree; a rank that joins another does not say what is so.
         staging.all_gone();
         let mut command = staging.run(who, &["--check", "no"], &["pip", "-V"]);
-        let ran = run(command.env("PATH", format!("{folder}/bin:/usr/bin:/bin")));
+        let ran = run(command.env("PATH", format!("{directory}/bin:/usr/bin:/bin")));
         assert!(
             ran.out().contains(&format!(" from {}", staging.dir)),
             "{} {}",

@@ -47,7 +47,7 @@ if os.fork() == 0:
     fs::write(&seen, "").unwrap();
     fs::set_permissions(&seen, PermissionsExt::from_mode(0o666)).unwrap();
     let mut command = staging.run(As::User, &[], &["python3", "-c", python, &seen]);
-    assert_eq!(run(command.env("ENV_ROOT", &staging.env.folder)).code(), 0);
+    assert_eq!(run(command.env("ENV_ROOT", &staging.env.directory)).code(), 0);
     assert!(!staging.left().is_empty());
     staging.all_gone();
     assert_eq!(fs::read_to_string(&seen).unwrap(), "image\n", "it had closed all descriptors");
@@ -69,7 +69,7 @@ fn slow(staging: &Staging, words: &[&str]) -> Command {
 }
 
 fn large(name: &str) -> Imaged {
-    Imaged::of(name, |folder| {
+    Imaged::of(name, |directory| {
         for number in 0..24u8 {
             let mut noise = u64::from(number) + 1;
             let mut next = || {
@@ -79,7 +79,7 @@ fn large(name: &str) -> Imaged {
                 noise.to_le_bytes()
             };
             let bytes: Vec<u8> = (0..1 << 17).flat_map(|_| next()).collect();
-            fs::write(folder.join(format!("{number:02}")), bytes).unwrap();
+            fs::write(directory.join(format!("{number:02}")), bytes).unwrap();
         }
     })
 }
@@ -217,7 +217,7 @@ fn memory_that_fills_up_meanwhile_is_a_refusal_to_all_and_leaves_nothing() {
 }
 
 #[test]
-fn no_folder_of_anybody_else_is_used() {
+fn no_directory_of_anybody_else_is_used() {
     if !is_root() {
         return;
     }
@@ -230,12 +230,12 @@ fn no_folder_of_anybody_else_is_used() {
     staging.refused(&mut command, "becalm-stage-65534");
     chown(&planted, Some(65534), Some(65534)).unwrap();
     fs::set_permissions(&planted, PermissionsExt::from_mode(0o755)).unwrap();
-    staging.refused(&mut command, "is not a folder that only this user can enter");
+    staging.refused(&mut command, "is not a directory that only this user can enter");
     fs::remove_dir(&planted).unwrap();
-    let target = staging.env.scene.subfolder("target");
+    let target = staging.env.scene.subdirectory("target");
     chown(&target, Some(65534), Some(65534)).unwrap();
     symlink(&target, &planted).unwrap();
-    staging.refused(&mut command, "is not a folder that only this user can enter");
+    staging.refused(&mut command, "is not a directory that only this user can enter");
     fs::remove_file(&planted).unwrap();
     // Where others may rename what is made.
     fs::set_permissions(&staging.dir, PermissionsExt::from_mode(0o777)).unwrap();

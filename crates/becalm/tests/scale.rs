@@ -12,7 +12,7 @@ use serde_json::Value;
 use support::scene::BECALM;
 use support::{Ran, Scene, run};
 
-/// A recording of a program that looks for 300 files in a folder, finds 100 and opens them.
+/// A recording of a program that looks for 300 files in a directory, finds 100 and opens them.
 fn recorded(scene: &Scene, name: &str, missing: usize) {
     let tree = scene.at("tree");
     let script = format!(
@@ -31,7 +31,7 @@ fn recorded(scene: &Scene, name: &str, missing: usize) {
 
 fn scale(scene: &Scene, words: &[&str]) -> Ran {
     let mut becalm = Command::new(BECALM);
-    becalm.arg("scale").args(words).env("COLUMNS", "100").current_dir(scene.folder());
+    becalm.arg("scale").args(words).env("COLUMNS", "100").current_dir(scene.directory());
     run(&mut becalm)
 }
 
@@ -131,7 +131,7 @@ fn a_recording_that_was_cut_is_projected_with_a_warning() {
 /// What a verb says of a recording, as JSON.
 fn told(scene: &Scene, verb: &str, words: &[&str]) -> Value {
     let mut becalm = Command::new(BECALM);
-    json(&run(becalm.args([verb, "--json"]).args(words).current_dir(scene.folder())))
+    json(&run(becalm.args([verb, "--json"]).args(words).current_dir(scene.directory())))
 }
 
 #[test]

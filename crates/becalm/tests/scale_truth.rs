@@ -26,7 +26,7 @@ struct Truth {
 impl Truth {
     fn new() -> Truth {
         let scene = Scene::new();
-        let store = scene.subfolder("store");
+        let store = scene.subdirectory("store");
         let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/store/make");
         let made = run(Command::new(make).args(["--libs", "30", &store]));
         assert_eq!(made.code(), 0, "{}", made.err());
@@ -61,7 +61,7 @@ impl Truth {
     /// Seconds from the moment at which all may start until the last has ended; operations at the
     /// server; and for how many seconds it had somebody wait.
     fn measured(&self, profile: &str, ranks: usize, nodes: usize) -> (f64, u64, f64) {
-        let marks = tempfile::tempdir_in(self.scene.folder()).unwrap();
+        let marks = tempfile::tempdir_in(self.scene.directory()).unwrap();
         let mark = |name: &str| marks.path().join(name).into_os_string().into_string().unwrap();
         let script = "cd $0; for rank in $(seq $2); do { : >ready.$1.$rank; \
             while [ ! -e go ]; do sleep 0.002; done; $3 >/dev/null; date +%s%N >end.$1.$rank; } & \
@@ -107,8 +107,8 @@ impl Truth {
     }
 
     /// The model's operations are exact to `more` that are asked beyond them, its time is to this
-    /// part. A machine that is busy beside adds to what is measured, and takes nothing away; what the
-    /// server has a single client wait does not depend on it at all.
+    /// part. A machine that is busy beside adds to what is measured, and takes nothing away; what
+    /// the server has a single client wait does not depend on it at all.
     #[track_caller]
     fn compare(&self, profile: &str, ranks: usize, nodes: usize, more: f64, part: f64) {
         let (seconds, operations) = self.projected(profile, ranks, nodes);

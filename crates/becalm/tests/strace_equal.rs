@@ -13,7 +13,7 @@ use support::strace::{self, Asked};
 use support::{Scene, run, trap, trap_with};
 
 /// Programs that a distribution has, each with something of its own: the loader, forks, pipes,
-/// subshells, folder walks, compilers. They run in a folder with the files below.
+/// subshells, directory walks, compilers. They run in a directory with the files below.
 const PROGRAMS: &[(&str, &[&str])] = &[
     ("emacs --version", &["emacs", "--version"]),
     ("emacs --batch", &["emacs", "-Q", "--batch", "--eval", "(princ (+ 1 2))"]),
@@ -62,7 +62,7 @@ fn workshop() -> Scene {
     let git = "git init -q repo; cd repo; echo a > a; mkdir b; echo c > b/c; \
         touch -d 2020-01-01 a b/c; git add .; \
         git -c user.name=n -c user.email=e commit -q -m m; echo more >> a; git status";
-    let made = run(Command::new("sh").args(["-c", git]).current_dir(scene.folder()));
+    let made = run(Command::new("sh").args(["-c", git]).current_dir(scene.directory()));
     assert!(made.status.success(), "{}", made.err());
     scene
 }
@@ -71,17 +71,17 @@ fn workshop() -> Scene {
 #[track_caller]
 fn becalm_table(scene: &Scene, all: bool, words: &[&str]) -> String {
     let mut record = if all { scene.record_all(words) } else { scene.record(words) };
-    let ran = run(record.current_dir(scene.folder()));
+    let ran = run(record.current_dir(scene.directory()));
     assert_ne!(ran.status.code(), Some(125), "{}", ran.err());
     let report = run(Command::new(BECALM).args(["report", &scene.rec(), "--by", "syscall"]));
     assert_eq!((report.code(), report.err()), (0, String::new()));
     report.out()
 }
 
-/// Programs whose memory calls (perl seeds its hashes, the linker and Tcl their temporary names, for
-/// which glibc asks again once in 22 times; the compiler's heap starts within a page or on its edge)
-/// or whose returns from a SIGCHLD handler (children end side by side) differ from run to run. What
-/// they ask of files does not.
+/// Programs whose memory calls (perl seeds its hashes, the linker and Tcl their temporary names,
+/// for which glibc asks again once in 22 times; the compiler's heap starts within a page or on its
+/// edge) or whose returns from a SIGCHLD handler (children end side by side) differ from run to
+/// run. What they ask of files does not.
 const CHANGING: [&str; 8] =
     ["perl", "make", "xargs", "awk", "bash subshells", "gcc", "gcc and link", "tclsh"];
 
@@ -179,7 +179,7 @@ fn a_32_bit_programs_calls_have_straces_names_and_counts() {
 
 /// What becalm recorded, as [`strace::paths`] gives what strace logged.
 fn becalm_paths(scene: &Scene, words: &[&str]) -> BTreeMap<Asked, usize> {
-    run(scene.record(words).current_dir(scene.folder()));
+    run(scene.record(words).current_dir(scene.directory()));
     let recording = scene.recording();
     assert!(recording.is_whole());
     let mut asked = BTreeMap::new();

@@ -101,7 +101,7 @@ fn the_only_core_file_is_the_commands() {
         return;
     }
     let scene = Scene::new();
-    let setup = format!("cd {}; ulimit -c unlimited; exec \"$@\"", scene.subfolder("cores"));
+    let setup = format!("cd {}; ulimit -c unlimited; exec \"$@\"", scene.subdirectory("cores"));
     let words = ["sh", "-c", "kill -QUIT $$"];
     let ran = run(&mut running(from(&setup), &scene.record(&words)));
     assert_eq!(ran.status.signal(), Some(libc::SIGQUIT));
@@ -126,9 +126,9 @@ fn the_environment_is_the_same_to_the_byte() {
 }
 
 #[test]
-fn the_working_folder_is_the_same_even_where_it_is_gone() {
+fn the_working_directory_is_the_same_even_where_it_is_gone() {
     assert_same("cd /usr/share; exec \"$@\"", &["/bin/pwd"]);
-    let gone = Scene::new().folder();
+    let gone = Scene::new().directory();
     let setup = format!("mkdir -p {0}; cd {0}; rmdir {0}; exec \"$@\"", gone.display());
     let (ran, _) = assert_same(&setup, &["readlink", "/proc/self/cwd"]);
     assert!(ran.out().contains("(deleted)"));
@@ -238,26 +238,26 @@ fn a_program_finds_its_name_its_file_and_its_arguments_as_without() {
     let scene = Scene::new();
     std::os::unix::fs::symlink(&program, scene.at("other-name")).unwrap();
     // Through env: bash itself would make a relative name absolute.
-    let here = format!("cd {}; exec env \"$@\"", scene.folder().display());
+    let here = format!("cd {}; exec env \"$@\"", scene.directory().display());
     let (ran, _) = assert_same("exec \"$@\"", &[&program, "", "a b", "\n", "--", "-o", "x"]);
     assert!(ran.out().contains("comm: identity\n"));
     assert_same("exec \"$@\"", &[&scene.at("other-name"), "--help"]);
     assert_same(&here, &["./other-name"]);
-    assert_same(&format!("PATH={}:$PATH; {here}", scene.folder().display()), &["other-name"]);
+    assert_same(&format!("PATH={}:$PATH; {here}", scene.directory().display()), &["other-name"]);
 }
 
 #[test]
 fn the_path_is_searched_as_execvp_does() {
     let scene = Scene::new();
-    for folder in ["first", "second"] {
-        scene.subfolder(folder);
+    for directory in ["first", "second"] {
+        scene.subdirectory(directory);
     }
     scene.file("first/tool", "echo not executable", 0o644);
     scene.file("second/tool", "#!/bin/sh\necho second \"$0\"\n", 0o755);
     scene.file("first/bare", "echo \"bare $0 $1\"; exit 6", 0o755);
     let setup = format!(
         "PATH=/nowhere:{0}/first:{0}/second:$PATH; exec env \"$@\"",
-        scene.folder().display()
+        scene.directory().display()
     );
     let (ran, _) = assert_same(&setup, &["tool"]);
     assert!(ran.out().starts_with("second"));

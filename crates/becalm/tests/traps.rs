@@ -312,7 +312,7 @@ fn a_process_in_another_root_is_followed_and_declared() {
         return;
     }
     let scene = Scene::new();
-    let root = scene.subfolder("root");
+    let root = scene.subdirectory("root");
     scene.file("root/inside", "", 0o644);
     let [untraced, traced] = both(&scene, AS_IS, &[&trap("chroot"), &root]);
     assert_eq!((traced.status, traced.out()), (untraced.status, untraced.out()));
@@ -365,7 +365,7 @@ fn hostile_paths_are_answered_as_without_and_recorded_to_the_byte() {
 #[test]
 fn relative_paths_are_recorded_in_full_from_every_kind_of_place() {
     let scene = Scene::new();
-    let ran = run(&mut scene.record(&[&trap("places"), &scene.subfolder("top")]));
+    let ran = run(&mut scene.record(&[&trap("places"), &scene.subdirectory("top")]));
     assert_eq!(ran.code(), 0, "{}", ran.err());
     let recording = scene.recording();
     assert!(ran.out().lines().count() > 14);
@@ -380,7 +380,7 @@ fn relative_paths_are_recorded_in_full_from_every_kind_of_place() {
 fn both_paths_of_a_call_that_takes_two_are_recorded() {
     let scene = Scene::new();
     let script = "cd $1; touch a; mv a b; ln b c; ln -s target d";
-    let ran = run(&mut scene.record(&["sh", "-c", script, "sh", &scene.subfolder("top")]));
+    let ran = run(&mut scene.record(&["sh", "-c", script, "sh", &scene.subdirectory("top")]));
     assert_eq!(ran.code(), 0, "{}", ran.err());
     let recording = scene.recording();
     let two = |name: &str| -> Vec<(String, String)> {
@@ -403,9 +403,9 @@ fn both_paths_of_a_call_that_takes_two_are_recorded() {
 #[test]
 fn executions_that_fail_are_recorded_and_the_shell_steps_in_as_without() {
     let scene = Scene::new();
-    let folder = scene.subfolder("top");
-    let again = scene.subfolder("again");
-    let untraced = run(Command::new(trap("failed_exec")).arg(&folder));
+    let directory = scene.subdirectory("top");
+    let again = scene.subdirectory("again");
+    let untraced = run(Command::new(trap("failed_exec")).arg(&directory));
     let traced = run(&mut scene.record(&[&trap("failed_exec"), &again]));
     assert_eq!(traced, untraced);
     assert_eq!(traced.code(), 8);
@@ -418,7 +418,7 @@ fn executions_that_fail_are_recorded_and_the_shell_steps_in_as_without() {
         ("missing", libc::ENOENT),
         ("garbage", libc::ENOEXEC),
         ("lost", libc::ENOENT),
-        ("folder", libc::EACCES),
+        ("directory", libc::EACCES),
         ("plain/below", libc::ENOTDIR),
         ("script", libc::ENOEXEC),
     ] {

@@ -19,12 +19,12 @@ struct Applied {
     id: String,
 }
 
-/// Two patched files and a link, in a folder of its own.
+/// Two patched files and a link, in a directory of its own.
 fn applied() -> Applied {
     let scene = Scene::new();
     let files = ["a", "b"].map(|name| PathBuf::from(scene.file(name, "old bytes", 0o640)));
     let mut steps: Vec<_> = files.iter().map(patch).collect();
-    steps.push(Step::Folder { path: scene.at("farm").into(), mode: 0o755 });
+    steps.push(Step::Directory { path: scene.at("farm").into(), mode: 0o755 });
     steps.push(Step::Link { path: scene.at("farm/a").into(), target: files[0].clone() });
     let id = apply(&scene, "elf bind app", steps);
     Applied { scene, id }
@@ -80,7 +80,7 @@ fn without_an_id_the_last_is_undone_after_it_is_named() {
         said,
         format!(
             "The last is {id} (elf bind app).\n\
-             Undid {id} (elf bind app): 2 files have their old bytes again, 1 link is gone, 1 folder is\n\
+             Undid {id} (elf bind app): 2 files have their old bytes again, 1 link is gone, 1 directory is\n\
              gone.\n"
         )
     );
@@ -139,7 +139,7 @@ fn a_dry_run_says_it_and_does_nothing() {
 }
 
 #[test]
-fn an_unknown_id_is_wrong_usage_and_no_way_to_another_folder() {
+fn an_unknown_id_is_wrong_usage_and_no_way_to_another_directory() {
     let applied = applied();
     for id in ["20200101-1", "../journals", "", "x"] {
         let (status, said) = applied.fails(&[id]);

@@ -25,7 +25,7 @@ mod text;
 mod tracee;
 
 pub use answer::{Answer, By, Diagnosis, Probe, Refusal};
-pub use probe::c_library::{Folder, Glibc, Hwcap};
+pub use probe::c_library::{Directory, Glibc, Hwcap};
 pub use text::for_people;
 
 /// Probes everything. Takes well under a second where nothing hangs; a probe that hangs is

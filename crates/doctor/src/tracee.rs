@@ -90,7 +90,8 @@ impl Tracee {
             size_of::<libc::ptrace_syscall_info>(),
             (&raw mut info) as usize,
         )?;
-        // SAFETY: `op` says which member of the union the kernel filled; the number comes first in both.
+        // SAFETY: `op` says which member of the union the kernel filled; the number comes first in
+        // both.
         let number = unsafe { info.u.entry.nr } as c_long;
         Ok(match info.op {
             libc::PTRACE_SYSCALL_INFO_ENTRY => Seen::Entry(number),

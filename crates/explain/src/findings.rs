@@ -115,7 +115,7 @@ pub enum Storm {
     Path,
     /// The same path asked for again and again.
     Repeat,
-    /// Folders listed by the hundred.
+    /// Directories listed by the hundred.
     Walk,
 }
 

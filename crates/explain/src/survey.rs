@@ -61,7 +61,7 @@ impl<'a> Ask<'a> {
             }
     }
 
-    /// The path's folder and its last component; of `/` and of a bare name, an empty folder.
+    /// The path's directory and its last component; of `/` and of a bare name, an empty directory.
     pub fn split(&self) -> (&'a [u8], &'a [u8]) {
         split(self.path)
     }
@@ -191,7 +191,7 @@ impl<'a> Survey<'a> {
 }
 
 /// The paths of a recording without `..`, `//` and the like (as text: a recording does not know
-/// the symbolic links). `fts(3)` comes back from each folder by `..`.
+/// the symbolic links). `fts(3)` comes back from each directory by `..`.
 pub(crate) struct Paths {
     /// Those that had to be changed.
     cleaned: HashMap<PathId, Box<[u8]>>,
@@ -255,7 +255,7 @@ impl Names {
     }
 }
 
-/// A path's folder and its last component. `/a/b` is `/a` and `b`; `/a` is `/` and `a`.
+/// A path's directory and its last component. `/a/b` is `/a` and `b`; `/a` is `/` and `a`.
 pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(0) => (&path[..1.min(path.len())], &path[1..]),

@@ -37,7 +37,7 @@ pub(crate) fn full_name(recording: &Recording, exec: &Exec) -> String {
     }
 }
 
-/// What was executed, without its folder.
+/// What was executed, without its directory.
 fn base(recording: &Recording, exec: &Exec) -> String {
     let (_, name) = split(recording.path(exec.path));
     if name.is_empty() {

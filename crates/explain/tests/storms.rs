@@ -37,9 +37,9 @@ fn what_is_a_small_part_of_a_large_run_is_no_storm_until_it_is_very_much() {
 fn an_operation_belongs_to_one_storm_and_none_is_lost() {
     let mut tale = Tale::of("/usr/bin/bash", &["bash", "all.sh"], &[("PATH", "/x:/y:/usr/bin")]);
     for number in 0..300 {
-        for folder in ["/x", "/y", "/usr/bin"] {
-            let outcome = if folder == "/usr/bin" { YES } else { NO };
-            tale.call("stat", &format!("{folder}/tool{number}"), outcome);
+        for directory in ["/x", "/y", "/usr/bin"] {
+            let outcome = if directory == "/usr/bin" { YES } else { NO };
+            tale.call("stat", &format!("{directory}/tool{number}"), outcome);
         }
         tale.child(0, "/usr/bin/dirname", &[("/usr/lib/locale/C/LC_CTYPE", NO), ("/x", YES)]);
         tale.call("stat", "/data/input", YES);
@@ -55,32 +55,32 @@ fn an_operation_belongs_to_one_storm_and_none_is_lost() {
     assert!(findings.storms.is_sorted_by(|a, b| a.operations >= b.operations));
 }
 
-/// A program whose libraries are each found in the last folder of its list.
-fn searched(tale: &mut Tale, folders: &[String], libraries: usize) {
+/// A program whose libraries are each found in the last directory of its list.
+fn searched(tale: &mut Tale, directories: &[String], libraries: usize) {
     for library in numbered("lib", libraries) {
-        for (at, folder) in folders.iter().enumerate() {
-            let outcome = if at + 1 == folders.len() { YES } else { NO };
-            tale.loading("openat", &format!("{folder}/{library}.so"), outcome);
+        for (at, directory) in directories.iter().enumerate() {
+            let outcome = if at + 1 == directories.len() { YES } else { NO };
+            tale.loading("openat", &format!("{directory}/{library}.so"), outcome);
         }
     }
 }
 
 #[test]
-fn the_rpath_that_made_the_loader_search_is_named_with_its_folders() {
-    let folders = numbered("/store/p", 30);
+fn the_rpath_that_made_the_loader_search_is_named_with_its_directories() {
+    let directories = numbered("/store/p", 30);
     let libraries: Vec<_> = numbered("lib", 20).iter().map(|name| format!("{name}.so")).collect();
     let needed: Vec<_> = libraries.iter().map(String::as_str).collect();
     let mut tale = Tale::of_app();
-    searched(&mut tale, &folders, 20);
-    tale.image("/opt/app/bin/app", &needed, &folders, &[]);
+    searched(&mut tale, &directories, 20);
+    tale.image("/opt/app/bin/app", &needed, &directories, &[]);
     let findings = tale.explained();
     let storm = only(&findings, Storm::Loader);
     assert_eq!((storm.operations, storm.missing, storm.avoidable), (600, 580, 580));
-    assert_eq!(storm.title, "20 libraries were searched over RPATHs of up to 30 folders");
+    assert_eq!(storm.title, "20 libraries were searched over RPATHs of up to 30 directories");
     let rpath = blamed(storm, "rpath");
     assert_eq!(rpath.name, "/opt/app/bin/app");
-    assert_eq!((rpath.numbers["folders"], rpath.numbers["missing"]), (30, 580));
-    assert_eq!(blamed(storm, "library").numbers["folders"], 30);
+    assert_eq!((rpath.numbers["directories"], rpath.numbers["missing"]), (30, 580));
+    assert_eq!(blamed(storm, "library").numbers["directories"], 30);
     assert!(advice(storm).contains("becalm fix --apply -- "), "{}", advice(storm));
     assert_eq!(storm.evidence, "becalm report REC --by library");
 }
@@ -99,67 +99,71 @@ fn the_rpath_of_the_file_that_needs_a_library_comes_before_the_programs() {
     let (own, program) = (numbered("/own/p", 15), numbered("/program/p", 15));
     let mut tale = Tale::of_app();
     tale.loading("openat", "/program/p0/liba.so", YES);
-    for folder in &own {
+    for directory in &own {
         for name in numbered("x", 20) {
-            tale.loading("openat", &format!("{folder}/{name}.so"), NO);
+            tale.loading("openat", &format!("{directory}/{name}.so"), NO);
         }
     }
     tale.image("/opt/app/bin/app", &["liba.so"], &program, &[]);
     let needed: Vec<_> = numbered("x", 20).iter().map(|name| format!("{name}.so")).collect();
     let needed: Vec<_> = needed.iter().map(String::as_str).collect();
-    // Folders that both lists have are the first list's.
+    // Directories that both lists have are the first list's.
     tale.image("/program/p0/liba.so", &needed, &[own, program].concat(), &[]);
     let findings = tale.explained();
     let rpath = blamed(only(&findings, Storm::Loader), "rpath");
-    assert_eq!((rpath.name.as_str(), rpath.numbers["folders"]), ("/program/p0/liba.so", 30));
+    assert_eq!((rpath.name.as_str(), rpath.numbers["directories"]), ("/program/p0/liba.so", 30));
 }
 
 #[test]
 fn beside_a_runpath_the_rpath_is_not_blamed_and_the_library_path_comes_first() {
-    let folders = numbered("/both/p", 30);
-    let list = folders.join(":");
+    let directories = numbered("/both/p", 30);
+    let list = directories.join(":");
     for (env, kind) in [(None, "runpath"), (Some(list.as_str()), "ld_library_path")] {
         let env: Vec<_> = env.map(|list| ("LD_LIBRARY_PATH", list)).into_iter().collect();
         let mut tale = Tale::of("/opt/app/bin/app", &["app"], &env);
-        searched(&mut tale, &folders, 20);
+        searched(&mut tale, &directories, 20);
         let needed: Vec<_> = numbered("lib", 20).iter().map(|name| format!("{name}.so")).collect();
         let needed: Vec<_> = needed.iter().map(String::as_str).collect();
-        tale.image("/opt/app/bin/app", &needed, &folders, &folders);
+        tale.image("/opt/app/bin/app", &needed, &directories, &directories);
         let findings = tale.explained();
-        assert_eq!(blamed(only(&findings, Storm::Loader), kind).numbers["folders"], 30, "{kind}");
+        assert_eq!(
+            blamed(only(&findings, Storm::Loader), kind).numbers["directories"],
+            30,
+            "{kind}"
+        );
     }
 }
 
 #[test]
 fn a_file_with_a_runpath_does_not_search_the_programs_rpath() {
-    let folders = numbered("/both/p", 30);
+    let directories = numbered("/both/p", 30);
     let mut tale = Tale::of_app();
     tale.loading("openat", "/lib/liba.so", YES);
-    for folder in &folders {
+    for directory in &directories {
         numbered("x", 10).iter().for_each(|name| {
-            tale.loading("openat", &format!("{folder}/{name}.so"), NO);
+            tale.loading("openat", &format!("{directory}/{name}.so"), NO);
         });
     }
-    tale.image("/opt/app/bin/app", &["liba.so"], &folders, &[]);
+    tale.image("/opt/app/bin/app", &["liba.so"], &directories, &[]);
     let needed: Vec<_> = numbered("x", 10).iter().map(|name| format!("{name}.so")).collect();
     let needed: Vec<_> = needed.iter().map(String::as_str).collect();
-    tale.image("/lib/liba.so", &needed, &[], &folders);
+    tale.image("/lib/liba.so", &needed, &[], &directories);
     let findings = tale.explained();
     assert_eq!(blamed(only(&findings, Storm::Loader), "runpath").name, "/lib/liba.so");
 }
 
 #[test]
 fn the_rpath_of_a_file_holds_for_what_its_libraries_need() {
-    let folders = numbered("/middle/p", 30);
+    let directories = numbered("/middle/p", 30);
     let mut tale = Tale::of_app();
     tale.loading("openat", "/lib/libmiddle.so", YES).loading("openat", "/lib/libleaf.so", YES);
-    for folder in &folders {
+    for directory in &directories {
         numbered("x", 10).iter().for_each(|name| {
-            tale.loading("openat", &format!("{folder}/{name}.so"), NO);
+            tale.loading("openat", &format!("{directory}/{name}.so"), NO);
         });
     }
     tale.image("/opt/app/bin/app", &["libmiddle.so"], &[], &[]);
-    tale.image("/lib/libmiddle.so", &["libleaf.so"], &folders, &[]);
+    tale.image("/lib/libmiddle.so", &["libleaf.so"], &directories, &[]);
     let needed: Vec<_> = numbered("x", 10).iter().map(|name| format!("{name}.so")).collect();
     let needed: Vec<_> = needed.iter().map(String::as_str).collect();
     tale.image("/lib/libleaf.so", &needed, &[], &[]);
@@ -171,13 +175,13 @@ fn the_rpath_of_a_file_holds_for_what_its_libraries_need() {
 
 #[test]
 fn a_library_path_is_blamed_and_not_shortened_for_others_may_need_it() {
-    let folders = [numbered("/z", 12), vec!["/m".to_owned(), "/a".to_owned()]].concat();
-    let env = [("LD_LIBRARY_PATH", folders.join(":"))];
+    let directories = [numbered("/z", 12), vec!["/m".to_owned(), "/a".to_owned()]].concat();
+    let env = [("LD_LIBRARY_PATH", directories.join(":"))];
     let env: Vec<_> = env.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let mut tale = Tale::of("/opt/app/bin/app", &["app"], &env);
     for (library, home) in numbered("lib", 20).iter().zip(["/m", "/a"].into_iter().cycle()) {
-        for folder in folders.iter().take_while(|folder| *folder != home) {
-            tale.loading("openat", &format!("{folder}/{library}.so"), NO);
+        for directory in directories.iter().take_while(|directory| *directory != home) {
+            tale.loading("openat", &format!("{directory}/{library}.so"), NO);
         }
         tale.loading("openat", &format!("{home}/{library}.so"), YES);
     }
@@ -188,22 +192,22 @@ fn a_library_path_is_blamed_and_not_shortened_for_others_may_need_it() {
 }
 
 #[test]
-fn sub_directories_for_processor_types_count_as_their_folder() {
+fn sub_directories_for_processor_types_count_as_their_directory() {
     let mut tale = Tale::of_app();
-    let folders = numbered("/store/p", 20);
-    for folder in &folders {
+    let directories = numbered("/store/p", 20);
+    for directory in &directories {
         for sub in ["glibc-hwcaps/x86-64-v3", "glibc-hwcaps/x86-64-v2", "tls/haswell/x86_64", "tls"]
         {
-            tale.loading("openat", &format!("{folder}/{sub}/libc.so.6"), NO);
-            tale.loading("stat", &format!("{folder}/{sub}"), NO);
+            tale.loading("openat", &format!("{directory}/{sub}/libc.so.6"), NO);
+            tale.loading("stat", &format!("{directory}/{sub}"), NO);
         }
-        tale.loading("openat", &format!("{folder}/libc.so.6"), NO);
-        tale.loading("stat", folder, YES);
+        tale.loading("openat", &format!("{directory}/libc.so.6"), NO);
+        tale.loading("stat", directory, YES);
     }
-    tale.image("/opt/app/bin/app", &["libc.so.6"], &folders, &[]);
+    tale.image("/opt/app/bin/app", &["libc.so.6"], &directories, &[]);
     let findings = tale.explained();
     let storm = only(&findings, Storm::Loader);
-    assert_eq!(blamed(storm, "library").numbers["folders"], 20);
+    assert_eq!(blamed(storm, "library").numbers["directories"], 20);
     assert_eq!(blamed(storm, "rpath").numbers["operations"], 200);
     assert_eq!(blamed(storm, "hwcaps").numbers["operations"], 160);
 }
@@ -211,14 +215,14 @@ fn sub_directories_for_processor_types_count_as_their_folder() {
 #[test]
 fn what_the_loader_does_for_a_running_program_is_a_storm_of_its_own() {
     let mut tale = Tale::of_app();
-    let folders = numbered("/plugins/p", 60);
+    let directories = numbered("/plugins/p", 60);
     for number in 0..5 {
-        for folder in &folders {
-            tale.dlopening("openat", &format!("{folder}/plugin{number}.so"), NO);
+        for directory in &directories {
+            tale.dlopening("openat", &format!("{directory}/plugin{number}.so"), NO);
         }
     }
     tale.dlopening("openat", "/plugins/host.so", YES);
-    tale.image("/plugins/host.so", &[], &[], &folders);
+    tale.image("/plugins/host.so", &[], &[], &directories);
     let findings = tale.explained();
     let storm = only(&findings, Storm::Dlopen);
     assert_eq!(storm.operations, 301);
@@ -329,21 +333,21 @@ fn programs_that_run_long_are_worth_their_start() {
 }
 
 #[test]
-fn a_search_over_path_names_the_folders_that_never_have_it() {
+fn a_search_over_path_names_the_directories_that_never_have_it() {
     let env = [("PATH", "/a/bin:/b/bin:/c/bin:/usr/bin:/never/asked")];
     let mut tale = Tale::of("/usr/bin/bash", &["bash", "probe.sh"], &env);
     for number in 0..100 {
-        for folder in ["/a/bin", "/b/bin", "/c/bin"] {
-            tale.call("stat", &format!("{folder}/tool{number}"), NO);
+        for directory in ["/a/bin", "/b/bin", "/c/bin"] {
+            tale.call("stat", &format!("{directory}/tool{number}"), NO);
         }
         tale.call("stat", &format!("/usr/bin/tool{number}"), YES);
     }
     let findings = tale.explained();
     let storm = only(&findings, Storm::Path);
     assert_eq!((storm.operations, storm.avoidable), (400, 300));
-    assert_eq!(storm.title, "programs were searched in up to 4 folders of PATH");
-    assert_eq!(blamed(storm, "folder").numbers["missing"], 100);
-    assert_eq!(storm.next, [], "what other runs find in the folders is not known");
+    assert_eq!(storm.title, "programs were searched in up to 4 directories of PATH");
+    assert_eq!(blamed(storm, "directory").numbers["missing"], 100);
+    assert_eq!(storm.next, [], "what other runs find in the directories is not known");
 }
 
 #[test]
@@ -360,7 +364,7 @@ fn failed_execve_calls_are_a_search_whoever_makes_them() {
 }
 
 #[test]
-fn one_question_for_a_file_in_a_folder_of_path_is_no_search() {
+fn one_question_for_a_file_in_a_directory_of_path_is_no_search() {
     let env = [("PATH", "/a/bin:/usr/bin")];
     let mut tale = Tale::of("/usr/bin/bash", &["bash", "probe.sh"], &env);
     for number in 0..300 {
@@ -370,14 +374,14 @@ fn one_question_for_a_file_in_a_folder_of_path_is_no_search() {
 }
 
 #[test]
-fn each_folder_of_pythonpath_has_its_price() {
-    let folders = numbered("/spack/p", 20);
-    let path = folders.join(":");
+fn each_directory_of_pythonpath_has_its_price() {
+    let directories = numbered("/spack/p", 20);
+    let path = directories.join(":");
     let env = [("PYTHONPATH", path.as_str())];
     let mut tale = Tale::of("/usr/bin/python3.11", &["python3", "run.py"], &env);
     for module in numbered("mod", 30) {
-        for folder in &folders {
-            tale.call("newfstatat", folder, YES);
+        for directory in &directories {
+            tale.call("newfstatat", directory, YES);
         }
         tale.call("newfstatat", &format!("/spack/p19/{module}.py"), YES);
         tale.call("openat", &format!("/spack/p19/__pycache__/{module}.cpython-311.pyc"), YES);
@@ -386,7 +390,7 @@ fn each_folder_of_pythonpath_has_its_price() {
     let storm = only(&findings, Storm::Python);
     assert_eq!((storm.operations, storm.avoidable), (660, 630));
     let path = blamed(storm, "pythonpath");
-    assert_eq!((path.numbers["named"], path.numbers["per_folder"]), (20, 30));
+    assert_eq!((path.numbers["named"], path.numbers["per_directory"]), (20, 30));
     let worst = blamed(storm, "sys.path");
     assert_eq!((worst.name.as_str(), worst.numbers["operations"]), ("/spack/p19", 90));
     assert_eq!(blamed(storm, "program").numbers["files"], 30);
@@ -427,12 +431,12 @@ fn a_realpath_in_python_is_a_repeat_and_not_an_import() {
 }
 
 #[test]
-fn a_python_program_that_walks_folders_does_not_import_them() {
+fn a_python_program_that_walks_directories_does_not_import_them() {
     let mut tale = Tale::of("/usr/bin/python3.11", &["python3", "walk.py"], &[]);
-    for folder in numbered("/usr/lib/python3/dist-packages/d", 100) {
-        tale.call_with("openat", &folder, YES, O_DIRECTORY);
-        tale.call("getdents64", &folder, Outcome::Returned(80));
-        tale.call("getdents64", &folder, Outcome::Returned(0));
+    for directory in numbered("/usr/lib/python3/dist-packages/d", 100) {
+        tale.call_with("openat", &directory, YES, O_DIRECTORY);
+        tale.call("getdents64", &directory, Outcome::Returned(80));
+        tale.call("getdents64", &directory, Outcome::Returned(0));
     }
     let findings = tale.explained();
     assert_eq!(only(&findings, Storm::Walk).operations, 300);
@@ -445,16 +449,16 @@ fn the_module_tool_is_told_with_its_sub_command_and_modulepath() {
     let mut tale = Tale::of("/usr/bin/tclsh8.6", &argv, &env);
     tale.call("openat", "/usr/share/tcltk/init.tcl", YES);
     for package in 0..60 {
-        let folder = format!("/opt/modules/p{package}");
-        tale.call("stat", &folder, YES);
-        tale.call("openat", &folder, YES);
-        tale.call("getdents64", &folder, Outcome::Returned(80));
-        tale.call("openat", &format!("{folder}/.modulerc"), YES);
-        tale.call("openat", &format!("{folder}/1.0"), YES);
+        let directory = format!("/opt/modules/p{package}");
+        tale.call("stat", &directory, YES);
+        tale.call("openat", &directory, YES);
+        tale.call("getdents64", &directory, Outcome::Returned(80));
+        tale.call("openat", &format!("{directory}/.modulerc"), YES);
+        tale.call("openat", &format!("{directory}/1.0"), YES);
     }
     let findings = tale.explained();
     let storm = only(&findings, Storm::Modules);
-    assert_eq!(storm.title, "`module avail` opened 60 modulefiles in 60 folders");
+    assert_eq!(storm.title, "`module avail` opened 60 modulefiles in 60 directories");
     assert_eq!((storm.operations, storm.avoidable), (301, 300));
     let path = blamed(storm, "modulepath");
     assert_eq!((path.name.as_str(), path.numbers["operations"]), ("/opt/modules", 300));
@@ -516,28 +520,28 @@ fn a_walk_that_comes_back_by_dot_dot_is_one_walk() {
     tale.call_with("openat", "/data/tree", YES, O_DIRECTORY);
     tale.call("getdents64", "/data/tree", YES);
     for number in 0..99 {
-        // fts(3) enters a folder from the one before it.
-        let folder = match number {
+        // fts(3) enters a directory from the one before it.
+        let directory = match number {
             0 => "/data/tree/d0".to_owned(),
             _ => format!("/data/tree/d{}/../d{number}", number - 1),
         };
-        tale.call_with("openat", &folder, YES, O_DIRECTORY);
-        tale.call("getdents64", &folder, YES);
-        tale.call("newfstatat", &format!("{folder}/file"), YES);
+        tale.call_with("openat", &directory, YES, O_DIRECTORY);
+        tale.call("getdents64", &directory, YES);
+        tale.call("newfstatat", &format!("{directory}/file"), YES);
     }
     let findings = tale.explained();
     let storm = only(&findings, Storm::Walk);
-    assert_eq!(storm.title, "find listed 100 folders");
-    assert_eq!(blamed(storm, "folder").name, "/data/tree");
+    assert_eq!(storm.title, "find listed 100 directories");
+    assert_eq!(blamed(storm, "directory").name, "/data/tree");
     assert_eq!(storm.operations, 2 + 3 * 99);
 }
 
 #[test]
-fn forty_nine_folders_are_no_walk() {
+fn forty_nine_directories_are_no_walk() {
     let mut tale = Tale::of("/usr/bin/find", &["find", "/data"], &[]);
-    for folder in numbered("/data/d", 49) {
-        tale.call_with("openat", &folder, YES, O_DIRECTORY);
-        tale.times(9, "getdents64", &folder, YES);
+    for directory in numbered("/data/d", 49) {
+        tale.call_with("openat", &directory, YES, O_DIRECTORY);
+        tale.times(9, "getdents64", &directory, YES);
     }
     assert_eq!(tale.explained().storms, []);
 }

@@ -17,7 +17,7 @@ static mode_t current_umask(void)
     return mask;
 }
 
-static bool is_folder(const char *path)
+static bool is_directory(const char *path)
 {
     struct stat about;
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
@@ -52,9 +52,9 @@ static bool make_with_parents(char *path)
     if (mkdir(path, 0777) == 0)
         return true;
     if (errno == EEXIST)
-        return is_folder(path);
+        return is_directory(path);
     return errno == ENOENT && *path && !has_dots(path) && make_parents(path) &&
-           (mkdir(path, 0777) == 0 || (errno == EEXIST && is_folder(path)));
+           (mkdir(path, 0777) == 0 || (errno == EEXIST && is_directory(path)));
 }
 
 bool act_mkdir(struct request *request)
@@ -177,7 +177,7 @@ bool act_chmod(struct request *request)
     for (request->first++; left(request); done(request)) {
         struct stat about;
         const char *path = operand(request);
-        /* Folders keep their set-id bits by rules of chmod's own. */
+        /* Directories keep their set-id bits by rules of chmod's own. */
         if (!is_for_all(path, true) || stat(path, &about) != 0 || !S_ISREG(about.st_mode) ||
             chmod(path, sets ? set : ((about.st_mode & 07777) | add)) != 0)
             return false;

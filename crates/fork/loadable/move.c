@@ -46,14 +46,14 @@ static bool is_dots(const char *name, size_t size)
     return (size == 1 && name[0] == '.') || (size == 2 && name[0] == '.' && name[1] == '.');
 }
 
-static bool move_into(const char *from, const char *folder, bool force)
+static bool move_into(const char *from, const char *directory, bool force)
 {
     char to[PATH_MAX];
     const char *name = last_component(from);
-    size_t size = *name ? without_slashes(name) : 0, folder_size = strlen(folder);
-    if (size == 0 || is_dots(name, size) || folder_size + 1 + size >= sizeof to)
+    size_t size = *name ? without_slashes(name) : 0, directory_size = strlen(directory);
+    if (size == 0 || is_dots(name, size) || directory_size + 1 + size >= sizeof to)
         return false;
-    int end = sprintf(to, "%s%s", folder, folder[folder_size - 1] == '/' ? "" : "/");
+    int end = sprintf(to, "%s%s", directory, directory[directory_size - 1] == '/' ? "" : "/");
     memcpy(to + end, name, size);
     to[end + size] = 0;
     return move(from, to, force);
@@ -79,8 +79,8 @@ bool act_mv(struct request *request)
         return false;
     bool force = has(request, 'f');
     const char *to = request->argv[request->argc - 1];
-    bool folder = *to && stat(to, &about) == 0 && S_ISDIR(about.st_mode);
-    if (!folder)
+    bool directory = *to && stat(to, &about) == 0 && S_ISDIR(about.st_mode);
+    if (!directory)
         return left(request) == 2 && move(operand(request), to, force);
     if (left(request) > 2 && two_have_one_name(request->argv + request->first, left(request) - 1))
         return false;

@@ -51,7 +51,7 @@ static bool add(struct text *text, const char *bytes, size_t size)
 }
 
 /* As gnulib's dir_len. */
-static bool add_folder(struct text *text, const char *path)
+static bool add_directory(struct text *text, const char *path)
 {
     size_t size = last_component(path) - path, root = path[0] == '/';
     while (size > root && path[size - 1] == '/')
@@ -65,7 +65,7 @@ bool act_dirname(struct request *request)
     if (!options(request, "") || left(request) == 0)
         return false;
     for (int at = request->first; at < request->argc; at++)
-        if (!add_folder(&text, request->argv[at]))
+        if (!add_directory(&text, request->argv[at]))
             return false;
     return say(text.bytes, text.size);
 }

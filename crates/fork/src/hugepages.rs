@@ -61,7 +61,8 @@ impl Library {
         }
         // The C library lies beside the loader, which is often reached through a link.
         let real = interpreter.canonicalize().unwrap_or_else(|_| interpreter.to_owned());
-        let version = real.parent().and_then(|folder| glibc_version(&folder.join("libc.so.6")));
+        let version =
+            real.parent().and_then(|directory| glibc_version(&directory.join("libc.so.6")));
         version.map_or(Library::SomeGlibc, |(major, minor)| Library::Glibc(major, minor))
     }
 

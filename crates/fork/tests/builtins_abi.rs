@@ -18,8 +18,8 @@ int main(void) {
 }
 "#;
 
-fn printed(headers: &str, folder: &Path) -> String {
-    let (source, program) = (folder.join("sizes.c"), folder.join("sizes"));
+fn printed(headers: &str, directory: &Path) -> String {
+    let (source, program) = (directory.join("sizes.c"), directory.join("sizes"));
     fs::write(&source, format!("{headers}{MAIN}")).unwrap();
     let mut cc = Command::new("cc");
     for part in ["loadable", "/usr/include/bash", "/usr/include/bash/include"] {
@@ -33,9 +33,9 @@ fn printed(headers: &str, folder: &Path) -> String {
 
 #[test]
 fn the_declarations_are_those_of_bash() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let bash = "#include <sys/types.h>\n#include <config.h>\n#include <shell.h>\n#include <builtins.h>\n#include <jobs.h>\n";
-    let ours = printed("#include \"bash.h\"\n", folder.path());
-    assert_eq!(ours, printed(bash, folder.path()));
+    let ours = printed("#include \"bash.h\"\n", directory.path());
+    assert_eq!(ours, printed(bash, directory.path()));
     assert_eq!(ours.lines().count(), 3);
 }

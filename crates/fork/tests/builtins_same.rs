@@ -46,15 +46,15 @@ const PAIRED: &[&str] = &[
     "-dash",
     "é",
     "readonly",
-    "folder",
-    "folder/",
+    "directory",
+    "directory/",
     "filled",
     "filled/plain",
     "locked",
     "locked/inside",
     "link",
     "dangling",
-    "to folder",
+    "to directory",
     "hard",
     "hard too",
     "",
@@ -83,7 +83,7 @@ fn mkdir_and_rmdir_do_what_the_programs_do() {
         let with = |program| format!("{umask}{program}");
         one_by_one(&with("mkdir"), &["", "-p", "--parents", "-m 700", "-pv", "-p -- new/er", "x"]);
     }
-    one_by_one("rmdir", &["", "--", "-p", "-v", "--ignore-fail-on-non-empty", "folder"]);
+    one_by_one("rmdir", &["", "--", "-p", "-v", "--ignore-fail-on-non-empty", "directory"]);
 }
 
 #[test]
@@ -116,12 +116,12 @@ fn rm_and_touch_and_chmod_do_what_the_programs_do() {
 #[test]
 fn mv_does_what_the_program_does() {
     in_pairs("mv", &["", "-f"], PAIRED);
-    one_by_one("mv", &["-n plain", "-v plain", "-t folder", "-i plain", "-T plain", "-b plain"]);
+    one_by_one("mv", &["-n plain", "-v plain", "-t directory", "-i plain", "-T plain", "-b plain"]);
     let many = ["plain é 'a b'", "plain filled/plain", "plain missing é", "locked/inside plain"];
     for operands in many {
-        for folder in ["folder", "filled/", "locked", "missing", "plain", "'to folder'"] {
-            same(&format!("mv {operands} {folder}; echo $?"));
-            same(&format!("mv -f -- {operands} {folder}; echo $?"));
+        for directory in ["directory", "filled/", "locked", "missing", "plain", "'to directory'"] {
+            same(&format!("mv {operands} {directory}; echo $?"));
+            same(&format!("mv -f -- {operands} {directory}; echo $?"));
         }
     }
 }
@@ -134,7 +134,7 @@ fn ln_does_what_the_program_does() {
 
 #[test]
 fn programs_that_are_only_started_are_the_programs() {
-    one_by_one("cp", &["plain", "-p plain", "-r folder", "-a link", "-v plain", "-i plain"]);
+    one_by_one("cp", &["plain", "-p plain", "-r directory", "-a link", "-v plain", "-i plain"]);
     one_by_one("grep", &["content", "-c o", "-q x", "-rn plain", "--nope"]);
     one_by_one("sed", &["s/o/0/", "-n 1p", "--nope"]);
     one_by_one("head", &["-n 1", "-c 3"]);

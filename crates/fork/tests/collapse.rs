@@ -83,8 +83,8 @@ fn bash(megabytes: u64) -> Talker {
     bash
 }
 
-fn c_program(folder: &Path, name: &str) -> PathBuf {
-    let program = folder.join(name);
+fn c_program(directory: &Path, name: &str) -> PathBuf {
+    let program = directory.join(name);
     let source = format!("{}/tests/collapse/{name}.c", env!("CARGO_MANIFEST_DIR"));
     let mut gcc = Command::new("gcc");
     gcc.args(["-O1", "-pthread", "-o"]).arg(&program).arg(source).arg("-lrt");
@@ -140,8 +140,8 @@ fn what_has_been_collapsed_has_nothing_more_to_gain() {
 }
 
 /// The C program, with so many megabytes and threads.
-fn busy(folder: &Path, megabytes: u64, threads: u32) -> Talker {
-    let mut program = Command::new(c_program(folder, "busy"));
+fn busy(directory: &Path, megabytes: u64, threads: u32) -> Talker {
+    let mut program = Command::new(c_program(directory, "busy"));
     let mut busy = Talker::start(program.args([megabytes.to_string(), threads.to_string()]));
     assert_eq!(busy.line(), "ready");
     busy
@@ -162,9 +162,9 @@ fn no_signal_is_lost_no_call_fails_and_nothing_computed_changes() {
     if !may_collapse() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for threads in [0, 5] {
-        let mut busy = busy(folder.path(), 64, threads);
+        let mut busy = busy(directory.path(), 64, threads);
         for number in 1..=20 {
             // At times all is in huge pages: it makes small ones again.
             while let Err(error) = collapse(busy.pid()) {
@@ -273,15 +273,15 @@ fn what_a_debugger_or_a_filter_has_is_collapsed_all_the_same() {
     collapse(pid).unwrap();
     assert_eq!(traced.ask("still"), "still");
     // No system call is made in its name that a filter could mind.
-    let folder = tempfile::tempdir().unwrap();
-    let source = folder.path().join("confined.c");
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("confined.c");
     let text = "#include <linux/seccomp.h>\n#include <stdlib.h>\n#include <string.h>\n\
         #include <sys/prctl.h>\n#include <unistd.h>\n\
         int main(void) { char *big = malloc(16 << 20), byte; memset(big, 'x', 16 << 20);\
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT); write(1, \"in\\n\", 3); read(0, &byte, 1);\
         write(1, big[9 << 20] == 'x' ? \"on\\n\" : \"no\\n\", 3); for (;;) read(0, &byte, 1); }\n";
     fs::write(&source, text).unwrap();
-    let program = folder.path().join("confined");
+    let program = directory.path().join("confined");
     assert!(Command::new("gcc").arg("-o").args([&program, &source]).status().unwrap().success());
     let mut confined = Talker::start(&mut Command::new(program));
     assert_eq!(confined.line(), "in");

@@ -18,7 +18,7 @@ pub enum Error {
         /// Why not.
         source: io::Error,
     },
-    /// A file's size or time is not what it was when its folder was listed.
+    /// A file's size or time is not what it was when its directory was listed.
     #[error(
         "{}: it changed while it was packed; pack it again when nothing writes to it",
         .0.display()

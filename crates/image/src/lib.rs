@@ -2,13 +2,13 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `tree` | what is to be packed: folders and files with their attributes, and their order |
+//! | `tree` | what is to be packed: directories and files with their attributes, and their order |
 //! | `squash` | squashfs 4.0: a writer in the order of a trace, and a reader that trusts no number |
 //! | `sif` | the container in one file that Apptainer and SingularityCE run, written and read |
 //! | `container` | squashfs, texts and overlay put together into a SIF |
 //! | `ext3` | an empty ext3: the layer that a container writes to |
 //! | `out` | an image while it is written: a file without its name |
-//! | `extract` | an image's files, unpacked into a folder |
+//! | `extract` | an image's files, unpacked into a directory |
 //! | `inspect` | what is in an image's file, whatever it is |
 //! | `mount` | running in an image: mounted over its original path, once a node |
 //! | `stage` | the same where nothing can be mounted: unpacked into memory of the node |

@@ -42,7 +42,7 @@ impl Out {
         let file = tempfile::Builder::new()
             .prefix(".becalm-")
             .permissions(Permissions::from_mode(mode as u32))
-            .tempfile_in(folder_of(&target))
+            .tempfile_in(directory_of(&target))
             .map_err(Error::at("write a file beside it", &target))?;
         Ok(Out { file, target, start: 0, buffer: Vec::with_capacity(BUFFER * 2), written: 0 })
     }
@@ -134,15 +134,15 @@ impl Out {
         };
         named.map_err(|error| error.error).map_err(Error::at("rename to it", &target))?;
         // The image is whole; that its name is on the disk, too, is a courtesy.
-        let _ = File::open(folder_of(&target)).and_then(|folder| folder.sync_all());
+        let _ = File::open(directory_of(&target)).and_then(|directory| directory.sync_all());
         Ok(())
     }
 }
 
-/// The folder that a file is in.
-pub(crate) fn folder_of(file: &Path) -> &Path {
+/// The directory that a file is in.
+pub(crate) fn directory_of(file: &Path) -> &Path {
     match file.parent() {
-        Some(folder) if folder != Path::new("") => folder,
+        Some(directory) if directory != Path::new("") => directory,
         _ => Path::new("."),
     }
 }

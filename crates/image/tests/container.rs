@@ -46,9 +46,9 @@ fn image(sif: &Path, object: &Object) -> Image {
     Image::open_part(File::open(sif).unwrap(), object.offset, object.size).unwrap()
 }
 
-fn overlay(folders: &[&str]) -> Overlay {
-    let folders = folders.iter().map(PathBuf::from).collect();
-    Overlay { size: 64 << 20, owner: (0, 0), folders, created: 1_700_000_000, sparse: true }
+fn overlay(directories: &[&str]) -> Overlay {
+    let directories = directories.iter().map(PathBuf::from).collect();
+    Overlay { size: 64 << 20, owner: (0, 0), directories, created: 1_700_000_000, sparse: true }
 }
 
 /// Mounts all partitions of a SIF as a runtime does, and runs a command in it.
@@ -77,8 +77,8 @@ fn run_in(sif: &Path, command: &str) -> String {
 
 #[test]
 fn a_root_is_run_as_it_was_told() {
-    let folder = tempfile::tempdir().unwrap();
-    let (root, sif) = (folder.path().join("root"), folder.path().join("x.sif"));
+    let directory = tempfile::tempdir().unwrap();
+    let (root, sif) = (directory.path().join("root"), directory.path().join("x.sif"));
     shell_root(&root);
     let container = Container {
         runscript: Some("echo \"$COLOUR is what $1 likes\"".to_owned()),
@@ -105,8 +105,8 @@ fn a_root_is_run_as_it_was_told() {
 
 #[test]
 fn links_in_a_root_mean_places_in_the_root() {
-    let folder = tempfile::tempdir().unwrap();
-    let (root, sif) = (folder.path().join("root"), folder.path().join("x.sif"));
+    let directory = tempfile::tempdir().unwrap();
+    let (root, sif) = (directory.path().join("root"), directory.path().join("x.sif"));
     shell_root(&root);
     symlink("/bin/sh", root.join("bin/absolute")).unwrap();
     symlink("/var/nothing", root.join("bin/dangling")).unwrap();
@@ -117,11 +117,11 @@ fn links_in_a_root_mean_places_in_the_root() {
 
 #[test]
 fn the_same_root_gives_the_same_bytes() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().join("root");
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("root");
     shell_root(&root);
     let images = [1, 16].map(|readers| {
-        let sif = folder.path().join(format!("{readers}.sif"));
+        let sif = directory.path().join(format!("{readers}.sif"));
         let content = Content::Root(&root, Container::default());
         let layer = overlay(&["/data"]);
         build(content, &sif, &Options { readers, ..gzip() }, Some(&layer)).unwrap();
@@ -132,8 +132,8 @@ fn the_same_root_gives_the_same_bytes() {
 
 #[test]
 fn what_a_root_was_told_before_stays_unless_it_is_said_anew() {
-    let folder = tempfile::tempdir().unwrap();
-    let (root, sif) = (folder.path().join("root"), folder.path().join("x.sif"));
+    let directory = tempfile::tempdir().unwrap();
+    let (root, sif) = (directory.path().join("root"), directory.path().join("x.sif"));
     shell_root(&root);
     let told = root.join(".singularity.d");
     fs::create_dir_all(told.join("env")).unwrap();
@@ -155,8 +155,8 @@ fn what_a_root_was_told_before_stays_unless_it_is_said_anew() {
 
 #[test]
 fn an_environment_lies_over_the_root_at_its_own_place() {
-    let folder = tempfile::tempdir().unwrap();
-    let at = folder.path().canonicalize().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path().canonicalize().unwrap();
     let (root, base, sif) = (at.join("root"), at.join("base.sif"), at.join("x.sif"));
     shell_root(&root);
     of_root(&root, Container::default(), &base);
@@ -195,8 +195,8 @@ fn an_environment_lies_over_the_root_at_its_own_place() {
 
 #[test]
 fn what_would_hide_something_of_the_base_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let at = folder.path().canonicalize().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path().canonicalize().unwrap();
     let (root, base, sif) = (at.join("root"), at.join("base.sif"), at.join("x.sif"));
     shell_root(&root);
     let first = at.components().nth(1).unwrap();
@@ -210,9 +210,9 @@ fn what_would_hide_something_of_the_base_is_refused() {
 }
 
 #[test]
-fn folders_above_look_as_in_the_base() {
-    let folder = tempfile::tempdir().unwrap();
-    let at = folder.path().canonicalize().unwrap();
+fn directories_above_look_as_in_the_base() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path().canonicalize().unwrap();
     let (root, base, sif) = (at.join("root"), at.join("base.sif"), at.join("x.sif"));
     shell_root(&root);
     let twin = root.join(at.strip_prefix("/").unwrap());
@@ -229,8 +229,8 @@ fn folders_above_look_as_in_the_base() {
 
 #[test]
 fn what_is_no_root_or_no_base_is_refused_and_leaves_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name);
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
     fs::create_dir(at("env")).unwrap();
     fs::write(at("text"), "text").unwrap();
     let paths = [at("env")];
@@ -249,14 +249,14 @@ fn what_is_no_root_or_no_base_is_refused_and_leaves_nothing() {
     of_root(&at("root"), Container::default(), &at("base.sif"));
     let error = build(Content::Over(&at("base.sif"), &paths), &at("base.sif"), &gzip(), None);
     assert!(matches!(error.unwrap_err(), Error::Unfit { .. }));
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4, "env, text, root, base");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 4, "env, text, root, base");
 }
 
 #[test]
 fn a_full_disk_leaves_nothing_behind() {
-    let folder = tempfile::tempdir().unwrap();
-    let (root, disk) = (folder.path().join("root"), folder.path().join("disk"));
-    let base = folder.path().join("base.sif");
+    let directory = tempfile::tempdir().unwrap();
+    let (root, disk) = (directory.path().join("root"), directory.path().join("disk"));
+    let base = directory.path().join("base.sif");
     shell_root(&root);
     fs::write(root.join("noise"), noise(6 << 20)).unwrap();
     fs::create_dir(&disk).unwrap();

@@ -16,14 +16,14 @@ fn overlay(size: u64) -> Overlay {
     Overlay {
         size,
         owner: (65_534, 70_000),
-        folders: Vec::new(),
+        directories: Vec::new(),
         created: 1_700_000_000,
         sparse: true,
     }
 }
 
-fn made(folder: &TempDir, overlay: &Overlay) -> std::path::PathBuf {
-    let path = folder.path().join("overlay.img");
+fn made(directory: &TempDir, overlay: &Overlay) -> std::path::PathBuf {
+    let path = directory.path().join("overlay.img");
     create(&File::create(&path).unwrap(), overlay).unwrap();
     path
 }
@@ -55,15 +55,15 @@ fn the_measures_are_those_of_mke2fs() {
     let rest = 128 * MIB + 600 * 4096;
     let sizes = [64 * MIB, 511 * MIB, 1024 * MIB, 5000 * MIB, 40_000 * MIB, 1024 * MIB + rest];
     for size in sizes.into_iter().chain([1024 * MIB + 500 * 4096, 200_000 * MIB + 4096]) {
-        let folder = TempDir::new().unwrap();
-        let ours = made(&folder, &overlay(size));
+        let directory = TempDir::new().unwrap();
+        let ours = made(&directory, &overlay(size));
         // It reads every table of inodes.
         if size < 10_000 * MIB {
             check(&ours);
         }
-        let theirs = folder.path().join("theirs.img");
+        let theirs = directory.path().join("theirs.img");
         File::create(&theirs).unwrap().set_len(size).unwrap();
-        let root = folder.path().join("root");
+        let root = directory.path().join("root");
         for name in ["upper", "work"] {
             fs::create_dir_all(root.join(name)).unwrap();
         }
@@ -82,16 +82,16 @@ fn the_measures_are_those_of_mke2fs() {
 fn every_size_is_clean_to_e2fsck() {
     // Around where one more group, and one more indirect block, is needed.
     for blocks in [16_384, 32_767, 32_769, 33_500, 65_536 + 700, 131_071, 600_003] {
-        let folder = TempDir::new().unwrap();
-        check(&made(&folder, &overlay(blocks * 4096 + 17)));
+        let directory = TempDir::new().unwrap();
+        check(&made(&directory, &overlay(blocks * 4096 + 17)));
     }
 }
 
 #[test]
 fn a_terabyte_takes_little_room_while_it_is_sparse() {
     use std::os::unix::fs::MetadataExt;
-    let folder = TempDir::new().unwrap();
-    let image = made(&folder, &overlay(MIB * MIB));
+    let directory = TempDir::new().unwrap();
+    let image = made(&directory, &overlay(MIB * MIB));
     let there = image.metadata().unwrap();
     assert_eq!(there.len(), MIB * MIB);
     assert!(there.blocks() * 512 < 100 * MIB, "{} bytes", there.blocks() * 512);
@@ -100,28 +100,28 @@ fn a_terabyte_takes_little_room_while_it_is_sparse() {
 #[test]
 fn an_image_that_is_not_sparse_has_its_blocks() {
     use std::os::unix::fs::MetadataExt;
-    let folder = TempDir::new().unwrap();
-    let image = made(&folder, &Overlay { sparse: false, ..overlay(64 * MIB) });
+    let directory = TempDir::new().unwrap();
+    let image = made(&directory, &Overlay { sparse: false, ..overlay(64 * MIB) });
     assert!(image.metadata().unwrap().blocks() * 512 >= 64 * MIB);
     check(&image);
 }
 
 #[test]
 fn the_same_wishes_make_the_same_bytes_and_other_wishes_another_number() {
-    let folders = [TempDir::new().unwrap(), TempDir::new().unwrap(), TempDir::new().unwrap()];
+    let directories = [TempDir::new().unwrap(), TempDir::new().unwrap(), TempDir::new().unwrap()];
     let wish = overlay(64 * MIB);
-    let [one, two] = [0, 1].map(|at: usize| fs::read(made(&folders[at], &wish)).unwrap());
+    let [one, two] = [0, 1].map(|at: usize| fs::read(made(&directories[at], &wish)).unwrap());
     assert!(one == two);
-    let later = made(&folders[2], &Overlay { created: 1_700_000_001, ..wish });
+    let later = made(&directories[2], &Overlay { created: 1_700_000_001, ..wish });
     let uuid = |image: &[u8]| Facts::read(image).unwrap().unwrap().uuid;
     assert_ne!(uuid(&one), uuid(&fs::read(later).unwrap()));
 }
 
 #[test]
-fn debugfs_shows_the_folders_and_whose_they_are() {
-    let folder = TempDir::new().unwrap();
-    let folders = vec!["/opt/env/lib".into(), "opt/other".into()];
-    let image = made(&folder, &Overlay { folders, ..overlay(64 * MIB) });
+fn debugfs_shows_the_directories_and_whose_they_are() {
+    let directory = TempDir::new().unwrap();
+    let directories = vec!["/opt/env/lib".into(), "opt/other".into()];
+    let image = made(&directory, &Overlay { directories, ..overlay(64 * MIB) });
     check(&image);
     let image = image.to_str().unwrap();
     let list = |path: &str| said("debugfs", &["-R", &format!("ls -l {path}"), image]);
@@ -144,10 +144,10 @@ fn debugfs_shows_the_folders_and_whose_they_are() {
 }
 
 #[test]
-fn many_folders_with_long_names_fill_more_than_a_block() {
-    let folder = TempDir::new().unwrap();
-    let folders = (0..200).map(|number| format!("{number:0>250}").into()).collect();
-    let image = made(&folder, &Overlay { folders, ..overlay(64 * MIB) });
+fn many_directories_with_long_names_fill_more_than_a_block() {
+    let directory = TempDir::new().unwrap();
+    let directories = (0..200).map(|number| format!("{number:0>250}").into()).collect();
+    let image = made(&directory, &Overlay { directories, ..overlay(64 * MIB) });
     check(&image);
     let list = said("debugfs", &["-R", "ls -p /upper", image.to_str().unwrap()]);
     assert_eq!(list.lines().filter(|line| line.contains("/040755/")).count(), 202);
@@ -155,8 +155,8 @@ fn many_folders_with_long_names_fill_more_than_a_block() {
 
 #[test]
 fn the_kernel_mounts_it_and_what_is_written_is_there_the_next_time() {
-    let folder = TempDir::new().unwrap();
-    let image = made(&folder, &overlay(200 * MIB));
+    let directory = TempDir::new().unwrap();
+    let image = made(&directory, &overlay(200 * MIB));
     let script = r#"
         mkdir -p "$2"
         mount -o loop -t ext3 "$1" "$2"
@@ -169,7 +169,7 @@ fn the_kernel_mounts_it_and_what_is_written_is_there_the_next_time() {
         sha256sum <"$2"/upper/big
         ls "$2"/upper/d | wc -l
         umount "$2""#;
-    let place = folder.path().join("mounted");
+    let place = directory.path().join("mounted");
     let words = ["-m", "sh", "-ec", script, "sh", image.to_str().unwrap()];
     let text = said("unshare", &[&words[..], &[place.to_str().unwrap()]].concat());
     let lines: Vec<_> = text.lines().collect();
@@ -180,15 +180,15 @@ fn the_kernel_mounts_it_and_what_is_written_is_there_the_next_time() {
 
 #[test]
 fn fuse2fs_mounts_it() {
-    let folder = TempDir::new().unwrap();
-    let image = made(&folder, &overlay(64 * MIB));
+    let directory = TempDir::new().unwrap();
+    let image = made(&directory, &overlay(64 * MIB));
     let script = r#"
         mkdir -p "$2"
         fuse2fs "$1" "$2"
         echo kept >"$2"/upper/file
         umount "$2"
         while pgrep -f "^fuse2fs $1" >/dev/null; do sleep 0.05; done"#;
-    let place = folder.path().join("mounted");
+    let place = directory.path().join("mounted");
     let words = ["-m", "sh", "-ec", script, "sh", image.to_str().unwrap()];
     said("unshare", &[&words[..], &[place.to_str().unwrap()]].concat());
     check(&image);
@@ -198,8 +198,8 @@ fn fuse2fs_mounts_it() {
 
 #[test]
 fn it_can_grow() {
-    let folder = TempDir::new().unwrap();
-    let image = made(&folder, &overlay(1024 * MIB));
+    let directory = TempDir::new().unwrap();
+    let image = made(&directory, &overlay(1024 * MIB));
     let path = image.to_str().unwrap();
     said("resize2fs", &[path, "3G"]);
     check(&image);
@@ -207,13 +207,14 @@ fn it_can_grow() {
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let folder = TempDir::new().unwrap();
-    let file = File::create(folder.path().join("x")).unwrap();
+    let directory = TempDir::new().unwrap();
+    let file = File::create(directory.path().join("x")).unwrap();
     let refused = |overlay: &Overlay| create(&file, overlay).unwrap_err();
     assert!(matches!(refused(&overlay(64 * MIB - 1)), Error::Size(_)));
     assert!(matches!(refused(&overlay(u64::MAX)), Error::Size(_)));
-    let with = |folder: String| Overlay { folders: vec![folder.into()], ..overlay(64 * MIB) };
+    let with =
+        |directory: String| Overlay { directories: vec![directory.into()], ..overlay(64 * MIB) };
     assert!(matches!(refused(&with("../out".into())), Error::NotBelowUpper(_)));
     assert!(matches!(refused(&with("x".repeat(256))), Error::LongName(_)));
-    assert!(matches!(refused(&with("x/".repeat(1000))), Error::TooManyFolders(_)));
+    assert!(matches!(refused(&with("x/".repeat(1000))), Error::TooManyDirectories(_)));
 }

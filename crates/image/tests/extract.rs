@@ -15,18 +15,18 @@ use image::extract::{ExtractError, Extracted, Wanted, extract};
 use image::squash::{Compression, Options};
 use support::{awkward, noise, pack, run, seen};
 
-fn unpack(image: &Path, folder: &Path, paths: &[&str]) -> Result<Extracted, ExtractError> {
+fn unpack(image: &Path, directory: &Path, paths: &[&str]) -> Result<Extracted, ExtractError> {
     let paths: Vec<_> = paths.iter().map(PathBuf::from).collect();
     extract(
         image,
-        folder,
+        directory,
         &Wanted { paths: &paths, object: None, writers: 4, progress: &|_, _| {} },
     )
 }
 
 /// By mksquashfs, with tables that are not compressed: they can be patched.
-fn mksquashfs(folder: &Path, image: &Path) {
-    let mut words: Vec<&OsStr> = vec![folder.as_ref(), image.as_ref()];
+fn mksquashfs(directory: &Path, image: &Path) {
+    let mut words: Vec<&OsStr> = vec![directory.as_ref(), image.as_ref()];
     words.extend(["-quiet", "-no-progress", "-noI", "-noappend"].map(OsStr::new));
     run("mksquashfs", &words);
 }
@@ -44,8 +44,8 @@ fn replace_all(image: &Path, from: &[u8], to: &[u8]) {
 
 #[test]
 fn what_was_packed_is_unpacked_with_all_that_it_was() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, image) = (folder.path().join("source"), folder.path().join("image"));
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     awkward(&source);
     fs::create_dir(source.join("nobody enters")).unwrap();
     fs::write(source.join("nobody enters/file"), "secret").unwrap();
@@ -54,37 +54,37 @@ fn what_was_packed_is_unpacked_with_all_that_it_was() {
     let before = seen(&source);
     for compression in Compression::ALL {
         pack(&source, &image, &Options { compression, ..Options::default() });
-        let unpacked = folder.path().join(compression.name());
+        let unpacked = directory.path().join(compression.name());
         let said = unpack(&image, &unpacked, &[]).unwrap();
         assert!(said.owners && said.left_out.is_empty() && said.lost_xattrs == 0, "{said:?}");
         assert_eq!(before, seen(&unpacked));
     }
-    let unpacked = folder.path().join("by mksquashfs");
-    mksquashfs(&source, &folder.path().join("theirs"));
-    unpack(&folder.path().join("theirs"), &unpacked, &[]).unwrap();
+    let unpacked = directory.path().join("by mksquashfs");
+    mksquashfs(&source, &directory.path().join("theirs"));
+    unpack(&directory.path().join("theirs"), &unpacked, &[]).unwrap();
     assert_eq!(before, seen(&unpacked));
 }
 
 #[test]
 fn holes_stay_holes() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, image) = (folder.path().join("source"), folder.path().join("image"));
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     fs::create_dir(&source).unwrap();
     fs::File::create(source.join("hole")).unwrap().set_len(100 << 20).unwrap();
     pack(&source, &image, &Options::default());
-    unpack(&image, &folder.path().join("out"), &[]).unwrap();
-    let there = folder.path().join("out/hole").metadata().unwrap();
+    unpack(&image, &directory.path().join("out"), &[]).unwrap();
+    let there = directory.path().join("out/hole").metadata().unwrap();
     use std::os::unix::fs::MetadataExt;
     assert_eq!((there.len(), there.blocks()), (100 << 20, 0));
 }
 
 #[test]
-fn some_paths_come_with_the_folders_above_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, image) = (folder.path().join("source"), folder.path().join("image"));
+fn some_paths_come_with_the_directories_above_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     awkward(&source);
     pack(&source, &image, &Options::default());
-    let out = folder.path().join("out");
+    let out = directory.path().join("out");
     unpack(&image, &out, &["/deep/er/and", "deep/er/and/deeper", "link", "small"]).unwrap();
     let (all, some) = (seen(&source), seen(&out));
     let paths: Vec<_> = some.keys().map(|path| path.to_str().unwrap()).collect();
@@ -96,7 +96,7 @@ fn some_paths_come_with_the_folders_above_them() {
         assert_eq!(line, &all[path]);
     }
     for wrong in ["nothing", "small/below a file", "../small"] {
-        let other = folder.path().join("other");
+        let other = directory.path().join("other");
         assert!(matches!(unpack(&image, &other, &[wrong]), Err(ExtractError::Unfit { .. })));
         assert!(!other.exists());
     }
@@ -104,28 +104,28 @@ fn some_paths_come_with_the_folders_above_them() {
 
 #[test]
 fn an_image_that_would_write_elsewhere_is_refused_and_leaves_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name);
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
     fs::create_dir_all(at("outside")).unwrap();
     fs::create_dir_all(at("source/evil1")).unwrap();
     symlink(at("outside"), at("source/evil0")).unwrap();
     fs::write(at("source/evil1/file"), "written through the link").unwrap();
-    // A link and a folder of the same name; a name that leads up; one with a slash in it.
+    // A link and a directory of the same name; a name that leads up; one with a slash in it.
     for (from, to) in [("evil0", "evil1"), ("evil1", "../ou"), ("file", "a/bc")] {
         mksquashfs(&at("source"), &at("image"));
         replace_all(&at("image"), from.as_bytes(), to.as_bytes());
         let error = unpack(&at("image"), &at("out"), &[]).unwrap_err();
         println!("{error}");
-        let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+        let left: Vec<_> = fs::read_dir(directory.path()).unwrap().collect();
         assert_eq!(left.len(), 3, "outside, source and image: {left:?}");
         assert_eq!(fs::read_dir(at("outside")).unwrap().count(), 0);
     }
 }
 
 #[test]
-fn a_folder_in_itself_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, image) = (folder.path().join("source"), folder.path().join("image"));
+fn a_directory_in_itself_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     fs::create_dir_all(source.join("itself")).unwrap();
     mksquashfs(&source, &image);
     // Of the entry, the offset of its inode becomes that of the root's.
@@ -134,14 +134,14 @@ fn a_folder_in_itself_is_refused() {
     let (root, entry) = (32..34, name - 8..name - 6);
     bytes.copy_within(root, entry.start);
     fs::write(&image, bytes).unwrap();
-    let error = unpack(&image, &folder.path().join("out"), &[]).unwrap_err();
+    let error = unpack(&image, &directory.path().join("out"), &[]).unwrap_err();
     assert!(error.to_string().contains("two names"), "{error}");
 }
 
 #[test]
 fn a_damaged_image_is_refused_and_leaves_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, image) = (folder.path().join("source"), folder.path().join("image"));
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     fs::create_dir(&source).unwrap();
     fs::write(source.join("file"), "all work and no play ".repeat(50_000)).unwrap();
     pack(&source, &image, &Options::default());
@@ -150,21 +150,21 @@ fn a_damaged_image_is_refused_and_leaves_nothing() {
         let mut damaged = whole.clone();
         damaged[at] ^= 0x55;
         fs::write(&image, damaged).unwrap();
-        let out = folder.path().join("out");
+        let out = directory.path().join("out");
         if unpack(&image, &out, &[]).is_ok() {
             fs::remove_dir_all(&out).unwrap();
         }
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "byte {at}");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2, "byte {at}");
     }
 }
 
 #[test]
 fn what_does_not_fit_is_said_before_anything_is_written() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, image) = (folder.path().join("source"), folder.path().join("image"));
-    let disk = folder.path().join("disk");
-    for folder in [&source, &disk] {
-        fs::create_dir(folder).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
+    let disk = directory.path().join("disk");
+    for directory in [&source, &disk] {
+        fs::create_dir(directory).unwrap();
     }
     fs::write(source.join("noise"), noise(8 << 20)).unwrap();
     for number in 0..100 {
@@ -183,10 +183,10 @@ fn what_does_not_fit_is_said_before_anything_is_written() {
 }
 
 #[test]
-fn only_an_empty_folder_is_filled() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, image) = (folder.path().join("source"), folder.path().join("image"));
-    let out = folder.path().join("out");
+fn only_an_empty_directory_is_filled() {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
+    let out = directory.path().join("out");
     fs::create_dir_all(source.join("sub")).unwrap();
     fs::create_dir(&out).unwrap();
     pack(&source, &image, &Options::default());

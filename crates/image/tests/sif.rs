@@ -33,20 +33,20 @@ fn said(program: &str, words: &[&str]) -> String {
     text
 }
 
-/// A squashfs of a folder with one file.
-fn squashfs(folder: &Path, name: &str, file: &str, content: &str) -> File {
-    let root = folder.join(name);
+/// A squashfs of a directory with one file.
+fn squashfs(directory: &Path, name: &str, file: &str, content: &str) -> File {
+    let root = directory.join(name);
     let file = root.join(file);
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(file, content).unwrap();
-    let image = folder.join(format!("{name}.sqsh"));
+    let image = directory.join(format!("{name}.sqsh"));
     let words = [root.to_str().unwrap(), image.to_str().unwrap(), "-quiet", "-no-progress"];
     said("mksquashfs", &words);
     File::open(image).unwrap()
 }
 
-fn written(folder: &TempDir, parts: &[Part<'_>]) -> PathBuf {
-    let path = folder.path().join("image.sif");
+fn written(directory: &TempDir, parts: &[Part<'_>]) -> PathBuf {
+    let path = directory.path().join("image.sif");
     write(&File::create(&path).unwrap(), parts, CREATED).unwrap();
     path
 }
@@ -81,14 +81,14 @@ fn what_siftool_writes_is_read() {
 
 #[test]
 fn the_same_parts_become_the_bytes_that_siftool_writes_but_for_the_random_number() {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let theirs = siftools();
-    let file = folder.path().join("theirs.sif");
+    let file = directory.path().join("theirs.sif");
     fs::write(&file, &theirs).unwrap();
     let file = File::open(file).unwrap();
     let sif = Sif::read(&file).unwrap();
     let parts: Vec<_> = sif.objects.iter().map(|object| Part::of_object(object, &file)).collect();
-    let mut ours = fs::read(written(&folder, &parts)).unwrap();
+    let mut ours = fs::read(written(&directory, &parts)).unwrap();
     let uuid = 48..64;
     assert_ne!(ours[uuid.clone()], theirs[uuid.clone()]);
     ours[uuid.clone()].copy_from_slice(&theirs[uuid]);
@@ -111,15 +111,15 @@ for row in range(numbers[3]):
 
 #[test]
 fn another_reader_finds_every_field_where_it_belongs() {
-    let folder = TempDir::new().unwrap();
-    let root = squashfs(folder.path(), "root", "bin/x", "x");
+    let directory = TempDir::new().unwrap();
+    let root = squashfs(directory.path(), "root", "bin/x", "x");
     let part = partition(Filesystem::Squashfs, Role::PrimarySystem);
     let parts = [
         Part::of_bytes(Kind::Deffile, "", b"Bootstrap: scratch\n"),
         Part::of_bytes(Kind::Json, "labels.json", b"{}"),
         Part::of_image(&root, "root", part).unwrap(),
     ];
-    let path = written(&folder, &parts);
+    let path = written(&directory, &parts);
     let text = said("python3", &["-c", TABLE, path.to_str().unwrap()]);
     let data = 32_768 + root.metadata().unwrap().len() - 32_176;
     let size = root.metadata().unwrap().len();
@@ -139,15 +139,15 @@ fn another_reader_finds_every_field_where_it_belongs() {
 
 #[test]
 fn unsquashfs_and_the_kernel_find_the_partitions_where_the_reader_says() {
-    let folder = TempDir::new().unwrap();
-    let root = squashfs(folder.path(), "root", "bin/x", "the root\n");
-    let over = squashfs(folder.path(), "over", "opt/y", "the overlay\n");
+    let directory = TempDir::new().unwrap();
+    let root = squashfs(directory.path(), "root", "bin/x", "the root\n");
+    let over = squashfs(directory.path(), "over", "opt/y", "the overlay\n");
     let parts = [
         Part::of_bytes(Kind::Deffile, "", b"Bootstrap: scratch\n"),
         Part::of_image(&root, "", partition(Filesystem::Squashfs, Role::PrimarySystem)).unwrap(),
         Part::of_image(&over, "", partition(Filesystem::Squashfs, Role::Overlay)).unwrap(),
     ];
-    let path = written(&folder, &parts);
+    let path = written(&directory, &parts);
     let name = path.to_str().unwrap();
     let file = File::open(&path).unwrap();
     let sif = Sif::read(&file).unwrap();
@@ -157,7 +157,7 @@ fn unsquashfs_and_the_kernel_find_the_partitions_where_the_reader_says() {
     let script = r#"
         mkdir "$1"; mount -t squashfs -o "ro,loop,offset=$3,sizelimit=$4" "$2" "$1"
         cat "$1"/opt/y; umount "$1""#;
-    let place = folder.path().join("mounted");
+    let place = directory.path().join("mounted");
     let (offset, size) = (over.offset.to_string(), over.size.to_string());
     let words = ["-m", "sh", "-ec", script, "sh", place.to_str().unwrap(), name, &offset, &size];
     assert_eq!(said("unshare", &words), "the overlay\n");
@@ -165,17 +165,17 @@ fn unsquashfs_and_the_kernel_find_the_partitions_where_the_reader_says() {
 
 #[test]
 fn the_same_parts_make_the_same_bytes_wherever_a_file_has_holes() {
-    let folder = TempDir::new().unwrap();
-    let (sparse, full) = (folder.path().join("sparse"), folder.path().join("full"));
+    let directory = TempDir::new().unwrap();
+    let (sparse, full) = (directory.path().join("sparse"), directory.path().join("full"));
     let file = File::create(&sparse).unwrap();
     file.set_len(40 << 20).unwrap();
     file.write_all_at(b"data", (17 << 20) + 5).unwrap();
     fs::write(&full, fs::read(&sparse).unwrap()).unwrap();
     let images = [sparse, full].map(|path| {
-        let folder = TempDir::new().unwrap();
+        let directory = TempDir::new().unwrap();
         let file = File::open(path).unwrap();
         let overlay = partition(Filesystem::Ext3, Role::Overlay);
-        let path = written(&folder, &[Part::of_image(&file, "", overlay).unwrap()]);
+        let path = written(&directory, &[Part::of_image(&file, "", overlay).unwrap()]);
         let there = path.metadata().unwrap();
         assert_eq!(there.len(), 32_768 + (40 << 20));
         assert!(there.blocks() * 512 < 1 << 20, "{} bytes", there.blocks() * 512);
@@ -187,9 +187,9 @@ fn the_same_parts_make_the_same_bytes_wherever_a_file_has_holes() {
 
 #[test]
 fn another_content_another_number() {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let uuid = |content: &[u8]| {
-        let file = File::create(folder.path().join("x")).unwrap();
+        let file = File::create(directory.path().join("x")).unwrap();
         write(&file, &[Part::of_bytes(Kind::Generic, "", content)], CREATED).unwrap().uuid
     };
     assert_eq!(uuid(b"one"), uuid(b"one"));
@@ -198,22 +198,22 @@ fn another_content_another_number() {
 
 #[test]
 fn what_cannot_be_a_sif_is_not_written() {
-    let folder = TempDir::new().unwrap();
-    let file = File::create(folder.path().join("x")).unwrap();
+    let directory = TempDir::new().unwrap();
+    let file = File::create(directory.path().join("x")).unwrap();
     let refused = |parts: &[Part<'_>]| write(&file, parts, CREATED).unwrap_err();
     let part = |name| Part::of_bytes(Kind::Generic, name, b"");
     let many: Vec<_> = (0..49).map(|_| part("")).collect();
     assert!(matches!(refused(&many), WriteError::TooMany(49)));
     let long = "x".repeat(129);
     assert!(matches!(refused(&[part(&long)]), WriteError::LongName(_)));
-    let empty = folder.path().join("empty");
+    let empty = directory.path().join("empty");
     fs::write(&empty, "").unwrap();
     let empty = File::open(empty).unwrap();
     let root = partition(Filesystem::Squashfs, Role::PrimarySystem);
     let primary = || Part::of_image(&empty, "", root).unwrap();
     assert!(matches!(refused(&[primary(), primary()]), WriteError::TwoPrimaries));
 
-    let path = folder.path().join("shrinks");
+    let path = directory.path().join("shrinks");
     fs::write(&path, [1; 200]).unwrap();
     let shrinks = File::options().read(true).write(true).open(path).unwrap();
     let parts = [part(""), Part::of_image(&shrinks, "", root).unwrap()];
@@ -232,8 +232,8 @@ fn a_full_disk_is_an_error_that_says_so() {
 
 #[test]
 fn nothing_is_added_to_a_sif_that_would_not_do_what_it_does_now() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("base.sif");
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("base.sif");
     let row = |number: usize, field: usize| 4096 + number * 585 + field;
     let (group, filesystem, role) = (9, 201, 205);
     let refused = |at: usize, bytes: &[u8], layer: Filesystem| {

@@ -21,8 +21,8 @@ fn mksquashfs(source: &Path, image: &Path, options: &[&str]) {
 
 #[test]
 fn images_of_mksquashfs_are_read() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, image) = (folder.path().join("source"), folder.path().join("image"));
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     awkward(&source);
     large(&source.join("large"), 3000);
     let before = seen(&source);
@@ -46,8 +46,8 @@ fn images_of_mksquashfs_are_read() {
 
 #[test]
 fn a_compressor_that_is_not_known_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, image) = (folder.path().join("source"), folder.path().join("image"));
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     fs::create_dir(&source).unwrap();
     mksquashfs(&source, &image, &["-comp", "xz"]);
     let error = Image::open_path(&image).err().unwrap();
@@ -56,8 +56,8 @@ fn a_compressor_that_is_not_known_is_named() {
 
 #[test]
 fn an_image_in_a_part_of_a_file_is_read() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, image) = (folder.path().join("source"), folder.path().join("image"));
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     awkward(&source);
     let built = pack(&source, &image, &Options::default());
     let mut bytes = vec![0xaa; 12_345];
@@ -72,8 +72,8 @@ fn an_image_in_a_part_of_a_file_is_read() {
 
 #[test]
 fn a_cache_too_small_for_one_block_is_no_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, image) = (folder.path().join("source"), folder.path().join("image"));
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     awkward(&source);
     pack(&source, &image, &Options::default());
     let file = fs::File::open(&image).unwrap();
@@ -83,8 +83,8 @@ fn a_cache_too_small_for_one_block_is_no_error() {
 
 #[test]
 fn threads_share_an_image() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, image) = (folder.path().join("source"), folder.path().join("image"));
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     awkward(&source);
     pack(&source, &image, &Options::default());
     let file = fs::File::open(&image).unwrap();
@@ -99,8 +99,8 @@ fn threads_share_an_image() {
 
 #[test]
 fn an_image_that_is_cut_is_an_error_at_every_length() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, image) = (folder.path().join("source"), folder.path().join("image"));
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     fs::create_dir(&source).unwrap();
     fs::write(source.join("file"), "text ".repeat(10_000)).unwrap();
     pack(&source, &image, &Options::default());
@@ -122,7 +122,7 @@ impl Numbers {
     }
 }
 
-/// Asks for all that a FUSE server asks for, of so many nodes at most: a folder may hold itself.
+/// Asks for all that a FUSE server asks for, of so many nodes at most: a directory may hold itself.
 fn ask(image: &Image) {
     let mut left = vec![image.root()];
     let mut buffer = vec![0; 50_000];
@@ -147,10 +147,10 @@ fn ask(image: &Image) {
 #[test]
 fn a_damaged_image_gives_an_error_or_an_answer_in_time() {
     let rounds = std::env::var("SQUASH_DAMAGED").map_or(4000, |rounds| rounds.parse().unwrap());
-    let folder = tempfile::tempdir().unwrap();
-    let (source, image) = (folder.path().join("source"), folder.path().join("image"));
-    fs::create_dir_all(source.join("folder")).unwrap();
-    for name in ["small", "folder/a", "folder/b", "folder/c"] {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
+    fs::create_dir_all(source.join("directory")).unwrap();
+    for name in ["small", "directory/a", "directory/b", "directory/c"] {
         fs::write(source.join(name), name.repeat(2000)).unwrap();
     }
     let mut xattr = ["-n", "user.a", "-v", "b"].map(OsStr::new).to_vec();

@@ -16,8 +16,8 @@ use image::{Error, Fingerprint, Reason, Reference};
 use support::{Mounted, Seen, awkward, large, noise, pack, read, run, seen};
 
 /// What each of the readers sees in an image.
-fn by_all(image: &Path, folder: &Path) -> Vec<(&'static str, Seen)> {
-    let at = folder.join("mounted");
+fn by_all(image: &Path, directory: &Path) -> Vec<(&'static str, Seen)> {
+    let at = directory.join("mounted");
     let kernel = {
         let _mounted = Mounted::by_kernel(image, &at);
         seen(&at)
@@ -26,7 +26,7 @@ fn by_all(image: &Path, folder: &Path) -> Vec<(&'static str, Seen)> {
         let _mounted = Mounted::by("squashfuse", image, &at);
         seen(&at)
     };
-    let unpacked = folder.join("unpacked");
+    let unpacked = directory.join("unpacked");
     run("unsquashfs", &["-d".as_ref(), unpacked.as_ref(), image.as_ref()]);
     let unsquashfs = seen(&unpacked);
     fs::remove_dir_all(&unpacked).unwrap();
@@ -47,14 +47,14 @@ fn same(what: &str, a: &Seen, b: &Seen) {
 
 #[test]
 fn every_reader_finds_what_was_packed() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, image) = (folder.path().join("source"), folder.path().join("image"));
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     awkward(&source);
     let before = seen(&source);
     for compression in Compression::ALL {
         for block_size in [4 << 10, 128 << 10, 1 << 20] {
             pack(&source, &image, &Options { compression, block_size, ..Options::default() });
-            for (reader, found) in by_all(&image, folder.path()) {
+            for (reader, found) in by_all(&image, directory.path()) {
                 same(&format!("{} {block_size} {reader}", compression.name()), &before, &found);
             }
         }
@@ -62,26 +62,26 @@ fn every_reader_finds_what_was_packed() {
 }
 
 #[test]
-fn folders_with_many_names_are_found_by_their_index() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, image) = (folder.path().join("source"), folder.path().join("image"));
+fn directories_with_many_names_are_found_by_their_index() {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     large(&source, 20_000);
     large(&source.join("another"), 3000);
     pack(&source, &image, &Options::default());
     let before = seen(&source);
-    for (reader, found) in by_all(&image, folder.path()) {
+    for (reader, found) in by_all(&image, directory.path()) {
         same(reader, &before, &found);
     }
 }
 
 #[test]
 fn the_same_tree_gives_the_same_bytes() {
-    let folder = tempfile::tempdir().unwrap();
-    let source = folder.path().join("source");
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("source");
     awkward(&source);
     large(&source.join("large"), 2000);
     let images = [1, 3, 32, 64].map(|readers| {
-        let image = folder.path().join(format!("by {readers}"));
+        let image = directory.path().join(format!("by {readers}"));
         pack(&source, &image, &Options { readers, ..Options::default() });
         fs::read(image).unwrap()
     });
@@ -90,8 +90,8 @@ fn the_same_tree_gives_the_same_bytes() {
 
 #[test]
 fn an_empty_file_may_be_the_last_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, image) = (folder.path().join("source"), folder.path().join("image"));
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     fs::create_dir(&source).unwrap();
     fs::write(source.join("a"), "a").unwrap();
     fs::write(source.join("z"), "").unwrap();
@@ -103,16 +103,16 @@ fn an_empty_file_may_be_the_last_one() {
 
 #[test]
 fn what_was_traced_comes_first() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, image) = (folder.path().join("source"), folder.path().join("image"));
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     fs::create_dir_all(source.join("lib")).unwrap();
     for (name, size) in [("a", 200_001), ("b", 200_002), ("c", 200_003), ("d", 200_004)] {
         fs::write(source.join("lib").join(name), noise(size)).unwrap();
     }
     symlink("lib", source.join("lib64")).unwrap();
-    symlink(&source, folder.path().join("another name")).unwrap();
+    symlink(&source, directory.path().join("another name")).unwrap();
     let first = ["source/lib64/d", "source/nothing", "another name/lib/b"];
-    let first = first.map(|name| folder.path().join(name));
+    let first = first.map(|name| directory.path().join(name));
     let built = pack(&source, &image, &Options { first: &first, ..Options::default() });
     assert_eq!(built.traced, 2);
     let image = fs::read(image).unwrap();
@@ -129,8 +129,8 @@ fn what_was_traced_comes_first() {
 
 #[test]
 fn the_same_content_is_stored_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, image) = (folder.path().join("source"), folder.path().join("image"));
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     fs::create_dir(&source).unwrap();
     for name in ["a", "b", "c"] {
         fs::write(source.join(format!("large {name}")), noise(3_000_000)).unwrap();
@@ -148,8 +148,8 @@ fn the_same_content_is_stored_once() {
 
 #[test]
 fn several_paths_lie_at_their_own_places() {
-    let folder = tempfile::tempdir().unwrap();
-    let at = folder.path().canonicalize().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path().canonicalize().unwrap();
     fs::create_dir_all(at.join("one/sub")).unwrap();
     fs::create_dir_all(at.join("two/other")).unwrap();
     for name in ["one/sub/file", "two/file", "two/other/not packed"] {
@@ -170,8 +170,8 @@ fn several_paths_lie_at_their_own_places() {
 
 #[test]
 fn an_image_says_what_it_was_made_of() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, image) = (folder.path().join("source"), folder.path().join("image"));
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     awkward(&source);
     let built = pack(&source, &image, &Options::default());
     let manifest = Image::open_path(&image).unwrap().manifest().unwrap().unwrap();
@@ -185,8 +185,8 @@ fn an_image_says_what_it_was_made_of() {
 /// Without its manifest, an image would be mounted unseen whether it is as its sources are.
 #[test]
 fn a_damaged_manifest_is_none_of_somebody_elses_image() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, image) = (folder.path().join("source"), folder.path().join("image"));
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     fs::create_dir(&source).unwrap();
     fs::write(source.join("file"), b"bytes").unwrap();
     let built = pack(&source, &image, &Options::default());
@@ -210,8 +210,8 @@ fn a_damaged_manifest_is_none_of_somebody_elses_image() {
 
 #[test]
 fn a_file_that_changes_meanwhile_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, image) = (folder.path().join("source"), folder.path().join("image"));
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     fs::create_dir(&source).unwrap();
     // More than fits into memory at once comes before it, so that it is read late.
     for number in 0..100 {
@@ -227,13 +227,13 @@ fn a_file_that_changes_meanwhile_is_named() {
     let options = Options { readers: 1, progress: &grow, ..Options::default() };
     let error = build(&[source], &image, &options).unwrap_err();
     assert!(matches!(&error, Error::Changed(path) if path.ends_with("growing")), "{error}");
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left behind");
 }
 
 #[test]
 fn sockets_are_refused_unless_they_may_be_left_out() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, image) = (folder.path().join("source"), folder.path().join("image"));
+    let directory = tempfile::tempdir().unwrap();
+    let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     fs::create_dir(&source).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(source.join("socket")).unwrap();
     let error = build(std::slice::from_ref(&source), &image, &Options::default()).unwrap_err();
@@ -245,8 +245,8 @@ fn sockets_are_refused_unless_they_may_be_left_out() {
 
 #[test]
 fn an_image_is_never_packed_into_itself() {
-    let folder = tempfile::tempdir().unwrap();
-    let source = folder.path().join("source");
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("source");
     awkward(&source);
     for target in [source.join("image"), source.join("deep/er/image"), source.clone()] {
         let error = build(std::slice::from_ref(&source), &target, &Options::default()).unwrap_err();
@@ -256,8 +256,8 @@ fn an_image_is_never_packed_into_itself() {
 
 #[test]
 fn a_full_disk_leaves_nothing_behind() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, disk) = (folder.path().join("source"), folder.path().join("disk"));
+    let directory = tempfile::tempdir().unwrap();
+    let (source, disk) = (directory.path().join("source"), directory.path().join("disk"));
     fs::create_dir_all(&source).unwrap();
     fs::create_dir_all(&disk).unwrap();
     fs::write(source.join("noise"), noise(8 << 20)).unwrap();
@@ -274,8 +274,8 @@ fn a_full_disk_leaves_nothing_behind() {
 
 #[test]
 fn what_an_environment_takes_from_elsewhere_is_listed() {
-    let folder = tempfile::tempdir().unwrap();
-    let at = folder.path().canonicalize().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path().canonicalize().unwrap();
     let (source, image) = (at.join("env"), at.join("image"));
     let site = source.join("lib/site-packages");
     fs::create_dir_all(site.join("tool.dist-info")).unwrap();

@@ -18,7 +18,7 @@ pub fn keep_only(kept: &[BorrowedFd<'_>]) -> io::Result<()> {
         .collect();
     for fd in open {
         if fd > 2 && fd != null.as_raw_fd() && !kept.iter().any(|kept| kept.as_raw_fd() == fd) {
-            // SAFETY: by the contract above, nothing uses the descriptor. (That of the folder
+            // SAFETY: by the contract above, nothing uses the descriptor. (That of the directory
             // that was listed is closed already.)
             unsafe { libc::close(fd) };
         }

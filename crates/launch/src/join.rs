@@ -114,7 +114,7 @@ impl Surroundings {
         [Some(self.mounts.as_fd()), self.users.as_ref().map(AsFd::as_fd)].into_iter().flatten()
     }
 
-    /// Has the calling process, which must have one thread, see the same. Its working folder is
+    /// Has the calling process, which must have one thread, see the same. Its working directory is
     /// the root afterwards.
     ///
     /// # Errors

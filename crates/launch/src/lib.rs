@@ -66,7 +66,7 @@ pub use loopback::Loopback;
 pub use orphan::{orphan, until_alone};
 pub use python_hook::{HookError, PythonHook};
 pub use replace::{replace, set_variables};
-pub use scratch::{scratch_file, scratch_folder};
+pub use scratch::{scratch_directory, scratch_file};
 pub use spawn::{Gated, fork, spawn};
 pub use stage::{Played, Stage, StageError, check_input};
 pub use timed::{Timed, timed};

@@ -28,10 +28,10 @@ pub enum CannotStart {
         /// Its `#!` or PT_INTERP.
         interpreter: String,
     },
-    /// A folder.
+    /// A directory.
     #[error("{}: is a directory, not a command", .0.display())]
     Directory(PathBuf),
-    /// No execute permission, on it or on a folder above it.
+    /// No execute permission, on it or on a directory above it.
     #[error("{}: permission denied (is it executable? `chmod +x`)", .0.display())]
     Permission(PathBuf),
     /// An ELF file of another machine.
@@ -71,7 +71,7 @@ impl Command {
     /// that name in PATH, as execvp(3) would find it.
     ///
     /// # Errors
-    /// Not found, a folder, or not executable.
+    /// Not found, a directory, or not executable.
     pub fn file(&self) -> Result<PathBuf, CannotStart> {
         // confstr(_CS_PATH), which execvp uses where there is no PATH.
         self.file_in(&std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into()))
@@ -94,11 +94,11 @@ impl Command {
             };
         }
         let mut refused = None;
-        for folder in std::env::split_paths(search) {
-            let path = if folder.as_os_str().is_empty() {
+        for directory in std::env::split_paths(search) {
+            let path = if directory.as_os_str().is_empty() {
                 Path::new(".").join(name)
             } else {
-                folder.join(name)
+                directory.join(name)
             };
             match executable(&path) {
                 Ok(()) => return Ok(path),

@@ -12,7 +12,7 @@ use rustix::mount::{MountFlags, UnmountFlags};
 
 use crate::namespace::{Means, NamespaceError};
 
-/// A file or folder as it is now, whatever is mounted over it later.
+/// A file or directory as it is now, whatever is mounted over it later.
 #[derive(Debug)]
 pub struct Place(OwnedFd);
 
@@ -32,7 +32,7 @@ impl Place {
         PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
     }
 
-    /// Whether it is a folder.
+    /// Whether it is a directory.
     ///
     /// # Errors
     /// Those of stat.
@@ -51,10 +51,10 @@ fn failed(what: &'static str, at: &Path, error: impl Into<io::Error>) -> Namespa
     NamespaceError::Mount { what, at: at.to_owned(), error: error.into() }
 }
 
-/// Shows a file or folder, with what is mounted below it, at another path as well.
+/// Shows a file or directory, with what is mounted below it, at another path as well.
 ///
 /// # Errors
-/// [`NamespaceError::Mount`]; both must be folders, or neither.
+/// [`NamespaceError::Mount`]; both must be directories, or neither.
 pub fn bind(from: &Place, at: &Path, read_only: bool) -> Result<(), NamespaceError> {
     rustix::mount::mount_bind_recursive(from.path(), at)
         .map_err(|error| failed("a bind", at, error))?;
@@ -101,7 +101,7 @@ fn make_read_only(at: &Path) -> io::Result<()> {
 /// # Errors
 /// [`NamespaceError::Mount`].
 pub fn seal(at: &Path) -> Result<(), NamespaceError> {
-    topmost_read_only(at).map_err(|error| failed("a read-only folder", at, error))
+    topmost_read_only(at).map_err(|error| failed("a read-only directory", at, error))
 }
 
 /// Takes away what was mounted last at a path.
@@ -122,8 +122,8 @@ fn topmost_read_only(at: &Path) -> io::Result<()> {
     Ok(rustix::mount::mount_remount(at, flags, "")?)
 }
 
-/// An empty folder in memory, of the caller's, over a folder. `source` is the first word of what
-/// mount(8) says of it.
+/// An empty directory in memory, of the caller's, over a directory. `source` is the first word of
+/// what mount(8) says of it.
 ///
 /// # Errors
 /// [`NamespaceError::Mount`].
@@ -150,8 +150,8 @@ pub fn device(
     rustix::mount::mount(device, at, kind, flags, None).map_err(|error| failed(kind, at, error))
 }
 
-/// Folders over one another as one, at a path (overlayfs(5)). The first of `lower` is on top.
-/// `upper` is where changes go, and the work folder that goes with it, on the same filesystem;
+/// Directories over one another as one, at a path (overlayfs(5)). The first of `lower` is on top.
+/// `upper` is where changes go, and the work directory that goes with it, on the same filesystem;
 /// without it nothing can be changed.
 ///
 /// # Errors
@@ -179,8 +179,8 @@ pub fn overlay(
         .map_err(|error| failed("an overlay", at, error))
 }
 
-/// Makes a folder, on which something is mounted, the root of all that the calling process sees.
-/// Its working folder is the new root then. What was opened in the old one ([`Place`]) can still
+/// Makes a directory, on which something is mounted, the root of all that the calling process sees.
+/// Its working directory is the new root then. What was opened in the old one ([`Place`]) can still
 /// be bound, until [`take_away`] takes it from `/`.
 ///
 /// # Errors

@@ -166,7 +166,7 @@ pub struct FuseMount<'a> {
     pub flags: libc::c_ulong,
 }
 
-/// Mounts a FUSE filesystem over a folder, for the caller's mount namespace. Whoever serves the
+/// Mounts a FUSE filesystem over a directory, for the caller's mount namespace. Whoever serves the
 /// device must answer the kernel's first message before anybody uses the mount.
 ///
 /// # Errors

@@ -8,7 +8,7 @@ use crate::descriptors::keep_only;
 use crate::{fork, signals};
 
 /// Starts `body` in a new process, in a session of its own, that holds only these descriptors;
-/// its standard streams are /dev/null, its working folder is the root, and the signals of a
+/// its standard streams are /dev/null, its working directory is the root, and the signals of a
 /// terminal do not reach it. It is not a child of the caller, which would otherwise see, after an
 /// exec, the end of a child that it never had.
 ///

@@ -9,7 +9,7 @@ def hook(file):
     import os
     import sys
     here = os.path.dirname(file)
-    # What the command would have seen without this folder.
+    # What the command would have seen without this directory.
     sys.path[:] = [entry for entry in sys.path if entry != here]
     sys.path_importer_cache.pop(here, None)
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)

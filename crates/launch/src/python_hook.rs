@@ -1,7 +1,7 @@
 //! Code of becalm's that each Python of a command runs first, and that the program cannot see.
 //!
-//! A folder of our own, first on `PYTHONPATH`, holds a `sitecustomize.py` (Python's module
-//! `site`). It takes the folder out of all that the program can see, does what it is for, and
+//! A directory of our own, first on `PYTHONPATH`, holds a `sitecustomize.py` (Python's module
+//! `site`). It takes the directory out of all that the program can see, does what it is for, and
 //! imports the command's own `sitecustomize`.
 
 use std::ffi::{OsStr, OsString};
@@ -13,15 +13,15 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::scratch_folder;
+use crate::scratch_directory;
 
 const SOURCE: &str = include_str!("python_hook.py");
 
-/// The hook's folder, which is gone when this is dropped.
+/// The hook's directory, which is gone when this is dropped.
 #[derive(Debug)]
 pub struct PythonHook {
     /// Held for its end.
-    _folder: TempDir,
+    _directory: TempDir,
     path: PathBuf,
     given: Option<OsString>,
 }
@@ -34,7 +34,7 @@ pub struct HookError(io::Error);
 impl PythonHook {
     /// Writes the hook, for a command whose `PYTHONPATH` is this. `code` is Python, of any
     /// version, and defines `begin(here, os, sys)`, which is called in each Python: `here` is the
-    /// hook's folder, the others are the modules of that name. The folder's name begins with
+    /// hook's directory, the others are the modules of that name. The directory's name begins with
     /// `prefix`.
     ///
     /// # Errors
@@ -48,10 +48,10 @@ impl PythonHook {
             Some(_) => SOURCE.replace("WAS_SET = False", "WAS_SET = True"),
             None => SOURCE.to_owned(),
         };
-        let fill = |folder: &Path| {
-            let path = folder.canonicalize()?;
+        let fill = |directory: &Path| {
+            let path = directory.canonicalize()?;
             if path.as_os_str().as_bytes().contains(&b':') {
-                let why = "PYTHONPATH cannot hold its colon; set TMPDIR to another folder";
+                let why = "PYTHONPATH cannot hold its colon; set TMPDIR to another directory";
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
             }
             let file = path.join("sitecustomize.py");
@@ -61,8 +61,8 @@ impl PythonHook {
             fs::set_permissions(&path, Permissions::from_mode(0o755))?;
             Ok(path)
         };
-        let (folder, path) = scratch_folder(prefix, fill).map_err(HookError)?;
-        Ok(PythonHook { _folder: folder, path, given: python_path.map(OsStr::to_owned) })
+        let (directory, path) = scratch_directory(prefix, fill).map_err(HookError)?;
+        Ok(PythonHook { _directory: directory, path, given: python_path.map(OsStr::to_owned) })
     }
 
     /// The `PYTHONPATH` that brings the hook to a command.
@@ -75,8 +75,8 @@ impl PythonHook {
         list
     }
 
-    /// Its folder, as its code knows it.
-    pub fn folder(&self) -> &Path {
+    /// Its directory, as its code knows it.
+    pub fn directory(&self) -> &Path {
         &self.path
     }
 }
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_commands_own_folders_follow_the_hooks() {
+    fn the_commands_own_directories_follow_the_hooks() {
         let list = |given: Option<&str>| {
             let hook = PythonHook::write("hook-", "", given.map(OsStr::new)).unwrap();
             let list = hook.python_path().into_string().unwrap();

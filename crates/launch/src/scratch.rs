@@ -1,5 +1,5 @@
 //! Room for what is kept for a moment. A full disk, or none that can be written to, is no reason
-//! not to run a command: files are kept in memory, and folders where there is room.
+//! not to run a command: files are kept in memory, and directories where there is room.
 
 use std::fs::File;
 use std::io;
@@ -20,19 +20,19 @@ pub fn scratch_file() -> io::Result<File> {
     }
 }
 
-/// A folder that goes with the value, with what `fill` puts there: where temporary files lie
-/// (`TMPDIR`, `/tmp`), or else where this node has memory or the user a folder.
+/// A directory that goes with the value, with what `fill` puts there: where temporary files lie
+/// (`TMPDIR`, `/tmp`), or else where this node has memory or the user a directory.
 ///
 /// # Errors
 /// That of the first place, where none will do.
-pub fn scratch_folder<T>(
+pub fn scratch_directory<T>(
     prefix: &str,
     mut fill: impl FnMut(&Path) -> io::Result<T>,
 ) -> io::Result<(TempDir, T)> {
     first_place(|place| {
-        let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(place)?;
-        let filled = fill(folder.path())?;
-        Ok((folder, filled))
+        let directory = tempfile::Builder::new().prefix(prefix).tempdir_in(place)?;
+        let filled = fill(directory.path())?;
+        Ok((directory, filled))
     })
 }
 
@@ -60,17 +60,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_lies_where_what_is_to_be_in_it_can_be_written() {
+    fn a_directory_lies_where_what_is_to_be_in_it_can_be_written() {
         let mut tried = Vec::new();
-        let (folder, number) = scratch_folder("becalm-test-", |folder| {
-            tried.push(folder.to_owned());
+        let (directory, number) = scratch_directory("becalm-test-", |directory| {
+            tried.push(directory.to_owned());
             match tried.len() {
                 1 => Err(io::ErrorKind::StorageFull.into()),
                 _ => Ok(7),
             }
         })
         .unwrap();
-        assert_eq!((number, tried.last().map(PathBuf::as_path)), (7, Some(folder.path())));
-        assert!(folder.path().is_dir() && !tried[0].exists());
+        assert_eq!((number, tried.last().map(PathBuf::as_path)), (7, Some(directory.path())));
+        assert!(directory.path().is_dir() && !tried[0].exists());
     }
 }

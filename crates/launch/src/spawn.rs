@@ -46,7 +46,7 @@ impl Gated {
 }
 
 /// Starts a child that waits at a gate, then calls `prepare`, then executes the command with
-/// everything that this process inherited: environment, folder, descriptors, signal mask and
+/// everything that this process inherited: environment, directory, descriptors, signal mask and
 /// dispositions.
 ///
 /// `prepare` runs between fork and exec: it must only make system calls, and returns the error

@@ -27,8 +27,8 @@ use crate::{Ended, fork, inherited};
 /// Output that is still open when the stage has ended is waited for this long: a child that the
 /// command left behind holds it.
 const GRACE: Duration = Duration::from_millis(50);
-/// How often it is looked whether the stage has ended, once it has said what it found. Until then it
-/// holds the output itself, and may need its time: the mounts of a rehearsal go with it.
+/// How often it is looked whether the stage has ended, once it has said what it found. Until then
+/// it holds the output itself, and may need its time: the mounts of a rehearsal go with it.
 const AGAIN: Duration = Duration::from_millis(2);
 /// What is asked to end gets this long before it is killed.
 const MERCY: Duration = Duration::from_secs(1);

@@ -100,12 +100,12 @@ mod tests {
         assert_eq!(run(&["sh", "-c", "exit 3"]).unwrap().ended, Ended::Exited(3));
         assert_eq!(run(&["sh", "-c", "kill -9 $$"]).unwrap().ended, Ended::Signaled(9));
         assert_eq!(run(&["no-such-command-here"]).unwrap_err().exit_status(), 127);
-        let folder = std::env::temp_dir().join(format!("launch-timed-{}", std::process::id()));
-        std::fs::write(&folder, "#!/no/such/interpreter\n").unwrap();
-        let made = std::process::Command::new("chmod").arg("+x").arg(&folder).status();
+        let directory = std::env::temp_dir().join(format!("launch-timed-{}", std::process::id()));
+        std::fs::write(&directory, "#!/no/such/interpreter\n").unwrap();
+        let made = std::process::Command::new("chmod").arg("+x").arg(&directory).status();
         assert!(made.unwrap().success());
-        let error = run(&[folder.to_str().unwrap()]).unwrap_err();
-        std::fs::remove_file(&folder).unwrap();
+        let error = run(&[directory.to_str().unwrap()]).unwrap_err();
+        std::fs::remove_file(&directory).unwrap();
         assert!(matches!(error, CannotStart::NoInterpreter { .. }), "{error}");
     }
 }

@@ -30,8 +30,8 @@ impl Object {
     }
 }
 
-/// The folders of a search list. A list that is empty names none; an empty element names the
-/// working folder, and is kept.
+/// The directories of a search list. A list that is empty names none; an empty element names the
+/// working directory, and is kept.
 fn split(list: &OsStr) -> Vec<String> {
     let list = list.to_string_lossy();
     if list.is_empty() { Vec::new() } else { list.split(':').map(str::to_owned).collect() }

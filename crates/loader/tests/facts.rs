@@ -39,12 +39,12 @@ fn readelf(path: &Path) -> Image {
     image
 }
 
-fn elf_files(folders: &[&str], most: usize) -> Vec<PathBuf> {
+fn elf_files(directories: &[&str], most: usize) -> Vec<PathBuf> {
     let mut seen = HashSet::new();
     let mut files = Vec::new();
-    for folder in folders {
+    for directory in directories {
         let mut entries: Vec<_> =
-            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+            fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
         entries.sort();
         let step = (entries.len() / most).max(1);
         for path in entries.into_iter().step_by(step) {
@@ -69,14 +69,14 @@ fn every_sampled_file_of_the_distribution_says_what_readelf_prints() {
 
 #[test]
 fn rpath_and_runpath_are_told_apart_whatever_their_length() {
-    let folder = tempfile::tempdir().unwrap();
-    let source = folder.path().join("a.c");
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("a.c");
     fs::write(&source, "int a(void) { return 1; }\n").unwrap();
     let entries: Vec<_> =
         (0..400).map(|number| format!("/store/{number:032x}-package-{number}-1.2.3/lib")).collect();
     for (tags, name) in [("--disable-new-dtags", "rpath.so"), ("--enable-new-dtags", "runpath.so")]
     {
-        let library = folder.path().join(name);
+        let library = directory.path().join(name);
         let done = Command::new("gcc")
             .args(["-shared", "-nostdlib", &format!("-Wl,{tags},-rpath,{}", entries.join(":"))])
             .args([Path::new("-o"), &library, &source])
@@ -95,16 +95,16 @@ fn rpath_and_runpath_are_told_apart_whatever_their_length() {
 
 #[test]
 fn what_is_no_elf_file_says_so_and_a_pipe_does_not_block() {
-    let folder = tempfile::tempdir().unwrap();
-    let script = folder.path().join("script");
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("script");
     fs::write(&script, "#!/bin/sh\n").unwrap();
     assert!(matches!(facts(&script), Err(ElfError::NotElf)));
     fs::write(&script, "").unwrap();
     assert!(matches!(facts(&script), Err(ElfError::NotElf)));
-    assert!(matches!(facts(folder.path()), Err(ElfError::NotAFile)));
+    assert!(matches!(facts(directory.path()), Err(ElfError::NotAFile)));
     assert!(matches!(facts(Path::new("/dev/null")), Err(ElfError::NotAFile)));
-    assert!(matches!(facts(&folder.path().join("absent")), Err(ElfError::Io(_))));
-    let pipe = folder.path().join("pipe");
+    assert!(matches!(facts(&directory.path().join("absent")), Err(ElfError::Io(_))));
+    let pipe = directory.path().join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     assert!(matches!(facts(&pipe), Err(ElfError::NotAFile)));
 }

@@ -12,7 +12,7 @@ use loader::simulation::{How, Why};
 use loader::{Disk, Simulation};
 use real::Run;
 use real::build::{Workshop, patchelf, rpath};
-use real::say::{folder_of, how, text, true_simulation};
+use real::say::{directory_of, how, text, true_simulation};
 
 #[test]
 fn files_for_other_addresses_or_machines_are_skipped() {
@@ -26,7 +26,7 @@ fn files_for_other_addresses_or_machines_are_skipped() {
     let all = ["narrow", "machine", "right"].map(|name| text(&shop.path(name)).to_owned());
     let program = shop.program("program", &[&library], &[&rpath(&all.join(":"))]);
     let simulation = true_simulation(&Run::of(program));
-    assert_eq!(folder_of(&simulation, "libany.so"), shop.path("right"));
+    assert_eq!(directory_of(&simulation, "libany.so"), shop.path("right"));
     let program = shop.program("lost", &[&library], &[&rpath(&all[..2].join(":"))]);
     assert_eq!(true_simulation(&Run::of(program)).missing[0].why, Why::OtherClass);
 }
@@ -55,7 +55,7 @@ fn what_cannot_be_loaded_ends_the_run_though_another_follows() {
     spoil("padding", &with(12, 1));
     spoil("object", &with(16, 1));
     spoil("entries", &with(54, 57));
-    fs::create_dir_all(shop.path("folder/libany.so")).unwrap();
+    fs::create_dir_all(shop.path("directory/libany.so")).unwrap();
     let program = shop.program("pie/libany.so", &[], &[]);
     assert!(loader::Object::read(&program).unwrap().flags_1 & loader::Object::PIE != 0);
     shop.program("fixed/libany.so", &[], &["-no-pie"]);
@@ -70,7 +70,7 @@ fn what_cannot_be_loaded_ends_the_run_though_another_follows() {
         "padding",
         "object",
         "entries",
-        "folder",
+        "directory",
         "pie",
         "fixed",
     ];

@@ -116,7 +116,7 @@ impl World for Endless {
         let identity = Some(object.identity());
         Ok(loader::Opened { id, set_user_id: false, identity, object: Ok(Arc::new(object)) })
     }
-    fn is_folder(&self, _: &Path) -> Result<bool, Errno> {
+    fn is_directory(&self, _: &Path) -> Result<bool, Errno> {
         Ok(true)
     }
     fn real_path(&self, path: &Path) -> Result<PathBuf, Errno> {
@@ -137,7 +137,7 @@ fn thousands_of_libraries_take_seconds_at_most() {
     assert!(took < Duration::from_secs(20), "{took:?}");
 }
 
-/// A world in which nothing is found, but every folder exists.
+/// A world in which nothing is found, but every directory exists.
 struct Empty(Object);
 
 impl World for Empty {
@@ -149,7 +149,7 @@ impl World for Empty {
         let (identity, object) = (Some(self.0.identity()), Ok(Arc::new(self.0.clone())));
         Ok(loader::Opened { id, set_user_id: false, identity, object })
     }
-    fn is_folder(&self, _: &Path) -> Result<bool, Errno> {
+    fn is_directory(&self, _: &Path) -> Result<bool, Errno> {
         Ok(true)
     }
     fn real_path(&self, path: &Path) -> Result<PathBuf, Errno> {
@@ -161,10 +161,10 @@ impl World for Empty {
 }
 
 #[test]
-fn ten_thousand_names_in_ten_thousand_folders_are_refused_before_memory_is_gone() {
+fn ten_thousand_names_in_ten_thousand_directories_are_refused_before_memory_is_gone() {
     let mut object = Object::read(Path::new("/bin/true")).unwrap();
-    let folders: Vec<String> = (0..10_000).map(|number| format!("/f{number}")).collect();
-    object.rpath = Some(folders.join(":").into());
+    let directories: Vec<String> = (0..10_000).map(|number| format!("/f{number}")).collect();
+    object.rpath = Some(directories.join(":").into());
     let one = object.dependencies[0].clone();
     let named =
         |number| loader::object::Dependency { name: format!("l{number}").into(), ..one.clone() };
@@ -225,8 +225,8 @@ fn a_file_that_is_cut_while_it_lies_there_is_truncated_not_fatal() {
     assert!(simulation.objects.iter().all(|object| object.how != How::Default));
 }
 
-/// How long this thread has had a processor (proc_pid_schedstat(5)): however busy the machine is, the
-/// same work takes about as much.
+/// How long this thread has had a processor (proc_pid_schedstat(5)): however busy the machine is,
+/// the same work takes about as much.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(text.split_once(' ').unwrap().0.parse().unwrap())

@@ -149,12 +149,12 @@ fn a_loop_of_links_ends_the_search_for_good() {
 fn a_file_that_is_no_library_ends_the_search_for_its_name() {
     let shop = shop();
     let library = shop.library("lib/libany.so", &[], &[]);
-    fs::create_dir_all(shop.path("folder/libany.so")).unwrap();
+    fs::create_dir_all(shop.path("directory/libany.so")).unwrap();
     for (name, content) in [("text", &b"no library "[..]), ("empty", b"")] {
         fs::create_dir(shop.path(name)).unwrap();
         fs::write(shop.path(name).join("libany.so"), content.repeat(20)).unwrap();
     }
-    for name in ["text", "empty", "folder", "text/libany.so"] {
+    for name in ["text", "empty", "directory", "text/libany.so"] {
         let list = format!("{}:{}", text(&shop.path(name)), text(&shop.path("lib")));
         let program = shop.program("program", &[&library], &[&rpath(&list)]);
         true_simulation(&Run::of(program));

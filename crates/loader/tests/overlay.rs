@@ -25,7 +25,7 @@ fn a_planned_farm_of_links_is_simulated_as_it_will_be() {
     let disk = Disk::new();
     assert!(run.predict(&disk).fatal.is_some(), "there is no farm yet");
     let mut plan = Overlay::new(&disk);
-    plan.folder(&shop.path("new/farm"));
+    plan.directory(&shop.path("new/farm"));
     plan.link(&shop.path("new/farm/libhigh.so"), &high);
     plan.link(&shop.path("new/farm/liblow.so"), Path::new("../../b/lib/liblow.so"));
     let planned = simulate(&plan, &program, &run.setting(&disk)).unwrap();
@@ -74,12 +74,12 @@ fn a_planned_file_is_found_through_existing_links_and_steps_back() {
     let program = shop.program("program", &[&library], &[&rpath("$ORIGIN/link/deep/../deep")]);
     let disk = Disk::new();
     let mut plan = Overlay::new(&disk);
-    plan.folder(&shop.path("link/deep"));
+    plan.directory(&shop.path("link/deep"));
     plan.file(&shop.path("link/deep/libany.so"), Object::read(&library).unwrap());
     let setting = Run::of(&program).setting(&disk);
     let planned = simulate(&plan, &program, &setting).unwrap();
     assert_eq!(planned.objects[1].how, How::Rpath { of: 0 });
-    assert_eq!(plan.is_folder(&shop.path("real/deep/..")), Ok(true));
+    assert_eq!(plan.is_directory(&shop.path("real/deep/..")), Ok(true));
     assert_eq!(plan.real_path(&shop.path("link/deep")), Ok(shop.path("real/deep")));
     assert_eq!(plan.open(&shop.path("link/deep/absent")).unwrap_err(), Errno(2));
     assert_eq!(plan.open(&shop.path("link/deep/libany.so/x")).unwrap_err(), Errno(20));
@@ -93,5 +93,5 @@ fn a_planned_loop_of_links_ends_as_the_kernel_ends_it() {
     plan.link(Path::new("/tmp/one"), Path::new("two"));
     plan.link(Path::new("/tmp/two"), Path::new("one"));
     assert_eq!(plan.open(Path::new("/tmp/one")).unwrap_err(), Errno(40));
-    assert_eq!(plan.is_folder(Path::new("/tmp/one/x")), Err(Errno(40)));
+    assert_eq!(plan.is_directory(Path::new("/tmp/one/x")), Err(Errno(40)));
 }

@@ -35,8 +35,8 @@ impl World for OtherEtc {
     fn open(&self, path: &Path) -> Result<Opened, Errno> {
         self.disk.open(&self.real(path))
     }
-    fn is_folder(&self, path: &Path) -> Result<bool, Errno> {
-        self.disk.is_folder(&self.real(path))
+    fn is_directory(&self, path: &Path) -> Result<bool, Errno> {
+        self.disk.is_directory(&self.real(path))
     }
     fn real_path(&self, path: &Path) -> Result<PathBuf, Errno> {
         self.disk.real_path(&self.real(path))
@@ -46,7 +46,7 @@ impl World for OtherEtc {
     }
 }
 
-/// The model is true with this folder as /etc.
+/// The model is true with this directory as /etc.
 fn true_simulation(program: &Run, etc: &Path) -> Simulation {
     let world = OtherEtc { disk: Disk::new(), etc: etc.to_owned() };
     let setting = program.setting(&world.disk);
@@ -59,11 +59,11 @@ fn true_simulation(program: &Run, etc: &Path) -> Simulation {
     simulation
 }
 
-/// A folder for /etc, with a cache of the libraries in `folders`.
-fn etc(shop: &Workshop, folders: &[PathBuf], options: &[&str]) -> PathBuf {
+/// A directory for /etc, with a cache of the libraries in `directories`.
+fn etc(shop: &Workshop, directories: &[PathBuf], options: &[&str]) -> PathBuf {
     let etc = shop.path("etc");
     fs::create_dir_all(&etc).unwrap();
-    let list: Vec<&str> = folders.iter().map(|folder| folder.to_str().unwrap()).collect();
+    let list: Vec<&str> = directories.iter().map(|directory| directory.to_str().unwrap()).collect();
     fs::write(etc.join("ld.so.conf"), list.join("\n")).unwrap();
     run(Command::new("/sbin/ldconfig")
         .args(["-X", "-f"])
@@ -113,8 +113,8 @@ fn names_with_numbers_are_found_in_a_large_cache() {
         names.iter().map(|name| shop.library(&format!("lib/{name}"), &[], &[])).collect();
     let needs: Vec<&Path> = libraries.iter().map(PathBuf::as_path).collect();
     let program = shop.program("program", &needs, &[]);
-    let folders = [shop.path("lib"), "/usr/lib/x86_64-linux-gnu".into(), "/lib32".into()];
-    let simulation = true_simulation(&Run::of(program), &etc(&shop, &folders, &[]));
+    let directories = [shop.path("lib"), "/usr/lib/x86_64-linux-gnu".into(), "/lib32".into()];
+    let simulation = true_simulation(&Run::of(program), &etc(&shop, &directories, &[]));
     assert!(simulation.missing.is_empty());
 }
 
@@ -147,7 +147,7 @@ fn what_the_cache_names_may_be_gone_or_wrong_and_the_cache_may_be_missing_or_dam
 }
 
 #[test]
-fn nodefaultlib_takes_what_the_cache_has_outside_the_system_folders() {
+fn nodefaultlib_takes_what_the_cache_has_outside_the_system_directories() {
     let shop = Workshop::new();
     let library = shop.library("lib/libany.so.1", &[], &["-nostdlib"]);
     let program = shop.program(

@@ -57,9 +57,9 @@ fn is_denied(path: &Path) -> bool {
 fn programs() -> Vec<PathBuf> {
     let mut seen = HashSet::new();
     let mut programs = Vec::new();
-    for folder in ["/usr/bin", "/usr/sbin"] {
+    for directory in ["/usr/bin", "/usr/sbin"] {
         let mut entries: Vec<_> =
-            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+            fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
         entries.sort();
         for path in entries {
             let Ok(metadata) = fs::metadata(&path) else { continue };

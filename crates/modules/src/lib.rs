@@ -1,6 +1,6 @@
 //! Environment Modules and Lmod: what their trees of modulefiles cost, and what calms them.
 //!
-//! | folder | what it holds |
+//! | directory | what it holds |
 //! |---|---|
 //! | `tree` | a modulepath as `modulecmd` walks it, without its traps |
 //! | `tcl` | the part of Tcl that rc files are written in, and no more: nothing is evaluated |

@@ -196,9 +196,9 @@ const NAMES: [&str; 13] = [
     "x,v", "#y#",
 ];
 
-fn grow(scene: &Scene, folder: &str, depth: usize, numbers: &mut Numbers) {
+fn grow(scene: &Scene, directory: &str, depth: usize, numbers: &mut Numbers) {
     for _ in 0..numbers.below(6) + 1 {
-        let name = format!("{folder}/{}", NAMES[numbers.below(NAMES.len())]);
+        let name = format!("{directory}/{}", NAMES[numbers.below(NAMES.len())]);
         let path = scene.at(&name);
         if path.symlink_metadata().is_ok() {
             continue;
@@ -211,11 +211,11 @@ fn grow(scene: &Scene, folder: &str, depth: usize, numbers: &mut Numbers) {
             3 => drop(scene.file(&name, "stray")),
             4 => symlink("nowhere", &path).unwrap(),
             5 => drop(scene.file(&name, "#%Module99\n")),
-            6 => {
-                drop(scene.file(&format!("{folder}/.modulerc"), "#%Module\nmodule-version ./1 s\n"))
-            }
+            6 => drop(
+                scene.file(&format!("{directory}/.modulerc"), "#%Module\nmodule-version ./1 s\n"),
+            ),
             7 => drop(
-                scene.file(&format!("{folder}/.version"), "#%Module\nset ModulesVersion 1.0\n"),
+                scene.file(&format!("{directory}/.version"), "#%Module\nset ModulesVersion 1.0\n"),
             ),
             _ => drop(scene.module(&name)),
         }
@@ -243,7 +243,7 @@ fn random_trees_of_odd_names_are_predicted_too() {
 }
 
 #[test]
-fn an_open_brace_in_a_folders_name_ends_avail_of_5_2_if_it_has_an_rc_file() {
+fn an_open_brace_in_a_directories_name_ends_avail_of_5_2_if_it_has_an_rc_file() {
     for (name, breaks) in [("}", true), ("{brace", true), ("{brace}", false), ("back\\", false)] {
         let scene = Scene::new();
         scene.module("a/1");

@@ -13,9 +13,9 @@ use support::bench::Bench;
 use support::{Scene, sites};
 
 /// The tree of Modules' cookbook.
-fn cookbook(state: &str, folder: &Path) -> Vec<PathBuf> {
+fn cookbook(state: &str, directory: &Path) -> Vec<PathBuf> {
     let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/modules/make");
-    let output = Command::new(make).arg(state).arg(folder).output().unwrap();
+    let output = Command::new(make).arg(state).arg(directory).output().unwrap();
     assert!(output.status.success());
     let paths = String::from_utf8(output.stdout).unwrap();
     std::env::split_paths(paths.trim_end()).collect()
@@ -104,7 +104,7 @@ fn an_index_that_others_may_write_is_not_taken() {
     let scene = Scene::new();
     let roots = cookbook("plain", scene.path());
     let bench = Bench::new(&sites()[0], &roots);
-    for entry in fs::read_dir(bench.folder.path()).unwrap() {
+    for entry in fs::read_dir(bench.directory.path()).unwrap() {
         fs::set_permissions(entry.unwrap().path(), fs::Permissions::from_mode(0o666)).unwrap();
     }
     assert!(matches!(bench.native(&["avail"]), Err(Unable::Index(_))));

@@ -70,12 +70,13 @@ fn rc_line() -> impl Strategy<Value = String> {
 }
 
 fn rc() -> impl Strategy<Value = (String, String)> {
-    let folder = prop_oneof![1 => Just(String::new()), 4 => part(), 1 => name()];
+    let directory = prop_oneof![1 => Just(String::new()), 4 => part(), 1 => name()];
     let file = prop_oneof![Just(".modulerc"), Just(".version")];
     let lines = prop::collection::vec(rc_line(), 1..4);
     let cookie = prop_oneof![9 => Just("#%Module\n"), 1 => Just("#%Module99\n")];
-    (folder, file, cookie, lines).prop_map(|(folder, file, cookie, lines)| {
-        let name = if folder.is_empty() { file.to_owned() } else { format!("{folder}/{file}") };
+    (directory, file, cookie, lines).prop_map(|(directory, file, cookie, lines)| {
+        let name =
+            if directory.is_empty() { file.to_owned() } else { format!("{directory}/{file}") };
         (name, format!("{cookie}{}\n", lines.join("\n")))
     })
 }
@@ -147,7 +148,7 @@ fn plant(scene: &Scene, root: &str, tree: &[(String, String)]) -> PathBuf {
     std::fs::create_dir_all(&root).unwrap();
     for (name, content) in tree {
         let path = root.join(name);
-        // A part of the way may be a file already, or the name a folder.
+        // A part of the way may be a file already, or the name a directory.
         if std::fs::create_dir_all(path.parent().unwrap()).is_ok() && !path.is_dir() {
             std::fs::write(&path, content).unwrap();
         }

@@ -110,16 +110,16 @@ fn an_alias_with_the_name_of_a_file_that_is_no_modulefile_is_left_to_modules_wit
 #[test]
 fn rc_files_that_meddle_with_one_another_count_in_the_release_s_order() {
     for rcs in [
-        // One folder's names another's.
+        // One directory's names another's.
         &[("a/.modulerc", "module-version b/2 default"), ("b/.version", "set ModulesVersion 1")][..],
         &[("b/.modulerc", "module-version a/1 sym"), (".modulerc", "module-version a/2 sym")],
-        // Twice the same symbol, and both files in one folder.
+        // Twice the same symbol, and both files in one directory.
         &[
             ("a/.modulerc", "module-version a/1 x\nmodule-version a/2 x"),
             ("a/.version", "set ModulesVersion 2"),
         ],
         &[("a/.modulerc", "set ModulesVersion 1"), ("a/.version", "set ModulesVersion nosuch")],
-        // Nested, and by the folder's own name.
+        // Nested, and by the directory's own name.
         &[
             ("a/b/.modulerc", "module-version b/1 deep\nmodule-version /2 here"),
             ("a/.version", "set ModulesVersion 1"),
@@ -153,7 +153,7 @@ fn symbols_that_modules_itself_defines_are_found_by_name_where_there_is_no_rc_fi
 }
 
 #[test]
-fn a_default_that_leads_back_to_its_folder_is_left_to_modules() {
+fn a_default_that_leads_back_to_its_directory_is_left_to_modules() {
     let (scene, root) = tree(&["a/1", "b/1"]);
     scene.file("m/b/.modulerc", "#%Module\nmodule-version b/ default\n");
     for site in sites() {

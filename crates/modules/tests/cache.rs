@@ -70,7 +70,7 @@ fn built(modulepath: &Path, site: &Site) -> Result<cache::Built, BuildError> {
     cache::build(modulepath, site, &users, &occasion(modulepath), &|_, _| {})
 }
 
-/// What is replaced can be undone, by a state folder beside the tree.
+/// What is replaced can be undone, by a state directory beside the tree.
 fn occasion(modulepath: &Path) -> Occasion {
     Occasion { state: modulepath.with_extension("state"), is_upkeep: false }
 }

@@ -30,9 +30,9 @@ fn built(scene: &Scene) -> (PathBuf, PathBuf) {
     scene.module("tree/gcc/12.2");
     scene.module("tree/gcc/13");
     scene.file("tree/llvm/17.lua", "whatis(\"Name: \\\"llvm\\\"\")\nhelp([[two\nlines]])\n");
-    let (folder, stamp) = (scene.at("cache"), scene.at("cache/timestamp"));
-    lmod::build(&tool(), &folder, &stamp, &[scene.at("tree")]).unwrap();
-    (folder, stamp)
+    let (directory, stamp) = (scene.at("cache"), scene.at("cache/timestamp"));
+    lmod::build(&tool(), &directory, &stamp, &[scene.at("tree")]).unwrap();
+    (directory, stamp)
 }
 
 fn kinds(checked: &Checked) -> Vec<Kind> {
@@ -47,24 +47,24 @@ fn date(path: &Path, time: SystemTime) {
 fn what_lmod_builds_is_good_until_its_tree_changes() {
     let _alone = alone();
     let scene = Scene::new();
-    let (folder, stamp) = built(&scene);
-    let checked = lmod::check(&folder, Some(&stamp));
+    let (directory, stamp) = built(&scene);
+    let checked = lmod::check(&directory, Some(&stamp));
     assert_eq!(checked.faults, []);
     assert_eq!(checked.entries.modulefiles, 3);
     scene.module("tree/gcc/14");
     scene.file("tree/llvm/18.lua", "");
     fs::remove_file(scene.at("tree/gcc/13")).unwrap();
     date(&scene.at("tree/gcc/12.2"), SystemTime::now() + Duration::from_secs(9));
-    assert_eq!(kinds(&lmod::check(&folder, Some(&stamp))), [Kind::Stale; 4]);
+    assert_eq!(kinds(&lmod::check(&directory, Some(&stamp))), [Kind::Stale; 4]);
 }
 
 #[test]
 fn a_modulefile_that_was_changed_with_an_old_time_is_named() {
     let _alone = alone();
     let scene = Scene::new();
-    let (folder, stamp) = built(&scene);
+    let (directory, stamp) = built(&scene);
     date(&scene.module("tree/gcc/12.2"), SystemTime::now() - Duration::from_secs(90_000));
-    assert_eq!(kinds(&lmod::check(&folder, Some(&stamp))), [Kind::Stale]);
+    assert_eq!(kinds(&lmod::check(&directory, Some(&stamp))), [Kind::Stale]);
 }
 
 #[test]
@@ -73,33 +73,33 @@ fn under_any_umask_what_lmod_builds_is_for_everyone() {
     let _alone = alone();
     let scene = Scene::new();
     let before = rustix::process::umask(Mode::RWXG | Mode::RWXO);
-    let (folder, stamp) = built(&scene);
+    let (directory, stamp) = built(&scene);
     assert_eq!(rustix::process::umask(before), Mode::RWXG | Mode::RWXO);
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o7777;
-    assert_eq!((mode(&folder), mode(&stamp)), (0o755, 0o644));
-    assert_eq!(mode(&folder.join("spiderT.lua")), 0o644);
+    assert_eq!((mode(&directory), mode(&stamp)), (0o755, 0o644));
+    assert_eq!(mode(&directory.join("spiderT.lua")), 0o644);
 }
 
 #[test]
 fn a_cache_that_lmod_passes_over_is_named() {
     let _alone = alone();
     let scene = Scene::new();
-    let (folder, stamp) = built(&scene);
+    let (directory, stamp) = built(&scene);
     date(&stamp, SystemTime::now() + Duration::from_secs(9));
-    assert_eq!(kinds(&lmod::check(&folder, Some(&stamp))), [Kind::Unused]);
+    assert_eq!(kinds(&lmod::check(&directory, Some(&stamp))), [Kind::Unused]);
     let old = SystemTime::now() - Duration::from_secs(90_000);
-    date(&folder.join("spiderT.lua"), old);
-    assert!(kinds(&lmod::check(&folder, None)).contains(&Kind::Unused));
+    date(&directory.join("spiderT.lua"), old);
+    assert!(kinds(&lmod::check(&directory, None)).contains(&Kind::Unused));
 }
 
 #[test]
 fn a_hostile_cut_or_open_cache_is_named() {
     let _alone = alone();
     let scene = Scene::new();
-    let (folder, stamp) = built(&scene);
-    let cache = folder.join("spiderT.lua");
+    let (directory, stamp) = built(&scene);
+    let cache = directory.join("spiderT.lua");
     let whole = fs::read_to_string(&cache).unwrap();
-    let first = || lmod::check(&folder, Some(&stamp)).faults.first().map(|fault| fault.kind);
+    let first = || lmod::check(&directory, Some(&stamp)).faults.first().map(|fault| fault.kind);
     for code in ["os.execute('x')\n", "spiderT = f()\n", "x = { a = os.exit }\n", "x = 'a' .. b\n"]
     {
         fs::write(&cache, format!("{whole}{code}")).unwrap();

@@ -68,7 +68,7 @@ fn a_cache_that_does_not_say_when_its_files_were_read_is_held_against_all_of_the
 }
 
 #[test]
-fn what_came_with_a_folder_is_read_however_old_it_is() {
+fn what_came_with_a_directory_is_read_however_old_it_is() {
     let _alone = alone();
     let scene = Scene::new();
     let site = sites().pop().unwrap();

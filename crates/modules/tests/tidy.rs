@@ -45,7 +45,7 @@ fn scene(rc: &str, content: &str) -> Scene {
 }
 
 #[test]
-fn symbols_of_modules_beside_an_rc_file_stand_at_the_root_with_their_folder() {
+fn symbols_of_modules_beside_an_rc_file_stand_at_the_root_with_their_directory() {
     for (rc, content, line) in [
         (".version", "#%Module\nset ModulesVersion 1.0\n", "module-version foo/1.0 default"),
         (".version", "#%Module\nset ModulesVersion \"1.0\"\n", "module-version foo/1.0 default"),
@@ -90,7 +90,7 @@ fn what_not_everyone_may_read_is_not_told_to_everyone() {
 }
 
 #[test]
-fn a_folder_that_another_rc_file_may_speak_of_is_left_alone() {
+fn a_directory_that_another_rc_file_may_speak_of_is_left_alone() {
     for other in [
         "#%Module\nif {[info exists env(X)]} { module-version foo/2.0 default }\n",
         "#%Module\nforeach name {a b} { module-version $name/1 default }\n",

@@ -38,8 +38,8 @@ fn each_name_is_what_it_is_to_modules() {
     assert_eq!(*kind(&tree, "empty"), Kind::File(Cookie::Missing));
     assert_eq!(*kind(&tree, "gcc/11~"), Kind::IgnoredFile);
     assert_eq!(*kind(&tree, "new/9"), Kind::File(Cookie::Version("9.9".into())));
-    assert_eq!(*kind(&tree, ".git"), Kind::IgnoredFolder);
-    assert_eq!(*kind(&tree, "gcc"), Kind::Folder { names: 3 });
+    assert_eq!(*kind(&tree, ".git"), Kind::IgnoredDirectory);
+    assert_eq!(*kind(&tree, "gcc"), Kind::Directory { names: 3 });
     assert!(matches!(kind(&tree, "with space/{brace} $x/é"), Kind::File(_)));
     assert!(tree.entries.iter().all(|entry| entry.name != Path::new(".git/x")));
 }
@@ -63,7 +63,7 @@ fn fifos_loops_and_dangling_links_are_named_and_not_followed() {
     assert_eq!(*kind(&tree, "itself"), Kind::Dangling);
     assert!(
         matches!(kind(&tree, "b/1"), Kind::File(_)),
-        "a link to a folder beside it is followed"
+        "a link to a directory beside it is followed"
     );
 }
 

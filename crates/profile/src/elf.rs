@@ -65,6 +65,6 @@ fn look<'a, Header: FileHeader<Endian = Endianness>, R: ReadRef<'a>>(data: R) ->
 /// Files"), which perf looks for, too.
 fn debug_file(build_id: &[u8]) -> PathBuf {
     let hex: String = build_id.iter().take(64).map(|byte| format!("{byte:02x}")).collect();
-    let (folder, name) = hex.split_at(hex.len().min(2));
-    PathBuf::from(format!("/usr/lib/debug/.build-id/{folder}/{name}.debug"))
+    let (directory, name) = hex.split_at(hex.len().min(2));
+    PathBuf::from(format!("/usr/lib/debug/.build-id/{directory}/{name}.debug"))
 }

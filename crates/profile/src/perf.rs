@@ -1,6 +1,6 @@
 //! Drives perf: `perf record` beside the command, then `perf script`.
 //!
-//! perf does not start the command: it would change PATH for it (perf puts its own folder in),
+//! perf does not start the command: it would change PATH for it (perf puts its own directory in),
 //! and end it at Ctrl-C, which a command may want to survive. It is attached to becalm itself
 //! instead, before the recorder is forked: events are inherited by whatever is started from then
 //! on (`perf_event_attr.inherit`), so the command is sampled from its first instruction, and perf
@@ -131,7 +131,7 @@ fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
 /// [`Error::NotFound`].
 pub fn find() -> Result<PathBuf, Error> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut files = std::env::split_paths(&path).map(|folder| folder.join("perf"));
+    let mut files = std::env::split_paths(&path).map(|directory| directory.join("perf"));
     let executable = |file: &PathBuf| {
         use std::os::unix::fs::PermissionsExt;
         fs::metadata(file).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
@@ -145,7 +145,7 @@ pub struct Sampler {
     perf: PathBuf,
     how: How,
     running: Running,
-    folder: TempDir,
+    directory: TempDir,
     /// Kept open, so that perf never reads an end of file from it.
     control: File,
 }
@@ -156,7 +156,7 @@ pub struct Samples {
     /// How they were taken.
     pub how: How,
     perf: PathBuf,
-    folder: TempDir,
+    directory: TempDir,
 }
 
 /// A perf that is ended with its owner.
@@ -176,17 +176,18 @@ impl Sampler {
     /// # Errors
     /// [`Error`]: then nothing runs.
     pub fn start(perf: &Path, how: How) -> Result<Sampler, Error> {
-        let folder = tempfile::Builder::new().prefix("becalm-perf-").tempdir();
-        let folder = folder.map_err(system("a folder for samples"))?;
-        let control = fifo(&folder.path().join("control"))?;
-        let mut answer = fifo(&folder.path().join("answer"))?;
-        let said = File::create(folder.path().join("said")).map_err(system("a file for perf"))?;
-        let mut command = record(perf, &how, folder.path());
+        let directory = tempfile::Builder::new().prefix("becalm-perf-").tempdir();
+        let directory = directory.map_err(system("a directory for samples"))?;
+        let control = fifo(&directory.path().join("control"))?;
+        let mut answer = fifo(&directory.path().join("answer"))?;
+        let said =
+            File::create(directory.path().join("said")).map_err(system("a file for perf"))?;
+        let mut command = record(perf, &how, directory.path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
         // SAFETY: makes plain system calls only, between fork and exec.
         unsafe { command.pre_exec(apart) };
         let running = Running(command.spawn().map_err(system(perf.display().to_string()))?);
-        let mut sampler = Sampler { perf: perf.to_owned(), how, running, folder, control };
+        let mut sampler = Sampler { perf: perf.to_owned(), how, running, directory, control };
         sampler.enable(&mut answer)?;
         Ok(sampler)
     }
@@ -197,7 +198,7 @@ impl Sampler {
         let until = Instant::now() + START;
         while !readable(answer, 20) {
             if let Some(how) = self.running.0.try_wait().map_err(system("perf record"))? {
-                return Err(ended("perf record", how, self.folder.path()));
+                return Err(ended("perf record", how, self.directory.path()));
             }
             if Instant::now() > until {
                 return Err(Error::Hangs("does not begin to sample"));
@@ -211,10 +212,10 @@ impl Sampler {
     /// then tells.
     pub fn stop(mut self) -> (Samples, Option<Error>) {
         let early = match self.running.0.try_wait() {
-            Ok(Some(how)) => Some(ended("perf record", how, self.folder.path())),
+            Ok(Some(how)) => Some(ended("perf record", how, self.directory.path())),
             _ => self.end().err(),
         };
-        (Samples { how: self.how, perf: self.perf, folder: self.folder }, early)
+        (Samples { how: self.how, perf: self.perf, directory: self.directory }, early)
     }
 
     /// As Ctrl-C would: perf then writes what it still has.
@@ -225,7 +226,7 @@ impl Sampler {
         while Instant::now() < until {
             match self.running.0.try_wait().map_err(system("perf record"))? {
                 Some(how) if how.success() || how.signal() == Some(libc::SIGINT) => return Ok(()),
-                Some(how) => return Err(ended("perf record", how, self.folder.path())),
+                Some(how) => return Err(ended("perf record", how, self.directory.path())),
                 None => std::thread::sleep(Duration::from_millis(5)),
             }
         }
@@ -239,8 +240,8 @@ impl Samples {
     /// # Errors
     /// [`Error`], if perf cannot read what it has written; some samples may have come by then.
     pub fn read(&self, pids: &[u32], each: &mut dyn FnMut(Sample)) -> Result<u64, Error> {
-        let said = File::create(self.folder.path().join("said")).map_err(system("a file"))?;
-        let mut command = script(&self.perf, self.folder.path(), pids);
+        let said = File::create(self.directory.path().join("said")).map_err(system("a file"))?;
+        let mut command = script(&self.perf, self.directory.path(), pids);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(said);
         let mut running = Running(command.spawn().map_err(system("perf script"))?);
         let Some(out) = running.0.stdout.take() else { return Ok(0) };
@@ -249,7 +250,7 @@ impl Samples {
         let how = running.0.wait().map_err(system("perf script"))?;
         match how.success() {
             true => Ok(count),
-            false => Err(ended("perf script", how, self.folder.path())),
+            false => Err(ended("perf script", how, self.directory.path())),
         }
     }
 }
@@ -263,7 +264,7 @@ fn plain(perf: &Path) -> Command {
     command
 }
 
-fn record(perf: &Path, how: &How, folder: &Path) -> Command {
+fn record(perf: &Path, how: &How, directory: &Path) -> Command {
     let mut command = plain(perf);
     // Without -N perf would copy every program and library into ~/.debug, for an archive.
     command.args(["record", "-q", "-N", "-B", "-k", "CLOCK_MONOTONIC", "--max-size", MAX_SIZE]);
@@ -276,13 +277,13 @@ fn record(perf: &Path, how: &How, folder: &Path) -> Command {
         Scope::Command => command.args(["-p", &std::process::id().to_string()]),
     };
     // Nothing is sampled until perf is told to, and it says that it has heard.
-    let control = format!("fifo:{0}/control,{0}/answer", folder.display());
+    let control = format!("fifo:{0}/control,{0}/answer", directory.display());
     command.args(["-D", "-1", "--control", &control]);
-    command.arg("-o").arg(folder.join("data"));
+    command.arg("-o").arg(directory.join("data"));
     command
 }
 
-fn script(perf: &Path, folder: &Path, pids: &[u32]) -> Command {
+fn script(perf: &Path, directory: &Path, pids: &[u32]) -> Command {
     let mut command = plain(perf);
     // Functions that were inlined cost an addr2line for each address.
     command.args(["script", "-F", "pid,tid,time,period,ip,sym,dso", "--ns", "--no-inline"]);
@@ -291,7 +292,7 @@ fn script(perf: &Path, folder: &Path, pids: &[u32]) -> Command {
     if !list.is_empty() && list.len() < PIDS {
         command.args(["--pid", &list]);
     }
-    command.arg("-i").arg(folder.join("data"));
+    command.arg("-i").arg(directory.join("data"));
     command
 }
 
@@ -322,19 +323,19 @@ fn readable(file: &File, timeout_ms: i32) -> bool {
     unsafe { libc::poll(&mut ready, 1, timeout_ms) == 1 && ready.revents & libc::POLLIN != 0 }
 }
 
-fn ended(what: &'static str, how: std::process::ExitStatus, folder: &Path) -> Error {
+fn ended(what: &'static str, how: std::process::ExitStatus, directory: &Path) -> Error {
     let how = match (how.code(), how.signal()) {
         (Some(code), _) => format!("ended with status {code}"),
         (_, Some(signal)) => format!("was killed by signal {signal}"),
         _ => "ended".to_owned(),
     };
-    Error::Ended { what, how, said: said(folder) }
+    Error::Ended { what, how, said: said(directory) }
 }
 
 /// The first sentence of what perf said on standard error.
-fn said(folder: &Path) -> String {
+fn said(directory: &Path) -> String {
     let mut text = String::new();
-    let file = File::open(folder.join("said"));
+    let file = File::open(directory.join("said"));
     let _ = file.and_then(|file| file.take(4096).read_to_string(&mut text));
     let mut lines = text.lines().map(str::trim);
     let first = lines.find(|line| !line.is_empty() && *line != "Error:");

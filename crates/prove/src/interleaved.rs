@@ -32,7 +32,7 @@ pub struct Plan {
     pub warm_ups: usize,
     /// Which shuffled order.
     pub seed: u64,
-    /// The folder in which the first recording of each is kept.
+    /// The directory in which the first recording of each is kept.
     pub keep: Option<PathBuf>,
     /// Whether their output may differ.
     pub ignore_output: bool,
@@ -75,7 +75,7 @@ pub fn interleaved(plan: &Plan, progress: &mut dyn FnMut(Step)) -> Result<Proof,
     for time in 0..plan.bench.recordings {
         turns.round(&mut before, &mut after, |subject, side, name| {
             let keep = plan.keep.as_ref().filter(|_| time == 0);
-            let keep = keep.map(|folder| kept(folder, name));
+            let keep = keep.map(|directory| kept(directory, name));
             plan.bench.record(subject, side, keep.as_deref())
         })?;
     }
@@ -98,8 +98,8 @@ pub fn interleaved(plan: &Plan, progress: &mut dyn FnMut(Step)) -> Result<Proof,
 }
 
 /// The file in which the recording of a side is kept.
-fn kept(folder: &Path, side: &str) -> PathBuf {
-    folder.join(format!("{side}.becalm"))
+fn kept(directory: &Path, side: &str) -> PathBuf {
+    directory.join(format!("{side}.becalm"))
 }
 
 struct Turns<'a> {

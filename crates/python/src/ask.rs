@@ -9,7 +9,7 @@ use recording::{Event, Kind, PathId, Recording};
 use crate::hook::{Mark, Marks};
 use crate::runs::{RunId, Runs};
 
-/// open(2)'s flag for folders.
+/// open(2)'s flag for directories.
 const O_DIRECTORY: u64 = 0o200000;
 /// open(2)'s flag for new files.
 const O_CREAT: u64 = 0o100;
@@ -38,7 +38,7 @@ impl<'a> Ask<'a> {
         !self.event.outcome.failed()
     }
 
-    /// The path's folder and last component.
+    /// The path's directory and last component.
     pub(crate) fn split(&self) -> (&'a [u8], &'a [u8]) {
         split(self.path)
     }
@@ -56,7 +56,7 @@ impl<'a> Ask<'a> {
         }
     }
 
-    /// Whether a folder's entries are asked for.
+    /// Whether a directory's entries are asked for.
     pub(crate) fn is_listing(&self) -> bool {
         self.kind == Kind::List || (self.kind == Kind::Open && self.event.flags & O_DIRECTORY != 0)
     }
@@ -87,7 +87,7 @@ pub(crate) fn asks<'a>(
     runs: &Runs<'a>,
     marks: Option<&Marks>,
 ) -> Vec<Ask<'a>> {
-    // A mark is an access(2), and what Python asks of the hook's folder is metadata too.
+    // A mark is an access(2), and what Python asks of the hook's directory is metadata too.
     let metadata = recording.events.iter().filter(|event| event.is_metadata());
     let asks = metadata.filter_map(|event| {
         let run = runs.of_event(event);

@@ -1,9 +1,9 @@
 //! Which import each operation belongs to.
 //!
-//! Where the hook ran, the operation belongs to the innermost import that its thread is in: that
-//! is observed. Elsewhere, and before the hook could run, a file names its module:
-//! `…/site-packages/numpy/core/__init__.py` is `numpy.core`; what Python asks of folders before it
-//! finds the file belongs to the module that the thread names next. That was right for 95 % of
+//! Where the hook ran, the operation belongs to the innermost import that its thread is in: that is
+//! observed. Elsewhere, and before the hook could run, a file names its module:
+//! `…/site-packages/numpy/core/__init__.py` is `numpy.core`; what Python asks of directories before
+//! it finds the file belongs to the module that the thread names next. That was right for 95 % of
 //! the calls where it was held against the interpreter's own account.
 
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use crate::reason::{Known, Reason, is_start};
 use crate::runs::{RunId, Runs};
 use crate::tree::{NodeId, Tree};
 
-/// What Python asked of folders after the last module it found.
+/// What Python asked of directories after the last module it found.
 const UNNAMED: &[u8] = b"(no module found)";
 /// Imports nest no deeper (CPython's recursion limit is reached before); a recording that says
 /// so is not believed.
@@ -102,18 +102,19 @@ impl<'a> Pass<'_, 'a> {
                     state.stack.truncate(open);
                 }
             }
-            // The command's own sitecustomize is looked for in the same folders once more.
+            // The command's own sitecustomize is looked for in the same directories once more.
             Mark::Hook => {
-                for folder in self.runs.run(ask.run).ahead.iter().rev() {
+                for directory in self.runs.run(ask.run).ahead.iter().rev() {
                     let asked = |at: usize| self.placed[at].map(|placed| placed.ask.path);
                     let last = state.waiting.last().copied();
-                    if let Some(last) = last.filter(|last| asked(*last) == Some(&clean(folder))) {
+                    if let Some(last) = last.filter(|last| asked(*last) == Some(&clean(directory)))
+                    {
                         state.waiting.pop();
                         self.placed[last] = None;
                     }
                 }
             }
-            Mark::Begin(_) | Mark::Folder | Mark::Path(..) => {}
+            Mark::Begin(_) | Mark::Directory | Mark::Path(..) => {}
         }
     }
 
@@ -141,7 +142,7 @@ impl<'a> Pass<'_, 'a> {
         let state = self.threads.entry(thread).or_default();
         match reason {
             reason if !reason.is_import() => None,
-            Reason::Folder | Reason::Listing | Reason::Zip => {
+            Reason::Directory | Reason::Listing | Reason::Zip => {
                 state.waiting.push(at);
                 None
             }

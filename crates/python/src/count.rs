@@ -49,7 +49,7 @@ pub fn scan(recording: &Recording, marks: Option<&Marks>) -> Scan {
     }
 }
 
-/// The folders that hold an `__init__` file that was there: packages.
+/// The directories that hold an `__init__` file that was there: packages.
 fn packages<'a>(asks: &[Ask<'a>]) -> HashSet<&'a [u8]> {
     let answered = asks.iter().filter(|ask| ask.is_yes() && !ask.is_listing());
     answered.filter_map(|ask| package_of(ask.path)).collect()

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use recording::query::clean;
-use recording::query::python::{Places, folder_and_stem};
+use recording::query::python::{Places, directory_and_stem};
 use recording::{Exec, Recording, shown};
 
 use crate::ask::Ask;
@@ -64,7 +64,7 @@ impl<'a> Entries<'a> {
         self.list.iter().map(|entry| &entry[..]).collect()
     }
 
-    /// What was asked of each. Folders that every installation has are entries, too.
+    /// What was asked of each. Directories that every installation has are entries, too.
     pub(crate) fn count(&self, in_imports: &[&Placed], places: &Places) -> Vec<Entry> {
         let mut order: Vec<&[u8]> = self.list.iter().map(|entry| &entry[..]).collect();
         let mut counted: HashMap<&[u8], Counted> =
@@ -72,7 +72,7 @@ impl<'a> Entries<'a> {
         for placed in in_imports {
             let path = placed.ask.path;
             let Some(top) = places.top(path) else { continue };
-            // A folder that only looks like one, and is not there, is none: the interpreter
+            // A directory that only looks like one, and is not there, is none: the interpreter
             // tries some before it knows its prefix.
             if !counted.contains_key(top) && !placed.ask.is_yes() {
                 continue;
@@ -111,7 +111,7 @@ impl<'a> Counted<'a> {
         self.tally.add(ask.event);
         self.itself += u64::from(ask.path == top);
         let is_file = matches!(placed.reason, Reason::Source | Reason::Extension);
-        if is_file && ask.is_yes() && folder_and_stem(ask.path).is_some() {
+        if is_file && ask.is_yes() && directory_and_stem(ask.path).is_some() {
             let below = ask.path.get(top.len()..).unwrap_or_default();
             let part =
                 below.split(|byte| matches!(byte, b'/' | b'.')).find(|part| !part.is_empty());
@@ -120,8 +120,8 @@ impl<'a> Counted<'a> {
     }
 }
 
-/// What one entry more costs: what was asked of the folders of PYTHONPATH's, each for itself; of
-/// the entry that was asked most where there are none, since PYTHONPATH's come early.
+/// What one entry more costs: what was asked of the directories of PYTHONPATH's, each for itself;
+/// of the entry that was asked most where there are none, since PYTHONPATH's come early.
 pub(crate) fn slope(entries: &[Entry]) -> Option<Slope> {
     let given: Vec<u64> =
         entries.iter().filter(|entry| entry.from_pythonpath).map(|entry| entry.itself).collect();

@@ -1,6 +1,6 @@
 # becalm's marker hook. It says where each import begins and ends, by asking for paths that
 # cannot exist, and leaves nothing else behind: `becalm python scan` takes out of the recording
-# all that is asked of this folder. It runs under every Python, so it keeps to what Python 2 reads.
+# all that is asked of this directory. It runs under every Python, so it keeps to what Python 2 reads.
 
 
 def mark_imports(bootstrap, mark, here, sys):

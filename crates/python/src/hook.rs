@@ -2,7 +2,7 @@
 //!
 //! Brought to each Python by [`PythonHook`], it has importlib's lock of a module that is being
 //! imported tell when it is taken and given back. Each mark is an access(2) of a path below the
-//! hook's folder that does not exist, so marks are in the recording, in their place among the
+//! hook's directory that does not exist, so marks are in the recording, in their place among the
 //! program's own calls.
 
 use std::ffi::{OsStr, OsString};
@@ -13,7 +13,7 @@ use launch::{HookError, PythonHook};
 
 const SOURCE: &str = include_str!("hook.py");
 
-/// The hook's folder, which is gone when this is dropped.
+/// The hook's directory, which is gone when this is dropped.
 pub struct Hook(PythonHook);
 
 impl Hook {
@@ -32,12 +32,12 @@ impl Hook {
 
     /// What tells its marks from a program's own calls.
     pub fn marks(&self) -> Marks {
-        Marks { folder: self.0.folder().as_os_str().as_bytes().to_vec() }
+        Marks { directory: self.0.directory().as_os_str().as_bytes().to_vec() }
     }
 }
 
 /// Whether the hook may be brought to a command: not to `python -S`, which runs no hook, so that
-/// the program would see the hook's folder on its `sys.path`. (`-E` and `-I` ignore PYTHONPATH.)
+/// the program would see the hook's directory on its `sys.path`. (`-E` and `-I` ignore PYTHONPATH.)
 pub fn may_hook(argv: &[OsString]) -> bool {
     let Some((program, arguments)) = argv.split_first() else { return false };
     let name = Path::new(program).file_name().unwrap_or_default().as_bytes();
@@ -78,7 +78,7 @@ fn skips_site(arguments: &[OsString]) -> bool {
 /// Tells marks in a recording from the program's own calls.
 #[derive(Clone, Debug)]
 pub struct Marks {
-    folder: Vec<u8>,
+    directory: Vec<u8>,
 }
 
 /// One mark.
@@ -92,8 +92,8 @@ pub(crate) enum Mark<'a> {
     End(&'a [u8]),
     /// `sys.path` has this entry, at this place.
     Path(u32, &'a [u8]),
-    /// Python asked for the folder: no mark, and not the program's either.
-    Folder,
+    /// Python asked for the directory: no mark, and not the program's either.
+    Directory,
     /// Python asked for the hook's file in it.
     Hook,
 }
@@ -101,9 +101,9 @@ pub(crate) enum Mark<'a> {
 impl Marks {
     /// What a path means, if it is the hook's.
     pub(crate) fn read<'a>(&self, path: &'a [u8]) -> Option<Mark<'a>> {
-        let rest = path.strip_prefix(&self.folder[..])?;
+        let rest = path.strip_prefix(&self.directory[..])?;
         if rest.is_empty() {
-            return Some(Mark::Folder);
+            return Some(Mark::Directory);
         }
         let rest = rest.strip_prefix(b"/")?;
         let (what, about) = match rest.iter().position(|byte| *byte == b'/') {
@@ -132,8 +132,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_below_the_folder_and_nothing_beside_it_is_one() {
-        let marks = Marks { folder: b"/tmp/h".to_vec() };
+    fn a_mark_is_below_the_directory_and_nothing_beside_it_is_one() {
+        let marks = Marks { directory: b"/tmp/h".to_vec() };
         let read = |path: &'static str| marks.read(path.as_bytes());
         assert_eq!(read("/tmp/h/start"), Some(Mark::Start));
         assert_eq!(read("/tmp/h/begin/numpy.core"), Some(Mark::Begin(b"numpy.core")));
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(read("/tmp/h/path/12=/usr/a=b"), Some(Mark::Path(12, b"/usr/a=b")));
         assert_eq!(read("/tmp/h/path/0="), Some(Mark::Path(0, b"")));
         assert_eq!(read("/tmp/h/path/x=/usr"), Some(Mark::Hook));
-        assert_eq!(read("/tmp/h"), Some(Mark::Folder));
+        assert_eq!(read("/tmp/h"), Some(Mark::Directory));
         assert_eq!(read("/tmp/h/__pycache__/sitecustomize.pyc"), Some(Mark::Hook));
         assert_eq!(read("/tmp/hook/begin/x"), None);
     }

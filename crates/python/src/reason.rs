@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use recording::query::python::{
-    CACHE, folder_and_stem, is_module_file, is_site_file, split, upwards,
+    CACHE, directory_and_stem, is_module_file, is_site_file, split, upwards,
 };
 use recording::{Kind, Phase};
 use serde::{Deserialize, Serialize};
@@ -17,13 +17,13 @@ pub enum Reason {
     /// Stat of a module's `.py`: the finder sees that it is there, and the loader compares its
     /// time with the bytecode's.
     Source,
-    /// Stat of a folder: the finder sees whether its listing of it is still right.
-    Folder,
+    /// Stat of a directory: the finder sees whether its listing of it is still right.
+    Directory,
     /// Open of bytecode.
     Bytecode,
     /// A file that would have been the module, but for its suffix, and is not there.
     Suffix,
-    /// A folder is listed.
+    /// A directory is listed.
     Listing,
     /// An extension module: its own file.
     Extension,
@@ -39,7 +39,7 @@ pub enum Reason {
     Site,
     /// What installed distributions say of themselves: `*.dist-info`, `entry_points.txt`.
     Metadata,
-    /// `lstat` and `readlink`: mostly `realpath`, which asks for each folder above.
+    /// `lstat` and `readlink`: mostly `realpath`, which asks for each directory above.
     Link,
     /// Files of packages that are no modules.
     Data,
@@ -52,10 +52,10 @@ impl Reason {
     pub fn name(self) -> &'static str {
         match self {
             Reason::Source => "stat of .py",
-            Reason::Folder => "stat of a folder (has it changed?)",
+            Reason::Directory => "stat of a directory (has it changed?)",
             Reason::Bytecode => "open of .pyc",
             Reason::Suffix => "suffix probe, not there",
-            Reason::Listing => "listing of a folder",
+            Reason::Listing => "listing of a directory",
             Reason::Extension => "extension module",
             Reason::Loader => "libraries of extension modules",
             Reason::SourceRead => "open of .py (no fitting .pyc)",
@@ -78,25 +78,25 @@ impl Reason {
 
 /// What reasons depend on beside the operation itself.
 pub(crate) struct Known<'a> {
-    /// Folders that modules were looked for in, and entries of `sys.path`.
-    folders: HashSet<&'a [u8]>,
-    /// Files that are searched like folders.
+    /// Directories that modules were looked for in, and entries of `sys.path`.
+    directories: HashSet<&'a [u8]>,
+    /// Files that are searched like directories.
     pub(crate) archives: HashSet<&'a [u8]>,
-    /// The folders that those are in.
+    /// The directories that those are in.
     beside_archives: HashSet<&'a [u8]>,
 }
 
 impl<'a> Known<'a> {
     /// Looks at all operations once; `entries` are those of `sys.path`.
     pub(crate) fn of(asks: &[Ask<'a>], entries: &HashSet<&'a [u8]>) -> Known<'a> {
-        let mut folders = entries.clone();
+        let mut directories = entries.clone();
         let mut archives = HashSet::new();
         for ask in asks.iter().filter(|ask| ask.mark.is_none() && !ask.event.in_loader) {
             if matches!(ask.kind, Kind::Open | Kind::Stat)
                 && !ask.is_nofollow()
-                && let Some((folder, _)) = folder_and_stem(ask.path)
+                && let Some((directory, _)) = directory_and_stem(ask.path)
             {
-                folders.insert(folder);
+                directories.insert(directory);
             }
             let may_be = is_archive_name(ask.split().1) || entries.contains(ask.path);
             let is_file = ask.kind == Kind::Open && !ask.is_listing() && ask.is_yes();
@@ -106,14 +106,14 @@ impl<'a> Known<'a> {
             }
         }
         let beside_archives = archives.iter().map(|archive| split(archive).0).collect();
-        Known { folders, archives, beside_archives }
+        Known { directories, archives, beside_archives }
     }
 
     /// Why the operation was made.
     pub(crate) fn reason(&self, ask: &Ask) -> Reason {
-        let (folder, name) = ask.split();
+        let (directory, name) = ask.split();
         if ask.event.in_loader {
-            let is_own = name.ends_with(b".so") && self.folders.contains(folder);
+            let is_own = name.ends_with(b".so") && self.directories.contains(directory);
             return if is_own { Reason::Extension } else { Reason::Loader };
         }
         if ask.is_nofollow() {
@@ -125,8 +125,8 @@ impl<'a> Known<'a> {
         if is_site_file(name) {
             return Reason::Site;
         }
-        if name == CACHE || split(folder).1 == CACHE || name.ends_with(b".pyc") {
-            return bytecode(ask, folder, name);
+        if name == CACHE || split(directory).1 == CACHE || name.ends_with(b".pyc") {
+            return bytecode(ask, directory, name);
         }
         if self.is_zip(ask) {
             return Reason::Zip;
@@ -134,9 +134,9 @@ impl<'a> Known<'a> {
         if is_module_file(name) && !ask.is_listing() {
             return module_file(ask, name);
         }
-        match self.folders.contains(ask.path) {
+        match self.directories.contains(ask.path) {
             true if ask.is_listing() => Reason::Listing,
-            true if ask.kind == Kind::Stat => Reason::Folder,
+            true if ask.kind == Kind::Stat => Reason::Directory,
             _ if self.is_of_a_package(ask.path) => Reason::Data,
             _ => Reason::Other,
         }
@@ -149,27 +149,27 @@ impl<'a> Known<'a> {
         // zipimporter climbs from a path that is not there to the first that is.
         let climbs = ask.kind == Kind::Stat
             && self.beside_archives.contains(ask.path)
-            && !self.folders.contains(ask.path);
+            && !self.directories.contains(ask.path);
         climbs || at_or_above(ask.path, &self.archives)
     }
 
     fn is_of_a_package(&self, path: &[u8]) -> bool {
-        at_or_above(split(path).0, &self.folders)
+        at_or_above(split(path).0, &self.directories)
     }
 }
 
-/// Whether a path or a folder above it is one of these.
+/// Whether a path or a directory above it is one of these.
 fn at_or_above(path: &[u8], known: &HashSet<&[u8]>) -> bool {
-    upwards(path).any(|folder| known.contains(folder))
+    upwards(path).any(|directory| known.contains(directory))
 }
 
-fn bytecode(ask: &Ask, folder: &[u8], name: &[u8]) -> Reason {
+fn bytecode(ask: &Ask, directory: &[u8], name: &[u8]) -> Reason {
     let is_file = name.ends_with(b".pyc");
     match ask.kind {
         _ if ask.is_change() => Reason::BytecodeWrite,
-        // The loader looks for the folder before it writes into it.
+        // The loader looks for the directory before it writes into it.
         Kind::Stat if name == CACHE => Reason::BytecodeWrite,
-        Kind::Stat if is_file && ask.is_missing() && split(folder).1 != CACHE => Reason::Suffix,
+        Kind::Stat if is_file && ask.is_missing() && split(directory).1 != CACHE => Reason::Suffix,
         _ if ask.is_listing() => Reason::Other,
         _ => Reason::Bytecode,
     }
@@ -197,10 +197,10 @@ pub(crate) fn is_distribution(path: &[u8]) -> bool {
     distribution(path).is_some()
 }
 
-/// The folder (or the file, of old) in which a distribution says what it is.
+/// The directory (or the file, of old) in which a distribution says what it is.
 pub(crate) fn distribution(path: &[u8]) -> Option<&[u8]> {
-    upwards(path).find(|folder| {
-        let (_, name) = split(folder);
+    upwards(path).find(|directory| {
+        let (_, name) = split(directory);
         name.ends_with(b".dist-info") || name.ends_with(b".egg-info") || name == b"EGG-INFO"
     })
 }

@@ -24,7 +24,7 @@ pub(crate) struct Run<'a> {
     pub is_marked: bool,
     /// The run that it was forked from.
     pub forked_from: Option<RunId>,
-    /// The entries of its PYTHONPATH that come before the hook's folder.
+    /// The entries of its PYTHONPATH that come before the hook's directory.
     pub ahead: Vec<&'a [u8]>,
 }
 
@@ -87,7 +87,7 @@ impl<'a> Runs<'a> {
         for run in &mut self.all {
             let list = variable(run.exec, "PYTHONPATH").unwrap_or_default().split(':');
             let ahead = list.clone().map(str::as_bytes);
-            let ahead = ahead.take_while(|entry| marks.read(entry) != Some(Mark::Folder));
+            let ahead = ahead.take_while(|entry| marks.read(entry) != Some(Mark::Directory));
             let ahead: Vec<_> = ahead.collect();
             if ahead.len() < list.count() {
                 run.ahead = ahead;

@@ -134,14 +134,14 @@ pub struct Package {
 /// An entry of `sys.path`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// The folder, or the zipped package.
+    /// The directory, or the zipped package.
     pub path: String,
     /// Whether PYTHONPATH names it.
     pub from_pythonpath: bool,
     /// Operations for imports, on it and below it.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Those on the folder itself, which are made whether or not a module is found in it.
+    /// Those on the directory itself, which are made whether or not a module is found in it.
     pub itself: u64,
     /// How many modules, and packages with all in them, were found in it.
     pub found: u64,
@@ -150,7 +150,7 @@ pub struct Entry {
 /// What one entry more on `sys.path` costs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Slope {
-    /// Operations on the folder of an entry itself: the mean.
+    /// Operations on the directory of an entry itself: the mean.
     pub operations_per_entry: f64,
     /// Of how many entries: those of PYTHONPATH, if it names any, else the one that was asked
     /// most.

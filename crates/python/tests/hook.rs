@@ -47,10 +47,10 @@ os.system('env | grep -v ^_= | sort')";
 
 #[test]
 fn an_import_that_fails_says_the_same() {
-    let folder = TempDir::new().unwrap();
-    fs::write(folder.path().join("broken.py"), "def f(:\n").unwrap();
-    fs::write(folder.path().join("raises.py"), "import json\n1/0\n").unwrap();
-    let path = folder.path().to_str().unwrap();
+    let directory = TempDir::new().unwrap();
+    fs::write(directory.path().join("broken.py"), "def f(:\n").unwrap();
+    fs::write(directory.path().join("raises.py"), "import json\n1/0\n").unwrap();
+    let path = directory.path().to_str().unwrap();
     for program in ["import no_such_module", "import broken", "import raises", "import json.none"] {
         let said = assert_same(Some(path), program);
         assert!(String::from_utf8_lossy(&said.stderr).contains("Traceback"), "{said:?}");
@@ -63,18 +63,18 @@ fn an_import_that_fails_says_the_same() {
 
 #[test]
 fn a_warning_of_an_import_names_the_same_line() {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let module = "import warnings\nwarnings.warn('look', stacklevel=2)\n";
-    fs::write(folder.path().join("warns.py"), module).unwrap();
-    let said = assert_same(folder.path().to_str(), "import warns");
+    fs::write(directory.path().join("warns.py"), module).unwrap();
+    let said = assert_same(directory.path().to_str(), "import warns");
     assert!(String::from_utf8_lossy(&said.stderr).contains("<string>:1: UserWarning: look"));
 }
 
 #[test]
 fn the_commands_own_sitecustomize_runs_and_its_errors_are_its_own() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().to_str().unwrap();
-    let file = folder.path().join("sitecustomize.py");
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().to_str().unwrap();
+    let file = directory.path().join("sitecustomize.py");
     let show =
         "import sys; print(sys.modules['sitecustomize'].__file__, sys.modules['sitecustomize'].x)";
     fs::write(&file, "import sys\nprint('mine', __name__, __file__, sys.path)\nx = 3\n").unwrap();

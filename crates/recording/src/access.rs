@@ -51,8 +51,8 @@ mod tests {
 
     #[test]
     fn a_file_written_anew_is_open_to_whom_it_was_open() {
-        let folder = tempfile::tempdir().unwrap();
-        let (old, new) = (folder.path().join("old"), folder.path().join("new"));
+        let directory = tempfile::tempdir().unwrap();
+        let (old, new) = (directory.path().join("old"), directory.path().join("new"));
         write(&old, "").unwrap();
         for mode in [0o600, 0o640, 0o444, 0o700] {
             std::fs::set_permissions(&old, Permissions::from_mode(mode)).unwrap();
@@ -60,13 +60,13 @@ mod tests {
             assert_eq!(metadata(&new).unwrap().mode() & 0o777, mode);
             std::fs::remove_file(&new).unwrap();
         }
-        keep_access(&File::create(&new).unwrap(), &folder.path().join("none")).unwrap();
+        keep_access(&File::create(&new).unwrap(), &directory.path().join("none")).unwrap();
     }
 
     #[test]
     fn a_file_with_an_access_control_list_comes_to_be_its_owners_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let (old, new) = (folder.path().join("old"), folder.path().join("new"));
+        let directory = tempfile::tempdir().unwrap();
+        let (old, new) = (directory.path().join("old"), directory.path().join("new"));
         write(&old, "").unwrap();
         let mut setfacl = std::process::Command::new("setfacl");
         assert!(setfacl.args(["-m", "u:65534:---"]).arg(&old).status().unwrap().success());

@@ -8,7 +8,7 @@ const FREE: u64 = 64 << 20;
 /// What each byte of the file may take besides. A call takes about 100 bytes in memory and, packed,
 /// seldom less than 3; the longest paths that the kernel takes, each of them another, 200 for one.
 const FOR_EACH_BYTE: u64 = 512;
-/// A path is no longer than the kernel's own limit (PATH_MAX, 4096) for a working folder and for
+/// A path is no longer than the kernel's own limit (PATH_MAX, 4096) for a working directory and for
 /// what is asked for below it.
 const LONGEST_PATH: usize = 16 << 10;
 

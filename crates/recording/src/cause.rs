@@ -167,7 +167,7 @@ const NSS_FILES: &[&[u8]] = &[
 ];
 
 /// What CPython's path finder asks for (importlib's FileFinder): sources, bytecode, extension
-/// modules, and the folders it lists to spare itself the rest.
+/// modules, and the directories it lists to spare itself the rest.
 fn looks_like_import(kind: Kind, path: &[u8]) -> bool {
     let name = base_name(path);
     let python = |part: &[u8]| path.windows(part.len()).any(|window| window == part);

@@ -24,7 +24,7 @@ pub struct Event {
     pub path: Option<PathId>,
     /// The second path of `rename` and `link`. (A symbolic link's text is no path.)
     pub other_path: Option<PathId>,
-    /// The descriptor argument (the folder's, for the `…at` calls that were given one).
+    /// The descriptor argument (the directory's, for the `…at` calls that were given one).
     pub fd: Option<i32>,
     /// The flags argument: open's flags, access's mode, mmap's protection, `AT_…` flags,
     /// clone's flags. 0 where the call has none.

@@ -29,7 +29,7 @@ pub struct Header {
     /// The same exactly, where the decoded words do not tell it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exact_argv: Vec<Name>,
-    /// The working folder it was started in, lossily decoded.
+    /// The working directory it was started in, lossily decoded.
     pub cwd: String,
     /// Effective user id.
     pub uid: u32,
@@ -136,10 +136,10 @@ const MEMORY_FILESYSTEMS: &[&str] = &[
     "binfmt_misc", "fusectl", "rpc_pipefs", "nsfs",
 ];
 
-/// Whether `path` is `folder` or below it, by whole components.
-pub(crate) fn is_below(path: &[u8], folder: &[u8]) -> bool {
-    let folder = folder.strip_suffix(b"/").unwrap_or(folder);
-    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+/// Whether `path` is `directory` or below it, by whole components.
+pub(crate) fn is_below(path: &[u8], directory: &[u8]) -> bool {
+    let directory = directory.strip_suffix(b"/").unwrap_or(directory);
+    path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
 }
 
 #[cfg(test)]

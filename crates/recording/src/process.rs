@@ -59,7 +59,7 @@ pub struct Exec {
     pub image: PathId,
     /// The arguments, lossily decoded; cut after 4096 bytes.
     pub argv: Vec<String>,
-    /// The working folder.
+    /// The working directory.
     pub cwd: PathId,
     /// The dynamic loader (`PT_INTERP`), if any.
     pub loader: Option<PathId>,

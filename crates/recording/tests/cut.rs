@@ -166,8 +166,8 @@ fn dev_full_refuses_the_first_byte() {
 
 #[test]
 fn a_file_on_disk_is_cut_like_any_other() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("cut.becalm");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("cut.becalm");
     let (bytes, _) = every_kind::file();
     File::create(&file).unwrap().write_all(&bytes[..bytes.len() - 1]).unwrap();
     let recording = Recording::open(&file).unwrap();

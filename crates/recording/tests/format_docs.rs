@@ -78,16 +78,16 @@ fn by_kind(lines: Vec<serde_json::Value>) -> BTreeMap<String, Vec<String>> {
 }
 
 fn file(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("recording.becalm");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("recording.becalm");
     std::fs::write(&file, bytes).unwrap();
-    (folder, file)
+    (directory, file)
 }
 
 #[test]
 fn a_reader_written_from_the_document_reads_every_kind_of_record() {
     let bytes = every_kind::file().0;
-    let (_folder, path) = file(&bytes);
+    let (_directory, path) = file(&bytes);
     let read = foreign(&path);
     let recording = Recording::read(&bytes[..]).unwrap();
     assert_eq!(by_kind(read.clone()), by_kind(own(&recording)));
@@ -115,7 +115,7 @@ fn a_reader_written_from_the_document_reads_a_big_recording_whole_and_cut() {
     writer.finish(ended).unwrap();
     let bytes = made.bytes.take();
     for cut in [bytes.len(), bytes.len() - 1, bytes.len() / 2] {
-        let (_folder, path) = file(&bytes[..cut]);
+        let (_directory, path) = file(&bytes[..cut]);
         let read = foreign(&path);
         let recording = Recording::read(&bytes[..cut]).unwrap();
         assert_eq!(read.last().unwrap()["whole"], recording.summary.is_some());

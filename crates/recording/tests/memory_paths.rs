@@ -10,8 +10,8 @@ use recording::{Nanos, Recording, Writer};
 
 #[test]
 fn a_run_that_names_a_million_files_is_recorded_in_bounded_memory() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("paths.becalm");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("paths.becalm");
     let sink = std::fs::File::create(&file).unwrap();
     let mut writer = Writer::new(Box::new(sink), &made::header()).unwrap();
     memory::forget_peak();

@@ -13,15 +13,15 @@ use recording::query::{By, Filter, table};
 use recording::{Abi, Header, ProcessId};
 
 /// Runs a command under strace and returns what it wrote.
-fn strace(options: &[&str], command: &[&str], folder: &Path) -> String {
-    let log = folder.join("log");
+fn strace(options: &[&str], command: &[&str], directory: &Path) -> String {
+    let log = directory.join("log");
     let status = Command::new("strace")
         .arg("-f")
         .arg("-o")
         .arg(&log)
         .args(options)
         .args(command)
-        .current_dir(folder)
+        .current_dir(directory)
         .env("LC_ALL", "C")
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null())
@@ -52,7 +52,7 @@ fn returned(log: &str) -> Vec<(&str, bool)> {
 
 #[test]
 fn the_summary_is_straces_own_byte_for_byte() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let script = "cat /nonexistent; ls /usr >/dev/null; (cd /; test -e x); true";
     let commands: [&[&str]; 5] = [
         &["true"],
@@ -63,7 +63,7 @@ fn the_summary_is_straces_own_byte_for_byte() {
     ];
     for command in commands {
         let options = ["-C", "-U", "calls,errors,name", "-S", "name"];
-        let output = strace(&options, command, folder.path());
+        let output = strace(&options, command, directory.path());
         let at = output.find("    calls    errors syscall\n").unwrap();
         let (log, summary) = output.split_at(at);
         let mut made = Made::new();
@@ -218,8 +218,8 @@ fn bits(names: &str) -> u64 {
 
 #[test]
 fn a_log_of_straces_that_is_recorded_is_exported_as_strace_wrote_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let log = strace(&["-ttt", "-T"], &["python3", "-c", PROGRAM], folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let log = strace(&["-ttt", "-T"], &["python3", "-c", PROGRAM], directory.path());
     let header = Header { started_unix: 1_000_000_000, started_nanos: 0, ..header() };
     let mut made = Made::with(&header);
     made.start(None);

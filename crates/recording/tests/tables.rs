@@ -88,7 +88,7 @@ fn by_syscall_keeps_the_tables_of_numbers_apart_and_sorts_by_name() {
 }
 
 #[test]
-fn by_prefix_descends_while_one_folder_explains_and_stops_where_it_forks() {
+fn by_prefix_descends_while_one_directory_explains_and_stops_where_it_forks() {
     let mut made = Made::new();
     let demo = made.command("/bin/demo");
     for package in 0..200 {
@@ -109,7 +109,7 @@ fn by_prefix_descends_while_one_folder_explains_and_stops_where_it_forks() {
 }
 
 #[test]
-fn by_prefix_has_about_a_screen_of_rows_however_many_folders_there_are() {
+fn by_prefix_has_about_a_screen_of_rows_however_many_directories_there_are() {
     let mut made = Made::new();
     let demo = made.command("/bin/demo");
     for file in 0..5000_u64 {
@@ -122,7 +122,7 @@ fn by_prefix_has_about_a_screen_of_rows_however_many_folders_there_are() {
 }
 
 #[test]
-fn by_prefix_below_a_folder_shows_its_next_level_by_whole_components() {
+fn by_prefix_below_a_directory_shows_its_next_level_by_whole_components() {
     let mut made = Made::new();
     let demo = made.command("/bin/demo");
     for path in ["/home/me/a/1", "/home/me/a/2", "/home/me/b", "/home/me", "/home/menu/c", "/x"] {
@@ -137,7 +137,7 @@ fn by_prefix_below_a_folder_shows_its_next_level_by_whole_components() {
 }
 
 #[test]
-fn opens_and_stats_below_a_folder_are_those_that_grep_counts() {
+fn opens_and_stats_below_a_directory_are_those_that_grep_counts() {
     let mut made = Made::new();
     let demo = made.command("/bin/demo");
     made.call(demo, ask("openat", "/home/me/x"));
@@ -191,7 +191,7 @@ fn by_library_gives_each_probe_to_the_library_that_was_searched() {
     let mut made = Made::new();
     let demo = made.command("/bin/demo");
     made.call(demo, ask("access", "/etc/ld.so.preload").loading().missing());
-    // glibc: open, and where that fails ask whether the folder is there at all.
+    // glibc: open, and where that fails ask whether the directory is there at all.
     made.call(demo, ask("openat", "/a/glibc-hwcaps/x86-64-v3/libx.so.1").loading().missing());
     made.call(demo, ask("newfstatat", "/a/glibc-hwcaps/x86-64-v3").loading().missing());
     made.call(demo, ask("openat", "/a/libx.so.1").loading().missing());
@@ -255,7 +255,7 @@ fn by_module_names_what_the_next_file_names_and_says_that_it_is_a_guess() {
     let numpy = row(&table, "numpy");
     assert_eq!((numpy.calls, numpy.metadata, numpy.guessed), (6, 4, 6), "and not its neighbour's");
     assert_eq!(numpy.search.clone().unwrap().found[0].path, cached);
-    assert_eq!(row(&table, "numpy.core._umath").calls, 2, "its folder's stat and its own");
+    assert_eq!(row(&table, "numpy.core._umath").calls, 2, "its directory's stat and its own");
     assert_eq!(row(&table, "(no module named)").calls, 1);
     assert_adds_up(&table);
 }
@@ -275,12 +275,12 @@ fn by_module_names_modulefiles_by_their_path_below_the_modulepath() {
     let table = all(&made.recording(), By::Module);
     assert_eq!(keys(&table), ["gcc/12.1", "(module tool itself)", "(modulepath)", "gcc"]);
     assert_eq!(row(&table, "gcc/12.1").guessed, 0);
-    assert_eq!(row(&table, "gcc").search.clone().unwrap().searches, 0, "a folder is no module");
+    assert_eq!(row(&table, "gcc").search.clone().unwrap().searches, 0, "a directory is no module");
     assert_adds_up(&table);
 }
 
 #[test]
-fn filters_choose_calls_by_process_cause_folder_and_default_set() {
+fn filters_choose_calls_by_process_cause_directory_and_default_set() {
     let mut made = Made::new();
     let bash = made.command("/usr/bin/bash");
     let child = made.start(Some(bash));

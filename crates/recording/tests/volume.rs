@@ -18,8 +18,8 @@ const MIB: u64 = 1 << 20;
 
 #[test]
 fn a_million_calls_fit_in_20_mb_and_are_recorded_in_bounded_memory_and_read_in_seconds() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("million.becalm");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("million.becalm");
     forget_peak();
     let before = peak();
     let started = processor_time();
@@ -53,8 +53,8 @@ fn a_million_calls_fit_in_20_mb_and_are_recorded_in_bounded_memory_and_read_in_s
     }
 }
 
-/// How long this thread has had a processor (proc_pid_schedstat(5)): however busy the machine is, the
-/// same work takes about as much.
+/// How long this thread has had a processor (proc_pid_schedstat(5)): however busy the machine is,
+/// the same work takes about as much.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(text.split_once(' ').unwrap().0.parse().unwrap())

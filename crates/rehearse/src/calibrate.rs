@@ -22,7 +22,8 @@ pub struct Calibration {
     pub profile: String,
     /// Whether every series is as near to what was asked for as it must be.
     pub good: bool,
-    /// How many processes ran or waited to run, on average over the minute before (proc_loadavg(5)).
+    /// How many processes ran or waited to run, on average over the minute before
+    /// (proc_loadavg(5)).
     pub load: f64,
     /// How many processors this machine lets becalm use.
     pub processors: usize,
@@ -79,7 +80,7 @@ const CLIENTS: usize = 4;
 /// The size of a file that is read.
 const SIZE: usize = 1 << 20;
 
-/// Measures in a new folder below `below`, which is gone afterwards. Tells how many of how many
+/// Measures in a new directory below `below`, which is gone afterwards. Tells how many of how many
 /// series are done.
 ///
 /// This forks: call it while the process has one thread.
@@ -154,7 +155,7 @@ fn undelayed(profile: &Profile) -> Profile {
 
 /// The files that are measured with.
 struct Tree {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     samples: usize,
 }
 
@@ -163,19 +164,19 @@ type Act = fn(&Path, usize) -> io::Result<Vec<u64>>;
 
 impl Tree {
     fn make(below: &Path, samples: usize) -> io::Result<Tree> {
-        let folder = tempfile::Builder::new().prefix("becalm-calibrate-").tempdir_in(below)?;
+        let directory = tempfile::Builder::new().prefix("becalm-calibrate-").tempdir_in(below)?;
         for name in ["warm", "names", "data"] {
-            std::fs::create_dir(folder.path().join(name))?;
+            std::fs::create_dir(directory.path().join(name))?;
         }
         for number in 0..samples {
-            File::create(file(folder.path(), "names", number))?;
-            File::create(file(folder.path(), "warm", number))?;
+            File::create(file(directory.path(), "names", number))?;
+            File::create(file(directory.path(), "warm", number))?;
         }
         let bytes = vec![b'x'; SIZE];
         for number in 0..data_files(samples) {
-            std::fs::write(file(folder.path(), "data", number), &bytes)?;
+            std::fs::write(file(directory.path(), "data", number), &bytes)?;
         }
-        Ok(Tree { folder, samples })
+        Ok(Tree { directory, samples })
     }
 
     fn measure(
@@ -185,7 +186,7 @@ impl Tree {
         act: Act,
         asked: Option<Nanos>,
     ) -> Result<Series, CalibrationError> {
-        let path = self.folder.path();
+        let path = self.directory.path();
         let native = self.play(|| act(path, self.samples).map_err(|error| error.to_string()))?;
         let wanted =
             Wanted { profile: profile.clone(), paths: vec![path.to_owned()], writable: false };
@@ -218,8 +219,8 @@ impl Tree {
     }
 }
 
-fn file(tree: &Path, folder: &str, number: usize) -> PathBuf {
-    tree.join(folder).join(format!("file-{number:04}"))
+fn file(tree: &Path, directory: &str, number: usize) -> PathBuf {
+    tree.join(directory).join(format!("file-{number:04}"))
 }
 
 fn data_files(samples: usize) -> usize {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::session::SUBTYPE;
 
-/// Asking for this extended attribute of a rehearsed folder makes its server drop what the mount
+/// Asking for this extended attribute of a rehearsed directory makes its server drop what the mount
 /// has cached. (To set one, the mount would have to be writable.)
 const COLD: &std::ffi::CStr = c"user.becalm.cold";
 

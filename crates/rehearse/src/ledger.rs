@@ -20,7 +20,7 @@ pub enum Kind {
     Attributes,
     /// May it be opened, and is what the node has of it still true?
     Open,
-    /// What does a folder hold?
+    /// What does a directory hold?
     List,
     /// Where does a symbolic link lead?
     Readlink,

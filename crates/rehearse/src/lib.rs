@@ -2,20 +2,20 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `shared` | which folders of this machine a cluster would share |
+//! | `shared` | which directories of this machine a cluster would share |
 //! | `question` | one system call, as a question to a filesystem |
 //! | `node` | what one node keeps, and so what its metadata server is asked |
 //! | `fs` | the pass-through filesystem |
 //! | `queue` | the server's one queue, shared by all clients of a machine |
 //! | `ledger` | what reached the server |
 //! | `clock` | waiting to the microsecond |
-//! | `session` | a process that sees folders through the filesystem, in mounts of its own |
+//! | `session` | a process that sees directories through the filesystem, in mounts of its own |
 //! | `server`, `channel` | the process that serves them, and what the two tell each other |
 //! | `traced` | a rehearsal without FUSE, by delays in the tracer |
-//! | `report` | what is said of a run: by kind, folder and cause, and of a second one |
+//! | `report` | what is said of a run: by kind, directory and cause, and of a second one |
 //! | `calibrate` | how well this machine keeps to a profile |
 //! | `cold` | a warm node made cold |
-//! | `folder` | which folders, and whether they can be rehearsed |
+//! | `directory` | which directories, and whether they can be rehearsed |
 //! | `scale` | what a recorded start would cost many ranks |
 //! | `profile` | what a shared filesystem is like, as data (`profiles/*.toml`) |
 
@@ -23,7 +23,7 @@ pub mod calibrate;
 mod channel;
 pub mod clock;
 mod cold;
-mod folder;
+mod directory;
 mod fs;
 mod ledger;
 mod node;
@@ -38,7 +38,7 @@ mod shared;
 pub mod traced;
 
 pub use cold::forget_caches;
-pub use folder::{Folder, FolderError};
+pub use directory::{Directory, DirectoryError};
 pub use fs::{ServeError, Tree, serve};
 pub use ledger::{Account, Kind, Ledger, Served, Sum};
 pub use node::{Asked, Node, Operation, Shared};
@@ -47,4 +47,4 @@ pub use question::{Question, Wants};
 pub use queue::{Queue, QueueError, Queues};
 pub use server::ServerError;
 pub use session::{Place, Rehearsal, RehearsalError, Wanted};
-pub use shared::shared_folders;
+pub use shared::shared_directories;

@@ -36,7 +36,7 @@ pub struct Node {
 pub struct Shared {
     /// Its mount points. A mount point itself is known to the node without asking.
     pub roots: Vec<PathBuf>,
-    /// Folders below them that are something else: a mount of another kind.
+    /// Directories below them that are something else: a mount of another kind.
     pub except: Vec<PathBuf>,
 }
 
@@ -80,7 +80,7 @@ struct Entry {
 
 /// Entries that a node keeps at most; then it drops all, as a kernel short of memory does.
 const MOST_ENTRIES: usize = 1 << 20;
-/// The root folder.
+/// The root directory.
 const ROOT: u32 = 0;
 
 impl Node {
@@ -130,7 +130,7 @@ impl Node {
             self.forget(end.entry);
         }
         let end = match question.wants {
-            // A listing goes by the descriptor of its folder: no name is looked up.
+            // A listing goes by the descriptor of its directory: no name is looked up.
             Wants::Entries { .. } => self.walk(at, question.path, false, &mut clean, &mut |_| {}),
             _ => self.walk(at, question.path, question.missing, &mut clean, &mut each),
         };
@@ -213,7 +213,7 @@ impl Node {
         let keeps = kept_for != Span::ZERO;
         let entry = &mut self.entries[here as usize];
         match wants {
-            Wants::Attributes | Wants::Folder => {}
+            Wants::Attributes | Wants::Directory => {}
             Wants::Open if open == Ask::Asked => each(Kind::Open, false),
             Wants::Open => {}
             Wants::Entries { end } if list == Ask::Asked => {
@@ -308,7 +308,7 @@ fn holds(since: Option<Nanos>, lifetime: Span, at: Nanos) -> bool {
 }
 
 impl Shared {
-    /// What is below these folders.
+    /// What is below these directories.
     pub fn below(roots: impl IntoIterator<Item = PathBuf>) -> Shared {
         Shared { roots: roots.into_iter().collect(), except: Vec::new() }
     }
@@ -317,18 +317,18 @@ impl Shared {
     /// below decides.
     pub fn contains(&self, path: &[u8]) -> bool {
         use std::os::unix::ffi::OsStrExt;
-        let longest = |folders: &[PathBuf]| {
-            let folders = folders.iter().map(|folder| folder.as_os_str().as_bytes());
-            folders.filter(|folder| is_below(path, folder)).map(<[u8]>::len).max()
+        let longest = |directories: &[PathBuf]| {
+            let directories = directories.iter().map(|directory| directory.as_os_str().as_bytes());
+            directories.filter(|directory| is_below(path, directory)).map(<[u8]>::len).max()
         };
         longest(&self.roots) > longest(&self.except)
     }
 }
 
-/// Whether `path` is `folder` or below it, by whole components.
-fn is_below(path: &[u8], folder: &[u8]) -> bool {
-    let folder = folder.strip_suffix(b"/").unwrap_or(folder);
-    path.strip_prefix(folder).is_some_and(|rest| matches!(rest.first(), None | Some(b'/')))
+/// Whether `path` is `directory` or below it, by whole components.
+fn is_below(path: &[u8], directory: &[u8]) -> bool {
+    let directory = directory.strip_suffix(b"/").unwrap_or(directory);
+    path.strip_prefix(directory).is_some_and(|rest| matches!(rest.first(), None | Some(b'/')))
 }
 
 impl Asked {

@@ -60,7 +60,7 @@ pub struct Cache {
     pub negatives: Span,
     /// Whether the server is asked at each open of a file that is known.
     pub open: Ask,
-    /// Whether the server is asked at each listing of a folder that was listed before.
+    /// Whether the server is asked at each listing of a directory that was listed before.
     pub list: Ask,
 }
 
@@ -90,7 +90,7 @@ pub enum ProfileError {
     /// No such profile.
     #[error(
         "there is no profile '{name}': known are {}; a file of your own is given by its path, or \
-         put into {} as {name}.toml", .known.join(", "), .folder.display()
+         put into {} as {name}.toml", .known.join(", "), .directory.display()
     )]
     Unknown {
         /// What was asked for.
@@ -98,7 +98,7 @@ pub enum ProfileError {
         /// What there is.
         known: Vec<String>,
         /// Where a user's own are looked for.
-        folder: PathBuf,
+        directory: PathBuf,
     },
     /// Its file cannot be read.
     #[error("{}: cannot read the profile: {error}", .path.display())]
@@ -131,7 +131,7 @@ const LONGEST: u64 = 64 << 10;
 
 impl Profile {
     /// The profile of this name: a path if it has a slash, else a user's own (below
-    /// [`Profile::folder`]), else one that becalm brings.
+    /// [`Profile::directory`]), else one that becalm brings.
     ///
     /// # Errors
     /// [`ProfileError`].
@@ -156,8 +156,8 @@ impl Profile {
         if text.contains('/') {
             return Profile::read(Path::new(name));
         }
-        let folder = Profile::folder();
-        let own = folder.join(format!("{text}.toml"));
+        let directory = Profile::directory();
+        let own = directory.join(format!("{text}.toml"));
         if own.is_file() {
             return Profile::read(&own);
         }
@@ -165,7 +165,7 @@ impl Profile {
             Some((_, source)) => Ok(((*source).to_owned(), text.into_owned())),
             None => {
                 let known = BUILT_IN.iter().map(|(known, _)| (*known).to_owned()).collect();
-                Err(ProfileError::Unknown { name: text.into_owned(), known, folder })
+                Err(ProfileError::Unknown { name: text.into_owned(), known, directory })
             }
         }
     }
@@ -174,7 +174,7 @@ impl Profile {
     /// in for one of them.
     pub fn all() -> Vec<Result<Profile, ProfileError>> {
         let mut names: Vec<OsString> = BUILT_IN.iter().map(|(name, _)| (*name).into()).collect();
-        let own = std::fs::read_dir(Profile::folder()).into_iter().flatten().flatten();
+        let own = std::fs::read_dir(Profile::directory()).into_iter().flatten().flatten();
         let own = own.map(|entry| PathBuf::from(entry.file_name()));
         let own = own.filter(|file| file.extension().is_some_and(|end| end == "toml"));
         let mut own: Vec<_> = own.filter_map(|file| Some(file.file_stem()?.to_owned())).collect();
@@ -190,7 +190,7 @@ impl Profile {
 
     /// Where a user's own profiles are: `becalm/profiles` in `$XDG_CONFIG_HOME` or `~/.config`
     /// (XDG Base Directory Specification).
-    pub fn folder() -> PathBuf {
+    pub fn directory() -> PathBuf {
         let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
         let config = absolute("XDG_CONFIG_HOME");
         let config = config.or_else(|| absolute("HOME").map(|home| home.join(".config")));

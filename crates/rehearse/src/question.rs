@@ -8,7 +8,7 @@ pub struct Question<'a> {
     /// What it wants of what the path leads to.
     pub wants: Wants,
     /// The absolute path, as far as it was walked: up to the component that is missing, or the
-    /// one that is no folder.
+    /// one that is no directory.
     pub path: &'a [u8],
     /// Whether the walk ended with 'no such file'.
     pub missing: bool,
@@ -23,8 +23,8 @@ pub enum Wants {
     Attributes,
     /// To open it: open, exec.
     Open,
-    /// To open it as a folder. The listing is what is asked for.
-    Folder,
+    /// To open it as a directory. The listing is what is asked for.
+    Directory,
     /// More of its entries (getdents).
     Entries {
         /// Whether the answer was 'no more'.
@@ -40,7 +40,7 @@ pub enum Wants {
     Change,
 }
 
-/// A longer path is none: the kernel takes 4096 bytes (PATH_MAX), after a working folder.
+/// A longer path is none: the kernel takes 4096 bytes (PATH_MAX), after a working directory.
 const LONGEST: usize = 8192;
 
 impl<'a> Question<'a> {
@@ -58,7 +58,7 @@ impl<'a> Question<'a> {
         };
         let wants = wants(event, failed.is_some())?;
         let missing = failed == Some(libc::ENOENT);
-        // What is no folder was found; below it nothing was asked for.
+        // What is no directory was found; below it nothing was asked for.
         let path = if failed == Some(libc::ENOTDIR) { parent(path) } else { path };
         Some(Question { wants, path, missing, other_path })
     }
@@ -72,7 +72,7 @@ fn wants(event: &Event, failed: bool) -> Option<Wants> {
     Some(match event.kind() {
         Kind::Open if failed || has(O_PATH) => Wants::Attributes,
         Kind::Open if has(O_CREAT) => Wants::Change,
-        Kind::Open if has(O_DIRECTORY) => Wants::Folder,
+        Kind::Open if has(O_DIRECTORY) => Wants::Directory,
         Kind::Exec if failed => Wants::Attributes,
         Kind::Open | Kind::Exec => Wants::Open,
         // Which attribute a getxattr asks for is not recorded. Those that programs ask for at every

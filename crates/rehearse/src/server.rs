@@ -1,4 +1,4 @@
-//! The process that serves the rehearsed folders.
+//! The process that serves the rehearsed directories.
 //!
 //! It is forked before the front moves into mounts of its own, so it goes on seeing the real
 //! files. It ends when the last of its mounts is gone, which is when the last process that could
@@ -14,14 +14,14 @@ use launch::signals;
 use serde::{Deserialize, Serialize};
 
 use crate::channel::Channel;
-use crate::folder::Folder;
+use crate::directory::Directory;
 use crate::{Account, Ledger, Profile, Queues, ServeError, Tree, serve};
 
 /// What the front asks for. Each is answered.
 #[derive(Serialize, Deserialize)]
 enum Order {
-    /// Serve a folder through a device, which follows.
-    Serve { folder: usize, checked_by_kernel: bool },
+    /// Serve a directory through a device, which follows.
+    Serve { directory: usize, checked_by_kernel: bool },
     /// From now on it is the command's run.
     Begin,
     /// What reached the server since.
@@ -57,19 +57,19 @@ pub enum ServerError {
 }
 
 impl Server {
-    /// Forks it. It has these folders open.
+    /// Forks it. It has these directories open.
     ///
     /// The process must have one thread.
     pub fn start(
         profile: &Profile,
-        folders: &[Folder],
+        directories: &[Directory],
         writable: bool,
     ) -> Result<Server, ServerError> {
         let (here, there) = Channel::pair().map_err(ServerError::Start)?;
-        let roots = folders.iter().map(|folder| folder.root.as_fd());
+        let roots = directories.iter().map(|directory| directory.root.as_fd());
         let kept: Vec<_> = roots.chain([there.as_fd()]).collect();
         // A panic must not unwind into what the front would have done next.
-        let body = std::panic::AssertUnwindSafe(|| live(&there, profile, folders, writable));
+        let body = std::panic::AssertUnwindSafe(|| live(&there, profile, directories, writable));
         let body = || std::panic::catch_unwind(body).map_err(|_| io::Error::other("panicked"));
         launch::orphan("becalm-server", &kept, body).map_err(ServerError::Start)?;
         drop(there);
@@ -78,15 +78,15 @@ impl Server {
         Ok(server)
     }
 
-    /// Has it serve a folder, by its place in the list, through this device; returns when the
+    /// Has it serve a directory, by its place in the list, through this device; returns when the
     /// mount can be used.
     pub fn serve(
         &self,
-        folder: usize,
+        directory: usize,
         device: BorrowedFd<'_>,
         checked_by_kernel: bool,
     ) -> Result<(), ServerError> {
-        self.order(&Order::Serve { folder, checked_by_kernel })?;
+        self.order(&Order::Serve { directory, checked_by_kernel })?;
         self.channel.send_descriptor(device).map_err(talk)?;
         self.answer::<Done>()?.map_err(ServerError::Refused)
     }
@@ -127,7 +127,7 @@ fn talk(error: io::Error) -> ServerError {
 }
 
 /// The server's life.
-fn live(channel: &Channel, profile: &Profile, folders: &[Folder], writable: bool) {
+fn live(channel: &Channel, profile: &Profile, directories: &[Directory], writable: bool) {
     hear_no_signal();
     // Opened here, not before the fork: the last process that has them open removes them.
     let queues = Queues::shared(profile).map_err(|error| error.to_string());
@@ -137,7 +137,7 @@ fn live(channel: &Channel, profile: &Profile, folders: &[Folder], writable: bool
         channel,
         profile,
         writable,
-        folders,
+        directories,
         queues: Arc::new(queues),
         ledger: Arc::new(Ledger::new()),
         threads: Vec::new(),
@@ -162,7 +162,7 @@ struct Service<'a> {
     channel: &'a Channel,
     profile: &'a Profile,
     writable: bool,
-    folders: &'a [Folder],
+    directories: &'a [Directory],
     queues: Arc<Queues>,
     ledger: Arc<Ledger>,
     threads: Vec<JoinHandle<()>>,
@@ -173,8 +173,8 @@ impl Service<'_> {
     fn obey(&mut self) -> io::Result<()> {
         while let Some(order) = self.channel.receive()? {
             match order {
-                Order::Serve { folder, checked_by_kernel } => {
-                    let done = self.serve(folder, checked_by_kernel);
+                Order::Serve { directory, checked_by_kernel } => {
+                    let done = self.serve(directory, checked_by_kernel);
                     self.channel.send(&done)?;
                 }
                 Order::Begin => {
@@ -187,11 +187,11 @@ impl Service<'_> {
         Ok(())
     }
 
-    fn serve(&mut self, folder: usize, checked_by_kernel: bool) -> Done {
+    fn serve(&mut self, directory: usize, checked_by_kernel: bool) -> Done {
         let device = self.channel.receive_descriptor().map_err(|error| error.to_string())?;
-        let folder = self.folders.get(folder).ok_or("no such folder")?;
-        let root = folder.root.try_clone().map_err(|error| error.to_string())?;
-        let (path, writable) = (folder.path.clone(), self.writable);
+        let directory = self.directories.get(directory).ok_or("no such directory")?;
+        let root = directory.root.try_clone().map_err(|error| error.to_string())?;
+        let (path, writable) = (directory.path.clone(), self.writable);
         let tree = Tree { path, root, writable, checked_by_kernel };
         let (profile, queues) = (self.profile.clone(), Arc::clone(&self.queues));
         let ledger = Arc::clone(&self.ledger);

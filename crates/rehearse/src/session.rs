@@ -1,8 +1,8 @@
-//! A process that sees folders as if they were on a slow shared filesystem.
+//! A process that sees directories as if they were on a slow shared filesystem.
 //!
-//! Two processes: the *front*, which entered, and all that it starts from then on see the folders
-//! through FUSE mounts of their own; the *server* ([`crate::server`]) sees the real ones. The
-//! mounts are seen by nobody else, and are gone with the last process that sees them.
+//! Two processes: the *front*, which entered, and all that it starts from then on see the
+//! directories through FUSE mounts of their own; the *server* ([`crate::server`]) sees the real
+//! ones. The mounts are seen by nobody else, and are gone with the last process that sees them.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use launch::namespace::{self, FuseMount, Means, NamespaceError};
 
-use crate::folder::{Folder, FolderError};
+use crate::directory::{Directory, DirectoryError};
 use crate::server::{Server, ServerError};
 use crate::{Account, Profile};
 
@@ -20,24 +20,24 @@ pub(crate) const SUBTYPE: &str = "becalm";
 /// What is to be rehearsed.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// What the folders are to be like.
+    /// What the directories are to be like.
     pub profile: Profile,
-    /// The folders; what lies below another of them is in it already.
+    /// The directories; what lies below another of them is in it already.
     pub paths: Vec<PathBuf>,
     /// Whether they can be changed. The real files change then.
     pub writable: bool,
 }
 
-/// The calling process sees the folders through mounts of its own.
+/// The calling process sees the directories through mounts of its own.
 #[must_use = "a rehearsal that nobody finishes tells nothing"]
 pub struct Rehearsal {
     means: Means,
-    folders: Vec<Place>,
+    directories: Vec<Place>,
     profile: Profile,
     server: Server,
 }
 
-/// A folder that is rehearsed.
+/// A directory that is rehearsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Its real path, at which it is seen.
@@ -49,19 +49,19 @@ pub struct Place {
 /// Why there is no rehearsal, or none any more.
 #[derive(Debug, thiserror::Error)]
 pub enum RehearsalError {
-    /// A folder cannot be rehearsed.
+    /// A directory cannot be rehearsed.
     #[error(transparent)]
-    Folder(#[from] FolderError),
+    Directory(#[from] DirectoryError),
     /// No mounts of one's own, or no FUSE.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
     /// The server.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// The working folder.
-    #[error("{}: cannot go back to the working folder: {error}", .path.display())]
-    WorkingFolder {
-        /// The folder.
+    /// The working directory.
+    #[error("{}: cannot go back to the working directory: {error}", .path.display())]
+    WorkingDirectory {
+        /// The directory.
         path: PathBuf,
         /// Why.
         error: io::Error,
@@ -86,28 +86,30 @@ impl RehearsalError {
 
 impl Rehearsal {
     /// Moves the calling process, which must have one thread, into mounts of its own, in which
-    /// the folders are rehearsed, and forks a server for them.
+    /// the directories are rehearsed, and forks a server for them.
     ///
     /// Files that the process has open, such as its standard input, stay the real ones. A working
-    /// folder below a rehearsed folder becomes the rehearsed one.
+    /// directory below a rehearsed directory becomes the rehearsed one.
     ///
     /// # Errors
-    /// [`RehearsalError`]. The folders are then seen as before.
+    /// [`RehearsalError`]. The directories are then seen as before.
     pub fn enter(wanted: &Wanted) -> Result<Rehearsal, RehearsalError> {
-        let folders = Folder::all(&wanted.paths)?;
+        let directories = Directory::all(&wanted.paths)?;
         // Before anything is changed.
         drop(namespace::fuse_device()?);
-        let place =
-            |folder: &Folder| Place { path: folder.path.clone(), given: folder.given.clone() };
-        let places: Vec<Place> = folders.iter().map(place).collect();
-        let flags: Vec<_> = folders.iter().map(|folder| folder.flags).collect();
-        let server = Server::start(&wanted.profile, &folders, wanted.writable)?;
-        drop(folders);
+        let place = |directory: &Directory| Place {
+            path: directory.path.clone(),
+            given: directory.given.clone(),
+        };
+        let places: Vec<Place> = directories.iter().map(place).collect();
+        let flags: Vec<_> = directories.iter().map(|directory| directory.flags).collect();
+        let server = Server::start(&wanted.profile, &directories, wanted.writable)?;
+        drop(directories);
         let mut way_in = WayIn { wanted, server, mounted: Vec::new() };
         match way_in.enter(&places, &flags) {
             Ok(means) => {
                 let (server, profile) = (way_in.server, wanted.profile.clone());
-                Ok(Rehearsal { means, folders: places, profile, server })
+                Ok(Rehearsal { means, directories: places, profile, server })
             }
             Err(error) => {
                 way_in.back_out();
@@ -121,9 +123,9 @@ impl Rehearsal {
         self.means
     }
 
-    /// The folders that are rehearsed: outermost ones only, by their real paths.
+    /// The directories that are rehearsed: outermost ones only, by their real paths.
     pub fn places(&self) -> &[Place] {
-        &self.folders
+        &self.directories
     }
 
     /// What has reached the server since the process entered, or since this was last asked.
@@ -140,7 +142,7 @@ impl Rehearsal {
         Ok(account?)
     }
 
-    /// What has reached the server. The folders stay rehearsed, for this process and for what
+    /// What has reached the server. The directories stay rehearsed, for this process and for what
     /// still runs.
     ///
     /// # Errors
@@ -163,7 +165,7 @@ impl WayIn<'_> {
         places: &[Place],
         flags: &[libc::c_ulong],
     ) -> Result<Means, RehearsalError> {
-        let working_folder = std::env::current_dir().ok();
+        let working_directory = std::env::current_dir().ok();
         let means = namespace::own_mounts()?;
         let source = format!("{SUBTYPE}:{}", self.wanted.profile.name);
         let checked_by_kernel = means == Means::Privileged;
@@ -179,20 +181,22 @@ impl WayIn<'_> {
             namespace::mount_fuse(device.as_fd(), &place.path, &mount)?;
             self.mounted.push(place.path.clone());
             self.server.serve(number, device.as_fd(), checked_by_kernel)?;
-            // The kernel takes the folder for root's until it has asked, and lets nobody create
-            // anything in a folder whose owner is not of the user namespace (fs/namei.c,
+            // The kernel takes the directory for root's until it has asked, and lets nobody create
+            // anything in a directory whose owner is not of the user namespace (fs/namei.c,
             // `inode_permission`).
             let _ = std::fs::metadata(&place.path);
         }
-        if let Some(folder) = working_folder.filter(|folder| is_below_any(folder, places)) {
-            std::env::set_current_dir(&folder)
-                .map_err(|error| RehearsalError::WorkingFolder { path: folder, error })?;
+        if let Some(directory) =
+            working_directory.filter(|directory| is_below_any(directory, places))
+        {
+            std::env::set_current_dir(&directory)
+                .map_err(|error| RehearsalError::WorkingDirectory { path: directory, error })?;
         }
         self.server.begin()?;
         Ok(means)
     }
 
-    /// The folders are seen as before, and the server is gone.
+    /// The directories are seen as before, and the server is gone.
     fn back_out(self) {
         for path in self.mounted.iter().rev() {
             namespace::unmount(path);
@@ -201,6 +205,6 @@ impl WayIn<'_> {
     }
 }
 
-fn is_below_any(folder: &Path, places: &[Place]) -> bool {
-    places.iter().any(|place| folder.starts_with(&place.path))
+fn is_below_any(directory: &Path, places: &[Place]) -> bool {
+    places.iter().any(|place| directory.starts_with(&place.path))
 }

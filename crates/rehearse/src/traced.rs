@@ -5,8 +5,8 @@
 //! recorder sees; how long it takes comes from the profile and from the same queue that all
 //! rehearsals of this user on this machine share. Otherwise than through the filesystem:
 //!
-//! - Symbolic links on a path's way are not followed by the model: a folder that is reached by two
-//!   ways is asked for twice.
+//! - Symbolic links on a path's way are not followed by the model: a directory that is reached by
+//!   two ways is asked for twice.
 //! - Data is not delayed, whatever the profile says of it: neither reads nor the pages of a mapped
 //!   file.
 //! - What exec opens by itself is not asked for: a script's interpreter, the loader.
@@ -27,14 +27,14 @@ use recording::Nanos;
 use rustc_hash::FxHashMap;
 use watch::{Brake, Finished, Moments, Returned};
 
-use crate::folder::{Folder, FolderError};
+use crate::directory::{Directory, DirectoryError};
 use crate::session::{Place, Wanted};
 use crate::{Account, Kind, Ledger, Node, Profile, Question, QueueError, Queues, Served, Shared};
 
 /// What is different from a rehearsal through FUSE, for the user.
 pub const DIFFERENCE: &str = "calls are delayed by a tracer, which slows the whole command down a \
      little and follows no symbolic links; data is not delayed, and nothing keeps the command from \
-     writing to the folders";
+     writing to the directories";
 
 /// A command that is being rehearsed by delays.
 pub struct Traced {
@@ -46,9 +46,9 @@ pub struct Traced {
 /// Why a command was not rehearsed by delays, or not to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum TracedError {
-    /// A folder cannot be rehearsed.
+    /// A directory cannot be rehearsed.
     #[error(transparent)]
-    Folder(#[from] FolderError),
+    Directory(#[from] DirectoryError),
     /// The queue of the server.
     #[error(transparent)]
     Queue(#[from] QueueError),
@@ -70,11 +70,11 @@ impl TracedError {
     }
 }
 
-/// Starts the command, delays its calls below the folders and records it to `file`, which is
+/// Starts the command, delays its calls below the directories and records it to `file`, which is
 /// emptied once the command has started; /dev/null where no recording is wanted.
 ///
 /// This forks, as [`watch::record`], and must be called while the process has one thread. The
-/// folders can be changed by the command, whatever [`Wanted::writable`] says.
+/// directories can be changed by the command, whatever [`Wanted::writable`] says.
 ///
 /// # Errors
 /// [`TracedError`]: then the command did not run.
@@ -84,20 +84,20 @@ pub fn record(
     options: &watch::Options,
     wanted: &Wanted,
 ) -> Result<Traced, TracedError> {
-    let folders = Folder::all(&wanted.paths)?;
+    let directories = Directory::all(&wanted.paths)?;
     // Whether it can be shared is asked here; the recorder then opens it for itself, as it may
     // live on in the background.
     drop(Queues::shared(&wanted.profile)?);
     let account = nameless_file().map_err(TracedError::Account)?;
     let to = account.try_clone().map_err(TracedError::Account)?;
-    let brake = Box::new(Delays::new(&wanted.profile, &folders, to));
+    let brake = Box::new(Delays::new(&wanted.profile, &directories, to));
     let session = watch::record_held(command, file, options, brake)?;
-    let place = |folder: Folder| Place { path: folder.path, given: folder.given };
-    Ok(Traced { session, places: folders.into_iter().map(place).collect(), account })
+    let place = |directory: Directory| Place { path: directory.path, given: directory.given };
+    Ok(Traced { session, places: directories.into_iter().map(place).collect(), account })
 }
 
 impl Traced {
-    /// The folders that are rehearsed: outermost ones only, by their real paths.
+    /// The directories that are rehearsed: outermost ones only, by their real paths.
     pub fn places(&self) -> &[Place] {
         &self.places
     }
@@ -135,7 +135,7 @@ fn nameless_file() -> std::io::Result<File> {
 struct Delays {
     profile: Profile,
     node: Node,
-    /// Folders that were given by a symbolic link, and their real paths.
+    /// Directories that were given by a symbolic link, and their real paths.
     links: Vec<(Vec<u8>, Vec<u8>)>,
     shared: Shared,
     server: Option<Result<Rc<Server>, String>>,
@@ -193,17 +193,17 @@ impl Server {
 const MANY: usize = 1024;
 
 impl Delays {
-    fn new(profile: &Profile, folders: &[Folder], to: File) -> Delays {
-        let roots = folders.iter().map(|folder| folder.path.clone()).collect();
+    fn new(profile: &Profile, directories: &[Directory], to: File) -> Delays {
+        let roots = directories.iter().map(|directory| directory.path.clone()).collect();
         let shared = Shared { roots, except: Vec::new() };
-        let link = |folder: &Folder| {
-            let given = std::path::absolute(folder.given.as_ref()?).ok()?;
-            Some((bytes(&given), bytes(&folder.path)))
+        let link = |directory: &Directory| {
+            let given = std::path::absolute(directory.given.as_ref()?).ok()?;
+            Some((bytes(&given), bytes(&directory.path)))
         };
         Delays {
             profile: profile.clone(),
             node: Node::new(profile, shared.clone()),
-            links: folders.iter().filter_map(link).collect(),
+            links: directories.iter().filter_map(link).collect(),
             shared,
             server: None,
             ledger: Rc::new(Ledger::new()),
@@ -213,7 +213,7 @@ impl Delays {
         }
     }
 
-    /// A path that leads through the link by which a folder was given, without it.
+    /// A path that leads through the link by which a directory was given, without it.
     fn real(&self, path: &[u8]) -> Option<Vec<u8>> {
         self.links.iter().find_map(|(given, real)| {
             let rest = below(path, given)?;
@@ -303,7 +303,8 @@ fn bytes(path: &std::path::Path) -> Vec<u8> {
     path.as_os_str().as_bytes().to_vec()
 }
 
-/// What of a path comes below a folder, with its slash; none if it is not the folder or below it.
-fn below<'a>(path: &'a [u8], folder: &[u8]) -> Option<&'a [u8]> {
-    path.strip_prefix(folder).filter(|rest| rest.is_empty() || rest.starts_with(b"/"))
+/// What of a path comes below a directory, with its slash; none if it is not the directory or below
+/// it.
+fn below<'a>(path: &'a [u8], directory: &[u8]) -> Option<&'a [u8]> {
+    path.strip_prefix(directory).filter(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }

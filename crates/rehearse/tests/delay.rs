@@ -21,15 +21,15 @@ fn alone() -> MutexGuard<'static, ()> {
     MEASURING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A folder of so many files, which anybody may read.
+/// A directory of so many files, which anybody may read.
 fn files(count: usize) -> tempfile::TempDir {
     use std::os::unix::fs::PermissionsExt;
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
     for number in 0..count {
-        std::fs::write(folder.path().join(number.to_string()), "x").unwrap();
+        std::fs::write(directory.path().join(number.to_string()), "x").unwrap();
     }
-    folder
+    directory
 }
 
 /// Microseconds that each call took, sorted.
@@ -45,8 +45,8 @@ fn timed(count: usize, mut call: impl FnMut(usize)) -> Vec<f64> {
     times
 }
 
-fn stat(folder: &Path, number: usize) {
-    std::fs::symlink_metadata(folder.join(number.to_string())).unwrap();
+fn stat(directory: &Path, number: usize) {
+    std::fs::symlink_metadata(directory.join(number.to_string())).unwrap();
 }
 
 fn middle(times: &[f64]) -> f64 {
@@ -60,7 +60,7 @@ fn p95(times: &[f64]) -> f64 {
 #[test]
 fn two_hundred_microseconds_are_two_hundred_microseconds() {
     let _alone = alone();
-    let folder = files(2000);
+    let directory = files(2000);
     for user in [None, Some(NOBODY)] {
         for (metadata, what) in [
             ("round_trip = \"200us\"\nservice = \"0\"", "round trip"),
@@ -72,8 +72,8 @@ fn two_hundred_microseconds_are_two_hundred_microseconds() {
                 "",
                 "entries = \"forever\"\nnegatives = \"0\"\nopen = \"asked\"\nlist = \"asked\"",
             );
-            let account = Mount::new(folder.path(), profile).user(user).see(|| {
-                let times = timed(2000, |number| stat(folder.path(), number));
+            let account = Mount::new(directory.path(), profile).user(user).see(|| {
+                let times = timed(2000, |number| stat(directory.path(), number));
                 let (middle, late) = (middle(&times), p95(&times));
                 println!("{user:?} {what}: p50 {middle:.1} us, p95 {late:.1} us");
                 assert!(middle > 190.0, "{middle}");
@@ -86,11 +86,11 @@ fn two_hundred_microseconds_are_two_hundred_microseconds() {
 }
 
 /// 500 files are asked for; beside three others who do the same, each mostly waits for these.
-fn ask_as_one_of_four(folder: &Path) {
+fn ask_as_one_of_four(directory: &Path) {
     let mut each = Vec::new();
     for number in 0..500 {
         let start = Instant::now();
-        stat(folder, number);
+        stat(directory, number);
         each.push(start.elapsed().as_nanos() as f64 / 1e3);
     }
     // Not all begin and end at once.
@@ -111,9 +111,9 @@ fn busy_server() -> rehearse::Profile {
 #[test]
 fn four_processes_wait_for_one_server() {
     let _alone = alone();
-    let folder = files(500);
-    Mount::new(folder.path(), busy_server()).see(|| {
-        let start = || mount::fork(|| ask_as_one_of_four(folder.path()));
+    let directory = files(500);
+    Mount::new(directory.path(), busy_server()).see(|| {
+        let start = || mount::fork(|| ask_as_one_of_four(directory.path()));
         let began = Instant::now();
         let children = [start(), start(), start(), start()];
         children.into_iter().for_each(|child| assert_eq!(mount::wait(child), 0));
@@ -125,10 +125,10 @@ fn four_processes_wait_for_one_server() {
 #[test]
 fn four_mounts_wait_for_one_server() {
     let _alone = alone();
-    let folder = files(500);
+    let directory = files(500);
     let profile = rehearse::Profile { name: "four-mounts".to_owned(), ..busy_server() };
-    let mount = Mount::new(folder.path(), profile).shared();
-    let start = || mount.start(|| ask_as_one_of_four(folder.path()));
+    let mount = Mount::new(directory.path(), profile).shared();
+    let start = || mount.start(|| ask_as_one_of_four(directory.path()));
     let began = Instant::now();
     for running in [start(), start(), start(), start()] {
         assert_eq!(running.end().of(Kind::Lookup).operations, 500);
@@ -139,9 +139,10 @@ fn four_mounts_wait_for_one_server() {
 #[test]
 fn without_delays_an_operation_costs_some_microseconds() {
     let _alone = alone();
-    let folder = files(5000);
+    let directory = files(5000);
     let stats = |what: &str| {
-        let path: Vec<_> = (0..5000).map(|number| folder.path().join(number.to_string())).collect();
+        let path: Vec<_> =
+            (0..5000).map(|number| directory.path().join(number.to_string())).collect();
         let times = timed(5000, |number| {
             std::fs::symlink_metadata(&path[number]).unwrap();
         });
@@ -158,7 +159,7 @@ fn without_delays_an_operation_costs_some_microseconds() {
     };
     stats("plain");
     for user in [None, Some(NOBODY)] {
-        Mount::new(folder.path(), local()).user(user).see(|| stats(&format!("{user:?}")));
+        Mount::new(directory.path(), local()).user(user).see(|| stats(&format!("{user:?}")));
     }
 }
 
@@ -166,8 +167,8 @@ fn without_delays_an_operation_costs_some_microseconds() {
 fn a_large_file_is_read_about_as_fast_as_without_the_mount() {
     let _alone = alone();
     const SIZE: usize = 1 << 30;
-    let folder = files(0);
-    let path = folder.path().join("large");
+    let directory = files(0);
+    let path = directory.path().join("large");
     let block: Vec<u8> = (0..1 << 20).map(|number: u32| ((number * 7) >> 3) as u8).collect();
     let mut file = std::fs::File::create(&path).unwrap();
     (0..SIZE / block.len()).for_each(|_| file.write_all(&block).unwrap());
@@ -200,7 +201,7 @@ fn a_large_file_is_read_about_as_fast_as_without_the_mount() {
                     drop_pages();
                 }
                 let (told, tell) = std::io::pipe().unwrap();
-                Mount::new(folder.path(), local()).user(user).see(|| {
+                Mount::new(directory.path(), local()).user(user).see(|| {
                     write!(&tell, "{} {}", read(), read()).unwrap();
                 });
                 drop(tell);

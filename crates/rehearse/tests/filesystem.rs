@@ -1,5 +1,5 @@
 //! Through the mount everything is as it is without: the same operations are made on a plain
-//! folder and through the mount, and their transcripts compared.
+//! directory and through the mount, and their transcripts compared.
 #![allow(clippy::unwrap_used)]
 
 #[path = "support/mount.rs"]
@@ -14,17 +14,17 @@ use std::process::Command;
 
 use mount::{Mount, NOBODY, fork, local, profile, wait};
 
-/// A folder that belongs to the user.
-fn folder(user: Option<u32>) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    chown(folder.path(), user, user).unwrap();
-    folder
+/// A directory that belongs to the user.
+fn directory(user: Option<u32>) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    chown(directory.path(), user, user).unwrap();
+    directory
 }
 
-/// The transcript of the operations in a plain folder, by this user.
+/// The transcript of the operations in a plain directory, by this user.
 fn plain(user: Option<u32>) -> String {
-    let (here, out) = (folder(user), tempfile::NamedTempFile::new().unwrap());
+    let (here, out) = (directory(user), tempfile::NamedTempFile::new().unwrap());
     let child = fork(|| {
         mount::become_user(user);
         std::env::set_current_dir(here.path()).unwrap();
@@ -37,7 +37,7 @@ fn plain(user: Option<u32>) -> String {
 
 /// The same through a mount.
 fn mounted(user: Option<u32>, profile: rehearse::Profile) -> String {
-    let (here, out) = (folder(user), tempfile::NamedTempFile::new().unwrap());
+    let (here, out) = (directory(user), tempfile::NamedTempFile::new().unwrap());
     Mount::new(here.path(), profile).writable().user(user).see(|| {
         let text = operations::transcript();
         std::io::Write::write_all(&mut out.as_file(), text.as_bytes()).unwrap();
@@ -78,7 +78,7 @@ fn the_same_without_any_cache_and_with_a_bandwidth() {
 
 #[test]
 fn what_root_serves_is_as_usual_for_others_too() {
-    let (here, out) = (folder(Some(NOBODY)), tempfile::NamedTempFile::new().unwrap());
+    let (here, out) = (directory(Some(NOBODY)), tempfile::NamedTempFile::new().unwrap());
     Mount::new(here.path(), local()).writable().see(|| {
         mount::become_user(Some(NOBODY));
         let text = operations::transcript();
@@ -88,15 +88,15 @@ fn what_root_serves_is_as_usual_for_others_too() {
 }
 
 #[test]
-fn a_file_belongs_to_who_made_it_and_to_the_group_of_a_setgid_folder() {
-    let here = folder(None);
+fn a_file_belongs_to_who_made_it_and_to_the_group_of_a_setgid_directory() {
+    let here = directory(None);
     fs::set_permissions(here.path(), fs::Permissions::from_mode(0o1777)).unwrap();
     let shared = here.path().join("shared");
     fs::create_dir(&shared).unwrap();
     chown(&shared, Some(0), Some(4321)).unwrap();
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o2770)).unwrap();
     Mount::new(here.path(), local()).writable().see(|| {
-        // A member of the group that owns the folder.
+        // A member of the group that owns the directory.
         // SAFETY: sets the ids of this process.
         unsafe {
             assert_eq!(libc::setgroups(1, [4321].as_ptr()), 0);
@@ -105,21 +105,21 @@ fn a_file_belongs_to_who_made_it_and_to_the_group_of_a_setgid_folder() {
         }
         fs::write("own", "").unwrap();
         fs::write("shared/file", "").unwrap();
-        fs::create_dir("shared/folder").unwrap();
+        fs::create_dir("shared/directory").unwrap();
         let owner = |path: &str| {
             let stat = fs::metadata(path).unwrap();
             (stat.uid(), stat.gid(), stat.mode() & 0o7000)
         };
         assert_eq!(owner("own"), (1234, 1234, 0));
         assert_eq!(owner("shared/file"), (1234, 4321, 0));
-        assert_eq!(owner("shared/folder"), (1234, 4321, 0o2000));
+        assert_eq!(owner("shared/directory"), (1234, 4321, 0o2000));
     });
     assert_eq!(fs::metadata(here.path().join("own")).unwrap().uid(), 1234);
 }
 
 #[test]
 fn a_tree_is_read_only_unless_asked_for() {
-    let here = folder(None);
+    let here = directory(None);
     fs::write(here.path().join("file"), "content").unwrap();
     for user in [None, Some(NOBODY)] {
         Mount::new(here.path(), local()).user(user).see(|| {
@@ -128,7 +128,7 @@ fn a_tree_is_read_only_unless_asked_for() {
             for refused in [
                 fs::write("file", "x"),
                 fs::write("new", "x"),
-                fs::create_dir("folder"),
+                fs::create_dir("directory"),
                 fs::remove_file("file"),
                 fs::rename("file", "other"),
                 fs::hard_link("file", "other"),
@@ -143,11 +143,11 @@ fn a_tree_is_read_only_unless_asked_for() {
 
 #[test]
 fn files_are_found_again_when_few_may_be_open() {
-    let here = folder(None);
+    let here = directory(None);
     for number in 0..3000 {
-        let folder = here.path().join((number % 30).to_string());
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join(number.to_string()), number.to_string()).unwrap();
+        let directory = here.path().join((number % 30).to_string());
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join(number.to_string()), number.to_string()).unwrap();
     }
     let read_all = || {
         for number in 0..3000 {
@@ -165,8 +165,8 @@ fn files_are_found_again_when_few_may_be_open() {
 }
 
 #[test]
-fn a_large_folder_is_listed_whole_and_sixty_four_processes_at_once_get_it_right() {
-    let here = folder(None);
+fn a_large_directory_is_listed_whole_and_sixty_four_processes_at_once_get_it_right() {
+    let here = directory(None);
     for number in 0..20_000 {
         fs::write(here.path().join(format!("file number {number}")), "").unwrap();
     }
@@ -192,7 +192,7 @@ fn a_large_folder_is_listed_whole_and_sixty_four_processes_at_once_get_it_right(
 
 #[test]
 fn who_waits_for_a_stalled_server_can_be_killed() {
-    let here = folder(None);
+    let here = directory(None);
     let stalled = profile("round_trip = \"60s\"\nservice = \"0\"", "", NO_CACHE);
     for user in [None, Some(NOBODY)] {
         for signal in [libc::SIGKILL, libc::SIGINT, libc::SIGTERM] {
@@ -211,16 +211,16 @@ fn who_waits_for_a_stalled_server_can_be_killed() {
 
 #[test]
 fn access_control_lists_hold_and_are_inherited() {
-    let here = folder(None);
+    let here = directory(None);
     let set = |words: &[&str]| {
         let done = Command::new("setfacl").args(words).current_dir(here.path()).status();
         assert!(done.unwrap().success());
     };
     fs::write(here.path().join("file"), "for one").unwrap();
     fs::set_permissions(here.path().join("file"), fs::Permissions::from_mode(0o600)).unwrap();
-    fs::create_dir(here.path().join("folder")).unwrap();
+    fs::create_dir(here.path().join("directory")).unwrap();
     set(&["-m", "u:1234:r", "file"]);
-    set(&["-m", "u:1234:rwx,d:u:4321:rw", "folder"]);
+    set(&["-m", "u:1234:rwx,d:u:4321:rw", "directory"]);
     Mount::new(here.path(), local()).writable().see(|| {
         let as_user = |user: u32, check: &dyn Fn() -> bool| {
             let child = fork(|| {
@@ -229,17 +229,17 @@ fn access_control_lists_hold_and_are_inherited() {
             });
             assert_eq!(wait(child), 0);
         };
-        as_user(1234, &|| fs::read("file").is_ok() && fs::write("folder/new", "x").is_ok());
-        as_user(4321, &|| fs::read("file").is_err() && fs::write("folder/other", "x").is_err());
+        as_user(1234, &|| fs::read("file").is_ok() && fs::write("directory/new", "x").is_ok());
+        as_user(4321, &|| fs::read("file").is_err() && fs::write("directory/other", "x").is_err());
     });
-    let acl = Command::new("getfacl").arg("-n").arg(here.path().join("folder/new")).output();
+    let acl = Command::new("getfacl").arg("-n").arg(here.path().join("directory/new")).output();
     let acl = String::from_utf8(acl.unwrap().stdout).unwrap();
     assert!(acl.contains("user:4321:rw-"), "{acl}");
 }
 
 #[test]
 fn a_program_that_only_its_owner_may_execute_is_not_executed_by_others() {
-    let here = folder(None);
+    let here = directory(None);
     fs::copy("/bin/true", here.path().join("true")).unwrap();
     for (mode, may) in [(0o755, true), (0o744, false), (0o644, false)] {
         fs::set_permissions(here.path().join("true"), fs::Permissions::from_mode(mode)).unwrap();

@@ -23,14 +23,14 @@ fn cache(entries: &str, negatives: &str, open: &str, list: &str) -> Profile {
 
 /// `a/b/0` … `a/b/9` and a link to `a`.
 fn tree() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    fs::create_dir_all(folder.path().join("a/b")).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    fs::create_dir_all(directory.path().join("a/b")).unwrap();
     for number in 0..10 {
-        fs::write(folder.path().join(format!("a/b/{number}")), "content").unwrap();
+        fs::write(directory.path().join(format!("a/b/{number}")), "content").unwrap();
     }
-    std::os::unix::fs::symlink("a", folder.path().join("link")).unwrap();
-    folder
+    std::os::unix::fs::symlink("a", directory.path().join("link")).unwrap();
+    directory
 }
 
 fn in_a_process(run: impl FnOnce()) {

@@ -63,7 +63,7 @@ fn a_cold_node_looks_each_component_up_and_a_warm_one_none() {
 }
 
 #[test]
-fn below_a_folder_that_is_missing_nothing_is_asked_while_no_is_kept() {
+fn below_a_directory_that_is_missing_nothing_is_asked_while_no_is_kept() {
     let mut node = node(&profile("forever", "forever"));
     assert_eq!(asked(&mut node, 0, missing("/a/b")), ["lookup /a", "no /a/b"]);
     assert_eq!(asked(&mut node, 1, missing("/a/b/c")), NOTHING);
@@ -102,10 +102,10 @@ fn an_open_asks_each_time_or_is_paid_by_its_lookup() {
 }
 
 #[test]
-fn a_folder_is_asked_for_its_parts_and_not_for_its_end() {
+fn a_directory_is_asked_for_its_parts_and_not_for_its_end() {
     let entries = |end| found(Wants::Entries { end }, "/a");
     let listing = |node: &mut Node| {
-        let mut all = asked(node, 0, found(Wants::Folder, "/a"));
+        let mut all = asked(node, 0, found(Wants::Directory, "/a"));
         all.extend([false, false, true].map(|end| asked(node, 0, entries(end))).concat());
         all
     };
@@ -118,16 +118,16 @@ fn a_folder_is_asked_for_its_parts_and_not_for_its_end() {
 }
 
 #[test]
-fn an_empty_folder_is_asked_once_a_listing() {
+fn an_empty_directory_is_asked_once_a_listing() {
     let mut node = node(&keeping(Ask::Asked, Ask::Asked));
-    assert_eq!(asked(&mut node, 0, found(Wants::Folder, "/a")), ["lookup /a"]);
+    assert_eq!(asked(&mut node, 0, found(Wants::Directory, "/a")), ["lookup /a"]);
     assert_eq!(asked(&mut node, 0, found(Wants::Entries { end: true }, "/a")), ["list /a"]);
 }
 
 #[test]
 fn a_listing_goes_by_a_descriptor_and_looks_no_name_up() {
     let mut node = node(&profile("0", "0"));
-    assert_eq!(asked(&mut node, 0, found(Wants::Folder, "/a")), ["lookup /a"]);
+    assert_eq!(asked(&mut node, 0, found(Wants::Directory, "/a")), ["lookup /a"]);
     let listed = asked(&mut node, 1, found(Wants::Entries { end: false }, "/a"));
     assert!(!listed.iter().any(|asked| asked.starts_with("lookup")), "{listed:?}");
 }

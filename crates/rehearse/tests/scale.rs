@@ -30,7 +30,7 @@ fn profile(round_trip: &str, service: &str, cache: &str) -> Profile {
     Profile::parse(&(text + cache), "test").unwrap()
 }
 
-/// A program that finds so many files in a shared folder, opens so many there, and so often asks
+/// A program that finds so many files in a shared directory, opens so many there, and so often asks
 /// for another name that is not there.
 fn searching(found: usize, opened: usize, missing: usize) -> Recording {
     let mut made = Made::new();
@@ -207,7 +207,7 @@ fn time_in_a_call_is_not_computing_and_nobody_computes_longer_than_the_processor
 }
 
 #[test]
-fn network_mounts_are_what_is_shared_else_all_but_the_machines_own_folders() {
+fn network_mounts_are_what_is_shared_else_all_but_the_machines_own_directories() {
     let record = |mounts: &[(&str, &str)]| {
         let mount = |(point, fs): &(&str, &str)| Mount {
             point: (*point).into(),
@@ -233,7 +233,7 @@ fn network_mounts_are_what_is_shared_else_all_but_the_machines_own_folders() {
 }
 
 #[test]
-fn a_recording_without_questions_or_of_other_folders_gets_a_clear_answer() {
+fn a_recording_without_questions_or_of_other_directories_gets_a_clear_answer() {
     let mut made = Made::new();
     let process = made.command("/usr/bin/demo");
     made.call(process, bare("getpid"));
@@ -322,8 +322,9 @@ fn shrinkwraps_growth_with_processes_is_the_servers_and_its_constant_is_not() {
 /// Spindle (Frings et al., ICS'13): ten hours to main with 16,384 processes; with it, where one
 /// process asks for all, no growth with nodes.
 ///
-/// Assumed: no counts were published; 22,000 questions of each process (500 libraries, 44 folders)
-/// at 100 us (10,000 a second) make it ten hours. So this holds the model's proportions only.
+/// Assumed: no counts were published; 22,000 questions of each process (500 libraries, 44
+/// directories) at 100 us (10,000 a second) make it ten hours. So this holds the model's
+/// proportions only.
 #[test]
 fn spindles_ten_hours_are_a_server_asked_by_every_process() {
     let profile = profile("500us", "100us", "negatives = '0'\nopen = 'asked'");
@@ -333,8 +334,8 @@ fn spindles_ten_hours_are_a_server_asked_by_every_process() {
     close(without(16_384) / without(1_024), 16.0, 0.01);
 }
 
-/// How long this thread has had a processor (proc_pid_schedstat(5)): however busy the machine is, the
-/// same work takes about as much.
+/// How long this thread has had a processor (proc_pid_schedstat(5)): however busy the machine is,
+/// the same work takes about as much.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(text.split_once(' ').unwrap().0.parse().unwrap())

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use remedy::{Error, How, Options, Plan};
 
 fn run(words: &[String]) -> Result<String, Error> {
-    let mut options = Options::new(remedy::state_folder()?);
+    let mut options = Options::new(remedy::state_directory()?);
     if let Ok(Ok(threads)) = std::env::var("APPLY_THREADS").map(|number| number.parse()) {
         options.threads = threads;
     }

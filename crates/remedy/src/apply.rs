@@ -56,24 +56,24 @@ pub fn apply(plan: &Plan, options: &Options) -> Result<Applied, Error> {
     if jobs.is_empty() {
         return Err(Error::Empty);
     }
-    let (id, folder) = locked.new_journal()?;
+    let (id, directory) = locked.new_journal()?;
     let changed = Tally::of(jobs.iter().map(|job| &job.change));
-    let journal = prepare(&folder, &id, &plan.title, &mut jobs, options);
-    let journal = journal.map_err(|failure| give_up(failure, &folder, &jobs))?;
+    let journal = prepare(&directory, &id, &plan.title, &mut jobs, options);
+    let journal = journal.map_err(|failure| give_up(failure, &directory, &jobs))?;
     finish(journal, &id, &jobs, options)?;
     Ok(Applied { id, changed })
 }
 
 /// Steps 2 to 4.
 fn prepare(
-    folder: &Path,
+    directory: &Path,
     id: &str,
     title: &str,
     jobs: &mut [Job],
     options: &Options,
 ) -> Result<Journal, Error> {
     work::name_temporaries(jobs, id)?;
-    let mut journal = Journal::begin(folder.to_owned())?;
+    let mut journal = Journal::begin(directory.to_owned())?;
     let (id, title) = (id.to_owned(), title.to_owned());
     let paths = jobs.iter().flat_map(|job| job.temporaries.clone()).collect();
     journal.add(&[
@@ -81,7 +81,7 @@ fn prepare(
         Record::Temporaries { paths },
     ])?;
     journal.sync()?;
-    keep_what_is_removed(jobs, folder, options)?;
+    keep_what_is_removed(jobs, directory, options)?;
     work::write(jobs, options)?;
     let changes = jobs.iter().map(|job| Record::Change(job.change.clone()));
     journal.add(&changes.chain([Record::Ready]).collect::<Vec<_>>())?;
@@ -91,20 +91,24 @@ fn prepare(
     Ok(journal)
 }
 
-/// Copies each file that is about to be removed or replaced into the journal's folder.
-fn keep_what_is_removed(jobs: &mut [Job], folder: &Path, options: &Options) -> Result<(), Error> {
+/// Copies each file that is about to be removed or replaced into the journal's directory.
+fn keep_what_is_removed(
+    jobs: &mut [Job],
+    directory: &Path,
+    options: &Options,
+) -> Result<(), Error> {
     let is_file = |item: &Item| matches!(item.thing, Thing::File { .. });
     let removed = jobs.iter_mut().filter(|job| job.change.removed().is_some_and(is_file));
     let mut removed: Vec<_> = removed.collect();
     if removed.is_empty() {
         return Ok(());
     }
-    let kept = folder.join("kept");
-    state::make_folder(&kept)?;
+    let kept = directory.join("kept");
+    state::make_directory(&kept)?;
     let versions = pool::each(options.threads, &removed, |_, job| {
         let Some(item) = job.change.removed() else { return Ok(None) };
         let Thing::File { kept: Some(number), .. } = item.thing else { return Ok(None) };
-        keep(&item.path, &journal::kept(folder, number)).map(Some)
+        keep(&item.path, &journal::kept(directory, number)).map(Some)
     })?;
     for (job, read) in removed.iter_mut().zip(versions) {
         if let (Some(item), Some(read)) = (job.change.removed_mut(), read)
@@ -113,7 +117,7 @@ fn keep_what_is_removed(jobs: &mut [Job], folder: &Path, options: &Options) -> R
             *version = read;
         }
     }
-    journal::sync_folder(&kept)
+    journal::sync_directory(&kept)
 }
 
 fn keep(path: &Path, copy: &Path) -> Result<Version, Error> {
@@ -132,15 +136,15 @@ fn room_for_an_end(jobs: &[Job]) -> u64 {
 }
 
 /// After a failure before the first rename: removes what was written so far.
-fn give_up(failure: Error, folder: &Path, jobs: &[Job]) -> Error {
+fn give_up(failure: Error, directory: &Path, jobs: &[Job]) -> Error {
     let litter = jobs.iter().flat_map(|job| &job.temporaries).map(|path| path.as_path());
     // The journal stays where litter does: it has its names.
     let cleaned = work::clean(litter).and_then(|()| {
-        fs::remove_dir_all(folder).map_err(|error| Error::at("remove", folder, error))
+        fs::remove_dir_all(directory).map_err(|error| Error::at("remove", directory, error))
     });
     match cleaned {
         Ok(()) => failure,
-        Err(second) => interrupted(failure, second, folder),
+        Err(second) => interrupted(failure, second, directory),
     }
 }
 
@@ -151,7 +155,7 @@ fn finish(mut journal: Journal, id: &str, jobs: &[Job], options: &Options) -> Re
         journal.sync()
     });
     let Err(failure) = done else { return Ok(()) };
-    let folder = journal.folder().to_owned();
+    let directory = journal.directory().to_owned();
     let litter = jobs.iter().flat_map(|job| &job.temporaries).map(|path| path.as_path());
     let changes: Vec<_> = jobs.iter().map(|job| job.change.clone()).collect();
     let taken_back = work::clean(litter)
@@ -159,23 +163,23 @@ fn finish(mut journal: Journal, id: &str, jobs: &[Job], options: &Options) -> Re
         .and_then(|()| journal.remove());
     match taken_back {
         Ok(()) => Err(failure),
-        Err(second) => Err(interrupted(failure, second, &folder)),
+        Err(second) => Err(interrupted(failure, second, &directory)),
     }
 }
 
-fn interrupted(failure: Error, second: Error, folder: &Path) -> Error {
-    let id = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+fn interrupted(failure: Error, second: Error, directory: &Path) -> Error {
+    let id = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
     Error::Interrupted { id, failure: Box::new(failure), second: Box::new(second) }
 }
 
 /// Removes what earlier, interrupted applications left beside files.
 fn sweep(state: &Path) -> Result<(), Error> {
-    for folder in state::journal_folders(state)? {
-        if journal::says_it_ended(&folder) {
+    for directory in state::journal_directories(state)? {
+        if journal::says_it_ended(&directory) {
             continue;
         }
         // One that is damaged is left to `becalm undo`, which says so.
-        if let Ok(story) = Story::read(&folder)
+        if let Ok(story) = Story::read(&directory)
             && story.status == Status::Open
         {
             work::clean(story.litter())?;

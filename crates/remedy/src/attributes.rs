@@ -77,7 +77,7 @@ struct Xattr {
 }
 
 impl Attributes {
-    /// Those of an open file or folder. `found` is what fstat(2) said before it was read.
+    /// Those of an open file or directory. `found` is what fstat(2) said before it was read.
     pub(crate) fn of(file: &File, found: &std::fs::Metadata) -> Result<Attributes, Errno> {
         let flags = Some((all_flags(file) & KEPT_FLAGS).bits());
         Ok(Attributes { flags, xattrs: xattrs(file)?, ..Attributes::without_xattrs(found) })
@@ -173,7 +173,7 @@ impl Attributes {
     fn give_flags(&self, file: &File) -> Result<(), Errno> {
         let there = all_flags(file);
         let Some(wanted) = self.flags.map(IFlags::from_bits_retain) else { return Ok(()) };
-        // The folder gives some to new files in it.
+        // The directory gives some to new files in it.
         match there & KEPT_FLAGS == wanted {
             true => Ok(()),
             false => rustix::fs::ioctl_setflags(file, there.difference(KEPT_FLAGS) | wanted),
@@ -183,7 +183,7 @@ impl Attributes {
     fn give_xattrs(&self, file: &File) -> Result<(), Errno> {
         let there = xattrs(file)?;
         for xattr in &there {
-            // What the folder gives to new files in it, as a default ACL does.
+            // What the directory gives to new files in it, as a default ACL does.
             if !self.xattrs.iter().any(|wanted| wanted.name == xattr.name) {
                 rustix::fs::fremovexattr(file, xattr.name.as_slice())?;
             }

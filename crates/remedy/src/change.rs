@@ -84,7 +84,7 @@ pub(crate) enum Thing {
         #[serde(with = "text::path")]
         target: PathBuf,
     },
-    Folder {
+    Directory {
         #[serde(with = "text::mode")]
         mode: u32,
     },
@@ -140,10 +140,10 @@ impl Change {
     /// no longer.
     pub(crate) fn turn(&self) -> Turn {
         match self {
-            Change::Add(item) if item.thing.is_folder() => Turn::AddFolders,
+            Change::Add(item) if item.thing.is_directory() => Turn::AddDirectories,
             Change::Add(_) => Turn::Add,
             Change::Patch(_) | Change::Replace(_) => Turn::Patch,
-            Change::Remove(item) if item.thing.is_folder() => Turn::RemoveFolders,
+            Change::Remove(item) if item.thing.is_directory() => Turn::RemoveDirectories,
             Change::Remove(_) => Turn::Remove,
         }
     }
@@ -168,8 +168,8 @@ impl Patch {
 }
 
 impl Thing {
-    pub(crate) fn is_folder(&self) -> bool {
-        matches!(self, Thing::Folder { .. })
+    pub(crate) fn is_directory(&self) -> bool {
+        matches!(self, Thing::Directory { .. })
     }
 
     /// Of a file, says under which number its copy is.
@@ -183,19 +183,19 @@ impl Thing {
 /// The order in which kinds of changes are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Turn {
-    AddFolders,
+    AddDirectories,
     Add,
     Patch,
     Remove,
-    RemoveFolders,
+    RemoveDirectories,
 }
 
 impl Turn {
     pub(crate) const ALL: [Turn; 5] =
-        [Turn::AddFolders, Turn::Add, Turn::Patch, Turn::Remove, Turn::RemoveFolders];
+        [Turn::AddDirectories, Turn::Add, Turn::Patch, Turn::Remove, Turn::RemoveDirectories];
 
     /// Whether the changes of this turn may depend on each other, so that their order counts.
     pub(crate) fn is_ordered(self) -> bool {
-        matches!(self, Turn::AddFolders | Turn::RemoveFolders)
+        matches!(self, Turn::AddDirectories | Turn::RemoveDirectories)
     }
 }

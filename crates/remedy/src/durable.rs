@@ -41,33 +41,35 @@ impl Way {
 pub(crate) struct Filesystems(Vec<(PathBuf, File)>);
 
 impl Filesystems {
-    /// Those that these folders are on.
-    pub(crate) fn of(folders: &BTreeSet<PathBuf>) -> Result<Filesystems, Error> {
+    /// Those that these directories are on.
+    pub(crate) fn of(directories: &BTreeSet<PathBuf>) -> Result<Filesystems, Error> {
         let mut filesystems = BTreeMap::new();
-        for folder in folders {
-            let open = File::open(folder).map_err(|error| Error::at("open", folder, error))?;
-            let found = open.metadata().map_err(|error| Error::at("fstat", folder, error))?;
-            filesystems.entry(found.dev()).or_insert((folder.clone(), open));
+        for directory in directories {
+            let open =
+                File::open(directory).map_err(|error| Error::at("open", directory, error))?;
+            let found = open.metadata().map_err(|error| Error::at("fstat", directory, error))?;
+            filesystems.entry(found.dev()).or_insert((directory.clone(), open));
         }
         Ok(Filesystems(filesystems.into_values().collect()))
     }
 
     /// Waits until all that was written to them is on the disk.
     pub(crate) fn sync(&self) -> Result<(), Error> {
-        let sync = |(folder, open): &(PathBuf, File)| {
-            rustix::fs::syncfs(open).map_err(|error| Error::at("syncfs", folder, error))
+        let sync = |(directory, open): &(PathBuf, File)| {
+            rustix::fs::syncfs(open).map_err(|error| Error::at("syncfs", directory, error))
         };
         self.0.iter().try_for_each(sync)
     }
 }
 
-/// Syncs what was renamed in these folders.
-pub(crate) fn folders(folders: &BTreeSet<PathBuf>, threads: usize) -> Result<(), Error> {
-    if Way::for_files(folders.len()) == Way::Filesystem {
-        return Filesystems::of(folders)?.sync();
+/// Syncs what was renamed in these directories.
+pub(crate) fn directories(directories: &BTreeSet<PathBuf>, threads: usize) -> Result<(), Error> {
+    if Way::for_files(directories.len()) == Way::Filesystem {
+        return Filesystems::of(directories)?.sync();
     }
-    let folders: Vec<_> = folders.iter().collect();
-    pool::each(threads, &folders, |_, folder| crate::journal::sync_folder(folder)).map(drop)
+    let directories: Vec<_> = directories.iter().collect();
+    pool::each(threads, &directories, |_, directory| crate::journal::sync_directory(directory))
+        .map(drop)
 }
 
 /// Whether syncfs(2) reports that something could not be written: since Linux 5.8 (its man page).

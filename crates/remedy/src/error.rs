@@ -29,11 +29,11 @@ pub enum Error {
     /// A filesystem has no room for the new files beside the old.
     #[error(
         "{}: its filesystem lacks room: {} bytes are needed, {} are free",
-        folder.display(), needed.0, free.0
+        directory.display(), needed.0, free.0
     )]
     NoRoom {
-        /// A folder on it.
-        folder: PathBuf,
+        /// A directory on it.
+        directory: PathBuf,
         /// What is needed.
         needed: Bytes,
         /// What is free.
@@ -50,22 +50,22 @@ pub enum Error {
     /// A plan has no steps, or all that it asks for is there already.
     #[error("the plan changes nothing")]
     Empty,
-    /// There is no state folder to be found.
+    /// There is no state directory to be found.
     #[error("no place for becalm's state: set XDG_STATE_HOME or HOME to an absolute path")]
     NoState,
-    /// Another becalm applies or undoes something with the same state folder.
+    /// Another becalm applies or undoes something with the same state directory.
     #[error("{}: another becalm is at work; try again when it has ended", state.display())]
     Busy {
-        /// The state folder.
+        /// The state directory.
         state: PathBuf,
     },
-    /// The filesystem of the state folder has no locks.
+    /// The filesystem of the state directory has no locks.
     #[error(
-        "{}: its filesystem gives no lock ({error}); set XDG_STATE_HOME to a folder on another one",
+        "{}: its filesystem gives no lock ({error}); set XDG_STATE_HOME to a directory on another one",
         state.display()
     )]
     NoLock {
-        /// The state folder.
+        /// The state directory.
         state: PathBuf,
         /// What the system said.
         error: io::Error,

@@ -19,7 +19,7 @@
 //! | `undo` | the way back |
 //! | `look` | whether a change has been made: the files tell |
 //! | `journal` | what was done and how to take it back, on the disk before it is done |
-//! | `state` | the folder of the journals, their ids, and the lock |
+//! | `state` | the directory of the journals, their ids, and the lock |
 //! | `list` | what was applied, and what became of it |
 //! | `stamp`, `digest`, `tally`, `pool` | is it the same file; its content; how much; many at a time |
 
@@ -52,13 +52,13 @@ pub use digest::Digest;
 pub use error::{Changed, Error};
 pub use list::{Entry, Status, last, list};
 pub use plan::{Counts, Edit, Plan, Prediction, Seen, Step};
-pub use state::state_folder;
+pub use state::state_directory;
 pub use tally::Tally;
 pub use undo::{How, Undone, undo};
 
 /// Where the state is, and how fast to work.
 pub struct Options<'a> {
-    /// becalm's state folder: [`state_folder`].
+    /// becalm's state directory: [`state_directory`].
     pub state: PathBuf,
     /// How many files to work on at a time; at least 1.
     pub threads: usize,
@@ -67,7 +67,7 @@ pub struct Options<'a> {
 }
 
 impl Options<'static> {
-    /// With that state folder, as many threads as suit this machine, and no word on progress.
+    /// With that state directory, as many threads as suit this machine, and no word on progress.
     pub fn new(state: PathBuf) -> Options<'static> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         Options { state, threads, progress: &|_| {} }

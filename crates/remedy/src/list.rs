@@ -73,14 +73,14 @@ impl Entry {
     }
 }
 
-/// All that was applied with this state folder, the oldest first.
+/// All that was applied with this state directory, the oldest first.
 ///
 /// # Errors
-/// If the state folder is there and cannot be read.
+/// If the state directory is there and cannot be read.
 pub fn list(state: &Path) -> Result<Vec<Entry>, Error> {
     // Asked first: what ends in between is then told as under way, never as interrupted.
     let busy = state::is_busy(state);
-    state::journal_folders(state)?.iter().map(|folder| entry(folder, busy)).collect()
+    state::journal_directories(state)?.iter().map(|directory| entry(directory, busy)).collect()
 }
 
 /// What `becalm undo` without an id would undo: the last that can be undone.
@@ -92,11 +92,11 @@ pub fn last(state: &Path) -> Result<Entry, Error> {
     last.ok_or(Error::Nothing)
 }
 
-fn entry(folder: &Path, busy: bool) -> Result<Entry, Error> {
-    let story = match Story::read(folder) {
+fn entry(directory: &Path, busy: bool) -> Result<Entry, Error> {
+    let story = match Story::read(directory) {
         Ok(story) => story,
         Err(Error::Damaged { .. }) => {
-            let id = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let id = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
             return Ok(Entry {
                 id,
                 at: 0,

@@ -135,7 +135,7 @@ fn thing_at(item: &Item) -> Result<Found, Error> {
         Thing::Link { target } => {
             found.is_symlink() && fs::read_link(path).is_ok_and(|to| to == *target)
         }
-        Thing::Folder { mode } => found.is_dir() && found.mode() & 0o7777 == *mode,
+        Thing::Directory { mode } => found.is_dir() && found.mode() & 0o7777 == *mode,
         Thing::File { version, mode, .. } => {
             found.is_file() && found.mode() & 0o7777 == *mode && is_version(path, &found, version)?
         }

@@ -87,9 +87,9 @@ pub enum Step {
         #[serde(with = "text::path")]
         target: PathBuf,
     },
-    /// Create a folder. One that is there already stays as it is.
-    Folder {
-        /// The folder.
+    /// Create a directory. One that is there already stays as it is.
+    Directory {
+        /// The directory.
         #[serde(with = "text::path")]
         path: PathBuf,
         /// Its permissions, as for a file.
@@ -97,7 +97,7 @@ pub enum Step {
         mode: u32,
     },
     /// Remove a regular file with one name, a symbolic link (not what it points to), or a
-    /// folder that is empty by then.
+    /// directory that is empty by then.
     Remove {
         /// What to remove.
         #[serde(with = "text::path")]

@@ -1,4 +1,4 @@
-//! becalm's state folder: journals by id, and the lock that keeps two becalms apart.
+//! becalm's state directory: journals by id, and the lock that keeps two becalms apart.
 //!
 //! `journals/20261121-1/journal` is the first application of that day (UTC).
 
@@ -12,14 +12,14 @@ use rustix::fs::{Access, FlockOperation};
 use rustix::io::Errno;
 
 use crate::Error;
-use crate::journal::sync_folder;
+use crate::journal::sync_directory;
 
-/// becalm's state folder: `$XDG_STATE_HOME/becalm`, by default `~/.local/state/becalm`. Of root,
+/// becalm's state directory: `$XDG_STATE_HOME/becalm`, by default `~/.local/state/becalm`. Of root,
 /// it is root's own, even where sudo has kept the variables of another user.
 ///
 /// # Errors
 /// If the environment names no absolute path.
-pub fn state_folder() -> Result<PathBuf, Error> {
+pub fn state_directory() -> Result<PathBuf, Error> {
     // A relative path is to be ignored: XDG Base Directory Specification.
     let absolute =
         |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -32,16 +32,16 @@ pub fn state_folder() -> Result<PathBuf, Error> {
     Ok(base.join("becalm"))
 }
 
-/// The home that the variable names. Of root, its own, where that is another user's: a folder that
-/// root made there would lock that user out. A service of systemd's may have no HOME.
+/// The home that the variable names. Of root, its own, where that is another user's: a directory
+/// that root made there would lock that user out. A service of systemd's may have no HOME.
 fn home(named: Option<PathBuf>, is_root: bool) -> Option<PathBuf> {
     let own = named.filter(|home| !is_root || owner(home) == Some(0));
     own.or_else(|| is_root.then(home_of_root))
 }
 
-/// The owner of a path, or of the nearest folder above that is there.
+/// The owner of a path, or of the nearest directory above that is there.
 fn owner(path: &Path) -> Option<u32> {
-    path.ancestors().find_map(|folder| fs::metadata(folder).ok()).map(|found| found.uid())
+    path.ancestors().find_map(|directory| fs::metadata(directory).ok()).map(|found| found.uid())
 }
 
 fn home_of_root() -> PathBuf {
@@ -53,19 +53,19 @@ fn home_of_root() -> PathBuf {
     home.filter(|home| home.is_absolute()).unwrap_or_else(|| "/root".into())
 }
 
-/// The state folder, and this process the only becalm that may change anything by it. Other
+/// The state directory, and this process the only becalm that may change anything by it. Other
 /// processes can until it is dropped, or this process ends in whatever way.
 pub(crate) struct Locked {
     state: PathBuf,
     _lock: File,
 }
 
-/// Opens the state folder, made if it is not there.
+/// Opens the state directory, made if it is not there.
 ///
 /// # Errors
 /// If another becalm has it, or its filesystem has no locks.
 pub(crate) fn lock(state: &Path) -> Result<Locked, Error> {
-    make_folder(&journals(state))?;
+    make_directory(&journals(state))?;
     let path = state.join("lock");
     let file = File::options().create(true).append(true).open(&path);
     let file = file.map_err(|error| Error::at("open", &path, error))?;
@@ -98,30 +98,30 @@ pub(crate) fn is_busy(state: &Path) -> bool {
 }
 
 impl Locked {
-    /// A new id, and the empty folder for its journal.
+    /// A new id, and the empty directory for its journal.
     pub(crate) fn new_journal(&self) -> Result<(String, PathBuf), Error> {
         let today = date(now());
         let used = ids(&self.state)?;
         let last = used.iter().filter(|(day, _)| *day == today).map(|(_, number)| *number).max();
         let id = format!("{today:08}-{}", last.unwrap_or(0).saturating_add(1));
-        let folder = journals(&self.state).join(&id);
-        // A folder that may not come to stay is not begun with.
-        make_folder(&folder).inspect_err(|_| drop(fs::remove_dir(&folder)))?;
-        Ok((id, folder))
+        let directory = journals(&self.state).join(&id);
+        // A directory that may not come to stay is not begun with.
+        make_directory(&directory).inspect_err(|_| drop(fs::remove_dir(&directory)))?;
+        Ok((id, directory))
     }
 }
 
-/// The folders of all journals, the oldest first.
-pub(crate) fn journal_folders(state: &Path) -> Result<Vec<PathBuf>, Error> {
+/// The directories of all journals, the oldest first.
+pub(crate) fn journal_directories(state: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut ids = ids(state)?;
     ids.sort_unstable();
     Ok(ids.iter().map(|(day, number)| journals(state).join(format!("{day:08}-{number}"))).collect())
 }
 
-/// The folder of the journal with that id, if there is one.
-pub(crate) fn journal_folder(state: &Path, id: &str) -> Option<PathBuf> {
+/// The directory of the journal with that id, if there is one.
+pub(crate) fn journal_directory(state: &Path, id: &str) -> Option<PathBuf> {
     parse(id)?;
-    Some(journals(state).join(id)).filter(|folder| folder.is_dir())
+    Some(journals(state).join(id)).filter(|directory| directory.is_dir())
 }
 
 /// Seconds since 1970.
@@ -153,14 +153,14 @@ fn journals(state: &Path) -> PathBuf {
 
 /// Day and number of each journal.
 fn ids(state: &Path) -> Result<Vec<(u64, u64)>, Error> {
-    let folder = journals(state);
-    let entries = match fs::read_dir(&folder) {
+    let directory = journals(state);
+    let entries = match fs::read_dir(&directory) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(|error| Error::at("list", &folder, error))?,
+        entries => entries.map_err(|error| Error::at("list", &directory, error))?,
     };
     let mut ids = Vec::new();
     for entry in entries {
-        let name = entry.map_err(|error| Error::at("list", &folder, error))?.file_name();
+        let name = entry.map_err(|error| Error::at("list", &directory, error))?.file_name();
         ids.extend(name.to_str().and_then(parse));
     }
     Ok(ids)
@@ -173,24 +173,24 @@ fn parse(id: &str) -> Option<(u64, u64)> {
     (format!("{:08}-{}", parsed.0, parsed.1) == id).then_some(parsed)
 }
 
-/// Whether the state folder is there and can be written to, or can be made. Writes nothing.
+/// Whether the state directory is there and can be written to, or can be made. Writes nothing.
 pub(crate) fn can_be_written(state: &Path) -> Result<(), Error> {
     let journals = journals(state);
-    let there = journals.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
+    let there = journals.ancestors().find(|directory| directory.exists()).unwrap_or(Path::new("/"));
     rustix::fs::access(there, Access::WRITE_OK | Access::EXEC_OK)
-        .map_err(|error| Error::at("write into the folder", there, error))
+        .map_err(|error| Error::at("write into the directory", there, error))
 }
 
-/// Makes a folder for this user alone, and those above it; all of them are on the disk then.
-pub(crate) fn make_folder(folder: &Path) -> Result<(), Error> {
-    match DirBuilder::new().mode(0o700).create(folder) {
-        Ok(()) => folder.parent().map_or(Ok(()), sync_folder),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+/// Makes a directory for this user alone, and those above it; all of them are on the disk then.
+pub(crate) fn make_directory(directory: &Path) -> Result<(), Error> {
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Ok(()) => directory.parent().map_or(Ok(()), sync_directory),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && directory.is_dir() => Ok(()),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            make_folder(folder.parent().ok_or(Error::NoState)?)?;
-            make_folder(folder)
+            make_directory(directory.parent().ok_or(Error::NoState)?)?;
+            make_directory(directory)
         }
-        Err(error) => Err(Error::at("create the folder", folder, error)),
+        Err(error) => Err(Error::at("create the directory", directory, error)),
     }
 }
 
@@ -200,13 +200,13 @@ mod tests {
 
     #[test]
     fn root_keeps_nothing_in_the_home_of_another_user() {
-        let folder = tempfile::tempdir().unwrap();
-        let named = Some(folder.path().to_owned());
+        let directory = tempfile::tempdir().unwrap();
+        let named = Some(directory.path().to_owned());
         assert_eq!(home(named.clone(), false), named);
         // An ordinary user's is another's than root's already.
         if rustix::process::geteuid().is_root() {
             assert_eq!(home(named.clone(), true), named);
-            std::os::unix::fs::chown(folder.path(), Some(65534), None).unwrap();
+            std::os::unix::fs::chown(directory.path(), Some(65534), None).unwrap();
         }
         assert_eq!(home(named, true), Some(home_of_root()));
         assert_eq!(home(None, true), Some(home_of_root()));

@@ -13,9 +13,9 @@ pub struct Tally {
     pub created: u64,
     /// Symbolic links created; of an undo, removed.
     pub linked: u64,
-    /// Folders created; of an undo, removed.
-    pub folders: u64,
-    /// Files, links and folders removed; of an undo, put back.
+    /// Directories created; of an undo, removed.
+    pub directories: u64,
+    /// Files, links and directories removed; of an undo, put back.
     pub removed: u64,
 }
 
@@ -30,7 +30,7 @@ impl Tally {
                 Change::Add(item) => match item.thing {
                     Thing::File { .. } => &mut tally.created,
                     Thing::Link { .. } => &mut tally.linked,
-                    Thing::Folder { .. } => &mut tally.folders,
+                    Thing::Directory { .. } => &mut tally.directories,
                 },
             } += 1;
         }

@@ -28,7 +28,7 @@ pub struct Undone {
     pub restored: Tally,
     /// What has changed since, and was left as it is.
     pub skipped: Vec<Changed>,
-    /// Folders that becalm had made and that are not empty: they stay.
+    /// Directories that becalm had made and that are not empty: they stay.
     #[serde(with = "crate::text::paths")]
     pub left: Vec<PathBuf>,
 }
@@ -41,9 +41,9 @@ pub struct Undone {
 /// same undo can be tried again.
 pub fn undo(id: &str, options: &Options, how: How) -> Result<Undone, Error> {
     let unknown = || Error::Unknown { id: id.to_owned() };
-    let folder = state::journal_folder(&options.state, id).ok_or_else(unknown)?;
+    let directory = state::journal_directory(&options.state, id).ok_or_else(unknown)?;
     let _locked = if how.dry_run { None } else { Some(state::lock(&options.state)?) };
-    let story = Story::read(&folder)?;
+    let story = Story::read(&directory)?;
     if matches!(&story.status, Status::Undone { skipped } if skipped.is_empty()) {
         return Err(Error::Undone { id: id.to_owned() });
     }
@@ -51,11 +51,11 @@ pub fn undo(id: &str, options: &Options, how: How) -> Result<Undone, Error> {
     if !how.dry_run {
         work::clean(story.litter())?;
     }
-    let (jobs, changed) = inverse_jobs(&story.changes, &folder, was_applied, options)?;
+    let (jobs, changed) = inverse_jobs(&story.changes, &directory, was_applied, options)?;
     let untouched = jobs.is_empty() && changed.is_empty();
     if !story.ready && !untouched {
         // Files have been renamed, and the journal that says so has been cut since.
-        return Err(Error::Damaged { path: folder.join("journal"), at: story.whole_until });
+        return Err(Error::Damaged { path: directory.join("journal"), at: story.whole_until });
     }
     let skipped = by_whom(changed, &story, &options.state);
     if !skipped.is_empty() && !how.skip_changed {
@@ -87,14 +87,14 @@ pub(crate) fn take_back(
     changes: &[Change],
     options: &Options,
 ) -> Result<(), Error> {
-    let (jobs, changed) = inverse_jobs(changes, journal.folder(), false, options)?;
+    let (jobs, changed) = inverse_jobs(changes, journal.directory(), false, options)?;
     if !changed.is_empty() {
         return Err(Error::Changed { changed });
     }
     take_back_jobs(journal, id, jobs, false, options).map(drop)
 }
 
-/// Does jobs that take back changes; gives the folders back that are not empty.
+/// Does jobs that take back changes; gives the directories back that are not empty.
 fn take_back_jobs(
     journal: &mut Journal,
     id: &str,
@@ -126,7 +126,7 @@ fn take_back_jobs(
 /// The jobs that take changes back, the last first, and what has changed since.
 fn inverse_jobs(
     changes: &[Change],
-    folder: &Path,
+    directory: &Path,
     ended: bool,
     options: &Options,
 ) -> Result<(Vec<Job<'static>>, Vec<Changed>), Error> {
@@ -137,7 +137,7 @@ fn inverse_jobs(
             Look::Before => {}
             Look::Other(path, reason) => changed.push(Changed { path, reason, by: None }),
             Look::After(change, stamps) => {
-                let content = content_of(&change, folder);
+                let content = content_of(&change, directory);
                 jobs.push(Job::new(change.inverse(), stamps, content));
             }
         }
@@ -147,11 +147,11 @@ fn inverse_jobs(
 }
 
 /// Where the content is of a file that is to be put back.
-fn content_of(change: &Change, folder: &Path) -> Content<'static> {
+fn content_of(change: &Change, directory: &Path) -> Content<'static> {
     if let Some(item) = change.removed()
         && let Thing::File { kept: Some(number), .. } = item.thing
     {
-        return Content::File(journal::kept(folder, number));
+        return Content::File(journal::kept(directory, number));
     }
     Content::Nowhere
 }
@@ -161,9 +161,9 @@ fn by_whom(mut changed: Vec<Changed>, story: &Story, state: &Path) -> Vec<Change
     if changed.is_empty() {
         return changed;
     }
-    let folders = state::journal_folders(state).unwrap_or_default();
-    let later = folders.iter().skip_while(|folder| **folder != story.folder).skip(1);
-    for later in later.filter_map(|folder| Story::read(folder).ok()) {
+    let directories = state::journal_directories(state).unwrap_or_default();
+    let later = directories.iter().skip_while(|directory| **directory != story.directory).skip(1);
+    for later in later.filter_map(|directory| Story::read(directory).ok()) {
         if matches!(later.status, Status::Undone { .. }) {
             continue;
         }

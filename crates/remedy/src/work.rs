@@ -54,26 +54,27 @@ pub(crate) fn name_temporaries(jobs: &mut [Job], id: &str) -> Result<(), Error> 
         .map_err(|error| Error::at("getrandom", Path::new("/dev/urandom"), error))?;
     let prefix = format!("{}{}", temporary_prefix(id), crate::text::to_hex(&random));
     for (number, job) in jobs.iter_mut().enumerate() {
-        let name = |(at, folder): (usize, &Path)| folder.join(format!("{prefix}-{number}-{at}"));
-        let folders = match &job.change {
-            Change::Patch(patch) => patch.names.iter().map(|name| folder_of(name)).collect(),
+        let name =
+            |(at, directory): (usize, &Path)| directory.join(format!("{prefix}-{number}-{at}"));
+        let directories = match &job.change {
+            Change::Patch(patch) => patch.names.iter().map(|name| directory_of(name)).collect(),
             Change::Add(item) => vec![there_above(&item.path)],
-            Change::Replace(_) => vec![folder_of(job.change.path())],
+            Change::Replace(_) => vec![directory_of(job.change.path())],
             Change::Remove(_) => vec![],
         };
-        job.temporaries = folders.into_iter().enumerate().map(name).collect();
+        job.temporaries = directories.into_iter().enumerate().map(name).collect();
     }
     Ok(())
 }
 
-/// The folder that a path is in.
-pub(crate) fn folder_of(path: &Path) -> &Path {
+/// The directory that a path is in.
+pub(crate) fn directory_of(path: &Path) -> &Path {
     path.parent().unwrap_or(path)
 }
 
-/// The nearest folder above a path that is there.
+/// The nearest directory above a path that is there.
 pub(crate) fn there_above(path: &Path) -> &Path {
-    path.ancestors().skip(1).find(|folder| folder.is_dir()).unwrap_or(Path::new("/"))
+    path.ancestors().skip(1).find(|directory| directory.is_dir()).unwrap_or(Path::new("/"))
 }
 
 /// Writes all new files beside their targets, and waits until they are on the disk. The changes
@@ -81,9 +82,9 @@ pub(crate) fn there_above(path: &Path) -> &Path {
 pub(crate) fn write(jobs: &mut [Job], options: &Options) -> Result<(), Error> {
     let new: Vec<_> = jobs.iter().flat_map(|job| &job.temporaries).collect();
     let way = Way::for_files(new.len());
-    let folders = new.iter().map(|path| folder_of(path).to_owned()).collect();
+    let directories = new.iter().map(|path| directory_of(path).to_owned()).collect();
     let filesystems = match way {
-        Way::Filesystem => Some(Filesystems::of(&folders)?),
+        Way::Filesystem => Some(Filesystems::of(&directories)?),
         Way::Each => None,
     };
     let (written, of) = (AtomicUsize::new(0), jobs.len());
@@ -145,8 +146,8 @@ fn write_patched(patch: &Patch, job: &Job, way: Way) -> Result<Patch, Error> {
 fn write_added(item: &Item, job: &Job, way: Way) -> Result<Item, Error> {
     let [temporary] = job.temporaries.as_slice() else { return Ok(item.clone()) };
     match &item.thing {
-        Thing::Folder { mode } => {
-            make_folder(temporary, item, *mode)?;
+        Thing::Directory { mode } => {
+            make_directory(temporary, item, *mode)?;
             Ok(item.clone())
         }
         Thing::Link { target } => {
@@ -197,7 +198,7 @@ fn write_content(
     Ok(version)
 }
 
-fn make_folder(temporary: &Path, item: &Item, mode: u32) -> Result<(), Error> {
+fn make_directory(temporary: &Path, item: &Item, mode: u32) -> Result<(), Error> {
     let failed = |operation| move |error| Error::at(operation, temporary, error);
     DirBuilder::new().mode(0o700).create(temporary).map_err(failed("mkdir"))?;
     let Some(attributes) = &item.attributes else {
@@ -219,8 +220,8 @@ fn create(path: &Path) -> Result<File, Error> {
         .map_err(|error| Error::at("create", path, error))
 }
 
-/// Makes the changes, kind by kind, and waits until they are on the disk. Gives back the folders
-/// that could not be removed, because they are not empty.
+/// Makes the changes, kind by kind, and waits until they are on the disk. Gives back the
+/// directories that could not be removed, because they are not empty.
 pub(crate) fn commit(jobs: &[Job], options: &Options) -> Result<Vec<PathBuf>, Error> {
     let mut left = Vec::new();
     let mut touched = BTreeSet::new();
@@ -231,8 +232,8 @@ pub(crate) fn commit(jobs: &[Job], options: &Options) -> Result<Vec<PathBuf>, Er
             continue;
         }
         // What is patched may refer to what was added: that must have come to stay.
-        if matches!((last, turn), (Some(Turn::AddFolders | Turn::Add), Turn::Patch)) {
-            durable::folders(&touched, options.threads)?;
+        if matches!((last, turn), (Some(Turn::AddDirectories | Turn::Add), Turn::Patch)) {
+            durable::directories(&touched, options.threads)?;
             touched.clear();
         }
         last = Some(turn);
@@ -240,15 +241,15 @@ pub(crate) fn commit(jobs: &[Job], options: &Options) -> Result<Vec<PathBuf>, Er
         let done = pool::each(threads, &due, |_, job| commit_one(job))?;
         left.extend(done.into_iter().flatten());
         let changed = due.iter().flat_map(|job| job.change.paths());
-        touched.extend(changed.map(|path| folder_of(path).to_owned()));
+        touched.extend(changed.map(|path| directory_of(path).to_owned()));
     }
-    // A folder that was removed is on the disk as a change of the one above it.
-    touched.retain(|folder| folder.is_dir());
-    durable::folders(&touched, options.threads)?;
+    // A directory that was removed is on the disk as a change of the one above it.
+    touched.retain(|directory| directory.is_dir());
+    durable::directories(&touched, options.threads)?;
     Ok(left)
 }
 
-/// Makes one change; gives the folder back that it could not remove.
+/// Makes one change; gives the directory back that it could not remove.
 fn commit_one(job: &Job) -> Result<Option<PathBuf>, Error> {
     match &job.change {
         Change::Patch(patch) => replace_names(patch, job).map(|()| None),
@@ -281,9 +282,9 @@ fn add(item: &Item, job: &Job) -> Result<(), Error> {
 fn move_to(temporary: &Path, item: &Item) -> Result<(), Errno> {
     let path = &item.path;
     match rustix::fs::renameat_with(CWD, temporary, CWD, path, RenameFlags::NOREPLACE) {
-        // NFS and old kernels. A folder goes over an empty folder at most, and a hard link is
+        // NFS and old kernels. A directory goes over an empty directory at most, and a hard link is
         // never made over anything.
-        Err(Errno::INVAL | Errno::NOSYS) if item.thing.is_folder() => {
+        Err(Errno::INVAL | Errno::NOSYS) if item.thing.is_directory() => {
             rustix::fs::rename(temporary, path)
         }
         Err(Errno::INVAL | Errno::NOSYS) => {
@@ -307,7 +308,7 @@ fn replace(job: &Job) -> Result<(), Error> {
 
 fn remove(item: &Item, job: &Job) -> Result<Option<PathBuf>, Error> {
     let path = &item.path;
-    if item.thing.is_folder() {
+    if item.thing.is_directory() {
         return match fs::remove_dir(path) {
             Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => Ok(Some(path.clone())),
             removed => removed.map(|()| None).map_err(|error| Error::at("rmdir", path, error)),
@@ -323,21 +324,21 @@ fn remove(item: &Item, job: &Job) -> Result<Option<PathBuf>, Error> {
 
 /// Removes what an interrupted work has left beside the files.
 pub(crate) fn clean<'a>(litter: impl Iterator<Item = &'a Path>) -> Result<(), Error> {
-    let mut folders = BTreeSet::new();
+    let mut directories = BTreeSet::new();
     for path in litter {
         let removed = match fs::remove_file(path) {
-            // unlink(2) of a folder.
+            // unlink(2) of a directory.
             Err(error) if error.kind() == ErrorKind::IsADirectory => fs::remove_dir(path),
             removed => removed,
         };
         match removed {
-            Ok(()) => drop(folders.insert(folder_of(path).to_owned())),
+            Ok(()) => drop(directories.insert(directory_of(path).to_owned())),
             Err(error)
                 if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
             Err(error) => return Err(Error::at("unlink", path, error)),
         }
     }
-    durable::folders(&folders, 1)
+    durable::directories(&directories, 1)
 }
 
 fn changed(path: &Path) -> Error {

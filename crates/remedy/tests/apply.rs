@@ -18,8 +18,8 @@ fn every_kind(scene: &Scene) -> Vec<Step> {
     fs::set_permissions(&cache, fs::Permissions::from_mode(0o604)).unwrap();
     std::os::unix::fs::symlink("a", scene.at("other-link")).unwrap();
     vec![
-        Step::Folder { path: scene.at("farm"), mode: 0o755 },
-        Step::Folder { path: scene.at("farm/lib"), mode: 0o700 },
+        Step::Directory { path: scene.at("farm"), mode: 0o755 },
+        Step::Directory { path: scene.at("farm/lib"), mode: 0o700 },
         Step::Link { path: scene.at("farm/lib/liba.so"), target: a.clone() },
         Step::Create { path: scene.at("farm/note"), mode: 0o640, content: b"note\n".to_vec() },
         patch(&a, "old", "new"),
@@ -84,7 +84,7 @@ fn a_file_may_grow_at_its_end_and_shrinks_back() {
 #[test]
 fn ten_thousand_files_are_patched_linked_and_undone() {
     let scene = Scene::new();
-    let mut steps = vec![Step::Folder { path: scene.at("farm"), mode: 0o755 }];
+    let mut steps = vec![Step::Directory { path: scene.at("farm"), mode: 0o755 }];
     for number in 0..5000 {
         let file = scene.file(format!("d{}/f{number}", number % 50), format!("old {number}"));
         steps.push(patch(&file, "old", "new"));
@@ -116,7 +116,7 @@ fn a_plan_that_changes_nothing_leaves_no_trace() {
     let scene = Scene::new();
     assert!(matches!(scene.apply(vec![]), Err(Error::Empty)));
     fs::create_dir(scene.at("there")).unwrap();
-    let there = Step::Folder { path: scene.at("there"), mode: 0o755 };
+    let there = Step::Directory { path: scene.at("there"), mode: 0o755 };
     assert!(matches!(scene.apply(vec![there]), Err(Error::Empty)));
     assert_eq!(scene.entries(), []);
 }

@@ -62,7 +62,7 @@ fn in_a_small_disk(scene: &Scene, script: &str) -> String {
     )
 }
 
-/// A plan that patches `file` in the working folder: it is made there, of what is there.
+/// A plan that patches `file` in the working directory: it is made there, of what is there.
 const PLAN: &str = r#"
 printf 'old%.0s' {1..200000} > file
 stat=$(stat -c '"size":%s,"inode":%i' file)
@@ -86,9 +86,9 @@ fn a_disk_for_the_state_that_is_full_is_refused_as_well() {
     let scene = Scene::new();
     let fill = "export XDG_STATE_HOME=$PWD/state; head -c 2M /dev/zero > fill || true";
     let there = scene.file("f/file", "");
-    let folder = there.parent().unwrap().display().to_string();
+    let directory = there.parent().unwrap().display().to_string();
     let script = format!(
-        "cd {folder}; {PLAN} cd - >/dev/null; {fill}; $APPLY {folder}/plan || head -c 3 {folder}/file"
+        "cd {directory}; {PLAN} cd - >/dev/null; {fill}; $APPLY {directory}/plan || head -c 3 {directory}/file"
     );
     let said = in_a_small_disk(&scene, &script);
     assert!(said.starts_with("old"), "{said}");

@@ -135,7 +135,7 @@ fn another_owner_is_kept_by_root() {
 }
 
 #[test]
-fn an_acl_is_kept_and_one_that_the_folder_gives_to_new_files_is_not_taken_on() {
+fn an_acl_is_kept_and_one_that_the_directory_gives_to_new_files_is_not_taken_on() {
     let scene = Scene::new();
     let (with, without) = (scene.file("with", "old"), scene.file("without", "old"));
     run(&["setfacl", "-m", "u:65534:rw,g:7:r,m:r", word(&with)]);
@@ -198,10 +198,10 @@ fn hard_links_stay_one_file_and_unknown_ones_are_refused() {
 fn of_a_symbolic_link_the_file_behind_is_patched_and_the_link_stays() {
     let scene = Scene::new();
     let file = scene.file("real/file", "old");
-    symlink("real", scene.at("folder")).unwrap();
-    symlink("folder/file", scene.at("link")).unwrap();
+    symlink("real", scene.at("directory")).unwrap();
+    symlink("directory/file", scene.at("link")).unwrap();
     let applied = scene.apply(vec![patch(&scene.at("link"), "old", "new")]).unwrap();
-    assert_eq!(fs::read_link(scene.at("link")).unwrap(), Path::new("folder/file"));
+    assert_eq!(fs::read_link(scene.at("link")).unwrap(), Path::new("directory/file"));
     assert_eq!(bytes(&file), b"new");
     scene.undo(&applied.id).unwrap();
     assert_eq!(bytes(&file), b"old");
@@ -243,7 +243,7 @@ fn a_signed_file_is_refused() {
 
 /// Those that chattr(1) sets and any user may set.
 #[test]
-fn inode_flags_are_kept_and_those_that_the_folder_gives_are_not_taken_on() {
+fn inode_flags_are_kept_and_those_that_the_directory_gives_are_not_taken_on() {
     let scene = Scene::new();
     let flags = |file: &Path| {
         let open = fs::File::open(file).unwrap();
@@ -258,15 +258,15 @@ fn inode_flags_are_kept_and_those_that_the_folder_gives_are_not_taken_on() {
         assert!(!flags(&file).unwrap().is_empty());
         kept(&scene, &file, || format!("{:?}", flags(&file)));
     }
-    let plain = scene.file("folder/plain", "old");
-    let folder = scene.at("folder");
-    if Command::new("chattr").args(["+d", word(&folder)]).output().unwrap().status.success() {
+    let plain = scene.file("directory/plain", "old");
+    let directory = scene.at("directory");
+    if Command::new("chattr").args(["+d", word(&directory)]).output().unwrap().status.success() {
         kept(&scene, &plain, || format!("{:?}", flags(&plain)));
     }
 }
 
 #[test]
-fn immutable_and_append_only_files_and_folders_are_refused() {
+fn immutable_and_append_only_files_and_directories_are_refused() {
     if !is_root() {
         return;
     }
@@ -318,8 +318,8 @@ fn what_an_ordinary_user_cannot_keep_is_refused_before_anything_is_written() {
         return;
     }
     let scene = Scene::new();
-    for folder in [scene.root(), scene.at("")] {
-        chown(&folder, Some(NOBODY), Some(NOBODY)).unwrap();
+    for directory in [scene.root(), scene.at("")] {
+        chown(&directory, Some(NOBODY), Some(NOBODY)).unwrap();
     }
     let (own, foreign) = (scene.file("own", "old"), scene.file("foreign", "old"));
     let group = scene.file("group", "old");
@@ -342,10 +342,14 @@ fn what_an_ordinary_user_cannot_keep_is_refused_before_anything_is_written() {
     };
     assert!(apply(&foreign).contains("belongs to user 0"), "{}", apply(&foreign));
     assert!(apply(&group).contains("is of group 7, which you are not in"));
-    assert!(apply(&shut).contains("write into the folder: Permission denied"), "{}", apply(&shut));
+    assert!(
+        apply(&shut).contains("write into the directory: Permission denied"),
+        "{}",
+        apply(&shut)
+    );
     assert_eq!(apply(&own), "");
     assert_eq!(bytes(&own), b"new");
-    // In a folder like /tmp, everyone may replace what is their own.
+    // In a directory like /tmp, everyone may replace what is their own.
     let sticky = scene.file("sticky/file", "old");
     chown(&sticky, Some(NOBODY), Some(NOBODY)).unwrap();
     fs::set_permissions(scene.at("sticky"), fs::Permissions::from_mode(0o1777)).unwrap();
@@ -369,7 +373,7 @@ fn a_plan_that_no_longer_fits_is_refused() {
     let there = Step::Link { path: file.clone(), target: "x".into() };
     refused(&scene, vec![there], "is there already");
     let nowhere = Step::Link { path: scene.at("no/link"), target: "x".into() };
-    refused(&scene, vec![nowhere], "its folder is not there");
+    refused(&scene, vec![nowhere], "its directory is not there");
     let relative = Step::Link { path: "link".into(), target: "x".into() };
     refused(&scene, vec![relative], "is not an absolute path");
     refused(&scene, vec![Step::Remove { path: scene.at("") }], "is not empty");

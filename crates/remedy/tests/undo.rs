@@ -67,10 +67,10 @@ fn what_a_later_application_changed_is_undone_after_that() {
 }
 
 #[test]
-fn a_folder_that_is_not_empty_stays_and_what_was_put_in_the_place_of_a_link_too() {
+fn a_directory_that_is_not_empty_stays_and_what_was_put_in_the_place_of_a_link_too() {
     let scene = Scene::new();
     let steps = vec![
-        Step::Folder { path: scene.at("farm"), mode: 0o755 },
+        Step::Directory { path: scene.at("farm"), mode: 0o755 },
         Step::Link { path: scene.at("farm/link"), target: "x".into() },
     ];
     let id = scene.apply(steps).unwrap().id;

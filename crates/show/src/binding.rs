@@ -218,7 +218,7 @@ impl<'a> Bound<'a> {
             "schema": "becalm.elf.bind/1",
             "applied": self.applied,
             "changes": binding.changes.iter().map(change).collect::<Vec<_>>(),
-            "folders": binding.folders.iter().map(|folder| path(folder)).collect::<Vec<_>>(),
+            "directories": binding.directories.iter().map(|directory| path(directory)).collect::<Vec<_>>(),
             "links": binding.links.len(),
             "files": binding.files.iter().map(|(file, _)| path(file)).collect::<Vec<_>>(),
             "programs": binding.programs,

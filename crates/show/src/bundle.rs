@@ -59,7 +59,7 @@ impl<'a> PythonBundle<'a> {
                 table.row([what.to_owned(), count(number), note.to_owned()]);
             }
         };
-        row("folders", packed.folders, "are searched no more");
+        row("directories", packed.directories, "are searched no more");
         row("", packed.checked.len() as u64, "of them are looked at when a Python starts");
         row("modules", packed.looked_at, "are not installed: each is looked at before it is used");
         row("extension modules", packed.extensions, "are loaded from their own place, as without");

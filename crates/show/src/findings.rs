@@ -36,8 +36,8 @@ pub struct Check {
 pub struct Rehearsed {
     /// The profile's name.
     pub profile: String,
-    /// The folders that were on it.
-    pub folders: Vec<String>,
+    /// The directories that were on it.
+    pub directories: Vec<String>,
     /// Metadata operations that reached its server.
     pub operations: u64,
     /// Of those, how many were answered 'no such file'.
@@ -56,7 +56,7 @@ impl Rehearsed {
             "On a cold node of a rehearsed {} ({}): of {}, traced, it waited {} for the server's \
              answers to {}.",
             self.profile,
-            self.folders.join(", "),
+            self.directories.join(", "),
             time(wall),
             time(self.waiting_ns),
             counted(self.operations, "question", "questions"),

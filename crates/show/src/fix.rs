@@ -27,13 +27,13 @@ pub struct Fix<'a> {
 /// An environment that is packed into an image.
 #[derive(Clone, Debug)]
 pub struct Packing {
-    /// The folder.
+    /// The directory.
     pub environment: PathBuf,
     /// The image's file.
     pub image: PathBuf,
-    /// Metadata operations of the start that lie below the folder: the image answers them.
+    /// Metadata operations of the start that lie below the directory: the image answers them.
     pub operations: u64,
-    /// Files, folders and links in it.
+    /// Files, directories and links in it.
     pub entries: u64,
     /// The sum of the files' sizes.
     pub bytes: u64,

@@ -158,7 +158,8 @@ fn squashfs_body(squashfs: &SquashFacts, columns: usize) -> String {
         table.row(["packed", &path(packed)]);
     }
     let sources = &manifest.fingerprint;
-    let packed = counted(sources.entries, "file, folder or link", "files, folders and links");
+    let packed =
+        counted(sources.entries, "file, directory or link", "files, directories and links");
     let newest = moment(i64::from(sources.newest));
     table.row([
         "sources",

@@ -21,7 +21,7 @@ pub struct Rehearsal {
     pub by: By,
     /// What that does not show.
     pub difference: Option<String>,
-    /// The folders.
+    /// The directories.
     pub paths: Vec<Path>,
     /// Whether they could be changed.
     pub writable: bool,
@@ -50,7 +50,7 @@ pub enum By {
     Tracer,
 }
 
-/// A folder that was rehearsed.
+/// A directory that was rehearsed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Path {
     /// Its real path.
@@ -59,8 +59,8 @@ pub struct Path {
     pub given: Option<String>,
 }
 
-/// How many folders have rows.
-const FOLDERS: usize = 6;
+/// How many directories have rows.
+const DIRECTORIES: usize = 6;
 /// How many causes and programs have rows.
 const CAUSES: usize = 6;
 
@@ -104,8 +104,8 @@ impl Rehearsal {
             text.push('\n');
         }
         if self.report.operations > 0 {
-            let (kinds, folders) = (Some(self.kinds()), Some(self.folders()));
-            for table in [kinds, folders, self.causes(), self.programs()] {
+            let (kinds, directories) = (Some(self.kinds()), Some(self.directories()));
+            for table in [kinds, directories, self.causes(), self.programs()] {
                 let Some(table) = table else { continue };
                 text.push('\n');
                 text.push_str(&table.render(columns));
@@ -165,10 +165,10 @@ impl Rehearsal {
         table
     }
 
-    fn folders(&self) -> Table {
+    fn directories(&self) -> Table {
         let mut table = table("below", Column::path);
-        for row in self.report.folders.iter().take(FOLDERS) {
-            self.row(&mut table, &row.folder, self.share(&row.sum), &row.sum);
+        for row in self.report.directories.iter().take(DIRECTORIES) {
+            self.row(&mut table, &row.directory, self.share(&row.sum), &row.sum);
         }
         table
     }

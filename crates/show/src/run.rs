@@ -22,7 +22,7 @@ pub struct Run {
     pub rank: Option<u32>,
     /// The command that was recorded.
     pub command: Vec<Name>,
-    /// The folder it was started in.
+    /// The directory it was started in.
     pub cwd: String,
     /// The machine.
     pub host: String,

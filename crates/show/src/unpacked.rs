@@ -18,7 +18,7 @@ const NAMED: usize = 5;
 pub struct Unpacked<'a> {
     schema: &'static str,
     image: String,
-    folder: String,
+    directory: String,
     #[serde(flatten)]
     extracted: &'a Extracted,
     #[serde(skip)]
@@ -26,14 +26,14 @@ pub struct Unpacked<'a> {
 }
 
 impl<'a> Unpacked<'a> {
-    /// What was unpacked from an image into a folder.
-    pub fn of(image: &Path, folder: &Path, extracted: &'a Extracted) -> Unpacked<'a> {
+    /// What was unpacked from an image into a directory.
+    pub fn of(image: &Path, directory: &Path, extracted: &'a Extracted) -> Unpacked<'a> {
         Unpacked {
             schema: "becalm.image.extract/1",
             image: shown_name(image),
-            folder: shown_name(folder),
+            directory: shown_name(directory),
             extracted,
-            paths: (image.to_owned(), folder.to_owned()),
+            paths: (image.to_owned(), directory.to_owned()),
         }
     }
 
@@ -42,23 +42,24 @@ impl<'a> Unpacked<'a> {
         let it = self.extracted;
         let headline = format!(
             "{}: {} and {} of {}",
-            plain(&self.folder),
+            plain(&self.directory),
             counted(it.files, "file", "files"),
-            counted(it.folders, "folder", "folders"),
+            counted(it.directories, "directory", "directories"),
             bytes(Bytes(it.bytes)),
         );
         let lost: String = self.lost().iter().map(|line| format!("- {line}\n")).collect();
         let gap = if lost.is_empty() { "" } else { "\n" };
-        let (image, folder) = (&self.paths.0, &self.paths.1);
+        let (image, directory) = (&self.paths.0, &self.paths.1);
         let next = match it.overlays.first() {
             Some(object) => format!(
                 "becalm image extract --object {object} {} {}",
                 quoted(image.as_os_str().as_bytes()),
                 quoted(
-                    &[folder.as_os_str().as_bytes(), b".", object.to_string().as_bytes()].concat()
+                    &[directory.as_os_str().as_bytes(), b".", object.to_string().as_bytes()]
+                        .concat()
                 ),
             ),
-            None => format!("ls -l {}", quoted(folder.as_os_str().as_bytes())),
+            None => format!("ls -l {}", quoted(directory.as_os_str().as_bytes())),
         };
         style::headline(&headline, columns) + gap + &lost + gap + &style::next(&next)
     }

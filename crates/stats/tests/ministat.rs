@@ -65,13 +65,13 @@ fn data_sets() -> Vec<Vec<Vec<String>>> {
 
 #[test]
 fn every_character_is_what_debians_ministat_prints() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let sets = data_sets();
     assert!(sets.len() >= 20);
     for (number, files) in sets.iter().enumerate() {
         let names: Vec<_> = (0..files.len()).map(|file| format!("set{number}.{file}")).collect();
         for (name, values) in names.iter().zip(files) {
-            std::fs::write(folder.path().join(name), values.join("\n") + "\n").unwrap();
+            std::fs::write(directory.path().join(name), values.join("\n") + "\n").unwrap();
         }
         let ours = names.iter().zip(files).map(|(name, values)| {
             DataSet::new(name, values.iter().map(|text| text.parse().unwrap()).collect()).unwrap()
@@ -83,7 +83,7 @@ fn every_character_is_what_debians_ministat_prints() {
                 .chain([(99.0, 200, true), (99.5, 60, false)])
         {
             let mut theirs = Command::new("ministat");
-            theirs.current_dir(folder.path());
+            theirs.current_dir(directory.path());
             theirs.args(["-c", &percent.to_string(), "-w", &width.to_string()]);
             theirs.args(separate_bars.then_some("-s")).args(&names);
             let theirs = theirs.output().expect("run setup/install-test-tools");
@@ -100,8 +100,8 @@ fn every_character_is_what_debians_ministat_prints() {
 
 #[test]
 fn a_plot_that_is_too_tall_is_left_out_as_with_its_option() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("set"), "1\n".repeat(30) + "2\n").unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("set"), "1\n".repeat(30) + "2\n").unwrap();
     let values = [vec![1.0; 30], vec![2.0]].concat();
     let set = DataSet::new("set", values).unwrap();
     let look = |most_rows| Look {
@@ -110,7 +110,8 @@ fn a_plot_that_is_too_tall_is_left_out_as_with_its_option() {
         confidence: Confidence::default(),
         most_rows: Some(most_rows),
     };
-    let theirs = Command::new("ministat").current_dir(folder.path()).args(["-A", "set"]).output();
+    let theirs =
+        Command::new("ministat").current_dir(directory.path()).args(["-A", "set"]).output();
     let theirs = theirs.expect("run setup/install-test-tools").stdout;
     let ours = |most_rows| ministat(std::slice::from_ref(&set), &look(most_rows));
     assert_eq!(ours(29), String::from_utf8_lossy(&theirs));

@@ -1,6 +1,6 @@
 //! What scipy and numpy compute from the same numbers.
 //!
-//! They are in the folder `venv` of `$BECALM_TEST_HOME`, where setup/install-test-tools puts
+//! They are in the directory `venv` of `$BECALM_TEST_HOME`, where setup/install-test-tools puts
 //! them.
 #![allow(clippy::unwrap_used)] // A test program.
 

@@ -149,8 +149,8 @@ fn open_gate(child: &mut Gated, filtered: bool, old_kernel: bool) -> io::Result<
                     note_exec(child.pid, &mut first);
                 }
             }
-            // It takes back the interrupt that was asked for (kernel/signal.c, ptrace_stop), so that
-            // from here on it is by its calls that the child is not lost sight of.
+            // It takes back the interrupt that was asked for (kernel/signal.c, ptrace_stop), so
+            // that from here on it is by its calls that the child is not lost sight of.
             (signal, 0) => {
                 ptrace::resume(child.pid, Resume::Syscall, signal)?;
                 continue;

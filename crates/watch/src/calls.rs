@@ -109,7 +109,7 @@ fn enter_path(task: &mut Task, log: &mut Log, pending: &mut Pending) {
         || (address == 0 && kind == Kind::Change);
     if shape.at.is_some() && raw.is_empty() && (readable || address == 0) && empty_allowed {
         pending.by_descriptor = true;
-        pending.path = folder_of(task, log, at);
+        pending.path = directory_of(task, log, at);
     } else if readable {
         pending.path = full_path(task, log, at, &raw);
     }
@@ -136,23 +136,23 @@ fn read_path(task: &Task, log: &mut Log, address: u64, into: &mut Vec<u8>) -> bo
     }
 }
 
-/// The full path of what was given relative to the folder `at`.
+/// The full path of what was given relative to the directory `at`.
 fn full_path(task: &Task, log: &mut Log, at: i32, raw: &[u8]) -> Option<FullPath> {
-    let mut folders = task.folders.borrow_mut();
+    let mut directories = task.directories.borrow_mut();
     let mut full = Vec::with_capacity(raw.len() + 64);
     let mut raw = raw;
     if raw.first() != Some(&b'/') {
-        // What `..` means is known only of a folder without symbolic links in its path, as the
+        // What `..` means is known only of a directory without symbolic links in its path, as the
         // kernel names it.
         let up = raw.starts_with(b"..");
         if at == AT_FDCWD {
-            if folders.cwd.is_none() {
-                folders.cwd = proc_link(task.tid, "cwd");
+            if directories.cwd.is_none() {
+                directories.cwd = proc_link(task.tid, "cwd");
             }
-            full.extend_from_slice(folders.cwd.as_deref()?);
+            full.extend_from_slice(directories.cwd.as_deref()?);
         } else {
             match task.files.borrow().get(at).filter(|_| !up) {
-                Some(folder) => full.extend_from_slice(&folder.bytes),
+                Some(directory) => full.extend_from_slice(&directory.bytes),
                 None => full = proc_link(task.tid, &format!("fd/{at}"))?,
             }
         }
@@ -160,12 +160,12 @@ fn full_path(task: &Task, log: &mut Log, at: i32, raw: &[u8]) -> Option<FullPath
             raw = files::climb(&mut full, raw);
         }
     }
-    files::join(&mut full, &folders.root, raw);
+    files::join(&mut full, &directories.root, raw);
     Some(log.full_path(&full))
 }
 
-/// The path that a folder descriptor stands for.
-fn folder_of(task: &Task, log: &mut Log, at: i32) -> Option<FullPath> {
+/// The path that a directory descriptor stands for.
+fn directory_of(task: &Task, log: &mut Log, at: i32) -> Option<FullPath> {
     if at == AT_FDCWD {
         return full_path(task, log, at, b".");
     }
@@ -247,7 +247,7 @@ pub(crate) fn leave(
     Some(pending)
 }
 
-/// Notes what a call changed of the process's descriptors, folders and memory.
+/// Notes what a call changed of the process's descriptors, directories and memory.
 fn note(task: &mut Task, log: &mut Log, pending: &Pending, outcome: Outcome) {
     if outcome != Outcome::Failed(libc::EINTR as u16) {
         task.waiting = None;
@@ -325,7 +325,7 @@ fn succeeded(task: &mut Task, log: &mut Log, pending: &Pending, value: i64) {
             let file = pending.path.as_ref().map(|path| path.id);
             task.space.borrow_mut().map(value as u64, args[1], file, false);
         }
-        Special::Chdir | Special::Fchdir => task.folders.borrow_mut().cwd = None,
+        Special::Chdir | Special::Fchdir => task.directories.borrow_mut().cwd = None,
         Special::Root => entered_root(task, log),
         Special::OwnFilter => {
             let prctl = pending.call.name() == "prctl";
@@ -344,8 +344,8 @@ fn succeeded(task: &mut Task, log: &mut Log, pending: &Pending, value: i64) {
                 unshare_files(task);
             }
             if args[0] & (libc::CLONE_FS | libc::CLONE_NEWNS) as u64 != 0 {
-                let folders = task.folders.borrow().clone();
-                task.folders = Rc::new(RefCell::new(folders));
+                let directories = task.directories.borrow().clone();
+                task.directories = Rc::new(RefCell::new(directories));
             }
         }
         _ => {}
@@ -365,12 +365,12 @@ fn duplicate(task: &mut Task, from: i32, to: i32, close_on_exec: bool) {
 
 /// After chroot, pivot_root or setns: absolute paths begin elsewhere.
 fn entered_root(task: &mut Task, log: &mut Log) {
-    let mut folders = task.folders.borrow_mut();
-    folders.cwd = None;
-    folders.root = proc_link(task.tid, "root").unwrap_or_default();
-    if folders.root == b"/" {
-        folders.root.clear();
+    let mut directories = task.directories.borrow_mut();
+    directories.cwd = None;
+    directories.root = proc_link(task.tid, "root").unwrap_or_default();
+    if directories.root == b"/" {
+        directories.root.clear();
     }
-    drop(folders);
+    drop(directories);
     log.blind(Blind::OtherRoot { process: task.process });
 }

@@ -66,7 +66,7 @@ impl Tracer {
             process: task.process,
             space: share(&task.space, has(libc::CLONE_VM)),
             files: share(&task.files, has(libc::CLONE_FILES)),
-            folders: share(&task.folders, has(libc::CLONE_FS)),
+            directories: share(&task.directories, has(libc::CLONE_FS)),
             put_back: task.put_back,
             ..Task::new(child)
         };

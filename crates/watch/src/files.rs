@@ -1,4 +1,4 @@
-//! What the tracer knows of a process's descriptors and folders: enough to turn what a call was
+//! What the tracer knows of a process's descriptors and directories: enough to turn what a call was
 //! given into a full path.
 
 use std::path::PathBuf;
@@ -68,10 +68,10 @@ impl Files {
         }
     }
 
-    /// Forgets what was opened below a folder that has another name now.
-    pub fn forget_below(&mut self, folder: &[u8]) {
+    /// Forgets what was opened below a directory that has another name now.
+    pub fn forget_below(&mut self, directory: &[u8]) {
         for open in &mut self.open {
-            if open.as_ref().is_some_and(|open| open.path.bytes.starts_with(folder)) {
+            if open.as_ref().is_some_and(|open| open.path.bytes.starts_with(directory)) {
                 *open = None;
             }
         }
@@ -84,10 +84,10 @@ impl Files {
     }
 }
 
-/// A process's working folder and root, as far as they are known.
+/// A process's working directory and root, as far as they are known.
 #[derive(Clone, Default)]
-pub(crate) struct Folders {
-    /// The working folder; none where it has to be asked for again.
+pub(crate) struct Directories {
+    /// The working directory; none where it has to be asked for again.
     pub cwd: Option<Vec<u8>>,
     /// What the process's `/` is, if it is not the recorder's.
     pub root: Vec<u8>,
@@ -105,7 +105,7 @@ pub(crate) fn proc_link(tid: i32, link: &str) -> Option<Vec<u8>> {
     target.starts_with(b"/").then_some(target)
 }
 
-/// Appends `path` to the folder in `into`, or replaces it if it is absolute; `//` and `/./` are
+/// Appends `path` to the directory in `into`, or replaces it if it is absolute; `//` and `/./` are
 /// left out. `..` stays: what it means depends on symbolic links.
 pub(crate) fn join(into: &mut Vec<u8>, root: &[u8], path: &[u8]) {
     if path.first() == Some(&b'/') {
@@ -126,16 +126,16 @@ pub(crate) fn join(into: &mut Vec<u8>, root: &[u8], path: &[u8]) {
     }
 }
 
-/// Takes the leading `..` of a path, and as many names off the folder that it starts from, which
+/// Takes the leading `..` of a path, and as many names off the directory that it starts from, which
 /// must have no symbolic link in it. Returns the rest of the path.
-pub(crate) fn climb<'a>(folder: &mut Vec<u8>, path: &'a [u8]) -> &'a [u8] {
+pub(crate) fn climb<'a>(directory: &mut Vec<u8>, path: &'a [u8]) -> &'a [u8] {
     let mut rest = path;
     loop {
         let end = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
         match &rest[..end] {
             b".." => {
-                let parent = folder.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
-                folder.truncate(parent);
+                let parent = directory.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+                directory.truncate(parent);
             }
             b"" | b"." if end < rest.len() => {}
             _ => return rest,
@@ -148,14 +148,14 @@ pub(crate) fn climb<'a>(folder: &mut Vec<u8>, path: &'a [u8]) -> &'a [u8] {
 mod tests {
     use super::*;
 
-    fn joined(folder: &str, path: &str) -> String {
-        let mut full = folder.as_bytes().to_vec();
+    fn joined(directory: &str, path: &str) -> String {
+        let mut full = directory.as_bytes().to_vec();
         join(&mut full, b"", path.as_bytes());
         String::from_utf8(full).unwrap()
     }
 
     #[test]
-    fn a_relative_path_is_below_its_folder_and_an_absolute_one_replaces_it() {
+    fn a_relative_path_is_below_its_directory_and_an_absolute_one_replaces_it() {
         assert_eq!(joined("/home/u", "lib/x"), "/home/u/lib/x");
         assert_eq!(joined("/home/u", "/lib//x/./y"), "/lib/x/y");
         assert_eq!(joined("/", "x"), "/x");
@@ -165,12 +165,12 @@ mod tests {
     }
 
     #[test]
-    fn leading_dots_climb_from_a_folder_that_the_kernel_named() {
-        let climbed = |folder: &str, path: &str| {
-            let mut folder = folder.as_bytes().to_vec();
-            let rest = climb(&mut folder, path.as_bytes());
-            join(&mut folder, b"", rest);
-            String::from_utf8(folder).unwrap()
+    fn leading_dots_climb_from_a_directory_that_the_kernel_named() {
+        let climbed = |directory: &str, path: &str| {
+            let mut directory = directory.as_bytes().to_vec();
+            let rest = climb(&mut directory, path.as_bytes());
+            join(&mut directory, b"", rest);
+            String::from_utf8(directory).unwrap()
         };
         assert_eq!(climbed("/a/b", ".."), "/a");
         assert_eq!(climbed("/a/b", "../c/../d"), "/a/c/../d");

@@ -150,8 +150,8 @@ pub fn record(command: &launch::Command, file: File, options: &Options) -> Resul
 /// The same, and holds threads back after their calls as `brake` says, which lives in the
 /// recorder's process from then on.
 ///
-/// Of calls on descriptors only those that are metadata are held back (a folder's listing); reads,
-/// writes and mappings never are.
+/// Of calls on descriptors only those that are metadata are held back (a directory's listing);
+/// reads, writes and mappings never are.
 ///
 /// # Errors
 /// As [`record`].

@@ -38,7 +38,7 @@ pub trait Observer {
     fn ended(&mut self, pid: i32) -> Vec<Place>;
 }
 
-/// A folder that is not there: readlink(2) of a path below it is heard by the [`Observer`].
+/// A directory that is not there: readlink(2) of a path below it is heard by the [`Observer`].
 pub const TOLD: &str = "/proc/becalm/";
 
 /// A process that stands still.
@@ -59,7 +59,7 @@ pub struct Executed<'a> {
     pub bias: u64,
     /// Its arguments.
     pub argv: &'a [String],
-    /// The folder it was started in.
+    /// The directory it was started in.
     pub cwd: &'a [u8],
     /// Whether its pointers have 8 bytes.
     pub wide: bool,

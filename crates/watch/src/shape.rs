@@ -76,7 +76,7 @@ pub(crate) struct Shape {
     pub recorded: bool,
     /// What it asks of a filesystem.
     pub kind: Kind,
-    /// The folder that `path` is relative to.
+    /// The directory that `path` is relative to.
     pub at: Option<u8>,
     pub path: Option<u8>,
     pub other_at: Option<u8>,

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use recording::{Bytes, Call, Micros, Nanos, Outcome, Phase, ProcessId, Usage};
 
-use crate::files::{Files, Folders, FullPath};
+use crate::files::{Directories, Files, FullPath};
 use crate::shape::Shape;
 use crate::space::{Site, Space};
 
@@ -20,7 +20,7 @@ pub(crate) struct Task {
     /// Shared by threads, and by a vfork child until it execs.
     pub space: Rc<RefCell<Space>>,
     pub files: Rc<RefCell<Files>>,
-    pub folders: Rc<RefCell<Folders>>,
+    pub directories: Rc<RefCell<Directories>>,
     /// A first argument that the tracer changed and must put back.
     pub put_back: Option<(recording::Abi, u64)>,
     /// A call with a timeout that ignored signals interrupt again and again.
@@ -43,7 +43,7 @@ impl Task {
             pending: None,
             space: Rc::default(),
             files: Rc::default(),
-            folders: Rc::default(),
+            directories: Rc::default(),
             put_back: None,
             waiting: None,
             broken_off: None,

@@ -349,14 +349,14 @@ impl Tracer {
         }
     }
 
-    /// What was below a renamed folder has another path now, which the kernel must be asked.
+    /// What was below a renamed directory has another path now, which the kernel must be asked.
     fn renamed(&mut self, old: &[u8]) {
         for task in self.tasks.values() {
-            let mut folders = task.folders.borrow_mut();
-            if folders.cwd.as_ref().is_some_and(|cwd| cwd.starts_with(old)) {
-                folders.cwd = None;
+            let mut directories = task.directories.borrow_mut();
+            if directories.cwd.as_ref().is_some_and(|cwd| cwd.starts_with(old)) {
+                directories.cwd = None;
             }
-            drop(folders);
+            drop(directories);
             task.files.borrow_mut().forget_below(old);
         }
     }

@@ -72,7 +72,8 @@ impl Control {
         if waited.is_some_and(|waited| sample.value - waited <= limit) {
             return (Cause::Machine, "it waited for a processor; without that it was fast");
         }
-        // A layout stays: what is slow by it is slow in every repetition. A single one has no parts.
+        // A layout stays: what is slow by it is slow in every repetition. A single one has no
+        // parts.
         if sample.min < sample.max && f64::from(sample.min) <= limit {
             return (Cause::Passing, "it was fast in a part of its run; a layout does not change");
         }

@@ -29,8 +29,8 @@ pub(super) struct Limits {
 impl Limits {
     /// The median, and the threshold above it, of all jobs alike. In a block, the quickest job's
     /// median, because a machine's speed changes from block to block; of jobs of a process or two,
-    /// which have no median worth the name, at least that of all jobs. None if a median is not above
-    /// zero.
+    /// which have no median worth the name, at least that of all jobs. None if a median is not
+    /// above zero.
     pub(super) fn of(samples: &Samples, threshold: f64) -> Option<Limits> {
         let above = |level: f64| level * (1.0 + threshold);
         let mut values = vec![Vec::new(); samples.runs.len()];

@@ -11,8 +11,8 @@ pub struct Batch {
     pub time: Option<String>,
     /// becalm, as the node of the script finds it.
     pub becalm: String,
-    /// The campaign's folder.
-    pub folder: String,
+    /// The campaign's directory.
+    pub directory: String,
     /// Its other options.
     pub options: String,
     /// ` -- CMD`, or nothing.
@@ -23,7 +23,7 @@ impl Batch {
     /// The script. It copies becalm to every node first, so that ranks do not all read it from a
     /// shared filesystem.
     pub fn script(&self) -> String {
-        let Batch { nodes, tasks, time, becalm, folder, options, command } = self;
+        let Batch { nodes, tasks, time, becalm, directory, options, command } = self;
         let time = time.as_ref().map(|time| format!("#SBATCH --time={time}\n"));
         let time = time.unwrap_or_default();
         format!(
@@ -36,7 +36,7 @@ impl Batch {
 here=${{TMPDIR:-/tmp}}/becalm-$SLURM_JOB_ID
 trap 'srun --nodes=\"$SLURM_NNODES\" --ntasks=\"$SLURM_NNODES\" rm -f \"$here\"' EXIT
 sbcast --force {becalm} \"$here\"
-{becalm} aslr campaign -o {folder}{options} --becalm \"$here\" \\
+{becalm} aslr campaign -o {directory}{options} --becalm \"$here\" \\
     --launcher \"srun --nodes=$SLURM_NNODES --ntasks=$SLURM_NTASKS\"{command}
 "
         )

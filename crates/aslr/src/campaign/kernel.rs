@@ -46,7 +46,7 @@ pub enum KernelError {
         /// The source.
         path: PathBuf,
     },
-    /// The folder.
+    /// The directory.
     #[error("cannot {doing} {}: {error}", .path.display())]
     File {
         /// What failed.
@@ -69,17 +69,17 @@ impl Kernel {
         words
     }
 
-    /// Compiles it into a folder, unless it is there from the same source, and returns the
+    /// Compiles it into a directory, unless it is there from the same source, and returns the
     /// command.
     ///
     /// # Errors
     /// [`KernelError`].
-    pub fn compiled(&self, folder: &Path) -> Result<Vec<String>, KernelError> {
+    pub fn compiled(&self, directory: &Path) -> Result<Vec<String>, KernelError> {
         let source = match self.mpi {
             true => format!("#define WITH_MPI\n{SOURCE}"),
             false => SOURCE.to_owned(),
         };
-        let (path, program) = (folder.join("kernel.c"), folder.join(NAME));
+        let (path, program) = (directory.join("kernel.c"), directory.join(NAME));
         let is_there = fs::read(&path).is_ok_and(|was| was == source.as_bytes());
         if !is_there || !program.exists() {
             compile(&source, &path, &program, if self.mpi { "mpicc" } else { "cc" })?;

@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::plan::Plan;
 use crate::log::{Process, SCHEMA};
 
-/// The log's name in its folder.
+/// The log's name in its directory.
 const NAME: &str = "campaign.jsonl";
 /// No line is longer.
 const LONGEST: u64 = 1 << 20;
@@ -44,7 +44,7 @@ pub enum LoggedError {
     #[error("{}: another becalm writes it at this moment", .0.display())]
     Busy(PathBuf),
     /// Another campaign's.
-    #[error("{}: is another campaign's: its {what} is not the one given here; choose another folder", .path.display())]
+    #[error("{}: is another campaign's: its {what} is not the one given here; choose another directory", .path.display())]
     Other {
         /// The log.
         path: PathBuf,
@@ -70,13 +70,13 @@ struct Found {
 }
 
 impl Logged {
-    /// Whether this campaign may be logged in a folder: nothing is there, or itself. Changes
+    /// Whether this campaign may be logged in a directory: nothing is there, or itself. Changes
     /// nothing.
     ///
     /// # Errors
     /// [`LoggedError`].
-    pub fn check(folder: &Path, plan: &Plan) -> Result<(), LoggedError> {
-        let path = folder.join(NAME);
+    pub fn check(directory: &Path, plan: &Plan) -> Result<(), LoggedError> {
+        let path = directory.join(NAME);
         let file = match File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             file => file.map_err(at("open", &path))?,
@@ -88,14 +88,14 @@ impl Logged {
         }
     }
 
-    /// The log in a folder, which is made; one that is there goes on where its last whole block
+    /// The log in a directory, which is made; one that is there goes on where its last whole block
     /// ends.
     ///
     /// # Errors
     /// [`LoggedError`]; a log that cannot go on is as it was.
-    pub fn open(folder: &Path, plan: &Plan) -> Result<Logged, LoggedError> {
-        fs::create_dir_all(folder).map_err(at("create", folder))?;
-        let path = folder.join(NAME);
+    pub fn open(directory: &Path, plan: &Plan) -> Result<Logged, LoggedError> {
+        fs::create_dir_all(directory).map_err(at("create", directory))?;
+        let path = directory.join(NAME);
         let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
         let file = file.map_err(at("open", &path))?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(rustix::io::Errno::AGAIN) {
@@ -264,8 +264,8 @@ mod tests {
 
     #[test]
     fn cut_anywhere_it_goes_on_after_its_last_whole_block() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut logged = Logged::open(folder.path(), &plan()).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let mut logged = Logged::open(directory.path(), &plan()).unwrap();
         for number in 0..3 {
             logged.append(&block(number)).unwrap();
         }
@@ -275,7 +275,7 @@ mod tests {
         let line = whole.iter().position(|byte| *byte == b'\n').unwrap();
         for length in (0..=whole.len()).step_by(7).chain([line + 1, whole.len()]) {
             fs::write(&path, &whole[..length]).unwrap();
-            let mut logged = Logged::open(folder.path(), &plan()).unwrap();
+            let mut logged = Logged::open(directory.path(), &plan()).unwrap();
             let missing = logged.blocks..3;
             assert!(length < whole.len() || missing.is_empty());
             for number in missing {
@@ -287,20 +287,20 @@ mod tests {
 
     #[test]
     fn what_is_another_campaigns_or_no_log_is_refused_and_left_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut logged = Logged::open(folder.path(), &plan()).unwrap();
-        assert!(matches!(Logged::open(folder.path(), &plan()), Err(LoggedError::Busy(_))));
+        let directory = tempfile::tempdir().unwrap();
+        let mut logged = Logged::open(directory.path(), &plan()).unwrap();
+        assert!(matches!(Logged::open(directory.path(), &plan()), Err(LoggedError::Busy(_))));
         logged.append(&block(0)).unwrap();
         let path = logged.path().to_owned();
         drop(logged);
         let other = Plan { ranks: 3, ..plan() };
-        let error = Logged::open(folder.path(), &other).unwrap_err();
+        let error = Logged::open(directory.path(), &other).unwrap_err();
         assert!(matches!(error, LoggedError::Other { what: "number of ranks", .. }), "{error}");
         let whole = fs::read_to_string(&path).unwrap();
         let damaged = whole.replacen("\"rank\":1", "\"rank\":?", 1);
         for text in ["precious", "precious\n", &damaged] {
             fs::write(&path, text).unwrap();
-            let error = Logged::open(folder.path(), &plan()).unwrap_err();
+            let error = Logged::open(directory.path(), &plan()).unwrap_err();
             assert!(matches!(error, LoggedError::Malformed { .. }), "{error}");
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }

@@ -152,8 +152,8 @@ impl Run {
     }
 }
 
-/// Slow ranks, and the processors that they can be put on again. One that kept several busy would be
-/// slow by that alone, and so would two of them on the same.
+/// Slow ranks, and the processors that they can be put on again. One that kept several busy would
+/// be slow by that alone, and so would two of them on the same.
 fn own_processors(slow: &[&mut Process]) -> Vec<(u32, u32)> {
     let place = |one: &Process| Some((one.node.clone(), one.cpu?));
     let mut sharers = BTreeMap::new();
@@ -202,8 +202,8 @@ mod tests {
             is_kernel: true,
         };
         let unlucky = plan.layout(Arm::Job, "layout", 1, 1 << 28);
-        let folder = tempfile::tempdir().unwrap();
-        let mut logged = Logged::open(folder.path(), &plan).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let mut logged = Logged::open(directory.path(), &plan).unwrap();
         let start = |order: &Order| {
             let avg = |rank| if rank == 1 && order.layout == unlucky { 2.0 } else { 1.0 };
             let cpu = Some(if order.not_on.is_empty() { 5 } else { 6 });
@@ -245,9 +245,10 @@ mod tests {
             by: Clock::Wall,
             is_kernel: false,
         };
-        // 5 to 8 are slow: 5 has several threads, 7 and 8 share a processor, 6 always takes its own.
-        let folder = tempfile::tempdir().unwrap();
-        let mut logged = Logged::open(folder.path(), &plan).unwrap();
+        // 5 to 8 are slow: 5 has several threads, 7 and 8 share a processor, 6 always takes its
+        // own.
+        let directory = tempfile::tempdir().unwrap();
+        let mut logged = Logged::open(directory.path(), &plan).unwrap();
         let start = |order: &Order| {
             let one = |rank| Process {
                 rank,

@@ -26,7 +26,8 @@ pub struct Starter {
     pub command: Vec<OsString>,
     /// Whether that is the built-in kernel.
     pub is_kernel: bool,
-    /// What is looked at beside the times of a command's ranks; the built-in kernel tells it itself.
+    /// What is looked at beside the times of a command's ranks; the built-in kernel tells it
+    /// itself.
     pub beside: Beside,
     /// Which time stands for a rank that prints none.
     pub by: Clock,

@@ -1,18 +1,18 @@
 //! One recorder a rank: `srun -n 16 becalm record -o start.becalm -- ./app` is 16 recorders that
 //! were given one path.
 //!
-//! Each writes to a folder of the node's own. Whoever is the last of a node to finish joins what
-//! is there into one file a node beside the path that was asked for, and removes the folder. Who
+//! Each writes to a directory of the node's own. Whoever is the last of a node to finish joins what
+//! is there into one file a node beside the path that was asked for, and removes the directory. Who
 //! is still at it is known by locks that the kernel drops with their holder, so that a recorder
 //! that is killed keeps nobody waiting, and what it had written is joined with the rest.
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `folder` | the node's folder: who is in it, who is still at it |
+//! | `directory` | the node's directory: who is in it, who is still at it |
 //! | `name` | what the files are called |
 //! | `voice` | which of the ranks reports |
 
-mod folder;
+mod directory;
 mod name;
 mod voice;
 
@@ -28,11 +28,11 @@ use recording::{Launched, Member, Rank, Ranks};
 use rustix::fs::{FlockOperation, fcntl_lock};
 
 use crate::save;
-use folder::{
-    RUN, enter, is_alive, lock_folder, lock_of, make_folder, members, ranks_in, recording_of,
+use directory::{
+    RUN, enter, is_alive, lock_directory, lock_of, make_directory, members, ranks_in, recording_of,
     remove, run_of,
 };
-use name::{beside, folder_name, holds, named, safe};
+use name::{beside, directory_name, holds, named, safe};
 pub use voice::{OneRank, Voice, load_rank, once, tell_of_recording};
 
 /// Ranks that are known to share this node, but are not there yet, are waited for so long: then
@@ -43,13 +43,13 @@ const LINGER: Duration = Duration::from_millis(250);
 pub enum Place {
     /// To this path: there is one recorder.
     Own(PathBuf),
-    /// To the node's folder, and from there to one file with those of the node's other ranks.
+    /// To the node's directory, and from there to one file with those of the node's other ranks.
     Shared(Box<Group>),
 }
 
 /// This rank's place among the recorders of its node.
 pub struct Group {
-    folder: PathBuf,
+    directory: PathBuf,
     target: PathBuf,
     launched: Launched,
     /// Held while this recorder runs. The kernel drops it when any descriptor of the same file is
@@ -67,8 +67,8 @@ pub fn own_name(path: &Path) -> (PathBuf, bool) {
 /// the rank, `%n` the node.
 ///
 /// # Errors
-/// Where the path cannot be written to, or the node's folder cannot be made.
-pub fn place(output: &Path, node_folder: Option<&Path>) -> anyhow::Result<Place> {
+/// Where the path cannot be written to, or the node's directory cannot be made.
+pub fn place(output: &Path, node_directory: Option<&Path>) -> anyhow::Result<Place> {
     let launched = Launched::this_process();
     let named = named(output, launched.as_ref());
     match launched.filter(Launched::is_one_of_many) {
@@ -80,7 +80,8 @@ pub fn place(output: &Path, node_folder: Option<&Path>) -> anyhow::Result<Place>
             } else {
                 beside(&named, &safe(&launched.rank.node))
             };
-            Group::join(target, launched, node_folder).map(|group| Place::Shared(Box::new(group)))
+            Group::join(target, launched, node_directory)
+                .map(|group| Place::Shared(Box::new(group)))
         }
         None => Ok(Place::Own(named)),
     }
@@ -116,7 +117,7 @@ impl Place {
     /// a failure.
     ///
     /// # Errors
-    /// Where the file cannot be written. What is in the node's folder is kept then.
+    /// Where the file cannot be written. What is in the node's directory is kept then.
     pub fn finish(self, failed: bool) -> anyhow::Result<()> {
         match self {
             Place::Own(_) => Ok(()),
@@ -129,39 +130,39 @@ impl Group {
     fn join(
         target: PathBuf,
         launched: Launched,
-        node_folder: Option<&Path>,
+        node_directory: Option<&Path>,
     ) -> anyhow::Result<Group> {
         check_target(&target).with_context(|| cannot_write(&target))?;
         let full = std::path::absolute(&target).with_context(|| cannot_write(&target))?;
-        let name = folder_name(&launched.rank, &full);
+        let name = directory_name(&launched.rank, &full);
         loop {
-            let folder = make_folder(&name, node_folder)?;
-            let what = || format!("cannot record to {}", folder.display());
-            let Some(lock) = lock_folder(&folder).with_context(what)? else { continue };
-            let entered = enter(&folder, &launched.rank).with_context(what);
-            if entered.is_err() && ranks_in(&folder).is_ok_and(|there| there.is_empty()) {
-                let _ = remove(&folder);
+            let directory = make_directory(&name, node_directory)?;
+            let what = || format!("cannot record to {}", directory.display());
+            let Some(lock) = lock_directory(&directory).with_context(what)? else { continue };
+            let entered = enter(&directory, &launched.rank).with_context(what);
+            if entered.is_err() && ranks_in(&directory).is_ok_and(|there| there.is_empty()) {
+                let _ = remove(&directory);
             }
             drop(lock);
-            return Ok(Group { alive: entered?, folder, target, launched });
+            return Ok(Group { alive: entered?, directory, target, launched });
         }
     }
 
     fn recording(&self) -> PathBuf {
-        recording_of(&self.folder, self.launched.rank.rank)
+        recording_of(&self.directory, self.launched.rank.rank)
     }
 
     fn finish(self, failed: bool) -> anyhow::Result<()> {
-        let Group { folder, target, launched, alive } = self;
+        let Group { directory, target, launched, alive } = self;
         drop(alive);
         let before = earlier(&target, &launched.rank).map_or(0, |ranks| ranks.members.len());
         let patience = Instant::now() + LINGER;
         loop {
-            // Where the folder is gone, another rank took this one's recording along.
-            let Some(lock) = lock_folder(&folder)? else { return Ok(()) };
-            let there = ranks_in(&folder)?;
-            if there.iter().any(|rank| is_alive(&folder, *rank)) {
-                return if failed { leave_an_heir(&folder, &target) } else { Ok(()) };
+            // Where the directory is gone, another rank took this one's recording along.
+            let Some(lock) = lock_directory(&directory)? else { return Ok(()) };
+            let there = ranks_in(&directory)?;
+            if there.iter().any(|rank| is_alive(&directory, *rank)) {
+                return if failed { leave_an_heir(&directory, &target) } else { Ok(()) };
             }
             let missing = launched.here.is_some_and(|here| there.len() + before < here as usize);
             if missing && Instant::now() < patience {
@@ -169,71 +170,71 @@ impl Group {
                 std::thread::sleep(Duration::from_millis(10));
                 continue;
             }
-            return join(&folder, &there, &target, &launched.rank);
+            return join(&directory, &there, &target, &launched.rank);
         }
     }
 }
 
-/// Joins what is in a locked folder, and removes it, with the lock: who waits for that finds the
-/// folder gone.
-fn join(folder: &Path, there: &[u32], target: &Path, rank: &Rank) -> anyhow::Result<()> {
+/// Joins what is in a locked directory, and removes it, with the lock: who waits for that finds the
+/// directory gone.
+fn join(directory: &Path, there: &[u32], target: &Path, rank: &Rank) -> anyhow::Result<()> {
     let kept = || {
-        let (folder, target) = (folder.display(), target.display());
+        let (directory, target) = (directory.display(), target.display());
         format!(
-            "cannot write {target}; the recordings are kept in {folder}: \
-             becalm merge -o FILE {folder}"
+            "cannot write {target}; the recordings are kept in {directory}: \
+             becalm merge -o FILE {directory}"
         )
     };
-    let joined = members(folder, there, rank).with_context(kept)?;
+    let joined = members(directory, there, rank).with_context(kept)?;
     if !joined.is_empty() {
-        write(folder, target, joined, rank).with_context(kept)?;
+        write(directory, target, joined, rank).with_context(kept)?;
     }
-    remove(folder).with_context(|| format!("cannot remove {}", folder.display()))
+    remove(directory).with_context(|| format!("cannot remove {}", directory.display()))
 }
 
 /// Where a rank failed, its launcher kills the others, mpirun without leaving them the time to
 /// join anything: a process out of its reach does so when the last of them is gone.
-fn leave_an_heir(folder: &Path, target: &Path) -> anyhow::Result<()> {
+fn leave_an_heir(directory: &Path, target: &Path) -> anyhow::Result<()> {
     let mut heir = Command::new("/proc/self/exe");
-    heir.args(["merge", "--when-done", "-o"]).arg(std::path::absolute(target)?).arg(folder);
+    heir.args(["merge", "--when-done", "-o"]).arg(std::path::absolute(target)?).arg(directory);
     heir.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
     heir.spawn().map(drop).context("cannot start what joins the recordings of killed ranks")
 }
 
-/// Waits for the end of every recorder in a node's folder, then joins what they left.
+/// Waits for the end of every recorder in a node's directory, then joins what they left.
 ///
 /// # Errors
 /// As [`Place::finish`].
-pub fn join_when_done(folder: &Path, target: &Path) -> anyhow::Result<()> {
+pub fn join_when_done(directory: &Path, target: &Path) -> anyhow::Result<()> {
     loop {
-        let Some(lock) = lock_folder(folder)? else { return Ok(()) };
-        let there = ranks_in(folder)?;
-        let Some(alive) = there.iter().find(|rank| is_alive(folder, **rank)) else {
-            return join(folder, &there, target, &run_of(folder)?);
+        let Some(lock) = lock_directory(directory)? else { return Ok(()) };
+        let there = ranks_in(directory)?;
+        let Some(alive) = there.iter().find(|rank| is_alive(directory, **rank)) else {
+            return join(directory, &there, target, &run_of(directory)?);
         };
         drop(lock);
-        if let Ok(file) = OpenOptions::new().write(true).open(lock_of(folder, *alive)) {
+        if let Ok(file) = OpenOptions::new().write(true).open(lock_of(directory, *alive)) {
             fcntl_lock(&file, FlockOperation::LockExclusive)?;
         }
     }
 }
 
-/// What a folder of recordings holds that was left on a node, because every recorder was killed
+/// What a directory of recordings holds that was left on a node, because every recorder was killed
 /// or the file could not be written.
 ///
 /// # Errors
-/// Where it is no such folder, and those of reading.
-pub fn left_behind(folder: &Path) -> anyhow::Result<Ranks> {
-    let there = ranks_in(folder)?;
-    if let Some(rank) = there.iter().find(|rank| is_alive(folder, **rank)) {
+/// Where it is no such directory, and those of reading.
+pub fn left_behind(directory: &Path) -> anyhow::Result<Ranks> {
+    let there = ranks_in(directory)?;
+    if let Some(rank) = there.iter().find(|rank| is_alive(directory, **rank)) {
         bail!("rank {rank} is still being recorded there");
     }
-    Ok(Ranks { members: members(folder, &there, &run_of(folder)?)?, whole: true })
+    Ok(Ranks { members: members(directory, &there, &run_of(directory)?)?, whole: true })
 }
 
 /// Writes the node's file. Ranks that came late find one that the earlier ones wrote, and add
 /// themselves to it. One that another run wrote meanwhile is not written over.
-fn write(folder: &Path, target: &Path, joined: Vec<Member>, rank: &Rank) -> anyhow::Result<()> {
+fn write(directory: &Path, target: &Path, joined: Vec<Member>, rank: &Rank) -> anyhow::Result<()> {
     let mut ranks = Ranks { members: joined, whole: true };
     // Of two runs that end together, one sees the other's file; and a rank that is killed while it
     // writes leaves none.
@@ -246,7 +247,7 @@ fn write(folder: &Path, target: &Path, joined: Vec<Member>, rank: &Rank) -> anyh
         let others = earlier.members.into_iter().filter(|it| !late.contains(&it.rank.rank));
         ranks.members.extend(others);
         ranks.members.sort_by_key(|member| member.rank.rank);
-    } else if is_newer(&target, folder) {
+    } else if is_newer(&target, directory) {
         let run = safe(&rank.run);
         anstream::eprintln!(
             "becalm: another run wrote {} meanwhile; {run} goes beside it",
@@ -254,7 +255,7 @@ fn write(folder: &Path, target: &Path, joined: Vec<Member>, rank: &Rank) -> anyh
         );
         target = beside(&target, &run);
     }
-    save::whole(&target, folder, |out| ranks.write(out))
+    save::whole(&target, directory, |out| ranks.write(out))
 }
 
 /// What this run has already written there.
@@ -264,21 +265,21 @@ fn earlier(target: &Path, rank: &Rank) -> Option<Ranks> {
     same.then_some(ranks)
 }
 
-/// Whether a file was written after the folder was made.
-fn is_newer(target: &Path, folder: &Path) -> bool {
-    let made = fs::metadata(folder.join(RUN)).and_then(|run| run.modified());
+/// Whether a file was written after the directory was made.
+fn is_newer(target: &Path, directory: &Path) -> bool {
+    let made = fs::metadata(directory.join(RUN)).and_then(|run| run.modified());
     let written = fs::metadata(target).and_then(|target| target.modified());
     matches!((made, written), (Ok(made), Ok(written)) if written > made)
 }
 
 /// What would be found out only after the run, too late.
 fn check_target(target: &Path) -> anyhow::Result<()> {
-    let folder = target.parent().filter(|folder| *folder != Path::new(""));
-    let folder = folder.unwrap_or(Path::new("."));
+    let directory = target.parent().filter(|directory| *directory != Path::new(""));
+    let directory = directory.unwrap_or(Path::new("."));
     if target.is_dir() {
         bail!("it is a directory");
     }
-    rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).map_err(io::Error::from)?;
+    rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).map_err(io::Error::from)?;
     match File::open(target) {
         Ok(file) if file.metadata()?.is_file() => {
             let mut start = Vec::new();

@@ -33,8 +33,8 @@ pub(super) fn holds(path: &Path, placeholder: &str) -> bool {
     path.to_string_lossy().contains(placeholder)
 }
 
-/// One folder for the ranks of one run on one node that were given one path.
-pub(super) fn folder_name(rank: &Rank, target: &Path) -> String {
+/// One directory for the ranks of one run on one node that were given one path.
+pub(super) fn directory_name(rank: &Rank, target: &Path) -> String {
     let mut hash = DefaultHasher::new();
     (&rank.run, &rank.node, target).hash(&mut hash);
     let user = rustix::process::geteuid().as_raw();

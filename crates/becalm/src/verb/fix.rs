@@ -31,9 +31,10 @@ use trial::Trial;
 /// Libraries are bound in place (becalm elf bind); a Python environment of its own is packed into
 /// an image, in the order of this start (becalm image build). Without --apply the command runs
 /// once, recorded, and nothing is changed. With it, the command runs some more times before and
-/// after, with nothing to read and its output compared, in the image if there is one: where it
-/// then behaves otherwise, takes longer or makes more metadata operations, all is taken back at once. Files of the operating system are left
-/// alone. Exit status 1: there is nothing to gain, or it was taken back.
+/// after, with nothing to read and its output compared, in the image if there is one: where it then
+/// behaves otherwise, takes longer or makes more metadata operations, all is taken back at once.
+/// Files of the operating system are left alone. Exit status 1: there is nothing to gain, or it was
+/// taken back.
 #[derive(clap::Args)]
 #[command(after_help = "\
 check names storms that need other cures.
@@ -245,7 +246,7 @@ fn title(args: &Args) -> String {
 }
 
 fn take_back(id: &str) -> Result<(), Failure> {
-    let state = remedy::state_folder()?;
+    let state = remedy::state_directory()?;
     let options = remedy::Options::new(state);
     remedy::undo(id, &options, remedy::How::default())
         .with_context(|| format!("taking {id} back; try: becalm undo {id}"))?;
@@ -263,8 +264,8 @@ fn print(args: &Args, fix: &show::Fix<'_>, next: &str) -> Result<(), Failure> {
 fn bench(args: &Args) -> Result<Bench, Failure> {
     // What the image's path says counts, too: it is read instead.
     let image = std::path::absolute(&args.image).context("the image's path")?;
-    let folder = image.parent().map(OsString::from);
-    let wanted = args.place.wanted(&[&args.command, folder.as_slice()])?;
+    let directory = image.parent().map(OsString::from);
+    let wanted = args.place.wanted(&[&args.command, directory.as_slice()])?;
     Ok(Bench {
         input: PathBuf::from("/dev/null"),
         timeout: args.timeout.map(|seconds| Duration::from_secs(seconds.into())),
@@ -301,6 +302,6 @@ fn binding(args: &Args, recording: &Recording) -> Result<Binding, Failure> {
 pub fn belongs_to_the_system(path: &Path) -> bool {
     let systems = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr"];
     let local = ["/usr/local"];
-    systems.iter().any(|folder| path.starts_with(folder))
-        && !local.iter().any(|folder| path.starts_with(folder))
+    systems.iter().any(|directory| path.starts_with(directory))
+        && !local.iter().any(|directory| path.starts_with(directory))
 }

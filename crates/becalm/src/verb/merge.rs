@@ -17,7 +17,7 @@ use crate::{ranked, save};
 /// The recordings are copied as they are, also those that were cut. Nothing is removed.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A FILE that is a folder is one that was left on a node (/dev/shm/becalm-…) because every recorder
+A FILE that is a directory is one that was left on a node (/dev/shm/becalm-…) because every recorder
 there was killed, or because the node's file could not be written.
 
 Examples:
@@ -31,7 +31,7 @@ pub struct Args {
     /// Write this rank's recording only, as `becalm record` would have written it
     #[arg(long, value_name = "N")]
     rank: Option<u32>,
-    /// Wait for the ranks of a node's folder, join what they left, and remove it
+    /// Wait for the ranks of a node's directory, join what they left, and remove it
     #[arg(long, hide = true)]
     when_done: bool,
     /// Print one JSON object (docs/schema/becalm.merge.md)
@@ -44,8 +44,8 @@ pub struct Args {
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<u8, Failure> {
-    if let (true, [folder]) = (args.when_done, args.files.as_slice()) {
-        ranked::join_when_done(folder, &args.output)?;
+    if let (true, [directory]) = (args.when_done, args.files.as_slice()) {
+        ranked::join_when_done(directory, &args.output)?;
         return Ok(0);
     }
     allow_many_files();

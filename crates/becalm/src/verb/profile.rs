@@ -193,12 +193,12 @@ fn check_target(target: &Path) -> anyhow::Result<()> {
     let name =
         || format!("cannot write the flame graph to {}", show::plain(&target.to_string_lossy()));
     let Ok(there) = target.metadata() else {
-        let folder = target.parent().filter(|folder| *folder != Path::new(""));
-        let tried = tempfile::tempfile_in(folder.unwrap_or(Path::new(".")));
+        let directory = target.parent().filter(|directory| *directory != Path::new(""));
+        let tried = tempfile::tempfile_in(directory.unwrap_or(Path::new(".")));
         return tried.map(drop).with_context(name);
     };
     if there.is_dir() {
-        return Err(anyhow::anyhow!("it is a folder; give a file's name")).with_context(name);
+        return Err(anyhow::anyhow!("it is a directory; give a file's name")).with_context(name);
     }
     if there.is_file() && there.len() > 0 {
         let mut start = Vec::new();

@@ -82,7 +82,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Keep a recording of each in this folder, as before.becalm and after.becalm
+    /// Keep a recording of each in this directory, as before.becalm and after.becalm
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
 
@@ -187,10 +187,10 @@ fn check_files(args: &Args) -> anyhow::Result<()> {
     for target in exports.into_iter().flatten() {
         check_target(target).with_context(|| name(target))?;
     }
-    if let Some(folder) = &args.keep {
-        fs::create_dir_all(folder).with_context(|| name(folder))?;
+    if let Some(directory) = &args.keep {
+        fs::create_dir_all(directory).with_context(|| name(directory))?;
         for side in ["before.becalm", "after.becalm"] {
-            let file = folder.join(side);
+            let file = directory.join(side);
             check_target(&file)
                 .and_then(|()| check_recording(&file))
                 .with_context(|| name(&file))?;
@@ -210,8 +210,8 @@ fn check_target(target: &Path) -> anyhow::Result<()> {
         Ok(there) if there.is_file() => drop(File::options().write(true).open(target)?),
         Ok(_) => {}
         Err(_) => {
-            let folder = target.parent().filter(|folder| *folder != Path::new(""));
-            tempfile::tempfile_in(folder.unwrap_or(Path::new(".")))?;
+            let directory = target.parent().filter(|directory| *directory != Path::new(""));
+            tempfile::tempfile_in(directory.unwrap_or(Path::new(".")))?;
         }
     }
     Ok(())
@@ -224,7 +224,7 @@ fn check_recording(file: &Path) -> anyhow::Result<()> {
         there.take(14).read_to_end(&mut start)?;
     }
     if !start.is_empty() && start != b"becalm-record " {
-        bail!("it exists and is not a recording; choose another folder");
+        bail!("it exists and is not a recording; choose another directory");
     }
     Ok(())
 }
@@ -252,8 +252,8 @@ fn warn_of_blinds(proof: &Proof) {
 fn next(args: &Args) -> String {
     let quoted = |word: &OsStr| show::quoted(word.as_bytes());
     match &args.keep {
-        Some(folder) => {
-            let file = |side: &str| quoted(folder.join(side).as_os_str());
+        Some(directory) => {
+            let file = |side: &str| quoted(directory.join(side).as_os_str());
             format!("becalm diff {} {} --paths", file("before.becalm"), file("after.becalm"))
         }
         None => again::with(1, &["--keep", "proof"]),

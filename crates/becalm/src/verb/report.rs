@@ -17,10 +17,10 @@ const SCREEN: usize = 20;
 /// Ranks and nodes that are listed, the slowest first.
 const SLOWEST: usize = 8;
 
-/// Show what a recording holds: calls by cause, folder, program, library, module, script line
+/// Show what a recording holds: calls by cause, directory, program, library, module, script line
 ///
 /// Metadata operations are the calls that a metadata server would serve: opens, stats, reads of
-/// folders. `missing` are those that were answered 'no such file'. Times have the recorder's
+/// directories. `missing` are those that were answered 'no such file'. Times have the recorder's
 /// own stops in them.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -38,7 +38,7 @@ pub struct Args {
     /// Of a file with many ranks: this one's calls
     #[arg(long, value_name = "N")]
     rank: Option<u32>,
-    /// Count only what is asked of this folder and below it
+    /// Count only what is asked of this directory and below it
     #[arg(long, value_name = "DIR")]
     below: Option<PathBuf>,
     /// Show every row, not only a screen of them
@@ -70,7 +70,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         },
     };
     let below = args.below.as_ref().map(std::path::absolute).transpose().context("--below")?;
-    let below = below.as_ref().map(|folder| folder.as_os_str().as_bytes());
+    let below = below.as_ref().map(|directory| directory.as_os_str().as_bytes());
     let mut report = Report::of(&args.recording, &recording, args.by.unwrap_or(By::Cause), below);
     report.run.rank = args.rank;
     report.run.warnings().iter().for_each(|line| show::warn(line));

@@ -19,7 +19,7 @@ use crate::save;
 /// All ranks start at once on cold nodes and ask one metadata server. What a node keeps, the
 /// first of its ranks asks; what it does not, every rank asks. docs/scale.md says how it is
 /// computed, and how well that was met. Only what is on the shared filesystem counts: the
-/// network filesystems of the recording; without any, all top folders that a compute node does
+/// network filesystems of the recording; without any, all top directories that a compute node does
 /// not have for itself; or what --below names.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:

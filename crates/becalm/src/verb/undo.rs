@@ -54,7 +54,7 @@ const SCHEMA: &str = "becalm.undo/1";
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<u8, Failure> {
-    let state = remedy::state_folder()?;
+    let state = remedy::state_directory()?;
     if args.list {
         return list(&state, args.json);
     }
@@ -152,7 +152,11 @@ fn render(undone: &Undone, args: &Args, columns: usize) -> String {
         (restored.removed, "removed file is back", "removed files are back"),
         (restored.created, "created file is gone", "created files are gone"),
         (restored.linked, "link is gone", "links are gone"),
-        (restored.folders - undone.left.len() as u64, "folder is gone", "folders are gone"),
+        (
+            restored.directories - undone.left.len() as u64,
+            "directory is gone",
+            "directories are gone",
+        ),
     ];
     let said = parts.iter().filter(|part| part.0 > 0);
     let said: Vec<_> = said.map(|(number, one, many)| counted(*number, one, many)).collect();

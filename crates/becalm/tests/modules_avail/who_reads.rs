@@ -122,11 +122,11 @@ fn what_an_access_list_withholds_from_somebody_is_not_in_the_index() {
 fn a_modulepath_that_somebody_cannot_get_to_has_no_index() {
     let [modules, _] = &both();
     let scene = Scene::new();
-    for folder in ["listed", "closed", "closed/tree"] {
-        fs::create_dir(scene.at(folder)).unwrap();
+    for directory in ["listed", "closed", "closed/tree"] {
+        fs::create_dir(scene.at(directory)).unwrap();
     }
     fs::write(scene.at("closed/tree/falcon"), "#%Module\n").unwrap();
-    // The last step leads past the closed folder, the one before it through it.
+    // The last step leads past the closed directory, the one before it through it.
     fs::set_permissions(scene.at("closed"), Permissions::from_mode(0o700)).unwrap();
     symlink(&scene.modulepath, scene.at("closed/hop")).unwrap();
     symlink(scene.at("closed/hop"), scene.at("linked")).unwrap();
@@ -167,8 +167,8 @@ fn under_any_umask_the_index_that_root_makes_is_for_everyone() {
         let index = shared.scene.at(&format!("below{umask}/index"));
         let done = made(umask, &index);
         assert_eq!((done.status.code(), &*done.stderr), (Some(0), &b""[..]), "{umask}: {done:?}");
-        for folder in index.ancestors().take(2) {
-            assert_eq!(folder.metadata().unwrap().permissions().mode(), 0o40755, "{umask}");
+        for directory in index.ancestors().take(2) {
+            assert_eq!(directory.metadata().unwrap().permissions().mode(), 0o40755, "{umask}");
         }
         let mut native = as_nobody(&shared.native(modules, &["avail"]));
         let native = native.env("BECALM_MODULES_INDEX", &index).output().unwrap();

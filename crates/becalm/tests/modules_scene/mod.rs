@@ -15,7 +15,7 @@ pub const BECALM: &str = env!("CARGO_BIN_EXE_becalm");
 /// A real Modules.
 pub struct Modules {
     pub command: PathBuf,
-    /// The folder with what shells evaluate to get `module`.
+    /// The directory with what shells evaluate to get `module`.
     pub init: PathBuf,
 }
 
@@ -37,19 +37,19 @@ pub fn both() -> [Modules; 2] {
     ]
 }
 
-/// A modulepath, and a folder for its index.
+/// A modulepath, and a directory for its index.
 pub struct Scene {
-    folder: TempDir,
+    directory: TempDir,
     pub modulepath: PathBuf,
 }
 
 impl Scene {
     /// gcc/12 and gcc/13, which is the default.
     pub fn new() -> Scene {
-        let folder = TempDir::new().unwrap();
-        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
-        let modulepath = folder.path().join("modulefiles");
-        let scene = Scene { folder, modulepath };
+        let directory = TempDir::new().unwrap();
+        fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
+        let modulepath = directory.path().join("modulefiles");
+        let scene = Scene { directory, modulepath };
         scene.file("gcc/12", "#%Module\nsetenv GCC twelve\n");
         scene.file("gcc/13", "#%Module\nsetenv GCC thirteen\n");
         scene.file("gcc/.version", "#%Module\nset ModulesVersion 13\n");
@@ -57,7 +57,7 @@ impl Scene {
     }
 
     pub fn at(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     pub fn file(&self, name: &str, content: &str) -> PathBuf {
@@ -73,7 +73,7 @@ impl Scene {
         command.env_clear();
         command.env("PATH", "/usr/bin:/bin").env("LANG", "C.UTF-8");
         // fish makes itself at home, as root even where there is none.
-        command.env("HOME", self.folder.path());
+        command.env("HOME", self.directory.path());
         command.env("MODULES_CMD", &modules.command).env("MODULEPATH", &self.modulepath);
         command.env("BECALM_MODULES_INDEX", self.at("index"));
         command

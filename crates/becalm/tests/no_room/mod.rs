@@ -1,24 +1,24 @@
-//! A machine without room for anything: temporary folders are full or not there, the rest cannot
-//! be written to, and the user has no home. Commands run all the same.
+//! A machine without room for anything: temporary directories are full or not there, the rest
+//! cannot be written to, and the user has no home. Commands run all the same.
 
 use std::process::Command;
 
 use crate::support::user::{is_root, scene_for_a_user};
 use crate::support::{Ran, Scene, run};
 
-/// Temporary folders in which no file can be made, or that are gone.
+/// Temporary directories in which no file can be made, or that are gone.
 const FULL: &str = "for place in /tmp /var/tmp /dev/shm; do \
                     mount -t tmpfs -o size=4k,nr_inodes=1 full $place || exit 99; done";
 const GONE: &str = "mkdir -p /mnt/none && for place in /tmp /var/tmp /dev/shm; do \
                     mount --bind -o ro /mnt/none $place || exit 99; done";
 
-/// Runs words where there is no room: the scene is the only folder that can be written to, and is
-/// found at `/mnt`. The mounts are in a namespace of their own, and go with it.
+/// Runs words where there is no room: the scene is the only directory that can be written to, and
+/// is found at `/mnt`. The mounts are in a namespace of their own, and go with it.
 fn without_room(scene: &Scene, room: &str, user: &[&str], words: &[&str]) -> Ran {
     let script = format!(
         "mount --bind {} /mnt || exit 99; {room}; mount -o remount,bind,ro / || exit 99; \
          cd /mnt && exec env -u HOME -u TMPDIR -u XDG_RUNTIME_DIR XDG_STATE_HOME=/proc/none \"$@\"",
-        scene.folder().display()
+        scene.directory().display()
     );
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c", &script, "sh"]).args(user).args(words);

@@ -19,12 +19,12 @@ const ODD: &[u8] = b"o \t\n'\"\\x41\\\x1b[31m\x7f\xff\xc2\x9b!$x";
 const EACH: [&[u8]; 4] = [b"a\tb", b"it's \"\n\"", b"a\\x09b\x1b[31m", b"a\xffb"];
 
 fn at(scene: &Scene, name: &[u8]) -> PathBuf {
-    scene.folder().join(OsStr::from_bytes(name))
+    scene.directory().join(OsStr::from_bytes(name))
 }
 
 fn becalm(scene: &Scene, words: &[&OsStr]) -> Ran {
     let mut command = Command::new(BECALM);
-    run(command.args(words).current_dir(scene.folder()).env("XDG_STATE_HOME", scene.at("state")))
+    run(command.args(words).current_dir(scene.directory()).env("XDG_STATE_HOME", scene.at("state")))
 }
 
 /// The bytes of a name, as docs/schema/names.md says.
@@ -56,18 +56,18 @@ fn strings(value: &Value, take: &mut dyn FnMut(&str)) {
 #[test]
 fn no_verb_answers_with_a_raw_control_character_or_a_name_that_is_lost() {
     let scene = Scene::new();
-    let folder = at(&scene, ODD);
-    fs::create_dir(&folder).unwrap();
-    let script = folder.join(OsStr::from_bytes(&[ODD, b".sh"].concat()));
+    let directory = at(&scene, ODD);
+    fs::create_dir(&directory).unwrap();
+    let script = directory.join(OsStr::from_bytes(&[ODD, b".sh"].concat()));
     fs::write(&script, "#!/bin/bash\nfor i in {1..60}; do /bin/true; done\n").unwrap();
-    let copied = Command::new("cp").args(["/usr/bin/true"]).arg(folder.join("t\u{9b}")).status();
+    let copied = Command::new("cp").args(["/usr/bin/true"]).arg(directory.join("t\u{9b}")).status();
     assert!(copied.unwrap().success());
-    let inner = folder.join("in\n");
+    let inner = directory.join("in\n");
     fs::create_dir(&inner).unwrap();
-    let made = Command::new("chmod").arg("-R").arg("755").arg(&folder).status();
+    let made = Command::new("chmod").arg("-R").arg("755").arg(&directory).status();
     assert!(made.unwrap().success());
-    let program = folder.join("t\u{9b}");
-    let (rec, image) = (folder.join("rec\t"), folder.join("i\x1b.sqsh"));
+    let program = directory.join("t\u{9b}");
+    let (rec, image) = (directory.join("rec\t"), directory.join("i\x1b.sqsh"));
     let (rec, image, program, script) =
         (rec.as_os_str(), image.as_os_str(), program.as_os_str(), script.as_os_str());
     let word = OsStr::new;
@@ -88,7 +88,7 @@ fn no_verb_answers_with_a_raw_control_character_or_a_name_that_is_lost() {
         ("elf bind", &[word("--dry-run"), program, script]),
         ("image build", &[word("-o"), image, inner.as_os_str()]),
         ("image inspect", &[image]),
-        ("modules audit", &[word("--no-run"), folder.as_os_str()]),
+        ("modules audit", &[word("--no-run"), directory.as_os_str()]),
     ];
     for (verb, rest) in verbs {
         for json in [false, true] {
@@ -118,7 +118,7 @@ fn no_verb_answers_with_a_raw_control_character_or_a_name_that_is_lost() {
     }
 }
 
-/// A virtual environment with 60 packages in a folder of that name, and a program that imports
+/// A virtual environment with 60 packages in a directory of that name, and a program that imports
 /// them all.
 fn environment(scene: &Scene, name: &[u8]) -> (PathBuf, String) {
     let plain = scene.at("env");
@@ -172,7 +172,8 @@ fn an_environment_of_any_name_is_cured_and_what_is_to_be_pasted_runs() {
         let report = of("check", &[]).err();
         let next = report.lines().last().unwrap().strip_prefix("Next: ").unwrap();
         assert!(paste(&scene, next).out().contains("package_"), "{next}");
-        // Of two runs none is called slower: on a warm local disk an image is, for a start so short.
+        // Of two runs none is called slower: on a warm local disk an image is, for a start so
+        // short.
         let fix = of("fix", &["--runs", "2"]).out();
         paste(&scene, fix.lines().last().unwrap().strip_prefix("Next: ").unwrap());
     }
@@ -181,10 +182,10 @@ fn an_environment_of_any_name_is_cured_and_what_is_to_be_pasted_runs() {
 /// Runs what a user would paste into bash; it must end well.
 #[track_caller]
 fn paste(scene: &Scene, line: &str) -> Ran {
-    let folder = PathBuf::from(BECALM);
-    let path = format!("{}:/usr/bin:/bin", folder.parent().unwrap().display());
+    let directory = PathBuf::from(BECALM);
+    let path = format!("{}:/usr/bin:/bin", directory.parent().unwrap().display());
     let mut bash = Command::new("bash");
-    bash.args(["-c", &format!("set -e; {line}")]).current_dir(scene.folder());
+    bash.args(["-c", &format!("set -e; {line}")]).current_dir(scene.directory());
     let ran = run(bash.env("PATH", path).env("XDG_STATE_HOME", scene.at("state")));
     assert_eq!(ran.code(), 0, "{line}\n{}{}", ran.out(), ran.err());
     ran

@@ -1,8 +1,8 @@
 //! A page of the documentation, as what a reader types and what he is shown.
 //!
-//! A block in ``` is a session, where lines begin with `$ `, or lines for a shell. Blocks of another
-//! language (```json, ```toml, ```text, ```ini, ```tcl) are no commands. An HTML comment right
-//! before a block, which no reader sees, says of it
+//! A block in ``` is a session, where lines begin with `$ `, or lines for a shell. Blocks of
+//! another language (```json, ```toml, ```text, ```ini, ```tcl) are no commands. An HTML comment
+//! right before a block, which no reader sees, says of it
 //!
 //! | | |
 //! |---|---|

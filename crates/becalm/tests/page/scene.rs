@@ -1,4 +1,4 @@
-//! Where a page's commands run: a folder with all that the page takes for granted, made by
+//! Where a page's commands run: a directory with all that the page takes for granted, made by
 //! tests/docs/PAGE.sh, in which `/opt`, `/apps` and the like of the page lie, too.
 #![allow(clippy::unwrap_used)]
 
@@ -12,11 +12,12 @@ use super::Entry;
 use crate::support::run;
 use crate::support::scene::BECALM;
 
-/// The folders that pages speak of. They are the scene's.
-const FOLDERS: &[&str] = &["/opt", "/apps", "/shared", "/home/me", "/dev/shm/env", "/tmp/cluster"];
+/// The directories that pages speak of. They are the scene's.
+const DIRECTORIES: &[&str] =
+    &["/opt", "/apps", "/shared", "/home/me", "/dev/shm/env", "/tmp/cluster"];
 
 pub struct Stage {
-    folder: TempDir,
+    directory: TempDir,
 }
 
 /// What became of a command.
@@ -34,15 +35,15 @@ impl Stage {
     pub fn of(page: &str) -> Stage {
         // Not below /tmp, which nodes have for themselves; and of a short path where that can be
         // had, or tables of 80 columns are cut.
-        let folder = TempDir::with_prefix_in("p", "/srv")
+        let directory = TempDir::with_prefix_in("p", "/srv")
             .or_else(|_| TempDir::with_prefix_in("p", env!("CARGO_TARGET_TMPDIR")))
             .unwrap();
-        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-        let stage = Stage { folder };
-        for folder in
+        std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let stage = Stage { directory };
+        for directory in
             ["bin", "home/me", "opt", "apps", "shared", "said", "state", "run", "dev/shm", "tmp"]
         {
-            std::fs::create_dir_all(stage.at(folder)).unwrap();
+            std::fs::create_dir_all(stage.at(directory)).unwrap();
         }
         symlink(BECALM, stage.at("bin/becalm")).unwrap();
         let name = page.rsplit('/').next().unwrap().trim_end_matches(".md");
@@ -59,8 +60,8 @@ impl Stage {
 
     /// A path in the scene.
     fn at(&self, name: &str) -> String {
-        let folder = self.folder.path().canonicalize().unwrap();
-        folder.join(name).into_os_string().into_string().unwrap()
+        let directory = self.directory.path().canonicalize().unwrap();
+        directory.join(name).into_os_string().into_string().unwrap()
     }
 
     /// A bash in the page's home.
@@ -89,15 +90,17 @@ impl Stage {
         bash
     }
 
-    /// The page's folders in the scene.
+    /// The page's directories in the scene.
     fn placed(&self, text: &str) -> String {
         let mut placed = String::new();
         let mut rest = text;
-        while let Some((at, folder)) =
-            FOLDERS.iter().filter_map(|folder| Some((rest.find(folder)?, folder))).min()
+        while let Some((at, directory)) = DIRECTORIES
+            .iter()
+            .filter_map(|directory| Some((rest.find(directory)?, directory)))
+            .min()
         {
             let before = rest[..at].chars().next_back().or(placed.chars().next_back());
-            let after = rest[at + folder.len()..].chars().next();
+            let after = rest[at + directory.len()..].chars().next();
             let is_whole = before
                 .is_none_or(|char| !char.is_alphanumeric() && !"./_-~}".contains(char))
                 && after.is_none_or(|char| !char.is_alphanumeric() && !"._-".contains(char));
@@ -105,8 +108,8 @@ impl Stage {
             if is_whole {
                 placed.push_str(self.at("").trim_end_matches('/'));
             }
-            placed.push_str(folder);
-            rest = &rest[at + folder.len()..];
+            placed.push_str(directory);
+            rest = &rest[at + directory.len()..];
         }
         placed + rest
     }
@@ -144,7 +147,7 @@ impl Stage {
 }
 
 impl Drop for Stage {
-    /// A Slurm that the scene started knows its daemons by files in the folder.
+    /// A Slurm that the scene started knows its daemons by files in the directory.
     fn drop(&mut self) {
         let cluster = self.at("cluster");
         if Path::new(&cluster).exists() {

@@ -14,7 +14,7 @@ use crate::support::{Ran, Scene, run};
 
 pub const PYTHON: &str = "/usr/bin/python3";
 
-/// A folder with a bundle in it, and the PYTHONPATH of all that runs there.
+/// A directory with a bundle in it, and the PYTHONPATH of all that runs there.
 pub struct Bundled {
     pub scene: Scene,
     pub python_path: String,
@@ -25,7 +25,7 @@ impl Bundled {
         Bundled { scene: Scene::new(), python_path: String::new() }
     }
 
-    /// Writes a file below the folder, with the folders above it.
+    /// Writes a file below the directory, with the directories above it.
     pub fn file(&self, name: &str, text: &str) -> String {
         let path = PathBuf::from(self.scene.at(name));
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -33,7 +33,7 @@ impl Bundled {
         path.into_os_string().into_string().unwrap()
     }
 
-    /// Where the bundle is: in a folder of its own, so that no other changes by it.
+    /// Where the bundle is: in a directory of its own, so that no other changes by it.
     pub fn bundle(&self) -> String {
         fs::create_dir_all(self.scene.at("out")).unwrap();
         self.scene.at("out/b.pybundle")
@@ -46,7 +46,7 @@ impl Bundled {
         if !self.python_path.is_empty() {
             command.env("PYTHONPATH", &self.python_path);
         }
-        command.current_dir(self.scene.folder());
+        command.current_dir(self.scene.directory());
         command
     }
 
@@ -92,7 +92,7 @@ impl Bundled {
         self.assert_same(words)
     }
 
-    /// How many lines of strace's log hold this, of calls that take a path or list a folder.
+    /// How many lines of strace's log hold this, of calls that take a path or list a directory.
     pub fn traced(&self, is_counted: impl Fn(&str) -> bool, words: &[&str], with: bool) -> usize {
         let log = self.scene.at("strace");
         let mut line = vec!["strace", "-f", "-qq", "-e", "trace=%file,getdents64", "-o", &log];
@@ -135,9 +135,10 @@ pub fn pythons() -> Vec<String> {
         let minor = name.strip_prefix("3.").and_then(|rest| rest.split('.').next());
         minor.and_then(|minor| minor.parse::<u32>().ok()).is_some_and(|minor| minor >= 9)
     };
-    let folders = installed.map(|entry| entry.unwrap().path());
-    let new = folders.filter(|folder| is_new(folder.file_name().unwrap().to_str().unwrap()));
-    let pythons = new.map(|folder| folder.join("bin/python3").to_str().unwrap().to_owned());
+    let directories = installed.map(|entry| entry.unwrap().path());
+    let new =
+        directories.filter(|directory| is_new(directory.file_name().unwrap().to_str().unwrap()));
+    let pythons = new.map(|directory| directory.join("bin/python3").to_str().unwrap().to_owned());
     [PYTHON.to_owned()].into_iter().chain(pythons).collect()
 }
 

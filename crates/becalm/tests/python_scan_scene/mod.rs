@@ -99,7 +99,7 @@ pub fn exact(scene: &Scene, words: &[&str], python_path: &str) -> Value {
         if !python_path.is_empty() {
             command.env("PYTHONPATH", python_path);
         }
-        command.current_dir(scene.folder());
+        command.current_dir(scene.directory());
     };
     with(&mut once);
     assert_eq!(run(&mut once).code(), 0);
@@ -118,9 +118,9 @@ pub fn exact(scene: &Scene, words: &[&str], python_path: &str) -> Value {
     exact
 }
 
-/// Writes a package of so many modules below a folder, which imports them all.
-pub fn package(folder: &Path, name: &str, modules: usize) {
-    let package = folder.join(name);
+/// Writes a package of so many modules below a directory, which imports them all.
+pub fn package(directory: &Path, name: &str, modules: usize) {
+    let package = directory.join(name);
     fs::create_dir_all(&package).unwrap();
     let mut init = String::new();
     for number in 0..modules {

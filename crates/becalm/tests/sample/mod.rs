@@ -130,7 +130,7 @@ impl Sample {
     }
 }
 
-/// The start of an emacs whose libz is looked for in three folders. It makes 9 metadata
+/// The start of an emacs whose libz is looked for in three directories. It makes 9 metadata
 /// operations, 4 of them are answered 'no such file'; the close is none.
 pub fn emacs(sample: &mut Sample) {
     sample
@@ -147,8 +147,8 @@ pub fn emacs(sample: &mut Sample) {
 }
 
 /// A whole recording of [`emacs`].
-pub fn emacs_recording(folder: &Path) -> PathBuf {
-    let file = folder.join("emacs.becalm");
+pub fn emacs_recording(directory: &Path) -> PathBuf {
+    let file = directory.join("emacs.becalm");
     let mut sample = Sample::new(&file, "/usr/bin/emacs", &["emacs", "--version"]);
     emacs(&mut sample);
     sample.end();
@@ -199,16 +199,16 @@ pub fn failure(output: &Output) -> String {
 }
 
 /// What becalm says on a terminal of so many columns.
-pub fn on_a_terminal(columns: usize, folder: &Path, arguments: &str) -> String {
-    shell_on_a_terminal(columns, folder, &format!("becalm {arguments}"))
+pub fn on_a_terminal(columns: usize, directory: &Path, arguments: &str) -> String {
+    shell_on_a_terminal(columns, directory, &format!("becalm {arguments}"))
 }
 
 /// What a shell's command says on a terminal of so many columns, given to it by script(1).
-pub fn shell_on_a_terminal(columns: usize, folder: &Path, command: &str) -> String {
+pub fn shell_on_a_terminal(columns: usize, directory: &Path, command: &str) -> String {
     let line = format!(
         "becalm() {{ '{}' \"$@\"; }}; stty rows 50 cols {columns}; cd '{}'; {command}",
         env!("CARGO_BIN_EXE_becalm"),
-        folder.display(),
+        directory.display(),
     );
     let output = Command::new("script")
         .args(["-qec", &line, "/dev/null"])

@@ -1,4 +1,4 @@
-//! A folder that was packed into an image, and commands that run in it.
+//! A directory that was packed into an image, and commands that run in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,34 +28,34 @@ pub fn ways() -> Vec<As> {
     }
 }
 
-/// A packed folder: what is seen there tells whether it is the folder or the image.
+/// A packed directory: what is seen there tells whether it is the directory or the image.
 pub struct Imaged {
     pub scene: Scene,
-    /// The folder. Its file `where` says `folder` on disk, and `image` in the image.
-    pub folder: String,
+    /// The directory. Its file `where` says `directory` on disk, and `image` in the image.
+    pub directory: String,
     pub image: String,
 }
 
 impl Imaged {
-    /// A small folder, under a name that needs care.
+    /// A small directory, under a name that needs care.
     pub fn new() -> Imaged {
-        Imaged::of("an env, été:é", |folder| {
-            fs::create_dir_all(folder.join("sub/empty")).unwrap();
-            fs::write(folder.join("sub/a file, with é"), "content").unwrap();
-            fs::write(folder.join("tool"), "#!/bin/sh\necho \"$0\"\n").unwrap();
-            let tool = folder.join("tool");
+        Imaged::of("an env, été:é", |directory| {
+            fs::create_dir_all(directory.join("sub/empty")).unwrap();
+            fs::write(directory.join("sub/a file, with é"), "content").unwrap();
+            fs::write(directory.join("tool"), "#!/bin/sh\necho \"$0\"\n").unwrap();
+            let tool = directory.join("tool");
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
             fs::set_permissions(tool, mode).unwrap();
-            std::os::unix::fs::symlink("sub/a file, with é", folder.join("link")).unwrap();
+            std::os::unix::fs::symlink("sub/a file, with é", directory.join("link")).unwrap();
         })
     }
 
-    /// A folder that is filled so.
+    /// A directory that is filled so.
     pub fn of(name: &str, fill: impl FnOnce(&Path)) -> Imaged {
         let (scene, _) = scene_for_a_user(&[]);
-        let folder = scene.subfolder(name);
-        fill(Path::new(&folder));
-        Imaged::pack(scene, folder)
+        let directory = scene.subdirectory(name);
+        fill(Path::new(&directory));
+        Imaged::pack(scene, directory)
     }
 
     /// The environment that setup/install-test-tools makes, copied to where a user may see it.
@@ -66,37 +66,38 @@ impl Imaged {
             cache.unwrap_or_else(home).join("becalm-tests")
         });
         let (scene, _) = scene_for_a_user(&[]);
-        let folder = scene.at("venv");
-        let copied = Command::new("cp").arg("-a").arg(home.join("venv")).arg(&folder).status();
+        let directory = scene.at("venv");
+        let copied = Command::new("cp").arg("-a").arg(home.join("venv")).arg(&directory).status();
         assert!(copied.unwrap().success(), "setup/install-test-tools makes the venv");
-        let opened = Command::new("chmod").args(["-R", "a+rX", &folder]).status();
+        let opened = Command::new("chmod").args(["-R", "a+rX", &directory]).status();
         assert!(opened.unwrap().success());
         // As if it had been made there.
-        for script in fs::read_dir(format!("{folder}/bin")).unwrap().flatten() {
+        for script in fs::read_dir(format!("{directory}/bin")).unwrap().flatten() {
             let Ok(text) = fs::read_to_string(script.path()) else { continue };
             let made = home.join("venv").display().to_string();
             if !script.file_type().unwrap().is_symlink() && text.contains(&made) {
-                fs::write(script.path(), text.replace(&made, &folder)).unwrap();
+                fs::write(script.path(), text.replace(&made, &directory)).unwrap();
             }
         }
-        Imaged::pack(scene, folder)
+        Imaged::pack(scene, directory)
     }
 
-    /// A folder of the scene's.
-    pub fn pack(scene: Scene, folder: String) -> Imaged {
-        let marker = Path::new(&folder).join("where");
+    /// A directory of the scene's.
+    pub fn pack(scene: Scene, directory: String) -> Imaged {
+        let marker = Path::new(&directory).join("where");
         fs::write(&marker, "image\n").unwrap();
         let image = scene.at("image.sqsh");
-        let built = run(Command::new(BECALM).args(["image", "build", "-o", &image, &folder]));
+        let built = run(Command::new(BECALM).args(["image", "build", "-o", &image, &directory]));
         assert_eq!(built.code(), 0, "{}", built.err());
-        // In place: the folder's own time stays, as that of the file is no matter of the check.
-        fs::write(&marker, "folder\n").unwrap();
-        Imaged { scene, folder, image }
+        // In place: the directory's own time stays, as that of the file is no matter of the check.
+        fs::write(&marker, "directory\n").unwrap();
+        Imaged { scene, directory, image }
     }
 
-    /// `becalm run --image IMAGE options… -- sh -c script FOLDER`, so that `$0` is the folder.
+    /// `becalm run --image IMAGE options… -- sh -c script DIRECTORY`, so that `$0` is the
+    /// directory.
     pub fn sh(&self, who: As, options: &[&str], script: &str) -> Command {
-        self.run(who, options, &["sh", "-c", script, &self.folder])
+        self.run(who, options, &["sh", "-c", script, &self.directory])
     }
 
     /// `becalm run --image IMAGE options… -- words…`

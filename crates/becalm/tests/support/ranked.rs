@@ -27,19 +27,19 @@ pub fn ranks(report: &Value) -> Vec<u64> {
     report["ranks"].as_array().unwrap().iter().map(|row| row["rank"].as_u64().unwrap()).collect()
 }
 
-/// The files of a folder whose names end so, by name.
+/// The files of a directory whose names end so, by name.
 pub fn files(scene: &Scene, end: &str) -> Vec<String> {
-    let all = fs::read_dir(scene.folder()).unwrap().map(|entry| entry.unwrap().path());
+    let all = fs::read_dir(scene.directory()).unwrap().map(|entry| entry.unwrap().path());
     let name = |path: PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
     let mut names: Vec<_> = all.map(name).filter(|name| name.ends_with(end)).collect();
     names.sort();
     names
 }
 
-/// Fails where recorders left something in the node's folder.
+/// Fails where recorders left something in the node's directory.
 #[track_caller]
-pub fn assert_nothing_left(folder: &str) {
-    let left: Vec<_> = fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()).collect();
+pub fn assert_nothing_left(directory: &str) {
+    let left: Vec<_> = fs::read_dir(directory).unwrap().map(|it| it.unwrap().path()).collect();
     assert!(left.is_empty(), "{left:?}");
 }
 

@@ -9,7 +9,7 @@ use super::live::wait_until;
 use super::scene::{BECALM, Scene};
 use super::user::{as_a_user, scene_for_a_user};
 
-/// Somebody who rehearses, and a folder of theirs.
+/// Somebody who rehearses, and a directory of theirs.
 pub struct Rehearser {
     pub scene: Scene,
     becalm: String,
@@ -64,12 +64,12 @@ impl Rehearser {
         self.becalm(&all)
     }
 
-    /// A folder with a file `file` in it that holds `text`, both this user's.
+    /// A directory with a file `file` in it that holds `text`, both this user's.
     pub fn tree(&self, name: &str) -> String {
-        let path = self.scene.subfolder(name);
+        let path = self.scene.subdirectory(name);
         let file = format!("{path}/file");
         fs::write(&file, "text\n").unwrap();
-        let owner = fs::metadata(self.scene.folder()).unwrap();
+        let owner = fs::metadata(self.scene.directory()).unwrap();
         for path in [&path, &file] {
             let _ = chown(path, Some(owner.uid()), Some(owner.gid()));
         }
@@ -80,45 +80,47 @@ impl Rehearser {
     /// namespace.
     #[track_caller]
     pub fn assert_tidy(&self) {
-        let folder = self.scene.folder();
-        wait_until("all mounts and servers are gone", || leftovers(&folder).is_empty());
+        let directory = self.scene.directory();
+        wait_until("all mounts and servers are gone", || leftovers(&directory).is_empty());
     }
 }
 
-/// Processes that see a mount of a rehearsal below a folder, or serve one.
-pub fn leftovers(folder: &Path) -> Vec<String> {
+/// Processes that see a mount of a rehearsal below a directory, or serve one.
+pub fn leftovers(directory: &Path) -> Vec<String> {
     let mut left = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap_or_default();
         let Ok(pid) = name.parse::<u32>() else { continue };
         let mounts = fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
-        let point = folder.to_string_lossy().into_owned();
+        let point = directory.to_string_lossy().into_owned();
         if mounts.lines().any(|line| line.contains("fuse.becalm") && line.contains(&point)) {
             left.push(format!("{pid} sees a mount"));
         }
-        if serves(pid, folder) {
+        if serves(pid, directory) {
             left.push(format!("{pid} serves"));
         }
     }
     left
 }
 
-/// Whether a process is a server that has a folder below this one open.
-pub fn serves(pid: u32, folder: &Path) -> bool {
+/// Whether a process is a server that has a directory below this one open.
+pub fn serves(pid: u32, directory: &Path) -> bool {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     name.trim() == "becalm-server"
-        && open.filter_map(|fd| fs::read_link(fd.path()).ok()).any(|file| file.starts_with(folder))
+        && open
+            .filter_map(|fd| fs::read_link(fd.path()).ok())
+            .any(|file| file.starts_with(directory))
 }
 
-/// The server of a rehearsal below a folder.
+/// The server of a rehearsal below a directory.
 #[track_caller]
-pub fn server(folder: &Path) -> i32 {
+pub fn server(directory: &Path) -> i32 {
     let pids = || {
         let entries = fs::read_dir("/proc").unwrap().flatten();
         entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
     };
-    let found: Vec<u32> = pids().filter(|pid| serves(*pid, folder)).collect();
+    let found: Vec<u32> = pids().filter(|pid| serves(*pid, directory)).collect();
     assert_eq!(found.len(), 1, "{found:?}");
     found[0] as i32
 }

@@ -1,4 +1,4 @@
-//! A folder for one test, and the recording in it.
+//! A directory for one test, and the recording in it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -23,27 +23,27 @@ fn options() -> &'static [&'static str] {
     }
 }
 
-/// A folder that is gone when the test ends.
+/// A directory that is gone when the test ends.
 pub struct Scene {
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl Scene {
-    /// An empty folder that every user can look into.
+    /// An empty directory that every user can look into.
     pub fn new() -> Scene {
-        let folder = TempDir::new().unwrap();
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        Scene { folder }
+        let directory = TempDir::new().unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        Scene { directory }
     }
 
-    /// The folder, without symbolic links in its path.
-    pub fn folder(&self) -> PathBuf {
-        self.folder.path().canonicalize().unwrap()
+    /// The directory, without symbolic links in its path.
+    pub fn directory(&self) -> PathBuf {
+        self.directory.path().canonicalize().unwrap()
     }
 
-    /// A path in the folder.
+    /// A path in the directory.
     pub fn at(&self, name: &str) -> String {
-        self.folder().join(name).into_os_string().into_string().unwrap()
+        self.directory().join(name).into_os_string().into_string().unwrap()
     }
 
     /// Where [`Scene::record`] records to.
@@ -59,8 +59,8 @@ impl Scene {
         path
     }
 
-    /// Makes an empty folder, and gives its path.
-    pub fn subfolder(&self, name: &str) -> String {
+    /// Makes an empty directory, and gives its path.
+    pub fn subdirectory(&self, name: &str) -> String {
         let path = self.at(name);
         fs::create_dir(&path).unwrap();
         path

@@ -1,4 +1,4 @@
-//! A packed environment where nothing can be mounted, and a folder that it is unpacked in.
+//! A packed environment where nothing can be mounted, and a directory that it is unpacked in.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -15,7 +15,7 @@ use super::user::{as_a_user, is_root};
 pub const NOWHERE: &str = "echo 0 > /proc/sys/user/max_user_namespaces && \
                        exec setpriv --ambient-caps=-all --inh-caps=-all --bounding-set=-all \"$@\"";
 
-/// A packed environment, and a folder that trees are made in.
+/// A packed environment, and a directory that trees are made in.
 pub struct Staging {
     pub env: Imaged,
     pub dir: String,
@@ -29,7 +29,7 @@ impl Staging {
 
     /// With this environment.
     pub fn of(env: Imaged) -> Staging {
-        let dir = env.scene.subfolder("memory");
+        let dir = env.scene.subdirectory("memory");
         fs::set_permissions(&dir, PermissionsExt::from_mode(0o1777)).unwrap();
         Staging { env, dir }
     }
@@ -61,11 +61,12 @@ impl Staging {
         self.plain(who, &[&[stage.as_str()], options].concat(), words)
     }
 
-    /// A shell that has the environment's `bin` in its PATH, and the folder as `$0`.
+    /// A shell that has the environment's `bin` in its PATH, and the directory as `$0`.
     pub fn sh(&self, who: As, options: &[&str], script: &str) -> Command {
-        let mut command = self.run(who, options, &["sh", "-c", script, &self.env.folder]);
-        command.env("PATH", format!("{}/bin:{}", self.env.folder, std::env::var("PATH").unwrap()));
-        command.env("ENV_ROOT", &self.env.folder);
+        let mut command = self.run(who, options, &["sh", "-c", script, &self.env.directory]);
+        command
+            .env("PATH", format!("{}/bin:{}", self.env.directory, std::env::var("PATH").unwrap()));
+        command.env("ENV_ROOT", &self.env.directory);
         command
     }
 
@@ -84,35 +85,36 @@ impl Staging {
         wait_until("the tree is removed", || self.left().is_empty());
     }
 
-    /// What is in the folder, by any depth that tells anything.
+    /// What is in the directory, by any depth that tells anything.
     pub fn left(&self) -> Vec<String> {
         let found = Command::new("find").args([&self.dir, "-mindepth", "1"]).output().unwrap();
         String::from_utf8_lossy(&found.stdout).lines().map(str::to_owned).collect()
     }
 }
 
-fn fill(folder: &Path) {
-    fs::create_dir_all(folder.join("bin")).unwrap();
-    fs::create_dir_all(folder.join("lib/a folder, é")).unwrap();
-    fs::write(folder.join("lib/a folder, é/file"), "content").unwrap();
-    fs::hard_link(folder.join("lib/a folder, é/file"), folder.join("lib/other name")).unwrap();
-    fs::copy("/bin/echo", folder.join("bin/own-echo")).unwrap();
-    let own = folder.join("bin/own-echo").display().to_string();
+fn fill(directory: &Path) {
+    fs::create_dir_all(directory.join("bin")).unwrap();
+    fs::create_dir_all(directory.join("lib/a directory, é")).unwrap();
+    fs::write(directory.join("lib/a directory, é/file"), "content").unwrap();
+    fs::hard_link(directory.join("lib/a directory, é/file"), directory.join("lib/other name"))
+        .unwrap();
+    fs::copy("/bin/echo", directory.join("bin/own-echo")).unwrap();
+    let own = directory.join("bin/own-echo").display().to_string();
     let long = format!("#!/bin/sh\n'''exec' \"{own}\" \"$0\" \"$@\"\n' '''\n");
     for (name, text) in [("tool", "#!/bin/sh\necho \"$0 $*\"\n"), ("piplike", &long)] {
-        fs::write(folder.join("bin").join(name), text).unwrap();
+        fs::write(directory.join("bin").join(name), text).unwrap();
         let mode = PermissionsExt::from_mode(0o755);
-        fs::set_permissions(folder.join("bin").join(name), mode).unwrap();
+        fs::set_permissions(directory.join("bin").join(name), mode).unwrap();
     }
-    fs::write(folder.join("lib/more.pth"), folder.join("lib").display().to_string()).unwrap();
-    let library = folder.join("lib/libown.so").display().to_string();
-    let rpath = format!("-rpath={}", folder.join("lib").display());
+    fs::write(directory.join("lib/more.pth"), directory.join("lib").display().to_string()).unwrap();
+    let library = directory.join("lib/libown.so").display().to_string();
+    let rpath = format!("-rpath={}", directory.join("lib").display());
     // Not by -Wl: there is a comma in the path.
     let gcc = ["-shared", "-o", &library, "-Xlinker", &rpath, "-x", "c", "/dev/null"];
     assert!(Command::new("gcc").args(gcc).status().unwrap().success());
-    symlink(folder.join("lib/other name"), folder.join("absolute")).unwrap();
-    symlink("/etc/passwd", folder.join("outside")).unwrap();
-    symlink("lib/other name", folder.join("relative")).unwrap();
+    symlink(directory.join("lib/other name"), directory.join("absolute")).unwrap();
+    symlink("/etc/passwd", directory.join("outside")).unwrap();
+    symlink("lib/other name", directory.join("relative")).unwrap();
 }
 
 /// An ordinary user, and root.

@@ -18,7 +18,7 @@ pub fn table(scene: &Scene, all: bool, words: &[&str]) -> String {
     if !all {
         command.args(["-e", "trace=%file,%desc,%process"]);
     }
-    run(command.arg("--").args(words).current_dir(scene.folder()));
+    run(command.arg("--").args(words).current_dir(scene.directory()));
     std::fs::read_to_string(to).unwrap()
 }
 
@@ -31,12 +31,12 @@ pub fn paths(scene: &Scene, words: &[&str]) -> BTreeMap<Asked, usize> {
     // -xx writes all strings in hexadecimal, so that none can look like the log's own
     // punctuation; -y gives the paths behind descriptors and AT_FDCWD.
     command.args(["-f", "-ff", "-qq", "-y", "-xx", "-s", "65536", "-e", "trace=%file", "-o", &to]);
-    run(command.arg("--").args(words).current_dir(scene.folder()));
+    run(command.arg("--").args(words).current_dir(scene.directory()));
     let mut asked = BTreeMap::new();
-    for file in std::fs::read_dir(scene.folder()).unwrap() {
+    for file in std::fs::read_dir(scene.directory()).unwrap() {
         let file = file.unwrap().path();
         if file.file_name().unwrap().to_str().unwrap().starts_with("strace-log.") {
-            let mut cwd = scene.folder().into_os_string().into_encoded_bytes();
+            let mut cwd = scene.directory().into_os_string().into_encoded_bytes();
             for line in std::fs::read_to_string(&file).unwrap().lines() {
                 if let Some(call) = parse(line, &mut cwd) {
                     *asked.entry(call).or_default() += 1;
@@ -50,7 +50,7 @@ pub fn paths(scene: &Scene, words: &[&str]) -> BTreeMap<Asked, usize> {
 /// One line of the log: `name(argument, …) = result ERROR (text)`. Calls on a descriptor alone,
 /// and getcwd, which answers a path and asks none, are left out; so are signals and exits.
 ///
-/// `cwd` is the process's working folder, as far as its log has told it.
+/// `cwd` is the process's working directory, as far as its log has told it.
 fn parse(line: &str, cwd: &mut Vec<u8>) -> Option<Asked> {
     let (name, rest) = line.split_once('(')?;
     if name.contains(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
@@ -59,13 +59,13 @@ fn parse(line: &str, cwd: &mut Vec<u8>) -> Option<Asked> {
         return None;
     }
     let (arguments, result) = rest.rsplit_once(" = ")?;
-    let mut folder = cwd.clone();
+    let mut directory = cwd.clone();
     let mut first = arguments;
     if !first.starts_with('"') {
         let (descriptor, after) = arguments.split_once(", ")?;
-        folder = unhex(descriptor.split_once('<')?.1.split_once('>')?.0);
+        directory = unhex(descriptor.split_once('<')?.1.split_once('>')?.0);
         if descriptor.starts_with("AT_FDCWD") {
-            cwd.clone_from(&folder);
+            cwd.clone_from(&directory);
         }
         first = after;
     }
@@ -73,7 +73,7 @@ fn parse(line: &str, cwd: &mut Vec<u8>) -> Option<Asked> {
     if path.is_empty() {
         return None;
     }
-    let path = absolute(&folder, &path);
+    let path = absolute(&directory, &path);
     let error = match result.strip_prefix("-1 ") {
         Some(error) => error.split(' ').next()?.to_owned(),
         None => String::new(),
@@ -90,10 +90,10 @@ fn unhex(text: &str) -> Vec<u8> {
     digits.map(|digits| u8::from_str_radix(&digits[..2], 16).unwrap()).collect()
 }
 
-/// The place that `path` names, seen from `folder`: absolute, without `.` and `//`, and with
+/// The place that `path` names, seen from `directory`: absolute, without `.` and `//`, and with
 /// `..` taken back.
-pub fn absolute(folder: &[u8], path: &[u8]) -> Vec<u8> {
-    let start = if path.starts_with(b"/") { &b""[..] } else { folder };
+pub fn absolute(directory: &[u8], path: &[u8]) -> Vec<u8> {
+    let start = if path.starts_with(b"/") { &b""[..] } else { directory };
     let mut parts: Vec<&[u8]> = Vec::new();
     for part in start.split(|byte| *byte == b'/').chain(path.split(|byte| *byte == b'/')) {
         match part {

@@ -16,7 +16,7 @@ pub fn trap(name: &str) -> String {
 
 /// The trap program of that name, built with these flags beside the usual ones.
 ///
-/// Built programs stay in cargo's folder for tests, under a name made from all that they are
+/// Built programs stay in cargo's directory for tests, under a name made from all that they are
 /// built from, so that each is built once, however many tests run it at once.
 #[track_caller]
 pub fn trap_with(name: &str, flags: &[&str]) -> String {
@@ -26,12 +26,13 @@ pub fn trap_with(name: &str, flags: &[&str]) -> String {
     fs::read(&source).unwrap_or_else(|error| panic!("{source:?}: {error}")).hash(&mut hasher);
     fs::read(sources.join("trap.h")).unwrap().hash(&mut hasher);
     flags.hash(&mut hasher);
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{:x}", hasher.finish()));
-    let program = folder.join(name);
+    let directory =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{:x}", hasher.finish()));
+    let program = directory.join(name);
     if !program.exists() {
-        fs::create_dir_all(&folder).unwrap();
+        fs::create_dir_all(&directory).unwrap();
         // Built aside, then renamed: a test beside this one sees all of it or none.
-        let aside = tempfile::Builder::new().prefix(name).tempdir_in(&folder).unwrap();
+        let aside = tempfile::Builder::new().prefix(name).tempdir_in(&directory).unwrap();
         let built = aside.path().join(name);
         let mut compile = Command::new("cc");
         compile.args(["-O1", "-Wall", "-Wextra", "-Werror", "-pthread"]).args(flags);

@@ -28,7 +28,7 @@ pub fn is_root() -> bool {
 /// `programs`, whose paths are given back.
 pub fn scene_for_a_user(programs: &[&str]) -> (Scene, Vec<String>) {
     let scene = Scene::new();
-    let _ = chown(scene.folder(), Some(NOBODY), Some(NOBODY));
+    let _ = chown(scene.directory(), Some(NOBODY), Some(NOBODY));
     let becalm = scene.at("becalm");
     fs::hard_link(BECALM, &becalm).or_else(|_| fs::copy(BECALM, &becalm).map(drop)).unwrap();
     let copy = |program: &&str| {

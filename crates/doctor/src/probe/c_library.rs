@@ -23,24 +23,24 @@ pub struct Glibc {
     pub package: String,
     /// Whether `/etc/ld.so.cache` is used; none where the loader does not say.
     pub cache: Option<bool>,
-    /// The folders searched for a library that names none, in order.
-    pub folders: Vec<Folder>,
-    /// The subfolders of `glibc-hwcaps` in each folder, best first.
+    /// The directories searched for a library that names none, in order.
+    pub directories: Vec<Directory>,
+    /// The subdirectories of `glibc-hwcaps` in each directory, best first.
     pub hwcaps: Vec<Hwcap>,
-    /// The older subfolders (`tls`, `x86_64`, `avx512_1`), which glibc 2.37 has no more.
+    /// The older subdirectories (`tls`, `x86_64`, `avx512_1`), which glibc 2.37 has no more.
     pub legacy_hwcaps: Vec<Hwcap>,
 }
 
-/// A folder that is searched.
+/// A directory that is searched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Folder {
-    /// The folder.
+pub struct Directory {
+    /// The directory.
     pub path: String,
     /// Why, in the loader's words, e.g. `system search path`.
     pub why: String,
 }
 
-/// A subfolder for libraries that need some processor.
+/// A subdirectory for libraries that need some processor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hwcap {
     /// E.g. `x86-64-v3`.
@@ -68,7 +68,7 @@ pub(crate) fn glibc() -> Option<Glibc> {
             .clone()
             .next()
             .map(|_| search.clone().any(|line| line.contains("ld.so.cache"))),
-        folders: search.filter_map(folder).collect(),
+        directories: search.filter_map(directory).collect(),
         hwcaps: hwcaps("Subdirectories of glibc-hwcaps directories"),
         legacy_hwcaps: hwcaps("Legacy HWCAP subdirectories"),
         loader,
@@ -125,9 +125,9 @@ fn section<'a>(help: &'a str, title: &str) -> impl Iterator<Item = &'a str> + Cl
 }
 
 /// `/lib (system search path)`; not `(libraries located via /etc/ld.so.cache)`.
-fn folder(line: &str) -> Option<Folder> {
+fn directory(line: &str) -> Option<Directory> {
     let (path, why) = line.rsplit_once(" (")?;
-    Some(Folder { path: path.to_owned(), why: why.trim_end_matches(')').to_owned() })
+    Some(Directory { path: path.to_owned(), why: why.trim_end_matches(')').to_owned() })
 }
 
 /// `x86-64-v3 (supported, searched)`, or `x86_64 (AT_PLATFORM; supported, searched)`, or a name.
@@ -163,10 +163,10 @@ pub(crate) fn search(glibc: Option<&Glibc>) -> Probe {
     let about = About {
         name: "library_search",
         title: "library search",
-        used_for: "counting the folders of a library search",
+        used_for: "counting the directories of a library search",
     };
     match glibc {
-        Some(glibc) if glibc.folders.is_empty() => about
+        Some(glibc) if glibc.directories.is_empty() => about
             .answered(Answer::Unknown, "this loader does not say where it searches (2.33 does)"),
         Some(glibc) => about.answered(Answer::Present, profile(glibc)),
         None => about.answered(Answer::Absent, "no glibc loader answered"),
@@ -182,7 +182,7 @@ fn profile(glibc: &Glibc) -> String {
     if glibc.cache == Some(true) {
         parts.push("ld.so.cache".to_owned());
     }
-    parts.push(format!("{} folders", glibc.folders.len()));
+    parts.push(format!("{} directories", glibc.directories.len()));
     for (kind, hwcaps) in [("hwcaps", &glibc.hwcaps), ("old hwcaps", &glibc.legacy_hwcaps)] {
         let names = searched(hwcaps);
         if !names.is_empty() {
@@ -246,12 +246,12 @@ Subdirectories of glibc-hwcaps directories, in priority order:
     }
 
     #[test]
-    fn folders_keep_their_brackets_and_the_cache_is_no_folder() {
+    fn directories_keep_their_brackets_and_the_cache_is_no_directory() {
         let lines = section(HELP, "Shared library search path:");
-        let folders: Vec<_> =
-            lines.filter_map(folder).map(|folder| (folder.path, folder.why)).collect();
+        let directories: Vec<_> =
+            lines.filter_map(directory).map(|directory| (directory.path, directory.why)).collect();
         assert_eq!(
-            folders,
+            directories,
             [
                 ("/opt/my libs (x)".into(), "LD_LIBRARY_PATH".into()),
                 ("/lib64".into(), "system search path".into()),
@@ -261,7 +261,7 @@ Subdirectories of glibc-hwcaps directories, in priority order:
     }
 
     #[test]
-    fn a_subfolder_that_is_masked_is_not_searched() {
+    fn a_subdirectory_that_is_masked_is_not_searched() {
         let hwcaps: Vec<_> = section(HELP, "Subdirectories of glibc-hwcaps").map(hwcap).collect();
         let said: Vec<_> =
             hwcaps.iter().map(|h| (h.name.as_str(), h.supported, h.searched)).collect();
@@ -274,7 +274,7 @@ Subdirectories of glibc-hwcaps directories, in priority order:
 
     #[test]
     fn the_hwcaps_are_those_that_the_loader_really_opens() {
-        // strace would see the same folders; the loader's own trace is at hand everywhere.
+        // strace would see the same directories; the loader's own trace is at hand everywhere.
         let glibc = glibc().unwrap();
         let trace = Command::new("/bin/true")
             .env("LD_DEBUG", "libs")
@@ -285,7 +285,7 @@ Subdirectories of glibc-hwcaps directories, in priority order:
         let path = trace.lines().find_map(|line| line.split_once("search path=")).unwrap().1;
         let seen: Vec<_> = path
             .split([':', '\t', ' '])
-            .filter_map(|folder| folder.strip_prefix("/becalm-nowhere/glibc-hwcaps/"))
+            .filter_map(|directory| directory.strip_prefix("/becalm-nowhere/glibc-hwcaps/"))
             .collect();
         let said: Vec<_> =
             glibc.hwcaps.iter().filter(|h| h.searched).map(|h| h.name.as_str()).collect();

@@ -1,9 +1,9 @@
-//! The lists of folders that the loader searches.
+//! The lists of directories that the loader searches.
 //!
 //! glibc's order (elf/dl-load.c, `_dl_map_object`): unless the file that needs the library has
 //! a RUNPATH, the RPATH of that file, of the file that needed it, and so on up to the program;
 //! then LD_LIBRARY_PATH; then the RUNPATH of the file that needs it; then the cache and the
-//! system's folders.
+//! system's directories.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use recording::{Exec, PathId, Recording};
 
 use crate::survey::{split, variable};
 
-/// A list of folders that the loader searches.
+/// A list of directories that the loader searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum List {
     /// DT_RPATH of a file.
@@ -21,31 +21,31 @@ pub(crate) enum List {
     LibraryPath,
     /// DT_RUNPATH of a file.
     Runpath(PathId),
-    /// The system's folders, or a list that the recording does not show.
+    /// The system's directories, or a list that the recording does not show.
     Other,
 }
 
-/// Where a probed folder is from.
+/// Where a probed directory is from.
 pub(super) struct Place {
     pub list: List,
-    /// How many folders that list has.
-    pub folders: u64,
-    /// The folder of the list.
-    pub folder: Vec<u8>,
+    /// How many directories that list has.
+    pub directories: u64,
+    /// The directory of the list.
+    pub directory: Vec<u8>,
     /// Whether the probe was in a sub-directory for a processor type.
     pub is_hwcaps: bool,
 }
 
-type Folders = HashSet<Vec<u8>>;
+type Directories = HashSet<Vec<u8>>;
 
-/// The lists of one program, their folders spelt out.
+/// The lists of one program, their directories spelt out.
 pub(super) struct Lists<'a> {
     recording: &'a Recording,
-    library_path: Folders,
+    library_path: Directories,
     library_path_order: Vec<Vec<u8>>,
     /// The files whose code may have asked for a library by name.
     callers: Vec<PathId>,
-    files: HashMap<PathId, (List, Folders)>,
+    files: HashMap<PathId, (List, Directories)>,
 }
 
 impl<'a> Lists<'a> {
@@ -53,8 +53,9 @@ impl<'a> Lists<'a> {
     pub fn of(recording: &'a Recording, exec: &Exec, callers: &[(&[u8], PathId)]) -> Lists<'a> {
         let origin = split(recording.path(exec.image)).0;
         let library_path = variable(exec, "LD_LIBRARY_PATH").unwrap_or_default();
-        let folders = library_path.split([':', ';']).filter(|folder| !folder.is_empty());
-        let library_path_order: Vec<_> = folders.map(|folder| expand(folder, origin)).collect();
+        let directories = library_path.split([':', ';']).filter(|directory| !directory.is_empty());
+        let library_path_order: Vec<_> =
+            directories.map(|directory| expand(directory, origin)).collect();
         Lists {
             recording,
             library_path: library_path_order.iter().cloned().collect(),
@@ -64,32 +65,33 @@ impl<'a> Lists<'a> {
         }
     }
 
-    /// The folders of LD_LIBRARY_PATH, in its order.
+    /// The directories of LD_LIBRARY_PATH, in its order.
     pub fn library_path(&self) -> &[Vec<u8>] {
         &self.library_path_order
     }
 
-    /// The list that a probed folder is from: the first, in the loader's order, that has it.
+    /// The list that a probed directory is from: the first, in the loader's order, that has it.
     /// `chain` is who needed the library, up to the program.
     pub fn place(&mut self, probed: &[u8], chain: &[PathId]) -> Place {
         self.read(chain);
         let of = |file: &PathId| self.files.get(file);
         let rpaths = || chain.iter().filter_map(of).filter(|(list, _)| is_rpath(*list));
         let own = chain.first().and_then(of);
-        let runs_own = own.is_some_and(|(list, folders)| !is_rpath(*list) && !folders.is_empty());
+        let runs_own =
+            own.is_some_and(|(list, directories)| !is_rpath(*list) && !directories.is_empty());
         let found = rpaths()
             .filter(|_| !runs_own)
-            .find_map(|(list, folders)| found_in(*list, folders, probed))
+            .find_map(|(list, directories)| found_in(*list, directories, probed))
             .or_else(|| found_in(List::LibraryPath, &self.library_path, probed))
-            .or_else(|| own.and_then(|(list, folders)| found_in(*list, folders, probed)))
+            .or_else(|| own.and_then(|(list, directories)| found_in(*list, directories, probed)))
             .or_else(|| self.place_of_dlopen(probed));
         found.unwrap_or_else(|| {
-            let mut folder = probed;
-            while let Some(above) = without_hwcap(folder) {
-                folder = above;
+            let mut directory = probed;
+            while let Some(above) = without_hwcap(directory) {
+                directory = above;
             }
-            let is_hwcaps = folder != probed;
-            Place { list: List::Other, folders: 0, folder: folder.to_vec(), is_hwcaps }
+            let is_hwcaps = directory != probed;
+            Place { list: List::Other, directories: 0, directory: directory.to_vec(), is_hwcaps }
         })
     }
 
@@ -100,7 +102,7 @@ impl<'a> Lists<'a> {
         let place = callers
             .iter()
             .filter_map(|file| self.files.get(file))
-            .find_map(|(list, folders)| found_in(*list, folders, probed));
+            .find_map(|(list, directories)| found_in(*list, directories, probed));
         self.callers = callers;
         place
     }
@@ -110,8 +112,8 @@ impl<'a> Lists<'a> {
             let recording = self.recording;
             self.files.entry(*file).or_insert_with(|| {
                 let origin = split(recording.path(*file)).0;
-                let expanded = |folders: &Vec<String>| {
-                    folders.iter().map(|folder| expand(folder, origin)).collect()
+                let expanded = |directories: &Vec<String>| {
+                    directories.iter().map(|directory| expand(directory, origin)).collect()
                 };
                 match recording.images.get(file) {
                     // The loader ignores an RPATH beside a RUNPATH.
@@ -119,7 +121,7 @@ impl<'a> Lists<'a> {
                         (List::Runpath(*file), expanded(&image.runpath))
                     }
                     Some(image) => (List::Rpath(*file), expanded(&image.rpath)),
-                    None => (List::Rpath(*file), Folders::new()),
+                    None => (List::Rpath(*file), Directories::new()),
                 }
             });
         }
@@ -130,35 +132,35 @@ fn is_rpath(list: List) -> bool {
     matches!(list, List::Rpath(_))
 }
 
-/// The place of a probed folder in a list, itself or as a sub-directory for a processor type.
-fn found_in(list: List, folders: &Folders, probed: &[u8]) -> Option<Place> {
+/// The place of a probed directory in a list, itself or as a sub-directory for a processor type.
+fn found_in(list: List, directories: &Directories, probed: &[u8]) -> Option<Place> {
     let mut above = Some(probed);
-    while let Some(folder) = above {
-        if folders.contains(folder) {
+    while let Some(directory) = above {
+        if directories.contains(directory) {
             return Some(Place {
                 list,
-                folders: folders.len() as u64,
-                folder: folder.to_vec(),
-                is_hwcaps: folder != probed,
+                directories: directories.len() as u64,
+                directory: directory.to_vec(),
+                is_hwcaps: directory != probed,
             });
         }
-        above = without_hwcap(folder);
+        above = without_hwcap(directory);
     }
     None
 }
 
-/// A folder of a list as the loader asks for it. `$LIB` and `$PLATFORM` are left alone: what
+/// A directory of a list as the loader asks for it. `$LIB` and `$PLATFORM` are left alone: what
 /// they stand for depends on the loader's build and on the processor.
-fn expand(folder: &str, origin: &[u8]) -> Vec<u8> {
+fn expand(directory: &str, origin: &[u8]) -> Vec<u8> {
     let origin = String::from_utf8_lossy(origin);
-    let folder = folder.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin);
-    clean(folder.as_bytes()).into_owned()
+    let directory = directory.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin);
+    clean(directory.as_bytes()).into_owned()
 }
 
-/// The folder without its last sub-directory for a processor type, if that is one: glibc's
+/// The directory without its last sub-directory for a processor type, if that is one: glibc's
 /// `glibc-hwcaps/NAME` (since 2.33) and the older `tls/haswell/avx512_1/x86_64` (to 2.36).
-fn without_hwcap(folder: &[u8]) -> Option<&[u8]> {
-    let (above, name) = split(folder);
+fn without_hwcap(directory: &[u8]) -> Option<&[u8]> {
+    let (above, name) = split(directory);
     let (top, parent) = split(above);
     if parent == b"glibc-hwcaps" {
         return Some(top);

@@ -1,6 +1,6 @@
-//! How the dynamic loader searched for libraries, and which list of folders made it do so.
+//! How the dynamic loader searched for libraries, and which list of directories made it do so.
 //!
-//! Who needed a library ([`needs`]), and then which list a probed folder is from ([`lists`]),
+//! Who needed a library ([`needs`]), and then which list a probed directory is from ([`lists`]),
 //! follows from what the mapped files say of themselves and from glibc's rules.
 
 mod lists;
@@ -20,8 +20,8 @@ pub(crate) use lists::List;
 /// What the search in one list came to.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Searched {
-    /// Folders in the list.
-    pub folders: u64,
+    /// Directories in the list.
+    pub directories: u64,
     pub asks: u64,
     pub missing: u64,
 }
@@ -31,8 +31,8 @@ pub(crate) struct Searched {
 pub(crate) struct Wanted {
     pub asks: u64,
     pub missing: u64,
-    /// The folders it was looked for in, sub-directories for processor types not counted.
-    pub folders: HashSet<Vec<u8>>,
+    /// The directories it was looked for in, sub-directories for processor types not counted.
+    pub directories: HashSet<Vec<u8>>,
     /// The file that needed it first, where that is known.
     pub needed_by: Option<PathId>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Search<'a> {
     pub hwcaps: u64,
     pub lists: BTreeMap<List, Searched>,
     pub libraries: HashMap<&'a [u8], Wanted>,
-    /// The folders of LD_LIBRARY_PATH in its order: questions, and those that found nothing.
+    /// The directories of LD_LIBRARY_PATH in its order: questions, and those that found nothing.
     pub library_path: Vec<(Vec<u8>, Count)>,
     /// The programs that it was done for.
     pub programs: Tally<PathId>,
@@ -98,18 +98,18 @@ impl<'a> Search<'a> {
         // Before the program runs, who needs what is all there is to know.
         let callers = if phase == Phase::Running { &run.opened[..] } else { &[] };
         let mut lists = Lists::of(survey.recording, exec, callers);
-        for folder in lists.library_path() {
-            if !self.library_path.iter().any(|(known, _)| known == folder) {
-                self.library_path.push((folder.clone(), Count::default()));
+        for directory in lists.library_path() {
+            if !self.library_path.iter().any(|(known, _)| known == directory) {
+                self.library_path.push((directory.clone(), Count::default()));
             }
         }
-        // A stat of a folder belongs to the library that the thread looks for.
+        // A stat of a directory belongs to the library that the thread looks for.
         let mut looking: HashMap<u32, &[u8]> = HashMap::new();
         for id in &run.asks {
             let ask = &survey.asks[*id];
             let is_open = ask.kind == Kind::Open;
             let last = looking.get(&ask.event.thread).copied().unwrap_or_default();
-            let (folder, library) = if is_open { ask.split() } else { (ask.path, last) };
+            let (directory, library) = if is_open { ask.split() } else { (ask.path, last) };
             looking.insert(ask.event.thread, library);
             if is_housekeeping(ask) || library.is_empty() {
                 continue;
@@ -117,8 +117,8 @@ impl<'a> Search<'a> {
             let found = is_open && ask.is_yes();
             self.found += u64::from(found);
             self.programs.add(exec.image, ask.is_missing());
-            let place = lists.place(folder, &needs.chain(library));
-            self.count_folder(&place, found);
+            let place = lists.place(directory, &needs.chain(library));
+            self.count_directory(&place, found);
             self.count(library, place, ask.is_missing(), needs.by(library));
         }
     }
@@ -129,13 +129,13 @@ impl<'a> Search<'a> {
         libraries.max_by_key(|(name, wanted)| (wanted.missing, std::cmp::Reverse(*name)))
     }
 
-    /// Counts for a folder of LD_LIBRARY_PATH. That it is there (a stat) is not that it has it.
-    fn count_folder(&mut self, place: &lists::Place, found: bool) {
-        let mut folders = self.library_path.iter_mut();
-        if let (List::LibraryPath, Some((_, folder))) =
-            (place.list, folders.find(|(folder, _)| *folder == place.folder))
+    /// Counts for a directory of LD_LIBRARY_PATH. That it is there (a stat) is not that it has it.
+    fn count_directory(&mut self, place: &lists::Place, found: bool) {
+        let mut directories = self.library_path.iter_mut();
+        if let (List::LibraryPath, Some((_, directory))) =
+            (place.list, directories.find(|(directory, _)| *directory == place.directory))
         {
-            folder.add(!found);
+            directory.add(!found);
         }
     }
 
@@ -149,13 +149,13 @@ impl<'a> Search<'a> {
         let missing = u64::from(is_missing);
         self.hwcaps += u64::from(place.is_hwcaps);
         let list = self.lists.entry(place.list).or_default();
-        list.folders = place.folders;
+        list.directories = place.directories;
         list.asks += 1;
         list.missing += missing;
         let wanted = self.libraries.entry(library).or_default();
         wanted.asks += 1;
         wanted.missing += missing;
-        wanted.folders.insert(place.folder);
+        wanted.directories.insert(place.directory);
         wanted.needed_by = wanted.needed_by.or(needed_by);
     }
 }

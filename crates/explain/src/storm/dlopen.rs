@@ -37,7 +37,7 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
             blame.list_name()
         ),
         cause: "a running program opens libraries by name (plug-ins, extension modules), and \
-                each brings the libraries it needs; all are searched folder by folder"
+                each brings the libraries it needs; all are searched directory by directory"
             .to_owned(),
         observed: "calls made by the dynamic loader after the program's first instruction; which \
                    file's list was searched follows from what the files say"

@@ -1,9 +1,9 @@
 //! Which starts `becalm run --builtins` takes away for certain.
 //!
 //! bash does a program's work itself only for options that the library knows, and only where that
-//! succeeds in silence; all else is started as before, and the look at the programs that comes first
-//! is then paid for nothing. So a start counts where its own words and its end say that it is of
-//! the first kind. `cat` never does: what it reads from may be a pipe.
+//! succeeds in silence; all else is started as before, and the look at the programs that comes
+//! first is then paid for nothing. So a start counts where its own words and its end say that it is
+//! of the first kind. `cat` never does: what it reads from may be a pipe.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

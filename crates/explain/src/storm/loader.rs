@@ -24,9 +24,10 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
     Some(Case {
         storm: Storm::Loader,
         title: format!("{} searched over {}", searched(&search), blame.list_name()),
-        cause: "before the program starts, the loader tries each library in every folder of its \
+        cause:
+            "before the program starts, the loader tries each library in every directory of its \
                 search lists until one has it"
-            .to_owned(),
+                .to_owned(),
         observed: "calls made by the dynamic loader before the program's first instruction"
             .to_owned(),
         avoidable,
@@ -86,7 +87,7 @@ impl Blame {
                 continue;
             }
             blame.files += 1;
-            blame.total.folders = blame.total.folders.max(searched.folders);
+            blame.total.directories = blame.total.directories.max(searched.directories);
             blame.total.asks += searched.asks;
             blame.total.missing += searched.missing;
             let worse = blame.worst.is_none_or(|(_, worst)| searched.missing > worst.missing);
@@ -99,12 +100,12 @@ impl Blame {
 
     /// As it reads after 'searched … over'.
     pub fn list_name(&self) -> String {
-        let folders = counted(self.total.folders, "folder", "folders");
+        let directories = counted(self.total.directories, "directory", "directories");
         match self.sort {
-            Sort::Rpath => format!("RPATHs of up to {folders}"),
-            Sort::Runpath => format!("RUNPATHs of up to {folders}"),
-            Sort::LibraryPath => format!("an LD_LIBRARY_PATH of {folders}"),
-            Sort::Other => "the system's folders".to_owned(),
+            Sort::Rpath => format!("RPATHs of up to {directories}"),
+            Sort::Runpath => format!("RUNPATHs of up to {directories}"),
+            Sort::LibraryPath => format!("an LD_LIBRARY_PATH of {directories}"),
+            Sort::Other => "the system's directories".to_owned(),
         }
     }
 }
@@ -122,7 +123,7 @@ pub(super) fn culprits(survey: &Survey, search: &Search, blame: &Blame) -> Vec<C
     };
     let numbers = |searched: &Searched| {
         [
-            ("folders", searched.folders),
+            ("directories", searched.directories),
             ("operations", searched.asks),
             ("missing", searched.missing),
         ]
@@ -133,36 +134,37 @@ pub(super) fn culprits(survey: &Survey, search: &Search, blame: &Blame) -> Vec<C
             let name = survey.recording.shown(file);
             let text = format!(
                 "{upper} of {name}: {}, {}, {} answered no",
-                counted(worst.folders, "folder", "folders"),
+                counted(worst.directories, "directory", "directories"),
                 questions(worst.asks),
                 count(worst.missing)
             );
             culprits.push(culprit(kind, name, text, &numbers(&worst)));
             if blame.files > 1 {
                 let text = format!(
-                    "{} files have one, of up to {} folders: {share} of these \
+                    "{} files have one, of up to {} directories: {share} of these \
                      questions",
                     count(blame.files),
-                    count(total.folders),
+                    count(total.directories),
                 );
                 let with_files = [&numbers(total)[..], &[("files", blame.files)]].concat();
                 culprits.push(culprit(kind, format!("all {upper}s"), text, &with_files));
             }
         }
         None if blame.sort == Sort::LibraryPath => {
-            let folders = search.library_path.iter();
-            let useless = folders.filter(|(_, count)| is_useless(count)).count() as u64;
+            let directories = search.library_path.iter();
+            let useless = directories.filter(|(_, count)| is_useless(count)).count() as u64;
             let had = match useless {
                 0 => "each with something this program needed".to_owned(),
                 none => format!("{} with nothing this program needed", count(none)),
             };
-            let folders = counted(total.folders, "folder", "folders");
-            let text = format!("LD_LIBRARY_PATH has {folders}, {had}: {share} of these questions");
+            let directories = counted(total.directories, "directory", "directories");
+            let text =
+                format!("LD_LIBRARY_PATH has {directories}, {had}: {share} of these questions");
             let with_useless = [&numbers(total)[..], &[("useless", useless)]].concat();
             culprits.push(culprit(kind, "LD_LIBRARY_PATH", text, &with_useless));
         }
         None => {
-            let text = format!("the system's own folders: {share} of these questions");
+            let text = format!("the system's own directories: {share} of these questions");
             culprits.push(culprit(kind, "system", text, &numbers(total)));
         }
     }
@@ -170,7 +172,7 @@ pub(super) fn culprits(survey: &Survey, search: &Search, blame: &Blame) -> Vec<C
     if search.hwcaps * 4 >= all {
         let text = format!(
             "{} of these questions are for sub-directories for processor types (glibc-hwcaps \
-             and older), which the loader tries in each folder once",
+             and older), which the loader tries in each directory once",
             percent(search.hwcaps, all)
         );
         culprits.push(culprit("hwcaps", "glibc-hwcaps", text, &[("operations", search.hwcaps)]));
@@ -185,19 +187,20 @@ fn worst_library(survey: &Survey, search: &Search) -> Option<Culprit> {
         Some(file) => format!(", needed by {}", survey.recording.shown(file)),
         None => String::new(),
     };
-    let folders = wanted.folders.len() as u64;
+    let directories = wanted.directories.len() as u64;
     let text = format!(
         "{name} was looked for in {} ({}){by}",
-        counted(folders, "folder", "folders"),
+        counted(directories, "directory", "directories"),
         questions(wanted.asks)
     );
-    let numbers = [("folders", folders), ("operations", wanted.asks), ("missing", wanted.missing)];
+    let numbers =
+        [("directories", directories), ("operations", wanted.asks), ("missing", wanted.missing)];
     Some(culprit("library", name, text, &numbers))
 }
 
-/// Whether a folder was asked and had nothing.
-fn is_useless(folder: &Count) -> bool {
-    folder.asks > 0 && folder.missing == folder.asks
+/// Whether a directory was asked and had nothing.
+fn is_useless(directory: &Count) -> bool {
+    directory.asks > 0 && directory.missing == directory.asks
 }
 
 /// Only what one file's list is to blame for has a cure here: writing into the files where their

@@ -31,11 +31,12 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
             counted(starts, "program start", "program starts")
         ),
         cause: "a program that sets its locale opens one file for each category and one for its \
-                messages, in the folder of each variant of the locale's name"
+                messages, in the directory of each variant of the locale's name"
             .to_owned(),
-        observed: "a guess by path: files of locale and gconv folders, which only the C library \
+        observed:
+            "a guess by path: files of locale and gconv directories, which only the C library \
                    reads"
-            .to_owned(),
+                .to_owned(),
         avoidable,
         guessed: None,
         time: None,

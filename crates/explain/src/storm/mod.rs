@@ -55,7 +55,7 @@ pub(crate) type Detector = fn(&Survey) -> Option<Case>;
 ///    started; not starting it is the cure of all of it.
 /// 3. What the caller's identity tells: the module tool, the loader.
 /// 4. What the path tells of a Python process.
-/// 5. Walks, before what only the path tells: a walk comes by locale folders too.
+/// 5. Walks, before what only the path tells: a walk comes by locale directories too.
 /// 6. What is left: locales, by their paths, and repeats.
 pub(crate) const DETECTORS: &[Detector] = &[
     path::detect,

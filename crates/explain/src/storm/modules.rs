@@ -25,9 +25,9 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
         title: format!(
             "`module {subcommand}` opened {} in {}",
             counted(files, "modulefile", "modulefiles"),
-            counted(walk.folders.len() as u64, "folder", "folders")
+            counted(walk.directories.len() as u64, "directory", "directories")
         ),
-        cause: "without an index the module tool lists every folder of the modulepath, opens \
+        cause: "without an index the module tool lists every directory of the modulepath, opens \
                 each file to see whether it is a modulefile, and evaluates each rc file"
             .to_owned(),
         observed: "calls of the process that runs modulecmd or lmod".to_owned(),
@@ -44,14 +44,14 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
 #[derive(Default)]
 struct Walk {
     claim: Vec<AskId>,
-    /// Folders of MODULEPATH, and what was asked below them.
+    /// Directories of MODULEPATH, and what was asked below them.
     paths: Tally<Vec<u8>>,
     /// Modulefiles that were opened.
     files: HashSet<PathId>,
     /// rc files that were opened.
     rc_files: HashSet<PathId>,
-    /// Folders that were listed.
-    folders: HashSet<PathId>,
+    /// Directories that were listed.
+    directories: HashSet<PathId>,
     subcommands: Tally<String>,
     is_lmod: bool,
 }
@@ -62,7 +62,8 @@ impl Walk {
         let mut walk = Walk::default();
         for (id, ask) in survey.free().filter(|(_, ask)| ask.why.cause == Cause::ModuleTool) {
             walk.claim.push(id);
-            let Some(modulepath) = paths.iter().find(|folder| is_below(ask.path, folder)) else {
+            let Some(modulepath) = paths.iter().find(|directory| is_below(ask.path, directory))
+            else {
                 continue;
             };
             walk.paths.add(modulepath.clone(), ask.is_missing());
@@ -80,13 +81,13 @@ impl Walk {
         let (Some(path), true) = (ask.path_id, ask.is_yes()) else { return };
         match ask.kind {
             Kind::List => {
-                self.folders.insert(path);
+                self.directories.insert(path);
                 self.files.remove(&path);
             }
             Kind::Open if is_rc(ask.split().1) => {
                 self.rc_files.insert(path);
             }
-            Kind::Open if !self.folders.contains(&path) => {
+            Kind::Open if !self.directories.contains(&path) => {
                 self.files.insert(path);
             }
             _ => {}
@@ -106,13 +107,13 @@ impl Walk {
             culprits.push(culprit("modulepath", path, text, &numbers));
         }
         let numbers = [
-            ("folders", self.folders.len() as u64),
+            ("directories", self.directories.len() as u64),
             ("modulefiles", self.files.len() as u64),
             ("rc_files", self.rc_files.len() as u64),
         ];
         let text = format!(
             "{} listed, {} and {} opened",
-            counted(numbers[0].1, "folder", "folders"),
+            counted(numbers[0].1, "directory", "directories"),
             counted(numbers[1].1, "modulefile", "modulefiles"),
             counted(numbers[2].1, "rc file", "rc files"),
         );
@@ -141,23 +142,23 @@ impl Walk {
     }
 }
 
-/// The folders of all MODULEPATH variables of the recording, deepest first.
+/// The directories of all MODULEPATH variables of the recording, deepest first.
 fn modulepaths(survey: &Survey) -> Vec<Vec<u8>> {
     let execs = survey.recording.processes.iter().flat_map(|process| &process.execs);
     let values: HashSet<&str> = execs.filter_map(|exec| variable(exec, "MODULEPATH")).collect();
-    let folders = values.into_iter().flat_map(|value| value.split(':'));
-    let folders: HashSet<Vec<u8>> = folders
-        .filter(|folder| folder.starts_with('/'))
-        .map(|folder| clean(folder.as_bytes()).into_owned())
+    let directories = values.into_iter().flat_map(|value| value.split(':'));
+    let directories: HashSet<Vec<u8>> = directories
+        .filter(|directory| directory.starts_with('/'))
+        .map(|directory| clean(directory.as_bytes()).into_owned())
         .collect();
-    let mut folders: Vec<_> = folders.into_iter().collect();
-    folders.sort_by_key(|folder| (std::cmp::Reverse(folder.len()), folder.clone()));
-    folders
+    let mut directories: Vec<_> = directories.into_iter().collect();
+    directories.sort_by_key(|directory| (std::cmp::Reverse(directory.len()), directory.clone()));
+    directories
 }
 
-/// Whether `path` is `folder` or below it.
-fn is_below(path: &[u8], folder: &[u8]) -> bool {
-    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+/// Whether `path` is `directory` or below it.
+fn is_below(path: &[u8], directory: &[u8]) -> bool {
+    path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
 }
 
 fn is_rc(name: &[u8]) -> bool {

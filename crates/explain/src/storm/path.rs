@@ -1,5 +1,5 @@
-//! Programs searched over PATH: execve that fails folder by folder (execvp(3)), and shells that
-//! stat every folder before they start or miss a command.
+//! Programs searched over PATH: execve that fails directory by directory (execvp(3)), and shells
+//! that stat every directory before they start or miss a command.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use crate::tally::Tally;
 use crate::threshold::is_storm;
 use crate::words::{count, counted, listed, pasted, questions};
 
-/// execvp(3) goes on to the next folder after this error too.
+/// execvp(3) goes on to the next directory after this error too.
 const EACCES: u16 = 13;
 /// The most programs whose full paths are told.
 const NAMES: usize = 3;
@@ -24,16 +24,17 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
     if !is_storm(found.vain, survey.total()) {
         return None;
     }
-    let widest = found.folders_a_search();
+    let widest = found.directories_a_search();
     let claim = found.claim.clone();
     Some(Case {
         storm: Storm::Path,
-        title: format!("programs were searched in up to {widest} folders of PATH"),
-        cause: "a program named without its folder is tried in every folder of PATH, in order, \
+        title: format!("programs were searched in up to {widest} directories of PATH"),
+        cause:
+            "a program named without its directory is tried in every directory of PATH, in order, \
                 until one has it; shells remember where they found it, new processes do not"
-            .to_owned(),
+                .to_owned(),
         observed: "failed execve calls are observed; stat and access calls count where one \
-                   process asks for the same name in two or more folders of a PATH"
+                   process asks for the same name in two or more directories of a PATH"
             .to_owned(),
         avoidable: found.vain,
         guessed: Some(found.guessed),
@@ -45,7 +46,7 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
     })
 }
 
-/// The folders of all PATH variables of the recording.
+/// The directories of all PATH variables of the recording.
 struct Path<'a> {
     set: HashSet<&'a [u8]>,
 }
@@ -60,9 +61,9 @@ impl<'a> Path<'a> {
             if !seen.insert(value) {
                 continue;
             }
-            for folder in value.split(':').map(trim) {
-                if folder.starts_with(b"/") {
-                    path.set.insert(folder);
+            for directory in value.split(':').map(trim) {
+                if directory.starts_with(b"/") {
+                    path.set.insert(directory);
                 }
             }
         }
@@ -70,23 +71,27 @@ impl<'a> Path<'a> {
     }
 }
 
-fn trim(folder: &str) -> &[u8] {
-    let trimmed = folder.trim_end_matches('/');
-    if trimmed.is_empty() { &folder.as_bytes()[..folder.len().min(1)] } else { trimmed.as_bytes() }
+fn trim(directory: &str) -> &[u8] {
+    let trimmed = directory.trim_end_matches('/');
+    if trimmed.is_empty() {
+        &directory.as_bytes()[..directory.len().min(1)]
+    } else {
+        trimmed.as_bytes()
+    }
 }
 
 /// What was searched for.
 #[derive(Default)]
 struct Searches<'a> {
     claim: Vec<AskId>,
-    /// Answers that sent the search to the next folder.
+    /// Answers that sent the search to the next directory.
     vain: u64,
     /// stat and access calls: only the pattern says that they are searches.
     guessed: u64,
-    folders: Tally<&'a [u8]>,
+    directories: Tally<&'a [u8]>,
     names: Tally<&'a [u8]>,
     programs: Tally<ProgramId>,
-    folders_of_name: HashMap<&'a [u8], BTreeSet<&'a [u8]>>,
+    directories_of_name: HashMap<&'a [u8], BTreeSet<&'a [u8]>>,
 }
 
 impl<'a> Searches<'a> {
@@ -116,20 +121,20 @@ impl<'a> Searches<'a> {
 
     fn take(&mut self, survey: &Survey<'a>, id: AskId) {
         let ask = &survey.asks[id];
-        let (folder, name) = ask.split();
+        let (directory, name) = ask.split();
         let vain = is_vain(ask);
         self.claim.push(id);
         self.vain += u64::from(vain);
         self.guessed += u64::from(ask.kind != Kind::Exec);
-        self.folders.add(folder, vain);
+        self.directories.add(directory, vain);
         self.names.add(name, vain);
-        self.folders_of_name.entry(name).or_default().insert(folder);
+        self.directories_of_name.entry(name).or_default().insert(directory);
         self.programs.add(ask.program, vain);
     }
 
-    /// The most folders that one name was looked for in.
-    fn folders_a_search(&self) -> u64 {
-        self.folders_of_name.values().map(BTreeSet::len).max().unwrap_or(0) as u64
+    /// The most directories that one name was looked for in.
+    fn directories_a_search(&self) -> u64 {
+        self.directories_of_name.values().map(BTreeSet::len).max().unwrap_or(0) as u64
     }
 
     fn culprits(&self, survey: &Survey) -> Vec<Culprit> {
@@ -145,32 +150,32 @@ impl<'a> Searches<'a> {
             let numbers = [("commands", self.names.len()), ("operations", asked.asks)];
             culprits.push(culprit("program", program, text, &numbers));
         }
-        for (folder, asked) in self.folders.by_missing().into_iter().take(3) {
-            let folder = survey.shown(folder);
+        for (directory, asked) in self.directories.by_missing().into_iter().take(3) {
+            let directory = survey.shown(directory);
             let yes = match asked.asks - asked.missing {
                 0 => "never had what was asked".to_owned(),
                 yes => format!("had it {}", counted(yes, "time", "times")),
             };
-            let text = format!("{folder} was asked {} times and {yes}", count(asked.asks));
+            let text = format!("{directory} was asked {} times and {yes}", count(asked.asks));
             let numbers = [("operations", asked.asks), ("missing", asked.missing)];
-            culprits.push(culprit("folder", folder, text, &numbers));
+            culprits.push(culprit("directory", directory, text, &numbers));
         }
         if let Some((name, asked)) = self.names.by_missing().into_iter().next() {
-            let folders = self.folders_of_name.get(name).map_or(0, BTreeSet::len) as u64;
+            let directories = self.directories_of_name.get(name).map_or(0, BTreeSet::len) as u64;
             let text = format!(
                 "{} was looked for in {}, {} answered no",
                 survey.shown(name),
-                counted(folders, "folder", "folders"),
+                counted(directories, "directory", "directories"),
                 questions(asked.missing),
             );
-            let numbers = [("folders", folders), ("missing", asked.missing)];
+            let numbers = [("directories", directories), ("missing", asked.missing)];
             culprits.push(culprit("command", survey.shown(name), text, &numbers));
         }
         culprits
     }
 
-    /// By its full path a program is not searched. Which folders of PATH others need, no recording
-    /// of this run tells.
+    /// By its full path a program is not searched. Which directories of PATH others need, no
+    /// recording of this run tells.
     fn next(&self, survey: &Survey) -> Option<Step> {
         // What bash may do itself (`run --builtins`) is what it finds by name alone.
         let searched = |name: &[u8], missing: u64| missing > 0 && options(name).is_none();

@@ -1,8 +1,8 @@
 //! Python modules searched over `sys.path`.
 //!
-//! CPython's FileFinder (importlib) stats each folder of `sys.path` in turn at every import,
+//! CPython's FileFinder (importlib) stats each directory of `sys.path` in turn at every import,
 //! to see whether its listing of it is still right, then asks for the module's files in the
-//! first folder that lists a fitting name. So the folders, not the misses, are the cost.
+//! first directory that lists a fitting name. So the directories, not the misses, are the cost.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -28,17 +28,17 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
     if !is_storm(avoidable, survey.total()) {
         return None;
     }
-    let folders = imports.entries.len() as u64;
+    let directories = imports.entries.len() as u64;
     Some(Case {
         storm: Storm::Python,
         title: format!(
             "modules were searched in {} of sys.path",
-            counted(folders, "folder", "folders")
+            counted(directories, "directory", "directories")
         ),
-        cause: "at each import Python asks every folder of sys.path, in order, whether it has \
+        cause: "at each import Python asks every directory of sys.path, in order, whether it has \
                 changed, and then for the module's source, bytecode and package files"
             .to_owned(),
-        observed: "what a Python process asked about modules and the folders of sys.path: a \
+        observed: "what a Python process asked about modules and the directories of sys.path: a \
                    guess by path"
             .to_owned(),
         avoidable,
@@ -51,12 +51,12 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
     })
 }
 
-/// What was asked of one folder of `sys.path`.
+/// What was asked of one directory of `sys.path`.
 #[derive(Clone, Copy, Default)]
 struct Entry {
     asks: u64,
     missing: u64,
-    /// Questions for the folder itself: one an import that comes by.
+    /// Questions for the directory itself: one an import that comes by.
     own: u64,
     /// Whether PYTHONPATH names it.
     is_named: bool,
@@ -80,7 +80,7 @@ impl<'a> Imports<'a> {
         let mut named: HashMap<&str, HashSet<Vec<u8>>> = HashMap::new();
         for (id, ask) in survey.free().filter(|(_, ask)| is_python(ask)) {
             let value = ask.exec.and_then(|exec| variable(exec, "PYTHONPATH")).unwrap_or_default();
-            let named = named.entry(value).or_insert_with(|| folders(value, ask.exec, survey));
+            let named = named.entry(value).or_insert_with(|| directories(value, ask.exec, survey));
             if is_import(ask, named, &imports.packages) {
                 imports.claim.push(id);
                 imports.take(ask, named);
@@ -99,18 +99,18 @@ impl<'a> Imports<'a> {
         }
         // CPython writes FILE.pyc.NUMBER and renames it.
         self.writes += u64::from(ask.kind == Kind::Change && ask.is_yes() && is_bytecode(path));
-        let Some(folder) = entry_of(path, named) else { return };
-        let entry = match self.entries.get_mut(folder) {
+        let Some(directory) = entry_of(path, named) else { return };
+        let entry = match self.entries.get_mut(directory) {
             Some(entry) => entry,
-            None => self.entries.entry(folder.to_vec()).or_default(),
+            None => self.entries.entry(directory.to_vec()).or_default(),
         };
         entry.asks += 1;
         entry.missing += u64::from(ask.is_missing());
-        entry.own += u64::from(folder == path && ask.kind == Kind::Stat);
-        entry.is_named = named.contains(folder);
+        entry.own += u64::from(directory == path && ask.kind == Kind::Stat);
+        entry.is_named = named.contains(directory);
     }
 
-    /// What one folder of PYTHONPATH more costs: how often each was asked about itself.
+    /// What one directory of PYTHONPATH more costs: how often each was asked about itself.
     fn slope(&self) -> Option<u64> {
         let named: Vec<_> = self.entries.values().filter(|entry| entry.is_named).collect();
         let own: u64 = named.iter().map(|entry| entry.own).sum();
@@ -129,27 +129,28 @@ impl<'a> Imports<'a> {
 
     fn culprits(&self, survey: &Survey) -> Vec<Culprit> {
         let mut culprits = Vec::new();
-        let (folders, named) = (self.entries.len() as u64, self.named());
+        let (directories, named) = (self.entries.len() as u64, self.named());
         if let Some(slope) = self.slope() {
             let text = format!(
-                "PYTHONPATH gave {} of the {} folders; each costs {} before any module is read",
+                "PYTHONPATH gave {} of the {} directories; each costs {} before any module is read",
                 count(named),
-                count(folders),
+                count(directories),
                 questions(slope)
             );
-            let numbers = [("folders", folders), ("named", named), ("per_folder", slope)];
+            let numbers =
+                [("directories", directories), ("named", named), ("per_directory", slope)];
             culprits.push(culprit("pythonpath", "PYTHONPATH", text, &numbers));
         }
-        for (folder, entry) in self.by_asks().into_iter().take(3) {
-            let folder = survey.shown(folder);
+        for (directory, entry) in self.by_asks().into_iter().take(3) {
+            let directory = survey.shown(directory);
             let text = format!(
-                "{folder}: {}, {} answered no",
+                "{directory}: {}, {} answered no",
                 questions(entry.asks),
                 count(entry.missing)
             );
             let numbers =
                 [("operations", entry.asks), ("missing", entry.missing), ("own", entry.own)];
-            culprits.push(culprit("sys.path", folder, text, &numbers));
+            culprits.push(culprit("sys.path", directory, text, &numbers));
         }
         if self.writes >= WRITES {
             let text = format!(
@@ -181,8 +182,8 @@ impl<'a> Imports<'a> {
     /// The environment that most was asked of, if that is not the system's own, and how much.
     fn environment(&self) -> Option<(&[u8], u64)> {
         let mut prefixes = Tally::default();
-        for (folder, entry) in &self.entries {
-            prefixes.count(prefix_of(folder).unwrap_or_default(), entry.asks);
+        for (directory, entry) in &self.entries {
+            prefixes.count(prefix_of(directory).unwrap_or_default(), entry.asks);
         }
         let (prefix, asked) = prefixes.top()?;
         (!prefix.is_empty()).then_some((prefix, asked.asks))
@@ -200,7 +201,7 @@ impl<'a> Imports<'a> {
         } else if let Some(prefix) = self.packable(survey) {
             steps.push(command(
                 "Pack the environment into one image, in the order of this start, and run the \
-                 command with the image over its folder: that is then one file to the server",
+                 command with the image over its directory: that is then one file to the server",
                 format!(
                     "becalm image build -o env.sqsh {prefix} -- {line} && becalm run --image \
                      env.sqsh -- {line}"
@@ -241,14 +242,14 @@ fn image(recording: &Recording) -> Option<&str> {
     })
 }
 
-/// The folders of a PYTHONPATH.
-fn folders(value: &str, exec: Option<&Exec>, survey: &Survey) -> HashSet<Vec<u8>> {
+/// The directories of a PYTHONPATH.
+fn directories(value: &str, exec: Option<&Exec>, survey: &Survey) -> HashSet<Vec<u8>> {
     let cwd = exec.map_or(&b""[..], |exec| survey.recording.path(exec.cwd));
-    let absolute = |folder: &str| match folder.starts_with('/') {
-        true => clean(folder.as_bytes()).into_owned(),
-        false => clean(&[cwd, b"/", folder.as_bytes()].concat()).into_owned(),
+    let absolute = |directory: &str| match directory.starts_with('/') {
+        true => clean(directory.as_bytes()).into_owned(),
+        false => clean(&[cwd, b"/", directory.as_bytes()].concat()).into_owned(),
     };
-    value.split(':').filter(|folder| !folder.is_empty()).map(absolute).collect()
+    value.split(':').filter(|directory| !directory.is_empty()).map(absolute).collect()
 }
 
 /// Whether Python asks, not the loader for it.
@@ -260,8 +261,8 @@ fn is_python(ask: &Ask) -> bool {
 /// `realpath`, and counts as a repeated stat if it repeats.
 fn is_import(ask: &Ask, named: &HashSet<Vec<u8>>, packages: &HashSet<Package>) -> bool {
     const O_DIRECTORY: u64 = 0o200000;
-    let is_folder = ask.kind == Kind::List || ask.event.flags & O_DIRECTORY != 0;
-    if is_folder && ask.kind != Kind::Stat && !packages.contains(&(ask.process(), ask.path)) {
+    let is_directory = ask.kind == Kind::List || ask.event.flags & O_DIRECTORY != 0;
+    if is_directory && ask.kind != Kind::Stat && !packages.contains(&(ask.process(), ask.path)) {
         return false;
     }
     match ask.kind {
@@ -274,10 +275,10 @@ fn is_import(ask: &Ask, named: &HashSet<Vec<u8>>, packages: &HashSet<Package>) -
     }
 }
 
-/// A folder that a process asked for a module's file in.
+/// A directory that a process asked for a module's file in.
 type Package<'a> = (ProcessId, &'a [u8]);
 
-/// The folders in which modules were looked for. Python lists no other to import; a program
+/// The directories in which modules were looked for. Python lists no other to import; a program
 /// that is written in Python may.
 fn packages<'a>(survey: &Survey<'a>) -> HashSet<Package<'a>> {
     let asks = survey.free().map(|(_, ask)| ask).filter(|ask| is_python(ask));
@@ -286,10 +287,10 @@ fn packages<'a>(survey: &Survey<'a>) -> HashSet<Package<'a>> {
     files
         .filter(|ask| is_module(ask.split().1))
         .flat_map(|ask| {
-            let folder = ask.split().0;
-            let (above, name) = split(folder);
-            let package = if name == b"__pycache__" { above } else { folder };
-            [(ask.process(), folder), (ask.process(), package)]
+            let directory = ask.split().0;
+            let (above, name) = split(directory);
+            let package = if name == b"__pycache__" { above } else { directory };
+            [(ask.process(), directory), (ask.process(), package)]
         })
         .collect()
 }
@@ -298,22 +299,22 @@ fn is_module(name: &[u8]) -> bool {
     [&b".py"[..], b".pyc", b".so"].iter().any(|end| name.ends_with(end))
 }
 
-/// Whether it is a file of a `__pycache__` folder, or such a folder.
+/// Whether it is a file of a `__pycache__` directory, or such a directory.
 fn is_bytecode(path: &[u8]) -> bool {
     let (above, name) = split(path);
     name == b"__pycache__" || split(above).1 == b"__pycache__"
 }
 
-/// The folder of `sys.path` that a path is in: the nearest above it that PYTHONPATH names or
+/// The directory of `sys.path` that a path is in: the nearest above it that PYTHONPATH names or
 /// that Python's site(1) sets up.
 fn entry_of<'p>(path: &'p [u8], named: &HashSet<Vec<u8>>) -> Option<&'p [u8]> {
-    let mut folder = path;
-    while folder.len() > 1 {
-        let (above, name) = split(folder);
-        if named.contains(folder) || is_site(name) || is_library(name, above) {
-            return Some(folder);
+    let mut directory = path;
+    while directory.len() > 1 {
+        let (above, name) = split(directory);
+        if named.contains(directory) || is_site(name) || is_library(name, above) {
+            return Some(directory);
         }
-        folder = above;
+        directory = above;
     }
     None
 }
@@ -330,10 +331,10 @@ fn is_library(name: &[u8], above: &[u8]) -> bool {
     name.strip_prefix(b"python").is_some_and(is_version) && matches!(parent, b"lib" | b"lib64")
 }
 
-/// The environment that a folder of `sys.path` belongs to; none for the system's own.
-fn prefix_of(folder: &[u8]) -> Option<&[u8]> {
-    let (above, name) = split(folder);
-    let library = if is_site(name) { above } else { folder };
+/// The environment that a directory of `sys.path` belongs to; none for the system's own.
+fn prefix_of(directory: &[u8]) -> Option<&[u8]> {
+    let (above, name) = split(directory);
+    let library = if is_site(name) { above } else { directory };
     let (lib, python) = split(library);
     let (prefix, _) = split(lib);
     let is_own = !matches!(prefix, b"" | b"/" | b"/usr" | b"/usr/local");

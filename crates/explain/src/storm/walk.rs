@@ -1,4 +1,4 @@
-//! Folders listed by the hundred: find, du, ls -R, git status, rm -r, os.walk.
+//! Directories listed by the hundred: find, du, ls -R, git status, rm -r, os.walk.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,8 +11,8 @@ use crate::tally::Tally;
 use crate::threshold::is_storm;
 use crate::words::{counted, questions};
 
-/// A process that lists fewer folders does not walk. A shell that expands `*` lists one a glob.
-const FOLDERS: usize = 50;
+/// A process that lists fewer directories does not walk. A shell that expands `*` lists one a glob.
+const DIRECTORIES: usize = 50;
 
 pub(super) fn detect(survey: &Survey) -> Option<Case> {
     let walks = Walks::find(survey);
@@ -22,21 +22,21 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
     }
     let (program, _) = walks.programs.top()?;
     let program = survey.name(program);
-    let folders = walks.folders();
+    let directories = walks.directories();
     Some(Case {
         storm: Storm::Walk,
-        title: format!("{program} listed {}", counted(folders, "folder", "folders")),
-        cause: "each folder of a walk is opened and listed, and most walks then ask for the \
+        title: format!("{program} listed {}", counted(directories, "directory", "directories")),
+        cause: "each directory of a walk is opened and listed, and most walks then ask for the \
                 attributes of every entry, one question each"
             .to_owned(),
         observed: format!(
-            "processes that listed {FOLDERS} folders or more, and what they asked of these \
-             folders' entries"
+            "processes that listed {DIRECTORIES} directories or more, and what they asked of these \
+             directories' entries"
         ),
         avoidable,
         guessed: None,
         time: None,
-        culprits: walks.culprits(survey, folders),
+        culprits: walks.culprits(survey, directories),
         next: Vec::new(),
         evidence: "prefix".to_owned(),
         claim: walks.claim,
@@ -49,7 +49,7 @@ struct Walks<'a> {
     programs: Tally<ProgramId>,
     /// Operations of Python processes.
     of_python: u64,
-    /// Folders where a walk began, and what was asked below them.
+    /// Directories where a walk began, and what was asked below them.
     roots: Tally<&'a [u8]>,
     listed: HashMap<ProcessId, HashSet<&'a [u8]>>,
 }
@@ -61,39 +61,41 @@ impl<'a> Walks<'a> {
         {
             listed.entry(ask.process()).or_default().insert(ask.path);
         }
-        listed.retain(|_, folders| folders.len() >= FOLDERS);
+        listed.retain(|_, directories| directories.len() >= DIRECTORIES);
         let mut walks = Walks { listed, ..Walks::default() };
         for (id, ask) in survey.free() {
-            if let Some(folder) = walks.folder_of(ask) {
+            if let Some(directory) = walks.directory_of(ask) {
                 walks.claim.push(id);
                 walks.programs.add(ask.program, ask.is_missing());
                 walks.of_python += u64::from(ask.role == Role::Python);
-                walks.roots.add(walks.root_of(ask.process(), folder), ask.is_missing());
+                walks.roots.add(walks.root_of(ask.process(), directory), ask.is_missing());
             }
         }
         walks
     }
 
-    /// The listed folder that an operation of a walk is about.
-    fn folder_of(&self, ask: &Ask<'a>) -> Option<&'a [u8]> {
+    /// The listed directory that an operation of a walk is about.
+    fn directory_of(&self, ask: &Ask<'a>) -> Option<&'a [u8]> {
         if is_service(ask) {
             return None;
         }
         let listed = self.listed.get(&ask.process())?;
-        let folder = ask.split().0;
+        let directory = ask.split().0;
         match ask.kind {
             Kind::List | Kind::Open if listed.contains(ask.path) => Some(ask.path),
-            Kind::Open | Kind::Stat | Kind::Access | Kind::Readlink if listed.contains(folder) => {
-                Some(folder)
+            Kind::Open | Kind::Stat | Kind::Access | Kind::Readlink
+                if listed.contains(directory) =>
+            {
+                Some(directory)
             }
             _ => None,
         }
     }
 
-    /// The highest listed folder above a listed folder, the root itself left out.
-    fn root_of(&self, process: ProcessId, folder: &'a [u8]) -> &'a [u8] {
-        let Some(listed) = self.listed.get(&process) else { return folder };
-        let (mut root, mut above) = (folder, split(folder).0);
+    /// The highest listed directory above a listed directory, the root itself left out.
+    fn root_of(&self, process: ProcessId, directory: &'a [u8]) -> &'a [u8] {
+        let Some(listed) = self.listed.get(&process) else { return directory };
+        let (mut root, mut above) = (directory, split(directory).0);
         while above.len() > 1 {
             if listed.contains(above) {
                 root = above;
@@ -103,11 +105,11 @@ impl<'a> Walks<'a> {
         root
     }
 
-    fn folders(&self) -> u64 {
-        self.listed.values().map(|folders| folders.len() as u64).sum()
+    fn directories(&self) -> u64 {
+        self.listed.values().map(|directories| directories.len() as u64).sum()
     }
 
-    fn culprits(&self, survey: &Survey, folders: u64) -> Vec<Culprit> {
+    fn culprits(&self, survey: &Survey, directories: u64) -> Vec<Culprit> {
         let mut culprits = Vec::new();
         if let Some((program, asked)) = self.programs.top() {
             let name = survey.full_name(program);
@@ -118,21 +120,24 @@ impl<'a> Walks<'a> {
             }
             let processes = self.listed.len() as u64;
             let text = format!(
-                "{program} listed {} in {}: {}, {:.1} a folder",
-                counted(folders, "folder", "folders"),
+                "{program} listed {} in {}: {}, {:.1} a directory",
+                counted(directories, "directory", "directories"),
                 counted(processes, "process", "processes"),
                 questions(asked.asks),
-                asked.asks as f64 / folders.max(1) as f64,
+                asked.asks as f64 / directories.max(1) as f64,
             );
-            let numbers =
-                [("folders", folders), ("processes", processes), ("operations", asked.asks)];
+            let numbers = [
+                ("directories", directories),
+                ("processes", processes),
+                ("operations", asked.asks),
+            ];
             culprits.push(culprit("program", name, text, &numbers));
         }
         for (root, asked) in self.roots.by_asks().into_iter().take(3) {
             let root = survey.shown(root);
             let text = format!("below {root}: {}", questions(asked.asks));
             let numbers = [("operations", asked.asks), ("missing", asked.missing)];
-            culprits.push(culprit("folder", root, text, &numbers));
+            culprits.push(culprit("directory", root, text, &numbers));
         }
         culprits
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Error, folder};
+use super::{Error, directory};
 
 /// The variable that names the file to shells (loadable/count.c).
 pub const VARIABLE: &str = "BECALM_BUILTINS_COUNT";
@@ -43,10 +43,10 @@ impl Count {
     /// Makes a file for this process's command, on this node.
     ///
     /// # Errors
-    /// None of the folders of [`prepare`](super::prepare) can be written to.
+    /// None of the directories of [`prepare`](super::prepare) can be written to.
     pub fn new() -> Result<Count, Error> {
         let mut failed = Error::NotBuilt;
-        for place in folder::places() {
+        for place in directory::places() {
             match make(&place) {
                 Ok(path) => return Ok(Count(path)),
                 Err(why) => failed = why,
@@ -93,7 +93,7 @@ impl Drop for Count {
 }
 
 fn make(place: &Path) -> Result<PathBuf, Error> {
-    let path = folder::own(place)?.join(format!("count-{}", std::process::id()));
+    let path = directory::own(place)?.join(format!("count-{}", std::process::id()));
     // One of an earlier process of this id, that was killed.
     let _ = fs::remove_file(&path);
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);

@@ -9,13 +9,13 @@
 //! | room | what it holds |
 //! |---|---|
 //! | `count` | how many starts that avoids |
-//! | `folder` | where the library lies, on this node, for this user alone |
+//! | `directory` | where the library lies, on this node, for this user alone |
 //! | `programs` | which programs those are, and whether the ones here are known |
 //! | `script` | what bash reads |
 //! | `shell` | which shell runs a command, and whether it reads that |
 
 mod count;
-mod folder;
+mod directory;
 mod programs;
 mod script;
 mod shell;
@@ -60,14 +60,14 @@ pub enum Error {
     /// The library cannot be stored.
     #[error("{path}: {source}")]
     Store {
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
         /// What the system said.
         #[source]
         source: io::Error,
     },
-    /// A folder of that name is not this user's alone.
-    #[error("{0}: not a folder of mode 0700 that is this user's own")]
+    /// A directory of that name is not this user's alone.
+    #[error("{0}: not a directory of mode 0700 that is this user's own")]
     NotOurs(PathBuf),
 }
 
@@ -99,7 +99,7 @@ pub fn prepare(users: Option<&OsStr>) -> Result<Prepared, Error> {
     }
     let list = programs::list(&programs);
     let mut failed = Error::NotBuilt;
-    for place in folder::places() {
+    for place in directory::places() {
         match store(&place, &list, users) {
             Ok(bash_env) => return Ok(Prepared { bash_env: bash_env.into(), programs }),
             Err(why) => failed = why,
@@ -109,12 +109,12 @@ pub fn prepare(users: Option<&OsStr>) -> Result<Prepared, Error> {
 }
 
 fn store(place: &Path, list: &str, users: Option<&OsStr>) -> Result<PathBuf, Error> {
-    let folder = folder::of_content(place, &[LIBRARY, list.as_bytes(), bytes(users)])?;
-    let library = folder.join("becalm-builtins.so");
-    let bash_env = folder.join("bash_env");
-    folder::keep(&library, LIBRARY)?;
-    folder::keep(&folder.join("programs"), list.as_bytes())?;
-    folder::keep(&bash_env, &script::text(&library, users))?;
+    let directory = directory::of_content(place, &[LIBRARY, list.as_bytes(), bytes(users)])?;
+    let library = directory.join("becalm-builtins.so");
+    let bash_env = directory.join("bash_env");
+    directory::keep(&library, LIBRARY)?;
+    directory::keep(&directory.join("programs"), list.as_bytes())?;
+    directory::keep(&bash_env, &script::text(&library, users))?;
     try_out(&library)?;
     Ok(bash_env)
 }
@@ -123,7 +123,7 @@ fn bytes(text: Option<&OsStr>) -> &[u8] {
     text.map_or(&[], std::os::unix::ffi::OsStrExt::as_bytes)
 }
 
-/// The folder may forbid execution, and bash may be of another version.
+/// The directory may forbid execution, and bash may be of another version.
 fn try_out(library: &Path) -> Result<(), Error> {
     let tried = Command::new("bash")
         .args(["-c", "enable -f \"$0\" dirname"])

@@ -60,7 +60,8 @@ pub(super) fn look() -> Vec<Program> {
 
 fn find(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
-    let file = env::split_paths(&path).map(|folder| folder.join(name)).find(|at| at.is_file())?;
+    let file =
+        env::split_paths(&path).map(|directory| directory.join(name)).find(|at| at.is_file())?;
     file.canonicalize().ok()
 }
 

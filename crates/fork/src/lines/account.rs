@@ -249,7 +249,7 @@ fn programs(counts: BTreeMap<Option<String>, u64>) -> Vec<Program> {
     programs
 }
 
-/// A file's name without its folder.
+/// A file's name without its directory.
 pub(super) fn base_name(recording: &Recording, path: PathId) -> String {
     let path = recording.path(path);
     recording::shown(path.rsplit(|byte| *byte == b'/').next().unwrap_or(path))

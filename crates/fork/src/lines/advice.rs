@@ -60,9 +60,9 @@ pub const SUBSHELL: &str = "call the function without `$( … )`, let it set a v
 pub fn instead(program: &str, bash: bool) -> Option<&'static str> {
     Some(match program {
         "dirname" => {
-            "`${path%/*}` is the same only where `path` is like `folder/name`: with a slash, but none \
+            "`${path%/*}` is the same only where `path` is like `directory/name`: with a slash, but none \
              at its end, and none else right before the name; write a case for all others (`name`, \
-             `/name`, `folder/`)"
+             `/name`, `directory/`)"
         }
         "basename" => {
             "`${path##*/}` is the same only where `path` has no slash at its end, and `${name%.suffix}` \
@@ -99,10 +99,10 @@ pub fn instead(program: &str, bash: bool) -> Option<&'static str> {
             "use `case $text in`, or filter the whole list once, outside the loop"
         }
         "mv" | "cp" => {
-            "move a folder's files at once: `mv -t FOLDER FILE…`, or the whole folder by its name"
+            "move a directory's files at once: `mv -t DIRECTORY FILE…`, or the whole directory by its name"
         }
         "mkdir" => {
-            "make a folder once: `[ -d \"$folder\" ] || mkdir -p \"$folder\"`, where it is `mkdir -p` now"
+            "make a directory once: `[ -d \"$directory\" ] || mkdir -p \"$directory\"`, where it is `mkdir -p` now"
         }
         "rm" | "rmdir" | "ln" | "chmod" | "chown" | "touch" | "stat" | "readlink" | "realpath"
         | "ls" | "file" | "install" => {
@@ -183,9 +183,9 @@ mod tests {
         "..",
         "name",
         "/name",
-        "folder/name",
-        "folder/",
-        "/folder/",
+        "directory/name",
+        "directory/",
+        "/directory/",
         "a//b",
         "a/b//",
         "//a",
@@ -225,14 +225,14 @@ mod tests {
 
     /// What a word is to bash, with its variable.
     fn word(word: &str, value: &str) -> (String, Option<i32>) {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         for name in ["plain", "name", "-", "-n", "a b", "x.c"] {
-            std::fs::write(folder.path().join(name), format!("of {name}\n\n")).unwrap();
+            std::fs::write(directory.path().join(name), format!("of {name}\n\n")).unwrap();
         }
         let script = format!("x={word}; s=$?; printf '%s|%s' \"$x\" $s");
         let mut bash = Command::new("bash");
         bash.args(["-c", &script]).env("v", value).env("LC_ALL", "C");
-        let ran = bash.current_dir(folder.path()).stdin(std::process::Stdio::null());
+        let ran = bash.current_dir(directory.path()).stdin(std::process::Stdio::null());
         let ran = ran.output().unwrap();
         (String::from_utf8_lossy(&ran.stdout).into_owned(), ran.status.code())
     }
@@ -257,8 +257,8 @@ mod tests {
     #[test]
     fn the_conditions_that_are_said_are_the_ones_that_hold() {
         for value in HOSTILE.into_iter().filter(|value| !value.starts_with('-')) {
-            let (folder, name) = value.rsplit_once('/').unwrap_or(("", value));
-            if !folder.is_empty() && !name.is_empty() && !folder.ends_with('/') {
+            let (directory, name) = value.rsplit_once('/').unwrap_or(("", value));
+            if !directory.is_empty() && !name.is_empty() && !directory.ends_with('/') {
                 assert_eq!(
                     word("$(dirname \"$v\")", value),
                     word("$(echo \"${v%/*}\")", value),

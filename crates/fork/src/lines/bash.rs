@@ -90,9 +90,9 @@ impl Bash {
         if source.first() == Some(&b'/') {
             return Some(source.to_vec());
         }
-        let below = |folder: &[u8]| {
+        let below = |directory: &[u8]| {
             let name = source.strip_prefix(b"./").unwrap_or(source);
-            let path = [folder, b"/", name].concat();
+            let path = [directory, b"/", name].concat();
             let is_there = std::fs::metadata(os(&path)).is_ok_and(|meta| !meta.is_dir());
             is_there.then_some(path)
         };

@@ -14,8 +14,8 @@ pub struct Phases {
     /// From the parent's call to the child's birth: mostly the copy of the page tables.
     #[serde(rename = "fork_ns")]
     pub fork: Nanos,
-    /// From the child's birth to its first execve: redirections, the search over PATH. Of a subshell
-    /// that has waited for children before, from the end of the last one.
+    /// From the child's birth to its first execve: redirections, the search over PATH. Of a
+    /// subshell that has waited for children before, from the end of the last one.
     #[serde(rename = "setup_ns")]
     pub setup: Nanos,
     /// In execve, until the new program took over.

@@ -1,4 +1,4 @@
-//! A script run twice, each time in a new folder of odd files: with the builtins and without.
+//! A script run twice, each time in a new directory of odd files: with the builtins and without.
 #![allow(dead_code)] // Each test program uses a part of it.
 
 use std::fmt::Write;
@@ -22,8 +22,8 @@ pub const NAMES: &[&str] = &[
     "é",
     "readonly",
     "noread",
-    "folder",
-    "folder/",
+    "directory",
+    "directory/",
     "filled",
     "filled/plain",
     "locked",
@@ -31,8 +31,8 @@ pub const NAMES: &[&str] = &[
     "locked/new",
     "link",
     "dangling",
-    "to folder",
-    "to folder/",
+    "to directory",
+    "to directory/",
     "hard",
     "hard too",
     "fifo",
@@ -46,7 +46,7 @@ pub const NAMES: &[&str] = &[
     "missing/deep/er",
     ".//plain//",
     "a/../b",
-    "folder/.",
+    "directory/.",
     "*",
     "'",
     "$HOME",
@@ -71,18 +71,18 @@ pub fn bash_env() -> &'static Path {
     let (_, path) = MADE.get_or_init(|| {
         let prepared = fork::builtins::prepare(None).unwrap();
         let from = Path::new(&prepared.bash_env).parent().unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
         for name in ["becalm-builtins.so", "programs", "bash_env"] {
-            let to = folder.path().join(name);
+            let to = directory.path().join(name);
             fs::copy(from.join(name), &to).unwrap();
             fs::set_permissions(&to, Permissions::from_mode(0o755)).unwrap();
         }
-        let path = folder.path().join("bash_env");
+        let path = directory.path().join("bash_env");
         let text = fs::read_to_string(&path).unwrap();
-        let here = folder.path().to_str().unwrap();
+        let here = directory.path().to_str().unwrap();
         fs::write(&path, text.replace(from.to_str().unwrap(), here)).unwrap();
-        (folder, path)
+        (directory, path)
     });
     path
 }
@@ -91,15 +91,15 @@ fn make_scene(at: &Path) {
     for file in ["plain", "a b", "new\nline", "-", "-dash", "é", "readonly", "noread", "hard"] {
         fs::write(at.join(file), format!("content of {file}\n")).unwrap();
     }
-    for folder in ["folder", "filled", "locked"] {
-        fs::create_dir(at.join(folder)).unwrap();
+    for directory in ["directory", "filled", "locked"] {
+        fs::create_dir(at.join(directory)).unwrap();
     }
     for file in ["filled/plain", "filled/other", "locked/inside"] {
         fs::write(at.join(file), file).unwrap();
     }
     symlink("plain", at.join("link")).unwrap();
     symlink("nowhere", at.join("dangling")).unwrap();
-    symlink("folder", at.join("to folder")).unwrap();
+    symlink("directory", at.join("to directory")).unwrap();
     fs::hard_link(at.join("hard"), at.join("hard too")).unwrap();
     mknodat(CWD, at.join("fifo"), FileType::Fifo, Mode::from(0o644), 0).unwrap();
     for (name, mode) in [("readonly", 0o444), ("noread", 0), ("locked", 0o555), ("plain", 0o640)] {
@@ -164,10 +164,10 @@ impl std::fmt::Debug for Did {
     }
 }
 
-/// bash on a script in a file, in a folder.
-pub fn bash(script: &Path, folder: &Path, user: As, builtins: bool) -> Command {
+/// bash on a script in a file, in a directory.
+pub fn bash(script: &Path, directory: &Path, user: As, builtins: bool) -> Command {
     let mut command = Command::new("bash");
-    command.arg(script).current_dir(folder).env_remove("BASH_ENV").env("LC_ALL", "C.UTF-8");
+    command.arg(script).current_dir(directory).env_remove("BASH_ENV").env("LC_ALL", "C.UTF-8");
     command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", "/nowhere");
     if builtins {
         command.env("BASH_ENV", bash_env());
@@ -181,16 +181,18 @@ pub fn bash(script: &Path, folder: &Path, user: As, builtins: bool) -> Command {
 fn done(script: &str, user: As, builtins: bool) -> Did {
     let outside = tempfile::tempdir().unwrap();
     fs::set_permissions(outside.path(), Permissions::from_mode(0o755)).unwrap();
-    let (file, folder) = (outside.path().join("script"), outside.path().join("scene"));
+    let (file, directory) = (outside.path().join("script"), outside.path().join("scene"));
     fs::write(&file, script).unwrap();
-    fs::create_dir(&folder).unwrap();
-    make_scene(&folder);
-    make_old(&folder, user);
-    let Output { status, stdout, stderr } =
-        bash(&file, &folder, user, builtins).stdin(std::process::Stdio::null()).output().unwrap();
+    fs::create_dir(&directory).unwrap();
+    make_scene(&directory);
+    make_old(&directory, user);
+    let Output { status, stdout, stderr } = bash(&file, &directory, user, builtins)
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
     let random = outside.path().file_name().unwrap().to_str().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(random, "OUTSIDE");
-    let tree = text(tree(&folder).as_bytes());
+    let tree = text(tree(&directory).as_bytes());
     Did { status: status.to_string(), out: text(&stdout), err: text(&stderr), tree }
 }
 

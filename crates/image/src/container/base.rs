@@ -68,29 +68,29 @@ impl Base {
         }
     }
 
-    /// The folders above what is packed look as they do in the base, which they are laid over.
+    /// The directories above what is packed look as they do in the base, which they are laid over.
     /// One that is a symbolic link there would hide all that the link leads to.
     pub fn take_over(&self, tree: &mut Tree) -> Result<(), Error> {
         let Some(root) = &self.root else { return Ok(()) };
         for id in 0..tree.nodes.len() as u32 {
             let node = &tree.nodes[id as usize];
             let is_top = tree.nodes[node.parent as usize].is_above;
-            if !matches!(node.kind, Kind::Folder(_)) || !(node.is_above || is_top) {
+            if !matches!(node.kind, Kind::Directory(_)) || !(node.is_above || is_top) {
                 continue;
             }
             let below = tree.below(id);
             let there = self.look(root, &below).map_err(|error| self.damaged(&error))?;
             match there {
-                Some((node, NodeKind::Folder)) if tree.nodes[id as usize].is_above => {
+                Some((node, NodeKind::Directory)) if tree.nodes[id as usize].is_above => {
                     let there = root.attributes(node).map_err(|error| self.damaged(&error))?;
                     let own = &mut tree.nodes[id as usize].attributes;
                     (own.mode, own.uid, own.gid) = (there.mode, there.uid, there.gid);
                 }
-                None | Some((_, NodeKind::Folder)) => {}
+                None | Some((_, NodeKind::Directory)) => {}
                 Some(_) => {
                     return Err(Error::Unfit {
                         path: tree.place(id),
-                        why: "in the base it is no folder: laid over that, it would hide what the \
+                        why: "in the base it is no directory: laid over that, it would hide what the \
                               base has there",
                     });
                 }
@@ -101,9 +101,9 @@ impl Base {
 
     /// What is at a path from the root; no link is followed.
     fn look(&self, root: &Image, below: &Path) -> Result<Option<(NodeId, NodeKind)>, ReadError> {
-        let mut at = (root.root(), NodeKind::Folder);
+        let mut at = (root.root(), NodeKind::Directory);
         for name in below {
-            if at.1 != NodeKind::Folder {
+            if at.1 != NodeKind::Directory {
                 return Ok(None);
             }
             let Some(node) = root.lookup(at.0, name.as_bytes())? else { return Ok(None) };
@@ -126,7 +126,7 @@ impl Base {
         match outside.by {
             Reference::Library => LIBRARIES
                 .iter()
-                .any(|folder| leads_somewhere(root, &Path::new(folder).join(&outside.what))),
+                .any(|directory| leads_somewhere(root, &Path::new(directory).join(&outside.what))),
             _ => leads_somewhere(root, &outside.what),
         }
     }
@@ -153,16 +153,16 @@ fn root(path: &Path, file: &File, sif: &Sif) -> Result<Option<Image>, Error> {
 /// Whether there is something at an absolute path in an image, with links followed in it.
 fn leads_somewhere(image: &Image, path: &Path) -> bool {
     let mut left: Vec<_> = names(path);
-    let mut folders = vec![image.root()];
+    let mut directories = vec![image.root()];
     let mut links = 0;
     while let Some(name) = left.pop() {
         if name == b".." {
-            if folders.len() > 1 {
-                folders.pop();
+            if directories.len() > 1 {
+                directories.pop();
             }
             continue;
         }
-        let at = folders[folders.len() - 1];
+        let at = directories[directories.len() - 1];
         let Ok(Some(node)) = image.lookup(at, &name) else { return false };
         match image.target(node) {
             Ok(target) => {
@@ -171,11 +171,11 @@ fn leads_somewhere(image: &Image, path: &Path) -> bool {
                     return false;
                 }
                 if target.starts_with(b"/") {
-                    folders.truncate(1);
+                    directories.truncate(1);
                 }
                 left.extend(names(Path::new(OsStr::from_bytes(&target))));
             }
-            Err(_) => folders.push(node),
+            Err(_) => directories.push(node),
         }
     }
     true

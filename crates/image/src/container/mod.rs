@@ -1,10 +1,10 @@
-//! A container in one file: a SIF of a whole root, or of folders over the root of another SIF,
+//! A container in one file: a SIF of a whole root, or of directories over the root of another SIF,
 //! with a layer to write to where one is wanted.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `mod` | the parts, put together |
-//! | `base` | what is below the folders |
+//! | `base` | what is below the directories |
 
 mod base;
 
@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 use crate::ext3::{self, Overlay};
-use crate::out::{Mode, Out, folder_of};
+use crate::out::{Mode, Out, directory_of};
 use crate::sif::{
     self, Arch, Container, Filesystem, INSPECT_METADATA, Kind, Part, Partition, Role, Sif,
 };
@@ -26,8 +26,8 @@ use base::Base;
 
 /// What a container is made of.
 pub enum Content<'a> {
-    /// A whole root folder, and what the container is told to do. What is not told is taken from
-    /// the folder, if it was a container's before.
+    /// A whole root directory, and what the container is told to do. What is not told is taken from
+    /// the directory, if it was a container's before.
     Root(&'a Path, Container),
     /// All that a SIF holds, and over its root these paths, each at its own place.
     Over(&'a Path, &'a [PathBuf]),
@@ -61,7 +61,7 @@ fn base_text<S: serde::Serializer>(base: &Option<PathBuf>, to: S) -> Result<S::O
 /// All times in the SIF and its layer are [`Options::made`], or that of the newest file.
 ///
 /// # Errors
-/// Those of [`squash::build`]; a folder that is no root; a base that cannot be added to, or in
+/// Those of [`squash::build`]; a directory that is no root; a base that cannot be added to, or in
 /// which the paths would hide something.
 pub fn build(
     content: Content<'_>,
@@ -98,7 +98,7 @@ pub fn with_overlay(
 /// An ext3 image by itself. The target must not be there.
 ///
 /// # Errors
-/// A size or folder that cannot be; what cannot be written.
+/// A size or directory that cannot be; what cannot be written.
 pub fn overlay(target: &Path, overlay: &Overlay) -> Result<(), Error> {
     let out = Out::new(target, Mode::Private)?;
     ext3::create(out.file(), overlay).map_err(Error::overlay(target))?;
@@ -125,7 +125,8 @@ fn of_root(
     let sources = tree.fingerprint();
     let made = options.made.unwrap_or(sources.newest);
     tree.stands_for = PathBuf::from("/");
-    // Whoever runs it sees it, though a temporary folder is its maker's alone; as apptainer does.
+    // Whoever runs it sees it, though a temporary directory is its maker's alone; as apptainer
+    // does.
     tree.nodes[0].attributes.mode |= 0o755;
     tree.add(&container.additions(), made)?;
 
@@ -250,7 +251,7 @@ impl<'a> Layer<'a> {
         arch: Arch,
         created: i64,
     ) -> Result<Layer<'a>, Error> {
-        let file = tempfile::tempfile_in(folder_of(target));
+        let file = tempfile::tempfile_in(directory_of(target));
         let file = file.map_err(Error::at("write a file beside it", target))?;
         let sparse = Overlay { sparse: true, created, ..overlay.clone() };
         ext3::create(&file, &sparse).map_err(Error::overlay(target))?;

@@ -8,7 +8,7 @@ const SINGLE: usize = 12;
 const DOUBLE: usize = 13;
 
 /// Modes.
-pub const FOLDER: u16 = 0o040_000;
+pub const DIRECTORY: u16 = 0o040_000;
 pub const FILE: u16 = 0o100_000;
 
 /// Bytes of an inode's fields beyond the first 128 that ext3 knew.

@@ -1,7 +1,7 @@
 //! An empty ext3 filesystem in a file: the layer that a container writes to.
 //!
-//! What `apptainer overlay create` makes with mkfs.ext3: folders `upper` and `work` that belong to
-//! the user. Features and measures are those of `mke2fs -t ext3 -b 4096`; only, no blocks are
+//! What `apptainer overlay create` makes with mkfs.ext3: directories `upper` and `work` that belong
+//! to the user. Features and measures are those of `mke2fs -t ext3 -b 4096`; only, no blocks are
 //! reserved for root. Nothing but metadata is written, so the file can be sparse.
 //!
 //! | file | what it holds |
@@ -9,7 +9,7 @@
 //! | `geometry` | how big everything is |
 //! | `superblock` | the superblock, written; and read, to say what is in a file |
 //! | `inode` | an inode and the map of its blocks |
-//! | `tree` | the folders |
+//! | `tree` | the directories |
 //! | `writer` | all of it, laid out and written |
 
 mod geometry;
@@ -36,8 +36,8 @@ pub struct Overlay {
     pub size: u64,
     /// User and group that all of it belongs to.
     pub owner: (u32, u32),
-    /// Folders to make in `upper`, with those above them.
-    pub folders: Vec<PathBuf>,
+    /// Directories to make in `upper`, with those above them.
+    pub directories: Vec<PathBuf>,
     /// What all times in it say, in seconds since 1970; what does not fit 31 bits is cut.
     pub created: i64,
     /// Whether the file's blocks are only taken from the disk when something is written to them.
@@ -50,15 +50,15 @@ pub enum Error {
     /// Too small or too large.
     #[error("{0} bytes: an ext3 image has 64 MiB at least and less than 16 TiB")]
     Size(u64),
-    /// A folder that would not be in the overlay.
-    #[error("{}: a folder of the overlay cannot be above its root", .0.display())]
+    /// A directory that would not be in the overlay.
+    #[error("{}: a directory of the overlay cannot be above its root", .0.display())]
     NotBelowUpper(PathBuf),
     /// A name that ext3 has no room for.
     #[error("{}: a name has 255 bytes at most", .0.display())]
     LongName(OsString),
-    /// More folders than a command line has.
-    #[error("more than {0} folders")]
-    TooManyFolders(usize),
+    /// More directories than a command line has.
+    #[error("more than {0} directories")]
+    TooManyDirectories(usize),
     /// The first blocks do not hold it all.
     #[error("the image is too small for its own bookkeeping")]
     NoRoom,

@@ -13,14 +13,14 @@ pub const SIZE: usize = 1024;
 
 const MAGIC: u16 = 0xef53;
 
-/// What mke2fs gives an ext3: journal, attributes, room to grow, indexed folders; types in
-/// folders; few copies of the superblock, files over 2 GiB.
+/// What mke2fs gives an ext3: journal, attributes, room to grow, indexed directories; types in
+/// directories; few copies of the superblock, files over 2 GiB.
 const COMPATIBLE: u32 = 0x4 | 0x8 | 0x10 | 0x20;
 const INCOMPATIBLE: u32 = 0x2;
 const READ_ONLY_COMPATIBLE: u32 = 0x1 | 0x2;
 
 /// What an ext3 may have in the way of features that a reader must know, as apptainer decides it
-/// (pkg/image/ext3.go): types in folders, a journal to be replayed, metadata groups.
+/// (pkg/image/ext3.go): types in directories, a journal to be replayed, metadata groups.
 const EXT3_INCOMPATIBLE: u32 = 0x2 | 0x4 | 0x10;
 const EXT3_READ_ONLY_COMPATIBLE: u32 = 0x1 | 0x2 | 0x4;
 
@@ -73,7 +73,7 @@ impl Superblock<'_> {
             (100, READ_ONLY_COMPATIBLE),
             (204, self.geometry.reserved << 16),
             (224, super::JOURNAL_INODE),
-            // Folders are indexed by half-MD4; the journal's map is kept here.
+            // Directories are indexed by half-MD4; the journal's map is kept here.
             (252, 1 | 1 << 8),
             // acl, user_xattr
             (256, 0xc),

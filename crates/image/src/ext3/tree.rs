@@ -1,4 +1,4 @@
-//! The folders of a new filesystem: `lost+found`, `upper` with what is asked for below it, and
+//! The directories of a new filesystem: `lost+found`, `upper` with what is asked for below it, and
 //! `work`, which is what a runtime expects in an overlay image.
 
 use std::collections::BTreeMap;
@@ -16,15 +16,15 @@ pub const LOST_AND_FOUND: u32 = 11;
 /// Blocks of `lost+found`: e2fsck needs room there when it has none to make.
 pub const LOST_AND_FOUND_BLOCKS: usize = 4;
 
-/// As many folders as anyone writes on a command line.
-const MOST_FOLDERS: usize = 1000;
-/// Longest name in a folder.
+/// As many directories as anyone writes on a command line.
+const MOST_DIRECTORIES: usize = 1000;
+/// Longest name in a directory.
 const LONGEST_NAME: usize = 255;
-/// A folder's type, in its entry.
-const FOLDER: u8 = 2;
+/// A directory's type, in its entry.
+const DIRECTORY: u8 = 2;
 
-/// A folder.
-pub struct Folder {
+/// A directory.
+pub struct Directory {
     /// Its inode.
     pub inode: u32,
     parent: u32,
@@ -32,23 +32,23 @@ pub struct Folder {
     pub entries: BTreeMap<Vec<u8>, u32>,
 }
 
-/// All folders, by inode number: the root, then `lost+found`, then the others.
-pub struct Tree(pub Vec<Folder>);
+/// All directories, by inode number: the root, then `lost+found`, then the others.
+pub struct Tree(pub Vec<Directory>);
 
 impl Tree {
-    /// The folders of an overlay, and `create`, with all above them, below `upper`.
+    /// The directories of an overlay, and `create`, with all above them, below `upper`.
     pub fn of_overlay(create: &[impl AsRef<Path>]) -> Result<Tree, Error> {
-        let root = Folder { inode: ROOT, parent: ROOT, entries: BTreeMap::new() };
+        let root = Directory { inode: ROOT, parent: ROOT, entries: BTreeMap::new() };
         let mut tree = Tree(vec![root]);
-        tree.folder(0, b"lost+found")?;
-        let upper = tree.folder(0, b"upper")?;
-        tree.folder(0, b"work")?;
+        tree.directory(0, b"lost+found")?;
+        let upper = tree.directory(0, b"upper")?;
+        tree.directory(0, b"work")?;
         for path in create {
             let path = path.as_ref();
             let mut at = upper;
             for component in path.components() {
                 match component {
-                    Component::Normal(name) => at = tree.folder(at, name.as_bytes())?,
+                    Component::Normal(name) => at = tree.directory(at, name.as_bytes())?,
                     Component::RootDir | Component::CurDir => {}
                     _ => return Err(Error::NotBelowUpper(path.to_owned())),
                 }
@@ -57,34 +57,34 @@ impl Tree {
         Ok(tree)
     }
 
-    /// The folder of this name in another, made if it is not there. Both by their place in the
+    /// The directory of this name in another, made if it is not there. Both by their place in the
     /// list.
-    fn folder(&mut self, parent: usize, name: &[u8]) -> Result<usize, Error> {
+    fn directory(&mut self, parent: usize, name: &[u8]) -> Result<usize, Error> {
         if name.len() > LONGEST_NAME {
             return Err(Error::LongName(OsStr::from_bytes(name).into()));
         }
         if let Some(inode) = self.0[parent].entries.get(name) {
             return Ok(place(*inode));
         }
-        if self.0.len() == MOST_FOLDERS {
-            return Err(Error::TooManyFolders(MOST_FOLDERS));
+        if self.0.len() == MOST_DIRECTORIES {
+            return Err(Error::TooManyDirectories(MOST_DIRECTORIES));
         }
         let inode = LOST_AND_FOUND + self.0.len() as u32 - 1;
         let above = &mut self.0[parent];
         above.entries.insert(name.to_owned(), inode);
         let parent = above.inode;
-        self.0.push(Folder { inode, parent, entries: BTreeMap::new() });
+        self.0.push(Directory { inode, parent, entries: BTreeMap::new() });
         Ok(self.0.len() - 1)
     }
 }
 
-/// Where the folder of an inode is in the list.
+/// Where the directory of an inode is in the list.
 fn place(inode: u32) -> usize {
     if inode == ROOT { 0 } else { (inode - LOST_AND_FOUND) as usize + 1 }
 }
 
-impl Folder {
-    /// How many names lead to it: its own, its `.`, and the `..` of each folder in it.
+impl Directory {
+    /// How many names lead to it: its own, its `.`, and the `..` of each directory in it.
     pub fn links(&self) -> u16 {
         2 + self.entries.len() as u16
     }
@@ -121,7 +121,7 @@ fn entry(blocks: &mut Vec<u8>, inode: u32, name: &[u8], length: usize) {
     blocks.extend(inode.to_le_bytes());
     blocks.extend((length as u16).to_le_bytes());
     // An entry of no inode has no type either.
-    blocks.extend([name.len() as u8, if inode == 0 { 0 } else { FOLDER }]);
+    blocks.extend([name.len() as u8, if inode == 0 { 0 } else { DIRECTORY }]);
     blocks.extend(name);
     blocks.resize(start + length, 0);
 }

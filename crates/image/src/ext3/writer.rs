@@ -8,9 +8,9 @@ use rustix::fs::{FallocateFlags, fallocate};
 use sha2::{Digest, Sha256};
 
 use super::geometry::{BLOCK, BLOCKS_PER_GROUP, Geometry, INODE, has_super};
-use super::inode::{FILE, FOLDER, Inode, Map, block_of};
+use super::inode::{DIRECTORY, FILE, Inode, Map, block_of};
 use super::superblock::{PLACE, Superblock};
-use super::tree::{Folder, LOST_AND_FOUND, Tree};
+use super::tree::{Directory, LOST_AND_FOUND, Tree};
 use super::{Error, JOURNAL_INODE, Overlay};
 
 /// The inode that holds the blocks kept for more group descriptors.
@@ -22,7 +22,7 @@ const RESIZE_INODE: u32 = 7;
 /// Where it cannot be as it is wanted, or writing fails. `out` is then of no use.
 pub fn create(out: &File, overlay: &Overlay) -> Result<(), Error> {
     let geometry = Geometry::of(overlay.size).ok_or(Error::Size(overlay.size))?;
-    let tree = Tree::of_overlay(&overlay.folders)?;
+    let tree = Tree::of_overlay(&overlay.directories)?;
     let plan = Plan::of(&geometry, overlay, &tree)?;
     if !overlay.sparse {
         let failed =
@@ -74,7 +74,7 @@ struct Plan<'a> {
     blocks: Vec<(u32, Vec<u8>)>,
     journal: Map,
     taken: Allocator<'a>,
-    folders: u16,
+    directories: u16,
 }
 
 impl<'a> Plan<'a> {
@@ -87,30 +87,30 @@ impl<'a> Plan<'a> {
             blocks: Vec::new(),
             journal: Map::default(),
             taken: Allocator { geometry, next: 0 },
-            folders: tree.0.len() as u16,
+            directories: tree.0.len() as u16,
         };
-        for folder in &tree.0 {
-            plan.folder(folder)?;
+        for directory in &tree.0 {
+            plan.directory(directory)?;
         }
         plan.room_to_grow()?;
         plan.journal()?;
         Ok(plan)
     }
 
-    fn folder(&mut self, folder: &Folder) -> Result<(), Error> {
-        let content = folder.blocks();
+    fn directory(&mut self, directory: &Directory) -> Result<(), Error> {
+        let content = directory.blocks();
         let map = Map::of((content.len() / BLOCK) as u32, || self.taken.take())?;
-        let mode = if folder.inode == LOST_AND_FOUND { 0o700 } else { 0o755 };
+        let mode = if directory.inode == LOST_AND_FOUND { 0o700 } else { 0o755 };
         let inode = Inode {
-            mode: FOLDER | mode,
+            mode: DIRECTORY | mode,
             owner: self.overlay.owner,
             size: content.len() as u64,
             time: self.time,
-            links: folder.links(),
+            links: directory.links(),
             blocks: map.blocks(),
             pointers: map.pointers,
         };
-        self.inodes.push((folder.inode, inode));
+        self.inodes.push((directory.inode, inode));
         let blocks = content.chunks(BLOCK).map(<[u8]>::to_vec);
         self.blocks.extend(map.data.iter().copied().zip(blocks));
         self.blocks.extend(map.indirect);
@@ -212,21 +212,21 @@ impl<'a> Plan<'a> {
         bits
     }
 
-    /// The first ten are reserved, the others are the folders' but the root's.
+    /// The first ten are reserved, the others are the directories' but the root's.
     fn inodes_taken(&self, group: u32) -> u32 {
-        if group == 0 { LOST_AND_FOUND - 1 + u32::from(self.folders) - 1 } else { 0 }
+        if group == 0 { LOST_AND_FOUND - 1 + u32::from(self.directories) - 1 } else { 0 }
     }
 
     fn descriptor(&self, group: u32) -> [u8; 32] {
         let bitmaps = self.geometry.bitmaps(group);
         let free_blocks = self.geometry.length(group) - self.taken.taken(group);
         let free_inodes = self.geometry.inodes_per_group - self.inodes_taken(group);
-        let folders = if group == 0 { self.folders } else { 0 };
+        let directories = if group == 0 { self.directories } else { 0 };
         let mut bytes = [0; 32];
         bytes[..12]
             .copy_from_slice(&[bitmaps, bitmaps + 1, bitmaps + 2].map(u32::to_le_bytes).concat());
         // Neither is more than a block has bits.
-        let counts = [free_blocks as u16, free_inodes as u16, folders];
+        let counts = [free_blocks as u16, free_inodes as u16, directories];
         bytes[12..18].copy_from_slice(&counts.map(u16::to_le_bytes).concat());
         bytes
     }
@@ -252,8 +252,8 @@ impl<'a> Plan<'a> {
 
     /// A number made from all that is wanted: the same wishes make the same image.
     fn number(&self, what: &str) -> [u8; 16] {
-        let Overlay { size, owner, folders, created, sparse: _ } = self.overlay;
-        let wishes = format!("becalm ext3 {what} {size} {owner:?} {folders:?} {created}");
+        let Overlay { size, owner, directories, created, sparse: _ } = self.overlay;
+        let wishes = format!("becalm ext3 {what} {size} {owner:?} {directories:?} {created}");
         crate::sif::uuid(Sha256::new_with_prefix(wishes))
     }
 }

@@ -16,11 +16,11 @@ const MOST_PATH: usize = 4095;
 /// list any number.
 const MOST_PATHS: usize = 1 << 30;
 
-/// What is to be made, by its path from the folder.
+/// What is to be made, by its path from the directory.
 #[derive(Default)]
 pub(crate) struct List {
-    /// Those above come first; the first is the folder itself.
-    pub folders: Vec<(PathBuf, NodeId)>,
+    /// Those above come first; the first is the directory itself.
+    pub directories: Vec<(PathBuf, NodeId)>,
     /// In the order in which their content is in the image.
     pub files: Vec<(PathBuf, NodeId)>,
     /// Further names, and a name that the file has before.
@@ -39,7 +39,7 @@ pub(crate) struct List {
 struct Walk<'a> {
     image: &'a Image,
     list: List,
-    /// Folders that were seen: in an image that loops, one is seen twice.
+    /// Directories that were seen: in an image that loops, one is seen twice.
     seen: HashSet<NodeId>,
     /// The first names of what has several.
     first: HashMap<NodeId, PathBuf>,
@@ -60,7 +60,7 @@ impl List {
             positions: Vec::new(),
             paths: 0,
         };
-        walk.folder(PathBuf::new(), image.root())?;
+        walk.directory(PathBuf::new(), image.root())?;
         let mut paths = paths.iter().map(|path| below(path)).collect::<Result<Vec<_>, _>>()?;
         if paths.is_empty() {
             paths.push(PathBuf::new());
@@ -93,17 +93,17 @@ fn below(path: &Path) -> Result<PathBuf, ExtractError> {
 }
 
 impl Walk<'_> {
-    /// The folders above a path, and what is there.
+    /// The directories above a path, and what is there.
     fn lead_to(&mut self, path: &Path, file: &Path) -> Result<NodeId, ExtractError> {
         let mut at = PathBuf::new();
         let mut node = self.image.root();
         for name in path {
             if !at.as_os_str().is_empty() && !self.seen.contains(&node) {
-                self.folder(at.clone(), node)?;
+                self.directory(at.clone(), node)?;
             }
             at.push(name);
             let there = match self.kind(&at, node)? {
-                NodeKind::Folder => self.image.lookup(node, name.as_bytes()),
+                NodeKind::Directory => self.image.lookup(node, name.as_bytes()),
                 _ => Ok(None),
             };
             let there = there.map_err(ExtractError::read(&at))?;
@@ -117,16 +117,16 @@ impl Walk<'_> {
         Ok(self.image.attributes(node).map_err(ExtractError::read(path))?.kind)
     }
 
-    fn folder(&mut self, path: PathBuf, node: NodeId) -> Result<(), ExtractError> {
+    fn directory(&mut self, path: PathBuf, node: NodeId) -> Result<(), ExtractError> {
         if !self.seen.insert(node) {
             return Err(ExtractError::unfit(
                 &path,
-                "this folder has two names: the image is damaged",
+                "this directory has two names: the image is damaged",
             ));
         }
         self.list.entries += 1;
         self.list.bytes_on_disk += BLOCK;
-        self.list.folders.push((path, node));
+        self.list.directories.push((path, node));
         Ok(())
     }
 
@@ -138,15 +138,15 @@ impl Walk<'_> {
                 return Err(ExtractError::unfit(&path, "a path longer than any can be"));
             }
             let kind = self.kind(&path, node)?;
-            if kind != NodeKind::Folder && self.is_further_name(&path, node)? {
+            if kind != NodeKind::Directory && self.is_further_name(&path, node)? {
                 continue;
             }
             match kind {
-                NodeKind::Folder => {
+                NodeKind::Directory => {
                     if !path.as_os_str().is_empty() {
-                        self.folder(path.clone(), node)?;
+                        self.directory(path.clone(), node)?;
                     }
-                    self.list_folder(&path, node, &mut left)?;
+                    self.list_directory(&path, node, &mut left)?;
                 }
                 NodeKind::File => self.file(path, node)?,
                 NodeKind::Symlink => {
@@ -162,7 +162,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn list_folder(
+    fn list_directory(
         &mut self,
         path: &Path,
         node: NodeId,

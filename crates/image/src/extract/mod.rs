@@ -1,15 +1,15 @@
-//! An image's files, unpacked into a folder: where nothing can be mounted, an environment is
+//! An image's files, unpacked into a directory: where nothing can be mounted, an environment is
 //! copied to the memory of the node as one file and unpacked there.
 //!
-//! Nothing is ever written outside the folder, whatever the image says: all of it is made anew in
-//! a folder that only its maker may enter, no name has a slash in it or is `..`, nothing that is
-//! there is opened, and symbolic links come last, when no path leads through them any more. The
-//! folder takes its name once all is in it.
+//! Nothing is ever written outside the directory, whatever the image says: all of it is made anew
+//! in a directory that only its maker may enter, no name has a slash in it or is `..`, nothing that
+//! is there is opened, and symbolic links come last, when no path leads through them any more. The
+//! directory takes its name once all is in it.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `list` | what there is to unpack |
-//! | `write` | files, folders and links, made |
+//! | `write` | files, directories and links, made |
 
 mod list;
 mod write;
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, open, statvfs};
 use serde::Serialize;
 
-use crate::out::folder_of;
+use crate::out::directory_of;
 use crate::sif::{Filesystem, Object, Sif};
 use crate::squash::{Image, Part, ReadError};
 pub(crate) use list::List;
@@ -72,12 +72,12 @@ pub enum ExtractError {
     /// It would not fit.
     #[error(
         "{}: {files} files with {bytes} bytes do not fit: there is room for {free_files} and \
-         {free_bytes}", folder.display()
+         {free_bytes}", directory.display()
     )]
     NoRoom {
         /// Where.
-        folder: PathBuf,
-        /// How many files, folders and links there are.
+        directory: PathBuf,
+        /// How many files, directories and links there are.
         files: u64,
         /// What they take.
         bytes: u64,
@@ -143,15 +143,15 @@ pub(crate) struct StandIn<'a> {
 pub struct Extracted {
     /// The object in a SIF; none of a squashfs.
     pub object: Option<u32>,
-    /// Squashfs objects of a SIF that are laid over this one, and are not in the folder.
+    /// Squashfs objects of a SIF that are laid over this one, and are not in the directory.
     pub overlays: Vec<u32>,
-    /// The folder that a squashfs stands for, where it says so.
+    /// The directory that a squashfs stands for, where it says so.
     #[serde(serialize_with = "path_or_none")]
     pub stands_for: Option<PathBuf>,
     /// Files, each once, however many names it has.
     pub files: u64,
-    /// Folders.
-    pub folders: u64,
+    /// Directories.
+    pub directories: u64,
     /// Symbolic links.
     pub links: u64,
     /// Devices, pipes and sockets.
@@ -172,21 +172,21 @@ fn path_or_none<S: serde::Serializer>(path: &Option<PathBuf>, to: S) -> Result<S
     path.as_ref().map(recording::shown_name).serialize(to)
 }
 
-/// Unpacks an image into a folder that is not there, or is empty.
+/// Unpacks an image into a directory that is not there, or is empty.
 ///
 /// # Errors
 /// What cannot be read or written, does not fit, or is no image; a path that is not in it.
 pub fn extract(
     image: &Path,
-    folder: &Path,
+    directory: &Path,
     wanted: &Wanted<'_>,
 ) -> Result<Extracted, ExtractError> {
     let (squash, about) = opened(image, wanted.object)?;
-    check_target(folder)?;
+    check_target(directory)?;
     let list = List::of(&squash, image, wanted.paths)?;
-    check_room(folder, &list)?;
+    check_room(directory, &list)?;
     let how = How { writers: wanted.writers, progress: wanted.progress, stand_in: None };
-    let written = unpack(&squash, &list, folder, &how)?;
+    let written = unpack(&squash, &list, directory, &how)?;
     Ok(Extracted {
         object: about.object,
         overlays: about.overlays,
@@ -195,23 +195,23 @@ pub fn extract(
     })
 }
 
-/// Makes all that is on a list, in a folder that takes its name once all is in it.
+/// Makes all that is on a list, in a directory that takes its name once all is in it.
 pub(crate) fn unpack(
     image: &Image,
     list: &List,
-    folder: &Path,
+    directory: &Path,
     how: &How<'_>,
 ) -> Result<Extracted, ExtractError> {
     let staged = tempfile::Builder::new()
         .prefix(".becalm-")
-        .tempdir_in(folder_of(folder))
-        .map_err(ExtractError::at("make a folder beside it", folder))?;
+        .tempdir_in(directory_of(directory))
+        .map_err(ExtractError::at("make a directory beside it", directory))?;
     let writer = Writer::new(image, list, staged.path(), how)?;
     let written = writer.run()?;
-    if let Err(error) = fs::rename(staged.path(), folder) {
+    if let Err(error) = fs::rename(staged.path(), directory) {
         // So that they can be removed.
-        writer.open_folders();
-        return Err(ExtractError::at("rename to it", folder)(error));
+        writer.open_directories();
+        return Err(ExtractError::at("rename to it", directory)(error));
     }
     let _now_named = staged.keep();
     Ok(written)
@@ -276,20 +276,20 @@ fn is_squashfs(object: &Object) -> bool {
     object.partition.is_some_and(|partition| partition.filesystem == Filesystem::Squashfs)
 }
 
-fn check_target(folder: &Path) -> Result<(), ExtractError> {
-    match fs::read_dir(folder) {
+fn check_target(directory: &Path) -> Result<(), ExtractError> {
+    match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(ExtractError::at("list", folder)(error)),
+        Err(error) => Err(ExtractError::at("list", directory)(error)),
         Ok(mut entries) => match entries.next() {
             None => Ok(()),
-            Some(_) => Err(ExtractError::unfit(folder, "exists, and is not empty")),
+            Some(_) => Err(ExtractError::unfit(directory, "exists, and is not empty")),
         },
     }
 }
 
 /// Says no before anything is written, if it would not fit.
-fn check_room(folder: &Path, list: &List) -> Result<(), ExtractError> {
-    let above = folder_of(folder);
+fn check_room(directory: &Path, list: &List) -> Result<(), ExtractError> {
+    let above = directory_of(directory);
     let room = statvfs(above).map_err(ExtractError::at("ask for the room in", above))?;
     // Some filesystems do not count files.
     let free_files = if room.f_files == 0 { u64::MAX } else { room.f_favail };
@@ -298,5 +298,11 @@ fn check_room(folder: &Path, list: &List) -> Result<(), ExtractError> {
         return Ok(());
     }
     let (files, bytes) = (list.entries, list.bytes_on_disk);
-    Err(ExtractError::NoRoom { folder: folder.to_owned(), files, bytes, free_files, free_bytes })
+    Err(ExtractError::NoRoom {
+        directory: directory.to_owned(),
+        files,
+        bytes,
+        free_files,
+        free_bytes,
+    })
 }

@@ -1,4 +1,4 @@
-//! Files, folders and links, made in a folder that nobody else may enter.
+//! Files, directories and links, made in a directory that nobody else may enter.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -39,7 +39,7 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Writes into this folder, which is empty.
+    /// Writes into this directory, which is empty.
     pub fn new(
         image: &'a Image,
         list: &'a List,
@@ -65,9 +65,9 @@ impl<'a> Writer<'a> {
     /// Makes all of it.
     pub fn run(&self) -> Result<Extracted, ExtractError> {
         let list = self.list;
-        for (path, _) in &list.folders[1..] {
+        for (path, _) in &list.directories[1..] {
             rustix::fs::mkdirat(&self.root, path, Mode::RWXU)
-                .map_err(ExtractError::at("make the folder", path))?;
+                .map_err(ExtractError::at("make the directory", path))?;
         }
         self.files()?;
         let mut left_out = BTreeSet::new();
@@ -83,14 +83,14 @@ impl<'a> Writer<'a> {
             rustix::fs::linkat(&self.root, first, &self.root, path, AtFlags::empty())
                 .map_err(ExtractError::at("link", path))?;
         }
-        // A folder's time changes with what is made in it, and its mode may forbid that.
-        for (path, node) in list.folders.iter().rev() {
-            let folder = self.open_folder(path).map_err(ExtractError::at("open", path))?;
-            self.settle(&folder, path, *node)?;
+        // A directory's time changes with what is made in it, and its mode may forbid that.
+        for (path, node) in list.directories.iter().rev() {
+            let directory = self.open_directory(path).map_err(ExtractError::at("open", path))?;
+            self.settle(&directory, path, *node)?;
         }
         Ok(Extracted {
             files: list.files.len() as u64,
-            folders: list.folders.len() as u64,
+            directories: list.directories.len() as u64,
             links: list.links.len() as u64,
             special: (list.special.len() - left_out.len()) as u64,
             bytes: list.bytes,
@@ -101,15 +101,15 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Lets all folders be entered and changed again, so that they can be removed.
-    pub fn open_folders(&self) {
-        for (path, _) in &self.list.folders {
+    /// Lets all directories be entered and changed again, so that they can be removed.
+    pub fn open_directories(&self) {
+        for (path, _) in &self.list.directories {
             let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
             let _ = rustix::fs::chmodat(&self.root, path, Mode::RWXU, AtFlags::empty());
         }
     }
 
-    fn open_folder(&self, path: &Path) -> Result<OwnedFd, Errno> {
+    fn open_directory(&self, path: &Path) -> Result<OwnedFd, Errno> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         rustix::fs::openat(&self.root, path, flags, Mode::empty())
@@ -184,7 +184,7 @@ impl<'a> Writer<'a> {
         self.image.attributes(node).map_err(ExtractError::read(path))
     }
 
-    /// Owner, mode, xattrs and time of a file or folder that is complete.
+    /// Owner, mode, xattrs and time of a file or directory that is complete.
     fn settle(&self, file: impl AsFd, path: &Path, node: NodeId) -> Result<(), ExtractError> {
         let file = file.as_fd();
         let about = self.attributes(path, node)?;
@@ -228,7 +228,7 @@ impl<'a> Writer<'a> {
     /// A program that ran as somebody does not run as somebody else.
     fn mode(&self, about: &Attributes, is_given: bool) -> Mode {
         let bits = u32::from(about.mode);
-        let keeps_id = about.kind == NodeKind::Folder || is_given && self.how.stand_in.is_none();
+        let keeps_id = about.kind == NodeKind::Directory || is_given && self.how.stand_in.is_none();
         let read_only = self.how.stand_in.as_ref().is_some_and(|stand_in| stand_in.read_only);
         let bits = if keeps_id { bits } else { bits & !SET_ID };
         Mode::from_raw_mode(if read_only { bits & !WRITE } else { bits })

@@ -19,13 +19,13 @@ pub(crate) struct Asked<'a> {
     pub wanted: &'a Wanted,
     /// The image's file.
     pub image: PathBuf,
-    /// The working folder.
-    pub folder: PathBuf,
+    /// The working directory.
+    pub directory: PathBuf,
     /// The same for all ranks of this node and job that ask for the same, and see the same.
     pub name: String,
     /// The same for all of them, whatever namespaces they are in.
     pub request: String,
-    /// What a whole root depends on besides: the working folder and the home, which are bound
+    /// What a whole root depends on besides: the working directory and the home, which are bound
     /// into it by default.
     pub around: String,
 }
@@ -35,17 +35,17 @@ impl Asked<'_> {
     pub fn of(wanted: &Wanted) -> Result<Asked<'_>, MountError> {
         check_writers(wanted)?;
         let image = wanted.image.canonicalize().map_err(error::file(&wanted.image, "find"))?;
-        let folder = std::env::current_dir().map_err(system("tell the working folder"))?;
+        let directory = std::env::current_dir().map_err(system("tell the working directory"))?;
         let request = request(wanted, &image)?;
         let namespaces = NamespaceId::all_own().map_err(system("read /proc/self/ns"))?;
         let root = identity(&look(Path::new("/"))?);
         let name = format!("becalm-{}", digest([request.clone(), format!("{namespaces:?}"), root]));
-        let around = digest([format!("{folder:?} {:?}", std::env::var_os("HOME"))]);
-        Ok(Asked { wanted, image, folder, name, request, around })
+        let around = digest([format!("{directory:?} {:?}", std::env::var_os("HOME"))]);
+        Ok(Asked { wanted, image, directory, name, request, around })
     }
 
-    /// The name for ranks with the same working folder and home, if the image is a whole root and
-    /// ranks with others came first.
+    /// The name for ranks with the same working directory and home, if the image is a whole root
+    /// and ranks with others came first.
     pub fn name_around(&self) -> String {
         format!("{}-{}", self.name, self.around)
     }
@@ -68,7 +68,7 @@ fn request(wanted: &Wanted, image: &Path) -> Result<String, MountError> {
         parts.push(identity(&overlay.look()?) + mode);
     }
     let Wanted { at, writable_tmpfs, binds, by, .. } = wanted;
-    // A relative path is another one in another folder.
+    // A relative path is another one in another directory.
     let at = at.as_ref().map(std::path::absolute).transpose().map_err(system("find --at"))?;
     parts.push(format!("{at:?} {writable_tmpfs} {binds:?} {by:?}"));
     Ok(digest(parts))
@@ -87,7 +87,7 @@ fn look(path: &Path) -> Result<fs::Metadata, MountError> {
 /// Which file it is, and which state of it.
 fn identity(there: &fs::Metadata) -> String {
     let state = match there.is_dir() {
-        // A folder's own time and size change with what is in it.
+        // A directory's own time and size change with what is in it.
         true => (0, 0, 0),
         false => (there.len(), there.mtime(), there.mtime_nsec()),
     };

@@ -41,7 +41,7 @@ pub(super) fn first(plan: &Plan<'_>, door: Option<UnixListener>) -> Result<Held,
         Where::Root => root::enter(&mut build)?,
     }
     build.points.done()?;
-    super::back_to(plan.folder, plan.is_root())?;
+    super::back_to(plan.directory, plan.is_root())?;
     let own = File::open("/proc/self/ns/mnt").map_err(system("open the own mounts"))?;
     door::send(&build.line, holder::READY, "", &[own.as_fd()])
         .map_err(system("tell the holder"))?;
@@ -120,19 +120,19 @@ impl Build<'_> {
     /// The image over the paths that it was made of.
     fn over(&mut self, paths: &[(PathBuf, PathBuf)]) -> Result<(), MountError> {
         let sources = self.sources()?;
-        let upper = self.folders()?;
+        let upper = self.directories()?;
         let mut targets = Vec::new();
         for (path, inner) in paths {
             let is_dir = self.plan.layers[0].is_dir(inner);
-            let kind = if is_dir { Kind::Folder } else { Kind::File };
+            let kind = if is_dir { Kind::Directory } else { Kind::File };
             targets.push((self.points.make(path, kind)?, inner));
         }
-        let folder = targets.iter().map(|(path, _)| path).find(|path| path.is_dir());
-        let stage = match folder {
+        let directory = targets.iter().map(|(path, _)| path).find(|path| path.is_dir());
+        let stage = match directory {
             Some(path) => path.clone(),
             None => points::anywhere(&[])?,
         };
-        let covered = match folder {
+        let covered = match directory {
             Some(_) => None,
             None => Some(Place::at(&stage).map_err(error::file(&stage, "open"))?),
         };
@@ -168,7 +168,7 @@ impl Build<'_> {
             };
             let place = Place::at(&bind.from).map_err(wrong)?;
             let is_dir = place.is_dir().map_err(wrong)?;
-            let kind = if is_dir { Kind::Folder } else { Kind::File };
+            let kind = if is_dir { Kind::Directory } else { Kind::File };
             let Bind { from, at, read_only } = bind.clone();
             Ok(Source { place, kind, from, at, read_only })
         };
@@ -183,28 +183,28 @@ impl Build<'_> {
         Ok(())
     }
 
-    /// The folders of overlays, opened before anything is mounted over them: what is only seen,
-    /// and what is written to with its work folder.
-    pub fn folders(&self) -> Result<Folders, MountError> {
-        let mut folders = Folders { lower: Vec::new(), upper: None };
-        for overlay in self.plan.overlays.iter().filter(|one| one.form == Form::Folder) {
+    /// The directories of overlays, opened before anything is mounted over them: what is only seen,
+    /// and what is written to with its work directory.
+    pub fn directories(&self) -> Result<Directories, MountError> {
+        let mut directories = Directories { lower: Vec::new(), upper: None };
+        for overlay in self.plan.overlays.iter().filter(|one| one.form == Form::Directory) {
             let path = &overlay.wanted.path;
             let open = |name: &str| {
                 let path = path.join(name);
                 Place::at(&path).map_err(error::file(path, "open"))
             };
             match overlay.wanted.read_only {
-                false => folders.upper = Some((open("upper")?, open("work")?)),
-                true if path.join("upper").is_dir() => folders.lower.push(open("upper")?),
-                true => folders.lower.push(open("")?),
+                false => directories.upper = Some((open("upper")?, open("work")?)),
+                true if path.join("upper").is_dir() => directories.lower.push(open("upper")?),
+                true => directories.lower.push(open("")?),
             }
         }
-        Ok(folders)
+        Ok(directories)
     }
 
-    /// Mounts images and overlays at a folder, one over the other, until it shows all of them as
+    /// Mounts images and overlays at a directory, one over the other, until it shows all of them as
     /// one. What is below is hidden by what is above, and needs no other place.
-    pub fn stack(&mut self, stage: &Path, folders: Folders) -> Result<(), MountError> {
+    pub fn stack(&mut self, stage: &Path, directories: Directories) -> Result<(), MountError> {
         // Below all: by it the holder tells these mounts from others of the same number.
         mounts::tmpfs(stage, &self.mark)?;
         self.mounted += 1;
@@ -217,8 +217,8 @@ impl Build<'_> {
         door::send(&self.line, holder::DEVICES, all_mine, &devices)
             .map_err(system("hand the image to its holder"))?;
         said(&self.line, self.plan)?;
-        let mut upper = folders.upper;
-        lower.extend(folders.lower);
+        let mut upper = directories.upper;
+        lower.extend(directories.lower);
         self.ext(stage, &mut lower, &mut upper)?;
         if self.plan.wanted.writable_tmpfs {
             upper = Some(in_memory(stage, &lower[0])?);
@@ -299,7 +299,7 @@ impl Build<'_> {
             if self.means != Means::Privileged {
                 return Err(refused(
                     "only root can have the kernel mount an ext3 image, and no overlay can be \
-                     written to over fuse2fs: give a folder instead (mkdir DIR; --overlay DIR)"
+                     written to over fuse2fs: give a directory instead (mkdir DIR; --overlay DIR)"
                         .to_owned(),
                 ));
             }
@@ -330,7 +330,7 @@ impl Build<'_> {
             Some(overlay) => MountError::Overlay {
                 path: overlay.wanted.path.clone(),
                 why: format!(
-                    "{error}: its folders must be on a local filesystem (ext4, xfs, tmpfs; this \
+                    "{error}: its directories must be on a local filesystem (ext4, xfs, tmpfs; this \
                      is {:#x}), and the kernel at least 5.11",
                     kind(&overlay.wanted.path)
                 ),
@@ -364,13 +364,13 @@ fn no_means(plan: &Plan<'_>, error: NamespaceError) -> MountError {
     MountError::NoMeans { error, image: plan.image.to_owned(), instead }
 }
 
-/// Folders of overlays.
-pub(super) struct Folders {
+/// Directories of overlays.
+pub(super) struct Directories {
     lower: Vec<Place>,
     upper: Option<(Place, Place)>,
 }
 
-/// An upper folder in memory, with the mode of what it lies over.
+/// An upper directory in memory, with the mode of what it lies over.
 fn in_memory(stage: &Path, below: &Place) -> Result<(Place, Place), MountError> {
     let wrong = |what| error::file(stage, what);
     let mode = fs::metadata(below.path()).map_err(wrong("look at"))?.permissions().mode();
@@ -379,8 +379,8 @@ fn in_memory(stage: &Path, below: &Place) -> Result<(Place, Place), MountError> 
         let path = stage.join(name);
         fs::create_dir(&path).and_then(|()| Place::at(&path))
     };
-    let upper = make("upper").map_err(wrong("make a folder"))?;
+    let upper = make("upper").map_err(wrong("make a directory"))?;
     fs::set_permissions(stage.join("upper"), fs::Permissions::from_mode(mode))
         .map_err(wrong("set the mode of"))?;
-    Ok((upper, make("work").map_err(wrong("make a folder"))?))
+    Ok((upper, make("work").map_err(wrong("make a directory"))?))
 }

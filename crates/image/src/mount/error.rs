@@ -28,7 +28,7 @@ pub enum MountError {
     },
     /// It does not say over which path it belongs.
     #[error(
-        "{}: does not say which folder it was made of: say where it belongs with --at FOLDER",
+        "{}: does not say which directory it was made of: say where it belongs with --at DIRECTORY",
         .0.display()
     )]
     Nowhere(PathBuf),

@@ -71,7 +71,7 @@ struct Look<'a> {
     more: usize,
 }
 
-/// A file or folder that is asked for, and what it was.
+/// A file or directory that is asked for, and what it was.
 type Question = (PathBuf, Attributes);
 
 impl Look<'_> {
@@ -98,23 +98,23 @@ impl Look<'_> {
         }
     }
 
-    /// Adds all below a folder that decides which code runs.
-    fn deciding(&self, folder: &Path, node: NodeId, questions: &mut Vec<Question>) {
+    /// Adds all below a directory that decides which code runs.
+    fn deciding(&self, directory: &Path, node: NodeId, questions: &mut Vec<Question>) {
         for entry in self.entries(node) {
             let decides = match entry.kind {
-                NodeKind::Folder => entry.name != b"__pycache__",
+                NodeKind::Directory => entry.name != b"__pycache__",
                 NodeKind::File => self.is_used(&entry),
-                // That it is another one changes the folder's time.
+                // That it is another one changes the directory's time.
                 _ => false,
             };
             if !decides {
                 continue;
             }
-            let path = folder.join(OsStr::from_bytes(&entry.name));
+            let path = directory.join(OsStr::from_bytes(&entry.name));
             if let Ok(packed) = self.layer.image.attributes(entry.node) {
                 questions.push((path.clone(), packed));
             }
-            if entry.kind == NodeKind::Folder {
+            if entry.kind == NodeKind::Directory {
                 self.deciding(&path, entry.node, questions);
             }
         }
@@ -139,7 +139,7 @@ impl Look<'_> {
         let there = fs::symlink_metadata(path);
         let is_dir = there.as_ref().is_ok_and(Metadata::is_dir);
         self.compare(path, &packed, there);
-        if packed.kind != NodeKind::Folder || !is_dir {
+        if packed.kind != NodeKind::Directory || !is_dir {
             return;
         }
         let entries = self.entries(node);
@@ -160,10 +160,10 @@ impl Look<'_> {
         }
     }
 
-    fn entries(&self, folder: NodeId) -> Vec<Entry> {
+    fn entries(&self, directory: NodeId) -> Vec<Entry> {
         let mut entries = Vec::new();
         // A damaged image is said to be so by whatever reads it.
-        let _ = self.layer.image.list(folder, Mark::default(), &mut |entry| {
+        let _ = self.layer.image.list(directory, Mark::default(), &mut |entry| {
             entries.push(entry);
             ControlFlow::Continue(())
         });
@@ -179,7 +179,7 @@ fn difference(packed: &Attributes, there: io::Result<Metadata>) -> Option<&'stat
         // Whoever may not look at it may use the image all the same.
         Err(error) if error.kind() == PermissionDenied => None,
         Err(_) => Some("cannot be looked at"),
-        Ok(there) if there.is_dir() != (packed.kind == NodeKind::Folder) => {
+        Ok(there) if there.is_dir() != (packed.kind == NodeKind::Directory) => {
             Some("is something else")
         }
         Ok(there) if seconds(there.mtime()) != packed.mtime => Some("has changed"),

@@ -1,7 +1,7 @@
 //! The guard: a process that ends all that see an image if its holder is killed.
 //!
-//! A FUSE filesystem that nobody serves answers what is not cached with ENOTCONN, and programs
-//! take that for "it is not there": Python, whose listing of site-packages is cached, makes an empty
+//! A FUSE filesystem that nobody serves answers what is not cached with ENOTCONN, and programs take
+//! that for "it is not there": Python, whose listing of site-packages is cached, makes an empty
 //! namespace package of what it cannot look into, and goes on. So nobody may get such an answer.
 //! The guard has the FUSE devices open, too: as long as it lives, what nobody answers waits. It
 //! kills all that see the image first, and only then closes the devices.

@@ -83,10 +83,10 @@ impl Layer {
         self.find(Path::new(path)).is_some()
     }
 
-    /// Whether a path in it is a folder.
+    /// Whether a path in it is a directory.
     pub fn is_dir(&self, path: &Path) -> bool {
         let attributes = self.find(path).and_then(|node| self.image.attributes(node).ok());
-        attributes.is_some_and(|attributes| attributes.kind == NodeKind::Folder)
+        attributes.is_some_and(|attributes| attributes.kind == NodeKind::Directory)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Running in an image: it is mounted over the folder that it was made of, for one command and
+//! Running in an image: it is mounted over the directory that it was made of, for one command and
 //! what that starts, without any privilege, and once a node and job.
 //!
 //! | file | what it holds |
@@ -121,7 +121,7 @@ fn entered(asked: &Asked<'_>, held: Held, joined: bool) -> Entered {
 enum Joined {
     /// The process sees the image.
     Here(Held),
-    /// A whole root, with another working folder or home in it.
+    /// A whole root, with another working directory or home in it.
     Elsewhere,
     /// The holder is about to leave.
     Nowhere,
@@ -160,21 +160,21 @@ fn join(stream: &UnixStream, asked: &Asked<'_>) -> Result<Joined, MountError> {
     if answer.map_err(silent)?.is_none() {
         return Err(MountError::Holder { pid, why: "has been killed".to_owned() });
     }
-    back_to(&asked.folder, held.around.is_some())?;
+    back_to(&asked.directory, held.around.is_some())?;
     Ok(Joined::Here(held))
 }
 
-/// Goes to the working folder again, by its path: it may be another folder now.
-fn back_to(folder: &Path, is_root: bool) -> Result<(), MountError> {
-    let error = match std::env::set_current_dir(folder) {
+/// Goes to the working directory again, by its path: it may be another directory now.
+fn back_to(directory: &Path, is_root: bool) -> Result<(), MountError> {
+    let error = match std::env::set_current_dir(directory) {
         Ok(()) => return Ok(()),
         Err(error) => error,
     };
-    // In somebody's whole root the folder need not be, as Singularity has it.
+    // In somebody's whole root the directory need not be, as Singularity has it.
     let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_else(|| "/".into());
     let others = [home.as_path(), Path::new("/")];
     if is_root && others.iter().any(|other| std::env::set_current_dir(other).is_ok()) {
         return Ok(());
     }
-    Err(error::file(folder, "go back into the working folder: it is not in the image")(error))
+    Err(error::file(directory, "go back into the working directory: it is not in the image")(error))
 }

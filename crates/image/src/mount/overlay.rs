@@ -1,5 +1,5 @@
-//! Changes on top of an image: folders and images given with `--overlay`, and the lock that keeps
-//! two writers apart.
+//! Changes on top of an image: directories and images given with `--overlay`, and the lock that
+//! keeps two writers apart.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// What `--overlay` was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overlay {
-    /// A folder, or an image.
+    /// A directory, or an image.
     pub path: PathBuf,
     /// Only seen, not written to.
     pub read_only: bool,
@@ -43,7 +43,7 @@ impl Overlay {
         fs::metadata(&self.path).map_err(|error| {
             self.refused(&match error.kind() {
                 ErrorKind::NotFound => {
-                    "it is not there: make a folder (mkdir), or an image (becalm image overlay)"
+                    "it is not there: make a directory (mkdir), or an image (becalm image overlay)"
                         .into()
                 }
                 _ => error.to_string(),
@@ -59,8 +59,8 @@ impl Overlay {
 /// What an overlay is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// A folder with `upper` and `work` in it.
-    Folder,
+    /// A directory with `upper` and `work` in it.
+    Directory,
     /// A squashfs: nothing can be written.
     Squash,
     /// An ext2, ext3 or ext4 filesystem in a file, with `upper` and `work` in it.
@@ -80,10 +80,9 @@ impl Opened {
     pub fn of(wanted: &Overlay) -> Result<Opened, MountError> {
         let path = &wanted.path;
         let form = match wanted.look()?.is_dir() {
-            true => Form::Folder,
-            false => {
-                form_of(path)?.ok_or_else(|| wanted.refused("it is no folder, squashfs or ext3"))?
-            }
+            true => Form::Directory,
+            false => form_of(path)?
+                .ok_or_else(|| wanted.refused("it is no directory, squashfs or ext3"))?,
         };
         if form == Form::Squash && !wanted.read_only {
             return Err(wanted.refused("a squashfs cannot be written to: add :ro"));
@@ -91,9 +90,9 @@ impl Opened {
         let writes = form == Form::Ext && !wanted.read_only;
         let file = File::options().read(true).write(writes).open(path);
         let file = file.map_err(error::file(path, "open"))?;
-        if form == Form::Folder && !wanted.read_only {
+        if form == Form::Directory && !wanted.read_only {
             for name in ["upper", "work"] {
-                make_folder(&path.join(name))?;
+                make_directory(&path.join(name))?;
             }
             keep_own_group(&path.join("work"));
         }
@@ -140,7 +139,7 @@ impl Opened {
     }
 }
 
-fn make_folder(path: &Path) -> Result<(), MountError> {
+fn make_directory(path: &Path) -> Result<(), MountError> {
     match fs::create_dir(path) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
             Err(error::file(path, "make")(error))
@@ -149,9 +148,9 @@ fn make_folder(path: &Path) -> Result<(), MountError> {
     }
 }
 
-/// Gives a folder the user's own group, where it has inherited another (set-group-ID): in a user
-/// namespace overlayfs may not enter what it makes in its work folder if the namespace does not know
-/// the group. Where that cannot be done, the mount says so.
+/// Gives a directory the user's own group, where it has inherited another (set-group-ID): in a user
+/// namespace overlayfs may not enter what it makes in its work directory if the namespace does not
+/// know the group. Where that cannot be done, the mount says so.
 fn keep_own_group(path: &Path) {
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     let is_others =
@@ -216,8 +215,8 @@ mod tests {
 
     #[test]
     fn two_writers_are_kept_apart_and_the_second_is_told_who_the_first_is() {
-        let folder = tempfile::tempdir().unwrap();
-        let overlay = |read_only| Overlay { path: folder.path().to_owned(), read_only };
+        let directory = tempfile::tempdir().unwrap();
+        let overlay = |read_only| Overlay { path: directory.path().to_owned(), read_only };
         let first = Opened::of(&overlay(false)).unwrap();
         first.lock().unwrap();
         let pid = format!("process {} ", std::process::id());
@@ -233,8 +232,8 @@ mod tests {
 
     #[test]
     fn a_writer_that_is_about_to_leave_is_waited_for() {
-        let folder = tempfile::tempdir().unwrap();
-        let overlay = || Overlay { path: folder.path().to_owned(), read_only: false };
+        let directory = tempfile::tempdir().unwrap();
+        let overlay = || Overlay { path: directory.path().to_owned(), read_only: false };
         let first = Opened::of(&overlay()).unwrap();
         first.lock().unwrap();
         std::thread::scope(|scope| {

@@ -32,22 +32,23 @@ pub(crate) struct Plan<'a> {
     pub partitions: Vec<(File, u64, u64)>,
     pub(super) overlays: Vec<Opened>,
     pub place: Where,
-    /// The working folder.
-    pub folder: &'a Path,
+    /// The working directory.
+    pub directory: &'a Path,
     /// What a whole root depends on besides.
     pub around: &'a str,
 }
 
 impl Plan<'_> {
     pub fn of<'a>(asked: &'a Asked<'_>) -> Result<Plan<'a>, MountError> {
-        let Asked { wanted, image, folder, around, .. } = asked;
+        let Asked { wanted, image, directory, around, .. } = asked;
         let (layers, partitions, is_sif) = layers(image)?;
         let mut overlays = Vec::new();
         for overlay in &wanted.overlays {
             overlays.push(Opened::of(overlay)?);
         }
         let place = place(image, &layers[0], wanted, is_sif)?;
-        let mut plan = Plan { wanted, image, layers, partitions, overlays, place, folder, around };
+        let mut plan =
+            Plan { wanted, image, layers, partitions, overlays, place, directory, around };
         plan.add_squash_overlays()?;
         Ok(plan)
     }

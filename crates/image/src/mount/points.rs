@@ -1,4 +1,4 @@
-//! Folders and files to mount on, where there are none, without making them on anybody's disk.
+//! Directories and files to mount on, where there are none, without making them on anybody's disk.
 
 use std::fs::{self, File};
 use std::io;
@@ -8,13 +8,13 @@ use launch::mounts::{self, OldRoot, Place};
 
 use super::error::{self, MountError};
 
-/// A folder with more entries is not rebuilt: each is a mount.
+/// A directory with more entries is not rebuilt: each is a mount.
 const MOST: usize = 4096;
 
 /// Makes mount points.
 #[derive(Default)]
 pub(super) struct Points {
-    /// Folders in memory, made here: what they lack can simply be made.
+    /// Directories in memory, made here: what they lack can simply be made.
     ours: Vec<PathBuf>,
     /// Roots of before, which hold what is still to be bound.
     old_roots: usize,
@@ -25,23 +25,27 @@ pub(super) struct Points {
 /// What is to be mounted there.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    Folder,
+    Directory,
     File,
 }
 
 impl Points {
-    /// Sees to it that there is a folder, or a file, at this path, and says where it is really.
+    /// Sees to it that there is a directory, or a file, at this path, and says where it is really.
     ///
-    /// Where it is not there, the nearest folder above it that is there is covered by one in
+    /// Where it is not there, the nearest directory above it that is there is covered by one in
     /// memory with the same entries, each a bind of what was there (Singularity calls that an
-    /// underlay). What others make in that folder later is not seen.
+    /// underlay). What others make in that directory later is not seen.
     pub fn make(&mut self, path: &Path, kind: Kind) -> Result<PathBuf, MountError> {
         match fs::metadata(path) {
-            Ok(there) if there.is_dir() == (kind == Kind::Folder) => {
+            Ok(there) if there.is_dir() == (kind == Kind::Directory) => {
                 return path.canonicalize().map_err(error::file(path, "find"));
             }
             Ok(_) => {
-                let is = if kind == Kind::Folder { "it is no folder" } else { "it is a folder" };
+                let is = if kind == Kind::Directory {
+                    "it is no directory"
+                } else {
+                    "it is a directory"
+                };
                 let error = io::Error::other(is);
                 return Err(MountError::File { path: path.into(), what: "mount there", error });
             }
@@ -61,7 +65,7 @@ impl Points {
         Ok(path)
     }
 
-    /// Makes a folder the root. What was below it is below the root then.
+    /// Makes a directory the root. What was below it is below the root then.
     pub fn become_root(&mut self, stage: &Path) -> Result<(), MountError> {
         if mounts::become_root(stage)? == OldRoot::Over {
             self.old_roots += 1;
@@ -81,34 +85,36 @@ impl Points {
         self.ours.iter().try_for_each(|ours| Ok(mounts::seal(ours)?))
     }
 
-    fn is_ours(&self, folder: &Path) -> bool {
+    fn is_ours(&self, directory: &Path) -> bool {
         let device = |path: &Path| rustix::fs::stat(path).map(|stat| stat.st_dev).ok();
         // Below one of ours may be a bind of something else.
-        self.ours.iter().any(|ours| folder.starts_with(ours) && device(folder) == device(ours))
+        self.ours
+            .iter()
+            .any(|ours| directory.starts_with(ours) && device(directory) == device(ours))
     }
 
-    /// Covers a folder by one in memory with the same entries.
-    pub fn underlay(&mut self, folder: &Path) -> Result<(), MountError> {
-        let read = error::file(folder, "list");
+    /// Covers a directory by one in memory with the same entries.
+    pub fn underlay(&mut self, directory: &Path) -> Result<(), MountError> {
+        let read = error::file(directory, "list");
         let entries: Result<Vec<_>, _> =
-            fs::read_dir(folder).and_then(|all| all.take(MOST + 1).collect());
+            fs::read_dir(directory).and_then(|all| all.take(MOST + 1).collect());
         let entries = entries.map_err(read)?;
         if entries.len() > MOST {
             let error = io::Error::other(format!("it has more than {MOST} entries"));
-            return Err(error::file(folder, "make a mount point in it")(error));
+            return Err(error::file(directory, "make a mount point in it")(error));
         }
-        let before = Place::at(folder).map_err(error::file(folder, "open"))?;
-        let at = match folder == Path::new("/") {
+        let before = Place::at(directory).map_err(error::file(directory, "open"))?;
+        let at = match directory == Path::new("/") {
             // Nothing can be mounted over the root itself.
             true => anywhere(&[])?,
-            false => folder.to_owned(),
+            false => directory.to_owned(),
         };
         let covered = Place::at(&at).map_err(error::file(&at, "open"))?;
         mounts::tmpfs(&at, "becalm")?;
         for entry in entries {
             let name = entry.file_name();
             let (from, to) = (before.path().join(&name), at.join(&name));
-            let is_covered = at != *folder && at == folder.join(&name);
+            let is_covered = at != *directory && at == directory.join(&name);
             let made = entry.file_type().and_then(|kind| match kind {
                 kind if kind.is_symlink() => {
                     std::os::unix::fs::symlink(fs::read_link(&from)?, &to).map(|()| None)
@@ -128,18 +134,18 @@ impl Points {
                 Ok(None) => {}
                 // Deleted since.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(error::file(folder.join(&name), "bind")(error)),
+                Err(error) => return Err(error::file(directory.join(&name), "bind")(error)),
             }
         }
-        if folder == Path::new("/") {
+        if directory == Path::new("/") {
             self.become_root(&at)?;
         }
-        self.ours.push(folder.to_owned());
+        self.ours.push(directory.to_owned());
         Ok(())
     }
 }
 
-/// A folder of the root's in which a new root can be built. It is not in one of these, which are
+/// A directory of the root's in which a new root can be built. It is not in one of these, which are
 /// bound whole later, with what is built there.
 pub(super) fn anywhere(bound: &[&Path]) -> Result<PathBuf, MountError> {
     let usual = ["/mnt", "/media", "/srv", "/opt", "/run", "/var", "/usr", "/etc", "/tmp"];
@@ -150,7 +156,7 @@ pub(super) fn anywhere(bound: &[&Path]) -> Result<PathBuf, MountError> {
     let found = usual.iter().map(Path::new).find(is_fit);
     found.map(Path::to_owned).ok_or_else(|| {
         let error = io::Error::from(io::ErrorKind::NotFound);
-        MountError::System { what: "find a folder to build a root in", error }
+        MountError::System { what: "find a directory to build a root in", error }
     })
 }
 
@@ -160,7 +166,7 @@ fn create(path: &Path, kind: Kind) -> io::Result<()> {
         _ => Err(error),
     };
     match kind {
-        Kind::Folder => fs::create_dir_all(path),
+        Kind::Directory => fs::create_dir_all(path),
         Kind::File => {
             fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
             File::create_new(path).map(drop).or_else(exists)

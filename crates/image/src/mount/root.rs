@@ -1,5 +1,5 @@
 //! An image of a whole root, with what Singularity shows in one by default: /proc, /sys, /dev,
-//! the home folder, /tmp, /var/tmp, the working folder, and who and where one is.
+//! the home directory, /tmp, /var/tmp, the working directory, and who and where one is.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -14,9 +14,9 @@ use super::points::{self, Kind};
 /// Makes the image the root of all that the calling process sees.
 pub(super) fn enter(build: &mut Build<'_>) -> Result<(), MountError> {
     let binds = build.sources()?;
-    let folders = build.folders()?;
+    let directories = build.directories()?;
     let system = sources(["/proc", "/sys", "/dev"].map(PathBuf::from));
-    let usual = sources(usual(build.plan.folder));
+    let usual = sources(usual(build.plan.directory));
     let host = sources(["/etc/hosts", "/etc/resolv.conf", "/etc/localtime"].map(PathBuf::from));
     let bound: Vec<&Path> =
         binds.iter().chain(&usual).map(|source| source.from.as_path()).collect();
@@ -24,7 +24,7 @@ pub(super) fn enter(build: &mut Build<'_>) -> Result<(), MountError> {
     // Below the image, and out of sight: what is written for it.
     mounts::tmpfs(&stage, "becalm")?;
     let notes = Place::at(&stage).map_err(error::file(&stage, "open"))?;
-    build.stack(&stage, folders)?;
+    build.stack(&stage, directories)?;
     let accounts = ["passwd", "group"].map(|name| account(&stage, &notes, name));
 
     build.points.writable = build.plan.is_writable();
@@ -57,24 +57,24 @@ fn leave_mark(mark: &str) -> Result<(), MountError> {
 fn sources(paths: impl IntoIterator<Item = PathBuf>) -> Vec<Source> {
     let open = |path: PathBuf| {
         let place = Place::at(&path).ok()?;
-        let kind = if place.is_dir().ok()? { Kind::Folder } else { Kind::File };
+        let kind = if place.is_dir().ok()? { Kind::Directory } else { Kind::File };
         Some(Source { place, kind, from: path.clone(), at: path, read_only: false })
     };
     paths.into_iter().filter_map(open).collect()
 }
 
-/// Home, temporary folders, and the working folder where it is in none of them.
-fn usual(folder: &Path) -> Vec<PathBuf> {
+/// Home, temporary directories, and the working directory where it is in none of them.
+fn usual(directory: &Path) -> Vec<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let home = home.filter(|home| home.is_absolute() && home.parent().is_some());
     let mut paths: Vec<_> = home.into_iter().collect();
     paths.extend(["/tmp", "/var/tmp"].map(PathBuf::from));
-    let is_shown = |paths: &[PathBuf]| paths.iter().any(|shown| folder.starts_with(shown));
-    // System folders are the image's own.
+    let is_shown = |paths: &[PathBuf]| paths.iter().any(|shown| directory.starts_with(shown));
+    // System directories are the image's own.
     let own = ["/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr"];
-    let is_own = own.iter().any(|own| folder.starts_with(own)) || folder.parent().is_none();
+    let is_own = own.iter().any(|own| directory.starts_with(own)) || directory.parent().is_none();
     if !is_shown(&paths) && !is_own {
-        paths.push(folder.to_owned());
+        paths.push(directory.to_owned());
     }
     // What lies in another of them is seen with it.
     paths.sort();

@@ -55,7 +55,7 @@ pub(super) fn start(
         facts: layer.facts.clone(),
         contents: Mutex::default(),
         no_open: false,
-        no_open_folder: false,
+        no_open_directory: false,
     };
     let mut config = Config::default();
     let threads = thread::available_parallelism().map_or(2, usize::from);
@@ -73,7 +73,7 @@ struct Server {
     owner: Option<(u32, u32)>,
     /// The kernel need not ask before it opens.
     no_open: bool,
-    no_open_folder: bool,
+    no_open_directory: bool,
 }
 
 /// Where the content of files is that were read last: one that is read in pieces has its blocks
@@ -94,7 +94,7 @@ thread_local! {
 /// What a damaged image looks like to a program.
 fn errno(error: &ReadError) -> Errno {
     match error {
-        ReadError::IsNo("folder") => Errno::ENOTDIR,
+        ReadError::IsNo("directory") => Errno::ENOTDIR,
         ReadError::IsNo(_) => Errno::EINVAL,
         _ => Errno::EIO,
     }
@@ -152,11 +152,11 @@ impl Server {
         self.image.read_at(&*self.content(node)?, offset, buffer)
     }
 
-    /// The names in a folder from an offset on, until `add` says that it is full.
-    fn entries(&self, folder: INodeNo, offset: u64, add: &mut Add<'_>) -> Result<(), ReadError> {
-        let node = self.node(folder);
+    /// The names in a directory from an offset on, until `add` says that it is full.
+    fn entries(&self, directory: INodeNo, offset: u64, add: &mut Add<'_>) -> Result<(), ReadError> {
+        let node = self.node(directory);
         for (own, name) in [(1, b".".as_slice()), (2, b"..")] {
-            if offset < own && add(node, own, NodeKind::Folder, name) {
+            if offset < own && add(node, own, NodeKind::Directory, name) {
                 return Ok(());
             }
         }
@@ -175,7 +175,7 @@ impl Server {
 
 fn kind(kind: NodeKind) -> FileType {
     match kind {
-        NodeKind::Folder => FileType::Directory,
+        NodeKind::Directory => FileType::Directory,
         NodeKind::File => FileType::RegularFile,
         NodeKind::Symlink => FileType::Symlink,
         NodeKind::BlockDevice => FileType::BlockDevice,
@@ -199,7 +199,8 @@ impl Filesystem for Server {
             let _ = kernel.add_capabilities(flag);
         }
         self.no_open = kernel.add_capabilities(InitFlags::FUSE_NO_OPEN_SUPPORT).is_ok();
-        self.no_open_folder = kernel.add_capabilities(InitFlags::FUSE_NO_OPENDIR_SUPPORT).is_ok();
+        self.no_open_directory =
+            kernel.add_capabilities(InitFlags::FUSE_NO_OPENDIR_SUPPORT).is_ok();
         let _ = kernel.set_max_write(REQUEST);
         if let Err(most) = kernel.set_max_readahead(REQUEST) {
             let _ = kernel.set_max_readahead(most);
@@ -257,7 +258,7 @@ impl Filesystem for Server {
 
     fn opendir(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         let flags = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_CACHE_DIR;
-        match self.no_open_folder {
+        match self.no_open_directory {
             true => reply.error(Errno::ENOSYS),
             false => reply.opened(FileHandle(0), flags),
         }

@@ -50,14 +50,14 @@ pub enum By {
 pub enum Freshness {
     /// Not at all.
     No,
-    /// The times of all folders, and of the files that the trace opened.
+    /// The times of all directories, and of the files that the trace opened.
     #[default]
     Quick,
     /// Every file.
     Full,
 }
 
-/// A file or folder that is seen at another path too, as Singularity's `--bind`.
+/// A file or directory that is seen at another path too, as Singularity's `--bind`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bind {
     /// What.

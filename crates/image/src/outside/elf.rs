@@ -97,7 +97,7 @@ impl<'a> Elf<'a> {
         self.strings(&[DT_NEEDED])
     }
 
-    /// DT_RPATH and DT_RUNPATH: folders between colons.
+    /// DT_RPATH and DT_RUNPATH: directories between colons.
     pub(crate) fn search_paths(&self) -> Result<Vec<Vec<u8>>, ReadError> {
         self.strings(&[DT_RPATH, DT_RUNPATH])
     }

@@ -22,15 +22,15 @@ impl Survey<'_> {
         Ok(())
     }
 
-    /// site.py: a line is a path, relative to the file's folder, unless it begins with `import`.
+    /// site.py: a line is a path, relative to the file's directory, unless it begins with `import`.
     fn pth(&mut self, id: Id) -> Result<(), ReadError> {
         let file = self.tree.place(id);
-        let folder = file.parent().unwrap_or(Path::new("/"));
+        let directory = file.parent().unwrap_or(Path::new("/"));
         for line in self.read(id)?.split(|byte| *byte == b'\n') {
             let line = line.trim_ascii();
             let is_code = line.starts_with(b"import ") || line.starts_with(b"import\t");
             if !line.is_empty() && !line.starts_with(b"#") && !is_code {
-                self.point_to(Reference::Pth, folder.join(path(line)), id);
+                self.point_to(Reference::Pth, directory.join(path(line)), id);
             }
         }
         Ok(())
@@ -50,10 +50,10 @@ impl Survey<'_> {
         }
         let Ok(about) = serde_json::from_slice::<DirectUrl>(&self.read(id)?) else { return Ok(()) };
         let is_editable = about.dir_info.is_some_and(|about| about.editable);
-        if let Some(folder) = about.url.strip_prefix("file://")
+        if let Some(directory) = about.url.strip_prefix("file://")
             && is_editable
         {
-            self.point_to(Reference::Editable, path(&percent_decoded(folder.as_bytes())), id);
+            self.point_to(Reference::Editable, path(&percent_decoded(directory.as_bytes())), id);
         }
         Ok(())
     }
@@ -74,8 +74,8 @@ impl Survey<'_> {
     fn home(&mut self, id: Id) -> Result<(), ReadError> {
         for line in self.read(id)?.split(|byte| *byte == b'\n') {
             let mut parts = line.splitn(2, |byte| *byte == b'=').map(<[u8]>::trim_ascii);
-            if let (Some(b"home"), Some(folder)) = (parts.next(), parts.next()) {
-                self.point_to(Reference::Home, path(folder), id);
+            if let (Some(b"home"), Some(directory)) = (parts.next(), parts.next()) {
+                self.point_to(Reference::Home, path(directory), id);
             }
         }
         Ok(())

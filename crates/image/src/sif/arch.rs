@@ -26,15 +26,16 @@ impl Arch {
         Arch::named(name).unwrap_or(Arch::UNKNOWN)
     }
 
-    /// The one that the programs of a root folder are for. None if none of its shells is found
+    /// The one that the programs of a root directory are for. None if none of its shells is found
     /// or can be read.
     pub fn of_root(root: &Path) -> Option<Arch> {
-        let folder = open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-        let folder = folder.ok()?;
+        let directory =
+            open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+        let directory = directory.ok()?;
         SHELLS.iter().find_map(|shell| {
             // An absolute link in the root leads to another place in the root.
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-            let file = openat2(&folder, *shell, flags, Mode::empty(), ResolveFlags::IN_ROOT);
+            let file = openat2(&directory, *shell, flags, Mode::empty(), ResolveFlags::IN_ROOT);
             let mut header = [0; 20];
             File::from(file.ok()?).read_exact(&mut header).ok()?;
             Arch::of_elf(&header)

@@ -59,7 +59,7 @@ impl Container {
 
     /// All that is added to the root.
     pub fn additions(&self) -> Vec<Addition> {
-        let folders = FOLDERS.map(|path| addition(path, What::Folder, true));
+        let directories = DIRECTORIES.map(|path| addition(path, What::Directory, true));
         let links = LINKS.map(|(path, to)| addition(path, What::Link(to), true));
         let empty = EMPTY.map(|path| addition(path, What::Text(String::new()), true));
         let scripts = self.scripts().map(|(path, text)| {
@@ -77,7 +77,7 @@ impl Container {
         let deffile = addition(DEFFILE, What::Text(deffile), has_none);
 
         let rest = links.into_iter().chain(empty).chain(scripts).chain([labels, deffile]);
-        folders.into_iter().chain(rest).collect()
+        directories.into_iter().chain(rest).collect()
     }
 
     /// The labels as one JSON object, as both a SIF and a root have them.
@@ -133,9 +133,9 @@ impl Container {
 
 /// A text in a root; none where there is none that can be read, or nothing in it.
 fn text_in(root: &Path, path: &str) -> Option<String> {
-    let folder = open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    let directory = open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = openat2(folder.ok()?, path, flags, Mode::empty(), ResolveFlags::IN_ROOT);
+    let file = openat2(directory.ok()?, path, flags, Mode::empty(), ResolveFlags::IN_ROOT);
     let mut text = String::new();
     File::from(file.ok()?).take(MOST_TEXT).read_to_string(&mut text).ok()?;
     Some(text).filter(|text| !text.is_empty())
@@ -153,7 +153,7 @@ fn executable(script: &str) -> String {
 }
 
 /// Where a runtime mounts something, and where the scripts are.
-const FOLDERS: [&str; 14] = [
+const DIRECTORIES: [&str; 14] = [
     ".singularity.d",
     ".singularity.d/actions",
     ".singularity.d/env",
@@ -211,7 +211,7 @@ mod tests {
         for Addition { path, what, .. } in container.additions() {
             let path = root.join(path);
             match what {
-                What::Folder => fs::create_dir(path).unwrap(),
+                What::Directory => fs::create_dir(path).unwrap(),
                 What::Link(to) => symlink(to, path).unwrap(),
                 What::Text(text) => fs::write(path, text).unwrap(),
                 What::Script(text) => {

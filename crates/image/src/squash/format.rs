@@ -42,7 +42,7 @@ pub(crate) mod flag {
 
 /// Inode types. An extended type is the basic one plus [`EXTENDED`](kind::EXTENDED).
 pub(crate) mod kind {
-    pub(crate) const FOLDER: u16 = 1;
+    pub(crate) const DIRECTORY: u16 = 1;
     pub(crate) const FILE: u16 = 2;
     pub(crate) const SYMLINK: u16 = 3;
     pub(crate) const BLOCK_DEVICE: u16 = 4;
@@ -74,7 +74,7 @@ pub(crate) struct Superblock {
     pub id_table: u64,
     pub xattr_table: u64,
     pub inode_table: u64,
-    pub folder_table: u64,
+    pub directory_table: u64,
     pub fragment_table: u64,
     pub export_table: u64,
 }
@@ -105,7 +105,7 @@ impl Superblock {
             self.id_table,
             self.xattr_table,
             self.inode_table,
-            self.folder_table,
+            self.directory_table,
             self.fragment_table,
             self.export_table,
         ] {
@@ -143,7 +143,7 @@ impl Superblock {
             id_table: next(),
             xattr_table: next(),
             inode_table: next(),
-            folder_table: next(),
+            directory_table: next(),
             fragment_table: next(),
             export_table: next(),
         };

@@ -28,13 +28,13 @@ pub enum StageError {
     /// What takes a mount.
     #[error("{0} cannot be staged: it takes a mount")]
     TakesMount(&'static str),
-    /// No folder that is in memory of the node.
-    #[error("there is no memory to stage to: {0}; name a folder of this node with --stage=DIR")]
+    /// No directory that is in memory of the node.
+    #[error("there is no memory to stage to: {0}; name a directory of this node with --stage=DIR")]
     NoMemory(String),
-    /// A folder that cannot be trusted, or used.
+    /// A directory that cannot be trusted, or used.
     #[error("{}: {why}", .path.display())]
-    Folder {
-        /// The folder.
+    Directory {
+        /// The directory.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
@@ -42,16 +42,16 @@ pub enum StageError {
     /// It does not fit.
     #[error(
         "{} needs {needed} MB in {}, and {what} has {free} MB of {total} MB free, a twentieth of \
-         which is left alone", .image.display(), .folder.display()
+         which is left alone", .image.display(), .directory.display()
     )]
     NoRoom {
         /// The image.
         image: PathBuf,
         /// Where it would go.
-        folder: PathBuf,
+        directory: PathBuf,
         /// What it takes, in MB.
         needed: u64,
-        /// What has too little room: the folder, the node's memory, or the job's.
+        /// What has too little room: the directory, the node's memory, or the job's.
         what: String,
         /// What it has left, in MB.
         free: u64,

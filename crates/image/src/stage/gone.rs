@@ -22,11 +22,11 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(super) fn after_the_last(home: Home, name: &str) -> io::Result<()> {
     // One of its own: what the users have inherited they hold together.
     let lock = Lock::find(home.lock(name))?;
-    let folder = home.folder(name);
+    let directory = home.directory(name);
     launch::orphan("becalm-holder", &[lock.as_fd()], || {
         while let State::Current = lock.own()? {
-            if !is_used(&folder) {
-                remove(&folder)?;
+            if !is_used(&directory) {
+                remove(&directory)?;
                 lock.remove()?;
                 break;
             }
@@ -45,9 +45,9 @@ pub(super) fn left_by_others(home: &Home, own: &str) {
     let names = home.names().into_iter().filter(|name| name != own && node(name) == node(own));
     for name in names {
         let Ok(lock) = Lock::find(home.lock(&name)) else { continue };
-        let folder = home.folder(&name);
+        let directory = home.directory(&name);
         // What cannot be removed takes room, and whether there is enough is looked at next.
-        if lock.own_at_once() && !is_used(&folder) && remove(&folder).is_ok() {
+        if lock.own_at_once() && !is_used(&directory) && remove(&directory).is_ok() {
             let _ = lock.remove();
         }
     }
@@ -55,8 +55,8 @@ pub(super) fn left_by_others(home: &Home, own: &str) {
 
 /// Whether a process has the tree in its environment: one that closes all descriptors, as daemons
 /// do, holds no lock.
-fn is_used(folder: &Path) -> bool {
-    let tree = folder.join(tree::ROOT);
+fn is_used(directory: &Path) -> bool {
+    let tree = directory.join(tree::ROOT);
     let variable = [VARIABLE.as_bytes(), b"=", tree.as_os_str().as_bytes()].concat();
     let has = |environ: Vec<u8>| environ.split(|byte| *byte == 0).any(|one| one == variable);
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -68,22 +68,22 @@ fn is_used(folder: &Path) -> bool {
 }
 
 /// Removes a tree, or what there is of one. What says that it is complete goes first.
-pub(super) fn remove(folder: &Path) -> io::Result<()> {
+pub(super) fn remove(directory: &Path) -> io::Result<()> {
     let allowed = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => Ok(()),
         _ => Err(error),
     };
-    fs::remove_file(folder.join(tree::ABOUT)).or_else(allowed)?;
-    // A folder that cannot be written to cannot be emptied.
-    let mut left = vec![folder.to_owned()];
-    while let Some(folder) = left.pop() {
-        let Ok(there) = fs::symlink_metadata(&folder) else { continue };
+    fs::remove_file(directory.join(tree::ABOUT)).or_else(allowed)?;
+    // A directory that cannot be written to cannot be emptied.
+    let mut left = vec![directory.to_owned()];
+    while let Some(directory) = left.pop() {
+        let Ok(there) = fs::symlink_metadata(&directory) else { continue };
         if there.mode() & 0o700 != 0o700 {
-            fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
+            fs::set_permissions(&directory, Permissions::from_mode(0o700))?;
         }
-        let entries = fs::read_dir(&folder)?.flatten();
-        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        left.extend(folders.map(|entry| entry.path()));
+        let entries = fs::read_dir(&directory)?.flatten();
+        let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        left.extend(directories.map(|entry| entry.path()));
     }
-    fs::remove_dir_all(folder).or_else(allowed)
+    fs::remove_dir_all(directory).or_else(allowed)
 }

@@ -1,4 +1,4 @@
-//! Where trees are: in a folder of this user's own, in memory of the node.
+//! Where trees are: in a directory of this user's own, in memory of the node.
 
 use std::fs::{self, DirBuilder, Metadata};
 use std::io::ErrorKind;
@@ -13,55 +13,56 @@ const MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 const OTHERS_WRITE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
-/// A folder in which this user's trees may be made.
+/// A directory in which this user's trees may be made.
 pub(super) struct Place {
-    /// The folder; it may be everybody's.
-    pub folder: PathBuf,
+    /// The directory; it may be everybody's.
+    pub directory: PathBuf,
     /// What is in it is in memory.
     pub in_memory: bool,
 }
 
-/// The folder that was named, or /dev/shm, or $TMPDIR where that is in memory.
+/// The directory that was named, or /dev/shm, or $TMPDIR where that is in memory.
 pub(super) fn choose(wanted: Option<&Path>) -> Result<Place, StageError> {
     if let Some(wanted) = wanted {
         return usable(&wanted.canonicalize().map_err(error::file(wanted, "find"))?);
     }
     let temporary = std::env::var_os("TMPDIR").map(PathBuf::from);
     let mut why = Vec::new();
-    for folder in [Some(PathBuf::from("/dev/shm")), temporary].into_iter().flatten() {
-        let found = folder.canonicalize().map_err(error::file(&folder, "find"));
-        match found.and_then(|folder| usable(&folder)) {
+    for directory in [Some(PathBuf::from("/dev/shm")), temporary].into_iter().flatten() {
+        let found = directory.canonicalize().map_err(error::file(&directory, "find"));
+        match found.and_then(|directory| usable(&directory)) {
             Ok(place) if place.in_memory => return Ok(place),
-            Ok(_) => why.push(format!("{} is not in memory", folder.display())),
+            Ok(_) => why.push(format!("{} is not in memory", directory.display())),
             Err(error) => why.push(error.to_string()),
         }
     }
     Err(StageError::NoMemory(why.join("; ")))
 }
 
-fn usable(folder: &Path) -> Result<Place, StageError> {
-    let wrong = |why: &str| StageError::Folder { path: folder.to_owned(), why: why.to_owned() };
-    let there = fs::metadata(folder).map_err(error::file(folder, "look at"))?;
+fn usable(directory: &Path) -> Result<Place, StageError> {
+    let wrong =
+        |why: &str| StageError::Directory { path: directory.to_owned(), why: why.to_owned() };
+    let there = fs::metadata(directory).map_err(error::file(directory, "look at"))?;
     if !there.is_dir() {
-        return Err(wrong("is no folder"));
+        return Err(wrong("is no directory"));
     }
     let mode = there.permissions().mode();
     if mode & OTHERS_WRITE != 0 && mode & STICKY == 0 {
         return Err(wrong("others could replace what is made in it (it has no sticky bit)"));
     }
-    let about = rustix::fs::statvfs(folder).map_err(error::file(folder, "look at"))?;
+    let about = rustix::fs::statvfs(directory).map_err(error::file(directory, "look at"))?;
     if about.f_flag.contains(rustix::fs::StatVfsMountFlags::NOEXEC) {
         return Err(wrong("is mounted noexec: no program could be started in it"));
     }
     if about.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
         return Err(wrong("is mounted read-only"));
     }
-    let kind = rustix::fs::statfs(folder).map_err(error::file(folder, "look at"))?.f_type;
+    let kind = rustix::fs::statfs(directory).map_err(error::file(directory, "look at"))?.f_type;
     let in_memory = MEMORY.contains(&kind);
-    Ok(Place { folder: folder.to_owned(), in_memory })
+    Ok(Place { directory: directory.to_owned(), in_memory })
 }
 
-/// This user's own folder in it.
+/// This user's own directory in it.
 pub(super) struct Home {
     path: PathBuf,
 }
@@ -70,7 +71,7 @@ impl Home {
     /// Makes it, or finds it; nobody else's is ever used.
     pub fn of(place: &Place) -> Result<Home, StageError> {
         let user = rustix::process::geteuid().as_raw();
-        let path = place.folder.join(format!("becalm-stage-{user}"));
+        let path = place.directory.join(format!("becalm-stage-{user}"));
         match DirBuilder::new().mode(0o700).create(&path) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
                 return Err(error::file(&path, "make")(error));
@@ -82,12 +83,12 @@ impl Home {
             true => Ok(Home { path }),
             false => {
                 let why = format!(
-                    "is not a folder that only this user can enter (mode {:o}, of user {}): \
+                    "is not a directory that only this user can enter (mode {:o}, of user {}): \
                      nothing in it is trusted",
                     there.mode() & 0o7777,
                     there.uid()
                 );
-                Err(StageError::Folder { path, why })
+                Err(StageError::Directory { path, why })
             }
         }
     }
@@ -97,8 +98,8 @@ impl Home {
         self.path.join(format!("{name}.lock"))
     }
 
-    /// The folder of a tree.
-    pub fn folder(&self, name: &str) -> PathBuf {
+    /// The directory of a tree.
+    pub fn directory(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 

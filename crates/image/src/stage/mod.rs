@@ -3,7 +3,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `home` | where: a folder of this user's own in memory of the node |
+//! | `home` | where: a directory of this user's own in memory of the node |
 //! | `room` | whether it fits, before and while it is written |
 //! | `lock` | how ranks of a node find the tree, and who may remove it |
 //! | `tree` | the tree: unpacked, and what is known of it |
@@ -80,22 +80,22 @@ pub struct Staged {
 /// node and job, or a new one. The process must have one thread, and should then become the
 /// command ([`launch::replace`]).
 ///
-/// `folder` is where; none: in memory. `progress` is told how many bytes are written, and of how
+/// `directory` is where; none: in memory. `progress` is told how many bytes are written, and of how
 /// many, where this rank is the one that unpacks.
 ///
 /// # Errors
 /// [`StageError`]. Nothing is left then.
 pub fn enter(
     wanted: &Wanted,
-    folder: Option<&Path>,
+    directory: Option<&Path>,
     argv: &[OsString],
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Staged, StageError> {
     error::check(wanted)?;
     let asked = Asked::of(wanted)?;
-    let place = home::choose(folder)?;
+    let place = home::choose(directory)?;
     let given = Given { place: &place, argv, progress };
-    let make = |folder: &Path| tree::make(&Plan::of(&asked)?, folder, &given);
+    let make = |directory: &Path| tree::make(&Plan::of(&asked)?, directory, &given);
     let (tree, about, joined) = find_or_make(&asked, &place, make)?;
     let About { over, aliases, bytes, named, .. } = about;
     let moved = Moved { over: [&over[..], &aliases].concat(), tree: tree.clone() };
@@ -118,10 +118,10 @@ fn find_or_make(
     let (mut joined, mut opened) = (true, None);
     for _ in 0..TRIES {
         let home = Home::of(place)?;
-        let (path, folder) = (home.lock(&name), home.folder(&name));
+        let (path, directory) = (home.lock(&name), home.directory(&name));
         let wrong = |what| error::file(&path, what);
         let lock = match opened.take().map_or_else(|| Lock::open(path.clone()), Ok) {
-            // The last user of another tree has just gone, and taken the folder away.
+            // The last user of another tree has just gone, and taken the directory away.
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             lock => lock.map_err(wrong("open"))?,
         };
@@ -129,26 +129,27 @@ fn find_or_make(
         if !is_current(lock.share().map_err(wrong("lock"))?)? {
             continue;
         }
-        if let Some(about) = About::of(&folder) {
-            let is_too_old = about.is_too_old_for(asked.wanted.freshness, &folder);
+        if let Some(about) = About::of(&directory) {
+            let is_too_old = about.is_too_old_for(asked.wanted.freshness, &directory);
             if is_too_old {
                 fresh::check(&Plan::of(asked)?)?;
-                About::compared_now(&folder);
+                About::compared_now(&directory);
             }
             lock.keep().map_err(wrong("keep"))?;
             if !joined {
                 gone::after_the_last(home, &name).map_err(wrong("start who removes"))?;
             }
-            return Ok((folder.join(tree::ROOT), about, joined));
+            return Ok((directory.join(tree::ROOT), about, joined));
         }
-        // Not waited for: others may have made the tree meanwhile, and use it for as long as they run.
+        // Not waited for: others may have made the tree meanwhile, and use it for as long as they
+        // run.
         if !lock.own_at_once() {
             lock.let_go().map_err(wrong("unlock"))?;
             thread::sleep(PAUSE);
             opened = Some(lock);
-        } else if About::of(&folder).is_none() {
+        } else if About::of(&directory).is_none() {
             gone::left_by_others(&home, &name);
-            make(&folder).inspect_err(|why| {
+            make(&directory).inspect_err(|why| {
                 // Who waits for it hears why, and does not try in vain.
                 let _ = lock.fail(&why.to_string());
                 home.leave();
@@ -157,17 +158,17 @@ fn find_or_make(
         }
     }
     let why = "it is taken away again and again".to_owned();
-    Err(StageError::Folder { path: place.folder.clone(), why })
+    Err(StageError::Directory { path: place.directory.clone(), why })
 }
 
 /// The same for all ranks of this node and job that ask for the same. It begins with what no other
-/// node has: the folder may be on a filesystem that they share.
+/// node has: the directory may be on a filesystem that they share.
 fn name(asked: &Asked<'_>, place: &Place) -> Result<String, StageError> {
     let path = Path::new("/proc/sys/kernel/random/boot_id");
     let boot = std::fs::read_to_string(path).map_err(error::file(path, "read"))?;
     let node = boot.trim().replace('-', "");
     // Links in the tree name its path.
-    Ok(format!("{node}-{}", asked.request_with(format!("{:?}", place.folder))))
+    Ok(format!("{node}-{}", asked.request_with(format!("{:?}", place.directory))))
 }
 
 /// Whether a lock is the one that all meet at.
@@ -186,11 +187,11 @@ mod tests {
 
     #[test]
     fn a_rank_that_finds_no_tree_yet_does_not_wait_until_nobody_uses_the_one_that_comes() {
-        let folder = tempfile::tempdir().unwrap();
-        let image = folder.path().join("image");
+        let directory = tempfile::tempdir().unwrap();
+        let image = directory.path().join("image");
         std::fs::write(&image, "").unwrap();
         let wanted = Wanted { image, freshness: Freshness::No, ..Wanted::default() };
-        let place = home::choose(Some(folder.path())).unwrap();
+        let place = home::choose(Some(directory.path())).unwrap();
         let name = name(&Asked::of(&wanted).unwrap(), &place).unwrap();
         let home = Home::of(&place).unwrap();
         // Another rank, which has the lock from before the tree is there until its end.
@@ -205,11 +206,11 @@ mod tests {
         thread::sleep(PAUSE * 10);
         let (over, aliases, named) = (Vec::new(), Vec::new(), Named::default());
         let about = About { over, aliases, checked: Freshness::Full, bytes: 0, named };
-        let folder = home.folder(&name);
-        std::fs::create_dir(&folder).unwrap();
-        std::fs::write(folder.join(tree::ABOUT), about.encode().unwrap()).unwrap();
+        let directory = home.directory(&name);
+        std::fs::create_dir(&directory).unwrap();
+        std::fs::write(directory.join(tree::ABOUT), about.encode().unwrap()).unwrap();
         let (tree, joined) = tree.recv_timeout(Duration::from_secs(20)).unwrap();
-        assert_eq!((tree, joined), (folder.join(tree::ROOT), true));
+        assert_eq!((tree, joined), (directory.join(tree::ROOT), true));
         drop(other);
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Where the shell and the user are, not where software is; and what the shell sets for itself.
 const KEPT: [&str; 8] =
     ["PWD", "OLDPWD", "HOME", "TMPDIR", "_", "BECALM_IMAGE", "BECALM_STAGED", "SHLVL"];
-/// Batch systems name the folders of jobs and scripts, for their own use.
+/// Batch systems name the directories of jobs and scripts, for their own use.
 const KEPT_OF: [&str; 7] = ["SLURM_", "PBS_", "LSB_", "LS_", "FLUX_", "SGE_", "PJM_"];
 
 /// More names than an environment has; each is looked up on a filesystem that may be slow.
@@ -28,9 +28,9 @@ pub(super) struct Over {
 }
 
 impl Over {
-    /// Another name of it, by a symbolic link to it or to a folder above, if this path shows one.
-    /// A link to something in it is none: what is beside the link is not what is beside that, and
-    /// a Python finds its environment there.
+    /// Another name of it, by a symbolic link to it or to a directory above, if this path shows
+    /// one. A link to something in it is none: what is beside the link is not what is beside that,
+    /// and a Python finds its environment there.
     fn alias(&self, name: &Path, real: &Path) -> Option<Over> {
         if name == real {
             return None;
@@ -166,8 +166,8 @@ mod tests {
     }
 
     fn moved(tree: &Path) -> Moved {
-        for folder in ["bin", "lib:x", "opt/other/lib"] {
-            std::fs::create_dir_all(tree.join(folder)).unwrap();
+        for directory in ["bin", "lib:x", "opt/other/lib"] {
+            std::fs::create_dir_all(tree.join(directory)).unwrap();
         }
         let over = vec![over("/shared/env", "/"), over("/opt/other", "/opt/other")];
         Moved { over, tree: tree.to_owned() }
@@ -175,9 +175,9 @@ mod tests {
 
     #[test]
     fn whole_names_of_what_is_in_the_tree_move_and_nothing_else() {
-        let folder = tempfile::tempdir().unwrap();
-        let moved = moved(folder.path());
-        let tree = folder.path().display().to_string();
+        let directory = tempfile::tempdir().unwrap();
+        let moved = moved(directory.path());
+        let tree = directory.path().display().to_string();
         let of = |value: &str| {
             moved.value(value.as_bytes()).map(|value| String::from_utf8(value).unwrap())
         };
@@ -202,8 +202,8 @@ mod tests {
 
     #[test]
     fn variables_that_say_where_one_is_stay() {
-        let folder = tempfile::tempdir().unwrap();
-        let moved = moved(folder.path());
+        let directory = tempfile::tempdir().unwrap();
+        let moved = moved(directory.path());
         let names = ["PATH", "VIRTUAL_ENV", "PWD", "HOME", "SLURM_SUBMIT_DIR", "EBROOTX"];
         let all = names.iter().map(|name| (name.into(), "/shared/env/bin".into()));
         let changed: Vec<_> = moved.variables(all).into_iter().map(|(name, _)| name).collect();

@@ -17,7 +17,7 @@ const MOST_TEXT: u64 = 1 << 20;
 /// How many files name the path that a tree stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Named {
-    /// Texts in folders `bin`: scripts by their `#!` line, mostly.
+    /// Texts in directories `bin`: scripts by their `#!` line, mostly.
     pub scripts: u64,
     /// `.pth` files.
     pub pth: u64,
@@ -31,7 +31,7 @@ pub(super) fn count(tree: &Path, list: &List, paths: &[&Path]) -> Named {
     let names = |text: &[u8]| paths.iter().any(|path| holds(text, path.as_os_str().as_bytes()));
     for (inner, _) in &list.files {
         let file = tree.join(inner);
-        let in_bin = inner.parent().is_some_and(|folder| folder.ends_with("bin"));
+        let in_bin = inner.parent().is_some_and(|directory| directory.ends_with("bin"));
         let is_pth = inner.extension().is_some_and(|end| end == "pth");
         let Ok(about) = file.symlink_metadata() else { continue };
         let may_be_elf = about.permissions().mode() & 0o111 != 0 || is_library(inner);

@@ -1,4 +1,4 @@
-//! Whether a tree fits: into its folder, and into the memory of the node and of the job.
+//! Whether a tree fits: into its directory, and into the memory of the node and of the job.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use crate::extract::List;
 
 /// Of what there is in all, one in so many bytes is left alone.
 const LEFT_ALONE: u64 = 20;
-/// What the kernel keeps of a file, folder or link besides its content (tmpfs: an inode and a
+/// What the kernel keeps of a file, directory or link besides its content (tmpfs: an inode and a
 /// name).
 const PER_ENTRY: u64 = 1024;
 /// It is looked again after so many bytes.
@@ -21,7 +21,7 @@ const GROUPS: &str = "/sys/fs/cgroup";
 
 /// How much there is where a tree is to be made.
 pub(super) struct Room {
-    folder: PathBuf,
+    directory: PathBuf,
     in_memory: bool,
     written: AtomicU64,
 }
@@ -41,26 +41,26 @@ impl Pool {
 
 impl Room {
     pub fn of(place: &Place) -> Room {
-        let Place { folder, in_memory } = place;
-        Room { folder: folder.clone(), in_memory: *in_memory, written: AtomicU64::new(0) }
+        let Place { directory, in_memory } = place;
+        Room { directory: directory.clone(), in_memory: *in_memory, written: AtomicU64::new(0) }
     }
 
     /// Says no before anything is written, if it would not fit. The list goes by the blocks that
     /// the image has, and never by a number in it.
     pub fn check(&self, image: &Path, list: &List) -> Result<(), StageError> {
         let needed = list.bytes_on_disk.saturating_add(list.entries.saturating_mul(PER_ENTRY));
-        let room = rustix::fs::statvfs(&self.folder)
-            .map_err(super::error::file(&self.folder, "ask for the room in"))?;
+        let room = rustix::fs::statvfs(&self.directory)
+            .map_err(super::error::file(&self.directory, "ask for the room in"))?;
         // Some filesystems do not count files.
         if room.f_files != 0 && room.f_favail < list.entries {
             let why = format!("{} files are needed, {} can be made", list.entries, room.f_favail);
-            return Err(StageError::Folder { path: self.folder.clone(), why });
+            return Err(StageError::Directory { path: self.directory.clone(), why });
         }
         match self.pools().into_iter().find(|pool| !pool.has(needed)) {
             None => Ok(()),
             Some(pool) => Err(StageError::NoRoom {
                 image: image.to_owned(),
-                folder: self.folder.clone(),
+                directory: self.directory.clone(),
                 needed: needed.div_ceil(1_000_000),
                 what: pool.what,
                 free: pool.free / 1_000_000,
@@ -87,9 +87,9 @@ impl Room {
 
     fn pools(&self) -> Vec<Pool> {
         let mut pools = Vec::new();
-        if let Ok(room) = rustix::fs::statvfs(&self.folder) {
+        if let Ok(room) = rustix::fs::statvfs(&self.directory) {
             let bytes = |blocks: u64| blocks.saturating_mul(room.f_frsize);
-            let what = self.folder.display().to_string();
+            let what = self.directory.display().to_string();
             pools.push(Pool { what, total: bytes(room.f_blocks), free: bytes(room.f_bavail) });
         }
         if self.in_memory {

@@ -48,23 +48,23 @@ pub(super) struct About {
 impl About {
     /// Whether a rank that comes now has to compare the image with its sources for itself. When
     /// that was done last is the time of the file that this was read from.
-    pub fn is_too_old_for(&self, freshness: Freshness, folder: &Path) -> bool {
-        let at = fs::metadata(folder.join(ABOUT)).and_then(|about| about.modified());
+    pub fn is_too_old_for(&self, freshness: Freshness, directory: &Path) -> bool {
+        let at = fs::metadata(directory.join(ABOUT)).and_then(|about| about.modified());
         let age = at.ok().and_then(|at| at.elapsed().ok());
         let is_long_ago = !is_in_job() || age.is_none_or(|age| age > fresh::HOLDS);
         freshness > self.checked || (is_long_ago && freshness > Freshness::No)
     }
 
     /// A rank has compared it.
-    pub fn compared_now(folder: &Path) {
+    pub fn compared_now(directory: &Path) {
         // Otherwise the next one compares as well.
-        let about = fs::File::options().write(true).open(folder.join(ABOUT));
+        let about = fs::File::options().write(true).open(directory.join(ABOUT));
         let _ = about.and_then(|about| about.set_modified(SystemTime::now()));
     }
 
-    /// Of the tree in a folder, if it is complete, and what is known of it as it was written.
-    pub fn of(folder: &Path) -> Option<About> {
-        serde_json::from_slice(unseal(MAGIC, &fs::read(folder.join(ABOUT)).ok()?)?).ok()
+    /// Of the tree in a directory, if it is complete, and what is known of it as it was written.
+    pub fn of(directory: &Path) -> Option<About> {
+        serde_json::from_slice(unseal(MAGIC, &fs::read(directory.join(ABOUT)).ok()?)?).ok()
     }
 
     /// As it is kept.
@@ -82,24 +82,24 @@ pub(super) struct Given<'a> {
     pub progress: &'a (dyn Fn(u64, u64) + Sync),
 }
 
-/// Unpacks an image into a folder, in which there may be what is left of another try.
-pub(super) fn make(plan: &Plan<'_>, folder: &Path, given: &Given<'_>) -> Result<(), StageError> {
+/// Unpacks an image into a directory, in which there may be what is left of another try.
+pub(super) fn make(plan: &Plan<'_>, directory: &Path, given: &Given<'_>) -> Result<(), StageError> {
     let Where::Over(over) = &plan.place else {
         return Err(StageError::TakesMount("a whole root"));
     };
     fresh::check(plan)?;
     let over = over.iter().map(|(path, inner)| Over { path: path.clone(), inner: inner.clone() });
-    gone::remove(folder).map_err(error::file(folder, "remove"))?;
-    let done = fill(plan, folder, over.collect(), given);
+    gone::remove(directory).map_err(error::file(directory, "remove"))?;
+    let done = fill(plan, directory, over.collect(), given);
     if done.is_err() {
-        gone::remove(folder).map_err(error::file(folder, "remove"))?;
+        gone::remove(directory).map_err(error::file(directory, "remove"))?;
     }
     done
 }
 
 fn fill(
     plan: &Plan<'_>,
-    folder: &Path,
+    directory: &Path,
     over: Vec<Over>,
     given: &Given<'_>,
 ) -> Result<(), StageError> {
@@ -107,10 +107,10 @@ fn fill(
     let list = List::of(image, plan.image, &[])?;
     let room = Room::of(given.place);
     room.check(plan.image, &list)?;
-    fs::create_dir(folder).map_err(error::file(folder, "make"))?;
+    fs::create_dir(directory).map_err(error::file(directory, "make"))?;
     let values = std::env::vars_os().map(|(_, value)| value).chain(given.argv.iter().cloned());
     let aliases = moved::aliases(&over, values);
-    let moved = Moved { over: [&over[..], &aliases].concat(), tree: folder.join(ROOT) };
+    let moved = Moved { over: [&over[..], &aliases].concat(), tree: directory.join(ROOT) };
     let stand_in = StandIn {
         read_only: !plan.wanted.writable_tmpfs,
         target: &|target| moved.link(target),
@@ -126,10 +126,10 @@ fn fill(
         bytes: list.bytes,
         named: named::count(&moved.tree, &list, &paths),
     };
-    let temporary = folder.join("about.new");
+    let temporary = directory.join("about.new");
     about
         .encode()
         .and_then(|text| fs::write(&temporary, text))
-        .and_then(|()| fs::rename(&temporary, folder.join(ABOUT)))
-        .map_err(error::file(folder, "write to"))
+        .and_then(|()| fs::rename(&temporary, directory.join(ABOUT)))
+        .map_err(error::file(directory, "write to"))
 }

@@ -10,7 +10,7 @@ use crate::Error;
 /// away, without reading any.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
-    /// Files, folders and links.
+    /// Files, directories and links.
     pub entries: u64,
     /// The sum of the files' sizes, each name of a file for itself.
     pub bytes: u64,
@@ -21,7 +21,7 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// What the paths of a layout look like now. Reads all folders and attributes, with this
+    /// What the paths of a layout look like now. Reads all directories and attributes, with this
     /// many threads.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl Tree {
         // What lies beside the packed paths may change.
         for node in self.nodes.iter().filter(|node| !node.is_above) {
             let (what, size, text): (u8, u64, &[u8]) = match &node.kind {
-                Kind::Folder(children) => (b'd', children.len() as u64, b""),
+                Kind::Directory(children) => (b'd', children.len() as u64, b""),
                 Kind::File { size, .. } => (b'f', *size, b""),
                 Kind::Symlink(target) => (b'l', target.len() as u64, target),
                 Kind::CharDevice(number) => (b'c', u64::from(*number), b""),
@@ -49,7 +49,7 @@ impl Tree {
             };
             entries += 1;
             bytes += if what == b'f' { size } else { 0 };
-            // The nesting is told by the number of what is in a folder.
+            // The nesting is told by the number of what is in a directory.
             hash.update([what]);
             hash.update((node.name.len() as u64).to_le_bytes());
             hash.update(&node.name);

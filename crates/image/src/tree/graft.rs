@@ -6,22 +6,22 @@ use std::path::Path;
 use super::{Attributes, Found, Id, Kind, Node, Tree};
 use crate::Error;
 
-/// A file, folder or link to be added to a root.
+/// A file, directory or link to be added to a root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addition {
-    /// Where, from the root, without a slash before it. Folders come before what is in them.
+    /// Where, from the root, without a slash before it. Directories come before what is in them.
     pub path: &'static str,
     /// What.
     pub what: What,
-    /// Whether what is there already stays. A folder always does.
+    /// Whether what is there already stays. A directory always does.
     pub keeps_existing: bool,
 }
 
 /// What is added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// A folder of mode 0755.
-    Folder,
+    /// A directory of mode 0755.
+    Directory,
     /// A file that can be executed, of mode 0755.
     Script(String),
     /// A file of mode 0644.
@@ -38,7 +38,7 @@ impl What {
             given: Some(text.as_bytes().into()),
         };
         match self {
-            What::Folder => (Kind::Folder(Vec::new()), 0o755),
+            What::Directory => (Kind::Directory(Vec::new()), 0o755),
             What::Script(text) => (file(text), 0o755),
             What::Text(text) => (file(text), 0o644),
             What::Link(to) => (Kind::Symlink(to.as_bytes().to_vec()), 0o777),
@@ -47,8 +47,8 @@ impl What {
 }
 
 impl Tree {
-    /// Adds files of the root folder's owner and this time, in seconds since 1970. Those that are
-    /// to replace something that is there do; what they lie in may be a symbolic link.
+    /// Adds files of the root directory's owner and this time, in seconds since 1970. Those that
+    /// are to replace something that is there do; what they lie in may be a symbolic link.
     pub(crate) fn add(&mut self, additions: &[Addition], time: u32) -> Result<(), Error> {
         additions.iter().try_for_each(|addition| self.add_one(addition, time))
     }
@@ -56,35 +56,35 @@ impl Tree {
     fn add_one(&mut self, addition: &Addition, time: u32) -> Result<(), Error> {
         let path = self.stands_for.join(addition.path);
         let unfit = |why| Err(Error::Unfit { path: self.layout.base().join(addition.path), why });
-        let keeps = addition.keeps_existing || addition.what == What::Folder;
+        let keeps = addition.keeps_existing || addition.what == What::Directory;
         let above = path.parent().unwrap_or(Path::new("/"));
         let name = path.file_name().unwrap_or_default().as_bytes();
-        let folder = match self.find(above) {
-            Found::Inside(id) if self.is_folder(id) => id,
+        let directory = match self.find(above) {
+            Found::Inside(id) if self.is_directory(id) => id,
             _ if keeps => return Ok(()),
-            _ => return unfit("the folder above it is none, or leads out of the root"),
+            _ => return unfit("the directory above it is none, or leads out of the root"),
         };
-        match self.child(folder, name) {
+        match self.child(directory, name) {
             Some(_) if keeps => Ok(()),
-            Some(there) if self.is_folder(there) => {
-                unfit("it is a folder, and a container has a file there")
+            Some(there) if self.is_directory(there) => {
+                unfit("it is a directory, and a container has a file there")
             }
             Some(there) => {
                 self.forget(there);
-                let node = self.new_node(addition, folder, name, time);
+                let node = self.new_node(addition, directory, name, time);
                 self.nodes[there as usize] = node;
                 Ok(())
             }
             None => {
-                let node = self.new_node(addition, folder, name, time);
+                let node = self.new_node(addition, directory, name, time);
                 self.insert(node);
                 Ok(())
             }
         }
     }
 
-    fn is_folder(&self, id: Id) -> bool {
-        matches!(self.nodes[id as usize].kind, Kind::Folder(_))
+    fn is_directory(&self, id: Id) -> bool {
+        matches!(self.nodes[id as usize].kind, Kind::Directory(_))
     }
 
     fn new_node(&self, addition: &Addition, parent: Id, name: &[u8], time: u32) -> Node {
@@ -115,9 +115,9 @@ impl Tree {
 
     fn insert(&mut self, node: Node) {
         let id = self.nodes.len() as Id;
-        let Kind::Folder(siblings) = &self.nodes[node.parent as usize].kind else { return };
+        let Kind::Directory(siblings) = &self.nodes[node.parent as usize].kind else { return };
         let at = siblings.partition_point(|it| self.nodes[*it as usize].name < node.name);
-        if let Kind::Folder(siblings) = &mut self.nodes[node.parent as usize].kind {
+        if let Kind::Directory(siblings) = &mut self.nodes[node.parent as usize].kind {
             siblings.insert(at, id);
         }
         self.nodes.push(node);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_above_may_be_links_that_stay_in_the_root() {
+    fn directories_above_may_be_links_that_stay_in_the_root() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("real")).unwrap();
         symlink("/real", root.path().join("absolute")).unwrap();
@@ -185,6 +185,6 @@ mod tests {
         tree.add(&[text("absolute/file", false), text("dangling/file", true)], 7).unwrap();
         assert_eq!(given(&tree, "/real/file").unwrap(), b"new");
         assert!(tree.add(&[text("dangling/file", false)], 7).is_err());
-        assert!(tree.add(&[text("real", false)], 7).is_err(), "a folder is no file");
+        assert!(tree.add(&[text("real", false)], 7).is_err(), "a directory is no file");
     }
 }

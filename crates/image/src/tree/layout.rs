@@ -8,11 +8,11 @@ use crate::Error;
 
 /// How the paths that are packed lie in the image.
 ///
-/// Of one folder, the image's root is that folder. Of several paths, or of a file, the root is
-/// `/`, and each lies at its own absolute path below it.
+/// Of one directory, the image's root is that directory. Of several paths, or of a file, the root
+/// is `/`, and each lies at its own absolute path below it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layout {
-    /// The folder that the image's root stands for: where it is to be mounted.
+    /// The directory that the image's root stands for: where it is to be mounted.
     #[serde(with = "crate::text")]
     root: PathBuf,
     /// What is packed: absolute paths without symbolic links, none of them below another.
@@ -28,7 +28,7 @@ impl Layout {
     pub fn of(paths: &[PathBuf]) -> Result<Layout, Error> {
         let real = |path: &PathBuf| path.canonicalize().map_err(Error::at("find", path));
         let mut paths = paths.iter().map(real).collect::<Result<Vec<_>, _>>()?;
-        // A folder sorts before what is below it.
+        // A directory sorts before what is below it.
         paths.sort();
         paths.dedup_by(|later, earlier| later.starts_with(earlier));
         match &paths[..] {
@@ -47,7 +47,7 @@ impl Layout {
         Ok(Layout { root: PathBuf::from("/"), ..Layout::of(paths)? })
     }
 
-    /// The folder that the image's root stands for.
+    /// The directory that the image's root stands for.
     pub fn base(&self) -> &Path {
         &self.root
     }

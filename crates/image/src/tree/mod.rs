@@ -1,9 +1,9 @@
-//! What is to be packed: folders and files with their attributes, but without content.
+//! What is to be packed: directories and files with their attributes, but without content.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `layout` | where in the image each path goes |
-//! | `scan` | reads folders and attributes, many at a time |
+//! | `scan` | reads directories and attributes, many at a time |
 //! | `walk` | finds a path in a tree, through symbolic links |
 //! | `order` | which file's content comes first |
 //! | `fingerprint` | whether the sources are still what they were |
@@ -33,13 +33,13 @@ pub(crate) use walk::{Found, clean};
 /// A number of a node in a [`Tree`].
 pub(crate) type Id = u32;
 
-/// All that goes into an image. Folders come before what is in them, and what is in a folder is
-/// sorted by the bytes of its names.
+/// All that goes into an image. Directories come before what is in them, and what is in a directory
+/// is sorted by the bytes of its names.
 #[derive(Debug)]
 pub struct Tree {
     pub(crate) layout: Layout,
     /// What the image's root is where the image is used: links and names in the tree mean that.
-    /// The folder that it was made of, or, of a whole system, `/`.
+    /// The directory that it was made of, or, of a whole system, `/`.
     pub(crate) stands_for: PathBuf,
     /// The first is the root.
     pub(crate) nodes: Vec<Node>,
@@ -47,11 +47,11 @@ pub struct Tree {
     pub(crate) left_out: Vec<LeftOut>,
 }
 
-/// One file or folder.
+/// One file or directory.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub name: Vec<u8>,
-    /// The folder that it is in; of the root, itself.
+    /// The directory that it is in; of the root, itself.
     pub parent: Id,
     pub attributes: Attributes,
     pub kind: Kind,
@@ -59,7 +59,7 @@ pub(crate) struct Node {
     pub first_name: Option<Id>,
     /// Names and values, sorted.
     pub xattrs: Vec<Xattr>,
-    /// A folder above what is packed, which is there to hold it.
+    /// A directory above what is packed, which is there to hold it.
     pub is_above: bool,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Attributes {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    Folder(Vec<Id>),
+    Directory(Vec<Id>),
     File {
         size: u64,
         has_holes: bool,

@@ -62,7 +62,7 @@ impl Tree {
         }
     }
 
-    /// Folders above the trace's paths that are another name of a packed path, and the packed
+    /// Directories above the trace's paths that are another name of a packed path, and the packed
     /// path: `/home/me` may be a symbolic link. The packed paths come first.
     fn aliases(&self, first: &[PathBuf]) -> Vec<(PathBuf, PathBuf)> {
         let packed = self.layout.paths();

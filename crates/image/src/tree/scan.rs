@@ -1,4 +1,5 @@
-//! Reads folders and attributes, many at a time: on a shared filesystem each costs a round trip.
+//! Reads directories and attributes, many at a time: on a shared filesystem each costs a round
+//! trip.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -13,7 +14,7 @@ use super::{Attributes, Id, Kind, Layout, LeftOut, Node, Reason, Tree};
 use crate::Error;
 use crate::squash::Xattr;
 
-/// Names of one folder that one thread asks about.
+/// Names of one directory that one thread asks about.
 const BATCH: usize = 32;
 
 /// Bytes that a file's names of xattrs have at most (XATTR_LIST_MAX), and the value of each
@@ -38,7 +39,7 @@ impl Tree {
         if layout.paths() == [layout.base()] {
             let path = layout.base();
             let stat = rustix::fs::lstat(path).map_err(Error::at("stat", path))?;
-            found.push(node(Vec::new(), 0, &stat, Kind::Folder(Vec::new())));
+            found.push(node(Vec::new(), 0, &stat, Kind::Directory(Vec::new())));
             found[0].xattrs = if wanted.xattrs { xattrs(path)? } else { Vec::new() };
             jobs.push(Job::List(0, path.to_owned()));
         } else {
@@ -62,13 +63,13 @@ impl Tree {
     }
 }
 
-/// The folders above several paths, and what is to be read of those.
+/// The directories above several paths, and what is to be read of those.
 fn above(layout: &Layout, found: &mut Vec<Node>, jobs: &mut Vec<Job>) -> Result<(), Error> {
-    let folder = |name: Vec<u8>, parent: Id, path: &Path| -> Result<Node, Error> {
+    let directory = |name: Vec<u8>, parent: Id, path: &Path| -> Result<Node, Error> {
         let stat = rustix::fs::stat(path).map_err(Error::at("stat", path))?;
-        Ok(Node { is_above: true, ..node(name, parent, &stat, Kind::Folder(Vec::new())) })
+        Ok(Node { is_above: true, ..node(name, parent, &stat, Kind::Directory(Vec::new())) })
     };
-    found.push(folder(Vec::new(), 0, Path::new("/"))?);
+    found.push(directory(Vec::new(), 0, Path::new("/"))?);
     let mut known = HashMap::from([(PathBuf::from("/"), 0)]);
     for path in layout.paths() {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
@@ -82,13 +83,13 @@ fn above(layout: &Layout, found: &mut Vec<Node>, jobs: &mut Vec<Job>) -> Result<
                 Some(known) => *known,
                 None => {
                     let new = found.len() as Id;
-                    found.push(folder(part.as_os_str().as_bytes().to_vec(), id, &at)?);
+                    found.push(directory(part.as_os_str().as_bytes().to_vec(), id, &at)?);
                     known.insert(at.clone(), new);
                     new
                 }
             };
         }
-        let open = open_folder(parent).map_err(Error::at("open", parent))?;
+        let open = open_directory(parent).map_err(Error::at("open", parent))?;
         let names = vec![name.as_bytes().to_vec()];
         jobs.push(Job::Look(id, Arc::new((open, parent.to_owned())), names));
     }
@@ -97,9 +98,9 @@ fn above(layout: &Layout, found: &mut Vec<Node>, jobs: &mut Vec<Job>) -> Result<
 
 /// A piece of work for one thread.
 enum Job {
-    /// List a folder.
+    /// List a directory.
     List(Id, PathBuf),
-    /// Ask about names in a folder.
+    /// Ask about names in a directory.
     Look(Id, Arc<(OwnedFd, PathBuf)>, Vec<Vec<u8>>),
 }
 
@@ -136,7 +137,7 @@ impl Scan {
                 drop(state);
                 let done = match job {
                     Job::List(id, path) => self.list(id, path),
-                    Job::Look(id, folder, names) => self.look(id, &folder, names),
+                    Job::Look(id, directory, names) => self.look(id, &directory, names),
                 };
                 state = self.lock();
                 state.busy -= 1;
@@ -152,35 +153,40 @@ impl Scan {
     }
 
     fn list(&self, id: Id, path: PathBuf) -> Result<(), Error> {
-        let folder = match open_folder(&path) {
+        let directory = match open_directory(&path) {
             Err(Errno::ACCESS) if self.wanted.skip_unreadable => {
                 self.lock().left_out.push(LeftOut { path, why: Reason::Unreadable });
                 return Ok(());
             }
-            folder => folder.map_err(Error::at("open", &path))?,
+            directory => directory.map_err(Error::at("open", &path))?,
         };
         let mut names = Vec::new();
-        for entry in Dir::read_from(&folder).map_err(Error::at("list", &path))? {
+        for entry in Dir::read_from(&directory).map_err(Error::at("list", &path))? {
             let entry = entry.map_err(Error::at("list", &path))?;
             let name = entry.file_name().to_bytes();
             if name != b"." && name != b".." {
                 names.push(name.to_vec());
             }
         }
-        let folder = Arc::new((folder, path));
+        let directory = Arc::new((directory, path));
         let batches =
-            names.chunks(BATCH).map(|names| Job::Look(id, folder.clone(), names.to_vec()));
+            names.chunks(BATCH).map(|names| Job::Look(id, directory.clone(), names.to_vec()));
         self.lock().jobs.extend(batches);
         self.wake.notify_all();
         Ok(())
     }
 
-    fn look(&self, id: Id, folder: &(OwnedFd, PathBuf), names: Vec<Vec<u8>>) -> Result<(), Error> {
+    fn look(
+        &self,
+        id: Id,
+        directory: &(OwnedFd, PathBuf),
+        names: Vec<Vec<u8>>,
+    ) -> Result<(), Error> {
         let mut nodes = Vec::with_capacity(names.len());
         let mut left_out = Vec::new();
         for name in names {
-            let path = folder.1.join(std::ffi::OsStr::from_bytes(&name));
-            match self.look_at(id, &folder.0, name, &path)? {
+            let path = directory.1.join(std::ffi::OsStr::from_bytes(&name));
+            match self.look_at(id, &directory.0, name, &path)? {
                 Some(node) => nodes.push((node, path)),
                 None => left_out.push(LeftOut { path, why: Reason::Socket }),
             }
@@ -188,7 +194,7 @@ impl Scan {
         let mut state = self.lock();
         state.left_out.append(&mut left_out);
         for (node, path) in nodes {
-            if let Kind::Folder(_) = node.kind {
+            if let Kind::Directory(_) = node.kind {
                 let id = state.found.len() as Id;
                 state.jobs.push(Job::List(id, path));
             }
@@ -206,20 +212,20 @@ impl Scan {
     fn look_at(
         &self,
         parent: Id,
-        folder: &OwnedFd,
+        directory: &OwnedFd,
         name: Vec<u8>,
         path: &Path,
     ) -> Result<Option<Node>, Error> {
-        let stat = rustix::fs::statat(folder, &name[..], AtFlags::SYMLINK_NOFOLLOW)
+        let stat = rustix::fs::statat(directory, &name[..], AtFlags::SYMLINK_NOFOLLOW)
             .map_err(Error::at("stat", path))?;
         let kind = match FileType::from_raw_mode(stat.st_mode as RawMode) {
-            FileType::Directory => Kind::Folder(Vec::new()),
+            FileType::Directory => Kind::Directory(Vec::new()),
             FileType::RegularFile => {
                 let size = stat.st_size as u64;
                 Kind::File { size, has_holes: (stat.st_blocks as u64) * 512 < size, given: None }
             }
             FileType::Symlink => {
-                let target = rustix::fs::readlinkat(folder, &name[..], Vec::new())
+                let target = rustix::fs::readlinkat(directory, &name[..], Vec::new())
                     .map_err(Error::at("read the link", path))?;
                 Kind::Symlink(target.into_bytes())
             }
@@ -237,7 +243,7 @@ impl Scan {
     }
 }
 
-fn open_folder(path: &Path) -> Result<OwnedFd, Errno> {
+fn open_directory(path: &Path) -> Result<OwnedFd, Errno> {
     rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
@@ -302,7 +308,7 @@ fn in_order(found: Vec<Node>) -> Vec<Node> {
         let Some(mut node) = found[old as usize].take() else { continue };
         let id = nodes.len() as Id;
         node.parent = parent;
-        if let Kind::Folder(_) = node.kind {
+        if let Kind::Directory(_) = node.kind {
             stack.extend(children[old as usize].iter().rev().map(|child| (*child, id)));
         } else {
             let first = *files.entry(node.attributes.identity).or_insert(id);
@@ -310,7 +316,7 @@ fn in_order(found: Vec<Node>) -> Vec<Node> {
         }
         nodes.push(node);
         if id != 0
-            && let Kind::Folder(list) = &mut nodes[parent as usize].kind
+            && let Kind::Directory(list) = &mut nodes[parent as usize].kind
         {
             list.push(id);
         }

@@ -35,7 +35,7 @@ impl Tree {
                 match part {
                     Component::Normal(name) => {
                         let Some(next) = self.child(at, name.as_bytes()) else {
-                            // In a folder that is only there in part, the rest is outside.
+                            // In a directory that is only there in part, the rest is outside.
                             return match self.nodes[at as usize].is_above {
                                 true => Found::Outside(path.clone()),
                                 false => Found::Nowhere,
@@ -60,8 +60,8 @@ impl Tree {
         }
     }
 
-    pub(super) fn child(&self, folder: Id, name: &[u8]) -> Option<Id> {
-        let Kind::Folder(children) = &self.nodes[folder as usize].kind else { return None };
+    pub(super) fn child(&self, directory: Id, name: &[u8]) -> Option<Id> {
+        let Kind::Directory(children) = &self.nodes[directory as usize].kind else { return None };
         let name_of = |id: &Id| &self.nodes[*id as usize].name[..];
         children.binary_search_by(|child| name_of(child).cmp(name)).ok().map(|at| children[at])
     }

@@ -1,7 +1,7 @@
 // Made siftool.sif, as apptainer's assembler makes images (internal/pkg/build/assemblers/sif.go).
 // github.com/apptainer/sif/v2 v2.21.1 and github.com/sylabs/sif/v2 v2.20.0 write the same bytes.
 //
-// go run siftool.go FOLDER OUT, where FOLDER holds def, env, labels, inspect-metadata.json,
+// go run siftool.go DIRECTORY OUT, where DIRECTORY holds def, env, labels, inspect-metadata.json,
 // root.sqsh and up.sqsh.
 package main
 
@@ -20,10 +20,10 @@ func must(err error) {
 }
 
 func main() {
-	folder, out := os.Args[1], os.Args[2]
+	directory, out := os.Args[1], os.Args[2]
 	var objects []sif.DescriptorInput
 	add := func(kind sif.DataType, file string, options ...sif.DescriptorInputOpt) {
-		content, err := os.ReadFile(folder + "/" + file)
+		content, err := os.ReadFile(directory + "/" + file)
 		must(err)
 		object, err := sif.NewDescriptorInput(kind, bytes.NewReader(content), options...)
 		must(err)

@@ -27,21 +27,21 @@ pub fn run(program: &str, args: &[&OsStr]) -> String {
     text
 }
 
-/// Packs a folder.
-pub fn pack(folder: &Path, image: &Path, options: &Options<'_>) -> squash::Built {
-    squash::build(&[folder.to_owned()], image, options).unwrap()
+/// Packs a directory.
+pub fn pack(directory: &Path, image: &Path, options: &Options<'_>) -> squash::Built {
+    squash::build(&[directory.to_owned()], image, options).unwrap()
 }
 
-/// A folder with all that an image can hold.
-pub fn awkward(folder: &Path) {
-    let at = |name: &str| folder.join(name);
-    fs::create_dir_all(at("empty folder")).unwrap();
+/// A directory with all that an image can hold.
+pub fn awkward(directory: &Path) {
+    let at = |name: &str| directory.join(name);
+    fs::create_dir_all(at("empty directory")).unwrap();
     fs::create_dir_all(at("deep/er/and/deeper")).unwrap();
     fs::write(at("empty"), b"").unwrap();
     fs::write(at("small"), b"a few bytes").unwrap();
     fs::write(at("name with spaces"), b"spaces").unwrap();
     fs::write(at("grüße-日本語"), b"UTF-8").unwrap();
-    fs::write(folder.join(OsStr::from_bytes(b"not \xff UTF-8\n")), b"bytes").unwrap();
+    fs::write(directory.join(OsStr::from_bytes(b"not \xff UTF-8\n")), b"bytes").unwrap();
     fs::write(at(&"n".repeat(255)), b"the longest name").unwrap();
     for size in [4095usize, 4096, 4097, 131_071, 131_072, 131_073, 1 << 20, (3 << 20) + 17] {
         fs::write(at(&format!("size {size}")), noise(size)).unwrap();
@@ -74,11 +74,11 @@ pub fn awkward(folder: &Path) {
     }
 }
 
-/// A folder with so many names that its listing needs an index.
-pub fn large(folder: &Path, names: usize) {
-    fs::create_dir_all(folder).unwrap();
+/// A directory with so many names that its listing needs an index.
+pub fn large(directory: &Path, names: usize) {
+    fs::create_dir_all(directory).unwrap();
     for number in 0..names {
-        fs::write(folder.join(format!("a file with number {number:06}")), b"").unwrap();
+        fs::write(directory.join(format!("a file with number {number:06}")), b"").unwrap();
     }
 }
 
@@ -99,18 +99,18 @@ pub fn noise(length: usize) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
-/// What a folder on a filesystem is.
-pub fn seen(folder: &Path) -> Seen {
+/// What a directory on a filesystem is.
+pub fn seen(directory: &Path) -> Seen {
     let mut all = Seen::new();
     let mut left = vec![PathBuf::new()];
     while let Some(path) = left.pop() {
-        let full = folder.join(&path);
+        let full = directory.join(&path);
         let about = full.symlink_metadata().unwrap();
         let kind = about.file_type();
         let what = if kind.is_dir() {
             let names = fs::read_dir(&full).unwrap().map(|entry| entry.unwrap().file_name());
             left.extend(names.map(|name| path.join(name)));
-            "folder".to_owned()
+            "directory".to_owned()
         } else if kind.is_symlink() {
             format!("link to {:?}", fs::read_link(&full).unwrap())
         } else if kind.is_file() {
@@ -134,8 +134,8 @@ fn line(
     names: u64,
     xattrs: &[Xattr],
 ) -> String {
-    // Filesystems count the names of folders in different ways.
-    let names = if what == "folder" { 0 } else { names };
+    // Filesystems count the names of directories in different ways.
+    let names = if what == "directory" { 0 } else { names };
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let xattrs: Vec<_> = xattrs.iter().map(|(name, value)| (text(name), text(value))).collect();
     format!("{what}, mode {mode:o}, owner {owner:?}, mtime {mtime}, names {names}, {xattrs:?}")
@@ -187,13 +187,13 @@ pub fn read(image: &Image) -> Seen {
         let about = image.attributes(node).unwrap();
         assert_eq!(NodeId::from_number(node.number(image), image), node);
         let what = match about.kind {
-            NodeKind::Folder => {
+            NodeKind::Directory => {
                 for (name, child) in list(image, node) {
                     assert_eq!(image.lookup(node, &name).unwrap(), Some(child));
                     left.push((path.join(OsStr::from_bytes(&name)), child));
                 }
                 assert_eq!(image.lookup(node, b"no such name").unwrap(), None);
-                "folder".to_owned()
+                "directory".to_owned()
             }
             NodeKind::Symlink => {
                 let target = image.target(node).unwrap();
@@ -216,10 +216,10 @@ pub fn read(image: &Image) -> Seen {
 }
 
 /// A listing, in steps of a few names, as a FUSE server is asked for it.
-fn list(image: &Image, folder: NodeId) -> Vec<(Vec<u8>, NodeId)> {
+fn list(image: &Image, directory: NodeId) -> Vec<(Vec<u8>, NodeId)> {
     let mut all = Vec::new();
     let mut mark = Mark::default();
-    let step = if image.attributes(folder).unwrap().size > 100_000 { 1000 } else { 3 };
+    let step = if image.attributes(directory).unwrap().size > 100_000 { 1000 } else { 3 };
     loop {
         let (before, from) = (all.len(), mark);
         let mut each = |entry: squash::Entry| {
@@ -230,7 +230,7 @@ fn list(image: &Image, folder: NodeId) -> Vec<(Vec<u8>, NodeId)> {
                 false => ControlFlow::Break(()),
             }
         };
-        image.list(folder, from, &mut each).unwrap();
+        image.list(directory, from, &mut each).unwrap();
         if all.len() == before {
             return all;
         }

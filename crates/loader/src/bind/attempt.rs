@@ -213,13 +213,13 @@ fn overlay<'a>(
     for made in edits {
         overlay.replace(known.files[made.number].id, made.object.clone());
     }
-    for (folder, links) in &wanted.farms.made {
-        overlay.folder(folder);
-        links.iter().for_each(|(name, target)| overlay.link(&folder.join(name), target));
+    for (directory, links) in &wanted.farms.made {
+        overlay.directory(directory);
+        links.iter().for_each(|(name, target)| overlay.link(&directory.join(name), target));
     }
     for (path, content) in &wanted.stubs {
         if let Ok(object) = Object::parse(content) {
-            path.parent().into_iter().for_each(|folder| overlay.folder(folder));
+            path.parent().into_iter().for_each(|directory| overlay.directory(directory));
             overlay.file(path, object);
         }
     }

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crate::FileId;
 
-/// What keeps some users from a file: its own permissions, or those of a folder on the way to it.
+/// What keeps some users from a file: its own permissions, or those of a directory on the way to
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Bar {
     /// Only this group passes.
@@ -18,7 +19,7 @@ pub(super) enum Bar {
     List { device: u64, inode: u64 },
 }
 
-/// The right to pass a folder.
+/// The right to pass a directory.
 const PASSED: u32 = 0o1;
 
 /// The right to load a library.
@@ -51,15 +52,15 @@ impl Closed {
     }
 }
 
-/// What keeps users from files, each folder asked once.
+/// What keeps users from files, each directory asked once.
 #[derive(Debug, Default)]
 pub(super) struct Bars {
-    folders: HashMap<PathBuf, BTreeSet<Bar>>,
+    directories: HashMap<PathBuf, BTreeSet<Bar>>,
 }
 
 impl Bars {
-    /// All that keeps some users from a file or folder by this path, where these rights of others
-    /// are enough: any of them.
+    /// All that keeps some users from a file or directory by this path, where these rights of
+    /// others are enough: any of them.
     pub fn of(&mut self, path: &Path, enough: u32) -> BTreeSet<Bar> {
         let mut bars = self.on_the_way(path);
         if fs::symlink_metadata(path).is_ok_and(|seen| seen.is_symlink())
@@ -72,17 +73,17 @@ impl Bars {
     }
 
     fn on_the_way(&mut self, path: &Path) -> BTreeSet<Bar> {
-        let Some(folder) = path.parent() else { return BTreeSet::new() };
-        if let Some(known) = self.folders.get(folder) {
+        let Some(directory) = path.parent() else { return BTreeSet::new() };
+        if let Some(known) = self.directories.get(directory) {
             return known.clone();
         }
-        let bars = self.of(folder, PASSED);
-        self.folders.insert(folder.to_owned(), bars.clone());
+        let bars = self.of(directory, PASSED);
+        self.directories.insert(directory.to_owned(), bars.clone());
         bars
     }
 }
 
-/// The bar that the permissions of one file or folder are.
+/// The bar that the permissions of one file or directory are.
 fn own(path: &Path, enough: u32) -> Option<Bar> {
     let seen = fs::metadata(path).ok()?;
     if has_list(path) {

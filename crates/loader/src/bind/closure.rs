@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use super::Leave;
-use super::collect::OWN_FOLDER;
+use super::collect::OWN_DIRECTORY;
 use super::farm::short_digest;
 use super::places::RELOCATABLE;
 use super::resolve::{Found, Member, Run, Through, is_variant};
@@ -58,7 +58,7 @@ pub(super) fn request(
     };
     let digest = short_digest(names.iter().map(Vec::as_slice));
     let soname = format!("libbecalm-closure-{digest}.so");
-    let path = known.root(number).join(OWN_FOLDER).join("closure").join(&soname);
+    let path = known.root(number).join(OWN_DIRECTORY).join("closure").join(&soname);
     match stub(&identity, soname.as_bytes(), &names) {
         Ok(library) => wanted.stubs.insert(path.clone(), library),
         Err(refused) => {
@@ -75,7 +75,7 @@ pub(super) fn request(
 fn depends_on_processor(known: &Known<'_>, member: &Member) -> bool {
     let by_list = matches!(member.found, Found::ByList { through: Through::Processor, .. });
     let variants = || match (member.path.parent(), member.path.file_name()) {
-        (Some(folder), Some(name)) => known.variants.has(folder, name),
+        (Some(directory), Some(name)) => known.variants.has(directory, name),
         _ => false,
     };
     by_list || is_variant(&member.path) || variants()
@@ -83,10 +83,10 @@ fn depends_on_processor(known: &Known<'_>, member: &Member) -> bool {
 
 /// Whether the program needs a closure library already.
 fn is_done(run: &Run) -> bool {
-    let folder = OsStr::new(OWN_FOLDER);
+    let directory = OsStr::new(OWN_DIRECTORY);
     run.members.get(1).is_some_and(|first| {
         first.found == Found::Directly
-            && first.path.components().any(|part| part.as_os_str() == folder)
+            && first.path.components().any(|part| part.as_os_str() == directory)
     })
 }
 

@@ -16,8 +16,8 @@ use super::{BindError, LeftOut};
 use crate::object::is_library_name;
 use crate::{ElfError, FileId, Object, Opened, World};
 
-/// The folder of farms and closure libraries.
-pub(super) const OWN_FOLDER: &str = ".becalm";
+/// The directory of farms and closure libraries.
+pub(super) const OWN_DIRECTORY: &str = ".becalm";
 
 /// One ELF file: an inode, with its names below the given paths.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ pub(super) struct Collected {
     pub stores: Vec<Store>,
 }
 
-/// The ELF files at and below `paths`. In folders only what is named `*.so*` or may be executed
+/// The ELF files at and below `paths`. In directories only what is named `*.so*` or may be executed
 /// is looked at, and symbolic links are not followed: what they lead to is found where it lies,
 /// or lies elsewhere and is not meant.
 pub(super) fn collect(paths: &[PathBuf]) -> Result<Collected, BindError> {
@@ -124,10 +124,10 @@ enum Found {
     Other,
 }
 
-fn walk(folder: &Path) -> Vec<Found> {
-    let entries = match fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
+fn walk(directory: &Path) -> Vec<Found> {
+    let entries = match fs::read_dir(directory).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
         Ok(entries) => entries,
-        Err(error) => return vec![Found::LeftOut(unreadable(folder, &error))],
+        Err(error) => return vec![Found::LeftOut(unreadable(directory, &error))],
     };
     entries.par_iter().flat_map(visit).collect()
 }
@@ -137,7 +137,7 @@ fn visit(entry: &DirEntry) -> Vec<Found> {
     let looked = entry.file_type().and_then(|kind| {
         if kind.is_dir() {
             // What becalm itself has made there.
-            if entry.file_name() == OWN_FOLDER {
+            if entry.file_name() == OWN_DIRECTORY {
                 return Ok(Vec::new());
             }
             let store = store_marked_by(&path).map(Found::Store);

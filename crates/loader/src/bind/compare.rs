@@ -79,7 +79,7 @@ fn is_calmer(before: &Run, after: &Run) -> bool {
     asks(after) < asks(before)
 }
 
-/// Libraries that programs load and whose list of folders changes, though something that they
+/// Libraries that programs load and whose list of directories changes, though something that they
 /// need searches on and may look there: in another process than those that are known, too.
 fn relying(known: &Known<'_>, edits: &[Made]) -> Vec<usize> {
     let closed: HashMap<FileId, bool> = edits

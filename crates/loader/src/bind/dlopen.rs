@@ -42,11 +42,11 @@ mod tests {
 
     #[test]
     fn a_program_that_loads_plugins_is_told_from_one_that_does_not() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let compile = |name: &str, source: &str| {
-            let file = folder.path().join(format!("{name}.c"));
+            let file = directory.path().join(format!("{name}.c"));
             std::fs::write(&file, source).unwrap();
-            let out = folder.path().join(name);
+            let out = directory.path().join(name);
             let gcc = std::process::Command::new("gcc").arg(&file).arg("-o").arg(&out).status();
             assert!(gcc.unwrap().success());
             is_called_in(&out)

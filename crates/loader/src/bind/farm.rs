@@ -1,8 +1,8 @@
-//! Folders of symbolic links that stand for a long list of folders.
+//! Directories of symbolic links that stand for a long list of directories.
 //!
-//! A farm holds one link for each library that the folders of a list offer, the first that
+//! A farm holds one link for each library that the directories of a list offer, the first that
 //! offers a name winning, as in the search. So `dlopen` by name finds what it found before, in
-//! one folder instead of a hundred.
+//! one directory instead of a hundred.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
@@ -11,18 +11,18 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use super::bars::{Bars, LOADED, USED};
-use super::collect::OWN_FOLDER;
+use super::collect::OWN_DIRECTORY;
 use super::places::depends_on_place;
 use crate::World;
 use crate::object::is_library_name;
 
-/// A list that names no more folders than this is short enough.
+/// A list that names no more directories than this is short enough.
 const SHORT: usize = 2;
 
-/// A folder with more libraries than this is one that many things share: it stays in the list.
+/// A directory with more libraries than this is one that many things share: it stays in the list.
 const CROWDED: usize = 400;
 
-/// Sub-folders that the loader looks into before the folder itself (glibc,
+/// Sub-directories that the loader looks into before the directory itself (glibc,
 /// sysdeps/x86/dl-procinfo.h, elf/dl-hwcaps.c): a link in a farm would pass them over.
 pub(super) const FOR_HARDWARE: &[&str] =
     &["glibc-hwcaps", "tls", "haswell", "xeon_phi", "avx512_1", "x86_64", "sse2", "i686"];
@@ -31,30 +31,32 @@ pub(super) const FOR_HARDWARE: &[&str] =
 /// that planning again comes to the same names.
 #[derive(Debug, Default)]
 pub(super) struct Farms {
-    /// Each farm's folder, and what it holds: a link's name, and where it leads.
+    /// Each farm's directory, and what it holds: a link's name, and where it leads.
     pub made: BTreeMap<PathBuf, BTreeMap<OsString, PathBuf>>,
     offers: HashMap<PathBuf, Offer>,
-    /// Whether a library of a folder must be opened where it lies.
+    /// Whether a library of a directory must be opened where it lies.
     bound_to_place: HashMap<PathBuf, bool>,
     bars: Bars,
 }
 
 impl Farms {
-    /// The list with farms below `root` instead of its plain folders; none where that would be
-    /// no shorter. An empty list is one whose folders offer nothing.
+    /// The list with farms below `root` instead of its plain directories; none where that would be
+    /// no shorter. An empty list is one whose directories offer nothing.
     ///
     /// What is relative, holds `$ORIGIN` or the like, is crowded, has variants for hardware, or
-    /// does not exist here (but may on the next machine) stays as it is, in its place; and so
-    /// does a folder with a library that finds others through `$ORIGIN`, which would be the farm,
-    /// or that not everyone may read who finds the farm.
+    /// does not exist here (but may on the next machine) stays as it is, in its place; and so does
+    /// a directory with a library that finds others through `$ORIGIN`, which would be the farm, or
+    /// that not everyone may read who finds the farm.
     pub fn instead_of(&mut self, world: &dyn World, root: &Path, list: &[u8]) -> Option<Vec<u8>> {
         let mut parts: Vec<Part> = Vec::new();
         let mut seen = BTreeSet::new();
-        for folder in list.split(|byte| *byte == b':').filter(|folder| seen.insert(*folder)) {
-            let path = Path::new(OsStr::from_bytes(folder));
+        for directory in
+            list.split(|byte| *byte == b':').filter(|directory| seen.insert(*directory))
+        {
+            let path = Path::new(OsStr::from_bytes(directory));
             let stays = self.is_bound_to_place(world, root, path) || self.is_closed(root, path);
             match self.offered(root, path).filter(|_| !stays) {
-                None => parts.push(Part::Plain(folder.to_vec())),
+                None => parts.push(Part::Plain(directory.to_vec())),
                 Some(names) => {
                     if !matches!(parts.last(), Some(Part::Farm(_))) {
                         parts.push(Part::Farm(BTreeMap::new()));
@@ -74,22 +76,22 @@ impl Farms {
         })
     }
 
-    /// Whether a folder of the list offers a library of such a name.
+    /// Whether a directory of the list offers a library of such a name.
     pub fn offer(&mut self, list: &[u8], wanted: fn(&OsStr) -> bool) -> bool {
-        list.split(|byte| *byte == b':').any(|folder| {
-            let path = Path::new(OsStr::from_bytes(folder));
+        list.split(|byte| *byte == b':').any(|directory| {
+            let path = Path::new(OsStr::from_bytes(directory));
             // What may not be in a farm may offer anything.
             self.offered(Path::new("/"), path)
                 .is_none_or(|names| names.iter().any(|name| wanted(name)))
         })
     }
 
-    /// The names of all libraries that the folders of the list offer; none where that is not
+    /// The names of all libraries that the directories of the list offer; none where that is not
     /// known.
     pub fn all_offered(&mut self, root: &Path, list: &[u8]) -> Option<BTreeSet<OsString>> {
         let mut all = BTreeSet::new();
-        for folder in list.split(|byte| *byte == b':') {
-            let path = Path::new(OsStr::from_bytes(folder));
+        for directory in list.split(|byte| *byte == b':') {
+            let path = Path::new(OsStr::from_bytes(directory));
             all.extend(self.offered(root, path)?.iter().cloned());
         }
         Some(all)
@@ -100,57 +102,58 @@ impl Farms {
         let texts = links
             .iter()
             .flat_map(|(name, target)| [name.as_bytes(), target.as_os_str().as_bytes()]);
-        let folder = root.join(OWN_FOLDER).join("farm").join(short_digest(texts));
-        self.made.insert(folder.clone(), links);
-        folder
+        let directory = root.join(OWN_DIRECTORY).join("farm").join(short_digest(texts));
+        self.made.insert(directory.clone(), links);
+        directory
     }
 
     fn text(&mut self, root: &Path, part: Part) -> Vec<u8> {
         match part {
-            Part::Plain(folder) => folder,
+            Part::Plain(directory) => directory,
             Part::Farm(links) => self.of(root, links).into_os_string().into_vec(),
         }
     }
 
-    /// Whether some who find the farm may not load a library of the folder: they go on to the next
-    /// folder, where a link would not lead.
-    fn is_closed(&mut self, root: &Path, folder: &Path) -> bool {
-        let paths: Vec<PathBuf> = match self.offered(root, folder) {
-            Some(names) => names.iter().map(|name| folder.join(name)).collect(),
+    /// Whether some who find the farm may not load a library of the directory: they go on to the
+    /// next directory, where a link would not lead.
+    fn is_closed(&mut self, root: &Path, directory: &Path) -> bool {
+        let paths: Vec<PathBuf> = match self.offered(root, directory) {
+            Some(names) => names.iter().map(|name| directory.join(name)).collect(),
             None => return false,
         };
         let passed = self.bars.of(root, USED);
         paths.iter().any(|path| !self.bars.of(path, LOADED).is_subset(&passed))
     }
 
-    /// Whether the loader must open a library of the folder by its own path.
-    fn is_bound_to_place(&mut self, world: &dyn World, root: &Path, folder: &Path) -> bool {
-        if let Some(known) = self.bound_to_place.get(folder) {
+    /// Whether the loader must open a library of the directory by its own path.
+    fn is_bound_to_place(&mut self, world: &dyn World, root: &Path, directory: &Path) -> bool {
+        if let Some(known) = self.bound_to_place.get(directory) {
             return *known;
         }
-        let depends = |name: &OsString| match world.open(&folder.join(name)).map(|it| it.object) {
+        let depends = |name: &OsString| match world.open(&directory.join(name)).map(|it| it.object)
+        {
             Ok(Ok(object)) => depends_on_place(&object),
             // The loader cannot load it either: by any path.
             Ok(Err(_)) | Err(_) => false,
         };
-        let is_bound = self.offered(root, folder).is_some_and(|names| names.iter().any(depends));
-        self.bound_to_place.insert(folder.to_owned(), is_bound);
+        let is_bound = self.offered(root, directory).is_some_and(|names| names.iter().any(depends));
+        self.bound_to_place.insert(directory.to_owned(), is_bound);
         is_bound
     }
 
-    /// The libraries in a folder, where they may be in a farm instead.
-    fn offered(&mut self, root: &Path, folder: &Path) -> Option<&Vec<OsString>> {
-        let known = self.offers.entry(folder.to_owned()).or_insert_with(|| Offer::of(folder));
+    /// The libraries in a directory, where they may be in a farm instead.
+    fn offered(&mut self, root: &Path, directory: &Path) -> Option<&Vec<OsString>> {
+        let known = self.offers.entry(directory.to_owned()).or_insert_with(|| Offer::of(directory));
         match known {
             Offer::These(names) => Some(names),
-            // A prefix of this very tree that has no such folder will not get one.
-            Offer::Absent if folder.starts_with(root) => Some(const { &Vec::new() }),
+            // A prefix of this very tree that has no such directory will not get one.
+            Offer::Absent if directory.starts_with(root) => Some(const { &Vec::new() }),
             Offer::Absent | Offer::Unsuited => None,
         }
     }
 }
 
-/// What a folder of a list offers.
+/// What a directory of a list offers.
 #[derive(Debug)]
 enum Offer {
     These(Vec<OsString>),
@@ -159,14 +162,14 @@ enum Offer {
 }
 
 impl Offer {
-    fn of(folder: &Path) -> Offer {
-        let plain = folder.is_absolute() && !folder.as_os_str().as_bytes().contains(&b'$');
-        if !plain || folder.components().any(|part| part.as_os_str() == OWN_FOLDER) {
+    fn of(directory: &Path) -> Offer {
+        let plain = directory.is_absolute() && !directory.as_os_str().as_bytes().contains(&b'$');
+        if !plain || directory.components().any(|part| part.as_os_str() == OWN_DIRECTORY) {
             return Offer::Unsuited;
         }
-        match libraries(folder) {
+        match libraries(directory) {
             Some(names) => Offer::These(names),
-            None if folder.exists() => Offer::Unsuited,
+            None if directory.exists() => Offer::Unsuited,
             None => Offer::Absent,
         }
     }
@@ -177,10 +180,10 @@ enum Part {
     Farm(BTreeMap<OsString, PathBuf>),
 }
 
-/// The libraries in a folder; none if it cannot be listed, is crowded, or has variants.
-fn libraries(folder: &Path) -> Option<Vec<OsString>> {
+/// The libraries in a directory; none if it cannot be listed, is crowded, or has variants.
+fn libraries(directory: &Path) -> Option<Vec<OsString>> {
     let mut names = Vec::new();
-    for entry in fs::read_dir(folder).ok()? {
+    for entry in fs::read_dir(directory).ok()? {
         let name = entry.ok()?.file_name();
         if FOR_HARDWARE.iter().any(|variant| name == *variant) {
             return None;
@@ -209,17 +212,20 @@ pub(super) fn short_digest<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> Str
     digest
 }
 
-/// Where a file's farms go: below the folder that was named, or beside the file's `bin` or `lib`.
+/// Where a file's farms go: below the directory that was named, or beside the file's `bin` or
+/// `lib`.
 pub(super) fn root_of(file: &Path, named: &[PathBuf]) -> PathBuf {
     let below = |root: &&PathBuf| root.as_path() != file && file.starts_with(root);
     if let Some(root) = named.iter().filter(below).min_by_key(|root| root.as_os_str().len()) {
         return root.clone();
     }
-    let folder = file.parent().unwrap_or(Path::new("/"));
+    let directory = file.parent().unwrap_or(Path::new("/"));
     let holds_code = ["bin", "sbin", "lib", "lib64", "libexec"];
-    match folder.parent() {
-        Some(prefix) if holds_code.iter().any(|name| folder.ends_with(name)) => prefix.to_owned(),
-        _ => folder.to_owned(),
+    match directory.parent() {
+        Some(prefix) if holds_code.iter().any(|name| directory.ends_with(name)) => {
+            prefix.to_owned()
+        }
+        _ => directory.to_owned(),
     }
 }
 
@@ -239,15 +245,15 @@ mod tests {
     }
 
     #[test]
-    fn the_first_folder_that_offers_a_name_wins_and_what_has_variants_stays() {
+    fn the_first_directory_that_offers_a_name_wins_and_what_has_variants_stays() {
         let store = store();
         let root = store.path();
         let at = |name: &str| root.join(name).into_os_string().into_vec();
         let list = [at("a"), at("b"), at("c"), at("d"), b"$ORIGIN/lib".to_vec(), at("b")];
         let mut farms = Farms::default();
         let text = farms.instead_of(&Disk::new(), root, &list.join(&b':')).unwrap();
-        let (folder, links) = farms.made.first_key_value().unwrap();
-        let expected = [folder.as_os_str().as_bytes(), &at("d"), b"$ORIGIN/lib"].join(&b':');
+        let (directory, links) = farms.made.first_key_value().unwrap();
+        let expected = [directory.as_os_str().as_bytes(), &at("d"), b"$ORIGIN/lib"].join(&b':');
         assert_eq!(text, expected);
         let leads = |name: &str| links.get(OsStr::new(name)).cloned();
         assert_eq!(leads("libx.so.1"), Some(root.join("a/libx.so.1")));

@@ -49,7 +49,7 @@ impl Lessons {
         }
     }
 
-    /// Has a file keep its list of folders; false, if it keeps that already.
+    /// Has a file keep its list of directories; false, if it keeps that already.
     fn keep_list(&mut self, number: usize) -> bool {
         let is_new = self.cautions.get(&number).is_none_or(|known| *known < Caution::KeepList);
         if is_new {
@@ -63,7 +63,7 @@ impl Lessons {
     /// it would do all of it.
     pub fn take_obstacles(&mut self, known: &Known<'_>, binding: &Binding) -> bool {
         let plan = binding.to_plan(String::new());
-        let state = remedy::state_folder().unwrap_or_default();
+        let state = remedy::state_directory().unwrap_or_default();
         let obstacles = remedy::obstacles(&plan, &remedy::Options::new(state));
         let Some(first) = obstacles.first() else { return false };
         let numbers: HashMap<&Path, usize> =
@@ -82,7 +82,7 @@ impl Lessons {
                 files.entry(*number).or_insert_with(|| without_path(error, target(step)));
             }
         }
-        self.tell_of_folders(&plan, &obstacles);
+        self.tell_of_directories(&plan, &obstacles);
         if fixed.is_empty() && relying.is_empty() {
             // What relies on it is not among what is changed: then nothing is.
             let all =
@@ -94,7 +94,7 @@ impl Lessons {
             self.leave_out(known, number, reason);
         }
         for (number, reason) in relying {
-            // Without the folder, the file can do with the list that it has.
+            // Without the directory, the file can do with the list that it has.
             if !self.keep_list(number) {
                 self.barred.insert(number);
                 self.leave_out(known, number, reason);
@@ -103,15 +103,15 @@ impl Lessons {
         true
     }
 
-    /// Of what cannot be added, the first folder stands for all that would be in it.
-    fn tell_of_folders(&mut self, plan: &Plan, obstacles: &[Obstacle]) {
-        let is_folder =
-            |obstacle: &&Obstacle| matches!(plan.steps[obstacle.step], Step::Folder { .. });
-        let first = obstacles.iter().filter(is_folder).min_by_key(|obstacle| obstacle.step);
+    /// Of what cannot be added, the first directory stands for all that would be in it.
+    fn tell_of_directories(&mut self, plan: &Plan, obstacles: &[Obstacle]) {
+        let is_directory =
+            |obstacle: &&Obstacle| matches!(plan.steps[obstacle.step], Step::Directory { .. });
+        let first = obstacles.iter().filter(is_directory).min_by_key(|obstacle| obstacle.step);
         self.left_out.extend(first.map(|Obstacle { step, error }| LeftOut {
             path: target(&plan.steps[*step]).to_owned(),
             reason: format!(
-                "it cannot be made, so that files keep their lists of folders: {error}"
+                "it cannot be made, so that files keep their lists of directories: {error}"
             ),
         }));
     }
@@ -136,13 +136,13 @@ fn target(step: &Step) -> &Path {
         | Step::Create { path, .. }
         | Step::Replace { path, .. }
         | Step::Link { path, .. }
-        | Step::Folder { path, .. }
+        | Step::Directory { path, .. }
         | Step::Remove { path } => path,
     }
 }
 
 /// Whether an edited file relies on what is added at a path: it names that, or something in it; or
-/// it names the folder that it is in.
+/// it names the directory that it is in.
 fn uses(change: &Change, added: &Path) -> bool {
     let lists = change.search.iter().flat_map(|(_, list)| list.as_bytes().split(|b| *b == b':'));
     let needed = change.needed.iter().map(|(_, name)| name.as_bytes());

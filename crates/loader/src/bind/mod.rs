@@ -13,7 +13,7 @@
 //! | `variants` | variants of libraries for some hardware |
 //! | `places` | files that find others from where they lie |
 //! | `pins` | which file each DT_NEEDED shall name |
-//! | `farm` | folders of links that stand for long lists |
+//! | `farm` | directories of links that stand for long lists |
 //! | `wanted` | the edits that each mode asks for |
 //! | `closure` | the mode that edits the program only |
 //! | `dlopen` | which files may open libraries by name |
@@ -65,7 +65,7 @@ pub enum Mode {
     Needed,
     /// The program alone is edited: it needs all it comes to load, in the same order.
     Closure,
-    /// One folder of links takes the place of all lists. The way for musl, whose loader opens
+    /// One directory of links takes the place of all lists. The way for musl, whose loader opens
     /// a path once for each object that names it.
     Farm,
 }
@@ -152,8 +152,8 @@ pub enum BindError {
 pub struct Binding {
     /// The files to change, sorted by path.
     pub changes: Vec<Change>,
-    /// New folders, each after the one it lies in.
-    pub folders: Vec<PathBuf>,
+    /// New directories, each after the one it lies in.
+    pub directories: Vec<PathBuf>,
     /// New symbolic links: the link, and what it says.
     pub links: Vec<(PathBuf, PathBuf)>,
     /// New files: closure libraries.
@@ -189,7 +189,7 @@ pub struct Change {
     pub seen: remedy::Seen,
     /// Names that become others: the old and the new one, in the file's order.
     pub needed: Vec<(OsString, OsString)>,
-    /// The list of folders before and after, where it changes: DT_RPATH or DT_RUNPATH.
+    /// The list of directories before and after, where it changes: DT_RPATH or DT_RUNPATH.
     pub search: Option<(OsString, OsString)>,
     /// Where the new names go.
     pub tier: Tier,

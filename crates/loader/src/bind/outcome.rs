@@ -16,14 +16,14 @@ pub(super) fn finish(known: &Known<'_>, attempted: Attempted) -> Binding {
     let Attempted { wanted, edits, programs, libraries } = attempted;
     let used = used(&edits);
     binding.changes = edits.into_iter().map(|made| change(known, made)).collect();
-    let mut folders = BTreeSet::new();
-    for (folder, links) in &wanted.farms.made {
-        if !used.contains(folder.as_os_str().as_bytes()) {
+    let mut directories = BTreeSet::new();
+    for (directory, links) in &wanted.farms.made {
+        if !used.contains(directory.as_os_str().as_bytes()) {
             continue;
         }
-        add_folders(folder, &mut folders);
+        add_directories(directory, &mut directories);
         for (name, target) in links {
-            let link = folder.join(name);
+            let link = directory.join(name);
             if std::fs::read_link(&link).ok().as_ref() != Some(target) {
                 binding.links.push((link, target.clone()));
             }
@@ -32,11 +32,13 @@ pub(super) fn finish(known: &Known<'_>, attempted: Attempted) -> Binding {
     for (path, content) in wanted.stubs {
         let is_used = used.contains(path.as_os_str().as_bytes());
         if is_used && std::fs::read(&path).ok().as_ref() != Some(&content) {
-            path.parent().into_iter().for_each(|folder| add_folders(folder, &mut folders));
+            path.parent()
+                .into_iter()
+                .for_each(|directory| add_directories(directory, &mut directories));
             binding.files.push((path, content));
         }
     }
-    binding.folders = folders.into_iter().collect();
+    binding.directories = directories.into_iter().collect();
     binding.conflicts = known.pins.conflicts.clone();
     binding.names_left = names_left(known);
     binding.risks = risks(known, &binding);
@@ -60,22 +62,22 @@ fn names_left(known: &Known<'_>) -> Vec<NameLeft> {
     names.collect()
 }
 
-/// The names and folders that edited files hold afterwards.
+/// The names and directories that edited files hold afterwards.
 fn used(edits: &[Made]) -> HashSet<Vec<u8>> {
     let texts = |made: &Made| {
         let object = &made.object;
         let lists = object.rpath.iter().chain(&object.runpath);
-        let folders = lists.flat_map(|list| list.as_bytes().split(|byte| *byte == b':'));
+        let directories = lists.flat_map(|list| list.as_bytes().split(|byte| *byte == b':'));
         let needed = object.needed().map(|name| name.as_bytes());
-        needed.chain(folders).map(<[u8]>::to_vec).collect::<Vec<_>>()
+        needed.chain(directories).map(<[u8]>::to_vec).collect::<Vec<_>>()
     };
     edits.iter().flat_map(texts).collect()
 }
 
-/// A folder that is not there, and those above it that are not.
-fn add_folders(folder: &Path, folders: &mut BTreeSet<PathBuf>) {
-    let absent = folder.ancestors().take_while(|folder| !folder.exists());
-    folders.extend(absent.map(Path::to_path_buf));
+/// A directory that is not there, and those above it that are not.
+fn add_directories(directory: &Path, directories: &mut BTreeSet<PathBuf>) {
+    let absent = directory.ancestors().take_while(|directory| !directory.exists());
+    directories.extend(absent.map(Path::to_path_buf));
 }
 
 fn change(known: &Known<'_>, made: Made) -> Change {
@@ -130,7 +132,8 @@ fn risks(known: &Known<'_>, binding: &Binding) -> Vec<String> {
     }
     let relies = !binding.links.is_empty() || !binding.files.is_empty();
     if relies {
-        risks.push("The new folder .becalm is part of the installation from then on.".to_owned());
+        risks
+            .push("The new directory .becalm is part of the installation from then on.".to_owned());
     }
     risks
 }

@@ -1,8 +1,8 @@
-//! What a library's own list of folders finds, without simulating the library.
+//! What a library's own list of directories finds, without simulating the library.
 //!
-//! A store's library is looked at once for each of its needs, over lists of hundreds of folders:
-//! simulated, that is most of the time that planning takes. So every folder is listed once, and
-//! asked by name.
+//! A store's library is looked at once for each of its needs, over lists of hundreds of
+//! directories: simulated, that is most of the time that planning takes. So every directory is
+//! listed once, and asked by name.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -23,36 +23,38 @@ use crate::{FileId, Object, World};
 /// What own lists find.
 pub(super) struct Own<'a> {
     world: &'a dyn World,
-    /// The folders that hold a name, or a variant of it for some hardware.
+    /// The directories that hold a name, or a variant of it for some hardware.
     holders: HashMap<OsString, Vec<PathBuf>>,
-    /// What the machine's own folders have.
+    /// What the machine's own directories have.
     machine: HashMap<OsString, FileId>,
 }
 
-/// Whether a list can be asked by name: no folder of it depends on where the file is.
+/// Whether a list can be asked by name: no directory of it depends on where the file is.
 pub(super) fn is_plain(file: &File) -> bool {
     list(file).is_none_or(|(list, _)| {
         let list = list.as_bytes();
         !list.contains(&b'$')
-            && list.split(|byte| *byte == b':').all(|folder| folder.starts_with(b"/"))
+            && list.split(|byte| *byte == b':').all(|directory| directory.starts_with(b"/"))
     })
 }
 
 impl<'a> Own<'a> {
     /// For these files, whose lists are plain.
     pub fn of(resolver: &Resolver<'a>, files: &[&File]) -> Own<'a> {
-        let mut folders: BTreeSet<&[u8]> = BTreeSet::new();
+        let mut directories: BTreeSet<&[u8]> = BTreeSet::new();
         for (list, _) in files.iter().filter_map(|file| list(file)) {
-            folders.extend(list.as_bytes().split(|byte| *byte == b':'));
+            directories.extend(list.as_bytes().split(|byte| *byte == b':'));
         }
-        let folders: Vec<&Path> =
-            folders.into_iter().map(|path| Path::new(OsStr::from_bytes(path))).collect();
-        let listed: Vec<_> =
-            folders.par_iter().map(|folder| (*folder, libraries(folder, true))).collect();
+        let directories: Vec<&Path> =
+            directories.into_iter().map(|path| Path::new(OsStr::from_bytes(path))).collect();
+        let listed: Vec<_> = directories
+            .par_iter()
+            .map(|directory| (*directory, libraries(directory, true)))
+            .collect();
         let mut holders: HashMap<OsString, Vec<PathBuf>> = HashMap::new();
-        for (folder, names) in listed {
+        for (directory, names) in listed {
             for name in names {
-                holders.entry(name).or_default().push(folder.to_owned());
+                holders.entry(name).or_default().push(directory.to_owned());
             }
         }
         let names: HashSet<&OsStr> = files.iter().flat_map(|file| needed(file)).collect();
@@ -63,40 +65,43 @@ impl<'a> Own<'a> {
     /// What a need of the file would come to in a process that has loaded nothing else.
     pub fn finds(&self, file: &File, name: &OsStr) -> Option<FileId> {
         let own = list(file).and_then(|(list, _)| {
-            let place = |folder: &Path| position(list.as_bytes(), folder.as_os_str().as_bytes());
+            let place =
+                |directory: &Path| position(list.as_bytes(), directory.as_os_str().as_bytes());
             let holders = self.holders.get(name)?.iter();
-            holders.filter_map(|folder| Some((place(folder)?, folder))).min()
+            holders.filter_map(|directory| Some((place(directory)?, directory))).min()
         });
         match own {
             // A variant for some hardware is there as well as the file, or instead of it; which
             // one would be taken does not matter to whom it is compared with.
-            Some((_, folder)) => self.world.open(&folder.join(name)).ok().map(|opened| opened.id),
+            Some((_, directory)) => {
+                self.world.open(&directory.join(name)).ok().map(|opened| opened.id)
+            }
             None => self.machine.get(name).copied(),
         }
     }
 }
 
-/// Where in a list a folder is.
-fn position(list: &[u8], folder: &[u8]) -> Option<usize> {
-    list.split(|byte| *byte == b':').position(|each| each == folder)
+/// Where in a list a directory is.
+fn position(list: &[u8], directory: &[u8]) -> Option<usize> {
+    list.split(|byte| *byte == b':').position(|each| each == directory)
 }
 
-/// The names of libraries in a folder, and in those below it that are for some hardware.
-fn libraries(folder: &Path, deeper: bool) -> Vec<OsString> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+/// The names of libraries in a directory, and in those below it that are for some hardware.
+fn libraries(directory: &Path, deeper: bool) -> Vec<OsString> {
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     let mut names = Vec::new();
     for name in entries.flatten().map(|entry| entry.file_name()) {
         if deeper && FOR_HARDWARE.iter().any(|variant| name == *variant) {
-            let below = fs::read_dir(folder.join(&name)).into_iter().flatten().flatten();
+            let below = fs::read_dir(directory.join(&name)).into_iter().flatten().flatten();
             names.extend(below.flat_map(|entry| libraries(&entry.path(), false)));
-            names.extend(libraries(&folder.join(&name), false));
+            names.extend(libraries(&directory.join(&name), false));
         }
         names.push(name);
     }
     names
 }
 
-/// What the machine's own folders have of these names: one start of a file that needs them all.
+/// What the machine's own directories have of these names: one start of a file that needs them all.
 fn machine(
     resolver: &Resolver<'_>,
     like: &Object,
@@ -115,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_found_in_a_list_whole_or_not_at_all() {
+    fn a_directory_is_found_in_a_list_whole_or_not_at_all() {
         assert_eq!(position(b"/a:/bb:/b", b"/b"), Some(2));
         assert_eq!(position(b"/a:/bb", b"/b"), None);
         assert_eq!(position(b"", b"/b"), None);

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::bars::Closed;
-use super::collect::{File, OWN_FOLDER, numbers};
+use super::collect::{File, OWN_DIRECTORY, numbers};
 use super::own::Own;
 use super::resolve::{Found, Run, Through, is_variant};
 use super::variants::Variants;
@@ -63,7 +63,7 @@ pub(super) enum Open {
     Incomplete,
     /// LD_LIBRARY_PATH leads to it: the next user's may lead elsewhere.
     Variable,
-    /// The library is in no known start, and only the machine's own folders have it.
+    /// The library is in no known start, and only the machine's own directories have it.
     Unknown,
 }
 
@@ -304,10 +304,10 @@ fn unsafe_to_pin(rules: &Rules<'_>, votes: &[Vote], runs: &[Run]) -> Option<Open
 fn has_variants(rules: &Rules<'_>, vote: &Vote, runs: &[Run]) -> bool {
     let mut members = runs[vote.run].members.iter();
     let Some(member) = members.find(|member| Some(member.id) == vote.to) else { return false };
-    let (Some(folder), Some(name)) = (member.path.parent(), member.path.file_name()) else {
+    let (Some(directory), Some(name)) = (member.path.parent(), member.path.file_name()) else {
         return false;
     };
-    is_variant(&member.path) || rules.variants.has(folder, name)
+    is_variant(&member.path) || rules.variants.has(directory, name)
 }
 
 /// The one path by which each file shall be known: the loader compares paths before it opens
@@ -320,7 +320,7 @@ fn names(files: &[File], programs: &[Run], alone: &[Run]) -> HashMap<FileId, Pat
     }
     // A link in a farm stands for the path that it leads to.
     let through_farm =
-        |path: &Path| match path.components().any(|part| part.as_os_str() == OWN_FOLDER) {
+        |path: &Path| match path.components().any(|part| part.as_os_str() == OWN_DIRECTORY) {
             true => std::fs::read_link(path).unwrap_or_else(|_| path.to_owned()),
             false => path.to_owned(),
         };
@@ -332,7 +332,7 @@ fn names(files: &[File], programs: &[Run], alone: &[Run]) -> HashMap<FileId, Pat
             .filter(|(path, _)| plain(path))
             .max_by_key(|(path, times)| (**times, std::cmp::Reverse(*path)))
             .map(|(path, _)| through_farm(path));
-        // Only reached through `..`: its own name, if that is the same in every folder's eyes.
+        // Only reached through `..`: its own name, if that is the same in every directory's eyes.
         let by_own_name = || own.get(&id).map(|file| file.path().to_owned());
         let any = || paths.keys().next().map(|path| path.to_path_buf());
         Some((id, chosen.or_else(by_own_name).or_else(any)?))

@@ -10,7 +10,7 @@ pub(super) const RELOCATABLE: &str =
     "it finds libraries through $ORIGIN; --absolute binds it to where it is";
 
 /// Whether what an object finds depends on the path that it is opened by, or on where it is
-/// started: `$ORIGIN` and other tokens, relative folders.
+/// started: `$ORIGIN` and other tokens, relative directories.
 pub(super) fn depends_on_place(object: &Object) -> bool {
     let lists = object.rpath.iter().chain(&object.runpath);
     let names = object.dependencies.iter().map(|entry| &entry.name).chain(&object.audit);
@@ -18,9 +18,9 @@ pub(super) fn depends_on_place(object: &Object) -> bool {
         || names.into_iter().any(|name| name.as_bytes().contains(&b'$'))
 }
 
-/// Whether a list of folders has one that is relative or holds a token.
+/// Whether a list of directories has one that is relative or holds a token.
 pub(super) fn list_depends_on_place(list: &OsStr) -> bool {
     let list = list.as_bytes();
-    let is_plain = |folder: &[u8]| folder.starts_with(b"/") && !folder.contains(&b'$');
+    let is_plain = |directory: &[u8]| directory.starts_with(b"/") && !directory.contains(&b'$');
     !list.is_empty() && !list.split(|byte| *byte == b':').all(is_plain)
 }

@@ -67,30 +67,30 @@ pub(super) enum Found {
     ByVariable,
 }
 
-/// By what kind of folder a list led to a file.
+/// By what kind of directory a list led to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Through {
     /// One that the list names as it is.
     Plain,
-    /// One that moves with the files: `$ORIGIN`, or a relative folder.
+    /// One that moves with the files: `$ORIGIN`, or a relative directory.
     Origin,
     /// Perhaps another one for another name of the file whose list it is: that has names in several
     /// directories, and uses `$ORIGIN`.
     Linked,
-    /// One that depends on the processor: `$PLATFORM`, `$LIB`, a folder for some hardware.
+    /// One that depends on the processor: `$PLATFORM`, `$LIB`, a directory for some hardware.
     Processor,
 }
 
 impl Through {
     /// How `list` leads to `path`.
     fn of(list: &[u8], path: &Path) -> Through {
-        let folder = path.parent().unwrap_or(Path::new("")).as_os_str().as_bytes();
+        let directory = path.parent().unwrap_or(Path::new("")).as_os_str().as_bytes();
         let is_plain = |element: &&[u8]| element.starts_with(b"/") && !element.contains(&b'$');
         let elements = || list.split(|byte| *byte == b':' || *byte == b';');
-        if elements().filter(is_plain).any(|element| trimmed(element) == folder) {
+        if elements().filter(is_plain).any(|element| trimmed(element) == directory) {
             return Through::Plain;
         }
-        let below = |element: &[u8]| folder.starts_with(element);
+        let below = |element: &[u8]| directory.starts_with(element);
         let is_origin = |element: &[u8]| {
             !element.starts_with(b"/")
                 && !contains(element, b"PLATFORM")
@@ -105,14 +105,14 @@ impl Through {
     }
 }
 
-/// Whether a path leads through a folder that the loader chooses by the processor.
+/// Whether a path leads through a directory that the loader chooses by the processor.
 pub(super) fn is_variant(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str() == "glibc-hwcaps")
 }
 
-fn trimmed(folder: &[u8]) -> &[u8] {
-    let end = folder.iter().rposition(|byte| *byte != b'/').map_or(1, |last| last + 1);
-    &folder[..end.min(folder.len())]
+fn trimmed(directory: &[u8]) -> &[u8] {
+    let end = directory.iter().rposition(|byte| *byte != b'/').map_or(1, |last| last + 1);
+    &directory[..end.min(directory.len())]
 }
 
 fn contains(text: &[u8], part: &[u8]) -> bool {

@@ -24,8 +24,8 @@ impl Binding {
 
     /// The steps, for `remedy` to apply.
     pub fn to_plan(&self, title: String) -> Plan {
-        let folders =
-            self.folders.iter().map(|path| Step::Folder { path: path.clone(), mode: 0o755 });
+        let directories =
+            self.directories.iter().map(|path| Step::Directory { path: path.clone(), mode: 0o755 });
         let links = self
             .links
             .iter()
@@ -36,7 +36,7 @@ impl Binding {
             content: content.clone(),
         });
         let patches = self.changes.iter().map(patch);
-        let steps = folders.chain(links).chain(files).chain(patches).collect();
+        let steps = directories.chain(links).chain(files).chain(patches).collect();
         Plan { title, steps, risks: self.risks.clone(), predicted: Some(self.predicted()) }
     }
 }

@@ -50,17 +50,18 @@ impl Manager {
     }
 }
 
-/// The store that an absolute path lies in, if there is one: the path itself or a folder above it.
+/// The store that an absolute path lies in, if there is one: the path itself or a directory above
+/// it.
 pub fn store_of(path: &Path) -> Option<Store> {
-    path.ancestors().find_map(|folder| {
-        let of = |manager| Some(Store { manager, root: folder.to_owned() });
-        if folder.ends_with("nix/store") {
+    path.ancestors().find_map(|directory| {
+        let of = |manager| Some(Store { manager, root: directory.to_owned() });
+        if directory.ends_with("nix/store") {
             of(Manager::Nix)
-        } else if folder.ends_with("gnu/store") {
+        } else if directory.ends_with("gnu/store") {
             of(Manager::Guix)
-        } else if folder.join(".spack-db").is_dir() {
+        } else if directory.join(".spack-db").is_dir() {
             of(Manager::Spack)
-        } else if has_easybuild_log(&folder.join("easybuild")) {
+        } else if has_easybuild_log(&directory.join("easybuild")) {
             of(Manager::EasyBuild)
         } else {
             None
@@ -68,26 +69,26 @@ pub fn store_of(path: &Path) -> Option<Store> {
     })
 }
 
-/// The store that a folder says there is: it begins there, or one folder above.
-pub(super) fn store_marked_by(folder: &Path) -> Option<Store> {
+/// The store that a directory says there is: it begins there, or one directory above.
+pub(super) fn store_marked_by(directory: &Path) -> Option<Store> {
     let of = |manager, root: &Path| Some(Store { manager, root: root.to_owned() });
-    let above = folder.parent()?;
-    if folder.ends_with("nix/store") {
-        of(Manager::Nix, folder)
-    } else if folder.ends_with("gnu/store") {
-        of(Manager::Guix, folder)
-    } else if folder.ends_with(".spack-db") {
+    let above = directory.parent()?;
+    if directory.ends_with("nix/store") {
+        of(Manager::Nix, directory)
+    } else if directory.ends_with("gnu/store") {
+        of(Manager::Guix, directory)
+    } else if directory.ends_with(".spack-db") {
         of(Manager::Spack, above)
-    } else if folder.ends_with("easybuild") && has_easybuild_log(folder) {
+    } else if directory.ends_with("easybuild") && has_easybuild_log(directory) {
         of(Manager::EasyBuild, above)
     } else {
         None
     }
 }
 
-/// A folder of that name alone may be anybody's.
-fn has_easybuild_log(folder: &Path) -> bool {
-    let Ok(entries) = std::fs::read_dir(folder) else { return false };
+/// A directory of that name alone may be anybody's.
+fn has_easybuild_log(directory: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(directory) else { return false };
     entries.flatten().any(|entry| {
         let name = entry.file_name();
         let name = name.to_string_lossy();

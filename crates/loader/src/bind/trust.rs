@@ -1,4 +1,4 @@
-//! Whether a folder `.becalm` that is there already may be relied on: whoever can write to it
+//! Whether a directory `.becalm` that is there already may be relied on: whoever can write to it
 //! decides what bound programs load.
 
 use std::fs;
@@ -6,14 +6,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::LeftOut;
-use super::collect::OWN_FOLDER;
+use super::collect::OWN_DIRECTORY;
 
-/// What in a root's own folder is another user's to change, if anything is.
+/// What in a root's own directory is another user's to change, if anything is.
 pub(super) fn distrusted(root: &Path) -> Option<LeftOut> {
-    let own = root.join(OWN_FOLDER);
+    let own = root.join(OWN_DIRECTORY);
     let below = ["farm", "closure"].map(|name| own.join(name));
-    let entries = |folder: &PathBuf| {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let entries = |directory: &PathBuf| {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
         entries.map(|entry| entry.path()).collect::<Vec<_>>()
     };
     let told = |path: &Path| {
@@ -23,7 +23,7 @@ pub(super) fn distrusted(root: &Path) -> Option<LeftOut> {
     };
     // From the outside to the inside: what is in a link is not looked at.
     told(&own)
-        .or_else(|| below.iter().find_map(|folder| told(folder)))
+        .or_else(|| below.iter().find_map(|directory| told(directory)))
         .or_else(|| below.iter().flat_map(entries).find_map(|entry| told(&entry)))
 }
 

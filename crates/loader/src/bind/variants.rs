@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::farm::FOR_HARDWARE;
 use crate::World;
 
-/// What folders hold for some hardware, each looked at once.
+/// What directories hold for some hardware, each looked at once.
 pub(super) struct Variants<'a> {
     world: &'a dyn World,
     known: Mutex<HashMap<PathBuf, Arc<HashSet<OsString>>>>,
@@ -22,29 +22,30 @@ impl<'a> Variants<'a> {
         Variants { world, known: Mutex::default() }
     }
 
-    /// Whether `folder` has variants of the library `name`.
-    pub fn has(&self, folder: &Path, name: &OsStr) -> bool {
+    /// Whether `directory` has variants of the library `name`.
+    pub fn has(&self, directory: &Path, name: &OsStr) -> bool {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let names = known.entry(folder.to_owned()).or_insert_with(|| Arc::new(self.names(folder)));
+        let names =
+            known.entry(directory.to_owned()).or_insert_with(|| Arc::new(self.names(directory)));
         names.contains(name)
     }
 
-    fn names(&self, folder: &Path) -> HashSet<OsString> {
+    fn names(&self, directory: &Path) -> HashSet<OsString> {
         let mut names = HashSet::new();
         for variant in FOR_HARDWARE {
-            let folder = folder.join(variant);
-            // The world knows most folders without asking the kernel.
-            if self.world.is_folder(&folder).is_ok_and(|is_folder| is_folder) {
-                add(&folder, 3, &mut names);
+            let directory = directory.join(variant);
+            // The world knows most directories without asking the kernel.
+            if self.world.is_directory(&directory).is_ok_and(|is_directory| is_directory) {
+                add(&directory, 3, &mut names);
             }
         }
         names
     }
 }
 
-/// Names in a folder and in those below it: glibc up to 2.36 combines them (tls/haswell).
-fn add(folder: &Path, depth: usize, names: &mut HashSet<OsString>) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+/// Names in a directory and in those below it: glibc up to 2.36 combines them (tls/haswell).
+fn add(directory: &Path, depth: usize, names: &mut HashSet<OsString>) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         if depth > 0 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             add(&entry.path(), depth - 1, names);
         }

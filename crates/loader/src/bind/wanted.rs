@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::collect::{File, OWN_FOLDER};
+use super::collect::{File, OWN_DIRECTORY};
 use super::farm::{Farms, root_of};
 use super::pins::{Pin, Pins, needed};
 use super::places::{RELOCATABLE, depends_on_place, list_depends_on_place};
@@ -20,7 +20,7 @@ use crate::{FileId, World};
 /// What is known when edits are asked for.
 pub(super) struct Known<'a> {
     pub world: &'a dyn World,
-    /// Roots whose own folder is another user's to change.
+    /// Roots whose own directory is another user's to change.
     pub distrusted: &'a BTreeMap<PathBuf, LeftOut>,
     pub files: &'a [File],
     pub programs: &'a [Run],
@@ -69,7 +69,7 @@ impl<'a> Places<'a> {
 pub(super) enum Caution {
     /// It has little room: names that another object brings in first stay.
     Spare,
-    /// Its list of folders has to stay.
+    /// Its list of directories has to stay.
     KeepList,
     /// It has to stay as it is.
     Leave,
@@ -183,7 +183,7 @@ impl Known<'_> {
         self.places.knows(id) && self.places.of(id).all(is_brought)
     }
 
-    /// Whether the folders of a list offer no name that the file and its needs have not brought
+    /// Whether the directories of a list offer no name that the file and its needs have not brought
     /// in themselves: whoever opens one of these by name gets it without a search.
     fn is_all_loaded(&self, number: usize, list: &[u8], farms: &mut Farms) -> bool {
         let Some(offered) = farms.all_offered(&self.root(number), list) else { return false };
@@ -201,7 +201,7 @@ impl Known<'_> {
         pins.is_some_and(|pins| pins.iter().any(|pin| matches!(pin, Pin::Open(_))))
     }
 
-    /// What becomes of the list of folders.
+    /// What becomes of the list of directories.
     pub fn search(&self, number: usize, caution: Option<Caution>, farms: &mut Farms) -> Search {
         let file = &self.files[number];
         let Some((list, kind)) = list(file) else { return Search::Keep };
@@ -244,7 +244,7 @@ impl Known<'_> {
         // A farm is kept, even where new files would make another one.
         let first = list.as_bytes().split(|byte| *byte == b':').next().unwrap_or_default();
         let first = Path::new(OsStr::from_bytes(first));
-        if first.components().any(|part| part.as_os_str() == OWN_FOLDER) {
+        if first.components().any(|part| part.as_os_str() == OWN_DIRECTORY) {
             return Request::default();
         }
         if !self.options.absolute && list_depends_on_place(list) {
@@ -259,7 +259,7 @@ impl Known<'_> {
         let searches_on = caution.is_some()
             || self.options.keep_rpath == KeepRpath::All
             || !needed(file).enumerate().all(in_farm);
-        let mut text = union.folder.as_os_str().as_bytes().to_vec();
+        let mut text = union.directory.as_os_str().as_bytes().to_vec();
         let mut append = |list: &[u8]| {
             text.push(b':');
             text.extend_from_slice(list);
@@ -286,7 +286,7 @@ impl Known<'_> {
         }
     }
 
-    /// Where the one farm goes: the first folder that was named.
+    /// Where the one farm goes: the first directory that was named.
     fn common_root(&self) -> PathBuf {
         let first = self.candidates.iter().min().copied().unwrap_or_default();
         self.root(first)
@@ -296,7 +296,7 @@ impl Known<'_> {
 /// Makes a list of the same kind: DT_RPATH or DT_RUNPATH.
 type MakeList = fn(Vec<u8>) -> Search;
 
-/// A file's list of folders, and what makes a list of the same kind.
+/// A file's list of directories, and what makes a list of the same kind.
 pub(super) fn list(file: &File) -> Option<(&OsStr, MakeList)> {
     match (&file.object.runpath, &file.object.rpath) {
         (Some(list), _) => Some((list, Search::Runpath)),
@@ -305,8 +305,8 @@ pub(super) fn list(file: &File) -> Option<(&OsStr, MakeList)> {
     }
 }
 
-/// What glibc opens by name when it is asked to (nss/nss_module.c, sysdeps/nptl/unwind-forcedunwind.c,
-/// inet/idna.c): in the program's own list first.
+/// What glibc opens by name when it is asked to (nss/nss_module.c,
+/// sysdeps/nptl/unwind-forcedunwind.c, inet/idna.c): in the program's own list first.
 fn is_for_libc(name: &OsStr) -> bool {
     let name = name.as_bytes();
     name.starts_with(b"libnss_") || name == b"libgcc_s.so.1" || name == b"libidn2.so.0"
@@ -314,7 +314,7 @@ fn is_for_libc(name: &OsStr) -> bool {
 
 /// The one farm of all farmed files.
 struct Union {
-    folder: PathBuf,
+    directory: PathBuf,
     names: BTreeSet<OsString>,
 }
 
@@ -322,7 +322,7 @@ impl Union {
     fn of(known: &Known<'_>, farms: &mut Farms) -> Union {
         let links = searched_names(known);
         let names = links.keys().cloned().collect();
-        Union { folder: farms.of(&known.common_root(), links), names }
+        Union { directory: farms.of(&known.common_root(), links), names }
     }
 }
 

@@ -15,8 +15,8 @@ const DT_GNU_PRELINKED: u32 = 0x6fff_fdf5;
 const LOADERS: &[&[u8]] =
     &[b"ld-linux", b"ld-musl-", b"ld64.so", b"ld.so", b"ld-uClibc", b"ld64-uClibc", b"libc.musl-"];
 
-/// Whether a library of this name, with or without folders, is the dynamic loader; `interpreter`
-/// is the file's own.
+/// Whether a library of this name, with or without directories, is the dynamic loader;
+/// `interpreter` is the file's own.
 pub(super) fn is_loader(name: &[u8], interpreter: Option<&[u8]>) -> bool {
     let base = base(name);
     // musl's linker name: what it calls its SONAME, too.

@@ -27,7 +27,7 @@ pub enum ElfError {
     /// The operating system refused.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// A folder, a device, a pipe.
+    /// A directory, a device, a pipe.
     #[error("not a regular file")]
     NotAFile,
     /// Another kind of file: a script, data.
@@ -169,7 +169,7 @@ impl Object {
         Identity { class, big_endian, machine }
     }
 
-    /// `DF_1_NODEFLIB` of [`flags_1`](Object::flags_1): no default folders (`-z nodefaultlib`).
+    /// `DF_1_NODEFLIB` of [`flags_1`](Object::flags_1): no default directories (`-z nodefaultlib`).
     pub const NODEFLIB: u64 = 0x800;
     /// `DF_1_PIE` of [`flags_1`](Object::flags_1): an executable, though it can be moved.
     pub const PIE: u64 = 0x0800_0000;

@@ -1,4 +1,4 @@
-//! What of the CPU decides which folders the loader looks into.
+//! What of the CPU decides which directories the loader looks into.
 
 use std::ops::BitOr;
 
@@ -66,7 +66,7 @@ impl Features {
 /// The CPU that a program starts on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cpu {
-    /// Whether Intel made it. Others get no `haswell` folders from glibc.
+    /// Whether Intel made it. Others get no `haswell` directories from glibc.
     pub intel: bool,
     /// What can be used.
     pub features: Features,

@@ -42,18 +42,18 @@ fn version(text: &[u8]) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// The folders of `SYSTEM_DIRS` (elf/dl-load.c): texts that follow each other, each a path with
+/// The directories of `SYSTEM_DIRS` (elf/dl-load.c): texts that follow each other, each a path with
 /// a slash at its end.
-pub(super) fn system_folders(bytes: &[u8]) -> Vec<PathBuf> {
+pub(super) fn system_directories(bytes: &[u8]) -> Vec<PathBuf> {
     let mut at = 0;
     while let Some(found) = memmem::find(&bytes[at..], b"\0/") {
         at += found + 1;
         let mut run: Vec<PathBuf> = Vec::new();
-        while let Some(text) = text_at(bytes, at).filter(|text| is_folder(text)) {
+        while let Some(text) = text_at(bytes, at).filter(|text| is_directory(text)) {
             run.push(OsString::from_vec(text.to_vec()).into());
             at += text.len() + 1;
         }
-        let ends_so = |folder: &PathBuf| folder.as_os_str().as_bytes().ends_with(b"/lib/");
+        let ends_so = |directory: &PathBuf| directory.as_os_str().as_bytes().ends_with(b"/lib/");
         if run.len() > 1 || run.iter().any(ends_so) {
             return run;
         }
@@ -69,7 +69,7 @@ fn text_at(bytes: &[u8], at: usize) -> Option<&[u8]> {
     memchr::memchr(0, rest).map(|end| &rest[..end])
 }
 
-fn is_folder(text: &[u8]) -> bool {
+fn is_directory(text: &[u8]) -> bool {
     text.len() > 2
         && text.starts_with(b"/")
         && text.ends_with(b"/")
@@ -100,7 +100,7 @@ pub(super) fn has_text(bytes: &[u8], text: &OsStr) -> bool {
     memmem::find(bytes, &[b"\0", text.as_bytes(), b"\0"].concat()).is_some()
 }
 
-/// What `$LIB` stands for, in a loader with this first system folder: upstream its last name
+/// What `$LIB` stands for, in a loader with this first system directory: upstream its last name
 /// (`lib64`), with Debian's patch the whole (`lib/x86_64-linux-gnu`).
 pub(super) fn lib(bytes: &[u8], first: &Path) -> OsString {
     let whole = first.strip_prefix("/").unwrap_or(first).as_os_str().as_bytes();

@@ -5,7 +5,7 @@
 //! | `profile` | what differs between versions and builds of glibc's loader |
 //! | `musl` | the same of musl's |
 //! | `machine` | machines, and their marks in ld.so.cache |
-//! | `cpu` | features of the CPU that decide which folders are searched |
+//! | `cpu` | features of the CPU that decide which directories are searched |
 //! | `loader_file` | what a loader's own bytes tell of it |
 //! | `environment` | `LD_LIBRARY_PATH`, `LD_PRELOAD`, `GLIBC_TUNABLES` … |
 
@@ -49,8 +49,8 @@ pub struct Setting {
     pub preload: Option<OsString>,
     /// `LD_AUDIT`: not simulated; see [`crate::SimulateError::Audited`].
     pub audit: Option<OsString>,
-    /// The folder that relative paths start from.
-    pub working_folder: PathBuf,
+    /// The directory that relative paths start from.
+    pub working_directory: PathBuf,
     /// Whether the program runs with rights that its caller does not have (`AT_SECURE`): by the
     /// set-user-id or set-group-id bit, or by file capabilities.
     pub secure: bool,
@@ -157,7 +157,7 @@ impl Setting {
             library_path: None,
             preload: None,
             audit: None,
-            working_folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+            working_directory: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
             secure: false,
         })
     }
@@ -173,10 +173,10 @@ fn glibc(world: &dyn World, path: &Path, bytes: &[u8]) -> Option<Profile> {
         (profile::I386, Class::Elf32) => Profile::i386(version, cpu),
         _ => return None,
     };
-    let folders = loader_file::system_folders(bytes);
-    if let Some(first) = folders.first() {
+    let directories = loader_file::system_directories(bytes);
+    if let Some(first) = directories.first() {
         profile.lib = loader_file::lib(bytes, first);
-        profile.system_folders = folders;
+        profile.system_directories = directories;
     }
     profile.cache = loader_file::path_ending(bytes, "/ld.so.cache");
     profile.preload_file = loader_file::path_ending(bytes, "/ld.so.preload");

@@ -9,7 +9,7 @@ use super::loader_file;
 pub struct Musl {
     /// The architecture in its names, e.g. `x86_64` in `/etc/ld-musl-x86_64.path`.
     pub arch: OsString,
-    /// The folders it searches where there is no path file, separated by colons.
+    /// The directories it searches where there is no path file, separated by colons.
     pub default_path: OsString,
 }
 

@@ -22,9 +22,9 @@ pub struct Profile {
     pub cpu: Cpu,
     /// `glibc.cpu.hwcap_mask`, if it is not the default.
     pub hwcap_mask: Option<u64>,
-    /// Folders tried in each search folder, in order, each with a slash at its end; the last is
-    /// empty. Made by [`Profile::renew`].
-    pub subfolders: Vec<OsString>,
+    /// Directories tried in each search directory, in order, each with a slash at its end; the last
+    /// is empty. Made by [`Profile::renew`].
+    pub subdirectories: Vec<OsString>,
     /// The names below `glibc-hwcaps` that are searched, best first. Made by
     /// [`Profile::renew`].
     pub hwcaps: Vec<&'static str>,
@@ -32,8 +32,8 @@ pub struct Profile {
     pub platform: Option<OsString>,
     /// What `$LIB` stands for.
     pub lib: OsString,
-    /// The default folders, in order.
-    pub system_folders: Vec<PathBuf>,
+    /// The default directories, in order.
+    pub system_directories: Vec<PathBuf>,
     /// Where ld.so.cache is; nothing if the loader has none.
     pub cache: Option<PathBuf>,
     /// Where the list of libraries to preload is.
@@ -89,11 +89,13 @@ impl Profile {
             big_endian: false,
             cpu,
             hwcap_mask: None,
-            subfolders: Vec::new(),
+            subdirectories: Vec::new(),
             hwcaps: Vec::new(),
             platform: None,
             lib: lib.into(),
-            system_folders: [format!("/{lib}/"), format!("/usr/{lib}/")].map(PathBuf::from).into(),
+            system_directories: [format!("/{lib}/"), format!("/usr/{lib}/")]
+                .map(PathBuf::from)
+                .into(),
             cache: Some("/etc/ld.so.cache".into()),
             preload_file: Some("/etc/ld.so.preload".into()),
             nohwcap: false,
@@ -104,23 +106,23 @@ impl Profile {
         profile
     }
 
-    /// Derives the sub-folders and the platform from version, CPU and mask, after one of them
+    /// Derives the sub-directories and the platform from version, CPU and mask, after one of them
     /// was changed.
     pub fn renew(&mut self) {
         let platform = self.platform_name();
         self.platform = Some(platform.into());
         self.hwcaps = self.active_hwcaps();
         let modern = self.hwcaps.iter().map(|name| format!("glibc-hwcaps/{name}/"));
-        self.subfolders = modern.map(OsString::from).collect();
+        self.subdirectories = modern.map(OsString::from).collect();
         if self.version >= (2, 37) {
             // "Remove legacy hwcaps support": elf/dl-hwcaps.c makes no power set any more.
-            self.subfolders.push(OsString::new());
+            self.subdirectories.push(OsString::new());
         } else {
             let bits = self.legacy_hwcap();
             let names = HWCAP_NAMES.iter().filter(|(bit, _)| bits & bit != 0);
             let mut names: Vec<&str> = names.map(|(_, name)| *name).collect();
             names.extend([platform, "tls"]);
-            self.subfolders.extend(power_set(&names));
+            self.subdirectories.extend(power_set(&names));
         }
     }
 
@@ -146,7 +148,7 @@ impl Profile {
         }
     }
 
-    /// The sub-folders of glibc-hwcaps, since 2.33
+    /// The sub-directories of glibc-hwcaps, since 2.33
     /// (sysdeps/x86_64/dl-hwcaps-subdirs.c). There are none for 32-bit programs.
     fn active_hwcaps(&self) -> Vec<&'static str> {
         if self.version < (2, 33) || self.machine != X86_64 {
@@ -200,14 +202,14 @@ impl Profile {
     }
 
     /// Whether the search of a list goes on where a file cannot be opened for this reason. In
-    /// 2.39 a component that is no folder does not end it, either; in 2.36 it does. (The sources
+    /// 2.39 a component that is no directory does not end it, either; in 2.36 it does. (The sources
     /// between were not compared.)
     pub(crate) fn goes_on_after(&self, errno: Errno) -> bool {
         matches!(errno.0, libc::ENOENT | libc::EACCES)
             || (errno.0 == libc::ENOTDIR && self.version >= (2, 39))
     }
 
-    /// Whether a folder is asked for with the slash at its end, as in 2.39 and not in 2.36. (The
+    /// Whether a directory is asked for with the slash at its end, as in 2.39 and not in 2.36. (The
     /// sources between were not compared.)
     pub(crate) fn stats_with_slash(&self) -> bool {
         self.version >= (2, 39)

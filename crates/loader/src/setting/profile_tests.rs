@@ -8,16 +8,16 @@ fn intel() -> Cpu {
     Cpu { intel: true, features: most }
 }
 
-fn subfolders(version: (u32, u32), cpu: Cpu) -> Vec<String> {
+fn subdirectories(version: (u32, u32), cpu: Cpu) -> Vec<String> {
     let profile = Profile::x86_64(version, cpu);
-    profile.subfolders.iter().map(|name| name.to_str().unwrap().to_owned()).collect()
+    profile.subdirectories.iter().map(|name| name.to_str().unwrap().to_owned()).collect()
 }
 
 /// What strace shows on CentOS 7: elf/dl-load.c of 2.17 with HWCAP_IMPORTANT 0.
 #[test]
 fn version_2_17_tries_tls_and_the_platform() {
     let expected = ["tls/x86_64/", "tls/", "x86_64/", ""];
-    assert_eq!(subfolders((2, 17), intel()), expected);
+    assert_eq!(subdirectories((2, 17), intel()), expected);
     assert_eq!(Profile::x86_64((2, 17), intel()).platform.unwrap(), "x86_64");
 }
 
@@ -26,7 +26,7 @@ fn version_2_17_tries_tls_and_the_platform() {
 #[test]
 fn versions_2_26_to_2_32_try_what_the_cpu_has() {
     for version in [(2, 26), (2, 28), (2, 31), (2, 32)] {
-        let tried = subfolders(version, intel());
+        let tried = subdirectories(version, intel());
         assert_eq!(tried.len(), 16);
         assert_eq!(tried[0], "tls/haswell/avx512_1/x86_64/");
         assert_eq!(tried[1], "tls/haswell/avx512_1/");
@@ -35,15 +35,15 @@ fn versions_2_26_to_2_32_try_what_the_cpu_has() {
         assert_eq!(tried[15], "");
     }
     let plain = Cpu { intel: false, ..intel() };
-    assert_eq!(subfolders((2, 28), plain)[0], "tls/x86_64/x86_64/");
-    assert_eq!(subfolders((2, 28), plain).len(), 8);
+    assert_eq!(subdirectories((2, 28), plain)[0], "tls/x86_64/x86_64/");
+    assert_eq!(subdirectories((2, 28), plain).len(), 8);
 }
 
 /// NEWS of 2.33: glibc-hwcaps come first.
 #[test]
 fn versions_2_33_to_2_36_try_levels_and_then_the_old_ones() {
     for version in [(2, 33), (2, 34), (2, 36)] {
-        let tried = subfolders(version, intel());
+        let tried = subdirectories(version, intel());
         let levels = ["v4", "v3", "v2"].map(|level| format!("glibc-hwcaps/x86-64-{level}/"));
         assert_eq!(tried[..3], levels);
         assert_eq!(tried.len(), 19);
@@ -54,11 +54,11 @@ fn versions_2_33_to_2_36_try_levels_and_then_the_old_ones() {
 #[test]
 fn versions_from_2_37_on_try_levels_only() {
     for version in [(2, 37), (2, 39), (2, 41)] {
-        assert_eq!(subfolders(version, intel()).len(), 4);
+        assert_eq!(subdirectories(version, intel()).len(), 4);
         let old = Cpu { features: Features::BASELINE, ..intel() };
-        assert_eq!(subfolders(version, old), [""]);
+        assert_eq!(subdirectories(version, old), [""]);
         let v3 = Cpu { features: intel().features.without(Features::AVX512BW), ..intel() };
-        assert_eq!(subfolders(version, v3).len(), 3);
+        assert_eq!(subdirectories(version, v3).len(), 3);
     }
 }
 
@@ -67,7 +67,7 @@ fn a_xeon_phi_has_a_platform_of_its_own() {
     let cpu = Cpu { intel: true, features: ALL };
     let profile = Profile::x86_64((2, 28), cpu);
     assert_eq!(profile.platform.clone().unwrap(), "xeon_phi");
-    assert!(!profile.subfolders.iter().any(|name| name.to_str().unwrap().contains("avx512_1")));
+    assert!(!profile.subdirectories.iter().any(|name| name.to_str().unwrap().contains("avx512_1")));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn calls_have_the_names_of_their_time() {
             library_path: None,
             preload: None,
             audit: None,
-            working_folder: "/".into(),
+            working_directory: "/".into(),
             secure: false,
         };
         [Call::Open, Call::Stat].map(|call| setting.system_call(call))
@@ -92,7 +92,7 @@ fn calls_have_the_names_of_their_time() {
 
 /// A search ends at errors that say more than "not here", and the list of these was shortened.
 #[test]
-fn a_component_that_is_no_folder_ends_old_searches_only() {
+fn a_component_that_is_no_directory_ends_old_searches_only() {
     let goes_on = |version, errno| Profile::x86_64(version, intel()).goes_on_after(Errno(errno));
     for version in [(2, 17), (2, 36), (2, 39)] {
         assert!(goes_on(version, libc::ENOENT) && goes_on(version, libc::EACCES));

@@ -4,8 +4,8 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `glibc/map` | one entry of the link map |
-//! | `glibc/folders` | search folders, and what was learnt of them |
-//! | `glibc/tokens` | `$ORIGIN`, `$LIB`, `$PLATFORM`; lists of folders |
+//! | `glibc/directories` | search directories, and what was learnt of them |
+//! | `glibc/tokens` | `$ORIGIN`, `$LIB`, `$PLATFORM`; lists of directories |
 //! | `glibc/search` | from a name to an object |
 //! | `glibc/verify` | which files are taken |
 //! | `glibc/cached` | ld.so.cache, as the search uses it |
@@ -91,18 +91,18 @@ pub enum How {
     Kernel,
     /// By a name with a slash: no search.
     Path,
-    /// In a folder of `DT_RPATH` of the object with index `of`.
+    /// In a directory of `DT_RPATH` of the object with index `of`.
     Rpath {
         /// Whose DT_RPATH, as an index into [`Simulation::objects`].
         of: usize,
     },
-    /// In a folder of the requester's `DT_RUNPATH`.
+    /// In a directory of the requester's `DT_RUNPATH`.
     Runpath,
-    /// In a folder of `LD_LIBRARY_PATH`.
+    /// In a directory of `LD_LIBRARY_PATH`.
     LibraryPath,
     /// By ld.so.cache.
     Cache,
-    /// In a system folder.
+    /// In a system directory.
     Default,
 }
 
@@ -268,7 +268,7 @@ fn start(
     setting: &Setting,
     keep: Keep,
 ) -> Result<Simulation, SimulateError> {
-    let absolute = setting.working_folder.join(program);
+    let absolute = setting.working_directory.join(program);
     let opened =
         world.open(&absolute).map_err(|errno| SimulateError::Open(program.to_owned(), errno))?;
     let object = opened.object.clone();

@@ -1,5 +1,5 @@
 //! The probes of one simulation, kept or only counted, within a limit: files that name ten
-//! thousand libraries and ten thousand folders would ask for more than memory holds.
+//! thousand libraries and ten thousand directories would ask for more than memory holds.
 
 use std::path::Path;
 

@@ -18,13 +18,13 @@ use super::{Errno, FileId, Opened, World};
 use crate::object::is_library_name;
 use crate::{ElfError, Object};
 
-/// The real filesystem. Folders are listed once, files parsed once; made to be shared by many
+/// The real filesystem. Directories are listed once, files parsed once; made to be shared by many
 /// simulations, in many threads. What changes on disk afterwards is not seen.
 ///
-/// A path whose folder's listing does not name it is absent: no call is needed to know that.
+/// A path whose directory's listing does not name it is absent: no call is needed to know that.
 #[derive(Debug, Default)]
 pub struct Disk {
-    folders: Table<Box<[u8]>, Arc<Folder>>,
+    directories: Table<Box<[u8]>, Arc<Directory>>,
     opened: Table<Box<[u8]>, Result<Opened, Errno>>,
     files: Table<FileId, Opened>,
     contents: Table<Box<[u8]>, Content>,
@@ -33,9 +33,9 @@ pub struct Disk {
 /// What reading a file gave.
 type Content = Result<Arc<[u8]>, Errno>;
 
-/// What is known of a folder.
+/// What is known of a directory.
 #[derive(Debug)]
-enum Folder {
+enum Directory {
     /// There is none, for this reason.
     Absent(Errno),
     /// Something else has its path.
@@ -53,9 +53,9 @@ struct Asked {
     exists: OnceLock<Result<bool, Errno>>,
 }
 
-/// Of a folder with more libraries than this, few are the program's.
+/// Of a directory with more libraries than this, few are the program's.
 const AHEAD: usize = 8;
-/// As many calls as listing a folder of some thousand entries costs.
+/// As many calls as listing a directory of some thousand entries costs.
 const VAIN: usize = 48;
 /// The kernel's limits (linux/limits.h).
 const NAME_MAX: usize = 255;
@@ -69,63 +69,64 @@ impl Disk {
         Disk::default()
     }
 
-    /// What is known of the folder at `path`, if anything. What is known of folders above it
+    /// What is known of the directory at `path`, if anything. What is known of directories above it
     /// may tell.
-    fn known(&self, path: &[u8]) -> Option<Arc<Folder>> {
-        if let Some(folder) = self.folders.get(path) {
-            return Some(folder);
+    fn known(&self, path: &[u8]) -> Option<Arc<Directory>> {
+        if let Some(directory) = self.directories.get(path) {
+            return Some(directory);
         }
         let (mut above, mut name) = split(path)?;
-        let folder = loop {
+        let directory = loop {
             if name.len() > NAME_MAX {
-                break Folder::Absent(Errno(libc::ENAMETOOLONG));
+                break Directory::Absent(Errno(libc::ENAMETOOLONG));
             }
-            match self.folders.get(above).as_deref() {
-                Some(Folder::Absent(errno)) => break Folder::Absent(*errno),
-                Some(Folder::File) => break Folder::Absent(Errno(libc::ENOTDIR)),
-                Some(Folder::Listed(entries)) => match entries.get(name) {
-                    None => break Folder::Absent(Errno(libc::ENOENT)),
+            match self.directories.get(above).as_deref() {
+                Some(Directory::Absent(errno)) => break Directory::Absent(*errno),
+                Some(Directory::File) => break Directory::Absent(Errno(libc::ENOTDIR)),
+                Some(Directory::Listed(entries)) => match entries.get(name) {
+                    None => break Directory::Absent(Errno(libc::ENOENT)),
                     Some(FileType::RegularFile) if above.len() + 1 + name.len() >= path.len() => {
-                        break Folder::File;
+                        break Directory::File;
                     }
-                    Some(FileType::RegularFile) => break Folder::Absent(Errno(libc::ENOTDIR)),
+                    Some(FileType::RegularFile) => break Directory::Absent(Errno(libc::ENOTDIR)),
                     Some(_) => return None,
                 },
-                Some(Folder::Open(_)) => return None,
+                Some(Directory::Open(_)) => return None,
                 None => (above, name) = split(above)?,
             }
         };
-        Some(self.folders.put(path, Arc::new(folder)))
+        Some(self.directories.put(path, Arc::new(directory)))
     }
 
-    fn folder(&self, path: &[u8]) -> Arc<Folder> {
-        self.known(path)
-            .unwrap_or_else(|| self.folders.put(path, Arc::new(Folder::Open(Asked::default()))))
+    fn directory(&self, path: &[u8]) -> Arc<Directory> {
+        self.known(path).unwrap_or_else(|| {
+            self.directories.put(path, Arc::new(Directory::Open(Asked::default())))
+        })
     }
 
-    /// Lists the folder at `path`; if it is large, only when `small` is false.
-    fn list(&self, path: &[u8], small: bool) -> Arc<Folder> {
+    /// Lists the directory at `path`; if it is large, only when `small` is false.
+    fn list(&self, path: &[u8], small: bool) -> Arc<Directory> {
         let listed = Listing::open(path).and_then(|listing| listing.entries(small));
-        let folder = match listed {
-            Ok(Some(entries)) => Folder::Listed(entries),
+        let directory = match listed {
+            Ok(Some(entries)) => Directory::Listed(entries),
             Err(errno) if errno.0 == libc::ENOTDIR && fs::metadata(as_path(path)).is_ok() => {
-                Folder::File
+                Directory::File
             }
             Err(errno) if matches!(errno.0, libc::ENOENT | libc::ENOTDIR | libc::ELOOP) => {
-                Folder::Absent(errno)
+                Directory::Absent(errno)
             }
             // It may be searched though it cannot be read, or it is too large.
-            Ok(None) | Err(_) => Folder::Open(Asked::default()),
+            Ok(None) | Err(_) => Directory::Open(Asked::default()),
         };
-        self.folders.put(path, Arc::new(folder))
+        self.directories.put(path, Arc::new(directory))
     }
 
-    /// Reads the libraries in a folder that is not large.
-    pub(super) fn read_libraries(&self, folder: &Path) {
-        self.expect(folder);
-        let path = trim(folder.as_os_str().as_bytes());
-        let folder = self.folder(path);
-        let Folder::Listed(entries) = &*folder else { return };
+    /// Reads the libraries in a directory that is not large.
+    pub(super) fn read_libraries(&self, directory: &Path) {
+        self.expect(directory);
+        let path = trim(directory.as_os_str().as_bytes());
+        let directory = self.directory(path);
+        let Directory::Listed(entries) = &*directory else { return };
         for (name, kind) in entries.iter().filter(|(name, _)| is_library_name(name)).take(AHEAD) {
             let _ = self.open_file(&[path, b"/", name].concat(), Some(*kind));
         }
@@ -182,15 +183,15 @@ impl World for Disk {
             return Err(Errno(libc::ENAMETOOLONG));
         }
         let Some((above, name)) = split(path) else { return self.open_file(path, None) };
-        match &*self.folder(above) {
-            Folder::Absent(errno) => Err(*errno),
-            Folder::File => Err(Errno(libc::ENOTDIR)),
-            Folder::Listed(_) if name.len() > NAME_MAX => Err(Errno(libc::ENAMETOOLONG)),
-            Folder::Listed(entries) => match entries.get(name) {
+        match &*self.directory(above) {
+            Directory::Absent(errno) => Err(*errno),
+            Directory::File => Err(Errno(libc::ENOTDIR)),
+            Directory::Listed(_) if name.len() > NAME_MAX => Err(Errno(libc::ENAMETOOLONG)),
+            Directory::Listed(entries) => match entries.get(name) {
                 None => Err(Errno(libc::ENOENT)),
                 Some(kind) => self.open_file(path, Some(*kind)),
             },
-            Folder::Open(asked) => {
+            Directory::Open(asked) => {
                 let opened = self.open_file(path, None);
                 if opened.is_err() && asked.vain.fetch_add(1, Ordering::Relaxed) == VAIN {
                     self.list(above, false);
@@ -200,18 +201,18 @@ impl World for Disk {
         }
     }
 
-    fn is_folder(&self, path: &Path) -> Result<bool, Errno> {
+    fn is_directory(&self, path: &Path) -> Result<bool, Errno> {
         let path = trim(path.as_os_str().as_bytes());
         if path.len() >= PATH_MAX {
             return Err(Errno(libc::ENAMETOOLONG));
         }
-        match &*self.folder(path) {
-            Folder::Absent(errno) => Err(*errno),
-            Folder::File => Ok(false),
-            Folder::Listed(_) => Ok(true),
-            Folder::Open(asked) => *asked.exists.get_or_init(|| {
-                let is_folder = fs::metadata(as_path(path)).map(|metadata| metadata.is_dir());
-                is_folder.map_err(Errno::from)
+        match &*self.directory(path) {
+            Directory::Absent(errno) => Err(*errno),
+            Directory::File => Ok(false),
+            Directory::Listed(_) => Ok(true),
+            Directory::Open(asked) => *asked.exists.get_or_init(|| {
+                let is_directory = fs::metadata(as_path(path)).map(|metadata| metadata.is_dir());
+                is_directory.map_err(Errno::from)
             }),
         }
     }
@@ -235,16 +236,16 @@ impl World for Disk {
         let _ = self.opened.put(path.as_os_str().as_bytes(), Ok(known.clone()));
     }
 
-    fn lacks(&self, folder: &Path, name: &OsStr) -> bool {
-        let folder = self.folders.get(trim(folder.as_os_str().as_bytes()));
-        match folder.as_deref() {
-            Some(Folder::Listed(entries)) => !entries.contains_key(name.as_bytes()),
+    fn lacks(&self, directory: &Path, name: &OsStr) -> bool {
+        let directory = self.directories.get(trim(directory.as_os_str().as_bytes()));
+        match directory.as_deref() {
+            Some(Directory::Listed(entries)) => !entries.contains_key(name.as_bytes()),
             _ => false,
         }
     }
 
-    fn expect(&self, folder: &Path) {
-        let path = trim(folder.as_os_str().as_bytes());
+    fn expect(&self, directory: &Path) {
+        let path = trim(directory.as_os_str().as_bytes());
         if self.known(path).is_none() {
             self.list(path, true);
         }
@@ -270,7 +271,7 @@ fn trim(path: &[u8]) -> &[u8] {
     &path[..end.min(path.len())]
 }
 
-/// The folder and the name in it; nothing if there is no name.
+/// The directory and the name in it; nothing if there is no name.
 fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
     let slash = path.iter().rposition(|byte| *byte == b'/')?;
     let name = &path[slash + 1..];

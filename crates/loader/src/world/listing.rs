@@ -1,4 +1,4 @@
-//! What is in one folder.
+//! What is in one directory.
 
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -9,30 +9,30 @@ use rustix::io::Errno as Error;
 
 use super::Errno;
 
-/// The entries of a folder and their kinds, `.` and `..` among them.
+/// The entries of a directory and their kinds, `.` and `..` among them.
 pub(super) type Entries = FxHashMap<Box<[u8]>, FileType>;
 
-/// The kernel fills this by one call, if the folder has fewer than some thousand entries.
+/// The kernel fills this by one call, if the directory has fewer than some thousand entries.
 const BUFFER: usize = 64 << 10;
 
-/// A folder being listed.
+/// A directory being listed.
 pub(super) struct Listing {
-    folder: OwnedFd,
+    directory: OwnedFd,
     entries: Entries,
 }
 
 impl Listing {
-    /// Opens the folder at `path`.
+    /// Opens the directory at `path`.
     pub(super) fn open(path: &[u8]) -> Result<Listing, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = openat(rustix::fs::CWD, path, flags, Mode::empty()).map_err(number)?;
-        Ok(Listing { folder, entries: Entries::default() })
+        let directory = openat(rustix::fs::CWD, path, flags, Mode::empty()).map_err(number)?;
+        Ok(Listing { directory, entries: Entries::default() })
     }
 
-    /// The entries; nothing if there are more than fit and only `small` folders are wanted.
+    /// The entries; nothing if there are more than fit and only `small` directories are wanted.
     pub(super) fn entries(mut self, small: bool) -> Result<Option<Entries>, Errno> {
         let mut buffer = vec![MaybeUninit::uninit(); BUFFER];
-        let mut raw = RawDir::new(&self.folder, &mut buffer);
+        let mut raw = RawDir::new(&self.directory, &mut buffer);
         let mut filled = 0;
         while let Some(entry) = raw.next() {
             let entry = entry.map_err(number)?;

@@ -72,11 +72,11 @@ pub trait World: Sync {
     /// The error number of the kernel.
     fn open(&self, path: &Path) -> Result<Opened, Errno>;
 
-    /// Whether `stat(path)` tells of a folder.
+    /// Whether `stat(path)` tells of a directory.
     ///
     /// # Errors
     /// The error number of the kernel.
-    fn is_folder(&self, path: &Path) -> Result<bool, Errno>;
+    fn is_directory(&self, path: &Path) -> Result<bool, Errno>;
 
     /// The path without symbolic links, as the kernel says it in `/proc/self/exe`.
     ///
@@ -87,7 +87,7 @@ pub trait World: Sync {
     /// The content of a small file that the loader reads: ld.so.cache, ld.so.preload.
     ///
     /// # Errors
-    /// The error number of the kernel; `EISDIR` for a folder, `EINVAL` for a device or a pipe.
+    /// The error number of the kernel; `EISDIR` for a directory, `EINVAL` for a device or a pipe.
     fn bytes(&self, path: &Path) -> Result<Arc<[u8]>, Errno>;
 
     /// Whether the program at `path` would run with rights that this process does not have, so
@@ -97,10 +97,10 @@ pub trait World: Sync {
         false
     }
 
-    /// Whether it is known, without a call, that `folder` has no entry `name`. The loader asks for
-    /// dozens of sub-folders that hardly a folder has.
-    fn lacks(&self, folder: &Path, name: &OsStr) -> bool {
-        let _ = (folder, name);
+    /// Whether it is known, without a call, that `directory` has no entry `name`. The loader asks
+    /// for dozens of sub-directories that hardly a directory has.
+    fn lacks(&self, directory: &Path, name: &OsStr) -> bool {
+        let _ = (directory, name);
         false
     }
 
@@ -109,8 +109,8 @@ pub trait World: Sync {
         let _ = (path, known);
     }
 
-    /// A hint: the loader is about to look into `folder` and the folders below it.
-    fn expect(&self, folder: &Path) {
-        let _ = folder;
+    /// A hint: the loader is about to look into `directory` and the directories below it.
+    fn expect(&self, directory: &Path) {
+        let _ = directory;
     }
 }

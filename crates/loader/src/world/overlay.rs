@@ -13,9 +13,9 @@ use crate::Object;
 pub struct Overlay<'a> {
     below: &'a dyn World,
     replaced: HashMap<FileId, Arc<Object>>,
-    /// What is new, by the real path of its folder and its name.
+    /// What is new, by the real path of its directory and its name.
     added: HashMap<PathBuf, Node>,
-    real_folders: RwLock<HashMap<PathBuf, Result<PathBuf, Errno>>>,
+    real_directories: RwLock<HashMap<PathBuf, Result<PathBuf, Errno>>>,
 }
 
 /// Something new.
@@ -23,7 +23,7 @@ pub struct Overlay<'a> {
 enum Node {
     File(Box<Opened>),
     Link(PathBuf),
-    Folder,
+    Directory,
 }
 
 /// Where a path leads.
@@ -43,7 +43,7 @@ impl<'a> Overlay<'a> {
             below,
             replaced: HashMap::new(),
             added: HashMap::new(),
-            real_folders: RwLock::default(),
+            real_directories: RwLock::default(),
         }
     }
 
@@ -66,12 +66,12 @@ impl<'a> Overlay<'a> {
         self.add(path, Node::Link(target.to_owned()));
     }
 
-    /// There will be a folder at `path`, and folders above it.
-    pub fn folder(&mut self, path: &Path) {
-        let missing = path.ancestors().take_while(|each| self.below.is_folder(each) != Ok(true));
-        for folder in missing.map(Path::to_owned).collect::<Vec<_>>().into_iter().rev() {
-            if !self.is_folder(&folder).unwrap_or(false) {
-                self.add(&folder, Node::Folder);
+    /// There will be a directory at `path`, and directories above it.
+    pub fn directory(&mut self, path: &Path) {
+        let missing = path.ancestors().take_while(|each| self.below.is_directory(each) != Ok(true));
+        for directory in missing.map(Path::to_owned).collect::<Vec<_>>().into_iter().rev() {
+            if !self.is_directory(&directory).unwrap_or(false) {
+                self.add(&directory, Node::Directory);
             }
         }
     }
@@ -80,7 +80,7 @@ impl<'a> Overlay<'a> {
         let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return };
         let above = self.real_path(above).unwrap_or_else(|_| above.to_owned());
         self.added.insert(above.join(name), node);
-        self.real_folders.write().unwrap_or_else(PoisonError::into_inner).clear();
+        self.real_directories.write().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Follows `path` through what is new.
@@ -93,7 +93,7 @@ impl<'a> Overlay<'a> {
 
     fn follow(&self, path: &Path, links: usize) -> Result<Place<'_>, Errno> {
         let Some(above) = path.parent() else { return Ok(Place::Below(path.to_owned())) };
-        let real = match self.real_folder(above, links) {
+        let real = match self.real_directory(above, links) {
             Ok(real) => real,
             // The world below says what is wrong.
             Err(Errno(libc::ENOENT)) => return Ok(Place::Below(path.to_owned())),
@@ -111,25 +111,25 @@ impl<'a> Overlay<'a> {
         }
     }
 
-    /// The real path of the folder at `path`, with what is new.
-    fn real_folder(&self, path: &Path, links: usize) -> Result<PathBuf, Errno> {
+    /// The real path of the directory at `path`, with what is new.
+    fn real_directory(&self, path: &Path, links: usize) -> Result<PathBuf, Errno> {
         let known = {
-            let known = self.real_folders.read().unwrap_or_else(PoisonError::into_inner);
+            let known = self.real_directories.read().unwrap_or_else(PoisonError::into_inner);
             known.get(path).cloned()
         };
         known.unwrap_or_else(|| {
-            let real = self.find_real_folder(path, links);
-            let mut known = self.real_folders.write().unwrap_or_else(PoisonError::into_inner);
+            let real = self.find_real_directory(path, links);
+            let mut known = self.real_directories.write().unwrap_or_else(PoisonError::into_inner);
             known.insert(path.to_owned(), real.clone());
             real
         })
     }
 
-    fn find_real_folder(&self, path: &Path, links: usize) -> Result<PathBuf, Errno> {
+    fn find_real_directory(&self, path: &Path, links: usize) -> Result<PathBuf, Errno> {
         match self.follow(path, links)? {
-            Place::New(real, Node::Folder) => Ok(real),
+            Place::New(real, Node::Directory) => Ok(real),
             Place::New(..) => Err(Errno(libc::ENOTDIR)),
-            Place::Below(path) => match self.below.is_folder(&path) {
+            Place::Below(path) => match self.below.is_directory(&path) {
                 Ok(true) => self.below.real_path(&path),
                 Ok(false) => Err(Errno(libc::ENOTDIR)),
                 Err(_) => Err(Errno(libc::ENOENT)),
@@ -160,10 +160,10 @@ impl World for Overlay<'_> {
         }
     }
 
-    fn is_folder(&self, path: &Path) -> Result<bool, Errno> {
+    fn is_directory(&self, path: &Path) -> Result<bool, Errno> {
         match self.place(path)? {
-            Place::New(_, node) => Ok(matches!(node, Node::Folder)),
-            Place::Below(path) => self.below.is_folder(&path),
+            Place::New(_, node) => Ok(matches!(node, Node::Directory)),
+            Place::Below(path) => self.below.is_directory(&path),
         }
     }
 
@@ -189,13 +189,13 @@ impl World for Overlay<'_> {
         }
     }
 
-    fn lacks(&self, folder: &Path, name: &OsStr) -> bool {
-        self.added.is_empty() && self.below.lacks(folder, name)
+    fn lacks(&self, directory: &Path, name: &OsStr) -> bool {
+        self.added.is_empty() && self.below.lacks(directory, name)
     }
 
-    fn expect(&self, folder: &Path) {
-        if let Ok(Place::Below(folder)) = self.place(folder) {
-            self.below.expect(&folder);
+    fn expect(&self, directory: &Path) {
+        if let Ok(Place::Below(directory)) = self.place(directory) {
+            self.below.expect(&directory);
         }
     }
 }

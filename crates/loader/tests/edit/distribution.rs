@@ -13,11 +13,11 @@ use crate::toolchain::{checked_edit, install, is_loader, names, needed, replace,
 
 const LIBRARIES: &str = "/usr/lib/x86_64-linux-gnu";
 
-/// The ELF files of `folder`, each once, with their bytes read when asked for.
-fn elf_files(folder: &str) -> Vec<PathBuf> {
+/// The ELF files of `directory`, each once, with their bytes read when asked for.
+fn elf_files(directory: &str) -> Vec<PathBuf> {
     let mut seen = BTreeSet::new();
     let mut files: Vec<PathBuf> =
-        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     files.retain(|path| {
         let Ok(data) = fs::metadata(path) else { return false };
@@ -113,7 +113,7 @@ const OTHERWISE: &[&str] = &["yes", "mt", "newgrp", "sg", "su", "login", "sulogi
 
 #[test]
 fn programs_of_the_distribution_run_as_before_with_absolute_names() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let mut tiers: BTreeMap<String, usize> = BTreeMap::new();
     let mut ran = 0;
     let all = elf_files("/usr/bin");
@@ -130,7 +130,7 @@ fn programs_of_the_distribution_run_as_before_with_absolute_names() {
             replace(&names_before, |name| found.get(name).filter(|_| !is_loader(name)).cloned());
         let request = names(needed);
         // The untouched copy beside: programs tell their own name and place.
-        let copy = folder.path().join(&name);
+        let copy = directory.path().join(&name);
         install(&copy, &bytes);
         let before = run_for("1", &copy, &["--version"], &[("LC_ALL", "C")]);
         // `timeout` dies as what it kills: it goes on for ever, or is a window's.

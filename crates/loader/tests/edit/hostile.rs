@@ -10,11 +10,11 @@ use crate::toolchain::tool;
 
 /// Small files of both classes, with and without section headers.
 fn seeds() -> Vec<Vec<u8>> {
-    let folder = tempfile::tempdir().unwrap();
-    let source = folder.path().join("a.c");
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("a.c");
     fs::write(&source, "#include <stdio.h>\nint main(void) { return puts(\"hi\"); }\n").unwrap();
     let build = |name: &str, flags: &[&str]| {
-        let to = folder.path().join(name);
+        let to = directory.path().join(name);
         let mut all = vec![source.to_str().unwrap(), "-s", "-o", to.to_str().unwrap()];
         all.extend(["-Wl,-z,noseparate-code", "-Wl,-z,max-page-size=4096"]);
         all.extend(["-Wl,-rpath,/opt/some/long/path/to/the/libraries/of/a/package/lib"]);
@@ -158,8 +158,8 @@ fn many_names_of_one_long_text_are_refused_in_no_time() {
     assert!(processor_time() - before < Duration::from_secs(2));
 }
 
-/// How long this thread has had a processor (proc_pid_schedstat(5)): however busy the machine is, the
-/// same work takes about as much.
+/// How long this thread has had a processor (proc_pid_schedstat(5)): however busy the machine is,
+/// the same work takes about as much.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(text.split_once(' ').unwrap().0.parse().unwrap())

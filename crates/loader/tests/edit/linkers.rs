@@ -9,9 +9,9 @@ use tempfile::TempDir;
 
 use crate::toolchain::{checked_edit, install, is_loader, needed, replace, run, tool};
 
-/// A program that needs liba, which needs libb, each in a folder of its own.
+/// A program that needs liba, which needs libb, each in a directory of its own.
 struct Project {
-    folder: TempDir,
+    directory: TempDir,
     flags: Vec<String>,
 }
 
@@ -21,9 +21,9 @@ const LONG: &str =
 impl Project {
     /// `names` is how many functions liba has beside: that makes its string table large.
     fn build(flags: &[&str], rpath: bool, names: usize) -> Self {
-        let folder = TempDir::new().unwrap();
+        let directory = TempDir::new().unwrap();
         let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        let project = Self { folder, flags };
+        let project = Self { directory, flags };
         project.library("b", "int b(void) { return 2; }", &[], false);
         let a = "#include <math.h>\nint b(void); double a(double x) { return b() + cos(x); }\n";
         let more =
@@ -37,11 +37,11 @@ impl Project {
     }
 
     fn program(&self) -> PathBuf {
-        self.folder.path().join("program")
+        self.directory.path().join("program")
     }
 
     fn prefix(&self, name: &str) -> PathBuf {
-        self.folder.path().join(format!("{LONG}-{name}/lib"))
+        self.directory.path().join(format!("{LONG}-{name}/lib"))
     }
 
     fn path_of(&self, name: &str) -> PathBuf {
@@ -55,7 +55,7 @@ impl Project {
     }
 
     fn gcc(&self, source: &str, to: &Path, needs: &[&str], rpath: bool, more: &[&str]) {
-        let text = self.folder.path().join("source.c");
+        let text = self.directory.path().join("source.c");
         fs::write(&text, source).unwrap();
         let mut arguments: Vec<String> = vec![text.to_str().unwrap().into(), "-g".into()];
         arguments.extend(["-o".to_owned(), to.to_str().unwrap().to_owned()]);
@@ -63,11 +63,11 @@ impl Project {
         let shared = more.contains(&"-shared");
         arguments.extend(self.flags.iter().filter(|flag| !shared || *flag != "-no-pie").cloned());
         for name in ["a", "b"] {
-            let folder = self.prefix(name);
-            arguments.push(format!("-L{}", folder.display()));
-            arguments.push(format!("-Wl,-rpath-link,{}", folder.display()));
+            let directory = self.prefix(name);
+            arguments.push(format!("-L{}", directory.display()));
+            arguments.push(format!("-Wl,-rpath-link,{}", directory.display()));
             if rpath {
-                arguments.push(format!("-Wl,-rpath,{}", folder.display()));
+                arguments.push(format!("-Wl,-rpath,{}", directory.display()));
             }
         }
         arguments.extend(needs.iter().map(|name| format!("-l{name}")));
@@ -92,9 +92,9 @@ impl Project {
         let own = own.into_iter().find(|path| path.ends_with(name));
         let narrow = self.flags.iter().any(|flag| flag == "-m32");
         let system = Path::new(if narrow { "/lib32" } else { "/lib/x86_64-linux-gnu" });
-        let folder = own.as_deref().and_then(Path::parent).unwrap_or(system);
+        let directory = own.as_deref().and_then(Path::parent).unwrap_or(system);
         let detour = "./".repeat(detour);
-        (!is_loader(name)).then(|| format!("{}/{detour}{name}", folder.display()))
+        (!is_loader(name)).then(|| format!("{}/{detour}{name}", directory.display()))
     }
 
     /// The program runs, with nothing searched and no complaint of the loader.

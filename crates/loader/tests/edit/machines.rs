@@ -28,8 +28,8 @@ const PROGRAM: &str = "
 
 const SYSROOT: &str = "/usr/s390x-linux-gnu/lib";
 
-fn big_endian_program(folder: &TempDir, flags: &[&str]) -> String {
-    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+fn big_endian_program(directory: &TempDir, flags: &[&str]) -> String {
+    let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     fs::write(at("p.s"), PROGRAM).unwrap();
     tool("s390x-linux-gnu-as", &[&at("p.s"), "-o", &at("p.o")]);
     let start = ["crt1.o", "crti.o", "crtn.o"].map(|name| format!("{SYSROOT}/{name}"));
@@ -54,8 +54,8 @@ fn big_endian_programs_run_with_absolute_names() {
     let rpath = "-rpath=/opt/a/long/path/of/a/package/that/makes/room/for/the/names/lib";
     for (flags, tier) in [(&[rpath, "--hash-style=sysv"][..], Tier::DeadBytes), (&[], Tier::Slack)]
     {
-        let folder = TempDir::new().unwrap();
-        let program = big_endian_program(&folder, flags);
+        let directory = TempDir::new().unwrap();
+        let program = big_endian_program(&directory, flags);
         assert_eq!(run_big_endian(&program), b"hi\n");
         let libc = format!("{SYSROOT}/libc.so.6");
         let position = needed(program.as_ref()).iter().position(|name| name == "libc.so.6");
@@ -74,13 +74,13 @@ fn big_endian_programs_run_with_absolute_names() {
 
 #[test]
 fn big_endian_stubs_load() {
-    let folder = TempDir::new().unwrap();
-    let program = big_endian_program(&folder, &["-rpath=/opt/a/long/path/of/a/package/lib"]);
+    let directory = TempDir::new().unwrap();
+    let program = big_endian_program(&directory, &["-rpath=/opt/a/long/path/of/a/package/lib"]);
     let bytes = fs::read(&program).unwrap();
     let libc = format!("{SYSROOT}/libc.so.6").into_bytes();
     let made = stub(&ElfIdentity::of(&bytes).unwrap(), b"closure.so", std::slice::from_ref(&libc))
         .unwrap();
-    let closure = folder.path().join("closure.so");
+    let closure = directory.path().join("closure.so");
     install(&closure, &made);
     let list = Needed::List {
         names: vec![closure.to_str().unwrap().as_bytes().to_vec()],
@@ -94,8 +94,8 @@ fn big_endian_stubs_load() {
 
 #[test]
 fn musl_loads_edited_programs_and_stubs() {
-    let folder = TempDir::new().unwrap();
-    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let directory = TempDir::new().unwrap();
+    let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     fs::write(at("a.c"), "int a(void) { return 3; }").unwrap();
     fs::write(at("m.c"), "int a(void);\nint main(void) { return a(); }").unwrap();
     tool(

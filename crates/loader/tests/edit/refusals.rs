@@ -9,11 +9,11 @@ use tempfile::TempDir;
 use crate::toolchain::{checked_edit, install, names, needed, run, tool};
 
 /// A program built by gcc.
-fn program(folder: &TempDir, flags: &[&str]) -> PathBuf {
-    let source = folder.path().join("p.c");
+fn program(directory: &TempDir, flags: &[&str]) -> PathBuf {
+    let source = directory.path().join("p.c");
     fs::write(&source, "#include <stdio.h>\nint main(void) { return puts(\"hi\") < 0; }\n")
         .unwrap();
-    let path = folder.path().join("program");
+    let path = directory.path().join("program");
     let arguments = [&[source.to_str().unwrap(), "-o", path.to_str().unwrap()], flags].concat();
     tool("gcc", &arguments);
     path
@@ -34,17 +34,17 @@ fn static_programs_and_object_files_are_refused() {
         (&["-static-pie"][..], Refused::Static),
         (&["-c"][..], Refused::NotLoadable),
     ] {
-        let folder = TempDir::new().unwrap();
-        let bytes = fs::read(program(&folder, flags)).unwrap();
+        let directory = TempDir::new().unwrap();
+        let bytes = fs::read(program(&directory, flags)).unwrap();
         assert_eq!(refusal(&bytes, &Request::default()), why, "{flags:?}");
     }
 }
 
 #[test]
 fn the_loader_keeps_its_name() {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let loader = "/lib64/ld-linux-x86-64.so.2";
-    let path = program(&folder, &["-Wl,--no-as-needed", loader]);
+    let path = program(&directory, &["-Wl,--no-as-needed", loader]);
     let position = needed(&path).iter().position(|name| name.contains("ld-linux")).unwrap();
     let bytes = fs::read(path).unwrap();
     let rename = |to: &str| names(Needed::Replace([(position, to.as_bytes().to_vec())].into()));
@@ -55,8 +55,8 @@ fn the_loader_keeps_its_name() {
 
 #[test]
 fn requests_that_make_no_sense_are_refused() {
-    let folder = TempDir::new().unwrap();
-    let bytes = fs::read(program(&folder, &[])).unwrap();
+    let directory = TempDir::new().unwrap();
+    let bytes = fs::read(program(&directory, &[])).unwrap();
     let replace = |at, name: &[u8]| names(Needed::Replace([(at, name.to_vec())].into()));
     assert_eq!(refusal(&bytes, &replace(1, b"/a")), Refused::NoSuchNeeded { position: 1 });
     assert_eq!(refusal(&bytes, &replace(0, b"")), Refused::BadName(String::new()));
@@ -65,8 +65,8 @@ fn requests_that_make_no_sense_are_refused() {
 
 #[test]
 fn a_list_longer_than_the_spare_entries_is_refused() {
-    let folder = TempDir::new().unwrap();
-    let bytes = fs::read(program(&folder, &[])).unwrap();
+    let directory = TempDir::new().unwrap();
+    let bytes = fs::read(program(&directory, &[])).unwrap();
     let list = |count: usize| {
         let names = (0..count).map(|index| format!("lib{index}.so").into_bytes()).collect();
         Needed::List { names, providers: [].into() }
@@ -77,13 +77,13 @@ fn a_list_longer_than_the_spare_entries_is_refused() {
 
 #[test]
 fn data_behind_the_file_stays_at_its_end() {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     // More dynamic symbols than fit: the new name needs a section header of its own.
     let many: String =
         (0..400).map(|n| format!("int a_function_{n}(void) {{ return 0; }}\n")).collect();
-    fs::write(folder.path().join("many.c"), many).unwrap();
-    let many = folder.path().join("many.c").to_str().unwrap().to_owned();
-    let path = program(&folder, &[&many, "-rdynamic"]);
+    fs::write(directory.path().join("many.c"), many).unwrap();
+    let many = directory.path().join("many.c").to_str().unwrap().to_owned();
+    let path = program(&directory, &[&many, "-rdynamic"]);
     let mut bytes = fs::read(&path).unwrap();
     let long = [b"/opt/".to_vec(), vec![b'x'; 1200], b"/libc.so.6".to_vec()].concat();
     let request = names(Needed::Replace([(0, long)].into()));
@@ -100,14 +100,14 @@ fn data_behind_the_file_stays_at_its_end() {
 
 #[test]
 fn without_section_headers_the_slack_is_taken_without_one() {
-    let folder = TempDir::new().unwrap();
-    let path = program(&folder, &["-s", "-nostartfiles", "-Wl,-e,main"]);
+    let directory = TempDir::new().unwrap();
+    let path = program(&directory, &["-s", "-nostartfiles", "-Wl,-e,main"]);
     let mut bytes = fs::read(&path).unwrap();
     bytes[40..48].fill(0);
     bytes[60..64].fill(0);
     // Of a program that exports nothing, DT_GNU_HASH does not tell the number of symbols.
     assert_eq!(refusal(&bytes, &absolute()), Hazard::UnknownSymbols.into());
-    let path = program(&folder, &["-s", "-Wl,--hash-style=both"]);
+    let path = program(&directory, &["-s", "-Wl,--hash-style=both"]);
     let mut bytes = fs::read(&path).unwrap();
     bytes[40..48].fill(0);
     bytes[60..64].fill(0);
@@ -123,8 +123,8 @@ fn without_section_headers_the_slack_is_taken_without_one() {
 
 #[test]
 fn an_edited_file_is_edited_again_in_the_same_room() {
-    let folder = TempDir::new().unwrap();
-    let path = program(&folder, &[]);
+    let directory = TempDir::new().unwrap();
+    let path = program(&directory, &[]);
     let mut bytes = fs::read(&path).unwrap();
     for dots in [1, 3, 2, 5] {
         let name = format!("/lib/x86_64-linux-gnu/{}libc.so.6", "./".repeat(dots));
@@ -142,9 +142,9 @@ fn an_edited_file_is_edited_again_in_the_same_room() {
 
 #[test]
 fn search_lists_are_set_and_removed_and_nothing_else_changes() {
-    let folder = TempDir::new().unwrap();
-    let long = "-Wl,-rpath,/opt/a/folder/of/libraries:/opt/another/folder/of/libraries";
-    let path = program(&folder, &[long, "-Wl,--enable-new-dtags"]);
+    let directory = TempDir::new().unwrap();
+    let long = "-Wl,-rpath,/opt/a/directory/of/libraries:/opt/another/directory/of/libraries";
+    let path = program(&directory, &[long, "-Wl,--enable-new-dtags"]);
     let original = fs::read(&path).unwrap();
     let dynamic = || tool("readelf", &["--dynamic", "--wide", path.to_str().unwrap()]);
     for (search, has, lacks) in [
@@ -160,8 +160,8 @@ fn search_lists_are_set_and_removed_and_nothing_else_changes() {
             "(RPATH)",
         ),
         (
-            Search::Runpath(b"/opt/another/folder/of/libraries".to_vec()),
-            "[/opt/another/folder/of/libraries]",
+            Search::Runpath(b"/opt/another/directory/of/libraries".to_vec()),
+            "[/opt/another/directory/of/libraries]",
             "(RPATH)",
         ),
     ] {
@@ -177,8 +177,8 @@ fn search_lists_are_set_and_removed_and_nothing_else_changes() {
 
 #[test]
 fn marks_of_prelink_foreign_systems_and_mips_are_refused() {
-    let folder = TempDir::new().unwrap();
-    let bytes = fs::read(program(&folder, &[])).unwrap();
+    let directory = TempDir::new().unwrap();
+    let bytes = fs::read(program(&directory, &[])).unwrap();
     let debug = [21_u64.to_le_bytes(), [0; 8]].concat();
     let at = bytes.windows(16).position(|entry| entry == debug).unwrap();
     let with_tag = |tag: u64| {
@@ -199,8 +199,8 @@ fn marks_of_prelink_foreign_systems_and_mips_are_refused() {
 
 #[test]
 fn a_version_need_cannot_follow_two_names() {
-    let folder = TempDir::new().unwrap();
-    let path = program(&folder, &[]);
+    let directory = TempDir::new().unwrap();
+    let path = program(&directory, &[]);
     let bytes = fs::read(&path).unwrap();
     // The same library twice, then each under another name.
     let twice = Needed::List { names: vec![b"libc.so.6".to_vec(); 2], providers: [].into() };

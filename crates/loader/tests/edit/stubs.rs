@@ -9,8 +9,8 @@ use crate::toolchain::{checked_edit, install, needed, run, tool};
 #[test]
 fn a_program_that_needs_only_a_stub_finds_all_libraries_in_its_order() {
     for (flags, libc) in [(&[][..], "/lib/x86_64-linux-gnu"), (&["-m32"][..], "/lib32")] {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
         fs::write(
             at("m.c"),
             "#include <math.h>\n#include <stdio.h>\nint main(int n, char **v) { \

@@ -11,9 +11,9 @@ pub fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {said}");
 }
 
-/// A folder to build in, at its real path.
+/// A directory to build in, at its real path.
 pub struct Workshop {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     compiler: &'static str,
 }
 
@@ -24,14 +24,14 @@ impl Workshop {
 
     /// One that compiles with another compiler.
     pub fn of(compiler: &'static str) -> Workshop {
-        Workshop { folder: tempfile::tempdir().unwrap(), compiler }
+        Workshop { directory: tempfile::tempdir().unwrap(), compiler }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        fs::canonicalize(self.folder.path()).unwrap().join(name)
+        fs::canonicalize(self.directory.path()).unwrap().join(name)
     }
 
-    /// A library, its folders made. What it needs is linked with it whether used or not.
+    /// A library, its directories made. What it needs is linked with it whether used or not.
     pub fn library(&self, name: &str, needs: &[&Path], options: &[&str]) -> PathBuf {
         let file = self.path(name);
         let (soname, options) = match options.split_first() {

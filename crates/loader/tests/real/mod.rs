@@ -27,8 +27,8 @@ pub struct Run {
     pub program: PathBuf,
     pub arguments: Vec<&'static str>,
     pub environment: Vec<(&'static str, OsString)>,
-    /// The working folder; by default a scratch folder.
-    pub folder: Option<PathBuf>,
+    /// The working directory; by default a scratch directory.
+    pub directory: Option<PathBuf>,
     /// What is mounted over /etc.
     pub etc: Option<PathBuf>,
 }
@@ -43,8 +43,8 @@ impl Run {
         self
     }
 
-    pub fn within(mut self, folder: impl Into<PathBuf>) -> Run {
-        self.folder = Some(folder.into());
+    pub fn within(mut self, directory: impl Into<PathBuf>) -> Run {
+        self.directory = Some(directory.into());
         self
     }
 
@@ -55,9 +55,9 @@ impl Run {
 
     /// The setting that the model is told.
     pub fn setting(&self, disk: &Disk) -> Setting {
-        let program = self.folder.as_deref().unwrap_or(Path::new("/")).join(&self.program);
+        let program = self.directory.as_deref().unwrap_or(Path::new("/")).join(&self.program);
         let mut setting = Setting::for_program(disk, &program).unwrap();
-        setting.working_folder = self.folder.clone().unwrap_or_else(|| "/".into());
+        setting.working_directory = self.directory.clone().unwrap_or_else(|| "/".into());
         setting.with_environment(|name| {
             let mut all = self.environment.iter().rev();
             all.find(|(known, _)| *known == name).map(|(_, value)| value.clone())
@@ -100,7 +100,7 @@ impl Run {
         }
         command.arg(&self.program).args(&self.arguments).env_clear();
         command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", scratch.path());
-        command.current_dir(self.folder.as_deref().unwrap_or(Path::new("/")));
+        command.current_dir(self.directory.as_deref().unwrap_or(Path::new("/")));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.status().unwrap();
         let log = std::fs::read(&log).unwrap();

@@ -21,8 +21,8 @@ pub fn how(simulation: &Simulation, name: &str) -> How {
     object.unwrap_or_else(|| panic!("no {name} in {:?}", simulation.objects)).how.clone()
 }
 
-/// The folder in which the object with this file name was found.
-pub fn folder_of<'a>(simulation: &'a Simulation, name: &str) -> &'a Path {
+/// The directory in which the object with this file name was found.
+pub fn directory_of<'a>(simulation: &'a Simulation, name: &str) -> &'a Path {
     let mut objects = simulation.objects.iter();
     let object = objects.find(|object| object.path.file_name() == Some(OsStr::new(name)));
     object.unwrap().path.parent().unwrap()

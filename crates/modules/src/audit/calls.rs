@@ -8,16 +8,16 @@ use recording::query::clean;
 use recording::{Kind, Recording};
 use serde::{Deserialize, Serialize};
 
-/// System calls on the folders and files of a tree, those on their descriptors included.
+/// System calls on the directories and files of a tree, those on their descriptors included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Calls {
     /// stat and the like, by path.
     pub stats: u64,
     /// access.
     pub accesses: u64,
-    /// open of a folder or a file.
+    /// open of a directory or a file.
     pub opens: u64,
-    /// getdents: entries of a folder.
+    /// getdents: entries of a directory.
     pub lists: u64,
     /// read.
     pub reads: u64,

@@ -8,8 +8,8 @@ use crate::tree::{Cookie, Kind, Tree};
 /// What there is in a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Census {
-    /// Folders that are walked, the modulepath itself left out.
-    pub folders: u64,
+    /// Directories that are walked, the modulepath itself left out.
+    pub directories: u64,
     /// Files with a cookie that this Modules takes.
     pub modulefiles: u64,
     /// Files with a cookie that asks for a newer one.
@@ -18,7 +18,7 @@ pub struct Census {
     pub strays: u64,
     /// `.modulerc` and `.version`.
     pub rc_files: u64,
-    /// Files and folders that may not be read.
+    /// Files and directories that may not be read.
     pub unreadable: u64,
     /// All other names.
     pub others: u64,
@@ -30,7 +30,7 @@ impl Census {
         let mut census = Census::default();
         for entry in &tree.entries {
             *match &entry.kind {
-                Kind::Folder { .. } => &mut census.folders,
+                Kind::Directory { .. } => &mut census.directories,
                 Kind::Rc(..) => &mut census.rc_files,
                 Kind::File(Cookie::Missing) => &mut census.strays,
                 Kind::File(cookie)

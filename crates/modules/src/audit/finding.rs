@@ -21,15 +21,15 @@ pub enum Level {
 pub enum Rule {
     /// A modulepath that is not there.
     MissingModulepath,
-    /// A modulepath that is no folder.
-    NoFolder,
-    /// A modulepath that depends on the working folder or on variables.
+    /// A modulepath that is no directory.
+    NoDirectory,
+    /// A modulepath that depends on the working directory or on variables.
     OddModulepath,
     /// A modulepath on a filesystem that is served over a network.
     Network,
     /// A tree with more names than were looked at.
     TooLarge,
-    /// A link to a folder that it lies in.
+    /// A link to a directory that it lies in.
     Loop,
     /// A FIFO, socket or device.
     Special,
@@ -39,7 +39,7 @@ pub enum Rule {
     Lua,
     /// A link to nothing.
     Dangling,
-    /// A file or folder that a user may not read.
+    /// A file or directory that a user may not read.
     Unreadable,
     /// A cookie that asks for a newer Modules.
     NewerCookie,
@@ -52,7 +52,7 @@ pub enum Rule {
     /// An rc file whose path has a brace in it that is not closed: it ends every `avail` of 5.2
     /// with an error.
     BreakingName,
-    /// A folder with hundreds of files.
+    /// A directory with hundreds of files.
     Crowded,
     /// A name that Modules asks about and ignores: a backup, `.git`.
     Ignored,
@@ -74,7 +74,7 @@ impl Rule {
     /// All of them.
     pub const ALL: [Rule; 24] = [
         Rule::MissingModulepath,
-        Rule::NoFolder,
+        Rule::NoDirectory,
         Rule::OddModulepath,
         Rule::Network,
         Rule::TooLarge,
@@ -103,7 +103,7 @@ impl Rule {
     pub fn name(self) -> &'static str {
         match self {
             Rule::MissingModulepath => "missing_modulepath",
-            Rule::NoFolder => "no_folder",
+            Rule::NoDirectory => "no_directory",
             Rule::OddModulepath => "odd_modulepath",
             Rule::Network => "network",
             Rule::TooLarge => "too_large",
@@ -132,7 +132,7 @@ impl Rule {
     /// How bad it is.
     pub fn level(self) -> Level {
         match self {
-            Rule::NoFolder
+            Rule::NoDirectory
             | Rule::TooLarge
             | Rule::Loop
             | Rule::Special
@@ -160,24 +160,24 @@ impl Rule {
     pub fn words(self) -> &'static str {
         match self {
             Rule::MissingModulepath => "a modulepath that is not there",
-            Rule::NoFolder => "a modulepath that is no folder",
+            Rule::NoDirectory => "a modulepath that is no directory",
             Rule::OddModulepath => "a modulepath that is not the same everywhere",
             Rule::Network => "a modulepath on a filesystem that is served over a network",
             Rule::TooLarge => "a tree with more names than were looked at",
-            Rule::Loop => "a link to a folder that it lies in: walked some 40 times over",
+            Rule::Loop => "a link to a directory that it lies in: walked some 40 times over",
             Rule::Special => "a FIFO, socket or device: to open a FIFO waits for ever",
             Rule::Stray => "a file that is no modulefile: read by every avail, shown by none",
             Rule::Lua => "a modulefile of Lmod, which Environment Modules reads and ignores",
             Rule::Dangling => "a link to nothing: asked for by every avail",
-            Rule::Unreadable => "a file or folder that a user may not read",
+            Rule::Unreadable => "a file or directory that a user may not read",
             Rule::NewerCookie => "a cookie that asks for a newer Modules: not shown, not loadable",
             Rule::RcWithoutCookie => "an rc file without a cookie: ignored by avail",
             Rule::MovableRc => "an rc file that could be lines of the modulepath's own",
             Rule::BrokenRc => "an rc file that Tcl cannot read to its end",
             Rule::BreakingName => {
-                "an rc file in a folder with an open brace in its name: 5.2 fails, later ones pass over it"
+                "an rc file in a directory with an open brace in its name: 5.2 fails, later ones pass over it"
             }
-            Rule::Crowded => "a folder with hundreds of files: load reads them all",
+            Rule::Crowded => "a directory with hundreds of files: load reads them all",
             Rule::Ignored => "a name that Modules asks about and ignores",
             Rule::UntrustedCache => {
                 "a cache with code in it, or that others may write: each command runs it"
@@ -194,7 +194,7 @@ impl Rule {
     pub fn advice(self) -> &'static str {
         match self {
             Rule::MissingModulepath => "take it out of MODULEPATH",
-            Rule::NoFolder => "take it out of MODULEPATH, or make it a folder",
+            Rule::NoDirectory => "take it out of MODULEPATH, or make it a directory",
             Rule::OddModulepath => "write it as an absolute path",
             Rule::Network => "have an index answer: becalm modules index",
             Rule::TooLarge => "name a modulepath, not a filesystem's root",
@@ -208,7 +208,7 @@ impl Rule {
             Rule::RcWithoutCookie => "begin it with #%Module",
             Rule::MovableRc => "becalm modules tidy",
             Rule::BrokenRc => "close its braces and quotes",
-            Rule::BreakingName => "rename the folder",
+            Rule::BreakingName => "rename the directory",
             Rule::Crowded => "remove old versions, or give them a modulepath of their own",
             Rule::Ignored => "move it out of the modulepath: becalm modules tidy",
             Rule::UntrustedCache => "remove it, and see who wrote it; becalm modules cache build",
@@ -229,7 +229,7 @@ pub struct Finding {
     pub level: Level,
     /// The modulepath.
     pub modulepath: Name,
-    /// The file or folder.
+    /// The file or directory.
     pub path: Name,
     /// The line in it, from 1, if it is about one.
     pub line: Option<usize>,

@@ -7,7 +7,7 @@ use super::finding::{Finding, Rule};
 use super::report::About;
 use crate::tree::{Cookie, Entry, Kind, Tree};
 
-/// From this many files on, a folder is crowded.
+/// From this many files on, a directory is crowded.
 const CROWDED: u64 = 200;
 
 /// What the names of a tree give rise to.
@@ -31,7 +31,7 @@ fn of(entry: &Entry, about: &About<'_>) -> Option<(Rule, String, u64)> {
         Kind::Special => (Rule::Special, "no regular file".to_owned(), 2),
         Kind::Dangling => (Rule::Dangling, "it leads nowhere".to_owned(), 2),
         Kind::Unreadable { why, .. } => (Rule::Unreadable, why.to_string(), 2),
-        Kind::IgnoredFile | Kind::IgnoredFolder if !is_top_version(entry) => {
+        Kind::IgnoredFile | Kind::IgnoredDirectory if !is_top_version(entry) => {
             (Rule::Ignored, "ignored by its name".to_owned(), 1)
         }
         Kind::File(Cookie::Missing) if is_lua(entry) => {
@@ -65,9 +65,12 @@ fn crowded(tree: &Tree, about: &About<'_>) -> Vec<Finding> {
         *files.entry(entry.name.parent().unwrap_or(Path::new(""))).or_default() += 1;
     }
     let crowded = files.into_iter().filter(|(_, count)| *count >= CROWDED);
-    let findings = crowded.map(|(folder, count)| {
-        let path =
-            if folder.as_os_str().is_empty() { tree.root.clone() } else { tree.root.join(folder) };
+    let findings = crowded.map(|(directory, count)| {
+        let path = if directory.as_os_str().is_empty() {
+            tree.root.clone()
+        } else {
+            tree.root.join(directory)
+        };
         about.finding(Rule::Crowded, &path, format!("{count} files"), 4 * count)
     });
     findings.collect()

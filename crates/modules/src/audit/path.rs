@@ -38,7 +38,7 @@ pub(super) fn findings(tree: &Tree, odd: Option<Odd>, about: &About<'_>) -> Vec<
     let mut findings = Vec::new();
     match odd {
         Some(Odd::Relative) => {
-            findings.push(finding(Rule::OddModulepath, "it depends on the working folder"));
+            findings.push(finding(Rule::OddModulepath, "it depends on the working directory"));
         }
         Some(Odd::Variable) => findings.push(finding(
             Rule::OddModulepath,
@@ -47,12 +47,12 @@ pub(super) fn findings(tree: &Tree, odd: Option<Odd>, about: &About<'_>) -> Vec<
         None => {}
     }
     match tree.top.kind {
-        Kind::Folder { .. } => {}
+        Kind::Directory { .. } => {}
         Kind::Dangling => findings.push(finding(Rule::MissingModulepath, "it is not there")),
         Kind::Unreadable { why, .. } => {
             findings.push(about.finding(Rule::Unreadable, root, why.to_string(), 1));
         }
-        _ => findings.push(finding(Rule::NoFolder, "it is a file")),
+        _ => findings.push(finding(Rule::NoDirectory, "it is a file")),
     }
     if let Some(filesystem) = network(root) {
         findings.push(finding(Rule::Network, filesystem));

@@ -17,7 +17,7 @@ use crate::tree::{Cookie, Entry, Kind, Tree};
 
 /// `readFile` reads in pieces of this many bytes (`READ_BUFFER_SIZE`).
 const PIECE: u64 = 4096;
-/// The C library lists folders in pieces of this many bytes.
+/// The C library lists directories in pieces of this many bytes.
 const LISTING: u64 = 32768;
 
 /// What is asked of Modules.
@@ -57,7 +57,7 @@ pub struct Prediction {
 
 /// What of a site makes a difference.
 struct Rules {
-    /// Modules before 5.6 asks whether an rc file is a folder.
+    /// Modules before 5.6 asks whether an rc file is a directory.
     stats_rc: bool,
     /// From 5.3 on, it asks for `.modulecache`.
     asks_for_cache: bool,
@@ -113,7 +113,7 @@ impl One<'_> {
         }
         calls.accesses += u64::from(self.rules.asks_for_top_rc);
         let listings = listings(tree);
-        self.opened_folder(listings.get(Path::new("")).copied().unwrap_or(1));
+        self.opened_directory(listings.get(Path::new("")).copied().unwrap_or(1));
         for entry in &tree.entries {
             if self.is_wanted(entry) {
                 self.entry(entry, &listings);
@@ -141,18 +141,18 @@ impl One<'_> {
     fn entry(&mut self, entry: &Entry, listings: &HashMap<&Path, u64>) {
         let calls = &mut self.prediction.calls;
         match &entry.kind {
-            Kind::Folder { .. } => {
+            Kind::Directory { .. } => {
                 calls.stats += 1;
-                self.opened_folder(listings.get(entry.name.as_path()).copied().unwrap_or(1));
+                self.opened_directory(listings.get(entry.name.as_path()).copied().unwrap_or(1));
             }
             Kind::Rc(_, cookie) => self.rc(entry, cookie),
             Kind::File(cookie) => self.file(entry, cookie),
-            Kind::Unreadable { is_folder, .. } => match rc_name(entry) {
+            Kind::Unreadable { is_directory, .. } => match rc_name(entry) {
                 true if is_at_top(entry, b".version") => {}
                 true => calls.accesses += 1,
                 false => {
                     calls.stats += 1;
-                    calls.opens += u64::from(*is_folder || self.rules.opens_all);
+                    calls.opens += u64::from(*is_directory || self.rules.opens_all);
                 }
             },
             Kind::Dangling => {
@@ -170,11 +170,11 @@ impl One<'_> {
             Kind::Cache if self.rules.asks_for_cache => calls.stats += 1,
             Kind::Cache => self.file(entry, &Cookie::Plain),
             Kind::IgnoredFile if is_at_top(entry, b".version") => {}
-            Kind::IgnoredFile | Kind::IgnoredFolder => calls.stats += 1,
+            Kind::IgnoredFile | Kind::IgnoredDirectory => calls.stats += 1,
         }
     }
 
-    fn opened_folder(&mut self, lists: u64) {
+    fn opened_directory(&mut self, lists: u64) {
         let calls = &mut self.prediction.calls;
         calls.opens += 1;
         // opendir(3) asks for the kind of what it opened.
@@ -230,20 +230,20 @@ fn is_fifo(entry: &Entry) -> bool {
     entry.stamp.is_some_and(|stamp| stamp.mode & 0o170_000 == 0o010_000)
 }
 
-/// How many getdents64(2) a folder takes, the one that says that it is the end included.
+/// How many getdents64(2) a directory takes, the one that says that it is the end included.
 fn listings(tree: &Tree) -> HashMap<&Path, u64> {
     // The records of `.` and `..`.
     let mut filled: HashMap<&Path, u64> = HashMap::from([(Path::new(""), 48)]);
     for entry in &tree.entries {
-        if matches!(entry.kind, Kind::Folder { .. }) {
+        if matches!(entry.kind, Kind::Directory { .. }) {
             filled.insert(&entry.name, 48);
         }
     }
     for entry in &tree.entries {
         // struct linux_dirent64: 19 bytes, the name, a NUL, padded to 8.
         let record = (entry.file_name().len() as u64 + 20).next_multiple_of(8);
-        let folder = entry.name.parent().unwrap_or(Path::new(""));
-        if let Some(bytes) = filled.get_mut(folder) {
+        let directory = entry.name.parent().unwrap_or(Path::new(""));
+        if let Some(bytes) = filled.get_mut(directory) {
             *bytes += record;
         }
     }

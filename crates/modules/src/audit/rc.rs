@@ -26,10 +26,10 @@ pub enum WhyNot {
     #[error("it does not define exactly one thing")]
     NotOne,
     /// It lies beside another rc file, whose order counts.
-    #[error("its folder has two rc files")]
+    #[error("its directory has two rc files")]
     Beside,
-    /// It defines something of other folders, or something that is global.
-    #[error("it is about more than its own folder")]
+    /// It defines something of other directories, or something that is global.
+    #[error("it is about more than its own directory")]
     Elsewhere,
     /// What it names is not there, or not for everyone.
     #[error("what it names is not a modulefile that everyone may read")]
@@ -62,13 +62,13 @@ impl<'a> Movable<'a> {
     /// # Errors
     /// Why it must stay.
     pub fn line(&self, entry: &Entry) -> Result<String, WhyNot> {
-        let folder = entry.name.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.ok_or(WhyNot::AtTop)?;
+        let directory = entry.name.parent().filter(|directory| !directory.as_os_str().is_empty());
+        let directory = directory.ok_or(WhyNot::AtTop)?;
         let bytes =
             content(&self.tree.path(entry), MOST).map_err(|why| WhyNot::Unread(why.to_string()))?;
         let definitions = read(&bytes).map_err(|why| WhyNot::Unread(why.to_string()))?;
         self.everyone_may_read(entry)?;
-        if self.is_beside_another(entry, folder) {
+        if self.is_beside_another(entry, directory) {
             return Err(WhyNot::Beside);
         }
         let [Defined { definition, .. }] = &definitions[..] else { return Err(WhyNot::NotOne) };
@@ -77,11 +77,11 @@ impl<'a> Movable<'a> {
                 (version.as_str(), vec!["default".to_owned()])
             }
             (Definition::Symbols { module, symbols }, _) => {
-                (version_of(module, folder).ok_or(WhyNot::Elsewhere)?, symbols.clone())
+                (version_of(module, directory).ok_or(WhyNot::Elsewhere)?, symbols.clone())
             }
             _ => return Err(WhyNot::Elsewhere),
         };
-        let target = folder.join(version);
+        let target = directory.join(version);
         if version.is_empty() || version.contains('/') || !self.is_public_module(&target) {
             return Err(WhyNot::NoTarget);
         }
@@ -89,8 +89,8 @@ impl<'a> Movable<'a> {
         Ok(join(["module-version".to_owned(), target].into_iter().chain(symbols)))
     }
 
-    fn is_beside_another(&self, entry: &Entry, folder: &Path) -> bool {
-        let mut names = [".modulerc", ".version"].iter().map(|name| folder.join(name));
+    fn is_beside_another(&self, entry: &Entry, directory: &Path) -> bool {
+        let mut names = [".modulerc", ".version"].iter().map(|name| directory.join(name));
         names.any(|name| name != entry.name && self.names.contains_key(name.as_path()))
     }
 
@@ -117,9 +117,9 @@ impl<'a> Movable<'a> {
     }
 }
 
-/// `/v` and `./v` mean the rc file's folder; `FOLDER/v` does so by its name.
-fn version_of<'a>(module: &'a str, folder: &Path) -> Option<&'a str> {
-    let own = [Some("."), Some(""), folder.to_str()];
+/// `/v` and `./v` mean the rc file's directory; `DIRECTORY/v` does so by its name.
+fn version_of<'a>(module: &'a str, directory: &Path) -> Option<&'a str> {
+    let own = [Some("."), Some(""), directory.to_str()];
     own.iter().flatten().find_map(|own| module.strip_prefix(own)?.strip_prefix('/'))
 }
 

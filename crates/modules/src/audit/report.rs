@@ -22,7 +22,7 @@ pub struct Wanted<'a> {
     pub site: Option<&'a Site>,
     /// Whether trees are read by Lmod only: then files of Lua are no strays.
     pub is_lmod: bool,
-    /// The name to load; without one, the first of the folder with the most files.
+    /// The name to load; without one, the first of the directory with the most files.
     pub load: Option<String>,
     /// How long a real command may take; none runs no command.
     pub timeout: Option<Timeout>,
@@ -278,7 +278,7 @@ fn cost(ask: &Ask, view: &View, trees: &[&Tree], site: &Site, wanted: &Wanted<'_
     }
 }
 
-/// The module with the most files in one folder: to load it is what costs most.
+/// The module with the most files in one directory: to load it is what costs most.
 fn largest(trees: &[&Tree]) -> Option<String> {
     let mut files: BTreeMap<&str, u64> = BTreeMap::new();
     let all = trees.iter().flat_map(|tree| &tree.entries);

@@ -19,9 +19,9 @@ pub(super) struct Config {
     pub(super) contains: bool,
     /// `foo/1` finds `foo/1.2`.
     pub(super) extended_default: bool,
-    /// Where nothing says what a folder's default is, it is the highest version.
+    /// Where nothing says what a directory's default is, it is the highest version.
     pub(super) implicit_default: bool,
-    /// `default` and `latest` of each folder are symbols.
+    /// `default` and `latest` of each directory are symbols.
     pub(super) automatic_symbols: bool,
     /// Files are looked at before they are shown.
     pub(super) checks_cookies: bool,

@@ -26,23 +26,23 @@ pub(super) enum What {
     Alias(String),
     /// A symbolic version, and what it means.
     Version(String),
-    /// A folder that has something in it, and its default, if it has one.
-    Folder,
+    /// A directory that has something in it, and its default, if it has one.
+    Directory,
     /// No modulefile: it may not be read, or has no cookie.
     Broken,
 }
 
-/// All names of a modulepath, and what folders hold.
+/// All names of a modulepath, and what directories hold.
 pub(super) struct Found<'a> {
     pub(super) names: Catalog<'a>,
-    /// The last parts of what is in a folder, sorted as Modules sorts versions.
-    pub(super) folders: FxHashMap<Name<'a>, Vec<Name<'a>>>,
+    /// The last parts of what is in a directory, sorted as Modules sorts versions.
+    pub(super) directories: FxHashMap<Name<'a>, Vec<Name<'a>>>,
     /// `default` and `latest` that nobody defined.
     pub(super) automatic: FxHashSet<String>,
     /// Whether something that an rc file defines has the name of a file that is no modulefile: what
     /// `-d` and `-L` make of that is not modelled.
     pub(super) defines_broken: bool,
-    /// Whether a folder has the name of such a symbol: which of them is there depends on the
+    /// Whether a directory has the name of such a symbol: which of them is there depends on the
     /// order in which Tcl keeps names.
     is_tangled: bool,
 }
@@ -53,7 +53,7 @@ pub(super) struct State {
     pub(super) symbols: Symbols,
     /// Names with the tag `hidden`.
     pub(super) hidden: FxHashSet<String>,
-    /// Whether any modulepath can have symbols. Where none has, folders are not shown, and what
+    /// Whether any modulepath can have symbols. Where none has, directories are not shown, and what
     /// they hold decides nothing.
     has_symbols: bool,
     /// What of each modulepath has been walked (`g_foundModulesMemCache`).
@@ -97,17 +97,17 @@ impl<'a> Found<'a> {
         let pattern = &pattern.walking(state.walk(view.root(), pattern.walked())?);
         read_rcs(view, config, pattern, &mut state.symbols);
         let names = Catalog::with_room_for(view.len());
-        let folders = FxHashMap::default();
+        let directories = FxHashMap::default();
         let automatic = FxHashSet::default();
         let (defines_broken, is_tangled) = (false, false);
-        let mut found = Found { names, folders, automatic, defines_broken, is_tangled };
+        let mut found = Found { names, directories, automatic, defines_broken, is_tangled };
         found.add_files(view, config, pattern);
         let targeted = found.add_definitions(view, &state.symbols);
         found.leave_out_dotted(config, pattern, filter, &targeted, state);
         // A pattern may name a symbol that Modules itself defines.
         if state.has_symbols || filter != Filter::All || !pattern.fits_all() {
-            found.fill_folders();
-            found.add_folders(config, pattern, &mut state.symbols);
+            found.fill_directories();
+            found.add_directories(config, pattern, &mut state.symbols);
         }
         (!found.is_tangled).then_some(found)
     }
@@ -121,8 +121,8 @@ impl<'a> Found<'a> {
             let what = if is_module { What::Module } else { What::Broken };
             self.names.push(file.name.clone(), what);
         }
-        for folder in view.unreadable().filter(|folder| pattern.walks_into(top(folder))) {
-            self.names.insert(Cow::Owned(folder.clone()), What::Broken);
+        for directory in view.unreadable().filter(|directory| pattern.walks_into(top(directory))) {
+            self.names.insert(Cow::Owned(directory.clone()), What::Broken);
         }
     }
 
@@ -186,7 +186,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    fn fill_folders(&mut self) {
+    fn fill_directories(&mut self) {
         let mut last_parent: Option<Name<'a>> = None;
         let mut inside: Vec<Name<'a>> = Vec::new();
         for (name, what) in self.names.iter() {
@@ -194,17 +194,17 @@ impl<'a> Found<'a> {
                 continue;
             }
             let mut child = name.clone();
-            // Names come folder by folder.
+            // Names come directory by directory.
             if let Some((parent, tail)) = split(&child)
                 && last_parent.as_ref() == Some(&parent)
             {
                 inside.push(tail);
                 continue;
             }
-            flush(&mut self.folders, last_parent.take(), &mut inside);
+            flush(&mut self.directories, last_parent.take(), &mut inside);
             last_parent = split(&child).map(|(parent, _)| parent);
             while let Some((parent, tail)) = split(&child) {
-                let known = self.folders.entry(parent.clone()).or_default();
+                let known = self.directories.entry(parent.clone()).or_default();
                 let is_first = known.is_empty();
                 // Later: sorted, each once.
                 known.push(tail);
@@ -214,47 +214,52 @@ impl<'a> Found<'a> {
                 child = parent;
             }
         }
-        flush(&mut self.folders, last_parent, &mut inside);
-        for children in self.folders.values_mut() {
+        flush(&mut self.directories, last_parent, &mut inside);
+        for children in self.directories.values_mut() {
             children.sort_by(|left, right| dictionary(left, right));
             children.dedup();
         }
     }
 
-    /// Folders, unless something else has the name, with the symbols that Modules gives them.
-    fn add_folders(&mut self, config: &Config, pattern: &Pattern<'_>, symbols: &mut Symbols) {
-        let folders: Vec<Name<'a>> =
-            self.folders.keys().filter(|name| !self.names.contains_key(name)).cloned().collect();
-        for folder in folders {
-            let named = self.named_default(&folder);
-            let highest = self.folders.get(&folder).and_then(|children| children.last()).cloned();
+    /// Directories, unless something else has the name, with the symbols that Modules gives them.
+    fn add_directories(&mut self, config: &Config, pattern: &Pattern<'_>, symbols: &mut Symbols) {
+        let directories: Vec<Name<'a>> = self
+            .directories
+            .keys()
+            .filter(|name| !self.names.contains_key(name))
+            .cloned()
+            .collect();
+        for directory in directories {
+            let named = self.named_default(&directory);
+            let highest =
+                self.directories.get(&directory).and_then(|children| children.last()).cloned();
             let default = named.or_else(|| {
                 highest.clone().filter(|_| config.implicit_default).map(Cow::into_owned)
             });
-            if config.automatic_symbols && pattern.may_name(&folder) {
+            if config.automatic_symbols && pattern.may_name(&directory) {
                 let highest = highest.map(Cow::into_owned);
                 for (symbol, version) in [("default", default), ("latest", highest)] {
                     let version = version.unwrap_or_default();
-                    self.add_automatic(&folder, symbol, &version, pattern, symbols);
+                    self.add_automatic(&directory, symbol, &version, pattern, symbols);
                 }
             }
-            self.names.insert(folder, What::Folder);
+            self.names.insert(directory, What::Directory);
         }
     }
 
     fn add_automatic(
         &mut self,
-        folder: &str,
+        directory: &str,
         symbol: &str,
         version: &str,
         pattern: &Pattern<'_>,
         symbols: &mut Symbols,
     ) {
-        let name = format!("{folder}/{symbol}");
-        let module = format!("{folder}/{version}");
+        let name = format!("{directory}/{symbol}");
+        let module = format!("{directory}/{version}");
         let before = self.names.get(name.as_str());
-        let is_folder = self.folders.contains_key(name.as_str());
-        self.is_tangled |= is_folder && matches!(before, None | Some(What::Folder));
+        let is_directory = self.directories.contains_key(name.as_str());
+        self.is_tangled |= is_directory && matches!(before, None | Some(What::Directory));
         let is_new = before.is_none();
         if is_new || before == Some(&What::Broken) {
             symbols.automatic(&name, &module);
@@ -266,9 +271,9 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// The last part of what `folder/default` means, if an rc file says so.
-    pub(super) fn named_default(&self, folder: &str) -> Option<String> {
-        match self.names.get(format!("{folder}/default").as_str()) {
+    /// The last part of what `directory/default` means, if an rc file says so.
+    pub(super) fn named_default(&self, directory: &str) -> Option<String> {
+        match self.names.get(format!("{directory}/default").as_str()) {
             Some(What::Version(module)) => Some(last(module).to_owned()),
             _ => None,
         }
@@ -288,14 +293,14 @@ impl<'a> Found<'a> {
     }
 }
 
-/// What a folder holds is put down at once.
+/// What a directory holds is put down at once.
 fn flush<'a>(
-    folders: &mut FxHashMap<Name<'a>, Vec<Name<'a>>>,
-    folder: Option<Name<'a>>,
+    directories: &mut FxHashMap<Name<'a>, Vec<Name<'a>>>,
+    directory: Option<Name<'a>>,
     inside: &mut Vec<Name<'a>>,
 ) {
-    if let Some(folder) = folder.filter(|_| !inside.is_empty()) {
-        folders.entry(folder).or_default().append(inside);
+    if let Some(directory) = directory.filter(|_| !inside.is_empty()) {
+        directories.entry(directory).or_default().append(inside);
     }
 }
 
@@ -313,14 +318,14 @@ fn read_rcs(view: &View<'_>, config: &Config, pattern: &Pattern<'_>, symbols: &m
     }
 }
 
-/// A folder's own rc files come first, then those of its folders, each with all below it.
+/// A directory's own rc files come first, then those of its directories, each with all below it.
 fn depth_first(left: &str, right: &str) -> std::cmp::Ordering {
-    fn folder(name: &str) -> Vec<&str> {
+    fn directory(name: &str) -> Vec<&str> {
         let mut parts: Vec<&str> = name.split('/').collect();
         parts.pop();
         parts
     }
-    folder(left).cmp(&folder(right)).then_with(|| left.cmp(right))
+    directory(left).cmp(&directory(right)).then_with(|| left.cmp(right))
 }
 
 /// The first part of a name.
@@ -333,7 +338,7 @@ pub(super) fn last(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-/// A name's folder and last part, if it has a folder.
+/// A name's directory and last part, if it has a directory.
 pub(super) fn split<'a>(name: &Name<'a>) -> Option<(Name<'a>, Name<'a>)> {
     match name {
         Cow::Borrowed(name) => {

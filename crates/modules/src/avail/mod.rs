@@ -95,7 +95,7 @@ pub enum Unable {
     /// The tree, or the site's Modules, is not what the index says any more.
     #[error("{}: changed since the index was made", .0.display())]
     Stale(PathBuf),
-    /// A private folder with an rc file or other things that are looked at by Modules only.
+    /// A private directory with an rc file or other things that are looked at by Modules only.
     #[error("{}: private, and more than modulefiles", .0.display())]
     Limited(PathBuf),
     /// Definitions that lead round in a circle, or to hidden modules only.

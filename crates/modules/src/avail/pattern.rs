@@ -19,8 +19,8 @@ pub(super) struct Pattern<'a> {
     walked: String,
     /// The pattern that whole names have to fit.
     whole: String,
-    /// The folder that it names by a `/` at its end.
-    folder: Option<&'a str>,
+    /// The directory that it names by a `/` at its end.
+    directory: Option<&'a str>,
 }
 
 impl<'a> Pattern<'a> {
@@ -35,7 +35,7 @@ impl<'a> Pattern<'a> {
         };
         let whole = if config.contains { format!("*{text}*") } else { format!("{text}*") };
         let without_stars = text.trim_end_matches('*');
-        let folder = without_stars.ends_with('/').then(|| without_stars.trim_end_matches('/'));
+        let directory = without_stars.ends_with('/').then(|| without_stars.trim_end_matches('/'));
         Pattern {
             text,
             style: config.style,
@@ -45,7 +45,7 @@ impl<'a> Pattern<'a> {
             depth: text.matches('/').count(),
             walked,
             whole,
-            folder,
+            directory,
         }
     }
 
@@ -77,13 +77,13 @@ impl<'a> Pattern<'a> {
         self.case.matches(&self.walked, top)
     }
 
-    /// Whether a folder may have automatic symbols (`$hasmoddir`).
-    pub(super) fn may_name(&self, folder: &str) -> bool {
+    /// Whether a directory may have automatic symbols (`$hasmoddir`).
+    pub(super) fn may_name(&self, directory: &str) -> bool {
         if !self.text.trim_end_matches('/').contains('/') {
             return true;
         }
         let first = self.text.split('/').next().unwrap_or(self.text);
-        self.case.is_at_start(first, folder)
+        self.case.is_at_start(first, directory)
     }
 
     /// Whether a name is found.
@@ -101,16 +101,16 @@ impl<'a> Pattern<'a> {
         self.case.matches(&self.whole, looked_at)
     }
 
-    /// Whether a folder is found by a pattern that ends with a `/`.
-    pub(super) fn finds_folder(&self, folder: &str) -> bool {
-        let Some(wanted) = self.folder else { return false };
+    /// Whether a directory is found by a pattern that ends with a `/`.
+    pub(super) fn finds_directory(&self, directory: &str) -> bool {
+        let Some(wanted) = self.directory else { return false };
         let extended = |wanted: &str| match self.style {
-            Style::Since57 => {
-                [".", "-"].iter().any(|mark| self.case.matches(&format!("{wanted}{mark}*"), folder))
-            }
-            _ => self.case.matches(&format!("{wanted}.*"), folder),
+            Style::Since57 => [".", "-"]
+                .iter()
+                .any(|mark| self.case.matches(&format!("{wanted}{mark}*"), directory)),
+            _ => self.case.matches(&format!("{wanted}.*"), directory),
         };
-        self.case.matches(wanted, folder)
+        self.case.matches(wanted, directory)
             || self.extended_default && wanted.contains('/') && extended(wanted)
     }
 
@@ -142,11 +142,12 @@ impl<'a> Pattern<'a> {
 
     /// How many parts of a name are the pattern's (`modStartNb`).
     fn parts_at_start(&self, name: &str) -> usize {
-        let folder = self.text.trim_end_matches('/').rsplit_once('/').map(|(folder, _)| folder);
-        let (mut parts, most) = match folder {
+        let directory =
+            self.text.trim_end_matches('/').rsplit_once('/').map(|(directory, _)| directory);
+        let (mut parts, most) = match directory {
             None => (0, 0),
-            Some(folder) => {
-                let pairs = folder.split('/').zip(name.split('/'));
+            Some(directory) => {
+                let pairs = directory.split('/').zip(name.split('/'));
                 let same = pairs.clone().take_while(|(left, right)| self.case.equals(left, right));
                 (same.count(), pairs.count())
             }

@@ -150,7 +150,7 @@ impl<'a> Report<'a> {
     ) -> Result<Option<Item<'n>>, Unable> {
         let (key, suffix) = match what {
             What::Module => ("", ""),
-            What::Folder => ("di", "/"),
+            What::Directory => ("di", "/"),
             What::Alias(_) => ("al", ""),
             What::Version(_) | What::Broken => return Ok(None),
         };
@@ -163,7 +163,7 @@ impl<'a> Report<'a> {
             self.marks_alias = true;
         }
         let tags = match what {
-            What::Folder => Vec::new(),
+            What::Directory => Vec::new(),
             _ => self.tags_of(root, name, what, state),
         };
         if self.paint.is_on() && !tags.is_empty() {
@@ -215,7 +215,7 @@ impl<'a> Report<'a> {
     ) -> Result<Option<Item<'static>>, Unable> {
         let (key, suffix, time) = match what {
             What::Module => ("", String::new(), long::modified(&Path::new(root).join(name))?),
-            What::Folder => ("di", "/".to_owned(), String::new()),
+            What::Directory => ("di", "/".to_owned(), String::new()),
             What::Alias(module) => ("al", format!(" -> {module}"), String::new()),
             What::Version(_) | What::Broken => return Ok(None),
         };
@@ -247,7 +247,7 @@ impl<'a> Report<'a> {
     ) -> Option<Item<'static>> {
         let symbols = array(&state.symbols.of(name));
         let tags: Vec<String> = match what {
-            What::Folder => Vec::new(),
+            What::Directory => Vec::new(),
             _ => {
                 self.whole_tags_of(root, name, what, state).into_iter().map(str::to_owned).collect()
             }
@@ -255,7 +255,7 @@ impl<'a> Report<'a> {
         let tags = array(&tags.iter().map(String::as_str).collect::<Vec<_>>());
         let via = if self.config.style == Style::Since57 { ", \"via\": []" } else { "" };
         let about = match what {
-            What::Folder => format!("\"directory\", \"symbols\": {symbols}"),
+            What::Directory => format!("\"directory\", \"symbols\": {symbols}"),
             What::Module => format!(
                 "\"modulefile\", \"symbols\": {symbols}, \"tags\": {tags}, \"pathname\": \"{root}/{name}\""
             ),

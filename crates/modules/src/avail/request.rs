@@ -35,10 +35,10 @@ pub(super) enum Form {
     Json,
 }
 
-/// What of a folder is shown.
+/// What of a directory is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Filter {
-    /// All versions; the folder itself only if it has symbols (`noplaindir`).
+    /// All versions; the directory itself only if it has symbols (`noplaindir`).
     All,
     /// `-d`
     Defaults,

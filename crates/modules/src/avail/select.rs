@@ -20,13 +20,13 @@ pub(super) struct Selection<'f, 'a> {
     config: &'f Config,
     filter: Filter,
     selected: FxHashMap<Name<'a>, What>,
-    /// What was selected of each folder.
-    folders: BTreeMap<Name<'a>, Vec<Name<'a>>>,
+    /// What was selected of each directory.
+    directories: BTreeMap<Name<'a>, Vec<Name<'a>>>,
     /// What `-d` and `-L` leave.
     kept: FxHashSet<Name<'a>>,
-    /// Whether a symbol means a hidden module in a folder that is not there otherwise, another
-    /// symbol, or, with `-d` and `-L`, a module outside of folders: what is shown depends on the
-    /// order in which Tcl keeps names then.
+    /// Whether a symbol means a hidden module in a directory that is not there otherwise, another
+    /// symbol, or, with `-d` and `-L`, a module outside of directories: what is shown depends on
+    /// the order in which Tcl keeps names then.
     is_tangled: bool,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn select<'a>(
         config,
         filter,
         selected: FxHashMap::default(),
-        folders: BTreeMap::new(),
+        directories: BTreeMap::new(),
         kept: FxHashSet::default(),
         is_tangled: filter != Filter::All && found.defines_broken,
     };
@@ -59,7 +59,7 @@ pub(super) fn select<'a>(
     if selection.is_tangled {
         return None;
     }
-    selection.finish_folders(symbols);
+    selection.finish_directories(symbols);
     if filter != Filter::All {
         let kept = &selection.kept;
         selection.selected.retain(|name, _| kept.contains(name));
@@ -67,8 +67,8 @@ pub(super) fn select<'a>(
     Some(selection.selected.into_iter().collect())
 }
 
-/// Where nothing has a symbol: no folder is shown, and all else for itself. Of many names, most of
-/// the time goes to memory that is touched for the first time: they stay where they are.
+/// Where nothing has a symbol: no directory is shown, and all else for itself. Of many names, most
+/// of the time goes to memory that is touched for the first time: they stay where they are.
 fn plain<'a>(found: Found<'a>, pattern: &Pattern<'_>) -> Selected<'a> {
     let is_shown = |what: &What| matches!(what, What::Module | What::Alias(_));
     let all = found.names.into_iter();
@@ -77,8 +77,8 @@ fn plain<'a>(found: Found<'a>, pattern: &Pattern<'_>) -> Selected<'a> {
 
 impl<'a> Selection<'_, 'a> {
     fn is_found(&self, name: &str, what: &What) -> bool {
-        let is_folder = *what == What::Folder;
-        let fits = self.pattern.finds(name) || is_folder && self.pattern.finds_folder(name);
+        let is_directory = *what == What::Directory;
+        let fits = self.pattern.finds(name) || is_directory && self.pattern.finds_directory(name);
         fits && (!self.found.automatic.contains(name)
             || name.matches('/').count() != self.pattern.depth() && !self.pattern.contains
             || self.pattern.is(name))
@@ -88,8 +88,8 @@ impl<'a> Selection<'_, 'a> {
         self.selected.insert(name.clone(), what.clone());
         let mut tracked = Some(name.clone());
         match what {
-            What::Folder => {
-                self.folders.entry(name.clone()).or_default();
+            What::Directory => {
+                self.directories.entry(name.clone()).or_default();
             }
             What::Version(module) => tracked = self.add_target(name, module),
             What::Broken => tracked = None,
@@ -97,8 +97,8 @@ impl<'a> Selection<'_, 'a> {
         }
         let Some(tracked) = tracked else { return };
         match split(&tracked) {
-            Some((folder, tail)) => self.folders.entry(folder).or_default().push(tail),
-            None if self.filter != Filter::All && *what != What::Folder => {
+            Some((directory, tail)) => self.directories.entry(directory).or_default().push(tail),
+            None if self.filter != Filter::All && *what != What::Directory => {
                 self.kept.insert(name.clone());
             }
             None => {}
@@ -106,12 +106,12 @@ impl<'a> Selection<'_, 'a> {
     }
 
     /// What a symbolic version means is found with it, though it may not fit the pattern. The
-    /// target, if it is to be tracked in its folder.
+    /// target, if it is to be tracked in its directory.
     fn add_target(&mut self, symbol: &str, module: &str) -> Option<Name<'a>> {
         let Some(real) = self.found.real_name(module, self.pattern.case) else {
-            let folder = module.rsplit_once('/').map(|(folder, _)| folder);
+            let directory = module.rsplit_once('/').map(|(directory, _)| directory);
             self.is_tangled |= is_dotted(module)
-                && folder.is_some_and(|folder| !self.found.names.contains_key(folder));
+                && directory.is_some_and(|directory| !self.found.names.contains_key(directory));
             return None;
         };
         let (real, what) = self.found.names.entry(real)?;
@@ -125,37 +125,38 @@ impl<'a> Selection<'_, 'a> {
                 self.is_tangled |= target != symbol;
                 continue;
             }
-            if *what == What::Folder && !self.selected.contains_key(&target) {
-                self.folders.entry(target.clone()).or_default();
-                let inside = self.found.folders.get(&target).map(Vec::as_slice).unwrap_or_default();
+            if *what == What::Directory && !self.selected.contains_key(&target) {
+                self.directories.entry(target.clone()).or_default();
+                let inside =
+                    self.found.directories.get(&target).map(Vec::as_slice).unwrap_or_default();
                 targets.extend(inside.iter().map(|tail| format!("{target}/{tail}").into()));
             }
             if target != *real
                 && *what != What::Broken
-                && let Some((folder, tail)) = split(&target)
+                && let Some((directory, tail)) = split(&target)
             {
-                self.folders.entry(folder).or_default().push(tail);
+                self.directories.entry(directory).or_default().push(tail);
             }
             self.selected.entry(target).or_insert_with(|| what.clone());
         }
         tracked
     }
 
-    /// Folders without anything are not shown, and others only for their symbols.
-    fn finish_folders(&mut self, symbols: &Symbols) {
-        // Each before the folder that it is in.
-        let names: Vec<Name<'a>> = self.folders.keys().rev().cloned().collect();
+    /// Directories without anything are not shown, and others only for their symbols.
+    fn finish_directories(&mut self, symbols: &Symbols) {
+        // Each before the directory that it is in.
+        let names: Vec<Name<'a>> = self.directories.keys().rev().cloned().collect();
         for name in names {
-            let is_folder = self.found.names.get(&name) == Some(&What::Folder);
+            let is_directory = self.found.names.get(&name) == Some(&What::Directory);
             let keeps = self.filter != Filter::All;
-            if !is_folder || !(self.selected.contains_key(&name) || keeps) {
+            if !is_directory || !(self.selected.contains_key(&name) || keeps) {
                 continue;
             }
-            let mut inside = self.folders.remove(&name).unwrap_or_default();
+            let mut inside = self.directories.remove(&name).unwrap_or_default();
             if inside.is_empty() {
                 self.selected.remove(&name);
                 if let Some((parent, tail)) = split(&name)
-                    && let Some(siblings) = self.folders.get_mut(&parent)
+                    && let Some(siblings) = self.directories.get_mut(&parent)
                 {
                     siblings.retain(|sibling| *sibling != tail);
                 }
@@ -163,7 +164,7 @@ impl<'a> Selection<'_, 'a> {
             }
             inside.sort_by(|left, right| dictionary(left, right));
             if keeps {
-                self.selected.insert(name.clone(), What::Folder);
+                self.selected.insert(name.clone(), What::Directory);
                 self.keep_one_of(&name, &inside);
             } else if !symbols.has_any(&name) {
                 self.selected.remove(&name);
@@ -171,23 +172,23 @@ impl<'a> Selection<'_, 'a> {
         }
     }
 
-    /// `-d` keeps a folder's default, `-L` its highest version.
-    fn keep_one_of(&mut self, folder: &str, inside: &[Name<'a>]) {
+    /// `-d` keeps a directory's default, `-L` its highest version.
+    fn keep_one_of(&mut self, directory: &str, inside: &[Name<'a>]) {
         let highest = inside.last().map(|name| name.as_ref());
         let version = match self.filter {
             Filter::Latest => highest.map(str::to_owned),
-            _ => self.default_of(folder, highest),
+            _ => self.default_of(directory, highest),
         };
         let Some(version) = version else { return };
-        let name: Name<'a> = format!("{folder}/{version}").into();
-        if self.selected.get(&name).is_some_and(|what| *what != What::Folder) {
+        let name: Name<'a> = format!("{directory}/{version}").into();
+        if self.selected.get(&name).is_some_and(|what| *what != What::Directory) {
             self.kept.insert(name);
         }
     }
 
-    fn default_of(&self, folder: &str, highest: Option<&str>) -> Option<String> {
+    fn default_of(&self, directory: &str, highest: Option<&str>) -> Option<String> {
         if let Some(What::Version(module)) =
-            self.found.names.get(format!("{folder}/default").as_str())
+            self.found.names.get(format!("{directory}/default").as_str())
             && (self.selected.contains_key(module.as_str())
                 || !self.found.names.contains_key(module.as_str()))
         {

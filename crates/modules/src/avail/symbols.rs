@@ -68,16 +68,16 @@ impl Symbols {
         for (name, target) in std::mem::take(&mut self.pending) {
             self.resolve(&name, &target, Said::Automatic, true, "");
         }
-        let folder = rc.name.rsplit_once('/').map_or(".", |(folder, _)| folder);
+        let directory = rc.name.rsplit_once('/').map_or(".", |(directory, _)| directory);
         for rule in &rc.rules {
             match rule {
                 Rule::Default(version) => {
                     let (name, target) =
-                        (format!("{folder}/default"), format!("{folder}/{version}"));
+                        (format!("{directory}/default"), format!("{directory}/{version}"));
                     self.resolve(&name, &target, Said::Symbol("default"), true, &source);
                 }
                 Rule::Symbols { module, symbols } => {
-                    let (name, version) = relative(module, folder);
+                    let (name, version) = relative(module, directory);
                     let module = whole(&name, version.as_deref());
                     for symbol in symbols {
                         let symbolic = format!("{name}/{symbol}");
@@ -88,9 +88,9 @@ impl Symbols {
                     }
                 }
                 Rule::Alias { name, module } => {
-                    let (base, version) = own(name, folder);
+                    let (base, version) = own(name, directory);
                     let alias = whole(&base, version.as_deref());
-                    let (name, version) = relative(module, folder);
+                    let (name, version) = relative(module, directory);
                     let module = whole(&name, version.as_deref());
                     if self.resolve(&alias, &module, Said::Alias, true, &source) {
                         let target = Target { module, source: source.clone() };
@@ -125,7 +125,7 @@ impl Symbols {
         symbols.iter().filter(is_shown).map(String::as_str).collect()
     }
 
-    /// Whether a folder is shown for its symbols (`doesModuleHaveSym`): an empty list of them
+    /// Whether a directory is shown for its symbols (`doesModuleHaveSym`): an empty list of them
     /// counts, unless some are hidden.
     pub(super) fn has_any(&self, module: &str) -> bool {
         self.symbols.contains_key(module)
@@ -295,21 +295,21 @@ fn whole(base: &str, version: Option<&str>) -> String {
     }
 }
 
-/// `getModuleNameVersion NAME` in an rc file of a folder: `/v` and `./v` are in it.
-fn own(name: &str, folder: &str) -> (String, Option<String>) {
+/// `getModuleNameVersion NAME` in an rc file of a directory: `/v` and `./v` are in it.
+fn own(name: &str, directory: &str) -> (String, Option<String>) {
     if let Some(version) = name.strip_prefix("./").or_else(|| name.strip_prefix('/')) {
-        return (folder.to_owned(), (!version.is_empty()).then(|| version.to_owned()));
+        return (directory.to_owned(), (!version.is_empty()).then(|| version.to_owned()));
     }
     let (base, version) = parts(name.trim_end_matches('/'));
     (base.to_owned(), version.map(str::to_owned))
 }
 
 /// `getModuleNameVersion NAME 1`: and `mpi/1` in `gnu/mpi` is `gnu/mpi/1`.
-fn relative(name: &str, folder: &str) -> (String, Option<String>) {
-    let (base, version) = own(name, folder);
-    let last = folder.rsplit('/').next().unwrap_or(folder);
+fn relative(name: &str, directory: &str) -> (String, Option<String>) {
+    let (base, version) = own(name, directory);
+    let last = directory.rsplit('/').next().unwrap_or(directory);
     if !name.starts_with('/') && !name.starts_with("./") && base == last {
-        return (folder.to_owned(), version);
+        return (directory.to_owned(), version);
     }
     (base, version)
 }

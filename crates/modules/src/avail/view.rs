@@ -25,11 +25,11 @@ pub(super) struct View<'a> {
     names: Names<'a>,
     /// Files that not everyone sees, as this user does.
     own: Vec<FileName<'a>>,
-    /// Folders that this user may not list.
+    /// Directories that this user may not list.
     unreadable: Vec<String>,
 }
 
-/// The index of a modulepath. None if there is no such folder: Modules passes over it.
+/// The index of a modulepath. None if there is no such directory: Modules passes over it.
 pub(super) fn held(root: &Path, store: &Store) -> Result<Option<Held>, Unable> {
     match store.held(root) {
         Ok(held) => Ok(Some(held)),
@@ -79,14 +79,14 @@ impl<'a> View<'a> {
         self.unreadable.iter()
     }
 
-    /// Whether it holds files and folders and nothing else: no rc file, nothing that each user
-    /// sees in another way, and no folder with the name of a symbol that Modules itself defines.
+    /// Whether it holds files and directories and nothing else: no rc file, nothing that each user
+    /// sees in another way, and no directory with the name of a symbol that Modules itself defines.
     pub(super) fn is_plain(&self) -> bool {
         let is_symbol = |name: &str| matches!(last(name), "default" | "latest");
         self.names.rcs.is_empty()
             && self.own.is_empty()
             && self.unreadable.is_empty()
-            && !self.names.folders.iter().any(|folder| is_symbol(&folder.name))
+            && !self.names.directories.iter().any(|directory| is_symbol(&directory.name))
     }
 
     /// How many files there are.
@@ -98,7 +98,7 @@ impl<'a> View<'a> {
     fn look(&mut self) -> Result<(), Unable> {
         let limited = std::mem::take(&mut self.names.limited);
         for limited in &limited {
-            match limited.is_folder {
+            match limited.is_directory {
                 true => self.look_into(&limited.name)?,
                 false => {
                     let cookie = self.look_at(&limited.name)?;
@@ -136,7 +136,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A folder, and all in it.
+    /// A directory, and all in it.
     fn look_into(&mut self, name: &str) -> Result<(), Unable> {
         let path = Path::new(&self.names.root).join(name);
         let limits = Limits { entries: MOST_LIMITED, ..Limits::default() };
@@ -155,10 +155,10 @@ impl<'a> View<'a> {
             };
             let inside = format!("{name}/{inside}");
             match &entry.kind {
-                Kind::Folder { .. } | Kind::IgnoredFolder | Kind::IgnoredFile => {}
-                Kind::Unreadable { is_folder: true, .. } => self.unreadable.push(inside),
+                Kind::Directory { .. } | Kind::IgnoredDirectory | Kind::IgnoredFile => {}
+                Kind::Unreadable { is_directory: true, .. } => self.unreadable.push(inside),
                 Kind::File(cookie) => self.add(inside, cookie.clone()),
-                Kind::Unreadable { is_folder: false, .. } | Kind::Dangling => {
+                Kind::Unreadable { is_directory: false, .. } | Kind::Dangling => {
                     self.add(inside, Cookie::Missing);
                 }
                 // rc files, loops, what avail would wait for; and what only the modulepath's top

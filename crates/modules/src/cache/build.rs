@@ -9,7 +9,7 @@ use remedy::{Plan, Step};
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
-use super::compare::{Comparison, changed_folders};
+use super::compare::{Comparison, changed_directories};
 use super::elsewhere::Elsewhere;
 use super::fault::{Counts, Fault, Kind};
 use super::readers::Readers;
@@ -35,7 +35,7 @@ pub enum BuildError {
     /// The tree would hang or mislead `cachebuild`, or let somebody run code as root.
     #[error("{}: {what}", .path.display())]
     Tree {
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
         /// What is wrong with it.
         what: String,
@@ -105,7 +105,8 @@ impl BuildError {
 /// How the cache that was there can be had back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Occasion {
-    /// becalm's state folder ([`remedy::state_folder`]): `becalm undo` brings back what was there.
+    /// becalm's state directory ([`remedy::state_directory`]): `becalm undo` brings back what was
+    /// there.
     pub state: PathBuf,
     /// It is built as often as the tree changes: then one that becalm had built is not kept. It
     /// was made of the tree, and is out of date.
@@ -168,7 +169,7 @@ pub fn build(
             tree: &tree,
             release: Some(&site.release),
             as_of: place.as_of,
-            changed: changed_folders(&tree, place.as_of),
+            changed: changed_directories(&tree, place.as_of),
             is_exact: true,
         };
         let (faults, entries) = comparison.faults(&script);
@@ -224,7 +225,7 @@ fn builder(tree: &Tree) -> Result<User, BuildError> {
         what: what.to_owned(),
     };
     let Some(top) = tree.top.stamp.filter(|_| tree.is_listed()) else {
-        return Err(wrong(Path::new(""), "it is no folder that can be listed"));
+        return Err(wrong(Path::new(""), "it is no directory that can be listed"));
     };
     if top.mode & 0o002 != 0 {
         return Err(wrong(Path::new(""), "everyone may write it, and so replace its cache"));
@@ -235,7 +236,7 @@ fn builder(tree: &Tree) -> Result<User, BuildError> {
         let what = match (&entry.kind, entry.stamp) {
             (tree::Kind::Special, _) => "it is no file: cachebuild, like avail, would wait for it",
             (tree::Kind::Loop { .. }, _) => {
-                "it leads back to a folder above: cachebuild would walk in circles"
+                "it leads back to a directory above: cachebuild would walk in circles"
             }
             (tree::Kind::Rc(..), Some(stamp))
                 if own == 0 && stamp.user != 0 && stamp.user != builds =>
@@ -274,11 +275,11 @@ impl Place {
     /// Has the cache put in place so that it can be undone: as what, in the journal.
     fn apply(self, content: Vec<u8>, occasion: &Occasion) -> Result<String, BuildError> {
         let path = self.cache;
-        // Nothing else of becalm's is to be in the folder meanwhile.
+        // Nothing else of becalm's is to be in the directory meanwhile.
         drop(self.file);
         let word = if occasion.is_upkeep { "refresh" } else { "build" };
-        let folder = path.parent().unwrap_or(Path::new("/")).display();
-        let title = format!("modules cache {word} {folder}");
+        let directory = path.parent().unwrap_or(Path::new("/")).display();
+        let title = format!("modules cache {word} {directory}");
         let mode = 0o644;
         let step = match path.symlink_metadata().is_ok() {
             true => Step::Replace { path, mode, content },
@@ -301,9 +302,9 @@ impl Place {
         file.sync_all().map_err(at("fsync"))?;
         let cache = self.cache;
         self.file.persist(&cache).map_err(|error| BuildError::at("rename", &cache, error.error))?;
-        let folder = cache.parent().unwrap_or(Path::new("/"));
-        fs::File::open(folder)
+        let directory = cache.parent().unwrap_or(Path::new("/"));
+        fs::File::open(directory)
             .and_then(|open| open.sync_all())
-            .map_err(|error| BuildError::at("fsync", folder, error))
+            .map_err(|error| BuildError::at("fsync", directory, error))
     }
 }

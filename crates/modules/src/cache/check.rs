@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::compare::{Comparison, changed_folders};
+use super::compare::{Comparison, changed_directories};
 use super::fault::{Checked, Counts, Fault, Kind};
 use super::held::{self, Held};
 use super::script::{Odd, Script, parse};
@@ -15,8 +15,8 @@ use crate::tree::{Limits, Stamp, Tree, walk};
 const BUILD: i128 = 60 * 1_000_000_000;
 
 /// Checks a modulepath's cache as the calling user, without evaluating it; where becalm has made
-/// it, without opening a file of the tree that has not changed since. Without a site, what depends on the release that
-/// reads it is not looked at.
+/// it, without opening a file of the tree that has not changed since. Without a site, what depends
+/// on the release that reads it is not looked at.
 pub fn check(modulepath: &Path, site: Option<&Site>) -> Checked {
     let cache = modulepath.join(super::NAME);
     let mut checked = Checked {
@@ -29,7 +29,7 @@ pub fn check(modulepath: &Path, site: Option<&Site>) -> Checked {
     };
     let tree = walk(modulepath, Limits { cookies: false, ..Limits::default() });
     if !tree.is_listed() {
-        let what = "the modulepath is no folder that can be listed";
+        let what = "the modulepath is no directory that can be listed";
         checked.faults.push(Fault::whole(Kind::Unchecked, what));
         return checked;
     }
@@ -42,7 +42,7 @@ pub fn check(modulepath: &Path, site: Option<&Site>) -> Checked {
     };
     checked.bytes = held.bytes.len() as u64;
     checked.faults = held::distrust(&held.stamp, tree.top.stamp.as_ref());
-    let unread = tree.top.stamp.and_then(|folder| held::unread(&held.stamp, &folder));
+    let unread = tree.top.stamp.and_then(|directory| held::unread(&held.stamp, &directory));
     checked.faults.extend(unread);
     match parse(&held.bytes) {
         Err(odd) => checked.faults.push(fault_of(&odd)),
@@ -60,7 +60,7 @@ fn read(checked: &mut Checked, held: &Held, script: &Script<'_>, tree: &Tree, si
     let as_of = script.as_of.unwrap_or(held.stamp.modified - BUILD);
     let comparison = Comparison {
         tree,
-        changed: changed_folders(tree, as_of),
+        changed: changed_directories(tree, as_of),
         release: site.map(|site| &site.release),
         as_of,
         is_exact: script.as_of.is_some(),

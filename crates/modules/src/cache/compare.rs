@@ -27,24 +27,24 @@ pub(super) struct Comparison<'a> {
     pub(super) release: Option<&'a Release>,
     /// The moment that the cache shows, in nanoseconds since 1970.
     pub(super) as_of: i128,
-    /// The folders that have changed since then, or of which that is not known.
+    /// The directories that have changed since then, or of which that is not known.
     pub(super) changed: HashSet<&'a Path>,
     /// Whether that moment is of the clock of the modulepath's filesystem, from before anything was
     /// read: what has not changed there since is not read again.
     pub(super) is_exact: bool,
 }
 
-/// The folders of a tree that have changed since a moment. The root is none of them: the cache itself
-/// is put there.
-pub(super) fn changed_folders(tree: &Tree, as_of: i128) -> HashSet<&Path> {
-    let folders = tree.entries.iter().filter(|entry| {
+/// The directories of a tree that have changed since a moment. The root is none of them: the cache
+/// itself is put there.
+pub(super) fn changed_directories(tree: &Tree, as_of: i128) -> HashSet<&Path> {
+    let directories = tree.entries.iter().filter(|entry| {
         matches!(
             entry.kind,
-            tree::Kind::Folder { .. } | tree::Kind::Unreadable { is_folder: true, .. }
+            tree::Kind::Directory { .. } | tree::Kind::Unreadable { is_directory: true, .. }
         )
     });
     let is_old = |entry: &&tree::Entry| entry.stamp.is_some_and(|stamp| stamp.changed < as_of);
-    folders.filter(|entry| !is_old(entry)).map(|entry| entry.name.as_path()).collect()
+    directories.filter(|entry| !is_old(entry)).map(|entry| entry.name.as_path()).collect()
 }
 
 impl Comparison<'_> {
@@ -90,9 +90,9 @@ impl Comparison<'_> {
             (Says::Rc { body }, Is::Rc(..)) => self.body(there, body),
             (Says::Invalid { .. }, Is::File(_)) => self.invalid(there),
             (Says::LimitedFile, Is::File(_) | Is::Rc(..) | Is::Unreadable { .. })
-            | (Says::LimitedFolder, Is::Folder { .. } | Is::Unreadable { .. }) => None,
+            | (Says::LimitedDirectory, Is::Directory { .. } | Is::Unreadable { .. }) => None,
             // Each user finds out what it is.
-            (Says::LimitedFile | Says::LimitedFolder, Is::Dangling | Is::Special) => None,
+            (Says::LimitedFile | Says::LimitedDirectory, Is::Dangling | Is::Special) => None,
             // `cachebuild` records what is no modulefile, whatever it is.
             (Says::Invalid { .. }, Is::Unreadable { .. } | Is::Dangling | Is::Special) => None,
             _ => Some((Kind::Stale, "it is something else by now")),
@@ -155,11 +155,11 @@ impl Comparison<'_> {
         (!is_as_it_was && !self.reads(there, body)).then(changed)
     }
 
-    /// Whether a folder that a file lies in has changed since: with a folder that was moved into the
-    /// tree come files that have not changed for long.
+    /// Whether a directory that a file lies in has changed since: with a directory that was moved
+    /// into the tree come files that have not changed for long.
     fn came(&self, there: &tree::Entry) -> bool {
         let above = there.name.ancestors().skip(1);
-        above.into_iter().any(|folder| self.changed.contains(folder))
+        above.into_iter().any(|directory| self.changed.contains(directory))
     }
 
     /// Whether a file's content is this. What cannot be read now is not known to differ.
@@ -205,7 +205,7 @@ impl Comparison<'_> {
         let limited: HashSet<&Path> = script
             .entries
             .iter()
-            .filter(|entry| entry.says == Says::LimitedFolder)
+            .filter(|entry| entry.says == Says::LimitedDirectory)
             .map(|entry| path(&entry.name))
             .collect();
         let is_covered =
@@ -257,7 +257,7 @@ fn disclosure(
     readers: &mut Readers<'_>,
 ) -> Option<Fault> {
     let what = match &entry.says {
-        Says::LimitedFile | Says::LimitedFolder => return None,
+        Says::LimitedFile | Says::LimitedDirectory => return None,
         Says::Invalid { .. } => "its name",
         _ => "all of it",
     };
@@ -269,7 +269,7 @@ fn disclosure(
     }
     let why = match readers.limit(path(&entry.name), there)? {
         Limit::File => "not everyone may read it".to_owned(),
-        Limit::Folder(folder) => format!("not everyone may read {}", folder.display()),
+        Limit::Directory(directory) => format!("not everyone may read {}", directory.display()),
     };
     Some(Fault::of(Kind::Disclosing, path(&entry.name), format!("{why}; the cache shows {what}")))
 }
@@ -284,6 +284,6 @@ fn count<'a>(counts: &'a mut Counts, says: &Says<'_>) -> &'a mut u64 {
         Says::Rc { .. } => &mut counts.rc_files,
         Says::Invalid { .. } => &mut counts.invalid,
         Says::LimitedFile => &mut counts.limited_files,
-        Says::LimitedFolder => &mut counts.limited_folders,
+        Says::LimitedDirectory => &mut counts.limited_directories,
     }
 }

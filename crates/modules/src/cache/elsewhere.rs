@@ -31,10 +31,10 @@ pub(super) struct Said {
     pub(super) heads: [Vec<u8>; 2],
 }
 
-/// A folder that a user may write and nobody else may enter, with the script that leads Modules
+/// A directory that a user may write and nobody else may enter, with the script that leads Modules
 /// to a cache in it.
 pub(super) struct Elsewhere {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Elsewhere {
@@ -47,13 +47,13 @@ impl Elsewhere {
         Elsewhere::made(site, user, Some(cache))
     }
 
-    /// The folder becomes the user's last: while root writes, nobody else puts links in its way.
+    /// The directory becomes the user's last: while root writes, nobody else puts links in its way.
     fn made(site: &Site, user: &User, cache: Option<&[u8]>) -> Result<Elsewhere, BuildError> {
-        let folder = tempfile::Builder::new()
+        let directory = tempfile::Builder::new()
             .prefix("becalm-cache-")
             .tempdir()
             .map_err(|error| BuildError::at("mkdir", &std::env::temp_dir(), error))?;
-        let elsewhere = Elsewhere { folder };
+        let elsewhere = Elsewhere { directory };
         let text = elsewhere.text(site);
         let script = (elsewhere.script(), text.as_bytes());
         for (path, content) in [script].into_iter().chain(cache.map(|all| (elsewhere.cache(), all)))
@@ -61,21 +61,21 @@ impl Elsewhere {
             fs::write(&path, content).map_err(|error| BuildError::at("write", &path, error))?;
             hand_over(user, &path)?;
         }
-        hand_over(user, elsewhere.folder.path())?;
+        hand_over(user, elsewhere.directory.path())?;
         Ok(elsewhere)
     }
 
     fn script(&self) -> PathBuf {
-        self.folder.path().join("siteconfig.tcl")
+        self.directory.path().join("siteconfig.tcl")
     }
 
     fn ready(&self) -> PathBuf {
-        self.folder.path().join("ready")
+        self.directory.path().join("ready")
     }
 
     /// Where the cache will be.
     pub(super) fn cache(&self) -> PathBuf {
-        self.folder.path().join("cache")
+        self.directory.path().join("cache")
     }
 
     /// After the site's own script, so that this one has the last word.
@@ -131,7 +131,7 @@ impl Elsewhere {
                 ("MODULES_IGNORE_CACHE_SUBCMDS".into(), "".into()),
                 ("MODULES_CACHE_EXPIRY_SECS".into(), "0".into()),
                 ("MODULES_PAGER".into(), "".into()),
-                ("HOME".into(), self.folder.path().into()),
+                ("HOME".into(), self.directory.path().into()),
                 // What Modules' library reads is UTF-8 to it; in another locale, Tcl would write
                 // names into the cache in another way than they are read.
                 ("LC_ALL".into(), "C.UTF-8".into()),

@@ -34,7 +34,7 @@ pub enum Kind {
 pub struct Fault {
     /// Which.
     pub kind: Kind,
-    /// The file or folder that it is about, from the modulepath on; none for the cache as a
+    /// The file or directory that it is about, from the modulepath on; none for the cache as a
     /// whole. What is not UTF-8 in it is replaced.
     pub name: Option<String>,
     /// What is wrong, in words.
@@ -94,6 +94,6 @@ pub struct Counts {
     pub invalid: u64,
     /// Files that each user looks at anew.
     pub limited_files: u64,
-    /// Folders that each user walks anew.
-    pub limited_folders: u64,
+    /// Directories that each user walks anew.
+    pub limited_directories: u64,
 }

@@ -65,10 +65,10 @@ pub(super) fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
 }
 
 /// Who else may write what every user's Modules evaluates.
-pub(super) fn distrust(stamp: &Stamp, folder: Option<&Stamp>) -> Vec<Fault> {
+pub(super) fn distrust(stamp: &Stamp, directory: Option<&Stamp>) -> Vec<Fault> {
     let own = rustix::process::geteuid().as_raw();
     let mut faults = Vec::new();
-    let is_known = |user| user == 0 || user == own || folder.is_some_and(|at| at.user == user);
+    let is_known = |user| user == 0 || user == own || directory.is_some_and(|at| at.user == user);
     let mut say = |what| faults.push(Fault::whole(Kind::Untrusted, what));
     if !is_known(stamp.user) {
         say(format!(
@@ -79,10 +79,10 @@ pub(super) fn distrust(stamp: &Stamp, folder: Option<&Stamp>) -> Vec<Fault> {
     if stamp.others_may_write() {
         say(format!("others than its owner may write it (mode {:04o})", stamp.mode & 0o7777));
     }
-    if let Some(folder) = folder.filter(|folder| folder.mode & 0o002 != 0) {
+    if let Some(directory) = directory.filter(|directory| directory.mode & 0o002 != 0) {
         say(format!(
             "everyone may write the modulepath (mode {:04o}), and so replace it",
-            folder.mode & 0o7777
+            directory.mode & 0o7777
         ));
     }
     faults
@@ -90,10 +90,10 @@ pub(super) fn distrust(stamp: &Stamp, folder: Option<&Stamp>) -> Vec<Fault> {
 
 /// Whether somebody may enter the modulepath and not read the cache: then Modules walks, and says
 /// nothing.
-pub(super) fn unread(stamp: &Stamp, folder: &Stamp) -> Option<Fault> {
+pub(super) fn unread(stamp: &Stamp, directory: &Stamp) -> Option<Fault> {
     let passed_over = [6, 3, 0]
         .into_iter()
-        .any(|class| folder.mode >> class & 1 != 0 && stamp.mode >> class & 4 == 0);
+        .any(|class| directory.mode >> class & 1 != 0 && stamp.mode >> class & 4 == 0);
     let what = format!(
         "not everyone may read it (mode {:04o}): for them nothing is cached",
         stamp.mode & 0o7777

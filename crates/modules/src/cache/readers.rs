@@ -1,10 +1,9 @@
 //! Who may read a file of a tree: everyone who may enter the modulepath, or not.
 //!
-//! A cache is read whole by whoever may enter the modulepath, so what it holds is disclosed to
-//! all of them. `cachebuild` looks at the permissions of "others" only (`isFileAccessLimited`),
-//! and not at all below a modulepath that is not for everyone. Here, each file must be one that
-//! everyone may read ([`crate::tree::rights`]), and so must be each folder on the way, behind links,
-//! too.
+//! A cache is read whole by whoever may enter the modulepath, so what it holds is disclosed to all
+//! of them. `cachebuild` looks at the permissions of "others" only (`isFileAccessLimited`), and not
+//! at all below a modulepath that is not for everyone. Here, each file must be one that everyone
+//! may read ([`crate::tree::rights`]), and so must be each directory on the way, behind links, too.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -19,25 +18,25 @@ use crate::tree::{Entry, Stamp};
 /// What is known of one modulepath's files.
 pub(super) struct Readers<'a> {
     root: &'a Path,
-    /// The modulepath's real place: whoever reads the cache came through all folders above it.
+    /// The modulepath's real place: whoever reads the cache came through all directories above it.
     real: PathBuf,
-    folders: HashMap<PathBuf, bool>,
+    directories: HashMap<PathBuf, bool>,
     everyone: Everyone,
 }
 
-/// Why a file or folder is not for everyone.
+/// Why a file or directory is not for everyone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Limit {
     /// The file itself.
     File,
-    /// A folder of the tree, from the modulepath on.
-    Folder(PathBuf),
+    /// A directory of the tree, from the modulepath on.
+    Directory(PathBuf),
 }
 
 impl<'a> Readers<'a> {
     pub(super) fn of(root: &'a Path) -> Readers<'a> {
         let real = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-        Readers { root, real, folders: HashMap::new(), everyone: Everyone::default() }
+        Readers { root, real, directories: HashMap::new(), everyone: Everyone::default() }
     }
 
     /// The modulepath.
@@ -46,13 +45,15 @@ impl<'a> Readers<'a> {
     }
 
     /// What keeps somebody who may enter the modulepath from reading `name`; the outermost
-    /// folder that does, or the file. What a walk knows of it already is `known`.
+    /// directory that does, or the file. What a walk knows of it already is `known`.
     pub(super) fn limit(&mut self, name: &Path, known: Option<&Entry>) -> Option<Limit> {
-        let mut folders: Vec<_> = name.ancestors().skip(1).collect();
-        folders.reverse();
-        for folder in folders.into_iter().filter(|folder| !folder.as_os_str().is_empty()) {
-            if !self.is_open_folder(folder) {
-                return Some(Limit::Folder(folder.to_owned()));
+        let mut directories: Vec<_> = name.ancestors().skip(1).collect();
+        directories.reverse();
+        for directory in
+            directories.into_iter().filter(|directory| !directory.as_os_str().is_empty())
+        {
+            if !self.is_open_directory(directory) {
+                return Some(Limit::Directory(directory.to_owned()));
             }
         }
         let path = self.root.join(name);
@@ -65,13 +66,13 @@ impl<'a> Readers<'a> {
         (!is_open).then_some(Limit::File)
     }
 
-    /// A folder of the tree; remembered.
-    fn is_open_folder(&mut self, folder: &Path) -> bool {
-        if let Some(open) = self.folders.get(folder) {
+    /// A directory of the tree; remembered.
+    fn is_open_directory(&mut self, directory: &Path) -> bool {
+        if let Some(open) = self.directories.get(directory) {
             return *open;
         }
-        let open = self.is_open(&self.root.join(folder));
-        self.folders.insert(folder.to_owned(), open);
+        let open = self.is_open(&self.root.join(directory));
+        self.directories.insert(directory.to_owned(), open);
         open
     }
 
@@ -87,18 +88,18 @@ impl<'a> Readers<'a> {
         self.everyone.may_read(&Stamp::of(&stat), &target) && self.link_is_open(path)
     }
 
-    /// Whether everyone may pass through the folders that a link leads through. Whoever reads the
-    /// cache came through those above the modulepath.
+    /// Whether everyone may pass through the directories that a link leads through. Whoever reads
+    /// the cache came through those above the modulepath.
     fn link_is_open(&mut self, link: &Path) -> bool {
-        let (Some(folder), Some(name)) = (link.parent(), link.file_name()) else { return false };
-        let Ok(folder) = folder.canonicalize() else { return false };
-        let Readers { real, folders, everyone, .. } = self;
-        way_is_open(&folder, Path::new(name), |folder| {
-            let known = folders.get(folder).copied();
-            real.starts_with(folder)
+        let (Some(directory), Some(name)) = (link.parent(), link.file_name()) else { return false };
+        let Ok(directory) = directory.canonicalize() else { return false };
+        let Readers { real, directories, everyone, .. } = self;
+        way_is_open(&directory, Path::new(name), |directory| {
+            let known = directories.get(directory).copied();
+            real.starts_with(directory)
                 || known.unwrap_or_else(|| {
-                    let is_open = everyone.may_enter(folder);
-                    folders.insert(folder.to_owned(), is_open);
+                    let is_open = everyone.may_enter(directory);
+                    directories.insert(directory.to_owned(), is_open);
                     is_open
                 })
         })

@@ -28,17 +28,17 @@ pub(super) fn repair(
 ) -> Repaired {
     let mut repaired = Repaired { text: Vec::with_capacity(text.len() + 128), disclosing: 0 };
     let out = &mut repaired.text;
-    let mut folders: HashSet<PathBuf> = HashSet::new();
+    let mut directories: HashSet<PathBuf> = HashSet::new();
     for entry in &script.entries {
         let is_covered =
-            |name: &Path| name.ancestors().skip(1).any(|above| folders.contains(above));
+            |name: &Path| name.ancestors().skip(1).any(|above| directories.contains(above));
         if is_covered(path(&entry.name)) {
             repaired.disclosing += u64::from(!is_limited(&entry.says));
             continue;
         }
         if is_limited(&entry.says) {
-            if entry.says == Says::LimitedFolder {
-                folders.insert(path(&entry.name).to_owned());
+            if entry.says == Says::LimitedDirectory {
+                directories.insert(path(&entry.name).to_owned());
             }
             out.extend_from_slice(&text[entry.text.clone()]);
             out.push(b'\n');
@@ -48,10 +48,10 @@ pub(super) fn repair(
             continue;
         }
         match readers.limit(path(&entry.name), None) {
-            Some(Limit::Folder(folder)) => {
+            Some(Limit::Directory(directory)) => {
                 repaired.disclosing += 1;
-                line(out, "limited-access-directory", folder.as_os_str().as_bytes());
-                folders.insert(folder);
+                line(out, "limited-access-directory", directory.as_os_str().as_bytes());
+                directories.insert(directory);
             }
             Some(Limit::File) => {
                 repaired.disclosing += 1;
@@ -72,7 +72,7 @@ pub(super) fn repair(
 }
 
 fn is_limited(says: &Says<'_>) -> bool {
-    matches!(says, Says::LimitedFile | Says::LimitedFolder)
+    matches!(says, Says::LimitedFile | Says::LimitedDirectory)
 }
 
 impl Readers<'_> {

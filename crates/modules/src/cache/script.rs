@@ -25,7 +25,7 @@ pub struct Script<'a> {
 /// One command of it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// The file or folder, from the modulepath on.
+    /// The file or directory, from the modulepath on.
     pub name: Cow<'a, [u8]>,
     /// What is recorded of it.
     pub says: Says<'a>,
@@ -58,7 +58,7 @@ pub enum Says<'a> {
     /// `limited-access-file`: looked at by each user anew.
     LimitedFile,
     /// `limited-access-directory`: walked by each user anew.
-    LimitedFolder,
+    LimitedDirectory,
 }
 
 /// Why a file is no cache that `cachebuild` wrote.
@@ -216,7 +216,7 @@ impl<'a> Reader<'a> {
             (b"modulerc-content", 4) => Says::Rc { body: fourth },
             (b"modulefile-invalid", 4) => Says::Invalid { message: fourth },
             (b"limited-access-file", 2) => Says::LimitedFile,
-            (b"limited-access-directory", 2) => Says::LimitedFolder,
+            (b"limited-access-directory", 2) => Says::LimitedDirectory,
             (
                 b"modulefile-content"
                 | b"modulerc-content"

@@ -18,7 +18,7 @@ use crate::tree::{Kind, Tree};
 const QUIET: Duration = Duration::from_secs(1);
 /// A tree that is never quiet is looked at all the same.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What inotify does not tell (a folder above is moved, an expiry) is found this late.
+/// What inotify does not tell (a directory above is moved, an expiry) is found this late.
 const AT_LEAST: Duration = Duration::from_secs(3600);
 
 /// Filesystems that other machines change (linux/magic.h, and the projects' own headers): AFS,
@@ -126,21 +126,23 @@ impl Watch {
     }
 }
 
-/// Watches each folder, and each file behind a link, which may be in any folder.
+/// Watches each directory, and each file behind a link, which may be in any directory.
 fn add(fd: &OwnedFd, tree: &Tree) -> Result<(), Errno> {
-    let folder = WatchFlags::CREATE
+    let directory = WatchFlags::CREATE
         | WatchFlags::DELETE
         | WatchFlags::MOVE
         | WatchFlags::CLOSE_WRITE
         | WatchFlags::ATTRIB
         | WatchFlags::DELETE_SELF
         | WatchFlags::MOVE_SELF;
-    watch(fd, &tree.root, folder | WatchFlags::ONLYDIR)?;
+    watch(fd, &tree.root, directory | WatchFlags::ONLYDIR)?;
     for entry in &tree.entries {
         match entry.kind {
-            Kind::Folder { .. } => watch(fd, &tree.path(entry), folder | WatchFlags::ONLYDIR)?,
+            Kind::Directory { .. } => {
+                watch(fd, &tree.path(entry), directory | WatchFlags::ONLYDIR)?
+            }
             Kind::File(_) | Kind::Rc(..) if entry.is_link => {
-                watch(fd, &tree.path(entry), folder)?;
+                watch(fd, &tree.path(entry), directory)?;
             }
             _ => {}
         }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::names::{FileName, Folder, Limited, Names, RcFile, Rule, Seen};
+use super::names::{Directory, FileName, Limited, Names, RcFile, Rule, Seen};
 use super::still::pause;
 use crate::cache;
 use crate::site::{Odd, Site, modulepath};
@@ -28,8 +28,8 @@ pub enum NotIndexable {
         /// The modulepath.
         path: PathBuf,
     },
-    /// It is no folder that can be listed.
-    #[error("{}: no folder that everyone may list", path.display())]
+    /// It is no directory that can be listed.
+    #[error("{}: no directory that everyone may list", path.display())]
     NotListed {
         /// The modulepath.
         path: PathBuf,
@@ -43,13 +43,13 @@ pub enum NotIndexable {
     /// A name has letters that Modules shows by the locale, or reads in another way.
     #[error("{}: a name that is not plain ASCII", path.display())]
     Name {
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
     },
     /// A FIFO or a device, which `avail` opens, or a loop of links, which it follows.
     #[error("{}: {what}", path.display())]
     Trap {
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
         /// What it is.
         what: &'static str,
@@ -151,7 +151,7 @@ fn plain_name(name: &Path) -> Option<&str> {
 struct Collector<'a> {
     tree: &'a Tree,
     names: Names<'static>,
-    /// Folders that not everyone may read, or that are links: what is in them is left out.
+    /// Directories that not everyone may read, or that are links: what is in them is left out.
     closed: HashSet<&'a Path>,
     everyone: Everyone,
 }
@@ -168,7 +168,7 @@ impl<'a> Collector<'a> {
             return Err(NotIndexable::NotListed { path: path() });
         };
         let mut everyone = Everyone::default();
-        let may_enter = |folder: &Path| everyone.may_enter(folder);
+        let may_enter = |directory: &Path| everyone.may_enter(directory);
         if !way_is_open(Path::new("/"), &tree.root, may_enter)
             || !everyone.may_read(top, &tree.root)
         {
@@ -179,7 +179,7 @@ impl<'a> Collector<'a> {
         }
         let names = Names {
             root: root.to_owned(),
-            folders: vec![Folder { name: "".into(), seen: top.into() }],
+            directories: vec![Directory { name: "".into(), seen: top.into() }],
             rcs: Vec::new(),
             cookies: Vec::new(),
             files: Vec::new(),
@@ -202,7 +202,7 @@ impl<'a> Collector<'a> {
 
     fn add(&mut self, entry: &'a Entry, site: &Site) -> Result<(), NotIndexable> {
         let path = self.tree.path(entry);
-        if matches!(entry.kind, Kind::IgnoredFolder | Kind::IgnoredFile) {
+        if matches!(entry.kind, Kind::IgnoredDirectory | Kind::IgnoredFile) {
             return Ok(());
         }
         let Some(name) = plain_name(&entry.name).map(str::to_owned) else {
@@ -211,7 +211,7 @@ impl<'a> Collector<'a> {
         let is_open = |stamp: &&Stamp| !entry.is_link && self.everyone.may_read(stamp, &path);
         let open = entry.stamp.as_ref().filter(is_open);
         match (&entry.kind, open) {
-            (Kind::IgnoredFolder | Kind::IgnoredFile, _) => {}
+            (Kind::IgnoredDirectory | Kind::IgnoredFile, _) => {}
             (Kind::Loop { .. }, _) => {
                 return Err(NotIndexable::Trap { path, what: "a loop of links" });
             }
@@ -228,25 +228,25 @@ impl<'a> Collector<'a> {
                 let (cookie, seen) = (cookie.clone(), stamp.into());
                 self.names.rcs.push(RcFile { name, seen, cookie, rules });
             }
-            (Kind::Folder { .. }, Some(stamp)) => {
-                self.names.folders.push(Folder { name: name.into(), seen: stamp.into() });
+            (Kind::Directory { .. }, Some(stamp)) => {
+                self.names.directories.push(Directory { name: name.into(), seen: stamp.into() });
             }
             (Kind::File(cookie), Some(stamp)) => {
                 let cookie = self.names.cookie(cookie.clone());
                 let changed = Seen::from(stamp).changed;
                 self.names.files.push(FileName { name: name.into(), cookie, changed });
             }
-            (Kind::Folder { .. } | Kind::Unreadable { is_folder: true, .. }, _) => {
+            (Kind::Directory { .. } | Kind::Unreadable { is_directory: true, .. }, _) => {
                 self.closed.insert(&entry.name);
-                self.names.limited.push(Limited { name, is_folder: true });
+                self.names.limited.push(Limited { name, is_directory: true });
             }
-            (Kind::File(_) | Kind::Unreadable { is_folder: false, .. } | Kind::Dangling, _) => {
+            (Kind::File(_) | Kind::Unreadable { is_directory: false, .. } | Kind::Dangling, _) => {
                 let tail = name.rsplit('/').next().unwrap_or(&name);
                 if matches!(tail, ".modulerc" | ".version") {
                     let why = "not everyone may read it, or it leads nowhere".to_owned();
                     return Err(NotIndexable::Rc { path, why });
                 }
-                self.names.limited.push(Limited { name, is_folder: false });
+                self.names.limited.push(Limited { name, is_directory: false });
             }
         }
         Ok(())
@@ -317,7 +317,7 @@ fn rule(definition: Definition, rc: &str) -> Result<Rule, &'static str> {
     is_plain.then_some(rule).ok_or("a name with letters that may mean something")
 }
 
-/// A module as an rc file may name it; `/v` and `./v` where that is a folder's.
+/// A module as an rc file may name it; `/v` and `./v` where that is a directory's.
 fn is_plain_module(module: &str, at_top: bool) -> bool {
     let name = module.strip_prefix("./").or_else(|| module.strip_prefix('/'));
     if name.is_some() && at_top {

@@ -4,24 +4,24 @@ use super::names::{FileName, Names, Seen};
 use crate::tree::Stamp;
 
 impl Names<'_> {
-    /// Asks for the state of each folder and rc file, and of each other file where `files` are
+    /// Asks for the state of each directory and rc file, and of each other file where `files` are
     /// opened, too: their content and permissions count then. One call each, of what is in those
     /// names at the modulepath's top that `walked` picks.
     pub fn is_fresh(&self, walked: impl Fn(&str) -> bool, files: bool) -> bool {
         let mut path = String::new();
         let is_walked = |name: &str| walked(name.split('/').next().unwrap_or(name));
-        let mut folders =
-            self.folders.iter().filter(|it| it.name.is_empty() || is_walked(&it.name));
+        let mut directories =
+            self.directories.iter().filter(|it| it.name.is_empty() || is_walked(&it.name));
         let mut rcs = self.rcs.iter().filter(|rc| !rc.name.contains('/') || is_walked(&rc.name));
         let mut files = self.files.iter().filter(|file| files && is_walked(&file.name));
-        folders.all(|folder| self.now(&folder.name, &mut path) == Some(folder.seen))
+        directories.all(|directory| self.now(&directory.name, &mut path) == Some(directory.seen))
             && rcs.all(|rc| self.now(&rc.name, &mut path) == Some(rc.seen))
             && self.cache_is_as_seen()
             && files.all(|file| self.is_unchanged(file, &mut path))
     }
 
     /// Whether nothing of a file has changed: its content, its permissions, its list of who may
-    /// read it. Another file in its place shows in its folder.
+    /// read it. Another file in its place shows in its directory.
     fn is_unchanged(&self, file: &FileName<'_>, path: &mut String) -> bool {
         self.now(&file.name, path).is_some_and(|now| now.changed == file.changed)
     }
@@ -30,13 +30,13 @@ impl Names<'_> {
     /// trust needs this, too: who publishes a cache means that it is used.
     pub fn cache_is_as_seen(&self) -> bool {
         match &self.cache {
-            // A new one shows in the modulepath's folder.
+            // A new one shows in the modulepath's directory.
             None => true,
             Some(seen) => self.now(crate::cache::NAME, &mut String::new()) == Some(*seen),
         }
     }
 
-    /// The state of a file or folder; none where it cannot be asked.
+    /// The state of a file or directory; none where it cannot be asked.
     fn now(&self, name: &str, path: &mut String) -> Option<Seen> {
         path.clear();
         for part in [&self.root, "/", name] {

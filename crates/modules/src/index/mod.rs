@@ -1,5 +1,5 @@
 //! An index of names: all that `avail` needs to know of a modulepath, in one file that is read at
-//! once instead of every folder, rc file and modulefile.
+//! once instead of every directory, rc file and modulefile.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -10,8 +10,8 @@
 //! | `site` | what is to know of the site's Modules before `avail` can be answered |
 //! | `store` | where indexes are, who may have written them, and how they are replaced |
 //!
-//! An index says nothing of who may read what is not for everyone: such files and folders are
-//! named in it and looked at by each user, and what is in such folders is not in the index.
+//! An index says nothing of who may read what is not for everyone: such files and directories are
+//! named in it and looked at by each user, and what is in such directories is not in the index.
 
 mod build;
 mod fresh;
@@ -21,6 +21,6 @@ mod still;
 mod store;
 
 pub use build::{NotIndexable, build};
-pub use names::{FileName, Folder, Limited, Names, RcFile, Rule, Seen};
+pub use names::{Directory, FileName, Limited, Names, RcFile, Rule, Seen};
 pub use site::SiteNotes;
 pub use store::{Held, Store, StoreError, parse};

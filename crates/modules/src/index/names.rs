@@ -15,9 +15,9 @@ use crate::tree::{Cookie, Stamp};
 pub struct Names<'a> {
     /// The modulepath, absolute.
     pub root: String,
-    /// Its folders, itself first, with an empty name.
+    /// Its directories, itself first, with an empty name.
     #[serde(borrow)]
-    pub folders: Vec<Folder<'a>>,
+    pub directories: Vec<Directory<'a>>,
     /// Its rc files.
     pub rcs: Vec<RcFile>,
     /// What files begin with.
@@ -35,9 +35,9 @@ pub struct Names<'a> {
     pub lease: u32,
 }
 
-/// A folder.
+/// A directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Folder<'a> {
+pub struct Directory<'a> {
     /// Its name.
     #[serde(borrow)]
     pub name: Cow<'a, str>,
@@ -91,16 +91,16 @@ pub struct FileName<'a> {
     pub changed: i64,
 }
 
-/// A file or folder that each user has to look at.
+/// A file or directory that each user has to look at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limited {
     /// Its name.
     pub name: String,
-    /// Whether it is a folder.
-    pub is_folder: bool,
+    /// Whether it is a directory.
+    pub is_directory: bool,
 }
 
-/// The state of a file or folder, as far as a change of it shows. Times are in nanoseconds since
+/// The state of a file or directory, as far as a change of it shows. Times are in nanoseconds since
 /// 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {

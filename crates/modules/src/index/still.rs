@@ -2,9 +2,9 @@
 //!
 //! A change has the time of the filesystem's own clock, which may be another machine's and goes in
 //! steps. What changes twice in one step has the same time both times: a look in between would be
-//! taken for true for ever. So it is looked at twice, further apart than a step is long. If all times
-//! are the same, the clock had passed them before the second look, whatever it shows; a change
-//! after that has a later one.
+//! taken for true for ever. So it is looked at twice, further apart than a step is long. If all
+//! times are the same, the clock had passed them before the second look, whatever it shows; a
+//! change after that has a later one.
 
 use std::time::Duration;
 

@@ -24,13 +24,13 @@ const MAGIC: &str = "becalm-names 2";
 /// An index of a million names has 60 MB.
 const MOST: u64 = 256 << 20;
 
-/// The folder that the administrator fills for everybody.
+/// The directory that the administrator fills for everybody.
 const FOR_ALL: &str = "/var/cache/becalm/modules";
 
-/// Folders with indexes, the first is looked at first.
+/// Directories with indexes, the first is looked at first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Store {
-    folders: Vec<PathBuf>,
+    directories: Vec<PathBuf>,
 }
 
 /// Why an index is not taken, or was not written.
@@ -67,43 +67,43 @@ pub enum StoreError {
 }
 
 impl Store {
-    /// `$BECALM_MODULES_INDEX` (folders, between colons), else the user's own in
+    /// `$BECALM_MODULES_INDEX` (directories, between colons), else the user's own in
     /// `$XDG_CACHE_HOME/becalm/modules`, then /var/cache/becalm/modules. Where root writes, it is
     /// the latter.
     pub fn of(environment: &Environment) -> Store {
         let set = |name| environment.get(name).filter(|value| !value.is_empty());
-        if let Some(folders) = set("BECALM_MODULES_INDEX") {
-            let folders = folders.as_bytes().split(|byte| *byte == b':');
-            let folders = folders.filter(|folder| folder.starts_with(b"/"));
+        if let Some(directories) = set("BECALM_MODULES_INDEX") {
+            let directories = directories.as_bytes().split(|byte| *byte == b':');
+            let directories = directories.filter(|directory| directory.starts_with(b"/"));
             let path =
                 |bytes: &[u8]| PathBuf::from(OsString::from(std::ffi::OsStr::from_bytes(bytes)));
-            return Store { folders: folders.map(path).collect() };
+            return Store { directories: directories.map(path).collect() };
         }
         let home = || set("HOME").map(|home| Path::new(home).join(".cache"));
         let cache = set("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
         let own = cache.map(|cache| cache.join("becalm/modules"));
         let for_all = Some(PathBuf::from(FOR_ALL));
-        let folders =
+        let directories =
             if rustix::process::geteuid().is_root() { [for_all, own] } else { [own, for_all] };
-        Store { folders: folders.into_iter().flatten().collect() }
+        Store { directories: directories.into_iter().flatten().collect() }
     }
 
-    /// One folder.
-    pub fn at(folder: &Path) -> Store {
-        Store { folders: vec![folder.to_owned()] }
+    /// One directory.
+    pub fn at(directory: &Path) -> Store {
+        Store { directories: vec![directory.to_owned()] }
     }
 
     /// Where indexes are written.
-    pub fn folder(&self) -> Option<&Path> {
-        self.folders.first().map(PathBuf::as_path)
+    pub fn directory(&self) -> Option<&Path> {
+        self.directories.first().map(PathBuf::as_path)
     }
 
     /// Whether everyone gets at what is written.
     pub fn is_for_everyone(&self) -> bool {
         let mut everyone = Everyone::default();
-        self.folder().is_some_and(|folder| {
-            way_is_open(Path::new("/"), folder, |at| everyone.may_enter(at))
-                && everyone.may_enter(folder)
+        self.directory().is_some_and(|directory| {
+            way_is_open(Path::new("/"), directory, |at| everyone.may_enter(at))
+                && everyone.may_enter(directory)
         })
     }
 
@@ -149,8 +149,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn forget(&self, root: &Path) -> Result<(), StoreError> {
-        let Some(folder) = self.folder() else { return Ok(()) };
-        let path = folder.join(file_name(root, "names"));
+        let Some(directory) = self.directory() else { return Ok(()) };
+        let path = directory.join(file_name(root, "names"));
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(StoreError::Io { path, operation: "remove", error })
@@ -161,8 +161,8 @@ impl Store {
 
     fn find(&self, of: &Path, kind: &str) -> Result<Held, StoreError> {
         let name = file_name(of, kind);
-        for folder in &self.folders {
-            match trusted(&folder.join(&name)) {
+        for directory in &self.directories {
+            match trusted(&directory.join(&name)) {
                 Err(StoreError::Absent { .. }) => {}
                 found => return found,
             }
@@ -171,18 +171,18 @@ impl Store {
     }
 
     fn write<T: Serialize>(&self, of: &Path, kind: &str, value: &T) -> Result<PathBuf, StoreError> {
-        let Some(folder) = self.folder() else {
+        let Some(directory) = self.directory() else {
             return Err(StoreError::Absent { of: of.to_owned() });
         };
-        let path = folder.join(file_name(of, kind));
+        let path = directory.join(file_name(of, kind));
         let failed = |operation| {
             let path = path.clone();
             move |error| StoreError::Io { path, operation, error }
         };
         let content =
             postcard::to_allocvec(value).map_err(|_| StoreError::Unknown { path: path.clone() })?;
-        make_folder(folder).map_err(failed("make its folder"))?;
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed("write"))?;
+        make_directory(directory).map_err(failed("make its directory"))?;
+        let mut file = tempfile::NamedTempFile::new_in(directory).map_err(failed("write"))?;
         file.write_all(&seal(MAGIC, &content)).map_err(failed("write"))?;
         // It holds nothing that not everyone may read.
         let all = Permissions::from_mode(0o644);
@@ -230,19 +230,19 @@ fn decoded<'a, T: Deserialize<'a>>(content: &'a [u8]) -> Option<T> {
     postcard::from_bytes(unseal(MAGIC, content)?).ok()
 }
 
-/// Makes a folder, and those above it that are missing. Nobody else may write to them; root's are
-/// for everyone, whatever the umask.
-fn make_folder(folder: &Path) -> io::Result<()> {
-    let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
-    let missing: Vec<&Path> = folder.ancestors().take_while(is_missing).collect();
-    for folder in missing.into_iter().rev() {
-        match DirBuilder::new().mode(0o755).create(folder) {
+/// Makes a directory, and those above it that are missing. Nobody else may write to them; root's
+/// are for everyone, whatever the umask.
+fn make_directory(directory: &Path) -> io::Result<()> {
+    let is_missing = |directory: &&Path| !directory.as_os_str().is_empty() && !directory.exists();
+    let missing: Vec<&Path> = directory.ancestors().take_while(is_missing).collect();
+    for directory in missing.into_iter().rev() {
+        match DirBuilder::new().mode(0o755).create(directory) {
             // Another becalm has made it.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             made => made?,
         }
         if rustix::process::geteuid().is_root() {
-            std::fs::set_permissions(folder, Permissions::from_mode(0o755))?;
+            std::fs::set_permissions(directory, Permissions::from_mode(0o755))?;
         }
     }
     Ok(())

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// An entry that Modules reads in another way than as an absolute path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Odd {
-    /// It depends on the folder that one is in.
+    /// It depends on the directory that one is in.
     Relative,
     /// It has a variable in it, which Modules resolves.
     Variable,

@@ -42,7 +42,7 @@ pub fn dictionary(left: &str, right: &str) -> Ordering {
 }
 
 /// How many bytes at the start decide nothing: the same in both, up to the number that they may
-/// end in. Most names that are compared lie in the same folder.
+/// end in. Most names that are compared lie in the same directory.
 fn same_at_start(left: &str, right: &str) -> usize {
     let pairs = left.bytes().zip(right.bytes());
     let mut same = pairs.take_while(|(left, right)| left == right).count();

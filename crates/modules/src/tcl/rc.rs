@@ -7,10 +7,10 @@ use crate::tree::Cookie;
 const SHOWN: usize = 60;
 
 /// What one command of an rc file defines. Names are as they are written: `/v` and `./v` mean
-/// the rc file's own folder.
+/// the rc file's own directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Definition {
-    /// `set ModulesVersion VERSION`: the default of the folder that it lies in. It counts in
+    /// `set ModulesVersion VERSION`: the default of the directory that it lies in. It counts in
     /// `.version` only.
     Default(String),
     /// `module-version MODULE SYMBOL…`
@@ -31,7 +31,7 @@ pub enum Definition {
     Virtual {
         /// The module's name.
         name: String,
-        /// Its file, from the rc file's folder on, or absolute.
+        /// Its file, from the rc file's directory on, or absolute.
         file: String,
     },
     /// `module-hide`, `module-forbid`, `module-tag` and what comes, with all its words: global,

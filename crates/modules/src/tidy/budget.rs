@@ -1,6 +1,6 @@
 //! What merging saves `avail`, and what it costs `load`.
 //!
-//! `avail` evaluates every rc file of a tree. `load NAME` evaluates those of NAME's folder, and
+//! `avail` evaluates every rc file of a tree. `load NAME` evaluates those of NAME's directory, and
 //! the one at the root of each modulepath up to the one where it finds NAME. So an rc file more
 //! at a root makes each `load` that comes by dearer, and pays only where all names that are
 //! looked for there lose one of their own.
@@ -15,8 +15,8 @@ use crate::tree::Kind;
 const RC: u64 = 6;
 /// The calls that the check of one file's cookie costs: open, read and close.
 const COOKIE: u64 = 3;
-/// From this release on, `load` checks the cookie of one file of a folder instead of all, and asks
-/// once more after an rc file that is at a root. Measured: 5.5 does as 5.2, and 5.7 not.
+/// From this release on, `load` checks the cookie of one file of a directory instead of all, and
+/// asks once more after an rc file that is at a root. Measured: 5.5 does as 5.2, and 5.7 not.
 const FRUGAL: &str = "5.6";
 /// So many more lines at the roots are not felt: one takes 12 us, a `load` 15,000 and more.
 pub(super) const LINES: usize = 32;

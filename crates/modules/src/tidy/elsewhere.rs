@@ -1,8 +1,8 @@
 //! What rc files that are not read may be about.
 //!
 //! An rc file that depends on who reads it stays where it is. But it may define something of
-//! another folder, before or after that folder's own rc file, and the order decides. So a folder
-//! that it may speak of is left alone, too.
+//! another directory, before or after that directory's own rc file, and the order decides. So a
+//! directory that it may speak of is left alone, too.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ const INDIRECT: [&str; 11] = [
 pub(super) enum Reach {
     /// Anything.
     All,
-    /// Names that begin with one of these folders, and names in its own folder.
+    /// Names that begin with one of these directories, and names in its own directory.
     Tops(BTreeSet<String>),
 }
 
@@ -46,7 +46,7 @@ impl Reach {
         Reach::Tops(tops.collect())
     }
 
-    /// Whether it may be about this folder of the modulepath's root.
+    /// Whether it may be about this directory of the modulepath's root.
     pub(super) fn includes(&self, top: &str) -> bool {
         match self {
             Reach::All => true,
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_speaks_of_the_folders_that_it_names() {
+    fn a_script_speaks_of_the_directories_that_it_names() {
         let script = b"#%Module\nif {[info exists env(X)]} { module-version foo/1.0 default }\n";
         let reach = Reach::of(script);
         assert!(reach.includes("foo") && !reach.includes("bar"), "{reach:?}");

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::tree::{Stamp, acl};
 
 /// Whether everyone who may enter `root` may read `name` in it: by the permissions of owner,
-/// group and others of it and of each folder on the way, and no access control list. A link must
+/// group and others of it and of each directory on the way, and no access control list. A link must
 /// lead to such a file of the same modulepath: what lies elsewhere has another way.
 pub(super) fn may_read(root: &Path, name: &Path) -> bool {
     let inside = || Some((root.canonicalize().ok()?, root.join(name).canonicalize().ok()?));
@@ -19,21 +19,21 @@ pub(super) fn may_read(root: &Path, name: &Path) -> bool {
     way(real_name) && name.parent().is_none_or(way)
 }
 
-/// Whether all who can list a file may read it: nobody sees a name behind a folder that is closed
-/// to him. A folder that some may list and not enter shows names that they cannot read.
+/// Whether all who can list a file may read it: nobody sees a name behind a directory that is
+/// closed to him. A directory that some may list and not enter shows names that they cannot read.
 pub(super) fn who_lists_it_may_read(root: &Path, name: &Path) -> bool {
     let path = root.join(name);
-    let folders = name.ancestors().skip(1).filter(|part| !part.as_os_str().is_empty());
-    let mut folders = folders.map(|part| root.join(part));
-    !path.is_symlink() && is_open(&path) && folders.all(|folder| is_shut(&folder))
+    let directories = name.ancestors().skip(1).filter(|part| !part.as_os_str().is_empty());
+    let mut directories = directories.map(|part| root.join(part));
+    !path.is_symlink() && is_open(&path) && directories.all(|directory| is_shut(&directory))
 }
 
-/// Whether those who may list a folder may enter it, too.
-fn is_shut(folder: &Path) -> bool {
-    let Ok(stat) = rustix::fs::lstat(folder) else { return false };
-    let is_folder = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir();
+/// Whether those who may list a directory may enter it, too.
+fn is_shut(directory: &Path) -> bool {
+    let Ok(stat) = rustix::fs::lstat(directory) else { return false };
+    let is_directory = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir();
     let (lists, enters) = ((stat.st_mode >> 2) & 0o111, stat.st_mode & 0o111);
-    is_folder && lists & !enters == 0 && !acl::is_there(folder)
+    is_directory && lists & !enters == 0 && !acl::is_there(directory)
 }
 
 fn is_open(path: &Path) -> bool {

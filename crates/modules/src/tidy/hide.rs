@@ -43,7 +43,7 @@ pub(super) fn lines(
 fn is_listed(entry: &Entry) -> bool {
     match entry.kind {
         Kind::File(_) | Kind::Special | Kind::Dangling => true,
-        Kind::Unreadable { is_folder, .. } => !is_folder,
+        Kind::Unreadable { is_directory, .. } => !is_directory,
         _ => false,
     }
 }

@@ -1,7 +1,7 @@
 //! Rc files whose definitions may as well stand in the rc file at the modulepath's root.
 //!
 //! An rc file below a modulepath is evaluated in an interpreter of its own, when `avail` comes to
-//! its folder or `load` looks into it. At the root it is evaluated first, always and by
+//! its directory or `load` looks into it. At the root it is evaluated first, always and by
 //! everybody, in one interpreter with all others. That is the same only for files that define
 //! versions' symbols in literal words, of modulefiles that lie beside them, where all may read
 //! all of it and nobody else speaks of the same modules. All else is kept: Modules reads both.
@@ -22,14 +22,14 @@ pub(super) struct Candidate<'a> {
     pub(super) name: &'a Path,
     /// What stands at the root instead.
     pub(super) lines: Vec<String>,
-    /// The symbols that it defines, with their folders.
+    /// The symbols that it defines, with their directories.
     symbols: Vec<String>,
 }
 
 /// What can be merged in a modulepath.
 #[derive(Default)]
 pub(super) struct Candidates<'a> {
-    /// By the folder of the root that they lie in: those of one go together.
+    /// By the directory of the root that they lie in: those of one go together.
     pub(super) by_top: BTreeMap<&'a Path, Vec<Candidate<'a>>>,
     /// What cannot, and why.
     pub(super) kept: Vec<(&'a Path, String)>,
@@ -58,7 +58,7 @@ fn all_tops<'a>(shelf: &Shelf<'a>) -> BTreeSet<&'a Path> {
     shelf.entries.keys().filter_map(|name| top_of(name)).collect()
 }
 
-/// The folder of the root that a name lies in; none for a name in the root itself.
+/// The directory of the root that a name lies in; none for a name in the root itself.
 fn top_of(name: &Path) -> Option<&Path> {
     let top = name.iter().next().map(Path::new)?;
     (top != name).then_some(top)
@@ -113,7 +113,7 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// Keeps the rc files of folders that an rc file which stays may speak of. What is kept may in
+/// Keeps the rc files of directories that an rc file which stays may speak of. What is kept may in
 /// turn speak of others.
 fn keep_what_others_speak_of(shelves: &[Shelf<'_>], all: &mut [Candidates<'_>]) {
     let mut looked_at = BTreeSet::new();
@@ -148,7 +148,7 @@ fn keep_what_others_speak_of(shelves: &[Shelf<'_>], all: &mut [Candidates<'_>]) 
 }
 
 fn candidate<'a>(shelf: &Shelf<'a>, name: &'a Path, rc: &RcFile) -> Result<Candidate<'a>, String> {
-    let folder = name.parent().and_then(Path::to_str).ok_or("its name is no text")?;
+    let directory = name.parent().and_then(Path::to_str).ok_or("its name is no text")?;
     let defines = rc.defines.as_ref().map_err(String::clone)?;
     if !everyone::may_read(shelf.root, name) {
         return Err("not everyone may read it".into());
@@ -159,11 +159,11 @@ fn candidate<'a>(shelf: &Shelf<'a>, name: &'a Path, rc: &RcFile) -> Result<Candi
     let is_version = name.ends_with(".version");
     let mut found = Candidate { name, lines: Vec::new(), symbols: Vec::new() };
     for Defined { definition, .. } in defines {
-        let (version, symbols) = of_own_folder(definition, folder, is_version)?;
-        let module = format!("{folder}/{version}");
+        let (version, symbols) = of_own_directory(definition, directory, is_version)?;
+        let module = format!("{directory}/{version}");
         is_safe(shelf, &module)?;
         for symbol in &symbols {
-            let whole = format!("{folder}/{symbol}");
+            let whole = format!("{directory}/{symbol}");
             if !is_plain(&whole) || symbol.is_empty() || symbol.contains('/') {
                 return Err(format!("{symbol} is more than a plain name"));
             }
@@ -178,10 +178,10 @@ fn candidate<'a>(shelf: &Shelf<'a>, name: &'a Path, rc: &RcFile) -> Result<Candi
     Ok(found)
 }
 
-/// The version that is spoken of, and its symbols, if it lies in the rc file's own folder.
-fn of_own_folder(
+/// The version that is spoken of, and its symbols, if it lies in the rc file's own directory.
+fn of_own_directory(
     definition: &Definition,
-    folder: &str,
+    directory: &str,
     is_version: bool,
 ) -> Result<(String, Vec<String>), String> {
     match definition {
@@ -190,7 +190,7 @@ fn of_own_folder(
         }
         Definition::Default(_) => Err("its ModulesVersion has no effect as it is".into()),
         Definition::Symbols { module, symbols } => {
-            let own = [&format!("{folder}/"), "./", "/"];
+            let own = [&format!("{directory}/"), "./", "/"];
             let version = own.iter().find_map(|own| module.strip_prefix(*own));
             let version = version.filter(|version| !version.contains('/'));
             let version = version.ok_or_else(|| format!("{module} is not beside it"))?;

@@ -57,11 +57,11 @@ pub use verdict::{Change, Difference, Verdict};
 pub struct Options {
     /// Leave strays where they are.
     pub keep_strays: bool,
-    /// The folder that strays are moved to; without one, `PATH.strays` beside each modulepath.
+    /// The directory that strays are moved to; without one, `PATH.strays` beside each modulepath.
     pub strays: Option<PathBuf>,
     /// Plan for `mcookie_check` set to `eval`: what then must be hidden is.
     pub no_cookie_checks: bool,
-    /// Make virtual modulepaths in this folder, and leave the modulepaths as they are.
+    /// Make virtual modulepaths in this directory, and leave the modulepaths as they are.
     pub virtual_in: Option<PathBuf>,
     /// Go on even where a `load` takes more calls or time from then on.
     pub slower_load: bool,
@@ -161,7 +161,7 @@ pub struct Hidden {
 /// A modulepath of virtual modules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Virtual {
-    /// The folder; it holds nothing but an rc file.
+    /// The directory; it holds nothing but an rc file.
     #[serde(serialize_with = "recording::serialize_shown")]
     pub path: PathBuf,
     /// The modulepath that it stands for.

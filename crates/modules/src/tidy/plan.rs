@@ -27,18 +27,18 @@ pub fn plan(ground: &Ground<'_>, options: &Options) -> Tidying {
     let shelves: Vec<Shelf<'_>> = view
         .trees
         .iter()
-        .filter(|tree| matches!(tree.top.kind, Kind::Folder { .. }))
+        .filter(|tree| matches!(tree.top.kind, Kind::Directory { .. }))
         .map(|tree| Shelf::of(tree, &ground.site.release))
         .collect();
     if shelves.len() < view.trees.len() || overlap(&shelves, options) {
-        let reason = "each modulepath must be a folder that can be read, and neither another nor \
+        let reason = "each modulepath must be a directory that can be read, and neither another nor \
                       what is moved out or made may lie in it";
         let path = tidying.modulepath.first().cloned().unwrap_or_default();
         tidying.kept.push(Kept { path, what: What::Rc, reason: reason.into() });
         return tidying;
     }
     match &options.virtual_in {
-        Some(folder) => virtual_path::plan(&shelves, folder, &mut tidying),
+        Some(directory) => virtual_path::plan(&shelves, directory, &mut tidying),
         None => in_place(ground, options, &shelves, &mut tidying),
     }
     tidying.risks = risks(&tidying);
@@ -47,8 +47,8 @@ pub fn plan(ground: &Ground<'_>, options: &Options) -> Tidying {
 
 fn overlap(shelves: &[Shelf<'_>], options: &Options) -> bool {
     let apart = options.strays.iter().chain(&options.virtual_in);
-    let mut apart = apart.flat_map(|folder| shelves.iter().map(move |shelf| (folder, shelf)));
-    if apart.any(|(folder, shelf)| folder.starts_with(shelf.root)) {
+    let mut apart = apart.flat_map(|directory| shelves.iter().map(move |shelf| (directory, shelf)));
+    if apart.any(|(directory, shelf)| directory.starts_with(shelf.root)) {
         return true;
     }
     let real = |shelf: &Shelf<'_>| shelf.root.canonicalize().unwrap_or_default();
@@ -168,7 +168,7 @@ fn risks(tidying: &Tidying) -> Vec<String> {
     };
     risk(
         !tidying.merged.is_empty(),
-        "A tool that writes rc files into the folders of its modules will write them again.",
+        "A tool that writes rc files into the directories of its modules will write them again.",
     );
     risk(
         tidying.roots.iter().any(|root| root.there.is_none()),

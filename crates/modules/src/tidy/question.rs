@@ -69,7 +69,7 @@ pub(super) fn lists_modules(answer: &Answer, view: &View, release: &Release) -> 
     answer.ended == Ended::Exited(0) && (shows || !entries.any(is_modulefile))
 }
 
-/// Every name that means a module to one of the users: of files, of folders that hold some, of
+/// Every name that means a module to one of the users: of files, of directories that hold some, of
 /// symbols and aliases. `answers` are those to [`names_question`].
 pub(super) fn names<'a>(
     views: &[View],
@@ -88,10 +88,10 @@ pub(super) fn names<'a>(
         for (name, module) in modules(answer) {
             add(Path::new(&name));
             let symbols = module.get("symbols").and_then(Value::as_array).cloned();
-            let folder = Path::new(&name).parent().unwrap_or(Path::new(""));
+            let directory = Path::new(&name).parent().unwrap_or(Path::new(""));
             for symbol in symbols.unwrap_or_default() {
                 if let Some(symbol) = symbol.as_str() {
-                    add(&folder.join(symbol));
+                    add(&directory.join(symbol));
                 }
             }
         }

@@ -13,7 +13,7 @@ use super::shelf::{self, Shelf};
 use super::spelled::{Leads, leads};
 use crate::tree::{Cookie, Entry, Kind};
 
-/// Commands that read files, list folders, or have others do it, whichever those are.
+/// Commands that read files, list directories, or have others do it, whichever those are.
 const TOUCHING: [&str; 16] = [
     "glob",
     "open",
@@ -103,7 +103,7 @@ struct Reader {
     path: PathBuf,
     text: String,
     reach: Reach,
-    /// The last names of the paths that it names: of files, or of folders.
+    /// The last names of the paths that it names: of files, or of directories.
     named: BTreeSet<String>,
     /// Whether it may come upon files whose names begin with a dot.
     finds_hidden: bool,
@@ -113,8 +113,8 @@ struct Reader {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Reach {
     Nothing,
-    /// All that is in its own folder, and below.
-    Folder(String),
+    /// All that is in its own directory, and below.
+    Directory(String),
     /// Everything.
     All(String),
 }
@@ -164,8 +164,8 @@ impl Readers {
             let mut look = Look::new(roots, real);
             look.at(&plain(&text), sourced);
             let Look { mut reach, named, finds_hidden, .. } = look;
-            // What is sourced has for its own folder that of whoever sources it.
-            if let (Reach::Folder(how), false) = (&reach, is_evaluated(entry)) {
+            // What is sourced has for its own directory that of whoever sources it.
+            if let (Reach::Directory(how), false) = (&reach, is_evaluated(entry)) {
                 reach = Reach::All(how.clone());
             }
             self.texts.push(Reader { path, text, reach, named, finds_hidden });
@@ -195,7 +195,7 @@ impl Readers {
         }
         let file = root.join(name);
         let parts: Option<Vec<&str>> = name.iter().map(|part| part.to_str()).collect();
-        let Some((tail, folders)) = parts.as_deref().and_then(<[&str]>::split_last) else {
+        let Some((tail, directories)) = parts.as_deref().and_then(<[&str]>::split_last) else {
             return Some("its name is no text".to_owned());
         };
         self.texts.iter().filter(|reader| reader.path != file).find_map(|reader| {
@@ -203,12 +203,12 @@ impl Readers {
             let own = reader.path.parent().unwrap_or(Path::new("/"));
             match &reader.reach {
                 Reach::All(how) => Some(format!("{by} may read it: {how}")),
-                Reach::Folder(how) if file.starts_with(own) => {
+                Reach::Directory(how) if file.starts_with(own) => {
                     Some(format!("{by} may read it: {how}"))
                 }
                 _ if reader.text.contains(tail) => Some(format!("{by} has its name")),
-                _ if folders.iter().any(|folder| reader.named.contains(*folder)) => {
-                    Some(format!("{by} names its folder"))
+                _ if directories.iter().any(|directory| reader.named.contains(*directory)) => {
+                    Some(format!("{by} names its directory"))
                 }
                 _ => None,
             }
@@ -269,8 +269,8 @@ impl<'a> Look<'a> {
             }
             before = [before[1], word];
         }
-        // A folder, told to a program or kept in a variable.
-        self.told(text, OWN, Reach::Folder("it names its own folder".to_owned()));
+        // A directory, told to a program or kept in a variable.
+        self.told(text, OWN, Reach::Directory("it names its own directory".to_owned()));
         for root in self.roots {
             self.told(text, root, all("it names the modulepath"));
         }
@@ -282,10 +282,10 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Where a folder is named: the name that follows, or else all that is in it.
-    fn told(&mut self, text: &str, folder: &str, reach: Reach) {
-        for (at, _) in text.match_indices(folder) {
-            match named(&text[at + folder.len()..]) {
+    /// Where a directory is named: the name that follows, or else all that is in it.
+    fn told(&mut self, text: &str, directory: &str, reach: Reach) {
+        for (at, _) in text.match_indices(directory) {
+            match named(&text[at + directory.len()..]) {
                 Some(name) => drop(self.named.insert(name.to_owned())),
                 None => self.may(reach.clone()),
             }
@@ -319,14 +319,14 @@ impl<'a> Look<'a> {
             "package" => ["require", "provide"].contains(&first),
             _ if is_literal && arguments.contains(OWN) => {
                 self.finds_hidden |= word != "glob" || words.iter().any(|word| is_of_hidden(word));
-                self.may(Reach::Folder(format!("{word} in its own folder")));
+                self.may(Reach::Directory(format!("{word} in its own directory")));
                 true
             }
             "glob" => {
                 self.finds_hidden |= words.iter().any(|word| is_of_hidden(word));
                 is_literal && words.iter().filter(|word| !word.starts_with('-')).all(apart)
             }
-            // A name without a folder is a program's, or one where the user is.
+            // A name without a directory is a program's, or one where the user is.
             "exec" | "system" => {
                 is_literal && words.iter().all(|word| !word.contains('/') || apart(word))
             }

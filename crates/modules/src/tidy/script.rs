@@ -1,13 +1,13 @@
 //! The text of a modulefile, looked at and not evaluated: its words, its commands, and the paths in
 //! them.
 
-/// The modulefile's own folder.
+/// The modulefile's own directory.
 const BESIDE: &str = "[file dirname $ModulesCurrentModulefile]";
 /// Stands for it: no letter of Tcl's.
 pub(super) const OWN: &str = "\u{1}";
 
 /// A text without comments and words for people, in which variables that are set once, to a literal
-/// path or to the modulefile's own folder, are what they are set to.
+/// path or to the modulefile's own directory, are what they are set to.
 pub(super) fn plain(text: &str) -> String {
     let joined = text.replace("\\\n", " ").replace(BESIDE, OWN);
     let is_said = |line: &str| {
@@ -31,7 +31,7 @@ pub(super) fn plain(text: &str) -> String {
     plain
 }
 
-/// `set NAME VALUE`, where the value is a literal absolute path or the modulefile's own folder.
+/// `set NAME VALUE`, where the value is a literal absolute path or the modulefile's own directory.
 fn set(line: &str) -> Option<(String, String)> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let ["set", name, value] = words[..] else { return None };
@@ -96,8 +96,8 @@ pub(super) fn command(rest: &str) -> &str {
     &rest[..end.unwrap_or(rest.len())]
 }
 
-/// Whether a word is a literal path that neither leads into a modulepath nor to one of the folders
-/// above.
+/// Whether a word is a literal path that neither leads into a modulepath nor to one of the
+/// directories above.
 pub(super) fn apart(word: &str, roots: &[String]) -> bool {
     let word = bare(word.trim_start_matches(['0', '1', '2', '>', '<', '&', '|']));
     let literal = &word[..word.find(['$', '[', '*', '?', '\\']).unwrap_or(word.len())];
@@ -124,7 +124,7 @@ pub(super) fn last_name(text: &str) -> Option<&str> {
     (is_literal && !word.contains("..")).then_some(name)
 }
 
-/// The last name of the path that goes on here, after a folder: `/etc/named`.
+/// The last name of the path that goes on here, after a directory: `/etc/named`.
 pub(super) fn named(text: &str) -> Option<&str> {
     let path = text.trim_start_matches(['"', '}']).strip_prefix('/')?;
     let end = path.find(|letter| !is_of_path(letter)).unwrap_or(path.len());

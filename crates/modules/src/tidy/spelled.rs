@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 /// What a path in a text leads to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Leads {
-    /// To the modulepath, or to a directory that it lies in: what is added to it may be anything there.
+    /// To the modulepath, or to a directory that it lies in: what is added to it may be anything
+    /// there.
     Above,
     /// Into it, by these names.
     Into(Vec<String>),
@@ -60,8 +61,8 @@ mod tests {
 
     #[test]
     fn a_path_leads_where_it_is_however_it_is_spelled() {
-        let folder = tempfile::tempdir().unwrap();
-        let top = folder.path().canonicalize().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let top = directory.path().canonicalize().unwrap();
         std::fs::create_dir_all(top.join("tree/a")).unwrap();
         std::fs::create_dir(top.join("other")).unwrap();
         std::os::unix::fs::symlink(top.join("tree"), top.join("link")).unwrap();

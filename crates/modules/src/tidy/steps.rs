@@ -8,8 +8,8 @@ use remedy::{Edit, Plan, Seen, Step};
 
 use super::{Moved, RootRc, Tidying};
 
-/// Folders that are made can be entered by all; what is in them has its own permissions.
-const FOLDER: u32 = 0o755;
+/// Directories that are made can be entered by all; what is in them has its own permissions.
+const DIRECTORY: u32 = 0o755;
 /// What stands at a modulepath's root is for all who may enter it.
 const FILE: u32 = 0o644;
 
@@ -19,7 +19,7 @@ impl Tidying {
     /// # Errors
     /// If an rc file at a root has gone or changed since.
     pub fn to_plan(&self, title: String) -> Result<Plan, remedy::Error> {
-        let mut steps = self.folders();
+        let mut steps = self.directories();
         for root in &self.roots {
             steps.push(root.step()?);
         }
@@ -36,18 +36,18 @@ impl Tidying {
         Ok(Plan { title, steps, risks: self.risks.clone(), predicted: None })
     }
 
-    /// The folders that are not there yet, parents first.
-    fn folders(&self) -> Vec<Step> {
+    /// The directories that are not there yet, parents first.
+    fn directories(&self) -> Vec<Step> {
         let moved = self.moved.iter().filter_map(|moved| moved.to.parent());
         let made = self.virtuals.iter().map(|made| made.path.as_path());
-        let missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
-        let folders: BTreeSet<PathBuf> = moved
+        let missing = |directory: &&Path| !directory.as_os_str().is_empty() && !directory.exists();
+        let directories: BTreeSet<PathBuf> = moved
             .chain(made)
             .flat_map(Path::ancestors)
             .filter(missing)
             .map(Path::to_owned)
             .collect();
-        folders.into_iter().map(|path| Step::Folder { path, mode: FOLDER }).collect()
+        directories.into_iter().map(|path| Step::Directory { path, mode: DIRECTORY }).collect()
     }
 }
 

@@ -26,9 +26,9 @@ pub(super) fn of<'a>(shelf: &Shelf<'a>, readers: &Readers, options: &Options) ->
     let is_stray = |entry: &&&Entry| matches!(entry.kind, Kind::File(Cookie::Missing));
     let found: Vec<&Entry> = shelf.entries.values().filter(is_stray).copied().collect();
     let mut strays = Strays::default();
-    let folder = folder(shelf.root, options);
+    let directory = directory(shelf.root, options);
     for entry in found {
-        match moved(shelf, entry, readers, &folder, options) {
+        match moved(shelf, entry, readers, &directory, options) {
             Ok(moved) => strays.moved.push((&entry.name, moved)),
             Err(reason) => {
                 let path = shelf.root.join(&entry.name);
@@ -40,10 +40,10 @@ pub(super) fn of<'a>(shelf: &Shelf<'a>, readers: &Readers, options: &Options) ->
 }
 
 /// Where the strays of a modulepath go.
-fn folder(root: &Path, options: &Options) -> PathBuf {
+fn directory(root: &Path, options: &Options) -> PathBuf {
     let name = root.file_name().unwrap_or_default();
     match &options.strays {
-        Some(folder) => folder.join(name),
+        Some(directory) => directory.join(name),
         None => {
             let mut name = name.to_owned();
             name.push(".strays");
@@ -56,7 +56,7 @@ fn moved(
     shelf: &Shelf<'_>,
     entry: &Entry,
     readers: &Readers,
-    folder: &Path,
+    directory: &Path,
     options: &Options,
 ) -> Result<Moved, String> {
     if options.keep_strays {
@@ -68,7 +68,7 @@ fn moved(
     if links != 1 {
         return Err("it has other names (hard links)".into());
     }
-    let to = folder.join(&entry.name);
+    let to = directory.join(&entry.name);
     if to.symlink_metadata().is_ok() {
         return Err(format!("{} is there already", to.display()));
     }

@@ -153,7 +153,7 @@ fn difference(
     Some((line(&before), line(&after)))
 }
 
-/// Folders that are called otherwise from then on.
+/// Directories that are called otherwise from then on.
 fn renamed(tidying: &Tidying) -> Vec<(PathBuf, PathBuf)> {
     let renamed = tidying.virtuals.iter();
     renamed.map(|made| (made.path.clone(), made.instead_of.clone())).collect()

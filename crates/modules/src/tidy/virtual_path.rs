@@ -1,5 +1,5 @@
 //! A modulepath of virtual modules: one rc file that names each module and where its file is. No
-//! folder is listed any more, and a new modulefile is not seen before this is done again.
+//! directory is listed any more, and a new modulefile is not seen before this is done again.
 
 use std::path::{Path, PathBuf};
 
@@ -48,11 +48,11 @@ pub(super) fn of(
 fn is_shown(kind: &Kind) -> bool {
     match kind {
         Kind::File(cookie) => *cookie != Cookie::Missing,
-        Kind::Folder { .. }
+        Kind::Directory { .. }
         | Kind::Rc(..)
         | Kind::Cache
         | Kind::IgnoredFile
-        | Kind::IgnoredFolder => false,
+        | Kind::IgnoredDirectory => false,
         Kind::Loop { .. } | Kind::Special | Kind::Unreadable { .. } | Kind::Dangling => true,
     }
 }
@@ -101,16 +101,16 @@ fn line(shelf: &Shelf<'_>, definition: &Definition) -> Result<String, String> {
 }
 
 /// What is planned where virtual modulepaths are asked for: they alone.
-pub(super) fn plan(shelves: &[Shelf<'_>], folder: &Path, tidying: &mut Tidying) {
+pub(super) fn plan(shelves: &[Shelf<'_>], directory: &Path, tidying: &mut Tidying) {
     let merges = merge::candidates(shelves, None);
     for (at, (shelf, merge)) in shelves.iter().zip(&merges).enumerate() {
         let name = shelf.root.file_name().unwrap_or_default();
         let is_taken = |path: &Path| tidying.virtuals.iter().any(|made| made.path == path);
-        let mut path = folder.join(name);
+        let mut path = directory.join(name);
         if is_taken(&path) {
             let mut numbered = name.to_owned();
             numbered.push(format!("-{}", at + 1));
-            path = folder.join(numbered);
+            path = directory.join(numbered);
         }
         match of(shelf, merge, path) {
             Ok(made) => {

@@ -15,9 +15,9 @@ const POSIX: &str = "system.posix_acl_access";
 const NFS4: &str = "system.nfs4_acl";
 const RICH: &str = "system.richacl";
 
-/// What is wanted of a file or folder: to read it.
+/// What is wanted of a file or directory: to read it.
 pub const READ: u8 = 4;
-/// Of a folder: to enter it.
+/// Of a directory: to enter it.
 pub const ENTER: u8 = 1;
 
 /// Whether a file has an access control list, or nobody says.
@@ -76,7 +76,7 @@ fn posix_denies(acl: &[u8], wanted: u8) -> Option<bool> {
 fn nfs4_allows(acl: &[u8], wanted: u8) -> Option<bool> {
     const ALLOW: u32 = 0;
     const DENY: u32 = 1;
-    /// Of a folder: it counts for what is made in it.
+    /// Of a directory: it counts for what is made in it.
     const INHERIT_ONLY: u32 = 8;
     let (read, execute) = (1, 0x20);
     let wanted =

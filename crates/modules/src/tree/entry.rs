@@ -42,20 +42,20 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A folder, whose entries follow.
-    Folder {
+    /// A directory, whose entries follow.
+    Directory {
         /// How many names are in it, `.` and `..` left out.
         names: u64,
     },
-    /// A folder that is one of its own parents again, through a link. It is not entered.
+    /// A directory that is one of its own parents again, through a link. It is not entered.
     Loop {
-        /// The folder that it leads back to, from the modulepath on; absolute, if the
+        /// The directory that it leads back to, from the modulepath on; absolute, if the
         /// modulepath lies in it.
         #[serde(with = "super::path")]
         to: PathBuf,
     },
-    /// A folder that Modules ignores by its name: `.git`, `CVS`…
-    IgnoredFolder,
+    /// A directory that Modules ignores by its name: `.git`, `CVS`…
+    IgnoredDirectory,
     /// A file that `avail` evaluates: `.modulerc` or `.version`.
     Rc(Rc, Cookie),
     /// A file whose first bytes are read for a cookie. Without one it is a stray: read by every
@@ -67,10 +67,10 @@ pub enum Kind {
     IgnoredFile,
     /// A FIFO, a socket or a device. To open a FIFO waits for ever.
     Special,
-    /// A file or folder that may not be read, or of which nothing can be known.
+    /// A file or directory that may not be read, or of which nothing can be known.
     Unreadable {
-        /// Whether it is a folder.
-        is_folder: bool,
+        /// Whether it is a directory.
+        is_directory: bool,
         /// Why.
         why: Errno,
     },
@@ -130,7 +130,7 @@ impl Stamp {
         self.mode & 0o022 != 0
     }
 
-    /// Whether its permissions let everyone read it (of a folder: list and enter it). An ACL may
+    /// Whether its permissions let everyone read it (of a directory: list and enter it). An ACL may
     /// say otherwise.
     pub fn everyone_may_read(&self) -> bool {
         let wanted = if self.mode & 0o170_000 == 0o040_000 { 0o555 } else { 0o444 };
@@ -144,7 +144,7 @@ impl Entry {
         self.name.file_name().unwrap_or_default()
     }
 
-    /// Whether `avail -a` is needed to see it: its name, or a folder's on the way, begins with a
+    /// Whether `avail -a` is needed to see it: its name, or a directory's on the way, begins with a
     /// dot.
     pub fn is_dotted(&self) -> bool {
         self.name.iter().any(|part| part.as_bytes().starts_with(b"."))

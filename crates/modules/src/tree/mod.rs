@@ -4,12 +4,12 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `entry` | what there is in a tree: folders, modulefiles, rc files, strays |
+//! | `entry` | what there is in a tree: directories, modulefiles, rc files, strays |
 //! | `cookie` | `#%Module` and the version that a file asks for |
 //! | `walk` | the walk |
 //! | `read` | content of files that others wrote |
 //! | `acl` | access control lists of files: whether one is there, whether one denies |
-//! | `rights` | whether everyone may read a file, and pass through the folders on the way to it |
+//! | `rights` | whether everyone may read a file, and pass through the directories on the way to it |
 //! | `path` | paths of any bytes, as they are saved |
 
 pub(crate) mod acl;
@@ -23,4 +23,4 @@ mod walk;
 pub use cookie::Cookie;
 pub use entry::{Entry, Errno, Kind, Rc, Stamp};
 pub use read::content;
-pub use walk::{IGNORED_FOLDERS, Limits, Tree, walk};
+pub use walk::{IGNORED_DIRECTORIES, Limits, Tree, walk};

@@ -25,21 +25,21 @@ pub(crate) struct Everyone {
 }
 
 impl Everyone {
-    /// Whether a file may be read (a folder: listed and entered) by owner, group and others alike,
-    /// and no access control list says otherwise. With mode 0604 the group may not.
+    /// Whether a file may be read (a directory: listed and entered) by owner, group and others
+    /// alike, and no access control list says otherwise. With mode 0604 the group may not.
     pub(crate) fn may_read(&mut self, stamp: &Stamp, path: &Path) -> bool {
-        let is_folder = FileType::from_raw_mode(stamp.mode) == FileType::Directory;
-        let wanted = if is_folder { READ | ENTER } else { READ };
+        let is_directory = FileType::from_raw_mode(stamp.mode) == FileType::Directory;
+        let wanted = if is_directory { READ | ENTER } else { READ };
         stamp.everyone_may_read() && self.modes_count(stamp, path) && !acl::denies(path, wanted)
     }
 
-    /// Whether a folder may be passed through.
-    pub(crate) fn may_enter(&mut self, folder: &Path) -> bool {
-        let Ok(stat) = rustix::fs::stat(folder) else { return false };
+    /// Whether a directory may be passed through.
+    pub(crate) fn may_enter(&mut self, directory: &Path) -> bool {
+        let Ok(stat) = rustix::fs::stat(directory) else { return false };
         let stamp = Stamp::of(&stat);
         stamp.mode & 0o111 == 0o111
-            && self.modes_count(&stamp, folder)
-            && !acl::denies(folder, ENTER)
+            && self.modes_count(&stamp, directory)
+            && !acl::denies(directory, ENTER)
     }
 
     fn modes_count(&mut self, stamp: &Stamp, path: &Path) -> bool {
@@ -50,8 +50,8 @@ impl Everyone {
     }
 }
 
-/// Whether `may_enter` allows each folder that is passed through on the way from the folder `from`,
-/// whose path has no links in it, to `path`: those that links on the way lead through, too.
+/// Whether `may_enter` allows each directory that is passed through on the way from the directory
+/// `from`, whose path has no links in it, to `path`: those that links on the way lead through, too.
 pub(crate) fn way_is_open(
     from: &Path,
     path: &Path,

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::cookie::LOOKED_AT;
 use super::{Cookie, Entry, Errno, Kind, Rc, Stamp};
 
-/// The folders that Modules does not enter (`ignored_dirs`, the default of 5.0 to 5.7).
-pub const IGNORED_FOLDERS: [&str; 7] = ["CVS", "RCS", "SCCS", ".svn", ".git", ".SYNC", ".sos"];
+/// The directories that Modules does not enter (`ignored_dirs`, the default of 5.0 to 5.7).
+pub const IGNORED_DIRECTORIES: [&str; 7] = ["CVS", "RCS", "SCCS", ".svn", ".git", ".SYNC", ".sos"];
 
 /// How far a walk goes.
 #[derive(Clone, Copy, Debug)]
@@ -38,10 +38,10 @@ pub struct Tree {
     /// The modulepath, as it was given.
     #[serde(with = "super::path")]
     pub root: PathBuf,
-    /// The modulepath's folder: a [`Kind::Folder`] unless it is missing, no folder, or may not be
-    /// read. Its name is empty.
+    /// The modulepath's directory: a [`Kind::Directory`] unless it is missing, no directory, or may
+    /// not be read. Its name is empty.
     pub top: Entry,
-    /// All that is in it: a folder before its entries, names in the order of their bytes.
+    /// All that is in it: a directory before its entries, names in the order of their bytes.
     pub entries: Vec<Entry>,
     /// Whether there was more than the limit allowed.
     pub is_cut: bool,
@@ -49,14 +49,14 @@ pub struct Tree {
 
 /// Walks a modulepath. What cannot be read is an [`Entry`] that says so: this has no error.
 ///
-/// Nothing but regular files is opened, and those without blocking. A link to a folder is
-/// followed, as Modules does, unless it leads to a folder that it lies in.
+/// Nothing but regular files is opened, and those without blocking. A link to a directory is
+/// followed, as Modules does, unless it leads to a directory that it lies in.
 pub fn walk(root: &Path, limits: Limits) -> Tree {
-    let (top, folder) = top(root);
+    let (top, directory) = top(root);
     let mut tree = Tree { root: root.to_owned(), top, entries: Vec::new(), is_cut: false };
-    let (Some(folder), Some(stamp)) = (folder, tree.top.stamp) else { return tree };
-    let mut walk = Walk { root: folder, limits, above: parents(root), tree: &mut tree };
-    tree.top.kind = walk.folder(Path::new(""), stamp);
+    let (Some(directory), Some(stamp)) = (directory, tree.top.stamp) else { return tree };
+    let mut walk = Walk { root: directory, limits, above: parents(root), tree: &mut tree };
+    tree.top.kind = walk.directory(Path::new(""), stamp);
     tree
 }
 
@@ -68,7 +68,7 @@ fn top(root: &Path) -> (Entry, Option<OwnedFd>) {
         Ok(stat) => stat,
         Err(rustix::io::Errno::NOENT) => return (entry(Kind::Dangling, None), None),
         Err(why) => {
-            let kind = Kind::Unreadable { is_folder: true, why: why.into() };
+            let kind = Kind::Unreadable { is_directory: true, why: why.into() };
             return (entry(kind, None), None);
         }
     };
@@ -80,26 +80,26 @@ fn top(root: &Path) -> (Entry, Option<OwnedFd>) {
     }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     match rustix::fs::open(root, flags, Mode::empty()) {
-        Ok(folder) => (entry(Kind::Folder { names: 0 }, stamp), Some(folder)),
+        Ok(directory) => (entry(Kind::Directory { names: 0 }, stamp), Some(directory)),
         Err(why) => {
             let why = why.into();
-            (entry(Kind::Unreadable { is_folder: true, why }, stamp), None)
+            (entry(Kind::Unreadable { is_directory: true, why }, stamp), None)
         }
     }
 }
 
-/// The folders that the modulepath lies in, as far as they are known: a link to one of them
+/// The directories that the modulepath lies in, as far as they are known: a link to one of them
 /// leads back into the tree.
 fn parents(root: &Path) -> Vec<Above> {
     let Ok(whole) = root.canonicalize() else { return Vec::new() };
-    let above = whole.ancestors().skip(1).filter_map(|folder| {
-        let stat = stat(folder).ok()?;
-        Some(Above { inode: (stat.st_dev, stat.st_ino), name: folder.to_owned() })
+    let above = whole.ancestors().skip(1).filter_map(|directory| {
+        let stat = stat(directory).ok()?;
+        Some(Above { inode: (stat.st_dev, stat.st_ino), name: directory.to_owned() })
     });
     above.collect()
 }
 
-/// A folder that is being walked.
+/// A directory that is being walked.
 struct Above {
     inode: (u64, u64),
     name: PathBuf,
@@ -113,13 +113,13 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Lists a folder and walks what is in it. What it turns out to be.
+    /// Lists a directory and walks what is in it. What it turns out to be.
     ///
-    /// It calls itself, at most as deep as the longest path has folders: some 2,000.
-    fn folder(&mut self, name: &Path, stamp: Stamp) -> Kind {
+    /// It calls itself, at most as deep as the longest path has directories: some 2,000.
+    fn directory(&mut self, name: &Path, stamp: Stamp) -> Kind {
         let names = match self.names(name) {
             Ok(names) => names,
-            Err(why) => return Kind::Unreadable { is_folder: true, why: why.into() },
+            Err(why) => return Kind::Unreadable { is_directory: true, why: why.into() },
         };
         let inode = (stamp.device, stamp.inode);
         self.above.push(Above { inode, name: name.to_owned() });
@@ -130,16 +130,16 @@ impl Walk<'_> {
             self.child(name.join(OsStr::from_bytes(child)));
         }
         self.above.pop();
-        Kind::Folder { names: names.len() as u64 }
+        Kind::Directory { names: names.len() as u64 }
     }
 
-    /// The names in a folder, in the order of their bytes.
-    fn names(&mut self, folder: &Path) -> rustix::io::Result<Vec<Vec<u8>>> {
+    /// The names in a directory, in the order of their bytes.
+    fn names(&mut self, directory: &Path) -> rustix::io::Result<Vec<Vec<u8>>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let dir = Dir::new(openat(&self.root, place(folder), flags, Mode::empty())?)?;
+        let dir = Dir::new(openat(&self.root, place(directory), flags, Mode::empty())?)?;
         let mut names = Vec::new();
         for entry in dir {
-            // What is broken in the middle ends a folder: Modules takes what it got, too.
+            // What is broken in the middle ends a directory: Modules takes what it got, too.
             let Ok(entry) = entry else { break };
             let name = entry.file_name().to_bytes();
             if name == b"." || name == b".." {
@@ -169,23 +169,23 @@ impl Walk<'_> {
             Ok(stat) => self.kind(&name, stat),
             Err(_) if is_ignored(tail_of(&name)) => Kind::IgnoredFile,
             Err(why) if is_link && is_nowhere(*why) => Kind::Dangling,
-            Err(why) => Kind::Unreadable { is_folder: false, why: (*why).into() },
+            Err(why) => Kind::Unreadable { is_directory: false, why: (*why).into() },
         };
-        let is_folder = matches!(kind, Kind::Folder { .. });
+        let is_directory = matches!(kind, Kind::Directory { .. });
         self.tree.entries.push(Entry { name: name.clone(), kind, is_link, stamp });
-        if let (true, Some(stamp)) = (is_folder, stamp) {
-            self.tree.entries[at].kind = self.folder(&name, stamp);
+        if let (true, Some(stamp)) = (is_directory, stamp) {
+            self.tree.entries[at].kind = self.directory(&name, stamp);
         }
     }
 
     fn kind(&self, name: &Path, stat: &Stat) -> Kind {
         let tail = tail_of(name);
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => self.folder_kind(tail, stat),
+            FileType::Directory => self.directory_kind(tail, stat),
             _ if is_ignored(tail) => Kind::IgnoredFile,
             FileType::RegularFile if tail == b".modulecache" && is_at_top(name) => Kind::Cache,
             FileType::RegularFile => match (tail, self.cookie(name)) {
-                (_, Err(why)) => Kind::Unreadable { is_folder: false, why: why.into() },
+                (_, Err(why)) => Kind::Unreadable { is_directory: false, why: why.into() },
                 (b".modulerc", Ok(cookie)) => Kind::Rc(Rc::Modulerc, cookie),
                 // At the top, `.version` is not looked at.
                 (b".version", Ok(_)) if is_at_top(name) => Kind::IgnoredFile,
@@ -196,13 +196,13 @@ impl Walk<'_> {
         }
     }
 
-    fn folder_kind(&self, tail: &[u8], stat: &Stat) -> Kind {
-        if IGNORED_FOLDERS.iter().any(|ignored| ignored.as_bytes() == tail) {
-            return Kind::IgnoredFolder;
+    fn directory_kind(&self, tail: &[u8], stat: &Stat) -> Kind {
+        if IGNORED_DIRECTORIES.iter().any(|ignored| ignored.as_bytes() == tail) {
+            return Kind::IgnoredDirectory;
         }
         match self.above.iter().find(|above| above.inode == (stat.st_dev, stat.st_ino)) {
             Some(above) => Kind::Loop { to: above.name.clone() },
-            None => Kind::Folder { names: 0 },
+            None => Kind::Directory { names: 0 },
         }
     }
 
@@ -226,9 +226,9 @@ fn tail_of(name: &Path) -> &[u8] {
     name.file_name().unwrap_or_default().as_bytes()
 }
 
-/// What openat(2) calls the folder itself.
-fn place(folder: &Path) -> &Path {
-    if folder.as_os_str().is_empty() { Path::new(".") } else { folder }
+/// What openat(2) calls the directory itself.
+fn place(directory: &Path) -> &Path {
+    if directory.as_os_str().is_empty() { Path::new(".") } else { directory }
 }
 
 fn is(stat: &Stat, kind: FileType) -> bool {
@@ -260,9 +260,9 @@ impl Tree {
         self.root.join(&entry.name)
     }
 
-    /// Whether the modulepath is a folder that could be listed.
+    /// Whether the modulepath is a directory that could be listed.
     pub fn is_listed(&self) -> bool {
-        matches!(self.top.kind, Kind::Folder { .. })
+        matches!(self.top.kind, Kind::Directory { .. })
     }
 
     /// Why the modulepath or something in it could not be seen, by this user.

@@ -14,13 +14,13 @@ pub struct Bench {
     pub site: Site,
     pub environment: Environment,
     store: Store,
-    pub folder: tempfile::TempDir,
+    pub directory: tempfile::TempDir,
 }
 
 impl Bench {
     pub fn new(site: &Site, roots: &[PathBuf]) -> Bench {
-        let folder = tempfile::TempDir::new().unwrap();
-        let store = Store::at(folder.path());
+        let directory = tempfile::TempDir::new().unwrap();
+        let store = Store::at(directory.path());
         let mut environment = Environment::default();
         environment.set("MODULES_CMD", site.command.clone());
         environment.set("MODULEPATH", std::env::join_paths(roots).unwrap());
@@ -32,7 +32,7 @@ impl Bench {
                 store.keep(&names).unwrap();
             }
         }
-        Bench { site: site.clone(), environment, store, folder }
+        Bench { site: site.clone(), environment, store, directory }
     }
 
     pub fn real(&self, words: &[&str]) -> (String, Vec<u8>, Option<i32>) {

@@ -34,22 +34,22 @@ pub fn sites() -> Vec<Site> {
 
 /// A tree of files for one test, which everyone may read.
 pub struct Scene {
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl Scene {
     pub fn new() -> Scene {
-        let folder = TempDir::new().unwrap();
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        Scene { folder }
+        let directory = TempDir::new().unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        Scene { directory }
     }
 
     pub fn path(&self) -> &Path {
-        self.folder.path()
+        self.directory.path()
     }
 
     pub fn at(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     /// The number of the user who runs the test.
@@ -57,7 +57,7 @@ impl Scene {
         fs::metadata(self.path()).unwrap().uid()
     }
 
-    /// Writes a file, and the folders that it lies in.
+    /// Writes a file, and the directories that it lies in.
     pub fn file(&self, name: &str, content: &str) -> PathBuf {
         let path = self.at(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -46,13 +46,13 @@ fn may_replace(target: &Path) -> io::Result<bool> {
 }
 
 fn replace(content: &Content, target: &Path) -> io::Result<u64> {
-    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.map_or_else(|| PathBuf::from("."), Path::to_owned);
+    let directory = target.parent().filter(|directory| !directory.as_os_str().is_empty());
+    let directory = directory.map_or_else(|| PathBuf::from("."), Path::to_owned);
     // It is code: nobody else may write to it, whatever the umask says.
     let file = tempfile::Builder::new()
         .prefix(".becalm-")
         .permissions(Permissions::from_mode(0o644))
-        .tempfile_in(folder)?;
+        .tempfile_in(directory)?;
     let mut out = BufWriter::with_capacity(1 << 20, file.as_file());
     out.write_all(header(&content.index, content.code_bytes).as_bytes())?;
     out.write_all(content.index.as_bytes())?;

@@ -92,8 +92,8 @@ def is_as_packed(path, mtime, size=None):
     return status.st_mtime_ns == mtime and size in (None, status.st_size)
 
 
-class Folder(object):
-    """What FileFinder would find in a folder, as it was when the bundle was made."""
+class Directory(object):
+    """What FileFinder would find in a directory, as it was when the bundle was made."""
 
     def __init__(self, record, bundle):
         head, _, self.lines = record.partition("\n")
@@ -106,11 +106,11 @@ class Folder(object):
         self.listed = None  # the names in it, if it has changed
 
     def look_first(self, is_wanted):
-        """Has the folder and its sources looked at before they are believed, or not."""
+        """Has the directory and its sources looked at before they are believed, or not."""
         self.looks, self.is_sure = is_wanted, not is_wanted
 
     def make_sure(self):
-        """Looks at the folder itself, unless it is believed."""
+        """Looks at the directory itself, unless it is believed."""
         if not self.is_sure:
             self.listed = None
             if not is_as_packed(self.path, self.mtime):
@@ -165,11 +165,11 @@ class Folder(object):
 
 
 class BundleFinder(PathFinder):
-    """PathFinder, but that it knows what is in the bundle's folders. What it does not find,
+    """PathFinder, but that it knows what is in the bundle's directories. What it does not find,
     PathFinder itself, which comes next, looks for."""
 
     find_distributions = None  # PathFinder's finds them
-    folders = {}
+    directories = {}
     hooks = []
 
     @classmethod
@@ -186,32 +186,32 @@ class BundleFinder(PathFinder):
                 path = posix.getcwd()
             except OSError:
                 return None
-        folder = cls.folders.get(path) or cls.folders.get(path.rstrip("/"))
-        known = sys.path_importer_cache.get(path, folder)
-        if folder is not None and (known is folder or type(known) is external.FileFinder):
-            folder.make_sure()
-            return folder
+        directory = cls.directories.get(path) or cls.directories.get(path.rstrip("/"))
+        known = sys.path_importer_cache.get(path, directory)
+        if directory is not None and (known is directory or type(known) is external.FileFinder):
+            directory.make_sure()
+            return directory
         return super(BundleFinder, cls)._path_importer_cache(path)
 
     @classmethod
     def invalidate_caches(cls):
-        for folder in cls.folders.values():
-            folder.is_sure = False
+        for directory in cls.directories.values():
+            directory.is_sure = False
 
 
-def drop_changed(folders, bundle):
-    """A folder that an installer changed is not believed, nor is what is below it."""
-    changed = [folder for folder in folders.values()
-               if folder.is_checked and not is_as_packed(folder.path, folder.mtime)]
-    for folder in changed:
-        for below in list(folders):
-            if below == folder.path or below.startswith(folder.path + "/"):
-                del folders[below]
+def drop_changed(directories, bundle):
+    """A directory that an installer changed is not believed, nor is what is below it."""
+    changed = [directory for directory in directories.values()
+               if directory.is_checked and not is_as_packed(directory.path, directory.mtime)]
+    for directory in changed:
+        for below in list(directories):
+            if below == directory.path or below.startswith(directory.path + "/"):
+                del directories[below]
     environ = sys.modules["os"].environ
     if not changed or sys.stderr is None or environ.get("BECALM_PYBUNDLE_TOLD") == bundle.path:
         return
     environ["BECALM_PYBUNDLE_TOLD"] = bundle.path  # once, not by every child
-    more = "" if len(changed) == 1 else " (and %d more folders)" % (len(changed) - 1)
+    more = "" if len(changed) == 1 else " (and %d more directories)" % (len(changed) - 1)
     sys.stderr.write(
         "becalm: %s: %s%s changed after it was made: what is below is imported as without; "
         "make the bundle anew\n" % (bundle.path, changed[0].path, more))
@@ -226,7 +226,7 @@ def fits(line):
 
 
 def is_usual(hooks):
-    """Whether folders are searched by FileFinder and nothing else."""
+    """Whether directories are searched by FileFinder and nothing else."""
     names = [getattr(hook, "__name__", "") for hook in hooks]
     return names == ["zipimporter", "path_hook_for_FileFinder"]
 
@@ -237,14 +237,14 @@ def install(archive):
     if not fits(python) or not is_usual(sys.path_hooks):
         return
     check = sys.modules["os"].environ.get("BECALM_PYBUNDLE_CHECK", "quick")
-    folders = [Folder(record, bundle) for record in records.split("\n\n")]
-    BundleFinder.folders = {folder.path: folder for folder in folders}
+    directories = [Directory(record, bundle) for record in records.split("\n\n")]
+    BundleFinder.directories = {directory.path: directory for directory in directories}
     BundleFinder.hooks = list(sys.path_hooks)
     if check == "full":
-        for folder in folders:
-            folder.look_first(True)
+        for directory in directories:
+            directory.look_first(True)
     elif check == "quick":
-        drop_changed(BundleFinder.folders, bundle)
+        drop_changed(BundleFinder.directories, bundle)
     sys.meta_path.insert(sys.meta_path.index(PathFinder), BundleFinder)
 
 

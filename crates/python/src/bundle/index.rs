@@ -3,20 +3,20 @@
 //! The header is 64 bytes of text: `becalm-pybundle/1`, the index's length, the code's length
 //! (16 digits each) and the index's CRC-32 (8 hexadecimal digits), each after a space. The index
 //! follows, then the code, then a zip archive. The index is UTF-8: a line on the interpreter,
-//! then of each folder, after an empty line, a line `path TAB mtime TAB flags` and a line a
+//! then of each directory, after an empty line, a line `path TAB mtime TAB flags` and a line a
 //! module, `name TAB suffix [TAB offset TAB length TAB mtime TAB size]`.
 
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use super::folder::Folder;
+use super::directory::Directory;
 use super::interpreter::Interpreter;
 
 pub(super) const MAGIC: &str = "becalm-pybundle/1 ";
 pub(super) const HEADER: usize = 64;
 
-/// How far a folder is believed.
+/// How far a directory is believed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags {
     /// Its time is compared at each start.
@@ -39,19 +39,19 @@ pub(super) struct Entry {
 /// The index as text.
 pub(super) fn text(
     interpreter: &Interpreter,
-    folders: &[(Folder, Flags)],
+    directories: &[(Directory, Flags)],
     entries: &HashMap<PathBuf, Entry>,
 ) -> String {
     let Interpreter { magic, optimize, suffixes, version, .. } = interpreter;
     let mut text = format!("python\t{magic}\t{optimize}\t{}\t{version}\n", suffixes.join(" "));
     // Writing to a String cannot fail.
-    for (folder, flags) in folders {
+    for (directory, flags) in directories {
         let check = if flags.check { "check" } else { "" };
         let look = if flags.look { "look" } else { "" };
-        let _ = write!(text, "\n{}\t{}\t{check}{look}\n", folder.path, folder.mtime);
-        for (tail, suffix) in &folder.modules {
+        let _ = write!(text, "\n{}\t{}\t{check}{look}\n", directory.path, directory.mtime);
+        for (tail, suffix) in &directory.modules {
             let _ = write!(text, "{tail}\t{suffix}");
-            let path = PathBuf::from(format!("{}/{tail}{suffix}", folder.path));
+            let path = PathBuf::from(format!("{}/{tail}{suffix}", directory.path));
             if let Some(Entry { offset, length, mtime, size }) = entries.get(&path) {
                 let _ = write!(text, "\t{offset}\t{length}\t{mtime}\t{size}");
             }

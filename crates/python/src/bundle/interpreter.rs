@@ -75,14 +75,15 @@ impl Interpreter {
     /// bytecode, or compiled. Nothing of a source is executed, and no bytecode is written.
     pub(super) fn code_of(&self, sources: &[PathBuf]) -> Result<Code, BundleError> {
         let names: Vec<_> = sources.iter().map(|path| path.as_os_str().as_bytes()).collect();
-        let fill = |folder: &Path| {
-            let files = ["sources", "code", "finder.py"].map(|name| folder.join(name));
+        let fill = |directory: &Path| {
+            let files = ["sources", "code", "finder.py"].map(|name| directory.join(name));
             fs::write(&files[0], names.join(&0))?;
             fs::write(&files[2], FINDER)?;
             Ok(files)
         };
-        let (_folder, [list, out, finder]) = launch::scratch_folder("becalm-bundle-", fill)
-            .map_err(|error| file_error(Path::new("a temporary folder"), error))?;
+        let (_directory, [list, out, finder]) =
+            launch::scratch_directory("becalm-bundle-", fill)
+                .map_err(|error| file_error(Path::new("a temporary directory"), error))?;
         let arguments = [OsStr::new("code"), list.as_ref(), out.as_ref(), finder.as_ref()];
         run(&self.program, self.optimize, &arguments.map(OsStr::to_owned))?;
         let file = File::open(&out).map_err(|error| file_error(&out, error))?;

@@ -1,17 +1,17 @@
 //! A bundle: the code that a start imports in one file, and a finder that serves it.
 //!
 //! The last resort where no mount is possible. [`pack`] asks the interpreter itself for the code
-//! of each source, and lists what importlib's `FileFinder` would find in each folder that was
+//! of each source, and lists what importlib's `FileFinder` would find in each directory that was
 //! searched. The file ends in a zip archive with a `sitecustomize`, so a PYTHONPATH that begins
 //! with it is all that a Python needs to use it: see `finder.py`.
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `traced` | what a recording's Python looked for: folders and sources, in their order |
-//! | `walk` | the folders below a path |
-//! | `folder` | what FileFinder would find in a folder |
+//! | `traced` | what a recording's Python looked for: directories and sources, in their order |
+//! | `walk` | the directories below a path |
+//! | `directory` | what FileFinder would find in a directory |
 //! | `interpreter`, `pack.py` | the interpreter: what it is, and the code that it would run |
-//! | `sources` | which folders and sources are taken, in which order |
+//! | `sources` | which directories and sources are taken, in which order |
 //! | `pack` | all of it together |
 //! | `index` | the bundle's header and index, as text |
 //! | `file` | the file, written |
@@ -19,8 +19,8 @@
 //! | `open` | a bundle that may be used: whose it is, whether it is whole |
 //! | `finder.py` | what answers imports |
 
+mod directory;
 mod file;
-mod folder;
 mod index;
 mod interpreter;
 mod open;
@@ -41,7 +41,7 @@ use std::path::{Path, PathBuf};
 /// Why there is no bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum BundleError {
-    /// A file or folder.
+    /// A file or directory.
     #[error("{}: {error}", .path.display())]
     File {
         /// Which.
@@ -58,7 +58,7 @@ pub enum BundleError {
         why: String,
     },
     /// There is nothing to pack.
-    #[error("no Python source was imported from a folder, and none is below a path given")]
+    #[error("no Python source was imported from a directory, and none is below a path given")]
     Nothing,
     /// There is something else.
     #[error("{}: it exists and is no bundle; choose another name or remove it", .0.display())]

@@ -24,9 +24,10 @@ pub struct Bundle {
 /// How closely the sources are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// The times of installed entries of `sys.path` and of a few more folders at each start, and sources outside of installations.
+    /// The times of installed entries of `sys.path` and of a few more directories at each start,
+    /// and sources outside of installations.
     Quick,
-    /// Each folder and each source before it is used.
+    /// Each directory and each source before it is used.
     Full,
     /// Only sources outside of installations.
     No,
@@ -53,7 +54,7 @@ pub enum DistrustError {
     #[error("others may write to it: it is code; `chmod go-w` it")]
     Writable,
     /// Others may replace it.
-    #[error("others may replace it, its folder is open to all: it is code; keep it elsewhere")]
+    #[error("others may replace it, its directory is open to all: it is code; keep it elsewhere")]
     Replaceable,
 }
 
@@ -103,8 +104,8 @@ fn trust(status: &fs::Metadata, path: &Path) -> Result<(), DistrustError> {
     if status.mode() & 0o022 != 0 {
         return Err(DistrustError::Writable);
     }
-    let Some(folder) = path.parent() else { return Ok(()) };
-    let mode = fs::metadata(folder)?.mode();
+    let Some(directory) = path.parent() else { return Ok(()) };
+    let mode = fs::metadata(directory)?.mode();
     match mode & 0o002 != 0 && mode & 0o1000 == 0 {
         true => Err(DistrustError::Replaceable),
         false => Ok(()),

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use recording::query::python::is_installed_below;
 use serde::Serialize;
 
+use super::directory::Directory;
 use super::file::{Content, write};
-use super::folder::Folder;
 use super::index::{self, Entry, Flags};
 use super::interpreter::{Code, Interpreter, Place};
-use super::sources::{Sources, folders};
+use super::sources::{Sources, directories};
 use super::traced::Traced;
 use super::{BundleError, zip};
 
-/// How many folders are looked at when a Python starts, unless more than these are entries of
+/// How many directories are looked at when a Python starts, unless more than these are entries of
 /// `sys.path`.
 const CHECKED: usize = 20;
 
@@ -24,7 +24,7 @@ pub struct Wanted<'a> {
     pub interpreter: Interpreter,
     /// What a start imports: it comes first.
     pub traced: &'a Traced,
-    /// Folders of which all is packed.
+    /// Directories of which all is packed.
     pub paths: &'a [PathBuf],
 }
 
@@ -45,8 +45,8 @@ pub struct Packed {
     pub looked_at: u64,
     /// Extension modules of the trace: loaded from their own place, which is not searched for.
     pub extensions: u64,
-    /// The folders that are not searched any more.
-    pub folders: u64,
+    /// The directories that are not searched any more.
+    pub directories: u64,
     /// Those of them that are looked at when a Python starts.
     pub checked: Vec<PathBuf>,
     /// What is imported as without the bundle.
@@ -58,7 +58,7 @@ pub struct Packed {
 pub struct NotTaken {
     /// Why.
     pub why: Why,
-    /// A file, a folder or an interpreter.
+    /// A file, a directory or an interpreter.
     #[serde(serialize_with = "recording::serialize_shown")]
     pub path: PathBuf,
 }
@@ -102,8 +102,8 @@ impl Left {
 /// [`BundleError`].
 pub fn pack(wanted: &Wanted, target: &Path) -> Result<Packed, BundleError> {
     let mut left = Left::of(wanted.traced);
-    let folders = folders(wanted, &mut left)?;
-    let sources = Sources::of(wanted, &folders, &mut left);
+    let directories = directories(wanted, &mut left)?;
+    let sources = Sources::of(wanted, &directories, &mut left);
     if sources.all.is_empty() {
         return Err(BundleError::Nothing);
     }
@@ -111,8 +111,8 @@ pub fn pack(wanted: &Wanted, target: &Path) -> Result<Packed, BundleError> {
     let (entries, order) = place(&sources, &code, &mut left);
     let traced = sources.all[..sources.traced].iter();
     let traced = traced.filter(|path| entries.contains_key(*path)).count() as u64;
-    let folders = flagged(folders);
-    let index = index::text(&wanted.interpreter, &folders, &entries);
+    let directories = flagged(directories);
+    let index = index::text(&wanted.interpreter, &directories, &entries);
     let archive = zip::archive(&[
         ("sitecustomize.pyc", &code.finder),
         ("sitecustomize.py", super::interpreter::FINDER.as_bytes()),
@@ -129,8 +129,8 @@ pub fn pack(wanted: &Wanted, target: &Path) -> Result<Packed, BundleError> {
         traced,
         looked_at: entries.keys().filter(|path| !installed(path)).count() as u64,
         extensions: wanted.traced.extensions,
-        folders: folders.len() as u64,
-        checked: checked(&folders),
+        directories: directories.len() as u64,
+        checked: checked(&directories),
         not_taken: left.0.into_iter().collect(),
     })
 }
@@ -152,29 +152,34 @@ fn place(sources: &Sources, code: &Code, left: &mut Left) -> (HashMap<PathBuf, E
     (entries, order)
 }
 
-/// Says of each folder how far it is believed. Installed ones change by an installer, which
+/// Says of each directory how far it is believed. Installed ones change by an installer, which
 /// changes the entries of `sys.path` themselves: all of those are looked at when a Python starts,
-/// however many prefixes there are, then the others, those first that changed last. All else may be edited at any time.
-fn flagged(folders: Vec<Folder>) -> Vec<(Folder, Flags)> {
-    let inner: std::collections::HashSet<String> = folders
+/// however many prefixes there are, then the others, those first that changed last. All else may be
+/// edited at any time.
+fn flagged(directories: Vec<Directory>) -> Vec<(Directory, Flags)> {
+    let inner: std::collections::HashSet<String> = directories
         .iter()
-        .flat_map(|folder| folder.modules.keys().map(|tail| format!("{}/{tail}", folder.path)))
+        .flat_map(|directory| {
+            directory.modules.keys().map(|tail| format!("{}/{tail}", directory.path))
+        })
         .collect();
-    let is_look: Vec<_> =
-        folders.iter().map(|folder| !is_installed_below(folder.path.as_bytes())).collect();
-    let mut by_risk: Vec<_> = (0..folders.len()).filter(|at| !is_look[*at]).collect();
+    let is_look: Vec<_> = directories
+        .iter()
+        .map(|directory| !is_installed_below(directory.path.as_bytes()))
+        .collect();
+    let mut by_risk: Vec<_> = (0..directories.len()).filter(|at| !is_look[*at]).collect();
     by_risk.sort_by_key(|at| {
-        let folder = &folders[*at];
-        (inner.contains(&folder.path), std::cmp::Reverse(folder.mtime))
+        let directory = &directories[*at];
+        (inner.contains(&directory.path), std::cmp::Reverse(directory.mtime))
     });
-    let entries = by_risk.iter().filter(|at| !inner.contains(&folders[**at].path)).count();
+    let entries = by_risk.iter().filter(|at| !inner.contains(&directories[**at].path)).count();
     by_risk.truncate(entries.max(CHECKED));
     let flags = |at| Flags { check: by_risk.contains(&at), look: is_look[at] };
-    let flags: Vec<_> = (0..folders.len()).map(flags).collect();
-    folders.into_iter().zip(flags).collect()
+    let flags: Vec<_> = (0..directories.len()).map(flags).collect();
+    directories.into_iter().zip(flags).collect()
 }
 
-fn checked(folders: &[(Folder, Flags)]) -> Vec<PathBuf> {
-    let checked = folders.iter().filter(|(_, flags)| flags.check);
-    checked.map(|(folder, _)| PathBuf::from(&folder.path)).collect()
+fn checked(directories: &[(Directory, Flags)]) -> Vec<PathBuf> {
+    let checked = directories.iter().filter(|(_, flags)| flags.check);
+    checked.map(|(directory, _)| PathBuf::from(&directory.path)).collect()
 }

@@ -1,4 +1,4 @@
-//! Which folders and which sources a bundle takes, in which order.
+//! Which directories and which sources a bundle takes, in which order.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -6,10 +6,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::BundleError;
-use super::folder::{Folder, mtime};
+use super::directory::{Directory, mtime};
 use super::pack::{Left, Wanted, Why};
 use super::traced::searched_for;
-use super::walk::folders_below;
+use super::walk::directories_below;
 
 /// The sources, in the order of their code in the bundle.
 pub(super) struct Sources {
@@ -28,45 +28,46 @@ pub(super) struct Seen {
     pub size: u64,
 }
 
-/// The folders that were searched, and those below the paths, each listed.
-pub(super) fn folders(wanted: &Wanted, left: &mut Left) -> Result<Vec<Folder>, BundleError> {
+/// The directories that were searched, and those below the paths, each listed.
+pub(super) fn directories(wanted: &Wanted, left: &mut Left) -> Result<Vec<Directory>, BundleError> {
     let traced = wanted.traced;
-    let mut names: Vec<PathBuf> = traced.folders.clone();
+    let mut names: Vec<PathBuf> = traced.directories.clone();
     names.extend(traced.sources.iter().filter_map(|path| searched_for(path)).map(Path::to_owned));
     for path in wanted.paths {
         let path = std::path::absolute(path).map_err(|error| BundleError::file(path, error))?;
-        let below = folders_below(&path, |folder| left.add(Why::Unreadable, folder))
+        let below = directories_below(&path, |directory| left.add(Why::Unreadable, directory))
             .map_err(|error| BundleError::file(&path, error))?;
         names.extend(below);
     }
     let mut seen = HashSet::new();
     names.retain(|name| name.parent().is_some() && seen.insert(name.clone()));
-    let mut folders = Vec::new();
+    let mut directories = Vec::new();
     for name in names {
-        match Folder::list(&name, &wanted.interpreter.suffixes) {
-            Ok(Some(folder)) => folders.push(folder),
+        match Directory::list(&name, &wanted.interpreter.suffixes) {
+            Ok(Some(directory)) => directories.push(directory),
             Ok(None) => left.add(Why::Name, &name),
             // An entry of sys.path may be a file, and is told of as such.
             Err(error) if error.kind() == ErrorKind::NotADirectory => {}
             Err(_) => left.add(Why::Unreadable, &name),
         }
     }
-    Ok(folders)
+    Ok(directories)
 }
 
 impl Sources {
     /// Those of the trace that are found as modules, in its order, then all below the paths.
-    pub(super) fn of(wanted: &Wanted, folders: &[Folder], left: &mut Left) -> Sources {
-        let found: HashMap<PathBuf, &Folder> = folders
+    pub(super) fn of(wanted: &Wanted, directories: &[Directory], left: &mut Left) -> Sources {
+        let found: HashMap<PathBuf, &Directory> = directories
             .iter()
-            .flat_map(|folder| folder.sources().map(move |path| (path, folder)))
+            .flat_map(|directory| directory.sources().map(move |path| (path, directory)))
             .collect();
         let traced = wanted.traced.sources.iter().filter(|path| found.contains_key(*path));
         let paths: Vec<_> =
             wanted.paths.iter().filter_map(|path| std::path::absolute(path).ok()).collect();
-        let is_wanted =
-            |folder: &&Folder| paths.iter().any(|path| Path::new(&folder.path).starts_with(path));
-        let rest = folders.iter().filter(is_wanted).flat_map(Folder::sources);
+        let is_wanted = |directory: &&Directory| {
+            paths.iter().any(|path| Path::new(&directory.path).starts_with(path))
+        };
+        let rest = directories.iter().filter(is_wanted).flat_map(Directory::sources);
         let mut sources = Sources { all: Vec::new(), seen: Vec::new(), traced: 0 };
         let mut known = HashSet::new();
         for path in traced {

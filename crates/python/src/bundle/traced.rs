@@ -1,4 +1,4 @@
-//! What a recording's Python looked for: in which folders, and which sources it found.
+//! What a recording's Python looked for: in which directories, and which sources it found.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -21,8 +21,8 @@ pub struct Traced {
     pub interpreter: Option<PathBuf>,
     /// Its optimization level (`-O` is 1), by the bytecode that it opened.
     pub optimize: u8,
-    /// The folders that were searched, each once, in their order.
-    pub folders: Vec<PathBuf>,
+    /// The directories that were searched, each once, in their order.
+    pub directories: Vec<PathBuf>,
     /// The sources that were found, likewise.
     pub sources: Vec<PathBuf>,
     /// How many extension modules were loaded.
@@ -81,7 +81,9 @@ impl Seen {
 impl Traced {
     fn see(&mut self, ask: &Ask, path: &[u8], reason: Reason) {
         match reason {
-            Reason::Listing | Reason::Folder => self.folders.push(path_of(without_slash(path))),
+            Reason::Listing | Reason::Directory => {
+                self.directories.push(path_of(without_slash(path)))
+            }
             Reason::Source | Reason::SourceRead => self.sources.push(path_of(path)),
             Reason::Extension => self.extensions += 1,
             Reason::Bytecode => self.optimize = self.optimize.max(level(ask.split().1)),
@@ -103,7 +105,7 @@ fn split_at_opt(name: &[u8]) -> Option<&[u8]> {
     name[at..].strip_prefix(b".opt-")
 }
 
-/// The folder that FileFinder asks for and that a file's name is joined to.
+/// The directory that FileFinder asks for and that a file's name is joined to.
 fn without_slash(path: &[u8]) -> &[u8] {
     let end = path.iter().rposition(|byte| *byte != b'/').map_or(0, |at| at + 1);
     &path[..end]
@@ -113,12 +115,12 @@ fn path_of(path: &[u8]) -> PathBuf {
     Path::new(OsStr::from_bytes(path)).to_owned()
 }
 
-/// The folder that a source is found in as a module: above its own, if it makes a package.
+/// The directory that a source is found in as a module: above its own, if it makes a package.
 pub(crate) fn searched_for(source: &Path) -> Option<&Path> {
     let bytes = source.as_os_str().as_bytes();
-    let (folder, name) = split(bytes);
-    let folder = if name == b"__init__.py" { split(folder).0 } else { folder };
-    (folder.len() > 1).then(|| Path::new(OsStr::from_bytes(folder)))
+    let (directory, name) = split(bytes);
+    let directory = if name == b"__init__.py" { split(directory).0 } else { directory };
+    (directory.len() > 1).then(|| Path::new(OsStr::from_bytes(directory)))
 }
 
 #[cfg(test)]
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_is_searched_for_above_its_own_folder() {
+    fn a_package_is_searched_for_above_its_own_directory() {
         let of = |path| searched_for(Path::new(path)).map(|path| path.to_str().unwrap());
         assert_eq!(of("/v/n/__init__.py"), Some("/v"));
         assert_eq!(of("/v/n/x.py"), Some("/v/n"));

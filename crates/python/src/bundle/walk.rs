@@ -1,4 +1,4 @@
-//! The folders below a path.
+//! The directories below a path.
 
 use std::fs;
 use std::io;
@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 
 use recording::query::python::CACHE;
 
-/// A folder and all below it, by name; symbolic links are not followed. What cannot be read is
+/// A directory and all below it, by name; symbolic links are not followed. What cannot be read is
 /// told.
-pub(crate) fn folders_below(
+pub(crate) fn directories_below(
     top: &Path,
     mut unreadable: impl FnMut(&Path),
 ) -> io::Result<Vec<PathBuf>> {
-    let mut folders = Vec::new();
+    let mut directories = Vec::new();
     let mut open = vec![top.to_owned()];
     let mut entries = fs::read_dir(top).map(Some)?;
-    while let Some(folder) = open.pop() {
-        let listed = entries.take().map_or_else(|| fs::read_dir(&folder), Ok);
+    while let Some(directory) = open.pop() {
+        let listed = entries.take().map_or_else(|| fs::read_dir(&directory), Ok);
         let Ok(listed) = listed else {
-            unreadable(&folder);
+            unreadable(&directory);
             continue;
         };
         let mut below: Vec<_> = listed
@@ -30,7 +30,7 @@ pub(crate) fn folders_below(
             .collect();
         below.sort_by(|a, b| b.cmp(a));
         open.extend(below);
-        folders.push(folder);
+        directories.push(directory);
     }
-    Ok(folders)
+    Ok(directories)
 }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use recording::query::python::folder_and_stem;
+use recording::query::python::directory_and_stem;
 use recording::{Kind, Outcome};
 
 use super::{Trouble, TroubleKind, counted, trouble};
@@ -83,7 +83,7 @@ impl<'a> Modules<'a> {
                 }
                 Reason::SourceRead if ask.is_yes() => {
                     let of_it = |bytecode: &&Placed| {
-                        folder_and_stem(bytecode.ask.path) == folder_and_stem(ask.path)
+                        directory_and_stem(bytecode.ask.path) == directory_and_stem(ask.path)
                     };
                     if let Some(bytecode) = last.remove(&thread).filter(of_it) {
                         modules.read(ask.path, bytecode.ask.is_yes());

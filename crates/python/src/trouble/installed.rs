@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use recording::query::python::{Places, folder_and_stem, split};
+use recording::query::python::{Places, directory_and_stem, split};
 use recording::{Kind, shown};
 
 use super::{Trouble, TroubleKind, counted, trouble};
@@ -95,16 +95,16 @@ pub(super) fn namespaces(placed: &[Placed], places: &Places) -> Option<Trouble> 
     let mut holds = HashSet::new();
     for placed in placed {
         let ask = &placed.ask;
-        match (placed.reason, folder_and_stem(ask.path)) {
-            (Reason::Suffix, Some((folder, b"__init__"))) if ask.path.ends_with(b".py") => {
-                lacks.insert(folder);
+        match (placed.reason, directory_and_stem(ask.path)) {
+            (Reason::Suffix, Some((directory, b"__init__"))) if ask.path.ends_with(b".py") => {
+                lacks.insert(directory);
             }
-            (Reason::Source | Reason::Extension, Some((folder, _))) if ask.is_yes() => {
-                holds.insert(folder);
+            (Reason::Source | Reason::Extension, Some((directory, _))) if ask.is_yes() => {
+                holds.insert(directory);
                 // A portion may hold packages only.
-                holds.insert(split(folder).0);
+                holds.insert(split(directory).0);
             }
-            (Reason::Folder, _) if ask.is_yes() => {
+            (Reason::Directory, _) if ask.is_yes() => {
                 is_there.insert(ask.path);
             }
             _ => {}
@@ -112,24 +112,24 @@ pub(super) fn namespaces(placed: &[Placed], places: &Places) -> Option<Trouble> 
     }
     let portions: BTreeSet<&[u8]> = lacks
         .into_iter()
-        .filter(|folder| is_there.contains(folder) && holds.contains(folder))
-        .filter(|folder| !places.entries.contains(*folder))
+        .filter(|directory| is_there.contains(directory) && holds.contains(directory))
+        .filter(|directory| !places.entries.contains(*directory))
         .collect();
-    let name = |folder: &[u8]| places.module(&[folder, b"/__init__.py"].concat());
-    let names: BTreeSet<_> = portions.iter().filter_map(|folder| name(folder)).collect();
+    let name = |directory: &[u8]| places.module(&[directory, b"/__init__.py"].concat());
+    let names: BTreeSet<_> = portions.iter().filter_map(|directory| name(directory)).collect();
     let asked = |placed: &&Placed| {
-        let is_init = folder_and_stem(placed.ask.path)
-            .is_some_and(|(folder, stem)| stem == b"__init__" && portions.contains(folder));
+        let is_init = directory_and_stem(placed.ask.path)
+            .is_some_and(|(directory, stem)| stem == b"__init__" && portions.contains(directory));
         is_init || portions.contains(placed.ask.path)
     };
     let operations = placed.iter().filter(asked).count() as u64;
     let (packages, number) = (names.len() as u64, portions.len() as u64);
     let text = format!(
-        "{} ({}) in {}: without an __init__.py the search goes on through all folders before it \
+        "{} ({}) in {}: without an __init__.py the search goes on through all directories before it \
          answers",
         counted(packages, "namespace package", "namespace packages"),
         names.iter().take(3).map(|name| shown(name)).collect::<Vec<_>>().join(", "),
-        counted(number, "folder", "folders")
+        counted(number, "directory", "directories")
     );
     let numbers = [("packages", packages), ("portions", number)];
     (packages > 0).then(|| trouble(TroubleKind::Namespace, text, operations, &numbers, portions))

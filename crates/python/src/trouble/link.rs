@@ -1,4 +1,4 @@
-//! `realpath` storms: an lstat for each folder above each path, so that the cost grows with the
+//! `realpath` storms: an lstat for each directory above each path, so that the cost grows with the
 //! depth at which the software is installed (Python's `posixpath.realpath`).
 
 use std::collections::{BTreeMap, HashSet};
@@ -17,7 +17,7 @@ const MANY: u64 = 50;
 struct Caller<'a> {
     operations: u64,
     paths: HashSet<&'a [u8]>,
-    /// Questions for a folder of the root: each walk begins with one.
+    /// Questions for a directory of the root: each walk begins with one.
     walks: u64,
 }
 
@@ -41,7 +41,7 @@ impl Caller<'_> {
         let deepest = self.paths.iter().copied().max_by_key(|path| (components(path), *path));
         let depth = deepest.map_or(0, components);
         let text = format!(
-            "{} lstats {who}, of {distinct} paths: realpath, which asks for every folder above \
+            "{} lstats {who}, of {distinct} paths: realpath, which asks for every directory above \
              ({} times from the root, up to {depth} deep)",
             self.operations, self.walks
         );

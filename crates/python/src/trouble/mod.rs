@@ -35,7 +35,7 @@ pub struct Trouble {
     pub operations: u64,
     /// What it counts beside them, by name.
     pub numbers: BTreeMap<String, u64>,
-    /// Some of the files or folders that it is about.
+    /// Some of the files or directories that it is about.
     pub examples: Vec<String>,
 }
 

@@ -18,7 +18,7 @@ pub enum Kind {
     List,
     /// Starts a program by path.
     Exec,
-    /// Changes the working folder or the root by path.
+    /// Changes the working directory or the root by path.
     Chdir,
     /// Changes the tree: unlink, rename, mkdir, link, chmod, truncate, utime…
     Change,
@@ -74,7 +74,7 @@ impl Kind {
         }
     }
 
-    /// Whether a filesystem has to look a path up, or list a folder, to answer: what a
+    /// Whether a filesystem has to look a path up, or list a directory, to answer: what a
     /// metadata server serves. Data, and what a descriptor already holds, are not.
     pub fn is_metadata(self) -> bool {
         matches!(

@@ -1,10 +1,10 @@
-//! Folded stacks: process tree, cause, folder, file; then a number.
+//! Folded stacks: process tree, cause, directory, file; then a number.
 //!
-//! `bash configure;dirname;loader (start);/usr/lib;libc.so.6 12`: a line for each distinct
-//! stack, stacks of programs in the order in which they first appear. Frames are the programs from the command down to the one
-//! that made the calls, the cause, the folder of the path and the file in it; calls without a
-//! path end at the cause. The number is [`super::Weight`]: calls, or microseconds. All lines
-//! add up to the recording's. Where a frame holds `;` it is written `\x3b`.
+//! `bash configure;dirname;loader (start);/usr/lib;libc.so.6 12`: a line for each distinct stack,
+//! stacks of programs in the order in which they first appear. Frames are the programs from the
+//! command down to the one that made the calls, the cause, the directory of the path and the file
+//! in it; calls without a path end at the cause. The number is [`super::Weight`]: calls, or
+//! microseconds. All lines add up to the recording's. Where a frame holds `;` it is written `\x3b`.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -50,7 +50,7 @@ pub fn write(recording: &Recording, out: &mut dyn Write, options: &Options) -> i
     Ok(())
 }
 
-/// The frames of a path: its folder and its name.
+/// The frames of a path: its directory and its name.
 fn frames(path: &[u8]) -> String {
     let split = path.iter().rposition(|byte| *byte == b'/');
     match split {

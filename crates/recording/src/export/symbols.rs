@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 /// What is known of a call's arguments, in their order: a letter each.
 ///
-/// `d` the folder's descriptor, `f` a descriptor, `p` the path, `q` the second path, `D` the
-/// working folder (the second path's: it is full), `o` open's flags, `O` the same within
+/// `d` the directory's descriptor, `f` a descriptor, `p` the path, `q` the second path, `D` the
+/// working directory (the second path's: it is full), `o` open's flags, `O` the same within
 /// openat2's structure, `m` access's mode, `a` AT_ flags, `u` unlinkat's, `r` mmap's
 /// protection, `c` clone's flags, `v` execve's argv, `.` not recorded.
 pub(super) fn arguments(name: &str) -> &'static [u8] {

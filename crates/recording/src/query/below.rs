@@ -1,4 +1,4 @@
-//! How often something below one folder was asked for.
+//! How often something below one directory was asked for.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use super::clean;
 use crate::header::is_below;
 use crate::{Kind, Recording};
 
-/// What was asked of the files below one folder, the folder itself included.
+/// What was asked of the files below one directory, the directory itself included.
 ///
 /// It answers what people ask of strace's log: `grep /home/me log | grep -c open`. Each number
 /// comes with the part of it that was answered 'no such file'.
@@ -28,7 +28,7 @@ pub struct PrefixCounts {
     pub readlinks: u64,
     /// Of those, answered 'no such file'.
     pub readlinks_missing: u64,
-    /// getdents: a folder's entries.
+    /// getdents: a directory's entries.
     pub lists: u64,
     /// execve.
     pub execs: u64,
@@ -44,7 +44,7 @@ pub struct PrefixCounts {
     pub distinct: u64,
 }
 
-/// Counts what was asked of the files below a folder. Paths are compared by whole components
+/// Counts what was asked of the files below a directory. Paths are compared by whole components
 /// after lexical clean-up ([`clean`]); a call counts by its first path.
 pub fn prefix_counts(recording: &Recording, below: &[u8]) -> PrefixCounts {
     let inside = paths_below(recording, below);
@@ -59,10 +59,10 @@ pub fn prefix_counts(recording: &Recording, below: &[u8]) -> PrefixCounts {
     counts
 }
 
-/// Of each path, by number, whether it is a folder or below it.
-pub(super) fn paths_below(recording: &Recording, folder: &[u8]) -> Vec<bool> {
-    let folder = clean(folder);
-    recording.paths().map(|path| is_below(&clean(path), &folder)).collect()
+/// Of each path, by number, whether it is a directory or below it.
+pub(super) fn paths_below(recording: &Recording, directory: &[u8]) -> Vec<bool> {
+    let directory = clean(directory);
+    recording.paths().map(|path| is_below(&clean(path), &directory)).collect()
 }
 
 impl PrefixCounts {

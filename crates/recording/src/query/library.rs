@@ -1,8 +1,8 @@
 //! Calls of the dynamic loader by the library it was looking for.
 //!
-//! The loader looks for one library at a time: it tries to open `folder/name` in folder after
-//! folder until one can be opened. So the opens name the library, and what lies between two
-//! opens of a thread belongs to the search it lies in: glibc asks whether a folder exists
+//! The loader looks for one library at a time: it tries to open `directory/name` in directory after
+//! directory until one can be opened. So the opens name the library, and what lies between two
+//! opens of a thread belongs to the search it lies in: glibc asks whether a directory exists
 //! right after the first open in it has failed (`open_path` of elf/dl-load.c).
 
 use std::collections::HashMap;
@@ -140,7 +140,7 @@ impl Pass<'_> {
     }
 }
 
-/// Whether a path names a shared library rather than a folder: `libfoo.so`, `libfoo.so.1`.
+/// Whether a path names a shared library rather than a directory: `libfoo.so`, `libfoo.so.1`.
 fn is_library(path: &[u8]) -> bool {
     let name = base_name(path);
     name.ends_with(b".so") || name.windows(4).any(|part| part == b".so.")

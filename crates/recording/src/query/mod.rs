@@ -28,7 +28,7 @@ pub use clean::clean;
 
 pub use process::program_name;
 
-use prefix::Folders;
+use prefix::Directories;
 
 use crate::{Attributor, Bytes, Cause, Event, Micros, Nanos, ProcessId, Recording};
 
@@ -38,7 +38,7 @@ use crate::{Attributor, Bytes, Cause, Event, Micros, Nanos, ProcessId, Recording
 pub enum By {
     /// Why the call was made.
     Cause,
-    /// Below which folder its path lies.
+    /// Below which directory its path lies.
     Prefix,
     /// Which program made it.
     Process,
@@ -93,7 +93,7 @@ impl FromStr for By {
 /// Which calls a table counts. The default counts all that the recording holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Only calls whose (first) path is this folder or below it.
+    /// Only calls whose (first) path is this directory or below it.
     pub below: Option<Vec<u8>>,
     /// Only calls of this process.
     pub process: Option<ProcessId>,
@@ -192,16 +192,16 @@ pub struct Table {
 /// Groups the calls of a recording.
 pub fn table(recording: &Recording, by: By, filter: &Filter) -> Table {
     let mut counted = Counted::new(recording, filter);
-    let folders = counted.folders(by);
-    counted.table(by, &folders)
+    let directories = counted.directories(by);
+    counted.table(by, &directories)
 }
 
 /// Groups the calls of two recordings in the same way, so that the tables can be compared row
-/// by row: with [`By::Prefix`], both tell the same folders apart.
+/// by row: with [`By::Prefix`], both tell the same directories apart.
 pub fn tables(a: &Recording, b: &Recording, by: By, filter: &Filter) -> (Table, Table) {
     let (mut a, mut b) = (Counted::new(a, filter), Counted::new(b, filter));
-    let folders = a.folders(by).union(&b.folders(by)).cloned().collect();
-    (a.table(by, &folders), b.table(by, &folders))
+    let directories = a.directories(by).union(&b.directories(by)).cloned().collect();
+    (a.table(by, &directories), b.table(by, &directories))
 }
 
 /// A recording, and which of its calls are counted.
@@ -219,18 +219,18 @@ impl<'a> Counted<'a> {
         Counted { recording, filter, attributor, selected }
     }
 
-    fn folders(&self, by: By) -> Folders {
+    fn directories(&self, by: By) -> Directories {
         match by {
             By::Prefix => prefix::heavy(self.recording, &self.selected),
-            _ => Folders::new(),
+            _ => Directories::new(),
         }
     }
 
-    fn table(&mut self, by: By, folders: &Folders) -> Table {
+    fn table(&mut self, by: By, directories: &Directories) -> Table {
         let Counted { recording, filter, attributor, selected } = self;
         let groups = match by {
             By::Cause => cause::group(recording, attributor),
-            By::Prefix => prefix::group(recording, filter, folders),
+            By::Prefix => prefix::group(recording, filter, directories),
             By::Process => process::group(recording, attributor, filter),
             By::Syscall => syscall::group(recording),
             By::Library => library::group(recording, attributor, selected),
@@ -249,7 +249,7 @@ impl<'a> Counted<'a> {
 impl Filter {
     /// Of each call, whether it is counted.
     fn select(&self, recording: &Recording, attributor: &mut Attributor) -> Vec<bool> {
-        let inside = self.below.as_ref().map(|folder| below::paths_below(recording, folder));
+        let inside = self.below.as_ref().map(|directory| below::paths_below(recording, directory));
         let is_inside = |event: &Event| match (&inside, event.path) {
             (None, _) => true,
             (Some(inside), Some(path)) => inside[path.0 as usize],

@@ -1,7 +1,7 @@
 //! Calls by the Python module or the modulefile that was being looked for.
 //!
 //! A file names its module: `…/site-packages/numpy/core/__init__.py` is `numpy.core`. What
-//! Python asks of folders before it finds the file names none; it belongs to the module that
+//! Python asks of directories before it finds the file names none; it belongs to the module that
 //! the thread names next, which is a guess, right for 95 % of the calls where it was measured
 //! against the interpreter's own account. A modulefile is named by its path below the
 //! modulepath: `gcc/12.1`.
@@ -14,7 +14,7 @@ use super::search::Searches;
 use super::sum::{Groups, Keys, Place};
 use crate::{Attributor, Cause, Event, Exec, Kind, PathId, ProcessId, Recording};
 
-/// What Python asked of folders after the last module it found.
+/// What Python asked of directories after the last module it found.
 const UNNAMED: &[u8] = b"(no module named)";
 /// What the module tool asks beside modulefiles: its own library, configuration, caches.
 const TOOL: &[u8] = b"(module tool itself)";
@@ -49,10 +49,10 @@ pub(super) fn group(
     pass.end()
 }
 
-/// open(2)'s flag for folders.
+/// open(2)'s flag for directories.
 const O_DIRECTORY: u64 = 0o200000;
 
-/// The folders that hold an `__init__` file that was there: Python packages.
+/// The directories that hold an `__init__` file that was there: Python packages.
 fn packages(recording: &Recording) -> HashSet<&[u8]> {
     let answered = |event: &&Event| event.is_metadata() && !event.outcome.failed();
     let paths: HashSet<PathId> =

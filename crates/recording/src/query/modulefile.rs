@@ -3,10 +3,10 @@
 use super::clean;
 use crate::header::is_below;
 
-/// The name of a modulefile or of a folder of them: its path below the modulepath's root it is
+/// The name of a modulefile or of a directory of them: its path below the modulepath's root it is
 /// in, without Lmod's `.lua`; none for other files.
 ///
-/// A root that a module added (`module use`) is not in the environment; then a folder named
+/// A root that a module added (`module use`) is not in the environment; then a directory named
 /// `modulefiles` is taken for it.
 pub(super) fn modulefile(modulepath: &str, path: &[u8]) -> Option<Vec<u8>> {
     const USUAL: &[u8] = b"/modulefiles/";

@@ -1,9 +1,9 @@
-//! Calls by the folder that their path lies below.
+//! Calls by the directory that their path lies below.
 //!
-//! Which folders? Those that explain most with few rows: from the leaves up, a folder that
+//! Which directories? Those that explain most with few rows: from the leaves up, a directory that
 //! holds a twentieth of all operations that no row below it has explained becomes a row of its
 //! own; what is less goes up to its parent ('hierarchical heavy hitters'). So there are about
-//! 20 rows at most, each is the deepest folder that still matters, each call is in one of
+//! 20 rows at most, each is the deepest directory that still matters, each call is in one of
 //! them, and they add up.
 
 use std::borrow::Cow;
@@ -14,25 +14,25 @@ use super::{Filter, clean};
 use crate::header::is_below;
 use crate::{Event, Kind, Recording};
 
-/// The folders that a table tells apart.
-pub(super) type Folders = BTreeSet<Vec<u8>>;
+/// The directories that a table tells apart.
+pub(super) type Directories = BTreeSet<Vec<u8>>;
 
-/// A folder is a row if it holds one part in this many that no row below it has.
+/// A directory is a row if it holds one part in this many that no row below it has.
 const PARTS: u64 = 20;
 
-/// Folders deeper than this are not told apart: a bound for hostile recordings.
+/// Directories deeper than this are not told apart: a bound for hostile recordings.
 const DEEPEST: usize = 64;
 
 /// Calls on descriptors without a path, and on sockets and pipes.
 const NO_PATH: &[u8] = b"(no path)";
 
-/// Puts each call in the row of the next level below the filter's folder; without one, in that
-/// of the deepest of `folders` that it is below.
-pub(super) fn group(recording: &Recording, filter: &Filter, folders: &Folders) -> Groups {
+/// Puts each call in the row of the next level below the filter's directory; without one, in that
+/// of the deepest of `directories` that it is below.
+pub(super) fn group(recording: &Recording, filter: &Filter, directories: &Directories) -> Groups {
     let mut keys = Keys::default();
     let rows = match &filter.below {
-        Some(folder) => children(recording, &clean(folder), &mut keys),
-        None => deepest(recording, folders, &mut keys),
+        Some(directory) => children(recording, &clean(directory), &mut keys),
+        None => deepest(recording, directories, &mut keys),
     };
     let none = keys.row(NO_PATH);
     let place = |event: &Event| {
@@ -41,14 +41,15 @@ pub(super) fn group(recording: &Recording, filter: &Filter, folders: &Folders) -
     Groups { places: recording.events.iter().map(place).collect(), rows: keys.rows }
 }
 
-/// The row of each path: the deepest of the folders above it.
-fn deepest(recording: &Recording, folders: &Folders, keys: &mut Keys) -> Vec<Option<u32>> {
-    let lengths: BTreeSet<usize> = folders.iter().map(|folder| folder.len()).collect();
+/// The row of each path: the deepest of the directories above it.
+fn deepest(recording: &Recording, directories: &Directories, keys: &mut Keys) -> Vec<Option<u32>> {
+    let lengths: BTreeSet<usize> = directories.iter().map(|directory| directory.len()).collect();
     let mut row = |path: &[u8]| {
         let path = clean(path);
         let above = lengths.iter().rev().filter_map(|length| path.get(..*length));
-        let mut above = above.filter(|folder| is_below(&path, folder) && folders.contains(*folder));
-        above.next().map(|folder| keys.row(folder))
+        let mut above = above
+            .filter(|directory| is_below(&path, directory) && directories.contains(*directory));
+        above.next().map(|directory| keys.row(directory))
     };
     recording.paths().map(&mut row).collect()
 }
@@ -68,34 +69,34 @@ fn weights(recording: &Recording, selected: &[bool]) -> Vec<u64> {
     if metadata.iter().any(|weight| *weight > 0) { metadata } else { count(&|_| true) }
 }
 
-/// The row of each path: the next level below `folder`, or `folder` itself.
-fn children(recording: &Recording, folder: &[u8], keys: &mut Keys) -> Vec<Option<u32>> {
-    let skip = if folder == b"/" { 1 } else { folder.len() + 1 };
+/// The row of each path: the next level below `directory`, or `directory` itself.
+fn children(recording: &Recording, directory: &[u8], keys: &mut Keys) -> Vec<Option<u32>> {
+    let skip = if directory == b"/" { 1 } else { directory.len() + 1 };
     let mut row = |path: &[u8]| {
         let path = clean(path);
-        if !is_below(&path, folder) {
+        if !is_below(&path, directory) {
             return None;
         }
         let rest = path.get(skip..).unwrap_or(b"");
         let child = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
-        Some(keys.row(path.get(..skip + child).unwrap_or(folder)))
+        Some(keys.row(path.get(..skip + child).unwrap_or(directory)))
     };
     recording.paths().map(&mut row).collect()
 }
 
-/// A folder of the recording, or a file: the tree of all paths.
+/// A directory of the recording, or a file: the tree of all paths.
 struct Node {
     parent: usize,
     /// Length of its path, which is a prefix of the path that made it.
     length: usize,
     path: usize,
-    is_folder: bool,
+    is_directory: bool,
     /// Operations on it and below it that no row explains yet.
     weight: u64,
 }
 
-/// The folders to tell apart in a table of the selected calls; the root is always one.
-pub(super) fn heavy(recording: &Recording, selected: &[bool]) -> Folders {
+/// The directories to tell apart in a table of the selected calls; the root is always one.
+pub(super) fn heavy(recording: &Recording, selected: &[bool]) -> Directories {
     let paths: Vec<_> = recording.paths().map(clean).collect();
     let (mut nodes, leaves) = tree(&paths);
     let mut total = 0;
@@ -107,26 +108,26 @@ pub(super) fn heavy(recording: &Recording, selected: &[bool]) -> Folders {
     }
     for event in recording.events.iter().filter(|event| event.kind() == Kind::List) {
         if let Some(leaf) = event.path.and_then(|path| leaves[path.0 as usize]) {
-            nodes[leaf].is_folder = true;
+            nodes[leaf].is_directory = true;
         }
     }
-    let mut folders = Folders::from([b"/".to_vec()]);
+    let mut directories = Directories::from([b"/".to_vec()]);
     // Children come after their parents, so this goes from the leaves up.
     for at in (1..nodes.len()).rev() {
-        let Node { parent, length, path, is_folder, weight } = nodes[at];
-        if is_folder && weight > 0 && weight * PARTS >= total {
-            folders.insert(paths[path][..length].to_vec());
+        let Node { parent, length, path, is_directory, weight } = nodes[at];
+        if is_directory && weight > 0 && weight * PARTS >= total {
+            directories.insert(paths[path][..length].to_vec());
         } else {
             nodes[parent].weight += weight;
         }
     }
-    folders
+    directories
 }
 
 /// The tree of all absolute paths, its root first and parents before children, and the node of
 /// each path.
 fn tree(paths: &[Cow<[u8]>]) -> (Vec<Node>, Vec<Option<usize>>) {
-    let mut nodes = vec![Node { parent: 0, length: 1, path: 0, is_folder: true, weight: 0 }];
+    let mut nodes = vec![Node { parent: 0, length: 1, path: 0, is_directory: true, weight: 0 }];
     let mut known: HashMap<&[u8], usize> = HashMap::from([(&b"/"[..], 0)]);
     let mut leaves = Vec::with_capacity(paths.len());
     for (path, bytes) in paths.iter().enumerate() {
@@ -137,9 +138,9 @@ fn tree(paths: &[Cow<[u8]>]) -> (Vec<Node>, Vec<Option<usize>>) {
         let ends = (1..=bytes.len()).filter(|end| *end == bytes.len() || bytes[*end] == b'/');
         let mut at = 0;
         for length in ends.filter(|end| *end > 1).take(DEEPEST) {
-            nodes[at].is_folder = true;
+            nodes[at].is_directory = true;
             at = *known.entry(&bytes[..length]).or_insert_with(|| {
-                nodes.push(Node { parent: at, length, path, is_folder: false, weight: 0 });
+                nodes.push(Node { parent: at, length, path, is_directory: false, weight: 0 });
                 nodes.len() - 1
             });
         }

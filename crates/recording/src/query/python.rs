@@ -8,12 +8,12 @@ use super::clean;
 /// What importlib's finders look for (importlib.machinery's SOURCE_SUFFIXES, BYTECODE_SUFFIXES
 /// and EXTENSION_SUFFIXES end in these).
 const SUFFIXES: [&[u8]; 3] = [b".py", b".pyc", b".so"];
-/// Folders of every installation that modules are found in by their full name.
+/// Directories of every installation that modules are found in by their full name.
 const TOPS: [&[u8]; 3] = [b"site-packages", b"dist-packages", b"lib-dynload"];
 /// Where bytecode is kept (PEP 3147).
 pub const CACHE: &[u8] = b"__pycache__";
 
-/// A path's folder and its last component. `/a/b` is `/a` and `b`; `/a` is `/` and `a`.
+/// A path's directory and its last component. `/a/b` is `/a` and `b`; `/a` is `/` and `a`.
 pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(0) => (&path[..1.min(path.len())], &path[1..]),
@@ -22,11 +22,11 @@ pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Folders above this many others are not looked at: no installation is so deep, but a recording
-/// may say so.
+/// Directories above this many others are not looked at: no installation is so deep, but a
+/// recording may say so.
 const DEEPEST: usize = 64;
 
-/// A path, then each folder above it, the deepest first; the root is left out.
+/// A path, then each directory above it, the deepest first; the root is left out.
 pub fn upwards(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::successors(Some(path), |path| Some(split(path).0))
         .take_while(|path| path.len() > 1)
@@ -38,22 +38,24 @@ pub fn is_module_file(name: &[u8]) -> bool {
     SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
 }
 
-/// The folder in which the finder looked for this file (that of its cache, for bytecode), and
+/// The directory in which the finder looked for this file (that of its cache, for bytecode), and
 /// the file's name up to the first dot: `core` of `core.cpython-311.pyc`.
-pub fn folder_and_stem(path: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (folder, name) = split(path);
+pub fn directory_and_stem(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (directory, name) = split(path);
     if !is_module_file(name) {
         return None;
     }
-    let (above, last) = split(folder);
-    let folder = if last == CACHE { above } else { folder };
+    let (above, last) = split(directory);
+    let directory = if last == CACHE { above } else { directory };
     let stem = name.split(|byte| *byte == b'.').next().unwrap_or(name);
-    (!stem.is_empty()).then_some((folder, stem))
+    (!stem.is_empty()).then_some((directory, stem))
 }
 
-/// The folder that a file makes a package: that of an `__init__`.
+/// The directory that a file makes a package: that of an `__init__`.
 pub fn package_of(path: &[u8]) -> Option<&[u8]> {
-    folder_and_stem(path).filter(|(_, stem)| *stem == b"__init__").map(|(folder, _)| folder)
+    directory_and_stem(path)
+        .filter(|(_, stem)| *stem == b"__init__")
+        .map(|(directory, _)| directory)
 }
 
 /// What is known of where modules are found.
@@ -61,7 +63,7 @@ pub fn package_of(path: &[u8]) -> Option<&[u8]> {
 pub struct Places<'a> {
     /// Entries of `sys.path`, as far as they are known.
     pub entries: HashSet<Cow<'a, [u8]>>,
-    /// Folders that hold an `__init__` file that was there.
+    /// Directories that hold an `__init__` file that was there.
     pub packages: &'a HashSet<&'a [u8]>,
 }
 
@@ -73,18 +75,18 @@ impl<'a> Places<'a> {
         Places { entries, packages }
     }
 
-    /// The dotted name of the module in a file; none for a folder or another kind of file.
+    /// The dotted name of the module in a file; none for a directory or another kind of file.
     ///
-    /// It is counted from the deepest folder that is known to be searched: an entry of
-    /// `sys.path`, a folder that every installation has, or the first that is no package.
+    /// It is counted from the deepest directory that is known to be searched: an entry of
+    /// `sys.path`, a directory that every installation has, or the first that is no package.
     pub fn module(&self, path: &[u8]) -> Option<Vec<u8>> {
         let (_, name) = split(path);
         if is_site_file(name) {
             return Some(b"site".to_vec());
         }
-        let (folder, stem) = folder_and_stem(path)?;
-        let top = self.top(folder).unwrap_or_else(|| self.first_above(folder));
-        let below = folder.get(top.len()..).unwrap_or_default();
+        let (directory, stem) = directory_and_stem(path)?;
+        let top = self.top(directory).unwrap_or_else(|| self.first_above(directory));
+        let below = directory.get(top.len()..).unwrap_or_default();
         let mut parts: Vec<&[u8]> =
             below.split(|byte| *byte == b'/').filter(|part| !part.is_empty()).collect();
         if parts.len() > DEEPEST {
@@ -92,7 +94,7 @@ impl<'a> Places<'a> {
         }
         match stem {
             b"__init__" if !parts.is_empty() => {}
-            b"__init__" => parts.push(split(folder).1),
+            b"__init__" => parts.push(split(directory).1),
             stem => parts.push(stem),
         }
         Some(parts.join(&b'.'))
@@ -101,11 +103,11 @@ impl<'a> Places<'a> {
     /// The entry of `sys.path` that a path is in: the deepest at or above it that is known or
     /// that every installation has.
     pub fn top<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
-        upwards(path).find(|folder| self.entries.contains(*folder) || is_installed(folder))
+        upwards(path).find(|directory| self.entries.contains(*directory) || is_installed(directory))
     }
 
-    fn first_above<'p>(&self, folder: &'p [u8]) -> &'p [u8] {
-        upwards(folder).find(|folder| !self.packages.contains(folder)).unwrap_or_default()
+    fn first_above<'p>(&self, directory: &'p [u8]) -> &'p [u8] {
+        upwards(directory).find(|directory| !self.packages.contains(directory)).unwrap_or_default()
     }
 }
 
@@ -114,14 +116,14 @@ pub fn is_site_file(name: &[u8]) -> bool {
     name == b"pyvenv.cfg" || name.ends_with(b".pth") || name.ends_with(b"._pth")
 }
 
-/// Whether a path is in a folder that every installation has.
+/// Whether a path is in a directory that every installation has.
 pub fn is_installed_below(path: &[u8]) -> bool {
     upwards(path).any(is_installed)
 }
 
 /// `…/site-packages` and the like, or `…/lib/python3.11`.
-fn is_installed(folder: &[u8]) -> bool {
-    let (above, name) = split(folder);
+fn is_installed(directory: &[u8]) -> bool {
+    let (above, name) = split(directory);
     let is_version = |rest: &[u8]| rest.first().is_some_and(u8::is_ascii_digit);
     let versioned = [&b"python"[..], b"pypy"].iter().any(|program| {
         name.strip_prefix(*program).is_some_and(|rest| is_version(rest) && !rest.ends_with(b".zip"))
@@ -134,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_counted_from_the_folder_that_is_searched() {
+    fn a_name_is_counted_from_the_directory_that_is_searched() {
         let packages = HashSet::from([&b"/x/app"[..], b"/x/app/sub"]);
         let entries = HashSet::from([Cow::Borrowed(&b"/w/src"[..])]);
         let places = Places { entries, packages: &packages };
@@ -156,13 +158,13 @@ mod tests {
     }
 
     fn python(roots: &str, packages: &[&'static str], path: &str) -> Option<String> {
-        let packages = packages.iter().map(|folder| folder.as_bytes()).collect();
+        let packages = packages.iter().map(|directory| directory.as_bytes()).collect();
         let name = Places::of_variable(roots, &packages).module(path.as_bytes())?;
         Some(String::from_utf8_lossy(&name).into_owned())
     }
 
     #[test]
-    fn a_modules_name_is_its_path_below_the_folder_that_is_searched() {
+    fn a_modules_name_is_its_path_below_the_directory_that_is_searched() {
         for (path, name) in [
             ("/v/lib/python3.11/site-packages/numpy/core/__init__.py", "numpy.core"),
             (

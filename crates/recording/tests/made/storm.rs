@@ -72,25 +72,25 @@ impl Storm<'_> {
         for library in 0..LIBRARIES {
             let home = self.random.below(PACKAGES);
             for package in 0..=home {
-                let path = format!("{}/lib/lib{library}.so.1", package_folder(package));
+                let path = format!("{}/lib/lib{library}.so.1", package_directory(package));
                 self.lookup(process, "openat", &path, package < home, true);
             }
-            let path = format!("{}/lib/lib{library}.so.1", package_folder(home));
+            let path = format!("{}/lib/lib{library}.so.1", package_directory(home));
             for call in ["read", "newfstatat", "mmap", "mmap", "close"] {
                 self.descriptor(process, call, &path);
             }
         }
         for module in 0..MODULES {
             for package in 0..self.random.below(8) {
-                let path = format!("{}/lib/python3.11/site-packages", package_folder(package));
+                let path = format!("{}/lib/python3.11/site-packages", package_directory(package));
                 self.lookup(process, "newfstatat", &path, false, false);
             }
-            let folder = format!(
+            let directory = format!(
                 "{}/lib/python3.11/site-packages/p{module}",
-                package_folder(module % PACKAGES)
+                package_directory(module % PACKAGES)
             );
-            self.lookup(process, "newfstatat", &format!("{folder}/__init__.py"), false, false);
-            let cached = format!("{folder}/__pycache__/__init__.cpython-311.pyc");
+            self.lookup(process, "newfstatat", &format!("{directory}/__init__.py"), false, false);
+            let cached = format!("{directory}/__pycache__/__init__.cpython-311.pyc");
             self.lookup(process, "openat", &cached, false, false);
             for call in ["newfstatat", "read", "close"] {
                 self.descriptor(process, call, &cached);
@@ -150,7 +150,7 @@ impl Storm<'_> {
     }
 }
 
-fn package_folder(package: u64) -> String {
+fn package_directory(package: u64) -> String {
     let hash = package.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     format!("/opt/spack/opt/linux-x86_64/gcc-12.3.0/package{package}-1.{package}-{hash:016x}")
 }

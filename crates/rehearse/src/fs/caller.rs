@@ -40,7 +40,7 @@ impl Caller {
 
     fn take_umask(self) -> Result<()> {
         if !OWN_UMASK.get() {
-            // SAFETY: the thread gets a copy of umask and working folder; touches no memory.
+            // SAFETY: the thread gets a copy of umask and working directory; touches no memory.
             if unsafe { libc::unshare(libc::CLONE_FS) } != 0 {
                 return Err(last_error());
             }

@@ -33,7 +33,7 @@ pub(super) struct Wanted {
 /// What is to be made under a new name.
 #[derive(Debug)]
 pub(super) enum New<'a> {
-    Folder { mode: u32 },
+    Directory { mode: u32 },
     Node { mode: u32, device: u32 },
     SymbolicLink(&'a Path),
     HardLink(INodeNo),
@@ -84,11 +84,11 @@ impl Real {
     }
 
     /// Makes something under a new name.
-    pub fn make(&self, folder: INodeNo, name: &OsStr, new: &New) -> Result<(Arc<Node>, Stat)> {
-        let folder = self.nodes.get(folder)?;
-        let above = self.nodes.descriptor(&folder)?;
+    pub fn make(&self, directory: INodeNo, name: &OsStr, new: &New) -> Result<(Arc<Node>, Stat)> {
+        let directory = self.nodes.get(directory)?;
+        let above = self.nodes.descriptor(&directory)?;
         match new {
-            New::Folder { mode } => {
+            New::Directory { mode } => {
                 rustix::fs::mkdirat(&*above, name, Mode::from_raw_mode(mode & 0o7777))
             }
             New::Node { mode, device } => {
@@ -98,14 +98,14 @@ impl Real {
             New::SymbolicLink(target) => rustix::fs::symlinkat(*target, &*above, name),
             New::HardLink(id) => self.link(&self.nodes.get(*id)?, &above, name),
         }?;
-        self.nodes.look_up(&folder, name)
+        self.nodes.look_up(&directory, name)
     }
 
     fn link(&self, node: &Arc<Node>, above: &OwnedFd, name: &OsStr) -> Result<()> {
         // A path of /proc must be followed, so it cannot lead to a link itself.
-        if let (true, Some((folder, old))) = (node.is_link(), node.name()) {
-            let folder = self.nodes.descriptor(&folder)?;
-            return rustix::fs::linkat(&*folder, &old, above, name, AtFlags::empty());
+        if let (true, Some((directory, old))) = (node.is_link(), node.name()) {
+            let directory = self.nodes.descriptor(&directory)?;
+            return rustix::fs::linkat(&*directory, &old, above, name, AtFlags::empty());
         }
         let path = proc_path(&*self.nodes.descriptor(node)?);
         rustix::fs::linkat(CWD, path.as_str(), above, name, AtFlags::SYMLINK_FOLLOW)
@@ -114,28 +114,28 @@ impl Real {
     /// Makes and opens a file.
     pub fn create(
         &self,
-        folder: INodeNo,
+        directory: INodeNo,
         name: &OsStr,
         mode: u32,
         flags: i32,
     ) -> Result<(File, Stat)> {
-        let folder = self.nodes.get(folder)?;
-        let above = self.nodes.descriptor(&folder)?;
+        let directory = self.nodes.get(directory)?;
+        let above = self.nodes.descriptor(&directory)?;
         let mut flags = OFlags::from_bits_retain(flags as u32);
         flags.remove(OFlags::DIRECT);
         flags.insert(OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK);
         let mode = Mode::from_raw_mode(mode & 0o7777);
         let file = self.nodes.open(|| rustix::fs::openat(&*above, name, flags, mode))?;
-        let (node, stat) = self.nodes.look_up(&folder, name)?;
+        let (node, stat) = self.nodes.look_up(&directory, name)?;
         Ok((File { node, flags, real: OnceLock::from(file), backing: None }, stat))
     }
 
     /// Removes a name.
-    pub fn remove(&self, folder: INodeNo, name: &OsStr, is_folder: bool) -> Result<()> {
-        let folder = self.nodes.get(folder)?;
-        let above = self.nodes.descriptor(&folder)?;
-        self.nodes.keep(&folder, name);
-        let flags = if is_folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+    pub fn remove(&self, directory: INodeNo, name: &OsStr, is_directory: bool) -> Result<()> {
+        let directory = self.nodes.get(directory)?;
+        let above = self.nodes.descriptor(&directory)?;
+        self.nodes.keep(&directory, name);
+        let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         rustix::fs::unlinkat(&*above, name, flags)
     }
 

@@ -16,7 +16,7 @@ use super::real::Real;
 /// The attribute that drops what is cached.
 pub(super) const NAME: &str = "user.becalm.cold";
 
-/// Names missing in the root that are remembered. With a folder goes what was missing in it, but
+/// Names missing in the root that are remembered. With a directory goes what was missing in it, but
 /// the root cannot go.
 const MOST_MISSING: usize = 100_000;
 
@@ -38,8 +38,8 @@ impl Dropper {
     }
 
     /// The kernel was told that there is no such file.
-    pub fn missing(&self, folder: INodeNo, name: &OsStr) {
-        if folder == INodeNo::ROOT {
+    pub fn missing(&self, directory: INodeNo, name: &OsStr) {
+        if directory == INodeNo::ROOT {
             let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
             if missing.len() < MOST_MISSING {
                 missing.insert(name.to_owned());
@@ -76,8 +76,8 @@ impl Dropper {
             *held = Held { backing: held.backing.clone(), ..Held::default() };
             drop(held);
             kernel.inval_inode(node.id, 0, 0).ok();
-            if let Some((folder, name)) = node.name() {
-                kernel.inval_entry(folder.id, &name).ok();
+            if let Some((directory, name)) = node.name() {
+                kernel.inval_entry(directory.id, &name).ok();
             }
         }
         let root = self.real.nodes.root();

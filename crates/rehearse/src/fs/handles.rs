@@ -1,4 +1,4 @@
-//! Files and folders that are open.
+//! Files and directories that are open.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -28,15 +28,15 @@ pub(super) struct File {
     pub backing: Option<Arc<BackingId>>,
 }
 
-/// An open folder.
+/// An open directory.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct Directory {
     pub node: Arc<Node>,
     pub real: OwnedFd,
     pub listing: Mutex<Listing>,
 }
 
-/// How far a folder was listed.
+/// How far a directory was listed.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     /// Entries that were read and not yet given.
@@ -47,7 +47,7 @@ pub(super) struct Listing {
     pub given: usize,
 }
 
-/// One entry of a folder.
+/// One entry of a directory.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub inode: u64,

@@ -31,7 +31,7 @@
 //!
 //! Locks hold among the programs that see the mount, not towards others. `O_TMPFILE` is refused
 //! (EOPNOTSUPP), so are ioctls (ENOTTY). Inode numbers below another mount point differ. Where the
-//! server is not root, a file that may be executed but not read cannot be executed, and a folder
+//! server is not root, a file that may be executed but not read cannot be executed, and a directory
 //! that its owner closes to himself stays open for names that are cached.
 //!
 //! Questions about names are answered one after the other: where the real tree is itself slow
@@ -64,12 +64,12 @@ use fuser::{Config, Session, SessionACL};
 
 use crate::{Ledger, Profile, Queues};
 
-/// A folder that is served.
+/// A directory that is served.
 #[derive(Debug)]
 pub struct Tree {
     /// Its path, which begins the paths in the [`Ledger`].
     pub path: PathBuf,
-    /// The folder itself (O_PATH or O_RDONLY), opened before something was mounted over it.
+    /// The directory itself (O_PATH or O_RDONLY), opened before something was mounted over it.
     pub root: OwnedFd,
     /// Whether changes are allowed.
     pub writable: bool,
@@ -86,10 +86,10 @@ pub enum ServeError {
     /// A later one.
     #[error("FUSE: the connection to the kernel broke: {0}")]
     Connection(io::Error),
-    /// The folder.
+    /// The directory.
     #[error("{}: {error}", .path.display())]
     Root {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
         /// What is wrong with it.
         error: io::Error,
@@ -106,7 +106,7 @@ const MOST_OPEN: u64 = 100_000;
 /// see /proc, and what is mounted below the tree.
 ///
 /// Whoever mounts must ask once for the root's attributes (stat(2)) when it is ready: until then
-/// the kernel takes the root folder for root's, and in a user namespace refuses to create
+/// the kernel takes the root directory for root's, and in a user namespace refuses to create
 /// anything in it.
 ///
 /// # Errors
@@ -136,7 +136,7 @@ pub fn serve(
         shown_as,
         nodes,
         files: handles::Handles::new(),
-        folders: handles::Handles::new(),
+        directories: handles::Handles::new(),
     });
     let toll = toll::Toll::new(profile, queues, ledger);
     let cold = Arc::new(cold::Dropper::new(real.clone()));
@@ -163,7 +163,7 @@ pub fn serve(
     }
 }
 
-/// How deep the folder's filesystem is stacked on others: overlayfs and ecryptfs are.
+/// How deep the directory's filesystem is stacked on others: overlayfs and ecryptfs are.
 fn stacked(root: &OwnedFd) -> rustix::io::Result<u32> {
     const OVERLAYFS: i64 = 0x794c_7630;
     const ECRYPTFS: i64 = 0xf15f;

@@ -34,7 +34,7 @@ pub(super) struct Node {
 #[derive(Debug)]
 struct Place {
     descriptor: Option<Arc<OwnedFd>>,
-    /// The folder and the name; none for the tree's root.
+    /// The directory and the name; none for the tree's root.
     name: Option<(Arc<Node>, OsString)>,
     /// It may not be found by name any more: its descriptor stays open.
     unlinked: bool,
@@ -45,7 +45,7 @@ struct Place {
 pub(super) struct Held {
     /// The state of the file when the kernel began to hold its data.
     pub data: Option<Stamp>,
-    /// The same for a folder's list, and when it was asked for.
+    /// The same for a directory's list, and when it was asked for.
     pub list: Option<(Nanos, Stamp)>,
     /// The file behind all descriptors that the kernel reads by itself.
     pub backing: Weak<BackingId>,
@@ -90,7 +90,7 @@ struct Table {
 
 /// From here on numbers are ours; no filesystem counts its inodes so far.
 const OURS: u64 = 1 << 63;
-/// A path has no more parts than this. Folders that were moved about by others could otherwise
+/// A path has no more parts than this. Directories that were moved about by others could otherwise
 /// seem to lie in each other.
 const DEEPEST: usize = 4096;
 /// So many descriptors are closed at a time.
@@ -122,18 +122,18 @@ impl Nodes {
     }
 
     /// The file of this name, and what it is. The kernel is told of it once more.
-    pub fn look_up(&self, folder: &Arc<Node>, name: &OsStr) -> Result<(Arc<Node>, Stat)> {
-        let above = self.descriptor(folder)?;
+    pub fn look_up(&self, directory: &Arc<Node>, name: &OsStr) -> Result<(Arc<Node>, Stat)> {
+        let above = self.descriptor(directory)?;
         let file = self.open(|| rustix::fs::openat(&*above, name, BY_NAME, Mode::empty()))?;
         let stat = rustix::fs::fstat(&file)?;
-        Ok((self.enter(Arc::new(file), &stat, folder, name), stat))
+        Ok((self.enter(Arc::new(file), &stat, directory, name), stat))
     }
 
     fn enter(
         &self,
         file: Arc<OwnedFd>,
         stat: &Stat,
-        folder: &Arc<Node>,
+        directory: &Arc<Node>,
         name: &OsStr,
     ) -> Arc<Node> {
         let mut table = self.table();
@@ -146,11 +146,11 @@ impl Nodes {
                 place.descriptor = Some(file);
                 table.open.push_back(Arc::downgrade(&node));
             }
-            place.name = Some((folder.clone(), name.to_owned()));
+            place.name = Some((directory.clone(), name.to_owned()));
             drop(place);
             return node;
         }
-        let name = Some((folder.clone(), name.to_owned()));
+        let name = Some((directory.clone(), name.to_owned()));
         let place = Place { descriptor: Some(file), name, unlinked: false };
         let node = Arc::new(Node::new(INodeNo(id), stat, place));
         table.known.insert(id, (node.clone(), 1));
@@ -178,7 +178,7 @@ impl Nodes {
             table.open.retain(|node| node.strong_count() > 0);
         }
         drop(table);
-        // Closes descriptors, perhaps of all folders above, so without the lock.
+        // Closes descriptors, perhaps of all directories above, so without the lock.
         drop(gone);
     }
 
@@ -192,15 +192,17 @@ impl Nodes {
 
     fn descriptor_below(&self, node: &Arc<Node>, depth: usize) -> Result<Arc<OwnedFd>> {
         node.used.store(true, Ordering::Relaxed);
-        let (folder, name) = {
+        let (directory, name) = {
             let place = node.place();
             match (&place.descriptor, &place.name) {
                 (Some(descriptor), _) => return Ok(descriptor.clone()),
-                (None, Some((folder, name))) if depth < DEEPEST => (folder.clone(), name.clone()),
+                (None, Some((directory, name))) if depth < DEEPEST => {
+                    (directory.clone(), name.clone())
+                }
                 (None, _) => return Err(Errno::STALE),
             }
         };
-        let above = self.descriptor_below(&folder, depth + 1)?;
+        let above = self.descriptor_below(&directory, depth + 1)?;
         let stale = |_| Errno::STALE;
         let again = || rustix::fs::openat(&*above, &name, BY_NAME, Mode::empty());
         let file = self.open(again).map_err(stale)?;
@@ -237,24 +239,24 @@ impl Nodes {
 
     /// A name is about to be removed from the tree: if the kernel knows the file, it must stay
     /// in hand.
-    pub fn keep(&self, folder: &Arc<Node>, name: &OsStr) {
-        let Some(node) = self.known(folder, name) else { return };
+    pub fn keep(&self, directory: &Arc<Node>, name: &OsStr) {
+        let Some(node) = self.known(directory, name) else { return };
         if self.descriptor(&node).is_ok() {
             node.place().unlinked = true;
         }
     }
 
     /// A file has got this name.
-    pub fn renamed(&self, folder: &Arc<Node>, name: &OsStr) {
-        if let Some(node) = self.known(folder, name) {
+    pub fn renamed(&self, directory: &Arc<Node>, name: &OsStr) {
+        if let Some(node) = self.known(directory, name) {
             let mut place = node.place();
-            place.name = Some((folder.clone(), name.to_owned()));
+            place.name = Some((directory.clone(), name.to_owned()));
             place.unlinked = false;
         }
     }
 
-    fn known(&self, folder: &Arc<Node>, name: &OsStr) -> Option<Arc<Node>> {
-        let above = self.descriptor(folder).ok()?;
+    fn known(&self, directory: &Arc<Node>, name: &OsStr) -> Option<Arc<Node>> {
+        let above = self.descriptor(directory).ok()?;
         let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
         let stat = rustix::fs::statat(&*above, name, flags).ok()?;
         let mut table = self.table();
@@ -335,7 +337,7 @@ impl Node {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The folder and the name under which it was seen last.
+    /// The directory and the name under which it was seen last.
     pub fn name(&self) -> Option<(Arc<Node>, OsString)> {
         self.place().name.clone()
     }
@@ -344,9 +346,9 @@ impl Node {
     pub fn path(&self) -> Vec<u8> {
         let mut parts = Vec::new();
         let mut next = self.name();
-        while let Some((folder, name)) = next {
+        while let Some((directory, name)) = next {
             parts.push(name);
-            next = if parts.len() < DEEPEST { folder.name() } else { None };
+            next = if parts.len() < DEEPEST { directory.name() } else { None };
         }
         let mut path = Vec::with_capacity(64);
         for part in parts.iter().rev() {

@@ -13,7 +13,7 @@ use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, Stat, StatVfs};
 use rustix::io::{Errno, ReadWriteFlags, Result};
 
 use super::attributes::attributes;
-use super::handles::{File, Folder, Handles, Listing};
+use super::handles::{Directory, File, Handles, Listing};
 use super::nodes::{Node, Nodes, Stamp, proc_path};
 use crate::clock;
 
@@ -30,7 +30,7 @@ pub(super) struct Real {
     pub shown_as: Option<(u32, u32)>,
     pub nodes: Nodes,
     pub files: Handles<File>,
-    pub folders: Handles<Folder>,
+    pub directories: Handles<Directory>,
 }
 
 /// The kernel's own flag for an open by exec (`__FMODE_EXEC`, include/linux/fs.h).
@@ -52,10 +52,10 @@ impl Real {
         path
     }
 
-    /// The path of a name in a folder.
-    pub fn path_in(&self, folder: INodeNo, name: &OsStr) -> Vec<u8> {
-        let mut path = match self.nodes.get(folder) {
-            Ok(folder) => self.path_of(&folder),
+    /// The path of a name in a directory.
+    pub fn path_in(&self, directory: INodeNo, name: &OsStr) -> Vec<u8> {
+        let mut path = match self.nodes.get(directory) {
+            Ok(directory) => self.path_of(&directory),
             Err(_) => Vec::new(),
         };
         path.push(b'/');
@@ -64,8 +64,8 @@ impl Real {
     }
 
     /// The file of a name.
-    pub fn look_up(&self, folder: INodeNo, name: &OsStr) -> Result<(Arc<Node>, Stat)> {
-        self.nodes.look_up(&self.nodes.get(folder)?, name)
+    pub fn look_up(&self, directory: INodeNo, name: &OsStr) -> Result<(Arc<Node>, Stat)> {
+        self.nodes.look_up(&self.nodes.get(directory)?, name)
     }
 
     /// A file's attributes, in the words of FUSE.
@@ -146,19 +146,19 @@ impl Real {
         }
     }
 
-    /// Opens a folder.
-    pub fn open_folder(&self, id: INodeNo) -> Result<Folder> {
+    /// Opens a directory.
+    pub fn open_directory(&self, id: INodeNo) -> Result<Directory> {
         let node = self.nodes.get(id)?;
         let real = self.reopen(&node, OFlags::DIRECTORY)?;
-        Ok(Folder { node, real, listing: Mutex::new(Listing::default()) })
+        Ok(Directory { node, real, listing: Mutex::new(Listing::default()) })
     }
 
-    /// Whether the list that the kernel may have of a folder is still right, and no older than
+    /// Whether the list that the kernel may have of a directory is still right, and no older than
     /// `lifetime`. If not, the kernel will ask for a new one.
-    pub fn holds_list(&self, folder: &Folder, lifetime: Nanos) -> bool {
-        let Ok(stat) = rustix::fs::fstat(&folder.real) else { return false };
+    pub fn holds_list(&self, directory: &Directory, lifetime: Nanos) -> bool {
+        let Ok(stat) = rustix::fs::fstat(&directory.real) else { return false };
         let (now, stamp) = (clock::now(), Stamp::of(&stat));
-        let mut held = folder.node.held();
+        let mut held = directory.node.held();
         let right = held
             .list
             .is_some_and(|(since, of)| of == stamp && now.0.saturating_sub(since.0) < lifetime.0);

@@ -107,7 +107,7 @@ impl Filesystem for Server {
         umask: u32,
         reply: ReplyEntry,
     ) {
-        guarded(|| self.make(request, umask, parent, name, &New::Folder { mode }, reply));
+        guarded(|| self.make(request, umask, parent, name, &New::Directory { mode }, reply));
     }
 
     fn symlink(
@@ -215,7 +215,7 @@ impl Filesystem for Server {
     }
 
     fn opendir(&self, _: &Request, id: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        guarded(|| self.open_folder(id, reply));
+        guarded(|| self.open_directory(id, reply));
     }
 
     fn readdir(
@@ -238,15 +238,15 @@ impl Filesystem for Server {
         reply: ReplyEmpty,
     ) {
         guarded(|| {
-            drop(self.real.folders.remove(handle));
+            drop(self.real.directories.remove(handle));
             reply.ok();
         });
     }
 
     fn fsyncdir(&self, _: &Request, _: INodeNo, handle: FileHandle, _: bool, reply: ReplyEmpty) {
         guarded(|| {
-            let folder = self.real.folders.get(handle);
-            match folder.and_then(|folder| rustix::fs::fsync(&folder.real)) {
+            let directory = self.real.directories.get(handle);
+            match directory.and_then(|directory| rustix::fs::fsync(&directory.real)) {
                 Ok(()) => reply.ok(),
                 Err(error) => reply.error(errno(error)),
             }

@@ -35,8 +35,8 @@ const LONGEST: usize = 64 << 10;
 
 impl Real {
     fn way(&self, node: &Arc<Node>) -> Result<Way> {
-        if let (true, Some((folder, name))) = (node.is_link(), node.name()) {
-            let keep = self.nodes.descriptor(&folder)?;
+        if let (true, Some((directory, name))) = (node.is_link(), node.name()) {
+            let keep = self.nodes.descriptor(&directory)?;
             let path = PathBuf::from(proc_path(&keep)).join(name);
             return Ok(Way { path, follow: false, _keep: keep });
         }

@@ -1,7 +1,7 @@
 //! What is said of a rehearsed run.
 
 mod cause;
-mod folders;
+mod directories;
 mod warm;
 
 use std::ops::AddAssign;
@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::{Account, Kind, Place, Profile, Served, Sum};
 
 pub use cause::{ByCause, ByProgram, Causes};
-pub use folders::ByFolder;
+pub use directories::ByDirectory;
 pub use warm::Warm;
 
 /// What reached the server, and how long it took: docs/schema/becalm.rehearse.md.
@@ -33,8 +33,8 @@ pub struct Report {
     pub wall_ns: u64,
     /// By kind, the most frequent first.
     pub kinds: Vec<ByKind>,
-    /// By folder.
-    pub folders: Vec<ByFolder>,
+    /// By directory.
+    pub directories: Vec<ByDirectory>,
     /// By cause and by program, where the run was recorded.
     pub causes: Option<Causes>,
     /// What a second start right after, on the same node, would ask.
@@ -126,7 +126,7 @@ impl Report {
             queued_ns: all.queued.0,
             wall_ns: wall.as_nanos() as u64,
             kinds: by_kind(account),
-            folders: folders::by_folder(account, places),
+            directories: directories::by_directory(account, places),
             causes: recording.map(|recording| Causes::of(account, recording)),
             warm: Warm::of(account, profile, wall),
             left_out: account.left_out,

@@ -3,9 +3,9 @@
 //! The kernel says 'no such file' of a whole path, but its walk ended at the first component
 //! that is not there, and it keeps that. The rest of the recording tells which one it was:
 //!
-//! - A folder that was ever found, or anything below it, is there.
+//! - A directory that was ever found, or anything below it, is there.
 //! - One that was asked for by itself, and never found, is not.
-//! - Neither is one in which only folders were looked for, none of which is there: of
+//! - Neither is one in which only directories were looked for, none of which is there: of
 //!   `lib/glibc-hwcaps/x86-64-v3/` and its kin the loader asks for each, never for the first.
 //!
 //! Where nothing tells, the last component is taken: one lookup for each name, which is the most
@@ -37,30 +37,31 @@ impl<'a> Evidence<'a> {
                 evidence.find(above(trimmed(other)));
             }
         }
-        evidence.miss_folders_of_missing_folders();
+        evidence.miss_directories_of_missing_directories();
         evidence
     }
 
-    /// Adds to what is missing the folders in which only folders were looked for, in vain.
-    fn miss_folders_of_missing_folders(&mut self) {
+    /// Adds to what is missing the directories in which only directories were looked for, in vain.
+    fn miss_directories_of_missing_directories(&mut self) {
         let Evidence { found, missing } = self;
         let mut searched: FxHashSet<&[u8]> = FxHashSet::default();
         for path in missing.iter() {
-            let mut folder = above(path);
-            while !folder.is_empty() && !found.contains(folder) && searched.insert(folder) {
-                folder = above(folder);
+            let mut directory = above(path);
+            while !directory.is_empty() && !found.contains(directory) && searched.insert(directory)
+            {
+                directory = above(directory);
             }
         }
         let mut asked: Vec<&[u8]> = searched.union(missing).copied().collect();
-        // What lies in a folder comes before it.
+        // What lies in a directory comes before it.
         asked.sort_unstable_by_key(|path| std::cmp::Reverse(path.len()));
-        let mut only_folders: FxHashMap<&[u8], bool> = FxHashMap::default();
+        let mut only_directories: FxHashMap<&[u8], bool> = FxHashMap::default();
         for path in asked {
-            if only_folders.get(path) == Some(&true) {
+            if only_directories.get(path) == Some(&true) {
                 missing.insert(path);
             }
-            let is_missing_folder = searched.contains(path) && missing.contains(path);
-            *only_folders.entry(above(path)).or_insert(true) &= is_missing_folder;
+            let is_missing_directory = searched.contains(path) && missing.contains(path);
+            *only_directories.entry(above(path)).or_insert(true) &= is_missing_directory;
         }
     }
 
@@ -84,7 +85,7 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// The folder that holds this path; empty for a top folder.
+/// The directory that holds this path; empty for a top directory.
 fn above(path: &[u8]) -> &[u8] {
     path.iter().rposition(|byte| *byte == b'/').map_or(b"", |end| trimmed(&path[..end]))
 }
@@ -111,19 +112,19 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_was_answered_no_ends_the_walk() {
+    fn a_directory_that_was_answered_no_ends_the_walk() {
         assert_eq!(cut(&[("/opt/hwcaps/", true)], "/opt/hwcaps/v3/libm.so"), "/opt/hwcaps");
     }
 
     #[test]
-    fn a_folder_that_was_ever_found_or_anything_below_it_does_not() {
+    fn a_directory_that_was_ever_found_or_anything_below_it_does_not() {
         let path = "/opt/lib/libm.so";
         assert_eq!(cut(&[("/opt/lib", true), ("/opt/lib", false)], path), path);
         assert_eq!(cut(&[("/opt/lib", true), ("/opt/lib/x/y", false)], path), path);
     }
 
     #[test]
-    fn a_folder_in_which_only_folders_were_looked_for_in_vain_is_not_there() {
+    fn a_directory_in_which_only_directories_were_looked_for_in_vain_is_not_there() {
         let others = [("/opt/hw/v3/", true), ("/opt/hw/v2/libm.so", true), ("/opt/hw/v2", true)];
         assert_eq!(cut(&others, "/opt/hw/v3/libm.so"), "/opt/hw");
         assert_eq!(cut(&[("/bin/a", true), ("/bin/b", true)], "/bin/c"), "/bin/c", "files");

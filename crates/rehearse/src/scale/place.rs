@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::Shared;
 use crate::shared::OF_THE_MACHINE;
 
-/// How the shared folders were chosen.
+/// How the shared directories were chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
@@ -29,8 +29,8 @@ const NETWORK: [&str; 14] = [
     "panfs", "pvfs2", "smb3",
 ];
 
-/// The shared folders: those given; else the network filesystems that the run asked; else all
-/// top folders that it asked, but those of the machine itself.
+/// The shared directories: those given; else the network filesystems that the run asked; else all
+/// top directories that it asked, but those of the machine itself.
 pub(super) fn shared(recording: &Recording, given: &[PathBuf]) -> (Shared, Place) {
     let mounts = &recording.header.mounts;
     let on_node = |point: &str| recording.header.is_answered_on_node(point.as_bytes());

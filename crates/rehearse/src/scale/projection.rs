@@ -15,7 +15,7 @@ pub use super::visits::Asks;
 pub struct Projection {
     /// What was recorded.
     pub program: String,
-    /// Which folders are taken to be shared.
+    /// Which directories are taken to be shared.
     pub shared: Vec<String>,
     /// How they were chosen.
     pub chosen: Place,
@@ -27,7 +27,8 @@ pub struct Projection {
     pub compute_seconds: f64,
     /// How that is known.
     pub compute: Compute,
-    /// Bytes that a node fetches; a warm one has them. What is read through memory mappings is not seen.
+    /// Bytes that a node fetches; a warm one has them. What is read through memory mappings is not
+    /// seen.
     pub bytes: u64,
     /// What the first rank of a node asks.
     pub asks: Asks,

@@ -67,8 +67,8 @@ pub enum StartError {
 }
 
 impl<'a> Start<'a> {
-    /// What the recorded command does of what is below these folders (none: those that a cluster
-    /// would share), computing this long in all if that is known.
+    /// What the recorded command does of what is below these directories (none: those that a
+    /// cluster would share), computing this long in all if that is known.
     ///
     /// # Errors
     /// [`StartError`].
@@ -253,7 +253,7 @@ fn nothing(recording: &Recording, start: &Start) -> StartError {
             *below.entry(&path[..end.map_or(path.len(), |end| end + 1)]).or_default() += 1;
         }
     }
-    let most = below.into_iter().max_by_key(|(folder, calls)| (*calls, *folder));
+    let most = below.into_iter().max_by_key(|(directory, calls)| (*calls, *directory));
     let roots: Vec<_> = start.shared.roots.iter().map(|root| root.display().to_string()).collect();
     match most {
         Some((most, _)) if start.elsewhere > 0 => StartError::Elsewhere {

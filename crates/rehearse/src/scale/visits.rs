@@ -34,7 +34,7 @@ pub struct Asks {
     pub missing: u64,
     /// Opens.
     pub opens: u64,
-    /// Parts of folders' listings.
+    /// Parts of directories' listings.
     pub lists: u64,
     /// Anything else.
     pub others: u64,

@@ -29,7 +29,7 @@ fn place(start: &Start) -> String {
         Place::Given => "as given",
         Place::Network => "the network filesystems that the run asked",
         Place::Guess => {
-            "a guess: all top folders that the run asked, but those a node has for itself (/usr, \
+            "a guess: all top directories that the run asked, but those a node has for itself (/usr, \
              /etc, /tmp…); --below names others"
         }
     };

@@ -1,4 +1,4 @@
-//! A folder seen through the pass-through filesystem, by a child of its own.
+//! A directory seen through the pass-through filesystem, by a child of its own.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -10,10 +10,10 @@ use std::sync::Arc;
 use launch::namespace::{FuseMount, Means, fuse_device, mount_fuse, own_mounts};
 use rehearse::{Account, Ledger, Profile, Queues, Tree, serve};
 
-/// How a folder is mounted.
+/// How a directory is mounted.
 #[derive(Clone)]
 pub struct Mount {
-    pub folder: PathBuf,
+    pub directory: PathBuf,
     pub profile: Profile,
     pub writable: bool,
     /// As this user, in a user namespace; else as root.
@@ -39,9 +39,9 @@ pub fn local() -> Profile {
 }
 
 impl Mount {
-    pub fn new(folder: &Path, profile: Profile) -> Mount {
-        let folder = folder.to_owned();
-        Mount { folder, profile, writable: false, user: None, shared: false, most_open: None }
+    pub fn new(directory: &Path, profile: Profile) -> Mount {
+        let directory = directory.to_owned();
+        Mount { directory, profile, writable: false, user: None, shared: false, most_open: None }
     }
 
     pub fn writable(self) -> Mount {
@@ -56,7 +56,7 @@ impl Mount {
         Mount { user, ..self }
     }
 
-    /// Runs `inside` in a process that sees the folder through the mount, and gives what reached
+    /// Runs `inside` in a process that sees the directory through the mount, and gives what reached
     /// the server. What fails inside fails the test.
     pub fn see(&self, inside: impl FnOnce()) -> Account {
         let running = self.start(inside);
@@ -85,9 +85,9 @@ impl Mount {
             // SAFETY: the kernel reads the structure.
             assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
         }
-        let root = OwnedFd::from(File::open(&self.folder).unwrap());
+        let root = OwnedFd::from(File::open(&self.directory).unwrap());
         let tree = Tree {
-            path: self.folder.clone(),
+            path: self.directory.clone(),
             root,
             writable: self.writable,
             checked_by_kernel: self.user.is_none(),
@@ -115,13 +115,13 @@ impl Mount {
             check_permissions: self.user.is_none(),
             flags: if self.writable { 0 } else { libc::MS_RDONLY },
         };
-        mount_fuse(device.as_fd(), &self.folder, &options).unwrap();
+        mount_fuse(device.as_fd(), &self.directory, &options).unwrap();
         send(server, &device);
         drop(device);
         server.read_exact(&mut [0]).unwrap();
         // Until then the kernel takes the root for root's, whom a user namespace does not know.
-        std::fs::metadata(&self.folder).unwrap();
-        std::env::set_current_dir(&self.folder).unwrap();
+        std::fs::metadata(&self.directory).unwrap();
+        std::env::set_current_dir(&self.directory).unwrap();
     }
 }
 

@@ -19,9 +19,10 @@ use rehearse::traced::{self, Traced};
 use rehearse::{Account, Kind, Profile, Wanted};
 use tempfile::TempDir;
 
-/// A folder to rehearse, with the files `a/b/file` and `a/script`, and beside it what a test needs.
+/// A directory to rehearse, with the files `a/b/file` and `a/script`, and beside it what a test
+/// needs.
 struct Scene {
-    folder: TempDir,
+    directory: TempDir,
 }
 
 /// What came of a command.
@@ -33,16 +34,16 @@ struct Ran {
 
 impl Scene {
     fn new() -> Scene {
-        let folder = TempDir::new().unwrap();
-        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
-        let scene = Scene { folder };
+        let directory = TempDir::new().unwrap();
+        std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+        let scene = Scene { directory };
         std::fs::create_dir_all(scene.tree().join("a/b")).unwrap();
         std::fs::write(scene.tree().join("a/b/file"), "text\n").unwrap();
         scene
     }
 
     fn at(&self, name: &str) -> PathBuf {
-        self.folder.path().canonicalize().unwrap().join(name)
+        self.directory.path().canonicalize().unwrap().join(name)
     }
 
     fn tree(&self) -> PathBuf {
@@ -204,7 +205,7 @@ fn who_wants_the_same_name_waits_for_the_same_answer() {
     assert!(start.elapsed().as_millis() >= 400, "{:?}", start.elapsed());
 }
 
-fn a_folder_given_by_a_symbolic_link_is_rehearsed_by_both_its_names() {
+fn a_directory_given_by_a_symbolic_link_is_rehearsed_by_both_its_names() {
     let scene = Scene::new();
     symlink("tree", scene.at("link")).unwrap();
     let script = "test -e ../link/a/b; test -e ../tree/a/b";
@@ -234,7 +235,7 @@ fn what_cannot_be_rehearsed_or_run_is_said() {
     let profile = profile("0", "0", KEEPS_ALL);
     for (path, words, status, said) in [
         (scene.at("none"), ["true"], 125, "none: No such file or directory"),
-        (scene.tree().join("a/b/file"), ["true"], 125, "is no folder"),
+        (scene.tree().join("a/b/file"), ["true"], 125, "is no directory"),
         (scene.tree(), ["no-such-command"], 127, "no-such-command"),
     ] {
         let output = scene.recorder(&profile, &path, &words).output().unwrap();
@@ -254,7 +255,7 @@ fn when_the_recorder_is_killed_it_is_said() {
     assert!(String::from_utf8(output.stderr).unwrap().contains("killed by signal 9"));
 }
 
-/// The folder of python3's library.
+/// The directory of python3's library.
 fn python_library() -> PathBuf {
     let script = "import os; print(os.path.dirname(os.__file__), end='')";
     let output = Command::new("python3").args(["-c", script]).output().unwrap();
@@ -268,12 +269,12 @@ fn the_server_is_asked_for_the_same_as_through_fuse() {
     let library = python_library();
     let imports = "python3 -c 'import json, asyncio'; python3 -c 'import json'";
     for cache in [KEEPS_ALL, KEEPS_NAMES, KEEPS_NOTHING] {
-        for (folder, script) in [
+        for (directory, script) in [
             (&library, imports),
             (&scene.tree(), "ls -R .; cat a/b/file a/b/none 2>/dev/null; readlink a/link; ls -R a"),
         ] {
             let profile = profile("0", "0", cache);
-            let mut command = scene.recorder(&profile, folder, &["sh", "-c", script]);
+            let mut command = scene.recorder(&profile, directory, &["sh", "-c", script]);
             let by_tracer = scene.ran(&mut command);
             let mut words: Vec<_> = command.get_args().map(OsString::from).collect();
             words[0] = "mounted".into();
@@ -302,9 +303,9 @@ fn programs_do_the_same_as_without() {
     let plain = plain.args(["-c", script]).current_dir(scene.tree()).output().unwrap();
     assert!(plain.status.success());
     for profile in ["nfs", "lustre", "gpfs", "local"] {
-        for folder in [python_library(), scene.tree()] {
+        for directory in [python_library(), scene.tree()] {
             let text = Profile::built_in().find(|(name, _)| *name == profile).unwrap().1;
-            let ran = scene.ran(&mut scene.recorder(text, &folder, &["sh", "-c", script]));
+            let ran = scene.ran(&mut scene.recorder(text, &directory, &["sh", "-c", script]));
             assert_eq!(ran.status, 0);
             assert_eq!(ran.output, String::from_utf8(plain.stdout.clone()).unwrap());
             assert!(ran.account.metadata().operations > 0);
@@ -319,7 +320,7 @@ fn an_ordinary_user_can_rehearse() {
         return; // All other tests have shown it.
     }
     let scene = Scene::new();
-    // The folder of this program may be closed to others.
+    // The directory of this program may be closed to others.
     let this = scene.at("this");
     std::fs::copy(std::env::current_exe().unwrap(), &this).unwrap();
     let mut command = Command::new(&this);
@@ -331,12 +332,12 @@ fn an_ordinary_user_can_rehearse() {
     assert_eq!(ran.account.metadata().waited, Nanos(6_000_000));
 }
 
-/// `record PROFILE FOLDER ACCOUNT REC CMD…`: ends as the command ends.
+/// `record PROFILE DIRECTORY ACCOUNT REC CMD…`: ends as the command ends.
 fn record(words: &[OsString]) -> i32 {
-    let [profile, folder, account, rec, command @ ..] = words else { panic!("{words:?}") };
+    let [profile, directory, account, rec, command @ ..] = words else { panic!("{words:?}") };
     let wanted = Wanted {
         profile: Profile::find(profile).unwrap(),
-        paths: vec![folder.into()],
+        paths: vec![directory.into()],
         writable: false,
     };
     let options = watch::Options {
@@ -360,12 +361,14 @@ fn record(words: &[OsString]) -> i32 {
     }
 }
 
-/// `mounted PROFILE FOLDER ACCOUNT REC CMD…`: the same through FUSE, without a recording.
+/// `mounted PROFILE DIRECTORY ACCOUNT REC CMD…`: the same through FUSE, without a recording.
 fn mounted(words: &[OsString]) -> i32 {
-    let [profile, folder, account, _, program, arguments @ ..] = words else { panic!("{words:?}") };
+    let [profile, directory, account, _, program, arguments @ ..] = words else {
+        panic!("{words:?}")
+    };
     let wanted = Wanted {
         profile: Profile::find(profile).unwrap(),
-        paths: vec![folder.into()],
+        paths: vec![directory.into()],
         writable: false,
     };
     let rehearsal = rehearse::Rehearsal::enter(&wanted).unwrap();
@@ -402,7 +405,7 @@ fn main() {
     a_stat_of_200_us_takes_200_us();
     four_recorders_share_one_server();
     who_wants_the_same_name_waits_for_the_same_answer();
-    a_folder_given_by_a_symbolic_link_is_rehearsed_by_both_its_names();
+    a_directory_given_by_a_symbolic_link_is_rehearsed_by_both_its_names();
     changes_are_asked_for_and_made();
     status_and_output_pass();
     what_cannot_be_rehearsed_or_run_is_said();

@@ -31,8 +31,8 @@ pub(super) fn replace<'a>(
     who: &Who,
 ) -> Result<Job<'a>, Error> {
     let (before, stamp) = there(path, who)?;
-    if before.thing.is_folder() {
-        return Err(Error::refused(path, "is a folder: no file takes its place"));
+    if before.thing.is_directory() {
+        return Err(Error::refused(path, "is a directory: no file takes its place"));
     }
     let thing = new_file(path, mode, content)?;
     let after = Item { path: before.path.clone(), thing, attributes: None };
@@ -49,11 +49,11 @@ pub(super) fn link<'a>(path: &Path, target: &Path) -> Result<Job<'a>, Error> {
 }
 
 /// None, if it is there already.
-pub(super) fn folder<'a>(path: &Path, mode: u32) -> Result<Option<Job<'a>>, Error> {
+pub(super) fn directory<'a>(path: &Path, mode: u32) -> Result<Option<Job<'a>>, Error> {
     if resolved(path)?.is_dir() {
         return Ok(None);
     }
-    let thing = Thing::Folder { mode: permissions(path, mode)? };
+    let thing = Thing::Directory { mode: permissions(path, mode)? };
     Ok(Some(added(free(path)?, thing, Content::Nowhere)))
 }
 
@@ -98,7 +98,7 @@ fn there(path: &Path, who: &Who) -> Result<(Item, Stamp), Error> {
     } else if found.is_dir() {
         let open = fs::File::open(&real).map_err(|error| Error::at("open", &real, error))?;
         let attributes = patch::replaceable(&open, &found, &real, who)?;
-        (Thing::Folder { mode: found.mode() & 0o7777 }, attributes)
+        (Thing::Directory { mode: found.mode() & 0o7777 }, attributes)
     } else {
         let (file, found) = patch::regular(&real)?;
         if found.nlink() > 1 {

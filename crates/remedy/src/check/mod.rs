@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::attributes::Who;
 use crate::change::Turn;
-use crate::work::{Job, folder_of};
+use crate::work::{Job, directory_of};
 use crate::{Error, Plan, Step, pool};
 
 /// What of a plan could not be done now.
@@ -62,7 +62,7 @@ pub(crate) fn checked<'a>(plan: &'a Plan, state: &Path, threads: usize) -> Check
         }
     }
     checked.each_path_is_changed_once();
-    checked.each_folder_is_there();
+    checked.each_directory_is_there();
     place::allows(&mut checked, state);
     checked
 }
@@ -76,7 +76,7 @@ fn job<'a>(step: &'a Step, who: &Who) -> Result<Option<Job<'a>>, Error> {
         Step::Create { path, mode, content } => item::create(path, *mode, content).map(Some),
         Step::Replace { path, mode, content } => item::replace(path, *mode, content, who).map(Some),
         Step::Link { path, target } => item::link(path, target).map(Some),
-        Step::Folder { path, mode } => item::folder(path, *mode),
+        Step::Directory { path, mode } => item::directory(path, *mode),
         Step::Remove { path } => item::remove(path, who).map(Some),
     }
 }
@@ -118,23 +118,24 @@ impl CheckedPlan<'_> {
         });
     }
 
-    /// Nothing is added to a folder that neither is there nor is added before.
-    fn each_folder_is_there(&mut self) {
-        let mut folders: BTreeMap<PathBuf, bool> = BTreeMap::new();
-        for turn in [Turn::AddFolders, Turn::Add] {
+    /// Nothing is added to a directory that neither is there nor is added before.
+    fn each_directory_is_there(&mut self) {
+        let mut directories: BTreeMap<PathBuf, bool> = BTreeMap::new();
+        for turn in [Turn::AddDirectories, Turn::Add] {
             self.sort_out(|job| {
                 if job.change.turn() != turn {
                     return Ok(());
                 }
                 let path = job.change.path();
-                let folder = folder_of(path);
-                let there = *folders.entry(folder.to_owned()).or_insert_with(|| folder.is_dir());
+                let directory = directory_of(path);
+                let there =
+                    *directories.entry(directory.to_owned()).or_insert_with(|| directory.is_dir());
                 if !there {
-                    let reason = "its folder is not there, and not in the plan before it";
+                    let reason = "its directory is not there, and not in the plan before it";
                     return Err(Error::refused(path, reason));
                 }
-                if turn == Turn::AddFolders {
-                    folders.insert(path.to_owned(), true);
+                if turn == Turn::AddDirectories {
+                    directories.insert(path.to_owned(), true);
                 }
                 Ok(())
             });
@@ -142,8 +143,8 @@ impl CheckedPlan<'_> {
     }
 }
 
-/// A path with the symbolic links of its folders resolved, as far as those are there; not that of
-/// its last name.
+/// A path with the symbolic links of its directories resolved, as far as those are there; not that
+/// of its last name.
 fn resolved(path: &Path) -> Result<PathBuf, Error> {
     use std::path::Component;
     if !path.is_absolute() {
@@ -157,10 +158,10 @@ fn resolved(path: &Path) -> Result<PathBuf, Error> {
     let Some(name) = path.file_name().filter(|_| !dots) else {
         return Err(Error::refused(path, "is not the plain name of a file"));
     };
-    let folder = folder_of(path);
-    let there = folder.ancestors().find(|folder| folder.symlink_metadata().is_ok());
+    let directory = directory_of(path);
+    let there = directory.ancestors().find(|directory| directory.symlink_metadata().is_ok());
     let there = there.unwrap_or(Path::new("/"));
     let real = there.canonicalize().map_err(|error| Error::at("resolve", there, error))?;
-    let rest = folder.strip_prefix(there).unwrap_or(Path::new(""));
+    let rest = directory.strip_prefix(there).unwrap_or(Path::new(""));
     Ok(real.join(rest).join(name))
 }

@@ -15,7 +15,7 @@ use crate::stamp::{self, Stamp};
 use crate::work::{Content, Job};
 use crate::{Edit, Error, Seen, rewrite};
 
-/// What a file may have that forbids to replace it. All but the last forbid changes in a folder,
+/// What a file may have that forbids to replace it. All but the last forbid changes in a directory,
 /// too.
 const FORBIDDING: [(StatxAttributes, &str); 4] = [
     (StatxAttributes::IMMUTABLE, "is immutable (chattr +i)"),
@@ -108,9 +108,9 @@ pub(super) fn forbids(path: &Path) -> Result<(), Error> {
     has_none_of(&FORBIDDING, path)
 }
 
-/// Refuses a folder in which nothing can be changed.
-pub(super) fn forbids_changes_in(folder: &Path) -> Result<(), Error> {
-    has_none_of(&FORBIDDING[..FORBIDDING.len() - 1], folder)
+/// Refuses a directory in which nothing can be changed.
+pub(super) fn forbids_changes_in(directory: &Path) -> Result<(), Error> {
+    has_none_of(&FORBIDDING[..FORBIDDING.len() - 1], directory)
 }
 
 fn has_none_of(forbidding: &[(StatxAttributes, &str)], path: &Path) -> Result<(), Error> {

@@ -1,4 +1,4 @@
-//! The journal of one application: a folder with the file `journal`, and a copy of each file
+//! The journal of one application: a directory with the file `journal`, and a copy of each file
 //! that was removed, below `kept`.
 
 mod record;
@@ -18,40 +18,40 @@ const READY: &str = "ready";
 
 /// A journal that can be written to.
 pub(crate) struct Journal {
-    folder: PathBuf,
+    directory: PathBuf,
     file: File,
     /// The next record's number.
     next: u64,
 }
 
 impl Journal {
-    /// Begins the journal in `folder`, which is new and empty.
-    pub(crate) fn begin(folder: PathBuf) -> Result<Journal, Error> {
-        let path = path_in(&folder);
+    /// Begins the journal in `directory`, which is new and empty.
+    pub(crate) fn begin(directory: PathBuf) -> Result<Journal, Error> {
+        let path = path_in(&directory);
         let file = File::options()
             .append(true)
             .create_new(true)
             .open(&path)
             .map_err(|error| Error::at("create", &path, error))?;
-        sync_folder(&folder)?;
-        Ok(Journal { folder, file, next: 0 })
+        sync_directory(&directory)?;
+        Ok(Journal { directory, file, next: 0 })
     }
 
     /// Goes on with a journal, from where it is whole.
     pub(crate) fn resume(story: &Story) -> Result<Journal, Error> {
-        let path = path_in(&story.folder);
+        let path = path_in(&story.directory);
         // It is not there where becalm was interrupted before it had written anything.
         let file = File::options().append(true).create(true).truncate(false).open(&path);
         let file = file
             .and_then(|file| file.set_len(story.whole_until).map(|()| file))
             .map_err(|error| Error::at("open", &path, error))?;
-        Ok(Journal { folder: story.folder.clone(), file, next: story.records })
+        Ok(Journal { directory: story.directory.clone(), file, next: story.records })
     }
 
     /// Adds records, without waiting until they are on the disk.
     pub(crate) fn add(&mut self, records: &[Record]) -> Result<(), Error> {
         let failed =
-            |error: io::Error| Error::at("write the journal", &path_in(&self.folder), error);
+            |error: io::Error| Error::at("write the journal", &path_in(&self.directory), error);
         let mut text = String::new();
         for record in records {
             text.push_str(&record::line(self.next, record).map_err(|error| failed(error.into()))?);
@@ -60,19 +60,19 @@ impl Journal {
         self.file.write_all(text.as_bytes()).map_err(failed)
     }
 
-    /// Says beside the journal that files are about to be renamed. One that was cut later is then not
-    /// taken for one that never came so far.
+    /// Says beside the journal that files are about to be renamed. One that was cut later is then
+    /// not taken for one that never came so far.
     pub(crate) fn mark_ready(&self) -> Result<(), Error> {
-        let mark = self.folder.join(READY);
+        let mark = self.directory.join(READY);
         File::create(&mark).map_err(|error| Error::at("create", &mark, error))?;
-        sync_folder(&self.folder)
+        sync_directory(&self.directory)
     }
 
     /// Waits until all that was added is on the disk.
     pub(crate) fn sync(&self) -> Result<(), Error> {
         self.file
             .sync_data()
-            .map_err(|error| Error::at("sync the journal", &path_in(&self.folder), error))
+            .map_err(|error| Error::at("sync the journal", &path_in(&self.directory), error))
     }
 
     /// Takes hold of room for what is still to be told, so that a full disk does not keep an end
@@ -83,40 +83,40 @@ impl Journal {
         let _ = rustix::fs::fallocate(&self.file, flags, found.len(), bytes);
     }
 
-    /// The folder that it is in.
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
+    /// The directory that it is in.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// Removes the journal of an application that came to nothing.
     pub(crate) fn remove(self) -> Result<(), Error> {
-        fs::remove_dir_all(&self.folder)
-            .map_err(|error| Error::at("remove the journal", &self.folder, error))
+        fs::remove_dir_all(&self.directory)
+            .map_err(|error| Error::at("remove the journal", &self.directory, error))
     }
 }
 
 /// Where the copy of a removed file is.
-pub(crate) fn kept(folder: &Path, number: usize) -> PathBuf {
-    folder.join("kept").join(number.to_string())
+pub(crate) fn kept(directory: &Path, number: usize) -> PathBuf {
+    directory.join("kept").join(number.to_string())
 }
 
-fn path_in(folder: &Path) -> PathBuf {
-    folder.join("journal")
+fn path_in(directory: &Path) -> PathBuf {
+    directory.join("journal")
 }
 
-/// Waits until the entries of a folder are on the disk.
-pub(crate) fn sync_folder(folder: &Path) -> Result<(), Error> {
-    File::open(folder)
+/// Waits until the entries of a directory are on the disk.
+pub(crate) fn sync_directory(directory: &Path) -> Result<(), Error> {
+    File::open(directory)
         .and_then(|open| open.sync_all())
-        .map_err(|error| Error::at("sync the folder", folder, error))
+        .map_err(|error| Error::at("sync the directory", directory, error))
 }
 
 /// Whether a journal's last words are that it is applied or undone. Quick, and never wrong where
 /// it says so; where it does not, the whole must be read.
-pub(crate) fn says_it_ended(folder: &Path) -> bool {
+pub(crate) fn says_it_ended(directory: &Path) -> bool {
     const TAIL: u64 = 128;
     let tail = || -> io::Result<Vec<u8>> {
-        let mut file = File::open(path_in(folder))?;
+        let mut file = File::open(path_in(directory))?;
         let size = file.metadata()?.len();
         file.seek(SeekFrom::Start(size.saturating_sub(TAIL)))?;
         let mut tail = Vec::new();

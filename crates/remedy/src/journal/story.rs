@@ -15,7 +15,7 @@ const SIZE_LIMIT: u64 = 4 << 30;
 /// A journal as read. One that was cut anywhere is read up to its last whole line.
 #[derive(Debug, Default)]
 pub(crate) struct Story {
-    pub(crate) folder: PathBuf,
+    pub(crate) directory: PathBuf,
     pub(crate) id: String,
     pub(crate) title: String,
     /// Seconds since 1970; 0, if it was cut before that.
@@ -45,17 +45,17 @@ pub(crate) enum Status {
 }
 
 impl Story {
-    /// Reads the journal in a folder.
+    /// Reads the journal in a directory.
     ///
     /// # Errors
     /// If it cannot be read, has a damaged line that is not the last, or ends before it says what
     /// was renamed: it then does not tell what was done.
-    pub(crate) fn read(folder: &Path) -> Result<Story, Error> {
-        let path = path_in(folder);
-        let id = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut story = Story { folder: folder.to_owned(), id, ..Story::default() };
+    pub(crate) fn read(directory: &Path) -> Result<Story, Error> {
+        let path = path_in(directory);
+        let id = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut story = Story { directory: directory.to_owned(), id, ..Story::default() };
         let damaged = |at| Error::Damaged { path: path.clone(), at };
-        let is_marked = folder.join(READY).exists();
+        let is_marked = directory.join(READY).exists();
         let mut bytes = Vec::new();
         match File::open(&path).and_then(|file| file.take(SIZE_LIMIT).read_to_end(&mut bytes)) {
             // Interrupted before it could say anything.

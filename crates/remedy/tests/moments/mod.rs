@@ -26,7 +26,7 @@ pub fn scene_with_plan() -> Scene {
     scene.file("cache", "an old cache");
     std::os::unix::fs::symlink("a", scene.at("other-link")).unwrap();
     let plan = plan(vec![
-        Step::Folder { path: scene.at("farm"), mode: 0o755 },
+        Step::Directory { path: scene.at("farm"), mode: 0o755 },
         Step::Link { path: scene.at("farm/liba.so"), target: a.clone() },
         Step::Create { path: scene.at("farm/note"), mode: 0o640, content: b"note\n".to_vec() },
         patch(&a, "old", "new"),
@@ -109,7 +109,7 @@ pub fn at_each(
     moments.len()
 }
 
-/// A picture without what tells one scene from another: where it is, times, sizes of folders.
+/// A picture without what tells one scene from another: where it is, times, sizes of directories.
 fn relative(picture: Picture, root: &Path) -> Vec<String> {
     let root = root.to_str().unwrap();
     let line = |(path, what): (PathBuf, String)| {

@@ -1,4 +1,4 @@
-//! A folder for one test, with files in it and a state folder beside them.
+//! A directory for one test, with files in it and a state directory beside them.
 
 #![allow(dead_code)] // Each test program uses a part of it.
 
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 pub const NOBODY: u32 = 65534;
 
 pub struct Scene {
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl Scene {
@@ -24,19 +24,19 @@ impl Scene {
         Scene::of(tempfile::tempdir().unwrap())
     }
 
-    /// In a folder of another filesystem.
-    pub fn below(folder: &Path) -> Scene {
-        Scene::of(tempfile::tempdir_in(folder).unwrap())
+    /// In a directory of another filesystem.
+    pub fn below(directory: &Path) -> Scene {
+        Scene::of(tempfile::tempdir_in(directory).unwrap())
     }
 
-    fn of(folder: TempDir) -> Scene {
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        fs::create_dir(folder.path().join("files")).unwrap();
-        Scene { folder }
+    fn of(directory: TempDir) -> Scene {
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::create_dir(directory.path().join("files")).unwrap();
+        Scene { directory }
     }
 
     pub fn root(&self) -> PathBuf {
-        self.folder.path().canonicalize().unwrap()
+        self.directory.path().canonicalize().unwrap()
     }
 
     /// A path among the files.
@@ -51,7 +51,7 @@ impl Scene {
         path
     }
 
-    /// The folder that stands for `$XDG_STATE_HOME`.
+    /// The directory that stands for `$XDG_STATE_HOME`.
     pub fn state_home(&self) -> PathBuf {
         self.root().join("state")
     }
@@ -88,12 +88,12 @@ impl Scene {
     }
 }
 
-/// Every name below a folder, with what undoing must bring back.
+/// Every name below a directory, with what undoing must bring back.
 pub type Picture = BTreeMap<PathBuf, String>;
 
-pub fn picture(folder: &Path) -> Picture {
+pub fn picture(directory: &Path) -> Picture {
     let mut picture = Picture::new();
-    take(folder, &mut picture);
+    take(directory, &mut picture);
     picture
 }
 
@@ -117,10 +117,10 @@ fn take(path: &Path, picture: &mut Picture) {
     }
 }
 
-/// The names of becalm's temporaries below a folder.
-pub fn litter(folder: &Path) -> Vec<String> {
+/// The names of becalm's temporaries below a directory.
+pub fn litter(directory: &Path) -> Vec<String> {
     let is_litter = |path: &PathBuf| path.file_name().unwrap().as_bytes().starts_with(b".becalm-");
-    let litter = picture(folder).into_keys().filter(is_litter);
+    let litter = picture(directory).into_keys().filter(is_litter);
     litter.map(|path| path.display().to_string()).collect()
 }
 

@@ -17,7 +17,7 @@ use crate::{plain, quoted, style, width};
 pub struct AslrCampaign {
     schema: &'static str,
     headline: String,
-    folder: String,
+    directory: String,
     command: Vec<String>,
     launcher: Vec<String>,
     arms: Vec<Arm>,
@@ -42,7 +42,7 @@ impl AslrCampaign {
         AslrCampaign {
             schema: "becalm.aslr.campaign/1",
             headline: headline(plan, &expected),
-            folder: String::new(),
+            directory: String::new(),
             command: plan.header.command.clone(),
             launcher: plan.launcher.clone(),
             arms: plan.arms.clone(),
@@ -61,9 +61,9 @@ impl AslrCampaign {
     }
 
     /// Where it is, and how many blocks are done already.
-    pub fn goes_on(&mut self, folder: &Path, blocks: u64) {
-        self.folder = shown_name(folder);
-        self.next = format!("becalm aslr analyze {}", quoted(folder.as_os_str().as_bytes()));
+    pub fn goes_on(&mut self, directory: &Path, blocks: u64) {
+        self.directory = shown_name(directory);
+        self.next = format!("becalm aslr analyze {}", quoted(directory.as_os_str().as_bytes()));
         self.blocks_before = blocks;
     }
 
@@ -116,7 +116,7 @@ impl AslrCampaign {
             counted(self.blocks, "block", "blocks"),
             long_time(self.seconds),
             counted(self.processes, "process", "processes"),
-            self.folder
+            self.directory
         );
         words += &match (self.slow, self.retest_jobs) {
             (0, _) => ".".to_owned(),

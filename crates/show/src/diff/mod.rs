@@ -88,7 +88,8 @@ impl Diff {
     }
 
     fn table(&self, rows: usize) -> Table {
-        let mut table = side_by_side(if self.by == By::Prefix { "folder" } else { self.by.name() });
+        let mut table =
+            side_by_side(if self.by == By::Prefix { "directory" } else { self.by.name() });
         let mut rest = (0, 0, 0);
         for (at, row) in self.shown_rows().enumerate() {
             let (before, after) = (self.number(&row.before), self.number(&row.after));

@@ -77,7 +77,7 @@ impl ModulesAudit {
     fn paths(&self) -> Option<Table> {
         let mut table = Table::new([
             Column::path("modulepath"),
-            Column::number("folders"),
+            Column::number("directories"),
             Column::number("modulefiles"),
             Column::number("rc files"),
             Column::number("strays"),
@@ -88,7 +88,7 @@ impl ModulesAudit {
             let census = &path.census;
             table.row([
                 path.path.to_string(),
-                count(census.folders),
+                count(census.directories),
                 count(census.modulefiles),
                 count(census.rc_files),
                 count(census.strays),

@@ -142,7 +142,7 @@ fn found(checked: &Checked, columns: usize) -> String {
     text + &named(checked, columns)
 }
 
-/// The files and folders with something wrong.
+/// The files and directories with something wrong.
 fn named(checked: &Checked, columns: usize) -> String {
     let faults: Vec<_> = checked.faults.iter().filter(|fault| fault.name.is_some()).collect();
     if faults.is_empty() {
@@ -168,9 +168,9 @@ fn published(built: &Built, columns: usize) -> String {
     let files = counted(built.entries.modulefiles, "modulefile", "modulefiles");
     let size = bytes(Bytes(built.bytes));
     let mut text = style::headline(&format!("{place} is published: {files} in {size}"), columns);
-    let limited = built.entries.limited_files + built.entries.limited_folders;
+    let limited = built.entries.limited_files + built.entries.limited_directories;
     if limited > 0 {
-        let looked = counted(limited, "file or folder that", "files or folders that");
+        let looked = counted(limited, "file or directory that", "files or directories that");
         let repaired = match built.repaired {
             0 => String::new(),
             many => format!("; the site's cachebuild had shown {many} that not everyone may read"),

@@ -26,13 +26,13 @@ pub struct IndexAnswer {
     /// Where its index is; none where there is none.
     #[serde(serialize_with = "lossy_if_any")]
     pub index: Option<PathBuf>,
-    /// Folders in it.
-    pub folders: u64,
+    /// Directories in it.
+    pub directories: u64,
     /// rc files in it.
     pub rc_files: u64,
     /// Other files that everyone may read.
     pub files: u64,
-    /// Files and folders that each user looks at.
+    /// Files and directories that each user looks at.
     pub limited: u64,
     /// Why there is no index.
     pub refused: Option<String>,
@@ -63,7 +63,7 @@ fn one(answer: &IndexAnswer) -> String {
         None => format!(
             "{path}: indexed: {} in {}, {}, {} that each user looks at\n",
             counted(answer.files, "file", "files"),
-            counted(answer.folders, "folder", "folders"),
+            counted(answer.directories, "directory", "directories"),
             counted(answer.rc_files, "rc file", "rc files"),
             answer.limited,
         ),

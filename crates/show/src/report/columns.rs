@@ -74,7 +74,7 @@ fn share() -> Field {
 
 fn header(by: By) -> &'static str {
     match by {
-        By::Prefix => "folder",
+        By::Prefix => "directory",
         By::Process => "program",
         other => other.name(),
     }

@@ -21,7 +21,7 @@ pub struct Report {
     /// What was recorded.
     #[serde(flatten)]
     pub run: Run,
-    /// The folder that was asked about, if one was.
+    /// The directory that was asked about, if one was.
     pub below: Option<Below>,
     /// Of all calls that were asked about: those of `total`, and, by library and by module,
     /// those that were no search.
@@ -31,11 +31,11 @@ pub struct Report {
     pub table: query::Table,
 }
 
-/// What was asked of the files below a folder.
+/// What was asked of the files below a directory.
 #[derive(Clone, Debug, Serialize)]
 pub struct Below {
-    /// The folder, absolute, as text to show.
-    pub folder: String,
+    /// The directory, absolute, as text to show.
+    pub directory: String,
     /// How often.
     #[serde(flatten)]
     pub counts: PrefixCounts,
@@ -43,7 +43,7 @@ pub struct Below {
 
 impl Report {
     /// Groups the calls of the recording that was loaded from `file`; of the files below one
-    /// folder only, if `below` says so.
+    /// directory only, if `below` says so.
     pub fn of(file: &Path, recording: &Recording, by: By, below: Option<&[u8]>) -> Report {
         let filter = Filter { below: below.map(<[u8]>::to_vec), ..Filter::default() };
         let table = query::table(recording, by, &filter);
@@ -51,9 +51,9 @@ impl Report {
             By::Library | By::Module => query::table(recording, By::Cause, &filter).total,
             _ => table.total.clone(),
         };
-        let below = below.map(|folder| Below {
-            folder: recording::shown(&query::clean(folder)),
-            counts: query::prefix_counts(recording, folder),
+        let below = below.map(|directory| Below {
+            directory: recording::shown(&query::clean(directory)),
+            counts: query::prefix_counts(recording, directory),
         });
         Report { schema: "becalm.report/1", run: Run::of(file, recording), below, all, table }
     }
@@ -84,7 +84,7 @@ impl Report {
         match &self.below {
             Some(below) => format!(
                 "Below {}: {} ({} answered 'no such file') and {} ({})",
-                below.folder,
+                below.directory,
                 counted(below.counts.opens, "open", "opens"),
                 count(below.counts.opens_missing),
                 counted(below.counts.stats, "stat", "stats"),

@@ -20,21 +20,21 @@ const MINUTE: u64 = 60_000_000;
 /// What is not held for a minute has ended long before this, on any machine.
 const AT_ONCE: Duration = Duration::from_secs(100);
 
-/// A folder whose calls are held, with one file in it.
+/// A directory whose calls are held, with one file in it.
 struct Scene {
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl Scene {
     fn new() -> Scene {
-        let folder = TempDir::new().unwrap();
-        std::fs::create_dir(folder.path().join("slow")).unwrap();
-        std::fs::write(folder.path().join("slow/file"), "").unwrap();
-        Scene { folder }
+        let directory = TempDir::new().unwrap();
+        std::fs::create_dir(directory.path().join("slow")).unwrap();
+        std::fs::write(directory.path().join("slow/file"), "").unwrap();
+        Scene { directory }
     }
 
     fn slow(&self) -> PathBuf {
-        self.folder.path().canonicalize().unwrap().join("slow")
+        self.directory.path().canonicalize().unwrap().join("slow")
     }
 
     fn file(&self) -> String {
@@ -42,7 +42,7 @@ impl Scene {
     }
 
     fn rec(&self) -> PathBuf {
-        self.folder.path().join("rec")
+        self.directory.path().join("rec")
     }
 
     /// The recorder, holding calls below `slow` for so many microseconds.
@@ -66,7 +66,7 @@ impl Scene {
         Recording::open(&self.rec()).unwrap()
     }
 
-    /// The recorded calls of a kind on the slow folder and what is in it.
+    /// The recorded calls of a kind on the slow directory and what is in it.
     fn calls(&self, kind: Kind) -> Vec<Event> {
         let recording = self.recording();
         assert!(recording.is_whole());
@@ -125,11 +125,11 @@ fn four_processes_wait_for_one_server() {
     let script = format!(
         "for n in 1 2 3 4; do {} stats {file} 500 > {}/$n & done; wait",
         this.display(),
-        scene.folder.path().display(),
+        scene.directory.path().display(),
     );
     assert!(scene.held("one-server", 200, &["sh", "-c", &script]).status().unwrap().success());
     for n in 1..=4 {
-        let text = std::fs::read_to_string(scene.folder.path().join(n.to_string())).unwrap();
+        let text = std::fs::read_to_string(scene.directory.path().join(n.to_string())).unwrap();
         let mut took: Vec<u64> = text.lines().map(|line| line.parse().unwrap()).collect();
         let median = quantile(&mut took, 0.5);
         println!("process {n} of 4 at one server of 200 us: p50 {median} ns");

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use recording::Nanos;
 use watch::{Brake, Moments, Returned};
 
-/// How calls below a folder are held.
+/// How calls below a directory are held.
 enum Hold {
     /// Each for so long, as if there were a server for each.
     Apart(Nanos),
@@ -24,13 +24,13 @@ enum Hold {
 }
 
 struct Below {
-    folder: Vec<u8>,
+    directory: Vec<u8>,
     hold: Hold,
 }
 
 impl Brake for Below {
     fn hold(&mut self, call: &Returned<'_>) -> Option<Moments> {
-        call.path.filter(|path| path.starts_with(&self.folder))?;
+        call.path.filter(|path| path.starts_with(&self.directory))?;
         let made = call.made;
         Some(match &self.hold {
             Hold::Apart(time) => Box::new(std::iter::once(made + *time)),
@@ -64,9 +64,9 @@ pub fn play(mut words: Vec<OsString>) -> i32 {
     }
 }
 
-/// `record HOW MICROSECONDS FOLDER REC CMD…`: ends as the command ends.
+/// `record HOW MICROSECONDS DIRECTORY REC CMD…`: ends as the command ends.
 fn record(words: &[OsString]) -> i32 {
-    let [how, micros, folder, rec, command @ ..] = words else { panic!("{words:?}") };
+    let [how, micros, directory, rec, command @ ..] = words else { panic!("{words:?}") };
     let time = Nanos(micros.to_str().unwrap().parse::<u64>().unwrap() * 1000);
     let hold = match how.to_str().unwrap() {
         "apart" => Hold::Apart(time),
@@ -74,7 +74,7 @@ fn record(words: &[OsString]) -> i32 {
         "steps" => Hold::Steps(4, time),
         other => panic!("{other}"),
     };
-    let folder = folder.to_str().unwrap().as_bytes().to_vec();
+    let directory = directory.to_str().unwrap().as_bytes().to_vec();
     let options = watch::Options {
         all_syscalls: std::env::var_os("ALL_SYSCALLS").is_some(),
         bind: true,
@@ -83,7 +83,7 @@ fn record(words: &[OsString]) -> i32 {
         read_image: |_| None,
     };
     let command = launch::Command { argv: command.to_vec() };
-    let brake = Box::new(Below { folder, hold });
+    let brake = Box::new(Below { directory, hold });
     let session = watch::record_held(&command, File::create(rec).unwrap(), &options, brake);
     let finished = session.and_then(watch::Session::wait).unwrap();
     assert_eq!(finished.failure, None);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// A file or folder to analyze.
+/// A file or directory to analyze.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
     /// Which.
@@ -23,9 +23,9 @@ pub(super) fn named(path: &Path) -> Option<&'static str> {
     })
 }
 
-/// The arm that a file's name tells of, or else the folders that it lies in, up to `top`.
+/// The arm that a file's name tells of, or else the directories that it lies in, up to `top`.
 pub(super) fn named_below(path: &Path, top: &Path) -> Option<&'static str> {
-    path.ancestors().take_while(|folder| *folder != top).find_map(named)
+    path.ancestors().take_while(|directory| *directory != top).find_map(named)
 }
 
 #[cfg(test)]

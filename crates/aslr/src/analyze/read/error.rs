@@ -11,7 +11,7 @@ pub enum ReadError {
     /// The operating system's.
     #[error("{}: {error}", path.display())]
     Io {
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
         /// What it said.
         error: io::Error,
@@ -29,7 +29,7 @@ pub enum ReadError {
         path.display()
     )]
     Nothing {
-        /// The file, or the folder of such.
+        /// The file, or the directory of such.
         path: PathBuf,
     },
     /// Two forms in one file.

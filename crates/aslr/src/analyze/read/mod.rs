@@ -129,7 +129,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Reads files, and folders of files.
+    /// Reads files, and directories of files.
     ///
     /// # Errors
     /// Those of [`ReadError`]. What is wrong with single lines is no error: see

@@ -26,7 +26,7 @@ pub(super) fn sources(inputs: &[Input]) -> Result<(Vec<Source>, u64), ReadError>
     for input in inputs {
         let there = metadata(&input.path)?;
         let mut found = match there.is_dir() {
-            true => folder(input)?,
+            true => directory(input)?,
             false if there.is_file() => vec![file(input)?],
             false => return Err(ReadError::NoFile { path: input.path.clone() }),
         };
@@ -56,8 +56,9 @@ fn file(input: &Input) -> Result<Source, ReadError> {
     Ok(Source { path, form, arm, guessed })
 }
 
-/// The logs below a folder. Other files may be there, too: a script, what the batch system wrote.
-fn folder(input: &Input) -> Result<Vec<Source>, ReadError> {
+/// The logs below a directory. Other files may be there, too: a script, what the batch system
+/// wrote.
+fn directory(input: &Input) -> Result<Vec<Source>, ReadError> {
     let mut paths = Vec::new();
     walk(&input.path, &mut paths)?;
     paths.sort();
@@ -75,17 +76,17 @@ fn folder(input: &Input) -> Result<Vec<Source>, ReadError> {
     }
 }
 
-/// The files below a folder. Links to folders are not followed: they may lead in circles.
-fn walk(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<(), ReadError> {
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        let failed = |error| ReadError::Io { path: folder.clone(), error };
-        for entry in fs::read_dir(&folder).map_err(failed)? {
+/// The files below a directory. Links to directories are not followed: they may lead in circles.
+fn walk(directory: &Path, paths: &mut Vec<PathBuf>) -> Result<(), ReadError> {
+    let mut directories = vec![directory.to_owned()];
+    while let Some(directory) = directories.pop() {
+        let failed = |error| ReadError::Io { path: directory.clone(), error };
+        for entry in fs::read_dir(&directory).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let kind = entry.file_type().map_err(failed)?;
             let path = entry.path();
             if kind.is_dir() {
-                folders.push(path);
+                directories.push(path);
             } else if fs::metadata(&path).is_ok_and(|there| there.is_file()) {
                 paths.push(path);
             }

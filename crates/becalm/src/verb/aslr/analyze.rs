@@ -33,7 +33,7 @@ const NAMED_OF_ALL: usize = 100_000;
   becalm aslr analyze campaign/ --strip strip.svg --tail tail.svg
   becalm aslr analyze --ministat before.txt after.txt")]
 pub struct Args {
-    /// A log, or a folder of logs. NAME= before it says of which arm it is: on, off, job, …
+    /// A log, or a directory of logs. NAME= before it says of which arm it is: on, off, job, …
     #[arg(required = true, value_name = "[NAME=]PATH")]
     paths: Vec<OsString>,
 

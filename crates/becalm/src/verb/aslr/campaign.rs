@@ -22,7 +22,7 @@ use crate::save;
 ///
 /// Runs the repeated-pow test (nbStep, nbRepeat, nbValue), or a command: jobs of all arms, in
 /// shuffled blocks. First one job as a pilot, and then, before all others, what so many can show
-/// and how long they take. Interrupted and started again with the same folder, it goes on.
+/// and how long they take. Interrupted and started again with the same directory, it goes on.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   becalm aslr campaign --blocks 100
@@ -246,8 +246,8 @@ fn starter(args: &Args, launcher: Vec<OsString>) -> Result<Starter, Failure> {
                 .with_context(|| args.output.display().to_string())
                 .map_err(Failure::of_command)?;
             // A path that holds wherever the launcher starts a rank.
-            let folder = std::path::absolute(&args.output).map_err(Failure::of_command)?;
-            let words = kernel(args).compiled(&folder).map_err(Failure::of_command)?;
+            let directory = std::path::absolute(&args.output).map_err(Failure::of_command)?;
+            let words = kernel(args).compiled(&directory).map_err(Failure::of_command)?;
             words.into_iter().map(OsString::from).collect()
         }
     };
@@ -354,7 +354,7 @@ fn batch(args: &Args, target: &Path) -> Result<u8, Failure> {
         tasks: args.batch.tasks.unwrap_or(1),
         time: args.batch.time.clone(),
         becalm: quoted(&own),
-        folder: quoted(&std::path::absolute(&args.output)?),
+        directory: quoted(&std::path::absolute(&args.output)?),
         options: options(args)?,
         command: if command.is_empty() { command } else { format!(" --{command}") },
     };

@@ -18,8 +18,8 @@ use crate::exit::{FAILED, Failure, NO, USAGE};
 /// Walk layouts one by one, and name those in which a command is slow
 ///
 /// Runs the command in one layout after the other, shuffled, with a reference among them; what was
-/// slow is tested again. The command reads nothing, and what it prints is dropped. Answers with exit
-/// status 0 (none is slow), or 1.
+/// slow is tested again. The command reads nothing, and what it prints is dropped. Answers with
+/// exit status 0 (none is slow), or 1.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   becalm aslr scan -- ./kernel

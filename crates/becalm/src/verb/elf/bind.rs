@@ -27,7 +27,7 @@ Examples:
   becalm elf bind /opt/spack/opt
   becalm elf bind --json --dry-run ./app | jq '.left_out'")]
 pub struct Args {
-    /// Files, and folders whose files are bound
+    /// Files, and directories whose files are bound
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
 
@@ -51,12 +51,12 @@ pub struct Args {
 #[derive(clap::Args)]
 pub struct How {
     /// needed: every object names absolute paths. closure: only the program is edited, and needs
-    /// a library that lists all. farm: one folder of links instead of long lists [default:
+    /// a library that lists all. farm: one directory of links instead of long lists [default:
     /// needed; for musl's programs farm]
     #[arg(long, value_enum)]
     mode: Option<ModeName>,
 
-    /// What stays of DT_RPATH and DT_RUNPATH: a folder of links where something may call dlopen,
+    /// What stays of DT_RPATH and DT_RUNPATH: a directory of links where something may call dlopen,
     /// nothing, or all
     #[arg(long, value_enum, default_value = "farm")]
     keep_rpath: KeepName,
@@ -175,7 +175,7 @@ pub fn check(plan: &remedy::Plan) -> Result<(), Failure> {
 }
 
 fn state() -> anyhow::Result<PathBuf> {
-    remedy::state_folder().context("where to keep what is needed to undo")
+    remedy::state_directory().context("where to keep what is needed to undo")
 }
 
 /// Applies, with a bar where that takes long; the name in the journal.

@@ -40,7 +40,7 @@ pub struct Args {
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<u8, Failure> {
     let world = Disk::new();
-    let file = std::path::absolute(&args.file).context("the working folder")?;
+    let file = std::path::absolute(&args.file).context("the working directory")?;
     let mut setting =
         Setting::for_program(&world, &file)?.with_environment(|name| std::env::var_os(name));
     if let Some(list) = &args.library_path {

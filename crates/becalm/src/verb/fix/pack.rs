@@ -75,11 +75,11 @@ impl Image {
         trace: String,
     ) -> anyhow::Result<Image> {
         let target = packing.image.clone();
-        let folder = target.parent().filter(|folder| *folder != Path::new(""));
+        let directory = target.parent().filter(|directory| *directory != Path::new(""));
         let built = tempfile::Builder::new()
             .prefix(".becalm-fix-")
             .suffix(".sqsh")
-            .tempfile_in(folder.unwrap_or(Path::new(".")))
+            .tempfile_in(directory.unwrap_or(Path::new(".")))
             .with_context(|| show::plain(&target.to_string_lossy()))?
             .into_temp_path();
         let waiting = show::Waiting::new();

@@ -20,17 +20,17 @@ use crate::aside::Aside;
 use crate::exit::{Failure, USAGE};
 use crate::recorded::{self, Wanted};
 
-/// Pack folders into one file, in the order in which a command reads them
+/// Pack directories into one file, in the order in which a command reads them
 ///
-/// Writes a squashfs 4 image, which the kernel, squashfuse and `becalm run` mount. Of one folder,
-/// the image's root is that folder; of several paths, each lies at its own path below the root.
-/// Modes, owners, times in whole seconds, hard links, holes and xattrs are kept. The same tree
-/// gives the same bytes. What is used from the image and lies outside is listed: pack it too, or
-/// see that it is there where the image is used.
+/// Writes a squashfs 4 image, which the kernel, squashfuse and `becalm run` mount. Of one
+/// directory, the image's root is that directory; of several paths, each lies at its own path below
+/// the root. Modes, owners, times in whole seconds, hard links, holes and xattrs are kept. The same
+/// tree gives the same bytes. What is used from the image and lies outside is listed: pack it too,
+/// or see that it is there where the image is used.
 ///
 /// With --sif, or a FILE that ends in .sif, writes a container that Apptainer and SingularityCE
-/// run: of a whole root folder, or, with --base, of all that another SIF holds and the paths laid
-/// over its root.
+/// run: of a whole root directory, or, with --base, of all that another SIF holds and the paths
+/// laid over its root.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Without --trace or a command, files lie in the order of their paths. SOURCE_DATE_EPOCH sets the
@@ -43,7 +43,7 @@ Examples:
   becalm image build -o root.sif --runscript run.sh --label version=2 rootfs
   becalm image build -o app.sif --base root.sif --overlay 2G /opt/env")]
 pub struct Args {
-    /// Folders and files to pack
+    /// Directories and files to pack
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
 
@@ -55,7 +55,8 @@ pub struct Args {
     #[arg(long, value_name = "REC", conflicts_with = "command")]
     trace: Option<PathBuf>,
 
-    /// How to compress [default: zstd; in a SIF gzip, which every Apptainer and SingularityCE reads]
+    /// How to compress [default: zstd; in a SIF gzip, which every Apptainer and SingularityCE
+    /// reads]
     #[arg(long, value_enum)]
     comp: Option<Comp>,
 
@@ -128,7 +129,7 @@ struct Sif {
     #[arg(long, value_name = "SIZE", value_parser = overlay::size)]
     overlay: Option<u64>,
 
-    /// Make this folder in that layer, and those above it
+    /// Make this directory in that layer, and those above it
     #[arg(long, value_name = "DIR", requires = "overlay")]
     create_dir: Vec<PathBuf>,
 
@@ -172,7 +173,7 @@ impl Sif {
         self.overlay.map(|size| Overlay {
             size,
             owner: overlay::owner(),
-            folders: self.create_dir.clone(),
+            directories: self.create_dir.clone(),
             created: 0,
             sparse: self.sparse,
         })
@@ -265,10 +266,10 @@ fn check_level(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-/// A container's root is one folder.
+/// A container's root is one directory.
 fn check_paths(args: &Args) -> anyhow::Result<()> {
     if args.is_sif() && args.sif.base.is_none() && args.paths.len() > 1 {
-        bail!("a SIF is made of one root folder; to lay several paths over a root, give --base");
+        bail!("a SIF is made of one root directory; to lay several paths over a root, give --base");
     }
     Ok(())
 }

@@ -7,11 +7,11 @@ use show::Unpacked;
 
 use crate::exit::Failure;
 
-/// Unpack an image into a folder, where nothing can be mounted
+/// Unpack an image into a directory, where nothing can be mounted
 ///
-/// The folder must be empty or not be there, and takes its name once all is in it; where
+/// The directory must be empty or not be there, and takes its name once all is in it; where
 /// something goes wrong, nothing is left. Whether it fits is checked before. Modes, times, hard
-/// links, holes and xattrs are kept; owners only by root. Nothing is written outside the folder,
+/// links, holes and xattrs are kept; owners only by root. Nothing is written outside the directory,
 /// whatever the image says.
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -25,10 +25,10 @@ pub struct Args {
     /// The image: a squashfs or a SIF
     image: PathBuf,
 
-    /// The folder to make
+    /// The directory to make
     dir: PathBuf,
 
-    /// Only these, from the image's root; with the folders above them
+    /// Only these, from the image's root; with the directories above them
     path: Vec<PathBuf>,
 
     /// The object of a SIF, by its number in `becalm image inspect`

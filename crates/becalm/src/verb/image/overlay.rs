@@ -14,9 +14,9 @@ use crate::exit::{Failure, USAGE};
 
 /// Make an ext3 image for a container to write to, alone or in a SIF
 ///
-/// As `apptainer overlay create` makes it, without needing mkfs.ext3: folders `upper` and `work`
-/// that belong to you. A file that is there is never written over. One container at a time may
-/// write to it. SOURCE_DATE_EPOCH sets the times in it; the same wishes make the same bytes.
+/// As `apptainer overlay create` makes it, without needing mkfs.ext3: directories `upper` and
+/// `work` that belong to you. A file that is there is never written over. One container at a time
+/// may write to it. SOURCE_DATE_EPOCH sets the times in it; the same wishes make the same bytes.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(value_parser = size)]
     size: u64,
 
-    /// Make this folder in the overlay, and those above it
+    /// Make this directory in the overlay, and those above it
     #[arg(long, value_name = "DIR")]
     create_dir: Vec<PathBuf>,
 
@@ -76,7 +76,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     let overlay = Overlay {
         size: args.size,
         owner: owner(),
-        folders: args.create_dir.clone(),
+        directories: args.create_dir.clone(),
         created: now()?,
         sparse: args.sparse,
     };

@@ -49,8 +49,8 @@ enum Verb {
 
 #[derive(clap::Args)]
 struct Common {
-    /// The modulepaths, by default those of $MODULEPATH; with --lmod, the cache's folder, and for
-    /// build and refresh the modulepaths after it
+    /// The modulepaths, by default those of $MODULEPATH; with --lmod, the cache's directory, and
+    /// for build and refresh the modulepaths after it
     #[arg(value_name = "MODULEPATH")]
     modulepaths: Vec<PathBuf>,
 
@@ -117,11 +117,13 @@ fn answer(action: &'static str, args: &Common, caches: Vec<CacheAnswer>) -> Resu
 fn check(args: &Common) -> Result<Vec<CacheAnswer>, Failure> {
     let checked = |checked| CacheAnswer { checked: Some(checked), ..CacheAnswer::default() };
     if args.lmod {
-        let folders = args.modulepaths.iter();
+        let directories = args.modulepaths.iter();
         let timestamp = args.timestamp.as_deref();
         return match args.modulepaths.is_empty() {
-            true => Err(usage("name the folder of Lmod's cache (lmodrc.lua: dir)")),
-            false => Ok(folders.map(|folder| checked(lmod::check(folder, timestamp))).collect()),
+            true => Err(usage("name the directory of Lmod's cache (lmodrc.lua: dir)")),
+            false => Ok(directories
+                .map(|directory| checked(lmod::check(directory, timestamp)))
+                .collect()),
         };
     }
     let site = match &args.modulecmd {
@@ -178,7 +180,7 @@ fn one_built(
         false => args.users.iter().map(|name| User::named(name)).collect::<Result<_, _>>()?,
     };
     let waiting = show::Waiting::new();
-    let occasion = Occasion { state: remedy::state_folder()?, is_upkeep: only_if_needed };
+    let occasion = Occasion { state: remedy::state_directory()?, is_upkeep: only_if_needed };
     let progress = |done, of| waiting.tell("running Modules", done, of);
     match cache::build(path, site, &users, &occasion, &progress) {
         Ok(built) => answer.built = Some(built),
@@ -189,25 +191,25 @@ fn one_built(
 
 /// By Lmod's own tool; then the cache is checked.
 fn lmod_built(args: &Common, only_if_needed: bool) -> Result<Vec<CacheAnswer>, Failure> {
-    let [folder, paths @ ..] = args.modulepaths.as_slice() else {
-        return Err(usage("name the folder of Lmod's cache, and the modulepaths"));
+    let [directory, paths @ ..] = args.modulepaths.as_slice() else {
+        return Err(usage("name the directory of Lmod's cache, and the modulepaths"));
     };
     let Some(timestamp) = &args.timestamp else {
         return Err(usage(
             "name Lmod's timestamp file with --timestamp: without, a cache is used for a day",
         ));
     };
-    let before = lmod::check(folder, Some(timestamp));
+    let before = lmod::check(directory, Some(timestamp));
     if only_if_needed && before.is_good() {
         return Ok(vec![CacheAnswer { checked: Some(before), ..CacheAnswer::default() }]);
     }
     if paths.is_empty() {
-        return Err(usage("name the modulepaths after the cache's folder"));
+        return Err(usage("name the modulepaths after the cache's directory"));
     }
     let tool = lmod::tool(&Environment::own())?;
     let mut answer = CacheAnswer::default();
-    match lmod::build(&tool, folder, timestamp, paths) {
-        Ok(()) => answer.checked = Some(lmod::check(folder, Some(timestamp))),
+    match lmod::build(&tool, directory, timestamp, paths) {
+        Ok(()) => answer.checked = Some(lmod::check(directory, Some(timestamp))),
         Err(why) => answer.refused = Some(why.to_string()),
     }
     Ok(vec![answer])
@@ -249,7 +251,7 @@ fn how(how: How, every: u64) -> String {
             format!("a network filesystem: other machines' changes are looked for every {every} s")
         }
         How::NoMoreWatches => format!(
-            "too many folders for inotify (fs.inotify.max_user_watches): looking every {every} s"
+            "too many directories for inotify (fs.inotify.max_user_watches): looking every {every} s"
         ),
     }
 }

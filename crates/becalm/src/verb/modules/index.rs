@@ -45,7 +45,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     for path in modulepaths(args, &indexer.environment)? {
         answers.push(indexer.index(path, args.lease));
     }
-    indexer.warn_of_closed_folder();
+    indexer.warn_of_closed_directory();
     let answer = ModulesIndex::of(answers);
     match args.json {
         true => show::print(&show::json(&answer)?)?,
@@ -62,7 +62,8 @@ pub(super) struct Indexer {
 }
 
 impl Indexer {
-    /// For the Modules that `module` runs, or for another one. Notes of it are kept with the indexes.
+    /// For the Modules that `module` runs, or for another one. Notes of it are kept with the
+    /// indexes.
     pub(super) fn new(modulecmd: Option<&Path>) -> Result<Indexer, Failure> {
         let mut environment = Environment::own();
         if let Some(modulecmd) = modulecmd {
@@ -75,13 +76,13 @@ impl Indexer {
     }
 
     /// What root makes is for everyone: says so where others do not get at it.
-    fn warn_of_closed_folder(&self) {
-        if let Some(folder) = self.store.folder()
+    fn warn_of_closed_directory(&self) {
+        if let Some(directory) = self.store.directory()
             && rustix::process::geteuid().is_root()
             && !self.store.is_for_everyone()
         {
-            let folder = show::quoted(folder.as_os_str().as_bytes());
-            show::warn(&format!("{folder}: not everyone may enter it: others have no index"));
+            let directory = show::quoted(directory.as_os_str().as_bytes());
+            show::warn(&format!("{directory}: not everyone may enter it: others have no index"));
         }
     }
 
@@ -90,7 +91,7 @@ impl Indexer {
         let mut answer = IndexAnswer { modulepath: path, ..IndexAnswer::default() };
         match build(&answer.modulepath, &self.site, lease) {
             Ok(names) => {
-                answer.folders = names.folders.len() as u64;
+                answer.directories = names.directories.len() as u64;
                 answer.rc_files = names.rcs.len() as u64;
                 answer.files = names.files.len() as u64;
                 answer.limited = names.limited.len() as u64;

@@ -44,8 +44,8 @@ pub struct Args {
     #[arg(long = "as", value_name = "USER")]
     users: Vec<String>,
 
-    /// Move strays to this folder [default: MODULEPATH.strays]
-    #[arg(long, value_name = "FOLDER", conflicts_with = "keep_strays")]
+    /// Move strays to this directory [default: MODULEPATH.strays]
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "keep_strays")]
     strays: Option<PathBuf>,
 
     /// Leave strays where they are
@@ -56,8 +56,8 @@ pub struct Args {
     #[arg(long)]
     no_cookie_checks: bool,
 
-    /// Make a virtual modulepath for each in this folder, and change nothing else
-    #[arg(long = "virtual", value_name = "FOLDER",
+    /// Make a virtual modulepath for each in this directory, and change nothing else
+    #[arg(long = "virtual", value_name = "DIRECTORY",
           conflicts_with_all = ["strays", "keep_strays", "no_cookie_checks"])]
     virtual_in: Option<PathBuf>,
 
@@ -162,7 +162,7 @@ fn modulepath_text<'a>(roots: impl Iterator<Item = &'a PathBuf>) -> std::ffi::Os
 }
 
 fn take_back(id: &str) -> Result<(), Failure> {
-    let options = remedy::Options::new(remedy::state_folder()?);
+    let options = remedy::Options::new(remedy::state_directory()?);
     remedy::undo(id, &options, remedy::How::default())
         .with_context(|| format!("taking {id} back; try: becalm undo {id}"))?;
     Ok(())

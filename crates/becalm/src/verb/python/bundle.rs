@@ -32,7 +32,7 @@ pub struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
 
-    /// Folders of which all modules are packed, imported by the command or not
+    /// Directories of which all modules are packed, imported by the command or not
     #[arg(value_name = "PATH", required_unless_present_any = ["trace", "command"])]
     paths: Vec<PathBuf>,
 
@@ -77,8 +77,8 @@ struct RunArgs {
     /// The bundle
     bundle: PathBuf,
 
-    /// How closely to look whether sources have changed since: at the times of a few folders, at
-    /// every folder and source that is used, or only at those outside of installations
+    /// How closely to look whether sources have changed since: at the times of a few directories,
+    /// at every directory and source that is used, or only at those outside of installations
     #[arg(long, value_name = "HOW", value_enum, default_value_t = Closely::Quick)]
     check: Closely,
 

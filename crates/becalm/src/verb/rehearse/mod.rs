@@ -23,7 +23,7 @@ use crate::exit::{Failure, NO, USAGE};
 use crate::ranked::{OneRank, Voice};
 use crate::recorded;
 
-/// Run a command as if folders were on a slow shared filesystem, and say what it asked of it
+/// Run a command as if directories were on a slow shared filesystem, and say what it asked of it
 ///
 /// The command sees each PATH at its own place through a filesystem that answers as late as the
 /// profile says, with one queue for all that ask, and caches as a node has them, cold at first.
@@ -65,7 +65,7 @@ pub struct Args {
     #[command(flatten)]
     one: OneRank,
 
-    /// Measure how well this machine keeps to the profile, in a folder below PATH or /tmp; the
+    /// Measure how well this machine keeps to the profile, in a directory below PATH or /tmp; the
     /// exit status is 1 if it does not
     #[arg(long, conflicts_with_all = ["record", "writable", "command"])]
     calibrate: bool,
@@ -82,7 +82,7 @@ pub struct Args {
     #[arg(long, exclusive = true)]
     cold: bool,
 
-    /// The folders that are rehearsed
+    /// The directories that are rehearsed
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 
@@ -124,7 +124,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         return Err(usage(anyhow!("no command is given: becalm rehearse … PATH -- CMD")));
     }
     if args.paths.is_empty() {
-        return Err(usage(anyhow!("no folder is given: becalm rehearse … PATH -- CMD")));
+        return Err(usage(anyhow!("no directory is given: becalm rehearse … PATH -- CMD")));
     }
     let wanted = Wanted { profile, paths: args.paths.clone(), writable: args.writable };
     rehearse(args, &wanted)
@@ -136,7 +136,7 @@ fn usage(error: impl Into<anyhow::Error>) -> Failure {
 
 fn rehearse(args: &Args, wanted: &Wanted) -> Result<u8, Failure> {
     let voice = args.one.voice()?;
-    // Below a rehearsed folder nothing can be written, or only slowly: files are opened before.
+    // Below a rehearsed directory nothing can be written, or only slowly: files are opened before.
     let json = match &args.json {
         Some(Some(path)) if !voice.is_silent() => {
             Some(Output::open(path).map_err(Failure::of_command)?)
@@ -266,7 +266,7 @@ fn list() -> Result<u8, Failure> {
     let mut text = table.render(show::width::terminal());
     text.push_str(&format!(
         "\nYour own: {}/NAME.toml, or any file by its path.\n",
-        show::plain(&Profile::folder().to_string_lossy())
+        show::plain(&Profile::directory().to_string_lossy())
     ));
     text.push_str(&show::style::next("becalm rehearse --show nfs"));
     show::print(&text)?;

@@ -127,7 +127,7 @@ fn draw_for_job(given: Option<&str>) -> Result<Drawn, Failure> {
     let number = match (given, &job) {
         (Some(text), _) => seed::drawn_from(text.as_bytes(), ""),
         (None, Some(job)) => {
-            let secret = remedy::state_folder().map_err(anyhow::Error::from);
+            let secret = remedy::state_directory().map_err(anyhow::Error::from);
             let secret = secret.and_then(|state| Ok(seed::secret(&state)?));
             let secret = secret.context("no secret to draw a layout from; give --seed");
             let secret = secret.map_err(|error| Failure { status: FAILED, error })?;

@@ -1,4 +1,4 @@
-//! `becalm run --image`: a command in an image, mounted over the folder that it was made of.
+//! `becalm run --image`: a command in an image, mounted over the directory that it was made of.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(long, value_name = "PATH", requires = "image")]
     at: Option<PathBuf>,
 
-    /// Keep changes in a folder or an ext3 image, or only look at them, or at a squashfs, with
+    /// Keep changes in a directory or an ext3 image, or only look at them, or at a squashfs, with
     /// :ro; the last one is uppermost
     #[arg(long, value_name = "DIR|IMG[:ro]", requires = "image")]
     overlay: Vec<OsString>,
@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(long, requires = "image")]
     writable_tmpfs: bool,
 
-    /// Show a file or folder at another path too
+    /// Show a file or directory at another path too
     #[arg(long, short = 'B', value_name = "SRC[:DST[:ro]]", requires = "image")]
     bind: Vec<OsString>,
 

@@ -12,7 +12,7 @@ use std::ffi::OsString;
 
 use crate::exit::Failure;
 
-/// Run a command calmed: in an image over the folder that it was made of, or in a chosen layout
+/// Run a command calmed: in an image over the directory that it was made of, or in a chosen layout
 ///
 /// The command's files stay as they are. becalm becomes the command: process id, signals and exit
 /// status are the command's own.

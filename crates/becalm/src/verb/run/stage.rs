@@ -29,13 +29,13 @@ pub fn enter(
     command: &mut launch::Command,
     variables: &mut Vec<(OsString, OsString)>,
 ) -> Result<Option<serde_json::Value>, Failure> {
-    let Some(folder) = &args.stage else { return Ok(None) };
+    let Some(directory) = &args.stage else { return Ok(None) };
     let Some(why) = mount::why_impossible(wanted).map_err(Failure::of_command)? else {
         return Ok(None);
     };
     let waiting = show::Waiting::new();
     let progress = |done, of| waiting.tell("unpacking", done, of);
-    let staged = stage::enter(wanted, folder.as_deref(), &command.argv, &progress);
+    let staged = stage::enter(wanted, directory.as_deref(), &command.argv, &progress);
     drop(waiting);
     let staged = staged.map_err(|error| {
         Failure::of_command(

@@ -19,7 +19,7 @@ pub use real::{
 };
 pub use snapshot::Snapshot;
 
-/// The folder `tree` of a scene, which is to be bound, and `state`, where becalm keeps what it
+/// The directory `tree` of a scene, which is to be bound, and `state`, where becalm keeps what it
 /// needs to undo.
 pub struct Site {
     pub scene: Scene,
@@ -37,11 +37,11 @@ impl Site {
 
     /// In a scene that is there.
     pub fn of(scene: Scene) -> Site {
-        scene.subfolder("tree");
+        scene.subdirectory("tree");
         Site { scene }
     }
 
-    /// The folder that is to be bound.
+    /// The directory that is to be bound.
     pub fn tree(&self) -> String {
         self.scene.at("tree")
     }
@@ -112,24 +112,24 @@ impl Site {
         self.build(&format!("{prefix}/bin/ask"), &[&["ask.c"][..], words].concat())
     }
 
-    /// The linker's option for a DT_RPATH of these folders of the tree.
-    pub fn rpath(&self, folders: &[&str]) -> String {
-        format!("-Wl,--disable-new-dtags,-rpath,{}", self.list(folders))
+    /// The linker's option for a DT_RPATH of these directories of the tree.
+    pub fn rpath(&self, directories: &[&str]) -> String {
+        format!("-Wl,--disable-new-dtags,-rpath,{}", self.list(directories))
     }
 
     /// The same for a DT_RUNPATH.
-    pub fn runpath(&self, folders: &[&str]) -> String {
-        format!("-Wl,--enable-new-dtags,-rpath,{}", self.list(folders))
+    pub fn runpath(&self, directories: &[&str]) -> String {
+        format!("-Wl,--enable-new-dtags,-rpath,{}", self.list(directories))
     }
 
-    fn list(&self, folders: &[&str]) -> String {
-        folders.iter().map(|folder| self.at(folder)).collect::<Vec<_>>().join(":")
+    fn list(&self, directories: &[&str]) -> String {
+        directories.iter().map(|directory| self.at(directory)).collect::<Vec<_>>().join(":")
     }
 
-    /// `becalm words…`, with a state folder and an environment of the scene's own.
+    /// `becalm words…`, with a state directory and an environment of the scene's own.
     pub fn becalm(&self, words: &[&str]) -> Command {
         let mut command = Command::new(BECALM);
-        command.args(words).env_clear().current_dir(self.scene.folder());
+        command.args(words).env_clear().current_dir(self.scene.directory());
         command.env("XDG_STATE_HOME", self.scene.at("state")).env("COLUMNS", "100");
         command
     }
@@ -179,7 +179,7 @@ impl Site {
     }
 
     /// Whether becalm has never written anything: neither to the tree's `.becalm` nor to the
-    /// state folder.
+    /// state directory.
     pub fn is_untouched(&self) -> bool {
         !Path::new(&self.at(".becalm")).exists() && !Path::new(&self.scene.at("state")).exists()
     }

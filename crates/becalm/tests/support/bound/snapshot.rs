@@ -11,15 +11,15 @@ pub struct Snapshot(BTreeMap<PathBuf, Thing>);
 
 #[derive(PartialEq, Eq)]
 enum Thing {
-    Folder { mode: u32 },
+    Directory { mode: u32 },
     Link(PathBuf),
     File { mode: u32, modified: (i64, i64), content: Vec<u8> },
     Other { mode: u32 },
 }
 
 impl Snapshot {
-    pub fn of(folder: &Path) -> Snapshot {
-        Snapshot(things(folder))
+    pub fn of(directory: &Path) -> Snapshot {
+        Snapshot(things(directory))
     }
 
     /// The paths of the regular files that begin with these bytes.
@@ -48,16 +48,16 @@ impl Snapshot {
     }
 }
 
-fn things(folder: &Path) -> BTreeMap<PathBuf, Thing> {
-    let (mut things, mut folders) = (BTreeMap::new(), vec![folder.to_owned()]);
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).unwrap() {
+fn things(directory: &Path) -> BTreeMap<PathBuf, Thing> {
+    let (mut things, mut directories) = (BTreeMap::new(), vec![directory.to_owned()]);
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).unwrap() {
             let path = entry.unwrap().path();
             let seen = fs::symlink_metadata(&path).unwrap();
             let mode = seen.mode();
             let thing = if seen.is_dir() {
-                folders.push(path.clone());
-                Thing::Folder { mode }
+                directories.push(path.clone());
+                Thing::Directory { mode }
             } else if seen.is_symlink() {
                 Thing::Link(fs::read_link(&path).unwrap())
             } else if seen.is_file() {

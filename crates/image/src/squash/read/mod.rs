@@ -12,15 +12,15 @@
 //! | `cache` | decompressed blocks, up to a number of bytes |
 //! | `cursor` | metadata, and tables of it |
 //! | `node` | inodes: attributes, targets of links |
-//! | `folder` | listings and lookups |
+//! | `directory` | listings and lookups |
 //! | `content` | what is in files |
 //! | `xattrs` | extended attributes |
 
 mod cache;
 mod content;
 mod cursor;
+mod directory;
 mod error;
-mod folder;
 mod node;
 mod xattrs;
 
@@ -30,8 +30,8 @@ use std::path::Path;
 
 pub use content::Content;
 pub(crate) use content::MOST_BLOCKS;
+pub use directory::{Entry, Mark};
 pub use error::ReadError;
-pub use folder::{Entry, Mark};
 pub use node::{Attributes, NodeId, NodeKind};
 
 use super::Compression;
@@ -66,7 +66,7 @@ pub struct Facts {
     pub compression: &'static str,
     /// Bytes of a block of data.
     pub block_size: u32,
-    /// Files, folders and links.
+    /// Files, directories and links.
     pub inodes: u32,
     /// Blocks that small files share.
     pub fragments: u32,
@@ -167,12 +167,12 @@ impl Image {
         }
         self.xattrs = Xattrs::of(self)?;
         match self.attributes(self.root())?.kind {
-            NodeKind::Folder => Ok(()),
-            _ => ReadError::damaged("a root that is no folder", superblock.inode_table),
+            NodeKind::Directory => Ok(()),
+            _ => ReadError::damaged("a root that is no directory", superblock.inode_table),
         }
     }
 
-    /// The root folder.
+    /// The root directory.
     pub fn root(&self) -> NodeId {
         NodeId(self.superblock.root)
     }

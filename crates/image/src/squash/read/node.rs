@@ -4,7 +4,7 @@ use super::cursor::Cursor;
 use super::{Image, ReadError};
 use crate::squash::format::{NONE_U32, kind};
 
-/// A file or folder in an image, by the place of its inode. All names of a file have the same.
+/// A file or directory in an image, by the place of its inode. All names of a file have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub(crate) u64);
 
@@ -24,8 +24,8 @@ impl NodeId {
 /// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeKind {
-    /// A folder.
-    Folder,
+    /// A directory.
+    Directory,
     /// A regular file.
     File,
     /// A symbolic link.
@@ -43,7 +43,7 @@ pub enum NodeKind {
 impl NodeKind {
     pub(crate) fn from_number(number: u16) -> Option<NodeKind> {
         Some(match number {
-            kind::FOLDER => NodeKind::Folder,
+            kind::DIRECTORY => NodeKind::Directory,
             kind::FILE => NodeKind::File,
             kind::SYMLINK => NodeKind::Symlink,
             kind::BLOCK_DEVICE => NodeKind::BlockDevice,
@@ -70,9 +70,9 @@ pub struct Attributes {
     pub mtime: u32,
     /// The number of its inode, from 1.
     pub inode: u32,
-    /// How many names it has; of a folder, as Linux counts them.
+    /// How many names it has; of a directory, as Linux counts them.
     pub names: u32,
-    /// Bytes: of a file its content, of a symbolic link its target, of a folder its listing.
+    /// Bytes: of a file its content, of a symbolic link its target, of a directory its listing.
     pub size: u64,
     /// Bytes that a file needs, holes left out.
     pub stored: u64,
@@ -91,7 +91,7 @@ pub(crate) struct Inode {
 /// Where the rest is.
 pub(crate) enum Place {
     File { start: u64, fragment: u32, offset: u32 },
-    Folder { block: u32, offset: u16, indexes: u16 },
+    Directory { block: u32, offset: u16, indexes: u16 },
     Other,
 }
 
@@ -120,7 +120,7 @@ impl Image {
     pub(crate) fn inode(&self, node: NodeId) -> Result<(Inode, Cursor<'_>), ReadError> {
         let (block, offset) = (node.0 >> 16, (node.0 & 0xffff) as usize);
         let table = self.superblock.inode_table;
-        let end = self.superblock.folder_table;
+        let end = self.superblock.directory_table;
         let Some(position) = table.checked_add(block).filter(|position| *position < end) else {
             return ReadError::damaged("an inode outside its table", table);
         };
@@ -148,7 +148,7 @@ impl Image {
         };
         let mut inode = Inode { attributes, xattrs: NONE_U32, place: Place::Other };
         match kind {
-            NodeKind::Folder => inode.folder(&mut at, is_extended)?,
+            NodeKind::Directory => inode.directory(&mut at, is_extended)?,
             NodeKind::File => inode.file(&mut at, is_extended)?,
             NodeKind::Symlink => return self.symlink(inode, at, is_extended),
             _ => {
@@ -189,7 +189,7 @@ impl Image {
 }
 
 impl Inode {
-    fn folder(&mut self, at: &mut Cursor<'_>, is_extended: bool) -> Result<(), ReadError> {
+    fn directory(&mut self, at: &mut Cursor<'_>, is_extended: bool) -> Result<(), ReadError> {
         let about = &mut self.attributes;
         if is_extended {
             about.names = at.u32()?;
@@ -198,14 +198,14 @@ impl Inode {
             let _parent = at.u32()?;
             let (indexes, offset) = (at.u16()?, at.u16()?);
             self.xattrs = at.u32()?;
-            self.place = Place::Folder { block, offset, indexes };
+            self.place = Place::Directory { block, offset, indexes };
         } else {
             let block = at.u32()?;
             about.names = at.u32()?;
             about.size = u64::from(at.u16()?);
             let offset = at.u16()?;
             let _parent = at.u32()?;
-            self.place = Place::Folder { block, offset, indexes: 0 };
+            self.place = Place::Directory { block, offset, indexes: 0 };
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! The tables of inodes and listings.
 //!
-//! The inodes of what is in one folder lie side by side, in the order of the names: listing a
-//! folder, or finding files in it, then reads few blocks of metadata. A folder's inode says
-//! where its listing is, and a listing says where inodes are; so the deepest folder comes first.
+//! The inodes of what is in one directory lie side by side, in the order of the names: listing a
+//! directory, or finding files in it, then reads few blocks of metadata. A directory's inode says
+//! where its listing is, and a listing says where inodes are; so the deepest directory comes first.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,7 +19,7 @@ use crate::tree::{Id, Kind, Node, Tree, seconds};
 pub(crate) struct Source<'a> {
     pub tree: &'a Tree,
     pub stored: &'a Stored,
-    /// The time of folders that are only there to hold what is packed.
+    /// The time of directories that are only there to hold what is packed.
     pub made: u32,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Tables<'a> {
     names: HashMap<Id, u32>,
     /// Inodes that are written, in the order of their numbers.
     places: Vec<Place>,
-    /// Listings that are written, by folder.
+    /// Listings that are written, by directory.
     listed: HashMap<Id, Listing>,
 }
 
@@ -61,7 +61,7 @@ struct Listing {
     /// Bytes.
     length: u32,
     index: Vec<Index>,
-    folders: u32,
+    directories: u32,
 }
 
 /// Where in a long listing a header is.
@@ -119,7 +119,7 @@ impl<'a> Tables<'a> {
     /// Writes all.
     pub(crate) fn write(mut self) -> Result<Written, Error> {
         self.number()?;
-        for (folder, children) in folders(self.from.tree) {
+        for (directory, children) in directories(self.from.tree) {
             let children: Vec<Id> = children
                 .iter()
                 .copied()
@@ -132,7 +132,7 @@ impl<'a> Tables<'a> {
                 }
             }
             let listing = self.listing(&children)?;
-            self.listed.insert(folder, listing);
+            self.listed.insert(directory, listing);
         }
         self.inode(0)?;
         let root = self.places[self.places.len() - 1];
@@ -156,7 +156,7 @@ impl<'a> Tables<'a> {
 
     /// Numbers all inodes, in the order in which they will be written.
     fn number(&mut self) -> Result<(), Error> {
-        let lists = folders(self.from.tree).flat_map(|(_, children)| children.iter().copied());
+        let lists = directories(self.from.tree).flat_map(|(_, children)| children.iter().copied());
         for id in lists.chain([0]) {
             let file = self.first(id);
             if !self.left_out.contains(&file) {
@@ -175,10 +175,10 @@ impl<'a> Tables<'a> {
         let names = self.names.get(&id).copied().unwrap_or(1);
         let mut rest = Vec::new();
         let (basic, is_extended) = match &node.kind {
-            Kind::Folder(_) => {
+            Kind::Directory(_) => {
                 let listing = self.listed.remove(&id).unwrap_or_default();
                 let parent = self.numbers[&node.parent];
-                (kind::FOLDER, folder(&mut rest, &listing, parent, xattrs)?)
+                (kind::DIRECTORY, directory(&mut rest, &listing, parent, xattrs)?)
             }
             Kind::File { size, .. } => {
                 let nothing = Placed::default();
@@ -217,7 +217,7 @@ impl<'a> Tables<'a> {
         self.inodes.put(&bytes)
     }
 
-    /// Writes the listing of a folder whose inodes are written.
+    /// Writes the listing of a directory whose inodes are written.
     fn listing(&mut self, children: &[Id]) -> Result<Listing, Error> {
         let mut listing = Listing { place: self.listings.place(), ..Listing::default() };
         let mut last_index = 0;
@@ -241,7 +241,7 @@ impl<'a> Tables<'a> {
                         why: "its name is too long",
                     });
                 }
-                listing.folders += u32::from(matches!(node.kind, Kind::Folder(_)));
+                listing.directories += u32::from(matches!(node.kind, Kind::Directory(_)));
                 let number = self.numbers[&self.first(*child)];
                 let difference = number.wrapping_sub(header.number) as u16;
                 let place = self.place_of(*child);
@@ -254,7 +254,7 @@ impl<'a> Tables<'a> {
             }
             let length = u64::from(listing.length) + bytes.len() as u64;
             listing.length = u32::try_from(length + u64::from(LISTING_EXTRA))
-                .map_err(|_| Error::TooMuch("names in one folder"))?
+                .map_err(|_| Error::TooMuch("names in one directory"))?
                 - LISTING_EXTRA;
             self.listings.put(&bytes)?;
             rest = &rest[run.len()..];
@@ -282,10 +282,10 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// The folders of a tree with what is in them, from the deepest up.
-fn folders(tree: &Tree) -> impl Iterator<Item = (Id, &[Id])> {
+/// The directories of a tree with what is in them, from the deepest up.
+fn directories(tree: &Tree) -> impl Iterator<Item = (Id, &[Id])> {
     (0..tree.nodes.len()).rev().filter_map(|id| match &tree.nodes[id].kind {
-        Kind::Folder(children) => Some((id as Id, &children[..])),
+        Kind::Directory(children) => Some((id as Id, &children[..])),
         _ => None,
     })
 }
@@ -306,10 +306,15 @@ impl Header {
     }
 }
 
-/// The rest of a folder's inode; whether it is the extended one.
-fn folder(rest: &mut Vec<u8>, listing: &Listing, parent: u32, xattrs: u32) -> Result<bool, Error> {
+/// The rest of a directory's inode; whether it is the extended one.
+fn directory(
+    rest: &mut Vec<u8>,
+    listing: &Listing,
+    parent: u32,
+    xattrs: u32,
+) -> Result<bool, Error> {
     let length = listing.length + LISTING_EXTRA;
-    let names = listing.folders + 2;
+    let names = listing.directories + 2;
     let block = u32::try_from(listing.place.block).map_err(|_| Error::TooMuch("names"))?;
     if let Ok(length) = u16::try_from(length)
         && listing.index.is_empty()
@@ -321,7 +326,7 @@ fn folder(rest: &mut Vec<u8>, listing: &Listing, parent: u32, xattrs: u32) -> Re
         put(rest, &[parent]);
         return Ok(false);
     }
-    // The index helps lookups; a folder too large for a whole one has the start of it.
+    // The index helps lookups; a directory too large for a whole one has the start of it.
     let count = u16::try_from(listing.index.len()).unwrap_or(u16::MAX);
     put(rest, &[names, length, block, parent]);
     rest.extend_from_slice(&count.to_le_bytes());
@@ -365,7 +370,7 @@ fn with_xattrs(rest: &mut Vec<u8>, xattrs: u32) -> bool {
 
 fn basic(kind: &Kind) -> u16 {
     match kind {
-        Kind::Folder(_) => kind::FOLDER,
+        Kind::Directory(_) => kind::DIRECTORY,
         Kind::File { .. } => kind::FILE,
         Kind::Symlink(_) => kind::SYMLINK,
         Kind::CharDevice(_) => kind::CHAR_DEVICE,

@@ -31,7 +31,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::Image;
 use super::compression::Packer;
 use super::format::{NONE_U32, NONE_U64, SUPERBLOCK, Superblock, flag};
-use crate::out::{Mode, Out, folder_of};
+use crate::out::{Mode, Out, directory_of};
 use crate::tree::{Fingerprint, Kind, Layout, LeftOut, Reason, Tree, Wanted};
 use crate::{Error, Manifest, Outside};
 use feed::Feed;
@@ -178,13 +178,13 @@ pub(crate) fn check(target: &Path, options: &Options<'_>) -> Result<(), Error> {
 /// An image does not pack itself.
 pub(crate) fn check_place(target: &Path, layout: &Layout) -> Result<(), Error> {
     let unfit = |why| Err(Error::Unfit { path: target.to_owned(), why });
-    let folder =
-        folder_of(target).canonicalize().map_err(Error::at("find the folder of", target))?;
-    if layout.holds(&folder) || target.canonicalize().is_ok_and(|real| layout.holds(&real)) {
+    let directory =
+        directory_of(target).canonicalize().map_err(Error::at("find the directory of", target))?;
+    if layout.holds(&directory) || target.canonicalize().is_ok_and(|real| layout.holds(&real)) {
         return unfit("it lies in what is packed; choose a place outside");
     }
     if target.is_dir() {
-        return unfit("it is a folder; give a file's name");
+        return unfit("it is a directory; give a file's name");
     }
     if target.exists() && !target.is_file() {
         return unfit("it is no regular file");
@@ -260,7 +260,7 @@ fn tables(
     // Readers find a table's end by the start of the next: their order is fixed.
     let inode_table = out.position();
     out.put(&inodes)?;
-    let folder_table = out.position();
+    let directory_table = out.position();
     out.put(&listings)?;
     let fragments: Vec<u8> = stored
         .fragments
@@ -294,7 +294,7 @@ fn tables(
         id_table,
         xattr_table,
         inode_table,
-        folder_table,
+        directory_table,
         fragment_table,
         export_table,
     })
@@ -311,7 +311,7 @@ fn built(
         image_bytes,
         bytes: 0,
         files: 0,
-        folders: 0,
+        directories: 0,
         links: 0,
         special: 0,
         traced: manifest.traced,
@@ -330,7 +330,7 @@ fn built(
             continue;
         }
         match node.kind {
-            Kind::Folder(_) => built.folders += 1,
+            Kind::Directory(_) => built.directories += 1,
             Kind::File { size, .. } => {
                 built.files += 1;
                 built.bytes += size;

@@ -66,7 +66,7 @@ impl Options<'_> {
 /// How far it is.
 #[derive(Clone, Copy, Debug)]
 pub enum Progress {
-    /// Folders are being listed.
+    /// Directories are being listed.
     Listing,
     /// Content is being packed.
     Packing {
@@ -95,8 +95,8 @@ pub struct Built {
     pub bytes: u64,
     /// Files in it: each once, however many names it has.
     pub files: u64,
-    /// Folders in it.
-    pub folders: u64,
+    /// Directories in it.
+    pub directories: u64,
     /// Symbolic links in it.
     pub links: u64,
     /// Devices and pipes in it.

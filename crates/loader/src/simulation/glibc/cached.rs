@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-use super::folders::with_slash;
+use super::directories::with_slash;
 use super::search::Quest;
 use super::{Loader, NO_FILE};
 use crate::Object;
@@ -25,10 +25,10 @@ impl Loader<'_> {
         let path = cache.lookup(&quest.name, self.profile, no_hwcap)?.to_owned();
         let object = &self.maps[quest.map].object;
         if object.flags_1 & Object::NODEFLIB != 0 {
-            let mut system = self.profile.system_folders.iter();
-            let in_system = system.any(|folder| {
-                let folder = with_slash(folder.as_os_str().as_bytes().to_vec());
-                path.as_bytes().starts_with(&folder)
+            let mut system = self.profile.system_directories.iter();
+            let in_system = system.any(|directory| {
+                let directory = with_slash(directory.as_os_str().as_bytes().to_vec());
+                path.as_bytes().starts_with(&directory)
             });
             return (!in_system).then_some(path);
         }

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::folders::List;
+use super::directories::List;
 use crate::simulation::{Edge, How, Loaded};
 use crate::{FileId, Object};
 

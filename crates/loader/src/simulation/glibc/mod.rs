@@ -3,7 +3,7 @@
 
 mod cached;
 mod dependencies;
-mod folders;
+mod directories;
 mod map;
 mod preload;
 mod search;
@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use folders::Folders;
+use directories::Directories;
 use map::Map;
 
 use super::probes::{Keep, Probes};
@@ -32,14 +32,14 @@ struct Loader<'a> {
     maps: Vec<Map>,
     /// The order of the link map (`l_next`), which name matches follow.
     chain: Vec<usize>,
-    folders: Folders,
+    directories: Directories,
     cache: Option<Option<cache::Cache>>,
     probes: Probes,
     missing: Vec<Missing>,
     fatal: Option<Fatal>,
 }
 
-/// How [`World::bytes`] says that a path leads to a folder or a device.
+/// How [`World::bytes`] says that a path leads to a directory or a device.
 const NO_FILE: [i32; 2] = [libc::EISDIR, libc::EINVAL];
 
 /// Which map is whose, always.
@@ -62,7 +62,7 @@ pub(super) fn start(
         program,
         maps: Vec::new(),
         chain: Vec::new(),
-        folders: Folders::new(profile),
+        directories: Directories::new(profile),
         cache: None,
         probes: Probes::new(keep),
         missing: Vec::new(),
@@ -97,17 +97,17 @@ impl Loader<'_> {
         self.chain = vec![PROGRAM, INTERPRETER, KERNEL];
     }
 
-    /// Prepares the lists of folders (`_dl_init_paths` in elf/dl-load.c).
+    /// Prepares the lists of directories (`_dl_init_paths` in elf/dl-load.c).
     fn init_paths(&mut self) {
         self.probe_suid_debug();
         if self.probe_nohwcap(PROGRAM, &Arc::default()) {
-            self.folders.only_bare();
+            self.directories.only_bare();
         }
         self.read_lists(PROGRAM);
         let list = self.setting.library_path.clone().filter(|_| !self.setting.secure);
         if let Some(list) = list.filter(|list| !list.is_empty()) {
             let elements = self.elements(&list, b":;", PROGRAM);
-            self.folders.set_library_path(elements);
+            self.directories.set_library_path(elements);
         }
     }
 
@@ -154,7 +154,7 @@ impl Loader<'_> {
         } else if path.as_os_str().is_empty() {
             Err(Errno(libc::ENOENT))
         } else {
-            self.world.open(&self.setting.working_folder.join(path))
+            self.world.open(&self.setting.working_directory.join(path))
         }
     }
 

@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::folders::{List, Status};
+use super::directories::{List, Status};
 use super::map::Map;
 use super::verify::{Attempt, unmappable};
 use super::{Loader, PROGRAM};
@@ -77,7 +77,7 @@ impl Loader<'_> {
         {
             return Ok(Some(found));
         }
-        let list = self.folders.library_path.clone();
+        let list = self.directories.library_path.clone();
         if let Some((path, opened)) = self.search_list(quest, &list)?.0 {
             return Ok(Some((path, opened, How::LibraryPath)));
         }
@@ -98,7 +98,7 @@ impl Loader<'_> {
         if self.maps[quest.map].object.flags_1 & Object::NODEFLIB != 0 {
             return Ok(None);
         }
-        let list = self.folders.system.clone();
+        let list = self.directories.system.clone();
         let found = self.search_list(quest, &list)?.0;
         Ok(found.map(|(path, opened)| (path, opened, How::Default)))
     }
@@ -123,7 +123,7 @@ impl Loader<'_> {
         Ok(None)
     }
 
-    /// Looks into every folder of the list, and says whether any of them exists (`open_path`).
+    /// Looks into every directory of the list, and says whether any of them exists (`open_path`).
     fn search_list(
         &mut self,
         quest: &mut Quest,
@@ -131,8 +131,8 @@ impl Loader<'_> {
     ) -> Result<(Option<(OsString, Opened)>, bool), Why> {
         let List::Of(list) = list else { return Ok((None, false)) };
         let mut any = false;
-        for folder in list.iter() {
-            let (found, here) = self.search_folder(quest, *folder)?;
+        for directory in list.iter() {
+            let (found, here) = self.search_directory(quest, *directory)?;
             if found.is_some() {
                 return Ok((found, true));
             }
@@ -144,42 +144,43 @@ impl Loader<'_> {
         Ok((None, any))
     }
 
-    /// Looks into a folder's sub-folders, then into the folder itself. Says whether any exists.
-    fn search_folder(
+    /// Looks into a directory's sub-directories, then into the directory itself. Says whether any
+    /// exists.
+    fn search_directory(
         &mut self,
         quest: &mut Quest,
-        folder: usize,
+        directory: usize,
     ) -> Result<(Option<(OsString, Opened)>, bool), Why> {
-        let (name, subfolders) =
-            (self.folders.all[folder].name.clone(), self.folders.subfolders.clone());
+        let (name, subdirectories) =
+            (self.directories.all[directory].name.clone(), self.directories.subdirectories.clone());
         let mut here = false;
-        for (at, subfolder) in subfolders.iter().enumerate() {
-            let status = self.folders.all[folder].status[at];
+        for (at, subdirectory) in subdirectories.iter().enumerate() {
+            let status = self.directories.all[directory].status[at];
             if status == Status::Nonexisting {
                 continue;
             }
             if at == 0 && status == Status::Unknown {
                 self.world.expect(Path::new(OsStr::from_bytes(&name)));
             }
-            let mut path = Vec::with_capacity(name.len() + subfolder.len() + quest.name.len());
+            let mut path = Vec::with_capacity(name.len() + subdirectory.len() + quest.name.len());
             path.extend_from_slice(&name);
-            path.extend_from_slice(subfolder.as_bytes());
+            path.extend_from_slice(subdirectory.as_bytes());
             let length = path.len();
             path.extend_from_slice(quest.name.as_bytes());
             let path = OsString::from_vec(path);
-            if status == Status::Unknown && self.lacks(&name, subfolder) {
+            if status == Status::Unknown && self.lacks(&name, subdirectory) {
                 self.miss(quest, Path::new(&path), &path.as_bytes()[..length]);
-                self.folders.all[folder].status[at] = Status::Nonexisting;
+                self.directories.all[directory].status[at] = Status::Nonexisting;
                 continue;
             }
             let opened = self.attempt(quest, Path::new(&path))?;
             if status == Status::Unknown {
-                self.folders.all[folder].status[at] = match &opened {
+                self.directories.all[directory].status[at] = match &opened {
                     Some(_) => Status::Existing,
                     None => self.stat(quest, &path.as_bytes()[..length]),
                 };
             }
-            here |= self.folders.all[folder].status[at] != Status::Nonexisting;
+            here |= self.directories.all[directory].status[at] != Status::Nonexisting;
             if let Some(opened) = opened {
                 if !quest.only_set_user_id || opened.set_user_id {
                     return Ok((Some((path, opened)), true));
@@ -190,39 +191,39 @@ impl Loader<'_> {
         Ok((None, here))
     }
 
-    /// Whether it is known that `folder` has no such sub-folder.
-    fn lacks(&self, folder: &[u8], subfolder: &OsStr) -> bool {
-        let first = subfolder.as_bytes().split(|byte| *byte == b'/').next().unwrap_or_default();
-        let folder = Path::new(OsStr::from_bytes(folder));
-        !first.is_empty() && self.world.lacks(folder, OsStr::from_bytes(first))
+    /// Whether it is known that `directory` has no such sub-directory.
+    fn lacks(&self, directory: &[u8], subdirectory: &OsStr) -> bool {
+        let first = subdirectory.as_bytes().split(|byte| *byte == b'/').next().unwrap_or_default();
+        let directory = Path::new(OsStr::from_bytes(directory));
+        !first.is_empty() && self.world.lacks(directory, OsStr::from_bytes(first))
     }
 
-    /// What happens at a path in a folder that is not there: it is opened, then the folder asked
-    /// for.
-    fn miss(&mut self, quest: &mut Quest, path: &Path, folder: &[u8]) {
+    /// What happens at a path in a directory that is not there: it is opened, then the directory
+    /// asked for.
+    fn miss(&mut self, quest: &mut Quest, path: &Path, directory: &[u8]) {
         quest.errno = Errno(libc::ENOENT);
         let answer = || Answer::Refused(Errno(libc::ENOENT));
         self.probe(Call::Open, path, answer(), quest.map, &quest.name);
-        let asked = self.as_asked(folder);
+        let asked = self.as_asked(directory);
         self.probe(Call::Stat, asked, answer(), quest.map, &quest.name);
     }
 
-    /// A folder as stat is asked for it. Older versions cut the slash, so that the root becomes
+    /// A directory as stat is asked for it. Older versions cut the slash, so that the root becomes
     /// an empty path.
-    fn as_asked<'f>(&self, folder: &'f [u8]) -> &'f Path {
-        let asked = match folder {
-            folder if self.profile.stats_with_slash() => folder,
-            folder => &folder[..folder.len() - 1],
+    fn as_asked<'f>(&self, directory: &'f [u8]) -> &'f Path {
+        let asked = match directory {
+            directory if self.profile.stats_with_slash() => directory,
+            directory => &directory[..directory.len() - 1],
         };
         Path::new(OsStr::from_bytes(asked))
     }
 
-    /// Asks whether a folder exists, because a file in it could not be opened.
-    fn stat(&mut self, quest: &mut Quest, folder: &[u8]) -> Status {
-        let asked = self.as_asked(folder);
+    /// Asks whether a directory exists, because a file in it could not be opened.
+    fn stat(&mut self, quest: &mut Quest, directory: &[u8]) -> Status {
+        let asked = self.as_asked(directory);
         let answer = match asked.as_os_str().is_empty() {
             true => Err(Errno(libc::ENOENT)),
-            false => self.world.is_folder(asked),
+            false => self.world.is_directory(asked),
         };
         let (said, status) = match answer {
             Ok(true) => (Answer::Found, Status::Existing),

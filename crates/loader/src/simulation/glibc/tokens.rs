@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::folders::{List, with_slash};
+use super::directories::{List, with_slash};
 use super::{Loader, PROGRAM};
 use crate::simulation::{Answer, Call};
 
@@ -79,7 +79,7 @@ impl Loader<'_> {
         if check_trust && !self.trusts(&result) { Vec::new() } else { result }
     }
 
-    /// `l_origin`: the folder that `$ORIGIN` stands for. Of the program it is asked of the
+    /// `l_origin`: the directory that `$ORIGIN` stands for. Of the program it is asked of the
     /// kernel when first needed (`_dl_get_origin`), of others it is where they were opened.
     fn origin(&mut self, map: usize) -> Option<OsString> {
         if let Some(known) = &self.maps[map].origin {
@@ -90,14 +90,14 @@ impl Loader<'_> {
             let answer = real.as_ref().map_or_else(|e| Answer::Refused(*e), |_| Answer::Found);
             let exe = Path::new("/proc/self/exe");
             self.probe(Call::Readlink, exe, answer, PROGRAM, &Arc::default());
-            real.ok().map(|path| folder_of(path.as_os_str().as_bytes()))
+            real.ok().map(|path| directory_of(path.as_os_str().as_bytes()))
         } else {
             let path = Path::new(&self.maps[map].path);
             // Nothing is cut from it but the name: `/a/../b` stays.
             let path = match path.is_absolute() {
                 true => path.as_os_str().as_bytes().to_vec(),
                 false => {
-                    let mut whole = self.setting.working_folder.as_os_str().as_bytes().to_vec();
+                    let mut whole = self.setting.working_directory.as_os_str().as_bytes().to_vec();
                     if !whole.ends_with(b"/") {
                         whole.push(b'/');
                     }
@@ -105,13 +105,13 @@ impl Loader<'_> {
                     whole
                 }
             };
-            Some(folder_of(&path))
+            Some(directory_of(&path))
         };
         self.maps[map].origin = Some(origin.clone());
         origin
     }
 
-    /// Whether a path lies in a system folder, by its text (`is_trusted_path_normalize`).
+    /// Whether a path lies in a system directory, by its text (`is_trusted_path_normalize`).
     fn trusts(&self, path: &[u8]) -> bool {
         let mut parts: Vec<&[u8]> = Vec::new();
         for part in path.split(|byte| *byte == b'/') {
@@ -126,14 +126,14 @@ impl Loader<'_> {
             normal.extend(part);
             normal.push(b'/');
         }
-        let system = self.profile.system_folders.iter();
+        let system = self.profile.system_directories.iter();
         !path.is_empty()
             && system
-                .map(|folder| with_slash(folder.as_os_str().as_bytes().to_vec()))
-                .any(|folder| normal.starts_with(&folder))
+                .map(|directory| with_slash(directory.as_os_str().as_bytes().to_vec()))
+                .any(|directory| normal.starts_with(&directory))
     }
 
-    /// The folders of a list, tokens replaced, each with a slash at its end; empty elements
+    /// The directories of a list, tokens replaced, each with a slash at its end; empty elements
     /// stay, elements that tokens make empty go (`fillin_rpath`).
     pub(super) fn elements(&mut self, list: &OsStr, separators: &[u8], map: usize) -> Vec<Vec<u8>> {
         let split = list.as_bytes().split(|byte| separators.contains(byte));
@@ -163,20 +163,20 @@ impl Loader<'_> {
     fn read_list(&mut self, list: Option<&OsStr>, map: usize) -> List {
         match list.filter(|list| !list.is_empty()) {
             None => List::None,
-            // Every object of a store names the same folders: most are known by then.
+            // Every object of a store names the same directories: most are known by then.
             Some(list) if memchr::memchr(b'$', list.as_bytes()).is_none() => {
-                self.folders.list_of(list.as_bytes())
+                self.directories.list_of(list.as_bytes())
             }
             Some(list) => {
                 let elements = self.elements(list, b":", map);
-                self.folders.list(elements)
+                self.directories.list(elements)
             }
         }
     }
 }
 
 /// The path without its last name; the root stays.
-fn folder_of(path: &[u8]) -> OsString {
+fn directory_of(path: &[u8]) -> OsString {
     let slash = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
     OsString::from_vec(path[..slash.max(1)].to_vec())
 }

@@ -59,17 +59,17 @@ impl Loader<'_> {
         }
     }
 
-    /// Tries every folder of a list, separated by colons or line ends; empty ones do not count
+    /// Tries every directory of a list, separated by colons or line ends; empty ones do not count
     /// (`path_open`).
     fn path_open(&mut self, list: &OsStr, name: &Arc<OsString>, map: Option<usize>) -> Search {
-        for folder in list.as_bytes().split(|byte| b":\n".contains(byte)) {
+        for directory in list.as_bytes().split(|byte| b":\n".contains(byte)) {
             if self.probes.are_too_many() {
                 return Search::End;
             }
-            if folder.is_empty() || folder.len() + 1 + name.len() >= BUFFER {
+            if directory.is_empty() || directory.len() + 1 + name.len() >= BUFFER {
                 continue;
             }
-            let path = [folder, b"/", name.as_bytes()].concat();
+            let path = [directory, b"/", name.as_bytes()].concat();
             let path = PathBuf::from(OsString::from_vec(path));
             match self.open(&path, map, name) {
                 Ok(opened) => return Search::Found(path, opened),
@@ -174,7 +174,7 @@ impl Loader<'_> {
         path
     }
 
-    /// `/etc/ld-musl-$ARCH.path`, below the folder that the loader's own `lib` is in.
+    /// `/etc/ld-musl-$ARCH.path`, below the directory that the loader's own `lib` is in.
     fn path_file(&self) -> PathBuf {
         let loader = self.setting.interpreter.as_os_str().as_bytes();
         let mut slashes = loader.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/');

@@ -1,7 +1,7 @@
 //! musl's loader (ldso/dynlink.c, version 1.2.3).
 //!
 //! It knows libraries by the file name under which it found them, never by DT_SONAME; has no
-//! cache and no sub-folders; and goes on after what is missing, to end the run only then.
+//! cache and no sub-directories; and goes on after what is missing, to end the run only then.
 
 mod lists;
 
@@ -228,7 +228,7 @@ impl Loader<'_> {
         map: Option<usize>,
         name: &Arc<OsString>,
     ) -> Result<Opened, Errno> {
-        let opened = self.world.open(&self.setting.working_folder.join(path));
+        let opened = self.world.open(&self.setting.working_directory.join(path));
         let answer = opened.as_ref().map_or_else(|e| Answer::Refused(*e), |_| Answer::Found);
         self.probe(Call::Open, path, answer, map, name);
         opened

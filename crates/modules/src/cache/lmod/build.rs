@@ -33,14 +33,14 @@ pub enum LmodError {
 /// [`LmodError::NoTool`].
 pub fn tool(environment: &Environment) -> Result<PathBuf, LmodError> {
     let package = environment.get("LMOD_PKG").map(|package| Path::new(package).join("libexec"));
-    let folders = package.into_iter().chain(environment.get("LMOD_DIR").map(PathBuf::from));
-    folders
-        .map(|folder| folder.join("update_lmod_system_cache_files"))
+    let directories = package.into_iter().chain(environment.get("LMOD_DIR").map(PathBuf::from));
+    directories
+        .map(|directory| directory.join("update_lmod_system_cache_files"))
         .find(|tool| tool.is_file())
         .ok_or(LmodError::NoTool)
 }
 
-/// Builds the cache of these modulepaths in `folder`, and touches `timestamp`.
+/// Builds the cache of these modulepaths in `directory`, and touches `timestamp`.
 ///
 /// This forks: call it while the process has one thread.
 ///
@@ -48,7 +48,7 @@ pub fn tool(environment: &Environment) -> Result<PathBuf, LmodError> {
 /// [`LmodError`].
 pub fn build(
     tool: &Path,
-    folder: &Path,
+    directory: &Path,
     timestamp: &Path,
     modulepaths: &[PathBuf],
 ) -> Result<(), LmodError> {
@@ -56,14 +56,15 @@ pub fn build(
     let argv: Vec<OsString> = vec![
         tool.into(),
         "-d".into(),
-        folder.into(),
+        directory.into(),
         "-t".into(),
         timestamp.into(),
         paths.join(std::ffi::OsStr::new(":")),
     ];
     let command = Command { argv };
     let played = Stage::new().play(|| {
-        // What it makes is for everyone: it makes folders and the timestamp as the umask has it.
+        // What it makes is for everyone: it makes directories and the timestamp as the umask has
+        // it.
         rustix::process::umask(Mode::WGRP | Mode::WOTH);
         launch::timed(&command).map(|timed| timed.ended).map_err(|why: CannotStart| why.to_string())
     })?;

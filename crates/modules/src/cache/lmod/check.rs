@@ -16,12 +16,12 @@ const CACHE: &str = "spiderT.lua";
 /// Without a timestamp, Lmod takes a cache for a day (`LMOD_ANCIENT_TIME`, src/myGlobals.lua).
 const DAY: i128 = 86_400 * 1_000_000_000;
 
-/// Checks the cache in a folder without evaluating it. `timestamp` is the file that the site
+/// Checks the cache in a directory without evaluating it. `timestamp` is the file that the site
 /// touches when its trees change (`timestamp` in lmodrc.lua).
-pub fn check(folder: &Path, timestamp: Option<&Path>) -> Checked {
-    let cache = folder.join(CACHE);
+pub fn check(directory: &Path, timestamp: Option<&Path>) -> Checked {
+    let cache = directory.join(CACHE);
     let mut checked = Checked {
-        modulepath: folder.to_owned(),
+        modulepath: directory.to_owned(),
         cache: cache.clone(),
         bytes: 0,
         entries: Counts::default(),
@@ -36,9 +36,9 @@ pub fn check(folder: &Path, timestamp: Option<&Path>) -> Checked {
         }
     };
     checked.bytes = held.bytes.len() as u64;
-    let around = rustix::fs::stat(folder).ok().map(|stat| Stamp::of(&stat));
+    let around = rustix::fs::stat(directory).ok().map(|stat| Stamp::of(&stat));
     checked.faults = held::distrust(&held.stamp, around.as_ref());
-    checked.faults.extend(compiled(folder, &held.stamp, around.as_ref()));
+    checked.faults.extend(compiled(directory, &held.stamp, around.as_ref()));
     checked.faults.extend(age(&held.stamp, timestamp));
     match parse(&held.bytes) {
         Ok(spider) => trees(&mut checked, &spider, &held),
@@ -55,9 +55,9 @@ pub fn check(folder: &Path, timestamp: Option<&Path>) -> Checked {
 }
 
 /// Compiled caches, which win over the text that is checked here.
-fn compiled(folder: &Path, text: &Stamp, around: Option<&Stamp>) -> Vec<Fault> {
+fn compiled(directory: &Path, text: &Stamp, around: Option<&Stamp>) -> Vec<Fault> {
     let mut faults = Vec::new();
-    let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = std::fs::read_dir(directory).into_iter().flatten().flatten();
     for entry in
         names.filter(|entry| entry.file_name().to_string_lossy().starts_with("spiderT.luac"))
     {

@@ -1,4 +1,4 @@
-//! Lmod's system cache: a folder with `spiderT.lua`, which every `module` command of every user
+//! Lmod's system cache: a directory with `spiderT.lua`, which every `module` command of every user
 //! evaluates as Lua, whoever owns it.
 //!
 //! | file | what it holds |

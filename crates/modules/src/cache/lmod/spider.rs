@@ -30,7 +30,7 @@ pub fn parse(text: &[u8]) -> Result<Spider, TableError> {
             match (key, tree) {
                 (Some(path), Value::Table(_)) => {
                     let files = spider.trees.entry(as_path(path)).or_default();
-                    tree.fields().iter().for_each(|(_, folder)| collect(folder, files));
+                    tree.fields().iter().for_each(|(_, directory)| collect(directory, files));
                 }
                 (Some(key), Value::Other(version)) if key == b"version" => {
                     spider.version = Some(String::from_utf8_lossy(version).into_owned());
@@ -44,12 +44,12 @@ pub fn parse(text: &[u8]) -> Result<Spider, TableError> {
 
 /// The `fn` of each module in a table with `fileT` and `dirT`. No deeper than its tables, which
 /// are bounded.
-fn collect(folder: &Value, files: &mut Vec<PathBuf>) {
-    let modules = folder.get(b"fileT").map(Value::fields).unwrap_or_default();
+fn collect(directory: &Value, files: &mut Vec<PathBuf>) {
+    let modules = directory.get(b"fileT").map(Value::fields).unwrap_or_default();
     let names = modules.iter().filter_map(|(_, module)| module.get(b"fn")?.text());
     files.extend(names.map(as_path));
-    let below = folder.get(b"dirT").map(Value::fields).unwrap_or_default();
-    below.iter().for_each(|(_, folder)| collect(folder, files));
+    let below = directory.get(b"dirT").map(Value::fields).unwrap_or_default();
+    below.iter().for_each(|(_, directory)| collect(directory, files));
 }
 
 fn as_path(bytes: &[u8]) -> PathBuf {

@@ -1,4 +1,4 @@
-//! Questions about what a folder holds.
+//! Questions about what a directory holds.
 
 use fuser::{FileHandle, FopenFlags, INodeNo, ReplyDirectory, ReplyOpen, Request};
 use rustix::io::Result;
@@ -6,24 +6,24 @@ use rustix::io::Result;
 use super::{Server, errno};
 use crate::{Ask, Kind};
 
-/// A part of a folder's list that one answer of a server brings.
+/// A part of a directory's list that one answer of a server brings.
 const LIST: usize = 32 << 10;
 
 impl Server {
-    pub fn open_folder(&self, id: INodeNo, reply: ReplyOpen) {
+    pub fn open_directory(&self, id: INodeNo, reply: ReplyOpen) {
         self.toll.uncharged();
-        let folder = match self.real.open_folder(id) {
-            Ok(folder) => folder,
+        let directory = match self.real.open_directory(id) {
+            Ok(directory) => directory,
             Err(error) => return reply.error(errno(error)),
         };
         let mut flags = FopenFlags::empty();
         if self.cache.list == Ask::Kept {
             flags |= FopenFlags::FOPEN_CACHE_DIR;
-            if self.real.holds_list(&folder, self.cache.entries.nanos()) {
+            if self.real.holds_list(&directory, self.cache.entries.nanos()) {
                 flags |= FopenFlags::FOPEN_KEEP_CACHE;
             }
         }
-        reply.opened(self.real.folders.insert(folder), flags);
+        reply.opened(self.real.directories.insert(directory), flags);
     }
 
     pub fn list(
@@ -47,20 +47,20 @@ impl Server {
         }
     }
 
-    /// Fills in a part of a folder's list. Gives the folder's path if a server would have been
-    /// asked for it.
+    /// Fills in a part of a directory's list. Gives the directory's path if a server would have
+    /// been asked for it.
     fn fill_in(
         &self,
         handle: FileHandle,
         offset: u64,
         reply: &mut ReplyDirectory,
     ) -> Result<Option<Vec<u8>>> {
-        let folder = self.real.folders.get(handle)?;
-        let mut listing = folder.listing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        listing.go_to(&folder.real, offset)?;
+        let directory = self.real.directories.get(handle)?;
+        let mut listing = directory.listing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        listing.go_to(&directory.real, offset)?;
         let mut at = offset;
         let mut asked = offset == 0;
-        while let Some(entry) = listing.next(&folder.real)? {
+        while let Some(entry) = listing.next(&directory.real)? {
             if reply.add(INodeNo(entry.inode), entry.next, entry.kind, &entry.name) {
                 listing.put_back(entry, at);
                 break;
@@ -73,6 +73,6 @@ impl Server {
                 asked = true;
             }
         }
-        Ok(asked.then(|| self.real.path_of(&folder.node)))
+        Ok(asked.then(|| self.real.path_of(&directory.node)))
     }
 }

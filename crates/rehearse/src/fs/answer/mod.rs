@@ -6,7 +6,7 @@
 //! | `names` | names: looked up, made, renamed, removed; where a link leads |
 //! | `about` | what a file is: attributes, permissions, extended attributes |
 //! | `data` | open files: opened, read, written, closed |
-//! | `listing` | what a folder holds |
+//! | `listing` | what a directory holds |
 
 mod about;
 mod data;

@@ -56,16 +56,16 @@ impl Server {
         request: &Request,
         parent: INodeNo,
         name: &OsStr,
-        is_folder: bool,
+        is_directory: bool,
         reply: ReplyEmpty,
     ) {
         let path = || self.real.path_in(parent, name);
         let (due, done) =
-            self.change(request, 0, path, |real| real.remove(parent, name, is_folder));
+            self.change(request, 0, path, |real| real.remove(parent, name, is_directory));
         self.give_empty(due, request.pid(), reply, done);
     }
 
-    /// From one folder and name to another.
+    /// From one directory and name to another.
     pub fn move_name(
         &self,
         request: &Request,

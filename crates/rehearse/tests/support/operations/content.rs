@@ -19,10 +19,10 @@ pub fn open_and_gone(log: &mut Transcript) {
     fs::write("gone", "another").unwrap();
     log.line("new one", fs::read_to_string("gone"));
     log.line("old one", file.metadata().map(|stat| stat.len()));
-    fs::create_dir("gone_folder").unwrap();
-    let folder = File::open("gone_folder").unwrap();
-    fs::remove_dir("gone_folder").unwrap();
-    log.line("fstat", folder.metadata().map(|stat| stat.nlink()));
+    fs::create_dir("gone_directory").unwrap();
+    let directory = File::open("gone_directory").unwrap();
+    fs::remove_dir("gone_directory").unwrap();
+    log.line("fstat", directory.metadata().map(|stat| stat.nlink()));
     fs::write("over", "old").unwrap();
     let old = File::open("over").unwrap();
     fs::write("over2", "newer").unwrap();
@@ -182,8 +182,8 @@ pub fn temporary(log: &mut Transcript) {
     log.line("mkstemp", file.and_then(|mut file| file.write_all(b"x")));
 }
 
-fn tempfile_in(folder: &str) -> io::Result<File> {
-    let mut template = c(format!("{folder}/tmp.XXXXXX")).into_bytes_with_nul();
+fn tempfile_in(directory: &str) -> io::Result<File> {
+    let mut template = c(format!("{directory}/tmp.XXXXXX")).into_bytes_with_nul();
     let descriptor = checked(unsafe { libc::mkstemp(template.as_mut_ptr().cast()) }.into())?;
     fs::remove_file(Path::new(std::str::from_utf8(&template[..template.len() - 1]).unwrap()))?;
     Ok(unsafe { File::from_raw_fd(descriptor as i32) })

@@ -33,7 +33,7 @@ impl Transcript {
         }
     }
 
-    /// What a path is, without what differs from one folder to the next.
+    /// What a path is, without what differs from one directory to the next.
     fn stat(&mut self, path: &str) {
         let told = fs::symlink_metadata(path).map(|stat| {
             let size = if stat.is_dir() { 0 } else { stat.size() };
@@ -59,12 +59,12 @@ fn c(path: impl AsRef<Path>) -> CString {
     CString::new(path.as_ref().as_os_str().as_bytes()).unwrap()
 }
 
-/// All of them, in the working folder, which is empty before.
+/// All of them, in the working directory, which is empty before.
 pub fn transcript() -> String {
     let mut log = Transcript::default();
     for part in [
         names::files,
-        names::folders,
+        names::directories,
         names::links,
         names::renames,
         content::open_and_gone,

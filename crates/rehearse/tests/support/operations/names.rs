@@ -25,21 +25,21 @@ pub fn files(log: &mut Transcript) {
         "read what is for writing",
         OpenOptions::new().write(true).open("a").and_then(|mut file| file.read(&mut [0])),
     );
-    log.line("a file as folder", fs::metadata("a/b").map(|_| ()));
-    log.line("write to a folder", File::create(".").map(|_| ()));
+    log.line("a file as directory", fs::metadata("a/b").map(|_| ()));
+    log.line("write to a directory", File::create(".").map(|_| ()));
     log.line(
         "ioctl",
         checked(unsafe { libc::ioctl(file.as_raw_fd(), libc::TIOCGWINSZ, 0) }.into()),
     );
 }
 
-pub fn folders(log: &mut Transcript) {
+pub fn directories(log: &mut Transcript) {
     log.line("mkdir", fs::create_dir("d"));
     log.line("mkdir again", fs::create_dir("d"));
     log.line("mkdir deep", fs::create_dir_all("d/e/f"));
     log.stat("d");
     log.line("rmdir full", fs::remove_dir("d"));
-    log.line("unlink folder", fs::remove_file("d/e"));
+    log.line("unlink directory", fs::remove_file("d/e"));
     log.line("rmdir file", fs::remove_dir("a"));
     log.line("rmdir", fs::remove_dir("d/e/f"));
     log.line("chdir", std::env::set_current_dir("d"));
@@ -80,7 +80,7 @@ pub fn links(log: &mut Transcript) {
     log.line("same file", Ok(inode("target") == inode("hard")));
     log.line("hard link of a link", fs::hard_link("link", "hard_of_link"));
     log.line("is a link", fs::read_link("hard_of_link"));
-    log.line("hard link of a folder", fs::hard_link("d", "hard_of_d"));
+    log.line("hard link of a directory", fs::hard_link("d", "hard_of_d"));
     fs::write("hard", "changed").unwrap();
     log.line("both", fs::read_to_string("target"));
     log.line("unlink one", fs::remove_file("target"));
@@ -117,18 +117,18 @@ pub fn renames(log: &mut Transcript) {
     fs::create_dir_all("old/in").unwrap();
     fs::write("old/in/file", "deep").unwrap();
     let file = File::open("old/in/file").unwrap();
-    log.line("rename folder", fs::rename("old", "new"));
+    log.line("rename directory", fs::rename("old", "new"));
     log.line("read below", fs::read_to_string("new/in/file"));
     log.line("old", fs::metadata("old/in/file").map(|_| ()));
     log.line("open still", file.metadata().map(|stat| stat.len()));
     log.line("into itself", fs::rename("new", "new/in/new"));
     log.line(
-        "over a full folder",
+        "over a full directory",
         fs::create_dir("empty").and_then(|()| fs::rename("empty", "new")),
     );
-    log.line("over an empty folder", fs::rename("new", "empty"));
-    log.line("file over folder", fs::rename("r1", "empty"));
-    log.line("folder over file", fs::rename("empty", "r1"));
+    log.line("over an empty directory", fs::rename("new", "empty"));
+    log.line("file over directory", fs::rename("r1", "empty"));
+    log.line("directory over file", fs::rename("empty", "r1"));
     log.line("missing", fs::rename("no such", "x"));
     log.line("make below", fs::write("empty/in/more", "more"));
 }

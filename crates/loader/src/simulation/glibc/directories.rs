@@ -1,4 +1,4 @@
-//! The folders of the search, and what the loader has learnt of them.
+//! The directories of the search, and what the loader has learnt of them.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -16,61 +16,61 @@ pub(super) enum Status {
     Nonexisting,
 }
 
-/// One search folder, which all lists that name it share (`struct r_search_path_elem`).
+/// One search directory, which all lists that name it share (`struct r_search_path_elem`).
 #[derive(Debug)]
-pub(super) struct Folder {
-    /// With a slash at its end; empty for the working folder.
+pub(super) struct Directory {
+    /// With a slash at its end; empty for the working directory.
     pub(super) name: Rc<[u8]>,
-    /// Of each sub-folder in [`Folders::subfolders`].
+    /// Of each sub-directory in [`Directories::subdirectories`].
     pub(super) status: Vec<Status>,
 }
 
-/// A list of folders, as indices into [`Folders::all`] (`struct r_search_path_struct`).
+/// A list of directories, as indices into [`Directories::all`] (`struct r_search_path_struct`).
 #[derive(Debug, Clone, Default)]
 pub(super) enum List {
     /// Not looked at yet.
     #[default]
     Unread,
-    /// There is none, or none of its folders exists.
+    /// There is none, or none of its directories exists.
     None,
-    /// These folders.
+    /// These directories.
     Of(Rc<[usize]>),
 }
 
-/// All search folders of the process.
-pub(super) struct Folders {
-    pub(super) all: Vec<Folder>,
+/// All search directories of the process.
+pub(super) struct Directories {
+    pub(super) all: Vec<Directory>,
     known: FxHashMap<Rc<[u8]>, usize>,
     /// The same by the elements of lists, as they are written.
     written: FxHashMap<Box<[u8]>, usize>,
-    /// Sub-folders tried in each folder, each with a slash at its end; the last is empty.
-    pub(super) subfolders: Rc<[OsString]>,
+    /// Sub-directories tried in each directory, each with a slash at its end; the last is empty.
+    pub(super) subdirectories: Rc<[OsString]>,
     pub(super) system: List,
     pub(super) library_path: List,
 }
 
-impl Folders {
-    /// With the system's folders only.
-    pub(super) fn new(profile: &Profile) -> Folders {
-        let mut folders = Folders {
+impl Directories {
+    /// With the system's directories only.
+    pub(super) fn new(profile: &Profile) -> Directories {
+        let mut directories = Directories {
             all: Vec::new(),
             known: FxHashMap::default(),
             written: FxHashMap::default(),
-            subfolders: profile.subfolders.clone().into(),
+            subdirectories: profile.subdirectories.clone().into(),
             system: List::None,
             library_path: List::None,
         };
-        let names = profile.system_folders.iter();
+        let names = profile.system_directories.iter();
         let names = names.map(|path| with_slash(path.as_os_str().as_bytes().to_vec())).collect();
-        folders.system = folders.list(names);
-        folders
+        directories.system = directories.list(names);
+        directories
     }
 
-    /// No sub-folders, ever. Nothing has been searched yet.
+    /// No sub-directories, ever. Nothing has been searched yet.
     pub(super) fn only_bare(&mut self) {
-        self.subfolders = Rc::new([OsString::new()]);
-        for folder in &mut self.all {
-            folder.status.truncate(1);
+        self.subdirectories = Rc::new([OsString::new()]);
+        for directory in &mut self.all {
+            directory.status.truncate(1);
         }
     }
 
@@ -82,14 +82,14 @@ impl Folders {
     /// The list with these elements, each of which has a slash at its end or is empty. What is
     /// named twice counts once (`fillin_rpath` in elf/dl-load.c).
     pub(super) fn list(&mut self, elements: Vec<Vec<u8>>) -> List {
-        let folders = elements.into_iter().map(|name| self.folder(name)).collect();
-        once_each(folders, self.all.len())
+        let directories = elements.into_iter().map(|name| self.directory(name)).collect();
+        once_each(directories, self.all.len())
     }
 
     /// The list that a text without tokens says, its elements separated by colons.
     pub(super) fn list_of(&mut self, text: &[u8]) -> List {
-        let folders = text.split(|byte| *byte == b':').map(|element| self.as_written(element));
-        once_each(folders.collect(), self.all.len())
+        let directories = text.split(|byte| *byte == b':').map(|element| self.as_written(element));
+        once_each(directories.collect(), self.all.len())
     }
 
     fn as_written(&mut self, element: &[u8]) -> usize {
@@ -97,29 +97,32 @@ impl Folders {
             return *known;
         }
         let name = element.to_vec();
-        let folder = self.folder(if name.is_empty() { name } else { with_slash(name) });
-        self.written.insert(element.into(), folder);
-        folder
+        let directory = self.directory(if name.is_empty() { name } else { with_slash(name) });
+        self.written.insert(element.into(), directory);
+        directory
     }
 
-    fn folder(&mut self, name: Vec<u8>) -> usize {
+    fn directory(&mut self, name: Vec<u8>) -> usize {
         if let Some(known) = self.known.get(&name[..]) {
             return *known;
         }
-        // The working folder may change, so that relative folders are always looked into.
+        // The working directory may change, so that relative directories are always looked into.
         let status = if name.starts_with(b"/") { Status::Unknown } else { Status::Existing };
         let name: Rc<[u8]> = name.into();
-        self.all.push(Folder { name: name.clone(), status: vec![status; self.subfolders.len()] });
+        self.all.push(Directory {
+            name: name.clone(),
+            status: vec![status; self.subdirectories.len()],
+        });
         self.known.insert(name, self.all.len() - 1);
         self.all.len() - 1
     }
 }
 
 /// What is named twice counts once.
-fn once_each(mut folders: Vec<usize>, all: usize) -> List {
+fn once_each(mut directories: Vec<usize>, all: usize) -> List {
     let mut seen = vec![false; all];
-    folders.retain(|folder| !std::mem::replace(&mut seen[*folder], true));
-    if folders.is_empty() { List::None } else { List::Of(folders.into()) }
+    directories.retain(|directory| !std::mem::replace(&mut seen[*directory], true));
+    if directories.is_empty() { List::None } else { List::Of(directories.into()) }
 }
 
 /// With one slash at its end; the name is not empty.

@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 
 use super::Error;
 
-/// Folders of this node, the better first: every bash that starts opens what is put there, so it
-/// is to be none of the shared filesystem.
+/// Directories of this node, the better first: every bash that starts opens what is put there, so
+/// it is to be none of the shared filesystem.
 pub(super) fn places() -> Vec<PathBuf> {
     let session = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let session = session.filter(|path| path.is_absolute() && path.is_dir());
     session.into_iter().chain([env::temp_dir()]).collect()
 }
 
-/// A folder for this user alone.
+/// A directory for this user alone.
 pub(super) fn own(place: &Path) -> Result<PathBuf, Error> {
     let user = rustix::process::getuid().as_raw();
     let own = place.join(format!("becalm-{user}"));
@@ -23,7 +23,7 @@ pub(super) fn own(place: &Path) -> Result<PathBuf, Error> {
     Ok(own)
 }
 
-/// A folder of one content in it: another never takes its place.
+/// A directory of one content in it: another never takes its place.
 pub(super) fn of_content(place: &Path, parts: &[&[u8]]) -> Result<PathBuf, Error> {
     let own = own(place)?;
     let mut hasher = DefaultHasher::new();
@@ -31,23 +31,23 @@ pub(super) fn of_content(place: &Path, parts: &[&[u8]]) -> Result<PathBuf, Error
         hasher.write_usize(part.len());
         hasher.write(part);
     }
-    let folder = own.join(format!("builtins-{:016x}", hasher.finish()));
-    private(&folder, rustix::process::getuid().as_raw())?;
-    Ok(folder)
+    let directory = own.join(format!("builtins-{:016x}", hasher.finish()));
+    private(&directory, rustix::process::getuid().as_raw())?;
+    Ok(directory)
 }
 
-fn private(folder: &Path, user: u32) -> Result<(), Error> {
-    match DirBuilder::new().mode(0o700).create(folder) {
+fn private(directory: &Path, user: u32) -> Result<(), Error> {
+    match DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            return Err(Error::at(folder)(error));
+            return Err(Error::at(directory)(error));
         }
         _ => {}
     }
-    let about = fs::symlink_metadata(folder).map_err(Error::at(folder))?;
+    let about = fs::symlink_metadata(directory).map_err(Error::at(directory))?;
     if about.is_dir() && about.uid() == user && about.mode() & 0o077 == 0 {
         Ok(())
     } else {
-        Err(Error::NotOurs(folder.to_path_buf()))
+        Err(Error::NotOurs(directory.to_path_buf()))
     }
 }
 

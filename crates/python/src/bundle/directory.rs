@@ -1,4 +1,4 @@
-//! What importlib's `FileFinder` would find in a folder (`FileFinder.find_spec`, in CPython's
+//! What importlib's `FileFinder` would find in a directory (`FileFinder.find_spec`, in CPython's
 //! Lib/importlib/_bootstrap_external.py).
 
 use std::collections::BTreeMap;
@@ -7,40 +7,40 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A folder that is searched for modules.
+/// A directory that is searched for modules.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Folder {
+pub(crate) struct Directory {
     /// Its path, as Python says it.
     pub path: String,
     /// When it was last changed, in nanoseconds since 1970.
     pub mtime: i128,
-    /// The modules in it: the last part of their name, and what follows the folder and that
-    /// name in the path of the file. `/` is a folder without `__init__`: of a namespace package.
+    /// The modules in it: the last part of their name, and what follows the directory and that
+    /// name in the path of the file. `/` is a directory without `__init__`: of a namespace package.
     pub modules: BTreeMap<String, String>,
 }
 
-/// Of a folder without `__init__`.
+/// Of a directory without `__init__`.
 pub(crate) const NAMESPACE: &str = "/";
 
-impl Folder {
-    /// Lists a folder. `suffixes` are those of the interpreter's modules, the first first.
+impl Directory {
+    /// Lists a directory. `suffixes` are those of the interpreter's modules, the first first.
     ///
     /// None where a name or the path itself cannot be said in the index: not UTF-8, or with a
     /// tab or a line's end in it.
-    pub(crate) fn list(path: &Path, suffixes: &[String]) -> io::Result<Option<Folder>> {
+    pub(crate) fn list(path: &Path, suffixes: &[String]) -> io::Result<Option<Directory>> {
         // Its time first: what is changed while it is listed makes it another.
         let mtime = mtime(&fs::metadata(path)?);
         let Some(name) = path.to_str().filter(|path| is_plain(path)) else { return Ok(None) };
-        let mut folder = Folder { path: name.to_owned(), mtime, modules: BTreeMap::new() };
+        let mut directory = Directory { path: name.to_owned(), mtime, modules: BTreeMap::new() };
         for entry in fs::read_dir(path)? {
             let entry = entry?;
             let name = entry.file_name();
             match name.to_str().filter(|name| is_plain(name)) {
-                Some(name) => folder.see(&entry, name, suffixes),
+                Some(name) => directory.see(&entry, name, suffixes),
                 None => return Ok(None),
             }
         }
-        Ok(Some(folder))
+        Ok(Some(directory))
     }
 
     /// The sources of the modules that are found in it.
@@ -56,7 +56,7 @@ impl Folder {
             return;
         }
         let found = if suffix.is_empty() {
-            in_folder(&entry.path(), suffixes)
+            in_directory(&entry.path(), suffixes)
         } else {
             let is_module = suffixes.iter().any(|known| known == suffix);
             (is_module && entry.path().is_file()).then(|| suffix.to_owned())
@@ -70,8 +70,8 @@ impl Folder {
     }
 }
 
-/// What is found by a folder's name: `/__init__.py`, or a part of a namespace package.
-fn in_folder(path: &Path, suffixes: &[String]) -> Option<String> {
+/// What is found by a directory's name: `/__init__.py`, or a part of a namespace package.
+fn in_directory(path: &Path, suffixes: &[String]) -> Option<String> {
     if !path.is_dir() {
         return None;
     }
@@ -104,10 +104,10 @@ mod tests {
 
     #[test]
     fn what_is_found_first_is_what_file_finder_finds_first() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = |name: &str| fs::write(folder.path().join(name), "").unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str| fs::write(directory.path().join(name), "").unwrap();
         for package in ["both", "empty", "native", "dotted.info"] {
-            fs::create_dir(folder.path().join(package)).unwrap();
+            fs::create_dir(directory.path().join(package)).unwrap();
         }
         for name in
             ["both.py", "both/__init__.py", "empty.py", "native/__init__.so", "a.so", "a.py"]
@@ -118,7 +118,7 @@ mod tests {
             file(name);
         }
         let suffixes = [".so", ".py", ".pyc"].map(str::to_owned);
-        let found = Folder::list(folder.path(), &suffixes).unwrap().unwrap();
+        let found = Directory::list(directory.path(), &suffixes).unwrap().unwrap();
         let expected = [
             ("a", ".so"),
             ("b", ".py"),
@@ -132,9 +132,9 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_with_a_name_that_the_index_cannot_say_is_not_taken() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("a\tb.py"), "").unwrap();
-        assert_eq!(Folder::list(folder.path(), &[]).unwrap(), None);
+    fn a_directory_with_a_name_that_the_index_cannot_say_is_not_taken() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("a\tb.py"), "").unwrap();
+        assert_eq!(Directory::list(directory.path(), &[]).unwrap(), None);
     }
 }

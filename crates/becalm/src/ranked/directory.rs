@@ -1,4 +1,4 @@
-//! The folder in which the recorders of one node meet, and who of them is still at it.
+//! The directory in which the recorders of one node meet, and who of them is still at it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -10,38 +10,38 @@ use recording::{Member, Rank, seal, unseal};
 use rustix::fs::{FlockOperation, fcntl_lock, flock};
 
 /// Where nodes keep what is theirs alone: in memory, or else on the local disk.
-const NODE_FOLDERS: [&str; 2] = ["/dev/shm", "/tmp"];
+const NODE_DIRECTORIES: [&str; 2] = ["/dev/shm", "/tmp"];
 
-/// Held by who changes what is in the folder.
+/// Held by who changes what is in the directory.
 const LOCK: &str = "lock";
-/// The run, for who finds the folder later.
+/// The run, for who finds the directory later.
 pub(super) const RUN: &str = "run";
 /// What it begins with; another number for another form.
 const RUN_MAGIC: &str = "becalm-run 1";
 
-/// Makes a folder that only this user may enter, or finds the one that another rank has made.
-pub(super) fn make_folder(name: &str, wanted: Option<&Path>) -> anyhow::Result<PathBuf> {
-    let folders = match wanted {
-        Some(folder) => vec![folder],
-        None => NODE_FOLDERS.map(Path::new).to_vec(),
+/// Makes a directory that only this user may enter, or finds the one that another rank has made.
+pub(super) fn make_directory(name: &str, wanted: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let directories = match wanted {
+        Some(directory) => vec![directory],
+        None => NODE_DIRECTORIES.map(Path::new).to_vec(),
     };
     let mut refused = None;
-    for top in folders {
-        let folder = top.join(name);
-        match DirBuilder::new().mode(0o700).create(&folder) {
-            Ok(()) => return Ok(folder),
+    for top in directories {
+        let directory = top.join(name);
+        match DirBuilder::new().mode(0o700).create(&directory) {
+            Ok(()) => return Ok(directory),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                let there = fs::symlink_metadata(&folder)?;
+                let there = fs::symlink_metadata(&directory)?;
                 let user = rustix::process::geteuid().as_raw();
                 if !there.is_dir() || there.uid() != user || there.mode() & 0o077 != 0 {
-                    bail!("{} is not this user's own folder", folder.display());
+                    bail!("{} is not this user's own directory", directory.display());
                 }
-                return Ok(folder);
+                return Ok(directory);
             }
-            // Every rank of the node must come to the same folder: what may be otherwise a moment
-            // later, such as a full disk, is no reason to go on to the next.
+            // Every rank of the node must come to the same directory: what may be otherwise a
+            // moment later, such as a full disk, is no reason to go on to the next.
             Err(error) => {
-                let what = format!("cannot make a folder in {}", top.display());
+                let what = format!("cannot make a directory in {}", top.display());
                 let lasting = [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied];
                 let go_on = lasting.contains(&error.kind())
                     || error.kind() == io::ErrorKind::ReadOnlyFilesystem;
@@ -53,13 +53,13 @@ pub(super) fn make_folder(name: &str, wanted: Option<&Path>) -> anyhow::Result<P
         }
     }
     Err(refused
-        .unwrap_or_else(|| anyhow!("there is no folder of the node's own"))
-        .context("cannot record; name a folder of this node with --node-dir"))
+        .unwrap_or_else(|| anyhow!("there is no directory of the node's own"))
+        .context("cannot record; name a directory of this node with --node-dir"))
 }
 
-/// Locks a folder for a change of who is in it; none where it was removed meanwhile.
-pub(super) fn lock_folder(folder: &Path) -> io::Result<Option<File>> {
-    let path = folder.join(LOCK);
+/// Locks a directory for a change of who is in it; none where it was removed meanwhile.
+pub(super) fn lock_directory(directory: &Path) -> io::Result<Option<File>> {
+    let path = directory.join(LOCK);
     let file = match OpenOptions::new().write(true).create(true).truncate(false).open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -70,12 +70,12 @@ pub(super) fn lock_folder(folder: &Path) -> io::Result<Option<File>> {
     Ok(fs::metadata(&path).is_ok_and(|there| there.ino() == is).then_some(file))
 }
 
-/// Removes a folder that this process has locked. It loses its name first: a rank that comes
+/// Removes a directory that this process has locked. It loses its name first: a rank that comes
 /// meanwhile makes a new one.
-pub(super) fn remove(folder: &Path) -> io::Result<()> {
-    let mut gone = folder.as_os_str().to_owned();
+pub(super) fn remove(directory: &Path) -> io::Result<()> {
+    let mut gone = directory.as_os_str().to_owned();
     gone.push(format!(".done-{}", std::process::id()));
-    fs::rename(folder, &gone)?;
+    fs::rename(directory, &gone)?;
     let mut tries = 0..100;
     loop {
         match fs::remove_dir_all(&gone) {
@@ -88,13 +88,13 @@ pub(super) fn remove(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Takes a rank's lock in the node's folder.
-pub(super) fn enter(folder: &Path, rank: &Rank) -> anyhow::Result<File> {
-    let run = folder.join(RUN);
+/// Takes a rank's lock in the node's directory.
+pub(super) fn enter(directory: &Path, rank: &Rank) -> anyhow::Result<File> {
+    let run = directory.join(RUN);
     if !run.exists() {
         fs::write(&run, seal(RUN_MAGIC, &serde_json::to_vec(rank)?))?;
     }
-    let lock = lock_of(folder, rank.rank);
+    let lock = lock_of(directory, rank.rank);
     let alive = OpenOptions::new().write(true).create(true).truncate(false).open(lock)?;
     if fcntl_lock(&alive, FlockOperation::NonBlockingLockExclusive).is_err() {
         bail!("rank {} is being recorded to the same file already", rank.rank);
@@ -102,17 +102,17 @@ pub(super) fn enter(folder: &Path, rank: &Rank) -> anyhow::Result<File> {
     Ok(alive)
 }
 
-/// Any rank of the run that a node's folder is of.
-pub(super) fn run_of(folder: &Path) -> anyhow::Result<Rank> {
-    let run = fs::read(folder.join(RUN)).context("it is no folder of recordings")?;
+/// Any rank of the run that a node's directory is of.
+pub(super) fn run_of(directory: &Path) -> anyhow::Result<Rank> {
+    let run = fs::read(directory.join(RUN)).context("it is no directory of recordings")?;
     let rank = unseal(RUN_MAGIC, &run).and_then(|rank| serde_json::from_slice(rank).ok());
     rank.ok_or_else(|| anyhow!("its file {RUN} is not as this becalm writes it"))
 }
 
-/// The ranks that came to a folder, by number.
-pub(super) fn ranks_in(folder: &Path) -> io::Result<Vec<u32>> {
+/// The ranks that came to a directory, by number.
+pub(super) fn ranks_in(directory: &Path) -> io::Result<Vec<u32>> {
     let mut ranks = Vec::new();
-    for entry in fs::read_dir(folder)? {
+    for entry in fs::read_dir(directory)? {
         let name = entry?.file_name();
         let rank = name.to_str().and_then(|name| name.strip_prefix("rank-")?.strip_suffix(".lock"));
         ranks.extend(rank.and_then(|rank| rank.parse::<u32>().ok()));
@@ -122,16 +122,16 @@ pub(super) fn ranks_in(folder: &Path) -> io::Result<Vec<u32>> {
 }
 
 /// Whether a rank's recorder runs: then it holds its lock.
-pub(super) fn is_alive(folder: &Path, rank: u32) -> bool {
-    let file = OpenOptions::new().write(true).open(lock_of(folder, rank));
+pub(super) fn is_alive(directory: &Path, rank: u32) -> bool {
+    let file = OpenOptions::new().write(true).open(lock_of(directory, rank));
     file.is_ok_and(|file| fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).is_err())
 }
 
-/// The recordings of a node's folder. One without a byte is of a command that did not start.
-pub(super) fn members(folder: &Path, there: &[u32], label: &Rank) -> io::Result<Vec<Member>> {
+/// The recordings of a node's directory. One without a byte is of a command that did not start.
+pub(super) fn members(directory: &Path, there: &[u32], label: &Rank) -> io::Result<Vec<Member>> {
     let mut members = Vec::new();
     for rank in there {
-        let file = match File::open(recording_of(folder, *rank)) {
+        let file = match File::open(recording_of(directory, *rank)) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
@@ -143,10 +143,10 @@ pub(super) fn members(folder: &Path, there: &[u32], label: &Rank) -> io::Result<
     Ok(members)
 }
 
-pub(super) fn recording_of(folder: &Path, rank: u32) -> PathBuf {
-    folder.join(format!("rank-{rank}.becalm"))
+pub(super) fn recording_of(directory: &Path, rank: u32) -> PathBuf {
+    directory.join(format!("rank-{rank}.becalm"))
 }
 
-pub(super) fn lock_of(folder: &Path, rank: u32) -> PathBuf {
-    folder.join(format!("rank-{rank}.lock"))
+pub(super) fn lock_of(directory: &Path, rank: u32) -> PathBuf {
+    directory.join(format!("rank-{rank}.lock"))
 }

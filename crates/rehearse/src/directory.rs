@@ -1,4 +1,4 @@
-//! The folders that are rehearsed: which real ones, and whether they can be.
+//! The directories that are rehearsed: which real ones, and whether they can be.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -8,22 +8,22 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// A folder that is to be seen through a mount.
+/// A directory that is to be seen through a mount.
 #[derive(Debug)]
-pub struct Folder {
+pub struct Directory {
     /// Its path without symbolic links: where the mount will be.
     pub path: PathBuf,
     /// The path as it was given, where that leads there by a symbolic link.
     pub given: Option<PathBuf>,
-    /// The real folder, opened before anything is mounted over it.
+    /// The real directory, opened before anything is mounted over it.
     pub root: OwnedFd,
     /// What its own mount forbids, as mount(2)'s flags: set-user-id, devices, execution, writing.
     pub flags: libc::c_ulong,
 }
 
-/// Why a folder cannot be rehearsed.
+/// Why a directory cannot be rehearsed.
 #[derive(Debug, thiserror::Error)]
-pub enum FolderError {
+pub enum DirectoryError {
     /// It cannot be reached.
     #[error("{}: {error}", .path.display())]
     Open {
@@ -32,15 +32,15 @@ pub enum FolderError {
         /// Why.
         error: io::Error,
     },
-    /// Only folders can be mounted over.
-    #[error("{}: is no folder; give the folder that it is in", .path.display())]
-    NoFolder {
+    /// Only directories can be mounted over.
+    #[error("{}: is no directory; give the directory that it is in", .path.display())]
+    NoDirectory {
         /// The path as given.
         path: PathBuf,
     },
-    /// The root folder.
+    /// The root directory.
     #[error(
-        "{}: all of the machine cannot be rehearsed; give the folders that a cluster would share \
+        "{}: all of the machine cannot be rehearsed; give the directories that a cluster would share \
          (a home, a store, /usr)", .path.display()
     )]
     Everything {
@@ -54,37 +54,37 @@ pub enum FolderError {
         path: PathBuf,
     },
     /// No path at all.
-    #[error("no folder to rehearse is given")]
+    #[error("no directory to rehearse is given")]
     None,
 }
 
-impl Folder {
-    /// The folders that these paths name, without those that lie below another of them.
+impl Directory {
+    /// The directories that these paths name, without those that lie below another of them.
     ///
     /// # Errors
-    /// [`FolderError`], for the first path that cannot be rehearsed.
-    pub fn all(paths: &[PathBuf]) -> Result<Vec<Folder>, FolderError> {
-        let mut folders =
-            paths.iter().map(|path| Folder::of(path)).collect::<Result<Vec<_>, _>>()?;
-        // A folder comes before all that is below it.
-        folders.sort_by(|a, b| a.path.cmp(&b.path));
-        let mut outermost: Vec<Folder> = Vec::new();
-        for folder in folders {
-            if !outermost.iter().any(|above| folder.path.starts_with(&above.path)) {
-                outermost.push(folder);
+    /// [`DirectoryError`], for the first path that cannot be rehearsed.
+    pub fn all(paths: &[PathBuf]) -> Result<Vec<Directory>, DirectoryError> {
+        let mut directories =
+            paths.iter().map(|path| Directory::of(path)).collect::<Result<Vec<_>, _>>()?;
+        // A directory comes before all that is below it.
+        directories.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut outermost: Vec<Directory> = Vec::new();
+        for directory in directories {
+            if !outermost.iter().any(|above| directory.path.starts_with(&above.path)) {
+                outermost.push(directory);
             }
         }
-        if outermost.is_empty() { Err(FolderError::None) } else { Ok(outermost) }
+        if outermost.is_empty() { Err(DirectoryError::None) } else { Ok(outermost) }
     }
 
-    fn of(given: &Path) -> Result<Folder, FolderError> {
-        let failed = |error| FolderError::Open { path: given.to_owned(), error };
+    fn of(given: &Path) -> Result<Directory, DirectoryError> {
+        let failed = |error| DirectoryError::Open { path: given.to_owned(), error };
         let path = given.canonicalize().map_err(failed)?;
         if !path.is_dir() {
-            return Err(FolderError::NoFolder { path: given.to_owned() });
+            return Err(DirectoryError::NoDirectory { path: given.to_owned() });
         }
         if path == Path::new("/") {
-            return Err(FolderError::Everything { path: given.to_owned() });
+            return Err(DirectoryError::Everything { path: given.to_owned() });
         }
         let root = File::options()
             .read(true)
@@ -92,12 +92,12 @@ impl Folder {
             .open(&path)
             .map_err(failed)?;
         if is_kernels(&path, &root).map_err(failed)? {
-            return Err(FolderError::Kernels { path: given.to_owned() });
+            return Err(DirectoryError::Kernels { path: given.to_owned() });
         }
         let flags = forbidden(&path).map_err(failed)?;
         // Only a link's way is worth a word: `.` and `a/../b` are what they seem.
         let given = is_by_link(given, &path).then(|| given.to_owned());
-        Ok(Folder { path, given, root: root.into(), flags })
+        Ok(Directory { path, given, root: root.into(), flags })
     }
 }
 
@@ -114,7 +114,7 @@ fn is_by_link(given: &Path, real: &Path) -> bool {
     plain != real
 }
 
-/// Whether a folder is of a filesystem that is an interface of the kernel's (proc(5), sysfs(5),
+/// Whether a directory is of a filesystem that is an interface of the kernel's (proc(5), sysfs(5),
 /// cgroups(7) and the like), or holds the devices.
 fn is_kernels(path: &Path, open: &File) -> io::Result<bool> {
     const INTERFACES: [i64; 11] = [
@@ -142,7 +142,7 @@ fn is_kernels(path: &Path, open: &File) -> io::Result<bool> {
     Ok(holds_interfaces || INTERFACES.contains(&about.f_type))
 }
 
-/// What the mount of a folder forbids (statvfs(3)), as flags of mount(2).
+/// What the mount of a directory forbids (statvfs(3)), as flags of mount(2).
 fn forbidden(path: &Path) -> io::Result<libc::c_ulong> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: as above; the string ends with a zero byte.
@@ -167,13 +167,14 @@ fn forbidden(path: &Path) -> io::Result<libc::c_ulong> {
 mod tests {
     use super::*;
 
-    fn paths(given: &[&Path]) -> Result<Vec<PathBuf>, FolderError> {
+    fn paths(given: &[&Path]) -> Result<Vec<PathBuf>, DirectoryError> {
         let given: Vec<PathBuf> = given.iter().map(|path| path.to_path_buf()).collect();
-        Folder::all(&given).map(|folders| folders.into_iter().map(|folder| folder.path).collect())
+        Directory::all(&given)
+            .map(|directories| directories.into_iter().map(|directory| directory.path).collect())
     }
 
     #[test]
-    fn of_nested_folders_the_outermost_is_rehearsed_once() {
+    fn of_nested_directories_the_outermost_is_rehearsed_once() {
         let scene = tempfile::tempdir().unwrap();
         let top = scene.path().canonicalize().unwrap();
         for name in ["a/b/c", "ab", "with space\n"] {
@@ -191,11 +192,11 @@ mod tests {
         let top = scene.path().canonicalize().unwrap();
         std::fs::create_dir(top.join("real")).unwrap();
         std::os::unix::fs::symlink("real", top.join("link")).unwrap();
-        let folders = Folder::all(&[top.join("link")]).unwrap();
-        assert_eq!(folders[0].path, top.join("real"));
-        assert_eq!(folders[0].given, Some(top.join("link")));
-        let folders = Folder::all(&[top.join("link/../real")]).unwrap();
-        assert_eq!((&folders[0].path, &folders[0].given), (&top.join("real"), &None));
+        let directories = Directory::all(&[top.join("link")]).unwrap();
+        assert_eq!(directories[0].path, top.join("real"));
+        assert_eq!(directories[0].given, Some(top.join("link")));
+        let directories = Directory::all(&[top.join("link/../real")]).unwrap();
+        assert_eq!((&directories[0].path, &directories[0].given), (&top.join("real"), &None));
     }
 
     #[test]
@@ -205,7 +206,7 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         for (path, said) in [
             (scene.path().join("not there"), "No such file"),
-            (file, "is no folder"),
+            (file, "is no directory"),
             ("/".into(), "all of the machine"),
             ("/tmp/..".into(), "all of the machine"),
             ("/proc".into(), "the kernel's"),
@@ -216,6 +217,6 @@ mod tests {
             let error = paths(&[&path]).unwrap_err().to_string();
             assert!(error.contains(said) && !error.contains('\n'), "{error}");
         }
-        assert!(matches!(paths(&[]), Err(FolderError::None)));
+        assert!(matches!(paths(&[]), Err(DirectoryError::None)));
     }
 }

@@ -15,7 +15,7 @@ use loader::Disk;
 use loader::simulation::{How, Why};
 use real::Run;
 use real::build::{Workshop, patchelf, rpath, runpath};
-use real::say::{folder_of, how, text, true_simulation};
+use real::say::{directory_of, how, text, true_simulation};
 
 #[test]
 fn rpath_is_inherited_from_who_loaded_the_requester() {
@@ -101,7 +101,7 @@ fn empty_and_relative_elements_are_tried_for_every_library() {
     let two = shop.library("lib/libtwo.so", &[], &[]);
     let program = shop.program("program", &[&one, &two], &[&rpath("lib")]);
     let run = Run::of(&program).within(shop.path(""));
-    assert_eq!(folder_of(&true_simulation(&run), "libone.so"), Path::new("lib"));
+    assert_eq!(directory_of(&true_simulation(&run), "libone.so"), Path::new("lib"));
     for list in ["/nowhere:", ":/nowhere", "/nowhere::/else", ";lib;", ".", "lib//:lib", "::"] {
         let run = Run::of(&program).within(shop.path("")).with("LD_LIBRARY_PATH", list);
         run.assert_true();
@@ -123,7 +123,7 @@ fn slashes_are_trimmed_and_doubles_in_a_list_removed() {
 }
 
 #[test]
-fn a_list_none_of_whose_folders_exists_is_dropped() {
+fn a_list_none_of_whose_directories_exists_is_dropped() {
     let shop = Workshop::new();
     let one = shop.library("lib/libone.so", &[], &[]);
     let two = shop.library("lib/libtwo.so", &[], &[]);
@@ -133,7 +133,7 @@ fn a_list_none_of_whose_folders_exists_is_dropped() {
 }
 
 #[test]
-fn a_search_folder_may_be_a_file_the_root_or_a_link() {
+fn a_search_directory_may_be_a_file_the_root_or_a_link() {
     let shop = Workshop::new();
     let one = shop.library("lib/libone.so", &[], &[]);
     fs::write(shop.path("file"), "").unwrap();
@@ -143,7 +143,7 @@ fn a_search_folder_may_be_a_file_the_root_or_a_link() {
     let list = list.map(|path| text(&path).to_owned()).join(":");
     let program = shop.program("program", &[&one], &[&rpath(&format!("/:{list}"))]);
     let simulation = true_simulation(&Run::of(program));
-    assert_eq!(folder_of(&simulation, "libone.so"), shop.path("link"));
+    assert_eq!(directory_of(&simulation, "libone.so"), shop.path("link"));
 }
 
 #[test]
@@ -201,14 +201,14 @@ fn the_origin_of_a_library_is_where_it_was_opened_and_of_the_program_its_real_pa
     let low = shop.library("real/below/liblow.so", &[], &[]);
     let library = shop.library("real/libany.so", &[&low], &[&runpath("$ORIGIN/below")]);
     let program = shop.program("real/program", &[&library], &[&rpath("$ORIGIN/../view")]);
-    for folder in ["view", "elsewhere"] {
-        fs::create_dir(shop.path(folder)).unwrap();
+    for directory in ["view", "elsewhere"] {
+        fs::create_dir(shop.path(directory)).unwrap();
     }
     symlink(library, shop.path("view/libany.so")).unwrap();
     symlink(shop.path("real/below"), shop.path("view/below")).unwrap();
     symlink(&program, shop.path("elsewhere/program")).unwrap();
     let simulation = true_simulation(&Run::of(shop.path("elsewhere/program")));
-    assert_eq!(folder_of(&simulation, "liblow.so"), shop.path("real/../view/below"));
+    assert_eq!(directory_of(&simulation, "liblow.so"), shop.path("real/../view/below"));
     let relative = Run::of("elsewhere/program").within(shop.path(""));
     relative.assert_true();
 }
@@ -227,23 +227,26 @@ fn a_name_with_a_slash_is_opened_and_not_searched() {
 }
 
 #[test]
-fn subfolders_for_the_cpu_come_first() {
+fn subdirectories_for_the_cpu_come_first() {
     let shop = Workshop::new();
     let library = shop.library("lib/libany.so", &[], &[]);
     let program = shop.program("program", &[&library], &[&rpath(text(&shop.path("lib")))]);
     let run = Run::of(program);
     let loader::Libc::Glibc(profile) = run.setting(&Disk::new()).libc else { panic!("no glibc") };
-    let (_, named) = profile.subfolders.split_last().unwrap();
-    for subfolder in named.iter().rev() {
-        let folder = format!("lib/{}", subfolder.to_str().unwrap());
-        shop.library(&format!("{folder}libany.so"), &[], &[]);
+    let (_, named) = profile.subdirectories.split_last().unwrap();
+    for subdirectory in named.iter().rev() {
+        let directory = format!("lib/{}", subdirectory.to_str().unwrap());
+        shop.library(&format!("{directory}libany.so"), &[], &[]);
         let simulation = true_simulation(&run);
-        assert_eq!(folder_of(&simulation, "libany.so"), shop.path(folder.trim_end_matches('/')));
+        assert_eq!(
+            directory_of(&simulation, "libany.so"),
+            shop.path(directory.trim_end_matches('/'))
+        );
     }
 }
 
 #[test]
-fn features_that_are_taken_away_take_their_subfolders_with_them() {
+fn features_that_are_taken_away_take_their_subdirectories_with_them() {
     let shop = Workshop::new();
     let library = shop.library("lib/libany.so", &[], &[]);
     let program = shop.program("program", &[&library], &[&rpath(text(&shop.path("lib")))]);
@@ -266,7 +269,7 @@ fn features_that_are_taken_away_take_their_subfolders_with_them() {
 }
 
 #[test]
-fn nodefaultlib_leaves_out_system_folders_and_what_the_cache_says_of_them() {
+fn nodefaultlib_leaves_out_system_directories_and_what_the_cache_says_of_them() {
     let shop = Workshop::new();
     let program = shop.program("program", &[], &["-Wl,-z,nodefaultlib"]);
     assert_eq!(true_simulation(&Run::of(program)).missing.len(), 1);

@@ -1,6 +1,6 @@
-//! Operations by the folder that their path lies below.
+//! Operations by the directory that their path lies below.
 //!
-//! As in `becalm report --by prefix`: from the leaves up, a folder that holds a twentieth of all
+//! As in `becalm report --by prefix`: from the leaves up, a directory that holds a twentieth of all
 //! operations that no row below it has explained becomes a row of its own; what is less goes up
 //! to its parent. Each operation is in one row, and there are about 20 at most.
 
@@ -12,46 +12,46 @@ use serde::Serialize;
 use super::Part;
 use crate::{Account, Place};
 
-/// All operations below a folder that no other row has.
+/// All operations below a directory that no other row has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ByFolder {
-    /// The folder, lossily decoded.
-    pub folder: String,
+pub struct ByDirectory {
+    /// The directory, lossily decoded.
+    pub directory: String,
     /// What they have in common.
     #[serde(flatten)]
     pub sum: Part,
 }
 
-/// A folder is a row if it holds one part in this many that no row below it has.
+/// A directory is a row if it holds one part in this many that no row below it has.
 const PARTS: u64 = 20;
 
 /// The rows, the largest first.
-pub(super) fn by_folder(account: &Account, places: &[Place]) -> Vec<ByFolder> {
+pub(super) fn by_directory(account: &Account, places: &[Place]) -> Vec<ByDirectory> {
     use std::os::unix::ffi::OsStrExt;
     let roots: Vec<&[u8]> = places.iter().map(|place| place.path.as_os_str().as_bytes()).collect();
-    // The deepest come first, so that a folder is looked at after all that is below it.
+    // The deepest come first, so that a directory is looked at after all that is below it.
     let mut sums: BTreeMap<(Reverse<usize>, &[u8]), Part> = BTreeMap::new();
-    let key = |folder: &'_ [u8]| Reverse(folder.iter().filter(|byte| **byte == b'/').count());
+    let key = |directory: &'_ [u8]| Reverse(directory.iter().filter(|byte| **byte == b'/').count());
     let mut total = 0;
     for one in &account.served {
         let path = account.paths[one.path as usize].as_slice();
-        let folder = if roots.contains(&path) { path } else { parent(path) };
+        let directory = if roots.contains(&path) { path } else { parent(path) };
         let part = Part::of(one);
-        *sums.entry((key(folder), folder)).or_default() += part;
+        *sums.entry((key(directory), directory)).or_default() += part;
         total += part.operations;
     }
     let mut rows = Vec::new();
-    while let Some(((depth, folder), sum)) = sums.pop_first() {
-        let is_top = roots.contains(&folder) || depth.0 == 0;
+    while let Some(((depth, directory), sum)) = sums.pop_first() {
+        let is_top = roots.contains(&directory) || depth.0 == 0;
         if is_top || sum.operations * PARTS >= total {
-            let folder = recording::shown(folder);
-            rows.push(ByFolder { folder, sum });
+            let directory = recording::shown(directory);
+            rows.push(ByDirectory { directory, sum });
         } else {
-            let above = parent(folder);
+            let above = parent(directory);
             *sums.entry((key(above), above)).or_default() += sum;
         }
     }
-    rows.sort_by(|a, b| (b.sum.operations, &a.folder).cmp(&(a.sum.operations, &b.folder)));
+    rows.sort_by(|a, b| (b.sum.operations, &a.directory).cmp(&(a.sum.operations, &b.directory)));
     rows
 }
 
@@ -78,9 +78,9 @@ mod tests {
             ledger.enter(path.as_bytes(), served(Kind::Open, 0, 1));
         }
         let place = |path: &str| Place { path: path.into(), given: None };
-        let rows = by_folder(&ledger.take(), &[place("/opt/store")]);
+        let rows = by_directory(&ledger.take(), &[place("/opt/store")]);
         let rows: Vec<_> =
-            rows.iter().map(|row| (row.folder.as_str(), row.sum.operations)).collect();
+            rows.iter().map(|row| (row.directory.as_str(), row.sum.operations)).collect();
         assert_eq!(rows, [("/opt/store/a/lib", 90), ("/opt/store", 10)]);
     }
 }

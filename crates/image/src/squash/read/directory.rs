@@ -1,4 +1,4 @@
-//! Listings of folders.
+//! Listings of directories.
 
 use std::ops::ControlFlow;
 
@@ -7,7 +7,7 @@ use super::node::{Inode, Place};
 use super::{Image, NodeId, NodeKind, ReadError};
 use crate::squash::format::{ENTRIES_PER_HEADER, LISTING_EXTRA, METADATA};
 
-/// One name in a folder.
+/// One name in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The name: not empty, without slashes, not `.` and not `..`.
@@ -49,12 +49,12 @@ struct Raw {
 }
 
 impl Image {
-    /// What has a name in a folder.
+    /// What has a name in a directory.
     ///
     /// # Errors
-    /// Where it is no folder, or the image is damaged.
-    pub fn lookup(&self, folder: NodeId, name: &[u8]) -> Result<Option<NodeId>, ReadError> {
-        let (inode, index) = self.inode(folder)?;
+    /// Where it is no directory, or the image is damaged.
+    pub fn lookup(&self, directory: NodeId, name: &[u8]) -> Result<Option<NodeId>, ReadError> {
+        let (inode, index) = self.inode(directory)?;
         let from = nearest(&inode, index, |_, first| first <= name)?;
         let mut found = None;
         self.entries(&inode, from, Mark::default(), &mut |entry| {
@@ -68,18 +68,18 @@ impl Image {
         Ok(found)
     }
 
-    /// Calls `each` with the names in a folder, in the order of their bytes, from a mark on,
+    /// Calls `each` with the names in a directory, in the order of their bytes, from a mark on,
     /// until it has enough.
     ///
     /// # Errors
-    /// Where it is no folder, or the image is damaged.
+    /// Where it is no directory, or the image is damaged.
     pub fn list(
         &self,
-        folder: NodeId,
+        directory: NodeId,
         from: Mark,
         each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
     ) -> Result<(), ReadError> {
-        let (inode, index) = self.inode(folder)?;
+        let (inode, index) = self.inode(directory)?;
         let header = nearest(&inode, index, |offset, _| u64::from(offset) <= from.0 >> ENTRY_BITS)?;
         self.entries(&inode, header, from, each)
     }
@@ -92,14 +92,14 @@ impl Image {
         after: Mark,
         each: &mut dyn FnMut(Entry) -> ControlFlow<()>,
     ) -> Result<(), ReadError> {
-        let Place::Folder { block: first, offset: start, .. } = inode.place else {
-            return Err(ReadError::IsNo("folder"));
+        let Place::Directory { block: first, offset: start, .. } = inode.place else {
+            return Err(ReadError::IsNo("directory"));
         };
         let length = inode.attributes.size.saturating_sub(u64::from(LISTING_EXTRA));
         if u64::from(offset) >= length {
             return Ok(());
         }
-        let table = self.superblock.folder_table;
+        let table = self.superblock.directory_table;
         let position = table + u64::from(block.unwrap_or(first));
         // An index names the block that the header is in; the offset there follows from the
         // listing's own start.
@@ -132,8 +132,8 @@ fn nearest(
     mut index: Cursor<'_>,
     is_before: impl Fn(u32, &[u8]) -> bool,
 ) -> Result<(u32, Option<u32>), ReadError> {
-    let Place::Folder { indexes, .. } = inode.place else {
-        return Err(ReadError::IsNo("folder"));
+    let Place::Directory { indexes, .. } = inode.place else {
+        return Err(ReadError::IsNo("directory"));
     };
     let mut nearest = (0, None);
     for _ in 0..indexes {
