@@ -1,7 +1,7 @@
 //! Prints every path that the loader will ask for to start a program, without starting it:
 //!
 //! ```text
-//! cargo run -p loader --example probes -- /usr/bin/git
+//! cargo run -p becalm-loader --example probes -- /usr/bin/git
 //! ```
 
 use std::path::Path;
