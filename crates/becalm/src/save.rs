@@ -20,7 +20,7 @@ pub fn whole(
     source: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> anyhow::Result<()> {
-    let name = || show::plain(&target.to_string_lossy());
+    let name = || term::plain(&target.to_string_lossy());
     match fs::metadata(target) {
         Ok(there) if there.is_dir() => bail!("{}: is a directory; give a file's name", name()),
         Ok(there) if is_same(&there, source) => {
@@ -41,7 +41,7 @@ pub fn whole(
 /// As [`whole`].
 pub fn json(target: Option<&Path>, source: &Path, answer: &impl Serialize) -> anyhow::Result<()> {
     let Some(target) = target else { return Ok(()) };
-    let json = show::json(answer)?;
+    let json = term::json(answer)?;
     whole(target, source, |out| out.write_all(json.as_bytes()))
 }
 
@@ -53,7 +53,7 @@ pub fn fresh(
     target: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> anyhow::Result<bool> {
-    let name = || show::plain(&target.to_string_lossy());
+    let name = || term::plain(&target.to_string_lossy());
     let file = beside(target, write).with_context(name)?;
     match file.persist_noclobber(target) {
         Ok(_) => Ok(true),

@@ -36,7 +36,7 @@ impl OneRank {
     /// Where it cannot be loaded, or has many ranks and none was asked for.
     pub fn load(&self, file: &Path) -> anyhow::Result<Recording> {
         let Some(rank) = self.rank else {
-            return show::load(file).map_err(|error| match error.is_of_ranks() {
+            return crate::load::load(file).map_err(|error| match error.is_of_ranks() {
                 true => anyhow!("{}: has many ranks; say which with --rank N", named(file)),
                 false => error.into(),
             });
@@ -61,7 +61,8 @@ impl OneRank {
 /// # Errors
 /// Where it cannot be loaded, or has no such rank.
 pub fn load_rank(file: &Path, rank: u32) -> anyhow::Result<Recording> {
-    show::load_rank(file, rank)?.ok_or_else(|| anyhow!("{}: rank {rank} is not there", named(file)))
+    crate::load::load_rank(file, rank)?
+        .ok_or_else(|| anyhow!("{}: rank {rank} is not there", named(file)))
 }
 
 /// Shows what a recording in `file` says, to standard output: as JSON or, made for so many columns,

@@ -131,7 +131,7 @@ fn build(args: &Args, output: &Path) -> Result<u8, Failure> {
 /// What the recording's or the command's Python imports.
 fn traced(args: &Args) -> Result<Traced, Failure> {
     if let Some(trace) = &args.trace {
-        return Ok(bundle::traced(&show::load(trace)?, None));
+        return Ok(bundle::traced(&crate::load::load(trace)?, None));
     }
     if args.command.is_empty() {
         return Ok(Traced::default());
