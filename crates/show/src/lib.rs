@@ -2,7 +2,6 @@
 //! `term`.
 
 mod aslr;
-mod binding;
 mod bundle;
 mod calibration;
 mod fork;
@@ -12,7 +11,6 @@ mod rehearsal;
 mod scale;
 
 pub use aslr::{AslrAnalysis, AslrCampaign, AslrScan};
-pub use binding::Bound;
 pub use bundle::PythonBundle;
 pub use calibration::calibration;
 pub use fork::{ForkBench, ForkCollapse};

@@ -1,5 +1,7 @@
 //! `becalm elf bind`.
 
+pub mod view;
+
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -9,6 +11,7 @@ use loader::Disk;
 use loader::bind::{self, Binding, KeepRpath, Mode, Options, Progress};
 
 use crate::exit::{Failure, NO, USAGE};
+use view::Bound;
 
 /// Make executables and libraries load what they load today, without searching
 ///
@@ -144,7 +147,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         true => check(&plan).map(|()| None)?,
         false => Some(apply(&plan)?),
     };
-    let bound = show::Bound::of(&binding, applied.as_deref());
+    let bound = Bound::of(&binding, applied.as_deref());
     if args.json {
         term::print(&term::json(&bound.to_value())?)?;
     } else {

@@ -7,9 +7,8 @@ use loader::bind::{Binding, Change, Counts, Effect, NameLeft};
 use loader::edit::Tier;
 use recording::shown_name;
 use serde_json::{Value, json};
-
-use crate::number::{change_percent, count, counted};
-use crate::{Cell, Column, Table, plain, style, width};
+use term::number::{change_percent, count, counted};
+use term::{Cell, Column, Table, plain, style, width};
 
 /// Programs that a screen shows.
 const PROGRAMS: usize = 8;
