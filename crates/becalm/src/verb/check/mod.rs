@@ -1,5 +1,7 @@
 //! `becalm check`.
 
+mod view;
+
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +12,9 @@ use crate::exit::Failure;
 use crate::ranked::{OneRank, Voice};
 use crate::rehearsed::{self, Where};
 use crate::{machine, recorded, save};
+use view::CheckAnswer;
+
+pub use view::RehearsedRun;
 
 /// Run a command, and say which storms of file operations hit it, why, and what to do
 ///
@@ -104,7 +109,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         machine: machine::here(),
     };
     let findings = explain::explain(&recording, &options);
-    let mut check = show::Check::of(&recording, kept.as_deref(), findings);
+    let mut check = CheckAnswer::of(&recording, kept.as_deref(), findings);
     check.rehearsed = rehearsed;
     check.rank = voice.rank();
     print(args, &check, aside, &voice).map_err(Failure::of_command)?;
@@ -123,7 +128,7 @@ fn file(args: &Args) -> &Path {
 
 fn print(
     args: &Args,
-    check: &show::Check,
+    check: &CheckAnswer,
     aside: Option<Aside>,
     voice: &Voice,
 ) -> anyhow::Result<()> {
