@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use aslr::verify;
+use job::Launched;
 use launch::layout::LayoutError;
-use recording::Launched;
 
 use crate::exit::{FAILED, Failure, NO};
 use crate::verb::run;
