@@ -2,7 +2,6 @@
 //! `term`.
 
 mod aslr;
-mod bundle;
 mod calibration;
 mod fork;
 mod profile;
@@ -11,7 +10,6 @@ mod rehearsal;
 mod scale;
 
 pub use aslr::{AslrAnalysis, AslrCampaign, AslrScan};
-pub use bundle::PythonBundle;
 pub use calibration::calibration;
 pub use fork::{ForkBench, ForkCollapse};
 pub use profile::{Profiled, Sampling};
