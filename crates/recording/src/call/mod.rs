@@ -82,7 +82,11 @@ impl Call {
         match self.abi() {
             Abi::X86_64 | Abi::X32 => x86_64::Sysno::new(number).map(|call| call.name()),
             Abi::I386 => x86::Sysno::new(number).map(|call| call.name()),
-            Abi::Aarch64 => aarch64::Sysno::new(number).map(|call| call.name()),
+            Abi::Aarch64 => aarch64::Sysno::new(number).map(|call| match call {
+                // The kernel's own name for it, and strace's.
+                aarch64::Sysno::fstatat => "newfstatat",
+                call => call.name(),
+            }),
         }
     }
 
