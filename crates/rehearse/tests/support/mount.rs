@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cost::FilesystemProfile;
-use launch::namespace::{FuseMount, Means, fuse_device, mount_fuse, own_mounts};
 use rehearse::{Account, Ledger, Queues, Tree, serve};
+use sandbox::namespace::{FuseMount, Means, fuse_device, mount_fuse, own_mounts};
 
 /// How a directory is mounted.
 #[derive(Clone)]
