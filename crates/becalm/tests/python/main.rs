@@ -2,9 +2,6 @@
 
 #![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
 
-mod bundle;
-mod bundle_changes;
-mod bundle_scene;
 mod scan;
 mod scan_scene;
 mod scan_troubles;

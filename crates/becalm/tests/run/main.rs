@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
 
 mod aslr;
-mod bundle;
 mod hugepages;
 mod image;
 mod image_holder;
