@@ -11,6 +11,7 @@ use rehearse::report::Report;
 use rehearse::{Account, Kind, Profile, Rehearsal, Wanted};
 
 use crate::exit::Failure;
+use crate::verb::check::RehearsedRun;
 
 /// On which filesystem a command is run.
 #[derive(clap::Args)]
@@ -98,11 +99,11 @@ pub fn told(
     wanted: &Wanted,
     entered: Rehearsal,
     recording: &Recording,
-) -> Result<show::Rehearsed, Failure> {
+) -> Result<RehearsedRun, Failure> {
     let places = entered.places().to_vec();
     let account = entered.finish().map_err(Failure::of_command)?;
     let report = Report::of(&account, &wanted.profile, &places, Duration::ZERO, Some(recording));
-    Ok(show::Rehearsed {
+    Ok(RehearsedRun {
         profile: wanted.profile.name.clone(),
         directories: places
             .iter()

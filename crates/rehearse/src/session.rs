@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use launch::namespace::{self, FuseMount, Means, NamespaceError};
+use sandbox::namespace::{self, FuseMount, Means, NamespaceError};
 
 use crate::directory::{Directory, DirectoryError};
 use crate::server::{Server, ServerError};

@@ -17,7 +17,6 @@
 //! | `waiting` | a bar for work that takes over a second |
 //! | `run` | what was recorded, and whether all of it was seen |
 //! | `report` | what `becalm report` answers |
-//! | `findings` | what `becalm check` answers |
 //! | `ranks` | what `becalm report` answers on many ranks |
 //! | `merged` | what `becalm merge` answers |
 //! | `diff` | what `becalm diff` answers |
@@ -49,8 +48,6 @@ mod calibration;
 mod diff;
 mod elf;
 mod export;
-mod findings;
-mod fix;
 mod fork;
 mod image;
 mod json;
@@ -78,8 +75,6 @@ pub use calibration::calibration;
 pub use diff::{Diff, PathsDiff};
 pub use elf::Tree;
 pub use export::Export;
-pub use findings::{Check, Rehearsed};
-pub use fix::{Fix, Packing};
 pub use fork::{ForkBench, ForkCollapse, ForkLines};
 pub use image::{Inspected, Overlaid};
 pub use json::json;

@@ -19,11 +19,12 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use launch::{join, signals};
+use launch::signals;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal};
 use rustix::process::{kill_process, pidfd_getfd, pidfd_open, pidfd_send_signal};
+use sandbox::join;
 
 use super::door;
 use super::holder::{DONE, wait_for};

@@ -7,8 +7,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use launch::namespace::{FuseMount, Means, fuse_device, mount_fuse, own_mounts};
 use rehearse::{Account, Ledger, Profile, Queues, Tree, serve};
+use sandbox::namespace::{FuseMount, Means, fuse_device, mount_fuse, own_mounts};
 
 /// How a directory is mounted.
 #[derive(Clone)]

@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::view::Packing;
 use anyhow::{Context, bail};
 use explain::Storm;
 use image::squash::{self, Options, Progress};
@@ -12,7 +13,6 @@ use image::{Fingerprint, Holds, Inspection, Layout};
 use launch::Line;
 use prove::{Behaviour, Proof, Speed, Subject, Verdict};
 use recording::{Nanos, Recording};
-use show::Packing;
 use tempfile::TempPath;
 
 /// How many threads list the environment, for the plan.

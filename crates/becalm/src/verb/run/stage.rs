@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use image::mount::{self, Wanted};
 use image::stage::{self, Named, Staged};
-use recording::{Launched, shown_name};
+use job::Launched;
+use recording::shown_name;
 
 use crate::exit::Failure;
 

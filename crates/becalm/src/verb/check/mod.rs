@@ -1,5 +1,7 @@
 //! `becalm check`.
 
+mod view;
+
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -7,9 +9,12 @@ use std::path::{Path, PathBuf};
 use crate::aside::Aside;
 
 use crate::exit::Failure;
-use crate::ranked::{self, OneRank, Place, Voice};
+use crate::ranked::{OneRank, Voice};
 use crate::rehearsed::{self, Where};
 use crate::{machine, recorded, save};
+use view::CheckAnswer;
+
+pub use view::RehearsedRun;
 
 /// Run a command, and say which storms of file operations hit it, why, and what to do
 ///
@@ -76,9 +81,9 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         Some(place) => Ok(Some((place, rehearsed::enter(place)?))),
         None => Ok(None),
     };
-    let place = args.output.as_deref().map(|output| ranked::place(output, None)).transpose();
+    let place = args.output.as_deref().map(|output| job::place(output, None)).transpose();
     let place = place.map_err(Failure::of_command)?;
-    let path = place.as_ref().map(Place::recording);
+    let path = place.as_ref().map(job::Place::recording);
     let ran = recorded::there_and_read(&wanted, path.as_deref(), enter);
     let kept = place.as_ref().map(|place| place.target().to_owned());
     let shared = place.as_ref().is_some_and(|place| place.rank().is_some());
@@ -104,7 +109,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         machine: machine::here(),
     };
     let findings = explain::explain(&recording, &options);
-    let mut check = show::Check::of(&recording, kept.as_deref(), findings);
+    let mut check = CheckAnswer::of(&recording, kept.as_deref(), findings);
     check.rehearsed = rehearsed;
     check.rank = voice.rank();
     print(args, &check, aside, &voice).map_err(Failure::of_command)?;
@@ -123,7 +128,7 @@ fn file(args: &Args) -> &Path {
 
 fn print(
     args: &Args,
-    check: &show::Check,
+    check: &CheckAnswer,
     aside: Option<Aside>,
     voice: &Voice,
 ) -> anyhow::Result<()> {

@@ -9,12 +9,12 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `directory` | the node's directory: who is in it, who is still at it |
+//! | `launched` | which rank this process is |
 //! | `name` | what the files are called |
-//! | `voice` | which of the ranks reports |
 
 mod directory;
+mod launched;
 mod name;
-mod voice;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -24,16 +24,15 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use recording::{Launched, Member, Rank, Ranks};
+use recording::{Member, Rank, Ranks, save};
 use rustix::fs::{FlockOperation, fcntl_lock};
 
-use crate::save;
 use directory::{
     RUN, enter, is_alive, lock_directory, lock_of, make_directory, members, ranks_in, recording_of,
     remove, run_of,
 };
+pub use launched::Launched;
 use name::{beside, directory_name, holds, named, safe};
-pub use voice::{OneRank, Voice, load_rank, once, tell_of_recording};
 
 /// Ranks that are known to share this node, but are not there yet, are waited for so long: then
 /// one of them joins them all, instead of each adding itself to the file.
@@ -249,13 +248,13 @@ fn write(directory: &Path, target: &Path, joined: Vec<Member>, rank: &Rank) -> a
         ranks.members.sort_by_key(|member| member.rank.rank);
     } else if is_newer(&target, directory) {
         let run = safe(&rank.run);
-        anstream::eprintln!(
+        eprintln!(
             "becalm: another run wrote {} meanwhile; {run} goes beside it",
-            show::plain(&target.to_string_lossy())
+            recording::plain(&target.to_string_lossy())
         );
         target = beside(&target, &run);
     }
-    save::whole(&target, directory, |out| ranks.write(out))
+    Ok(save::whole(&target, directory, |out| ranks.write(out))?)
 }
 
 /// What this run has already written there.

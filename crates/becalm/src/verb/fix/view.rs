@@ -7,11 +7,11 @@ use prove::{Harm, Proof};
 use recording::{Bytes, shown_name};
 use serde_json::{Value, json};
 
-use crate::number::{bytes, counted};
-use crate::{Bound, plain, style};
+use show::number::{bytes, counted};
+use show::{Bound, plain, style};
 
 /// A fix, planned or applied.
-pub struct Fix<'a> {
+pub struct FixAnswer<'a> {
     /// The files that are to be bound, or were.
     pub binding: &'a Binding,
     /// The environment that is to be packed, or was.
@@ -41,7 +41,7 @@ pub struct Packing {
     pub image_bytes: Option<u64>,
 }
 
-impl Fix<'_> {
+impl FixAnswer<'_> {
     /// What was planned or done, then what was measured.
     pub fn render(&self, columns: usize, next: &str) -> String {
         let mut text = self.cures(columns);
@@ -52,7 +52,7 @@ impl Fix<'_> {
             text.push_str(&style::paint(paint, line));
             text.push('\n');
         }
-        text.push_str(&crate::proof(proof, columns, next));
+        text.push_str(&show::proof(proof, columns, next));
         text
     }
 

@@ -96,6 +96,19 @@ pub fn own_mounts() -> Result<Means, NamespaceError> {
     Ok(means)
 }
 
+/// Waits until the threads that the calling process has joined are gone for the kernel, too, which
+/// makes namespaces for a process of one thread only: a join ends a moment before its thread does.
+pub fn until_alone() {
+    let is_alone = || fs::read_dir("/proc/self/task").map_or(true, |tasks| tasks.count() < 2);
+    // Threads that are not about to end are for the kernel to complain of.
+    for _ in 0..1000 {
+        if is_alone() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_micros(100));
+    }
+}
+
 /// A user namespace that holds the caller's user and group, and a mount namespace in it.
 fn own_users() -> Result<(), NamespaceError> {
     // SAFETY: these calls only read the process's ids.

@@ -4,7 +4,9 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-use recording::{Launched, Rank};
+use recording::Rank;
+
+use crate::Launched;
 
 /// The path with its placeholders filled in.
 pub(super) fn named(path: &Path, launched: Option<&Launched>) -> PathBuf {

@@ -6,13 +6,13 @@ use explain::{Cost, Culprit, Finding, Findings, Step};
 use recording::{Nanos, Recording, shown_name};
 use serde::Serialize;
 
-use crate::number::{count, counted, percent, time};
-use crate::{Column, Table, plain, quoted, style, width};
+use show::number::{count, counted, percent, time};
+use show::{Column, Table, plain, quoted, style, width};
 
 /// What `becalm check` answers: as JSON, docs/schema/becalm.check.md; as text,
-/// [`Check::render`].
+/// [`CheckAnswer::render`].
 #[derive(Clone, Debug, Serialize)]
-pub struct Check {
+pub struct CheckAnswer {
     /// `becalm.check/1`.
     pub schema: &'static str,
     /// The recording's file, as text; none where it was not kept.
@@ -25,7 +25,7 @@ pub struct Check {
     pub kernel: String,
     /// What the run asked of a rehearsed filesystem; none where it was not run on one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rehearsed: Option<Rehearsed>,
+    pub rehearsed: Option<RehearsedRun>,
     /// What was found.
     #[serde(flatten)]
     pub findings: Findings,
@@ -33,7 +33,7 @@ pub struct Check {
 
 /// A run on a rehearsed filesystem.
 #[derive(Clone, Debug, Serialize)]
-pub struct Rehearsed {
+pub struct RehearsedRun {
     /// The profile's name.
     pub profile: String,
     /// The directories that were on it.
@@ -50,7 +50,7 @@ pub struct Rehearsed {
     pub queued_ns: Nanos,
 }
 
-impl Rehearsed {
+impl RehearsedRun {
     fn sentence(&self, wall: Nanos) -> String {
         format!(
             "On a cold node of a rehearsed {} ({}): of {}, traced, it waited {} for the server's \
@@ -73,11 +73,11 @@ struct Room {
     steps: usize,
 }
 
-impl Check {
+impl CheckAnswer {
     /// Findings of a recording that is kept in a file, or not.
-    pub fn of(recording: &Recording, file: Option<&Path>, findings: Findings) -> Check {
+    pub fn of(recording: &Recording, file: Option<&Path>, findings: Findings) -> CheckAnswer {
         let header = &recording.header;
-        Check {
+        CheckAnswer {
             schema: "becalm.check/1",
             recording: file.map(shown_name),
             rank: None,

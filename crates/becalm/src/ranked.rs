@@ -5,7 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
-use recording::{Launched, Rank, Recording};
+use job::Launched;
+use recording::{Rank, Recording};
 use serde::Serialize;
 use watch::Finished;
 

@@ -2,6 +2,7 @@
 
 mod pack;
 mod trial;
+mod view;
 
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
@@ -15,7 +16,6 @@ use launch::Line;
 use loader::bind::{Binding, LeftOut};
 use prove::{Bench, Elsewhere, Subject};
 use recording::Recording;
-use show::Packing;
 
 use super::elf::bind::{How, apply, check, plan};
 use crate::again;
@@ -25,6 +25,7 @@ use crate::recorded;
 use crate::rehearsed::{ColdNode, Where};
 use pack::Image;
 use trial::Trial;
+use view::{FixAnswer, Packing};
 
 /// Plan, or apply, every change that would calm the start of a command
 ///
@@ -101,8 +102,8 @@ impl Cures {
     }
 
     /// The same as it is shown, when nothing has been done yet.
-    fn planned(&self) -> show::Fix<'_> {
-        show::Fix {
+    fn planned(&self) -> FixAnswer<'_> {
+        FixAnswer {
             binding: &self.binding,
             packing: self.packing.as_ref(),
             applied: None,
@@ -176,7 +177,7 @@ fn apply_and_prove(args: &Args) -> Result<u8, Failure> {
         Some(_) => done.take_back()?,
     }
     let fix =
-        show::Fix { applied: applied.as_deref(), harm, proof: Some(&proof), ..cures.planned() };
+        FixAnswer { applied: applied.as_deref(), harm, proof: Some(&proof), ..cures.planned() };
     print(args, &fix, &next)?;
     Ok(if harm.is_some() { NO } else { 0 })
 }
@@ -253,7 +254,7 @@ fn take_back(id: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn print(args: &Args, fix: &show::Fix<'_>, next: &str) -> Result<(), Failure> {
+fn print(args: &Args, fix: &FixAnswer<'_>, next: &str) -> Result<(), Failure> {
     let text = match args.json {
         true => show::json(&fix.to_value())?,
         false => fix.render(show::width::terminal(), next),
