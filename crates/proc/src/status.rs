@@ -1,7 +1,7 @@
 //! /proc/PID/status (proc_pid_status(5)).
 
-/// The status of a process or thread, as it was read. The kernel writes what is not printable in a
-/// name as an escape, so that each line is a field.
+/// The status of a process or thread, as it was read. The kernel writes a newline in a name as an
+/// escape, so that each line is a field; the name need not be UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessStatus {
     text: Vec<u8>,

@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
+use proc::{mount_entries, process_ids};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::namespace::NamespaceError;
@@ -61,20 +62,14 @@ impl NamespaceId {
     /// A living process that [`has`](NamespaceId::has) these mounts. It costs a look at every
     /// process of the machine.
     pub fn any_process(self, source: &str) -> Option<i32> {
-        processes().find(|pid| self.has(*pid, source))
+        process_ids().find(|pid| self.has(*pid, source))
     }
 }
 
 /// Whether a process has a mount of this source among its mounts, whichever namespace they are in.
 pub fn sees_mount(pid: i32, source: &str) -> bool {
-    let mounts = fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
-    mounts.lines().any(|line| line.split(' ').rev().nth(1) == Some(source))
-}
-
-/// The processes that live, by process id, in the order of their ids.
-pub fn processes() -> impl Iterator<Item = i32> {
-    let all = fs::read_dir("/proc").into_iter().flatten();
-    all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+    let mounts = fs::read(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
+    mount_entries(&mounts).any(|entry| entry.source == source)
 }
 
 fn file(pid: i32, kind: &str) -> PathBuf {
