@@ -46,7 +46,7 @@ def profile(directory, name, question_us):
     path.write_text(
         f'name = "{name}"\n[metadata]\nround_trip = "{question_us - 20}us"\nservice = "20us"\n'
         f'[data]\nround_trip = "{question_us}us"\n'
-        '[cache]\nentries = "forever"\nnegatives = "forever"\nopen = "asked"\nlist = "kept"\n')
+        '[cache]\nentries = "forever"\nnegatives = "forever"\nopen = "revalidated"\nlist = "cached"\n')
     return path
 
 

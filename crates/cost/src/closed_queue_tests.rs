@@ -1,41 +1,45 @@
 //! The simulation of groups of ranks, held against formulas and against each rank by itself.
 
-use super::Job;
-use super::crowd::{Grain, USUAL, run};
-use super::visits::{Asks, Visit, Visits};
-use crate::Profile;
+use crate::closed_queue::{Granularity, USUAL, run};
+use crate::rpc_sequence::{RpcSequence, Stretch};
+use crate::{FilesystemProfile, JobSize, RpcSummary};
 
 /// Each rank and each operation by itself.
-const EXACT: Grain = Grain { customers: usize::MAX, work: usize::MAX };
+const EXACT: Granularity = Granularity { rank_groups: usize::MAX, work: usize::MAX };
 
-fn profile(round_trip: &str, service: &str) -> Profile {
+fn profile(round_trip: &str, service: &str) -> FilesystemProfile {
     let text = format!(
         "name = 'test'\n[metadata]\nround_trip = '{round_trip}'\nservice = '{service}'\n\
-         [cache]\nentries = 'forever'\nnegatives = '0'\nopen = 'asked'\nlist = 'asked'"
+         [cache]\nentries = 'forever'\nnegatives = '0'\nopen = 'revalidated'\nlist = 'revalidated'"
     );
-    Profile::parse(&text, "test").unwrap()
+    FilesystemProfile::parse(&text, "test").unwrap()
 }
 
 /// A start of so many operations, of which every `period`-th (0: none) is kept by the node.
-fn start(operations: usize, period: usize, think: f64) -> Visits {
+fn start(operations: usize, period: usize, think: f64) -> RpcSequence {
     let visit = |number: usize| {
-        let kept = u32::from(period > 0 && number.is_multiple_of(period));
-        Visit { think, kept, own: 1 - kept, bytes: 0 }
+        let cached = u32::from(period > 0 && number.is_multiple_of(period));
+        Stretch { think, cached, own: 1 - cached, ..Stretch::default() }
     };
     let list: Vec<_> = (0..operations).map(visit).collect();
-    let kept = list.iter().map(|visit| u64::from(visit.kept)).sum();
+    let kept = list.iter().map(|visit| u64::from(visit.cached)).sum();
     let operations = operations as u64;
-    let asks =
-        Asks { operations, once_a_node: kept, every_rank: operations - kept, ..Asks::default() };
-    Visits { list, rest: 0.0, asks }
+    let (total, every_rank) = (operations, operations - kept);
+    let summary = RpcSummary { total, once_a_node: kept, every_rank, ..RpcSummary::default() };
+    RpcSequence { list, rest: 0.0, summary }
 }
 
-fn seconds(visits: &Visits, profile: &Profile, job: Job, grain: Grain) -> f64 {
+fn seconds(
+    visits: &RpcSequence,
+    profile: &FilesystemProfile,
+    job: JobSize,
+    grain: Granularity,
+) -> f64 {
     run(visits, profile, job, grain).last / 1e9
 }
 
-fn job(ranks: u64, ranks_per_node: u64) -> Job {
-    Job { ranks, ranks_per_node }
+fn job(ranks: u64, ranks_per_node: u64) -> JobSize {
+    JobSize { ranks, ranks_per_node }
 }
 
 #[track_caller]
@@ -80,7 +84,7 @@ fn what_a_node_keeps_is_asked_once_a_node() {
 }
 
 /// Operations in bursts, of either kind, with computing of very different length between them.
-fn uneven(operations: usize, seed: u64) -> Visits {
+fn uneven(operations: usize, seed: u64) -> RpcSequence {
     let mut state = seed;
     let mut random = || {
         // xorshift64*
@@ -99,18 +103,18 @@ fn uneven(operations: usize, seed: u64) -> Visits {
             // Mostly microseconds, at times many milliseconds.
             visit.think = 10e3 / (random() + 1e-4);
         }
-        let kept = u32::from(if random() < 0.9 { is_kept } else { !is_kept });
-        (visit.kept, visit.own) = (kept, 1 - kept);
+        let cached = u32::from(if random() < 0.9 { is_kept } else { !is_kept });
+        (visit.cached, visit.own) = (cached, 1 - cached);
     }
-    let kept = visits.list.iter().map(|visit| u64::from(visit.kept)).sum::<u64>();
-    visits.asks.once_a_node = kept;
-    visits.asks.every_rank = operations as u64 - kept;
+    let kept = visits.list.iter().map(|visit| u64::from(visit.cached)).sum::<u64>();
+    visits.summary.once_a_node = kept;
+    visits.summary.every_rank = operations as u64 - kept;
     visits
 }
 
 /// The largest error of a grain, as a part of the exact time, over a grid of servers, starts and
 /// jobs.
-fn worst(grain: Grain) -> f64 {
+fn worst(grain: Granularity) -> f64 {
     let servers = [("480us", "20us"), ("190us", "10us"), ("1ms", "0"), ("0", "50us")];
     let jobs = [(3, 2), (40, 8), (64, 8), (100, 1), (256, 64), (300, 7), (900, 16), (1500, 192)];
     let mut worst: f64 = 0.0;
@@ -133,13 +137,13 @@ fn worst(grain: Grain) -> f64 {
 
 #[test]
 fn groups_of_ranks_cost_what_their_ranks_cost_one_by_one() {
-    let worst = worst(Grain { work: usize::MAX, ..USUAL });
+    let worst = worst(Granularity { work: usize::MAX, ..USUAL });
     assert!(worst < 0.02, "{worst}");
 }
 
 #[test]
 fn stretches_of_a_start_cost_what_their_operations_cost_one_by_one() {
     // Fewer stretches than are ever used: they are at least `WORK / CUSTOMERS`.
-    let worst = worst(Grain { work: 500 * USUAL.customers, ..USUAL });
+    let worst = worst(Granularity { work: 500 * USUAL.rank_groups, ..USUAL });
     assert!(worst < 0.05, "{worst}");
 }

@@ -1,39 +1,39 @@
-//! Which component of a path was the missing one.
+//! Which component of a path is the one that is not there.
 //!
-//! The kernel says 'no such file' of a whole path, but its walk ended at the first component
-//! that is not there, and it keeps that. The rest of the recording tells which one it was:
+//! The kernel says ENOENT of a whole path, but its walk ended at the first component that is not
+//! there, and that is the one it caches. The rest of the recording tells which one it was:
 //!
 //! - A directory that was ever found, or anything below it, is there.
-//! - One that was asked for by itself, and never found, is not.
+//! - One that was looked up by itself, and never found, is not.
 //! - Neither is one in which only directories were looked for, none of which is there: of
-//!   `lib/glibc-hwcaps/x86-64-v3/` and its kin the loader asks for each, never for the first.
+//!   `lib/glibc-hwcaps/x86-64-v3/` and its kin the loader looks up each, never the first.
 //!
 //! Where nothing tells, the last component is taken: one lookup for each name, which is the most
 //! it can be.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::Question;
+use crate::PathRequest;
 
-/// What all the questions of a recording tell of each other.
+/// What all the calls of a recording tell of each other's paths.
 #[derive(Default)]
-pub(super) struct Evidence<'a> {
+pub(crate) struct PathEvidence<'a> {
     found: FxHashSet<&'a [u8]>,
     missing: FxHashSet<&'a [u8]>,
 }
 
-impl<'a> Evidence<'a> {
+impl<'a> PathEvidence<'a> {
     /// What these tell.
-    pub(super) fn of(questions: impl Iterator<Item = Question<'a>>) -> Evidence<'a> {
-        let mut evidence = Evidence::default();
-        for question in questions {
-            let path = trimmed(question.path);
-            if question.missing {
+    pub(crate) fn of(requests: impl Iterator<Item = PathRequest<'a>>) -> PathEvidence<'a> {
+        let mut evidence = PathEvidence::default();
+        for request in requests {
+            let path = trimmed(request.path);
+            if request.enoent {
                 evidence.missing.insert(path);
             } else {
                 evidence.find(path);
             }
-            if let Some(other) = question.other_path {
+            if let Some(other) = request.other_path {
                 evidence.find(above(trimmed(other)));
             }
         }
@@ -41,9 +41,9 @@ impl<'a> Evidence<'a> {
         evidence
     }
 
-    /// Adds to what is missing the directories in which only directories were looked for, in vain.
+    /// Adds to what is missing the directories in which only directories were looked for, and not found.
     fn miss_directories_of_missing_directories(&mut self) {
-        let Evidence { found, missing } = self;
+        let PathEvidence { found, missing } = self;
         let mut searched: FxHashSet<&[u8]> = FxHashSet::default();
         for path in missing.iter() {
             let mut directory = above(path);
@@ -52,11 +52,11 @@ impl<'a> Evidence<'a> {
                 directory = above(directory);
             }
         }
-        let mut asked: Vec<&[u8]> = searched.union(missing).copied().collect();
+        let mut looked_up: Vec<&[u8]> = searched.union(missing).copied().collect();
         // What lies in a directory comes before it.
-        asked.sort_unstable_by_key(|path| std::cmp::Reverse(path.len()));
+        looked_up.sort_unstable_by_key(|path| std::cmp::Reverse(path.len()));
         let mut only_directories: FxHashMap<&[u8], bool> = FxHashMap::default();
-        for path in asked {
+        for path in looked_up {
             if only_directories.get(path) == Some(&true) {
                 missing.insert(path);
             }
@@ -72,16 +72,16 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// The question, with its path cut after the component that was missing.
-    pub(super) fn cut(&self, question: Question<'a>) -> Question<'a> {
-        if !question.missing {
-            return question;
+    /// The request, with its path cut after the component that was missing.
+    pub(crate) fn cut(&self, request: PathRequest<'a>) -> PathRequest<'a> {
+        if !request.enoent {
+            return request;
         }
-        let whole = question.path;
+        let whole = request.path;
         let ends = (1..whole.len()).filter(|end| whole[*end] == b'/');
         let mut parts = ends.map(|end| &whole[..end]);
         let first = parts.find(|part| self.missing.contains(part) && !self.found.contains(part));
-        Question { path: first.unwrap_or(whole), ..question }
+        PathRequest { path: first.unwrap_or(whole), ..request }
     }
 }
 
@@ -98,21 +98,26 @@ fn trimmed(path: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Wants;
+    use crate::RequestKind;
 
-    fn asked(path: &str, missing: bool) -> Question<'_> {
-        Question { wants: Wants::Attributes, path: path.as_bytes(), missing, other_path: None }
+    fn request(path: &str, missing: bool) -> PathRequest<'_> {
+        PathRequest {
+            kind: RequestKind::Attributes,
+            path: path.as_bytes(),
+            enoent: missing,
+            other_path: None,
+        }
     }
 
     fn cut(others: &[(&'static str, bool)], path: &'static str) -> String {
         let others = others.iter().chain(&[("/opt/there", false)]);
-        let others = others.map(|(path, missing)| asked(path, *missing));
-        let evidence = Evidence::of(others.chain([asked(path, true)]));
-        String::from_utf8(evidence.cut(asked(path, true)).path.to_vec()).unwrap()
+        let others = others.map(|(path, missing)| request(path, *missing));
+        let evidence = PathEvidence::of(others.chain([request(path, true)]));
+        String::from_utf8(evidence.cut(request(path, true)).path.to_vec()).unwrap()
     }
 
     #[test]
-    fn a_directory_that_was_answered_no_ends_the_walk() {
+    fn a_directory_that_ended_with_enoent_ends_the_walk() {
         assert_eq!(cut(&[("/opt/hwcaps/", true)], "/opt/hwcaps/v3/libm.so"), "/opt/hwcaps");
     }
 
@@ -124,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_in_which_only_directories_were_looked_for_in_vain_is_not_there() {
+    fn a_directory_in_which_only_directories_were_looked_for_and_not_found_is_not_there() {
         let others = [("/opt/hw/v3/", true), ("/opt/hw/v2/libm.so", true), ("/opt/hw/v2", true)];
         assert_eq!(cut(&others, "/opt/hw/v3/libm.so"), "/opt/hw");
         assert_eq!(cut(&[("/bin/a", true), ("/bin/b", true)], "/bin/c"), "/bin/c", "files");

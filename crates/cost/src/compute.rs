@@ -5,26 +5,28 @@
 //! recorded (futex, nanosleep) computes nothing meanwhile; so a process never computes longer
 //! than the CPU time that it used.
 
-use recording::{Event, Nanos, Process, ProcessId, Recording};
+use recording::{Nanos, Process, ProcessId, Recording};
 use rustc_hash::FxHashMap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Where the compute time of a rank comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Compute {
+pub enum ComputeSource {
     /// From the recording: the time between calls, at most the CPU time of each process.
     Recorded,
     /// The user gave it.
     Given,
 }
 
-/// The compute time before each of these events (in the order of their starts), in nanoseconds.
-pub(super) fn gaps(recording: &Recording, order: &[&Event]) -> Vec<f64> {
+/// The compute time before each of these events (their numbers, in the order of their starts), in
+/// nanoseconds.
+pub(crate) fn gaps(recording: &Recording, order: &[usize]) -> Vec<f64> {
     let mut last_end: FxHashMap<(ProcessId, u32), Nanos> = FxHashMap::default();
     let mut by_process: FxHashMap<ProcessId, f64> = FxHashMap::default();
     let mut gaps: Vec<f64> = Vec::with_capacity(order.len());
-    for event in order {
+    let events = || order.iter().map(|event| &recording.events[*event]);
+    for event in events() {
         let process = recording.process(event.process);
         // A thread is first seen at its first call: when it began is not known.
         let begun = if event.thread == process.pid { process.started } else { event.start };
@@ -42,7 +44,7 @@ pub(super) fn gaps(recording: &Recording, order: &[&Event]) -> Vec<f64> {
         if between > cpu { cpu / between } else { 1.0 }
     };
     let shares: Vec<f64> = recording.processes.iter().map(share).collect();
-    for (gap, event) in gaps.iter_mut().zip(order) {
+    for (gap, event) in gaps.iter_mut().zip(events()) {
         *gap *= shares.get(event.process.0 as usize).copied().unwrap_or(1.0);
     }
     gaps

@@ -1,4 +1,4 @@
-//! A slow shared filesystem, as data: how long its metadata server takes, and what a node keeps.
+//! A shared filesystem, as data: how long its metadata server takes, and what a client caches.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -10,79 +10,81 @@ use serde::{Deserialize, Serialize, Serializer};
 /// What a shared filesystem is like, seen from one node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Profile {
+pub struct FilesystemProfile {
     /// What it is called: letters, digits, `-`, `_` and `.`.
     pub name: String,
     /// One line about it.
     #[serde(default)]
     pub about: String,
     /// Its metadata server.
-    pub metadata: Metadata,
+    pub metadata: MetadataServer,
     /// Reading and writing files.
     #[serde(default)]
-    pub data: Data,
-    /// What a node keeps.
-    pub cache: Cache,
+    pub data: DataServer,
+    /// What a client caches.
+    pub cache: CacheRules,
 }
 
 /// The metadata server: one, with one queue.
 ///
-/// An operation takes `round_trip`, plus the wait until the server has answered all that came
-/// before it, plus `service`.
+/// An RPC takes `round_trip`, plus the wait until the server has served all that came before it,
+/// plus `service`. So `round_trip + service` is the metadata latency, and `1 / service` are the
+/// server's ops/s.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Metadata {
+pub struct MetadataServer {
     /// The network, both ways. Many operations can be on their way at once.
-    pub round_trip: Span,
+    pub round_trip: TimeSpan,
     /// How long the server works on one operation. It works on one at a time.
-    pub service: Span,
+    pub service: TimeSpan,
 }
 
 /// Reading and writing files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Data {
+pub struct DataServer {
     /// How long one transfer (of up to 1 MiB) takes before its first byte.
     #[serde(default)]
-    pub round_trip: Span,
+    pub round_trip: TimeSpan,
     /// Bytes a second, for all clients on this machine together; none for as fast as here.
     #[serde(default)]
-    pub bandwidth: Option<Rate>,
+    pub bandwidth: Option<Bandwidth>,
 }
 
-/// What a node keeps, for all its processes.
+/// What a client caches, for all processes of its node.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Cache {
-    /// How long a name that was found, and its file's attributes, are trusted.
-    pub entries: Span,
-    /// How long 'no such file' is trusted.
-    pub negatives: Span,
-    /// Whether the server is asked at each open of a file that is known.
-    pub open: Ask,
-    /// Whether the server is asked at each listing of a directory that was listed before.
-    pub list: Ask,
+pub struct CacheRules {
+    /// How long a name that was found, and its file's attributes, are cached (positive dentries).
+    pub entries: TimeSpan,
+    /// How long ENOENT is (negative dentries).
+    pub negatives: TimeSpan,
+    /// Whether each open of a file that is cached takes an RPC.
+    pub open: Revalidation,
+    /// Whether each listing of a directory that was listed before does.
+    pub list: Revalidation,
 }
 
-/// Whether the server is asked again for what the node has had.
+/// Whether what the node has had takes another RPC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ask {
+pub enum Revalidation {
     /// Each time.
-    Asked,
-    /// Only once the entry's lifetime is over.
-    Kept,
+    #[serde(rename = "revalidated")]
+    EachTime,
+    /// Only once the name's lifetime is over.
+    Cached,
 }
 
 /// A span of time, written as `200us`, `0.5ms`, `30s`, `0` or `forever`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Span(Nanos);
+pub struct TimeSpan(Nanos);
 
 /// Bytes a second, written as `1GB/s` or `800MB/s` (powers of 1000).
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Rate(f64);
+pub struct Bandwidth(f64);
 
 /// A profile that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -93,7 +95,7 @@ pub enum ProfileError {
          put into {} as {name}.toml", .known.join(", "), .directory.display()
     )]
     Unknown {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
         /// What there is.
         known: Vec<String>,
@@ -129,24 +131,38 @@ const BUILT_IN: [(&str, &str); 4] = [
 /// A profile's file is read up to this size.
 const LONGEST: u64 = 64 << 10;
 
-impl Profile {
+/// The profile that is taken where none is named.
+const DEFAULT: &str = "nfs";
+
+impl Default for FilesystemProfile {
+    /// NFS over Ethernet.
+    fn default() -> FilesystemProfile {
+        let text = BUILT_IN[0].1;
+        FilesystemProfile::parse(text, DEFAULT).unwrap_or_else(|error| unreachable!("{error}"))
+    }
+}
+
+impl FilesystemProfile {
+    /// The name of the profile that is taken where none is named.
+    pub const DEFAULT: &'static str = DEFAULT;
+
     /// The profile of this name: a path if it has a slash, else a user's own (below
-    /// [`Profile::directory`]), else one that becalm brings.
+    /// [`FilesystemProfile::directory`]), else one that becalm brings.
     ///
     /// # Errors
     /// [`ProfileError`].
-    pub fn find(name: &OsStr) -> Result<Profile, ProfileError> {
-        let (text, source) = Profile::source(name)?;
-        Profile::parse(&text, &source)
+    pub fn find(name: &OsStr) -> Result<FilesystemProfile, ProfileError> {
+        let (text, source) = FilesystemProfile::source(name)?;
+        FilesystemProfile::parse(&text, &source)
     }
 
-    /// The text of the profile of this name, as [`Profile::find`] finds it.
+    /// The text of the profile of this name, as [`FilesystemProfile::find`] finds it.
     ///
     /// # Errors
     /// [`ProfileError`].
     pub fn text(name: &OsStr) -> Result<String, ProfileError> {
-        let (text, source) = Profile::source(name)?;
-        Profile::parse(&text, &source)?;
+        let (text, source) = FilesystemProfile::source(name)?;
+        FilesystemProfile::parse(&text, &source)?;
         Ok(text)
     }
 
@@ -154,12 +170,12 @@ impl Profile {
     fn source(name: &OsStr) -> Result<(String, String), ProfileError> {
         let text = name.to_string_lossy();
         if text.contains('/') {
-            return Profile::read(Path::new(name));
+            return FilesystemProfile::read(Path::new(name));
         }
-        let directory = Profile::directory();
+        let directory = FilesystemProfile::directory();
         let own = directory.join(format!("{text}.toml"));
         if own.is_file() {
-            return Profile::read(&own);
+            return FilesystemProfile::read(&own);
         }
         match BUILT_IN.iter().find(|(known, _)| *known == text) {
             Some((_, source)) => Ok(((*source).to_owned(), text.into_owned())),
@@ -172,15 +188,15 @@ impl Profile {
 
     /// Every profile that has a name: those that becalm brings, and a user's own, which may stand
     /// in for one of them.
-    pub fn all() -> Vec<Result<Profile, ProfileError>> {
+    pub fn all() -> Vec<Result<FilesystemProfile, ProfileError>> {
         let mut names: Vec<OsString> = BUILT_IN.iter().map(|(name, _)| (*name).into()).collect();
-        let own = std::fs::read_dir(Profile::directory()).into_iter().flatten().flatten();
+        let own = std::fs::read_dir(FilesystemProfile::directory()).into_iter().flatten().flatten();
         let own = own.map(|entry| PathBuf::from(entry.file_name()));
         let own = own.filter(|file| file.extension().is_some_and(|end| end == "toml"));
         let mut own: Vec<_> = own.filter_map(|file| Some(file.file_stem()?.to_owned())).collect();
         own.sort();
         names.extend(own.into_iter().filter(|own| !BUILT_IN.iter().any(|(name, _)| own == name)));
-        names.iter().map(|name| Profile::find(name)).collect()
+        names.iter().map(|name| FilesystemProfile::find(name)).collect()
     }
 
     /// The profiles that becalm brings, each with its text.
@@ -211,9 +227,9 @@ impl Profile {
     ///
     /// # Errors
     /// [`ProfileError::Bad`].
-    pub fn parse(text: &str, source: &str) -> Result<Profile, ProfileError> {
+    pub fn parse(text: &str, source: &str) -> Result<FilesystemProfile, ProfileError> {
         let bad = |what: String| ProfileError::Bad { source_name: source.to_owned(), what };
-        let profile: Profile =
+        let profile: FilesystemProfile =
             toml::from_str(text).map_err(|error| bad(error.to_string().trim_end().to_owned()))?;
         let good = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
         if profile.name.is_empty() || !profile.name.chars().all(good) {
@@ -224,29 +240,45 @@ impl Profile {
             ("metadata.service", profile.metadata.service),
             ("data.round_trip", profile.data.round_trip),
         ] {
-            if span > Span::LONGEST_WAIT {
+            if span > TimeSpan::LONGEST_WAIT {
                 return Err(bad(format!("{what}: at most 60s")));
             }
         }
         Ok(profile)
     }
 
-    /// What one operation takes where nobody else asks.
+    /// The metadata latency: what one RPC takes where nobody else waits.
     pub fn latency(&self) -> Nanos {
         self.metadata.round_trip.nanos() + self.metadata.service.nanos()
     }
+
+    /// How many metadata operations the server serves in a second; none if it takes no time.
+    pub fn ops_per_second(&self) -> Option<u64> {
+        1_000_000_000u64.checked_div(self.metadata.service.nanos().0)
+    }
+
+    /// Nanoseconds for which so many bytes keep the data server.
+    pub fn transfer_time(&self, bytes: u64) -> f64 {
+        self.data.bandwidth.map_or(0.0, |rate| rate.time_for(bytes).0 as f64)
+    }
+
+    /// Nanoseconds that so many bytes are on the network beside that, in transfers of 1 MiB.
+    pub fn transfer_trips(&self, bytes: u64) -> f64 {
+        const TRANSFER: u64 = 1 << 20;
+        bytes.div_ceil(TRANSFER) as f64 * self.data.round_trip.nanos().0 as f64
+    }
 }
 
-impl Span {
+impl TimeSpan {
     /// No time at all.
-    pub const ZERO: Span = Span(Nanos(0));
+    pub const ZERO: TimeSpan = TimeSpan(Nanos(0));
     /// Without end.
-    pub const FOREVER: Span = Span(Nanos(u64::MAX));
-    const LONGEST_WAIT: Span = Span(Nanos(60_000_000_000));
+    pub const FOREVER: TimeSpan = TimeSpan(Nanos(u64::MAX));
+    const LONGEST_WAIT: TimeSpan = TimeSpan(Nanos(60_000_000_000));
 
     /// A span of so many nanoseconds.
-    pub fn of(nanos: Nanos) -> Span {
-        Span(nanos)
+    pub fn of(nanos: Nanos) -> TimeSpan {
+        TimeSpan(nanos)
     }
 
     /// In nanoseconds; the largest number stands for 'forever'.
@@ -269,12 +301,12 @@ fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     Some((number, text.get(end..)?.trim_start()))
 }
 
-impl FromStr for Span {
+impl FromStr for TimeSpan {
     type Err = String;
-    fn from_str(text: &str) -> Result<Span, String> {
+    fn from_str(text: &str) -> Result<TimeSpan, String> {
         const HOW: &str = "is no span of time: write 200us, 0.5ms, 30s, 0 or forever";
         if text == "forever" {
-            return Ok(Span::FOREVER);
+            return Ok(TimeSpan::FOREVER);
         }
         let bad = || format!("'{text}' {HOW}");
         let (number, unit) = number_and_unit(text).ok_or_else(bad)?;
@@ -288,11 +320,11 @@ impl FromStr for Span {
             "h" => 3600e9,
             _ => return Err(bad()),
         };
-        Ok(Span(Nanos((number * scale).round() as u64)))
+        Ok(TimeSpan(Nanos((number * scale).round() as u64)))
     }
 }
 
-impl std::fmt::Display for Span {
+impl std::fmt::Display for TimeSpan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let nanos = self.0.0;
         match nanos {
@@ -308,9 +340,9 @@ impl std::fmt::Display for Span {
     }
 }
 
-impl FromStr for Rate {
+impl FromStr for Bandwidth {
     type Err = String;
-    fn from_str(text: &str) -> Result<Rate, String> {
+    fn from_str(text: &str) -> Result<Bandwidth, String> {
         let bad = || format!("'{text}' is no rate: write 1GB/s or 800MB/s");
         let (number, unit) = number_and_unit(text).ok_or_else(bad)?;
         let scale = match unit {
@@ -324,11 +356,11 @@ impl FromStr for Rate {
         if number * scale < 1e3 {
             return Err(format!("'{text}' is too slow: at least 1kB/s"));
         }
-        Ok(Rate(number * scale))
+        Ok(Bandwidth(number * scale))
     }
 }
 
-impl std::fmt::Display for Rate {
+impl std::fmt::Display for Bandwidth {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let units = [("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)];
         let (unit, size) = units.into_iter().find(|(_, size)| self.0 >= *size).unwrap_or(units[2]);
@@ -336,34 +368,34 @@ impl std::fmt::Display for Rate {
     }
 }
 
-impl Rate {
+impl Bandwidth {
     /// How long so many bytes take.
     pub fn time_for(self, bytes: u64) -> Nanos {
         Nanos((bytes as f64 / self.0 * 1e9) as u64)
     }
 }
 
-impl TryFrom<String> for Span {
+impl TryFrom<String> for TimeSpan {
     type Error = String;
-    fn try_from(text: String) -> Result<Span, String> {
+    fn try_from(text: String) -> Result<TimeSpan, String> {
         text.parse()
     }
 }
 
-impl TryFrom<String> for Rate {
+impl TryFrom<String> for Bandwidth {
     type Error = String;
-    fn try_from(text: String) -> Result<Rate, String> {
+    fn try_from(text: String) -> Result<Bandwidth, String> {
         text.parse()
     }
 }
 
-impl Serialize for Span {
+impl Serialize for TimeSpan {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(self)
     }
 }
 
-impl Serialize for Rate {
+impl Serialize for Bandwidth {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(self)
     }
@@ -375,30 +407,30 @@ mod tests {
 
     #[test]
     fn every_profile_that_becalm_brings_can_be_read_and_is_called_as_its_file() {
-        for (name, text) in Profile::built_in() {
-            let profile = Profile::parse(text, name).unwrap();
+        for (name, text) in FilesystemProfile::built_in() {
+            let profile = FilesystemProfile::parse(text, name).unwrap();
             assert_eq!(profile.name, name);
             let again = toml::to_string(&profile).unwrap();
-            assert_eq!(Profile::parse(&again, name).unwrap(), profile);
+            assert_eq!(FilesystemProfile::parse(&again, name).unwrap(), profile);
         }
     }
 
     #[test]
     fn spans_and_rates_are_read_as_they_are_written() {
         for (text, nanos) in [("200us", 200_000), ("0.5ms", 500_000), ("30s", 30_000_000_000)] {
-            let span: Span = text.parse().unwrap();
+            let span: TimeSpan = text.parse().unwrap();
             assert_eq!(span.nanos(), Nanos(nanos));
-            assert_eq!(span.to_string().parse::<Span>().unwrap(), span);
+            assert_eq!(span.to_string().parse::<TimeSpan>().unwrap(), span);
         }
-        assert_eq!("0".parse::<Span>().unwrap(), Span::ZERO);
-        assert_eq!("forever".parse::<Span>().unwrap(), Span::FOREVER);
+        assert_eq!("0".parse::<TimeSpan>().unwrap(), TimeSpan::ZERO);
+        assert_eq!("forever".parse::<TimeSpan>().unwrap(), TimeSpan::FOREVER);
         for text in ["", "5", "-1s", "1 fortnight", "s", "1..2s", "nan", "inf"] {
-            assert!(text.parse::<Span>().is_err(), "{text}");
+            assert!(text.parse::<TimeSpan>().is_err(), "{text}");
         }
-        let rate: Rate = "800MB/s".parse().unwrap();
+        let rate: Bandwidth = "800MB/s".parse().unwrap();
         assert_eq!(rate.time_for(800_000_000), Nanos(1_000_000_000));
         assert_eq!(rate.to_string(), "800MB/s");
-        assert!("0GB/s".parse::<Rate>().is_err());
+        assert!("0GB/s".parse::<Bandwidth>().is_err());
     }
 
     #[test]
@@ -411,15 +443,15 @@ mod tests {
             ("name = \"nfs\"", "name = \"a b\"", "name:"),
             ("[cache]", "[cash]", "cash"),
         ] {
-            let error = Profile::parse(&nfs.replace(from, to), "mine.toml").unwrap_err();
+            let error = FilesystemProfile::parse(&nfs.replace(from, to), "mine.toml").unwrap_err();
             let error = error.to_string();
             assert!(error.starts_with("mine.toml: ") && error.contains(said), "{error}");
         }
     }
 
     #[test]
-    fn an_unknown_profile_is_answered_with_the_known_ones() {
-        let error = Profile::find(OsStr::new("beegfs")).unwrap_err().to_string();
+    fn an_unknown_profile_is_refused_with_the_known_ones() {
+        let error = FilesystemProfile::find(OsStr::new("beegfs")).unwrap_err().to_string();
         assert!(error.contains("nfs, lustre, gpfs, local"), "{error}");
     }
 }
