@@ -79,7 +79,7 @@ struct Args {
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<Kind>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    guess: Option<bool>,
+    inferred: Option<bool>,
 }
 
 fn micros(nanos: Nanos) -> f64 {
@@ -137,7 +137,7 @@ fn complete(recording: &Recording, attributor: &mut Attributor, event: &Event) -
             result,
             error,
             kind: Some(event.kind()),
-            guess: Some(attribution.guess),
+            inferred: Some(attribution.inferred),
             ..Args::default()
         },
         ..TraceEvent::default()

@@ -158,7 +158,7 @@ fn call(object: &mut Object, attributor: &mut Attributor, event: &Event) -> Resu
     object.field("phase", &event.phase)?;
     object.field("by_descriptor", &event.by_descriptor)?;
     object.field("cause", &attribution.cause)?;
-    object.field("guess", &attribution.guess)
+    object.field("inferred", &attribution.inferred)
 }
 
 fn signal(object: &mut Object, signal: &Signal) -> Result {

@@ -1,7 +1,7 @@
 //! Calls by why they were made.
 
 use super::Row;
-use super::sum::{Groups, Place};
+use super::sum::{Groups, RowOfCall};
 use crate::{Attributor, Cause, Recording};
 
 pub(super) fn group(recording: &Recording, attributor: &mut Attributor) -> Groups {
@@ -15,7 +15,7 @@ pub(super) fn group(recording: &Recording, attributor: &mut Attributor) -> Group
     let place = |event| {
         let attribution = attributor.attribute(event);
         let row = attribution.cause as u32;
-        if attribution.guess { Place::guessed(row) } else { Place::observed(row) }
+        if attribution.inferred { RowOfCall::inferred(row) } else { RowOfCall::observed(row) }
     };
     Groups { rows, places: recording.events.iter().map(place).collect() }
 }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use super::process::base_name;
 use super::search::Searches;
-use super::sum::{Groups, Keys, Place};
+use super::sum::{Groups, Keys, RowOfCall};
 use crate::{Attributor, Event, Kind, PathId, ProcessId, Recording};
 
 /// Calls of the loader that concern no library.
@@ -20,7 +20,7 @@ pub(super) fn group(recording: &Recording, attributor: &Attributor, selected: &[
         recording,
         keys: Keys::default(),
         names: HashMap::new(),
-        places: vec![Place::NONE; recording.events.len()],
+        places: vec![RowOfCall::NONE; recording.events.len()],
         tries: Vec::new(),
         loaders: HashMap::new(),
     };
@@ -73,7 +73,7 @@ struct Pass<'a> {
     recording: &'a Recording,
     keys: Keys,
     names: HashMap<PathId, u32>,
-    places: Vec<Place>,
+    places: Vec<RowOfCall>,
     tries: Vec<Try>,
     loaders: HashMap<Loader, State>,
 }
@@ -98,23 +98,23 @@ impl Pass<'_> {
                     }
                 }
                 for waiting in state.waiting.drain(..) {
-                    self.places[waiting] = Place::guessed(row);
+                    self.places[waiting] = RowOfCall::inferred(row);
                 }
-                Place::observed(row)
+                RowOfCall::observed(row)
             }
             (Some((path, row)), kind)
                 if !kind.is_metadata() || is_library(self.recording.path(path)) =>
             {
-                Place::observed(row)
+                RowOfCall::observed(row)
             }
             (Some(_), _) => match last {
-                Some(last) if last.found.is_none() => Place::observed(last.row),
+                Some(last) if last.found.is_none() => RowOfCall::observed(last.row),
                 _ => {
                     state.waiting.push(at);
                     return;
                 }
             },
-            (None, _) => Place::observed(self.keys.row(NONE)),
+            (None, _) => RowOfCall::observed(self.keys.row(NONE)),
         };
         self.places[at] = place;
     }
@@ -128,7 +128,7 @@ impl Pass<'_> {
         let waiting: Vec<usize> =
             self.loaders.values_mut().flat_map(|state| state.waiting.drain(..)).collect();
         for at in waiting {
-            self.places[at] = Place::observed(self.keys.row(NONE));
+            self.places[at] = RowOfCall::observed(self.keys.row(NONE));
         }
         let mut searches = Searches::default();
         for one in self.tries.iter().filter(|one| one.selected) {

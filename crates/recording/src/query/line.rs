@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::Filter;
-use super::sum::{Groups, Keys, Place};
+use super::sum::{Groups, Keys, RowOfCall};
 use crate::{Frame, Recording};
 
 /// What processes are that no line is known of.
@@ -23,7 +23,7 @@ pub(super) fn group(recording: &Recording, filter: &Filter) -> Groups {
         .collect();
     let places = recording.events.iter().map(|event| {
         let row = of_process.get(event.process.0 as usize);
-        row.map_or(Place::NONE, |row| Place::observed(*row))
+        row.map_or(RowOfCall::NONE, |row| RowOfCall::observed(*row))
     });
     let places = places.collect();
     let wanted = |only: &&crate::Process| filter.process.is_none_or(|process| only.id == process);

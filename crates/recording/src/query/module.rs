@@ -2,7 +2,7 @@
 //!
 //! A file names its module: `…/site-packages/numpy/core/__init__.py` is `numpy.core`. What
 //! Python asks of directories before it finds the file names none; it belongs to the module that
-//! the thread names next, which is a guess, right for 95 % of the calls where it was measured
+//! the thread names next, which is inferred, and right for 95 % of the calls where it was measured
 //! against the interpreter's own account. A modulefile is named by its path below the
 //! modulepath: `gcc/12.1`.
 
@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use super::modulefile::modulefile;
 use super::python::{Places, package_of};
 use super::search::Searches;
-use super::sum::{Groups, Keys, Place};
+use super::sum::{Groups, Keys, RowOfCall};
 use crate::{Attributor, Cause, Event, Exec, Kind, PathId, ProcessId, Recording};
 
 /// What Python asked of directories after the last module it found.
@@ -31,7 +31,7 @@ pub(super) fn group(
         searched: HashMap::new(),
         keys: Keys::default(),
         names: HashMap::new(),
-        places: vec![Place::NONE; recording.events.len()],
+        places: vec![RowOfCall::NONE; recording.events.len()],
         waiting: HashMap::new(),
         searches: Searches::default(),
     };
@@ -54,9 +54,9 @@ const O_DIRECTORY: u64 = 0o200000;
 
 /// The directories that hold an `__init__` file that was there: Python packages.
 fn packages(recording: &Recording) -> HashSet<&[u8]> {
-    let answered = |event: &&Event| event.is_metadata() && !event.outcome.failed();
+    let succeeded = |event: &&Event| event.is_metadata() && !event.outcome.failed();
     let paths: HashSet<PathId> =
-        recording.events.iter().filter(answered).filter_map(|event| event.path).collect();
+        recording.events.iter().filter(succeeded).filter_map(|event| event.path).collect();
     paths.into_iter().filter_map(|path| package_of(recording.path(path))).collect()
 }
 
@@ -70,7 +70,7 @@ struct Pass<'a> {
     searched: HashMap<Option<usize>, Places<'a>>,
     keys: Keys,
     names: HashMap<Asked, Option<u32>>,
-    places: Vec<Place>,
+    places: Vec<RowOfCall>,
     /// Calls that belong to the module that their thread names next.
     waiting: HashMap<(ProcessId, u32), Vec<usize>>,
     searches: Searches,
@@ -105,14 +105,14 @@ impl Pass<'_> {
     fn put(&mut self, at: usize, event: &Event, cause: Cause, row: Option<u32>) {
         let thread = (event.process, event.thread);
         self.places[at] = match (cause, row) {
-            (Cause::ModuleTool, Some(row)) => Place::observed(row),
-            (Cause::ModuleTool, None) => Place::observed(self.keys.row(TOOL)),
+            (Cause::ModuleTool, Some(row)) => RowOfCall::observed(row),
+            (Cause::ModuleTool, None) => RowOfCall::observed(self.keys.row(TOOL)),
             (_, None) => {
                 self.waiting.entry(thread).or_default().push(at);
                 return;
             }
-            // That a call is an import's is itself a guess by path.
-            (_, Some(row)) => Place::guessed(row),
+            // That a call is an import's is itself inferred from its path.
+            (_, Some(row)) => RowOfCall::inferred(row),
         };
         // Calls on descriptors may be recorded late: the module they name is not the next one.
         if !event.is_metadata() {
@@ -143,7 +143,7 @@ impl Pass<'_> {
 
     fn end(mut self) -> Groups {
         for at in self.waiting.into_values().flatten() {
-            self.places[at] = Place::guessed(self.keys.row(UNNAMED));
+            self.places[at] = RowOfCall::inferred(self.keys.row(UNNAMED));
         }
         self.searches.write(self.recording, &mut self.keys.rows);
         Groups { rows: self.keys.rows, places: self.places }

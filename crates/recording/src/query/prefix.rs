@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
-use super::sum::{Groups, Keys, Place};
+use super::sum::{Groups, Keys, RowOfCall};
 use super::{Filter, clean};
 use crate::header::is_below;
 use crate::{Event, Kind, Recording};
@@ -36,7 +36,7 @@ pub(super) fn group(recording: &Recording, filter: &Filter, directories: &Direct
     };
     let none = keys.row(NO_PATH);
     let place = |event: &Event| {
-        Place::observed(event.path.map_or(none, |path| rows[path.0 as usize].unwrap_or(none)))
+        RowOfCall::observed(event.path.map_or(none, |path| rows[path.0 as usize].unwrap_or(none)))
     };
     Groups { places: recording.events.iter().map(place).collect(), rows: keys.rows }
 }

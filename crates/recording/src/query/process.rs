@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::sum::{Groups, Keys, Place};
+use super::sum::{Groups, Keys, RowOfCall};
 use super::{Filter, Programs};
 use crate::{Attributor, Exec, Process, Recording, Role};
 
@@ -21,7 +21,7 @@ pub(super) fn group(recording: &Recording, attributor: &Attributor, filter: &Fil
     let mut places = Vec::with_capacity(recording.events.len());
     for event in &recording.events {
         let program = attributor.at(event.process, event.start);
-        places.push(Place::observed(row(&mut keys, program)));
+        places.push(RowOfCall::observed(row(&mut keys, program)));
     }
     let wanted = |process: &&Process| filter.process.is_none_or(|only| process.id == only);
     for process in recording.processes.iter().filter(wanted) {

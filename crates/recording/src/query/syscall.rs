@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use super::sum::{Groups, Keys, Place};
+use super::sum::{Groups, Keys, RowOfCall};
 use super::{Row, Table};
 use crate::{Abi, Call, Recording};
 
@@ -23,7 +23,7 @@ pub(super) fn group(recording: &Recording) -> Groups {
     let mut keys = Keys::default();
     let mut known: HashMap<Call, u32> = HashMap::new();
     let place = |event: &crate::Event| {
-        Place::observed(
+        RowOfCall::observed(
             *known.entry(event.call).or_insert_with(|| keys.row(key(event.call).as_bytes())),
         )
     };

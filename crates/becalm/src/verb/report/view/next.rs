@@ -20,7 +20,7 @@ impl Report {
                 _ => by(By::Prefix),
             },
             By::Prefix => match (&self.below, most) {
-                (None, Some(row)) if row.metadata > 0 => {
+                (None, Some(row)) if row.metadata_ops > 0 => {
                     format!("{} --below {}", by(By::Prefix), quoted(&row.raw_key))
                 }
                 _ => by(By::Cause),
