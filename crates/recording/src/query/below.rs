@@ -68,9 +68,9 @@ pub(super) fn paths_below(recording: &Recording, directory: &[u8]) -> Vec<bool> 
 impl PrefixCounts {
     fn add(&mut self, kind: Kind, enoent: u64) {
         self.metadata_ops += 1;
-        self.enoent += missing;
+        self.enoent += enoent;
         let mut none = 0;
-        let (calls, missed) = match kind {
+        let (calls, failed) = match kind {
             Kind::Open => (&mut self.opens, &mut self.opens_enoent),
             Kind::Stat => (&mut self.stats, &mut self.stats_enoent),
             Kind::Access => (&mut self.accesses, &mut self.accesses_enoent),
@@ -80,6 +80,6 @@ impl PrefixCounts {
             _ => (&mut self.others, &mut none),
         };
         *calls += 1;
-        *missed += missing;
+        *failed += enoent;
     }
 }
