@@ -40,10 +40,10 @@ impl Counted {
         let filter = Filter { default_set: true, ..Filter::default() };
         let table = query::table(recording, By::Syscall, &filter);
         let calls =
-            |row: &Row| Calls { calls: row.calls, errors: row.errors, metadata: row.metadata };
+            |row: &Row| Calls { calls: row.calls, errors: row.errors, metadata: row.metadata_ops };
         Counted {
-            metadata: table.total.metadata,
-            missing: table.total.missing,
+            metadata: table.total.metadata_ops,
+            missing: table.total.enoent,
             calls: table.total.calls,
             processes: recording.processes.len() as u64,
             by_call: table.rows.iter().map(|row| (row.key.clone(), calls(row))).collect(),

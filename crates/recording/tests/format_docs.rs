@@ -53,7 +53,7 @@ fn as_foreign(mut line: serde_json::Value) -> serde_json::Value {
         }
     }
     let derived: &[&str] = match object["type"].as_str().unwrap() {
-        "call" => &["pid", "call", "kind", "metadata", "error", "cause", "guess"],
+        "call" => &["pid", "call", "kind", "metadata", "error", "cause", "inferred"],
         "start" => &["threads"],
         _ => &["pid"],
     };
