@@ -60,7 +60,6 @@ pub fn header() -> Header {
 /// A call that a test says was made.
 #[derive(Clone)]
 pub struct Ask<'a> {
-    name: &'a str,
     path: Option<&'a [u8]>,
     other: Option<&'a [u8]>,
     site: Option<&'a [u8]>,
@@ -68,12 +67,12 @@ pub struct Ask<'a> {
 }
 
 /// A call that worked; say otherwise with the methods.
-pub fn ask<'a, P: AsRef<[u8]> + ?Sized>(name: &'a str, path: &'a P) -> Ask<'a> {
+pub fn ask<'a, P: AsRef<[u8]> + ?Sized>(name: &str, path: &'a P) -> Ask<'a> {
     Ask { path: Some(path.as_ref()).filter(|path| !path.is_empty()), ..bare(name) }
 }
 
 /// A call without a path.
-pub fn bare(name: &str) -> Ask<'_> {
+pub fn bare(name: &str) -> Ask<'static> {
     let event = Event {
         start: Nanos(0),
         took: Nanos(10_000),
@@ -90,7 +89,7 @@ pub fn bare(name: &str) -> Ask<'_> {
         phase: Phase::Running,
         by_descriptor: false,
     };
-    Ask { name, path: None, other: None, site: Some(b"/lib/libc.so.6"), event }
+    Ask { path: None, other: None, site: Some(b"/lib/libc.so.6"), event }
 }
 
 impl<'a> Ask<'a> {
