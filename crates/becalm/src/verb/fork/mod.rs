@@ -1,10 +1,9 @@
 //! `becalm fork`: scripts that start thousands of tiny programs.
 
-mod bench;
-mod collapse;
 mod lines;
 
 use crate::exit::Failure;
+use crate::verb::lab::fork::{bench, collapse};
 
 /// See which line of a script starts what, and what starting a program costs here
 ///
