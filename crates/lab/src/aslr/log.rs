@@ -1,7 +1,7 @@
 //! A campaign's log: JSON lines, first a [`Header`], then one [`Process`] each.
 //!
 //! A log may be cut anywhere, as by a job's time limit: each line stands for itself. Fields are
-//! only ever added within `/1`. docs/aslr-analyze.md describes it.
+//! only ever added within `/1`. docs/lab-aslr-analyze.md describes it.
 
 use std::collections::BTreeMap;
 

@@ -77,7 +77,7 @@ pub fn svg(stacks: &[Stack], captions: &Captions, out: &mut dyn Write) -> io::Re
     options.subtitle = Some(safe(&captions.subtitle));
     options.count_name = captions.unit.to_owned();
     options.name_type = "".to_owned();
-    options.notes = "becalm profile".to_owned();
+    options.notes = "becalm lab profile".to_owned();
     // Yellow, and orange for what ends in _[k].
     options.colors = Palette::Multi(MultiPalette::Java);
     options.palette_map = Some(&mut colours);

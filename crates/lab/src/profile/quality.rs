@@ -11,7 +11,7 @@ use super::text::Sample;
 /// What is missing or unsure, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Warning {
-    /// Which it is; see docs/schema/becalm.profile.md.
+    /// Which it is; see docs/schema/becalm.lab.profile.md.
     pub kind: &'static str,
     /// The file that it is about.
     pub object: Option<String>,

@@ -36,7 +36,7 @@ impl Batch {
 here=${{TMPDIR:-/tmp}}/becalm-$SLURM_JOB_ID
 trap 'srun --nodes=\"$SLURM_NNODES\" --ntasks=\"$SLURM_NNODES\" rm -f \"$here\"' EXIT
 sbcast --force {becalm} \"$here\"
-{becalm} aslr campaign -o {directory}{options} --becalm \"$here\" \\
+{becalm} lab aslr campaign -o {directory}{options} --becalm \"$here\" \\
     --launcher \"srun --nodes=$SLURM_NNODES --ntasks=$SLURM_NTASKS\"{command}
 "
         )

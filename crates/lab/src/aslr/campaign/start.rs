@@ -103,7 +103,7 @@ impl Starter {
     fn words(&self, order: &Order) -> Vec<OsString> {
         let mut words = self.launcher.clone();
         words.push(self.becalm.clone().into());
-        words.extend(["aslr", "rank", "--layout"].map(OsString::from));
+        words.extend(["lab", "aslr", "rank", "--layout"].map(OsString::from));
         words.push(name(order.layout).into());
         for (option, pairs) in [("--on", &order.on), ("--not-on", &order.not_on)] {
             if !pairs.is_empty() {

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::aslr::log::Address;
 
 /// What a line's `schema` says.
-pub const SCHEMA: &str = "becalm.aslr.verify.rank/1";
+pub const SCHEMA: &str = "becalm.lab.aslr.verify.rank/1";
 
 /// One rank's line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-//! `becalm aslr`: whether an unlucky address layout slows one process in thousands.
+//! `becalm lab aslr`: whether an unlucky address layout slows one process in thousands.
 
 mod analyze;
 mod campaign;
@@ -14,32 +14,32 @@ use crate::exit::Failure;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  becalm aslr analyze on.log off.log
-  srun -n 16 becalm aslr verify --aslr job -- ./app | becalm aslr verify -
-  becalm aslr scan -- ./kernel
-  becalm aslr campaign --blocks 100")]
-pub struct Args {
+  becalm lab aslr analyze on.log off.log
+  srun -n 16 becalm lab aslr verify --aslr job -- ./app | becalm lab aslr verify -
+  becalm lab aslr scan -- ./kernel
+  becalm lab aslr campaign --blocks 100")]
+pub struct AslrArgs {
     #[command(subcommand)]
-    verb: Verb,
+    verb: AslrVerb,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
-    Analyze(analyze::Args),
-    Verify(verify::Args),
-    Scan(scan::Args),
-    Campaign(Box<campaign::Args>),
+enum AslrVerb {
+    Analyze(analyze::AnalyzeArgs),
+    Verify(verify::LayoutVerifyArgs),
+    Scan(scan::LayoutScanArgs),
+    Campaign(Box<campaign::CampaignArgs>),
     #[command(hide = true)]
-    Rank(rank::Args),
+    Rank(rank::CampaignRankArgs),
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &AslrArgs) -> Result<u8, Failure> {
     match &args.verb {
-        Verb::Analyze(args) => analyze::run(args),
-        Verb::Verify(args) => verify::run(args),
-        Verb::Scan(args) => scan::run(args),
-        Verb::Campaign(args) => campaign::run(args),
-        Verb::Rank(args) => rank::run(args),
+        AslrVerb::Analyze(args) => analyze::run(args),
+        AslrVerb::Verify(args) => verify::run(args),
+        AslrVerb::Scan(args) => scan::run(args),
+        AslrVerb::Campaign(args) => campaign::run(args),
+        AslrVerb::Rank(args) => rank::run(args),
     }
 }

@@ -1,4 +1,4 @@
-//! `becalm aslr rank`: one rank of a campaign's job. Its launcher starts it; nobody types it.
+//! `becalm lab aslr rank`: one rank of a campaign's job. Its launcher starts it; nobody types it.
 
 use std::ffi::OsString;
 use std::str::FromStr;
@@ -12,8 +12,8 @@ use crate::exit::Failure;
 
 /// Start one rank of a campaign, and say what it took
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  becalm aslr rank --layout off -- ./app")]
-pub struct Args {
+#[command(after_help = "Example:\n  becalm lab aslr rank --layout off -- ./app")]
+pub struct CampaignRankArgs {
     /// Its layout
     #[arg(long, value_name = "on|off|layout:SPEC")]
     layout: Wanted,
@@ -78,7 +78,7 @@ impl FromStr for Pair {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &CampaignRankArgs) -> Result<u8, Failure> {
     let rank = Launched::this_process().map(|launched| launched.rank).unwrap_or_default();
     let node = match rank.node.as_str() {
         "" => std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default(),

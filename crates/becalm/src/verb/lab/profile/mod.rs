@@ -1,4 +1,4 @@
-//! `becalm profile`.
+//! `becalm lab profile`.
 
 mod view;
 
@@ -31,11 +31,11 @@ Under srun or mpirun every rank's processes are recorded, and one rank is sample
 on. With %r, the rank, in FILE.svg each is drawn, to a file of its own.
 
 Examples:
-  becalm profile -- ./unpack.sh list.txt
-  becalm profile -o import.svg --folded import.folded -- python3 -c 'import numpy'
-  becalm profile --starts wall -- make -j4
-  becalm profile --json -- ./app --version | jq '.programs[0]'")]
-pub struct Args {
+  becalm lab profile -- ./unpack.sh list.txt
+  becalm lab profile -o import.svg --folded import.folded -- python3 -c 'import numpy'
+  becalm lab profile --starts wall -- make -j4
+  becalm lab profile --json -- ./app --version | jq '.programs[0]'")]
+pub struct ProfileArgs {
     /// Where to save the flame graph; an SVG that is there is replaced
     #[arg(short, long, value_name = "FILE.svg", default_value = "profile.svg")]
     output: PathBuf,
@@ -61,7 +61,7 @@ pub struct Args {
     #[arg(long, value_name = "WIDTH")]
     starts: Option<Starts>,
 
-    /// Print one JSON object (docs/schema/becalm.profile.md) instead of the report: the command's
+    /// Print one JSON object (docs/schema/becalm.lab.profile.md) instead of the report: the command's
     /// standard output then goes to standard error
     #[arg(long)]
     json: bool,
@@ -82,7 +82,7 @@ struct Files {
 
 impl Files {
     /// Those of this rank; none where another's is drawn.
-    fn of(args: &Args, voice: &Voice) -> Option<Files> {
+    fn of(args: &ProfileArgs, voice: &Voice) -> Option<Files> {
         let (svg, is_own) = job::own_name(&args.output);
         let folded = args.folded.as_deref().map(job::own_name);
         let is_drawn = is_own || !voice.is_silent();
@@ -105,7 +105,7 @@ fn stack_bytes(text: &str) -> Result<u32, String> {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
     let voice = args.one.voice()?;
     let files = Files::of(args, &voice);
     if let Some(files) = &files {
@@ -163,7 +163,7 @@ const NOTHING: How = How {
 };
 
 /// perf, sampling this process and all that it starts from now on; or why not.
-fn sampler(args: &Args, allowed: &Allowed) -> Result<Sampler, String> {
+fn sampler(args: &ProfileArgs, allowed: &Allowed) -> Result<Sampler, String> {
     if args.starts.is_some() {
         return Err("--starts asks for process starts alone".to_owned());
     }
@@ -213,7 +213,7 @@ fn check_target(target: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write(args: &Args, stacks: &[Stack], shown: &Profiled) -> anyhow::Result<()> {
+fn write(args: &ProfileArgs, stacks: &[Stack], shown: &Profiled) -> anyhow::Result<()> {
     let unit = match (&shown.sampling.how, args.starts) {
         (None, None | Some(Starts::Count)) => "process starts",
         _ => "µs",

@@ -1,4 +1,4 @@
-//! What `becalm profile` answers: where the time goes, and what samples do not see of it.
+//! What `becalm lab profile` answers: where the time goes, and what samples do not see of it.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ pub struct Profiled {
     pub profile: Profile,
 }
 
-/// `becalm.profile/1`.
+/// `becalm.lab.profile/1`.
 #[derive(Debug, Serialize)]
 pub struct Object<'a> {
     schema: &'static str,
@@ -77,7 +77,7 @@ impl Profiled {
         profile.warnings = self.warnings();
         let text = |path: &Path| shown_name(path);
         Object {
-            schema: "becalm.profile/1",
+            schema: "becalm.lab.profile/1",
             command: &self.command,
             rank: self.rank,
             svg: text(&self.output),

@@ -1,4 +1,4 @@
-//! `becalm aslr analyze`.
+//! `becalm lab aslr analyze`.
 
 mod view;
 
@@ -30,11 +30,11 @@ const NAMED_OF_ALL: usize = 100_000;
 /// conclusion takes. Answers with exit status 0, or 1 (compared, and not proven).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  becalm aslr analyze on.log off.log
-  becalm aslr analyze on=monday/ off=tuesday/ --ranks 24576
-  becalm aslr analyze campaign/ --strip strip.svg --tail tail.svg
-  becalm aslr analyze --ministat before.txt after.txt")]
-pub struct Args {
+  becalm lab aslr analyze on.log off.log
+  becalm lab aslr analyze on=monday/ off=tuesday/ --ranks 24576
+  becalm lab aslr analyze campaign/ --strip strip.svg --tail tail.svg
+  becalm lab aslr analyze --ministat before.txt after.txt")]
+pub struct AnalyzeArgs {
     /// A log, or a directory of logs. NAME= before it says of which arm it is: on, off, job, …
     #[arg(required = true, value_name = "[NAME=]PATH")]
     paths: Vec<OsString>,
@@ -79,7 +79,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     tail: Option<PathBuf>,
 
-    /// Print one JSON object (docs/schema/becalm.aslr.analyze.md)
+    /// Print one JSON object (docs/schema/becalm.lab.aslr.analyze.md)
     #[arg(long)]
     json: bool,
 }
@@ -121,7 +121,7 @@ fn columns() -> clap::builder::RangedU64ValueParser {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     let inputs: Vec<_> = args.paths.iter().map(|path| input(path)).collect();
     let samples = Samples::read(&inputs, args.of.into())?;
     if args.ministat {
@@ -163,7 +163,7 @@ fn input(word: &OsStr) -> Input {
     }
 }
 
-fn look(args: &Args) -> Look {
+fn look(args: &AnalyzeArgs) -> Look {
     Look {
         width: usize::try_from(args.width).unwrap_or(usize::MAX),
         separate_bars: args.separate,
@@ -173,7 +173,7 @@ fn look(args: &Args) -> Look {
 }
 
 /// What ministat would print, or why it would not.
-fn as_ministat(args: &Args, samples: &Samples) -> Result<String, Failure> {
+fn as_ministat(args: &AnalyzeArgs, samples: &Samples) -> Result<String, Failure> {
     let sets = analyze::data_sets(samples, true);
     let arms = samples.arms().count();
     let error = match (arms, sets.len()) {
@@ -188,7 +188,7 @@ fn as_ministat(args: &Args, samples: &Samples) -> Result<String, Failure> {
     Err(Failure { status: USAGE, error })
 }
 
-fn draw(args: &Args, samples: &Samples, analysis: &Analysis) -> anyhow::Result<()> {
+fn draw(args: &AnalyzeArgs, samples: &Samples, analysis: &Analysis) -> anyhow::Result<()> {
     type Plot = fn(&Samples, &Analysis) -> String;
     let plots: [(&Option<PathBuf>, Plot); 2] =
         [(&args.strip, analyze::strip_plot), (&args.tail, analyze::tail_plot)];
@@ -211,9 +211,11 @@ fn is_same(file: &Path, other: &Path) -> bool {
 }
 
 /// What to do next: see it.
-fn next(args: &Args) -> Option<String> {
+fn next(args: &AnalyzeArgs) -> Option<String> {
     if args.strip.is_some() || args.tail.is_some() {
         return None;
     }
-    Some(again::with(2, &["--strip", "strip.svg", "--tail", "tail.svg"]))
+    // Its older name, `becalm aslr analyze`, is of a word less.
+    let verb = if std::env::args_os().nth(1).is_some_and(|word| word == "lab") { 3 } else { 2 };
+    Some(again::with(verb, &["--strip", "strip.svg", "--tail", "tail.svg"]))
 }

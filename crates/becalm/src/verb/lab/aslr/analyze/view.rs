@@ -1,4 +1,4 @@
-//! `becalm aslr analyze`: how many processes are slow, and what that proves.
+//! `becalm lab aslr analyze`: how many processes are slow, and what that proves.
 
 use lab::aslr::analyze::{
     Analysis, ArmCount, By, Comparison, Doubt, MOST_SAMPLES, Needed, Samples, Statistic, Trouble,
@@ -9,7 +9,7 @@ use stats::{Bounds, Count, to_see_one};
 use show::number::{count, counted};
 use show::{Column, Table, plain, style, width};
 
-/// What `becalm aslr analyze` answers: as JSON, docs/schema/becalm.aslr.analyze.md; as text,
+/// What `becalm lab aslr analyze` answers: as JSON, docs/schema/becalm.lab.aslr.analyze.md; as text,
 /// [`AslrAnalysis::render`].
 #[derive(Clone, Debug, Serialize)]
 pub struct AslrAnalysis {
@@ -26,7 +26,7 @@ impl AslrAnalysis {
     /// What these samples say.
     pub fn of(samples: &Samples, statistic: Statistic, analysis: Analysis) -> AslrAnalysis {
         AslrAnalysis {
-            schema: "becalm.aslr.analyze/1",
+            schema: "becalm.lab.aslr.analyze/1",
             headline: headline(&analysis),
             statistic,
             arms_guessed: samples.guessed,
@@ -173,7 +173,7 @@ fn doubted(doubt: Doubt, analysis: &Analysis) -> String {
         ),
         Doubt::Speeds => format!(
             "a quarter of the jobs or more is over {share:.0} % quicker than the median job, so that \
-             nobody can tell what is slow; run arms in shuffled blocks (becalm aslr campaign)"
+             nobody can tell what is slow; run arms in shuffled blocks (becalm lab aslr campaign)"
         ),
         Doubt::Sizes => {
             "the jobs of one arm have more ranks than those of another, and so more slow \

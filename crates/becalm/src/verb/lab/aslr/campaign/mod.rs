@@ -1,4 +1,4 @@
-//! `becalm aslr campaign`.
+//! `becalm lab aslr campaign`.
 
 mod view;
 
@@ -28,12 +28,12 @@ use view::AslrCampaign;
 /// and how long they take. Interrupted and started again with the same directory, it goes on.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  becalm aslr campaign --blocks 100
-  becalm aslr campaign -o pow --launcher 'srun -n 16' --mpi --retest
-  becalm aslr campaign -o app --arms on,off --launcher 'mpirun -n 4' -- ./app
-  becalm aslr campaign -o pow --blocks 5000 --batch pow.sh --nodes 4 --tasks 16
-  becalm aslr analyze pow")]
-pub struct Args {
+  becalm lab aslr campaign --blocks 100
+  becalm lab aslr campaign -o pow --launcher 'srun -n 16' --mpi --retest
+  becalm lab aslr campaign -o app --arms on,off --launcher 'mpirun -n 4' -- ./app
+  becalm lab aslr campaign -o pow --blocks 5000 --batch pow.sh --nodes 4 --tasks 16
+  becalm lab aslr analyze pow")]
+pub struct CampaignArgs {
     /// Where its log is, and the kernel
     #[arg(short, long = "output", value_name = "DIR", default_value = "aslr-campaign")]
     output: PathBuf,
@@ -87,7 +87,7 @@ pub struct Args {
     #[command(flatten)]
     batch: BatchArgs,
 
-    /// Print one JSON object (docs/schema/becalm.aslr.campaign.md)
+    /// Print one JSON object (docs/schema/becalm.lab.aslr.campaign.md)
     #[arg(long)]
     json: bool,
 
@@ -171,14 +171,14 @@ fn time_limit(text: &str) -> Result<String, String> {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &CampaignArgs) -> Result<u8, Failure> {
     match &args.batch.batch {
         Some(target) => batch(args, target),
         None => campaign(args),
     }
 }
 
-fn campaign(args: &Args) -> Result<u8, Failure> {
+fn campaign(args: &CampaignArgs) -> Result<u8, Failure> {
     let begun = Instant::now();
     let launcher = args.launcher.as_deref().map_or(Ok(Vec::new()), words)?;
     let mut plan = plan(args, &launcher)?;
@@ -230,7 +230,7 @@ fn campaign(args: &Args) -> Result<u8, Failure> {
 }
 
 /// What the campaign can show, before it is run. Beside JSON, on standard error.
-fn before(args: &Args, answer: &AslrCampaign) -> Result<(), Failure> {
+fn before(args: &CampaignArgs, answer: &AslrCampaign) -> Result<(), Failure> {
     let text = answer.before(show::width::terminal());
     match args.json {
         true => anstream::eprint!("{text}"),
@@ -239,7 +239,7 @@ fn before(args: &Args, answer: &AslrCampaign) -> Result<(), Failure> {
     Ok(())
 }
 
-fn starter(args: &Args, launcher: Vec<OsString>) -> Result<Starter, Failure> {
+fn starter(args: &CampaignArgs, launcher: Vec<OsString>) -> Result<Starter, Failure> {
     let own = || std::env::current_exe().context("becalm's own path");
     let becalm = args.becalm.clone().map_or_else(own, Ok).map_err(Failure::of_command)?;
     let command = match args.command.is_empty() {
@@ -278,19 +278,19 @@ fn words(line: &OsStr) -> Result<Vec<OsString>, Failure> {
     Ok(line.argv)
 }
 
-fn kernel(args: &Args) -> Kernel {
+fn kernel(args: &CampaignArgs) -> Kernel {
     let KernelArgs { steps, repeats, values, mpi } = args.kernel;
     Kernel { steps, repeats, values, mpi }
 }
 
-fn clock(args: &Args) -> Clock {
+fn clock(args: &CampaignArgs) -> Clock {
     match args.by {
         WhichClock::Cpu => Clock::Cpu,
         WhichClock::Wall => Clock::Wall,
     }
 }
 
-fn arms(args: &Args) -> Result<Vec<Arm>, Failure> {
+fn arms(args: &CampaignArgs) -> Result<Vec<Arm>, Failure> {
     let wanted = [(WhichArm::On, Arm::On), (WhichArm::Off, Arm::Off), (WhichArm::Job, Arm::Job)];
     // Each once, in one order, however they were given: it is the same campaign.
     let arms: Vec<_> = wanted.into_iter().filter(|(which, _)| args.arms.contains(which)).collect();
@@ -301,7 +301,7 @@ fn arms(args: &Args) -> Result<Vec<Arm>, Failure> {
 }
 
 /// One job, to see that it runs, with how many ranks, and how long it takes in seconds.
-fn pilot(args: &Args, starter: &Starter) -> Result<(Vec<Process>, f64), Failure> {
+fn pilot(args: &CampaignArgs, starter: &Starter) -> Result<(Vec<Process>, f64), Failure> {
     let layout = (!arms(args)?.contains(&Arm::On)).then_some(Layout::Off);
     let start = Instant::now();
     let limit = args.retest.then_some(0.0);
@@ -314,7 +314,7 @@ fn pilot(args: &Args, starter: &Starter) -> Result<(Vec<Process>, f64), Failure>
 }
 
 /// The campaign; how many ranks its jobs have, the pilot will tell.
-fn plan(args: &Args, launcher: &[OsString]) -> Result<Plan, Failure> {
+fn plan(args: &CampaignArgs, launcher: &[OsString]) -> Result<Plan, Failure> {
     let text = |words: &[OsString]| -> Vec<String> {
         words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
     };
@@ -333,7 +333,7 @@ fn plan(args: &Args, launcher: &[OsString]) -> Result<Plan, Failure> {
     })
 }
 
-fn opened(args: &Args, plan: &Plan) -> Result<Logged, Failure> {
+fn opened(args: &CampaignArgs, plan: &Plan) -> Result<Logged, Failure> {
     let logged = Logged::open(&args.output, plan).map_err(Failure::of_command)?;
     match (args.seed, logged.plan.header.seed) {
         (Some(given), Some(was)) if given != was => Err(Failure::of_command(anyhow!(
@@ -345,7 +345,7 @@ fn opened(args: &Args, plan: &Plan) -> Result<Logged, Failure> {
 }
 
 /// Writes the script.
-fn batch(args: &Args, target: &Path) -> Result<u8, Failure> {
+fn batch(args: &CampaignArgs, target: &Path) -> Result<u8, Failure> {
     let own = std::env::current_exe().context("becalm's own path")?;
     let quoted = |path: &Path| show::quoted(path.as_os_str().as_bytes());
     let command: String = args
@@ -371,7 +371,7 @@ fn batch(args: &Args, target: &Path) -> Result<u8, Failure> {
 }
 
 /// The options of the campaign that the script runs, each with a blank before it.
-fn options(args: &Args) -> Result<String, Failure> {
+fn options(args: &CampaignArgs) -> Result<String, Failure> {
     let arms: Vec<_> = arms(args)?.iter().map(|arm| arm.name()).collect();
     let mut line = format!(
         " --blocks {} --arms {} --threshold {} --rate {}",

@@ -1,4 +1,4 @@
-//! `becalm aslr campaign`: what it can show, before it is run; and what was run.
+//! `becalm lab aslr campaign`: what it can show, before it is run; and what was run.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde::Serialize;
 use show::number::{count, counted, time};
 use show::{plain, quoted, style, width};
 
-/// What `becalm aslr campaign` answers: as JSON, docs/schema/becalm.aslr.campaign.md; as text,
+/// What `becalm lab aslr campaign` answers: as JSON, docs/schema/becalm.lab.aslr.campaign.md; as text,
 /// [`AslrCampaign::before`] and [`AslrCampaign::after`].
 #[derive(Clone, Debug, Serialize)]
 pub struct AslrCampaign {
@@ -40,7 +40,7 @@ impl AslrCampaign {
     /// A campaign that is to be run.
     pub fn of(plan: &Plan, expected: Expected) -> AslrCampaign {
         AslrCampaign {
-            schema: "becalm.aslr.campaign/1",
+            schema: "becalm.lab.aslr.campaign/1",
             headline: headline(plan, &expected),
             directory: String::new(),
             command: plan.header.command.clone(),
@@ -63,7 +63,7 @@ impl AslrCampaign {
     /// Where it is, and how many blocks are done already.
     pub fn goes_on(&mut self, directory: &Path, blocks: u64) {
         self.directory = shown_name(directory);
-        self.next = format!("becalm aslr analyze {}", quoted(directory.as_os_str().as_bytes()));
+        self.next = format!("becalm lab aslr analyze {}", quoted(directory.as_os_str().as_bytes()));
         self.blocks_before = blocks;
     }
 

@@ -1,4 +1,4 @@
-//! `becalm aslr scan`.
+//! `becalm lab aslr scan`.
 
 mod view;
 
@@ -25,10 +25,10 @@ use view::AslrScan;
 /// exit status 0 (none is slow), or 1.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  becalm aslr scan -- ./kernel
-  becalm aslr scan --layouts 16384 --by wall -- ./kernel
-  becalm aslr scan --from 0x1000 --step 512 --json -- ./kernel")]
-pub struct Args {
+  becalm lab aslr scan -- ./kernel
+  becalm lab aslr scan --layouts 16384 --by wall -- ./kernel
+  becalm lab aslr scan --from 0x1000 --step 512 --json -- ./kernel")]
+pub struct LayoutScanArgs {
     /// How many layouts
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
     layouts: u64,
@@ -57,7 +57,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Print one JSON object (docs/schema/becalm.aslr.scan.md)
+    /// Print one JSON object (docs/schema/becalm.lab.aslr.scan.md)
     #[arg(long)]
     json: bool,
 
@@ -73,7 +73,7 @@ enum Clock {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &LayoutScanArgs) -> Result<u8, Failure> {
     let question = question(args)?;
     let command = Command { argv: args.command.clone() };
     if layout::untouched(&command.file().map_err(not_started)?).is_some() {
@@ -106,7 +106,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     Ok(if is_none { 0 } else { NO })
 }
 
-fn question(args: &Args) -> Result<Question, Failure> {
+fn question(args: &LayoutScanArgs) -> Result<Question, Failure> {
     let most = layout::layouts().map_err(Failure::of_command)?;
     let last = args.from.pages + (args.layouts - 1) * args.step;
     if last >= most {

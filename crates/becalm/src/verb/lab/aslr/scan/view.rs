@@ -1,4 +1,4 @@
-//! `becalm aslr scan`: which layouts are slow.
+//! `becalm lab aslr scan`: which layouts are slow.
 
 use lab::aslr::scan::Scan;
 use recording::Name;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use show::number::{count, counted};
 use show::{Column, Table, plain, quoted, style, width};
 
-/// What `becalm aslr scan` answers: as JSON, docs/schema/becalm.aslr.scan.md; as text,
+/// What `becalm lab aslr scan` answers: as JSON, docs/schema/becalm.lab.aslr.scan.md; as text,
 /// [`AslrScan::render`].
 #[derive(Clone, Debug, Serialize)]
 pub struct AslrScan {
@@ -26,7 +26,7 @@ impl AslrScan {
     /// What a walk found for a command, timed `by` a clock of this name.
     pub fn of(scan: Scan, command: Vec<Name>, by: &'static str) -> AslrScan {
         let headline = headline(&scan);
-        AslrScan { schema: "becalm.aslr.scan/1", headline, command, by, scan }
+        AslrScan { schema: "becalm.lab.aslr.scan/1", headline, command, by, scan }
     }
 
     /// The answer as a person reads it, at most `columns` columns wide.

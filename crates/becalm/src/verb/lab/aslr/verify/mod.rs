@@ -1,4 +1,4 @@
-//! `becalm aslr verify`.
+//! `becalm lab aslr verify`.
 
 mod view;
 
@@ -23,10 +23,10 @@ use view::AslrVerified;
 /// status 0 (one layout), or 1.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  srun -n 16 becalm aslr verify --aslr job -- ./app > ranks
-  becalm aslr verify ranks
-  mpirun -n 16 becalm aslr verify -- ./app | becalm aslr verify -")]
-pub struct Args {
+  srun -n 16 becalm lab aslr verify --aslr job -- ./app > ranks
+  becalm lab aslr verify ranks
+  mpirun -n 16 becalm lab aslr verify -- ./app | becalm lab aslr verify -")]
+pub struct LayoutVerifyArgs {
     /// What ranks have printed; - is standard input
     #[arg(required_unless_present = "command", conflicts_with = "command", value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -34,7 +34,7 @@ pub struct Args {
     #[command(flatten)]
     aslr: run::aslr::Args,
 
-    /// Print one JSON object (docs/schema/becalm.aslr.verify.md); a rank's line is always JSON
+    /// Print one JSON object (docs/schema/becalm.lab.aslr.verify.md); a rank's line is always JSON
     #[arg(long)]
     json: bool,
 
@@ -44,12 +44,12 @@ pub struct Args {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &LayoutVerifyArgs) -> Result<u8, Failure> {
     if args.command.is_empty() { compare(args) } else { look(args) }
 }
 
 /// One rank's line.
-fn look(args: &Args) -> Result<u8, Failure> {
+fn look(args: &LayoutVerifyArgs) -> Result<u8, Failure> {
     let layout = run::aslr::draw(&args.aslr)?.map(|drawn| drawn.layout);
     let command = launch::Command { argv: args.command.clone() };
     let rank = Launched::this_process().map(|launched| launched.rank).unwrap_or_default();
@@ -67,7 +67,7 @@ fn look(args: &Args) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn compare(args: &Args) -> Result<u8, Failure> {
+fn compare(args: &LayoutVerifyArgs) -> Result<u8, Failure> {
     let open = |path: &PathBuf| -> anyhow::Result<Box<dyn BufRead>> {
         if path.as_os_str() == "-" {
             return Ok(Box::new(io::stdin().lock()));

@@ -1,4 +1,4 @@
-//! `becalm aslr verify`: whether ranks have one layout.
+//! `becalm lab aslr verify`: whether ranks have one layout.
 
 use lab::aslr::verify::Verdict;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use show::number::{count, counted};
 use show::{Column, Table, plain, style, width};
 
-/// What `becalm aslr verify` answers: as JSON, docs/schema/becalm.aslr.verify.md; as text,
+/// What `becalm lab aslr verify` answers: as JSON, docs/schema/becalm.lab.aslr.verify.md; as text,
 /// [`AslrVerified::render`].
 #[derive(Clone, Debug, Serialize)]
 pub struct AslrVerified {
@@ -23,7 +23,12 @@ const SHOWN: usize = 10;
 impl From<Verdict> for AslrVerified {
     fn from(verdict: Verdict) -> AslrVerified {
         let headline = headline(&verdict);
-        AslrVerified { schema: "becalm.aslr.verify/1", headline, one: verdict.is_one(), verdict }
+        AslrVerified {
+            schema: "becalm.lab.aslr.verify/1",
+            headline,
+            one: verdict.is_one(),
+            verdict,
+        }
     }
 }
 

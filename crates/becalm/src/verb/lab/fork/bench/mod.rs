@@ -1,4 +1,4 @@
-//! `becalm fork bench`.
+//! `becalm lab fork bench`.
 
 mod view;
 
@@ -14,9 +14,9 @@ use view::ForkBench;
 /// without, beside the published times. Takes some seconds and 1 GB of memory.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  becalm fork bench
-  becalm fork bench --most 100 --rounds 51 --json")]
-pub struct Args {
+  becalm lab fork bench
+  becalm lab fork bench --most 100 --rounds 51 --json")]
+pub struct ForkBenchArgs {
     /// Leave larger parents out
     #[arg(long, value_name = "MB", default_value_t = 1000)]
     most: u64,
@@ -25,7 +25,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 15, value_parser = rounds())]
     rounds: u32,
 
-    /// Print one JSON object (docs/schema/becalm.fork.bench.md)
+    /// Print one JSON object (docs/schema/becalm.lab.fork.bench.md)
     #[arg(long)]
     json: bool,
 }
@@ -35,7 +35,7 @@ fn rounds() -> clap::builder::RangedI64ValueParser<u32> {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &ForkBenchArgs) -> Result<u8, Failure> {
     let options = Options { rounds: args.rounds, most: args.most };
     let waiting = show::Waiting::new();
     let measured = bench(options, &|done, of| waiting.tell("starting from parents", done, of))?;

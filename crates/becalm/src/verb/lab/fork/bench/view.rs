@@ -1,4 +1,4 @@
-//! `becalm fork bench`: what starting a program costs by the size of who starts it.
+//! `becalm lab fork bench`: what starting a program costs by the size of who starts it.
 
 use lab::fork_bench::{Bench, Parent, published_ms};
 use recording::Nanos;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use show::number::{count, time};
 use show::{Column, Table, style, width};
 
-/// What `becalm fork bench` answers: as JSON, docs/schema/becalm.fork.bench.md.
+/// What `becalm lab fork bench` answers: as JSON, docs/schema/becalm.lab.fork.bench.md.
 #[derive(Clone, Debug, Serialize)]
 pub struct ForkBench {
     schema: &'static str,
@@ -34,7 +34,7 @@ impl ForkBench {
     /// The answer.
     pub fn of(bench: Bench) -> ForkBench {
         let rows: Vec<Row> = bench.parents.chunks_exact(2).map(row).collect();
-        ForkBench { schema: "becalm.fork.bench/1", headline: headline(&rows), rows, bench }
+        ForkBench { schema: "becalm.lab.fork.bench/1", headline: headline(&rows), rows, bench }
     }
 
     /// What must be known before believing the answer, a line each.

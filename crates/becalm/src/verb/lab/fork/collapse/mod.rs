@@ -1,4 +1,4 @@
-//! `becalm fork collapse`.
+//! `becalm lab fork collapse`.
 
 mod view;
 
@@ -15,20 +15,20 @@ use view::ForkCollapse;
 /// Answers with exit status 0, or 1 (nothing gained, or refused: the process is as it was).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  becalm fork collapse 4711
-  becalm fork collapse $$")]
-pub struct Args {
+  becalm lab fork collapse 4711
+  becalm lab fork collapse $$")]
+pub struct CollapseArgs {
     /// The process
     #[arg(value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
     pid: i32,
 
-    /// Print one JSON object (docs/schema/becalm.fork.collapse.md)
+    /// Print one JSON object (docs/schema/becalm.lab.fork.collapse.md)
     #[arg(long)]
     json: bool,
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &CollapseArgs) -> Result<u8, Failure> {
     let waiting = show::Waiting::new();
     let progress = |done, of| waiting.tell("collapsing, in MiB", done >> 20, of >> 20);
     let collapsed = lab::collapse::collapse(args.pid, &progress)?;

@@ -1,4 +1,4 @@
-//! `becalm fork collapse`: what huge pages brought a running process.
+//! `becalm lab fork collapse`: what huge pages brought a running process.
 
 use lab::collapse::{Collapsed, Memory};
 use recording::{Bytes, Nanos};
@@ -7,7 +7,7 @@ use serde::Serialize;
 use show::number::{bytes, count, time};
 use show::{Column, Table, plain, style, width};
 
-/// What `becalm fork collapse` answers: as JSON, docs/schema/becalm.fork.collapse.md.
+/// What `becalm lab fork collapse` answers: as JSON, docs/schema/becalm.lab.fork.collapse.md.
 #[derive(Clone, Debug, Serialize)]
 pub struct ForkCollapse {
     schema: &'static str,
@@ -32,7 +32,7 @@ impl ForkCollapse {
     /// The answer.
     pub fn of(collapsed: Collapsed) -> ForkCollapse {
         let headline = headline(&collapsed);
-        let schema = "becalm.fork.collapse/1";
+        let schema = "becalm.lab.fork.collapse/1";
         ForkCollapse { schema, headline, collapsed, untimed: Untimed::default() }
     }
 

@@ -10,4 +10,4 @@ numbers 1 >off.log
 mkdir monday tuesday
 numbers 1 >monday/a.log
 numbers 1 >tuesday/a.log
-becalm aslr campaign -o campaign --blocks 2 --nbStep 2 --nbRepeat 1 --nbValue 10 >/dev/null
+becalm lab aslr campaign -o campaign --blocks 2 --nbStep 2 --nbRepeat 1 --nbValue 10 >/dev/null
