@@ -22,7 +22,6 @@
 //! | `diff` | what `becalm diff` answers |
 //! | `elf` | what `becalm elf tree` answers |
 //! | `binding` | what `becalm elf bind` answers |
-//! | `profile` | what `becalm profile` answers |
 //! | `proof` | what `becalm prove` answers |
 //! | `python` | what `becalm python scan` answers |
 //! | `modules` | what `becalm modules …` answers |
@@ -32,21 +31,17 @@
 //! | `packed` | what `becalm image build` answers |
 //! | `unpacked` | what `becalm image extract` answers |
 //! | `export` | what `becalm export -o` answers |
-//! | `aslr` | what `becalm aslr` answers, verb by verb |
-//! | `fork` | what `becalm fork` answers, verb by verb |
 //! | `image` | what `becalm image inspect` and `overlay` answer |
 
 pub mod number;
 pub mod style;
 pub mod width;
 
-mod aslr;
 mod binding;
 mod calibration;
 mod diff;
 mod elf;
 mod export;
-mod fork;
 mod image;
 mod json;
 mod load;
@@ -54,7 +49,6 @@ mod merged;
 mod modules;
 mod packed;
 mod print;
-mod profile;
 mod proof;
 mod python;
 mod ranks;
@@ -66,13 +60,11 @@ mod table;
 mod unpacked;
 mod waiting;
 
-pub use aslr::{AslrAnalysis, AslrCampaign, AslrScan, AslrVerified};
 pub use binding::Bound;
 pub use calibration::calibration;
 pub use diff::{Diff, PathsDiff};
 pub use elf::Tree;
 pub use export::Export;
-pub use fork::{ForkBench, ForkCollapse, ForkLines};
 pub use image::{Inspected, Overlaid};
 pub use json::json;
 pub use load::{LoadError, load, load_rank, load_ranks};
@@ -82,7 +74,6 @@ pub use modules::{
 };
 pub use packed::Packed;
 pub use print::{print, warn};
-pub use profile::{Profiled, Sampling};
 pub use proof::proof;
 pub use python::PythonScan;
 pub use ranks::{Figures, NodeRow, RankRow, RanksReport, Spread};
