@@ -215,7 +215,7 @@ fn next(args: &AnalyzeArgs) -> Option<String> {
     if args.strip.is_some() || args.tail.is_some() {
         return None;
     }
-    // Its older name, `becalm lab aslr analyze`, is of a word less.
+    // Its older name, `becalm aslr analyze`, is of a word less.
     let verb = if std::env::args_os().nth(1).is_some_and(|word| word == "lab") { 3 } else { 2 };
     Some(again::with(verb, &["--strip", "strip.svg", "--tail", "tail.svg"]))
 }
