@@ -71,7 +71,7 @@ pub fn run(args: &ForkLinesArgs) -> Result<u8, Failure> {
 
 fn of_recording(args: &ForkLinesArgs, file: &Path) -> Result<u8, Failure> {
     let recording = args.one.load(file)?;
-    explain::warnings(&recording).iter().for_each(|warning| show::warn(&warning.text));
+    explain::warnings(&recording).iter().for_each(|warning| term::warn(&warning.text));
     let mut answer = ForkLines::of(&recording, Lines::of(&recording), 0);
     answer.recording = Some(shown_name(file));
     answer.rank = args.one.asked_for();
@@ -94,7 +94,7 @@ fn of_command(args: &ForkLinesArgs) -> Result<u8, Failure> {
     let (recording, finished) = match &hook {
         Ok(hook) => python_path::instead(&hook.python_path(), record)?,
         Err(why) => {
-            show::warn(&format!("{why}; so Python's lines are not known"));
+            term::warn(&format!("{why}; so Python's lines are not known"));
             record()?
         }
     };
@@ -117,10 +117,10 @@ fn print(
     voice: &Voice,
 ) -> anyhow::Result<()> {
     if let Some(aside) = aside {
-        return aside.print(&show::json(answer)?);
+        return aside.print(&term::json(answer)?);
     }
     save::json(args.json.as_ref().and_then(Option::as_deref), Path::new(""), answer)?;
-    let words = args.command.iter().map(|word| show::quoted(word.as_bytes()));
+    let words = args.command.iter().map(|word| term::quoted(word.as_bytes()));
     let words = words.collect::<Vec<_>>().join(" ");
     let next = match answer.is_of_bash() {
         true => format!("becalm run --builtins --count -- {words}"),

@@ -8,9 +8,8 @@ use std::path::Path;
 use recording::{Micros, Nanos, Recording};
 use script::lines::{Line, Lines, Program};
 use serde::Serialize;
-
-use show::number::{bytes, count, counted, cpu, percent, time};
-use show::{Column, Table, plain, style, width};
+use term::number::{bytes, count, counted, percent, time};
+use term::{Column, Table, plain, style, width};
 
 /// Rows of the table, if not all are asked for.
 const SCREEN: usize = 10;
@@ -137,7 +136,7 @@ impl ForkLines {
                 programs(&line.programs),
                 time(line.time),
                 time(line.phases.start()),
-                cpu(Micros(line.user.0.saturating_add(line.system.0))),
+                time(Micros(line.user.0.saturating_add(line.system.0))),
                 time(line.phases.fork),
                 time(line.phases.exec),
                 time(line.phases.loader),
@@ -157,7 +156,7 @@ impl ForkLines {
                 count(processes),
                 String::new(),
                 String::new(),
-                time(rest.iter().map(|line| line.phases.start()).sum()),
+                time(rest.iter().map(|line| line.phases.start()).sum::<Nanos>()),
             ]);
         }
         table
@@ -314,7 +313,7 @@ fn beside(script: &[&[u8]], lines: &[&Line], all: bool) -> Table {
             [] => (String::new(), String::new()),
             _ => (
                 count(here.iter().map(|line| line.processes).sum()),
-                time(here.iter().map(|line| line.time).sum()),
+                time(here.iter().map(|line| line.time).sum::<Nanos>()),
             ),
         };
         table.row([processes, took, number.to_string(), text]);

@@ -193,7 +193,7 @@ fn width(starts: Option<Starts>) -> Width {
 /// Before the command runs: nothing but an SVG is written over, `-o` is easily mistyped.
 fn check_target(target: &Path) -> anyhow::Result<()> {
     let name =
-        || format!("cannot write the flame graph to {}", show::plain(&target.to_string_lossy()));
+        || format!("cannot write the flame graph to {}", term::plain(&target.to_string_lossy()));
     let Ok(there) = target.metadata() else {
         let directory = target.parent().filter(|directory| *directory != Path::new(""));
         let tried = tempfile::tempfile_in(directory.unwrap_or(Path::new(".")));
@@ -229,7 +229,7 @@ fn write(args: &ProfileArgs, stacks: &[Stack], shown: &Profiled) -> anyhow::Resu
 
 fn print(shown: &Profiled, aside: Option<Aside>, voice: &Voice) -> anyhow::Result<()> {
     if let Some(aside) = aside {
-        return aside.print(&show::json(&shown.json())?);
+        return aside.print(&term::json(&shown.json())?);
     }
     voice.tell(|columns| shown.render(columns))
 }

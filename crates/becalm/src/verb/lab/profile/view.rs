@@ -7,8 +7,8 @@ use lab::profile::{Allowed, How, Profile, Scope, Warning};
 use recording::{Micros, Name, Nanos, shown_name};
 use serde::Serialize;
 
-use show::number::{count, counted, cpu, percent, time};
-use show::{Cell, Column, Table, plain, quoted, style, width};
+use term::number::{count, counted, cpu, percent, time};
+use term::{Cell, Column, Table, plain, quoted, style, width};
 
 /// Rows of each table.
 const ROWS: usize = 8;

@@ -125,7 +125,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     let inputs: Vec<_> = args.paths.iter().map(|path| input(path)).collect();
     let samples = Samples::read(&inputs, args.of.into())?;
     if args.ministat {
-        show::print(&as_ministat(args, &samples)?)?;
+        term::print(&as_ministat(args, &samples)?)?;
         return Ok(0);
     }
     let question = Question {
@@ -137,16 +137,16 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     draw(args, &samples, &analysis)?;
     let proven = analysis.proven;
     let answer = AslrAnalysis::of(&samples, args.of.into(), analysis);
-    answer.warnings().iter().for_each(|line| show::warn(line));
+    answer.warnings().iter().for_each(|line| term::warn(line));
     let text = match args.json {
-        true => show::json(&answer)?,
+        true => term::json(&answer)?,
         false => {
             let sets = analyze::data_sets(&samples, false);
             let ministat = ministat(&sets, &look(args));
-            answer.render(show::width::terminal(), &ministat, next(args).as_deref())
+            answer.render(term::width::terminal(), &ministat, next(args).as_deref())
         }
     };
-    show::print(&text)?;
+    term::print(&text)?;
     Ok(if proven == Some(false) { NO } else { 0 })
 }
 

@@ -6,8 +6,8 @@ use lab::aslr::analyze::{
 use serde::Serialize;
 use stats::{Bounds, Count, to_see_one};
 
-use show::number::{count, counted};
-use show::{Column, Table, plain, style, width};
+use term::number::{count, counted};
+use term::{Column, Table, plain, style, width};
 
 /// What `becalm lab aslr analyze` answers: as JSON, docs/schema/becalm.lab.aslr.analyze.md; as text,
 /// [`AslrAnalysis::render`].

@@ -15,7 +15,7 @@ use lab::aslr::log::Process;
 use launch::Line;
 use launch::layout::seed;
 use launch::layout::{self, Layout};
-use show::Waiting;
+use term::Waiting;
 
 use crate::exit::{FAILED, Failure, USAGE};
 use crate::save;
@@ -222,19 +222,19 @@ fn campaign(args: &CampaignArgs) -> Result<u8, Failure> {
         answer.ended(done.map_err(Failure::of_command)?, begun.elapsed());
     }
     let text = match args.json {
-        true => show::json(&answer).map_err(Failure::of_command)?,
-        false => answer.after(show::width::terminal()),
+        true => term::json(&answer).map_err(Failure::of_command)?,
+        false => answer.after(term::width::terminal()),
     };
-    show::print(&text).map_err(Failure::of_command)?;
+    term::print(&text).map_err(Failure::of_command)?;
     Ok(0)
 }
 
 /// What the campaign can show, before it is run. Beside JSON, on standard error.
 fn before(args: &CampaignArgs, answer: &AslrCampaign) -> Result<(), Failure> {
-    let text = answer.before(show::width::terminal());
+    let text = answer.before(term::width::terminal());
     match args.json {
         true => anstream::eprint!("{text}"),
-        false => show::print(&text).map_err(Failure::of_command)?,
+        false => term::print(&text).map_err(Failure::of_command)?,
     }
     Ok(())
 }
@@ -347,11 +347,11 @@ fn opened(args: &CampaignArgs, plan: &Plan) -> Result<Logged, Failure> {
 /// Writes the script.
 fn batch(args: &CampaignArgs, target: &Path) -> Result<u8, Failure> {
     let own = std::env::current_exe().context("becalm's own path")?;
-    let quoted = |path: &Path| show::quoted(path.as_os_str().as_bytes());
+    let quoted = |path: &Path| term::quoted(path.as_os_str().as_bytes());
     let command: String = args
         .command
         .iter()
-        .fold(String::new(), |line, word| format!("{line} {}", show::quoted(word.as_bytes())));
+        .fold(String::new(), |line, word| format!("{line} {}", term::quoted(word.as_bytes())));
     let batch = Batch {
         nodes: args.batch.nodes,
         tasks: args.batch.tasks.unwrap_or(1),
@@ -362,11 +362,11 @@ fn batch(args: &CampaignArgs, target: &Path) -> Result<u8, Failure> {
         command: if command.is_empty() { command } else { format!(" --{command}") },
     };
     if target.as_os_str() == "-" {
-        show::print(&batch.script())?;
+        term::print(&batch.script())?;
         return Ok(0);
     }
     save::whole(target, Path::new(""), |out| out.write_all(batch.script().as_bytes()))?;
-    show::print(&format!("Next: sbatch {}\n", quoted(target)))?;
+    term::print(&format!("Next: sbatch {}\n", quoted(target)))?;
     Ok(0)
 }
 

@@ -8,8 +8,8 @@ use lab::aslr::campaign::{Arm, Done, Expected, Plan};
 use recording::{Nanos, shown_name};
 use serde::Serialize;
 
-use show::number::{count, counted, time};
-use show::{plain, quoted, style, width};
+use term::number::{count, counted, time};
+use term::{plain, quoted, style, width};
 
 /// What `becalm lab aslr campaign` answers: as JSON, docs/schema/becalm.lab.aslr.campaign.md; as text,
 /// [`AslrCampaign::before`] and [`AslrCampaign::after`].

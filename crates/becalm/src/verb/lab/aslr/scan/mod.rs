@@ -13,7 +13,7 @@ use lab::aslr::scan::{Question, scan};
 use launch::layout::{self, Layout, LayoutError, Moved};
 use launch::{Command, Ended};
 use recording::Name;
-use show::Waiting;
+use term::Waiting;
 
 use crate::exit::{FAILED, Failure, NO, USAGE};
 use view::AslrScan;
@@ -98,11 +98,11 @@ pub fn run(args: &LayoutScanArgs) -> Result<u8, Failure> {
     };
     let answer = AslrScan::of(found, words, by);
     let text = match args.json {
-        true => show::json(&answer).map_err(Failure::of_command)?,
-        false => answer.render(show::width::terminal()),
+        true => term::json(&answer).map_err(Failure::of_command)?,
+        false => answer.render(term::width::terminal()),
     };
     rustix::stdio::dup2_stdout(out).context("standard output").map_err(Failure::of_command)?;
-    show::print(&text).map_err(Failure::of_command)?;
+    term::print(&text).map_err(Failure::of_command)?;
     Ok(if is_none { 0 } else { NO })
 }
 

@@ -4,8 +4,8 @@ use lab::aslr::scan::Scan;
 use recording::Name;
 use serde::Serialize;
 
-use show::number::{count, counted};
-use show::{Column, Table, plain, quoted, style, width};
+use term::number::{count, counted};
+use term::{Column, Table, plain, quoted, style, width};
 
 /// What `becalm lab aslr scan` answers: as JSON, docs/schema/becalm.lab.aslr.scan.md; as text,
 /// [`AslrScan::render`].

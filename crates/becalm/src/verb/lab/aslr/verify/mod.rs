@@ -62,8 +62,8 @@ fn look(args: &LayoutVerifyArgs) -> Result<u8, Failure> {
         LayoutError::Command(why) => Failure { status: why.exit_status(), error: why.into() },
         why => Failure { status: FAILED, error: anyhow!(why) },
     })?;
-    let line = recording::json::line(&found).map_err(Failure::of_command)?;
-    show::print(&format!("{line}\n"))?;
+    let line = term::json::line(&found).map_err(Failure::of_command)?;
+    term::print(&format!("{line}\n"))?;
     Ok(0)
 }
 
@@ -80,9 +80,9 @@ fn compare(args: &LayoutVerifyArgs) -> Result<u8, Failure> {
     let one = verdict.is_one();
     let answer = AslrVerified::from(verdict);
     let text = match args.json {
-        true => show::json(&answer)?,
-        false => answer.render(show::width::terminal()),
+        true => term::json(&answer)?,
+        false => answer.render(term::width::terminal()),
     };
-    show::print(&text)?;
+    term::print(&text)?;
     Ok(if one { 0 } else { NO })
 }

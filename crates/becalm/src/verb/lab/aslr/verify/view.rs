@@ -3,8 +3,8 @@
 use lab::aslr::verify::Verdict;
 use serde::Serialize;
 
-use show::number::{count, counted};
-use show::{Column, Table, plain, style, width};
+use term::number::{count, counted};
+use term::{Column, Table, plain, style, width};
 
 /// What `becalm lab aslr verify` answers: as JSON, docs/schema/becalm.lab.aslr.verify.md; as text,
 /// [`AslrVerified::render`].

@@ -37,15 +37,15 @@ fn rounds() -> clap::builder::RangedI64ValueParser<u32> {
 /// Runs the verb.
 pub fn run(args: &ForkBenchArgs) -> Result<u8, Failure> {
     let options = Options { rounds: args.rounds, most: args.most };
-    let waiting = show::Waiting::new();
+    let waiting = term::Waiting::new();
     let measured = bench(options, &|done, of| waiting.tell("starting from parents", done, of))?;
     drop(waiting);
     let answer = ForkBench::of(measured);
-    answer.warnings().iter().for_each(|line| show::warn(line));
+    answer.warnings().iter().for_each(|line| term::warn(line));
     let text = match args.json {
-        true => show::json(&answer)?,
-        false => answer.render(show::width::terminal()),
+        true => term::json(&answer)?,
+        false => answer.render(term::width::terminal()),
     };
-    show::print(&text)?;
+    term::print(&text)?;
     Ok(0)
 }

@@ -4,8 +4,8 @@ use lab::fork_bench::{Bench, Parent, published_ms};
 use recording::Nanos;
 use serde::Serialize;
 
-use show::number::{count, time};
-use show::{Column, Table, style, width};
+use term::number::{count, time};
+use term::{Column, Table, style, width};
 
 /// What `becalm lab fork bench` answers: as JSON, docs/schema/becalm.lab.fork.bench.md.
 #[derive(Clone, Debug, Serialize)]

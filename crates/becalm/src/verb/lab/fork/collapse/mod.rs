@@ -29,16 +29,16 @@ pub struct CollapseArgs {
 
 /// Runs the verb.
 pub fn run(args: &CollapseArgs) -> Result<u8, Failure> {
-    let waiting = show::Waiting::new();
+    let waiting = term::Waiting::new();
     let progress = |done, of| waiting.tell("collapsing, in MiB", done >> 20, of >> 20);
     let collapsed = lab::collapse::collapse(args.pid, &progress)?;
     drop(waiting);
     let answer = ForkCollapse::of(collapsed);
-    answer.warnings().iter().for_each(|line| show::warn(line));
+    answer.warnings().iter().for_each(|line| term::warn(line));
     let text = match args.json {
-        true => show::json(&answer)?,
-        false => answer.render(show::width::terminal()),
+        true => term::json(&answer)?,
+        false => answer.render(term::width::terminal()),
     };
-    show::print(&text)?;
+    term::print(&text)?;
     Ok(if answer.has_gained() { 0 } else { NO })
 }

@@ -4,8 +4,8 @@ use lab::collapse::{Collapsed, Memory};
 use recording::{Bytes, Nanos};
 use serde::Serialize;
 
-use show::number::{bytes, count, time};
-use show::{Column, Table, plain, style, width};
+use term::number::{bytes, count, time};
+use term::{Column, Table, plain, style, width};
 
 /// What `becalm lab fork collapse` answers: as JSON, docs/schema/becalm.lab.fork.collapse.md.
 #[derive(Clone, Debug, Serialize)]
