@@ -113,7 +113,9 @@ fn finding(survey: &Survey, case: Case, model: &Model, options: &Options) -> Fin
         missing: survey.missing(claim),
         distinct: survey.distinct(claim),
         avoidable: case.avoidable,
-        guessed: case.guessed.unwrap_or_else(|| each().filter(|ask| ask.why.inferred).count() as u64),
+        guessed: case
+            .guessed
+            .unwrap_or_else(|| each().filter(|ask| ask.why.inferred).count() as u64),
         share: operations as f64 / survey.total().max(1) as f64,
         time_ns: case.time.unwrap_or_else(|| each().map(|ask| ask.event.took).sum()),
         causes: survey.causes(claim.iter().copied()),

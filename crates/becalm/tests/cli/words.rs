@@ -73,7 +73,8 @@ fn pages_and_the_screens_that_they_show_say_the_glossarys_words() {
     let mut wrong = Vec::new();
     for page in &pages {
         let text = fs::read_to_string(page).unwrap();
-        wrong.extend(forbidden(&text).into_iter().map(|what| format!("{}: {what}", page.display())));
+        wrong
+            .extend(forbidden(&text).into_iter().map(|what| format!("{}: {what}", page.display())));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -84,7 +85,8 @@ fn json_fields_say_the_glossarys_words() {
     let mut fields = 0;
     for page in pages().iter().filter(|page| page.parent().unwrap().ends_with("schema")) {
         for line in fs::read_to_string(page).unwrap().lines() {
-            let Some(field) = line.strip_prefix("| `").and_then(|rest| rest.split('`').next()) else {
+            let Some(field) = line.strip_prefix("| `").and_then(|rest| rest.split('`').next())
+            else {
                 continue;
             };
             fields += 1;

@@ -106,13 +106,13 @@ fn below_a_directory_it_counts_what_grep_finds_in_straces_log() {
         assert_eq!(answer["below"]["opens"], opens, "{directory}");
         assert_eq!(answer["below"]["opens"], grep(directory, "openat", ""), "{directory}");
         assert_eq!(
-            answer["below"]["opens_missing"],
+            answer["below"]["opens_enoent"],
             grep(directory, "openat", "ENOENT"),
             "{directory}"
         );
         assert_eq!(answer["below"]["stats"], grep(directory, "newfstatat", ""), "{directory}");
         assert_eq!(
-            answer["below"]["stats_missing"],
+            answer["below"]["stats_enoent"],
             grep(directory, "newfstatat", "ENOENT"),
             "{directory}"
         );
@@ -161,9 +161,9 @@ fn below_a_directory_it_counts_what_grep_counts_in_straces_log_of_the_same_comma
     let answer = json(&output);
     let stats = " (new|l)?(fstatat|stat|statx|l?getxattr)[(]";
     assert_eq!(answer["below"]["opens"], grep(" open(at)?[(]"));
-    assert_eq!(answer["below"]["opens_missing"], grep(" open(at)?[(].*ENOENT"));
+    assert_eq!(answer["below"]["opens_enoent"], grep(" open(at)?[(].*ENOENT"));
     assert_eq!(answer["below"]["stats"], grep(stats));
-    assert_eq!(answer["below"]["stats_missing"], grep(&format!("{stats}.*ENOENT")));
+    assert_eq!(answer["below"]["stats_enoent"], grep(&format!("{stats}.*ENOENT")));
     assert!(grep(" open") > 3 && grep(stats) > 3 && grep("ENOENT") > 2);
 }
 

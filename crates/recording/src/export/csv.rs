@@ -14,7 +14,7 @@ use crate::query::program_name;
 use crate::{Attributor, Event, Outcome, PathId, Phase, Recording, errno_name, shown};
 
 /// The first line: times are in nanoseconds, `at` from the start of the recording.
-pub const HEADER: &str = "at_ns,took_ns,process,pid,thread,program,call,abi,metadata,result,error,\
+pub const HEADER: &str = "at_ns,took_ns,process,pid,thread,program,call,abi,metadata_op,result,error,\
                           path,other_path,fd,flags,site,in_loader,phase,by_descriptor,cause,inferred";
 
 /// Writes the calls of a recording as CSV.

@@ -145,7 +145,7 @@ fn call(object: &mut Object, attributor: &mut Attributor, event: &Event) -> Resu
     object.field("number", &event.call.number())?;
     object.field("abi", abi_name(event.call.abi()))?;
     object.field("kind", &event.kind())?;
-    object.field("metadata", &event.is_metadata())?;
+    object.field("metadata_op", &event.is_metadata())?;
     object.field("result", &result)?;
     object.field("error", &errno.map(errno_name))?;
     object.field("errno", &errno)?;

@@ -50,7 +50,7 @@ fn as_foreign(mut line: serde_json::Value) -> serde_json::Value {
         }
     }
     let derived: &[&str] = match object["type"].as_str().unwrap() {
-        "call" => &["pid", "call", "kind", "metadata", "error", "cause", "inferred"],
+        "call" => &["pid", "call", "kind", "metadata_op", "error", "cause", "inferred"],
         "start" => &["threads"],
         _ => &["pid"],
     };

@@ -250,7 +250,11 @@ fn by_module_names_what_the_next_file_names_and_says_that_it_is_inferred() {
     made.call(python, ask("newfstatat", &format!("{site}/last")).missing());
     let table = all(&made.recording(), By::Module);
     let numpy = row(&table, "numpy");
-    assert_eq!((numpy.calls, numpy.metadata_ops, numpy.inferred), (6, 4, 6), "and not its neighbour's");
+    assert_eq!(
+        (numpy.calls, numpy.metadata_ops, numpy.inferred),
+        (6, 4, 6),
+        "and not its neighbour's"
+    );
     assert_eq!(numpy.search.clone().unwrap().found[0].path, cached);
     assert_eq!(row(&table, "numpy.core._umath").calls, 2, "its directory's stat and its own");
     assert_eq!(row(&table, "(no module named)").calls, 1);
