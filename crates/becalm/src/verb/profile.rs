@@ -12,9 +12,9 @@ use profile::{Allowed, Gather, How, Profile, Sampler, Wanted, Width};
 use recording::Recording;
 use show::Sampling;
 
-use crate::aside::Aside;
 use crate::exit::Failure;
-use crate::ranked::{OneRank, Voice};
+use crate::reporting_rank::{RankOption, ReportingRank};
+use crate::stdout_redirect::StdoutRedirect;
 use crate::{recorded, save};
 
 /// Run a command and draw where its time goes: a flame graph of perf's samples and process starts
@@ -65,7 +65,7 @@ pub struct Args {
     json: bool,
 
     #[command(flatten)]
-    one: OneRank,
+    one: RankOption,
 
     /// The command and its arguments
     #[arg(required = true, last = true, value_name = "CMD")]
@@ -80,12 +80,12 @@ struct Files {
 
 impl Files {
     /// Those of this rank; none where another's is drawn.
-    fn of(args: &Args, voice: &Voice) -> Option<Files> {
+    fn of(args: &Args, rank: &ReportingRank) -> Option<Files> {
         let (svg, is_own) = job::own_name(&args.output);
         let folded = args.folded.as_deref().map(job::own_name);
-        let is_drawn = is_own || !voice.is_silent();
+        let is_drawn = is_own || !rank.is_silent();
         // One file for all is of the rank that speaks.
-        let folded = folded.filter(|(_, is_own)| *is_own || !voice.is_silent());
+        let folded = folded.filter(|(_, is_own)| *is_own || !rank.is_silent());
         is_drawn.then_some(Files { svg, folded: folded.map(|(path, _)| path) })
     }
 }
@@ -104,13 +104,13 @@ fn stack_bytes(text: &str) -> Result<u32, String> {
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<u8, Failure> {
-    let voice = args.one.voice()?;
-    let files = Files::of(args, &voice);
+    let rank = args.one.reporting_rank()?;
+    let files = Files::of(args, &rank);
     if let Some(files) = &files {
         check_target(&files.svg).map_err(Failure::of_command)?;
     }
-    let aside = match args.json {
-        true => Some(Aside::set().map_err(Failure::of_command)?),
+    let redirect = match args.json {
+        true => Some(StdoutRedirect::to_stderr().map_err(Failure::of_command)?),
         false => None,
     };
     let allowed = Allowed::here();
@@ -120,7 +120,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         ..recorded::Wanted::of(&args.command)
     };
     let (recording, finished) = recorded::and_read(&wanted, None)?;
-    voice.say_what_is_missing(&finished);
+    rank.say_what_is_missing(&finished);
     // Otherwise another rank is drawn.
     let Some((files, sampler)) = files.zip(sampler) else { return recorded::pass_on(&finished) };
     let (profile, sampling) = match sampler {
@@ -136,7 +136,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     };
     let shown = show::Profiled {
         command: recording.header.command(),
-        rank: voice.rank(),
+        rank: rank.number(),
         output: files.svg,
         folded: files.folded,
         still_running: finished.still_running as u64,
@@ -144,9 +144,9 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         profile,
     };
     write(args, &stacks, &shown).map_err(Failure::of_command)?;
-    if !voice.is_silent() {
-        print(&shown, aside, &voice).map_err(Failure::of_command)?;
-        voice.say_whose("another's: --rank N; each rank's graph: -o %r.svg");
+    if !rank.is_silent() {
+        print(&shown, redirect, &rank).map_err(Failure::of_command)?;
+        rank.say_whose("another's: --rank N; each rank's graph: -o %r.svg");
     }
     recorded::pass_on(&finished)
 }
@@ -225,9 +225,13 @@ fn write(args: &Args, stacks: &[Stack], shown: &show::Profiled) -> anyhow::Resul
     }
 }
 
-fn print(shown: &show::Profiled, aside: Option<Aside>, voice: &Voice) -> anyhow::Result<()> {
-    if let Some(aside) = aside {
-        return aside.print(&show::json(&shown.json())?);
+fn print(
+    shown: &show::Profiled,
+    redirect: Option<StdoutRedirect>,
+    rank: &ReportingRank,
+) -> anyhow::Result<()> {
+    if let Some(redirect) = redirect {
+        return redirect.print(&show::json(&shown.json())?);
     }
-    voice.tell(|columns| shown.render(columns))
+    rank.print_report(|columns| shown.render(columns))
 }
