@@ -5,8 +5,8 @@ mod view;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use fork::lines::{Lines, hook};
 use recording::shown_name;
+use script::lines::{Lines, hook};
 use watch::Starts;
 
 use crate::command_report::ReportOptions;
@@ -32,7 +32,7 @@ Examples:
   becalm fork lines all.becalm --rank 7
   becalm fork lines --json -- ./configure | jq '.lines[0]'")]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["recording", "command"]))]
-pub struct Args {
+pub struct ForkLinesArgs {
     /// A recording that `becalm record` made, instead of a command
     recording: Option<PathBuf>,
 
@@ -58,14 +58,14 @@ const OTHER_RANKS: &str =
     "--rank N is another's; all of them: becalm record, merge, fork lines REC";
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &ForkLinesArgs) -> Result<u8, Failure> {
     match &args.recording {
         Some(file) => of_recording(args, file),
         None => of_command(args),
     }
 }
 
-fn of_recording(args: &Args, file: &Path) -> Result<u8, Failure> {
+fn of_recording(args: &ForkLinesArgs, file: &Path) -> Result<u8, Failure> {
     let recording = args.report.rank.load(file)?;
     explain::warnings(&recording).iter().for_each(|warning| term::warn(&warning.text));
     let mut answer = ForkLines::of(&recording, Lines::of(&recording), 0);
@@ -77,7 +77,7 @@ fn of_recording(args: &Args, file: &Path) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn of_command(args: &Args) -> Result<u8, Failure> {
+fn of_command(args: &ForkLinesArgs) -> Result<u8, Failure> {
     let report = args.report.begin()?;
     let starts = if args.locale { Starts::AndLocales } else { Starts::Alone };
     let wanted = recorded::Wanted { starts: Some(starts), ..recorded::Wanted::of(&args.command) };
@@ -103,7 +103,7 @@ fn of_command(args: &Args) -> Result<u8, Failure> {
     recorded::pass_on(&finished)
 }
 
-fn next(args: &Args, answer: &ForkLines) -> String {
+fn next(args: &ForkLinesArgs, answer: &ForkLines) -> String {
     let command = term::shell_line(&args.command);
     match answer.is_of_bash() {
         true => format!("becalm run --builtins --count -- {command}"),
