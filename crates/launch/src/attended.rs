@@ -8,9 +8,10 @@
 use std::io;
 use std::time::Instant;
 
+use crate::child::{die_with, wait_for};
 use crate::job_stop::{a_stop_is_pending, stop_as_a_job};
 use crate::lookup::{CannotStart, Command};
-use crate::signals::{self, Came, Queue, passed_on};
+use crate::signals::{self, Came, Disposition, Queue, passed_on};
 use crate::timed::duration;
 use crate::witness::{Witness, is_stopped};
 use crate::{Ended, Timed, spawn};
@@ -26,9 +27,9 @@ use crate::{Ended, Timed, spawn};
 pub fn attended(command: &Command) -> Result<Timed, CannotStart> {
     let held = Held::hold()?;
     let witness = Witness::call()?;
-    let front = std::process::id();
+    let front = std::process::id() as i32;
     let ignores_children = held.ignored_children;
-    let mut child = spawn(command, &held.before, &|| die_with(front, ignores_children))?;
+    let mut child = spawn(command, &held.before, &|| prepare(front, ignores_children))?;
     let start = Instant::now();
     child.open()?;
     let mut attendant = Attendant { command: child.pid, witness, held };
@@ -41,18 +42,11 @@ pub fn attended(command: &Command) -> Result<Timed, CannotStart> {
 }
 
 /// Between fork and exec: the command ends with its parent, and treats its children as it would.
-fn die_with(parent: u32, ignores_children: bool) -> Result<(), i32> {
-    // SAFETY: plain system calls.
-    unsafe {
-        if ignores_children {
-            libc::signal(libc::SIGCHLD, libc::SIG_IGN);
-        }
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        if libc::getppid() as u32 != parent {
-            return Err(libc::ESRCH);
-        }
+fn prepare(parent: i32, ignores_children: bool) -> Result<(), i32> {
+    if ignores_children {
+        Disposition::IGNORED.give(libc::SIGCHLD);
     }
-    Ok(())
+    if die_with(parent) { Ok(()) } else { Err(libc::ESRCH) }
 }
 
 struct Attendant {
@@ -94,8 +88,8 @@ impl Attendant {
                 news => return Ok(news),
             }
         }
-        // SAFETY: a signal to a child that is not reaped.
-        unsafe { libc::kill(self.command, signal) };
+        // The child is not reaped.
+        let _ = signals::send(self.command, signal);
         Ok(Seen::Nothing)
     }
 
@@ -108,24 +102,13 @@ impl Attendant {
 
     /// Looks what has become of the command, and stops with it if it has stopped.
     fn look(&mut self) -> io::Result<Seen> {
-        let mut status = 0;
-        // SAFETY: rusage is plain numbers, for which zero is valid; the kernel fills both.
-        let (got, usage) = unsafe {
-            let mut usage: libc::rusage = std::mem::zeroed();
-            let flags = libc::WNOHANG | libc::WUNTRACED;
-            (libc::wait4(self.command, &mut status, flags, &mut usage), usage)
-        };
-        match got {
-            0 => Ok(Seen::Nothing),
-            got if got < 0 => match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::Interrupted => Ok(Seen::Nothing),
-                error => Err(error),
-            },
-            _ if libc::WIFSTOPPED(status) => {
+        match wait_for(self.command, libc::WNOHANG | libc::WUNTRACED)? {
+            None => Ok(Seen::Nothing),
+            Some((status, _)) if libc::WIFSTOPPED(status) => {
                 self.stop_too();
                 Ok(Seen::Stop)
             }
-            _ => Ok(Seen::End((status, usage))),
+            Some(end) => Ok(Seen::End(end)),
         }
     }
 }
@@ -152,10 +135,8 @@ impl Held {
         let held = signals::set(passed_on().chain([libc::SIGCHLD]));
         let queue = Queue::of(&held)?;
         let before = signals::block(&held);
-        // SAFETY: installs no code. The ends of children that are ignored cannot be waited for
-        // (wait(2)).
-        let ignored_children =
-            unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) } == libc::SIG_IGN;
+        // The ends of children that are ignored cannot be waited for (wait(2)).
+        let ignored_children = Disposition::DEFAULT.give(libc::SIGCHLD) == Disposition::IGNORED;
         Ok(Held { queue, before, ignored_children })
     }
 }
@@ -165,8 +146,7 @@ impl Drop for Held {
         // What still waits was meant for a command that has ended.
         while let Ok(Some(_)) = self.queue.take() {}
         if self.ignored_children {
-            // SAFETY: installs no code.
-            unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+            Disposition::IGNORED.give(libc::SIGCHLD);
         }
         signals::block_only(&self.before);
     }

@@ -2,13 +2,14 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use proc::ProcessStat;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::child::{die_with, fork_with, wait_for};
 use crate::descriptors::keep_only;
-use crate::fork;
 use crate::signals::{self, Queue};
 
 /// A process of this one's group that only notes which signals come. It ends with this process.
@@ -29,7 +30,7 @@ type Signal = (i32, i32);
 /// A group's members get a signal one after the other; the last of them within this time.
 const ROUND: Duration = Duration::from_millis(10);
 /// How often a stopped command is looked at.
-const LOOK: i32 = 20;
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 const WHAT_CAME: u8 = b'?';
 const STOPPED: u8 = b'T';
@@ -40,21 +41,14 @@ impl Witness {
         let (asked, ask) = io::pipe()?;
         let (answers, answer) = io::pipe()?;
         let front = std::process::id() as i32;
-        // SAFETY: whoever attends a command promises that there is one thread.
-        let pid = unsafe { fork() }?;
-        if pid == 0 {
-            drop((ask, answers));
+        let (pid, (ask, answers)) = fork_with((ask, answers), |ours| {
+            drop(ours);
             let (asked, answer) = (OwnedFd::from(asked).into(), OwnedFd::from(answer).into());
             let _ = Bystander { front, asked, answer, stopped: None }.stand_by();
-            // SAFETY: ends the process without running what the front prepared for its end.
-            unsafe { libc::_exit(0) };
-        }
-        Ok(Witness {
-            pid,
-            ask: OwnedFd::from(ask).into(),
-            answers: OwnedFd::from(answers).into(),
-            told: Vec::new(),
-        })
+            0
+        })?;
+        let (ask, answers) = (OwnedFd::from(ask).into(), OwnedFd::from(answers).into());
+        Ok(Witness { pid, ask, answers, told: Vec::new() })
     }
 
     /// Its process id.
@@ -115,11 +109,8 @@ impl Witness {
 
 impl Drop for Witness {
     fn drop(&mut self) {
-        // SAFETY: ends and reaps a child of this process.
-        unsafe {
-            libc::kill(self.pid, libc::SIGKILL);
-            libc::waitpid(self.pid, std::ptr::null_mut(), 0);
-        }
+        let _ = signals::send(self.pid, libc::SIGKILL);
+        let _ = wait_for(self.pid, 0);
     }
 }
 
@@ -134,29 +125,22 @@ struct Bystander {
 
 impl Bystander {
     fn stand_by(&mut self) -> io::Result<()> {
-        // SAFETY: plain system calls.
-        unsafe {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            if libc::getppid() != self.front {
-                return Ok(());
-            }
+        if !die_with(self.front) {
+            return Ok(());
         }
         signals::block(&signals::all());
         let signals = Queue::of(&signals::all())?;
         keep_only(&[self.asked.as_fd(), self.answer.as_fd(), signals.as_fd()])?;
         loop {
-            let mut ready =
-                libc::pollfd { fd: self.asked.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-            let timeout = if self.stopped.is_some() { LOOK } else { -1 };
-            // SAFETY: one entry, which outlives the call.
-            unsafe { libc::poll(&mut ready, 1, timeout) };
-            if ready.revents != 0 {
+            let mut ready = [PollFd::new(&self.asked, PollFlags::IN)];
+            let _ = poll(&mut ready, self.stopped.map(|_| &LOOK));
+            if !ready[0].revents().is_empty() {
                 self.listen(&signals)?;
             }
             if self.stopped.is_some_and(|pid| !is_stopped(pid)) {
                 self.stopped = None;
-                // SAFETY: a signal to the parent, whose death ends this process.
-                unsafe { libc::kill(self.front, libc::SIGCONT) };
+                // The parent lives: its death ends this process.
+                let _ = signals::send(self.front, libc::SIGCONT);
             }
         }
     }
@@ -198,8 +182,7 @@ mod tests {
         let mut sleeper = std::process::Command::new("sleep").arg("100").spawn().unwrap();
         let pid = sleeper.id() as i32;
         let signal = |signal| {
-            // SAFETY: a signal to a child of this process.
-            assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+            signals::send(pid, signal).unwrap();
         };
         signal(libc::SIGSTOP);
         while !is_stopped(pid) {
@@ -209,7 +192,7 @@ mod tests {
         witness.wake_me_when_it_goes_on(pid);
         witness.i_am_awake();
         signal(libc::SIGCONT);
-        std::thread::sleep(Duration::from_millis(5 * LOOK as u64));
+        std::thread::sleep(5 * Duration::try_from(LOOK).unwrap());
         let came = queue.take().unwrap();
         sleeper.kill().unwrap();
         sleeper.wait().unwrap();

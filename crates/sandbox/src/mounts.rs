@@ -66,16 +66,12 @@ pub fn bind(from: &Place, at: &Path, read_only: bool) -> Result<(), NamespaceErr
 
 /// Makes a mount, and those below it, read-only, for this mount namespace.
 fn make_read_only(at: &Path) -> io::Result<()> {
-    /// `struct mount_attr` of linux/mount.h.
-    #[repr(C)]
-    struct Attributes {
-        set: u64,
-        clear: u64,
-        propagation: u64,
-        user_namespace: u64,
-    }
-    const READ_ONLY: u64 = 1;
-    let attributes = Attributes { set: READ_ONLY, clear: 0, propagation: 0, user_namespace: 0 };
+    let attributes = libc::mount_attr {
+        attr_set: libc::MOUNT_ATTR_RDONLY,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
     let path = CString::new(at.as_os_str().as_bytes())?;
     // SAFETY: the path is NUL-terminated, and the structure is as long as said.
     let done = unsafe {
@@ -85,7 +81,7 @@ fn make_read_only(at: &Path) -> io::Result<()> {
             path.as_ptr(),
             libc::AT_RECURSIVE,
             &raw const attributes,
-            size_of::<Attributes>(),
+            size_of_val(&attributes),
         )
     };
     match io::Error::last_os_error() {

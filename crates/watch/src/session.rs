@@ -65,21 +65,18 @@ pub(crate) fn start(
     let front = std::process::id() as i32;
     let passed_on = signals::set(signals::passed_on());
     let mask = signals::block(&passed_on);
-    // SAFETY: the caller promises that this process has one thread.
-    let tracer = unsafe { launch::fork() }?;
-    if tracer == 0 {
+    // This process's copies of what the recorder needs are closed once it has them.
+    let options = *options;
+    let (tracer, (from, _)) = launch::fork_with((from, to), |(from, to)| {
         drop(from);
         die_with(front);
         // The tracer is never interrupted, nor stopped with the command's group.
         signals::block(&signals::all());
         let messages = Messages::new(to, front);
         let outer_filter = around.has_filter;
-        let options = *options;
         boot::run(Job { command, file, options, company, mask, messages, outer_filter });
-        // SAFETY: ends the process without running what the front prepared for its own end.
-        unsafe { libc::_exit(0) };
-    }
-    drop((to, file, company));
+        0
+    })?;
     let mut session = Session {
         inbox: Inbox::new(from),
         signals: Queue::of(&passed_on)?,

@@ -185,7 +185,7 @@ fn campaign(args: &Args) -> Result<u8, Failure> {
     let (pilot, took) = pilot(args, &starter)?;
     plan.ranks = pilot.len() as u32;
     starter.ranks = Some(plan.ranks);
-    let layouts = layout::layouts().map_err(Failure::of_command)?;
+    let layouts = layout::layouts();
     let mut logged = match args.dry_run {
         true => None,
         false => Some(opened(args, &plan)?),

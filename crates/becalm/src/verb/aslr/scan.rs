@@ -104,7 +104,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
 }
 
 fn question(args: &Args) -> Result<Question, Failure> {
-    let most = layout::layouts().map_err(Failure::of_command)?;
+    let most = layout::layouts();
     let last = args.from.pages + (args.layouts - 1) * args.step;
     if last >= most {
         let error = anyhow!(

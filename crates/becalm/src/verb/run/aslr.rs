@@ -138,7 +138,7 @@ fn draw_for_job(given: Option<&str>) -> Result<Drawn, Failure> {
             seed::fresh().map_err(Failure::of_command)?
         }
     };
-    let layouts = layout::layouts().map_err(Failure::of_command)?;
+    let layouts = layout::layouts();
     if (2..MOST_LAYOUTS).contains(&layouts) {
         notes.push(format!(
             "the hard limit of the stack allows {layouts} layouts, and one of a rank under \
