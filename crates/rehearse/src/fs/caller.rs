@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use proc::ProcessStatus;
 use rustix::fs::{Gid, Mode};
-use rustix::io::{Errno, Result};
+use rustix::io::Result;
 use rustix::process::umask;
 use rustix::thread::{UnshareFlags, set_thread_groups, unshare_unsafe};
 
