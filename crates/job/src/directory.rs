@@ -103,9 +103,7 @@ pub(crate) fn enter(directory: &Path, rank: &Rank) -> Result<File, JobError> {
         .map_err(|source| JobError::NodeDirectory { directory: directory.to_owned(), source })?;
     match fcntl_lock(&alive, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(alive),
-        Err(_) => {
-            Err(JobError::RankTaken { directory: directory.to_owned(), rank: rank.rank })
-        }
+        Err(_) => Err(JobError::RankTaken { directory: directory.to_owned(), rank: rank.rank }),
     }
 }
 

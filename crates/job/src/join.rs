@@ -10,9 +10,7 @@ use recording::{Member, Rank, Ranks, save};
 use rustix::fs::{FlockOperation, fcntl_lock};
 
 use crate::JobError;
-use crate::directory::{
-    RUN, is_alive, lock_directory, lock_of, members, ranks_in, remove, run_of,
-};
+use crate::directory::{RUN, is_alive, lock_directory, lock_of, members, ranks_in, remove, run_of};
 use crate::name::{beside, safe};
 
 /// Joins what is in a locked directory, and removes it, with the lock: who waits for that finds the
@@ -32,8 +30,7 @@ pub(crate) fn join(
         directory: directory.to_owned(),
         source: error.into(),
     })?;
-    remove(directory)
-        .map_err(|source| JobError::Remove { directory: directory.to_owned(), source })
+    remove(directory).map_err(|source| JobError::Remove { directory: directory.to_owned(), source })
 }
 
 /// Where a rank failed, its launcher kills the others, mpirun without leaving them the time to

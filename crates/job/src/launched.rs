@@ -27,7 +27,11 @@ impl LaunchedRank {
     /// What an environment says. The innermost launcher goes first: `mpirun` in a Slurm job
     /// starts its daemons by srun, whose variables its ranks inherit. A batch script is no rank,
     /// though Slurm gives it a SLURM_PROCID: only a step has a SLURM_STEP_NUM_TASKS.
-    pub fn from(get: impl Fn(&str) -> Option<String>, host: &str, parent: u32) -> Option<LaunchedRank> {
+    pub fn from(
+        get: impl Fn(&str) -> Option<String>,
+        host: &str,
+        parent: u32,
+    ) -> Option<LaunchedRank> {
         let number = |name: &str| get(name)?.trim().parse::<u32>().ok();
         let node = get("SLURMD_NODENAME").unwrap_or_else(|| host.to_owned());
         let unnumbered = |launcher: &str| format!("{launcher} ?{node}:{parent}");

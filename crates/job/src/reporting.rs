@@ -8,12 +8,12 @@ use crate::{JobError, LaunchedRank};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReportingRank {
     /// This process: there are no ranks.
-    NoRanks,
+    Alone,
     /// This process, which is this rank of many.
-    This(Rank),
+    Reports(Rank),
     /// Another one; this is who this process is. The command is watched all the same, so that no
     /// rank is slowed alone.
-    Another(Rank),
+    Silent(Rank),
 }
 
 impl ReportingRank {
@@ -29,26 +29,26 @@ impl ReportingRank {
     fn choose(asked: Option<u32>, this: Option<Rank>) -> Result<ReportingRank, JobError> {
         let asked = asked.unwrap_or(0);
         match this {
-            None if asked == 0 => Ok(ReportingRank::NoRanks),
+            None if asked == 0 => Ok(ReportingRank::Alone),
             None => Err(JobError::NoLauncher(asked)),
             Some(Rank { size: Some(size), .. }) if asked >= size => {
                 Err(JobError::NoSuchRank { asked, last: size.saturating_sub(1) })
             }
-            Some(this) if this.rank == asked => Ok(ReportingRank::This(this)),
-            Some(this) => Ok(ReportingRank::Another(this)),
+            Some(this) if this.rank == asked => Ok(ReportingRank::Reports(this)),
+            Some(this) => Ok(ReportingRank::Silent(this)),
         }
     }
 
     /// Whether another rank reports.
-    pub fn is_another(&self) -> bool {
-        matches!(self, ReportingRank::Another(_))
+    pub fn is_silent(&self) -> bool {
+        matches!(self, ReportingRank::Silent(_))
     }
 
     /// This process's number, where there are ranks.
-    pub fn own_number(&self) -> Option<u32> {
+    pub fn number(&self) -> Option<u32> {
         match self {
-            ReportingRank::NoRanks => None,
-            ReportingRank::This(rank) | ReportingRank::Another(rank) => Some(rank.rank),
+            ReportingRank::Alone => None,
+            ReportingRank::Reports(rank) | ReportingRank::Silent(rank) => Some(rank.rank),
         }
     }
 }
@@ -63,12 +63,13 @@ mod tests {
 
     #[test]
     fn one_of_many_ranks_reports_the_first_unless_another_was_asked_for() {
-        let choose = |asked, this: Option<u32>| ReportingRank::choose(asked, this.map(rank)).unwrap();
-        assert_eq!(choose(None, Some(0)), ReportingRank::This(rank(0)));
-        assert_eq!(choose(None, Some(3)), ReportingRank::Another(rank(3)));
-        assert_eq!(choose(Some(3), Some(3)), ReportingRank::This(rank(3)));
-        assert_eq!(choose(Some(3), Some(0)), ReportingRank::Another(rank(0)));
-        assert_eq!(choose(None, None), ReportingRank::NoRanks);
+        let choose =
+            |asked, this: Option<u32>| ReportingRank::choose(asked, this.map(rank)).unwrap();
+        assert_eq!(choose(None, Some(0)), ReportingRank::Reports(rank(0)));
+        assert_eq!(choose(None, Some(3)), ReportingRank::Silent(rank(3)));
+        assert_eq!(choose(Some(3), Some(3)), ReportingRank::Reports(rank(3)));
+        assert_eq!(choose(Some(3), Some(0)), ReportingRank::Silent(rank(0)));
+        assert_eq!(choose(None, None), ReportingRank::Alone);
     }
 
     #[test]

@@ -76,7 +76,7 @@ impl RecordingTarget {
     }
 
     /// The file that there will be in the end.
-    pub fn target(&self) -> &Path {
+    pub fn file(&self) -> &Path {
         match self {
             RecordingTarget::File(path) => path,
             RecordingTarget::OfNode(group) => &group.target,
@@ -111,13 +111,12 @@ impl NodeGroup {
         launched: LaunchedRank,
         node_directory: Option<&Path>,
     ) -> Result<NodeGroup, JobError> {
-        let full = check(&target)
-            .map_err(|source| JobError::Target { target: target.clone(), source })?;
+        let full =
+            check(&target).map_err(|source| JobError::Target { target: target.clone(), source })?;
         let name = directory_name(&launched.rank, &full);
         loop {
             let directory = make_directory(&name, node_directory)?;
-            let failed =
-                |source| JobError::NodeDirectory { directory: directory.clone(), source };
+            let failed = |source| JobError::NodeDirectory { directory: directory.clone(), source };
             let Some(lock) = lock_directory(&directory).map_err(failed)? else { continue };
             let entered = enter(&directory, &launched.rank);
             if entered.is_err() && ranks_in(&directory).is_ok_and(|there| there.is_empty()) {

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::str::FromStr;
 
 use anyhow::{Context, anyhow};
-use aslr::seed;
-use job::Launched;
+use job::LaunchedRank;
+use launch::layout::seed;
 use launch::layout::{self, Layout, LayoutError, MOST_LAYOUTS, Moved, Untouched};
 
 use crate::exit::{FAILED, Failure};
@@ -152,7 +152,7 @@ fn draw_for_job(given: Option<&str>) -> Result<Drawn, Failure> {
 /// What names the job that this process is of: a launcher's name for the run of a rank, or a
 /// scheduler's for a batch script. None where there is neither.
 fn job() -> Result<Option<String>, Failure> {
-    if let Some(launched) = Launched::this_process() {
+    if let Some(launched) = LaunchedRank::this_process() {
         let run = launched.rank.run;
         // One with a question mark is known on its own node only.
         if run.contains('?') && launched.rank.size != Some(1) {
@@ -176,7 +176,7 @@ fn is_fixed(why: &LayoutError) -> bool {
 
 /// Thousands of ranks need not say the same.
 pub(super) fn is_first() -> bool {
-    Launched::this_process().is_none_or(|launched| launched.rank.rank == 0)
+    LaunchedRank::this_process().is_none_or(|launched| launched.rank.rank == 0)
 }
 
 fn about_program(why: Untouched) -> &'static str {
