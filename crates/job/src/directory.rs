@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use recording::{Member, Rank, seal, unseal};
+use recording::{Rank, RankRecording, seal, unseal};
 use rustix::fs::{FlockOperation, fcntl_lock, flock};
 
 use crate::JobError;
@@ -133,7 +133,11 @@ pub(crate) fn is_alive(directory: &Path, rank: u32) -> bool {
 }
 
 /// The recordings of a node's directory. One without a byte is of a command that did not start.
-pub(crate) fn members(directory: &Path, there: &[u32], label: &Rank) -> io::Result<Vec<Member>> {
+pub(crate) fn members(
+    directory: &Path,
+    there: &[u32],
+    label: &Rank,
+) -> io::Result<Vec<RankRecording>> {
     let mut members = Vec::new();
     for rank in there {
         let file = match File::open(recording_of(directory, *rank)) {
@@ -142,7 +146,7 @@ pub(crate) fn members(directory: &Path, there: &[u32], label: &Rank) -> io::Resu
             Err(error) => return Err(error),
         };
         if file.metadata()?.len() > 0 {
-            members.push(Member::alone(Rank { rank: *rank, ..label.clone() }, file)?);
+            members.push(RankRecording::alone(Rank { rank: *rank, ..label.clone() }, file)?);
         }
     }
     Ok(members)

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use recording::{Member, Rank, Ranks, save};
+use recording::{Rank, RankRecording, Ranks, save};
 use rustix::fs::{FlockOperation, fcntl_lock};
 
 use crate::JobError;
@@ -78,7 +78,7 @@ pub fn left_behind(directory: &Path) -> Result<Ranks, JobError> {
 fn write(
     directory: &Path,
     target: &Path,
-    joined: Vec<Member>,
+    joined: Vec<RankRecording>,
     rank: &Rank,
 ) -> Result<(), JobError> {
     let mut ranks = Ranks { members: joined, whole: true };

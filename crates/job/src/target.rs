@@ -23,11 +23,11 @@ pub enum RecordingTarget {
     /// To this path: there is one recorder.
     File(PathBuf),
     /// To the node's directory, and from there to one file with those of the node's other ranks.
-    OfNode(Box<NodeGroup>),
+    OfNode(Box<NodeRecorder>),
 }
 
 /// This rank's place among the recorders of its node.
-pub struct NodeGroup {
+pub struct NodeRecorder {
     directory: PathBuf,
     target: PathBuf,
     launched: LaunchedRank,
@@ -60,7 +60,7 @@ impl RecordingTarget {
                 } else {
                     beside(&named, &safe(&launched.rank.node))
                 };
-                NodeGroup::join(target, launched, node_directory)
+                NodeRecorder::join(target, launched, node_directory)
                     .map(|group| RecordingTarget::OfNode(Box::new(group)))
             }
             None => Ok(RecordingTarget::File(named)),
@@ -105,12 +105,12 @@ impl RecordingTarget {
     }
 }
 
-impl NodeGroup {
+impl NodeRecorder {
     fn join(
         target: PathBuf,
         launched: LaunchedRank,
         node_directory: Option<&Path>,
-    ) -> Result<NodeGroup, JobError> {
+    ) -> Result<NodeRecorder, JobError> {
         let full =
             check(&target).map_err(|source| JobError::Target { target: target.clone(), source })?;
         let name = directory_name(&launched.rank, &full);
@@ -123,7 +123,7 @@ impl NodeGroup {
                 let _ = remove(&directory);
             }
             drop(lock);
-            return Ok(NodeGroup { alive: entered?, directory, target, launched });
+            return Ok(NodeRecorder { alive: entered?, directory, target, launched });
         }
     }
 
@@ -132,7 +132,7 @@ impl NodeGroup {
     }
 
     fn finish(self, failed: bool) -> Result<(), JobError> {
-        let NodeGroup { directory, target, launched, alive } = self;
+        let NodeRecorder { directory, target, launched, alive } = self;
         drop(alive);
         let before = earlier(&target, &launched.rank).map_or(0, |ranks| ranks.members.len());
         let patience = Instant::now() + LATECOMERS;

@@ -30,16 +30,16 @@ pub use start::{AtExec, start};
 
 /// The layout of a command's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub enum MemoryLayout {
     /// That of the kernel without randomisation, as `setarch -R` gives it.
     Off,
     /// The same, moved.
-    Moved(Moved),
+    Moved(LayoutOffset),
 }
 
 /// How far mappings and the stack are moved. As text, `0x1a2b3`, or `0x1a2b3+0x40` with the stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moved {
+pub struct LayoutOffset {
     /// Mappings lie this many pages below the first layout, which has a gap of 128 MiB and the
     /// stack's guard.
     pub pages: u64,
@@ -96,7 +96,7 @@ pub enum Untouched {
     Static,
 }
 
-impl fmt::Display for Moved {
+impl fmt::Display for LayoutOffset {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{:#x}", self.pages)?;
         if self.stack != 0 {
@@ -106,10 +106,10 @@ impl fmt::Display for Moved {
     }
 }
 
-impl FromStr for Moved {
+impl FromStr for LayoutOffset {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Moved, String> {
+    fn from_str(text: &str) -> Result<LayoutOffset, String> {
         let number = |text: &str| {
             let digits = text.strip_prefix("0x").ok_or("write it as 0x1a2b3")?;
             u64::from_str_radix(digits, 16).map_err(|error| format!("{text}: {error}"))
@@ -120,18 +120,18 @@ impl FromStr for Moved {
             return Err(format!("layouts end with {:#x}", MOST_LAYOUTS - 1));
         }
         match u16::try_from(stack) {
-            Ok(stack) if stack < 4096 && stack % 16 == 0 => Ok(Moved { pages, stack }),
+            Ok(stack) if stack < 4096 && stack % 16 == 0 => Ok(LayoutOffset { pages, stack }),
             _ => Err("the stack moves by a multiple of 0x10 below 0x1000".to_owned()),
         }
     }
 }
 
-impl Moved {
+impl LayoutOffset {
     /// One of the first `layouts`, by a number drawn at random.
-    pub fn drawn(random: u64, layouts: u64) -> Moved {
+    pub fn drawn(random: u64, layouts: u64) -> LayoutOffset {
         // The low bits for the stack, others for the mappings.
         let stack = (random & 0xff) as u16 * 16;
-        Moved { pages: (random >> 8) % layouts.max(1), stack }
+        LayoutOffset { pages: (random >> 8) % layouts.max(1), stack }
     }
 
     /// The soft limit of the stack that makes it, in bytes.
@@ -159,13 +159,13 @@ pub fn layouts() -> u64 {
 /// # Errors
 /// [`LayoutError`]; nothing but the personality is changed then.
 pub fn enter(
-    layout: Layout,
+    layout: MemoryLayout,
     command: &Command,
     variables: &mut Vec<(std::ffi::OsString, std::ffi::OsString)>,
 ) -> Result<(), LayoutError> {
     let raised = raised(layout)?;
     personality(layout).map_err(|error| LayoutError::Personality(from_errno(error)))?;
-    if let (Some(raised), Layout::Moved(moved)) = (raised, layout) {
+    if let (Some(raised), MemoryLayout::Moved(moved)) = (raised, layout) {
         let was = getrlimit(Resource::Stack);
         let added = pad::variables(command, &command.file()?, variables, moved.stack);
         restore::by_an_orphan(was).map_err(LayoutError::Untraceable)?;
@@ -199,8 +199,8 @@ fn has_capabilities(program: &Path) -> bool {
 }
 
 /// The limits that make the layout, if it takes any.
-fn raised(layout: Layout) -> Result<Option<Rlimit>, LayoutError> {
-    let Layout::Moved(moved) = layout else { return Ok(None) };
+fn raised(layout: MemoryLayout) -> Result<Option<Rlimit>, LayoutError> {
+    let MemoryLayout::Moved(moved) = layout else { return Ok(None) };
     let maximum = getrlimit(Resource::Stack).maximum;
     if let Some(hard) = maximum.filter(|hard| moved.limit() > *hard) {
         return Err(LayoutError::Limit { hard, layouts: layouts() });
@@ -213,10 +213,10 @@ fn raised(layout: Layout) -> Result<Option<Rlimit>, LayoutError> {
 }
 
 /// Switches randomisation off for what this process executes. Only makes system calls.
-fn personality(layout: Layout) -> Result<(), i32> {
+fn personality(layout: MemoryLayout) -> Result<(), i32> {
     const QUERY: libc::c_ulong = 0xffff_ffff;
     let mut wanted = set_personality(QUERY)? | libc::ADDR_NO_RANDOMIZE;
-    if layout != Layout::Off {
+    if layout != MemoryLayout::Off {
         wanted &= !libc::ADDR_COMPAT_LAYOUT;
     }
     set_personality(wanted as libc::c_ulong)?;
@@ -244,17 +244,17 @@ mod tests {
     #[test]
     fn a_layout_is_read_as_it_is_written_and_nothing_else_is_one() {
         for text in ["0x0", "0x1a2b3", "0xfffffff", "0x5+0x10", "0x0+0xff0"] {
-            assert_eq!(text.parse::<Moved>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<LayoutOffset>().unwrap().to_string(), text);
         }
         for text in ["", "12", "0x", "0x10000000", "0x1+0x8", "0x1+0x1000", "0x-1", "0x1+"] {
-            text.parse::<Moved>().unwrap_err();
+            text.parse::<LayoutOffset>().unwrap_err();
         }
     }
 
     #[test]
     fn drawn_layouts_are_within_what_the_limit_allows() {
         for random in [0, 1, u64::MAX, 0x0123_4567_89ab_cdef] {
-            let moved = Moved::drawn(random, 4);
+            let moved = LayoutOffset::drawn(random, 4);
             assert!(moved.pages < 4);
             assert_eq!(moved.to_string().parse(), Ok(moved));
         }

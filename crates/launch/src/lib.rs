@@ -16,7 +16,7 @@
 //! | `attended` | the same for somebody who waits: signals and stops pass both ways |
 //! | `signals` | signals held back; which of them are for the command |
 //! | `job_stop` | this process stopped, unless it is continued at that moment |
-//! | `witness` | whether a signal was sent to a process or to its group |
+//! | `signal_monitor` | whether a signal was sent to a process or to its group |
 //! | `descriptors` | nothing inherited is held |
 //! | `line` | a command written as one line of text, split as a shell would |
 //! | `stage` | a process in which a command has other surroundings and a time limit |
@@ -45,24 +45,24 @@ mod orphan;
 mod python_hook;
 mod replace;
 mod scratch;
+mod signal_monitor;
 pub mod signals;
 mod spawn;
 mod stage;
 mod stop;
 mod timed;
-mod witness;
 
 pub use attended::attended;
 pub use capture::Captured;
 pub use child::{fork_with, forked, wait_for};
 pub use descriptors::keep_only;
 pub use ended::Ended;
-pub use line::{Line, LineError};
+pub use line::{CommandLine, LineError};
 pub use lookup::{CannotStart, Command};
 pub use orphan::orphan;
 pub use python_hook::{HookError, PythonHook};
 pub use replace::{replace, set_variables};
 pub use scratch::{scratch_directory, scratch_file};
 pub use spawn::{Gated, spawn};
-pub use stage::{Played, Stage, StageError, check_input};
+pub use stage::{Stage, StageError, StageOutcome, check_input};
 pub use timed::{Timed, timed};

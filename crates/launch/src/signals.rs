@@ -138,11 +138,11 @@ impl Disposition {
 
 /// Signals that were held back, in the order in which they are to be taken.
 #[derive(Debug)]
-pub struct Queue(OwnedFd);
+pub struct SignalQueue(OwnedFd);
 
 /// A signal that has come.
 #[derive(Clone, Copy, Debug)]
-pub struct Came {
+pub struct ReceivedSignal {
     /// Which.
     pub signal: i32,
     /// The process that has sent it; 0 for the kernel.
@@ -151,19 +151,19 @@ pub struct Came {
     pub code: i32,
 }
 
-impl Queue {
+impl SignalQueue {
     /// Of these signals. They come to it as long as they are held back ([`block`]).
     ///
     /// # Errors
     /// Those of signalfd(2).
-    pub fn of(signals: &libc::sigset_t) -> io::Result<Queue> {
+    pub fn of(signals: &libc::sigset_t) -> io::Result<SignalQueue> {
         // SAFETY: the set is initialised; the descriptor is new and nobody else's.
         unsafe {
             let fd = libc::signalfd(-1, signals, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
             if fd < 0 {
                 return Err(io::Error::last_os_error());
             }
-            Ok(Queue(OwnedFd::from_raw_fd(fd)))
+            Ok(SignalQueue(OwnedFd::from_raw_fd(fd)))
         }
     }
 
@@ -171,7 +171,7 @@ impl Queue {
     ///
     /// # Errors
     /// Those of read(2).
-    pub fn take(&self) -> io::Result<Option<Came>> {
+    pub fn take(&self) -> io::Result<Option<ReceivedSignal>> {
         let mut info = [0u8; size_of::<libc::signalfd_siginfo>()];
         match rustix::io::read(&self.0, &mut info) {
             Ok(_) => {}
@@ -182,7 +182,7 @@ impl Queue {
             let bytes = info.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
             bytes.map_or(0, i32::from_ne_bytes)
         };
-        Ok(Some(Came {
+        Ok(Some(ReceivedSignal {
             signal: number(offset_of!(libc::signalfd_siginfo, ssi_signo)),
             from: number(offset_of!(libc::signalfd_siginfo, ssi_pid)),
             code: number(offset_of!(libc::signalfd_siginfo, ssi_code)),
@@ -193,7 +193,7 @@ impl Queue {
     ///
     /// # Errors
     /// Those of poll(2) and read(2).
-    pub fn wait(&self) -> io::Result<Came> {
+    pub fn wait(&self) -> io::Result<ReceivedSignal> {
         loop {
             match self.take() {
                 Ok(Some(came)) => return Ok(came),
@@ -206,7 +206,7 @@ impl Queue {
     }
 }
 
-impl AsFd for Queue {
+impl AsFd for SignalQueue {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -220,7 +220,7 @@ mod tests {
     fn a_signal_that_is_held_back_waits_to_be_taken_with_its_sender() {
         let mine = set([libc::SIGWINCH]);
         let before = block(&mine);
-        let queue = Queue::of(&mine).unwrap();
+        let queue = SignalQueue::of(&mine).unwrap();
         assert!(queue.take().unwrap().is_none());
         raise(libc::SIGWINCH);
         let came = queue.wait().unwrap();

@@ -25,7 +25,7 @@ use serde::de::DeserializeOwned;
 use crate::capture::Captured;
 use crate::child::{FAILED, die_with, forked, wait_for};
 use crate::execution::c_string;
-use crate::stop::Stop;
+use crate::stop::EndRequests;
 use crate::{Ended, inherited, signals};
 
 /// Output that is still open when the stage has ended is waited for this long: a child that the
@@ -50,7 +50,7 @@ pub struct Stage {
 
 /// What came of it.
 #[derive(Clone, Debug)]
-pub struct Played<T> {
+pub struct StageOutcome<T> {
     /// What the act returned.
     pub result: T,
     /// What came out of standard output.
@@ -105,14 +105,14 @@ impl Stage {
     pub fn play<T: Serialize + DeserializeOwned>(
         &self,
         act: impl FnOnce() -> T,
-    ) -> Result<Played<T>, StageError> {
+    ) -> Result<StageOutcome<T>, StageError> {
         let input = File::open(&self.input)
             .map_err(|error| StageError::Input { path: self.input.clone(), error })?;
         let variables = self.variables()?;
         let (result, to_result) = io::pipe()?;
         let (stdout, to_stdout) = io::pipe()?;
         let (stderr, to_stderr) = io::pipe()?;
-        let stop = Stop::wait_for()?;
+        let stop = EndRequests::wait_for()?;
         let parent = std::process::id() as i32;
         // This process's own stays until its end.
         let mut act = Some(act);
@@ -125,7 +125,7 @@ impl Stage {
             if sent { 0 } else { FAILED }
         })?;
         let streams = [result, stdout, stderr].map(|pipe| Stream::new(OwnedFd::from(pipe)));
-        let audience = Audience { stage: Process { pid, reaped: None }, streams, stop };
+        let audience = Audience { stage: StageProcess { pid, reaped: None }, streams, stop };
         audience.watch(self.timeout)
     }
 
@@ -141,7 +141,7 @@ fn enter(
     parent: i32,
     streams: [OwnedFd; 3],
     variables: &[(CString, CString)],
-    stop: &Stop,
+    stop: &EndRequests,
 ) -> bool {
     let _ = rustix::process::setsid();
     if !die_with(parent) {
@@ -183,12 +183,12 @@ fn received(bytes: &[u8]) -> Option<&[u8]> {
 }
 
 /// The stage's process.
-struct Process {
+struct StageProcess {
     pid: i32,
     reaped: Option<Ended>,
 }
 
-impl Process {
+impl StageProcess {
     /// How it ended, if it has.
     fn ended(&mut self) -> Option<Ended> {
         self.reap(libc::WNOHANG)
@@ -263,17 +263,17 @@ impl Stream {
 
 /// Whoever waits for the stage.
 struct Audience {
-    stage: Process,
+    stage: StageProcess,
     /// What the act returned, its standard output, its standard error.
     streams: [Stream; 3],
-    stop: Stop,
+    stop: EndRequests,
 }
 
 impl Audience {
     fn watch<T: DeserializeOwned>(
         mut self,
         timeout: Option<Duration>,
-    ) -> Result<Played<T>, StageError> {
+    ) -> Result<StageOutcome<T>, StageError> {
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         let mut grace = None;
         let mut buffer = vec![0; 64 << 10];
@@ -305,12 +305,12 @@ impl Audience {
         self.result()
     }
 
-    fn result<T: DeserializeOwned>(mut self) -> Result<Played<T>, StageError> {
+    fn result<T: DeserializeOwned>(mut self) -> Result<StageOutcome<T>, StageError> {
         let ended = self.stage.reap(0).unwrap_or(Ended::Exited(125));
         let [result, stdout, stderr] = self.streams;
         let result = result.all.unwrap_or_default();
         let result = serde_json::from_slice(received(&result).unwrap_or_default());
-        Ok(Played {
+        Ok(StageOutcome {
             result: result.map_err(|_| StageError::Died(ended))?,
             left_open: stdout.pipe.is_some() || stderr.pipe.is_some(),
             stdout: stdout.captured,
@@ -336,7 +336,7 @@ impl Audience {
     }
 }
 
-impl Drop for Process {
+impl Drop for StageProcess {
     /// Whatever went wrong: nothing is left running and no zombie stays.
     fn drop(&mut self) {
         if self.reaped.is_none() {

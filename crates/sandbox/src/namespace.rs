@@ -17,7 +17,7 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 /// How a process came to mounts of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Means {
+pub enum NamespaceKind {
     /// A mount namespace only: it had CAP_SYS_ADMIN, and has it still.
     Privileged,
     /// A user namespace as well. All other users and groups are shown as `nobody` and `nogroup`
@@ -86,12 +86,12 @@ fn fuse_advice(error: &io::Error) -> &'static str {
 ///
 /// # Errors
 /// [`NamespaceError`]: then nothing has changed.
-pub fn own_mounts() -> Result<Means, NamespaceError> {
+pub fn own_mounts() -> Result<NamespaceKind, NamespaceError> {
     let means = match unshare(UnshareFlags::NEWNS) {
-        Ok(()) => Means::Privileged,
+        Ok(()) => NamespaceKind::Privileged,
         Err(_) => {
             own_users()?;
-            Means::UserNamespace
+            NamespaceKind::UserNamespace
         }
     };
     let from_outside = MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM;

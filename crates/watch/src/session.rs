@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use launch::signals::{self, Came, Queue};
+use launch::signals::{self, ReceivedSignal, SignalQueue};
 use launch::{Command, Ended};
 use recording::Blind;
 
@@ -24,7 +24,7 @@ const SAME: Duration = Duration::from_millis(30);
 /// A command that is being recorded.
 pub struct Session {
     inbox: Inbox,
-    signals: Queue,
+    signals: SignalQueue,
     tracer: i32,
     /// Signals that the command got, with their senders and when.
     delivered: Vec<(i32, i32, Instant)>,
@@ -79,7 +79,7 @@ pub(crate) fn start(
     })?;
     let mut session = Session {
         inbox: Inbox::new(from),
-        signals: Queue::of(&passed_on)?,
+        signals: SignalQueue::of(&passed_on)?,
         tracer,
         delivered: Vec::new(),
         over: None,
@@ -192,7 +192,7 @@ impl Session {
     }
 
     fn pass_signals_on(&mut self) {
-        while let Ok(Some(Came { signal, from, code })) = self.signals.take() {
+        while let Ok(Some(ReceivedSignal { signal, from, code })) = self.signals.take() {
             // The terminal's own signals go to the whole group, the command included; and the
             // tracer's SIGCONT is for this process only.
             if code > 0 || from == self.tracer {

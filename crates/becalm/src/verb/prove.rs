@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow, bail};
-use launch::Line;
+use launch::CommandLine;
 use prove::{Bench, Elsewhere, Plan, Proof, Subject};
 
 use crate::again;
@@ -176,8 +176,8 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
 }
 
 /// A command of the command line, split.
-fn line(name: &str, text: &OsStr) -> Result<Line, Failure> {
-    Line::parse(text).map_err(|error| {
+fn line(name: &str, text: &OsStr) -> Result<CommandLine, Failure> {
+    CommandLine::parse(text).map_err(|error| {
         let text = text.to_string_lossy();
         Failure { status: USAGE, error: anyhow!("{name} '{text}': {error}") }
     })

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use sandbox::namespace::{self, FuseMount, Means, NamespaceError};
+use sandbox::namespace::{self, FuseMount, NamespaceError, NamespaceKind};
 use sandbox::{Loopback, mounts};
 
 use super::asked::Asked;
@@ -60,8 +60,8 @@ fn tried(asked: &Asked<'_>) -> Result<(), String> {
     });
     match (by_fuse, means) {
         (Ok(()), _) => Ok(()),
-        (Err(error), Means::UserNamespace) => Err(said(error)),
-        (Err(error), Means::Privileged) => by_kernel(asked).map_err(|_| said(error)),
+        (Err(error), NamespaceKind::UserNamespace) => Err(said(error)),
+        (Err(error), NamespaceKind::Privileged) => by_kernel(asked).map_err(|_| said(error)),
     }
 }
 

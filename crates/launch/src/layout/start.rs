@@ -8,7 +8,7 @@ use std::time::Instant;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-use super::{Layout, LayoutError, pad, personality, raised, restore};
+use super::{LayoutError, MemoryLayout, pad, personality, raised, restore};
 use crate::arch::TRAP;
 use crate::lookup::{CannotStart, Command};
 use crate::spawn::spawn;
@@ -27,10 +27,10 @@ pub struct AtExec {
 ///
 /// # Errors
 /// [`LayoutError`].
-pub fn start(command: &Command, layout: Option<Layout>) -> Result<AtExec, LayoutError> {
+pub fn start(command: &Command, layout: Option<MemoryLayout>) -> Result<AtExec, LayoutError> {
     let was = getrlimit(Resource::Stack);
     let limit = layout.map(raised).transpose()?.flatten();
-    if let Some(Layout::Moved(moved)) = layout {
+    if let Some(MemoryLayout::Moved(moved)) = layout {
         set_variables(&pad::variables(command, &command.file()?, &[], moved.stack));
     }
     let mut child = spawn(command, &own_mask(), &|| {

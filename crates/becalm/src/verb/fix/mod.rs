@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::Context;
-use launch::Line;
+use launch::CommandLine;
 use loader::bind::{Binding, LeftOut};
 use prove::{Bench, Elsewhere, Subject};
 use recording::Recording;
@@ -279,7 +279,7 @@ fn bench(args: &Args) -> Result<Bench, Failure> {
 }
 
 fn subject(args: &Args) -> Subject {
-    let line = Line { environment: Vec::new(), argv: args.command.clone() };
+    let line = CommandLine { environment: Vec::new(), argv: args.command.clone() };
     Subject { text: words(&args.command), line, prepare: Vec::new() }
 }
 

@@ -1,4 +1,4 @@
-//! Whether a signal was sent to one process or to its whole group: a bystander knows.
+//! Whether a signal was sent to one process or to its whole group: a process beside it knows.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -10,22 +10,22 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::child::{die_with, fork_with, wait_for};
 use crate::descriptors::keep_only;
-use crate::signals::{self, Queue};
+use crate::signals::{self, SignalQueue};
 
 /// A process of this one's group that only notes which signals come. It ends with this process.
 ///
 /// It is also the one who is still awake when this process has stopped itself together with the
 /// command.
-pub(crate) struct Witness {
+pub(crate) struct SignalMonitor {
     pid: i32,
     ask: File,
     answers: File,
     /// What it has told and nobody has asked for yet.
-    told: Vec<Signal>,
+    told: Vec<SentSignal>,
 }
 
 /// Signal number and sender.
-type Signal = (i32, i32);
+type SentSignal = (i32, i32);
 
 /// A group's members get a signal one after the other; the last of them within this time.
 const ROUND: Duration = Duration::from_millis(10);
@@ -35,20 +35,20 @@ const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 const WHAT_CAME: u8 = b'?';
 const STOPPED: u8 = b'T';
 
-impl Witness {
-    /// Starts it. The caller has blocked all signals that are to be witnessed.
-    pub fn call() -> io::Result<Witness> {
+impl SignalMonitor {
+    /// Starts it. The caller has blocked all signals that it is to note.
+    pub fn call() -> io::Result<SignalMonitor> {
         let (asked, ask) = io::pipe()?;
         let (answers, answer) = io::pipe()?;
         let front = std::process::id() as i32;
         let (pid, (ask, answers)) = fork_with((ask, answers), |ours| {
             drop(ours);
             let (asked, answer) = (OwnedFd::from(asked).into(), OwnedFd::from(answer).into());
-            let _ = Bystander { front, asked, answer, stopped: None }.stand_by();
+            let _ = MonitorProcess { front, asked, answer, stopped: None }.stand_by();
             0
         })?;
         let (ask, answers) = (OwnedFd::from(ask).into(), OwnedFd::from(answers).into());
-        Ok(Witness { pid, ask, answers, told: Vec::new() })
+        Ok(SignalMonitor { pid, ask, answers, told: Vec::new() })
     }
 
     /// Its process id.
@@ -89,14 +89,14 @@ impl Witness {
 
     /// Has it send SIGCONT to this process as soon as that one is no longer stopped.
     pub fn wake_me_when_it_goes_on(&mut self, pid: i32) {
-        // Without a witness, somebody else must wake this process.
+        // Without a monitor, somebody else must wake this process.
         let _ = self.say(STOPPED, pid);
     }
 
     /// Has it wake this process no more. What it sent before has come by then: a wake-up that comes
     /// late would look to a shell as if the job went on.
     pub fn i_am_awake(&mut self) {
-        // Without a witness, nobody wakes this process.
+        // Without a monitor, nobody wakes this process.
         let _ = self.hear();
     }
 
@@ -107,15 +107,15 @@ impl Witness {
     }
 }
 
-impl Drop for Witness {
+impl Drop for SignalMonitor {
     fn drop(&mut self) {
         let _ = signals::send(self.pid, libc::SIGKILL);
         let _ = wait_for(self.pid, 0);
     }
 }
 
-/// The witness itself.
-struct Bystander {
+/// The monitor itself.
+struct MonitorProcess {
     front: i32,
     asked: File,
     answer: File,
@@ -123,13 +123,13 @@ struct Bystander {
     stopped: Option<i32>,
 }
 
-impl Bystander {
+impl MonitorProcess {
     fn stand_by(&mut self) -> io::Result<()> {
         if !die_with(self.front) {
             return Ok(());
         }
         signals::block(&signals::all());
-        let signals = Queue::of(&signals::all())?;
+        let signals = SignalQueue::of(&signals::all())?;
         keep_only(&[self.asked.as_fd(), self.answer.as_fd(), signals.as_fd()])?;
         loop {
             let mut ready = [PollFd::new(&self.asked, PollFlags::IN)];
@@ -145,7 +145,7 @@ impl Bystander {
         }
     }
 
-    fn listen(&mut self, signals: &Queue) -> io::Result<()> {
+    fn listen(&mut self, signals: &SignalQueue) -> io::Result<()> {
         let mut message = [0; 5];
         self.asked.read_exact(&mut message)?;
         let [what, pid @ ..] = message;
@@ -175,10 +175,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_witness_that_was_told_so_wakes_nobody_any_more() {
+    fn a_monitor_that_was_told_so_wakes_nobody_any_more() {
         let held = signals::set([libc::SIGCONT]);
         let before = signals::block(&held);
-        let queue = Queue::of(&held).unwrap();
+        let queue = SignalQueue::of(&held).unwrap();
         let mut sleeper = std::process::Command::new("sleep").arg("100").spawn().unwrap();
         let pid = sleeper.id() as i32;
         let signal = |signal| {
@@ -188,9 +188,9 @@ mod tests {
         while !is_stopped(pid) {
             std::thread::yield_now();
         }
-        let mut witness = Witness::call().unwrap();
-        witness.wake_me_when_it_goes_on(pid);
-        witness.i_am_awake();
+        let mut monitor = SignalMonitor::call().unwrap();
+        monitor.wake_me_when_it_goes_on(pid);
+        monitor.i_am_awake();
         signal(libc::SIGCONT);
         std::thread::sleep(5 * Duration::try_from(LOOK).unwrap());
         let came = queue.take().unwrap();
