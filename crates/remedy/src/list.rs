@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::change::Change;
+use crate::change::FileChange;
 use crate::journal::{Status as Told, Story};
 use crate::{Error, state};
 
@@ -114,6 +114,6 @@ fn entry(directory: &Path, busy: bool) -> Result<Entry, Error> {
         Told::Undone { skipped } if skipped.is_empty() => Status::Undone,
         Told::Undone { .. } => Status::PartlyUndone,
     };
-    let files = story.changes.iter().map(|change| Change::paths(change).len() as u64).sum();
+    let files = story.changes.iter().map(|change| FileChange::paths(change).len() as u64).sum();
     Ok(Entry { id: story.id, at: story.at, title: story.title, files, status })
 }

@@ -251,7 +251,7 @@ fn title(args: &Args) -> String {
 fn take_back(id: &str) -> Result<(), Failure> {
     let state = remedy::state_directory()?;
     let options = remedy::Options::new(state);
-    remedy::undo(id, &options, remedy::How::default())
+    remedy::undo(id, &options, remedy::UndoOptions::default())
         .with_context(|| format!("taking {id} back; try: becalm undo {id}"))?;
     Ok(())
 }
