@@ -125,10 +125,7 @@ fn below_a_directory_it_counts_what_grep_finds_in_straces_log() {
         "--below",
         "/opt",
     ]));
-    assert_eq!(
-        text.lines().next(),
-        Some("Below /opt: 3 opens (2 failed) and 1 stat (1 failed)")
-    );
+    assert_eq!(text.lines().next(), Some("Below /opt: 3 opens (2 failed) and 1 stat (1 failed)"));
 }
 
 #[test]

@@ -1,15 +1,15 @@
 //! Calls by why they were made.
 
-use super::Row;
+use super::QueryRow;
 use super::sum::{Groups, RowOfCall};
 use crate::{Attributor, Cause, Recording};
 
 pub(super) fn group(recording: &Recording, attributor: &mut Attributor) -> Groups {
     let rows = Cause::ALL
-        .map(|cause| Row {
+        .map(|cause| QueryRow {
             key: cause.name().into(),
             raw_key: cause.name().into(),
-            ..Row::default()
+            ..QueryRow::default()
         })
         .into();
     let place = |event| {

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use super::process::base_name;
-use super::search::Searches;
+use super::search::SearchEnds;
 use super::sum::{Groups, Keys, RowOfCall};
 use crate::{Attributor, Event, Kind, PathId, ProcessId, Recording};
 
@@ -16,7 +16,7 @@ use crate::{Attributor, Event, Kind, PathId, ProcessId, Recording};
 const NONE: &[u8] = b"(no library)";
 
 pub(super) fn group(recording: &Recording, attributor: &Attributor, selected: &[bool]) -> Groups {
-    let mut pass = Pass {
+    let mut pass = LibraryPass {
         recording,
         keys: Keys::default(),
         names: HashMap::new(),
@@ -25,7 +25,7 @@ pub(super) fn group(recording: &Recording, attributor: &Attributor, selected: &[
         loaders: HashMap::new(),
     };
     for (at, event) in recording.events.iter().enumerate().filter(|(_, event)| event.in_loader) {
-        let loader = Loader {
+        let loader = LoaderOfThread {
             process: event.process,
             thread: event.thread,
             program: attributor.at(event.process, event.start),
@@ -37,14 +37,14 @@ pub(super) fn group(recording: &Recording, attributor: &Attributor, selected: &[
 
 /// One thread's dynamic loader. After an exec it is another.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Loader {
+struct LoaderOfThread {
     process: ProcessId,
     thread: u32,
     program: Option<usize>,
 }
 
 #[derive(Default)]
-struct State {
+struct LoaderState {
     /// The last search of this loader.
     last: Option<usize>,
     /// Calls that belong to the next one.
@@ -69,17 +69,17 @@ impl Try {
     }
 }
 
-struct Pass<'a> {
+struct LibraryPass<'a> {
     recording: &'a Recording,
     keys: Keys,
     names: HashMap<PathId, u32>,
     places: Vec<RowOfCall>,
     tries: Vec<Try>,
-    loaders: HashMap<Loader, State>,
+    loaders: HashMap<LoaderOfThread, LoaderState>,
 }
 
-impl Pass<'_> {
-    fn take(&mut self, at: usize, event: &Event, loader: Loader, selected: bool) {
+impl LibraryPass<'_> {
+    fn take(&mut self, at: usize, event: &Event, loader: LoaderOfThread, selected: bool) {
         let named = event.path.map(|path| (path, self.row(path)));
         let state = self.loaders.entry(loader).or_default();
         let last = state.last.map(|last| &mut self.tries[last]);
@@ -130,7 +130,7 @@ impl Pass<'_> {
         for at in waiting {
             self.places[at] = RowOfCall::observed(self.keys.row(NONE));
         }
-        let mut searches = Searches::default();
+        let mut searches = SearchEnds::default();
         for one in self.tries.iter().filter(|one| one.selected) {
             searches.tried(one.row, one.probes);
             searches.ended(one.row, one.found);

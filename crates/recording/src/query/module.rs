@@ -9,8 +9,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::modulefile::modulefile;
-use super::python::{Places, package_of};
-use super::search::Searches;
+use super::python::{ModuleDirectories, package_of};
+use super::search::SearchEnds;
 use super::sum::{Groups, Keys, RowOfCall};
 use crate::{Attributor, Cause, Event, Exec, Kind, PathId, ProcessId, Recording};
 
@@ -25,7 +25,7 @@ pub(super) fn group(
     selected: &[bool],
 ) -> Groups {
     let packages = packages(recording);
-    let mut pass = Pass {
+    let mut pass = ModulePass {
         recording,
         packages: &packages,
         searched: HashMap::new(),
@@ -33,7 +33,7 @@ pub(super) fn group(
         names: HashMap::new(),
         places: vec![RowOfCall::NONE; recording.events.len()],
         waiting: HashMap::new(),
-        searches: Searches::default(),
+        searches: SearchEnds::default(),
     };
     for (at, event) in recording.events.iter().enumerate() {
         let cause = attributor.attribute(event).cause;
@@ -61,22 +61,22 @@ fn packages(recording: &Recording) -> HashSet<&[u8]> {
 }
 
 /// Names depend on the path and on the program, whose environment says where searches begin.
-type Asked = (PathId, Option<usize>);
+type ModuleLookup = (PathId, Option<usize>);
 
-struct Pass<'a> {
+struct ModulePass<'a> {
     recording: &'a Recording,
     packages: &'a HashSet<&'a [u8]>,
     /// Where each program finds its modules.
-    searched: HashMap<Option<usize>, Places<'a>>,
+    searched: HashMap<Option<usize>, ModuleDirectories<'a>>,
     keys: Keys,
-    names: HashMap<Asked, Option<u32>>,
+    names: HashMap<ModuleLookup, Option<u32>>,
     places: Vec<RowOfCall>,
     /// Calls that belong to the module that their thread names next.
     waiting: HashMap<(ProcessId, u32), Vec<usize>>,
-    searches: Searches,
+    searches: SearchEnds,
 }
 
-impl Pass<'_> {
+impl ModulePass<'_> {
     /// The row of the module or modulefile that a call's path names.
     fn row(
         &mut self,
@@ -92,7 +92,8 @@ impl Pass<'_> {
             let name = match cause {
                 Cause::ModuleTool => modulefile(variable("MODULEPATH"), bytes),
                 _ => {
-                    let of = || Places::of_variable(variable("PYTHONPATH"), self.packages);
+                    let of =
+                        || ModuleDirectories::of_variable(variable("PYTHONPATH"), self.packages);
                     self.searched.entry(program).or_insert_with(of).module(bytes)
                 }
             };

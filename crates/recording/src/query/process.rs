@@ -3,13 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::sum::{Groups, Keys, RowOfCall};
-use super::{Filter, Programs};
+use super::{CallFilter, Programs};
 use crate::{Attributor, Exec, Process, Recording, Role};
 
 /// What a process is before it has executed anything.
 const BEFORE: &[u8] = b"(before exec)";
 
-pub(super) fn group(recording: &Recording, attributor: &Attributor, filter: &Filter) -> Groups {
+pub(super) fn group(recording: &Recording, attributor: &Attributor, filter: &CallFilter) -> Groups {
     let mut keys = Keys::default();
     let mut known = HashMap::new();
     let mut row = |keys: &mut Keys, program: Option<usize>| {
