@@ -1,6 +1,7 @@
 //! becalm's command line. One file a verb in `verb/`: parse, call, print.
 
 mod again;
+mod command_line;
 mod command_report;
 mod exit;
 mod load;
@@ -62,9 +63,9 @@ fn main() -> ExitCode {
     if let Some(done) = verb::modules::at_once(&words) {
         return exit::of(done);
     }
-    let cli = match Cli::try_parse_from(words) {
+    let cli = match command_line::parse(&words) {
         Ok(cli) => cli,
-        Err(error) => return exit::usage(&error),
+        Err(status) => return status,
     };
     let done = match cli.verb {
         Verb::Check(args) => verb::check::run(&args),
