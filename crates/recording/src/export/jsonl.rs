@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::ser::CompactFormatter;
-use term::json::Harmless;
+use term::json::SafeFormatter;
 
 use super::Options;
 use super::timeline::{Moment, timeline};
@@ -28,7 +28,7 @@ pub fn write(recording: &Recording, out: &mut dyn Write, _options: &Options) -> 
     let mut buffer = Vec::new();
     let mut line = |fill: &mut dyn FnMut(&mut Object) -> Result| {
         buffer.clear();
-        let formatter = Harmless(CompactFormatter);
+        let formatter = SafeFormatter(CompactFormatter);
         let mut json = serde_json::Serializer::with_formatter(&mut buffer, formatter);
         let mut object = Object { recording, map: json.serialize_map(None)? };
         fill(&mut object)?;
@@ -64,7 +64,7 @@ pub fn write(recording: &Recording, out: &mut dyn Write, _options: &Options) -> 
 }
 
 type Result = std::result::Result<(), serde_json::Error>;
-type Map<'a> = serde_json::ser::Compound<'a, &'a mut Vec<u8>, Harmless<CompactFormatter>>;
+type Map<'a> = serde_json::ser::Compound<'a, &'a mut Vec<u8>, SafeFormatter<CompactFormatter>>;
 
 /// One JSON object that is being written.
 struct Object<'a> {

@@ -5,13 +5,13 @@ use term::number::{bytes, count, percent, time};
 use term::{Cell, Column};
 
 /// A column, and what a row has in it. `None` leaves the cell empty.
-struct Field {
+struct ReportField {
     column: Column,
     cell: fn(&Row, &Table) -> Option<String>,
 }
 
-fn field(column: Column, cell: fn(&Row, &Table) -> Option<String>) -> Field {
-    Field { column, cell }
+fn field(column: Column, cell: fn(&Row, &Table) -> Option<String>) -> ReportField {
+    ReportField { column, cell }
 }
 
 /// The first `rows` rows of a table, the rest of them as one row, and the total.
@@ -48,7 +48,7 @@ fn sum(rows: &[Row]) -> Row {
 }
 
 /// The columns in their order. Those that can be spared are left out from the right.
-fn fields(table: &Table) -> Vec<Field> {
+fn fields(table: &Table) -> Vec<ReportField> {
     let key = field(Column::path(header(table.by)), |row, _| Some(row.key.clone()));
     let metadata = field(Column::number("metadata"), |row, _| Some(count(row.metadata)));
     let missing = field(Column::number("missing"), |row, _| Some(count(row.missing)));
@@ -65,7 +65,7 @@ fn fields(table: &Table) -> Vec<Field> {
     fields
 }
 
-fn share() -> Field {
+fn share() -> ReportField {
     field(Column::number("share").spare(), |row, table| {
         Some(percent(row.metadata, table.total.metadata))
     })
@@ -79,7 +79,7 @@ fn header(by: By) -> &'static str {
     }
 }
 
-fn of_calls() -> Vec<Field> {
+fn of_calls() -> Vec<ReportField> {
     vec![
         share(),
         field(Column::number("paths").spare(), |row, _| {
@@ -91,7 +91,7 @@ fn of_calls() -> Vec<Field> {
     ]
 }
 
-fn of_programs() -> Vec<Field> {
+fn of_programs() -> Vec<ReportField> {
     vec![
         share(),
         field(Column::number("processes").spare(), |row, _| {
@@ -107,7 +107,7 @@ fn programs(row: &Row, show: fn(&Programs) -> String) -> Option<String> {
     row.programs.as_ref().map(show)
 }
 
-fn of_searches() -> Vec<Field> {
+fn of_searches() -> Vec<ReportField> {
     vec![
         field(Column::number("searches").spare(), |row, _| search(row, |of| count(of.searches))),
         field(Column::path("found").spare(), |row, _| search(row, found)),
