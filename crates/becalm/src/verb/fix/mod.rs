@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use launch::CommandLine;
-use loader::bind::{Binding, LeftOut};
+use loader::bind::{Binding, UnboundFile};
 use prove::{Bench, Elsewhere, Subject};
 use recording::Recording;
 
-use super::elf::bind::{BindOptions, apply, check, plan as simulated};
+use super::elf::bind::{BindFlags, apply, check, plan as simulated};
 use crate::again;
 use crate::exit::{Failure, NO};
 use crate::recorded;
@@ -67,7 +67,7 @@ pub struct FixArgs {
     place: RehearseOptions,
 
     #[command(flatten)]
-    how: BindOptions,
+    how: BindFlags,
 
     /// Print one JSON object (docs/schema/becalm.fix.md); the command's output goes to standard
     /// error
@@ -305,7 +305,7 @@ fn binding(args: &FixArgs, plan: &cure::CurePlan) -> Result<Binding, Failure> {
         false => simulated(&files, &options)?,
     };
     let reason = "of the operating system: its package manager would put it back";
-    let left = |path: PathBuf| LeftOut { path, reason: reason.to_owned() };
+    let left = |path: PathBuf| UnboundFile { path, reason: reason.to_owned() };
     let of_the_system = plan.of_the_system.iter().map(|file| file.path().to_owned());
     binding.left_out.extend(of_the_system.filter(|path| path.is_file()).map(left));
     Ok(binding)

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use recording::{Ranks, shown_name};
+use recording::{RankedRecordings, shown_name};
 use serde::Serialize;
 use term::number::counted;
 use term::{plain, quoted, style};
@@ -44,7 +44,7 @@ impl MergedRecordings {
         target: &Path,
         files: &[PathBuf],
         only: Option<u32>,
-        joined: &Ranks,
+        joined: &RankedRecordings,
     ) -> MergedRecordings {
         let first = joined.members.first().map(|member| member.rank.clone()).unwrap_or_default();
         let there: Vec<u32> = joined.members.iter().map(|member| member.rank.rank).collect();
