@@ -39,12 +39,14 @@
 //! | `simulation` | the search: `glibc`, `musl` |
 //! | `edit` | ELF files changed in place |
 //! | `bind` | a plan after which nothing is searched |
+//! | `arch` | what this machine's processor decides |
 //! | `facts` | what a recording keeps of an ELF file |
 //! | `source` | bytes at an offset, of a file that may be cut or hostile |
 //!
 //! Not simulated: auditing libraries ([`SimulateError::Audited`]), `dlopen` during the run, a
 //! loader that is started as a program (`ld.so PROGRAM`), and other machines than x86.
 
+mod arch;
 pub mod bind;
 mod cache;
 pub mod edit;
