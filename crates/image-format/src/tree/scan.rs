@@ -37,6 +37,12 @@ pub struct ScanOptions {
     pub skip_special: bool,
 }
 
+impl Default for ScanOptions {
+    fn default() -> Self {
+        ScanOptions { readers: 8, xattrs: true, skip_unreadable: false, skip_special: false }
+    }
+}
+
 impl FileTree {
     /// Reads all that is below the paths of a layout.
     ///
