@@ -13,7 +13,7 @@ use clap::ValueEnum;
 use image::container::{self, ContainerContent, Sealed};
 use image::ext3::Ext3Overlay;
 use image::sif::Container;
-use image::squash::{self, BuiltImage, Compression, ImageOptions, ImageProgress};
+use image::squash::{self, Compression, ImageOptions, ImageProgress, PathsImage};
 use image::{Holds, Inspection};
 use recording::shown_name;
 
@@ -320,7 +320,7 @@ fn build(
     first: &[PathBuf],
     trace: Option<String>,
     made: Option<u32>,
-) -> anyhow::Result<(BuiltImage, Option<Sealed>)> {
+) -> anyhow::Result<(PathsImage, Option<Sealed>)> {
     let waiting = term::ProgressBar::new();
     let progress = |progress| tell(&waiting, progress);
     let options = ImageOptions {
