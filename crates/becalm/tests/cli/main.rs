@@ -7,6 +7,7 @@ mod doctor;
 mod no_room;
 mod odd_names;
 mod words;
+mod usage;
 
 /// The program under test.
 const BECALM: &str = env!("CARGO_BIN_EXE_becalm");
