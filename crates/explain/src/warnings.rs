@@ -120,6 +120,12 @@ fn describe(blind: &Blind) -> (&'static str, &'static str, Option<ProcessId>) {
             "calls on descriptors came faster than they could be recorded, and some are missing",
             None,
         ),
+        Blind::RequestFailed { process, .. } => (
+            "request_failed",
+            "could not be followed all the way, as the kernel refused what that takes: some of its \
+             calls are missing",
+            Some(*process),
+        ),
     }
 }
 

@@ -150,6 +150,7 @@ fn blind_number(blind: &Blind) -> u8 {
         Blind::Unreadable { .. } => 5,
         Blind::OtherRoot { .. } => 6,
         Blind::Lost { .. } => 7,
+        Blind::RequestFailed { .. } => 8,
     }
 }
 
@@ -162,7 +163,7 @@ fn kinds_have_the_documented_numbers_and_the_sample_has_every_kind() {
         assert_eq!(postcard::to_allocvec(record).unwrap()[0], record_number(record));
     }
     let numbers: BTreeSet<u8> = every_kind::blinds().iter().map(blind_number).collect();
-    assert_eq!(numbers, (0..=7).collect());
+    assert_eq!(numbers, (0..=8).collect());
     for blind in every_kind::blinds() {
         assert_eq!(postcard::to_allocvec(&blind).unwrap()[0], blind_number(&blind));
     }

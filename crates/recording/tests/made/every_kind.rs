@@ -72,7 +72,7 @@ fn image() -> Image {
     }
 }
 
-pub fn blinds() -> [Blind; 8] {
+pub fn blinds() -> [Blind; 9] {
     let process = ProcessId(1);
     [
         Blind::IoUring { process },
@@ -83,6 +83,7 @@ pub fn blinds() -> [Blind; 8] {
         Blind::Unreadable { process },
         Blind::OtherRoot { process },
         Blind::Lost { calls: 300 },
+        Blind::RequestFailed { process, error: "PTRACE_GETREGS: EIO".into() },
     ]
 }
 
