@@ -20,9 +20,9 @@ use recording::Recording;
 use super::elf::bind::{How, apply, check, plan};
 use crate::again;
 use crate::exit::{Failure, NO};
-use crate::ranked::once;
 use crate::recorded;
 use crate::rehearsed::{ColdNode, Where};
+use crate::reporting_rank::once;
 use pack::Image;
 use trial::Trial;
 use view::{FixAnswer, Packing};
@@ -115,8 +115,10 @@ impl Cures {
 
 fn plan_only(args: &Args) -> Result<u8, Failure> {
     let wanted = recorded::Wanted::of(&args.command);
-    let aside = match args.json {
-        true => Some(crate::aside::Aside::set().map_err(Failure::of_command)?),
+    let redirect = match args.json {
+        true => {
+            Some(crate::stdout_redirect::StdoutRedirect::to_stderr().map_err(Failure::of_command)?)
+        }
         false => None,
     };
     let (recording, _) = recorded::and_read(&wanted, None)?;
@@ -125,9 +127,9 @@ fn plan_only(args: &Args) -> Result<u8, Failure> {
         check(&cures.binding.to_plan(title(args)))?;
     }
     let fix = cures.planned();
-    match aside {
-        Some(aside) => aside.print(&show::json(&fix.to_value())?)?,
-        None => show::print(&fix.render(show::width::terminal(), &next(args, &cures)))?,
+    match redirect {
+        Some(redirect) => redirect.print(&term::json(&fix.to_value())?)?,
+        None => term::print(&fix.render(term::width::terminal(), &next(args, &cures)))?,
     }
     Ok(if cures.is_empty() { NO } else { 0 })
 }
@@ -141,7 +143,7 @@ fn next(args: &Args, cures: &Cures) -> String {
 }
 
 fn words(command: &[OsString]) -> String {
-    let words: Vec<_> = command.iter().map(|word| show::quoted(word.as_bytes())).collect();
+    let words: Vec<_> = command.iter().map(|word| term::quoted(word.as_bytes())).collect();
     words.join(" ")
 }
 
@@ -256,10 +258,10 @@ fn take_back(id: &str) -> Result<(), Failure> {
 
 fn print(args: &Args, fix: &FixAnswer<'_>, next: &str) -> Result<(), Failure> {
     let text = match args.json {
-        true => show::json(&fix.to_value())?,
-        false => fix.render(show::width::terminal(), next),
+        true => term::json(&fix.to_value())?,
+        false => fix.render(term::width::terminal(), next),
     };
-    Ok(show::print(&text)?)
+    Ok(term::print(&text)?)
 }
 
 fn bench(args: &Args) -> Result<Bench, Failure> {

@@ -1,0 +1,111 @@
+//! Text that is safe to show and safe to paste.
+
+use std::ffi::OsStr;
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+
+/// `text` with what steers a terminal spelt out (`\x1b`): control characters, and the marks
+/// that turn the direction of writing, which can make a path look like another.
+pub fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for char in text.chars() {
+        if is_steering(char) {
+            for byte in char.encode_utf8(&mut [0; 4]).bytes() {
+                let _ = write!(plain, "\\x{byte:02x}");
+            }
+        } else {
+            plain.push(char);
+        }
+    }
+    plain
+}
+
+/// One word as a shell takes it back, byte for byte: bare where it may be, in `'…'` where it
+/// must be, in `$'…'` (bash, zsh, ksh, POSIX 2024) where it holds what is no text.
+pub fn quoted(word: &[u8]) -> String {
+    match std::str::from_utf8(word) {
+        Ok(text) if is_plain_word(text) => text.to_owned(),
+        Ok(text) if !text.chars().any(is_steering) => format!("'{}'", text.replace('\'', r"'\''")),
+        _ => dollar_quoted(word),
+    }
+}
+
+/// Words as a shell takes them back, one line: a command to paste.
+pub fn shell_line(words: impl IntoIterator<Item: AsRef<OsStr>>) -> String {
+    let words = words.into_iter().map(|word| quoted(word.as_ref().as_bytes()));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn dollar_quoted(word: &[u8]) -> String {
+    let mut text = String::from("$'");
+    for byte in word {
+        match byte {
+            b'\'' | b'\\' => text.extend(['\\', char::from(*byte)]),
+            b' '..=b'~' => text.push(char::from(*byte)),
+            // Octal, because `\x41` would take in a hexadecimal digit that follows.
+            _ => {
+                let _ = write!(text, "\\{byte:03o}");
+            }
+        }
+    }
+    text.push('\'');
+    text
+}
+
+/// A word that every shell takes as it stands: zsh puts a program's path for `=ls`.
+fn is_plain_word(text: &str) -> bool {
+    !text.is_empty() && !text.starts_with('=') && text.chars().all(is_bare)
+}
+
+fn is_bare(char: char) -> bool {
+    char.is_alphanumeric() || "/._-+=:,@%^".contains(char)
+}
+
+fn is_steering(char: char) -> bool {
+    // Unicode's Bidi_Control characters, and the line and paragraph separators.
+    char.is_control()
+        || matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(char, '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn nothing_that_steers_a_terminal_is_left() {
+        assert_eq!(plain("a\x1b[31m\nb\u{9b}c"), "a\\x1b[31m\\x0ab\\xc2\\x9bc");
+        assert_eq!(plain("exe\u{202e}gpj"), "exe\\xe2\\x80\\xaegpj");
+        assert_eq!(plain("Grüße/文件"), "Grüße/文件");
+    }
+
+    #[test]
+    fn a_word_for_which_zsh_puts_a_path_is_quoted() {
+        assert_eq!(quoted(b"=ls"), "'=ls'");
+        assert_eq!(quoted(b"--mode=farm"), "--mode=farm");
+        assert_eq!(quoted(b"/a=b"), "/a=b");
+    }
+
+    #[test]
+    fn bash_reads_a_quoted_word_back_byte_for_byte() {
+        let words: [&[u8]; 10] = [
+            b"plain.becalm",
+            b"A=1",
+            b"=ls",
+            b"",
+            b"two words",
+            b"it's",
+            b"$HOME;`id`\\",
+            b"new\nline\x1b[0m\x01f",
+            b"\xff\xfe'1",
+            "Gr\u{fc}\u{df}e".as_bytes(),
+        ];
+        for word in words {
+            let script = format!("printf %s {}", quoted(word));
+            let said = Command::new("bash").arg("-c").arg(script).output().unwrap();
+            assert_eq!(said.stdout, word, "{}", quoted(word));
+        }
+    }
+}
