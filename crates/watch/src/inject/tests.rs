@@ -8,6 +8,7 @@ use crate::shape::{CallShapes, Extent};
 use crate::space::CallSite;
 
 const MILLI: u64 = 1_000_000;
+const NOBODY: [i32; 0] = [];
 
 /// What a policy was told, and what it answers.
 #[derive(Clone, Default)]
@@ -92,10 +93,10 @@ fn threads_go_on_when_their_deadlines_come_and_not_in_the_order_of_their_calls()
     let (mut injector, _) = injector(&[&[4 * MILLI], &[5 * MILLI]]);
     assert!(returns(&mut injector, 1, "openat", 2 * MILLI));
     assert!(returns(&mut injector, 2, "openat", 2 * MILLI));
-    assert_eq!(expired(&mut injector, 4 * MILLI - 1), []);
+    assert_eq!(expired(&mut injector, 4 * MILLI - 1), NOBODY);
     assert_eq!(expired(&mut injector, 4 * MILLI), [2]);
     assert_eq!(expired(&mut injector, 9 * MILLI), [1]);
-    assert_eq!(expired(&mut injector, 9 * MILLI), [], "once");
+    assert_eq!(expired(&mut injector, 9 * MILLI), NOBODY, "once");
 }
 
 #[test]
@@ -120,7 +121,7 @@ fn deadlines_of_one_call_follow_one_another() {
     let (mut injector, _) = injector(&[&[3 * MILLI, 4 * MILLI, 4 * MILLI, 6 * MILLI]]);
     assert!(returns(&mut injector, 1, "openat", 2 * MILLI));
     for now in [3, 4, 5] {
-        assert_eq!(expired(&mut injector, now * MILLI), []);
+        assert_eq!(expired(&mut injector, now * MILLI), NOBODY);
     }
     assert_eq!(expired(&mut injector, 6 * MILLI), [1]);
 }
@@ -151,7 +152,7 @@ fn an_id_that_is_used_again_has_its_own_deadline() {
     assert!(returns(&mut injector, 1, "openat", 2 * MILLI));
     injector.vanished(1);
     assert!(returns(&mut injector, 1, "openat", 3 * MILLI));
-    assert_eq!(expired(&mut injector, 4 * MILLI), []);
+    assert_eq!(expired(&mut injector, 4 * MILLI), NOBODY);
     assert_eq!(expired(&mut injector, 9 * MILLI), [1]);
 }
 
@@ -166,6 +167,6 @@ fn what_a_switch_to_the_tracer_takes_at_least_is_part_of_the_delay() {
     injector.went_on(2, Nanos(MILLI));
     assert!(!returns(&mut injector, 1, "read", MILLI + 1));
     assert!(returns(&mut injector, 1, "openat", 2 * MILLI));
-    assert_eq!(expired(&mut injector, 4 * MILLI - 101), []);
+    assert_eq!(expired(&mut injector, 4 * MILLI - 101), NOBODY);
     assert_eq!(expired(&mut injector, 4 * MILLI - 100), [1]);
 }

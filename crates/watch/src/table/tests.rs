@@ -15,10 +15,9 @@ fn table() -> ProcessTable {
 }
 
 fn forks(table: &mut ProcessTable, parent: i32, child: i32, flags: u64) -> Option<ProcessId> {
-    let task = table.task(parent).unwrap().child(child, flags);
-    let parent = task.group;
+    let (task, group) = (table.task(parent).unwrap().child(child, flags), table.group_of(parent));
     match kind_of_birth(flags) {
-        Some(_) => Some(table.add_process(task, Some(table.group_of(parent)))),
+        Some(_) => Some(table.add_process(task, Some(group))),
         None => {
             table.add_thread(task);
             None

@@ -24,11 +24,11 @@ impl Sleeper {
     }
 
     fn stopped(&self) -> StoppedThread {
-        interrupt(self.tid()).unwrap();
         loop {
+            interrupt(self.tid()).unwrap();
             match self.next() {
                 StopChange::Stopped(thread, PtraceStop::Begin) => return thread,
-                // Its exec, which may still be under way.
+                // Its exec may still be under way, whose stop takes the interrupt back.
                 StopChange::Stopped(thread, _) => thread.resume(Resume::ToEvent, 0).unwrap(),
                 end => panic!("{end:?}"),
             }
