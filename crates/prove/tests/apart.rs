@@ -6,14 +6,14 @@
 
 use std::time::Duration;
 
-use launch::Line;
+use launch::CommandLine;
 use prove::{Behaviour, Bench, Change, Conditions, Proof, Speed, Subject};
 
 fn bench() -> Bench {
     Bench {
         input: "/dev/null".into(),
         timeout: Some(Duration::from_secs(60)),
-        recorder: watch::Options {
+        recorder: watch::RecorderOptions {
             all_syscalls: false,
             bind: true,
             tap: true,
@@ -26,7 +26,7 @@ fn bench() -> Bench {
 }
 
 fn subject(text: &str) -> Subject {
-    let line = Line::parse(text.as_ref()).unwrap();
+    let line = CommandLine::parse(text.as_ref()).unwrap();
     Subject { text: text.to_owned(), line, prepare: Vec::new() }
 }
 

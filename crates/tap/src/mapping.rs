@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use rustix::mm::{self, Advice, MapFlags, ProtFlags};
 
-use crate::program::{Record, Shared};
+use crate::program::{TapControl, TapRecord};
 
 /// A mapped part of a map; not inherited by children: a fork has less to copy.
 pub(crate) struct Mapping {
@@ -55,15 +55,15 @@ impl Mapping {
     }
 
     /// What begins the mapping of the programs' shared element.
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &TapControl {
         // SAFETY: as above; it is made of numbers that are only ever changed atomically.
-        unsafe { self.at::<Shared>(0).as_ref() }
+        unsafe { self.at::<TapControl>(0).as_ref() }
     }
 
     /// The record at an offset, which no writer touches any more.
-    pub(crate) fn record(&self, offset: usize) -> Record {
-        // SAFETY: as above; `Record` is plain numbers.
-        unsafe { self.at::<Record>(offset).read() }
+    pub(crate) fn record(&self, offset: usize) -> TapRecord {
+        // SAFETY: as above; `TapRecord` is plain numbers.
+        unsafe { self.at::<TapRecord>(offset).read() }
     }
 
     fn at<T>(&self, offset: usize) -> NonNull<T> {

@@ -25,13 +25,13 @@ use crate::shape::{self, CallShapes, Extent};
 use crate::space::CallSite;
 use crate::task::{PendingCall, Task};
 use crate::tracer::{Tracer, TracerParts};
-use crate::{Options, arch, filter, host, memory};
+use crate::{RecorderOptions, arch, filter, host, memory};
 
 /// All that the tracer process needs.
 pub(crate) struct TracerStart<'a> {
     pub command: &'a Command,
     pub file: File,
-    pub options: Options,
+    pub options: RecorderOptions,
     pub instruments: Instruments,
     /// The signal mask that becalm was started with.
     pub mask: libc::sigset_t,

@@ -62,12 +62,12 @@ use session::Instruments;
 pub use ending::{AtEnd, processor, to_end, waited};
 pub use inject::{Deadlines, DelayPolicy, ReturnedCall};
 pub use log::ReadImage;
-pub use observer::{Executed, Observer, Place, Stopped, TOLD};
+pub use observer::{Executed, Observer, ScriptFrame, Stopped, TOLD};
 pub use session::{Finished, Session};
 
 /// What a recording of starts alone has besides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Starts {
+pub enum RecordedStarts {
     /// Nothing: no open of a file is stopped at.
     Alone,
     /// Opens of files of locales. Every open is stopped at for that, and a program that speaks a
@@ -77,7 +77,7 @@ pub enum Starts {
 
 /// How to record.
 #[derive(Clone, Copy)]
-pub struct Options {
+pub struct RecorderOptions {
     /// Every system call, not only strace's `%file,%desc,%process`.
     pub all_syscalls: bool,
     /// Keep the recorder and the command on one CPU while only one thread can run: faster, and
@@ -94,7 +94,7 @@ pub struct Options {
 
 /// Why a command could not be recorded.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum WatchError {
     /// The command did not start.
     #[error("{why}")]
     CannotStart {
@@ -133,11 +133,11 @@ pub enum Error {
     },
 }
 
-impl Error {
+impl WatchError {
     /// The exit status of becalm for it.
     pub fn exit_status(&self) -> u8 {
         match self {
-            Error::CannotStart { status, .. } => *status,
+            WatchError::CannotStart { status, .. } => *status,
             _ => 125,
         }
     }
@@ -148,8 +148,12 @@ impl Error {
 /// This forks and must be called while the process has one thread.
 ///
 /// # Errors
-/// [`Error`]: then the command did not run, and `file` is as it was.
-pub fn record(command: &launch::Command, file: File, options: &Options) -> Result<Session, Error> {
+/// [`WatchError`]: then the command did not run, and `file` is as it was.
+pub fn record(
+    command: &launch::Command,
+    file: File,
+    options: &RecorderOptions,
+) -> Result<Session, WatchError> {
     session::start(command, file, options, Instruments::default())
 }
 
@@ -164,9 +168,9 @@ pub fn record(command: &launch::Command, file: File, options: &Options) -> Resul
 pub fn record_delayed(
     command: &launch::Command,
     file: File,
-    options: &Options,
+    options: &RecorderOptions,
     delays: Box<dyn DelayPolicy>,
-) -> Result<Session, Error> {
+) -> Result<Session, WatchError> {
     let instruments = Instruments { delays: Some(delays), ..Instruments::default() };
     session::start(command, file, options, instruments)
 }
@@ -179,9 +183,9 @@ pub fn record_delayed(
 pub fn record_observed(
     command: &launch::Command,
     file: File,
-    options: &Options,
+    options: &RecorderOptions,
     observer: Box<dyn Observer>,
-) -> Result<Session, Error> {
+) -> Result<Session, WatchError> {
     let instruments = Instruments { observer: Some(observer), ..Instruments::default() };
     session::start(command, file, options, instruments)
 }
@@ -194,10 +198,10 @@ pub fn record_observed(
 pub fn record_starts(
     command: &launch::Command,
     file: File,
-    options: &Options,
+    options: &RecorderOptions,
     observer: Box<dyn Observer>,
-    starts: Starts,
-) -> Result<Session, Error> {
+    starts: RecordedStarts,
+) -> Result<Session, WatchError> {
     let instruments =
         Instruments { observer: Some(observer), starts: Some(starts), ..Instruments::default() };
     session::start(command, file, options, instruments)

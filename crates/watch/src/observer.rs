@@ -13,11 +13,11 @@ pub trait Observer {
 
     /// A process stands in the call that has just made `child` of it: where in its script that
     /// call is, the innermost frame first; nothing where it tells none.
-    fn forked(&mut self, parent: &Stopped, child: i32) -> Vec<Place>;
+    fn forked(&mut self, parent: &Stopped, child: i32) -> Vec<ScriptFrame>;
 
     /// A process is about to execute a program, for the first time since it was made: where it was
     /// started, if that is told better by what it is at now.
-    fn executes(&mut self, _process: &Stopped) -> Vec<Place> {
+    fn executes(&mut self, _process: &Stopped) -> Vec<ScriptFrame> {
         Vec::new()
     }
 
@@ -31,7 +31,7 @@ pub trait Observer {
 
     /// A process ends; its parent has not yet heard of it where the observer has waited for it.
     /// Where it was started, if that is known only now. May be called twice.
-    fn ended(&mut self, pid: i32) -> Vec<Place>;
+    fn ended(&mut self, pid: i32) -> Vec<ScriptFrame>;
 }
 
 /// A directory that is not there: readlink(2) of a path below it is heard by the [`Observer`].
@@ -63,7 +63,7 @@ pub struct Executed<'a> {
 
 /// A frame of a script's call stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ScriptFrame {
     /// The file; none for text that came from none.
     pub file: Option<Vec<u8>>,
     /// The line in it, from 1; 0 where it is not known.

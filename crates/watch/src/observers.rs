@@ -4,7 +4,7 @@ use recording::{Bytes, Frame, Origin, ProcessId, Record};
 
 use crate::log::RecordingLog;
 use crate::memory;
-use crate::observer::{Executed, Observer, Place, Stopped, TOLD};
+use crate::observer::{Executed, Observer, ScriptFrame, Stopped, TOLD};
 use crate::table::ProcessTable;
 
 /// The observer, if there is one.
@@ -67,15 +67,15 @@ impl Observers {
 }
 
 /// Records where a process was started, if anything is known of that.
-fn record(log: &mut RecordingLog, process: ProcessId, frames: Vec<Place>, rss: Bytes) {
+fn record(log: &mut RecordingLog, process: ProcessId, frames: Vec<ScriptFrame>, rss: Bytes) {
     if !frames.is_empty() {
         let origin = Origin { frames: recorded(log, frames), rss };
         log.record(&Record::Origin { process, origin });
     }
 }
 
-fn recorded(log: &mut RecordingLog, frames: Vec<Place>) -> Vec<Frame> {
-    let frame = |place: Place| Frame {
+fn recorded(log: &mut RecordingLog, frames: Vec<ScriptFrame>) -> Vec<Frame> {
+    let frame = |place: ScriptFrame| Frame {
         file: place.file.map(|file| log.path(&file)),
         line: place.line,
         function: place.function,

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use launch::signals::{self, Came, Queue};
+use launch::signals::{self, ReceivedSignal, SignalQueue};
 use launch::{Command, Ended};
 use recording::Blind;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,7 +18,7 @@ use crate::boot::{self, TracerStart};
 use crate::inject::DelayPolicy;
 use crate::message::{Inbox, Messages, TracerMessage};
 use crate::observer::Observer;
-use crate::{Error, Options, Starts, host};
+use crate::{RecordedStarts, RecorderOptions, WatchError, host};
 
 /// What the command left running gets this long to end before the front goes without it.
 const GRACE: Duration = Duration::from_millis(50);
@@ -30,7 +30,7 @@ const SAME: Duration = Duration::from_millis(30);
 /// A command that is being recorded.
 pub struct Session {
     inbox: Inbox,
-    signals: Queue,
+    signals: SignalQueue,
     tracer: Pid,
     /// Signals that the command got, with their senders and when.
     delivered: Vec<(i32, i32, Instant)>,
@@ -57,30 +57,29 @@ pub(crate) struct Instruments {
     pub delays: Option<Box<dyn DelayPolicy>>,
     pub observer: Option<Box<dyn Observer>>,
     /// Whether only what starts processes is recorded.
-    pub starts: Option<Starts>,
+    pub starts: Option<RecordedStarts>,
 }
 
 pub(crate) fn start(
     command: &Command,
     file: File,
-    options: &Options,
+    options: &RecorderOptions,
     instruments: Instruments,
-) -> Result<Session, Error> {
+) -> Result<Session, WatchError> {
     let around = host::surroundings();
     let (from, to) = pipe()?;
     let front = rustix::process::getpid();
     let passed_on = signals::set(signals::passed_on());
     let mask = signals::block(&passed_on);
-    // SAFETY: the caller promises that this process has one thread.
-    let tracer = unsafe { launch::fork() }?;
-    let Some(tracer) = Pid::from_raw(tracer) else {
+    // This process's copies of what the recorder needs are closed once it has them.
+    let options = *options;
+    let (tracer, (from, _)) = launch::fork_with((from, to), |(from, to)| {
         drop(from);
         die_with(front);
         // The tracer is never interrupted, nor stopped with the command's group.
         signals::block(&signals::all());
         let messages = Messages::new(to, front);
         let outer_filter = around.has_filter;
-        let options = *options;
         boot::run(TracerStart {
             command,
             file,
@@ -90,13 +89,12 @@ pub(crate) fn start(
             messages,
             outer_filter,
         });
-        // SAFETY: ends the process without running what the front prepared for its own end.
-        unsafe { libc::_exit(0) };
-    };
-    drop((to, file, instruments));
+        0
+    })?;
+    let tracer = Pid::from_raw(tracer).ok_or(Errno::SRCH).map_err(std::io::Error::from)?;
     let mut session = Session {
         inbox: Inbox::new(from),
-        signals: Queue::of(&passed_on)?,
+        signals: SignalQueue::of(&passed_on)?,
         tracer,
         delivered: Vec::new(),
         over: None,
@@ -107,11 +105,11 @@ pub(crate) fn start(
 }
 
 impl Session {
-    fn wait_for_start(&mut self) -> Result<(), Error> {
+    fn wait_for_start(&mut self) -> Result<(), WatchError> {
         match self.inbox.next() {
             Some(TracerMessage::Started) => Ok(()),
             Some(TracerMessage::CannotStart { status, why }) => {
-                Err(Error::CannotStart { status, why })
+                Err(WatchError::CannotStart { status, why })
             }
             Some(TracerMessage::Forbidden { error }) => Err(forbidden(error)),
             _ => Err(self.died()),
@@ -122,8 +120,8 @@ impl Session {
     /// background.
     ///
     /// # Errors
-    /// [`Error::Died`], if the recorder was killed.
-    pub fn wait(mut self) -> Result<Finished, Error> {
+    /// [`WatchError::Died`], if the recorder was killed.
+    pub fn wait(mut self) -> Result<Finished, WatchError> {
         loop {
             while self.inbox.has_more() || self.wait_for_message()? {
                 let Some(message) = self.inbox.next() else { return self.at_tracers_end() };
@@ -138,7 +136,7 @@ impl Session {
         }
     }
 
-    fn at_tracers_end(mut self) -> Result<Finished, Error> {
+    fn at_tracers_end(mut self) -> Result<Finished, WatchError> {
         match self.over.take() {
             Some(over) => Ok(over),
             None => Err(self.died()),
@@ -146,8 +144,8 @@ impl Session {
     }
 
     /// The tracer's pipe has closed without a last word.
-    fn died(&self) -> Error {
-        Error::Died {
+    fn died(&self) -> WatchError {
+        WatchError::Died {
             how: match Ended::from_wait(self.reap()) {
                 Ended::Signaled(signal @ (libc::SIGKILL | libc::SIGXCPU)) if limits_cpu() => {
                     format!("was killed by signal {signal}, perhaps for the limit of `ulimit -t`")
@@ -165,7 +163,7 @@ impl Session {
     }
 
     /// Waits for a message, a signal or the end of the grace; whether it is a message.
-    fn wait_for_message(&self) -> Result<bool, Error> {
+    fn wait_for_message(&self) -> Result<bool, WatchError> {
         let timeout = self.end.map(until);
         let signals = self.signals.as_fd();
         let mut ready =
@@ -204,7 +202,7 @@ impl Session {
     }
 
     fn pass_signals_on(&mut self) {
-        while let Ok(Some(Came { signal, from, code })) = self.signals.take() {
+        while let Ok(Some(ReceivedSignal { signal, from, code })) = self.signals.take() {
             // The terminal's own signals go to the whole group, the command included; and the
             // tracer's SIGCONT is for this process only.
             if code > 0 || from == self.tracer.as_raw_pid() {
@@ -259,11 +257,11 @@ impl Session {
 }
 
 /// What forbids ptrace, and what to do about it.
-fn forbidden(error: i32) -> Error {
+fn forbidden(error: i32) -> WatchError {
     // A tracer of becalm itself that follows its children has this one, too.
     let tracer = host::surroundings().tracer;
     if tracer != 0 {
-        return Error::Traced { tracer, name: name_of(tracer) };
+        return WatchError::Traced { tracer, name: name_of(tracer) };
     }
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     let reason = if host::surroundings().has_filter {
@@ -277,7 +275,7 @@ fn forbidden(error: i32) -> Error {
     } else {
         "a security module or another tracer forbids it"
     };
-    Error::Forbidden { error: std::io::Error::from_raw_os_error(error), reason }
+    WatchError::Forbidden { error: std::io::Error::from_raw_os_error(error), reason }
 }
 
 fn limits_cpu() -> bool {
@@ -291,7 +289,7 @@ fn name_of(pid: i32) -> String {
     }
 }
 
-fn pipe() -> Result<(File, File), Error> {
+fn pipe() -> Result<(File, File), WatchError> {
     let (from, to) = std::io::pipe()?;
     Ok((OwnedFd::from(from).into(), OwnedFd::from(to).into()))
 }

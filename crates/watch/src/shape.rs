@@ -2,7 +2,7 @@
 
 use recording::{Abi, Call, Kind};
 
-use crate::{Starts, arch};
+use crate::{RecordedStarts, arch};
 
 /// When a call stops for the tracer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub(crate) enum Extent {
     /// strace's `%file,%desc,%process`.
     Default,
     /// What starts processes, and when their loader is done.
-    Starts(Starts),
+    Starts(RecordedStarts),
 }
 
 /// The meaning of one call's arguments, by their places.
@@ -228,7 +228,7 @@ fn table(abi: Abi, extent: Extent) -> (Vec<CallShape>, Vec<(u16, StopRule)>) {
             };
         match name {
             "readlink" if is_starts => shape.special = Special::Told,
-            "open" | "openat" if extent == Extent::Starts(Starts::AndLocales) => {
+            "open" | "openat" if extent == Extent::Starts(RecordedStarts::AndLocales) => {
                 (shape.special, shape.recorded) = (Special::Locale, true);
             }
             _ => {}

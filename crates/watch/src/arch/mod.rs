@@ -6,7 +6,7 @@
 //! | [`TABLES`] | all tables that its programs reach, by audit architecture (linux/audit.h) |
 //! | [`FOREIGN_FROM`] | numbers of a table that is reached by numbers only, and that has no filter |
 //! | [`table`], [`word`] | a call's table and number; the size of a program's pointers |
-//! | [`Registers`] | those of a stopped thread |
+//! | [`ThreadRegisters`] | those of a stopped thread |
 //! | [`upper_in_use`] | whether wide vector registers are in use |
 
 #[cfg(target_arch = "aarch64")]
@@ -15,6 +15,8 @@ mod aarch64;
 mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
-pub(crate) use aarch64::{FOREIGN_FROM, NATIVE, Registers, TABLES, table, upper_in_use, word};
+pub(crate) use aarch64::{
+    FOREIGN_FROM, NATIVE, TABLES, ThreadRegisters, table, upper_in_use, word,
+};
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::{FOREIGN_FROM, NATIVE, Registers, TABLES, table, upper_in_use, word};
+pub(crate) use x86_64::{FOREIGN_FROM, NATIVE, TABLES, ThreadRegisters, table, upper_in_use, word};

@@ -5,7 +5,7 @@ use std::mem::ManuallyDrop;
 
 use super::{CallSource, SyscallInfo, TraceError, event_message, info_of_kernel, request};
 use super::{set_options, signal_info};
-use crate::arch::{self, Registers};
+use crate::arch::{self, ThreadRegisters};
 
 /// How a stopped thread goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,11 +66,11 @@ impl StoppedThread {
         ManuallyDrop::new(self).tid
     }
 
-    pub fn registers(&self) -> Result<Registers, TraceError> {
-        Registers::read(self.tid)
+    pub fn registers(&self) -> Result<ThreadRegisters, TraceError> {
+        ThreadRegisters::read(self.tid)
     }
 
-    pub fn set_registers(&self, registers: &Registers) -> Result<(), TraceError> {
+    pub fn set_registers(&self, registers: &ThreadRegisters) -> Result<(), TraceError> {
         registers.write(self.tid)
     }
 

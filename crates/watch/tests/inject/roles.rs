@@ -75,7 +75,7 @@ fn record(words: &[OsString]) -> i32 {
         other => panic!("{other}"),
     };
     let directory = directory.to_str().unwrap().as_bytes().to_vec();
-    let options = watch::Options {
+    let options = watch::RecorderOptions {
         all_syscalls: std::env::var_os("ALL_SYSCALLS").is_some(),
         bind: true,
         tap: true,

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use recording::shown_name;
 use script::lines::{Lines, hook};
-use watch::Starts;
+use watch::RecordedStarts;
 
 use crate::command_report::ReportOptions;
 use crate::exit::Failure;
+use crate::reporting_rank::RankReport;
 use crate::{python_path, recorded};
 use view::ForkLines;
 
@@ -79,7 +80,7 @@ fn of_recording(args: &ForkLinesArgs, file: &Path) -> Result<u8, Failure> {
 
 fn of_command(args: &ForkLinesArgs) -> Result<u8, Failure> {
     let report = args.report.begin()?;
-    let starts = if args.locale { Starts::AndLocales } else { Starts::Alone };
+    let starts = if args.locale { RecordedStarts::AndLocales } else { RecordedStarts::Alone };
     let wanted = recorded::Wanted { starts: Some(starts), ..recorded::Wanted::of(&args.command) };
     let hook = hook(python_path::given().as_deref());
     let record = || recorded::and_read(&wanted, None);

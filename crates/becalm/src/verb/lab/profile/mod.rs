@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
+use job::ReportingRank;
 use lab::profile::flame::{self, Captions, Stack};
 use lab::profile::{Allowed, Gather, How, Profile, Sampler, Wanted, Width};
 use recording::Recording;
 
 use crate::exit::Failure;
-use crate::reporting_rank::{RankOption, ReportingRank};
+use crate::reporting_rank::{RankOption, RankReport};
 use crate::stdout_redirect::StdoutRedirect;
 use crate::{recorded, save};
 use view::{Profiled, Sampling};
@@ -118,7 +119,7 @@ pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
     let allowed = Allowed::here();
     let sampler = files.is_some().then(|| sampler(args, &allowed));
     let wanted = recorded::Wanted {
-        starts: Some(watch::Starts::Alone),
+        starts: Some(watch::RecordedStarts::Alone),
         ..recorded::Wanted::of(&args.command)
     };
     let (recording, finished) = recorded::and_read(&wanted, None)?;
