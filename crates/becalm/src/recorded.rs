@@ -121,7 +121,7 @@ fn start(wanted: &Wanted, file: File) -> Result<Session, Failure> {
     session.map_err(failure)
 }
 
-fn failure(error: watch::WatchError) -> Failure {
+fn failure(error: watch::RecorderError) -> Failure {
     Failure { status: error.exit_status(), error: error.into() }
 }
 

@@ -55,7 +55,7 @@ pub enum TracedError {
     Queue(#[from] QueueError),
     /// The recorder, or the command's start.
     #[error(transparent)]
-    Recorder(#[from] watch::WatchError),
+    Recorder(#[from] watch::RecorderError),
     /// What reached the server is not known.
     #[error("what reached the rehearsed server: {0}")]
     Account(std::io::Error),

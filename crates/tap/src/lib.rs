@@ -40,7 +40,7 @@ use rustix::process::{Resource, Rlimit, prlimit};
 
 use assembler::Instruction;
 use bpf::{MAPPABLE, MapShape, MapType};
-use mapping::Mapping;
+use mapping::SharedMapping;
 use namespace::Namespace;
 use program::{Maps, NUMBERS, OngoingCall, TapControl, TapRecord};
 use ring::Ring;
@@ -129,7 +129,7 @@ pub struct Tap {
     // Dropped first: nothing runs any more when the maps go.
     _links: [OwnedFd; 3],
     ring: Ring,
-    shared: Mapping,
+    shared: SharedMapping,
     /// An epoll of the ring, which the programs make ready.
     ready: OwnedFd,
     follower: Follower,
@@ -232,7 +232,7 @@ impl Tap {
     fn attach(namespace: Namespace, ring_bytes: usize, compat_at: i32) -> Result<Tap, TapError> {
         let maps = with_memory(|| Maps::new(ring_bytes))?;
         let system = |what| move |error| TapError::System { what, error };
-        let shared = Mapping::new(maps.shared.as_fd(), 0, rustix::param::page_size(), true)
+        let shared = SharedMapping::new(maps.shared.as_fd(), 0, rustix::param::page_size(), true)
             .map_err(system("cannot map an eBPF map"))?;
         let ring =
             Ring::new(maps.ring.as_fd(), ring_bytes).map_err(system("cannot map an eBPF ring"))?;

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::mapping::Mapping;
+use crate::mapping::SharedMapping;
 use crate::program::TapRecord;
 
 /// `BPF_RINGBUF_BUSY_BIT`: reserved, and not yet submitted.
@@ -28,9 +28,9 @@ const BATCH_BYTES: u64 = 16 << 10;
 
 /// The mapped ring.
 pub(crate) struct Ring {
-    reader: Mapping,
+    reader: SharedMapping,
     /// The writers' position, and the data from the second page on.
-    writers: Mapping,
+    writers: SharedMapping,
     page: usize,
     bytes: usize,
 }
@@ -39,8 +39,8 @@ impl Ring {
     /// Maps the ring of `bytes` bytes, a power of two.
     pub(crate) fn new(map: BorrowedFd, bytes: usize) -> io::Result<Ring> {
         let page = rustix::param::page_size();
-        let reader = Mapping::new(map, 0, page, true)?;
-        let writers = Mapping::new(map, page, page + 2 * bytes, false)?;
+        let reader = SharedMapping::new(map, 0, page, true)?;
+        let writers = SharedMapping::new(map, page, page + 2 * bytes, false)?;
         Ok(Ring { reader, writers, page, bytes })
     }
 

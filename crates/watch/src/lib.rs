@@ -94,7 +94,7 @@ pub struct RecorderOptions {
 
 /// Why a command could not be recorded.
 #[derive(Debug, thiserror::Error)]
-pub enum WatchError {
+pub enum RecorderError {
     /// The command did not start.
     #[error("{why}")]
     CannotStart {
@@ -133,11 +133,11 @@ pub enum WatchError {
     },
 }
 
-impl WatchError {
+impl RecorderError {
     /// The exit status of becalm for it.
     pub fn exit_status(&self) -> u8 {
         match self {
-            WatchError::CannotStart { status, .. } => *status,
+            RecorderError::CannotStart { status, .. } => *status,
             _ => 125,
         }
     }
@@ -148,12 +148,12 @@ impl WatchError {
 /// This forks and must be called while the process has one thread.
 ///
 /// # Errors
-/// [`WatchError`]: then the command did not run, and `file` is as it was.
+/// [`RecorderError`]: then the command did not run, and `file` is as it was.
 pub fn record(
     command: &launch::Command,
     file: File,
     options: &RecorderOptions,
-) -> Result<Session, WatchError> {
+) -> Result<Session, RecorderError> {
     session::start(command, file, options, Instruments::default())
 }
 
@@ -170,7 +170,7 @@ pub fn record_delayed(
     file: File,
     options: &RecorderOptions,
     delays: Box<dyn DelayPolicy>,
-) -> Result<Session, WatchError> {
+) -> Result<Session, RecorderError> {
     let instruments = Instruments { delays: Some(delays), ..Instruments::default() };
     session::start(command, file, options, instruments)
 }
@@ -185,7 +185,7 @@ pub fn record_observed(
     file: File,
     options: &RecorderOptions,
     observer: Box<dyn Observer>,
-) -> Result<Session, WatchError> {
+) -> Result<Session, RecorderError> {
     let instruments = Instruments { observer: Some(observer), ..Instruments::default() };
     session::start(command, file, options, instruments)
 }
@@ -201,7 +201,7 @@ pub fn record_starts(
     options: &RecorderOptions,
     observer: Box<dyn Observer>,
     starts: RecordedStarts,
-) -> Result<Session, WatchError> {
+) -> Result<Session, RecorderError> {
     let instruments =
         Instruments { observer: Some(observer), starts: Some(starts), ..Instruments::default() };
     session::start(command, file, options, instruments)

@@ -18,7 +18,7 @@ use crate::boot::{self, TracerStart};
 use crate::inject::DelayPolicy;
 use crate::message::{Inbox, Messages, TracerMessage};
 use crate::observer::Observer;
-use crate::{RecordedStarts, RecorderOptions, WatchError, host};
+use crate::{RecordedStarts, RecorderError, RecorderOptions, host};
 
 /// What the command left running gets this long to end before the front goes without it.
 const GRACE: Duration = Duration::from_millis(50);
@@ -65,7 +65,7 @@ pub(crate) fn start(
     file: File,
     options: &RecorderOptions,
     instruments: Instruments,
-) -> Result<Session, WatchError> {
+) -> Result<Session, RecorderError> {
     let around = host::surroundings();
     let (from, to) = pipe()?;
     let front = rustix::process::getpid();
@@ -105,11 +105,11 @@ pub(crate) fn start(
 }
 
 impl Session {
-    fn wait_for_start(&mut self) -> Result<(), WatchError> {
+    fn wait_for_start(&mut self) -> Result<(), RecorderError> {
         match self.inbox.next() {
             Some(TracerMessage::Started) => Ok(()),
             Some(TracerMessage::CannotStart { status, why }) => {
-                Err(WatchError::CannotStart { status, why })
+                Err(RecorderError::CannotStart { status, why })
             }
             Some(TracerMessage::Forbidden { error }) => Err(forbidden(error)),
             _ => Err(self.died()),
@@ -120,8 +120,8 @@ impl Session {
     /// background.
     ///
     /// # Errors
-    /// [`WatchError::Died`], if the recorder was killed.
-    pub fn wait(mut self) -> Result<Finished, WatchError> {
+    /// [`RecorderError::Died`], if the recorder was killed.
+    pub fn wait(mut self) -> Result<Finished, RecorderError> {
         loop {
             while self.inbox.has_more() || self.wait_for_message()? {
                 let Some(message) = self.inbox.next() else { return self.at_tracers_end() };
@@ -136,7 +136,7 @@ impl Session {
         }
     }
 
-    fn at_tracers_end(mut self) -> Result<Finished, WatchError> {
+    fn at_tracers_end(mut self) -> Result<Finished, RecorderError> {
         match self.over.take() {
             Some(over) => Ok(over),
             None => Err(self.died()),
@@ -144,8 +144,8 @@ impl Session {
     }
 
     /// The tracer's pipe has closed without a last word.
-    fn died(&self) -> WatchError {
-        WatchError::Died {
+    fn died(&self) -> RecorderError {
+        RecorderError::Died {
             how: match Ended::from_wait(self.reap()) {
                 Ended::Signaled(signal @ (libc::SIGKILL | libc::SIGXCPU)) if limits_cpu() => {
                     format!("was killed by signal {signal}, perhaps for the limit of `ulimit -t`")
@@ -163,7 +163,7 @@ impl Session {
     }
 
     /// Waits for a message, a signal or the end of the grace; whether it is a message.
-    fn wait_for_message(&self) -> Result<bool, WatchError> {
+    fn wait_for_message(&self) -> Result<bool, RecorderError> {
         let timeout = self.end.map(until);
         let signals = self.signals.as_fd();
         let mut ready =
@@ -257,11 +257,11 @@ impl Session {
 }
 
 /// What forbids ptrace, and what to do about it.
-fn forbidden(error: i32) -> WatchError {
+fn forbidden(error: i32) -> RecorderError {
     // A tracer of becalm itself that follows its children has this one, too.
     let tracer = host::surroundings().tracer;
     if tracer != 0 {
-        return WatchError::Traced { tracer, name: name_of(tracer) };
+        return RecorderError::Traced { tracer, name: name_of(tracer) };
     }
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     let reason = if host::surroundings().has_filter {
@@ -275,7 +275,7 @@ fn forbidden(error: i32) -> WatchError {
     } else {
         "a security module or another tracer forbids it"
     };
-    WatchError::Forbidden { error: std::io::Error::from_raw_os_error(error), reason }
+    RecorderError::Forbidden { error: std::io::Error::from_raw_os_error(error), reason }
 }
 
 fn limits_cpu() -> bool {
@@ -289,7 +289,7 @@ fn name_of(pid: i32) -> String {
     }
 }
 
-fn pipe() -> Result<(File, File), WatchError> {
+fn pipe() -> Result<(File, File), RecorderError> {
     let (from, to) = std::io::pipe()?;
     Ok((OwnedFd::from(from).into(), OwnedFd::from(to).into()))
 }

@@ -5,7 +5,13 @@ use crate::decode::tests::{entry, log, task};
 use crate::files::FullPath;
 
 /// A call that has returned, about this path.
-fn returns(task: &mut Task, log: &mut RecordingLog, call: (&str, &[u64]), about: Path, value: i64) {
+fn returns(
+    task: &mut Task,
+    log: &mut RecordingLog,
+    call: (&str, &[u64]),
+    about: About,
+    value: i64,
+) {
     let (name, args) = call;
     let mut pending = decode::without_stop(task, log, &entry(name, args), Nanos(0));
     if let Some(path) = about {
@@ -18,7 +24,7 @@ fn returns(task: &mut Task, log: &mut RecordingLog, call: (&str, &[u64]), about:
     apply(task, log, &pending, outcome);
 }
 
-type Path<'a> = Option<&'a str>;
+type About<'a> = Option<&'a str>;
 
 fn open(task: &Task, fd: i32) -> Option<String> {
     let files = task.files.borrow();

@@ -12,12 +12,12 @@ const NOBODY: [i32; 0] = [];
 
 /// What a policy was told, and what it answers.
 #[derive(Clone, Default)]
-struct Script {
+struct ScriptedPolicy {
     calls: Rc<RefCell<Vec<Nanos>>>,
     answers: Rc<RefCell<Vec<Vec<u64>>>>,
 }
 
-impl DelayPolicy for Script {
+impl DelayPolicy for ScriptedPolicy {
     fn delay(&mut self, call: &ReturnedCall<'_>) -> Option<Deadlines> {
         self.calls.borrow_mut().push(call.made);
         let deadlines = self.answers.borrow_mut().pop()?;
@@ -26,8 +26,8 @@ impl DelayPolicy for Script {
 }
 
 /// An injector of a recording that began at 1 ms, with these answers, the last one first.
-fn injector(answers: &[&[u64]]) -> (DelayInjector, Script) {
-    let script = Script::default();
+fn injector(answers: &[&[u64]]) -> (DelayInjector, ScriptedPolicy) {
+    let script = ScriptedPolicy::default();
     *script.answers.borrow_mut() = answers.iter().map(|answer| answer.to_vec()).collect();
     let injector = DelayInjector::beginning(Box::new(script.clone()), Nanos(MILLI), Nanos(MILLI));
     (injector, script)
