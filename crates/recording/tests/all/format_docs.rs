@@ -96,7 +96,8 @@ fn a_reader_written_from_the_document_reads_every_kind_of_record() {
     );
     let blinds: Vec<_> =
         of("blind").map(|line| line["blind"].as_str().unwrap().to_owned()).collect();
-    let names = "io_uring setuid tracer_refused own_filter outer_filter unreadable other_root lost";
+    let names = "io_uring setuid tracer_refused own_filter outer_filter unreadable other_root lost \
+        request_failed";
     assert_eq!(blinds.join(" "), names);
     let end = read.last().unwrap();
     assert_eq!(end["whole"], true);
