@@ -82,6 +82,8 @@ pub(crate) fn drop_inherited() {
         let _ = dup2_stdin(&null);
         let _ = dup2_stdout(&null);
         let _ = dup2_stderr(&null);
+        // It may be one of the three itself.
+        std::mem::forget(null);
     }
 }
 

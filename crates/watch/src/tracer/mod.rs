@@ -102,6 +102,7 @@ impl Tracer {
     /// Follows until the last has ended, and ends the recording.
     pub fn run(mut self) {
         let followed = self.follow();
+        self.release_all();
         self.drain();
         self.note_lost();
         if let Some(injector) = &mut self.injector {
@@ -115,14 +116,7 @@ impl Tracer {
     fn follow(&mut self) -> io::Result<()> {
         let mut served = 0;
         loop {
-            let waited = match self.wait() {
-                Ok(waited) => waited,
-                Err(error) => {
-                    self.release_all();
-                    return Err(error);
-                }
-            };
-            match waited {
+            match self.wait()? {
                 Waited::Change(change) => self.take_in(change),
                 Waited::Nothing => {}
                 Waited::Nobody => return Ok(()),
@@ -165,6 +159,7 @@ impl Tracer {
         doomed.into_iter().for_each(|(thread, event)| self.end_delay(thread, event));
     }
 
+    /// Nobody stands still for good, however the following ended.
     fn release_all(&mut self) {
         let all = self.injector.as_mut().map(DelayInjector::all).unwrap_or_default();
         all.into_iter().for_each(|(thread, event)| self.end_delay(thread, event));
