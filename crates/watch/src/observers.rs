@@ -1,6 +1,6 @@
 //! Whoever looks into processes, and what it tells: origins of processes, in the recording.
 
-use recording::{Bytes, Frame, Origin, ProcessId, Record};
+use recording::{ByteUnits, Frame, Origin, ProcessId, Record};
 
 use crate::log::RecordingLog;
 use crate::memory;
@@ -46,7 +46,7 @@ impl Observers {
         log: &mut RecordingLog,
         pid: i32,
         process: ProcessId,
-        parent_rss: Bytes,
+        parent_rss: ByteUnits,
     ) {
         if let Some(observer) = &mut self.0 {
             let frames = observer.ended(pid);
@@ -67,7 +67,7 @@ impl Observers {
 }
 
 /// Records where a process was started, if anything is known of that.
-fn record(log: &mut RecordingLog, process: ProcessId, frames: Vec<ScriptFrame>, rss: Bytes) {
+fn record(log: &mut RecordingLog, process: ProcessId, frames: Vec<ScriptFrame>, rss: ByteUnits) {
     if !frames.is_empty() {
         let origin = Origin { frames: recorded(log, frames), rss };
         log.record(&Record::Origin { process, origin });
@@ -84,8 +84,8 @@ fn recorded(log: &mut RecordingLog, frames: Vec<ScriptFrame>) -> Vec<Frame> {
 }
 
 /// A process's resident set (proc_pid_statm(5)).
-fn resident(tid: i32) -> Bytes {
+fn resident(tid: i32) -> ByteUnits {
     let text = std::fs::read_to_string(format!("/proc/{tid}/statm")).unwrap_or_default();
     let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0);
-    Bytes(pages * rustix::param::page_size() as u64)
+    ByteUnits(pages * rustix::param::page_size() as u64)
 }

@@ -1,7 +1,7 @@
 //! The process table: which threads and processes there are, and which of them can run. It asks
 //! the kernel nothing.
 
-use recording::{How, ProcessId, Usage};
+use recording::{ProcessId, StartCall, Usage};
 use rustc_hash::FxHashMap;
 
 use crate::task::{PendingCall, Task, TracedProcess};
@@ -22,13 +22,13 @@ pub(crate) struct ProcessTable {
 }
 
 /// How a child came to be, from the flags of the call that made it (clone(2)); none of a thread.
-pub(crate) fn kind_of_birth(flags: u64) -> Option<How> {
+pub(crate) fn kind_of_birth(flags: u64) -> Option<StartCall> {
     let has = |flag: i32| flags & flag as u64 != 0;
     match has(libc::CLONE_VM) {
         _ if has(libc::CLONE_THREAD) => None,
-        true if has(libc::CLONE_VFORK) => Some(How::Vfork),
-        true => Some(How::Clone),
-        false => Some(How::Fork),
+        true if has(libc::CLONE_VFORK) => Some(StartCall::Vfork),
+        true => Some(StartCall::Clone),
+        false => Some(StartCall::Fork),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use recording::{Abi, Bytes, Call, Micros, Nanos, Outcome, Phase, ProcessId, Usage};
+use recording::{Abi, ByteUnits, Call, Micros, Nanos, Outcome, Phase, ProcessId, Usage};
 
 use crate::files::{FullPath, OpenFiles, WorkingDirectory};
 use crate::shape::CallShape;
@@ -130,10 +130,10 @@ pub(crate) struct TracedProcess {
     /// What its reaped children used, which the kernel adds to what it used itself.
     pub children: Usage,
     /// Its own largest resident set, where `children` hides it.
-    pub peak: Option<Bytes>,
+    pub peak: Option<ByteUnits>,
     pub watches_exit: bool,
     /// Its parent's resident set when it was started, where somebody looked.
-    pub parent_rss: Bytes,
+    pub parent_rss: ByteUnits,
 }
 
 impl TracedProcess {
@@ -144,7 +144,7 @@ impl TracedProcess {
             children: Usage::default(),
             peak: None,
             watches_exit: false,
-            parent_rss: Bytes::default(),
+            parent_rss: ByteUnits::default(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use recording::{Bytes, Micros, Usage};
+use recording::{ByteUnits, Micros, Usage};
 
 use super::{PtraceStop, StoppedThread};
 
@@ -81,6 +81,6 @@ fn usage_of(raw: &libc::rusage) -> Usage {
     Usage {
         user: micros(raw.ru_utime),
         system: micros(raw.ru_stime),
-        max_rss: Bytes(raw.ru_maxrss.unsigned_abs() * 1024),
+        max_rss: ByteUnits(raw.ru_maxrss.unsigned_abs() * 1024),
     }
 }

@@ -1,4 +1,4 @@
-use recording::{Bytes, Call, Micros, Nanos, Phase};
+use recording::{ByteUnits, Call, Micros, Nanos, Phase};
 
 use super::*;
 use crate::shape::{CallShapes, Extent};
@@ -44,7 +44,7 @@ fn pending(name: &str) -> PendingCall {
 }
 
 fn used(user: u64, peak: u64) -> Usage {
-    Usage { user: Micros(user), system: Micros(0), max_rss: Bytes(peak) }
+    Usage { user: Micros(user), system: Micros(0), max_rss: ByteUnits(peak) }
 }
 
 fn threads(table: &ProcessTable) -> Vec<i32> {
@@ -56,9 +56,9 @@ fn threads(table: &ProcessTable) -> Vec<i32> {
 #[test]
 fn flags_say_what_is_born() {
     let (vm, vfork) = (libc::CLONE_VM as u64, libc::CLONE_VFORK as u64);
-    assert_eq!(kind_of_birth(0), Some(How::Fork));
-    assert_eq!(kind_of_birth(vm | vfork), Some(How::Vfork));
-    assert_eq!(kind_of_birth(vm), Some(How::Clone));
+    assert_eq!(kind_of_birth(0), Some(StartCall::Fork));
+    assert_eq!(kind_of_birth(vm | vfork), Some(StartCall::Vfork));
+    assert_eq!(kind_of_birth(vm), Some(StartCall::Clone));
     assert_eq!(kind_of_birth(CLONE_A_THREAD), None);
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use launch::Ended;
 use proc::ProcessStatus;
-use recording::{Blind, Bytes, Exec, How, Record, Status};
+use recording::{Blind, ByteUnits, Exec, ExitStatus, Record, StartCall};
 use rustix::process::geteuid;
 
 use super::{Next, Tracer};
@@ -22,7 +22,7 @@ use crate::{arch, signals};
 impl Tracer {
     /// Takes in the command itself, which stands at its exec.
     pub(super) fn adopt_main(&mut self, task: Task) {
-        self.add(task, None, Some(How::Command));
+        self.add(task, None, Some(StartCall::Command));
     }
 
     /// A thread stands in the call that has made another, or a process.
@@ -45,7 +45,7 @@ impl Tracer {
     }
 
     /// Takes in a new thread or process, and what it has already done.
-    fn add(&mut self, task: Task, parent: Option<i32>, how: Option<How>) {
+    fn add(&mut self, task: Task, parent: Option<i32>, how: Option<StartCall>) {
         let (tid, at) = (task.tid, self.log.now());
         match how {
             None => {
@@ -132,7 +132,7 @@ impl Tracer {
         let group = self.table.group_of(tid);
         if let Some(process) = self.table.process_mut(group) {
             let peak = ProcessStatus::of(tid).and_then(|status| status.number("VmHWM"));
-            process.peak = peak.map(|kib| Bytes(kib * 1024));
+            process.peak = peak.map(|kib| ByteUnits(kib * 1024));
             let (id, parent_rss) = (process.id, process.parent_rss);
             if tid == group {
                 self.observers.ended(&mut self.log, group, id, parent_rss);
@@ -155,8 +155,8 @@ impl Tracer {
             process: process.id,
             at: self.log.now(),
             status: match ended {
-                Ended::Exited(code) => Status::Exited(code),
-                Ended::Signaled(signal) => Status::Signaled(signal.unsigned_abs() as u8),
+                Ended::Exited(code) => ExitStatus::Exited(code),
+                Ended::Signaled(signal) => ExitStatus::Signaled(signal.unsigned_abs() as u8),
             },
             usage: process.own_usage(&usage),
         });
@@ -190,7 +190,7 @@ impl Tracer {
         };
         let orphans: Vec<i32> = self.early.keys().copied().filter(is_orphan).collect();
         for tid in orphans {
-            self.add(Task::new(tid), Some(self.main), Some(How::Fork));
+            self.add(Task::new(tid), Some(self.main), Some(StartCall::Fork));
         }
     }
 
