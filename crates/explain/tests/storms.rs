@@ -5,7 +5,7 @@
 
 mod support;
 
-use explain::{ForkSource, Storm, StormSource};
+use explain::{ForkSource, LoaderSource, Storm, StormSource};
 use recording::{How, Outcome};
 use support::*;
 
@@ -82,6 +82,25 @@ fn the_rpath_that_made_the_loader_search_is_named_with_its_directories() {
     assert_eq!((&rpath["directories"], &rpath["enoent"]), (&30.into(), &580.into()));
     assert_eq!(source(storm, "library")["directories"], 30);
     assert_eq!(storm.evidence, "becalm report REC --by library");
+}
+
+#[test]
+fn a_source_holds_the_recordings_own_path_whatever_bytes_it_has() {
+    let directories = numbered("/store/p", 30);
+    for file in ["/opt/a\tb/app", "/opt/a\nb/app", r"/opt/a\x09b/app"] {
+        let mut tale = Tale::of(file, &["app"], &[]);
+        searched(&mut tale, &directories, 20);
+        tale.image(file, &[], &directories, &[]);
+        let recording = tale.told();
+        let findings = explained(&recording);
+        let list = only(&findings, Storm::Loader).sources.iter().find_map(|source| match source {
+            StormSource::Loader(LoaderSource::Rpath(list)) => Some(list),
+            _ => None,
+        });
+        let path = &list.unwrap().file;
+        assert_eq!(path.bytes(), file.as_bytes());
+        assert_eq!(recording.path(path.id.unwrap()), file.as_bytes());
+    }
 }
 
 #[test]

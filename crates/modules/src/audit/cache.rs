@@ -1,13 +1,13 @@
 //! Rules about a modulepath's `.modulecache`: what `becalm modules cache check` says of it.
 
-use super::finding::{Finding, Rule};
+use super::finding::{AuditFinding, Rule};
 use super::report::About;
 use crate::cache::{self, Fault};
 use crate::site::Site;
 use crate::tree::{Kind, Tree};
 
 /// What a modulepath's cache gives rise to.
-pub(super) fn findings(tree: &Tree, site: Option<&Site>, about: &About<'_>) -> Vec<Finding> {
+pub(super) fn findings(tree: &Tree, site: Option<&Site>, about: &About<'_>) -> Vec<AuditFinding> {
     if !tree.entries.iter().any(|entry| entry.kind == Kind::Cache) {
         return Vec::new();
     }

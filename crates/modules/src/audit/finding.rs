@@ -222,7 +222,7 @@ impl Rule {
 
 /// One thing that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct AuditFinding {
     /// Which rule.
     pub rule: Rule,
     /// How bad it is.

@@ -28,7 +28,7 @@ mod view;
 
 pub use calls::Calls;
 pub use census::Census;
-pub use finding::{Finding, Level, Rule};
+pub use finding::{AuditFinding, Level, Rule};
 pub use github::annotations;
 pub use measure::{Measured, Timeout, measure};
 pub use predict::{Ask, Prediction, predict};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::finding::{Finding, Rule};
+use super::finding::{AuditFinding, Rule};
 use super::report::About;
 use crate::tree::{Cookie, Entry, Kind, Tree};
 
@@ -11,12 +11,12 @@ use crate::tree::{Cookie, Entry, Kind, Tree};
 const CROWDED: u64 = 200;
 
 /// What the names of a tree give rise to.
-pub(super) fn findings(tree: &Tree, about: &About<'_>) -> Vec<Finding> {
+pub(super) fn findings(tree: &Tree, about: &About<'_>) -> Vec<AuditFinding> {
     let named = tree.entries.iter().filter_map(|entry| {
         let (rule, text, calls) = of(entry, about)?;
         Some(about.finding(rule, &tree.path(entry), text, calls))
     });
-    let mut findings: Vec<Finding> = named.collect();
+    let mut findings: Vec<AuditFinding> = named.collect();
     findings.extend(crowded(tree, about));
     findings
 }
@@ -59,7 +59,7 @@ fn is_empty(entry: &Entry) -> bool {
     entry.stamp.is_some_and(|stamp| stamp.size == 0)
 }
 
-fn crowded(tree: &Tree, about: &About<'_>) -> Vec<Finding> {
+fn crowded(tree: &Tree, about: &About<'_>) -> Vec<AuditFinding> {
     let mut files: HashMap<&Path, u64> = HashMap::new();
     for entry in tree.entries.iter().filter(|entry| matches!(entry.kind, Kind::File(_))) {
         *files.entry(entry.name.parent().unwrap_or(Path::new(""))).or_default() += 1;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::finding::{Finding, Rule};
+use super::finding::{AuditFinding, Rule};
 use super::report::About;
 use crate::site::Odd;
 use crate::tree::{Kind, Tree};
@@ -32,7 +32,7 @@ pub(super) fn network(path: &Path) -> Option<&'static str> {
 }
 
 /// What a modulepath gives rise to.
-pub(super) fn findings(tree: &Tree, odd: Option<Odd>, about: &About<'_>) -> Vec<Finding> {
+pub(super) fn findings(tree: &Tree, odd: Option<Odd>, about: &About<'_>) -> Vec<AuditFinding> {
     let root = &tree.root;
     let finding = |rule, text: &str| about.finding(rule, root, text.to_owned(), 0);
     let mut findings = Vec::new();

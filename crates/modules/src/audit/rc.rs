@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::finding::{Finding, Rule};
+use super::finding::{AuditFinding, Rule};
 use super::report::About;
 use crate::tcl::rc::{Defined, Definition, Unread, read};
 use crate::tcl::{Why, join, split};
@@ -124,13 +124,13 @@ fn version_of<'a>(module: &'a str, directory: &Path) -> Option<&'a str> {
 }
 
 /// What the rc files of a tree give rise to.
-pub(super) fn findings(tree: &Tree, about: &About<'_>) -> Vec<Finding> {
+pub(super) fn findings(tree: &Tree, about: &About<'_>) -> Vec<AuditFinding> {
     let rc_files = tree.entries.iter().filter(|entry| matches!(entry.kind, Kind::Rc(..)));
     let movable = Movable::of(tree);
     rc_files.filter_map(|entry| finding(&movable, entry, about)).collect()
 }
 
-fn finding(movable: &Movable<'_>, entry: &Entry, about: &About<'_>) -> Option<Finding> {
+fn finding(movable: &Movable<'_>, entry: &Entry, about: &About<'_>) -> Option<AuditFinding> {
     let path = movable.tree.path(entry);
     let Kind::Rc(_, cookie) = &entry.kind else { return None };
     if breaks(&path) {

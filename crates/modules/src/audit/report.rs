@@ -6,7 +6,7 @@ use std::path;
 use recording::Name;
 use serde::{Deserialize, Serialize};
 
-use super::{Ask, Census, Finding, Level, Measured, Prediction, Rule, Timeout, View};
+use super::{Ask, AuditFinding, Census, Level, Measured, Prediction, Rule, Timeout, View};
 use super::{cache, measure, names, path as modulepaths, predict, rc};
 use crate::site::{Odd, Release, Site};
 use crate::tree::{Kind, Tree};
@@ -42,7 +42,7 @@ pub struct Audit {
     /// How often each rule was met, those with the most calls first.
     pub rules: Vec<RuleSum>,
     /// What was found, at most 1,000 of each rule.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<AuditFinding>,
 }
 
 /// A modulepath.
@@ -107,8 +107,8 @@ impl About<'_> {
         path: &path::Path,
         text: String,
         calls: u64,
-    ) -> Finding {
-        Finding {
+    ) -> AuditFinding {
+        AuditFinding {
             rule,
             level: rule.level(),
             modulepath: self.modulepath.clone(),
@@ -155,7 +155,12 @@ pub fn audit(views: &[View], wanted: &Wanted<'_>, progress: &dyn Fn(u64, u64)) -
     }
 }
 
-fn of_tree(tree: &Tree, odd: Option<Odd>, wanted: &Wanted<'_>, about: &About<'_>) -> Vec<Finding> {
+fn of_tree(
+    tree: &Tree,
+    odd: Option<Odd>,
+    wanted: &Wanted<'_>,
+    about: &About<'_>,
+) -> Vec<AuditFinding> {
     let mut findings = modulepaths::findings(tree, odd, about);
     findings.extend(names::findings(tree, about));
     if about.reads_tcl {
@@ -165,7 +170,7 @@ fn of_tree(tree: &Tree, odd: Option<Odd>, wanted: &Wanted<'_>, about: &About<'_>
     findings
 }
 
-fn unreadable(tree: &Tree, about: &About<'_>) -> Vec<Finding> {
+fn unreadable(tree: &Tree, about: &About<'_>) -> Vec<AuditFinding> {
     let findings = tree
         .unreadable()
         .map(|(entry, why)| about.finding(Rule::Unreadable, &tree.path(entry), why.to_string(), 2));
@@ -173,8 +178,8 @@ fn unreadable(tree: &Tree, about: &About<'_>) -> Vec<Finding> {
 }
 
 /// The same thing for several users is one finding.
-fn merged(findings: Vec<Finding>) -> Vec<Finding> {
-    let mut merged: Vec<Finding> = Vec::with_capacity(findings.len());
+fn merged(findings: Vec<AuditFinding>) -> Vec<AuditFinding> {
+    let mut merged: Vec<AuditFinding> = Vec::with_capacity(findings.len());
     let mut places: BTreeMap<(Rule, Name, String), usize> = BTreeMap::new();
     for finding in findings {
         let place = (finding.rule, finding.path.clone(), finding.text.clone());
@@ -193,7 +198,7 @@ fn merged(findings: Vec<Finding>) -> Vec<Finding> {
     merged
 }
 
-fn sums(findings: &[Finding]) -> Vec<RuleSum> {
+fn sums(findings: &[AuditFinding]) -> Vec<RuleSum> {
     let mut sums: BTreeMap<Rule, RuleSum> = BTreeMap::new();
     for finding in findings {
         let RuleSum { count, calls, .. } = sums.entry(finding.rule).or_insert(RuleSum {
@@ -210,7 +215,7 @@ fn sums(findings: &[Finding]) -> Vec<RuleSum> {
     sums
 }
 
-fn kept(mut findings: Vec<Finding>) -> Vec<Finding> {
+fn kept(mut findings: Vec<AuditFinding>) -> Vec<AuditFinding> {
     findings.sort_by(|a, b| {
         b.level
             .cmp(&a.level)

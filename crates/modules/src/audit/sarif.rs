@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Audit, Finding, Level, Rule};
+use super::{Audit, AuditFinding, Level, Rule};
 
 /// The findings as a SARIF log.
 pub fn sarif(audit: &Audit, version: &str) -> Value {
@@ -28,7 +28,7 @@ fn described(rule: Rule) -> Value {
     })
 }
 
-fn result(finding: &Finding) -> Value {
+fn result(finding: &AuditFinding) -> Value {
     let mut place = json!({ "artifactLocation": { "uri": uri(finding.path.bytes()) } });
     if let Some(line) = finding.line {
         place["region"] = json!({ "startLine": line });

@@ -1,6 +1,6 @@
 //! `becalm modules audit`: what trees of modulefiles cost, and why, on one screen.
 
-use modules::audit::{Audit, Cost, Finding, Level, RuleSum};
+use modules::audit::{Audit, AuditFinding, Cost, Level, RuleSum};
 use serde::Serialize;
 use term::number::{count, counted};
 use term::{Column, Table, plain, quoted, style, width};
@@ -173,7 +173,7 @@ fn heading(sum: &RuleSum, columns: usize) -> String {
     format!("{}\n", style::paint(style, width::wrap(&text, columns).trim_end()))
 }
 
-fn line(finding: &Finding) -> String {
+fn line(finding: &AuditFinding) -> String {
     let line = finding.line.map(|line| format!(":{line}")).unwrap_or_default();
     let users = match &finding.users[..] {
         [] => String::new(),
