@@ -12,8 +12,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::Context;
-use launch::Line;
-use loader::bind::{Binding, LeftOut};
+use launch::CommandLine;
+use loader::bind::{Binding, UnboundFile};
 use prove::{Bench, Elsewhere, Subject};
 use recording::Recording;
 
@@ -22,7 +22,7 @@ use crate::again;
 use crate::exit::{Failure, NO};
 use crate::recorded;
 use crate::rehearsed::{ColdNode, Where};
-use crate::reporting_rank::once;
+use crate::reporting_rank::refuse_many_ranks;
 use image::BuiltImage;
 use trial::Trial;
 use view::{EnvironmentImage, FixAnswer};
@@ -81,7 +81,7 @@ pub struct FixArgs {
 
 /// Runs the verb.
 pub fn run(args: &FixArgs) -> Result<u8, Failure> {
-    once("fix", "files are changed once for all: run it outside of srun and mpirun")?;
+    refuse_many_ranks("fix", "files are changed once for all: run it outside of srun and mpirun")?;
     if args.apply { apply_and_prove(args) } else { plan_only(args) }
 }
 
@@ -262,7 +262,7 @@ fn title(args: &FixArgs) -> String {
 fn take_back(id: &str) -> Result<(), Failure> {
     let state = remedy::state_directory()?;
     let options = remedy::Options::new(state);
-    remedy::undo(id, &options, remedy::How::default())
+    remedy::undo(id, &options, remedy::UndoOptions::default())
         .with_context(|| format!("taking {id} back; try: becalm undo {id}"))?;
     Ok(())
 }
@@ -290,7 +290,7 @@ fn bench(args: &FixArgs) -> Result<Bench, Failure> {
 }
 
 fn subject(args: &FixArgs) -> Subject {
-    let line = Line { environment: Vec::new(), argv: args.command.clone() };
+    let line = CommandLine { environment: Vec::new(), argv: args.command.clone() };
     Subject { text: words(&args.command), line, prepare: Vec::new() }
 }
 
@@ -305,7 +305,7 @@ fn binding(args: &FixArgs, plan: &cure::CurePlan) -> Result<Binding, Failure> {
         false => simulated(&files, &options)?,
     };
     let reason = "of the operating system: its package manager would put it back";
-    let left = |path: PathBuf| LeftOut { path, reason: reason.to_owned() };
+    let left = |path: PathBuf| UnboundFile { path, reason: reason.to_owned() };
     let of_the_system = plan.of_the_system.iter().map(|file| file.path().to_owned());
     binding.left_out.extend(of_the_system.filter(|path| path.is_file()).map(left));
     Ok(binding)
