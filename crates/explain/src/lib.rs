@@ -193,7 +193,7 @@ fn headline(program: &str, totals: &RunTotals, is_calm: bool) -> String {
         0 => program.to_owned(),
         others => {
             let processes = counted(others, "process", "processes");
-            format!("{program} and the {processes} it started")
+            format!("{program} and the {processes} it forked")
         }
     };
     let calm = if is_calm { "No storm: " } else { "" };
