@@ -1,8 +1,16 @@
 //! A question asked in a forked child, so that a crash, a hang or a killing filter is an answer.
 
 use std::io::{PipeReader, Read, Write, pipe};
-use std::os::fd::AsRawFd;
 use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitOptions, kill_process, kill_process_group, set_parent_process_death_signal,
+    setpgid, waitpid,
+};
+
+use crate::sys;
 
 /// How long a child may take. The slowest probe takes milliseconds on an idle machine.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -19,8 +27,8 @@ pub(crate) enum Stop {
 impl Stop {
     /// The failure of `call`, whose error number the C library has just set.
     pub fn last(call: &'static str) -> Stop {
-        // SAFETY: the address of this thread's errno is always valid.
-        Stop::Error { call, errno: unsafe { *libc::__errno_location() } }
+        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+        Stop::Error { call, errno }
     }
 }
 
@@ -68,45 +76,31 @@ pub(crate) fn ask(probe: impl FnOnce() -> Result<u64, Stop>) -> Result<u64, Fail
 
 fn ask_within(limit: Duration, probe: impl FnOnce() -> Result<u64, Stop>) -> Result<u64, Failure> {
     let (mut reader, mut writer) = pipe().map_err(|_| Failure::here("pipe"))?;
-    // SAFETY: the child makes system calls only (as `probe` promises) and leaves by _exit.
-    let child = unsafe { libc::fork() };
-    match child {
-        -1 => Err(Failure::here("fork")),
-        0 => {
-            // SAFETY: plain system calls. The group lets the parent end the child's own
-            // children too; the signal ends the child if becalm is ended.
-            unsafe {
-                libc::setpgid(0, 0);
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            }
-            let done = writer.write_all(&encode(probe()));
-            // SAFETY: ends this process.
-            unsafe { libc::_exit(i32::from(done.is_err())) }
-        }
-        child => {
-            drop(writer);
-            let reply = listen(&mut reader, limit);
-            if reply == Some(Vec::new()) {
-                return Err(bury(child));
-            }
-            // SAFETY: `child` is a child that has not been waited for, and leads its group.
-            unsafe {
-                libc::kill(-child, libc::SIGKILL);
-                libc::kill(child, libc::SIGKILL);
-            }
-            bury(child);
-            decode(&reply.ok_or(Failure::Hung)?)
-        }
+    let child = sys::fork(|| {
+        // The group lets the parent end the child's own children too; the signal ends the child
+        // if becalm is ended. Without them the probe is still an answer.
+        let _ = setpgid(None, None);
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+        u8::from(writer.write_all(&encode(probe())).is_err())
+    });
+    let child = child.map_err(|_| Failure::here("fork"))?;
+    drop(writer);
+    let reply = listen(&mut reader, limit);
+    if reply == Some(Vec::new()) {
+        return Err(bury(child));
     }
+    // It has not been waited for, and leads its group, or has not come to that yet.
+    let _ = kill_process_group(child, Signal::KILL);
+    let _ = kill_process(child, Signal::KILL);
+    bury(child);
+    decode(&reply.ok_or(Failure::Hung)?)
 }
 
 /// What the child wrote: all of it, since a short write to a pipe is one piece. Empty if it
 /// ended first, none if the time ran out.
 fn listen(reader: &mut PipeReader, limit: Duration) -> Option<Vec<u8>> {
-    let mut ready = libc::pollfd { fd: reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    let millis = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX);
-    // SAFETY: `ready` is one valid pollfd.
-    if unsafe { libc::poll(&raw mut ready, 1, millis) } <= 0 {
+    let limit = Timespec::try_from(limit).ok()?;
+    if !matches!(poll(&mut [PollFd::new(reader, PollFlags::IN)], Some(&limit)), Ok(1)) {
         return None;
     }
     let mut reply = [0; MESSAGE];
@@ -115,18 +109,17 @@ fn listen(reader: &mut PipeReader, limit: Duration) -> Option<Vec<u8>> {
 }
 
 /// Waits for a child that has ended or been killed, and says how it ended.
-fn bury(child: libc::pid_t) -> Failure {
-    let mut status = 0;
-    // SAFETY: `status` is valid for writing.
-    while unsafe { libc::waitpid(child, &raw mut status, 0) } < 0 {
-        if std::io::Error::last_os_error().kind() != std::io::ErrorKind::Interrupted {
-            return Failure::Silent;
+fn bury(child: Pid) -> Failure {
+    let status = loop {
+        match waitpid(Some(child), WaitOptions::empty()) {
+            Err(Errno::INTR) => {}
+            Ok(Some((_, status))) => break status,
+            _ => return Failure::Silent,
         }
-    }
-    if libc::WIFSIGNALED(status) {
-        Failure::Killed { call: "the probe".to_owned(), signal: libc::WTERMSIG(status) }
-    } else {
-        Failure::Silent
+    };
+    match status.terminating_signal() {
+        Some(signal) => Failure::Killed { call: "the probe".to_owned(), signal },
+        None => Failure::Silent,
     }
 }
 
@@ -183,12 +176,10 @@ mod tests {
 
     #[test]
     fn a_child_that_crashes_is_an_answer() {
-        // SAFETY: ends the child by a signal.
-        let crash = || unsafe { libc::abort() };
+        let crash = || std::process::abort();
         let crashed = Failure::Killed { call: "the probe".into(), signal: libc::SIGABRT };
         assert_eq!(ask(crash), Err(crashed));
-        // SAFETY: ends the child.
-        assert_eq!(ask(|| unsafe { libc::_exit(0) }), Err(Failure::Silent));
+        assert_eq!(ask(|| sys::end(0)), Err(Failure::Silent));
     }
 
     #[test]
@@ -196,11 +187,13 @@ mod tests {
         let began = Instant::now();
         let (mut left, right) = pipe().unwrap();
         let hang = || loop {
-            // SAFETY: fork copies the pipe's end into a grandchild; both wait for ever.
-            unsafe {
-                libc::fork();
-                libc::pause();
-            }
+            // A fork copies the pipe's end into a grandchild; both wait for ever.
+            let _ = sys::fork(|| {
+                loop {
+                    rustix::event::pause();
+                }
+            });
+            rustix::event::pause();
         };
         assert_eq!(ask_within(Duration::from_millis(200), hang), Err(Failure::Hung));
         drop(right);

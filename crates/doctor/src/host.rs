@@ -51,8 +51,7 @@ impl Host {
         Host {
             kernel,
             machine,
-            // SAFETY: always succeeds and touches no memory.
-            uid: unsafe { libc::geteuid() },
+            uid: rustix::process::geteuid().as_raw(),
             tracer: fact(number("TracerPid")).map(Tracer::of),
             filters: filters(number("Seccomp"), number("Seccomp_filters")),
             no_new_privs: number("NoNewPrivs") == Some(1),
@@ -165,15 +164,9 @@ fn field<'a>(status: &'a str, key: &str) -> Option<&'a str> {
 
 /// The kernel's release and the machine's name.
 fn uname() -> (String, String) {
-    // SAFETY: utsname is arrays of characters, for which zero is a valid value.
-    let mut names: libc::utsname = unsafe { std::mem::zeroed() };
-    // SAFETY: `names` is valid for writing. The call cannot fail otherwise.
-    unsafe { libc::uname(&raw mut names) };
-    let text = |field: &[libc::c_char]| {
-        let bytes = field.iter().map(|char| *char as u8).take_while(|byte| *byte != 0);
-        String::from_utf8_lossy(&bytes.collect::<Vec<_>>()).into_owned()
-    };
-    (text(&names.release), text(&names.machine))
+    let names = rustix::system::uname();
+    let text = |name: &std::ffi::CStr| name.to_string_lossy().into_owned();
+    (text(names.release()), text(names.machine()))
 }
 
 /// A sysctl's value, by its path below `/proc/sys`.

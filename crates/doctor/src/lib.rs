@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `answer` | what a probe found, as a value |
 //! | `child` | a question asked in a forked child |
+//! | `arch` | what differs by processor |
 //! | `sys` | the system calls that children make |
 //! | `tracee` | a process that a child traces |
 //! | `host` | what `/proc` says of this process, for naming who refused |
@@ -15,6 +16,7 @@
 //! | `probe` | the probes, one file a group |
 
 mod answer;
+mod arch;
 mod child;
 mod host;
 mod probe;

@@ -1,16 +1,16 @@
 //! A process that a probe's child forks, seizes and follows: ptrace(2) in small.
 
+use libc::{c_int, c_long, c_uint};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
-use std::mem::size_of;
 
-use libc::{c_int, c_long, c_uint, pid_t};
-
+use crate::arch::{Registers, call_in};
 use crate::child::Stop;
-use crate::sys::checked;
+use crate::sys::{checked, fork, refused};
 
 /// A seized process. It is killed when this value is dropped.
 pub(crate) struct Tracee {
-    pid: pid_t,
+    pid: Pid,
     go: PipeWriter,
     ended: bool,
 }
@@ -30,21 +30,16 @@ impl Tracee {
     /// Forks a process that will run `body` and exit with its value, and seizes it before.
     pub fn start(options: c_int, body: impl FnOnce() -> u8) -> Result<Tracee, Stop> {
         let (reader, go) = pipe().map_err(|_| Stop::last("pipe"))?;
-        // SAFETY: the process makes system calls only, and leaves by _exit.
-        match unsafe { libc::fork() } {
-            -1 => Err(Stop::last("fork")),
-            0 => {
-                drop(go);
-                wait_for(reader);
-                // SAFETY: ends this process.
-                unsafe { libc::_exit(body().into()) }
-            }
-            pid => {
-                let tracee = Tracee { pid, go, ended: false };
-                tracee.request("ptrace(PTRACE_SEIZE)", libc::PTRACE_SEIZE, 0, options as usize)?;
-                Ok(tracee)
-            }
-        }
+        let mut ours = Some(go);
+        let pid = fork(|| {
+            ours = None;
+            wait_for(reader);
+            body()
+        })?;
+        let go = ours.ok_or(Stop::Error { call: "fork", errno: libc::EIO })?;
+        let tracee = Tracee { pid, go, ended: false };
+        seize(pid.as_raw_pid(), options)?;
+        Ok(tracee)
     }
 
     /// Lets `body` begin.
@@ -67,12 +62,10 @@ impl Tracee {
 
     /// The next status of the process, as waitpid(2) has it.
     pub fn wait(&mut self) -> Result<c_int, Stop> {
-        let mut status = 0;
-        // SAFETY: `status` is valid for writing.
-        let pid = unsafe { libc::waitpid(self.pid, &raw mut status, libc::__WALL) };
-        checked("waitpid", pid.into())?;
-        self.ended = libc::WIFEXITED(status) || libc::WIFSIGNALED(status);
-        Ok(status)
+        let waited = waitpid(Some(self.pid), WaitOptions::empty()).map_err(refused("waitpid"))?;
+        let Some((_, status)) = waited else { return Err(Stop::last("waitpid")) };
+        self.ended = status.exited() || status.signaled();
+        Ok(status.as_raw())
     }
 
     /// The call at which the process stands still, with that status: as the kernel says it (Linux
@@ -82,18 +75,16 @@ impl Tracee {
     }
 
     fn seen_by_kernel(&self) -> Result<Seen, Stop> {
-        // SAFETY: the structure is plain numbers, for which zero is a valid value.
-        let mut info: libc::ptrace_syscall_info = unsafe { std::mem::zeroed() };
+        // `struct ptrace_syscall_info`: what it is of comes first, the call's number fourth.
+        let mut info = [0_u64; 11];
         self.request(
             "ptrace(PTRACE_GET_SYSCALL_INFO)",
             libc::PTRACE_GET_SYSCALL_INFO,
-            size_of::<libc::ptrace_syscall_info>(),
-            (&raw mut info) as usize,
+            size_of_val(&info),
+            info.as_mut_ptr() as usize,
         )?;
-        // SAFETY: `op` says which member of the union the kernel filled; the number comes first in
-        // both.
-        let number = unsafe { info.u.entry.nr } as c_long;
-        Ok(match info.op {
+        let number = info[3] as c_long;
+        Ok(match info[0].to_ne_bytes()[0] {
             libc::PTRACE_SYSCALL_INFO_ENTRY => Seen::Entry(number),
             libc::PTRACE_SYSCALL_INFO_SECCOMP => Seen::Seccomp(number),
             _ => Seen::Other,
@@ -101,11 +92,16 @@ impl Tracee {
     }
 
     fn seen_in_registers(&self, status: c_int) -> Result<Seen, Stop> {
-        // SAFETY: the structure is plain numbers, for which zero is a valid value.
-        let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
-        let into = (&raw mut registers) as usize;
-        self.request("ptrace(PTRACE_GETREGS)", libc::PTRACE_GETREGS, 0, into)?;
-        let number = registers.orig_rax as c_long;
+        /// `NT_PRSTATUS` (linux/elf.h): the general registers.
+        const GENERAL: usize = 1;
+        let mut registers = Registers::default();
+        let mut into = libc::iovec {
+            iov_base: registers.as_mut_ptr().cast(),
+            iov_len: size_of_val(&registers),
+        };
+        let into = (&raw mut into) as usize;
+        self.request("ptrace(PTRACE_GETREGSET)", libc::PTRACE_GETREGSET, GENERAL, into)?;
+        let number = call_in(&registers) as c_long;
         Ok(match (libc::WSTOPSIG(status), status >> 16) {
             (signal, 0) if signal == libc::SIGTRAP | 0x80 => Seen::Entry(number),
             (_, libc::PTRACE_EVENT_SECCOMP) => Seen::Seccomp(number),
@@ -120,21 +116,31 @@ impl Tracee {
         address: usize,
         data: usize,
     ) -> Result<(), Stop> {
-        // SAFETY: callers pass, for `data`, a number or the address of a value that the request
-        // fills and that outlives the call.
-        checked(call, unsafe { libc::ptrace(what, self.pid, address, data) }).map(|_| ())
+        request(call, what, self.pid.as_raw_pid(), address, data)
     }
+}
+
+/// Becomes the tracer of the process of this number.
+pub(crate) fn seize(pid: i32, options: c_int) -> Result<(), Stop> {
+    request("ptrace(PTRACE_SEIZE)", libc::PTRACE_SEIZE, pid, 0, options as usize)
+}
+
+fn request(
+    call: &'static str,
+    what: c_uint,
+    pid: i32,
+    address: usize,
+    data: usize,
+) -> Result<(), Stop> {
+    // SAFETY: all callers are in this file. They pass, for `data`, a number or the address of a
+    // value that the request fills and that outlives the call.
+    checked(call, unsafe { libc::ptrace(what, pid, address, data) }).map(|_| ())
 }
 
 impl Drop for Tracee {
     fn drop(&mut self) {
-        if self.ended {
-            return;
-        }
-        // SAFETY: `pid` is this process's child, and was not yet reaped.
-        unsafe {
-            libc::kill(self.pid, libc::SIGKILL);
-            libc::waitpid(self.pid, std::ptr::null_mut(), libc::__WALL);
+        if !self.ended && kill_process(self.pid, Signal::KILL).is_ok() {
+            let _ = waitpid(Some(self.pid), WaitOptions::empty());
         }
     }
 }

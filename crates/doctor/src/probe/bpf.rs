@@ -1,6 +1,8 @@
 //! eBPF: calls reported at a quarter of a microsecond each, where it is permitted.
 
-use tap::TapError;
+use std::os::fd::{AsFd, OwnedFd};
+
+use tap::{ProgramKind, TapError};
 
 use crate::answer::{About, By, Culprit, Probe};
 use crate::child::{Failure, Stop, ask};
@@ -14,7 +16,7 @@ pub(crate) fn socket_filter(host: &Host) -> Probe {
         title: "eBPF, socket filter",
         used_for: "telling whether this user may use eBPF at all",
     };
-    match ask(|| load(BPF_PROG_TYPE_SOCKET_FILTER)) {
+    match ask(|| load(ProgramKind::SocketFilter).map(|_| 1)) {
         Ok(_) => about.works("a program of two instructions was loaded"),
         Err(failure) => about.refused(&failure, culprit(host, &failure)),
     }
@@ -27,7 +29,7 @@ pub(crate) fn tracepoint(host: &Host) -> Probe {
         title: "eBPF, tracepoint",
         used_for: "what a tap is made of",
     };
-    match ask(|| load(BPF_PROG_TYPE_RAW_TRACEPOINT).and_then(attach)) {
+    match ask(|| load(ProgramKind::RawTracepoint).and_then(attach).map(|_| 1)) {
         Ok(_) => about.works("a program was attached to raw_syscalls:sys_enter"),
         Err(failure) => about.refused(&failure, culprit(host, &failure)),
     }
@@ -49,88 +51,28 @@ pub(crate) fn tap(host: &Host) -> Probe {
 
 /// Unlike other probes it allocates memory: it needs a parent of one thread.
 fn open_tap() -> Result<u64, Stop> {
-    let failed = |call, error: &std::io::Error| Stop::Error {
-        call,
-        errno: error.raw_os_error().unwrap_or(libc::EIO),
-    };
     match tap::Tap::open(&[libc::SYS_close as u16], tap::RING_BYTES) {
         Ok(_) => Ok(1),
-        Err(TapError::Forbidden(error)) => Err(failed("bpf", &error)),
+        Err(TapError::Forbidden(error)) => Err(failed("bpf")(error)),
         Err(TapError::Unsupported { what, error } | TapError::System { what, error }) => {
-            Err(failed(what, &error))
+            Err(failed(what)(error))
         }
-        Err(TapError::Refused { tracepoint, error, .. }) => Err(failed(tracepoint, &error)),
+        Err(TapError::Refused { tracepoint, error, .. }) => Err(failed(tracepoint)(error)),
         Err(TapError::SelfTest(what)) => Err(Stop::Error { call: what, errno: libc::EIO }),
         Err(_) => Err(Stop::Error { call: "bpf", errno: libc::EINVAL }),
     }
 }
 
-/// One instruction (linux/bpf.h).
-#[repr(C)]
-struct Instruction {
-    code: u8,
-    registers: u8,
-    offset: i16,
-    value: i32,
+fn load(kind: ProgramKind) -> Result<OwnedFd, Stop> {
+    tap::load_smallest(kind).map_err(failed("bpf(BPF_PROG_LOAD)"))
 }
 
-/// `r0 = 0; exit`: drops nothing, traces nothing.
-static PROGRAM: [Instruction; 2] = [
-    Instruction { code: 0xb7, registers: 0, offset: 0, value: 0 },
-    Instruction { code: 0x95, registers: 0, offset: 0, value: 0 },
-];
-
-/// The members of `union bpf_attr` for BPF_PROG_LOAD, up to Linux 4.10's.
-#[repr(C)]
-#[derive(Default)]
-struct Load {
-    kind: u32,
-    instruction_count: u32,
-    instructions: u64,
-    license: u64,
-    log_level: u32,
-    log_size: u32,
-    log: u64,
-    kernel: u32,
-    flags: u32,
+fn attach(program: OwnedFd) -> Result<OwnedFd, Stop> {
+    tap::attach_to_every_call(program.as_fd()).map_err(failed("bpf(BPF_RAW_TRACEPOINT_OPEN)"))
 }
 
-/// The members of `union bpf_attr` for BPF_RAW_TRACEPOINT_OPEN.
-#[repr(C)]
-struct Attach {
-    name: u64,
-    program: u32,
-    padding: u32,
-}
-
-const BPF_PROG_LOAD: i32 = 5;
-const BPF_RAW_TRACEPOINT_OPEN: i32 = 17;
-const BPF_PROG_TYPE_SOCKET_FILTER: u32 = 1;
-const BPF_PROG_TYPE_RAW_TRACEPOINT: u32 = 17;
-
-fn load(kind: u32) -> Result<u64, Stop> {
-    let attributes = Load {
-        kind,
-        instruction_count: PROGRAM.len() as u32,
-        instructions: PROGRAM.as_ptr() as u64,
-        license: c"GPL".as_ptr() as u64,
-        ..Load::default()
-    };
-    bpf("bpf(BPF_PROG_LOAD)", BPF_PROG_LOAD, &attributes)
-}
-
-fn attach(program: u64) -> Result<u64, Stop> {
-    let name = c"sys_enter".as_ptr() as u64;
-    let attributes = Attach { name, program: program as u32, padding: 0 };
-    bpf("bpf(BPF_RAW_TRACEPOINT_OPEN)", BPF_RAW_TRACEPOINT_OPEN, &attributes)
-}
-
-fn bpf<T>(call: &'static str, command: i32, attributes: &T) -> Result<u64, Stop> {
-    // SAFETY: `attributes` is as long as said, and what it points to is static.
-    let done = unsafe {
-        libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), size_of::<T>())
-    };
-    checked(call, done)
+fn failed(call: &'static str) -> impl FnOnce(std::io::Error) -> Stop {
+    move |error| Stop::Error { call, errno: error.raw_os_error().unwrap_or(libc::EIO) }
 }
 
 fn culprit(host: &Host, failure: &Failure) -> Culprit {
@@ -168,5 +110,10 @@ fn culprit(host: &Host, failure: &Failure) -> Culprit {
 }
 
 /// The kernel knows no such command.
-const NO_SUCH_COMMAND: Nonsense =
-    Nonsense { call: || bpf("bpf", i32::MAX, &0_u64), usual: libc::EINVAL };
+const NO_SUCH_COMMAND: Nonsense = Nonsense {
+    call: || {
+        // SAFETY: reads nothing: the length is zero.
+        checked("bpf", unsafe { libc::syscall(libc::SYS_bpf, i32::MAX, 0, 0) })
+    },
+    usual: libc::EINVAL,
+};

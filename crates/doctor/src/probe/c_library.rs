@@ -9,6 +9,7 @@ use object::read::elf::{FileHeader, ProgramHeader};
 use serde::Serialize;
 
 use crate::answer::{About, Answer, Probe};
+use crate::arch::ABI_LOADER;
 use crate::program::output;
 
 /// What the machine's glibc says of itself.
@@ -74,13 +75,6 @@ pub(crate) fn glibc() -> Option<Glibc> {
         loader,
     })
 }
-
-/// The loader's place that the processor's ABI fixes.
-const ABI_LOADER: &str = if cfg!(target_arch = "aarch64") {
-    "/lib/ld-linux-aarch64.so.1"
-} else {
-    "/lib64/ld-linux-x86-64.so.2"
-};
 
 /// The loader that an executable names.
 fn interpreter(program: &Path) -> Option<PathBuf> {

@@ -3,7 +3,11 @@
 use std::ffi::CStr;
 use std::fs::metadata;
 use std::io::{Cursor, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
+
+use rustix::fs::OFlags;
+use rustix::mount::MountFlags;
 
 use crate::answer::{About, By, Culprit, Probe};
 use crate::child::{Failure, Stop, ask};
@@ -44,8 +48,8 @@ pub(crate) fn mount(host: &Host) -> Probe {
 const OPEN: &str = "open(/dev/fuse)";
 const MOUNT: &str = "mount(fuse)";
 
-fn open_device() -> Result<i32, Stop> {
-    open(OPEN, c"/dev/fuse", libc::O_RDWR)
+fn open_device() -> Result<OwnedFd, Stop> {
+    open(OPEN, c"/dev/fuse", OFlags::RDWR)
 }
 
 fn mount_fuse() -> Result<u64, Stop> {
@@ -53,10 +57,10 @@ fn mount_fuse() -> Result<u64, Stop> {
     let inside = enter_private_mounts()?;
     let device = open_device()?;
     let mut options = Cursor::new([0; 80]);
-    write!(options, "fd={device},rootmode=40000,user_id=0,group_id=0\0")
+    write!(options, "fd={},rootmode=40000,user_id=0,group_id=0\0", device.as_raw_fd())
         .map_err(|_| Stop::last(MOUNT))?;
     let options = CStr::from_bytes_until_nul(options.get_ref()).map_err(|_| Stop::last(MOUNT))?;
-    let flags = libc::MS_NOSUID | libc::MS_NODEV;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount_at(MOUNT, c"becalm-doctor", c"/", c"fuse", flags, options)?;
     Ok(u64::from(inside))
 }

@@ -1,10 +1,13 @@
 //! User and mount namespaces: a mount of one's own, without root.
 
+use rustix::mount::MountFlags;
+
 use crate::answer::{About, By, Culprit, Probe};
 use crate::child::{Failure, Stop, ask};
 use crate::host::{Host, Nonsense, sysctl};
 use crate::sys::{
-    MAKE_PRIVATE, become_root_of_a_user_namespace, checked, enter_private_mounts, mount as mount_at,
+    MAKE_PRIVATE, become_root_of_a_user_namespace, checked, enter_private_mounts,
+    mount as mount_at, unshare,
 };
 
 /// A child can become root of a user namespace of its own.
@@ -29,7 +32,7 @@ pub(crate) fn mount(host: &Host) -> Probe {
     };
     let question = || {
         let inside = enter_private_mounts()?;
-        mount_at("mount(tmpfs)", c"tmpfs", c"/", c"tmpfs", 0, c"")?;
+        mount_at("mount(tmpfs)", c"tmpfs", c"/", c"tmpfs", MountFlags::empty(), c"")?;
         Ok(u64::from(inside))
     };
     match ask(question) {
@@ -80,13 +83,8 @@ pub(super) fn culprit(host: &Host, failure: &Failure) -> Culprit {
 }
 
 /// The kernel checks the flags of unshare first; 1 is none of them.
-const UNSHARE_NOTHING: Nonsense = Nonsense {
-    call: || {
-        // SAFETY: changes nothing.
-        checked("unshare", unsafe { libc::unshare(1) }.into())
-    },
-    usual: libc::EINVAL,
-};
+const UNSHARE_NOTHING: Nonsense =
+    Nonsense { call: || unshare("unshare", 1).map(|()| 0), usual: libc::EINVAL };
 
 /// The kernel looks up where to mount before it asks whether this process may.
 const MOUNT_NOWHERE: Nonsense = Nonsense { call: mount_nowhere, usual: libc::EFAULT };

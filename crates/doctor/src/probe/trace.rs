@@ -1,12 +1,13 @@
 //! ptrace and seccomp: what a recording is made with.
 
 use libc::{c_int, c_long, sock_filter, sock_fprog};
+use rustix::thread::set_no_new_privs;
 
 use crate::answer::{About, By, Culprit, Probe};
 use crate::child::{Failure, Stop, ask};
 use crate::host::{CAP_SYS_PTRACE, Fact, Host, Nonsense, sysctl};
-use crate::sys::checked;
-use crate::tracee::{Seen, Tracee};
+use crate::sys::{checked, refused};
+use crate::tracee::{Seen, Tracee, seize};
 
 /// A child can be seized, and its system calls be seen one by one.
 pub(crate) fn ptrace(host: &Host) -> Probe {
@@ -61,8 +62,7 @@ pub(crate) fn seccomp_with_privileges(host: &Host) -> Probe {
 
 /// Seizes a child and follows it, call by call, to one that it is known to make.
 fn see_a_call() -> Result<u64, Stop> {
-    // SAFETY: getppid cannot fail and touches no memory.
-    let call = || unsafe { libc::syscall(libc::SYS_getppid) as u8 };
+    let call = || u8::from(rustix::process::getppid().is_none());
     // Without the second option, PTRACE_GET_SYSCALL_INFO cannot tell such stops from SIGTRAP.
     let options = libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESYSGOOD;
     let mut tracee = Tracee::start(options, call)?;
@@ -98,7 +98,7 @@ fn see_filtered_calls(no_new_privs: bool) -> Result<u64, Stop> {
     let options = libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESECCOMP;
     let mut tracee = Tracee::start(options, || match set_filter(no_new_privs) {
         Ok(()) => make_calls(),
-        Err(errno) => errno as u8,
+        Err(Stop::Error { errno, .. } | Stop::Killed { signal: errno, .. }) => errno as u8,
     })?;
     tracee.go()?;
     let mut seen = 0;
@@ -128,7 +128,7 @@ fn is_event(status: c_int, event: c_int) -> bool {
 }
 
 /// The filter: `SECCOMP_RET_TRACE` for [`CALLS`], allow the rest (seccomp(2)).
-fn set_filter(no_new_privs: bool) -> Result<(), i32> {
+fn set_filter(no_new_privs: bool) -> Result<(), Stop> {
     const LENGTH: usize = CALLS.len() + 3;
     let step =
         |code: u32, jt: usize, k: u32| sock_filter { code: code as u16, jt: jt as u8, jf: 0, k };
@@ -140,14 +140,18 @@ fn set_filter(no_new_privs: bool) -> Result<(), i32> {
         filter[1 + at] = step(equal, CALLS.len() - at, *number as u32);
     }
     filter[LENGTH - 1] = step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_TRACE);
-    let program = sock_fprog { len: LENGTH as u16, filter: filter.as_mut_ptr() };
+    if no_new_privs {
+        set_no_new_privs(true).map_err(refused("prctl(PR_SET_NO_NEW_PRIVS)"))?;
+    }
+    operate(libc::SECCOMP_SET_MODE_FILTER, &mut filter).map(|_| ())
+}
+
+/// seccomp(2), without flags.
+fn operate(operation: u32, filter: &mut [sock_filter]) -> Result<u64, Stop> {
+    let program = sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
     // SAFETY: `program` describes `filter`; the kernel copies both.
-    let set = unsafe {
-        (!no_new_privs || libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
-            && libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &program) == 0
-    };
-    // SAFETY: the address of this thread's errno is always valid.
-    if set { Ok(()) } else { Err(unsafe { *libc::__errno_location() }) }
+    let done = unsafe { libc::syscall(libc::SYS_seccomp, operation, 0, &raw const program) };
+    checked("seccomp", done)
 }
 
 /// Makes [`CALLS`], whatever they return.
@@ -184,8 +188,10 @@ fn bits(answers: &[bool; CALLS.len()]) -> u64 {
 
 /// The error number of a call that returned this, or 0.
 fn errno_of(returned: c_long) -> c_int {
-    // SAFETY: the address of this thread's errno is always valid.
-    if returned < 0 { unsafe { *libc::__errno_location() } } else { 0 }
+    match returned {
+        0.. => 0,
+        _ => std::io::Error::last_os_error().raw_os_error().unwrap_or(0),
+    }
 }
 
 /// A filter above ours can take a call before our filter's answer counts. If it refuses the
@@ -255,15 +261,8 @@ fn refused_tracing(about: About, host: &Host, failure: &Failure) -> Probe {
 }
 
 /// There is no process -1, and the kernel looks for it before it looks at anything else.
-const NO_SUCH_PROCESS: Nonsense = Nonsense {
-    // SAFETY: seizes nothing.
-    call: || checked("ptrace", unsafe { libc::ptrace(libc::PTRACE_SEIZE, -1, 0, 0) }),
-    usual: libc::ESRCH,
-};
+const NO_SUCH_PROCESS: Nonsense =
+    Nonsense { call: || seize(-1, 0).map(|()| 0), usual: libc::ESRCH };
 
 /// There is no such operation of seccomp(2).
-const NO_SUCH_OP: Nonsense = Nonsense {
-    // SAFETY: does nothing.
-    call: || checked("seccomp", unsafe { libc::syscall(libc::SYS_seccomp, 0xffff, 0, 0) }),
-    usual: libc::EINVAL,
-};
+const NO_SUCH_OP: Nonsense = Nonsense { call: || operate(0xffff, &mut []), usual: libc::EINVAL };

@@ -8,13 +8,13 @@
 //! | `process` | what /proc says: its memory, and whether it allows huge pages |
 //! | `blocks` | which memory huge pages fit |
 //! | `advise` | the call that has the kernel do it, from outside |
-//! | `held` | signals to becalm meanwhile |
+//! | `held_signals` | signals to becalm meanwhile |
 //! | `error` | why a process was left as it was |
 
 mod advise;
 mod blocks;
 mod error;
-mod held;
+mod held_signals;
 mod process;
 
 use std::io;
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use advise::Advised;
 use blocks::{BLOCK, Blocks, Range};
 pub use error::Error;
-use held::Held;
+use held_signals::HeldSignals;
 pub use process::Memory;
 use process::Process;
 
@@ -79,7 +79,7 @@ pub fn collapse(pid: i32, progress: &dyn Fn(u64, u64)) -> Result<Collapsed, Erro
     if blocks.ranges.is_empty() {
         return Err(Error::Small(pid, small(&before, &blocks)));
     }
-    let held = Held::back();
+    let held = HeldSignals::all();
     let mut work = Work {
         advised,
         pid,
@@ -143,7 +143,7 @@ struct Work<'a> {
     refused: Vec<Range>,
     why: Option<io::Error>,
     in_vain: u32,
-    held: &'a Held,
+    held: &'a HeldSignals,
     cut_short: bool,
     progress: &'a dyn Fn(u64, u64),
 }

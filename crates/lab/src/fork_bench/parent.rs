@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::ptr;
 
+use rustix::process::{Pid, WaitOptions, waitpid};
+
 use super::{Parent, Way};
 
 /// Measures from a parent of such a size.
@@ -40,16 +42,12 @@ pub(super) fn measure(
     drop(to);
     let mut bytes = Vec::new();
     let read = from.read_to_end(&mut bytes);
-    let mut status = 0;
-    // SAFETY: the kernel fills `status`.
-    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    let waited = waitpid(Pid::from_raw(child), WaitOptions::empty())?;
     read?;
-    if !libc::WIFEXITED(status) {
-        return Err(io::Error::other("it was killed"));
-    }
-    match libc::WEXITSTATUS(status) {
-        0 => Ok(told(&bytes, megabytes, huge_pages)),
-        error => Err(io::Error::from_raw_os_error(error)),
+    match waited.and_then(|(_, status)| status.exit_status()) {
+        Some(0) => Ok(told(&bytes, megabytes, huge_pages)),
+        Some(error) => Err(io::Error::from_raw_os_error(error)),
+        None => Err(io::Error::other("it was killed")),
     }
 }
 

@@ -5,6 +5,8 @@ use std::io;
 use std::ptr;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, WaitOptions, waitpid};
+
 /// A way to start a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -33,14 +35,10 @@ impl Way {
             Way::Vfork => vfork(&argv),
             Way::PosixSpawn => posix_spawn(&argv),
         }?;
-        let mut status = 0;
-        // SAFETY: the kernel fills `status`.
-        if unsafe { libc::waitpid(child, &raw mut status, 0) } != child {
-            return Err(io::Error::last_os_error());
-        }
-        match status {
+        let waited = waitpid(Pid::from_raw(child), WaitOptions::empty())?;
+        match waited.map_or(0, |(_, status)| status.as_raw()) {
             0 => Ok(since.elapsed()),
-            _ => Err(io::Error::other(format!("the program ended with status {status}"))),
+            status => Err(io::Error::other(format!("the program ended with status {status}"))),
         }
     }
 }

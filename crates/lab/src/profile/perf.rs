@@ -10,12 +10,14 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{CWD, Mode, mkfifoat};
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal, setsid};
 use serde::Serialize;
 use tempfile::TempDir;
 
@@ -196,7 +198,7 @@ impl Sampler {
     fn enable(&mut self, answer: &mut File) -> Result<(), Error> {
         self.control.write_all(b"enable\n").map_err(system("perf's control"))?;
         let until = Instant::now() + START;
-        while !readable(answer, 20) {
+        while !readable(answer, Duration::from_millis(20)) {
             if let Some(how) = self.running.0.try_wait().map_err(system("perf record"))? {
                 return Err(ended("perf record", how, self.directory.path()));
             }
@@ -220,8 +222,8 @@ impl Sampler {
 
     /// As Ctrl-C would: perf then writes what it still has.
     fn end(&mut self) -> Result<(), Error> {
-        // SAFETY: a signal to a child that has not been waited for.
-        unsafe { libc::kill(self.running.0.id() as i32, libc::SIGINT) };
+        // If it has ended, that is seen below.
+        let _ = kill_process(Pid::from_child(&self.running.0), Signal::INT);
         let until = Instant::now() + STOP;
         while Instant::now() < until {
             match self.running.0.try_wait().map_err(system("perf record"))? {
@@ -299,28 +301,22 @@ fn script(perf: &Path, directory: &Path, pids: &[u32]) -> Command {
 /// In perf, before it is executed: a session of its own, so that Ctrl-C is for the command only;
 /// and it ends with becalm.
 fn apart() -> io::Result<()> {
-    // SAFETY: plain system calls.
-    let done =
-        unsafe { libc::setsid() >= 0 && libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) == 0 };
-    if done { Ok(()) } else { Err(io::Error::last_os_error()) }
+    setsid()?;
+    Ok(set_parent_process_death_signal(Some(Signal::TERM))?)
 }
 
 /// A named pipe, open at both ends.
 fn fifo(path: &Path) -> Result<File, Error> {
     let what = || system(path.display().to_string());
-    let name = std::ffi::CString::new(path.as_os_str().as_encoded_bytes());
-    let name = name.map_err(io::Error::from).map_err(what())?;
-    // SAFETY: the name ends with a zero byte and outlives the call.
-    if unsafe { libc::mkfifo(name.as_ptr(), 0o600) } != 0 {
-        return Err(what()(io::Error::last_os_error()));
-    }
+    let made = mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR);
+    made.map_err(io::Error::from).map_err(what())?;
     File::options().read(true).write(true).open(path).map_err(what())
 }
 
-fn readable(file: &File, timeout_ms: i32) -> bool {
-    let mut ready = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one entry, which outlives the call.
-    unsafe { libc::poll(&mut ready, 1, timeout_ms) == 1 && ready.revents & libc::POLLIN != 0 }
+fn readable(file: &File, within: Duration) -> bool {
+    let mut ready = [PollFd::new(file, PollFlags::IN)];
+    let Ok(within) = Timespec::try_from(within) else { return false };
+    matches!(poll(&mut ready, Some(&within)), Ok(1)) && ready[0].revents().contains(PollFlags::IN)
 }
 
 fn ended(what: &'static str, how: std::process::ExitStatus, directory: &Path) -> Error {

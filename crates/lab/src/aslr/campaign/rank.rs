@@ -141,8 +141,8 @@ pub fn run(
     }
     sit(seat).map_err(RankError::Processor)?;
     if seat.environment {
-        // SAFETY: there is one thread.
-        unsafe { std::env::set_var("BECALM_ANOTHER_ENVIRONMENT", "-".repeat(ENVIRONMENT)) };
+        let variable = ("BECALM_ANOTHER_ENVIRONMENT".into(), "-".repeat(ENVIRONMENT).into());
+        launch::set_variables(&[variable]);
     }
     let (pipe, printed) = io::pipe()?;
     let redirected = Redirected::to(printed)?;
