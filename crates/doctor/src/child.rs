@@ -17,24 +17,24 @@ const LIMIT: Duration = Duration::from_secs(5);
 
 /// What stopped a probe, as its child says it: made without memory allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum ProbeStop {
     /// A call returned this error number.
     Error { call: &'static str, errno: i32 },
     /// A call ended the process that made it, by this signal.
     Killed { call: &'static str, signal: i32 },
 }
 
-impl Stop {
+impl ProbeStop {
     /// The failure of `call`, whose error number the C library has just set.
-    pub fn last(call: &'static str) -> Stop {
+    pub fn last(call: &'static str) -> ProbeStop {
         let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
-        Stop::Error { call, errno }
+        ProbeStop::Error { call, errno }
     }
 }
 
 /// Why a child brought no answer that the probe hoped for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub(crate) enum ProbeFailure {
     /// A call was refused.
     Error { call: String, errno: i32 },
     /// A call, or the child itself, was ended by a signal.
@@ -45,37 +45,40 @@ pub(crate) enum Failure {
     Silent,
 }
 
-impl Failure {
+impl ProbeFailure {
     /// The call that failed, in words.
     pub fn call(&self) -> &str {
         match self {
-            Failure::Error { call, .. } | Failure::Killed { call, .. } => call,
-            Failure::Hung | Failure::Silent => "the probe",
+            ProbeFailure::Error { call, .. } | ProbeFailure::Killed { call, .. } => call,
+            ProbeFailure::Hung | ProbeFailure::Silent => "the probe",
         }
     }
 
     /// The error number, if a call returned one.
     pub fn errno(&self) -> Option<i32> {
         match self {
-            Failure::Error { errno, .. } => Some(*errno),
+            ProbeFailure::Error { errno, .. } => Some(*errno),
             _ => None,
         }
     }
 
-    fn here(call: &str) -> Failure {
+    fn here(call: &str) -> ProbeFailure {
         let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
-        Failure::Error { call: call.to_owned(), errno }
+        ProbeFailure::Error { call: call.to_owned(), errno }
     }
 }
 
 /// Runs `probe` in a child. It must make system calls only: no allocation, no locks, no panic,
 /// because the parent may have had more threads than the one that is copied.
-pub(crate) fn ask(probe: impl FnOnce() -> Result<u64, Stop>) -> Result<u64, Failure> {
+pub(crate) fn ask(probe: impl FnOnce() -> Result<u64, ProbeStop>) -> Result<u64, ProbeFailure> {
     ask_within(LIMIT, probe)
 }
 
-fn ask_within(limit: Duration, probe: impl FnOnce() -> Result<u64, Stop>) -> Result<u64, Failure> {
-    let (mut reader, mut writer) = pipe().map_err(|_| Failure::here("pipe"))?;
+fn ask_within(
+    limit: Duration,
+    probe: impl FnOnce() -> Result<u64, ProbeStop>,
+) -> Result<u64, ProbeFailure> {
+    let (mut reader, mut writer) = pipe().map_err(|_| ProbeFailure::here("pipe"))?;
     let child = sys::fork(|| {
         // The group lets the parent end the child's own children too; the signal ends the child
         // if becalm is ended. Without them the probe is still an answer.
@@ -83,7 +86,7 @@ fn ask_within(limit: Duration, probe: impl FnOnce() -> Result<u64, Stop>) -> Res
         let _ = set_parent_process_death_signal(Some(Signal::KILL));
         u8::from(writer.write_all(&encode(probe())).is_err())
     });
-    let child = child.map_err(|_| Failure::here("fork"))?;
+    let child = child.map_err(|_| ProbeFailure::here("fork"))?;
     drop(writer);
     let reply = listen(&mut reader, limit);
     if reply == Some(Vec::new()) {
@@ -93,7 +96,7 @@ fn ask_within(limit: Duration, probe: impl FnOnce() -> Result<u64, Stop>) -> Res
     let _ = kill_process_group(child, Signal::KILL);
     let _ = kill_process(child, Signal::KILL);
     bury(child);
-    decode(&reply.ok_or(Failure::Hung)?)
+    decode(&reply.ok_or(ProbeFailure::Hung)?)
 }
 
 /// What the child wrote: all of it, since a short write to a pipe is one piece. Empty if it
@@ -109,17 +112,17 @@ fn listen(reader: &mut PipeReader, limit: Duration) -> Option<Vec<u8>> {
 }
 
 /// Waits for a child that has ended or been killed, and says how it ended.
-fn bury(child: Pid) -> Failure {
+fn bury(child: Pid) -> ProbeFailure {
     let status = loop {
         match waitpid(Some(child), WaitOptions::empty()) {
             Err(Errno::INTR) => {}
             Ok(Some((_, status))) => break status,
-            _ => return Failure::Silent,
+            _ => return ProbeFailure::Silent,
         }
     };
     match status.terminating_signal() {
-        Some(signal) => Failure::Killed { call: "the probe".to_owned(), signal },
-        None => Failure::Silent,
+        Some(signal) => ProbeFailure::Killed { call: "the probe".to_owned(), signal },
+        None => ProbeFailure::Silent,
     }
 }
 
@@ -129,11 +132,11 @@ const WORKS: u8 = 0;
 const ERROR: u8 = 1;
 const KILLED: u8 = 2;
 
-fn encode(answer: Result<u64, Stop>) -> [u8; MESSAGE] {
+fn encode(answer: Result<u64, ProbeStop>) -> [u8; MESSAGE] {
     let (kind, number, call) = match answer {
         Ok(value) => (WORKS, value, ""),
-        Err(Stop::Error { call, errno }) => (ERROR, errno as u64, call),
-        Err(Stop::Killed { call, signal }) => (KILLED, signal as u64, call),
+        Err(ProbeStop::Error { call, errno }) => (ERROR, errno as u64, call),
+        Err(ProbeStop::Killed { call, signal }) => (KILLED, signal as u64, call),
     };
     let mut message = [0; MESSAGE];
     message[0] = kind;
@@ -144,18 +147,18 @@ fn encode(answer: Result<u64, Stop>) -> [u8; MESSAGE] {
     message
 }
 
-fn decode(message: &[u8]) -> Result<u64, Failure> {
+fn decode(message: &[u8]) -> Result<u64, ProbeFailure> {
     let (Some((kind, rest)), true) = (message.split_first(), message.len() == MESSAGE) else {
-        return Err(Failure::Silent);
+        return Err(ProbeFailure::Silent);
     };
     let (number, call) = rest.split_at(8);
     let number = number.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
     let call = String::from_utf8_lossy(call).trim_end_matches('\0').to_owned();
     match *kind {
         WORKS => Ok(number),
-        ERROR => Err(Failure::Error { call, errno: number as i32 }),
-        KILLED => Err(Failure::Killed { call, signal: number as i32 }),
-        _ => Err(Failure::Silent),
+        ERROR => Err(ProbeFailure::Error { call, errno: number as i32 }),
+        KILLED => Err(ProbeFailure::Killed { call, signal: number as i32 }),
+        _ => Err(ProbeFailure::Silent),
     }
 }
 
@@ -169,17 +172,17 @@ mod tests {
     fn a_value_and_an_error_arrive_as_the_child_gave_them() {
         assert_eq!(ask(|| Ok(u64::MAX - 1)), Ok(u64::MAX - 1));
         assert_eq!(
-            ask(|| Err(Stop::Error { call: "unshare(CLONE_NEWUSER)", errno: libc::ENOSPC })),
-            Err(Failure::Error { call: "unshare(CLONE_NEWUSER)".into(), errno: libc::ENOSPC })
+            ask(|| Err(ProbeStop::Error { call: "unshare(CLONE_NEWUSER)", errno: libc::ENOSPC })),
+            Err(ProbeFailure::Error { call: "unshare(CLONE_NEWUSER)".into(), errno: libc::ENOSPC })
         );
     }
 
     #[test]
     fn a_child_that_crashes_is_an_answer() {
         let crash = || std::process::abort();
-        let crashed = Failure::Killed { call: "the probe".into(), signal: libc::SIGABRT };
+        let crashed = ProbeFailure::Killed { call: "the probe".into(), signal: libc::SIGABRT };
         assert_eq!(ask(crash), Err(crashed));
-        assert_eq!(ask(|| sys::end(0)), Err(Failure::Silent));
+        assert_eq!(ask(|| sys::end(0)), Err(ProbeFailure::Silent));
     }
 
     #[test]
@@ -195,7 +198,7 @@ mod tests {
             });
             rustix::event::pause();
         };
-        assert_eq!(ask_within(Duration::from_millis(200), hang), Err(Failure::Hung));
+        assert_eq!(ask_within(Duration::from_millis(200), hang), Err(ProbeFailure::Hung));
         drop(right);
         // The end of the pipe that the grandchild held is closed: it is dead.
         assert_eq!(left.read(&mut [0]).unwrap(), 0);

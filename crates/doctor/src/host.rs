@@ -3,8 +3,8 @@
 
 use std::fs::read_to_string;
 
-use crate::answer::{By, Culprit};
-use crate::child::{Failure, Stop, ask};
+use crate::answer::{RefusedBy, Refuser};
+use crate::child::{ProbeFailure, ProbeStop, ask};
 
 /// The facts that decide who refused.
 pub(crate) struct Host {
@@ -12,7 +12,7 @@ pub(crate) struct Host {
     pub machine: String,
     pub uid: u32,
     /// Who traces this process.
-    pub tracer: Fact<Tracer>,
+    pub tracer: Fact<OuterTracer>,
     /// The seccomp filters on this process.
     pub filters: Fact<u32>,
     /// Whether no_new_privs is set, and cannot be unset.
@@ -31,7 +31,7 @@ pub(crate) enum Fact<T> {
 
 /// A process that traces this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Tracer {
+pub(crate) struct OuterTracer {
     pub pid: u32,
     pub name: String,
 }
@@ -52,7 +52,7 @@ impl Host {
             kernel,
             machine,
             uid: rustix::process::geteuid().as_raw(),
-            tracer: fact(number("TracerPid")).map(Tracer::of),
+            tracer: fact(number("TracerPid")).map(OuterTracer::of),
             filters: filters(number("Seccomp"), number("Seccomp_filters")),
             no_new_privs: number("NoNewPrivs") == Some(1),
             capabilities: capabilities.unwrap_or(0),
@@ -67,17 +67,21 @@ impl Host {
     /// Who refused, where that can be told whatever the probe: a filter, the time limit, or
     /// the kernel. `nonsense` is a form of the call that every kernel refuses with its second
     /// part: if it is refused otherwise, a filter did it, not the kernel.
-    pub fn usual_culprit(&self, failure: &Failure, nonsense: Option<Nonsense>) -> Option<Culprit> {
+    pub fn usual_culprit(
+        &self,
+        failure: &ProbeFailure,
+        nonsense: Option<Nonsense>,
+    ) -> Option<Refuser> {
         match failure {
-            Failure::Hung => Some(Culprit::new(
-                By::Timeout,
+            ProbeFailure::Hung => Some(Refuser::new(
+                RefusedBy::Timeout,
                 "the time limit: no answer in 5 seconds",
                 "Try again when the machine is less busy.",
             )),
-            Failure::Killed { signal: libc::SIGSYS, call } => Some(by_filter(call)),
-            Failure::Error { call, .. } if self.is_filtered(nonsense) => Some(by_filter(call)),
-            Failure::Error { errno: libc::ENOSYS, .. } => Some(Culprit {
-                by: By::Kernel,
+            ProbeFailure::Killed { signal: libc::SIGSYS, call } => Some(by_filter(call)),
+            ProbeFailure::Error { call, .. } if self.is_filtered(nonsense) => Some(by_filter(call)),
+            ProbeFailure::Error { errno: libc::ENOSYS, .. } => Some(Refuser {
+                by: RefusedBy::Kernel,
                 what: "the kernel, which does not have this call".to_owned(),
                 remedy: None,
             }),
@@ -91,8 +95,8 @@ impl Host {
             return false;
         }
         match ask(call) {
-            Err(Failure::Error { errno, .. }) => errno != usual,
-            Err(Failure::Killed { signal, .. }) => signal == libc::SIGSYS,
+            Err(ProbeFailure::Error { errno, .. }) => errno != usual,
+            Err(ProbeFailure::Killed { signal, .. }) => signal == libc::SIGSYS,
             _ => false,
         }
     }
@@ -101,14 +105,14 @@ impl Host {
 /// A call with arguments that no kernel accepts, and the error that kernels give for them.
 #[derive(Clone, Copy)]
 pub(crate) struct Nonsense {
-    pub call: fn() -> Result<u64, Stop>,
+    pub call: fn() -> Result<u64, ProbeStop>,
     pub usual: i32,
 }
 
-fn by_filter(call: &str) -> Culprit {
+fn by_filter(call: &str) -> Refuser {
     let name = call.split('(').next().unwrap_or(call);
-    Culprit::new(
-        By::Seccomp,
+    Refuser::new(
+        RefusedBy::Seccomp,
         "a seccomp filter that whoever started becalm has set",
         format!(
             "Start becalm outside that container, sandbox or service, or let its filter allow \
@@ -117,10 +121,10 @@ fn by_filter(call: &str) -> Culprit {
     )
 }
 
-impl Tracer {
-    fn of(pid: u32) -> Tracer {
+impl OuterTracer {
+    fn of(pid: u32) -> OuterTracer {
         let name = read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        Tracer { pid, name: term::plain(name.trim_end()) }
+        OuterTracer { pid, name: term::plain(name.trim_end()) }
     }
 
     /// Its name and number, as far as they can be seen.

@@ -24,8 +24,8 @@ mod program;
 mod sys;
 mod tracee;
 
-pub use answer::{Answer, By, Diagnosis, Probe, Refusal};
-pub use probe::c_library::{Directory, Glibc, Hwcap};
+pub use answer::{Diagnosis, MachineProbe, ProbeAnswer, Refusal, RefusedBy};
+pub use probe::c_library::{Glibc, Hwcap, LoaderDirectory};
 
 /// Probes everything. Takes well under a second where nothing hangs; a probe that hangs is
 /// given up after five seconds.

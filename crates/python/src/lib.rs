@@ -29,6 +29,9 @@ mod trouble;
 
 pub use count::scan;
 pub use hook::{Hook, Marks, may_hook};
-pub use reason::Reason;
-pub use scan::{ByReason, Counts, Entry, Import, Nesting, Package, Python, Scan, Slope, Time};
-pub use trouble::{Trouble, TroubleKind};
+pub use reason::LookupReason;
+pub use scan::{
+    ByReason, Import, ImportCounts, ImportScan, Nesting, PackageImports, Python, Slope,
+    SysPathEntry, Time,
+};
+pub use trouble::{PythonTrouble, PythonTroubleKind};

@@ -4,14 +4,14 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use tap::{ProgramKind, TapError};
 
-use crate::answer::{About, By, Culprit, Probe};
-use crate::child::{Failure, Stop, ask};
+use crate::answer::{MachineProbe, ProbeSubject, RefusedBy, Refuser};
+use crate::child::{ProbeFailure, ProbeStop, ask};
 use crate::host::{CAP_BPF, CAP_SYS_ADMIN, Host, Nonsense, sysctl};
 use crate::sys::checked;
 
 /// The simplest program can be loaded.
-pub(crate) fn socket_filter(host: &Host) -> Probe {
-    let about = About {
+pub(crate) fn socket_filter(host: &Host) -> MachineProbe {
+    let about = ProbeSubject {
         name: "bpf_socket_filter",
         title: "eBPF, socket filter",
         used_for: "telling whether this user may use eBPF at all",
@@ -23,8 +23,8 @@ pub(crate) fn socket_filter(host: &Host) -> Probe {
 }
 
 /// A program can be loaded and attached to the entry of every system call.
-pub(crate) fn tracepoint(host: &Host) -> Probe {
-    let about = About {
+pub(crate) fn tracepoint(host: &Host) -> MachineProbe {
+    let about = ProbeSubject {
         name: "bpf_tracepoint",
         title: "eBPF, tracepoint",
         used_for: "what a tap is made of",
@@ -37,8 +37,8 @@ pub(crate) fn tracepoint(host: &Host) -> Probe {
 
 /// The recorder's own tap can be opened: its programs pass the verifier, and a child's calls are
 /// reported as they were made.
-pub(crate) fn tap(host: &Host) -> Probe {
-    let about = About {
+pub(crate) fn tap(host: &Host) -> MachineProbe {
+    let about = ProbeSubject {
         name: "bpf_tap",
         title: "eBPF, becalm's tap",
         used_for: "recording calls on descriptors without a stop",
@@ -50,7 +50,7 @@ pub(crate) fn tap(host: &Host) -> Probe {
 }
 
 /// Unlike other probes it allocates memory: it needs a parent of one thread.
-fn open_tap() -> Result<u64, Stop> {
+fn open_tap() -> Result<u64, ProbeStop> {
     match tap::Tap::open(&[libc::SYS_close as u16], tap::RING_BYTES) {
         Ok(_) => Ok(1),
         Err(TapError::Forbidden(error)) => Err(failed("bpf")(error)),
@@ -58,24 +58,24 @@ fn open_tap() -> Result<u64, Stop> {
             Err(failed(what)(error))
         }
         Err(TapError::Refused { tracepoint, error, .. }) => Err(failed(tracepoint)(error)),
-        Err(TapError::SelfTest(what)) => Err(Stop::Error { call: what, errno: libc::EIO }),
-        Err(_) => Err(Stop::Error { call: "bpf", errno: libc::EINVAL }),
+        Err(TapError::SelfTest(what)) => Err(ProbeStop::Error { call: what, errno: libc::EIO }),
+        Err(_) => Err(ProbeStop::Error { call: "bpf", errno: libc::EINVAL }),
     }
 }
 
-fn load(kind: ProgramKind) -> Result<OwnedFd, Stop> {
+fn load(kind: ProgramKind) -> Result<OwnedFd, ProbeStop> {
     tap::load_smallest(kind).map_err(failed("bpf(BPF_PROG_LOAD)"))
 }
 
-fn attach(program: OwnedFd) -> Result<OwnedFd, Stop> {
+fn attach(program: OwnedFd) -> Result<OwnedFd, ProbeStop> {
     tap::attach_to_every_call(program.as_fd()).map_err(failed("bpf(BPF_RAW_TRACEPOINT_OPEN)"))
 }
 
-fn failed(call: &'static str) -> impl FnOnce(std::io::Error) -> Stop {
-    move |error| Stop::Error { call, errno: error.raw_os_error().unwrap_or(libc::EIO) }
+fn failed(call: &'static str) -> impl FnOnce(std::io::Error) -> ProbeStop {
+    move |error| ProbeStop::Error { call, errno: error.raw_os_error().unwrap_or(libc::EIO) }
 }
 
-fn culprit(host: &Host, failure: &Failure) -> Culprit {
+fn culprit(host: &Host, failure: &ProbeFailure) -> Refuser {
     let unprivileged = sysctl("kernel/unprivileged_bpf_disabled").unwrap_or(0);
     let may = host.has(CAP_BPF) || host.has(CAP_SYS_ADMIN);
     // The sysctl may be asked before the command's number is, so that nonsense proves nothing
@@ -87,25 +87,27 @@ fn culprit(host: &Host, failure: &Failure) -> Culprit {
     let remedy = "A recording does not need it. As root, or with CAP_BPF and CAP_PERFMON, it is \
                   allowed.";
     match failure.errno() {
-        Some(libc::EINVAL | libc::EIO) => Culprit::new(
-            By::Kernel,
+        Some(libc::EINVAL | libc::EIO) => Refuser::new(
+            RefusedBy::Kernel,
             "the kernel: a tap needs Linux 5.8, and to pass its own test there",
             "A recording does not need it.",
         ),
-        Some(libc::EPERM | libc::EACCES) if unprivileged != 0 && !may => Culprit::new(
-            By::Sysctl,
+        Some(libc::EPERM | libc::EACCES) if unprivileged != 0 && !may => Refuser::new(
+            RefusedBy::Sysctl,
             format!("sysctl kernel.unprivileged_bpf_disabled = {unprivileged}"),
             remedy,
         ),
-        Some(libc::EPERM | libc::EACCES) if !may => {
-            Culprit::new(By::Capability, "lack of the capabilities CAP_BPF and CAP_PERFMON", remedy)
-        }
-        Some(libc::EPERM | libc::EACCES) => Culprit::new(
-            By::SecurityModule,
+        Some(libc::EPERM | libc::EACCES) if !may => Refuser::new(
+            RefusedBy::Capability,
+            "lack of the capabilities CAP_BPF and CAP_PERFMON",
+            remedy,
+        ),
+        Some(libc::EPERM | libc::EACCES) => Refuser::new(
+            RefusedBy::SecurityModule,
             "the container, a security module or kernel lockdown",
             "A recording does not need it.",
         ),
-        _ => Culprit::unknown("A recording does not need it."),
+        _ => Refuser::unknown("A recording does not need it."),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use rustix::mount::MountFlags;
 
-use crate::answer::{About, By, Culprit, Probe};
-use crate::child::{Failure, Stop, ask};
+use crate::answer::{MachineProbe, ProbeSubject, RefusedBy, Refuser};
+use crate::child::{ProbeFailure, ProbeStop, ask};
 use crate::host::{Host, Nonsense, sysctl};
 use crate::sys::{
     MAKE_PRIVATE, become_root_of_a_user_namespace, checked, enter_private_mounts,
@@ -11,8 +11,8 @@ use crate::sys::{
 };
 
 /// A child can become root of a user namespace of its own.
-pub(crate) fn user(host: &Host) -> Probe {
-    let about = About {
+pub(crate) fn user(host: &Host) -> MachineProbe {
+    let about = ProbeSubject {
         name: "user_namespace",
         title: "user namespace",
         used_for: "mounts of one's own, without root",
@@ -24,8 +24,8 @@ pub(crate) fn user(host: &Host) -> Probe {
 }
 
 /// Inside it (or as root), a child can mount a tmpfs that nobody else sees.
-pub(crate) fn mount(host: &Host) -> Probe {
-    let about = About {
+pub(crate) fn mount(host: &Host) -> MachineProbe {
+    let about = ProbeSubject {
         name: "mount_namespace",
         title: "mount namespace",
         used_for: "an image over its own path, for one command",
@@ -43,7 +43,7 @@ pub(crate) fn mount(host: &Host) -> Probe {
 }
 
 /// Who refused a user namespace, or a mount in one.
-pub(super) fn culprit(host: &Host, failure: &Failure) -> Culprit {
+pub(super) fn culprit(host: &Host, failure: &ProbeFailure) -> Refuser {
     let nonsense =
         if failure.call().starts_with("mount") { MOUNT_NOWHERE } else { UNSHARE_NOTHING };
     if let Some(culprit) = host.usual_culprit(failure, Some(nonsense)) {
@@ -51,31 +51,31 @@ pub(super) fn culprit(host: &Host, failure: &Failure) -> Culprit {
     }
     let is = |path: &str, value| sysctl(path) == Some(value);
     if is("user/max_user_namespaces", 0) {
-        return Culprit::sysctl("user.max_user_namespaces", 0, 15000);
+        return Refuser::sysctl("user.max_user_namespaces", 0, 15000);
     }
     if is("kernel/unprivileged_userns_clone", 0) && host.uid != 0 {
-        return Culprit::sysctl("kernel.unprivileged_userns_clone", 0, 1);
+        return Refuser::sysctl("kernel.unprivileged_userns_clone", 0, 1);
     }
     if is("kernel/apparmor_restrict_unprivileged_userns", 1) && host.uid != 0 {
-        return Culprit::sysctl("kernel.apparmor_restrict_unprivileged_userns", 1, 0);
+        return Refuser::sysctl("kernel.apparmor_restrict_unprivileged_userns", 1, 0);
     }
     match failure.errno() {
-        Some(libc::ENOSPC | libc::EUSERS) => Culprit::new(
-            By::Sysctl,
+        Some(libc::ENOSPC | libc::EUSERS) => Refuser::new(
+            RefusedBy::Sysctl,
             "a limit of user namespaces (user.max_user_namespaces, or 32 levels of nesting)",
             "An administrator can raise it.",
         ),
-        Some(libc::EINVAL) if failure.call() == MAKE_PRIVATE => Culprit::new(
-            By::Kernel,
+        Some(libc::EINVAL) if failure.call() == MAKE_PRIVATE => Refuser::new(
+            RefusedBy::Kernel,
             "the kernel, because / is no mount of its own here (a chroot)",
             "Mount an image outside the chroot.",
         ),
-        Some(libc::EINVAL) => Culprit::new(
-            By::Kernel,
+        Some(libc::EINVAL) => Refuser::new(
+            RefusedBy::Kernel,
             "the kernel, built without user namespaces",
             "Run becalm as root where an image is to be mounted.",
         ),
-        _ => Culprit::unknown(
+        _ => Refuser::unknown(
             "A chroot or a security module may be the reason. Run becalm as root where an image \
              is to be mounted.",
         ),
@@ -89,7 +89,7 @@ const UNSHARE_NOTHING: Nonsense =
 /// The kernel looks up where to mount before it asks whether this process may.
 const MOUNT_NOWHERE: Nonsense = Nonsense { call: mount_nowhere, usual: libc::EFAULT };
 
-fn mount_nowhere() -> Result<u64, Stop> {
+fn mount_nowhere() -> Result<u64, ProbeStop> {
     let nothing = std::ptr::null();
     // SAFETY: null pointers; the call fails with EFAULT.
     let done = unsafe { libc::mount(nothing, nothing, nothing, 0, nothing.cast()) };

@@ -7,14 +7,14 @@ use perf_event_open_sys::bindings::{
     perf_event_attr,
 };
 
-use crate::answer::{About, By, Culprit, Probe};
-use crate::child::{Failure, Stop, ask};
+use crate::answer::{MachineProbe, ProbeSubject, RefusedBy, Refuser};
+use crate::child::{ProbeFailure, ProbeStop, ask};
 use crate::host::{CAP_PERFMON, CAP_SYS_ADMIN, Host, Nonsense, sysctl};
 use crate::sys::{checked, refused};
 
 /// The software clock counts this process's time in user mode.
-pub(crate) fn software(host: &Host) -> Probe {
-    let about = About {
+pub(crate) fn software(host: &Host) -> MachineProbe {
+    let about = ProbeSubject {
         name: "perf_software",
         title: "perf, software clock",
         used_for: "profiles: where the time goes",
@@ -23,8 +23,8 @@ pub(crate) fn software(host: &Host) -> Probe {
 }
 
 /// The processor counts this process's instructions in user mode.
-pub(crate) fn hardware(host: &Host) -> Probe {
-    let about = About {
+pub(crate) fn hardware(host: &Host) -> MachineProbe {
+    let about = ProbeSubject {
         name: "perf_hardware",
         title: "perf, hardware counter",
         used_for: "profiles by cycles and cache misses",
@@ -33,7 +33,7 @@ pub(crate) fn hardware(host: &Host) -> Probe {
 }
 
 /// Counts an event over a short loop, and returns how often it happened.
-fn count(kind: u32, config: u32) -> Result<u64, Stop> {
+fn count(kind: u32, config: u32) -> Result<u64, ProbeStop> {
     let mut event = perf_event_attr { type_: kind, config: config.into(), ..Default::default() };
     event.size = size_of_val(&event) as u32;
     event.set_exclude_kernel(1);
@@ -48,7 +48,7 @@ fn count(kind: u32, config: u32) -> Result<u64, Stop> {
 }
 
 /// Opens a counter of this process, on any CPU.
-fn open(event: Option<&mut perf_event_attr>, flags: u64) -> Result<OwnedFd, Stop> {
+fn open(event: Option<&mut perf_event_attr>, flags: u64) -> Result<OwnedFd, ProbeStop> {
     let event = event.map_or(std::ptr::null_mut(), std::ptr::from_mut);
     // SAFETY: `event` is null or as large as it says; a descriptor that comes back is nobody's yet.
     unsafe {
@@ -58,7 +58,7 @@ fn open(event: Option<&mut perf_event_attr>, flags: u64) -> Result<OwnedFd, Stop
     }
 }
 
-fn answer(about: About, host: &Host, reply: Result<u64, Failure>) -> Probe {
+fn answer(about: ProbeSubject, host: &Host, reply: Result<u64, ProbeFailure>) -> MachineProbe {
     let failure = match reply {
         Ok(0) => {
             return about.absent("the counter opens, but stays at 0", SOFTWARE_CLOCK_INSTEAD);
@@ -76,17 +76,17 @@ fn answer(about: About, host: &Host, reply: Result<u64, Failure>) -> Probe {
             SOFTWARE_CLOCK_INSTEAD,
         ),
         (Some(libc::EACCES | libc::EPERM), Some(level @ 3..)) if !privileged => {
-            about.refused(&failure, Culprit::sysctl("kernel.perf_event_paranoid", level, 2))
+            about.refused(&failure, Refuser::sysctl("kernel.perf_event_paranoid", level, 2))
         }
         (Some(libc::EACCES | libc::EPERM), _) => about.refused(
             &failure,
-            Culprit::new(
-                By::SecurityModule,
+            Refuser::new(
+                RefusedBy::SecurityModule,
                 "a security module or the container's rules",
                 "Give becalm the capability CAP_PERFMON, or profile outside the container.",
             ),
         ),
-        _ => about.refused(&failure, Culprit::unknown(SOFTWARE_CLOCK_INSTEAD)),
+        _ => about.refused(&failure, Refuser::unknown(SOFTWARE_CLOCK_INSTEAD)),
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use recording::{Micros, Nanos, Process, ProcessId, Recording};
 
 use script::lines::advice::Advice;
-use script::lines::{Line, Lines, Program};
+use script::lines::{ScriptLine, ScriptLines, StartedProgram};
 
 use super::{Case, advice, command, culprit};
 use crate::findings::{Culprit, Step, Storm};
@@ -158,7 +158,12 @@ fn title(storms: &[Starts]) -> String {
     format!("{} were started {starts} times", listed(&names))
 }
 
-fn culprits(survey: &Survey, family: &Family, claim: &[AskId], lines: &[Line]) -> Vec<Culprit> {
+fn culprits(
+    survey: &Survey,
+    family: &Family,
+    claim: &[AskId],
+    lines: &[ScriptLine],
+) -> Vec<Culprit> {
     let mut operations = vec![0u64; family.storms.len()];
     for id in claim {
         if let Some(storm) = family.storm_of(survey.asks[*id].process()) {
@@ -197,7 +202,7 @@ fn culprits(survey: &Survey, family: &Family, claim: &[AskId], lines: &[Line]) -
     culprits
 }
 
-fn next(survey: &Survey, lines: &[Line]) -> Vec<Step> {
+fn next(survey: &Survey, lines: &[ScriptLine]) -> Vec<Step> {
     without_an_edit(survey).into_iter().chain(edits(lines)).chain(by_line(survey, lines)).collect()
 }
 
@@ -217,33 +222,34 @@ fn without_an_edit(survey: &Survey) -> Option<Step> {
 }
 
 /// Where the lines are, whole.
-fn by_line(survey: &Survey, lines: &[Line]) -> Option<Step> {
+fn by_line(survey: &Survey, lines: &[ScriptLine]) -> Option<Step> {
     let line = survey.command_line().filter(|_| !lines.is_empty())?;
     let text = "See which line starts what, at which cost";
     Some(command(text, format!("becalm fork lines -- {line}")))
 }
 
 /// The lines that start enough to be a storm.
-fn lines(recording: &Recording) -> Vec<Line> {
-    let mut lines = Lines::of(recording).lines;
+fn lines(recording: &Recording) -> Vec<ScriptLine> {
+    let mut lines = ScriptLines::of(recording).lines;
     lines.retain(|line| line.processes >= STARTS);
     lines.truncate(5);
     lines
 }
 
 /// `unpack.sh:12`.
-fn place(line: &Line) -> String {
+fn place(line: &ScriptLine) -> String {
     let file = line.file.as_deref().unwrap_or(&line.runs);
     format!("{}:{}", file.rsplit('/').next().unwrap_or(file), line.line)
 }
 
-fn programs(line: &Line) -> String {
-    let name = |program: &Program| program.name.clone().unwrap_or_else(|| "a subshell".to_owned());
+fn programs(line: &ScriptLine) -> String {
+    let name =
+        |program: &StartedProgram| program.name.clone().unwrap_or_else(|| "a subshell".to_owned());
     listed(&line.programs.iter().take(3).map(name).collect::<Vec<_>>())
 }
 
 /// What a line started, as a culprit.
-fn of_line(line: &Line) -> Culprit {
+fn of_line(line: &ScriptLine) -> Culprit {
     let text = format!(
         "{} started {} processes ({}): {:.2} s of CPU",
         place(line),
@@ -262,8 +268,8 @@ fn of_line(line: &Line) -> Culprit {
 }
 
 /// What to write in the lines, where that is known to the letter.
-fn edits(lines: &[Line]) -> Vec<Step> {
-    let edit = |line: &Line, one: &Advice| {
+fn edits(lines: &[ScriptLine]) -> Vec<Step> {
+    let edit = |line: &ScriptLine, one: &Advice| {
         let (of, write) = (one.instead_of.as_ref()?, one.write.as_ref()?);
         Some(advice(format!("In {}: write `{write}` instead of `{of}`", place(line))))
     };

@@ -14,7 +14,7 @@ const REFERENCES: usize = 4;
 
 /// What is to be walked.
 #[derive(Clone, Copy, Debug)]
-pub struct Question {
+pub struct ScanOptions {
     /// The first layout, which is the reference, too.
     pub first: Moved,
     /// How many there are.
@@ -31,7 +31,7 @@ pub struct Question {
 
 /// What was found. Times are in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Scan {
+pub struct LayoutScan {
     /// How many layouts were walked.
     pub layouts: u64,
     /// How often the command ran.
@@ -69,10 +69,10 @@ pub struct Slow {
 /// # Errors
 /// What `time` fails with.
 pub fn scan<E>(
-    question: &Question,
+    question: &ScanOptions,
     mut time: impl FnMut(Moved) -> Result<f64, E>,
     tell: impl Fn(&'static str, u64, u64),
-) -> Result<Scan, E> {
+) -> Result<LayoutScan, E> {
     let mut random = Random::seeded(question.seed);
     let (mut references, mut suspects) = (Vec::new(), Vec::new());
     let mut runs = 0;
@@ -105,7 +105,7 @@ pub fn scan<E>(
     slow.sort_by(|a, b| b.times_reference.total_cmp(&a.times_reference));
     let median = stats::median(&references).unwrap_or(0.0);
     let distances: Vec<_> = references.iter().map(|took| (took - median).abs()).collect();
-    Ok(Scan {
+    Ok(LayoutScan {
         layouts: question.layouts,
         runs,
         reference: format!("layout:{}", question.first),
@@ -117,7 +117,7 @@ pub fn scan<E>(
     })
 }
 
-impl Question {
+impl ScanOptions {
     fn at(&self, number: u64) -> Moved {
         Moved { pages: self.first.pages + number * self.step, ..self.first }
     }
@@ -125,7 +125,7 @@ impl Question {
 
 /// Tests a layout again, among as many runs of the reference.
 fn again<E>(
-    question: &Question,
+    question: &ScanOptions,
     at: u64,
     first: f64,
     time: &mut impl FnMut(Moved) -> Result<f64, E>,
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn slow_layouts_are_found_among_noise_and_noise_is_not() {
-        let question = Question {
+        let question = ScanOptions {
             first: Moved { pages: 100, stack: 0 },
             layouts: 500,
             step: 1,

@@ -9,7 +9,7 @@ use rustix::process::{Pid, WaitOptions, waitpid};
 
 /// A way to start a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum StartMethod {
     /// fork(2): the parent's page tables are copied.
     Fork,
     /// vfork(2): the child borrows the parent's memory until it executes.
@@ -18,9 +18,10 @@ pub enum Way {
     PosixSpawn,
 }
 
-impl Way {
+impl StartMethod {
     /// All of them.
-    pub const ALL: [Way; 3] = [Way::Fork, Way::Vfork, Way::PosixSpawn];
+    pub const ALL: [StartMethod; 3] =
+        [StartMethod::Fork, StartMethod::Vfork, StartMethod::PosixSpawn];
 
     /// Starts a program without arguments or environment and waits for its end. The process must
     /// have one thread.
@@ -31,9 +32,9 @@ impl Way {
         let argv = [program.as_ptr(), ptr::null()];
         let since = Instant::now();
         let child = match self {
-            Way::Fork => fork(&argv),
-            Way::Vfork => vfork(&argv),
-            Way::PosixSpawn => posix_spawn(&argv),
+            StartMethod::Fork => fork(&argv),
+            StartMethod::Vfork => vfork(&argv),
+            StartMethod::PosixSpawn => posix_spawn(&argv),
         }?;
         let waited = waitpid(Pid::from_raw(child), WaitOptions::empty())?;
         match waited.map_or(0, |(_, status)| status.as_raw()) {

@@ -7,7 +7,7 @@ use recording::{Descent, Nanos, Process, Recording};
 use serde::Serialize;
 
 use super::account::base_name;
-use super::phases::{Moments, since};
+use super::phases::{PhaseMoments, since};
 
 /// A program that is executed to execute another, in the same process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -30,7 +30,7 @@ pub struct Shim {
 }
 
 /// The shims of a recording, the most costly first.
-pub(super) fn shims(recording: &Recording, moments: &Moments) -> Vec<Shim> {
+pub(super) fn shims(recording: &Recording, moments: &PhaseMoments) -> Vec<Shim> {
     let mut shims: HashMap<(String, String, Vec<String>), Shim> = HashMap::new();
     let helpers = helpers(recording);
     for process in &recording.processes {
@@ -56,7 +56,12 @@ pub(super) fn shims(recording: &Recording, moments: &Moments) -> Vec<Shim> {
     shims
 }
 
-fn shim(recording: &Recording, moments: &Moments, process: &Process, helpers: u64) -> Option<Shim> {
+fn shim(
+    recording: &Recording,
+    moments: &PhaseMoments,
+    process: &Process,
+    helpers: u64,
+) -> Option<Shim> {
     let [first, between @ .., last] = &process.execs[..] else { return None };
     Some(Shim {
         path: recording.shown(first.path),
@@ -81,7 +86,7 @@ fn helpers(recording: &Recording) -> Vec<u64> {
         processes.iter().map(|process| (process.started, process.id)).collect();
     started.sort_unstable();
     let mut started = started.into_iter().peekable();
-    let mut counts = Counts(vec![0; processes.len() + 1]);
+    let mut counts = CountsBefore(vec![0; processes.len() + 1]);
     let mut helpers = vec![0; processes.len()];
     for (last, process) in replaced {
         while let Some((_, before)) = started.next_if(|(at, _)| *at < last) {
@@ -94,9 +99,9 @@ fn helpers(recording: &Recording) -> Vec<u64> {
 }
 
 /// How many were counted before a place, in the logarithm of steps (a Fenwick tree).
-struct Counts(Vec<u64>);
+struct CountsBefore(Vec<u64>);
 
-impl Counts {
+impl CountsBefore {
     fn add(&mut self, place: usize) {
         let mut at = place + 1;
         while at < self.0.len() {

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use recording::shown_name;
-use script::lines::{Lines, hook};
+use script::lines::{ScriptLines, hook};
 use watch::Starts;
 
 use crate::aside::Aside;
@@ -72,7 +72,7 @@ pub fn run(args: &ForkLinesArgs) -> Result<u8, Failure> {
 fn of_recording(args: &ForkLinesArgs, file: &Path) -> Result<u8, Failure> {
     let recording = args.one.load(file)?;
     explain::warnings(&recording).iter().for_each(|warning| term::warn(&warning.text));
-    let mut answer = ForkLines::of(&recording, Lines::of(&recording), 0);
+    let mut answer = ForkLines::of(&recording, ScriptLines::of(&recording), 0);
     answer.recording = Some(shown_name(file));
     answer.rank = args.one.asked_for();
     let next = format!("becalm report {} --by line", args.one.quoted(file));
@@ -100,7 +100,8 @@ fn of_command(args: &ForkLinesArgs) -> Result<u8, Failure> {
     };
     voice.say_what_is_missing(&finished);
     if !voice.is_silent() {
-        let mut answer = ForkLines::of(&recording, Lines::of(&recording), finished.still_running);
+        let mut answer =
+            ForkLines::of(&recording, ScriptLines::of(&recording), finished.still_running);
         answer.rank = voice.rank();
         print(args, &answer, aside, &voice).map_err(Failure::of_command)?;
         voice.say_whose("--rank N is another's; all of them: becalm record, merge, fork lines REC");

@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use lab::profile::flame::{self, Captions, Stack};
-use lab::profile::{Allowed, Gather, How, Profile, Sampler, Wanted, Width};
+use lab::profile::flame::{self, Captions, GraphStack};
+use lab::profile::{
+    Allowed, CommandProfile, Gather, Sampler, SamplingMethod, SamplingOptions, StartsWidth,
+};
 use recording::Recording;
 
 use crate::aside::Aside;
@@ -59,7 +61,7 @@ pub struct ProfileArgs {
     /// Take no samples: draw process starts alone, as wide as they are many, as the time that they
     /// took, or as their CPU time
     #[arg(long, value_name = "WIDTH")]
-    starts: Option<Starts>,
+    starts: Option<StartsOption>,
 
     /// Print one JSON object (docs/schema/becalm.lab.profile.md) instead of the report: the command's
     /// standard output then goes to standard error
@@ -75,25 +77,25 @@ pub struct ProfileArgs {
 }
 
 /// What is written, with the names filled in.
-struct Files {
+struct ProfileFiles {
     svg: PathBuf,
     folded: Option<PathBuf>,
 }
 
-impl Files {
+impl ProfileFiles {
     /// Those of this rank; none where another's is drawn.
-    fn of(args: &ProfileArgs, voice: &Voice) -> Option<Files> {
+    fn of(args: &ProfileArgs, voice: &Voice) -> Option<ProfileFiles> {
         let (svg, is_own) = job::own_name(&args.output);
         let folded = args.folded.as_deref().map(job::own_name);
         let is_drawn = is_own || !voice.is_silent();
         // One file for all is of the rank that speaks.
         let folded = folded.filter(|(_, is_own)| *is_own || !voice.is_silent());
-        is_drawn.then_some(Files { svg, folded: folded.map(|(path, _)| path) })
+        is_drawn.then_some(ProfileFiles { svg, folded: folded.map(|(path, _)| path) })
     }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Starts {
+enum StartsOption {
     Count,
     Wall,
     Cpu,
@@ -107,7 +109,7 @@ fn stack_bytes(text: &str) -> Result<u32, String> {
 /// Runs the verb.
 pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
     let voice = args.one.voice()?;
-    let files = Files::of(args, &voice);
+    let files = ProfileFiles::of(args, &voice);
     if let Some(files) = &files {
         check_target(&files.svg).map_err(Failure::of_command)?;
     }
@@ -154,7 +156,7 @@ pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
 }
 
 /// How nothing is sampled: process starts and what they used are all that is known.
-const NOTHING: How = How {
+const NOTHING: SamplingMethod = SamplingMethod {
     scope: lab::profile::Scope::Command,
     event: "cpu-clock",
     kernel: true,
@@ -169,12 +171,19 @@ fn sampler(args: &ProfileArgs, allowed: &Allowed) -> Result<Sampler, String> {
     }
     let perf = lab::profile::find().map_err(|error| error.to_string())?;
     let ProfileArgs { frequency, stack_bytes, timer, .. } = *args;
-    let how = How::best(allowed, Wanted { frequency_hz: frequency, stack_bytes, timer });
+    let how = SamplingMethod::best(
+        allowed,
+        SamplingOptions { frequency_hz: frequency, stack_bytes, timer },
+    );
     let how = how.ok_or("the kernel refuses perf_event_open; `becalm doctor` says why")?;
     Sampler::start(&perf, how).map_err(|error| error.to_string())
 }
 
-fn sampled(recording: &Recording, sampler: Sampler, allowed: &Allowed) -> (Profile, Sampling) {
+fn sampled(
+    recording: &Recording,
+    sampler: Sampler,
+    allowed: &Allowed,
+) -> (CommandProfile, Sampling) {
     let (samples, early) = sampler.stop();
     let mut gather = Gather::new(recording, samples.how, lab::profile::origin_ns(recording));
     let read = samples.read(&gather.pids(), &mut |sample| gather.take(sample));
@@ -182,11 +191,11 @@ fn sampled(recording: &Recording, sampler: Sampler, allowed: &Allowed) -> (Profi
     (gather.finish(), Sampling::of(samples.how, allowed, trouble))
 }
 
-fn width(starts: Option<Starts>) -> Width {
+fn width(starts: Option<StartsOption>) -> StartsWidth {
     match starts {
-        None | Some(Starts::Count) => Width::Count,
-        Some(Starts::Wall) => Width::Wall,
-        Some(Starts::Cpu) => Width::Cpu,
+        None | Some(StartsOption::Count) => StartsWidth::Count,
+        Some(StartsOption::Wall) => StartsWidth::Wall,
+        Some(StartsOption::Cpu) => StartsWidth::Cpu,
     }
 }
 
@@ -213,9 +222,9 @@ fn check_target(target: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write(args: &ProfileArgs, stacks: &[Stack], shown: &Profiled) -> anyhow::Result<()> {
+fn write(args: &ProfileArgs, stacks: &[GraphStack], shown: &Profiled) -> anyhow::Result<()> {
     let unit = match (&shown.sampling.how, args.starts) {
-        (None, None | Some(Starts::Count)) => "process starts",
+        (None, None | Some(StartsOption::Count)) => "process starts",
         _ => "µs",
     };
     let captions = Captions { title: shown.command_line(), subtitle: shown.subtitle(unit), unit };

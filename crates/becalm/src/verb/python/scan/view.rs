@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use explain::Warning;
-use python::{Counts, Import, Nesting, Scan};
+use python::{Import, ImportCounts, ImportScan, Nesting};
 use recording::{Micros, Name, Recording, shown_name};
 use serde::Serialize;
 use term::number::{self, count, counted, percent};
@@ -33,11 +33,11 @@ pub struct PythonScan {
     pub no_times: Option<String>,
     /// What was asked.
     #[serde(flatten)]
-    pub scan: Scan,
+    pub scan: ImportScan,
 }
 
 /// How many rows of each table fit one screen.
-struct Room {
+struct RowLimits {
     packages: usize,
     modules: usize,
     reasons: usize,
@@ -45,8 +45,9 @@ struct Room {
     troubles: usize,
 }
 
-const SCREEN: Room = Room { packages: 6, modules: 6, reasons: 8, entries: 5, troubles: 4 };
-const ALL: Room = Room {
+const SCREEN: RowLimits =
+    RowLimits { packages: 6, modules: 6, reasons: 8, entries: 5, troubles: 4 };
+const ALL: RowLimits = RowLimits {
     packages: usize::MAX,
     modules: usize::MAX,
     reasons: usize::MAX,
@@ -56,7 +57,7 @@ const ALL: Room = Room {
 
 impl PythonScan {
     /// The scan of a recording, which is kept in a file or not.
-    pub fn of(recording: &Recording, file: Option<&Path>, scan: Scan) -> PythonScan {
+    pub fn of(recording: &Recording, file: Option<&Path>, scan: ImportScan) -> PythonScan {
         let header = &recording.header;
         PythonScan {
             schema: "becalm.python.scan/1",
@@ -145,7 +146,7 @@ impl PythonScan {
         nesting.into_iter().chain(warnings).chain(self.no_times.clone()).collect()
     }
 
-    fn packages(&self, room: &Room) -> Table {
+    fn packages(&self, room: &RowLimits) -> Table {
         let mut table = Table::new(
             [Column::path("package"), Column::number("modules")]
                 .into_iter()
@@ -161,7 +162,7 @@ impl PythonScan {
     }
 
     /// The modules that asked most; all of them, as a tree.
-    fn modules(&self, room: &Room, all: bool) -> Table {
+    fn modules(&self, room: &RowLimits, all: bool) -> Table {
         let has_times = self.scan.modules.iter().any(|import| import.time.is_some());
         let mut columns = vec![
             Column::path("import"),
@@ -200,7 +201,7 @@ impl PythonScan {
         table
     }
 
-    fn reasons(&self, room: &Room) -> Table {
+    fn reasons(&self, room: &RowLimits) -> Table {
         let mut table = Table::new([Column::path("reason")].into_iter().chain(columns_of_counts()));
         for by in self.scan.reasons.iter().take(room.reasons) {
             let name = by.reason.name().to_owned();
@@ -209,7 +210,7 @@ impl PythonScan {
         table
     }
 
-    fn entries(&self, room: &Room) -> Table {
+    fn entries(&self, room: &RowLimits) -> Table {
         let mut table = Table::new(
             [Column::path("sys.path")]
                 .into_iter()
@@ -251,6 +252,6 @@ fn columns_of_counts() -> [Column; 3] {
     [Column::number("operations"), Column::number("in vain"), Column::number("distinct")]
 }
 
-fn cells_of(counts: &Counts) -> [String; 3] {
+fn cells_of(counts: &ImportCounts) -> [String; 3] {
     [count(counts.operations), count(counts.missed), count(counts.distinct)]
 }

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use lab::aslr::scan::{Question, scan};
+use lab::aslr::scan::{ScanOptions, scan};
 use launch::layout::{self, Layout, LayoutError, Moved};
 use launch::{Command, Ended};
 use recording::Name;
@@ -50,8 +50,8 @@ pub struct LayoutScanArgs {
     retests: u16,
 
     /// Which time counts: of the processor, or from the first instruction to the end
-    #[arg(long, value_name = "CLOCK", value_enum, default_value_t = Clock::Cpu)]
-    by: Clock,
+    #[arg(long, value_name = "CLOCK", value_enum, default_value_t = ScanClock::Cpu)]
+    by: ScanClock,
 
     /// What shuffles the runs
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -67,7 +67,7 @@ pub struct LayoutScanArgs {
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum Clock {
+enum ScanClock {
     Cpu,
     Wall,
 }
@@ -93,8 +93,8 @@ pub fn run(args: &LayoutScanArgs) -> Result<u8, Failure> {
     let is_none = found.slow.is_empty();
     let words = args.command.iter().map(Name::of).collect();
     let by = match args.by {
-        Clock::Cpu => "CPU",
-        Clock::Wall => "wall",
+        ScanClock::Cpu => "CPU",
+        ScanClock::Wall => "wall",
     };
     let answer = AslrScan::of(found, words, by);
     let text = match args.json {
@@ -106,7 +106,7 @@ pub fn run(args: &LayoutScanArgs) -> Result<u8, Failure> {
     Ok(if is_none { 0 } else { NO })
 }
 
-fn question(args: &LayoutScanArgs) -> Result<Question, Failure> {
+fn question(args: &LayoutScanArgs) -> Result<ScanOptions, Failure> {
     let most = layout::layouts().map_err(Failure::of_command)?;
     let last = args.from.pages + (args.layouts - 1) * args.step;
     if last >= most {
@@ -116,7 +116,7 @@ fn question(args: &LayoutScanArgs) -> Result<Question, Failure> {
         );
         return Err(Failure { status: USAGE, error });
     }
-    Ok(Question {
+    Ok(ScanOptions {
         first: args.from,
         layouts: args.layouts,
         step: args.step,
@@ -136,7 +136,7 @@ fn silenced() -> anyhow::Result<OwnedFd> {
 }
 
 /// One run, in seconds.
-fn time(command: &Command, moved: Moved, by: Clock) -> Result<f64, Failure> {
+fn time(command: &Command, moved: Moved, by: ScanClock) -> Result<f64, Failure> {
     let child = layout::start(command, Some(Layout::Moved(moved))).map_err(|why| match why {
         LayoutError::Command(why) => not_started(why),
         why => Failure::of_command(why),
@@ -144,8 +144,8 @@ fn time(command: &Command, moved: Moved, by: Clock) -> Result<f64, Failure> {
     let timed = child.timed().map_err(Failure::of_command)?;
     let took: Duration = match by {
         // The kernel shares it out between the two by ticks: only the sum is exact.
-        Clock::Cpu => timed.user + timed.system,
-        Clock::Wall => timed.wall,
+        ScanClock::Cpu => timed.user + timed.system,
+        ScanClock::Wall => timed.wall,
     };
     match timed.ended {
         Ended::Exited(0) if took.is_zero() => Err(Failure::of_command(anyhow!(
