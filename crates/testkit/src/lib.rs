@@ -6,7 +6,10 @@
 pub mod both;
 pub mod bound;
 pub mod imaged;
+pub mod installed;
 pub mod live;
+pub mod made;
+pub mod memory;
 pub mod ranked;
 pub mod rehearsal;
 pub mod scene;
@@ -21,4 +24,5 @@ pub mod user;
 pub use both::both;
 pub use live::{Live, Ran, run};
 pub use scene::{Backend, Scene};
+pub use stats::Random;
 pub use trap::{trap, trap_with};

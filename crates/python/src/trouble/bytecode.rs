@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use recording::query::python::directory_and_stem;
 use recording::{Kind, Outcome};
+use term::number::counted;
 
-use super::{PythonTrouble, PythonTroubleKind, counted, trouble};
+use super::{PythonTrouble, PythonTroubleKind, trouble};
 use crate::attribute::PlacedOperation;
 use crate::reason::LookupReason;
 use crate::runs::PythonRunId;

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use recording::query::python::{Places, directory_and_stem, split};
 use recording::{Kind, shown};
+use term::number::counted;
 
-use super::{PythonTrouble, PythonTroubleKind, counted, trouble};
+use super::{PythonTrouble, PythonTroubleKind, trouble};
 use crate::attribute::PlacedOperation;
 use crate::reason::{LookupReason, ReasonContext, distribution};
 use crate::tree::{ImportNodeId, ImportTree};
