@@ -173,25 +173,25 @@ impl ProbeSubject {
         MachineProbe { remedy: Some(remedy.into()), ..self.answered(ProbeAnswer::Absent, detail) }
     }
 
-    pub fn refused(self, failure: &ProbeFailure, culprit: Refuser) -> MachineProbe {
+    pub fn refused(self, failure: &ProbeFailure, refuser: Refuser) -> MachineProbe {
         let error = failure.errno().map(|errno| errno_name(errno).into_owned());
-        self.stopped(failure.call().to_owned(), error, culprit)
+        self.stopped(failure.call().to_owned(), error, refuser)
     }
 
     /// These calls worked, and were not seen.
-    pub fn hidden(self, calls: String, culprit: Refuser) -> MachineProbe {
-        self.stopped(calls, None, culprit)
+    pub fn hidden(self, calls: String, refuser: Refuser) -> MachineProbe {
+        self.stopped(calls, None, refuser)
     }
 
-    fn stopped(self, call: String, error: Option<String>, culprit: Refuser) -> MachineProbe {
+    fn stopped(self, call: String, error: Option<String>, refuser: Refuser) -> MachineProbe {
         MachineProbe {
             name: self.name,
             title: self.title,
             used_for: self.used_for,
             answer: ProbeAnswer::Refused,
             detail: None,
-            refusal: Some(Refusal { call, error, by: culprit.by, what: culprit.what }),
-            remedy: culprit.remedy,
+            refusal: Some(Refusal { call, error, by: refuser.by, what: refuser.what }),
+            remedy: refuser.remedy,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A question asked in a forked child, so that a crash, a hang or a killing filter is an answer.
+//! A probe that runs in a forked child, so that a crash, a hang or a killing filter is an answer.
 
 use std::io::{PipeReader, Read, Write, pipe};
 use std::time::Duration;

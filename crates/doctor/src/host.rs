@@ -67,7 +67,7 @@ impl Host {
     /// Who refused, where that can be told whatever the probe: a filter, the time limit, or
     /// the kernel. `nonsense` is a form of the call that every kernel refuses with its second
     /// part: if it is refused otherwise, a filter did it, not the kernel.
-    pub fn usual_culprit(
+    pub fn usual_refuser(
         &self,
         failure: &ProbeFailure,
         nonsense: Option<Nonsense>,

@@ -1,13 +1,13 @@
 //! What this machine allows becalm to do: tried, never inferred from a version or a setting.
 //!
-//! Every question is put by doing the thing, in a forked child with a time limit, so that a
+//! Each is tried by doing it, in a forked child with a time limit, so that a
 //! crash, a hang or a filter that kills is an answer too. Settings are read only afterwards, to
 //! say who refused.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `answer` | what a probe found, as a value |
-//! | `child` | a question asked in a forked child |
+//! | `child` | a probe that runs in a forked child |
 //! | `arch` | what differs by processor |
 //! | `sys` | the system calls that children make |
 //! | `tracee` | a process that a child traces |

@@ -90,7 +90,7 @@ fn three_slow_of_38016_against_none_is_not_proven_and_it_says_how_many_more_are_
     let on = &analysis.arms[0];
     assert!((on.chance.low - 1.63e-5).abs() < 1e-7 && (on.chance.high - 2.31e-4).abs() < 1e-6);
     assert!((on.job.bounds.low - 0.33).abs() < 0.01 && on.job.bounds.high > 0.996, "{on:?}");
-    assert!(samples.guessed && samples.trouble.first.is_none());
+    assert!(samples.inferred && samples.trouble.first.is_none());
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn pythons(recording: &Recording, runs: &PythonRuns, placed: &[PlacedOperation])
         let counts = tally.counts();
         let process = recording.process(run.process);
         let stays = run.forked_from.is_none() || process.execs.is_empty();
-        (stays && counts.operations > 0).then(|| Python {
+        (stays && counts.metadata_ops > 0).then(|| Python {
             program: recording.shown(exec.path),
             argv: exec.argv.iter().map(recording::shown_name).collect(),
             pid: process.pid,
@@ -113,7 +113,7 @@ fn reasons(in_imports: &[&PlacedOperation]) -> Vec<ByReason> {
         .into_iter()
         .map(|(reason, tally)| ByReason { reason, counts: tally.counts() })
         .collect();
-    reasons.sort_by_key(|by| (Reverse(by.counts.operations), by.reason));
+    reasons.sort_by_key(|by| (Reverse(by.counts.metadata_ops), by.reason));
     reasons
 }
 
@@ -139,7 +139,7 @@ fn by_package(modules: &[Import], in_imports: &[&PlacedOperation]) -> Vec<Packag
         })
         .collect();
     packages.sort_by(|a, b| {
-        b.counts.operations.cmp(&a.counts.operations).then_with(|| a.package.cmp(&b.package))
+        b.counts.metadata_ops.cmp(&a.counts.metadata_ops).then_with(|| a.package.cmp(&b.package))
     });
     packages
 }

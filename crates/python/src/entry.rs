@@ -136,7 +136,7 @@ pub(crate) fn slope(entries: &[SysPathEntry]) -> Option<Slope> {
     };
     let asked: u64 = chosen.iter().sum();
     (asked > 0).then(|| Slope {
-        operations_per_entry: asked as f64 / chosen.len() as f64,
+        metadata_ops_per_entry: asked as f64 / chosen.len() as f64,
         entries: chosen.len() as u64,
         of_pythonpath,
     })

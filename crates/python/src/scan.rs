@@ -1,4 +1,4 @@
-//! What Python asked for its imports, as a value.
+//! The metadata operations of Python's imports, as a value.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::reason::LookupReason;
 use crate::trouble::PythonTrouble;
 
-/// What Python asked for its imports.
+/// The metadata operations of Python's imports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ImportScan {
     /// How the nesting of imports is known.
@@ -51,11 +51,11 @@ pub enum Nesting {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportCounts {
     /// All of them.
-    pub operations: u64,
+    pub metadata_ops: u64,
     /// How many different paths they named.
     pub distinct: u64,
-    /// How many were answered 'no such file' (ENOENT, ENOTDIR).
-    pub missed: u64,
+    /// How many ended with ENOENT or ENOTDIR.
+    pub enoent: u64,
 }
 
 /// One run of Python: a process, from its exec on.
@@ -98,7 +98,7 @@ pub struct Import {
     pub times: u64,
     /// The first file that answered for it.
     pub file: Option<String>,
-    /// What was asked for it alone.
+    /// Those for it alone.
     pub own: ImportCounts,
     /// The same with all imports that were made in it.
     pub cumulative: ImportCounts,
@@ -126,7 +126,7 @@ pub struct PackageImports {
     pub package: String,
     /// How many modules.
     pub modules: u64,
-    /// What was asked for them.
+    /// The operations for them.
     #[serde(flatten)]
     pub counts: ImportCounts,
 }
@@ -151,8 +151,8 @@ pub struct SysPathEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Slope {
     /// Operations on the directory of an entry itself: the mean.
-    pub operations_per_entry: f64,
-    /// Of how many entries: those of PYTHONPATH, if it names any, else the one that was asked
+    pub metadata_ops_per_entry: f64,
+    /// Of how many entries: those of PYTHONPATH, if it names any, else the one with the
     /// most.
     pub entries: u64,
     /// Whether they are PYTHONPATH's.

@@ -28,22 +28,22 @@ struct ImportNode {
 /// Operations, and the paths that they named.
 #[derive(Clone, Default)]
 pub(crate) struct ImportTally {
-    operations: u64,
-    missed: u64,
+    metadata_ops: u64,
+    enoent: u64,
     paths: HashSet<PathId>,
 }
 
 impl ImportTally {
     pub(crate) fn add(&mut self, event: &Event) {
-        self.operations += 1;
-        self.missed += u64::from(event.is_missing());
+        self.metadata_ops += 1;
+        self.enoent += u64::from(event.is_missing());
         self.paths.extend(event.path);
     }
 
     /// Takes in another's; the smaller set of paths is moved into the larger.
     fn merge(&mut self, mut other: ImportTally) {
-        self.operations += other.operations;
-        self.missed += other.missed;
+        self.metadata_ops += other.metadata_ops;
+        self.enoent += other.enoent;
         if other.paths.len() > self.paths.len() {
             std::mem::swap(&mut self.paths, &mut other.paths);
         }
@@ -52,9 +52,9 @@ impl ImportTally {
 
     pub(crate) fn counts(&self) -> ImportCounts {
         ImportCounts {
-            operations: self.operations,
+            metadata_ops: self.metadata_ops,
             distinct: self.paths.len() as u64,
-            missed: self.missed,
+            enoent: self.enoent,
         }
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn socket_filter(host: &Host) -> MachineProbe {
     };
     match ask(|| load(ProgramKind::SocketFilter).map(|_| 1)) {
         Ok(_) => about.works("a program of two instructions was loaded"),
-        Err(failure) => about.refused(&failure, culprit(host, &failure)),
+        Err(failure) => about.refused(&failure, refuser(host, &failure)),
     }
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn tracepoint(host: &Host) -> MachineProbe {
     };
     match ask(|| load(ProgramKind::RawTracepoint).and_then(attach).map(|_| 1)) {
         Ok(_) => about.works("a program was attached to raw_syscalls:sys_enter"),
-        Err(failure) => about.refused(&failure, culprit(host, &failure)),
+        Err(failure) => about.refused(&failure, refuser(host, &failure)),
     }
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn tap(host: &Host) -> MachineProbe {
     };
     match ask(open_tap) {
         Ok(_) => about.works("opened, and a child's calls reported as they were made"),
-        Err(failure) => about.refused(&failure, culprit(host, &failure)),
+        Err(failure) => about.refused(&failure, refuser(host, &failure)),
     }
 }
 
@@ -75,14 +75,14 @@ fn failed(call: &'static str) -> impl FnOnce(std::io::Error) -> ProbeStop {
     move |error| ProbeStop::Error { call, errno: error.raw_os_error().unwrap_or(libc::EIO) }
 }
 
-fn culprit(host: &Host, failure: &ProbeFailure) -> Refuser {
+fn refuser(host: &Host, failure: &ProbeFailure) -> Refuser {
     let unprivileged = sysctl("kernel/unprivileged_bpf_disabled").unwrap_or(0);
     let may = host.has(CAP_BPF) || host.has(CAP_SYS_ADMIN);
     // The sysctl may be asked before the command's number is, so that nonsense proves nothing
     // where it applies.
     let nonsense = (unprivileged == 0 || may).then_some(NO_SUCH_COMMAND);
-    if let Some(culprit) = host.usual_culprit(failure, nonsense) {
-        return culprit;
+    if let Some(refuser) = host.usual_refuser(failure, nonsense) {
+        return refuser;
     }
     let remedy = "A recording does not need it. As root, or with CAP_BPF and CAP_PERFMON, it is \
                   allowed.";

@@ -41,7 +41,7 @@ pub(crate) fn mount(host: &Host) -> MachineProbe {
         Ok(0) => about.works("mounted, as root without a user namespace"),
         Ok(_) => about.works("mounted, inside a user namespace"),
         Err(failure) if failure.call() == OPEN => not_opened(about, host, &failure),
-        Err(failure) => about.refused(&failure, namespace::culprit(host, &failure)),
+        Err(failure) => about.refused(&failure, namespace::refuser(host, &failure)),
     }
 }
 
@@ -67,8 +67,8 @@ fn mount_fuse() -> Result<u64, ProbeStop> {
 }
 
 fn not_opened(about: ProbeSubject, host: &Host, failure: &ProbeFailure) -> MachineProbe {
-    if let Some(culprit) = host.usual_culprit(failure, None) {
-        return about.refused(failure, culprit);
+    if let Some(refuser) = host.usual_refuser(failure, None) {
+        return about.refused(failure, refuser);
     }
     match failure.errno() {
         Some(libc::ENOENT) => about.absent(

@@ -18,14 +18,14 @@ pub(crate) fn layout(host: &Host) -> MachineProbe {
         Ok(_) => about.works("ADDR_NO_RANDOMIZE was set, and is in force"),
         Err(failure) => {
             // The kernel itself refuses nobody.
-            let culprit = host.usual_culprit(&failure, None).unwrap_or_else(|| {
+            let refuser = host.usual_refuser(&failure, None).unwrap_or_else(|| {
                 Refuser::new(
                     RefusedBy::Seccomp,
                     "a seccomp filter (containers often have this one)",
                     "Start becalm outside the container, or with another seccomp profile.",
                 )
             });
-            about.refused(&failure, culprit)
+            about.refused(&failure, refuser)
         }
     }
 }
@@ -58,8 +58,8 @@ pub(crate) fn huge_pages(host: &Host) -> MachineProbe {
         Ok(_) => return about.works(format!("{} kB were gathered into one page", size / 1024)),
         Err(failure) => failure,
     };
-    if let Some(culprit) = host.usual_culprit(&failure, None) {
-        return about.refused(&failure, culprit);
+    if let Some(refuser) = host.usual_refuser(&failure, None) {
+        return about.refused(&failure, refuser);
     }
     match failure {
         ProbeFailure::Error { errno: libc::EINVAL, .. } => about.absent(

@@ -19,7 +19,7 @@ pub(crate) fn user(host: &Host) -> MachineProbe {
     };
     match ask(|| become_root_of_a_user_namespace().map(|()| 1)) {
         Ok(_) => about.works("unshared, and its uid and gid maps written"),
-        Err(failure) => about.refused(&failure, culprit(host, &failure)),
+        Err(failure) => about.refused(&failure, refuser(host, &failure)),
     }
 }
 
@@ -38,16 +38,16 @@ pub(crate) fn mount(host: &Host) -> MachineProbe {
     match ask(question) {
         Ok(0) => about.works("a tmpfs was mounted, as root without a user namespace"),
         Ok(_) => about.works("a tmpfs was mounted, inside a user namespace"),
-        Err(failure) => about.refused(&failure, culprit(host, &failure)),
+        Err(failure) => about.refused(&failure, refuser(host, &failure)),
     }
 }
 
 /// Who refused a user namespace, or a mount in one.
-pub(super) fn culprit(host: &Host, failure: &ProbeFailure) -> Refuser {
+pub(super) fn refuser(host: &Host, failure: &ProbeFailure) -> Refuser {
     let nonsense =
         if failure.call().starts_with("mount") { MOUNT_NOWHERE } else { UNSHARE_NOTHING };
-    if let Some(culprit) = host.usual_culprit(failure, Some(nonsense)) {
-        return culprit;
+    if let Some(refuser) = host.usual_refuser(failure, Some(nonsense)) {
+        return refuser;
     }
     let is = |path: &str, value| sysctl(path) == Some(value);
     if is("user/max_user_namespaces", 0) {

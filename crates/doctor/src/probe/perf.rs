@@ -66,8 +66,8 @@ fn answer(about: ProbeSubject, host: &Host, reply: Result<u64, ProbeFailure>) ->
         Ok(_) => return about.works("counted a loop of this process, in user mode"),
         Err(failure) => failure,
     };
-    if let Some(culprit) = host.usual_culprit(&failure, Some(UNKNOWN_FLAGS)) {
-        return about.refused(&failure, culprit);
+    if let Some(refuser) = host.usual_refuser(&failure, Some(UNKNOWN_FLAGS)) {
+        return about.refused(&failure, refuser);
     }
     let privileged = host.has(CAP_PERFMON) || host.has(CAP_SYS_ADMIN);
     match (failure.errno(), sysctl("kernel/perf_event_paranoid")) {

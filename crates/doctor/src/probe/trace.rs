@@ -229,11 +229,11 @@ fn all_calls_arrived(about: ProbeSubject, seen: u64) -> MachineProbe {
 
 fn refused_tracing(about: ProbeSubject, host: &Host, failure: &ProbeFailure) -> MachineProbe {
     let nonsense = if failure.call().starts_with("ptrace") { NO_SUCH_PROCESS } else { NO_SUCH_OP };
-    if let Some(culprit) = host.usual_culprit(failure, Some(nonsense)) {
-        return about.refused(failure, culprit);
+    if let Some(refuser) = host.usual_refuser(failure, Some(nonsense)) {
+        return about.refused(failure, refuser);
     }
     let yama = sysctl("kernel/yama/ptrace_scope");
-    let culprit = match (failure.errno(), &host.tracer, yama) {
+    let refuser = match (failure.errno(), &host.tracer, yama) {
         (Some(libc::EPERM), Fact::Present(tracer), _) => Refuser::new(
             RefusedBy::Tracer,
             format!("{}, which traces becalm and its children already", tracer.describe()),
@@ -259,7 +259,7 @@ fn refused_tracing(about: ProbeSubject, host: &Host, failure: &ProbeFailure) -> 
         ),
         _ => Refuser::unknown("becalm cannot record here. Try outside any container."),
     };
-    about.refused(failure, culprit)
+    about.refused(failure, refuser)
 }
 
 /// There is no process -1, and the kernel looks for it before it looks at anything else.

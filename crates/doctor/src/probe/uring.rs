@@ -25,8 +25,8 @@ pub(crate) fn io_uring(host: &Host) -> MachineProbe {
     }
     let disabled = sysctl("kernel/io_uring_disabled").unwrap_or(0);
     let nonsense = (disabled == 0).then_some(NO_PARAMETERS);
-    let culprit = match host.usual_culprit(&failure, nonsense) {
-        Some(culprit) => culprit,
+    let refuser = match host.usual_refuser(&failure, nonsense) {
+        Some(refuser) => refuser,
         None if disabled != 0 => Refuser {
             by: RefusedBy::Sysctl,
             what: format!("sysctl kernel.io_uring_disabled = {disabled}"),
@@ -35,7 +35,7 @@ pub(crate) fn io_uring(host: &Host) -> MachineProbe {
         None => Refuser::unknown(""),
     };
     // Nothing to remedy: without it, a recording has one blind spot less.
-    about.refused(&failure, Refuser { remedy: None, ..culprit })
+    about.refused(&failure, Refuser { remedy: None, ..refuser })
 }
 
 /// `struct io_uring_params` (linux/io_uring.h) is 120 bytes.

@@ -54,8 +54,8 @@ pub(super) fn troubles(placed: &[PlacedOperation]) -> Vec<PythonTrouble> {
         );
         let numbers =
             [("modules", number), ("created", modules.creates), ("renamed", modules.renames)];
-        let operations = reads + modules.writes;
-        troubles.push(trouble(kind, text, operations, &numbers, sources.iter().copied()));
+        let metadata_ops = reads + modules.writes;
+        troubles.push(trouble(kind, text, metadata_ops, &numbers, sources.iter().copied()));
     };
     sources(
         PythonTroubleKind::StaleBytecode,

@@ -25,19 +25,19 @@ pub(super) fn metadata(placed: &[PlacedOperation], tree: &ImportTree) -> Option<
     }
     let mut callers: BTreeMap<Option<ImportNodeId>, u64> = BTreeMap::new();
     asked().for_each(|placed| *callers.entry(placed.node).or_default() += 1);
-    let (caller, _) = callers.into_iter().max_by_key(|(_, operations)| *operations)?;
+    let (caller, _) = callers.into_iter().max_by_key(|(_, metadata_ops)| *metadata_ops)?;
     let who = caller.map_or("outside of known imports".to_owned(), |node| {
         format!("mostly by {}", shown(tree.module(node)))
     });
     let entry_points =
         asked().filter(|placed| placed.ask.split().1 == b"entry_points.txt").count() as u64;
-    let (number, operations) = (distributions.len() as u64, asked().count() as u64);
+    let (number, metadata_ops) = (distributions.len() as u64, asked().count() as u64);
     let text = format!(
         "the metadata of {} searched, {who}: entry points or versions of all that is installed",
         counted(number, "distribution was", "distributions were"),
     );
     let numbers = [("distributions", number), ("entry_points", entry_points)];
-    Some(trouble(PythonTroubleKind::Metadata, text, operations, &numbers, distributions))
+    Some(trouble(PythonTroubleKind::Metadata, text, metadata_ops, &numbers, distributions))
 }
 
 /// Each module that is read from a zipped package opens it anew.
@@ -57,8 +57,8 @@ pub(super) fn zips(placed: &[PlacedOperation], known: &ReasonContext) -> Option<
         counted(opens, "time", "times")
     );
     let numbers = [("archives", number), ("opens", opens)];
-    let operations = asked().count() as u64;
-    (number > 0).then(|| trouble(PythonTroubleKind::Zip, text, operations, &numbers, archives))
+    let metadata_ops = asked().count() as u64;
+    (number > 0).then(|| trouble(PythonTroubleKind::Zip, text, metadata_ops, &numbers, archives))
 }
 
 /// Editable installs whose files say that they are: setuptools' `__editable__.NAME.pth` and
@@ -83,9 +83,9 @@ pub(super) fn editable(placed: &[PlacedOperation]) -> Option<PythonTrouble> {
          it along",
         counted(number, "editable install", "editable installs")
     );
-    let operations = asked().count() as u64;
+    let metadata_ops = asked().count() as u64;
     let numbers = [("installs", number)];
-    (number > 0).then(|| trouble(PythonTroubleKind::Editable, text, operations, &numbers, files))
+    (number > 0).then(|| trouble(PythonTroubleKind::Editable, text, metadata_ops, &numbers, files))
 }
 
 /// A package without `__init__` is looked for in every entry of `sys.path`, since it may have
@@ -127,7 +127,7 @@ pub(super) fn namespaces(placed: &[PlacedOperation], places: &Places) -> Option<
             .is_some_and(|(directory, stem)| stem == b"__init__" && portions.contains(directory));
         is_init || portions.contains(placed.ask.path)
     };
-    let operations = placed.iter().filter(asked).count() as u64;
+    let metadata_ops = placed.iter().filter(asked).count() as u64;
     let (packages, number) = (names.len() as u64, portions.len() as u64);
     let text = format!(
         "{} ({}) in {}: without an __init__.py the search goes on through all directories before it \
@@ -138,5 +138,5 @@ pub(super) fn namespaces(placed: &[PlacedOperation], places: &Places) -> Option<
     );
     let numbers = [("packages", packages), ("portions", number)];
     (packages > 0)
-        .then(|| trouble(PythonTroubleKind::Namespace, text, operations, &numbers, portions))
+        .then(|| trouble(PythonTroubleKind::Namespace, text, metadata_ops, &numbers, portions))
 }

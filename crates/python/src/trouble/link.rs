@@ -15,7 +15,7 @@ const MANY: u64 = 50;
 
 #[derive(Default)]
 struct LinkCaller<'a> {
-    operations: u64,
+    metadata_ops: u64,
     paths: HashSet<&'a [u8]>,
     /// Questions for a directory of the root: each walk begins with one.
     walks: u64,
@@ -26,11 +26,11 @@ pub(super) fn troubles(placed: &[PlacedOperation], tree: &ImportTree) -> Vec<Pyt
     let mut callers: BTreeMap<Option<ImportNodeId>, LinkCaller> = BTreeMap::new();
     for placed in placed.iter().filter(|placed| placed.reason == LookupReason::Link) {
         let caller = callers.entry(placed.node).or_default();
-        caller.operations += 1;
+        caller.metadata_ops += 1;
         caller.paths.insert(placed.ask.path);
         caller.walks += u64::from(components(placed.ask.path) == 1);
     }
-    let many = callers.into_iter().filter(|(_, caller)| caller.operations >= MANY);
+    let many = callers.into_iter().filter(|(_, caller)| caller.metadata_ops >= MANY);
     many.map(|(node, caller)| caller.trouble(node.map(|node| shown(tree.module(node))))).collect()
 }
 
@@ -43,10 +43,10 @@ impl LinkCaller<'_> {
         let text = format!(
             "{} lstats {who}, of {distinct} paths: realpath, which asks for every directory above \
              ({} times from the root, up to {depth} deep)",
-            self.operations, self.walks
+            self.metadata_ops, self.walks
         );
         let numbers = [("distinct", distinct), ("walks", self.walks), ("deepest", depth)];
-        trouble(PythonTroubleKind::Realpath, text, self.operations, &numbers, deepest)
+        trouble(PythonTroubleKind::Realpath, text, self.metadata_ops, &numbers, deepest)
     }
 }
 

@@ -32,7 +32,7 @@ pub struct PythonTrouble {
     /// The same in a sentence.
     pub text: String,
     /// How many metadata operations it takes.
-    pub operations: u64,
+    pub metadata_ops: u64,
     /// What it counts beside them, by name.
     pub numbers: BTreeMap<String, u64>,
     /// Some of the files or directories that it is about.
@@ -75,7 +75,7 @@ pub(crate) fn troubles(
     troubles.extend(installed::zips(placed, known));
     troubles.extend(installed::editable(placed));
     troubles.extend(installed::namespaces(placed, places));
-    troubles.sort_by_key(|trouble| (Reverse(trouble.operations), trouble.kind));
+    troubles.sort_by_key(|trouble| (Reverse(trouble.metadata_ops), trouble.kind));
     troubles
 }
 
@@ -83,14 +83,14 @@ pub(crate) fn troubles(
 fn trouble<'p>(
     kind: PythonTroubleKind,
     text: String,
-    operations: u64,
+    metadata_ops: u64,
     numbers: &[(&str, u64)],
     paths: impl IntoIterator<Item = &'p [u8]>,
 ) -> PythonTrouble {
     PythonTrouble {
         kind,
         text,
-        operations,
+        metadata_ops,
         numbers: numbers.iter().map(|(name, number)| ((*name).to_owned(), *number)).collect(),
         examples: paths.into_iter().take(EXAMPLES).map(shown).collect(),
     }

@@ -73,7 +73,7 @@ pub struct ScriptLine {
     #[serde(rename = "parent_rss_bytes")]
     pub parent_rss: Bytes,
     /// Programs that were tried and not there.
-    pub misses: u64,
+    pub enoent: u64,
     /// What to write instead.
     pub advice: Vec<Advice>,
 }
@@ -148,11 +148,11 @@ impl ScriptLines {
 }
 
 impl Gathered {
-    fn take(&mut self, recording: &Recording, process: &Process, phases: Phases, misses: u64) {
+    fn take(&mut self, recording: &Recording, process: &Process, phases: Phases, enoent: u64) {
         let line = &mut self.line;
         line.processes += 1;
         line.phases += phases;
-        line.misses += misses;
+        line.enoent += enoent;
         if let Some(end) = process.end {
             line.user.0 = line.user.0.saturating_add(end.usage.user.0);
             line.system.0 = line.system.0.saturating_add(end.usage.system.0);

@@ -26,7 +26,7 @@ pub struct Shim {
     /// How many processes were started on the way.
     pub processes: u64,
     /// How many programs were tried on the way that were not there.
-    pub misses: u64,
+    pub enoent: u64,
 }
 
 /// The shims of a recording, the most costly first.
@@ -44,7 +44,7 @@ pub(super) fn shims(recording: &Recording, moments: &PhaseMoments) -> Vec<Shim> 
                 known.times += 1;
                 known.time += one.time;
                 known.processes += one.processes;
-                known.misses += one.misses;
+                known.enoent += one.enoent;
             }
             Entry::Vacant(new) => {
                 new.insert(one);
@@ -70,7 +70,7 @@ fn shim(
         times: 1,
         time: since(first.at, last.at),
         processes: helpers,
-        misses: moments.missing(process),
+        enoent: moments.missing(process),
     })
 }
 

@@ -105,18 +105,15 @@ pub enum AnalyzeError {
 ///
 /// # Errors
 /// If they are no times.
-pub fn analyze(
-    samples: &RankSamples,
-    question: &AnalysisOptions,
-) -> Result<Analysis, AnalyzeError> {
+pub fn analyze(samples: &RankSamples, options: &AnalysisOptions) -> Result<Analysis, AnalyzeError> {
     let baseline = baseline(samples);
-    let limits = SlowLimits::of(samples, question.threshold)
+    let limits = SlowLimits::of(samples, options.threshold)
         .ok_or_else(|| AnalyzeError::NoTimes(samples.arms[baseline].name.clone()))?;
     let tally = count::SlowTally::of(samples, &limits);
     let clusters = Clusters::of(samples, &limits);
     let clustered = clusters.is_some_and(|clusters| clusters.clustered);
     let arms = (0..samples.arms.len())
-        .filter_map(|arm| ArmCount::of(samples, arm, &tally, question.ranks))
+        .filter_map(|arm| ArmCount::of(samples, arm, &tally, options.ranks))
         .collect();
     let mut comparisons: Vec<_> = (0..samples.arms.len())
         .filter(|arm| *arm != baseline)
@@ -129,18 +126,18 @@ pub fn analyze(
     let is_proven = || comparisons.iter().any(|comparison| comparison.proven);
     Ok(Analysis {
         proven: (!comparisons.is_empty()).then(is_proven),
-        threshold: question.threshold,
+        threshold: options.threshold,
         baseline: samples.arms[baseline].name.clone(),
         limit: limits.typical,
         doubt,
         blocks: limits.blocks,
         slow_blocks: limits.slow_blocks,
-        ranks: question.ranks,
+        ranks: options.ranks,
         arms,
         comparisons,
         clusters,
         slow: tally.slow(),
-        slow_ranks: slow::named(samples, &limits, question),
+        slow_ranks: slow::named(samples, &limits, options),
         bits: Bits::of(samples, &limits),
     })
 }

@@ -46,9 +46,9 @@ pub struct SlowRank {
 pub(super) fn named(
     samples: &RankSamples,
     limits: &SlowLimits,
-    question: &AnalysisOptions,
+    options: &AnalysisOptions,
 ) -> Vec<SlowRank> {
-    let (threshold, most) = (question.threshold, question.most_named);
+    let (threshold, most) = (options.threshold, options.most_named);
     let over = |sample: &RankSample| sample.value / limits.of_sample(sample);
     let slower = |a: &&RankSample, b: &&RankSample| over(b).total_cmp(&over(a));
     let mut slow: Vec<_> = samples.samples.iter().filter(|sample| limits.is_slow(sample)).collect();

@@ -119,7 +119,7 @@ impl ForkLines {
             Column::number("loader").spare(),
             Column::number("work").spare(),
             Column::number("parent").spare(),
-            Column::number("not found").spare(),
+            Column::number("failed").spare(),
         ];
         // Not asked for, or nothing.
         let has_locale = self.lines.phases.locale.0 > 0;
@@ -142,7 +142,7 @@ impl ForkLines {
                 time(line.phases.loader),
                 time(line.phases.work),
                 bytes(line.parent_rss),
-                if line.misses == 0 { String::new() } else { count(line.misses) },
+                if line.enoent == 0 { String::new() } else { count(line.enoent) },
             ];
             if has_locale {
                 row.insert(LOCALE, time(line.phases.locale));
@@ -209,7 +209,7 @@ impl ForkLines {
                     0 => String::new(),
                     some => format!(", {} on the way", counted(some, "process", "processes")),
                 },
-                match shim.misses {
+                match shim.enoent {
                     0 => String::new(),
                     some => format!(
                         ", {} tried that were not there",

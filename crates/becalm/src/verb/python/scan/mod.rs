@@ -14,7 +14,8 @@ use crate::exit::Failure;
 use crate::{again, recorded};
 use view::PythonScan;
 
-/// Say which imports ask how much of a filesystem, why, and what each entry of sys.path costs
+/// Count the metadata operations of each import, say why they are made, and what each entry of
+/// sys.path adds
 ///
 /// A hook makes Python say where each import begins and ends, and is taken out of all counts.
 /// Where it cannot run (-I, -E, -S, Pythons started by Python, a recording), files name their
@@ -38,7 +39,7 @@ pub struct PythonScanArgs {
     #[arg(long, conflicts_with = "recording")]
     importtime: bool,
 
-    /// Run the command as it is; which import an operation belongs to is then a guess by path
+    /// Run the command as it is; the import of each operation is then inferred from its path
     #[arg(long, conflicts_with = "recording")]
     no_hook: bool,
 

@@ -122,7 +122,7 @@ pub struct RankSamples {
     /// What was wrong.
     pub trouble: LogTrouble,
     /// Whether an arm is only known by the name of its files.
-    pub guessed: bool,
+    pub inferred: bool,
     /// Their names, and the first file of each.
     campaigns: Vec<(String, usize)>,
     known_runs: HashMap<LoggedRun, u32>,

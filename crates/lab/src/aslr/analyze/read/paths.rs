@@ -16,7 +16,7 @@ pub(super) struct LogSource {
     /// Its arm, if its form says none.
     pub arm: String,
     /// Whether that is only its name.
-    pub guessed: bool,
+    pub inferred: bool,
 }
 
 /// The files to read, and how many in the published form are left out: a campaign prints its
@@ -50,10 +50,10 @@ fn file(input: &Input) -> Result<LogSource, LogReadError> {
     let path = input.path.clone();
     let form = form(&path, true)?.ok_or_else(|| LogReadError::Nothing { path: path.clone() })?;
     let named = arm::named(&path).map(str::to_owned);
-    let guessed = input.arm.is_none() && named.is_some();
+    let inferred = input.arm.is_none() && named.is_some();
     let arm = input.arm.clone().or(named);
     let arm = arm.unwrap_or_else(|| path.to_string_lossy().into_owned());
-    Ok(LogSource { path, form, arm, guessed })
+    Ok(LogSource { path, form, arm, inferred })
 }
 
 /// The logs below a directory. Other files may be there, too: a script, what the batch system
@@ -68,7 +68,7 @@ fn directory(input: &Input) -> Result<Vec<LogSource>, LogReadError> {
         let named = arm::named_below(&path, &input.path).map(str::to_owned);
         let below = path.strip_prefix(&input.path).unwrap_or(&path).to_string_lossy();
         let arm = input.arm.clone().or(named).unwrap_or_else(|| below.into_owned());
-        sources.push(LogSource { path, form, arm, guessed: input.arm.is_none() });
+        sources.push(LogSource { path, form, arm, inferred: input.arm.is_none() });
     }
     match sources.is_empty() {
         true => Err(LogReadError::Nothing { path: input.path.clone() }),

@@ -48,7 +48,7 @@ impl<'a> LogReading<'a> {
         let arm = match self.form {
             LogForm::Own => 0,
             LogForm::Published | LogForm::Plain => {
-                self.samples.guessed |= source.guessed;
+                self.samples.inferred |= source.inferred;
                 self.samples.arm_number(&source.arm, self.file)
             }
         };

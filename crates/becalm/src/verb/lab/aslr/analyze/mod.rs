@@ -128,12 +128,12 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         term::print(&as_ministat(args, &samples)?)?;
         return Ok(0);
     }
-    let question = AnalysisOptions {
+    let options = AnalysisOptions {
         threshold: args.threshold / 100.0,
         ranks: args.ranks,
         most_named: if args.all { NAMED_OF_ALL } else { NAMED },
     };
-    let analysis = analyze::analyze(&samples, &question)?;
+    let analysis = analyze::analyze(&samples, &options)?;
     draw(args, &samples, &analysis)?;
     let proven = analysis.proven;
     let answer = AslrAnalysis::of(&samples, args.of.into(), analysis);

@@ -17,7 +17,7 @@ pub struct AslrAnalysis {
     schema: &'static str,
     headline: String,
     statistic: Statistic,
-    arms_guessed: bool,
+    arms_inferred: bool,
     trouble: LogTrouble,
     #[serde(flatten)]
     analysis: Analysis,
@@ -30,7 +30,7 @@ impl AslrAnalysis {
             schema: "becalm.lab.aslr.analyze/1",
             headline: headline(&analysis),
             statistic,
-            arms_guessed: samples.guessed,
+            arms_inferred: samples.inferred,
             trouble: samples.trouble.clone(),
             analysis,
         }
@@ -56,10 +56,10 @@ impl AslrAnalysis {
                 counted(trouble.beside, "file of 'CT:' lines is", "files of 'CT:' lines are")
             ));
         }
-        if self.arms_guessed {
+        if self.arms_inferred {
             let names: Vec<_> = self.analysis.arms.iter().map(|arm| arm.name.as_str()).collect();
             lines.push(format!(
-                "which file is of which arm ({}) is a guess by its name; say it with NAME=FILE",
+                "which file is of which arm ({}) is inferred from its name; say it with NAME=FILE",
                 names.join(", ")
             ));
         }
