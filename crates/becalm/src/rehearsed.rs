@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use cost::{FilesystemProfile, RpcKind};
 use prove::{Asked, Elsewhere, Stay};
-use recording::{Bytes, Nanos, Recording};
+use recording::{ByteUnits, Nanos, Recording};
 use rehearse::report::Report;
 use rehearse::{Account, Rehearsal, Wanted};
 
@@ -86,7 +86,7 @@ fn asked(account: &Account) -> Asked {
         missing: all.missing,
         waited_ns: all.waited + transferred.waited,
         queued_ns: all.queued + transferred.queued,
-        bytes: Bytes(transferred.bytes),
+        bytes: ByteUnits(transferred.bytes),
     }
 }
 
@@ -110,8 +110,8 @@ pub fn told(
             .iter()
             .map(|place| term::plain(&place.path.to_string_lossy()))
             .collect(),
-        operations: report.operations,
-        missing: report.missing,
+        metadata_ops: report.operations,
+        enoent: report.missing,
         waiting_ns: Nanos(report.waiting_ns),
         waited_ns: Nanos(report.waited_ns),
         queued_ns: Nanos(report.queued_ns),

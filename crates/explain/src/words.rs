@@ -2,9 +2,9 @@
 
 pub(crate) use term::number::{count, counted};
 
-/// `8,200 questions`.
-pub(crate) fn questions(number: u64) -> String {
-    counted(number, "question", "questions")
+/// `8,200 metadata operations`.
+pub(crate) fn operations(number: u64) -> String {
+    counted(number, "metadata operation", "metadata operations")
 }
 
 /// `was` or `were`.
@@ -12,7 +12,7 @@ pub(crate) fn were(number: u64) -> &'static str {
     if number == 1 { "was" } else { "were" }
 }
 
-/// A part of a whole in percent, never rounded to none or all.
+/// A part of a whole in percent, as it reads in a sentence: never rounded to none or all.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     let exact = 100.0 * part as f64 / whole.max(1) as f64;
     match exact.round() as u64 {
@@ -23,17 +23,12 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
 }
 
 /// `a`, `a and b`, `a, b and c`.
-pub(crate) fn listed(names: &[String]) -> String {
+pub fn listed(names: &[String]) -> String {
     match names {
         [] => String::new(),
         [only] => only.clone(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
-}
-
-/// A path as a shell takes it back, byte for byte; none where it is not known.
-pub(crate) fn pasted(path: &[u8]) -> Option<String> {
-    (!path.is_empty()).then(|| term::quoted(path))
 }
 
 #[cfg(test)]
@@ -42,8 +37,8 @@ mod tests {
 
     #[test]
     fn sentences_have_separators_plurals_and_honest_shares() {
-        assert_eq!(questions(8200), "8,200 questions");
-        assert_eq!(questions(1), "1 question");
+        assert_eq!(operations(8200), "8,200 metadata operations");
+        assert_eq!(operations(1), "1 metadata operation");
         assert_eq!(percent(999, 1000), "over 99 %");
         assert_eq!(percent(1, 1000), "under 1 %");
         assert_eq!(listed(&["a".into(), "b".into(), "c".into()]), "a, b and c");

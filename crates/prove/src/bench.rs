@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use launch::{Ended, Line, Played, Stage, StageError, Timed};
+use launch::{CommandLine, Ended, Stage, StageError, StageOutcome, Timed};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -219,16 +219,16 @@ impl Bench {
     fn play<T: Serialize + DeserializeOwned>(
         &self,
         name: &str,
-        line: &Line,
+        line: &CommandLine,
         act: impl FnOnce() -> Result<T, CannotRun>,
-    ) -> Result<Played<T>, Error> {
+    ) -> Result<StageOutcome<T>, Error> {
         let (input, timeout) = (self.input.clone(), self.timeout);
         let stage = Stage { environment: line.environment.clone(), input, timeout };
         let command = || name.to_owned();
         let played = stage.play(act).map_err(|error| Error::Stage { command: command(), error })?;
-        let Played { result, stdout, stderr, left_open } = played;
+        let StageOutcome { result, stdout, stderr, left_open } = played;
         match result {
-            Ok(result) => Ok(Played { result, stdout, stderr, left_open }),
+            Ok(result) => Ok(StageOutcome { result, stdout, stderr, left_open }),
             Err(CannotRun { status, why }) => {
                 Err(Error::CannotRun { command: command(), status, why })
             }

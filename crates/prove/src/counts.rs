@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use recording::Recording;
-use recording::query::{self, By, Filter, Row};
+use recording::query::{self, CallFilter, GroupBy, QueryRow};
 use serde::{Deserialize, Serialize};
 
 use crate::side::Side;
@@ -37,10 +37,10 @@ pub struct Calls {
 impl Counted {
     /// Counts the default set of calls, `%file,%desc,%process`.
     pub fn of(recording: &Recording) -> Counted {
-        let filter = Filter { default_set: true, ..Filter::default() };
-        let table = query::table(recording, By::Syscall, &filter);
+        let filter = CallFilter { default_set: true, ..CallFilter::default() };
+        let table = query::table(recording, GroupBy::Syscall, &filter);
         let calls =
-            |row: &Row| Calls { calls: row.calls, errors: row.errors, metadata: row.metadata };
+            |row: &QueryRow| Calls { calls: row.calls, errors: row.errors, metadata: row.metadata };
         Counted {
             metadata: table.total.metadata,
             missing: table.total.missing,

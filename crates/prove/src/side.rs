@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
-use launch::{Captured, Ended, Line, Timed};
-use recording::{Blind, Bytes, Micros, Nanos, shown_name};
+use launch::{Captured, CommandLine, Ended, Timed};
+use recording::{Blind, ByteUnits, Micros, Nanos, shown_name};
 use serde::{Deserialize, Serialize};
 
 use crate::behaviour::{Output, STATUS, STDERR, STDOUT};
@@ -17,9 +17,9 @@ pub struct Subject {
     /// The command, as it was written.
     pub text: String,
     /// The same, split.
-    pub line: Line,
+    pub line: CommandLine,
     /// Commands that are run before each run, not measured: each must end with status 0.
-    pub prepare: Vec<Line>,
+    pub prepare: Vec<CommandLine>,
 }
 
 /// What was measured of a command.
@@ -61,7 +61,7 @@ pub struct Run {
     /// CPU time in the kernel.
     pub system_us: Micros,
     /// The largest resident set of any of its processes.
-    pub max_rss_bytes: Bytes,
+    pub max_rss_bytes: ByteUnits,
     /// What it asked of the server, where it was made elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Asked>,
@@ -74,7 +74,7 @@ impl From<Timed> for Run {
             wall_ns: Nanos(timed.wall.as_nanos() as u64),
             user_us: micros(timed.user),
             system_us: micros(timed.system),
-            max_rss_bytes: Bytes(timed.max_rss),
+            max_rss_bytes: ByteUnits(timed.max_rss),
             asked: None,
         }
     }
@@ -154,7 +154,7 @@ impl Side {
             missing: median(|asked| asked.missing)?,
             waited_ns: Nanos(median(|asked| asked.waited_ns.0)?),
             queued_ns: Nanos(median(|asked| asked.queued_ns.0)?),
-            bytes: Bytes(median(|asked| asked.bytes.0)?),
+            bytes: ByteUnits(median(|asked| asked.bytes.0)?),
         })
     }
 

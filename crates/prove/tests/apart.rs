@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use launch::Line;
+use launch::CommandLine;
 use prove::{Behaviour, Bench, Change, Conditions, Proof, Speed, Subject};
 
 fn bench() -> Bench {
@@ -26,7 +26,7 @@ fn bench() -> Bench {
 }
 
 fn subject(text: &str) -> Subject {
-    let line = Line::parse(text.as_ref()).unwrap();
+    let line = CommandLine::parse(text.as_ref()).unwrap();
     Subject { text: text.to_owned(), line, prepare: Vec::new() }
 }
 

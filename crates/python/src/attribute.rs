@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use recording::query::clean;
-use recording::query::python::Places;
+use recording::query::python::ModuleDirectories;
 
 use crate::ask::ImportOperation;
 use crate::hook::HookMark;
@@ -37,7 +37,7 @@ pub(crate) fn attribute<'a>(
     asks: &[ImportOperation<'a>],
     runs: &PythonRuns<'a>,
     known: &ReasonContext<'a>,
-    places: &Places<'a>,
+    places: &ModuleDirectories<'a>,
 ) -> (Vec<PlacedOperation<'a>>, ImportTree) {
     let mut pass = AttributionPass {
         runs,
@@ -76,7 +76,7 @@ struct AttributionState {
 struct AttributionPass<'k, 'a> {
     runs: &'k PythonRuns<'a>,
     known: &'k ReasonContext<'a>,
-    places: &'k Places<'a>,
+    places: &'k ModuleDirectories<'a>,
     tree: ImportTree,
     /// None where the operation turned out to be the hook's.
     placed: Vec<Option<PlacedOperation<'a>>>,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use recording::query::clean;
-use recording::query::python::{Places, directory_and_stem};
+use recording::query::python::{ModuleDirectories, directory_and_stem};
 use recording::{Exec, Recording, shown};
 
 use crate::ask::ImportOperation;
@@ -68,7 +68,7 @@ impl<'a> SysPathEntries<'a> {
     pub(crate) fn count(
         &self,
         in_imports: &[&PlacedOperation],
-        places: &Places,
+        places: &ModuleDirectories,
     ) -> Vec<SysPathEntry> {
         let mut order: Vec<&[u8]> = self.list.iter().map(|entry| &entry[..]).collect();
         let mut counted: HashMap<&[u8], EntryCounts> =

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::{Rank, ReadError, Reader, Recording};
+use crate::{Rank, Reader, Recording, RecordingReadError};
 
 /// The first bytes of a file of ranks; the digit is the format's version.
 const MAGIC: &[u8; 16] = b"becalm-ranked 1\n";
@@ -30,7 +30,7 @@ pub fn is_recording(start: &[u8]) -> bool {
 
 /// One rank's recording, where it lies.
 #[derive(Clone, Debug)]
-pub struct Member {
+pub struct RankRecording {
     /// Whose it is.
     pub rank: Rank,
     file: Arc<File>,
@@ -40,9 +40,9 @@ pub struct Member {
 
 /// The recordings of a file.
 #[derive(Clone, Debug)]
-pub struct Ranks {
+pub struct RankedRecordings {
     /// By their number.
-    pub members: Vec<Member>,
+    pub members: Vec<RankRecording>,
     /// Whether the file is all that was written: it has its end.
     pub whole: bool,
 }
@@ -74,66 +74,66 @@ pub enum MergeError {
     },
 }
 
-impl Member {
+impl RankRecording {
     /// A recording in a file of its own.
     ///
     /// # Errors
     /// Where its length cannot be known.
-    pub fn alone(rank: Rank, file: File) -> io::Result<Member> {
+    pub fn alone(rank: Rank, file: File) -> io::Result<RankRecording> {
         let bytes = file.metadata()?.len();
-        Ok(Member { rank, file: Arc::new(file), at: 0, bytes })
+        Ok(RankRecording { rank, file: Arc::new(file), at: 0, bytes })
     }
 
     /// Its bytes.
     pub fn bytes(&self) -> impl Read + '_ {
-        Part { file: &self.file, at: self.at, left: self.bytes }
+        FileSlice { file: &self.file, at: self.at, left: self.bytes }
     }
 
     /// Its records, as a stream.
     ///
     /// # Errors
-    /// [`ReadError`].
-    pub fn reader(&self) -> Result<Reader<impl Read + '_>, ReadError> {
+    /// [`RecordingReadError`].
+    pub fn reader(&self) -> Result<Reader<impl Read + '_>, RecordingReadError> {
         Reader::new(BufReader::new(self.bytes()))
     }
 
     /// All of it.
     ///
     /// # Errors
-    /// [`ReadError`].
-    pub fn recording(&self) -> Result<Recording, ReadError> {
+    /// [`RecordingReadError`].
+    pub fn recording(&self) -> Result<Recording, RecordingReadError> {
         Recording::read(BufReader::new(self.bytes()))
     }
 }
 
-impl Ranks {
+impl RankedRecordings {
     /// Opens a file of ranks, or the recording of a single one.
     ///
     /// # Errors
-    /// [`ReadError`]: [`ReadError::NoRank`] for the recording of a command that was no rank.
-    pub fn open(path: &Path) -> Result<Ranks, ReadError> {
+    /// [`RecordingReadError`]: [`RecordingReadError::NoRank`] for the recording of a command that was no rank.
+    pub fn open(path: &Path) -> Result<RankedRecordings, RecordingReadError> {
         let file = Arc::new(File::open(path)?);
         let length = file.metadata()?.len();
         let mut magic = [0; MAGIC.len()];
-        let got = Part { file: &file, at: 0, left: length }.read_exact(&mut magic);
+        let got = FileSlice { file: &file, at: 0, left: length }.read_exact(&mut magic);
         if got.is_ok() && magic == *MAGIC {
             return members(&file, length);
         }
         match magic.strip_prefix(b"becalm-ranked ") {
             Some(version) if got.is_ok() => {
                 let found = String::from_utf8_lossy(version).trim().to_owned();
-                return Err(ReadError::Version { found });
+                return Err(RecordingReadError::Version { found });
             }
             _ => {}
         }
-        let mut alone = Member { rank: Rank::default(), file, at: 0, bytes: length };
+        let mut alone = RankRecording { rank: Rank::default(), file, at: 0, bytes: length };
         let rank = alone.reader()?.header().rank.clone();
-        alone.rank = rank.ok_or(ReadError::NoRank)?;
-        Ok(Ranks { members: vec![alone], whole: true })
+        alone.rank = rank.ok_or(RecordingReadError::NoRank)?;
+        Ok(RankedRecordings { members: vec![alone], whole: true })
     }
 
     /// One rank's recording, if it is there.
-    pub fn of(&self, rank: u32) -> Option<&Member> {
+    pub fn of(&self, rank: u32) -> Option<&RankRecording> {
         let at = self.members.binary_search_by_key(&rank, |member| member.rank.rank).ok()?;
         self.members.get(at)
     }
@@ -142,8 +142,8 @@ impl Ranks {
     ///
     /// # Errors
     /// [`MergeError`].
-    pub fn join(files: Vec<(PathBuf, Ranks)>) -> Result<Ranks, MergeError> {
-        let mut joined: BTreeMap<u32, (PathBuf, Member)> = BTreeMap::new();
+    pub fn join(files: Vec<(PathBuf, RankedRecordings)>) -> Result<RankedRecordings, MergeError> {
+        let mut joined: BTreeMap<u32, (PathBuf, RankRecording)> = BTreeMap::new();
         let mut whole = true;
         for (path, ranks) in files {
             whole &= ranks.whole;
@@ -165,7 +165,7 @@ impl Ranks {
             }
         }
         let members = joined.into_values().map(|(_, member)| member).collect();
-        Ok(Ranks { members, whole })
+        Ok(RankedRecordings { members, whole })
     }
 
     /// Writes them as one file.
@@ -203,12 +203,13 @@ fn frame(kind: &[u8; 4], label: u32, bytes: u64, content: &[u8]) -> [u8; FRAME] 
 }
 
 /// The members of a file of ranks, up to its end or to where it was cut.
-fn members(file: &Arc<File>, length: u64) -> Result<Ranks, ReadError> {
-    let mut ranks = Ranks { members: Vec::new(), whole: false };
+fn members(file: &Arc<File>, length: u64) -> Result<RankedRecordings, RecordingReadError> {
+    let mut ranks = RankedRecordings { members: Vec::new(), whole: false };
     let mut at = MAGIC.len() as u64;
     loop {
         let mut found = [0; FRAME];
-        if (Part { file, at, left: length.saturating_sub(at) }).read_exact(&mut found).is_err() {
+        if (FileSlice { file, at, left: length.saturating_sub(at) }).read_exact(&mut found).is_err()
+        {
             break;
         }
         at += FRAME as u64;
@@ -218,49 +219,50 @@ fn members(file: &Arc<File>, length: u64) -> Result<Ranks, ReadError> {
         eight.copy_from_slice(&found[8..16]);
         let bytes = u64::from_le_bytes(eight);
         if label_length > LABEL_LIMIT {
-            return Err(ReadError::Damaged("a rank's label of an impossible length"));
+            return Err(RecordingReadError::Damaged("a rank's label of an impossible length"));
         }
         let mut label = vec![0; label_length as usize];
-        if (Part { file, at, left: length.saturating_sub(at) }).read_exact(&mut label).is_err() {
+        if (FileSlice { file, at, left: length.saturating_sub(at) }).read_exact(&mut label).is_err()
+        {
             break;
         }
         at += u64::from(label_length);
         let (Ok(kind), Some(end)) = (<&[u8; 4]>::try_from(&found[..4]), at.checked_add(bytes))
         else {
-            return Err(ReadError::Damaged("a rank's recording of an impossible length"));
+            return Err(RecordingReadError::Damaged("a rank's recording of an impossible length"));
         };
         if frame(kind, label_length, bytes, &label) != found {
-            return Err(ReadError::Damaged("a rank's label with a wrong checksum"));
+            return Err(RecordingReadError::Damaged("a rank's label with a wrong checksum"));
         }
         if kind == END {
             ranks.whole = bytes == ranks.members.len() as u64;
             break;
         }
         let Ok(rank) = serde_json::from_slice(&label) else {
-            return Err(ReadError::Damaged("an unreadable label of a rank"));
+            return Err(RecordingReadError::Damaged("an unreadable label of a rank"));
         };
         let left = length.saturating_sub(at);
         let file = Arc::clone(file);
-        ranks.members.push(Member { rank, file, at, bytes: bytes.min(left) });
+        ranks.members.push(RankRecording { rank, file, at, bytes: bytes.min(left) });
         at = end;
     }
     // Lookups rely on the order.
     ranks.members.sort_by_key(|member| member.rank.rank);
-    let twice = |pair: &[Member]| pair[0].rank.rank == pair[1].rank.rank;
+    let twice = |pair: &[RankRecording]| pair[0].rank.rank == pair[1].rank.rank;
     if ranks.members.windows(2).any(twice) {
-        return Err(ReadError::Damaged("a rank that is there twice"));
+        return Err(RecordingReadError::Damaged("a rank that is there twice"));
     }
     Ok(ranks)
 }
 
 /// Some bytes of a file, read by offsets of their own.
-struct Part<'a> {
+struct FileSlice<'a> {
     file: &'a File,
     at: u64,
     left: u64,
 }
 
-impl Read for Part<'_> {
+impl Read for FileSlice<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
         let got = self.file.read_at(&mut buffer[..most], self.at)?;

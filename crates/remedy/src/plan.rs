@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use recording::Bytes;
+use recording::ByteUnits;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::text;
@@ -127,7 +127,7 @@ pub struct Edit {
 #[serde(deny_unknown_fields)]
 pub struct Seen {
     /// The file's size.
-    pub size: Bytes,
+    pub size: ByteUnits,
     /// The inode's number.
     pub inode: u64,
     /// When its content was changed last, in nanoseconds since 1970.
@@ -153,7 +153,7 @@ impl Seen {
     pub fn from_metadata(found: &std::fs::Metadata) -> Seen {
         let nanos = |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000_000) + nanos;
         Seen {
-            size: Bytes(found.size()),
+            size: ByteUnits(found.size()),
             inode: found.ino(),
             mtime_ns: nanos(found.mtime(), found.mtime_nsec()),
             ctime_ns: nanos(found.ctime(), found.ctime_nsec()),
@@ -186,7 +186,7 @@ pub struct Counts {
 
 /// A plan as its JSON has it.
 #[derive(Serialize, Deserialize)]
-struct Stored<Title, Steps, Risks> {
+struct StoredPlan<Title, Steps, Risks> {
     schema: std::borrow::Cow<'static, str>,
     title: Title,
     steps: Steps,
@@ -200,18 +200,18 @@ impl Serialize for Plan {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Plan { title, steps, risks, predicted } = self;
         let schema = SCHEMA.into();
-        Stored { schema, title, steps, risks, predicted: *predicted }.serialize(serializer)
+        StoredPlan { schema, title, steps, risks, predicted: *predicted }.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Plan {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Plan, D::Error> {
-        let stored = Stored::<String, Vec<Step>, Vec<String>>::deserialize(deserializer)?;
+        let stored = StoredPlan::<String, Vec<Step>, Vec<String>>::deserialize(deserializer)?;
         if stored.schema != SCHEMA {
             let problem = format!("its schema is {}, not {SCHEMA}", stored.schema);
             return Err(serde::de::Error::custom(problem));
         }
-        let Stored { title, steps, risks, predicted, .. } = stored;
+        let StoredPlan { title, steps, risks, predicted, .. } = stored;
         Ok(Plan { title, steps, risks, predicted })
     }
 }

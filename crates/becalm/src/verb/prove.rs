@@ -9,14 +9,14 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow, bail};
-use launch::Line;
+use launch::CommandLine;
 use prove::{Bench, Elsewhere, Plan, Proof, Subject};
 
 use crate::again;
 use crate::exit::{Failure, NO, USAGE};
 use crate::recorded::Wanted;
 use crate::rehearsed::{ColdNode, Where};
-use crate::reporting_rank::once;
+use crate::reporting_rank::refuse_many_ranks;
 use crate::save;
 
 /// How often each command is recorded: twice shows whether its counts vary.
@@ -115,7 +115,10 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<u8, Failure> {
-    once("prove", "give it the launcher: becalm prove --before 'srun … A' --after 'srun … B'")?;
+    refuse_many_ranks(
+        "prove",
+        "give it the launcher: becalm prove --before 'srun … A' --after 'srun … B'",
+    )?;
     let plan = plan(args)?;
     // Nothing that can be known before hours of runs is found out after them.
     check_files(args).map_err(Failure::of_command)?;
@@ -173,8 +176,8 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
 }
 
 /// A command of the command line, split.
-fn line(name: &str, text: &OsStr) -> Result<Line, Failure> {
-    Line::parse(text).map_err(|error| {
+fn line(name: &str, text: &OsStr) -> Result<CommandLine, Failure> {
+    CommandLine::parse(text).map_err(|error| {
         let text = text.to_string_lossy();
         Failure { status: USAGE, error: anyhow!("{name} '{text}': {error}") }
     })

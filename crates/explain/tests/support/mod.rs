@@ -5,10 +5,10 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use explain::{Finding, Findings, Machine, Options, Storm};
+use explain::{ExplainOptions, Finding, Findings, Storm};
 use recording::{
-    Bytes, Call, Event, Exec, Header, How, Image, Micros, Mount, Nanos, Outcome, Phase, ProcessId,
-    Record, Recording, Status, Usage, Writer,
+    ByteUnits, Call, Event, Exec, ExitStatus, Header, MappedElf, Micros, Mount, Nanos, Outcome,
+    Phase, ProcessId, Record, Recording, StartCall, Usage, Writer,
 };
 
 pub const YES: Outcome = Outcome::Returned(3);
@@ -44,7 +44,7 @@ impl Tale {
     /// Of a command that became this program.
     pub fn of(program: &str, argv: &[&str], env: &[(&str, &str)]) -> Tale {
         let mut tale = Tale::without_program(argv);
-        tale.start(None, How::Command);
+        tale.start(None, StartCall::Command);
         tale.exec(0, program, program, argv, env);
         tale
     }
@@ -71,7 +71,7 @@ impl Tale {
     }
 
     /// A new process; its number.
-    pub fn start(&mut self, parent: Option<u32>, how: How) -> u32 {
+    pub fn start(&mut self, parent: Option<u32>, how: StartCall) -> u32 {
         let process = self.processes;
         self.processes += 1;
         let at = Nanos(self.tick(1000));
@@ -111,19 +111,19 @@ impl Tale {
     /// A process ends after so many microseconds more, having used so many of CPU.
     pub fn end(&mut self, process: u32, after: u64, cpu: u64) {
         let at = Nanos(self.tick(after * 1000));
-        let usage = Usage { user: Micros(cpu), system: Micros(0), max_rss: Bytes(0) };
-        let (process_id, status) = (ProcessId(process), Status::Exited(0));
+        let usage = Usage { user: Micros(cpu), system: Micros(0), max_rss: ByteUnits(0) };
+        let (process_id, status) = (ProcessId(process), ExitStatus::Exited(0));
         self.writer.record(&Record::End { process: process_id, at, status, usage });
         self.ended.push(process);
     }
 
     /// A child that becomes a program and ends: what `$(program …)` does.
-    pub fn child(&mut self, parent: u32, program: &str, asks: &[(&str, Outcome)]) -> u32 {
-        let child = self.start(Some(parent), How::Fork);
+    pub fn child(&mut self, parent: u32, program: &str, opens: &[(&str, Outcome)]) -> u32 {
+        let child = self.start(Some(parent), StartCall::Fork);
         // By its name alone, as a script has it.
         let name = program.rsplit('/').next().unwrap();
         self.exec(child, program, program, &[name], &[]);
-        for (path, outcome) in asks {
+        for (path, outcome) in opens {
             self.call_of(child, "openat", path, *outcome);
         }
         self.end(child, 500, 900);
@@ -197,11 +197,11 @@ impl Tale {
 
     /// What a mapped file says of its search.
     pub fn image(&mut self, path: &str, needed: &[&str], rpath: &[String], runpath: &[String]) {
-        let image = Image {
+        let image = MappedElf {
             needed: needed.iter().map(|name| name.to_string()).collect(),
             rpath: rpath.to_vec(),
             runpath: runpath.to_vec(),
-            ..Image::default()
+            ..MappedElf::default()
         };
         let path = self.writer.path(path.as_bytes());
         self.writer.record(&Record::Image { path, image });
@@ -252,8 +252,7 @@ fn read(memory: &Memory) -> Recording {
 }
 
 pub fn explained(recording: &Recording) -> Findings {
-    let machine = Machine { takes_builtins: |_| true, can_change: |_| true, can_pack: |_| true };
-    explain::explain(recording, &Options { machine, ..Options::default() })
+    explain::explain(recording, &ExplainOptions::default())
 }
 
 /// The only storm there is, which must be this one.
@@ -264,20 +263,12 @@ pub fn only(findings: &Findings, storm: Storm) -> &Finding {
     &findings.storms[0]
 }
 
-/// What a culprit of that kind says.
+/// The first source of that kind, as JSON has it.
 #[track_caller]
-pub fn blamed<'f>(finding: &'f Finding, kind: &str) -> &'f explain::Culprit {
-    let found = finding.culprits.iter().find(|culprit| culprit.kind == kind);
-    found.unwrap_or_else(|| panic!("no {kind} among {:#?}", finding.culprits))
-}
-
-/// The steps' texts and commands.
-pub fn advice(finding: &Finding) -> String {
-    let steps = finding.next.iter().map(|step| match &step.command {
-        Some(command) => format!("{}\n  {command}\n", step.text),
-        None => format!("{}\n", step.text),
-    });
-    steps.collect()
+pub fn source(finding: &Finding, kind: &str) -> serde_json::Value {
+    let sources = finding.sources.iter().map(|source| serde_json::to_value(source).unwrap());
+    let found = sources.into_iter().find(|source| source["kind"] == kind);
+    found.unwrap_or_else(|| panic!("no {kind} among {:#?}", finding.sources))
 }
 
 /// `prefix0`, `prefix1`…

@@ -7,24 +7,27 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use sandbox::Loopback;
-use sandbox::mounts::{self, Place};
-use sandbox::namespace::{self, FuseMount, Means, NamespaceError};
+use sandbox::mounts::{self, PathHandle};
+use sandbox::namespace::{self, FuseMount, NamespaceError, NamespaceKind};
 
-use super::door::{self, Message};
+use super::door::{self, DoorMessage};
 use super::error::{self, MountError, system};
 use super::fresh;
-use super::holder::{self, Held, Holder};
-use super::overlay::Form;
-use super::plan::{Plan, Where};
-use super::points::{self, Kind, Points};
+use super::holder::{self, HeldImage, Holder};
+use super::overlay::OverlayForm;
+use super::plan::{MountPlan, MountTarget};
+use super::points::{self, MountPointKind, Points};
 use super::root;
-use super::wanted::{Bind, By};
+use super::wanted::{Bind, MountMethod};
 
 /// Makes the mounts and starts the holder. The calling process sees them.
-pub(super) fn first(plan: &Plan<'_>, door: Option<UnixListener>) -> Result<Held, MountError> {
+pub(super) fn first(
+    plan: &MountPlan<'_>,
+    door: Option<UnixListener>,
+) -> Result<HeldImage, MountError> {
     fresh::check(plan)?;
     let mark = mark()?;
-    let mut held = Held {
+    let mut held = HeldImage {
         over: plan.over(),
         around: plan.is_root().then(|| plan.around.to_owned()),
         by_kernel: false,
@@ -34,18 +37,25 @@ pub(super) fn first(plan: &Plan<'_>, door: Option<UnixListener>) -> Result<Held,
     let line = start_holder(plan, door, &mark, &held)?;
     said(&line, plan)?;
     let means = namespace::own_mounts().map_err(|error| no_means(plan, error))?;
-    let mut build =
-        Build { plan, means, line, mark, points: Points::default(), mounted: 0, by: By::Fuse };
+    let mut build = Build {
+        plan,
+        means,
+        line,
+        mark,
+        points: Points::default(),
+        mounted: 0,
+        by: MountMethod::Fuse,
+    };
     match &plan.place {
-        Where::Over(paths) => build.over(paths)?,
-        Where::Root => root::enter(&mut build)?,
+        MountTarget::Over(paths) => build.over(paths)?,
+        MountTarget::Root => root::enter(&mut build)?,
     }
     build.points.done()?;
     super::back_to(plan.directory, plan.is_root())?;
     let own = File::open("/proc/self/ns/mnt").map_err(system("open the own mounts"))?;
     door::send(&build.line, holder::READY, "", &[own.as_fd()])
         .map_err(system("tell the holder"))?;
-    held.by_kernel = build.by == By::Kernel;
+    held.by_kernel = build.by == MountMethod::Kernel;
     Ok(held)
 }
 
@@ -57,10 +67,10 @@ fn mark() -> Result<String, MountError> {
 }
 
 fn start_holder(
-    plan: &Plan<'_>,
+    plan: &MountPlan<'_>,
     door: Option<UnixListener>,
     mark: &str,
-    held: &Held,
+    held: &HeldImage,
 ) -> Result<UnixStream, MountError> {
     let failed = || system("start the image's holder");
     let (line, theirs) = UnixStream::pair().map_err(failed())?;
@@ -78,25 +88,25 @@ fn start_holder(
 }
 
 /// Waits for the holder's word.
-fn said(line: &UnixStream, plan: &Plan<'_>) -> Result<(), MountError> {
+fn said(line: &UnixStream, plan: &MountPlan<'_>) -> Result<(), MountError> {
     let gone = |why: String| MountError::Holder { pid: 0, why };
     match door::receive(line).map_err(|error| gone(error.to_string()))? {
-        Some(Message { tag: holder::DONE, .. }) => Ok(()),
-        Some(Message { tag: holder::IN_USE, text, .. }) => {
+        Some(DoorMessage { tag: holder::DONE, .. }) => Ok(()),
+        Some(DoorMessage { tag: holder::IN_USE, text, .. }) => {
             let (index, why) = text.split_once(' ').unwrap_or_default();
             let overlay = index.parse::<usize>().ok().and_then(|index| plan.overlays.get(index));
             let path = overlay.map(|overlay| overlay.wanted.path.clone()).unwrap_or_default();
             Err(MountError::Overlay { path, why: why.to_owned() })
         }
-        Some(Message { text, .. }) => Err(gone(text)),
+        Some(DoorMessage { text, .. }) => Err(gone(text)),
         None => Err(gone("has ended too early".to_owned())),
     }
 }
 
 /// The work of the first rank.
 pub(super) struct Build<'a> {
-    pub plan: &'a Plan<'a>,
-    pub means: Means,
+    pub plan: &'a MountPlan<'a>,
+    pub means: NamespaceKind,
     line: UnixStream,
     pub points: Points,
     /// The source of a mount that no other mounts have.
@@ -104,13 +114,13 @@ pub(super) struct Build<'a> {
     /// How many mounts are stacked.
     mounted: usize,
     /// What mounts the image.
-    by: By,
+    by: MountMethod,
 }
 
 /// A bind, its source opened before anything is mounted over it.
-pub(super) struct Source {
-    pub place: Place,
-    pub kind: Kind,
+pub(super) struct BindSource {
+    pub place: PathHandle,
+    pub kind: MountPointKind,
     pub from: PathBuf,
     pub at: PathBuf,
     pub read_only: bool,
@@ -124,7 +134,7 @@ impl Build<'_> {
         let mut targets = Vec::new();
         for (path, inner) in paths {
             let is_dir = self.plan.layers[0].is_dir(inner);
-            let kind = if is_dir { Kind::Directory } else { Kind::File };
+            let kind = if is_dir { MountPointKind::Directory } else { MountPointKind::File };
             targets.push((self.points.make(path, kind)?, inner));
         }
         let directory = targets.iter().map(|(path, _)| path).find(|path| path.is_dir());
@@ -134,7 +144,7 @@ impl Build<'_> {
         };
         let covered = match directory {
             Some(_) => None,
-            None => Some(Place::at(&stage).map_err(error::file(&stage, "open"))?),
+            None => Some(PathHandle::at(&stage).map_err(error::file(&stage, "open"))?),
         };
         self.stack(&stage, upper)?;
         if let [(path, inner)] = &targets[..]
@@ -142,10 +152,10 @@ impl Build<'_> {
         {
             debug_assert_eq!(path, &stage);
         } else {
-            let whole = Place::at(&stage).map_err(error::file(&stage, "open"))?;
+            let whole = PathHandle::at(&stage).map_err(error::file(&stage, "open"))?;
             for (path, inner) in targets {
                 let inner = inner.strip_prefix("/").unwrap_or(inner);
-                let part = Place::at(&whole.path().join(inner));
+                let part = PathHandle::at(&whole.path().join(inner));
                 let part = part.map_err(error::file(inner, "find in the image"))?;
                 mounts::bind(&part, &path, false)?;
             }
@@ -160,22 +170,22 @@ impl Build<'_> {
     }
 
     /// Opens what is to be bound.
-    pub fn sources(&self) -> Result<Vec<Source>, MountError> {
-        let open = |bind: &Bind| -> Result<Source, MountError> {
+    pub fn sources(&self) -> Result<Vec<BindSource>, MountError> {
+        let open = |bind: &Bind| -> Result<BindSource, MountError> {
             let wrong = |error: std::io::Error| MountError::Bind {
                 path: bind.from.clone(),
                 why: error.to_string(),
             };
-            let place = Place::at(&bind.from).map_err(wrong)?;
+            let place = PathHandle::at(&bind.from).map_err(wrong)?;
             let is_dir = place.is_dir().map_err(wrong)?;
-            let kind = if is_dir { Kind::Directory } else { Kind::File };
+            let kind = if is_dir { MountPointKind::Directory } else { MountPointKind::File };
             let Bind { from, at, read_only } = bind.clone();
-            Ok(Source { place, kind, from, at, read_only })
+            Ok(BindSource { place, kind, from, at, read_only })
         };
         self.plan.wanted.binds.iter().map(open).collect()
     }
 
-    pub fn bind(&mut self, sources: Vec<Source>) -> Result<(), MountError> {
+    pub fn bind(&mut self, sources: Vec<BindSource>) -> Result<(), MountError> {
         for source in sources {
             let at = self.points.make(&source.at, source.kind)?;
             mounts::bind(&source.place, &at, source.read_only)?;
@@ -185,13 +195,13 @@ impl Build<'_> {
 
     /// The directories of overlays, opened before anything is mounted over them: what is only seen,
     /// and what is written to with its work directory.
-    pub fn directories(&self) -> Result<Directories, MountError> {
-        let mut directories = Directories { lower: Vec::new(), upper: None };
-        for overlay in self.plan.overlays.iter().filter(|one| one.form == Form::Directory) {
+    pub fn directories(&self) -> Result<OverlayDirectories, MountError> {
+        let mut directories = OverlayDirectories { lower: Vec::new(), upper: None };
+        for overlay in self.plan.overlays.iter().filter(|one| one.form == OverlayForm::Directory) {
             let path = &overlay.wanted.path;
             let open = |name: &str| {
                 let path = path.join(name);
-                Place::at(&path).map_err(error::file(path, "open"))
+                PathHandle::at(&path).map_err(error::file(path, "open"))
             };
             match overlay.wanted.read_only {
                 false => directories.upper = Some((open("upper")?, open("work")?)),
@@ -204,14 +214,18 @@ impl Build<'_> {
 
     /// Mounts images and overlays at a directory, one over the other, until it shows all of them as
     /// one. What is below is hidden by what is above, and needs no other place.
-    pub fn stack(&mut self, stage: &Path, directories: Directories) -> Result<(), MountError> {
+    pub fn stack(
+        &mut self,
+        stage: &Path,
+        directories: OverlayDirectories,
+    ) -> Result<(), MountError> {
         // Below all: by it the holder tells these mounts from others of the same number.
         mounts::tmpfs(stage, &self.mark)?;
         self.mounted += 1;
         let (mut lower, devices) = self.images(stage)?;
         let all_mine = match self.means {
-            Means::UserNamespace => holder::ALL_MINE,
-            Means::Privileged => "",
+            NamespaceKind::UserNamespace => holder::ALL_MINE,
+            NamespaceKind::Privileged => "",
         };
         let devices: Vec<_> = devices.iter().map(AsFd::as_fd).collect();
         door::send(&self.line, holder::DEVICES, all_mine, &devices)
@@ -227,7 +241,7 @@ impl Build<'_> {
         if lower.len() == 1 && upper.is_none() {
             return Ok(());
         }
-        let topmost_first: Vec<&Place> = lower.iter().rev().collect();
+        let topmost_first: Vec<&PathHandle> = lower.iter().rev().collect();
         let upper = upper.as_ref().map(|(upper, work)| (upper, work));
         let done = mounts::overlay(&topmost_first, upper, stage, self.means);
         self.mounted += 1;
@@ -236,22 +250,24 @@ impl Build<'_> {
 
     /// The squashfs images, the lowest first, each at the same place, and the devices of those
     /// that the holder is to serve.
-    fn images(&mut self, stage: &Path) -> Result<(Vec<Place>, Vec<OwnedFd>), MountError> {
+    fn images(&mut self, stage: &Path) -> Result<(Vec<PathHandle>, Vec<OwnedFd>), MountError> {
         let (mut places, mut devices) = (Vec::new(), Vec::new());
-        let mut by_kernel =
-            self.means == Means::Privileged && self.plan.wanted.by != Some(By::Fuse);
+        let mut by_kernel = self.means == NamespaceKind::Privileged
+            && self.plan.wanted.by != Some(MountMethod::Fuse);
         for image in &self.plan.layers {
             if by_kernel {
                 let mounted = Loopback::attach(&image.file, image.offset, image.size, true)
                     .map_err(error::file("/dev/loop-control", "make a loop device"))
                     .and_then(|device| Ok(mounts::device(device.path(), "squashfs", stage, true)?));
                 match mounted {
-                    Err(error) if self.plan.wanted.by == Some(By::Kernel) => return Err(error),
+                    Err(error) if self.plan.wanted.by == Some(MountMethod::Kernel) => {
+                        return Err(error);
+                    }
                     // A container without loop devices, a kernel without squashfs or zstd.
                     Err(_) => by_kernel = false,
                     Ok(()) => {}
                 }
-            } else if self.plan.wanted.by == Some(By::Kernel) {
+            } else if self.plan.wanted.by == Some(MountMethod::Kernel) {
                 let why = "only root can have the kernel mount it: leave out --by kernel";
                 return Err(MountError::Image {
                     path: self.plan.image.to_owned(),
@@ -262,9 +278,9 @@ impl Build<'_> {
                 devices.push(self.fuse(stage)?);
             }
             self.mounted += 1;
-            places.push(Place::at(stage).map_err(error::file(stage, "open"))?);
+            places.push(PathHandle::at(stage).map_err(error::file(stage, "open"))?);
         }
-        self.by = if by_kernel { By::Kernel } else { By::Fuse };
+        self.by = if by_kernel { MountMethod::Kernel } else { MountMethod::Fuse };
         Ok((places, devices))
     }
 
@@ -284,10 +300,10 @@ impl Build<'_> {
     fn ext(
         &mut self,
         stage: &Path,
-        lower: &mut Vec<Place>,
-        upper: &mut Option<(Place, Place)>,
+        lower: &mut Vec<PathHandle>,
+        upper: &mut Option<(PathHandle, PathHandle)>,
     ) -> Result<(), MountError> {
-        let given = self.plan.overlays.iter().filter(|overlay| overlay.form == Form::Ext);
+        let given = self.plan.overlays.iter().filter(|overlay| overlay.form == OverlayForm::Ext);
         let given = given.map(|overlay| {
             let path = overlay.wanted.path.as_path();
             (path, &overlay.file, 0, 0, overlay.wanted.read_only)
@@ -296,7 +312,7 @@ impl Build<'_> {
         let parts = parts.map(|(file, offset, size)| (self.plan.image, file, *offset, *size, true));
         for (path, file, offset, size, read_only) in parts.chain(given) {
             let refused = |why: String| MountError::Overlay { path: path.to_owned(), why };
-            if self.means != Means::Privileged {
+            if self.means != NamespaceKind::Privileged {
                 return Err(refused(
                     "only root can have the kernel mount an ext3 image, and no overlay can be \
                      written to over fuse2fs: give a directory instead (mkdir DIR; --overlay DIR)"
@@ -309,7 +325,7 @@ impl Build<'_> {
             self.mounted += 1;
             let open = |name: &str| {
                 let path = stage.join(name);
-                Place::at(&path).map_err(|error| refused(format!("{name}: {error}")))
+                PathHandle::at(&path).map_err(|error| refused(format!("{name}: {error}")))
             };
             match read_only {
                 true if stage.join("upper").is_dir() => lower.push(open("upper")?),
@@ -341,7 +357,7 @@ impl Build<'_> {
 }
 
 /// What is left to do where nothing can be mounted, and whether there is room for it.
-fn no_means(plan: &Plan<'_>, error: NamespaceError) -> MountError {
+fn no_means(plan: &MountPlan<'_>, error: NamespaceError) -> MountError {
     let megabytes = |bytes: u64| format!("{} MB", bytes.div_ceil(1_000_000));
     let needed = plan.layers[0].manifest().map(|manifest| manifest.fingerprint.bytes);
     let free = rustix::fs::statvfs("/dev/shm").map(|stat| stat.f_bavail * stat.f_frsize);
@@ -365,19 +381,19 @@ fn no_means(plan: &Plan<'_>, error: NamespaceError) -> MountError {
 }
 
 /// Directories of overlays.
-pub(super) struct Directories {
-    lower: Vec<Place>,
-    upper: Option<(Place, Place)>,
+pub(super) struct OverlayDirectories {
+    lower: Vec<PathHandle>,
+    upper: Option<(PathHandle, PathHandle)>,
 }
 
 /// An upper directory in memory, with the mode of what it lies over.
-fn in_memory(stage: &Path, below: &Place) -> Result<(Place, Place), MountError> {
+fn in_memory(stage: &Path, below: &PathHandle) -> Result<(PathHandle, PathHandle), MountError> {
     let wrong = |what| error::file(stage, what);
     let mode = fs::metadata(below.path()).map_err(wrong("look at"))?.permissions().mode();
     mounts::tmpfs(stage, "becalm")?;
     let make = |name: &str| {
         let path = stage.join(name);
-        fs::create_dir(&path).and_then(|()| Place::at(&path))
+        fs::create_dir(&path).and_then(|()| PathHandle::at(&path))
     };
     let upper = make("upper").map_err(wrong("make a directory"))?;
     fs::set_permissions(stage.join("upper"), fs::Permissions::from_mode(mode))

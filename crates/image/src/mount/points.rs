@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use sandbox::mounts::{self, OldRoot, Place};
+use sandbox::mounts::{self, OldRoot, PathHandle};
 
 use super::error::{self, MountError};
 
@@ -24,7 +24,7 @@ pub(super) struct Points {
 
 /// What is to be mounted there.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MountPointKind {
     Directory,
     File,
 }
@@ -35,13 +35,13 @@ impl Points {
     /// Where it is not there, the nearest directory above it that is there is covered by one in
     /// memory with the same entries, each a bind of what was there (Singularity calls that an
     /// underlay). What others make in that directory later is not seen.
-    pub fn make(&mut self, path: &Path, kind: Kind) -> Result<PathBuf, MountError> {
+    pub fn make(&mut self, path: &Path, kind: MountPointKind) -> Result<PathBuf, MountError> {
         match fs::metadata(path) {
-            Ok(there) if there.is_dir() == (kind == Kind::Directory) => {
+            Ok(there) if there.is_dir() == (kind == MountPointKind::Directory) => {
                 return path.canonicalize().map_err(error::file(path, "find"));
             }
             Ok(_) => {
-                let is = if kind == Kind::Directory {
+                let is = if kind == MountPointKind::Directory {
                     "it is no directory"
                 } else {
                     "it is a directory"
@@ -103,13 +103,13 @@ impl Points {
             let error = io::Error::other(format!("it has more than {MOST} entries"));
             return Err(error::file(directory, "make a mount point in it")(error));
         }
-        let before = Place::at(directory).map_err(error::file(directory, "open"))?;
+        let before = PathHandle::at(directory).map_err(error::file(directory, "open"))?;
         let at = match directory == Path::new("/") {
             // Nothing can be mounted over the root itself.
             true => anywhere(&[])?,
             false => directory.to_owned(),
         };
-        let covered = Place::at(&at).map_err(error::file(&at, "open"))?;
+        let covered = PathHandle::at(&at).map_err(error::file(&at, "open"))?;
         mounts::tmpfs(&at, "becalm")?;
         for entry in entries {
             let name = entry.file_name();
@@ -120,9 +120,9 @@ impl Points {
                     std::os::unix::fs::symlink(fs::read_link(&from)?, &to).map(|()| None)
                 }
                 kind if kind.is_dir() => {
-                    fs::create_dir(&to).and_then(|()| Place::at(&from).map(Some))
+                    fs::create_dir(&to).and_then(|()| PathHandle::at(&from).map(Some))
                 }
-                _ => File::create(&to).and_then(|_| Place::at(&from).map(Some)),
+                _ => File::create(&to).and_then(|_| PathHandle::at(&from).map(Some)),
             });
             match made {
                 Ok(Some(_)) if is_covered => {
@@ -160,14 +160,14 @@ pub(super) fn anywhere(bound: &[&Path]) -> Result<PathBuf, MountError> {
     })
 }
 
-fn create(path: &Path, kind: Kind) -> io::Result<()> {
+fn create(path: &Path, kind: MountPointKind) -> io::Result<()> {
     let exists = |error: io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => Ok(()),
         _ => Err(error),
     };
     match kind {
-        Kind::Directory => fs::create_dir_all(path),
-        Kind::File => {
+        MountPointKind::Directory => fs::create_dir_all(path),
+        MountPointKind::File => {
             fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
             File::create_new(path).map(drop).or_else(exists)
         }

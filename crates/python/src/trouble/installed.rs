@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use recording::query::python::{Places, directory_and_stem, split};
+use recording::query::python::{ModuleDirectories, directory_and_stem, split};
 use recording::{Kind, shown};
 use term::number::counted;
 
@@ -90,7 +90,10 @@ pub(super) fn editable(placed: &[PlacedOperation]) -> Option<PythonTrouble> {
 
 /// A package without `__init__` is looked for in every entry of `sys.path`, since it may have
 /// portions in each (PEP 420).
-pub(super) fn namespaces(placed: &[PlacedOperation], places: &Places) -> Option<PythonTrouble> {
+pub(super) fn namespaces(
+    placed: &[PlacedOperation],
+    places: &ModuleDirectories,
+) -> Option<PythonTrouble> {
     let mut lacks = HashSet::new();
     let mut is_there = HashSet::new();
     let mut holds = HashSet::new();

@@ -13,7 +13,7 @@ mod link;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use recording::query::python::Places;
+use recording::query::python::ModuleDirectories;
 use recording::shown;
 use serde::{Deserialize, Serialize};
 
@@ -67,7 +67,7 @@ pub(crate) fn troubles(
     placed: &[PlacedOperation],
     tree: &ImportTree,
     known: &ReasonContext,
-    places: &Places,
+    places: &ModuleDirectories,
 ) -> Vec<PythonTrouble> {
     let mut troubles = bytecode::troubles(placed);
     troubles.extend(link::troubles(placed, tree));

@@ -6,6 +6,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use job::RecordingTarget;
+
 use crate::command_report::ReportOptions;
 use crate::exit::Failure;
 use crate::rehearsed::{self, Where};
@@ -20,9 +22,9 @@ pub use view::RehearsedRun;
 /// output, if only that is a terminal). Its exit status is passed on.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The cost on a cold shared filesystem is an estimate: 0.5 ms a question for one client, one server
-that answers 100,000 questions a second for all; a node asks each distinct question once and keeps
-the answer (the higher number: it keeps no 'no'); all ranks start at once. Data is not counted, nor
+The wait on a cold shared filesystem is predicted: 0.5 ms a metadata operation for one client, one
+server that serves 100,000 a second for all; a node looks each path up once and keeps the result (the
+higher number: without a negative dentry cache); all ranks start at once. Data is not counted, nor
 files that the kernel serves from memory.
 
 Under srun or mpirun every rank is watched and only one reports, on itself. With -o the ranks of each
@@ -32,8 +34,8 @@ Examples:
   becalm check -- python3 -c 'import numpy'
   becalm check --rehearse nfs -- python3 -c 'import numpy'
   becalm check -o app.becalm --ranks 24576 -- ./app --version
-  becalm check --json -- ./app --version | jq '.storms[0].culprits'")]
-pub struct Args {
+  becalm check --json -- ./app --version | jq '.storms[0].sources'")]
+pub struct CheckArgs {
     /// Keep the recording in this file
     #[arg(short, long, value_name = "REC")]
     output: Option<PathBuf>,
@@ -62,7 +64,7 @@ fn at_least_one() -> clap::builder::RangedU64ValueParser {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let report = args.report.begin()?;
     let wanted = recorded::Wanted::of(&args.command);
     let place = args.place.wanted(&[&args.command])?;
@@ -70,14 +72,14 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         Some(place) => Ok(Some((place, rehearsed::enter(place)?))),
         None => Ok(None),
     };
-    let place = args.output.as_deref().map(|output| job::place(output, None)).transpose();
-    let place = place.map_err(Failure::of_command)?;
-    let path = place.as_ref().map(job::Place::recording);
+    let target = args.output.as_deref().map(|output| RecordingTarget::of(output, None));
+    let target = target.transpose().map_err(Failure::of_command)?;
+    let path = target.as_ref().map(RecordingTarget::recording);
     let ran = recorded::there_and_read(&wanted, path.as_deref(), enter);
-    let kept = place.as_ref().map(|place| place.target().to_owned());
-    let shared = place.as_ref().is_some_and(|place| place.rank().is_some());
+    let kept = target.as_ref().map(|target| target.file().to_owned());
+    let shared = target.as_ref().is_some_and(|target| target.rank().is_some());
     let failed = recorded::has_failed(ran.as_ref().map(|(_, finished, _)| finished));
-    let joined = place.map_or(Ok(()), |place| place.finish(failed)).map_err(Failure::of_command);
+    let joined = target.map_or(Ok(()), |target| target.finish(failed)).map_err(Failure::of_command);
     let (recording, finished, entered) = ran?;
     if report.rank.is_silent() {
         joined?;
@@ -87,7 +89,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     let named = term::quoted(named.as_os_str().as_bytes());
     let rehearsed =
         entered.map(|(place, entered)| rehearsed::told(place, entered, &recording)).transpose()?;
-    let options = explain::Options {
+    let options = explain::ExplainOptions {
         ranks: args.ranks,
         ranks_per_node: args.ranks_per_node,
         recording: match report.rank.number().filter(|_| shared) {
@@ -95,10 +97,9 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
             None => named,
         },
         still_running: finished.still_running as u64,
-        machine: machine::here(),
     };
     let findings = explain::explain(&recording, &options);
-    let mut check = CheckAnswer::of(&recording, kept.as_deref(), findings);
+    let mut check = CheckAnswer::of(&recording, kept.as_deref(), findings, &machine::here());
     check.rehearsed = rehearsed;
     check.rank = report.rank.number();
     let others = match kept {
@@ -111,6 +112,6 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
 }
 
 /// The recording's file, or what a kept one would be called.
-fn file(args: &Args) -> &Path {
+fn file(args: &CheckArgs) -> &Path {
     args.output.as_deref().unwrap_or(Path::new("start.becalm"))
 }

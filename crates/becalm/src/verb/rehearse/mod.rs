@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 use cost::FilesystemProfile;
+use job::ReportingRank;
 use recording::shown_name;
 use rehearse::Wanted;
 use rehearse::report::Report;
@@ -21,7 +22,7 @@ use show::{Column, Table};
 use crate::again;
 use crate::exit::{Failure, NO, USAGE};
 use crate::recorded;
-use crate::reporting_rank::{RankOption, ReportingRank};
+use crate::reporting_rank::{RankOption, RankReport};
 use crate::stdout_redirect::StdoutRedirect;
 
 /// Run a command as if directories were on a slow shared filesystem, and say what it asked of it

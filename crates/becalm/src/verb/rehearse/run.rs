@@ -8,7 +8,7 @@ use anyhow::Context;
 use launch::{Command, Ended};
 use recording::Recording;
 use rehearse::{Account, Place, Rehearsal, RehearsalError, Wanted, traced};
-use sandbox::namespace::Means;
+use sandbox::namespace::NamespaceKind;
 use show::By;
 use watch::Finished;
 
@@ -58,7 +58,10 @@ fn through_fuse(
     let groups = other_groups();
     let mut enter = || match Rehearsal::enter(wanted) {
         Ok(rehearsal) => {
-            if wanted.writable && rehearsal.means() == Means::UserNamespace && !groups.is_empty() {
+            if wanted.writable
+                && rehearsal.means() == NamespaceKind::UserNamespace
+                && !groups.is_empty()
+            {
                 show::warn(&format!(
                     "files cannot be given to your other groups ({}) in a rehearsal: chgrp fails \
                      with 'Invalid argument'. Directories of these groups can be written to as ever",
@@ -90,8 +93,8 @@ fn through_fuse(
         }
     };
     let by = match rehearsal.means() {
-        Means::Privileged => By::Fuse,
-        Means::UserNamespace => By::FuseInUserNamespace,
+        NamespaceKind::Privileged => By::Fuse,
+        NamespaceKind::UserNamespace => By::FuseInUserNamespace,
     };
     let places = rehearsal.places().to_vec();
     let account = rehearsal.finish().map_err(Failure::of_command)?;

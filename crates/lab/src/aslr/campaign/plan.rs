@@ -1,6 +1,6 @@
 //! What a campaign runs, and in which order.
 
-use launch::layout::{Layout, Moved};
+use launch::layout::{LayoutOffset, MemoryLayout};
 use serde::{Deserialize, Serialize};
 use stats::Random;
 
@@ -68,7 +68,7 @@ pub struct CampaignJob {
     /// Its arm.
     pub arm: CampaignArm,
     /// Its layout; none where the kernel draws.
-    pub layout: Option<Layout>,
+    pub layout: Option<MemoryLayout>,
 }
 
 impl CampaignPlan {
@@ -122,13 +122,13 @@ impl CampaignPlan {
         purpose: &str,
         block: u64,
         layouts: u64,
-    ) -> Option<Layout> {
+    ) -> Option<MemoryLayout> {
         match arm {
             CampaignArm::On => None,
-            CampaignArm::Off => Some(Layout::Off),
+            CampaignArm::Off => Some(MemoryLayout::Off),
             CampaignArm::Job => {
                 let random = self.random(purpose, block).bits();
-                Some(Layout::Moved(Moved::drawn(random, layouts)))
+                Some(MemoryLayout::Moved(LayoutOffset::drawn(random, layouts)))
             }
         }
     }

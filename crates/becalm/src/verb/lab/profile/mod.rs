@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
+use job::ReportingRank;
 use lab::profile::flame::{self, Captions, GraphStack};
 use lab::profile::{
     Allowed, CommandProfile, Gather, Sampler, SamplingMethod, SamplingOptions, StartsWidth,
@@ -16,7 +17,7 @@ use lab::profile::{
 use recording::Recording;
 
 use crate::exit::Failure;
-use crate::reporting_rank::{RankOption, ReportingRank};
+use crate::reporting_rank::{RankOption, RankReport};
 use crate::stdout_redirect::StdoutRedirect;
 use crate::{recorded, save};
 use view::{Profiled, Sampling};

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use recording::{Member, Name, Ranks, ReadError, Status, Totals, shown_name};
+use recording::{
+    ExitStatus, Name, RankRecording, RankedRecordings, RecordingReadError, Totals, shown_name,
+};
 use serde::Serialize;
 use term::number::{count, counted, time};
 use term::{Column, Table, plain, quoted, shell_line, style, width};
@@ -81,7 +83,7 @@ pub struct NodeRow {
 
 impl RanksReport {
     /// Adds up the recordings that were opened from `file`, on all CPUs.
-    pub fn of(file: &Path, ranks: &Ranks) -> RanksReport {
+    pub fn of(file: &Path, ranks: &RankedRecordings) -> RanksReport {
         let (rows, command) = rows(&ranks.members);
         let first = ranks.members.first().map(|member| member.rank.clone()).unwrap_or_default();
         let there: Vec<u32> = rows.iter().map(|row| row.rank).collect();
@@ -235,7 +237,7 @@ impl RankRow {
 }
 
 /// The sums of each rank, and the first one's command.
-fn rows(members: &[Member]) -> (Vec<RankRow>, Vec<Name>) {
+fn rows(members: &[RankRecording]) -> (Vec<RankRow>, Vec<Name>) {
     let rows = Mutex::new(Vec::with_capacity(members.len()));
     let next = AtomicUsize::new(0);
     let work = || {
@@ -257,13 +259,14 @@ fn rows(members: &[Member]) -> (Vec<RankRow>, Vec<Name>) {
     (rows, command.unwrap_or_default())
 }
 
-fn row(member: &Member) -> RankRow {
+fn row(member: &RankRecording) -> RankRow {
     let totals = member.reader().and_then(Totals::of);
-    let unreadable = totals.as_ref().err().map(|error: &ReadError| plain(&error.to_string()));
+    let unreadable =
+        totals.as_ref().err().map(|error: &RecordingReadError| plain(&error.to_string()));
     let totals = totals.unwrap_or_default();
     let (status, signal) = match totals.status {
-        Some(Status::Exited(status)) => (Some(status), None),
-        Some(Status::Signaled(signal)) => (None, Some(signal)),
+        Some(ExitStatus::Exited(status)) => (Some(status), None),
+        Some(ExitStatus::Signaled(signal)) => (None, Some(signal)),
         None => (None, None),
     };
     let (rank, node) = (member.rank.rank, member.rank.node.clone());
@@ -288,7 +291,7 @@ fn node_rows(rows: &[RankRow]) -> Vec<NodeRow> {
 }
 
 /// The nodes of ranks and how many each has, in the order of their first ranks.
-pub(crate) fn nodes_of<'a>(members: impl Iterator<Item = &'a Member>) -> Vec<(String, u64)> {
+pub(crate) fn nodes_of<'a>(members: impl Iterator<Item = &'a RankRecording>) -> Vec<(String, u64)> {
     let mut order = Vec::<(String, u64)>::new();
     for member in members {
         match order.iter_mut().find(|(node, _)| *node == member.rank.node) {

@@ -13,9 +13,9 @@ use lab::aslr::campaign::{
     RankDetails, StartError, Starter, TimedBy,
 };
 use lab::aslr::log::LoggedProcess;
-use launch::Line;
+use launch::CommandLine;
 use launch::layout::seed;
-use launch::layout::{self, Layout};
+use launch::layout::{self, MemoryLayout};
 use term::Waiting;
 
 use crate::exit::{FAILED, Failure, USAGE};
@@ -189,7 +189,7 @@ fn campaign(args: &CampaignArgs) -> Result<u8, Failure> {
     let (pilot, took) = pilot(args, &starter)?;
     plan.ranks = pilot.len() as u32;
     starter.ranks = Some(plan.ranks);
-    let layouts = layout::layouts().map_err(Failure::of_command)?;
+    let layouts = layout::layouts();
     let mut logged = match args.dry_run {
         true => None,
         false => Some(opened(args, &plan)?),
@@ -272,7 +272,7 @@ fn starter(args: &CampaignArgs, launcher: Vec<OsString>) -> Result<Starter, Fail
 
 fn words(line: &OsStr) -> Result<Vec<OsString>, Failure> {
     let usage = |error| Failure { status: USAGE, error };
-    let line = Line::parse(line).map_err(|why| usage(anyhow!("--launcher: {why}")))?;
+    let line = CommandLine::parse(line).map_err(|why| usage(anyhow!("--launcher: {why}")))?;
     if !line.environment.is_empty() {
         return Err(usage(anyhow!("--launcher: set variables before becalm")));
     }
@@ -307,7 +307,7 @@ fn arms(args: &CampaignArgs) -> Result<Vec<CampaignArm>, Failure> {
 
 /// One job, to see that it runs, with how many ranks, and how long it takes in seconds.
 fn pilot(args: &CampaignArgs, starter: &Starter) -> Result<(Vec<LoggedProcess>, f64), Failure> {
-    let layout = (!arms(args)?.contains(&CampaignArm::On)).then_some(Layout::Off);
+    let layout = (!arms(args)?.contains(&CampaignArm::On)).then_some(MemoryLayout::Off);
     let start = Instant::now();
     let limit = args.retest.then_some(0.0);
     let found = starter.start(&JobStart { layout, limit, ..JobStart::default() });
