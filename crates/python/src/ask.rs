@@ -68,11 +68,11 @@ impl<'a> ImportOperation<'a> {
 }
 
 /// The distinct paths of a recording, without `..`.
-pub(crate) struct CleanPaths<'a>(Vec<Cow<'a, [u8]>>);
+pub(crate) struct NormalizedPaths<'a>(Vec<Cow<'a, [u8]>>);
 
-impl<'a> CleanPaths<'a> {
-    pub(crate) fn of(recording: &'a Recording) -> CleanPaths<'a> {
-        CleanPaths(recording.paths().map(clean).collect())
+impl<'a> NormalizedPaths<'a> {
+    pub(crate) fn of(recording: &'a Recording) -> NormalizedPaths<'a> {
+        NormalizedPaths(recording.paths().map(clean).collect())
     }
 
     pub(crate) fn get(&self, id: PathId) -> &[u8] {
@@ -83,7 +83,7 @@ impl<'a> CleanPaths<'a> {
 /// All metadata operations of Python's runs, marks among them.
 pub(crate) fn asks<'a>(
     recording: &'a Recording,
-    paths: &'a CleanPaths<'a>,
+    paths: &'a NormalizedPaths<'a>,
     runs: &PythonRuns<'a>,
     marks: Option<&Marks>,
 ) -> Vec<ImportOperation<'a>> {

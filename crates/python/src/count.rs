@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use recording::query::python::{ModuleDirectories, package_of};
 use recording::{Event, Recording};
 
-use crate::ask::{CleanPaths, ImportOperation, asks};
+use crate::ask::{ImportOperation, NormalizedPaths, asks};
 use crate::attribute::{PlacedOperation, attribute};
 use crate::entry::{SysPathEntries, slope};
 use crate::hook::Marks;
@@ -20,7 +20,7 @@ use crate::trouble::troubles;
 /// What Python asked for its imports. `marks` are those of the hook that the command was
 /// recorded with, if it was.
 pub fn scan(recording: &Recording, marks: Option<&Marks>) -> ImportScan {
-    let paths = CleanPaths::of(recording);
+    let paths = NormalizedPaths::of(recording);
     let runs = PythonRuns::of(recording, marks);
     let asks = asks(recording, &paths, &runs, marks);
     let entries = SysPathEntries::of(recording, &runs, &asks, marks);

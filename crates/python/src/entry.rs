@@ -12,7 +12,7 @@ use crate::attribute::PlacedOperation;
 use crate::hook::{HookMark, Marks};
 use crate::reason::LookupReason;
 use crate::runs::{PythonRuns, variable};
-use crate::scan::{Slope, SysPathEntry};
+use crate::scan::{ScannedPathEntry, Slope};
 use crate::tree::ImportTally;
 
 /// What is known of `sys.path` before anything is counted.
@@ -69,7 +69,7 @@ impl<'a> SysPathEntries<'a> {
         &self,
         in_imports: &[&PlacedOperation],
         places: &ModuleDirectories,
-    ) -> Vec<SysPathEntry> {
+    ) -> Vec<ScannedPathEntry> {
         let mut order: Vec<&[u8]> = self.list.iter().map(|entry| &entry[..]).collect();
         let mut counted: HashMap<&[u8], EntryCounts> =
             order.iter().map(|entry| (*entry, EntryCounts::default())).collect();
@@ -89,7 +89,7 @@ impl<'a> SysPathEntries<'a> {
         }
         let entry = |path: &[u8]| {
             let counted = counted.get(path)?;
-            Some(SysPathEntry {
+            Some(ScannedPathEntry {
                 path: shown(path),
                 from_pythonpath: self.given.contains(path),
                 counts: counted.tally.counts(),
@@ -126,7 +126,7 @@ impl<'a> EntryCounts<'a> {
 
 /// What one entry more costs: what was asked of the directories of PYTHONPATH's, each for itself;
 /// of the entry that was asked most where there are none, since PYTHONPATH's come early.
-pub(crate) fn slope(entries: &[SysPathEntry]) -> Option<Slope> {
+pub(crate) fn slope(entries: &[ScannedPathEntry]) -> Option<Slope> {
     let given: Vec<u64> =
         entries.iter().filter(|entry| entry.from_pythonpath).map(|entry| entry.itself).collect();
     let of_pythonpath = !given.is_empty();

@@ -32,7 +32,7 @@ pub use count::scan;
 pub use hook::{Hook, Marks, may_hook};
 pub use reason::LookupReason;
 pub use scan::{
-    ByReason, Import, ImportCounts, ImportScan, Nesting, PackageImports, Python, Slope,
-    SysPathEntry, Time,
+    ByReason, Import, ImportCounts, ImportScan, Nesting, PackageImports, Python, ScannedPathEntry,
+    Slope, Time,
 };
 pub use trouble::{PythonTrouble, PythonTroubleKind};

@@ -28,7 +28,7 @@ pub struct ImportScan {
     /// The same by the first part of their names, most operations first.
     pub packages: Vec<PackageImports>,
     /// The entries of `sys.path` that are known, in their order.
-    pub sys_path: Vec<SysPathEntry>,
+    pub sys_path: Vec<ScannedPathEntry>,
     /// What one entry more costs.
     pub slope: Option<Slope>,
     /// What is out of the ordinary, most operations first.
@@ -133,7 +133,7 @@ pub struct PackageImports {
 
 /// An entry of `sys.path`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SysPathEntry {
+pub struct ScannedPathEntry {
     /// The directory, or the zipped package.
     pub path: String,
     /// Whether PYTHONPATH names it.

@@ -14,7 +14,7 @@ const REFERENCES: usize = 4;
 
 /// What is to be walked.
 #[derive(Clone, Copy, Debug)]
-pub struct ScanOptions {
+pub struct LayoutScanOptions {
     /// The first layout, which is the reference, too.
     pub first: LayoutOffset,
     /// How many there are.
@@ -69,7 +69,7 @@ pub struct Slow {
 /// # Errors
 /// What `time` fails with.
 pub fn scan<E>(
-    options: &ScanOptions,
+    options: &LayoutScanOptions,
     mut time: impl FnMut(LayoutOffset) -> Result<f64, E>,
     tell: impl Fn(&'static str, u64, u64),
 ) -> Result<LayoutScan, E> {
@@ -117,7 +117,7 @@ pub fn scan<E>(
     })
 }
 
-impl ScanOptions {
+impl LayoutScanOptions {
     fn at(&self, number: u64) -> LayoutOffset {
         LayoutOffset { pages: self.first.pages + number * self.step, ..self.first }
     }
@@ -125,7 +125,7 @@ impl ScanOptions {
 
 /// Tests a layout again, among as many runs of the reference.
 fn again<E>(
-    options: &ScanOptions,
+    options: &LayoutScanOptions,
     at: u64,
     first: f64,
     time: &mut impl FnMut(LayoutOffset) -> Result<f64, E>,
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn slow_layouts_are_found_among_noise_and_noise_is_not() {
-        let options = ScanOptions {
+        let options = LayoutScanOptions {
             first: LayoutOffset { pages: 100, stack: 0 },
             layouts: 500,
             step: 1,

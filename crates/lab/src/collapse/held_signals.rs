@@ -3,13 +3,13 @@
 use launch::signals;
 
 /// Until this is dropped, signals that would end becalm stay pending.
-pub(super) struct HeldSignals {
+pub(super) struct SignalsHeldBack {
     before: libc::sigset_t,
 }
 
-impl HeldSignals {
-    pub(super) fn all() -> HeldSignals {
-        HeldSignals { before: signals::block(&signals::all()) }
+impl SignalsHeldBack {
+    pub(super) fn all() -> SignalsHeldBack {
+        SignalsHeldBack { before: signals::block(&signals::all()) }
     }
 
     /// Whether one has come that asks becalm to end.
@@ -18,7 +18,7 @@ impl HeldSignals {
     }
 }
 
-impl Drop for HeldSignals {
+impl Drop for SignalsHeldBack {
     fn drop(&mut self) {
         signals::block_only(&self.before);
     }

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use advise::Advised;
 use blocks::{BLOCK, Blocks, Range};
 pub use error::CollapseError;
-use held_signals::HeldSignals;
+use held_signals::SignalsHeldBack;
 pub use process::Memory;
 use process::TargetProcess;
 
@@ -79,7 +79,7 @@ pub fn collapse(pid: i32, progress: &dyn Fn(u64, u64)) -> Result<Collapsed, Coll
     if blocks.ranges.is_empty() {
         return Err(CollapseError::Small(pid, small(&before, &blocks)));
     }
-    let held = HeldSignals::all();
+    let held = SignalsHeldBack::all();
     let mut work = CollapseWork {
         advised,
         pid,
@@ -143,7 +143,7 @@ struct CollapseWork<'a> {
     refused: Vec<Range>,
     why: Option<io::Error>,
     in_vain: u32,
-    held: &'a HeldSignals,
+    held: &'a SignalsHeldBack,
     cut_short: bool,
     progress: &'a dyn Fn(u64, u64),
 }

@@ -88,7 +88,7 @@ pub struct StartedProgram {
 }
 
 /// What makes two places the same line.
-type LineKey = (Option<PathId>, u32, Option<ProcessId>);
+type LineOrigin = (Option<PathId>, u32, Option<ProcessId>);
 
 /// A line in the making.
 #[derive(Default)]
@@ -109,7 +109,7 @@ impl ScriptLines {
         let mut lines =
             ScriptLines { shims: shim::shims(recording, &moments), ..ScriptLines::default() };
         let waited = waited_for(recording);
-        let mut gathered: HashMap<LineKey, Gathered> = HashMap::new();
+        let mut gathered: HashMap<LineOrigin, Gathered> = HashMap::new();
         let mut silent: BTreeMap<Option<String>, u64> = BTreeMap::new();
         for process in recording.processes.iter().filter(|process| process.parent.is_some()) {
             lines.processes += 1;
@@ -197,7 +197,7 @@ impl Gathered {
 
 /// The line of a process: its own, or that of the nearest process above it that has one. Where
 /// that is of no file, lines of two processes are not the same.
-fn key(recording: &Recording, process: &Process) -> Option<LineKey> {
+fn key(recording: &Recording, process: &Process) -> Option<LineOrigin> {
     let told = recording.told(process.id)?;
     let frame = told.origin.as_ref()?.frames.first()?;
     let of = if frame.file.is_none() { shell_of(recording, told) } else { None };
@@ -215,8 +215,8 @@ fn waited_for(recording: &Recording) -> Vec<bool> {
     let descent = Descent::of(recording);
     let mut waited = vec![false; recording.processes.len()];
     // Those above the process that the walk is at: where what is below them ends, and their line.
-    let mut above: Vec<(usize, Option<LineKey>)> = Vec::new();
-    let mut lines: HashMap<LineKey, u64> = HashMap::new();
+    let mut above: Vec<(usize, Option<LineOrigin>)> = Vec::new();
+    let mut lines: HashMap<LineOrigin, u64> = HashMap::new();
     for (place, process) in descent.walk().into_iter().enumerate() {
         while let Some((_, left)) = above.pop_if(|(end, _)| *end <= place) {
             left.and_then(|key| lines.get_mut(&key)).into_iter().for_each(|times| *times -= 1);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::plan::TimedBy;
-use super::rank::RankReport;
+use super::rank::RankMeasures;
 use crate::aslr::analyze::published::{self, Published};
 use crate::aslr::log::{Address, LoggedProcess, Retest, RetestChange};
 
@@ -16,7 +16,7 @@ pub(super) enum OutputLine {
     /// In the published form, and what is behind its colon.
     Published(Box<LoggedProcess>),
     /// A rank's own.
-    Report(RankReport),
+    Report(RankMeasures),
 }
 
 /// Why a job's ranks are not all there, once each.
@@ -46,7 +46,7 @@ pub enum GatherError {
 
 /// What a line says, if it says anything of a process.
 pub(super) fn said(line: &[u8]) -> Option<OutputLine> {
-    if let Some(told) = RankReport::from_line(line) {
+    if let Some(told) = RankMeasures::from_line(line) {
         return Some(OutputLine::Report(told));
     }
     let record = published::record(line.trim_ascii())?;
@@ -147,7 +147,7 @@ pub(super) fn processes(
 }
 
 /// What a rank's becalm tells of it, where it does not itself.
-fn add(process: &mut LoggedProcess, told: RankReport) {
+fn add(process: &mut LoggedProcess, told: RankMeasures) {
     // Of a command only: the built-in kernel has one thread.
     process.is_parallel = told.last_cpu.is_some() && told.cpu > told.wall * PARALLEL;
     process.node = Some(told.node);
@@ -161,7 +161,7 @@ fn add(process: &mut LoggedProcess, told: RankReport) {
     process.dirty_upper = process.dirty_upper.or(told.dirty_upper);
 }
 
-fn timed(told: &RankReport, by: TimedBy) -> Result<LoggedProcess, GatherError> {
+fn timed(told: &RankMeasures, by: TimedBy) -> Result<LoggedProcess, GatherError> {
     let took = match by {
         TimedBy::Cpu => told.cpu,
         TimedBy::Wall => told.wall,
@@ -181,7 +181,7 @@ mod tests {
 
     fn told(rank: u32) -> Vec<u8> {
         let maps = [("[stack]".to_owned(), Address(4096))].into();
-        let told = RankReport {
+        let told = RankMeasures {
             rank,
             node: "n1".into(),
             cpu: 0.25,
@@ -241,7 +241,8 @@ mod tests {
     #[test]
     fn more_processor_time_than_time_is_of_more_than_one_processor() {
         let line = |cpu: f64| {
-            let told = RankReport { cpu, wall: 1.0, last_cpu: Some(0), ..RankReport::default() };
+            let told =
+                RankMeasures { cpu, wall: 1.0, last_cpu: Some(0), ..RankMeasures::default() };
             format!("{}\n", told.line().unwrap())
         };
         let is_parallel = |cpu| job(&[line(cpu).as_bytes()], None).unwrap()[0].is_parallel;

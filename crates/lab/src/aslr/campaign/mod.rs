@@ -32,6 +32,6 @@ pub use gather::GatherError;
 pub use kernel::{Kernel, KernelError};
 pub use logged::{Logged, LoggedError};
 pub use plan::{CampaignArm, CampaignJob, CampaignPlan, TimedBy};
-pub use rank::{RankDetails, RankError, RankReport, RankStart, run as run_rank};
+pub use rank::{RankDetails, RankError, RankMeasures, RankStart, run as run_rank};
 pub use run::{CampaignOptions, CampaignOutcome, RunError};
 pub use start::{JobStart, StartError, Starter};

@@ -49,7 +49,7 @@ pub enum RankDetails {
 
 /// What a rank says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct RankReport {
+pub struct RankMeasures {
     /// Its number.
     pub rank: u32,
     /// Where it ran.
@@ -95,14 +95,14 @@ pub enum RankError {
     System(#[from] io::Error),
 }
 
-impl RankReport {
+impl RankMeasures {
     /// Its line, without a newline.
     pub fn line(&self) -> Result<String, serde_json::Error> {
         Ok(format!("{MARK}{}", serde_json::to_string(self)?))
     }
 
     /// What a line tells; launchers put labels before it.
-    pub(super) fn from_line(line: &[u8]) -> Option<RankReport> {
+    pub(super) fn from_line(line: &[u8]) -> Option<RankMeasures> {
         let at = memchr::memmem::find(line, MARK.as_bytes())?;
         serde_json::from_slice(line[at + MARK.len()..].trim_ascii()).ok()
     }
@@ -135,7 +135,7 @@ pub fn run(
     seat: &RankStart,
     rank: u32,
     node: String,
-) -> Result<(Vec<String>, RankReport, Ended), RankError> {
+) -> Result<(Vec<String>, RankMeasures, Ended), RankError> {
     if layout::untouched(&command.file().map_err(LayoutError::from)?) == Some(Untouched::Setuid) {
         return Err(RankError::Setuid);
     }
@@ -152,7 +152,7 @@ pub fn run(
     // A thread only now: starting has changed the environment.
     let lines = follow(pipe, published_line);
     let maps = beginnings(&fs::read_to_string(format!("/proc/{}/maps", child.pid()))?);
-    let mut told = RankReport { rank, node, maps, ..RankReport::default() };
+    let mut told = RankMeasures { rank, node, maps, ..RankMeasures::default() };
     let timed = match seat.beside {
         RankDetails::Nothing => child.timed()?,
         RankDetails::Machine => told.beside(child, false)?,
@@ -210,26 +210,26 @@ mod tests {
     #[test]
     fn a_rank_is_read_back_from_behind_a_label_and_nothing_else_is_one() {
         let maps = [("[stack]".to_owned(), Address(4096))].into();
-        let told = RankReport {
+        let told = RankMeasures {
             rank: 7,
             node: "n1".into(),
             cpu: 0.25,
             wall: 0.5,
             maps,
-            ..RankReport::default()
+            ..RankMeasures::default()
         };
         let line = format!(" 7: {}\n", told.line().unwrap());
-        assert_eq!(RankReport::from_line(line.as_bytes()), Some(told));
-        assert_eq!(RankReport::from_line(&line.as_bytes()[..line.len() - 3]), None);
-        assert_eq!(RankReport::from_line(b"CT: 1 2 3 4 5"), None);
+        assert_eq!(RankMeasures::from_line(line.as_bytes()), Some(told));
+        assert_eq!(RankMeasures::from_line(&line.as_bytes()[..line.len() - 3]), None);
+        assert_eq!(RankMeasures::from_line(b"CT: 1 2 3 4 5"), None);
     }
 
     #[test]
     fn a_rank_that_tells_of_nothing_beside_its_times_is_read_as_before() {
         let line = br#"becalm.aslr.rank/1 {"rank":1,"node":"n","cpu":0.5,"wall":0.5,"maps":{}}"#;
-        let told = RankReport::from_line(line).unwrap();
+        let told = RankMeasures::from_line(line).unwrap();
         assert_eq!((told.first_cpu, told.control, told.dirty_upper), (None, None, None));
-        let whole = RankReport { control: Some(4e-5), dirty_upper: Some(false), ..told };
-        assert_eq!(RankReport::from_line(whole.line().unwrap().as_bytes()), Some(whole));
+        let whole = RankMeasures { control: Some(4e-5), dirty_upper: Some(false), ..told };
+        assert_eq!(RankMeasures::from_line(whole.line().unwrap().as_bytes()), Some(whole));
     }
 }

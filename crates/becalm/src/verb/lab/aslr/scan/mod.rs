@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use lab::aslr::scan::{ScanOptions, scan};
+use lab::aslr::scan::{LayoutScanOptions, scan};
 use launch::layout::{self, LayoutError, LayoutOffset, MemoryLayout};
 use launch::{Command, Ended};
 use recording::Name;
@@ -106,7 +106,7 @@ pub fn run(args: &LayoutScanArgs) -> Result<u8, Failure> {
     Ok(if is_none { 0 } else { NO })
 }
 
-fn options(args: &LayoutScanArgs) -> Result<ScanOptions, Failure> {
+fn options(args: &LayoutScanArgs) -> Result<LayoutScanOptions, Failure> {
     let most = layout::layouts();
     let last = args.from.pages + (args.layouts - 1) * args.step;
     if last >= most {
@@ -116,7 +116,7 @@ fn options(args: &LayoutScanArgs) -> Result<ScanOptions, Failure> {
         );
         return Err(Failure { status: USAGE, error });
     }
-    Ok(ScanOptions {
+    Ok(LayoutScanOptions {
         first: args.from,
         layouts: args.layouts,
         step: args.step,
