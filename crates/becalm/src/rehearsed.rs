@@ -16,7 +16,7 @@ use crate::verb::check::RehearsedRun;
 
 /// On which filesystem a command is run.
 #[derive(clap::Args)]
-pub struct Where {
+pub struct RehearseOptions {
     /// Run it on a slow shared filesystem of this profile, on a cold node: nfs, lustre, gpfs or
     /// one of your own (becalm rehearse --profiles)
     #[arg(long, value_name = "PROFILE")]
@@ -28,7 +28,7 @@ pub struct Where {
     rehearse_path: Vec<PathBuf>,
 }
 
-impl Where {
+impl RehearseOptions {
     /// What is to be rehearsed for these commands; nothing if that was not asked for.
     ///
     /// The directories stay writable: the command does what it does without a rehearsal.
@@ -64,13 +64,13 @@ impl Elsewhere for ColdNode {
 
     fn enter(&self) -> Result<Box<dyn Stay>, String> {
         let entered = Rehearsal::enter(&self.0).map_err(|error| error.to_string())?;
-        Ok(Box::new(OnIt(entered)))
+        Ok(Box::new(EnteredNode(entered)))
     }
 }
 
-struct OnIt(Rehearsal);
+struct EnteredNode(Rehearsal);
 
-impl Stay for OnIt {
+impl Stay for EnteredNode {
     fn leave(self: Box<Self>) -> Result<Asked, String> {
         let account = self.0.finish().map_err(|error| error.to_string())?;
         Ok(asked(&account))

@@ -11,6 +11,4 @@ pub use proof::proof;
 pub use recording::shown_name;
 pub use rehearsal::{By, Rehearsal};
 pub use scale::Scale;
-pub use term::{
-    Cell, Column, Table, Waiting, json, number, plain, print, quoted, style, warn, width,
-};
+pub use term::{Cell, Column, Table, json, number, plain, print, quoted, style, warn, width};

@@ -14,8 +14,8 @@ use prove::{Bench, Elsewhere, Plan, Proof, Subject};
 
 use crate::again;
 use crate::exit::{Failure, NO, USAGE};
-use crate::recorded::Wanted;
-use crate::rehearsed::{ColdNode, Where};
+use crate::recorded::RecordRequest;
+use crate::rehearsed::{ColdNode, RehearseOptions};
 use crate::reporting_rank::refuse_many_ranks;
 use crate::save;
 
@@ -76,7 +76,7 @@ pub struct Args {
     ignore_output: bool,
 
     #[command(flatten)]
-    place: Where,
+    place: RehearseOptions,
 
     /// Shuffle as the run that printed this seed (--json: order)
     #[arg(long, value_name = "N")]
@@ -122,7 +122,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     let plan = plan(args)?;
     // Nothing that can be known before hours of runs is found out after them.
     check_files(args).map_err(Failure::of_command)?;
-    let bar = show::Waiting::new();
+    let bar = term::ProgressBar::new();
     let proof = prove::interleaved(&plan, &mut |step| {
         bar.tell("running", step.done as u64, step.of as u64);
     });
@@ -162,7 +162,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
         bench: Bench {
             input: args.input.clone(),
             timeout: args.timeout,
-            recorder: Wanted::of(&[]).options(),
+            recorder: RecordRequest::of(&[]).options(),
             recordings: RECORDINGS,
             elsewhere,
         },

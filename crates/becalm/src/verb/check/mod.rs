@@ -10,7 +10,7 @@ use job::RecordingTarget;
 
 use crate::command_report::ReportOptions;
 use crate::exit::Failure;
-use crate::rehearsed::{self, Where};
+use crate::rehearsed::{self, RehearseOptions};
 use crate::{machine, recorded};
 use view::CheckAnswer;
 
@@ -41,7 +41,7 @@ pub struct CheckArgs {
     output: Option<PathBuf>,
 
     #[command(flatten)]
-    place: Where,
+    place: RehearseOptions,
 
     /// How many ranks start the command at once, for the estimate
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = at_least_one())]
@@ -66,7 +66,7 @@ fn at_least_one() -> clap::builder::RangedU64ValueParser {
 /// Runs the verb.
 pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let report = args.report.begin()?;
-    let wanted = recorded::Wanted::of(&args.command);
+    let wanted = recorded::RecordRequest::of(&args.command);
     let place = args.place.wanted(&[&args.command])?;
     let enter = || match &place {
         Some(place) => Ok(Some((place, rehearsed::enter(place)?))),

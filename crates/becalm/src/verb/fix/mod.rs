@@ -17,11 +17,11 @@ use loader::bind::{Binding, UnboundFile};
 use prove::{Bench, Elsewhere, Subject};
 use recording::Recording;
 
-use super::elf::bind::{How, apply, check, plan as simulated};
+use super::elf::bind::{BindFlags, apply, check, plan as simulated};
 use crate::again;
 use crate::exit::{Failure, NO};
 use crate::recorded;
-use crate::rehearsed::{ColdNode, Where};
+use crate::rehearsed::{ColdNode, RehearseOptions};
 use crate::reporting_rank::refuse_many_ranks;
 use image::BuiltImage;
 use trial::Trial;
@@ -64,10 +64,10 @@ pub struct FixArgs {
     image: PathBuf,
 
     #[command(flatten)]
-    place: Where,
+    place: RehearseOptions,
 
     #[command(flatten)]
-    how: How,
+    how: BindFlags,
 
     /// Print one JSON object (docs/schema/becalm.fix.md); the command's output goes to standard
     /// error
@@ -125,7 +125,7 @@ impl ResolvedPlan {
 }
 
 fn plan_only(args: &FixArgs) -> Result<u8, Failure> {
-    let wanted = recorded::Wanted::of(&args.command);
+    let wanted = recorded::RecordRequest::of(&args.command);
     let redirect = match args.json {
         true => {
             Some(crate::stdout_redirect::StdoutRedirect::to_stderr().map_err(Failure::of_command)?)
@@ -283,7 +283,7 @@ fn bench(args: &FixArgs) -> Result<Bench, Failure> {
     Ok(Bench {
         input: PathBuf::from("/dev/null"),
         timeout: args.timeout.map(|seconds| Duration::from_secs(seconds.into())),
-        recorder: recorded::Wanted::of(&args.command).options(),
+        recorder: recorded::RecordRequest::of(&args.command).options(),
         recordings: 2,
         elsewhere: wanted.map(|wanted| Rc::new(ColdNode(wanted)) as Rc<dyn Elsewhere>),
     })
