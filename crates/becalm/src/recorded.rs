@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use recording::{Rank, Recording, shown_name};
-use script::lines::Look;
+use script::lines::LineFinder;
 use watch::{Finished, Session};
 
 use crate::exit::Failure;
@@ -25,7 +25,7 @@ pub struct RecordRequest {
     /// Whether to do without what Linux 5.3 brought.
     pub old_kernel: bool,
     /// Only what starts processes; what is said above of calls then counts for nothing.
-    pub starts: Option<watch::Starts>,
+    pub starts: Option<watch::RecordedStarts>,
 }
 
 impl RecordRequest {
@@ -42,8 +42,8 @@ impl RecordRequest {
     }
 
     /// The same as the recorder says it.
-    pub fn options(&self) -> watch::Options {
-        watch::Options {
+    pub fn options(&self) -> watch::RecorderOptions {
+        watch::RecorderOptions {
             all_syscalls: self.all_syscalls,
             // Where opens are not stopped at, a command could read in /proc that it is bound.
             bind: self.bind && self.starts.is_none(),
@@ -121,7 +121,7 @@ pub fn there_and_read<T>(
 /// Starts the command, recorded to an open file.
 fn start(wanted: &RecordRequest, file: File) -> Result<Session, Failure> {
     let command = launch::Command { argv: wanted.command.clone() };
-    let (options, look) = (wanted.options(), Box::new(Look::default()));
+    let (options, look) = (wanted.options(), Box::new(LineFinder::default()));
     let session = match wanted.starts {
         Some(starts) => watch::record_starts(&command, file, &options, look, starts),
         None => watch::record_observed(&command, file, &options, look),
@@ -129,7 +129,7 @@ fn start(wanted: &RecordRequest, file: File) -> Result<Session, Failure> {
     session.map_err(failure)
 }
 
-fn failure(error: watch::Error) -> Failure {
+fn failure(error: watch::RecorderError) -> Failure {
     Failure { status: error.exit_status(), error: error.into() }
 }
 

@@ -121,7 +121,9 @@ fn finding(
         enoent: survey.enoent(claim),
         distinct: survey.distinct(claim),
         avoidable: case.avoidable,
-        inferred: case.inferred.unwrap_or_else(|| each().filter(|op| op.why.guess).count() as u64),
+        inferred: case
+            .inferred
+            .unwrap_or_else(|| each().filter(|op| op.why.inferred).count() as u64),
         share: metadata_ops as f64 / survey.total().max(1) as f64,
         time_ns: case.time.unwrap_or_else(|| each().map(|op| op.event.took).sum()),
         causes: survey.causes(claim.iter().copied()),
@@ -191,7 +193,7 @@ fn headline(program: &str, totals: &RunTotals, is_calm: bool) -> String {
         0 => program.to_owned(),
         others => {
             let processes = counted(others, "process", "processes");
-            format!("{program} and the {processes} it started")
+            format!("{program} and the {processes} it forked")
         }
     };
     let calm = if is_calm { "No storm: " } else { "" };

@@ -39,11 +39,14 @@ impl Counted {
     pub fn of(recording: &Recording) -> Counted {
         let filter = CallFilter { default_set: true, ..CallFilter::default() };
         let table = query::table(recording, GroupBy::Syscall, &filter);
-        let calls =
-            |row: &QueryRow| Calls { calls: row.calls, errors: row.errors, metadata: row.metadata };
+        let calls = |row: &QueryRow| Calls {
+            calls: row.calls,
+            errors: row.errors,
+            metadata: row.metadata_ops,
+        };
         Counted {
-            metadata: table.total.metadata,
-            missing: table.total.missing,
+            metadata: table.total.metadata_ops,
+            missing: table.total.enoent,
             calls: table.total.calls,
             processes: recording.processes.len() as u64,
             by_call: table.rows.iter().map(|row| (row.key.clone(), calls(row))).collect(),

@@ -28,7 +28,7 @@ pub(crate) struct Recorded {
 pub(crate) fn of(
     command: &Command,
     file: File,
-    options: &watch::Options,
+    options: &watch::RecorderOptions,
 ) -> Result<Recorded, CannotRun> {
     let failed = |why: String| CannotRun { status: 125, why };
     let again = file.try_clone().map_err(|error| failed(error.to_string()))?;

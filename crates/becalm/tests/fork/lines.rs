@@ -253,7 +253,7 @@ fn misses_on_path_shims_and_the_parents_size_are_said() {
     let line = |number: u64| all.iter().find(|line| line["line"] == number).unwrap();
     let started = line(3);
     assert!(started["parent_rss_bytes"].as_u64().unwrap() > 40_000_000, "{started:#}");
-    assert_eq!(started["misses"], 6, "env tries each directory by execve");
+    assert_eq!(started["enoent"], 6, "env tries each directory by execve");
     let shim = &answer["shims"][0];
     assert!(shim["path"].as_str().unwrap().ends_with("/shim"), "{shim:#}");
     assert_eq!((shim["times"].as_u64(), shim["processes"].as_u64()), (Some(3), Some(3)));
@@ -371,7 +371,7 @@ fn a_recording_keeps_the_lines_and_report_counts_by_them() {
         .find(|row| row["key"] == scene.at("main.sh:2").as_str());
     let row = row.unwrap_or_else(|| panic!("{answer:#}"));
     assert_eq!(row["programs"]["processes"], 60);
-    assert!(row["metadata"].as_u64().unwrap() >= 60 * 3);
+    assert!(row["metadata_ops"].as_u64().unwrap() >= 60 * 3);
     let ran = run(&mut becalm(&scene, &["check", "--json", "--", "bash", "main.sh"]));
     let answer: Value = serde_json::from_slice(&ran.stdout).unwrap();
     let storm = &answer["storms"][0];
