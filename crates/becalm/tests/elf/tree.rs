@@ -77,7 +77,7 @@ fn of_a_bound_store_it_says_that_none_is_in_vain() {
     assert_eq!(libraries(&after), libraries(&before));
     let said = site.says(&["elf", "tree", &app]);
     let headline = said.lines().next().unwrap();
-    assert!(headline.contains("none in vain"), "{headline}");
+    assert!(headline.contains("no failed lookup"), "{headline}");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_library_that_is_not_found_is_exit_status_1_and_named() {
     fs::remove_file(&x).unwrap();
     let (status, value) = tree(&site, &[&app]);
     assert_eq!((status, &value["complete"]), (1, &Value::Bool(false)));
-    assert_eq!(value["missing"][0]["name"], "libx.so.1");
+    assert_eq!(value["not_found"][0]["name"], "libx.so.1");
     let ran = run(&mut site.becalm(&["elf", "tree", &app]));
     assert_eq!((ran.code(), ran.err()), (1, String::new()));
     let said = ran.out();

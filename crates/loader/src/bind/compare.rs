@@ -151,6 +151,6 @@ fn effect(files: &[ElfFileNames], before: &LoaderRun, after: &LoaderRun) -> Effe
         objects: before.members.len(),
         before: before.counts,
         after: after.counts,
-        missing: before.missing.iter().map(|name| name.to_string_lossy().into_owned()).collect(),
+        not_found: before.missing.iter().map(|name| name.to_string_lossy().into_owned()).collect(),
     }
 }

@@ -210,7 +210,7 @@ pub struct Effect {
     /// Calls that search, once bound.
     pub after: Counts,
     /// Names that are not found today, nor afterwards.
-    pub missing: Vec<String>,
+    pub not_found: Vec<String>,
 }
 
 /// A name that is left to the search.

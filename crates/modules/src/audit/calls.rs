@@ -20,7 +20,7 @@ pub struct TreeCalls {
     /// getdents: entries of a directory.
     pub lists: u64,
     /// read.
-    pub reads: u64,
+    pub data_reads: u64,
     /// close.
     pub closes: u64,
     /// All else: fstat, readlink, fcntl…
@@ -30,7 +30,7 @@ pub struct TreeCalls {
 impl TreeCalls {
     /// All of them.
     pub fn all(&self) -> u64 {
-        self.metadata() + self.reads + self.closes + self.others
+        self.metadata() + self.data_reads + self.closes + self.others
     }
 
     /// Those that a metadata server would serve. (A readlink or two among the others is not
@@ -61,7 +61,7 @@ impl TreeCalls {
                 Kind::Access => &mut calls.accesses,
                 Kind::Open => &mut calls.opens,
                 Kind::List => &mut calls.lists,
-                Kind::Read => &mut calls.reads,
+                Kind::Read => &mut calls.data_reads,
                 Kind::Close => &mut calls.closes,
                 _ => &mut calls.others,
             } += 1;
@@ -76,7 +76,7 @@ impl AddAssign for TreeCalls {
         self.accesses += more.accesses;
         self.opens += more.opens;
         self.lists += more.lists;
-        self.reads += more.reads;
+        self.data_reads += more.data_reads;
         self.closes += more.closes;
         self.others += more.others;
     }

@@ -193,7 +193,7 @@ impl One<'_> {
         calls.accesses += 1;
         calls.stats += u64::from(self.rules.stats_rc || is_at_top);
         calls.opens += 1;
-        calls.reads += reads(entry, cookie, true);
+        calls.data_reads += reads(entry, cookie, true);
         calls.closes += 1;
     }
 
@@ -205,7 +205,7 @@ impl One<'_> {
             return;
         }
         calls.opens += 1;
-        calls.reads += reads(entry, cookie, !matches!(self.ask, ModuleCommand::Avail));
+        calls.data_reads += reads(entry, cookie, !matches!(self.ask, ModuleCommand::Avail));
         calls.closes += 1;
     }
 

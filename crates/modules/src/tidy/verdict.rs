@@ -23,7 +23,7 @@ pub struct TidyVerdict {
     /// Whose answers were compared.
     pub users: Vec<String>,
     /// How many commands each was answered.
-    pub questions: usize,
+    pub commands: usize,
     /// Answers that changed.
     pub differences: Vec<OutputDifference>,
     /// What commands cost the last of the users.
@@ -86,7 +86,7 @@ impl TidyVerdict {
         for (before, after) in before.costs.iter().zip(&after.costs) {
             changes.push(change(before, after, asking, views)?);
         }
-        Ok(TidyVerdict { users, questions: before.questions.len(), differences, changes })
+        Ok(TidyVerdict { users, commands: before.questions.len(), differences, changes })
     }
 
     /// Whether nobody sees otherwise, and nothing is slower. A slower `load` may be accepted.

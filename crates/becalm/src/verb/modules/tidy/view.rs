@@ -122,7 +122,7 @@ impl ModulesTidy<'_> {
         let asked = format!(
             "Asked {}, each the same {} before and after.",
             plain(&verdict.users.join(", ")),
-            counted(verdict.questions as u64, "command", "commands"),
+            counted(verdict.commands as u64, "command", "commands"),
         );
         text.push_str(&width::wrap(&asked, columns));
         for difference in verdict.differences.iter().take(SHOWN) {

@@ -69,10 +69,10 @@ impl<'a> LibraryTree<'a> {
                 if missing == 1 { "is" } else { "are" }
             ),
         };
-        let asks = counted(asked, "question", "questions");
+        let ops = counted(asked, "metadata operation", "metadata operations");
         match failed {
-            0 => format!("{loads}, with {asks} and none in vain{lacks}"),
-            _ => format!("{loads}, with {asks}, {} in vain{lacks}", count(failed)),
+            0 => format!("{loads}, with {ops} and no failed lookup{lacks}"),
+            _ => format!("{loads}, with {ops}, {} of them failed lookups{lacks}", count(failed)),
         }
     }
 
@@ -106,7 +106,7 @@ impl<'a> LibraryTree<'a> {
             "complete": self.is_complete(),
             "searches": counts,
             "objects": objects.iter().map(object).collect::<Vec<_>>(),
-            "missing": missing.iter().map(lacking).collect::<Vec<_>>(),
+            "not_found": missing.iter().map(lacking).collect::<Vec<_>>(),
             "ends_after_probe": fatal.as_ref().map(|fatal| fatal.after),
         });
         if probes {
