@@ -8,7 +8,10 @@ DESTDIR ?=
 # which are libraries.
 TARGET := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 export CARGO_BUILD_TARGET := $(TARGET)
+# Once, also where make calls make: other flags are another build.
+ifeq ($(findstring +crt-static,$(RUSTFLAGS)),)
 export RUSTFLAGS := $(RUSTFLAGS) -C target-feature=+crt-static
+endif
 
 BUILT := $(or $(CARGO_TARGET_DIR),target)/$(TARGET)
 
@@ -21,7 +24,7 @@ endif
 
 .DEFAULT_GOAL := help
 PHASES := tools format lint package compile suite
-.PHONY: help demo build static test $(PHASES) phases bench install docs clean
+.PHONY: help demo build static test $(PHASES) bench install docs clean
 
 help: ## list these errands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -41,11 +44,12 @@ static:
 	@! readelf --program-headers --wide $(PROGRAM) | grep -q INTERP || \
 		{ echo "make: $(PROGRAM) is not static" >&2; exit 1; }
 
-test: $(PHASES) ## install what tests need, then check the format, lint, and run every test
-
-# The phases of `make test`, in their order. .ci/run says how long each took.
-phases:
-	@echo $(PHASES)
+test: ## install what tests need, then check the format, lint, and run every test
+	@for phase in $(PHASES); do \
+		began=$$(date +%s); \
+		$(MAKE) --no-print-directory $$phase || exit; \
+		took="$$took $$phase $$(( $$(date +%s) - began )) s,"; \
+	done; echo "took:$${took%,}"
 
 tools:
 	setup/install-test-tools
