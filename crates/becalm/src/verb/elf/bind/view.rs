@@ -70,7 +70,7 @@ impl<'a> Bound<'a> {
         let predicted = self.binding.predicted();
         let (before, after) = (failed(&predicted.before), failed(&predicted.after));
         let did = if self.applied.is_some() { "Bound" } else { "Would bind" };
-        let searches = counted(before, "search in vain becomes", "searches in vain become");
+        let searches = counted(before, "failed lookup becomes", "failed lookups become");
         format!("{did} {files}: {searches} {}", count(after))
     }
 
@@ -81,10 +81,10 @@ impl<'a> Bound<'a> {
         let mut table = Table::new([
             Column::path("start of"),
             Column::number("objects").spare(),
-            Column::number("asks"),
-            Column::number("in vain"),
-            Column::number("then asks"),
-            Column::number("in vain"),
+            Column::number("ops"),
+            Column::number("failed"),
+            Column::number("then ops"),
+            Column::number("failed"),
             Column::number("change"),
         ]);
         for effect in all.iter().take(PROGRAMS) {
