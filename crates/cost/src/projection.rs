@@ -101,7 +101,7 @@ impl CostModel {
             job_if_negatives_not_cached: other(TimeSpan::ZERO),
             saturation: self.saturation(&alone),
             points: ranks.into_iter().map(at).collect(),
-            assumptions: assumptions::of(self, start),
+            assumptions: self.assumptions(start),
         }
     }
 

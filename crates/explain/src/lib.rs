@@ -29,26 +29,29 @@ mod who;
 mod words;
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 
+use ::cost::CostModel;
 use recording::{Micros, Nanos, Recording};
 
 pub use findings::{
-    CauseCount, Cost, Culprit, Finding, Findings, Model, Step, Storm, Threshold, Totals, Warning,
+    CauseCount, Culprit, Finding, Findings, Step, Storm, Threshold, Totals, WaitModel, Warning,
 };
 pub use machine::Machine;
 pub use warnings::{said, warnings};
 
+use cost::RunWait;
 use storm::Case;
 use survey::{Paths, Survey};
-use words::{counted, questions, were};
+use words::counted;
 
 /// What the reader of the findings wants to know beside them.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Ranks that start at once.
-    pub ranks: u64,
-    /// Ranks that share a node, and its cache.
-    pub ranks_per_node: u64,
+    /// The shared filesystem, and how many ranks start on it.
+    pub model: CostModel,
+    /// What is on it; empty: as [`cost::SharedChoice`] says.
+    pub below: Vec<PathBuf>,
     /// The recording's file as a shell takes it, for commands to paste.
     pub recording: String,
     /// Processes that the command left running, where the recording was read before they ended:
@@ -61,8 +64,8 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         Options {
-            ranks: 1000,
-            ranks_per_node: 64,
+            model: CostModel::default(),
+            below: Vec::new(),
             recording: "REC".to_owned(),
             still_running: 0,
             machine: Machine::unknown(),
@@ -74,34 +77,42 @@ impl Default for Options {
 pub fn explain(recording: &Recording, options: &Options) -> Findings {
     let paths = Paths::of(recording);
     let mut survey = Survey::new(recording, &paths, options.machine);
-    let model = cost::model(options);
+    let wait = RunWait::of(recording, options);
     let mut storms = Vec::new();
     for detect in storm::DETECTORS {
-        if let Some(case) = detect(&survey) {
-            survey.claim(&case.claim);
-            storms.push(finding(&survey, case, &model, options));
+        let Some(case) = detect(&survey) else { continue };
+        let claim = case.claim.clone();
+        let finding = finding(&survey, case, &wait, options);
+        // Execs take time even where they wait for nothing.
+        let is_storm = finding.storm == Storm::Fork
+            || threshold::is_storm_of(finding.avoidable_wait, wait.whole().one_rank);
+        if is_storm {
+            survey.claim(&claim);
+            storms.push(finding);
         }
     }
-    storms.sort_by_key(|storm: &Finding| std::cmp::Reverse(storm.operations));
+    storms.sort_by(by_wait);
+    let rest = causes(&survey, &wait);
     let totals = totals(&survey);
     let program = program(recording);
     Findings {
-        headline: headline(&program, &totals, storms.is_empty()),
+        headline: headline(&program, &totals, &wait, storms.is_empty().then_some(&rest)),
         command: recording.header.command(),
         program,
         storms,
-        rest: survey.causes(survey.free().map(|(id, _)| id)),
-        cost: cost::cost(&survey, 0..survey.asks.len(), &model),
-        model,
-        threshold: threshold::threshold(),
+        rest,
+        predicted_wait: wait.whole(),
+        threshold: threshold::threshold(&wait.model.profile),
+        model: wait.model,
         warnings: warnings::of_run(recording, options.still_running),
         totals,
     }
 }
 
 /// A case with all its numbers.
-fn finding(survey: &Survey, case: Case, model: &Model, options: &Options) -> Finding {
+fn finding(survey: &Survey, case: Case, wait: &RunWait, options: &Options) -> Finding {
     let claim = &case.claim;
+    let predicted_wait = wait.part(claim.iter().copied());
     let each = || claim.iter().map(|id| &survey.asks[*id]);
     let operations = claim.len() as u64;
     Finding {
@@ -118,10 +129,29 @@ fn finding(survey: &Survey, case: Case, model: &Model, options: &Options) -> Fin
         time_ns: case.time.unwrap_or_else(|| each().map(|ask| ask.event.took).sum()),
         causes: survey.causes(claim.iter().copied()),
         culprits: case.culprits,
-        cost: cost::cost(survey, claim.iter().copied(), model),
+        avoidable_wait: predicted_wait.one_rank * case.avoidable as f64 / operations.max(1) as f64,
+        predicted_wait,
         next: case.next,
         evidence: format!("becalm report {} --by {}", options.recording, case.evidence),
     }
+}
+
+/// The longest wait of all ranks first; where nobody waits, most operations.
+fn by_wait(one: &Finding, other: &Finding) -> std::cmp::Ordering {
+    let wait = |storm: &Finding| storm.predicted_wait.all_ranks;
+    wait(other).total_cmp(&wait(one)).then(other.operations.cmp(&one.operations))
+}
+
+/// What belongs to no storm by cause, the longest wait first.
+fn causes(survey: &Survey, wait: &RunWait) -> Vec<CauseCount> {
+    let free: Vec<_> = survey.free().map(|(id, ask)| (id, ask.why.cause)).collect();
+    let mut causes = survey.causes(free.iter().map(|(id, _)| *id));
+    for count in &mut causes {
+        let own = free.iter().filter(|(_, cause)| *cause == count.cause).map(|(id, _)| *id);
+        count.predicted_wait = wait.part(own).one_rank;
+    }
+    causes.sort_by(|one, other| other.predicted_wait.total_cmp(&one.predicted_wait));
+    causes
 }
 
 fn totals(survey: &Survey) -> Totals {
@@ -178,8 +208,14 @@ fn program(recording: &Recording) -> String {
     }
 }
 
-/// The sentence that answers the question.
-fn headline(program: &str, totals: &Totals, is_calm: bool) -> String {
+/// The answer in one sentence; `rest` is what there is by cause, where there is no storm. 'No storm'
+/// is said only of a start that nobody waits for.
+fn headline(
+    program: &str,
+    totals: &Totals,
+    wait: &RunWait,
+    rest: Option<&Vec<CauseCount>>,
+) -> String {
     let who = match totals.processes.saturating_sub(1) {
         0 => program.to_owned(),
         others => {
@@ -187,10 +223,33 @@ fn headline(program: &str, totals: &Totals, is_calm: bool) -> String {
             format!("{program} and the {processes} it started")
         }
     };
-    let calm = if is_calm { "No storm: " } else { "" };
     let to_start = if totals.processes > 1 { "" } else { " to start" };
-    let asked = questions(totals.operations);
-    let no = words::count(totals.missing);
-    let were = were(totals.missing);
-    format!("{calm}{who} asked the filesystem {asked}{to_start}; {no} {were} answered no.")
+    let made = format!(
+        "{who} made {}{to_start}; {} of these failed",
+        counted(totals.operations, "metadata operation", "metadata operations"),
+        words::count(totals.missing),
+    );
+    let seconds = wait.whole().one_rank;
+    match rest {
+        None => format!("{made}."),
+        Some(_) if threshold::is_calm(seconds) => format!("No storm: {made}."),
+        Some(rest) => format!(
+            "{made}. One rank would wait {} for them on {}, and no single storm explains it: most \
+             is for {}.",
+            words::seconds(seconds),
+            wait.model.profile,
+            contributors(rest),
+        ),
+    }
+}
+
+/// The causes that a start waits longest for: three, or fewer where the others are small.
+fn contributors(rest: &[CauseCount]) -> String {
+    const NAMED: usize = 3;
+    let all: f64 = rest.iter().map(|part| part.predicted_wait).sum();
+    let named = rest.iter().take(NAMED).filter(|part| part.predicted_wait * 20.0 >= all);
+    let named = named.map(|part| {
+        format!("{} ({})", part.cause.name(), words::seconds(part.predicted_wait))
+    });
+    named.collect::<Vec<_>>().join(", ")
 }

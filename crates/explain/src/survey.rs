@@ -180,7 +180,12 @@ impl<'a> Survey<'a> {
             let ask = &self.asks[id];
             let cause = ask.why.cause;
             let count =
-                counts.entry(cause).or_insert(CauseCount { cause, operations: 0, missing: 0 });
+                counts.entry(cause).or_insert(CauseCount {
+                cause,
+                operations: 0,
+                missing: 0,
+                predicted_wait: 0.0,
+            });
             count.operations += 1;
             count.missing += u64::from(ask.is_missing());
         }

@@ -18,6 +18,16 @@ pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
+/// A span of time: `180 ms`, `2.4 s`, `9 min`.
+pub(crate) fn seconds(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds < 0.9995 => format!("{:.0} ms", seconds * 1e3),
+        seconds if seconds < 9.95 => format!("{seconds:.1} s"),
+        seconds if seconds < 120.0 => format!("{seconds:.0} s"),
+        seconds => format!("{:.0} min", seconds / 60.0),
+    }
+}
+
 /// `8,200 questions`.
 pub(crate) fn questions(number: u64) -> String {
     counted(number, "question", "questions")

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use explain::{Cost, Culprit, Finding, Findings, Step};
+use explain::{Culprit, Finding, Findings, Step};
 use recording::{Nanos, Recording, shown_name};
 use serde::Serialize;
 
@@ -110,7 +110,7 @@ impl CheckAnswer {
         text.push_str(&self.table().render(columns));
         let rest: u64 = findings.rest.iter().map(|part| part.operations).sum();
         if rest * 2 > findings.totals.operations {
-            text.push_str(&width::wrap(&format!("No storm: {}.", self.rest()), columns));
+            text.push_str(&width::wrap(&format!("Other: {}.", self.rest()), columns));
         }
         text.push('\n');
         for (at, storm) in findings.storms.iter().enumerate() {
@@ -121,7 +121,7 @@ impl CheckAnswer {
             };
             text.push_str(&block(storm, &room, columns));
         }
-        text.push_str(&self.about_cost(columns));
+        text.push_str(&self.about_wait(columns));
         text.push_str(&style::next(&self.next(&findings.storms[0])));
         text
     }
@@ -133,6 +133,7 @@ impl CheckAnswer {
             text.push_str(&width::wrap(&format!("By cause: {}.", self.rest()), columns));
         }
         text.push_str(&width::wrap(&self.findings.threshold.words, columns));
+        text.push_str(&self.about_wait(columns));
         text
     }
 
@@ -149,8 +150,8 @@ impl CheckAnswer {
         let totals = &findings.totals;
         let mut table = Table::new([
             Column::text("storm"),
-            Column::number("operations"),
-            Column::number("answered no"),
+            Column::number("ops"),
+            Column::number("failed"),
             Column::number("share"),
             Column::number("1 rank").spare(),
             Column::number(&counted(findings.model.ranks, "rank", "ranks")).spare(),
@@ -162,8 +163,8 @@ impl CheckAnswer {
                 count(storm.operations),
                 count(storm.missing),
                 percent(storm.operations, totals.operations),
-                seconds(storm.cost.one_rank),
-                all_ranks(&storm.cost),
+                seconds(storm.predicted_wait.one_rank),
+                seconds(storm.predicted_wait.all_ranks),
                 time(storm.time_ns),
             ]);
         }
@@ -171,15 +172,15 @@ impl CheckAnswer {
         if rest > 0 {
             let missing = findings.rest.iter().map(|part| part.missing).sum();
             let share = percent(rest, totals.operations);
-            table.row(["no storm".to_owned(), count(rest), count(missing), share]);
+            table.row(["other".to_owned(), count(rest), count(missing), share]);
         }
         table.total([
             "total".to_owned(),
             count(totals.operations),
             count(totals.missing),
             "100 %".to_owned(),
-            seconds(findings.cost.one_rank),
-            all_ranks(&findings.cost),
+            seconds(findings.predicted_wait.one_rank),
+            seconds(findings.predicted_wait.all_ranks),
         ]);
         table
     }
@@ -194,20 +195,32 @@ impl CheckAnswer {
         format!("becalm record -o start.becalm -- {words}; {}", storm.evidence)
     }
 
-    /// What the cost columns mean.
-    fn about_cost(&self, columns: usize) -> String {
-        let Findings { model, cost, .. } = &self.findings;
-        let ranks = counted(model.ranks, "rank", "ranks");
-        let range = match cost.all_ranks_unkept > cost.all_ranks {
-            true => " (higher: nodes keep no 'no')",
-            false => "",
+    /// What the predicted wait is of.
+    fn about_wait(&self, columns: usize) -> String {
+        let Findings { model, predicted_wait, .. } = &self.findings;
+        let rate = match model.mds_ops_per_second {
+            Some(rate) => format!("{} MDS ops/s", count(rate)),
+            None => "a server that takes no time".to_owned(),
+        };
+        let negatives = match model.negative_dentry_cache {
+            true => "a negative dentry cache",
+            false => "no negative dentry cache",
         };
         let text = format!(
-            "1 rank, {ranks}: estimated wait on a cold shared filesystem, {} ms a question, \
-             {} answers a second for {}{range}.",
-            model.seconds_a_question * 1e3,
-            count(model.server_per_second as u64),
-            counted(model.nodes, "node", "nodes"),
+            "Predicted wait for the filesystem on {}: {} for 1 rank, {} for {} on {} {} (metadata \
+             latency {}, {rate}, {negatives}); --profile names another.",
+            plain(&model.profile),
+            seconds(predicted_wait.one_rank),
+            seconds(predicted_wait.all_ranks),
+            counted(model.ranks, "rank", "ranks"),
+            count(model.nodes),
+            match (model.warm, model.nodes) {
+                (false, 1) => "cold node",
+                (false, _) => "cold nodes",
+                (true, 1) => "warm node",
+                (true, _) => "warm nodes",
+            },
+            seconds(model.metadata_latency),
         );
         let text = width::wrap(&text, columns);
         style::paint(style::HEADER, text.trim_end()) + "\n"
@@ -230,18 +243,6 @@ fn block(storm: &Finding, room: &Room, columns: usize) -> String {
         }
     }
     text
-}
-
-/// What all ranks wait, where nodes keep every answer and where they keep no 'no': `2–33 s`.
-fn all_ranks(cost: &Cost) -> String {
-    let (kept, unkept) = (seconds(cost.all_ranks), seconds(cost.all_ranks_unkept));
-    if kept == unkept {
-        return kept;
-    }
-    match (kept.split_once(' '), unkept.split_once(' ')) {
-        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number}–{unkept}"),
-        _ => format!("{kept}–{unkept}"),
-    }
 }
 
 fn seconds(seconds: f64) -> String {
