@@ -5,9 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use cost::{CostModel, FilesystemProfile, JobSize};
-
-use crate::exit::{Failure, USAGE};
+use cost::{CostModel, FilesystemProfile, JobSize, ProfileError};
 
 /// For which shared filesystem, and which job, a wait is predicted.
 #[derive(clap::Args)]
@@ -55,13 +53,11 @@ fn from_one() -> clap::builder::RangedU64ValueParser {
 impl CostOptions {
     /// The model that is asked for; `rehearsed` is the filesystem that the command is run on, where
     /// it is emulated.
-    pub fn model(&self, rehearsed: Option<&FilesystemProfile>) -> Result<CostModel, Failure> {
+    pub fn model(&self, rehearsed: Option<&FilesystemProfile>) -> Result<CostModel, ProfileError> {
         let profile = match (&self.profile, rehearsed) {
-            (Some(name), _) => FilesystemProfile::find(name)
-                .map_err(|error| Failure { status: USAGE, error: error.into() })?,
+            (Some(name), _) => FilesystemProfile::find(name)?,
             (None, Some(rehearsed)) => rehearsed.clone(),
-            (None, None) => FilesystemProfile::standard()
-                .map_err(|error| Failure { status: USAGE, error: error.into() })?,
+            (None, None) => FilesystemProfile::find(FilesystemProfile::DEFAULT.as_ref())?,
         };
         Ok(CostModel { profile, job: self.job.size(), warm: self.warm })
     }

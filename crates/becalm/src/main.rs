@@ -2,6 +2,7 @@
 
 mod again;
 mod aside;
+mod cost_options;
 mod exit;
 mod machine;
 mod python_path;
@@ -28,17 +29,17 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    Check(verb::check::Args),
+    Check(verb::check::CheckArgs),
     Record(verb::record::Args),
     Report(verb::report::Args),
     Merge(verb::merge::Args),
     Diff(verb::diff::Args),
     Export(verb::export::Args),
     Profile(verb::profile::Args),
-    Prove(Box<verb::prove::Args>),
+    Prove(Box<verb::prove::ProveArgs>),
     Run(verb::run::Args),
-    Rehearse(verb::rehearse::Args),
-    Scale(verb::scale::Args),
+    Rehearse(verb::rehearse::RehearseArgs),
+    Scale(verb::scale::ScaleArgs),
     Python(verb::python::Args),
     Modules(verb::modules::Args),
     Aslr(verb::aslr::Args),

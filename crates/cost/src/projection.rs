@@ -6,7 +6,6 @@ use crate::closed_queue::{self, USUAL};
 use crate::rpc_sequence::RpcSequence;
 use crate::{
     ComputeSource, CostModel, PredictedWait, RecordedStart, RpcSummary, SharedChoice, TimeSpan,
-    assumptions,
 };
 
 /// What a recorded start takes with many ranks. Times are in seconds.

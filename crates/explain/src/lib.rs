@@ -248,8 +248,7 @@ fn contributors(rest: &[CauseCount]) -> String {
     const NAMED: usize = 3;
     let all: f64 = rest.iter().map(|part| part.predicted_wait).sum();
     let named = rest.iter().take(NAMED).filter(|part| part.predicted_wait * 20.0 >= all);
-    let named = named.map(|part| {
-        format!("{} ({})", part.cause.name(), words::seconds(part.predicted_wait))
-    });
+    let named = named
+        .map(|part| format!("{} ({})", part.cause.name(), words::seconds(part.predicted_wait)));
     named.collect::<Vec<_>>().join(", ")
 }

@@ -179,8 +179,7 @@ impl<'a> Survey<'a> {
         for id in asks {
             let ask = &self.asks[id];
             let cause = ask.why.cause;
-            let count =
-                counts.entry(cause).or_insert(CauseCount {
+            let count = counts.entry(cause).or_insert(CauseCount {
                 cause,
                 operations: 0,
                 missing: 0,

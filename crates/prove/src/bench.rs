@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use cost::CostModel;
 use launch::{Ended, Line, Played, Stage, StageError, Timed};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,8 @@ pub struct Bench {
     pub recordings: usize,
     /// Where runs are made, if not simply on this machine.
     pub elsewhere: Option<Rc<dyn Elsewhere>>,
+    /// For which shared filesystem and job the wait is predicted.
+    pub cost: Option<CostModel>,
 }
 
 /// Why there is no proof.
@@ -175,12 +178,14 @@ impl Bench {
             None => launch::scratch_file().map_err(failed)?,
         };
         let command = subject.line.command();
-        let act = || self.there(|| recorded::of(&command, file, &self.recorder));
+        let act =
+            || self.there(|| recorded::of(&command, file, &self.recorder, self.cost.as_ref()));
         let played = self.play(&subject.text, &subject.line, act)?;
         let (recorded, _) = played.result;
         let left = played.left_open || recorded.left_processes;
         side.see(&Seen::of(recorded.ended, played.stdout, played.stderr, left));
         side.place = side.place.take().or(recorded.place);
+        side.predicted_wait = side.predicted_wait.or(recorded.predicted_wait);
         side.counted.push(recorded.counted);
         for blind in recorded.blinds {
             if !side.blinds.contains(&blind) {

@@ -5,6 +5,7 @@
 
 use std::fs::File;
 
+use cost::{CostModel, PredictedWait, RecordedStart};
 use launch::{Command, Ended};
 use recording::{Blind, Recording};
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,7 @@ use crate::place::Place;
 pub(crate) struct Recorded {
     pub ended: Ended,
     pub counted: Counted,
+    pub predicted_wait: Option<PredictedWait>,
     pub place: Option<Place>,
     pub blinds: Vec<Blind>,
     /// Whether it left processes behind; what they do from then on is not counted.
@@ -29,6 +31,7 @@ pub(crate) fn of(
     command: &Command,
     file: File,
     options: &watch::Options,
+    cost: Option<&CostModel>,
 ) -> Result<Recorded, CannotRun> {
     let failed = |why: String| CannotRun { status: 125, why };
     let again = file.try_clone().map_err(|error| failed(error.to_string()))?;
@@ -43,6 +46,8 @@ pub(crate) fn of(
     Ok(Recorded {
         ended: finished.ended,
         counted: Counted::of(&recording),
+        predicted_wait: cost
+            .map(|model| model.predict(&RecordedStart::of(&recording, &[], None)).wait),
         place: Place::of(&recording),
         blinds: finished.blinds,
         left_processes: finished.still_running > 0,

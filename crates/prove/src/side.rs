@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use cost::PredictedWait;
 use launch::{Captured, Ended, Line, Timed};
 use recording::{Blind, Bytes, Micros, Nanos, shown_name};
 use serde::{Deserialize, Serialize};
@@ -43,6 +44,9 @@ pub struct Side {
     pub left_processes: bool,
     /// The filesystem that it asked most.
     pub place: Option<Place>,
+    /// What the first recording says that it waits for the shared filesystem, where it is emulated.
+    #[serde(default)]
+    pub predicted_wait: Option<PredictedWait>,
     /// What each recording counted.
     pub counted: Vec<Counted>,
     /// What the recordings do not show.
@@ -114,6 +118,7 @@ impl Side {
             varying: Vec::new(),
             left_processes: seen.left_processes,
             place: None,
+            predicted_wait: None,
             counted: Vec::new(),
             blinds: Vec::new(),
             runs: Vec::new(),

@@ -23,12 +23,8 @@
 //! | `elf` | what `becalm elf tree` answers |
 //! | `binding` | what `becalm elf bind` answers |
 //! | `profile` | what `becalm profile` answers |
-//! | `proof` | what `becalm prove` answers |
 //! | `python` | what `becalm python scan` answers |
 //! | `modules` | what `becalm modules …` answers |
-//! | `calibration` | what `becalm rehearse --calibrate` answers |
-//! | `rehearsal` | what `becalm rehearse` answers |
-//! | `scale` | what `becalm scale` answers |
 //! | `packed` | what `becalm image build` answers |
 //! | `unpacked` | what `becalm image extract` answers |
 //! | `export` | what `becalm export -o` answers |
@@ -42,7 +38,6 @@ pub mod width;
 
 mod aslr;
 mod binding;
-mod calibration;
 mod diff;
 mod elf;
 mod export;
@@ -55,20 +50,16 @@ mod modules;
 mod packed;
 mod print;
 mod profile;
-mod proof;
 mod python;
 mod ranks;
-mod rehearsal;
 mod report;
 mod run;
-mod scale;
 mod table;
 mod unpacked;
 mod waiting;
 
 pub use aslr::{AslrAnalysis, AslrCampaign, AslrScan, AslrVerified};
 pub use binding::Bound;
-pub use calibration::calibration;
 pub use diff::{Diff, PathsDiff};
 pub use elf::Tree;
 pub use export::Export;
@@ -83,14 +74,11 @@ pub use modules::{
 pub use packed::Packed;
 pub use print::{print, warn};
 pub use profile::{Profiled, Sampling};
-pub use proof::proof;
 pub use python::PythonScan;
 pub use ranks::{Figures, NodeRow, RankRow, RanksReport, Spread};
 pub use recording::{plain, quoted, shown_name};
-pub use rehearsal::{By, Rehearsal};
 pub use report::{Below, Report};
 pub use run::Run;
-pub use scale::Scale;
 pub use table::{Cell, Column, Table};
 pub use unpacked::Unpacked;
 pub use waiting::Waiting;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::aside::Aside;
 
+use crate::cost_options::CostOptions;
 use crate::exit::Failure;
 use crate::ranked::{OneRank, Voice};
 use crate::rehearsed::{self, Where};
@@ -22,10 +23,8 @@ pub use view::RehearsedRun;
 /// output, if only that is a terminal). Its exit status is passed on.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The cost on a cold shared filesystem is an estimate: 0.5 ms a question for one client, one server
-that answers 100,000 questions a second for all; a node asks each distinct question once and keeps
-the answer (the higher number: it keeps no 'no'); all ranks start at once. Data is not counted, nor
-files that the kernel serves from memory.
+The wait is predicted for a cold shared filesystem, as by becalm scale (docs/scale.md): --profile
+says which, --ranks and --nodes who starts on it. A storm is 0.1 s of it that can be avoided.
 
 Under srun or mpirun every rank is watched and only one reports, on itself. With -o the ranks of each
 node are kept in one file, as by becalm record.
@@ -33,9 +32,9 @@ node are kept in one file, as by becalm record.
 Examples:
   becalm check -- python3 -c 'import numpy'
   becalm check --rehearse nfs -- python3 -c 'import numpy'
-  becalm check -o app.becalm --ranks 24576 -- ./app --version
+  becalm check -o app.becalm --profile lustre --ranks 24576 --nodes 128 -- ./app --version
   becalm check --json -- ./app --version | jq '.storms[0].culprits'")]
-pub struct Args {
+pub struct CheckArgs {
     /// Keep the recording in this file
     #[arg(short, long, value_name = "REC")]
     output: Option<PathBuf>,
@@ -43,13 +42,8 @@ pub struct Args {
     #[command(flatten)]
     place: Where,
 
-    /// How many ranks start the command at once, for the estimate
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = at_least_one())]
-    ranks: u64,
-
-    /// How many of them share a node and its cache
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = at_least_one())]
-    ranks_per_node: u64,
+    #[command(flatten)]
+    cost: CostOptions,
 
     #[command(flatten)]
     one: OneRank,
@@ -64,12 +58,8 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
-fn at_least_one() -> clap::builder::RangedU64ValueParser {
-    clap::value_parser!(u64).range(1..)
-}
-
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let voice = args.one.voice()?;
     let wanted = recorded::Wanted::of(&args.command);
     let aside = match args.json {
@@ -77,6 +67,9 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         _ => None,
     };
     let place = args.place.wanted(&[&args.command])?;
+    let profile = place.as_ref().map(|place| &place.profile);
+    let model = args.cost.model(profile).map_err(Failure::of_command)?;
+    let below = args.cost.below().map_err(Failure::of_command)?;
     let enter = || match &place {
         Some(place) => Ok(Some((place, rehearsed::enter(place)?))),
         None => Ok(None),
@@ -99,8 +92,8 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     let rehearsed =
         entered.map(|(place, entered)| rehearsed::told(place, entered, &recording)).transpose()?;
     let options = explain::Options {
-        ranks: args.ranks,
-        ranks_per_node: args.ranks_per_node,
+        model,
+        below,
         recording: match voice.rank().filter(|_| shared) {
             Some(rank) => format!("{named} --rank {rank}"),
             None => named,
@@ -122,12 +115,12 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
 }
 
 /// The recording's file, or what a kept one would be called.
-fn file(args: &Args) -> &Path {
+fn file(args: &CheckArgs) -> &Path {
     args.output.as_deref().unwrap_or(Path::new("start.becalm"))
 }
 
 fn print(
-    args: &Args,
+    args: &CheckArgs,
     check: &CheckAnswer,
     aside: Option<Aside>,
     voice: &Voice,

@@ -12,6 +12,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::Context;
+use cost::CostModel;
 use launch::Line;
 use loader::bind::{Binding, LeftOut};
 use prove::{Bench, Elsewhere, Subject};
@@ -272,6 +273,9 @@ fn bench(args: &Args) -> Result<Bench, Failure> {
         timeout: args.timeout.map(|seconds| Duration::from_secs(seconds.into())),
         recorder: recorded::Wanted::of(&args.command).options(),
         recordings: 2,
+        cost: wanted
+            .as_ref()
+            .map(|wanted| CostModel { profile: wanted.profile.clone(), ..CostModel::default() }),
         elsewhere: wanted.map(|wanted| Rc::new(ColdNode(wanted)) as Rc<dyn Elsewhere>),
     })
 }

@@ -1,6 +1,8 @@
 //! `becalm rehearse`.
 
+mod calibration;
 mod run;
+mod view;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -10,19 +12,21 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
-use cost::FilesystemProfile;
-use recording::shown_name;
-use rehearse::Wanted;
+use cost::{CostModel, FilesystemProfile, RecordedStart};
+use recording::{Recording, shown_name};
 use rehearse::report::Report;
+use rehearse::{Place, Wanted};
 use serde_json::json;
 use show::number::{count, time};
 use show::{Column, Table};
 
 use crate::again;
 use crate::aside::Aside;
+use crate::cost_options::JobOptions;
 use crate::exit::{Failure, NO, USAGE};
 use crate::ranked::{OneRank, Voice};
 use crate::recorded;
+use view::RehearsalAnswer;
 
 /// Run a command as if directories were on a slow shared filesystem, and say what it asked of it
 ///
@@ -41,7 +45,7 @@ Examples:
   becalm rehearse --profile nfs /opt -- sh -c 'app >/dev/null; app'   # cold, then warm
   becalm rehearse --show nfs > slow.toml; becalm rehearse --profile ./slow.toml /opt -- app
   becalm rehearse --calibrate --profile nfs")]
-pub struct Args {
+pub struct RehearseArgs {
     /// What the filesystem is like: nfs, lustre, gpfs, local, one of your own or a file's path
     #[arg(long, value_name = "PROFILE", required_unless_present_any = ["profiles", "show", "cold"])]
     profile: Option<OsString>,
@@ -62,6 +66,9 @@ pub struct Args {
     /// standard error. With =FILE, write it there, and report as usual
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     json: Option<Option<PathBuf>>,
+
+    #[command(flatten)]
+    job: JobOptions,
 
     #[command(flatten)]
     one: OneRank,
@@ -105,7 +112,7 @@ enum Way {
 const SCHEMA: &str = "becalm.rehearse/1";
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &RehearseArgs) -> Result<u8, Failure> {
     if args.profiles {
         return list();
     }
@@ -135,7 +142,7 @@ fn usage(error: impl Into<anyhow::Error>) -> Failure {
     Failure { status: USAGE, error: error.into() }
 }
 
-fn rehearse(args: &Args, wanted: &Wanted) -> Result<u8, Failure> {
+fn rehearse(args: &RehearseArgs, wanted: &Wanted) -> Result<u8, Failure> {
     let voice = args.one.voice()?;
     // Below a rehearsed directory nothing can be written, or only slowly: files are opened before.
     let json = match &args.json {
@@ -160,12 +167,13 @@ fn rehearse(args: &Args, wanted: &Wanted) -> Result<u8, Failure> {
     let recording = ran.recorded.as_ref().map(|(recording, _)| recording);
     let report = Report::of(&ran.account, &wanted.profile, &ran.places, ran.wall, recording);
     let kept = record.flatten();
-    let answer = show::Rehearsal {
+    let answer = RehearsalAnswer {
         rank: voice.rank(),
+        prediction: recording.map(|recording| predicted(args, wanted, &ran.places, recording)),
         difference: ran.difference,
         writable: wanted.writable,
         recording: kept.map(shown_name),
-        ..show::Rehearsal::of(
+        ..RehearsalAnswer::of(
             &wanted.profile,
             ran.by,
             &ran.places,
@@ -186,8 +194,22 @@ fn rehearse(args: &Args, wanted: &Wanted) -> Result<u8, Failure> {
     }
 }
 
+/// What the cost model says of the recorded run, on this filesystem.
+fn predicted(
+    args: &RehearseArgs,
+    wanted: &Wanted,
+    places: &[Place],
+    recording: &Recording,
+) -> view::WaitPrediction {
+    let job = args.job.size();
+    let model = CostModel { profile: wanted.profile.clone(), job, warm: false };
+    let below: Vec<_> = places.iter().map(|place| place.path.clone()).collect();
+    let start = RecordedStart::of(recording, &below, None);
+    view::WaitPrediction { job, nodes: job.nodes(), predicted_wait: model.predict(&start).wait }
+}
+
 fn print(
-    answer: &show::Rehearsal,
+    answer: &RehearsalAnswer,
     next: &str,
     aside: Option<Aside>,
     json: Option<Output>,
@@ -203,7 +225,7 @@ fn print(
 }
 
 /// What to do next: what many ranks would cost, or why it was asked.
-fn next(args: &Args, kept: Option<&Path>) -> String {
+fn next(args: &RehearseArgs, kept: Option<&Path>) -> String {
     let quoted = |word: &OsStr| show::quoted(word.as_bytes());
     let profile = args.profile.as_deref().map(quoted).unwrap_or_default();
     if let Some(file) = kept {
@@ -282,7 +304,7 @@ fn cold() -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn calibrate(args: &Args, profile: &FilesystemProfile) -> Result<u8, Failure> {
+fn calibrate(args: &RehearseArgs, profile: &FilesystemProfile) -> Result<u8, Failure> {
     let below = args.paths.first().cloned().unwrap_or_else(std::env::temp_dir);
     let waiting = show::Waiting::new();
     let progress = |done, of| waiting.tell("measuring", done, of);
@@ -290,7 +312,7 @@ fn calibrate(args: &Args, profile: &FilesystemProfile) -> Result<u8, Failure> {
     drop(waiting);
     let text = match &args.json {
         Some(_) => show::json(&json!({ "schema": SCHEMA, "calibration": calibration }))?,
-        None => show::calibration(&calibration, show::width::terminal()),
+        None => calibration::render(&calibration, show::width::terminal()),
     };
     match &args.json {
         Some(Some(file)) => Output::open(file)?.write(&text)?,

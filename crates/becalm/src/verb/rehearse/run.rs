@@ -9,16 +9,16 @@ use launch::{Command, Ended};
 use recording::Recording;
 use rehearse::{Account, Place, Rehearsal, RehearsalError, Wanted, traced};
 use sandbox::namespace::Means;
-use show::By;
 use watch::Finished;
 
-use super::{Args, Way};
+use super::view::EmulatedBy;
+use super::{RehearseArgs, Way};
 use crate::exit::Failure;
 use crate::recorded;
 
 /// A run that has ended.
 pub struct Ran {
-    pub by: By,
+    pub by: EmulatedBy,
     pub difference: Option<String>,
     pub places: Vec<Place>,
     pub account: Account,
@@ -30,7 +30,7 @@ pub struct Ran {
 /// Runs the command in the way that was asked for, or in the best that can be had.
 /// `record` says whether to record it, and in which file to keep that.
 pub fn rehearsed(
-    args: &Args,
+    args: &RehearseArgs,
     record: Option<Option<&Path>>,
     wanted: &Wanted,
 ) -> Result<Ran, Failure> {
@@ -50,7 +50,7 @@ pub fn rehearsed(
 
 /// `why_not` is set where nothing was run because there is no FUSE to be had.
 fn through_fuse(
-    args: &Args,
+    args: &RehearseArgs,
     record: Option<Option<&Path>>,
     wanted: &Wanted,
     why_not: &mut Option<RehearsalError>,
@@ -90,8 +90,8 @@ fn through_fuse(
         }
     };
     let by = match rehearsal.means() {
-        Means::Privileged => By::Fuse,
-        Means::UserNamespace => By::FuseInUserNamespace,
+        Means::Privileged => EmulatedBy::Fuse,
+        Means::UserNamespace => EmulatedBy::FuseInUserNamespace,
     };
     let places = rehearsal.places().to_vec();
     let account = rehearsal.finish().map_err(Failure::of_command)?;
@@ -114,7 +114,11 @@ fn wall(recording: &Recording) -> u64 {
     ended.or_else(last).unwrap_or_default().0.saturating_sub(began.0)
 }
 
-fn by_tracer(args: &Args, record: Option<Option<&Path>>, wanted: &Wanted) -> Result<Ran, Failure> {
+fn by_tracer(
+    args: &RehearseArgs,
+    record: Option<Option<&Path>>,
+    wanted: &Wanted,
+) -> Result<Ran, Failure> {
     let failed = |error: anyhow::Error| Failure::of_command(error);
     let both = OpenOptions::new().read(true).write(true).clone();
     let file = match record {
@@ -138,7 +142,7 @@ fn by_tracer(args: &Args, record: Option<Option<&Path>>, wanted: &Wanted) -> Res
         None => None,
         Some(_) => Some((read_back(&file)?, finished)),
     };
-    Ok(Ran { by: By::Tracer, difference, places, account, ended, wall, recorded })
+    Ok(Ran { by: EmulatedBy::Tracer, difference, places, account, ended, wall, recorded })
 }
 
 fn read_back(file: &File) -> Result<Recording, Failure> {
