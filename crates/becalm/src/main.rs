@@ -4,10 +4,12 @@ mod again;
 mod aside;
 mod cost_options;
 mod exit;
+mod load;
 mod machine;
 mod python_path;
 mod ranked;
 mod recorded;
+mod recording_head;
 mod rehearsed;
 mod save;
 mod verb;
@@ -35,15 +37,19 @@ enum Verb {
     Merge(verb::merge::Args),
     Diff(verb::diff::Args),
     Export(verb::export::Args),
-    Profile(verb::profile::Args),
+    Lab(verb::lab::LabArgs),
+    // As it was called before there was a laboratory; so is `aslr`.
+    #[command(hide = true)]
+    Profile(verb::lab::profile::ProfileArgs),
     Prove(Box<verb::prove::ProveArgs>),
     Run(verb::run::Args),
     Rehearse(verb::rehearse::RehearseArgs),
     Scale(verb::scale::ScaleArgs),
     Python(verb::python::Args),
     Modules(verb::modules::Args),
-    Aslr(verb::aslr::Args),
-    Fork(verb::fork::Args),
+    #[command(hide = true)]
+    Aslr(verb::lab::aslr::AslrArgs),
+    Fork(verb::fork::ForkArgs),
     Undo(verb::undo::Args),
     Doctor(verb::doctor::Args),
     Elf(verb::elf::Args),
@@ -67,14 +73,15 @@ fn main() -> ExitCode {
         Verb::Merge(args) => verb::merge::run(&args),
         Verb::Diff(args) => verb::diff::run(&args),
         Verb::Export(args) => verb::export::run(&args),
-        Verb::Profile(args) => verb::profile::run(&args),
+        Verb::Lab(args) => verb::lab::run(&args),
+        Verb::Profile(args) => verb::lab::profile::run(&args),
         Verb::Prove(args) => verb::prove::run(&args),
         Verb::Run(args) => verb::run::run(&args),
         Verb::Rehearse(args) => verb::rehearse::run(&args),
         Verb::Scale(args) => verb::scale::run(&args),
         Verb::Python(args) => verb::python::run(&args),
         Verb::Modules(args) => verb::modules::run(&args),
-        Verb::Aslr(args) => verb::aslr::run(&args),
+        Verb::Aslr(args) => verb::lab::aslr::run(&args),
         Verb::Fork(args) => verb::fork::run(&args),
         Verb::Undo(args) => verb::undo::run(&args),
         Verb::Doctor(args) => verb::doctor::run(&args),

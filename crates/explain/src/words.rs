@@ -59,7 +59,7 @@ pub(crate) fn listed(names: &[String]) -> String {
 
 /// A path as a shell takes it back, byte for byte; none where it is not known.
 pub(crate) fn pasted(path: &[u8]) -> Option<String> {
-    (!path.is_empty()).then(|| recording::quoted(path))
+    (!path.is_empty()).then(|| term::quoted(path))
 }
 
 #[cfg(test)]

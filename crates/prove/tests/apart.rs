@@ -22,6 +22,7 @@ fn bench() -> Bench {
         },
         recordings: 2,
         elsewhere: None,
+        cost: None,
     }
 }
 

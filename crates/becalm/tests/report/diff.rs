@@ -133,7 +133,7 @@ fn no_line_is_wider_than_the_terminal() {
             [&["--by", "prefix"][..], &["--by", "cause"], &["--by", "library"], &["--paths"]]
         {
             for line in diff(columns, options).lines().filter(|line| !line.starts_with("Next: ")) {
-                let width = show::width::of(line);
+                let width = term::width::of(line);
                 assert!(width <= columns, "{options:?} in {columns}: {width} in {line:?}");
             }
         }

@@ -226,7 +226,7 @@ fn no_line_is_wider_than_the_terminal_except_the_command_to_paste() {
                 ["report", file.to_str().unwrap(), "--by", by, "--below", below],
             ));
             for line in text.lines().filter(|line| !line.starts_with("Next: ")) {
-                let width = show::width::of(line);
+                let width = term::width::of(line);
                 assert!(width <= columns, "--by {by} in {columns}: {width} in {line:?}");
             }
         }
@@ -286,7 +286,7 @@ fn the_width_is_the_terminals() {
         let shown = on_a_terminal(columns, directory.path(), "report emacs.becalm --by prefix");
         let shown = without_colour(&shown);
         let lines = shown.lines().filter(|line| !line.starts_with("Next: "));
-        lines.map(show::width::of).max().unwrap()
+        lines.map(term::width::of).max().unwrap()
     };
     assert!(widest(40) <= 40);
     assert!(widest(150) > 80);

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use recording::{Micros, Nanos, Process, ProcessId, Recording};
 
-use fork::lines::advice::Advice;
-use fork::lines::{Line, Lines, Program};
+use script::lines::advice::Advice;
+use script::lines::{Line, Lines, Program};
 
 use super::{Case, advice, command, culprit};
 use crate::findings::{Culprit, Step, Storm};

@@ -126,7 +126,7 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
     let plan = plan(args)?;
     // Nothing that can be known before hours of runs is found out after them.
     check_files(args).map_err(Failure::of_command)?;
-    let bar = show::Waiting::new();
+    let bar = term::Waiting::new();
     let proof = prove::interleaved(&plan, &mut |step| {
         bar.tell("running", step.done as u64, step.of as u64);
     });
@@ -135,11 +135,11 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
         proof.map_err(|error| Failure { status: error.exit_status(), error: error.into() })?;
     export(args, &proof).map_err(Failure::of_command)?;
     let text = match args.json {
-        true => show::json(&proof).map_err(Failure::of_command)?,
-        false => view::proof(&proof, show::width::terminal(), &next(args)),
+        true => term::json(&proof).map_err(Failure::of_command)?,
+        false => view::proof(&proof, term::width::terminal(), &next(args)),
     };
     warn_of_blinds(&proof);
-    show::print(&text).map_err(Failure::of_command)?;
+    term::print(&text).map_err(Failure::of_command)?;
     Ok(if proof.verdict.proven { 0 } else { NO })
 }
 
@@ -213,7 +213,7 @@ fn check_files(args: &ProveArgs) -> anyhow::Result<()> {
 }
 
 fn name(path: &Path) -> String {
-    show::plain(&path.to_string_lossy())
+    term::plain(&path.to_string_lossy())
 }
 
 /// Whether a file can be written to, or made.
@@ -247,7 +247,7 @@ fn export(args: &ProveArgs, proof: &Proof) -> anyhow::Result<()> {
         Some(target) => save::whole(target, Path::new(""), |out| out.write_all(text.as_bytes())),
         None => Ok(()),
     };
-    write(&args.export_json, &show::json(proof)?)?;
+    write(&args.export_json, &term::json(proof)?)?;
     write(&args.export_csv, &prove::csv(proof))?;
     Ok(write(&args.export_markdown, &prove::markdown(proof))?)
 }
@@ -256,14 +256,14 @@ fn export(args: &ProveArgs, proof: &Proof) -> anyhow::Result<()> {
 fn warn_of_blinds(proof: &Proof) {
     for (name, side) in [("before", &proof.before), ("after", &proof.after)] {
         for line in explain::said(&side.blinds) {
-            show::warn(&format!("{name}: {line}"));
+            term::warn(&format!("{name}: {line}"));
         }
     }
 }
 
 /// What to do next: look at what changed, in recordings that are kept.
 fn next(args: &ProveArgs) -> String {
-    let quoted = |word: &OsStr| show::quoted(word.as_bytes());
+    let quoted = |word: &OsStr| term::quoted(word.as_bytes());
     match &args.keep {
         Some(directory) => {
             let file = |side: &str| quoted(directory.join(side).as_os_str());

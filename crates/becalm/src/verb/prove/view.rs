@@ -3,8 +3,8 @@
 use prove::{Calls, Counted, Proof};
 use recording::Nanos;
 
-use show::number::{change, change_percent, count, time};
-use show::{Cell, Column, Table, plain, style, width};
+use term::number::{change, change_percent, count, time};
+use term::{Cell, Column, Table, plain, style, width};
 
 /// How many system calls have rows of their own.
 const CALLS: usize = 2;

@@ -3,8 +3,8 @@
 use recording::Nanos;
 use rehearse::calibrate::{Calibration, Series, TOLERANCE};
 
-use show::number::{count, time};
-use show::{Cell, Column, Table, plain, style, width};
+use term::number::{count, time};
+use term::{Cell, Column, Table, plain, style, width};
 
 /// The answer as a person reads it, at most `columns` columns wide.
 pub fn render(calibration: &Calibration, columns: usize) -> String {

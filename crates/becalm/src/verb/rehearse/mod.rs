@@ -17,8 +17,8 @@ use recording::{Recording, shown_name};
 use rehearse::report::Report;
 use rehearse::{Place, Wanted};
 use serde_json::json;
-use show::number::{count, time};
-use show::{Column, Table};
+use term::number::{count, time};
+use term::{Column, Table};
 
 use crate::again;
 use crate::aside::Aside;
@@ -117,7 +117,7 @@ pub fn run(args: &RehearseArgs) -> Result<u8, Failure> {
         return list();
     }
     if let Some(name) = &args.show {
-        show::print(&FilesystemProfile::text(name)?)?;
+        term::print(&FilesystemProfile::text(name)?)?;
         return Ok(0);
     }
     if args.cold {
@@ -161,7 +161,7 @@ fn rehearse(args: &RehearseArgs, wanted: &Wanted) -> Result<u8, Failure> {
     for place in &ran.places {
         if let Some(given) = &place.given {
             let (given, path) = (given.display(), place.path.display());
-            show::warn(&format!("{given} is a symbolic link: {path} was rehearsed"));
+            term::warn(&format!("{given} is a symbolic link: {path} was rehearsed"));
         }
     }
     let recording = ran.recorded.as_ref().map(|(recording, _)| recording);
@@ -216,17 +216,17 @@ fn print(
     voice: &Voice,
 ) -> anyhow::Result<()> {
     if let Some(aside) = aside {
-        return aside.print(&show::json(answer)?);
+        return aside.print(&term::json(answer)?);
     }
     if let Some(json) = json {
-        json.write(&show::json(answer)?)?;
+        json.write(&term::json(answer)?)?;
     }
     voice.tell(|columns| answer.render(columns, next))
 }
 
 /// What to do next: what many ranks would cost, or why it was asked.
 fn next(args: &RehearseArgs, kept: Option<&Path>) -> String {
-    let quoted = |word: &OsStr| show::quoted(word.as_bytes());
+    let quoted = |word: &OsStr| term::quoted(word.as_bytes());
     let profile = args.profile.as_deref().map(quoted).unwrap_or_default();
     if let Some(file) = kept {
         return format!(
@@ -283,16 +283,16 @@ fn list() -> Result<u8, Failure> {
                 let rate = rate.unwrap_or_else(|| "any".to_owned());
                 table.row([profile.name.clone(), time(profile.latency()), rate, profile.about]);
             }
-            Err(error) => show::warn(&error.to_string()),
+            Err(error) => term::warn(&error.to_string()),
         }
     }
-    let mut text = table.render(show::width::terminal());
+    let mut text = table.render(term::width::terminal());
     text.push_str(&format!(
         "\nYour own: {}/NAME.toml, or any file by its path.\n",
-        show::plain(&FilesystemProfile::directory().to_string_lossy())
+        term::plain(&FilesystemProfile::directory().to_string_lossy())
     ));
-    text.push_str(&show::style::next("becalm rehearse --show nfs"));
-    show::print(&text)?;
+    text.push_str(&term::style::next("becalm rehearse --show nfs"));
+    term::print(&text)?;
     Ok(0)
 }
 
@@ -306,17 +306,17 @@ fn cold() -> Result<u8, Failure> {
 
 fn calibrate(args: &RehearseArgs, profile: &FilesystemProfile) -> Result<u8, Failure> {
     let below = args.paths.first().cloned().unwrap_or_else(std::env::temp_dir);
-    let waiting = show::Waiting::new();
+    let waiting = term::Waiting::new();
     let progress = |done, of| waiting.tell("measuring", done, of);
     let calibration = rehearse::calibrate::calibrate(profile, &below, &progress)?;
     drop(waiting);
     let text = match &args.json {
-        Some(_) => show::json(&json!({ "schema": SCHEMA, "calibration": calibration }))?,
-        None => calibration::render(&calibration, show::width::terminal()),
+        Some(_) => term::json(&json!({ "schema": SCHEMA, "calibration": calibration }))?,
+        None => calibration::render(&calibration, term::width::terminal()),
     };
     match &args.json {
         Some(Some(file)) => Output::open(file)?.write(&text)?,
-        _ => show::print(&text)?,
+        _ => term::print(&text)?,
     }
     Ok(if calibration.good { 0 } else { NO })
 }

@@ -41,7 +41,7 @@ pub fn rehearsed(
     let ran = through_fuse(args, record, wanted, &mut why_not);
     match why_not.filter(|_| args.by.is_none()) {
         Some(why) => {
-            show::warn(&format!("no FUSE: {why}; so {}", traced::DIFFERENCE));
+            term::warn(&format!("no FUSE: {why}; so {}", traced::DIFFERENCE));
             by_tracer(args, record, wanted)
         }
         None => ran,
@@ -59,7 +59,7 @@ fn through_fuse(
     let mut enter = || match Rehearsal::enter(wanted) {
         Ok(rehearsal) => {
             if wanted.writable && rehearsal.means() == Means::UserNamespace && !groups.is_empty() {
-                show::warn(&format!(
+                term::warn(&format!(
                     "files cannot be given to your other groups ({}) in a rehearsal: chgrp fails \
                      with 'Invalid argument'. Directories of these groups can be written to as ever",
                     groups.join(", ")

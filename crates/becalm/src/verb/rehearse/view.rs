@@ -7,8 +7,8 @@ use rehearse::Place;
 use rehearse::report::{Part, Report};
 use serde::Serialize;
 
-use show::number::{bytes, count, counted, percent, time};
-use show::{Column, Table, plain, style, width};
+use term::number::{bytes, count, counted, percent, time};
+use term::{Column, Table, plain, style, width};
 
 /// What `becalm rehearse` answers: as JSON, docs/schema/becalm.rehearse.md; as text,
 /// [`RehearsalAnswer::render`].

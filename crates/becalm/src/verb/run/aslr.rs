@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::str::FromStr;
 
 use anyhow::{Context, anyhow};
-use aslr::seed;
 use job::Launched;
+use launch::layout::seed;
 use launch::layout::{self, Layout, LayoutError, MOST_LAYOUTS, Moved, Untouched};
 
 use crate::exit::{FAILED, Failure};
@@ -81,7 +81,7 @@ pub fn enter(
         }
     };
     if is_first() {
-        notes.iter().for_each(|note| show::warn(&format!("--aslr: {note}")));
+        notes.iter().for_each(|note| term::warn(&format!("--aslr: {note}")));
     }
     Ok(Some(serde_json::json!({
         "layout": layout.map(|layout| match layout {

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use fork::hugepages::{self, Library};
 use recording::shown_name;
+use script::hugepages::{self, Library};
 
 /// Whether malloc asks for huge pages.
 #[derive(clap::Args)]
@@ -29,7 +29,7 @@ pub fn ask(
     let tunables = hugepages::tunables(users.as_deref());
     let why = hugepages::forbidden_by_kernel().or_else(|| library(command).without_effect());
     if let Some(why) = &why {
-        show::warn(&format!("--hugepages may have no effect: {why}"));
+        term::warn(&format!("--hugepages may have no effect: {why}"));
     }
     let about = serde_json::json!({
         "tunables": shown_name(&tunables), "without_effect": why

@@ -10,10 +10,10 @@ use std::time::Duration;
 use anyhow::Context;
 use cost::{ProfileError, Projection, RecordedStart, csv};
 use recording::{Nanos, Recording};
-use show::Run;
 
 use crate::cost_options::CostOptions;
 use crate::exit::{Failure, USAGE};
+use crate::recording_head::RecordingHead;
 use crate::save;
 use view::ScaleAnswer;
 
@@ -61,9 +61,9 @@ pub fn run(args: &ScaleArgs) -> Result<u8, Failure> {
     let model = args.cost.model(None).map_err(usage)?;
     let below = args.cost.below()?;
     let projected = |file: &Path| -> Result<(Recording, Projection), Failure> {
-        let recording = show::load(file)?;
+        let recording = crate::load::load(file)?;
         let start = RecordedStart::of(&recording, &below, args.compute);
-        start.check().with_context(|| show::plain(&file.to_string_lossy()))?;
+        start.check().with_context(|| term::plain(&file.to_string_lossy()))?;
         let projection = model.project(&start);
         drop(start);
         Ok((recording, projection))
@@ -82,24 +82,24 @@ pub fn run(args: &ScaleArgs) -> Result<u8, Failure> {
     }
     let scale = ScaleAnswer::of(model, before, after);
     if args.json {
-        show::print(&show::json(&scale)?)?;
+        term::print(&term::json(&scale)?)?;
     } else {
-        show::print(&scale.render(show::width::terminal(), &next(args)))?;
+        term::print(&scale.render(term::width::terminal(), &next(args)))?;
     }
     Ok(0)
 }
 
 /// What the recording does not show, the projection does not, either.
 fn warn(file: &Path, recording: &Recording) {
-    Run::of(file, recording).warnings().iter().for_each(|line| show::warn(line));
+    RecordingHead::of(file, recording).warnings().iter().for_each(|line| term::warn(line));
 }
 
 /// Two different programs can be compared, but seldom should.
 fn warn_of_another(before: &Projection, after: &Projection, file: &Path) {
     if before.program != after.program {
-        show::warn(&format!(
+        term::warn(&format!(
             "{}: is a recording of {}, the other one of {}: not the same program",
-            show::plain(&file.to_string_lossy()),
+            term::plain(&file.to_string_lossy()),
             after.program,
             before.program
         ));
@@ -108,7 +108,7 @@ fn warn_of_another(before: &Projection, after: &Projection, file: &Path) {
 
 /// What to do next: find what to mend, or prove that it is mended.
 fn next(args: &ScaleArgs) -> String {
-    let quoted = |file: &Path| show::quoted(file.as_os_str().as_bytes());
+    let quoted = |file: &Path| term::quoted(file.as_os_str().as_bytes());
     match &args.vs {
         Some(after) => {
             format!("becalm diff {} {} --paths", quoted(&args.recording), quoted(after))

@@ -3,7 +3,7 @@
 use cost::{JobProjection, Projection};
 
 use super::view::span;
-use show::style;
+use term::style;
 
 const ROWS: usize = 10;
 /// Room for a time before the axis.

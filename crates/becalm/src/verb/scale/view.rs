@@ -4,8 +4,8 @@ use cost::{ComputeSource, CostModel, FilesystemProfile, JobProjection, JobSize, 
 use recording::Nanos;
 use serde::Serialize;
 
-use show::number::{count, counted, time};
-use show::{Cell, Column, Table, plain, style, width};
+use term::number::{count, counted, time};
+use term::{Cell, Column, Table, plain, style, width};
 
 /// What `becalm scale` answers: as JSON, docs/schema/becalm.scale.md; as text,
 /// [`ScaleAnswer::render`].

@@ -1,9 +1,0 @@
-//! What the fork storm's verbs print, a file a verb.
-
-mod bench;
-mod collapse;
-mod lines;
-
-pub use bench::ForkBench;
-pub use collapse::ForkCollapse;
-pub use lines::ForkLines;
