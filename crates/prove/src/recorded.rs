@@ -11,16 +11,16 @@ use recording::{Blind, Recording};
 use serde::{Deserialize, Serialize};
 
 use crate::bench::CannotRun;
-use crate::counts::Counted;
-use crate::place::Place;
+use crate::counts::RecordedCounts;
+use crate::place::TestedFilesystem;
 
 /// What a recorded run shows.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Recorded {
     pub ended: Ended,
-    pub counted: Counted,
+    pub counted: RecordedCounts,
     pub predicted_wait: Option<PredictedWait>,
-    pub place: Option<Place>,
+    pub place: Option<TestedFilesystem>,
     pub blinds: Vec<Blind>,
     /// Whether it left processes behind; what they do from then on is not counted.
     pub left_processes: bool,
@@ -45,10 +45,10 @@ pub(crate) fn of(
         .map_err(|error| failed(format!("the recording just made: {error}")))?;
     Ok(Recorded {
         ended: finished.ended,
-        counted: Counted::of(&recording),
+        counted: RecordedCounts::of(&recording),
         predicted_wait: cost
             .map(|model| model.predict(&RecordedStart::of(&recording, &[], None)).wait),
-        place: Place::of(&recording),
+        place: TestedFilesystem::of(&recording),
         blinds: finished.blinds,
         left_processes: finished.still_running > 0,
     })

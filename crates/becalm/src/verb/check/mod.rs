@@ -11,7 +11,7 @@ use crate::aside::Aside;
 use crate::cost_options::CostOptions;
 use crate::exit::Failure;
 use crate::ranked::{OneRank, Voice};
-use crate::rehearsed::{self, Where};
+use crate::rehearsed::{self, RehearseOptions};
 use crate::{machine, recorded, save};
 use view::CheckAnswer;
 
@@ -40,7 +40,7 @@ pub struct CheckArgs {
     output: Option<PathBuf>,
 
     #[command(flatten)]
-    place: Where,
+    place: RehearseOptions,
 
     #[command(flatten)]
     cost: CostOptions,

@@ -15,7 +15,7 @@ use anyhow::Context;
 use cost::CostModel;
 use launch::Line;
 use loader::bind::{Binding, LeftOut};
-use prove::{Bench, Elsewhere, Subject};
+use prove::{ProofBench, RunSurroundings, Subject};
 use recording::Recording;
 
 use super::elf::bind::{How, apply, check, plan};
@@ -23,7 +23,7 @@ use crate::again;
 use crate::exit::{Failure, NO};
 use crate::ranked::once;
 use crate::recorded;
-use crate::rehearsed::{ColdNode, Where};
+use crate::rehearsed::{ColdNode, RehearseOptions};
 use pack::Image;
 use trial::Trial;
 use view::{FixAnswer, Packing};
@@ -65,7 +65,7 @@ pub struct Args {
     image: PathBuf,
 
     #[command(flatten)]
-    place: Where,
+    place: RehearseOptions,
 
     #[command(flatten)]
     how: How,
@@ -263,12 +263,12 @@ fn print(args: &Args, fix: &FixAnswer<'_>, next: &str) -> Result<(), Failure> {
     Ok(term::print(&text)?)
 }
 
-fn bench(args: &Args) -> Result<Bench, Failure> {
+fn bench(args: &Args) -> Result<ProofBench, Failure> {
     // What the image's path says counts, too: it is read instead.
     let image = std::path::absolute(&args.image).context("the image's path")?;
     let directory = image.parent().map(OsString::from);
     let wanted = args.place.wanted(&[&args.command, directory.as_slice()])?;
-    Ok(Bench {
+    Ok(ProofBench {
         input: PathBuf::from("/dev/null"),
         timeout: args.timeout.map(|seconds| Duration::from_secs(seconds.into())),
         recorder: recorded::Wanted::of(&args.command).options(),
@@ -276,7 +276,7 @@ fn bench(args: &Args) -> Result<Bench, Failure> {
         cost: wanted
             .as_ref()
             .map(|wanted| CostModel { profile: wanted.profile.clone(), ..CostModel::default() }),
-        elsewhere: wanted.map(|wanted| Rc::new(ColdNode(wanted)) as Rc<dyn Elsewhere>),
+        elsewhere: wanted.map(|wanted| Rc::new(ColdNode(wanted)) as Rc<dyn RunSurroundings>),
     })
 }
 

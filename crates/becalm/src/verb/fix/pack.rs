@@ -11,7 +11,7 @@ use explain::Storm;
 use image::squash::{self, Options, Progress};
 use image::{Fingerprint, Holds, Inspection, Layout};
 use launch::Line;
-use prove::{Behaviour, Proof, Speed, Subject, Verdict};
+use prove::{Behaviour, Proof, ProofVerdict, Speed, Subject};
 use recording::{Nanos, Recording};
 use tempfile::TempPath;
 
@@ -129,7 +129,7 @@ impl Image {
 /// The answer, where the command ran in an image and nothing counted what reached the server: it
 /// makes the same calls as before, and those of `becalm run`. Who answers them has changed, which
 /// only a rehearsal shows.
-pub(super) fn verdict(proof: &Proof, packing: &Packing) -> Verdict {
+pub(super) fn verdict(proof: &Proof, packing: &Packing) -> ProofVerdict {
     if proof.counts.asked.is_some() {
         return proof.verdict.clone();
     }
@@ -152,7 +152,7 @@ pub(super) fn verdict(proof: &Proof, packing: &Packing) -> Verdict {
     let (before, after) = (median(&proof.times.before), median(&proof.times.after));
     let same = matches!(proof.behaviour, Behaviour::Same | Behaviour::SameStatus);
     let answers = term::number::count(packing.operations);
-    Verdict {
+    ProofVerdict {
         proven: same && packing.operations > 0 && proof.times.speed != Speed::Slower,
         sentence: format!(
             "the image answers {answers} of the questions, {behaviour}; on this machine, warm: \

@@ -13,14 +13,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, anyhow, bail};
 use cost::CostModel;
 use launch::Line;
-use prove::{Bench, Elsewhere, Plan, Proof, Subject};
+use prove::{Proof, ProofBench, ProofPlan, RunSurroundings, Subject};
 
 use crate::again;
 use crate::cost_options::JobOptions;
 use crate::exit::{Failure, NO, USAGE};
 use crate::ranked::once;
 use crate::recorded::Wanted;
-use crate::rehearsed::{ColdNode, Where};
+use crate::rehearsed::{ColdNode, RehearseOptions};
 use crate::save;
 
 /// How often each command is recorded: twice shows whether its counts vary.
@@ -80,7 +80,7 @@ pub struct ProveArgs {
     ignore_output: bool,
 
     #[command(flatten)]
-    place: Where,
+    place: RehearseOptions,
 
     #[command(flatten)]
     job: JobOptions,
@@ -143,7 +143,7 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
     Ok(if proof.verdict.proven { 0 } else { NO })
 }
 
-fn plan(args: &ProveArgs) -> Result<Plan, Failure> {
+fn plan(args: &ProveArgs) -> Result<ProofPlan, Failure> {
     let prepare = |own: &Option<OsString>, name: &str| {
         let both = args.prepare.iter().map(|line| ("--prepare", line));
         let all = both.chain(own.iter().map(|line| (name, line)));
@@ -164,11 +164,11 @@ fn plan(args: &ProveArgs) -> Result<Plan, Failure> {
         job: args.job.size(),
         warm: false,
     });
-    let elsewhere = wanted.map(|wanted| Rc::new(ColdNode(wanted)) as Rc<dyn Elsewhere>);
-    Ok(Plan {
+    let elsewhere = wanted.map(|wanted| Rc::new(ColdNode(wanted)) as Rc<dyn RunSurroundings>);
+    Ok(ProofPlan {
         before,
         after,
-        bench: Bench {
+        bench: ProofBench {
             input: args.input.clone(),
             timeout: args.timeout,
             recorder: Wanted::of(&[]).options(),

@@ -1,6 +1,6 @@
 //! `becalm prove`: before and after, on one screen.
 
-use prove::{Calls, Counted, Proof};
+use prove::{CallCount, Proof, RecordedCounts};
 use recording::Nanos;
 
 use term::number::{change, change_percent, count, time};
@@ -106,7 +106,10 @@ fn predicted_waits(proof: &Proof) -> Option<Table> {
 
 /// The system calls that are metadata operations and changed most; of those that did not, the most
 /// frequent.
-fn calls<'a>(before: &'a Counted, after: &'a Counted) -> Vec<(&'a str, Calls, Calls)> {
+fn calls<'a>(
+    before: &'a RecordedCounts,
+    after: &'a RecordedCounts,
+) -> Vec<(&'a str, CallCount, CallCount)> {
     let mut calls: Vec<_> = before
         .by_call
         .keys()

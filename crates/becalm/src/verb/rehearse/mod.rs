@@ -14,8 +14,8 @@ use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 use cost::{CostModel, FilesystemProfile, RecordedStart};
 use recording::{Recording, shown_name};
-use rehearse::report::Report;
-use rehearse::{Place, Wanted};
+use rehearse::report::RehearsalReport;
+use rehearse::{RehearsalRequest, RehearsedDirectory};
 use serde_json::json;
 use term::number::{count, time};
 use term::{Column, Table};
@@ -60,7 +60,7 @@ pub struct RehearseArgs {
 
     /// Force one way of slowing files down, instead of FUSE where that can be had
     #[arg(long, value_name = "WAY")]
-    by: Option<Way>,
+    by: Option<EmulationWay>,
 
     /// Print one JSON object instead of the report: the command's standard output then goes to
     /// standard error. With =FILE, write it there, and report as usual
@@ -101,7 +101,7 @@ pub struct RehearseArgs {
 
 /// How files are slowed down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Way {
+enum EmulationWay {
     /// A FUSE filesystem in mounts of the command's own
     Fuse,
     /// Delays in a tracer: without FUSE, and less exact
@@ -134,7 +134,7 @@ pub fn run(args: &RehearseArgs) -> Result<u8, Failure> {
     if args.paths.is_empty() {
         return Err(usage(anyhow!("no directory is given: becalm rehearse … PATH -- CMD")));
     }
-    let wanted = Wanted { profile, paths: args.paths.clone(), writable: args.writable };
+    let wanted = RehearsalRequest { profile, paths: args.paths.clone(), writable: args.writable };
     rehearse(args, &wanted)
 }
 
@@ -142,7 +142,7 @@ fn usage(error: impl Into<anyhow::Error>) -> Failure {
     Failure { status: USAGE, error: error.into() }
 }
 
-fn rehearse(args: &RehearseArgs, wanted: &Wanted) -> Result<u8, Failure> {
+fn rehearse(args: &RehearseArgs, wanted: &RehearsalRequest) -> Result<u8, Failure> {
     let voice = args.one.voice()?;
     // Below a rehearsed directory nothing can be written, or only slowly: files are opened before.
     let json = match &args.json {
@@ -165,7 +165,8 @@ fn rehearse(args: &RehearseArgs, wanted: &Wanted) -> Result<u8, Failure> {
         }
     }
     let recording = ran.recorded.as_ref().map(|(recording, _)| recording);
-    let report = Report::of(&ran.account, &wanted.profile, &ran.places, ran.wall, recording);
+    let report =
+        RehearsalReport::of(&ran.account, &wanted.profile, &ran.places, ran.wall, recording);
     let kept = record.flatten();
     let answer = RehearsalAnswer {
         rank: voice.rank(),
@@ -197,8 +198,8 @@ fn rehearse(args: &RehearseArgs, wanted: &Wanted) -> Result<u8, Failure> {
 /// What the cost model says of the recorded run, on this filesystem.
 fn predicted(
     args: &RehearseArgs,
-    wanted: &Wanted,
-    places: &[Place],
+    wanted: &RehearsalRequest,
+    places: &[RehearsedDirectory],
     recording: &Recording,
 ) -> view::WaitPrediction {
     let job = args.job.size();

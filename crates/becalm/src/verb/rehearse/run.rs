@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use launch::{Command, Ended};
 use recording::Recording;
-use rehearse::{Account, Place, Rehearsal, RehearsalError, Wanted, traced};
+use rehearse::{Account, Rehearsal, RehearsalError, RehearsalRequest, RehearsedDirectory, traced};
 use sandbox::namespace::Means;
 use watch::Finished;
 
 use super::view::EmulatedBy;
-use super::{RehearseArgs, Way};
+use super::{EmulationWay, RehearseArgs};
 use crate::exit::Failure;
 use crate::recorded;
 
 /// A run that has ended.
-pub struct Ran {
+pub struct EndedRehearsal {
     pub by: EmulatedBy,
     pub difference: Option<String>,
-    pub places: Vec<Place>,
+    pub places: Vec<RehearsedDirectory>,
     pub account: Account,
     pub ended: Ended,
     pub wall: Duration,
@@ -32,9 +32,9 @@ pub struct Ran {
 pub fn rehearsed(
     args: &RehearseArgs,
     record: Option<Option<&Path>>,
-    wanted: &Wanted,
-) -> Result<Ran, Failure> {
-    if args.by == Some(Way::Tracer) {
+    wanted: &RehearsalRequest,
+) -> Result<EndedRehearsal, Failure> {
+    if args.by == Some(EmulationWay::Tracer) {
         return by_tracer(args, record, wanted);
     }
     let mut why_not = None;
@@ -52,9 +52,9 @@ pub fn rehearsed(
 fn through_fuse(
     args: &RehearseArgs,
     record: Option<Option<&Path>>,
-    wanted: &Wanted,
+    wanted: &RehearsalRequest,
     why_not: &mut Option<RehearsalError>,
-) -> Result<Ran, Failure> {
+) -> Result<EndedRehearsal, Failure> {
     let groups = other_groups();
     let mut enter = || match Rehearsal::enter(wanted) {
         Ok(rehearsal) => {
@@ -95,7 +95,7 @@ fn through_fuse(
     };
     let places = rehearsal.places().to_vec();
     let account = rehearsal.finish().map_err(Failure::of_command)?;
-    Ok(Ran { by, difference: None, places, account, ended, wall, recorded })
+    Ok(EndedRehearsal { by, difference: None, places, account, ended, wall, recorded })
 }
 
 /// The groups of the calling process besides its own, which a user namespace does not know.
@@ -117,8 +117,8 @@ fn wall(recording: &Recording) -> u64 {
 fn by_tracer(
     args: &RehearseArgs,
     record: Option<Option<&Path>>,
-    wanted: &Wanted,
-) -> Result<Ran, Failure> {
+    wanted: &RehearsalRequest,
+) -> Result<EndedRehearsal, Failure> {
     let failed = |error: anyhow::Error| Failure::of_command(error);
     let both = OpenOptions::new().read(true).write(true).clone();
     let file = match record {
@@ -142,7 +142,15 @@ fn by_tracer(
         None => None,
         Some(_) => Some((read_back(&file)?, finished)),
     };
-    Ok(Ran { by: EmulatedBy::Tracer, difference, places, account, ended, wall, recorded })
+    Ok(EndedRehearsal {
+        by: EmulatedBy::Tracer,
+        difference,
+        places,
+        account,
+        ended,
+        wall,
+        recorded,
+    })
 }
 
 fn read_back(file: &File) -> Result<Recording, Failure> {

@@ -3,8 +3,8 @@
 use cost::{FilesystemProfile, JobSize, PredictedWait, RpcKind};
 use launch::Ended;
 use recording::{Nanos, shown_name};
-use rehearse::Place;
-use rehearse::report::{Part, Report};
+use rehearse::RehearsedDirectory;
+use rehearse::report::{RehearsalReport, RpcSum};
 use serde::Serialize;
 
 use term::number::{bytes, count, counted, percent, time};
@@ -39,7 +39,7 @@ pub struct RehearsalAnswer {
     pub prediction: Option<WaitPrediction>,
     /// What reached the server.
     #[serde(flatten)]
-    pub report: Report,
+    pub report: RehearsalReport,
 }
 
 /// What a recorded run waits by the cost model.
@@ -84,13 +84,13 @@ impl RehearsalAnswer {
     pub fn of(
         profile: &FilesystemProfile,
         by: EmulatedBy,
-        places: &[Place],
+        places: &[RehearsedDirectory],
         command: &[std::ffi::OsString],
         ended: Ended,
-        report: Report,
+        report: RehearsalReport,
     ) -> RehearsalAnswer {
         let text = |path: &std::path::Path| shown_name(path);
-        let path = |place: &Place| RehearsedPath {
+        let path = |place: &RehearsedDirectory| RehearsedPath {
             path: text(&place.path),
             given: place.given.as_deref().map(text),
         };
@@ -214,11 +214,11 @@ impl RehearsalAnswer {
         Some(table)
     }
 
-    fn share(&self, part: &Part) -> String {
+    fn share(&self, part: &RpcSum) -> String {
         percent(part.operations, self.report.operations)
     }
 
-    fn row(&self, table: &mut Table, name: &str, share: String, part: &Part) {
+    fn row(&self, table: &mut Table, name: &str, share: String, part: &RpcSum) {
         let queued = if part.queued_ns > 0 { time(Nanos(part.queued_ns)) } else { String::new() };
         let data = if part.bytes > 0 { bytes(recording::Bytes(part.bytes)) } else { String::new() };
         table.row([
