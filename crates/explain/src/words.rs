@@ -1,22 +1,6 @@
 //! Numbers and names inside sentences.
 
-/// A count with thousands separators: `8,200`.
-pub(crate) fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// A count and what is counted: `1 question`, `8,200 questions`.
-pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
-    format!("{} {}", count(number), if number == 1 { one } else { many })
-}
+pub(crate) use term::number::{count, counted};
 
 /// A span of time: `180 ms`, `2.4 s`, `9 min`.
 pub(crate) fn seconds(seconds: f64) -> String {

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use modules::cache::{Checked, Kind, lmod};
 use modules::site::Environment;
-use support::{Scene, modern};
+use support::{ModuleTree, modern_modules};
 
 /// One test at a time: becalm's helpers fork, and are called while nothing else runs.
 fn alone() -> MutexGuard<'static, ()> {
@@ -22,12 +22,13 @@ fn alone() -> MutexGuard<'static, ()> {
 
 fn tool() -> PathBuf {
     let mut environment = Environment::default();
-    let lmod = fs::canonicalize(modern().join("lmod/lmod")).expect("run setup/modern-modules");
+    let lmod =
+        fs::canonicalize(modern_modules().join("lmod/lmod")).expect("run setup/modern-modules");
     environment.set("LMOD_DIR", lmod.parent().unwrap());
     lmod::tool(&environment).unwrap()
 }
 
-fn built(scene: &Scene) -> (PathBuf, PathBuf) {
+fn built(scene: &ModuleTree) -> (PathBuf, PathBuf) {
     scene.module("tree/gcc/12.2");
     scene.module("tree/gcc/13");
     scene.file("tree/llvm/17.lua", "whatis(\"Name: \\\"llvm\\\"\")\nhelp([[two\nlines]])\n");
@@ -47,7 +48,7 @@ fn date(path: &Path, time: SystemTime) {
 #[test]
 fn what_lmod_builds_is_good_until_its_tree_changes() {
     let _alone = alone();
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let (directory, stamp) = built(&scene);
     let checked = lmod::check(&directory, Some(&stamp));
     assert_eq!(checked.faults, []);
@@ -62,7 +63,7 @@ fn what_lmod_builds_is_good_until_its_tree_changes() {
 #[test]
 fn a_modulefile_that_was_changed_with_an_old_time_is_named() {
     let _alone = alone();
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let (directory, stamp) = built(&scene);
     date(&scene.module("tree/gcc/12.2"), SystemTime::now() - Duration::from_secs(90_000));
     assert_eq!(kinds(&lmod::check(&directory, Some(&stamp))), [Kind::Stale]);
@@ -72,7 +73,7 @@ fn a_modulefile_that_was_changed_with_an_old_time_is_named() {
 fn under_any_umask_what_lmod_builds_is_for_everyone() {
     use rustix::fs::Mode;
     let _alone = alone();
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let before = rustix::process::umask(Mode::RWXG | Mode::RWXO);
     let (directory, stamp) = built(&scene);
     assert_eq!(rustix::process::umask(before), Mode::RWXG | Mode::RWXO);
@@ -84,7 +85,7 @@ fn under_any_umask_what_lmod_builds_is_for_everyone() {
 #[test]
 fn a_cache_that_lmod_passes_over_is_named() {
     let _alone = alone();
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let (directory, stamp) = built(&scene);
     date(&stamp, SystemTime::now() + Duration::from_secs(9));
     assert_eq!(kinds(&lmod::check(&directory, Some(&stamp))), [Kind::Unused]);
@@ -96,7 +97,7 @@ fn a_cache_that_lmod_passes_over_is_named() {
 #[test]
 fn a_hostile_cut_or_open_cache_is_named() {
     let _alone = alone();
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let (directory, stamp) = built(&scene);
     let cache = directory.join("spiderT.lua");
     let whole = fs::read_to_string(&cache).unwrap();

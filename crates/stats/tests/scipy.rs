@@ -4,7 +4,6 @@
 //! them.
 #![allow(clippy::unwrap_used)] // A test program.
 
-use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -15,16 +14,12 @@ use stats::{
 
 /// What a Python expression over the variable `given` is, with numpy and scipy.stats at hand.
 fn python(expression: &str, given: &Value) -> Value {
-    let home = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let test_home = home("BECALM_TEST_HOME")
-        .or_else(|| Some(home("XDG_CACHE_HOME")?.join("becalm-tests")))
-        .or_else(|| Some(home("HOME")?.join(".cache/becalm-tests")));
     let program = format!(
         "import json, math, sys, numpy as np, scipy.stats as st\n\
          given = json.loads(sys.argv[1])\n\
          print(json.dumps({expression}))"
     );
-    let output = Command::new(test_home.unwrap().join("venv/bin/python3"))
+    let output = Command::new(testkit::installed::venv().join("bin/python3"))
         .args(["-c", &program, &given.to_string()])
         .output()
         .expect("run setup/install-test-tools");

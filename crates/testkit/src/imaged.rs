@@ -1,9 +1,10 @@
 //! A directory that was packed into an image, and commands that run in it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
+use super::installed;
 use super::live::Ran;
 use super::scene::becalm;
 use super::user::{as_a_user, scene_for_a_user};
@@ -60,21 +61,17 @@ impl Imaged {
 
     /// The environment that setup/install-test-tools makes, copied to where a user may see it.
     pub fn environment() -> Imaged {
-        let home = std::env::var_os("BECALM_TEST_HOME").map(PathBuf::from).unwrap_or_else(|| {
-            let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-            let home = || PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache");
-            cache.unwrap_or_else(home).join("becalm-tests")
-        });
+        let venv = installed::venv();
         let (scene, _) = scene_for_a_user(&[]);
         let directory = scene.at("venv");
-        let copied = Command::new("cp").arg("-a").arg(home.join("venv")).arg(&directory).status();
+        let copied = Command::new("cp").arg("-a").arg(&venv).arg(&directory).status();
         assert!(copied.unwrap().success(), "setup/install-test-tools makes the venv");
         let opened = Command::new("chmod").args(["-R", "a+rX", &directory]).status();
         assert!(opened.unwrap().success());
         // As if it had been made there.
         for script in fs::read_dir(format!("{directory}/bin")).unwrap().flatten() {
             let Ok(text) = fs::read_to_string(script.path()) else { continue };
-            let made = home.join("venv").display().to_string();
+            let made = venv.display().to_string();
             if !script.file_type().unwrap().is_symlink() && text.contains(&made) {
                 fs::write(script.path(), text.replace(&made, &directory)).unwrap();
             }

@@ -6,6 +6,7 @@
 pub mod both;
 pub mod bound;
 pub mod imaged;
+pub mod installed;
 pub mod live;
 pub mod made;
 pub mod memory;

@@ -73,14 +73,32 @@ pub struct Scene {
 impl Scene {
     /// An empty directory that every user can look into.
     pub fn new() -> Scene {
-        let directory = TempDir::new().unwrap();
-        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        Scene::of(TempDir::new().unwrap(), 0o755)
+    }
+
+    /// The same, in a directory of another filesystem.
+    pub fn below(directory: &Path) -> Scene {
+        Scene::of(TempDir::new_in(directory).unwrap(), 0o755)
+    }
+
+    /// An empty directory that every user can write to.
+    pub fn for_everyone() -> Scene {
+        Scene::of(TempDir::new().unwrap(), 0o777)
+    }
+
+    fn of(directory: TempDir, mode: u32) -> Scene {
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(mode)).unwrap();
         Scene { directory, backend: Backend::default() }
     }
 
     /// The same, in which becalm records so.
     pub fn on(self, backend: Backend) -> Scene {
         Scene { backend, ..self }
+    }
+
+    /// The directory, as it was named.
+    pub fn root(&self) -> &Path {
+        self.directory.path()
     }
 
     /// The directory, without symbolic links in its path.
@@ -90,7 +108,12 @@ impl Scene {
 
     /// A path in the directory.
     pub fn at(&self, name: &str) -> String {
-        self.directory().join(name).into_os_string().into_string().unwrap()
+        self.path(name).into_os_string().into_string().unwrap()
+    }
+
+    /// The same, as a path.
+    pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.directory().join(name)
     }
 
     /// Where [`Scene::record`] records to.

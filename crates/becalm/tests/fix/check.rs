@@ -236,18 +236,14 @@ fn every_directory_of_pythonpath_costs_what_the_next_one_does() {
 #[test]
 fn a_numerical_library_is_a_storm_of_imports() {
     let scene = Scene::new();
-    let home = std::env::var("BECALM_TEST_HOME").unwrap_or_else(|_| {
-        let cache = std::env::var("XDG_CACHE_HOME");
-        let cache = cache.unwrap_or_else(|_| format!("{}/.cache", std::env::var("HOME").unwrap()));
-        format!("{cache}/becalm-tests")
-    });
-    let python = format!("{home}/venv/bin/python3");
+    let venv = testkit::installed::venv().display().to_string();
+    let python = format!("{venv}/bin/python3");
     assert!(Path::new(&python).exists(), "{python}: run setup/install-test-tools first");
     let findings = found(&scene, &[&python, "-c", "import numpy, scipy.linalg"]);
     let storm = storm(&findings, "python");
     let packages = culprit(storm, "sys.path")["name"].as_str().unwrap();
-    assert!(packages.starts_with(&format!("{home}/venv/lib")), "{packages}");
-    assert!(step(storm, "becalm image build").contains(&format!(" {home}/venv -- ")), "{storm:#}");
+    assert!(packages.starts_with(&format!("{venv}/lib")), "{packages}");
+    assert!(step(storm, "becalm image build").contains(&format!(" {venv} -- ")), "{storm:#}");
 }
 
 #[test]

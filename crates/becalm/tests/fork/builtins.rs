@@ -2,28 +2,26 @@
 
 use crate::BECALM;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use testkit::Scene;
 use testkit::live::{Ran, run};
 
-struct Scene {
-    directory: tempfile::TempDir,
+struct Script {
+    scene: Scene,
 }
 
-impl Scene {
-    fn new(script: &str) -> Scene {
-        let directory = tempfile::tempdir().unwrap();
-        fs::write(directory.path().join("file"), "content\n").unwrap();
-        fs::write(directory.path().join("script"), script).unwrap();
-        fs::set_permissions(directory.path().join("script"), fs::Permissions::from_mode(0o755))
-            .unwrap();
-        Scene { directory }
+impl Script {
+    fn new(script: &str) -> Script {
+        let scene = Scene::new();
+        scene.file("file", "content\n", 0o644);
+        scene.file("script", script, 0o755);
+        Script { scene }
     }
 
     fn path(&self) -> &Path {
-        self.directory.path()
+        self.scene.root()
     }
 
     /// What the script does; its own directory, and process ids, have no name in it.
@@ -56,8 +54,8 @@ fn without_ids(bytes: &[u8]) -> String {
 
 #[track_caller]
 fn same_with(script: &str, words: &[&str], variables: &[(&str, &str)]) -> String {
-    let plain = Scene::new(script).run(words, variables);
-    let calmed = Scene::new(script).run(&[WITH, words].concat(), variables);
+    let plain = Script::new(script).run(words, variables);
+    let calmed = Script::new(script).run(&[WITH, words].concat(), variables);
     let shown = |ran: &Ran| {
         format!(
             "{:?}\n-- out\n{}-- err\n{}",
@@ -310,7 +308,7 @@ fn the_users_own_bash_env_is_read_too_and_children_have_both() {
     same_with(script, &["bash", "script"], &[("BASH_ENV", "./file")]);
     // becalm within becalm reads it once.
     let within = [BECALM, "run", "--builtins", "--", "bash", "script"];
-    let ran = Scene::new("echo \"$mine\"").run(&[WITH, &within].concat(), &[("BASH_ENV", file)]);
+    let ran = Script::new("echo \"$mine\"").run(&[WITH, &within].concat(), &[("BASH_ENV", file)]);
     assert_eq!(ran.out(), "read \n");
 }
 
@@ -327,7 +325,7 @@ fn a_script_that_changes_bash_env_has_its_way_with_its_children() {
 fn what_succeeds_in_silence_starts_no_process() {
     let script = "mkdir -p a/b c; dirname a/b; basename a/b; touch a/f; chmod 600 a/f; mv a/f c; \
                   ln -s f c/l; readlink c/l; realpath c/l; rm c/l; cat file; rmdir a/b a; rm -f c/f no";
-    let scene = Scene::new(script);
+    let scene = Script::new(script);
     let trace = ["strace", "-f", "-o", "trace", "-e", "trace=execve,clone,clone3,fork,vfork"];
     let ran = scene.run(&[WITH, &trace, &["bash", "script"]].concat(), &[]);
     assert_eq!((ran.code(), ran.err()), (0, String::new()), "{}", ran.out());
@@ -335,7 +333,7 @@ fn what_succeeds_in_silence_starts_no_process() {
     let calls: Vec<&str> = seen.lines().filter(|line| line.contains('(')).collect();
     assert_eq!(calls.len(), 1, "{seen}");
     // What is the program's to do is started without a copy of bash.
-    let scene = Scene::new("mkdir file; cp file new; rm nothing");
+    let scene = Script::new("mkdir file; cp file new; rm nothing");
     scene.run(&[WITH, &trace, &["bash", "script"]].concat(), &[]);
     let seen = fs::read_to_string(scene.path().join("trace")).unwrap();
     assert_eq!(seen.matches("CLONE_VFORK").count(), 3, "{seen}");
@@ -351,7 +349,7 @@ fn ten_thousand_of_them_leave_nothing_behind() {
 
 fn counted(script: &str, words: &[&str]) -> serde_json::Value {
     let with = [BECALM, "run", "--builtins", "--count", "--json", "--"];
-    let ran = Scene::new(script).run(&[&with, words].concat(), &[]);
+    let ran = Script::new(script).run(&[&with, words].concat(), &[]);
     let object = ran.err().find("{\n").map(|at| ran.err()[at..].to_owned()).unwrap();
     serde_json::from_str(&object).unwrap()
 }
@@ -390,7 +388,7 @@ fn a_shell_that_takes_no_builtins_is_said_and_nothing_is_listed_for_it() {
         &["bash", "-p", "script"],
     ];
     for words in cases {
-        let ran = Scene::new(script).run(&[WITH, words].concat(), &[]);
+        let ran = Script::new(script).run(&[WITH, words].concat(), &[]);
         assert!(ran.err().contains("--builtins avoids nothing in"), "{words:?}: {}", ran.err());
         let said = counted(script, words);
         schema.holds(&said, "no builtins");
@@ -400,16 +398,16 @@ fn a_shell_that_takes_no_builtins_is_said_and_nothing_is_listed_for_it() {
         assert_eq!(builtins["counted"]["shells"], 0, "{words:?}: {said:#}");
     }
     let posix =
-        Scene::new(script).run(&[WITH, &["bash", "script"]].concat(), &[("POSIXLY_CORRECT", "")]);
+        Script::new(script).run(&[WITH, &["bash", "script"]].concat(), &[("POSIXLY_CORRECT", "")]);
     assert!(posix.err().contains("POSIX mode"), "{}", posix.err());
     // What becalm cannot see before is in the numbers.
-    let ran = Scene::new("sh -c 'mkdir x'; POSIXLY_CORRECT= bash -c 'mkdir y'")
+    let ran = Script::new("sh -c 'mkdir x'; POSIXLY_CORRECT= bash -c 'mkdir y'")
         .run(&[BECALM, "run", "--builtins", "--count", "--", "env", "sh", "script"], &[]);
     assert!(ran.err().contains("no start was avoided"), "{}", ran.err());
     let said = counted("mkdir x; rmdir x; mkdir file", &["bash", "script"]);
     schema.holds(&said, "counted");
     assert_eq!(said["builtins"]["counted"]["avoided"], 2, "{said:#}");
-    let ran = Scene::new("mkdir x; exit 7")
+    let ran = Script::new("mkdir x; exit 7")
         .run(&[BECALM, "run", "--builtins", "--count", "--", "bash", "script"], &[]);
     assert_eq!(ran.code(), 7);
     assert!(ran.err().contains("1 of 1 start"), "{}", ran.err());
@@ -417,7 +415,7 @@ fn a_shell_that_takes_no_builtins_is_said_and_nothing_is_listed_for_it() {
 
 #[test]
 fn json_says_what_is_done_in_bash_itself() {
-    let scene = Scene::new("true");
+    let scene = Script::new("true");
     let ran = scene.run(&[BECALM, "run", "--builtins", "--json", "--", "true"], &[]);
     let said: serde_json::Value = serde_json::from_slice(&ran.stderr).unwrap();
     let schema = testkit::schema::Schema::of(include_str!("../../../../docs/schema/becalm.run.md"));

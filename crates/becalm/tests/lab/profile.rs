@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use serde_json::Value;
+use testkit::Scene;
 use testkit::live::{Ran, run};
 use testkit::schema::Schema;
 use testkit::user::is_root;
@@ -55,19 +56,17 @@ int main(int n, char **v) {
   return x == 0;
 }";
 
-struct Scene {
-    directory: tempfile::TempDir,
+struct ProfiledPrograms {
+    scene: Scene,
 }
 
-impl Scene {
-    fn new() -> Scene {
-        let scene = Scene { directory: tempfile::tempdir().unwrap() };
-        fs::set_permissions(scene.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        scene
+impl ProfiledPrograms {
+    fn new() -> ProfiledPrograms {
+        ProfiledPrograms { scene: Scene::for_everyone() }
     }
 
     fn path(&self) -> &Path {
-        self.directory.path()
+        self.scene.root()
     }
 
     fn file(&self, name: &str, content: &str) {
@@ -182,7 +181,7 @@ fn the_schemas_example_is_of_its_schema() {
 #[test]
 fn samples_find_the_function_that_takes_the_time_and_who_calls_it() {
     let _level = Level::as_found();
-    let scene = Scene::new();
+    let scene = ProfiledPrograms::new();
     scene.burn(&["-g", "-fomit-frame-pointer"]);
     for timer in [&[][..], &["--timer"]] {
         let arguments = ["--json", "--folded", "f", "--", "./burn", "300"];
@@ -201,7 +200,7 @@ fn samples_find_the_function_that_takes_the_time_and_who_calls_it() {
 #[test]
 fn a_stripped_program_is_named_with_what_to_do() {
     let _level = Level::as_found();
-    let scene = Scene::new();
+    let scene = ProfiledPrograms::new();
     scene.burn(&["-s"]);
     let ran = scene.run(&["--", "./burn", "300"]);
     assert_eq!(ran.code(), 0);
@@ -212,7 +211,7 @@ fn a_stripped_program_is_named_with_what_to_do() {
 #[test]
 fn a_program_without_unwind_data_is_named() {
     let _level = Level::as_found();
-    let scene = Scene::new();
+    let scene = ProfiledPrograms::new();
     scene.burn(&["-fomit-frame-pointer"]);
     let mut objcopy = Command::new("objcopy");
     objcopy.args(["-R", ".eh_frame", "-R", ".eh_frame_hdr", "burn"]).current_dir(scene.path());
@@ -226,7 +225,7 @@ fn a_program_without_unwind_data_is_named() {
 fn processes_too_short_for_samples_are_beside_them() {
     // The kernel's default: a user may not sample the machine.
     let _level = if is_root() { Level::of(2) } else { Level::as_found() };
-    let scene = Scene::new();
+    let scene = ProfiledPrograms::new();
     scene.storm();
     let mut command = scene.as_user(&["--json", "--timer", "--", "./storm"]);
     let answer = scene.ask(&mut command);
@@ -245,7 +244,7 @@ fn where_the_whole_machine_is_sampled_short_processes_are_hit() {
     if !is_root() {
         return;
     }
-    let scene = Scene::new();
+    let scene = ProfiledPrograms::new();
     scene.storm();
     let command = ["--json", "--timer", "--frequency", "997", "--", "./storm"];
     let answer = scene.ask(&mut scene.becalm(&command));
@@ -262,7 +261,7 @@ fn what_the_kernel_forbids_is_said() {
     }
     for level in [-1, 1, 2, 3, 4] {
         let _level = Level::of(level);
-        let scene = Scene::new();
+        let scene = ProfiledPrograms::new();
         scene.burn(&["-g"]);
         let answer = scene.ask(&mut scene.as_user(&["--json", "--", "./burn", "200"]));
         assert_eq!(answer["perf_event_paranoid"], level);
@@ -281,7 +280,7 @@ fn what_the_kernel_forbids_is_said() {
 
 #[test]
 fn without_perf_the_graph_is_of_process_starts() {
-    let scene = Scene::new();
+    let scene = ProfiledPrograms::new();
     scene.storm();
     fs::create_dir(scene.path().join("bin")).unwrap();
     std::os::unix::fs::symlink("/usr/bin/dirname", scene.path().join("bin/dirname")).unwrap();
@@ -297,7 +296,7 @@ fn without_perf_the_graph_is_of_process_starts() {
 
 #[test]
 fn starts_are_as_wide_as_the_time_they_took() {
-    let scene = Scene::new();
+    let scene = ProfiledPrograms::new();
     let ran = scene.run(&["--starts", "wall", "--folded", "f", "--", "sh", "-c", "sleep 0.5; :"]);
     assert_eq!(ran.code(), 0);
     let folded = scene.read("f");
@@ -307,7 +306,7 @@ fn starts_are_as_wide_as_the_time_they_took() {
 }
 
 /// The real perf, but something happens to it.
-fn troubled(scene: &Scene, script: &str) -> Ran {
+fn troubled(scene: &ProfiledPrograms, script: &str) -> Ran {
     fs::create_dir_all(scene.path().join("bin")).unwrap();
     scene.file("bin/perf", script);
     let path = format!("{}:/usr/bin:/bin", scene.path().join("bin").display());
@@ -317,7 +316,7 @@ fn troubled(scene: &Scene, script: &str) -> Ran {
 #[test]
 fn a_perf_that_is_killed_in_the_middle_costs_samples_only() {
     let _level = Level::as_found();
-    let scene = Scene::new();
+    let scene = ProfiledPrograms::new();
     let ran = troubled(
         &scene,
         "#!/bin/sh\n[ $1 = record ] || exec /usr/bin/perf \"$@\"\n\
@@ -331,7 +330,7 @@ fn a_perf_that_is_killed_in_the_middle_costs_samples_only() {
 
 #[test]
 fn a_perf_that_does_not_start_is_told_and_the_command_runs() {
-    let scene = Scene::new();
+    let scene = ProfiledPrograms::new();
     let ran =
         troubled(&scene, "#!/bin/sh\necho 'WARNING: perf not found for kernel 9' >&2; exit 2\n");
     assert_eq!(ran.code(), 7, "{}", ran.err());
@@ -342,7 +341,7 @@ fn a_perf_that_does_not_start_is_told_and_the_command_runs() {
 #[test]
 fn whatever_perf_script_prints_the_answer_comes() {
     let _level = Level::as_found();
-    let scene = Scene::new();
+    let scene = ProfiledPrograms::new();
     let ran = troubled(
         &scene,
         "#!/bin/sh\n[ $1 = script ] || exec /usr/bin/perf \"$@\"\nhead -c 3000000 /dev/urandom\n",
@@ -354,7 +353,7 @@ fn whatever_perf_script_prints_the_answer_comes() {
 #[test]
 fn a_command_that_no_sample_hits_is_told_so() {
     let _level = Level::as_found();
-    let scene = Scene::new();
+    let scene = ProfiledPrograms::new();
     let command = ["--json", "--timer", "--frequency", "1", "--", "true"];
     let answer = scene.ask(&mut scene.becalm(&command));
     assert_eq!(answer["samples"], 0, "{answer:#}");
@@ -365,7 +364,7 @@ fn a_command_that_no_sample_hits_is_told_so() {
 #[test]
 fn names_that_break_markup_do_not() {
     let _level = Level::as_found();
-    let scene = Scene::new();
+    let scene = ProfiledPrograms::new();
     let name = "a<&\"'\u{1b}[31m\n;b 12";
     scene.file(name, "#!/bin/bash\n:\n");
     let ran = scene.run(&["--", &format!("./{name}")]);
@@ -377,7 +376,7 @@ fn names_that_break_markup_do_not() {
 #[test]
 fn the_command_reads_writes_and_ends_as_without() {
     let _level = Level::as_found();
-    let scene = Scene::new();
+    let scene = ProfiledPrograms::new();
     let mut command = scene.becalm(&["--", "sh", "-c", "cat; echo err >&2; exit 3"]);
     let ran = testkit::live::run_with_input(&mut command, b"in\n");
     assert_eq!((ran.code(), ran.out().as_str()), (3, "in\n"));
@@ -395,7 +394,7 @@ fn the_command_reads_writes_and_ends_as_without() {
 #[test]
 fn ctrl_c_is_the_commands() {
     let _level = Level::as_found();
-    let scene = Scene::new();
+    let scene = ProfiledPrograms::new();
     scene.file(
         "trap",
         "#!/bin/bash\ntrap 'echo trapped; kill $!; exit 5' INT\necho ready\nsleep 60 & wait\n",

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::BECALM;
-use crate::scene::{Scene, both};
+use crate::scene::{Modulepath, both};
 use testkit::schema::Schema;
 use who_reads::setfacl;
 
@@ -48,7 +48,7 @@ fn the_index_says_what_it_holds_and_avail_answers_from_it() {
     let schema = Schema::of(include_str!("../../../../docs/schema/becalm.modules.index.md"));
     schema.holds(&schema.example(), "example");
     for modules in &both() {
-        let scene = Scene::new();
+        let scene = Modulepath::new();
         assert_left(&scene.becalm(modules, &["avail"]), "without an index");
 
         let made = scene.becalm(modules, &["index", "--json"]);
@@ -67,7 +67,7 @@ fn the_index_says_what_it_holds_and_avail_answers_from_it() {
 #[test]
 fn a_modulepath_that_only_modules_can_read_has_no_index() {
     let [modules, _] = &both();
-    let scene = Scene::new();
+    let scene = Modulepath::new();
     scene
         .file("gcc/.modulerc", "#%Module\nif {[info exists env(X)]} { module-version gcc/12 x }\n");
     let made = scene.becalm(modules, &["index"]);
@@ -82,7 +82,7 @@ fn a_modulepath_that_only_modules_can_read_has_no_index() {
 #[test]
 fn what_may_not_be_equal_is_left_to_modules() {
     for modules in &both() {
-        let scene = Scene::new();
+        let scene = Modulepath::new();
         scene.index(modules);
         for words in [
             &["avail", "gcc@12"][..],
@@ -153,7 +153,7 @@ fn a_changed_tree_is_left_to_modules_until_it_is_indexed_again() {
     ];
     for modules in &both() {
         for (what, change) in changes {
-            let scene = Scene::new();
+            let scene = Modulepath::new();
             scene.index(modules);
             assert_eq!(scene.becalm(modules, &["avail"]).status.code(), Some(0), "{what}");
             change(&scene.modulepath);
@@ -169,7 +169,7 @@ fn a_changed_tree_is_left_to_modules_until_it_is_indexed_again() {
 #[test]
 fn what_modules_would_not_look_at_need_not_be_as_it_was() {
     for modules in &both() {
-        let scene = Scene::new();
+        let scene = Modulepath::new();
         scene.file("llvm/17", "#%Module\n");
         scene.file("llvm/.version", "#%Module\n");
         scene.index(modules);
@@ -243,7 +243,7 @@ fn an_option_counts_where_modules_takes_it_and_only_there() {
         "-t avail",
     ];
     for modules in &both() {
-        let scene = Scene::new();
+        let scene = Modulepath::new();
         scene.file("gcc/.14", "#%Module\n");
         scene.index(modules);
         let mut answered = 0;
@@ -274,7 +274,7 @@ fn an_option_counts_where_modules_takes_it_and_only_there() {
 #[test]
 fn a_change_within_the_second_of_the_index_is_seen_where_times_are_whole_seconds() {
     let [modules, _] = &both();
-    let scene = Scene::new();
+    let scene = Modulepath::new();
     let shell = |script: &str| {
         let mut shell = scene.command("unshare", modules);
         shell.env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin").env("BECALM", BECALM);
@@ -305,7 +305,7 @@ fn a_change_within_the_second_of_the_index_is_seen_where_times_are_whole_seconds
 #[test]
 fn an_index_of_somebody_else_or_of_garbage_is_not_used() {
     let [modules, _] = &both();
-    let scene = Scene::new();
+    let scene = Modulepath::new();
     scene.index(modules);
     let files = || fs::read_dir(scene.at("index")).unwrap().map(|entry| entry.unwrap().path());
     for path in files().filter(|path| path.extension().is_some_and(|kind| kind == "names")) {
@@ -334,7 +334,7 @@ fn an_index_of_somebody_else_or_of_garbage_is_not_used() {
 #[test]
 fn an_index_with_any_byte_changed_gives_no_wrong_list() {
     let [modules, _] = &both();
-    let scene = Scene::new();
+    let scene = Modulepath::new();
     scene.file("gcc/.modulerc", "#%Module\nmodule-version gcc/12 old\nmodule-alias cc gcc/13\n");
     scene.file("hdf5/1.14", "#%Module\n");
     scene.index(modules);
@@ -367,7 +367,7 @@ fn mkfifo(path: &Path) {
 #[test]
 fn a_lease_takes_the_index_on_trust_and_no_longer() {
     let [modules, _] = &both();
-    let scene = Scene::new();
+    let scene = Modulepath::new();
     let made = scene.becalm(modules, &["index", "--lease", "3600"]);
     assert!(made.status.success());
     let before = scene.becalm(modules, &["avail", "-t"]);
@@ -385,7 +385,7 @@ fn a_lease_takes_the_index_on_trust_and_no_longer() {
 #[test]
 fn a_tree_with_traps_is_neither_waited_for_nor_indexed() {
     let [modules, _] = &both();
-    let scene = Scene::new();
+    let scene = Modulepath::new();
     mkfifo(&scene.modulepath.join("gcc/fifo"));
     let made = scene.becalm(modules, &["index"]);
     assert_eq!(made.status.code(), Some(1));

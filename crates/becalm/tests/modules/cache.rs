@@ -8,12 +8,7 @@ use std::process::{Command, Output};
 use testkit::schema::Schema;
 
 fn modulecmd() -> PathBuf {
-    let below = |base: PathBuf| base.join("becalm-tests");
-    let home = std::env::var_os("BECALM_TEST_HOME").map(PathBuf::from);
-    let home = home.or_else(|| std::env::var_os("XDG_CACHE_HOME").map(|at| below(at.into())));
-    let home =
-        home.unwrap_or_else(|| below(Path::new(&std::env::var_os("HOME").unwrap()).join(".cache")));
-    let command = home.join("modules/newest/modulecmd.tcl");
+    let command = testkit::installed::modern_modules().join("newest/modulecmd.tcl");
     assert!(command.exists(), "run setup/modern-modules");
     command
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::process::{Command, Output};
 
 use crate::BECALM;
-use crate::scene::{Modules, Scene, both};
+use crate::scene::{Modulepath, Modules, both};
 use testkit::schema::Schema;
 
 struct Shell {
@@ -65,7 +65,13 @@ impl Ran {
 }
 
 impl Shell {
-    fn run(&self, scene: &Scene, modules: &Modules, becalm: Option<&str>, lines: &[&str]) -> Ran {
+    fn run(
+        &self,
+        scene: &Modulepath,
+        modules: &Modules,
+        becalm: Option<&str>,
+        lines: &[&str],
+    ) -> Ran {
         let init = modules.init.join(if self.name == "csh" { "tcsh" } else { self.name });
         let tree = scene.modulepath.display();
         let path = match self.name {
@@ -96,10 +102,10 @@ impl Shell {
 }
 
 /// Each shell with each Modules, and an index.
-fn everywhere(test: impl Fn(&Shell, &Modules, &Scene)) {
+fn everywhere(test: impl Fn(&Shell, &Modules, &Modulepath)) {
     for modules in &both() {
         for shell in &SHELLS {
-            let scene = Scene::new();
+            let scene = Modulepath::new();
             scene.index(modules);
             test(shell, modules, &scene);
         }
@@ -178,7 +184,7 @@ fn without_the_program_modules_answers() {
     // csh has no condition in which an alias could stand: there, the alias names the program.
     for shell in SHELLS.iter().filter(|shell| shell.name != "csh") {
         let [modules, _] = &both();
-        let scene = Scene::new();
+        let scene = Modulepath::new();
         let becalm = scene.at("becal'm here");
         fs::copy(BECALM, &becalm).unwrap();
         let quoted = match shell.name {
@@ -198,7 +204,7 @@ fn without_the_program_modules_answers() {
 #[test]
 fn a_shell_below_inherits_the_hook_where_it_inherits_module() {
     let [modules, _] = &both();
-    let scene = Scene::new();
+    let scene = Modulepath::new();
     scene.index(modules);
     let line = "bash --norc -c 'module avail -t'";
     let below = SHELLS[0].run(&scene, modules, Some(BECALM), &[line]);

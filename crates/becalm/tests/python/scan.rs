@@ -15,12 +15,7 @@ use testkit::schema::Schema;
 use testkit::{Scene, run};
 
 fn venv_python() -> String {
-    let home = std::env::var("BECALM_TEST_HOME").unwrap_or_else(|_| {
-        let cache = std::env::var("XDG_CACHE_HOME");
-        let cache = cache.unwrap_or_else(|_| format!("{}/.cache", std::env::var("HOME").unwrap()));
-        format!("{cache}/becalm-tests")
-    });
-    let python = format!("{home}/venv/bin/python3");
+    let python = format!("{}/bin/python3", testkit::installed::venv().display());
     assert!(Path::new(&python).exists(), "{python}: run setup/install-test-tools first");
     python
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::support::{Scene, sites};
+use crate::support::{ModuleTree, sites};
 use modules::audit::{
     Ask, Audit, Rule, Timeout, View, Wanted, annotations, audit, measure, predict, sarif,
 };
@@ -15,8 +15,8 @@ use modules::tree::{Limits, walk};
 const LONG: Timeout = Timeout(Duration::from_secs(60));
 
 /// A tree with all that an ordinary tree has, and some that it should not.
-fn tree() -> Scene {
-    let scene = Scene::new();
+fn tree() -> ModuleTree {
+    let scene = ModuleTree::new();
     for name in ["gcc", "mpi", "py thon"] {
         for version in 1..8 {
             scene.module(&format!("{name}/{version}.0"));
@@ -68,7 +68,7 @@ fn avail_whatis_and_load_make_the_predicted_calls_call_by_call() {
 
 #[test]
 fn a_top_rc_file_and_several_modulepaths_are_predicted_too() {
-    let (one, two) = (tree(), Scene::new());
+    let (one, two) = (tree(), ModuleTree::new());
     one.file(".modulerc", "#%Module\nmodule-version gcc/4.0 four\n");
     one.file(".version", "#%Module\n");
     two.module("gcc/10.0");
@@ -87,7 +87,7 @@ fn a_top_rc_file_and_several_modulepaths_are_predicted_too() {
 
 #[test]
 fn a_loop_is_more_than_predicted_and_a_fifo_is_not_waited_for() {
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     scene.module("a/1");
     symlink("..", scene.at("a/loop")).unwrap();
     let site = &sites()[0];
@@ -141,7 +141,7 @@ fn what_makes_a_tree_slow_or_wrong_is_named() {
 
 #[test]
 fn a_clean_tree_is_clean() {
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     scene.module("a/1");
     scene.module("a/2");
     assert!(!audited(scene.path(), Some(&sites()[0])).is_wrong());
@@ -159,7 +159,7 @@ fn an_rc_file_stays_where_moving_it_would_change_something_for_somebody() {
         ("d/.modulerc", "#%Module\nmodule-hide d/1\n"),
         (".modulerc", "#%Module\nmodule-version d/1 x\n"),
     ] {
-        let scene = Scene::new();
+        let scene = ModuleTree::new();
         for module in ["d/1", "d/2", "d/sub/1", "other/1"] {
             scene.module(module);
         }
@@ -167,7 +167,7 @@ fn an_rc_file_stays_where_moving_it_would_change_something_for_somebody() {
         let audit = audited(scene.path(), Some(&sites()[0]));
         assert_eq!(count(&audit, Rule::MovableRc), 0, "{name}: {content}");
         // What is private must not be told in a place that all may read.
-        let scene = Scene::new();
+        let scene = ModuleTree::new();
         scene.module("d/1");
         let private = scene.file("d/.version", "#%Module\nset ModulesVersion 1\n");
         assert_eq!(count(&audited(scene.path(), None), Rule::MovableRc), 1);
@@ -193,7 +193,7 @@ const NAMES: [&str; 13] = [
     "x,v", "#y#",
 ];
 
-fn grow(scene: &Scene, directory: &str, depth: usize, numbers: &mut Numbers) {
+fn grow(scene: &ModuleTree, directory: &str, depth: usize, numbers: &mut Numbers) {
     for _ in 0..numbers.below(6) + 1 {
         let name = format!("{directory}/{}", NAMES[numbers.below(NAMES.len())]);
         let path = scene.at(&name);
@@ -222,7 +222,7 @@ fn grow(scene: &Scene, directory: &str, depth: usize, numbers: &mut Numbers) {
 #[test]
 fn random_trees_of_odd_names_are_predicted_too() {
     for seed in 1..25 {
-        let scene = Scene::new();
+        let scene = ModuleTree::new();
         fs::create_dir(scene.at("m")).unwrap();
         grow(&scene, "m", 0, &mut Numbers(seed * 0x9e37_79b9_7f4a));
         let root = scene.at("m");
@@ -242,7 +242,7 @@ fn random_trees_of_odd_names_are_predicted_too() {
 #[test]
 fn an_open_brace_in_a_directories_name_ends_avail_of_5_2_if_it_has_an_rc_file() {
     for (name, breaks) in [("}", true), ("{brace", true), ("{brace}", false), ("back\\", false)] {
-        let scene = Scene::new();
+        let scene = ModuleTree::new();
         scene.module("a/1");
         scene.file(&format!("{name}/.modulerc"), "#%Module\n");
         for site in sites() {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::bench::Bench;
-use crate::support::{Scene, sites};
+use crate::support::{ModuleTree, sites};
 use modules::avail::Unable;
 
 /// The tree of Modules' cookbook.
@@ -42,7 +42,7 @@ const FORMS: [&[&str]; 17] = [
 #[test]
 fn the_cookbook_s_tree_is_shown_as_modules_shows_it() {
     for state in ["plain", "rc"] {
-        let scene = Scene::new();
+        let scene = ModuleTree::new();
         let roots = cookbook(state, scene.path());
         for site in sites() {
             let bench = Bench::new(&site, &roots);
@@ -83,7 +83,7 @@ fn the_cookbook_s_tree_is_shown_as_modules_shows_it() {
 
 #[test]
 fn a_tree_that_changed_is_left_to_modules() {
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let roots = cookbook("plain", scene.path());
     let site = &sites()[0];
     let bench = Bench::new(site, &roots);
@@ -98,7 +98,7 @@ fn a_tree_that_changed_is_left_to_modules() {
 
 #[test]
 fn an_index_that_others_may_write_is_not_taken() {
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let roots = cookbook("plain", scene.path());
     let bench = Bench::new(&sites()[0], &roots);
     for entry in fs::read_dir(bench.directory.path()).unwrap() {

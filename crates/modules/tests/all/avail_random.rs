@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use crate::support::bench::Bench;
-use crate::support::{Scene, sites};
+use crate::support::{ModuleTree, sites};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -140,7 +140,7 @@ fn surround(bench: &mut Bench, root: &std::path::Path, surroundings: &[(&str, &s
     }
 }
 
-fn plant(scene: &Scene, root: &str, tree: &[(String, String)]) -> PathBuf {
+fn plant(scene: &ModuleTree, root: &str, tree: &[(String, String)]) -> PathBuf {
     let root = scene.at(root);
     std::fs::create_dir_all(&root).unwrap();
     for (name, content) in tree {
@@ -163,7 +163,7 @@ proptest! {
         questions in prop::collection::vec(question(), 3),
         surroundings in surroundings(),
     ) {
-        let scene = Scene::new();
+        let scene = ModuleTree::new();
         let roots = [plant(&scene, "one", &one), plant(&scene, "two", &two)];
         for site in sites() {
             let mut bench = Bench::new(&site, &roots);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::support::bench::Bench;
-use crate::support::{Scene, sites};
+use crate::support::{ModuleTree, sites};
 
 const QUESTIONS: [&[&str]; 9] = [
     &["avail"],
@@ -41,8 +41,8 @@ fn is_native(roots: &[PathBuf]) -> bool {
 }
 
 /// A modulepath `m` of modulefiles with these names.
-fn tree(names: &[&str]) -> (Scene, PathBuf) {
-    let scene = Scene::new();
+fn tree(names: &[&str]) -> (ModuleTree, PathBuf) {
+    let scene = ModuleTree::new();
     for name in names {
         scene.module(&format!("m/{name}"));
     }
@@ -198,7 +198,7 @@ fn an_rc_file_without_a_cookie_or_of_a_later_modules_is_passed_over() {
 
 #[test]
 fn modulepaths_are_shown_in_their_order_and_know_each_other_s_symbols() {
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     for name in ["one/a/1", "one/b/1", "two/a/1", "two/a/2", "empty/.keep"] {
         scene.module(name);
     }
@@ -220,7 +220,7 @@ fn modulepaths_are_shown_in_their_order_and_know_each_other_s_symbols() {
 
 #[test]
 fn a_variable_in_the_modulepath_is_what_modules_takes_it_for() {
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     scene.module("m/a/1");
     scene.module("m/sub/b/1");
     let root = scene.at("m");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::support::{Scene, modern};
+use crate::support::{ModuleTree, modern_modules};
 use modules::cache::{self, BuildError, Checked, Kind, NAME, Occasion};
 use modules::site::{Environment, Site, User};
 use modules::tree::{Limits, walk};
@@ -19,8 +19,8 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// A Modules that every user can run: the one of setup/modern-modules may be in root's home.
-fn everyones(scene: &Scene, name: &str) -> Site {
-    let from = modern().join(name);
+fn everyones(scene: &ModuleTree, name: &str) -> Site {
+    let from = modern_modules().join(name);
     let to = scene.at(name);
     assert!(from.join("modulecmd.tcl").exists(), "run setup/modern-modules");
     let script = format!(
@@ -32,7 +32,7 @@ fn everyones(scene: &Scene, name: &str) -> Site {
     Site::at(&to.join("modulecmd.tcl"), &Environment::default()).unwrap()
 }
 
-fn newest(scene: &Scene) -> Site {
+fn newest(scene: &ModuleTree) -> Site {
     everyones(scene, "newest")
 }
 
@@ -93,7 +93,7 @@ fn root() -> bool {
 }
 
 /// Names that need quotes, nested rc files, strays, and a modulefile of a newer release.
-fn nasty(scene: &Scene) -> PathBuf {
+fn nasty(scene: &ModuleTree) -> PathBuf {
     scene.module("tree/gcc/12.2");
     scene.module("tree/gcc/13");
     scene.file("tree/gcc/.version", "#%Module\nset ModulesVersion 12.2\n");
@@ -120,7 +120,7 @@ fn nasty(scene: &Scene) -> PathBuf {
 fn what_the_stock_cachebuild_writes_is_read_and_found_good() {
     let _alone = alone();
     for name in ["5.5", "newest"] {
-        let scene = Scene::new();
+        let scene = ModuleTree::new();
         let site = everyones(&scene, name);
         let tree = nasty(&scene);
         // What a cache cannot hold as it is.
@@ -137,7 +137,7 @@ fn what_the_stock_cachebuild_writes_is_read_and_found_good() {
 fn a_built_cache_gives_what_a_walk_gives_and_is_good() {
     let _alone = alone();
     for name in ["5.5", "newest"] {
-        let scene = Scene::new();
+        let scene = ModuleTree::new();
         let site = everyones(&scene, name);
         let tree = nasty(&scene);
         let built = built(&tree, &site).unwrap();
@@ -157,7 +157,7 @@ fn a_built_cache_gives_what_a_walk_gives_and_is_good() {
 #[test]
 fn added_removed_and_edited_files_make_a_cache_stale() {
     let _alone = alone();
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let site = newest(&scene);
     let tree = nasty(&scene);
     built(&tree, &site).unwrap();
@@ -177,7 +177,7 @@ fn added_removed_and_edited_files_make_a_cache_stale() {
 #[test]
 fn an_edit_that_keeps_size_and_time_is_seen() {
     let _alone = alone();
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let site = newest(&scene);
     let tree = nasty(&scene);
     built(&tree, &site).unwrap();
@@ -193,7 +193,7 @@ fn an_edit_that_keeps_size_and_time_is_seen() {
 #[test]
 fn a_cache_that_was_cut_is_never_good() {
     let _alone = alone();
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let site = newest(&scene);
     let tree = nasty(&scene);
     built(&tree, &site).unwrap();
@@ -213,7 +213,7 @@ fn a_cache_that_was_cut_is_never_good() {
 #[test]
 fn code_in_a_cache_is_named_and_never_run() {
     let _alone = alone();
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let site = newest(&scene);
     let tree = nasty(&scene);
     built(&tree, &site).unwrap();
@@ -252,7 +252,7 @@ fn code_in_a_cache_is_named_and_never_run() {
 #[test]
 fn a_cache_that_is_no_file_or_that_others_may_write_is_named() {
     let _alone = alone();
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let site = newest(&scene);
     let tree = nasty(&scene);
     built(&tree, &site).unwrap();
@@ -286,7 +286,7 @@ fn what_not_everyone_may_read_is_told_of_the_stock_cache_and_not_in_a_built_one(
     if !root() {
         return;
     }
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let site = newest(&scene);
     let tree = nasty(&scene);
     let secret = |name: &str| scene.file(name, "#%Module\nsetenv S3CRET {of mine}\n");
@@ -334,7 +334,7 @@ fn below_a_modulepath_of_a_group_each_file_is_looked_at() {
     if !root() {
         return;
     }
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let site = newest(&scene);
     scene.module("tree/gcc/13");
     let secret = scene.file("tree/own/1", "#%Module\nsetenv S3CRET x\n");
@@ -357,7 +357,7 @@ fn root_builds_as_the_owner_of_the_modulepath() {
     if !root() {
         return;
     }
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let site = newest(&scene);
     scene.module("tree/gcc/13");
     let who = scene.at("who");
@@ -382,7 +382,7 @@ fn root_builds_as_the_owner_of_the_modulepath() {
 #[test]
 fn a_tree_that_would_hang_cachebuild_is_refused() {
     let _alone = alone();
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let site = newest(&scene);
     scene.module("tree/gcc/13");
     let tree = scene.at("tree");
@@ -397,7 +397,7 @@ fn a_tree_that_would_hang_cachebuild_is_refused() {
 #[test]
 fn a_site_that_takes_no_extra_configuration_keeps_the_cache_it_has() {
     let _alone = alone();
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let site = newest(&scene);
     let config = site.setting("siteconfig").unwrap().to_owned();
     fs::write(config, "lappendConf locked_configs extra_siteconfig\n").unwrap();
@@ -412,7 +412,7 @@ fn a_site_that_takes_no_extra_configuration_keeps_the_cache_it_has() {
 #[test]
 fn a_cache_for_another_release_is_named() {
     let _alone = alone();
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let (old, new) = (everyones(&scene, "5.5"), newest(&scene));
     scene.module("tree/gcc/13");
     scene.file("tree/needs/1", "#%Module5.6\n");
@@ -432,7 +432,7 @@ fn a_cache_for_another_release_is_named() {
 #[test]
 fn a_cache_wants_to_be_built_only_where_it_is_not_good() {
     let _alone = alone();
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let site = newest(&scene);
     let tree = nasty(&scene);
     let wants_build = || cache::check(&tree, Some(&site)).wants_build();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use crate::support::{Scene, sites};
+use crate::support::{ModuleTree, sites};
 use modules::cache::{self, Kind, NAME, Occasion};
 use modules::site::Site;
 
@@ -17,7 +17,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// A tree with a cache that becalm has made of it.
-fn built(scene: &Scene, site: &Site) -> PathBuf {
+fn built(scene: &ModuleTree, site: &Site) -> PathBuf {
     let tree = scene.at("tree");
     scene.module("tree/gcc/12");
     scene.file("tree/gcc/.version", "#%Module\nset ModulesVersion 12\n");
@@ -55,7 +55,7 @@ fn stale(tree: &Path, site: &Site) -> Vec<Option<String>> {
 #[test]
 fn a_cache_that_does_not_say_when_its_files_were_read_is_held_against_all_of_them() {
     let _alone = alone();
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let site = sites().pop().unwrap();
     let tree = built(&scene, &site);
     edit(&tree.join("gcc/.version"), "12", "13");
@@ -67,7 +67,7 @@ fn a_cache_that_does_not_say_when_its_files_were_read_is_held_against_all_of_the
 #[test]
 fn what_came_with_a_directory_is_read_however_old_it_is() {
     let _alone = alone();
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let site = sites().pop().unwrap();
     scene.module("staged/gcc/12");
     scene.file("staged/gcc/.version", "#%Module\nset ModulesVersion 13\n");
@@ -80,7 +80,7 @@ fn what_came_with_a_directory_is_read_however_old_it_is() {
 #[test]
 fn a_cache_that_was_altered_is_held_against_all_files() {
     let _alone = alone();
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let site = sites().pop().unwrap();
     let tree = built(&scene, &site);
     edit(&tree.join(NAME), "ModulesVersion 12", "ModulesVersion 13");
@@ -90,7 +90,7 @@ fn a_cache_that_was_altered_is_held_against_all_files() {
 #[test]
 fn a_file_of_another_filesystem_has_another_clock() {
     let _alone = alone();
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let site = sites().pop().unwrap();
     let other = tempfile::tempdir_in("/dev/shm").unwrap();
     fs::set_permissions(other.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -109,7 +109,7 @@ fn a_file_of_another_filesystem_has_another_clock() {
 #[test]
 fn a_link_is_for_everyone_only_if_each_of_its_steps_is() {
     let _alone = alone();
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let site = sites().pop().unwrap();
     scene.file("open/13", "#%Module\nsetenv S3CRET {of mine}\n");
     fs::create_dir(scene.at("closed")).unwrap();

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::support::Scene;
+use crate::support::ModuleTree;
 use modules::cache::{How, Watch};
 use modules::tree::{Limits, walk};
 
-fn told(scene: &Scene, change: impl FnOnce() + Send) -> Duration {
+fn told(scene: &ModuleTree, change: impl FnOnce() + Send) -> Duration {
     let tree = walk(&scene.at("tree"), Limits::default());
     let watch = Watch::over(&[tree], Duration::from_secs(3600)).unwrap();
     assert_eq!(watch.how(), How::Inotify);
@@ -26,7 +26,7 @@ fn told(scene: &Scene, change: impl FnOnce() + Send) -> Duration {
 
 #[test]
 fn each_change_of_a_tree_is_told_and_waited_out() {
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     scene.module("tree/gcc/12");
     scene.module("elsewhere/1");
     std::os::unix::fs::symlink(scene.at("elsewhere/1"), scene.at("tree/gcc/link")).unwrap();

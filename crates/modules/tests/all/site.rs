@@ -75,7 +75,7 @@ fn a_site_is_found_by_its_variable_and_its_scripts_are_looked_at() {
     assert_eq!(site.release, newest.release);
     assert!(!site.release.is_older_than("5.5.0"));
     assert!(!site.is_customised(), "{:?}", site.scripts);
-    let scene = crate::support::Scene::new();
+    let scene = crate::support::ModuleTree::new();
     let script = scene.file("extra.tcl", "# only\nsetConf ignored_dirs {x}\n");
     environment.set("MODULES_SITECONFIG", script);
     assert!(Site::find(&environment).unwrap().is_customised());

@@ -4,19 +4,19 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
-use crate::support::Scene;
+use crate::support::ModuleTree;
 use modules::site::{Environment, Site, User};
 use modules::tidy::{Ground, Options, Tidying, View, What, plan};
 use modules::tree::{Limits, walk};
 
-fn planned_with(scene: &Scene, paths: &[&str], options: &Options) -> Tidying {
+fn planned_with(scene: &ModuleTree, paths: &[&str], options: &Options) -> Tidying {
     let site = Site::find(&Environment::default()).unwrap();
     let trees = paths.iter().map(|path| walk(&scene.at(path), Limits::default())).collect();
     let user = User { name: "root".into(), user: 0, group: 0, groups: vec![0] };
     plan(&Ground { site: &site, views: &[View { user, trees }] }, options)
 }
 
-fn planned(scene: &Scene) -> Tidying {
+fn planned(scene: &ModuleTree) -> Tidying {
     planned_with(scene, &["m"], &Options::default())
 }
 
@@ -25,15 +25,15 @@ fn lines(tidying: &Tidying) -> Vec<&str> {
     tidying.merged.iter().flat_map(|merged| &merged.lines).map(String::as_str).collect()
 }
 
-fn why(scene: &Scene, tidying: &Tidying, name: &str) -> String {
+fn why(scene: &ModuleTree, tidying: &Tidying, name: &str) -> String {
     let path: PathBuf = scene.at(name);
     let kept = tidying.kept.iter().find(|kept| kept.path == path);
     kept.unwrap_or_else(|| panic!("{name}: {tidying:?}")).reason.clone()
 }
 
 /// A modulepath of one name with an rc file, merged into the root's, which is there.
-fn scene(rc: &str, content: &str) -> Scene {
-    let scene = Scene::new();
+fn scene(rc: &str, content: &str) -> ModuleTree {
+    let scene = ModuleTree::new();
     scene.file("m/.modulerc", "#%Module\n");
     scene.module("m/foo/1.0");
     scene.module("m/foo/2.0");

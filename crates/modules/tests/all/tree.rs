@@ -3,7 +3,7 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use crate::support::Scene;
+use crate::support::ModuleTree;
 use modules::site::User;
 use modules::tree::{Cookie, Kind, Limits, Rc, Tree, walk};
 
@@ -13,7 +13,7 @@ fn kind<'a>(tree: &'a Tree, name: &str) -> &'a Kind {
 
 #[test]
 fn each_name_is_what_it_is_to_modules() {
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     scene.module("gcc/12.2");
     scene.file("gcc/.version", "#%Module\nset ModulesVersion 12.2\n");
     scene.file(".version", "#%Module\nset ModulesVersion gcc\n");
@@ -43,7 +43,7 @@ fn each_name_is_what_it_is_to_modules() {
 
 #[test]
 fn fifos_loops_and_dangling_links_are_named_and_not_followed() {
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     scene.module("a/1");
     let made = std::process::Command::new("mkfifo").arg(scene.at("a/pipe")).status().unwrap();
     assert!(made.success());
@@ -66,7 +66,7 @@ fn fifos_loops_and_dangling_links_are_named_and_not_followed() {
 
 #[test]
 fn a_walk_stops_at_its_limit_and_says_so() {
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     for number in 0..20 {
         scene.module(&format!("a/{number}"));
     }
@@ -77,7 +77,7 @@ fn a_walk_stops_at_its_limit_and_says_so() {
 
 #[test]
 fn a_modulepath_that_is_a_file_or_missing_is_a_fact() {
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let file = scene.module("file");
     assert!(matches!(walk(&file, Limits::default()).top.kind, Kind::File(_)));
     assert_eq!(walk(&scene.at("no"), Limits::default()).top.kind, Kind::Dangling);
@@ -86,7 +86,7 @@ fn a_modulepath_that_is_a_file_or_missing_is_a_fact() {
 
 #[test]
 fn another_user_sees_what_he_may_see() {
-    let scene = Scene::new();
+    let scene = ModuleTree::new();
     let secret = scene.module("a/secret");
     scene.module("private/1");
     for (path, mode) in [(secret, 0o600), (scene.at("private"), 0o700)] {

@@ -8,7 +8,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,12 +18,12 @@ use cost::{FilesystemProfile, RpcKind};
 use recording::{Nanos, Recording};
 use rehearse::traced::{self, TracedRehearsal};
 use rehearse::{Account, RehearsalRequest};
-use tempfile::TempDir;
+use testkit::Scene;
 
 /// A directory to rehearse, with the files `a/b/file` and `a/script`, and beside it what a test
 /// needs.
-struct Scene {
-    directory: TempDir,
+struct SlowTree {
+    scene: Scene,
 }
 
 /// What came of a command.
@@ -33,18 +33,16 @@ struct Ran {
     status: i32,
 }
 
-impl Scene {
-    fn new() -> Scene {
-        let directory = TempDir::new().unwrap();
-        std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
-        let scene = Scene { directory };
+impl SlowTree {
+    fn new() -> SlowTree {
+        let scene = SlowTree { scene: Scene::for_everyone() };
         std::fs::create_dir_all(scene.tree().join("a/b")).unwrap();
         std::fs::write(scene.tree().join("a/b/file"), "text\n").unwrap();
         scene
     }
 
     fn at(&self, name: &str) -> PathBuf {
-        self.directory.path().canonicalize().unwrap().join(name)
+        self.scene.path(name)
     }
 
     fn tree(&self) -> PathBuf {
@@ -106,7 +104,7 @@ fn counts(account: &Account) -> Vec<(RpcKind, u64)> {
 }
 
 fn the_server_is_asked_for_what_the_node_does_not_know() {
-    let scene = Scene::new();
+    let scene = SlowTree::new();
     let profile = profile("0", "0", KEEPS_NAMES);
     let ran =
         scene.run(&profile, "cat a/b/file; cat a/b/file a/b/none 2>/dev/null; ls a >/dev/null");
@@ -121,7 +119,7 @@ fn the_server_is_asked_for_what_the_node_does_not_know() {
 }
 
 fn what_is_not_kept_is_asked_for_again() {
-    let scene = Scene::new();
+    let scene = SlowTree::new();
     let script = "for n in 1 2 3; do test -e a/b/none; test -e a/b/file; done; true";
     let count = |cache: &str| scene.run(&profile("0", "0", cache), script).account;
     assert_eq!(count(KEEPS_ALL).metadata().operations, 4);
@@ -130,7 +128,7 @@ fn what_is_not_kept_is_asked_for_again() {
 }
 
 fn elsewhere_and_at_open_files_nothing_is_asked() {
-    let scene = Scene::new();
+    let scene = SlowTree::new();
     let ran = scene.run(&profile("0", "0", KEEPS_ALL), "ls /usr >/dev/null; test -e ../profile");
     assert_eq!(counts(&ran.account), []);
     // cat makes fstat and reads of the file.
@@ -139,7 +137,7 @@ fn elsewhere_and_at_open_files_nothing_is_asked() {
 }
 
 fn each_operation_takes_its_round_trip_and_its_service() {
-    let scene = Scene::new();
+    let scene = SlowTree::new();
     let profile = profile("3ms", "2ms", KEEPS_NOTHING);
     let ran = scene.run(&profile, "test -e a/b/file");
     let sum = ran.account.metadata();
@@ -152,7 +150,7 @@ fn each_operation_takes_its_round_trip_and_its_service() {
 }
 
 fn a_stat_of_200_us_takes_200_us() {
-    let scene = Scene::new();
+    let scene = SlowTree::new();
     let profile = profile("180us", "20us", KEEPS_NOTHING);
     let this = std::env::current_exe().unwrap();
     let words = [this.to_str().unwrap(), "stats", "a", "2000"];
@@ -167,14 +165,15 @@ fn a_stat_of_200_us_takes_200_us() {
 }
 
 fn four_recorders_share_one_server() {
-    let scenes = [Scene::new(), Scene::new(), Scene::new(), Scene::new()];
+    let scenes = [SlowTree::new(), SlowTree::new(), SlowTree::new(), SlowTree::new()];
     let profile = profile("0", "200us", KEEPS_NOTHING);
     let this = std::env::current_exe().unwrap();
     let words = [this.to_str().unwrap(), "stats", "a", "2000"];
     let began = Instant::now();
     let ran: Vec<Ran> = std::thread::scope(|scope| {
         let (profile, words) = (&profile, &words);
-        let run = |scene: &'_ Scene| scene.ran(&mut scene.recorder(profile, &scene.tree(), words));
+        let run =
+            |scene: &'_ SlowTree| scene.ran(&mut scene.recorder(profile, &scene.tree(), words));
         let all: Vec<_> = scenes.iter().map(|scene| scope.spawn(move || run(scene))).collect();
         all.into_iter().map(|one| one.join().unwrap()).collect()
     });
@@ -193,7 +192,7 @@ fn four_recorders_share_one_server() {
 }
 
 fn who_wants_the_same_name_waits_for_the_same_answer() {
-    let scene = Scene::new();
+    let scene = SlowTree::new();
     for number in 0..40 {
         std::fs::write(scene.tree().join(number.to_string()), "").unwrap();
     }
@@ -207,7 +206,7 @@ fn who_wants_the_same_name_waits_for_the_same_answer() {
 }
 
 fn a_directory_given_by_a_symbolic_link_is_rehearsed_by_both_its_names() {
-    let scene = Scene::new();
+    let scene = SlowTree::new();
     symlink("tree", scene.at("link")).unwrap();
     let script = "test -e ../link/a/b; test -e ../tree/a/b";
     let mut command =
@@ -216,7 +215,7 @@ fn a_directory_given_by_a_symbolic_link_is_rehearsed_by_both_its_names() {
 }
 
 fn changes_are_asked_for_and_made() {
-    let scene = Scene::new();
+    let scene = SlowTree::new();
     let ran =
         scene.run(&profile("1ms", "0", KEEPS_ALL), "mkdir a/new; mv a/b a/new/b; rm a/new/b/file");
     assert_eq!(ran.account.of(RpcKind::Change).operations, 3);
@@ -224,7 +223,7 @@ fn changes_are_asked_for_and_made() {
 }
 
 fn status_and_output_pass() {
-    let scene = Scene::new();
+    let scene = SlowTree::new();
     let words = ["sh", "-c", "cat a/b/file; exit 9"];
     let ran =
         scene.ran(&mut scene.recorder(&profile("1ms", "0", KEEPS_ALL), &scene.tree(), &words));
@@ -232,7 +231,7 @@ fn status_and_output_pass() {
 }
 
 fn what_cannot_be_rehearsed_or_run_is_said() {
-    let scene = Scene::new();
+    let scene = SlowTree::new();
     let profile = profile("0", "0", KEEPS_ALL);
     for (path, words, status, said) in [
         (scene.at("none"), ["true"], 125, "none: No such file or directory"),
@@ -247,7 +246,7 @@ fn what_cannot_be_rehearsed_or_run_is_said() {
 }
 
 fn when_the_recorder_is_killed_it_is_said() {
-    let scene = Scene::new();
+    let scene = SlowTree::new();
     let script = "kill -9 $PPID; sleep 100";
     let words = ["sh", "-c", script];
     let output =
@@ -264,7 +263,7 @@ fn python_library() -> PathBuf {
 }
 
 fn the_server_is_asked_for_the_same_as_through_fuse() {
-    let scene = Scene::new();
+    let scene = SlowTree::new();
     std::fs::write(scene.tree().join("a/b/second"), "").unwrap();
     symlink("b/file", scene.tree().join("a/link")).unwrap();
     let library = python_library();
@@ -295,7 +294,7 @@ fn the_server_is_asked_for_the_same_as_through_fuse() {
 }
 
 fn programs_do_the_same_as_without() {
-    let scene = Scene::new();
+    let scene = SlowTree::new();
     let script = "python3 -c 'import json, asyncio, subprocess, threading; \
         t = [threading.Thread(target=subprocess.run, args=([\"ls\", \"a\"],)) for n in range(8)]; \
         [x.start() for x in t]; [x.join() for x in t]; print(json.dumps(t is not None))'; \
@@ -320,7 +319,7 @@ fn an_ordinary_user_can_rehearse() {
     if unsafe { libc::geteuid() } != 0 {
         return; // All other tests have shown it.
     }
-    let scene = Scene::new();
+    let scene = SlowTree::new();
     // The directory of this program may be closed to others.
     let this = scene.at("this");
     std::fs::copy(std::env::current_exe().unwrap(), &this).unwrap();

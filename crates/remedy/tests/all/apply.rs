@@ -7,7 +7,7 @@ use crate::scene::*;
 use remedy::{Edit, Error, Seen, Status, Step};
 
 /// A step of every kind.
-fn every_kind(scene: &Scene) -> Vec<Step> {
+fn every_kind(scene: &EditedFiles) -> Vec<Step> {
     let (a, gone) = (scene.file("a", "old bytes"), scene.file("gone", "to be removed"));
     std::os::unix::fs::symlink("a", scene.at("old-link")).unwrap();
     fs::create_dir(scene.at("empty")).unwrap();
@@ -30,7 +30,7 @@ fn every_kind(scene: &Scene) -> Vec<Step> {
 
 #[test]
 fn every_kind_of_step_is_applied_and_undone() {
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     let steps = every_kind(&scene);
     let before = scene.picture();
     let applied = scene.apply(steps).unwrap();
@@ -56,7 +56,7 @@ fn every_kind_of_step_is_applied_and_undone() {
 
 #[test]
 fn a_file_may_grow_at_its_end_and_shrinks_back() {
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     let long = "x".repeat(3 << 20);
     let file = scene.file("long", &long);
     let end = Edit { offset: (3 << 20) - 2, old: b"xx".to_vec(), new: b"yy grown".to_vec() };
@@ -80,7 +80,7 @@ fn a_file_may_grow_at_its_end_and_shrinks_back() {
 
 #[test]
 fn ten_thousand_files_are_patched_linked_and_undone() {
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     let mut steps = vec![Step::Directory { path: scene.at("farm"), mode: 0o755 }];
     for number in 0..5000 {
         let file = scene.file(format!("d{}/f{number}", number % 50), format!("old {number}"));
@@ -98,7 +98,7 @@ fn ten_thousand_files_are_patched_linked_and_undone() {
 
 #[test]
 fn an_application_that_was_undone_can_be_made_again() {
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     let file = scene.file("a", "old");
     let first = scene.apply(vec![patch(&file, "old", "new")]).unwrap();
     scene.undo(&first.id).unwrap();
@@ -110,7 +110,7 @@ fn an_application_that_was_undone_can_be_made_again() {
 
 #[test]
 fn a_plan_that_changes_nothing_leaves_no_trace() {
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     assert!(matches!(scene.apply(vec![]), Err(Error::Empty)));
     fs::create_dir(scene.at("there")).unwrap();
     let there = Step::Directory { path: scene.at("there"), mode: 0o755 };

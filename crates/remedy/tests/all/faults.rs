@@ -40,7 +40,7 @@ fn a_full_disk_at_any_system_call_leaves_all_old_or_all_new() {
 }
 
 /// A tmpfs of its own in a mount namespace, for a command of bash in it.
-fn in_a_small_disk(scene: &Scene, script: &str) -> String {
+fn in_a_small_disk(scene: &EditedFiles, script: &str) -> String {
     let disk = scene.root().join("disk");
     fs::create_dir(&disk).unwrap();
     let script =
@@ -71,7 +71,7 @@ END
 
 #[test]
 fn a_disk_without_room_for_a_second_copy_is_refused_before_anything_is_written() {
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     let said = in_a_small_disk(&scene, &format!("{PLAN} $APPLY plan || head -c 3 file; ls -A"));
     assert!(said.contains("its filesystem lacks room: "), "{said}");
     assert!(said.contains("oldfile\nplan\n"), "{said}");
@@ -79,7 +79,7 @@ fn a_disk_without_room_for_a_second_copy_is_refused_before_anything_is_written()
 
 #[test]
 fn a_disk_for_the_state_that_is_full_is_refused_as_well() {
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     let fill = "export XDG_STATE_HOME=$PWD/state; head -c 2M /dev/zero > fill || true";
     let there = scene.file("f/file", "");
     let directory = there.parent().unwrap().display().to_string();

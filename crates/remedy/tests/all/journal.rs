@@ -7,8 +7,8 @@ use crate::scene::*;
 use remedy::{Error, Status, Step};
 
 /// An application of a few kinds of steps, and its journal's file.
-fn applied() -> (Scene, String, PathBuf) {
-    let scene = Scene::new();
+fn applied() -> (EditedFiles, String, PathBuf) {
+    let scene = EditedFiles::new();
     let (a, gone) = (scene.file("a", "old a"), scene.file("gone", "gone"));
     let steps = vec![
         Step::Link { path: scene.at("link"), target: a.clone() },
@@ -23,7 +23,7 @@ fn applied() -> (Scene, String, PathBuf) {
 
 /// After any attempt to undo, each file is as before or as applied.
 #[track_caller]
-fn each_is_old_or_new(scene: &Scene, what: &str) {
+fn each_is_old_or_new(scene: &EditedFiles, what: &str) {
     let a = bytes(scene.at("a"));
     assert!([&b"old a"[..], b"new, longer"].contains(&a.as_slice()), "{what}: {a:?}");
     for (name, content) in [("gone", "gone"), ("note", "note")] {
@@ -65,7 +65,7 @@ fn a_journal_cut_anywhere_undoes_all_or_says_that_it_cannot() {
 }
 
 /// Makes the files new again, as they were when the journal was whole.
-fn reapply(scene: &Scene) {
+fn reapply(scene: &EditedFiles) {
     fs::write(scene.at("a"), "new, longer").unwrap();
     fs::write(scene.at("note"), "note").unwrap();
     fs::set_permissions(scene.at("note"), std::os::unix::fs::PermissionsExt::from_mode(0o600))
@@ -140,7 +140,7 @@ fn a_file_in_the_place_of_a_journal_is_told_as_damaged_or_not_at_all() {
 
 #[test]
 fn plans_of_another_version_or_with_unknown_steps_are_refused() {
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     let file = scene.root().join("plan");
     let read = |json: &str| {
         fs::write(&file, json).unwrap();
@@ -166,7 +166,7 @@ fn plans_of_another_version_or_with_unknown_steps_are_refused() {
 fn the_plan_in_the_documentation_is_one() {
     let document = include_str!("../../../../docs/schema/becalm.plan.md");
     let example = document.split("```json\n").nth(1).unwrap().split("```").next().unwrap();
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     let file = scene.root().join("plan");
     fs::write(&file, example).unwrap();
     let mut written = Vec::new();

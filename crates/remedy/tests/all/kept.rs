@@ -16,7 +16,7 @@ fn word(path: &Path) -> &str {
 }
 
 #[track_caller]
-fn refused(scene: &Scene, steps: Vec<Step>, reason: &str) {
+fn refused(scene: &EditedFiles, steps: Vec<Step>, reason: &str) {
     let before = (scene.picture(), scene.entries());
     let error = scene.apply(steps).unwrap_err().to_string();
     assert!(error.contains(reason), "{error}");
@@ -25,7 +25,7 @@ fn refused(scene: &Scene, steps: Vec<Step>, reason: &str) {
 
 /// What `describe` says of a file is the same before, when it is patched, and when it is undone.
 #[track_caller]
-fn kept(scene: &Scene, file: &Path, describe: impl Fn() -> String) {
+fn kept(scene: &EditedFiles, file: &Path, describe: impl Fn() -> String) {
     let before = describe();
     let applied = scene.apply(vec![patch(file, "old", "new")]).unwrap();
     assert_eq!(bytes(file), b"new");
@@ -43,7 +43,7 @@ fn stat(file: &Path) -> String {
 
 #[test]
 fn permissions_and_times_are_kept_to_the_nanosecond() {
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     for mode in [0o400, 0o644, 0o755, 0o000, 0o1711] {
         let file = scene.file(format!("{mode:o}"), "old");
         run(&["touch", "-m", "-d", "2001-02-03 04:05:06.123456789", word(&file)]);
@@ -58,7 +58,7 @@ fn permissions_and_times_are_kept_to_the_nanosecond() {
 }
 
 /// Three blocks in 200 MB: at the start, in the midst, and nothing behind.
-fn sparse(scene: &Scene, name: &str) -> std::path::PathBuf {
+fn sparse(scene: &EditedFiles, name: &str) -> std::path::PathBuf {
     let file = scene.file(name, "old");
     let open = fs::File::options().write(true).open(&file).unwrap();
     open.write_all_at(&[7; 5000], 40 << 20).unwrap();
@@ -73,7 +73,7 @@ fn blocks(file: &Path) -> u64 {
 
 #[test]
 fn holes_stay_holes_and_access_times_stay() {
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     let file = sparse(&scene, "file");
     let removed = sparse(&scene, "removed");
     for file in [&file, &removed] {
@@ -121,7 +121,7 @@ fn another_owner_is_kept_by_root() {
     if !is_root() {
         return;
     }
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     let file = scene.file("file", "old");
     chown(&file, Some(NOBODY), Some(7)).unwrap();
     let before = stat(&file);
@@ -133,7 +133,7 @@ fn another_owner_is_kept_by_root() {
 
 #[test]
 fn an_acl_is_kept_and_one_that_the_directory_gives_to_new_files_is_not_taken_on() {
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     let (with, without) = (scene.file("with", "old"), scene.file("without", "old"));
     run(&["setfacl", "-m", "u:65534:rw,g:7:r,m:r", word(&with)]);
     run(&["setfacl", "-d", "-m", "u:12345:rwx", word(&scene.at(""))]);
@@ -145,7 +145,7 @@ fn an_acl_is_kept_and_one_that_the_directory_gives_to_new_files_is_not_taken_on(
 
 #[test]
 fn extended_attributes_are_kept_on_a_file_that_nobody_may_write() {
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     let file = scene.file("file", "old");
     run(&["setfattr", "-n", "user.origin", "-v", "0x00ff0a", word(&file)]);
     let long = format!("0x{}", "ab".repeat(2000));
@@ -163,7 +163,7 @@ fn extended_attributes_are_kept_on_a_file_that_nobody_may_write() {
 
 #[test]
 fn hard_links_stay_one_file_and_unknown_ones_are_refused() {
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     let first = scene.file("first", "old");
     let others = ["second", "third"].map(|name| scene.at(name));
     for other in &others {
@@ -193,7 +193,7 @@ fn hard_links_stay_one_file_and_unknown_ones_are_refused() {
 
 #[test]
 fn of_a_symbolic_link_the_file_behind_is_patched_and_the_link_stays() {
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     let file = scene.file("real/file", "old");
     symlink("real", scene.at("directory")).unwrap();
     symlink("directory/file", scene.at("link")).unwrap();
@@ -208,7 +208,7 @@ fn of_a_symbolic_link_the_file_behind_is_patched_and_the_link_stays() {
 
 #[test]
 fn privileged_files_are_refused() {
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     let file = scene.file("file", "old");
     for mode in [0o4755, 0o2755] {
         fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
@@ -230,7 +230,7 @@ fn a_signed_file_is_refused() {
     if !is_root() {
         return;
     }
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     let file = scene.file("file", "old");
     let signed = ["setfattr", "-n", "security.ima", "-v", "0x0404", word(&file)];
     // A kernel with IMA checks what it is given; one without keeps any value.
@@ -241,7 +241,7 @@ fn a_signed_file_is_refused() {
 /// Those that chattr(1) sets and any user may set.
 #[test]
 fn inode_flags_are_kept_and_those_that_the_directory_gives_are_not_taken_on() {
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     let flags = |file: &Path| {
         let open = fs::File::open(file).unwrap();
         rustix::fs::ioctl_getflags(open).map(|flags| flags & IFlags::from_bits_retain(0xd8))
@@ -267,7 +267,7 @@ fn immutable_and_append_only_files_and_directories_are_refused() {
     if !is_root() {
         return;
     }
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     let file = scene.file("file", "old");
     for (path, flag, reason) in [
         (&file, "i", "is immutable"),
@@ -285,7 +285,7 @@ fn immutable_and_append_only_files_and_directories_are_refused() {
 
 #[test]
 fn names_of_any_bytes_are_patched_linked_and_undone_by_a_plan_in_json() {
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     let names: [&[u8]; 4] =
         [b"new\nline", b"\xff\xfe\x80", "\u{202e}\u{9b}".as_bytes(), b"it's \"so\"\\"];
     let mut steps = Vec::new();
@@ -314,7 +314,7 @@ fn what_an_ordinary_user_cannot_keep_is_refused_before_anything_is_written() {
     if !is_root() {
         return;
     }
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     for directory in [scene.root(), scene.at("")] {
         chown(&directory, Some(NOBODY), Some(NOBODY)).unwrap();
     }
@@ -356,7 +356,7 @@ fn what_an_ordinary_user_cannot_keep_is_refused_before_anything_is_written() {
 
 #[test]
 fn a_plan_that_no_longer_fits_is_refused() {
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     let file = scene.file("file", "old");
     let step = patch(&file, "old", "new");
     fs::write(&file, "odd").unwrap();

@@ -12,14 +12,14 @@ use crate::scene::*;
 use remedy::{Options, Status};
 
 /// Every file by name: which content it has, if any.
-fn contents(scene: &Scene) -> BTreeMap<PathBuf, Vec<u8>> {
+fn contents(scene: &EditedFiles) -> BTreeMap<PathBuf, Vec<u8>> {
     let names = scene.picture().into_keys().filter(|path| fs::metadata(path).unwrap().is_file());
     names.map(|path| (path.clone(), bytes(path))).collect()
 }
 
 /// No file but with its old content or its new: neither half of one, nor none at all.
 #[track_caller]
-fn each_is_old_or_new(scene: &Scene, moment: &str) {
+fn each_is_old_or_new(scene: &EditedFiles, moment: &str) {
     let contents = contents(scene);
     for (name, old, new) in [
         ("a", "old a", "new a"),
@@ -39,7 +39,7 @@ fn each_is_old_or_new(scene: &Scene, moment: &str) {
 
 /// Undoes whatever is there to undo.
 #[track_caller]
-fn undo_all(scene: &Scene, moment: &str) {
+fn undo_all(scene: &EditedFiles, moment: &str) {
     let options = Options { threads: 1, ..scene.options() };
     for entry in scene.entries() {
         if entry.status != Status::Undone {
@@ -49,11 +49,11 @@ fn undo_all(scene: &Scene, moment: &str) {
     }
 }
 
-fn undo_words(scene: &Scene) -> Vec<String> {
+fn undo_words(scene: &EditedFiles) -> Vec<String> {
     vec!["--undo".into(), scene.entries()[0].id.clone()]
 }
 
-fn applied_scene() -> Scene {
+fn applied_scene() -> EditedFiles {
     let scene = scene_with_plan();
     remedy::apply(&remedy::Plan::read(&scene.root().join("plan")).unwrap(), &scene.options())
         .unwrap();
@@ -91,7 +91,7 @@ fn an_undoing_killed_at_any_system_call_is_finished_by_the_next() {
 fn after_a_death_the_rest_can_be_applied_by_a_fresh_plan() {
     let moments = |call: &str| (1..=2).map(|at| (call.to_owned(), at)).collect::<Vec<_>>();
     for (call, at) in [moments("rename"), moments("fsync"), moments("fdatasync")].concat() {
-        let scene = Scene::new();
+        let scene = EditedFiles::new();
         let files = ["a", "b"].map(|name| scene.file(name, "old"));
         let fresh = || {
             let old = files.iter().filter(|file| bytes(file) == b"old");

@@ -8,7 +8,7 @@ use crate::scene::*;
 
 #[test]
 fn a_program_that_runs_is_patched_and_keeps_running() {
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     let program = scene.at("sleep");
     fs::copy("/bin/sleep", &program).unwrap();
     let mut running = Command::new(&program).arg("60").stdout(Stdio::null()).spawn().unwrap();

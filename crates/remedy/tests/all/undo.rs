@@ -9,7 +9,7 @@ use remedy::{Changed, Error, How, Status, Step};
 
 /// Why it is not undone, for each file.
 #[track_caller]
-fn changed(scene: &Scene, id: &str) -> Vec<Changed> {
+fn changed(scene: &EditedFiles, id: &str) -> Vec<Changed> {
     let before = scene.picture();
     let Err(Error::Changed { changed }) = scene.undo(id) else { panic!("undone") };
     scene.is_as(&before);
@@ -33,7 +33,7 @@ fn what_has_changed_since_in_any_way_is_not_undone() {
         ("has a new name", |file| fs::hard_link(file, file.with_extension("more")).unwrap()),
     ];
     for (reason, way) in ways {
-        let scene = Scene::new();
+        let scene = EditedFiles::new();
         let (file, other) = (scene.file("file", "old"), scene.file("other", "old"));
         let steps = vec![patch(&file, "old", "new"), patch(&other, "old", "new")];
         let id = scene.apply(steps).unwrap().id;
@@ -51,7 +51,7 @@ fn what_has_changed_since_in_any_way_is_not_undone() {
 
 #[test]
 fn what_a_later_application_changed_is_undone_after_that() {
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     let file = scene.file("file", "old");
     let first = scene.apply(vec![patch(&file, "old", "new")]).unwrap().id;
     let second = scene.apply(vec![patch(&file, "new", "two")]).unwrap().id;
@@ -65,7 +65,7 @@ fn what_a_later_application_changed_is_undone_after_that() {
 
 #[test]
 fn a_directory_that_is_not_empty_stays_and_what_was_put_in_the_place_of_a_link_too() {
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     let steps = vec![
         Step::Directory { path: scene.at("farm"), mode: 0o755 },
         Step::Link { path: scene.at("farm/link"), target: "x".into() },
@@ -86,7 +86,7 @@ fn a_directory_that_is_not_empty_stays_and_what_was_put_in_the_place_of_a_link_t
 
 #[test]
 fn two_becalms_do_not_change_files_at_a_time() {
-    let scene = Scene::new();
+    let scene = EditedFiles::new();
     let file = scene.file("file", "old");
     scene.apply(vec![patch(&file, "old", "new")]).unwrap();
     let lock = fs::File::open(scene.state().join("lock")).unwrap();

@@ -14,27 +14,27 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use recording::{Event, Kind, Nanos, Recording};
-use tempfile::TempDir;
+use testkit::Scene;
 
 const MINUTE: u64 = 60_000_000;
 /// What is not held for a minute has ended long before this, on any machine.
 const AT_ONCE: Duration = Duration::from_secs(100);
 
 /// A directory whose calls are held, with one file in it.
-struct Scene {
-    directory: TempDir,
+struct HeldCalls {
+    scene: Scene,
 }
 
-impl Scene {
-    fn new() -> Scene {
-        let directory = TempDir::new().unwrap();
-        std::fs::create_dir(directory.path().join("slow")).unwrap();
-        std::fs::write(directory.path().join("slow/file"), "").unwrap();
-        Scene { directory }
+impl HeldCalls {
+    fn new() -> HeldCalls {
+        let scene = Scene::new();
+        std::fs::create_dir(scene.path("slow")).unwrap();
+        std::fs::write(scene.path("slow/file"), "").unwrap();
+        HeldCalls { scene }
     }
 
     fn slow(&self) -> PathBuf {
-        self.directory.path().canonicalize().unwrap().join("slow")
+        self.scene.path("slow")
     }
 
     fn file(&self) -> String {
@@ -42,7 +42,7 @@ impl Scene {
     }
 
     fn rec(&self) -> PathBuf {
-        self.directory.path().join("rec")
+        self.scene.path("rec")
     }
 
     /// The recorder, holding calls below `slow` for so many microseconds.
@@ -96,8 +96,8 @@ fn quantile(times: &mut [u64], part: f64) -> u64 {
 
 fn a_call_takes_as_long_as_was_asked_for() {
     for micros in [200, 1000] {
-        let scene = Scene::new();
-        let mut took = numbers(&mut scene.role("apart", micros, "stats", &["2000"]));
+        let held = HeldCalls::new();
+        let mut took = numbers(&mut held.role("apart", micros, "stats", &["2000"]));
         let [least, median, most] = [0.0, 0.5, 0.95].map(|part| quantile(&mut took, part));
         println!("asked for {micros} us: least {least} ns, p50 {median} ns, p95 {most} ns");
         // Of what the tracer's switches cost, only as much is taken off as they ever cost.
@@ -105,31 +105,31 @@ fn a_call_takes_as_long_as_was_asked_for() {
         assert!(median >= micros * 1000, "{median}");
         assert!(median < micros * 2000, "{median}");
         // The recording shows the delay.
-        let stats = scene.calls(Kind::Stat);
+        let stats = held.calls(Kind::Stat);
         assert_eq!(stats.len(), 2000);
         assert!(stats.iter().all(|stat| stat.took > Nanos((micros - 30) * 1000)));
     }
 }
 
 fn steps_of_one_call_follow_one_another() {
-    let scene = Scene::new();
-    let mut took = numbers(&mut scene.role("steps", 100, "stats", &["500"]));
+    let held = HeldCalls::new();
+    let mut took = numbers(&mut held.role("steps", 100, "stats", &["500"]));
     let median = quantile(&mut took, 0.5);
     assert!((400_000..800_000).contains(&median), "{median}");
 }
 
 fn four_processes_wait_for_one_server() {
-    let scene = Scene::new();
+    let held = HeldCalls::new();
     let this = std::env::current_exe().unwrap();
-    let file = scene.file();
+    let file = held.file();
     let script = format!(
         "for n in 1 2 3 4; do {} stats {file} 500 > {}/$n & done; wait",
         this.display(),
-        scene.directory.path().display(),
+        held.scene.directory().display(),
     );
-    assert!(scene.held("one-server", 200, &["sh", "-c", &script]).status().unwrap().success());
+    assert!(held.held("one-server", 200, &["sh", "-c", &script]).status().unwrap().success());
     for n in 1..=4 {
-        let text = std::fs::read_to_string(scene.directory.path().join(n.to_string())).unwrap();
+        let text = std::fs::read_to_string(held.scene.path(n.to_string())).unwrap();
         let mut took: Vec<u64> = text.lines().map(|line| line.parse().unwrap()).collect();
         let median = quantile(&mut took, 0.5);
         println!("process {n} of 4 at one server of 200 us: p50 {median} ns");
@@ -138,31 +138,31 @@ fn four_processes_wait_for_one_server() {
 }
 
 fn threads_are_held_side_by_side() {
-    let scene = Scene::new();
-    let mut command = scene.role("apart", 10_000, "threads", &["16"]);
+    let held = HeldCalls::new();
+    let mut command = held.role("apart", 10_000, "threads", &["16"]);
     let [together, shortest] = numbers(&mut command)[..] else { panic!() };
     println!("16 threads, 20 calls each of 10 ms: {} ms", together / 1_000_000);
     assert!(shortest > 9_900_000, "{shortest}");
     assert!(together > 200_000_000);
     // One after the other they would take 3.2 s.
     assert!(together < 1_600_000_000, "{together}");
-    assert_eq!(scene.calls(Kind::Stat).len(), 320);
+    assert_eq!(held.calls(Kind::Stat).len(), 320);
 }
 
 fn all_metadata_is_held_and_data_is_not() {
-    let scene = Scene::new();
-    let slow = scene.slow();
+    let held = HeldCalls::new();
+    let slow = held.slow();
     let script = "cd \"$1\"; ls . >/dev/null; cat file; echo x > new; mv new other; ln -s x y; \
         readlink y; stat -f . > /dev/null; test -r file";
     let words = ["sh", "-c", script, "sh", slow.to_str().unwrap()];
-    assert!(scene.held("apart", 20_000, &words).status().unwrap().success());
+    assert!(held.held("apart", 20_000, &words).status().unwrap().success());
     for kind in [Kind::Chdir, Kind::Open, Kind::List, Kind::Change, Kind::Readlink, Kind::Statfs] {
-        let calls = scene.calls(kind);
+        let calls = held.calls(kind);
         assert!(!calls.is_empty(), "{kind:?}");
         assert!(calls.iter().all(|call| call.took > Nanos(19_900_000)), "{kind:?}");
     }
     for kind in [Kind::Fstat, Kind::Read, Kind::Close] {
-        let calls = scene.calls(kind);
+        let calls = held.calls(kind);
         assert!(!calls.is_empty(), "{kind:?}");
         assert!(calls.iter().any(|call| call.took < Nanos(10_000_000)), "{kind:?}");
     }
@@ -224,26 +224,26 @@ fn ends_at_once(mut child: Child) -> std::process::ExitStatus {
 
 fn a_held_process_dies_by_a_signal_at_once() {
     for signal in [libc::SIGKILL, libc::SIGTERM, libc::SIGINT, libc::SIGHUP, 40] {
-        let scene = Scene::new();
-        let child = scene.role("apart", MINUTE, "stats", &["1"]).spawn().unwrap();
+        let held = HeldCalls::new();
+        let child = held.role("apart", MINUTE, "stats", &["1"]).spawn().unwrap();
         send(held_process(&child), signal);
         assert_eq!(ends_at_once(child).signal(), Some(signal));
-        let [stat] = scene.calls(Kind::Stat)[..] else { panic!("the call is recorded") };
+        let [stat] = held.calls(Kind::Stat)[..] else { panic!("the call is recorded") };
         assert!(stat.took < Nanos(20_000_000_000));
     }
 }
 
 fn control_c_ends_a_held_command_and_becalm() {
-    let scene = Scene::new();
-    let child = scene.role("apart", MINUTE, "stats", &["1"]).process_group(0).spawn().unwrap();
+    let held = HeldCalls::new();
+    let child = held.role("apart", MINUTE, "stats", &["1"]).process_group(0).spawn().unwrap();
     held_process(&child);
     send(-(child.id() as i32), libc::SIGINT);
     assert_eq!(ends_at_once(child).signal(), Some(libc::SIGINT));
 }
 
 fn a_signal_with_a_handler_waits_for_the_calls_end() {
-    let scene = Scene::new();
-    let mut child = scene.role("apart", 2_000_000, "handles", &[]).spawn().unwrap();
+    let held = HeldCalls::new();
+    let mut child = held.role("apart", 2_000_000, "handles", &[]).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert_eq!(lines.next().unwrap(), "ready");
     send(held_process(&child), libc::SIGTERM);
@@ -253,8 +253,8 @@ fn a_signal_with_a_handler_waits_for_the_calls_end() {
 }
 
 fn a_held_process_stops_after_its_call_and_can_be_continued() {
-    let scene = Scene::new();
-    let mut child = scene.role("apart", 1_000_000, "stats", &["1"]).spawn().unwrap();
+    let held = HeldCalls::new();
+    let mut child = held.role("apart", 1_000_000, "stats", &["1"]).spawn().unwrap();
     send(held_process(&child), libc::SIGSTOP);
     // The front stops with it.
     let mut status = 0;
@@ -271,16 +271,16 @@ fn a_held_process_stops_after_its_call_and_can_be_continued() {
 
 fn a_held_thread_keeps_no_other_from_ending_or_replacing_the_process() {
     for (role, status) in [("one-of-two-ends", 23), ("one-of-two-executes", 24)] {
-        let scene = Scene::new();
-        let child = scene.role("apart", MINUTE, role, &[]).spawn().unwrap();
+        let held = HeldCalls::new();
+        let child = held.role("apart", MINUTE, role, &[]).spawn().unwrap();
         assert_eq!(ends_at_once(child).code(), Some(status), "{role}");
-        assert_eq!(scene.calls(Kind::Stat).len(), 1);
+        assert_eq!(held.calls(Kind::Stat).len(), 1);
     }
 }
 
 fn when_the_recorder_is_killed_a_held_process_dies() {
-    let scene = Scene::new();
-    let child = scene.role("apart", MINUTE, "stats", &["1"]).stderr(Stdio::null()).spawn().unwrap();
+    let held = HeldCalls::new();
+    let child = held.role("apart", MINUTE, "stats", &["1"]).stderr(Stdio::null()).spawn().unwrap();
     let command = held_process(&child);
     send(the_child_of(child.id() as i32), libc::SIGKILL);
     assert!(!ends_at_once(child).success());
@@ -291,16 +291,16 @@ fn when_the_recorder_is_killed_a_held_process_dies() {
 }
 
 fn the_exit_status_passes() {
-    let scene = Scene::new();
-    let slow = scene.slow();
+    let held = HeldCalls::new();
+    let slow = held.slow();
     let words = ["sh", "-c", "ls \"$1\"; exit 7", "sh", slow.to_str().unwrap()];
-    assert_eq!(scene.held("apart", 200, &words).status().unwrap().code(), Some(7));
+    assert_eq!(held.held("apart", 200, &words).status().unwrap().code(), Some(7));
 }
 
 fn threads_are_held_however_calls_are_seen_and_where_sigchld_is_ignored() {
     for (variable, ignored) in [("ALL_SYSCALLS", false), ("OLD_KERNEL", false), ("NONE", true)] {
-        let scene = Scene::new();
-        let mut command = scene.role("apart", 2000, "stats", &["50"]);
+        let held = HeldCalls::new();
+        let mut command = held.role("apart", 2000, "stats", &["50"]);
         if ignored {
             // SAFETY: a system call between fork and exec.
             unsafe {

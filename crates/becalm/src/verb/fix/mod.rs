@@ -21,9 +21,9 @@ use recording::Recording;
 use super::elf::bind::{How, apply, check, plan};
 use crate::again;
 use crate::exit::{Failure, NO};
-use crate::ranked::once;
 use crate::recorded;
 use crate::rehearsed::{ColdNode, RehearseOptions};
+use crate::reporting_rank::once;
 use pack::Image;
 use trial::Trial;
 use view::{FixAnswer, Packing};
@@ -116,8 +116,10 @@ impl Cures {
 
 fn plan_only(args: &Args) -> Result<u8, Failure> {
     let wanted = recorded::Wanted::of(&args.command);
-    let aside = match args.json {
-        true => Some(crate::aside::Aside::set().map_err(Failure::of_command)?),
+    let redirect = match args.json {
+        true => {
+            Some(crate::stdout_redirect::StdoutRedirect::to_stderr().map_err(Failure::of_command)?)
+        }
         false => None,
     };
     let (recording, _) = recorded::and_read(&wanted, None)?;
@@ -126,8 +128,8 @@ fn plan_only(args: &Args) -> Result<u8, Failure> {
         check(&cures.binding.to_plan(title(args)))?;
     }
     let fix = cures.planned();
-    match aside {
-        Some(aside) => aside.print(&term::json(&fix.to_value())?)?,
+    match redirect {
+        Some(redirect) => redirect.print(&term::json(&fix.to_value())?)?,
         None => term::print(&fix.render(term::width::terminal(), &next(args, &cures)))?,
     }
     Ok(if cures.is_empty() { NO } else { 0 })

@@ -18,9 +18,9 @@ use prove::{Proof, ProofBench, ProofPlan, RunSurroundings, Subject};
 use crate::again;
 use crate::cost_options::JobOptions;
 use crate::exit::{Failure, NO, USAGE};
-use crate::ranked::once;
 use crate::recorded::Wanted;
 use crate::rehearsed::{ColdNode, RehearseOptions};
+use crate::reporting_rank::once;
 use crate::save;
 
 /// How often each command is recorded: twice shows whether its counts vary.

@@ -21,11 +21,11 @@ use term::number::{count, time};
 use term::{Column, Table};
 
 use crate::again;
-use crate::aside::Aside;
 use crate::cost_options::JobOptions;
 use crate::exit::{Failure, NO, USAGE};
-use crate::ranked::{OneRank, Voice};
 use crate::recorded;
+use crate::reporting_rank::{RankOption, ReportingRank};
+use crate::stdout_redirect::StdoutRedirect;
 use view::RehearsalAnswer;
 
 /// Run a command as if directories were on a slow shared filesystem, and say what it asked of it
@@ -71,7 +71,7 @@ pub struct RehearseArgs {
     job: JobOptions,
 
     #[command(flatten)]
-    one: OneRank,
+    one: RankOption,
 
     /// Measure how well this machine keeps to the profile, in a directory below PATH or /tmp; the
     /// exit status is 1 if it does not
@@ -143,20 +143,20 @@ fn usage(error: impl Into<anyhow::Error>) -> Failure {
 }
 
 fn rehearse(args: &RehearseArgs, wanted: &RehearsalRequest) -> Result<u8, Failure> {
-    let voice = args.one.voice()?;
+    let rank = args.one.reporting_rank()?;
     // Below a rehearsed directory nothing can be written, or only slowly: files are opened before.
     let json = match &args.json {
-        Some(Some(path)) if !voice.is_silent() => {
+        Some(Some(path)) if !rank.is_silent() => {
             Some(Output::open(path).map_err(Failure::of_command)?)
         }
         _ => None,
     };
-    let aside = match args.json {
-        Some(None) => Some(Aside::set().map_err(Failure::of_command)?),
+    let redirect = match args.json {
+        Some(None) => Some(StdoutRedirect::to_stderr().map_err(Failure::of_command)?),
         _ => None,
     };
     // A file is of one rank.
-    let record = args.record.as_ref().map(|file| file.as_deref().filter(|_| !voice.is_silent()));
+    let record = args.record.as_ref().map(|file| file.as_deref().filter(|_| !rank.is_silent()));
     let ran = run::rehearsed(args, record, wanted)?;
     for place in &ran.places {
         if let Some(given) = &place.given {
@@ -169,7 +169,7 @@ fn rehearse(args: &RehearseArgs, wanted: &RehearsalRequest) -> Result<u8, Failur
         RehearsalReport::of(&ran.account, &wanted.profile, &ran.places, ran.wall, recording);
     let kept = record.flatten();
     let answer = RehearsalAnswer {
-        rank: voice.rank(),
+        rank: rank.number(),
         prediction: recording.map(|recording| predicted(args, wanted, &ran.places, recording)),
         difference: ran.difference,
         writable: wanted.writable,
@@ -183,9 +183,9 @@ fn rehearse(args: &RehearseArgs, wanted: &RehearsalRequest) -> Result<u8, Failur
             report,
         )
     };
-    if !voice.is_silent() {
-        print(&answer, &next(args, kept), aside, json, &voice).map_err(Failure::of_command)?;
-        voice.say_whose(
+    if !rank.is_silent() {
+        print(&answer, &next(args, kept), redirect, json, &rank).map_err(Failure::of_command)?;
+        rank.say_whose(
             "each rank had a server of its own; one for all: becalm rehearse … -- mpirun …",
         );
     }
@@ -212,17 +212,17 @@ fn predicted(
 fn print(
     answer: &RehearsalAnswer,
     next: &str,
-    aside: Option<Aside>,
+    redirect: Option<StdoutRedirect>,
     json: Option<Output>,
-    voice: &Voice,
+    rank: &ReportingRank,
 ) -> anyhow::Result<()> {
-    if let Some(aside) = aside {
-        return aside.print(&term::json(answer)?);
+    if let Some(redirect) = redirect {
+        return redirect.print(&term::json(answer)?);
     }
     if let Some(json) = json {
         json.write(&term::json(answer)?)?;
     }
-    voice.tell(|columns| answer.render(columns, next))
+    rank.print_report(|columns| answer.render(columns, next))
 }
 
 /// What to do next: what many ranks would cost, or why it was asked.

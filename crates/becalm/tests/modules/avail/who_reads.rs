@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::{FORMS, assert_same};
 use crate::BECALM;
-use crate::scene::{Modules, Scene, both};
+use crate::scene::{Modulepath, Modules, both};
 
 /// Another user.
 fn as_nobody(command: &Command) -> Command {
@@ -20,13 +20,13 @@ fn as_nobody(command: &Command) -> Command {
 
 /// A copy of the program, and of Modules, where every user gets at it.
 struct Shared {
-    scene: Scene,
+    scene: Modulepath,
     becalm: String,
 }
 
 impl Shared {
     fn new() -> Shared {
-        let scene = Scene::new();
+        let scene = Modulepath::new();
         let becalm = scene.at("becalm");
         fs::copy(BECALM, &becalm).unwrap();
         Shared { becalm: becalm.to_str().unwrap().to_owned(), scene }
@@ -122,7 +122,7 @@ fn what_an_access_list_withholds_from_somebody_is_not_in_the_index() {
 #[test]
 fn a_modulepath_that_somebody_cannot_get_to_has_no_index() {
     let [modules, _] = &both();
-    let scene = Scene::new();
+    let scene = Modulepath::new();
     for directory in ["listed", "closed", "closed/tree"] {
         fs::create_dir(scene.at(directory)).unwrap();
     }
@@ -148,7 +148,7 @@ fn a_modulepath_that_somebody_cannot_get_to_has_no_index() {
 #[test]
 fn an_rc_file_that_an_access_list_closes_is_left_to_modules() {
     let [modules, _] = &both();
-    let scene = Scene::new();
+    let scene = Modulepath::new();
     setfacl("u:65534:---", &scene.modulepath.join("gcc/.version"));
     let made = scene.becalm(modules, &["index"]);
     assert_eq!(made.status.code(), Some(1));

@@ -2,12 +2,12 @@
 //! environment.
 
 use crate::BECALM;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use tempfile::TempDir;
+use testkit::Scene;
+use testkit::installed::modern_modules;
 
 /// A real Modules.
 pub struct Modules {
@@ -18,12 +18,7 @@ pub struct Modules {
 
 /// Debian's 5.2, and a newer one with the other grid.
 pub fn both() -> [Modules; 2] {
-    let below = |base: PathBuf| base.join("becalm-tests");
-    let home = std::env::var_os("BECALM_TEST_HOME").map(PathBuf::from);
-    let home = home.or_else(|| std::env::var_os("XDG_CACHE_HOME").map(|at| below(at.into())));
-    let home =
-        home.unwrap_or_else(|| below(Path::new(&std::env::var_os("HOME").unwrap()).join(".cache")));
-    let newest = home.join("modules/newest");
+    let newest = modern_modules().join("newest");
     assert!(newest.exists(), "run setup/modern-modules");
     let command = fs::canonicalize(newest.join("modulecmd.tcl")).unwrap();
     let debian = PathBuf::from("/usr/lib/x86_64-linux-gnu/modulecmd.tcl");
@@ -35,18 +30,17 @@ pub fn both() -> [Modules; 2] {
 }
 
 /// A modulepath, and a directory for its index.
-pub struct Scene {
-    directory: TempDir,
+pub struct Modulepath {
+    scene: Scene,
     pub modulepath: PathBuf,
 }
 
-impl Scene {
+impl Modulepath {
     /// gcc/12 and gcc/13, which is the default.
-    pub fn new() -> Scene {
-        let directory = TempDir::new().unwrap();
-        fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
-        let modulepath = directory.path().join("modulefiles");
-        let scene = Scene { directory, modulepath };
+    pub fn new() -> Modulepath {
+        let scene = Scene::new();
+        let modulepath = scene.path("modulefiles");
+        let scene = Modulepath { scene, modulepath };
         scene.file("gcc/12", "#%Module\nsetenv GCC twelve\n");
         scene.file("gcc/13", "#%Module\nsetenv GCC thirteen\n");
         scene.file("gcc/.version", "#%Module\nset ModulesVersion 13\n");
@@ -54,7 +48,7 @@ impl Scene {
     }
 
     pub fn at(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
+        self.scene.path(name)
     }
 
     pub fn file(&self, name: &str, content: &str) -> PathBuf {
@@ -70,7 +64,7 @@ impl Scene {
         command.env_clear();
         command.env("PATH", "/usr/bin:/bin").env("LANG", "C.UTF-8");
         // fish makes itself at home, as root even where there is none.
-        command.env("HOME", self.directory.path());
+        command.env("HOME", self.scene.directory());
         command.env("MODULES_CMD", &modules.command).env("MODULEPATH", &self.modulepath);
         command.env("BECALM_MODULES_INDEX", self.at("index"));
         command

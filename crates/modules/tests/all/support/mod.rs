@@ -4,26 +4,17 @@
 pub mod bench;
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use modules::site::{Environment, Site};
-use tempfile::TempDir;
-
-/// Where setup/modern-modules has put Modules 5.5 and newer.
-pub fn modern() -> PathBuf {
-    let below = |base: PathBuf| base.join("becalm-tests");
-    let home = std::env::var_os("BECALM_TEST_HOME").map(PathBuf::from);
-    let home = home.or_else(|| std::env::var_os("XDG_CACHE_HOME").map(|cache| below(cache.into())));
-    let home =
-        home.unwrap_or_else(|| below(Path::new(&std::env::var_os("HOME").unwrap()).join(".cache")));
-    home.join("modules")
-}
+use testkit::Scene;
+pub use testkit::installed::modern_modules;
 
 /// The real Modules: the distribution's, 5.5, and a newer one.
 pub fn sites() -> Vec<Site> {
     let environment = Environment::default();
-    let modern = modern();
+    let modern = modern_modules();
     let mut sites = vec![Site::find(&environment).expect("package environment-modules")];
     for name in ["5.5", "newest"] {
         let command = modern.join(name).join("modulecmd.tcl");
@@ -33,23 +24,21 @@ pub fn sites() -> Vec<Site> {
 }
 
 /// A tree of files for one test, which everyone may read.
-pub struct Scene {
-    directory: TempDir,
+pub struct ModuleTree {
+    scene: Scene,
 }
 
-impl Scene {
-    pub fn new() -> Scene {
-        let directory = TempDir::new().unwrap();
-        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        Scene { directory }
+impl ModuleTree {
+    pub fn new() -> ModuleTree {
+        ModuleTree { scene: Scene::new() }
     }
 
     pub fn path(&self) -> &Path {
-        self.directory.path()
+        self.scene.root()
     }
 
     pub fn at(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
+        self.scene.path(name)
     }
 
     /// The number of the user who runs the test.

@@ -14,8 +14,8 @@ use remedy::Step;
 use super::scene::*;
 
 /// Files of every kind, and a plan with every kind of step for them.
-pub fn scene_with_plan() -> Scene {
-    let scene = Scene::new();
+pub fn scene_with_plan() -> EditedFiles {
+    let scene = EditedFiles::new();
     let (a, b, gone) =
         (scene.file("a", "old a"), scene.file("b", "old b"), scene.file("gone", "g"));
     let second = scene.file("sub/second", "");
@@ -42,7 +42,7 @@ pub fn scene_with_plan() -> Scene {
 }
 
 /// The program on the scene, below strace with more options.
-pub fn under_strace(scene: &Scene, strace: &[&str], words: &[&str]) -> Output {
+pub fn under_strace(scene: &EditedFiles, strace: &[&str], words: &[&str]) -> Output {
     let mut command = Command::new("strace");
     command.args(["-f", "-qq", "-o"]).arg(scene.root().join("log")).args(strace);
     command.arg(apply_program()).args(words);
@@ -52,7 +52,10 @@ pub fn under_strace(scene: &Scene, strace: &[&str], words: &[&str]) -> Output {
 
 /// How often a run makes each system call. Those before the program's own are the same in every
 /// run, and of no interest; they are few.
-fn calls(prepare: fn() -> Scene, words: &dyn Fn(&Scene) -> Vec<String>) -> Vec<(String, usize)> {
+fn calls(
+    prepare: fn() -> EditedFiles,
+    words: &dyn Fn(&EditedFiles) -> Vec<String>,
+) -> Vec<(String, usize)> {
     let scene = prepare();
     let words = words(&scene);
     let words: Vec<_> = words.iter().map(String::as_str).collect();
@@ -82,9 +85,9 @@ fn moments(calls: Vec<(String, usize)>) -> Vec<(String, usize)> {
 /// it stands then. `what` is strace's word for it: `signal=KILL`. Gives how many moments there are.
 pub fn at_each(
     what: &str,
-    prepare: fn() -> Scene,
-    words: &(dyn Fn(&Scene) -> Vec<String> + Sync),
-    after: impl Fn(&Scene, &str, &Output) + Sync,
+    prepare: fn() -> EditedFiles,
+    words: &(dyn Fn(&EditedFiles) -> Vec<String> + Sync),
+    after: impl Fn(&EditedFiles, &str, &Output) + Sync,
 ) -> usize {
     let moments = moments(calls(prepare, words));
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
@@ -121,11 +124,11 @@ fn relative(picture: Picture, root: &Path) -> Vec<String> {
 }
 
 /// The same for a whole scene.
-pub fn portrait(scene: &Scene) -> Vec<String> {
+pub fn portrait(scene: &EditedFiles) -> Vec<String> {
     relative(scene.picture(), &scene.root())
 }
 
 /// The words that apply the plan.
-pub fn apply_words(_: &Scene) -> Vec<String> {
+pub fn apply_words(_: &EditedFiles) -> Vec<String> {
     vec!["plan".into()]
 }

@@ -5,38 +5,37 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use remedy::{Applied, Edit, Error, How, Options, Plan, Seen, Step, Undone};
-use tempfile::TempDir;
+use testkit::Scene;
 
 pub const NOBODY: u32 = 65534;
 
-pub struct Scene {
-    directory: TempDir,
+pub struct EditedFiles {
+    scene: Scene,
 }
 
-impl Scene {
-    pub fn new() -> Scene {
-        Scene::of(tempfile::tempdir().unwrap())
+impl EditedFiles {
+    pub fn new() -> EditedFiles {
+        EditedFiles::of(Scene::new())
     }
 
     /// In a directory of another filesystem.
-    pub fn below(directory: &Path) -> Scene {
-        Scene::of(tempfile::tempdir_in(directory).unwrap())
+    pub fn below(directory: &Path) -> EditedFiles {
+        EditedFiles::of(Scene::below(directory))
     }
 
-    fn of(directory: TempDir) -> Scene {
-        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        fs::create_dir(directory.path().join("files")).unwrap();
-        Scene { directory }
+    fn of(scene: Scene) -> EditedFiles {
+        fs::create_dir(scene.path("files")).unwrap();
+        EditedFiles { scene }
     }
 
     pub fn root(&self) -> PathBuf {
-        self.directory.path().canonicalize().unwrap()
+        self.scene.directory()
     }
 
     /// A path among the files.
