@@ -15,9 +15,9 @@ use std::collections::HashMap;
 
 use recording::{Kind, PathId};
 
-use crate::Options;
+use crate::ExplainOptions;
 use crate::findings::{Cost, Model};
-use crate::survey::{AskId, Survey};
+use crate::survey::{OpId, OpSurvey};
 use crate::words::count;
 
 /// Seconds a question: a round trip on a cluster's network and a lookup on a server that is
@@ -27,7 +27,7 @@ const SECONDS_A_QUESTION: f64 = 0.000_5;
 const SERVER_PER_SECOND: f64 = 100_000.0;
 
 /// The model for these options.
-pub(crate) fn model(options: &Options) -> Model {
+pub(crate) fn model(options: &ExplainOptions) -> Model {
     let (ranks, per_node) = (options.ranks.max(1), options.ranks_per_node.max(1));
     let nodes = ranks.div_ceil(per_node);
     Model {
@@ -38,7 +38,7 @@ pub(crate) fn model(options: &Options) -> Model {
         server_per_second: SERVER_PER_SECOND,
         words: format!(
             "a question takes {} ms; one server answers {} a second; {} ranks share {} cold \
-             nodes; a node asks each distinct question once and keeps the answer (unkept: it \
+             nodes; a node ops each distinct question once and keeps the answer (unkept: it \
              keeps no 'no'); data, and files the kernel serves from memory, are not counted",
             SECONDS_A_QUESTION * 1e3,
             count(SERVER_PER_SECOND as u64),
@@ -49,26 +49,26 @@ pub(crate) fn model(options: &Options) -> Model {
 }
 
 /// What these operations cost.
-pub(crate) fn cost(survey: &Survey, asks: impl Iterator<Item = AskId>, model: &Model) -> Cost {
+pub(crate) fn cost(survey: &OpSurvey, ops: impl Iterator<Item = OpId>, model: &Model) -> Cost {
     let mut asked: HashMap<(Kind, Option<PathId>, Option<PathId>), bool> = HashMap::new();
     let mut on_server: HashMap<Option<PathId>, bool> = HashMap::new();
     let (mut changes, mut no) = (0, 0);
-    for id in asks {
-        let ask = &survey.asks[id];
+    for id in ops {
+        let op = &survey.ops[id];
         let header = &survey.recording.header;
         let served =
-            on_server.entry(ask.path_id).or_insert_with(|| !header.is_answered_on_node(ask.path));
+            on_server.entry(op.path_id).or_insert_with(|| !header.is_answered_on_node(op.path));
         if !*served {
             continue;
         }
         // No answer can be kept to what changes the tree.
-        if ask.kind == Kind::Change {
+        if op.kind == Kind::Change {
             changes += 1;
             continue;
         }
-        no += u64::from(ask.is_missing());
-        let question = (ask.kind, ask.path_id, ask.event.other_path);
-        *asked.entry(question).or_default() |= !ask.is_missing();
+        no += u64::from(op.is_enoent());
+        let question = (op.kind, op.path_id, op.event.other_path);
+        *asked.entry(question).or_default() |= !op.is_enoent();
     }
     let yes = asked.values().filter(|yes| **yes).count() as u64;
     let distinct_no = asked.len() as u64 - yes;

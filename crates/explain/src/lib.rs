@@ -1,25 +1,27 @@
-//! Recording to Findings: which storms hit a run, who is to blame, what they cost.
+//! Recording to Findings: which storms hit a run, what causes them, what they cost.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `findings` | the answer, as data |
+//! | `source_path` | a path that a source names |
 //! | `survey` | the recording's metadata operations with their causes, and who owns them |
-//! | `storm/` | one detector a file: what it claims, whom it blames, what it advises |
+//! | `storm/` | one storm a file: what it claims, what its sources are |
 //! | `library/` | how the dynamic loader searched, for the two storms that are its |
 //! | `threshold` | from when on it is a storm |
 //! | `cost` | what operations cost on a cold shared filesystem |
 //! | `who` | what a person would call a program |
 //! | `warnings` | what the reader must know before believing the numbers |
-//! | `machine` | what can be done where the reader is, which no recording tells |
+//! | `words` | numbers and names inside sentences |
 //!
-//! An operation belongs to one storm: detectors are asked in the order of
-//! [`storm::DETECTORS`], and each sees only what those before it have left. So the shares of a
-//! table add up to at most 100 %.
+//! An operation belongs to one storm: detectors run in the order of [`storm::DETECTORS`], and each
+//! sees only what those before it have left. So the shares of a table add up to at most 100 %.
+//!
+//! What can be done about a storm is the crate `cure`'s to say.
 
 mod cost;
 mod findings;
 mod library;
-mod machine;
+mod source_path;
 mod storm;
 mod survey;
 mod tally;
@@ -32,19 +34,23 @@ use std::collections::HashSet;
 
 use recording::{Micros, Nanos, Recording};
 
-pub use findings::{
-    CauseCount, Cost, Culprit, Finding, Findings, Model, Step, Storm, Threshold, Totals, Warning,
+pub use findings::{CauseCount, Cost, Finding, Findings, Model, RunTotals, RunWarning, Threshold};
+pub use source_path::SourcePath;
+pub use storm::{
+    AllLists, ForkSource, LoaderSource, LocaleSource, ModuleTool, ModulesSource, OneList,
+    PathSource, PythonSource, RepeatSource, Source, Storm, SubcommandOps, WalkSource,
 };
-pub use machine::Machine;
-pub use warnings::{said, warnings};
+pub use threshold::STARTS;
+pub use warnings::{WarningKind, said, warnings};
+pub use words::{count, listed};
 
-use storm::Case;
-use survey::{Paths, Survey};
-use words::{counted, questions, were};
+use storm::DetectedStorm;
+use survey::{CleanPaths, OpSurvey};
+use words::{counted, operations};
 
 /// What the reader of the findings wants to know beside them.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ExplainOptions {
     /// Ranks that start at once.
     pub ranks: u64,
     /// Ranks that share a node, and its cache.
@@ -54,26 +60,23 @@ pub struct Options {
     /// Processes that the command left running, where the recording was read before they ended:
     /// it is then not cut, but not at its end either.
     pub still_running: u64,
-    /// What can be done here.
-    pub machine: Machine,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for ExplainOptions {
+    fn default() -> ExplainOptions {
+        ExplainOptions {
             ranks: 1000,
             ranks_per_node: 64,
             recording: "REC".to_owned(),
             still_running: 0,
-            machine: Machine::unknown(),
         }
     }
 }
 
 /// Explains a recording.
-pub fn explain(recording: &Recording, options: &Options) -> Findings {
-    let paths = Paths::of(recording);
-    let mut survey = Survey::new(recording, &paths, options.machine);
+pub fn explain(recording: &Recording, options: &ExplainOptions) -> Findings {
+    let paths = CleanPaths::of(recording);
+    let mut survey = OpSurvey::new(recording, &paths);
     let model = cost::model(options);
     let mut storms = Vec::new();
     for detect in storm::DETECTORS {
@@ -82,7 +85,7 @@ pub fn explain(recording: &Recording, options: &Options) -> Findings {
             storms.push(finding(&survey, case, &model, options));
         }
     }
-    storms.sort_by_key(|storm: &Finding| std::cmp::Reverse(storm.operations));
+    storms.sort_by_key(|storm: &Finding| std::cmp::Reverse(storm.metadata_ops));
     let totals = totals(&survey);
     let program = program(recording);
     Findings {
@@ -91,7 +94,7 @@ pub fn explain(recording: &Recording, options: &Options) -> Findings {
         program,
         storms,
         rest: survey.causes(survey.free().map(|(id, _)| id)),
-        cost: cost::cost(&survey, 0..survey.asks.len(), &model),
+        cost: cost::cost(&survey, 0..survey.ops.len(), &model),
         model,
         threshold: threshold::threshold(),
         warnings: warnings::of_run(recording, options.still_running),
@@ -100,36 +103,40 @@ pub fn explain(recording: &Recording, options: &Options) -> Findings {
 }
 
 /// A case with all its numbers.
-fn finding(survey: &Survey, case: Case, model: &Model, options: &Options) -> Finding {
+fn finding(
+    survey: &OpSurvey,
+    case: DetectedStorm,
+    model: &Model,
+    options: &ExplainOptions,
+) -> Finding {
     let claim = &case.claim;
-    let each = || claim.iter().map(|id| &survey.asks[*id]);
-    let operations = claim.len() as u64;
+    let each = || claim.iter().map(|id| &survey.ops[*id]);
+    let metadata_ops = claim.len() as u64;
     Finding {
         storm: case.storm,
         title: case.title,
         cause: case.cause,
         observed: case.observed,
-        operations,
-        missing: survey.missing(claim),
+        metadata_ops,
+        enoent: survey.enoent(claim),
         distinct: survey.distinct(claim),
         avoidable: case.avoidable,
-        guessed: case.guessed.unwrap_or_else(|| each().filter(|ask| ask.why.guess).count() as u64),
-        share: operations as f64 / survey.total().max(1) as f64,
-        time_ns: case.time.unwrap_or_else(|| each().map(|ask| ask.event.took).sum()),
+        inferred: case.inferred.unwrap_or_else(|| each().filter(|op| op.why.guess).count() as u64),
+        share: metadata_ops as f64 / survey.total().max(1) as f64,
+        time_ns: case.time.unwrap_or_else(|| each().map(|op| op.event.took).sum()),
         causes: survey.causes(claim.iter().copied()),
-        culprits: case.culprits,
+        sources: case.sources,
         cost: cost::cost(survey, claim.iter().copied(), model),
-        next: case.next,
         evidence: format!("becalm report {} --by {}", options.recording, case.evidence),
     }
 }
 
-fn totals(survey: &Survey) -> Totals {
+fn totals(survey: &OpSurvey) -> RunTotals {
     let recording = survey.recording;
     let header = &recording.header;
-    let asks = &survey.asks;
+    let ops = &survey.ops;
     let wall = wall(recording);
-    let paths: HashSet<_> = asks.iter().filter_map(|ask| ask.path_id).collect();
+    let paths: HashSet<_> = ops.iter().filter_map(|op| op.path_id).collect();
     let in_memory: HashSet<_> =
         paths.iter().filter(|path| header.is_answered_on_node(survey.path(**path))).collect();
     let cpu = recording
@@ -138,16 +145,16 @@ fn totals(survey: &Survey) -> Totals {
         .filter_map(|process| process.end)
         .map(|end| end.usage.user.0 + end.usage.system.0)
         .sum();
-    let count = |wanted: &dyn Fn(&survey::Ask) -> bool| {
-        asks.iter().filter(|ask| wanted(ask)).count() as u64
+    let count = |wanted: &dyn Fn(&survey::MetadataOp) -> bool| {
+        ops.iter().filter(|op| wanted(op)).count() as u64
     };
     let processes = recording.processes.len() as u64;
-    Totals {
-        operations: survey.total(),
-        missing: count(&|ask| ask.is_missing()),
-        refused: count(&|ask| !ask.is_yes() && !ask.is_missing()),
+    RunTotals {
+        metadata_ops: survey.total(),
+        enoent: count(&|op| op.is_enoent()),
+        refused: count(&|op| !op.succeeded() && !op.is_enoent()),
         distinct: paths.len() as u64,
-        in_memory: count(&|ask| ask.path_id.is_some_and(|path| in_memory.contains(&path))),
+        in_memory: count(&|op| op.path_id.is_some_and(|path| in_memory.contains(&path))),
         processes,
         processes_per_second: match wall.seconds() {
             0.0 => 0.0,
@@ -178,8 +185,8 @@ fn program(recording: &Recording) -> String {
     }
 }
 
-/// The sentence that answers the question.
-fn headline(program: &str, totals: &Totals, is_calm: bool) -> String {
+/// The answer in one sentence.
+fn headline(program: &str, totals: &RunTotals, is_calm: bool) -> String {
     let who = match totals.processes.saturating_sub(1) {
         0 => program.to_owned(),
         others => {
@@ -189,8 +196,6 @@ fn headline(program: &str, totals: &Totals, is_calm: bool) -> String {
     };
     let calm = if is_calm { "No storm: " } else { "" };
     let to_start = if totals.processes > 1 { "" } else { " to start" };
-    let asked = questions(totals.operations);
-    let no = words::count(totals.missing);
-    let were = were(totals.missing);
-    format!("{calm}{who} asked the filesystem {asked}{to_start}; {no} {were} answered no.")
+    let made = operations(totals.metadata_ops);
+    format!("{calm}{who} made {made}{to_start}; {} of these failed.", words::count(totals.enoent))
 }

@@ -19,8 +19,8 @@ const AVOIDABLE: u64 = 200;
 const ONE_IN: u64 = 20;
 /// Or this many of them.
 const ALWAYS: u64 = 5_000;
-/// Starts of the same program by the same parent.
-pub(crate) const STARTS: u64 = 50;
+/// Processes of the same program and the same parent that are a storm.
+pub const STARTS: u64 = 50;
 
 /// Whether so many avoidable operations out of `total` are a storm.
 pub(crate) fn is_storm(avoidable: u64, total: u64) -> bool {

@@ -1,7 +1,7 @@
 //! Numbers and names inside sentences.
 
 /// A count with thousands separators: `8,200`.
-pub(crate) fn count(number: u64) -> String {
+pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -13,14 +13,14 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
-/// A count and what is counted: `1 question`, `8,200 questions`.
+/// A count and what is counted: `1 process`, `8,200 processes`.
 pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
-/// `8,200 questions`.
-pub(crate) fn questions(number: u64) -> String {
-    counted(number, "question", "questions")
+/// `8,200 metadata operations`.
+pub(crate) fn operations(number: u64) -> String {
+    counted(number, "metadata operation", "metadata operations")
 }
 
 /// `was` or `were`.
@@ -39,17 +39,12 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
 }
 
 /// `a`, `a and b`, `a, b and c`.
-pub(crate) fn listed(names: &[String]) -> String {
+pub fn listed(names: &[String]) -> String {
     match names {
         [] => String::new(),
         [only] => only.clone(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
-}
-
-/// A path as a shell takes it back, byte for byte; none where it is not known.
-pub(crate) fn pasted(path: &[u8]) -> Option<String> {
-    (!path.is_empty()).then(|| recording::quoted(path))
 }
 
 #[cfg(test)]
@@ -58,8 +53,8 @@ mod tests {
 
     #[test]
     fn sentences_have_separators_plurals_and_honest_shares() {
-        assert_eq!(questions(8200), "8,200 questions");
-        assert_eq!(questions(1), "1 question");
+        assert_eq!(operations(8200), "8,200 metadata operations");
+        assert_eq!(operations(1), "1 metadata operation");
         assert_eq!(percent(999, 1000), "over 99 %");
         assert_eq!(percent(1, 1000), "under 1 %");
         assert_eq!(listed(&["a".into(), "b".into(), "c".into()]), "a, b and c");

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use explain::Warning;
+use explain::RunWarning;
 use recording::{Name, Nanos, Recording, shown_name};
 use serde::Serialize;
 
@@ -43,7 +43,7 @@ pub struct Run {
     /// Why it does not, where it was cut.
     pub cut: Option<String>,
     /// What it cannot show.
-    pub blind: Vec<Warning>,
+    pub blind: Vec<RunWarning>,
 }
 
 /// The warnings that say that a recording ended too early.
@@ -54,7 +54,9 @@ impl Run {
     pub fn of(file: &Path, recording: &Recording) -> Run {
         let header = &recording.header;
         // How the command itself ended is no flaw of the recording.
-        let warnings = explain::warnings(recording).into_iter().filter(|it| it.kind != "failed");
+        let warnings = explain::warnings(recording)
+            .into_iter()
+            .filter(|it| it.kind != explain::WarningKind::Failed);
         let (cut, blind): (Vec<_>, Vec<_>) =
             warnings.partition(|it| CUT.contains(&it.kind.as_str()));
         Run {

@@ -22,9 +22,9 @@ pub use view::RehearsedRun;
 /// output, if only that is a terminal). Its exit status is passed on.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The cost on a cold shared filesystem is an estimate: 0.5 ms a question for one client, one server
-that answers 100,000 questions a second for all; a node asks each distinct question once and keeps
-the answer (the higher number: it keeps no 'no'); all ranks start at once. Data is not counted, nor
+The wait on a cold shared filesystem is predicted: 0.5 ms a metadata operation for one client, one
+server that serves 100,000 a second for all; a node looks each path up once and keeps the result (the
+higher number: without a negative dentry cache); all ranks start at once. Data is not counted, nor
 files that the kernel serves from memory.
 
 Under srun or mpirun every rank is watched and only one reports, on itself. With -o the ranks of each
@@ -34,7 +34,7 @@ Examples:
   becalm check -- python3 -c 'import numpy'
   becalm check --rehearse nfs -- python3 -c 'import numpy'
   becalm check -o app.becalm --ranks 24576 -- ./app --version
-  becalm check --json -- ./app --version | jq '.storms[0].culprits'")]
+  becalm check --json -- ./app --version | jq '.storms[0].sources'")]
 pub struct Args {
     /// Keep the recording in this file
     #[arg(short, long, value_name = "REC")]
@@ -98,7 +98,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     let named = show::quoted(named.as_os_str().as_bytes());
     let rehearsed =
         entered.map(|(place, entered)| rehearsed::told(place, entered, &recording)).transpose()?;
-    let options = explain::Options {
+    let options = explain::ExplainOptions {
         ranks: args.ranks,
         ranks_per_node: args.ranks_per_node,
         recording: match voice.rank().filter(|_| shared) {
@@ -106,10 +106,9 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
             None => named,
         },
         still_running: finished.still_running as u64,
-        machine: machine::here(),
     };
     let findings = explain::explain(&recording, &options);
-    let mut check = CheckAnswer::of(&recording, kept.as_deref(), findings);
+    let mut check = CheckAnswer::of(&recording, kept.as_deref(), findings, &machine::here());
     check.rehearsed = rehearsed;
     check.rank = voice.rank();
     print(args, &check, aside, &voice).map_err(Failure::of_command)?;

@@ -1,0 +1,53 @@
+//! Programs searched over PATH: full paths.
+//!
+//! By its full path a program is not searched. Which directories of PATH others need, no recording
+//! of this run tells.
+
+use explain::{Finding, PathSource, Source, SourcePath, Storm, listed};
+use recording::{Name, quoted};
+
+use crate::cure::{Change, Cure, CureActor, FullPath, StormCures, TakenAway};
+use crate::inside::options;
+
+/// The most programs whose full paths are told.
+const NAMES: usize = 3;
+
+pub(crate) fn cures(finding: &Finding) -> StormCures {
+    let known: Vec<_> = finding.sources.iter().filter_map(known).take(NAMES).collect();
+    let metadata_ops: u64 = known.iter().map(|(_, _, failed)| failed).sum();
+    if known.is_empty() || metadata_ops * 2 < finding.avoidable {
+        return StormCures::default();
+    }
+    let names: Vec<_> = known
+        .iter()
+        .map(|(name, path, _)| format!("`{}` is {}", quoted(name.bytes()), quoted(path.bytes())))
+        .collect();
+    let programs = known
+        .into_iter()
+        .map(|(command, path, _)| FullPath { command: command.clone(), path: path.clone() });
+    let cure = Cure {
+        storm: Storm::Path,
+        text: format!(
+            "Name by its full path what is run often, nothing is searched then: {}",
+            listed(&names)
+        ),
+        command: None,
+        actor: CureActor::Author,
+        change: Change::NameFullPaths { programs: programs.collect() },
+        predicted: Some(TakenAway { metadata_ops, enoent: None }),
+    };
+    StormCures { cures: vec![cure], looks: Vec::new() }
+}
+
+/// A command that is searched for, where it is, and how many operations found nothing. What bash
+/// may do itself (`run --builtins`) is what it finds by name alone.
+fn known(source: &Source) -> Option<(&Name, &SourcePath, u64)> {
+    match source {
+        Source::Path(PathSource::Command { command, failed, executed: Some(path), .. })
+            if options(command.bytes()).is_none() && !path.bytes().is_empty() =>
+        {
+            Some((command, path, *failed))
+        }
+        _ => None,
+    }
+}
