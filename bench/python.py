@@ -46,7 +46,7 @@ def profile(directory, name, question_us):
     path.write_text(
         f'name = "{name}"\n[metadata]\nround_trip = "{question_us - 20}us"\nservice = "20us"\n'
         f'[data]\nround_trip = "{question_us}us"\n'
-        '[cache]\nentries = "forever"\nnegatives = "forever"\nopen = "asked"\nlist = "kept"\n')
+        '[cache]\nentries = "forever"\nnegatives = "forever"\nopen = "revalidated"\nlist = "cached"\n')
     return path
 
 
@@ -73,8 +73,6 @@ class Scene:
         run("mksquashfs", self.env, self.by_path, "-comp", "zstd", "-Xcompression-level", "3",
             "-no-progress")
         self.first = [self.python, "-c", SCI]
-        self.bundle = self.share / "env.pybundle"
-        run(self.becalm, "python", "bundle", "-o", self.bundle, "--", *self.first)
 
     def rehearsed(self, profile, words, user=False):
         """What `becalm rehearse` says of a command on a cold node."""
@@ -104,8 +102,6 @@ class Scene:
             "tar.zst to /dev/shm": (self.script(
                 f"mkdir {memory}; trap 'rm -r {memory}' EXIT\n"
                 f'tar -C {memory} -I zstd -xf $tar; shift; {memory}/env/bin/python3 "$@"'), False),
-            "becalm python bundle": (
-                [self.becalm, "python", "bundle", "run", self.bundle, "--", *self.first], False),
             "mksquashfs, squashfuse_ll": (self.script(
                 'squashfuse_ll $by_path $env; "$@"; umount $env'), False),
             "mksquashfs, kernel": (self.script('mount -o loop,ro $by_path $env; "$@"'), False),

@@ -38,7 +38,7 @@ def profile(directory, name, service_us):
     path = directory / f"{name}.toml"
     path.write_text(
         f'name = "{name}"\n[metadata]\nround_trip = "0"\nservice = "{service_us}us"\n'
-        '[cache]\nentries = "forever"\nnegatives = "0"\nopen = "asked"\nlist = "asked"\n')
+        '[cache]\nentries = "forever"\nnegatives = "0"\nopen = "revalidated"\nlist = "revalidated"\n')
     path.chmod(0o644)
     return path
 

@@ -5,7 +5,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use cure::Machine;
-use launch::{Stage, namespace};
+use launch::Stage;
+use sandbox::namespace;
 
 /// This machine, this user, this working directory.
 pub fn here() -> Machine {

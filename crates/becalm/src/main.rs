@@ -2,7 +2,6 @@
 
 mod again;
 mod aside;
-mod closely;
 mod exit;
 mod machine;
 mod python_path;

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use cost::{FilesystemProfile, RpcKind};
 use prove::{Asked, Elsewhere, Stay};
 use recording::{Bytes, Nanos, Recording};
 use rehearse::report::Report;
-use rehearse::{Account, Kind, Profile, Rehearsal, Wanted};
+use rehearse::{Account, Rehearsal, Wanted};
 
 use crate::exit::Failure;
 use crate::verb::check::RehearsedRun;
@@ -33,7 +34,7 @@ impl Where {
     /// The directories stay writable: the command does what it does without a rehearsal.
     pub fn wanted(&self, commands: &[&[OsString]]) -> Result<Option<Wanted>, Failure> {
         let Some(name) = &self.rehearse else { return Ok(None) };
-        let profile = Profile::find(name).map_err(Failure::of_command)?;
+        let profile = FilesystemProfile::find(name).map_err(Failure::of_command)?;
         let mut paths = self.rehearse_path.clone();
         if paths.is_empty() {
             paths = commands.iter().flat_map(|words| rehearse::shared_directories(words)).collect();
@@ -79,7 +80,7 @@ impl Stay for OnIt {
 /// What an account says of a whole run.
 fn asked(account: &Account) -> Asked {
     let all = account.metadata();
-    let transferred = account.of(Kind::Read).and(account.of(Kind::Write));
+    let transferred = account.of(RpcKind::Read).and(account.of(RpcKind::Write));
     Asked {
         operations: all.operations,
         missing: all.missing,

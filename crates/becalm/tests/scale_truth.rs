@@ -133,11 +133,12 @@ impl Truth {
 #[test]
 fn one_to_eight_clients_take_as_long_as_projected() {
     let truth = Truth::new();
-    let keeps = truth.profile("keeps", "negatives = 'forever'\nopen = 'asked'\nlist = 'asked'");
+    let keeps =
+        truth.profile("keeps", "negatives = 'forever'\nopen = 'revalidated'\nlist = 'revalidated'");
     for clients in [1, 2, 4, 8] {
         truth.compare(&keeps, clients, clients, 0.0, 0.1);
     }
-    let forgets = truth.profile("forgets", "negatives = '0'\nopen = 'kept'\nlist = 'kept'");
+    let forgets = truth.profile("forgets", "negatives = '0'\nopen = 'cached'\nlist = 'cached'");
     for clients in [1, 4] {
         truth.compare(&forgets, clients, clients, 0.0, 0.1);
     }
@@ -146,7 +147,8 @@ fn one_to_eight_clients_take_as_long_as_projected() {
 #[test]
 fn ranks_of_one_node_share_what_it_keeps_as_projected() {
     let truth = Truth::new();
-    let keeps = truth.profile("shares", "negatives = 'forever'\nopen = 'asked'\nlist = 'asked'");
+    let keeps = truth
+        .profile("shares", "negatives = 'forever'\nopen = 'revalidated'\nlist = 'revalidated'");
     for nodes in [1, 2] {
         truth.compare(&keeps, 8, nodes, 0.3, 0.2);
     }

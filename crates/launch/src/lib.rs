@@ -16,14 +16,9 @@
 //! | `job_stop` | this process stopped, unless it is continued at that moment |
 //! | `witness` | whether a signal was sent to a process or to its group |
 //! | `descriptors` | nothing inherited is held |
-//! | `rights` | descriptors sent over a socket |
 //! | `line` | a command written as one line of text, split as a shell would |
 //! | `stage` | a process in which a command has other surroundings and a time limit |
 //! | `capture` | what it wrote, in bounded memory |
-//! | `namespace` | mounts of one's own |
-//! | `mounts` | what is mounted there: binds, overlays, devices, a new root |
-//! | `loopback` | a file as a block device |
-//! | `join` | the namespaces of a process that lives already |
 //! | `layout` | where a command's memory lies: no randomisation, or moved by a chosen distance |
 //! | `python_hook` | code that each Python of a command runs first |
 //! | `scratch` | room for what is kept for a moment |
@@ -37,17 +32,12 @@ mod descriptors;
 mod ended;
 mod inherited;
 mod job_stop;
-pub mod join;
 pub mod layout;
 mod line;
 mod lookup;
-mod loopback;
-pub mod mounts;
-pub mod namespace;
 mod orphan;
 mod python_hook;
 mod replace;
-pub mod rights;
 mod scratch;
 pub mod signals;
 mod spawn;
@@ -62,8 +52,7 @@ pub use descriptors::keep_only;
 pub use ended::Ended;
 pub use line::{Line, LineError};
 pub use lookup::{CannotStart, Command};
-pub use loopback::Loopback;
-pub use orphan::{orphan, until_alone};
+pub use orphan::orphan;
 pub use python_hook::{HookError, PythonHook};
 pub use replace::{replace, set_variables};
 pub use scratch::{scratch_directory, scratch_file};

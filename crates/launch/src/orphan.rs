@@ -66,19 +66,6 @@ fn spare_memory_killer() {
     lower.find(|score: &i32| file.write_all(score.to_string().as_bytes()).is_ok());
 }
 
-/// Waits until the threads that the calling process has joined are gone for the kernel, too, which
-/// makes namespaces for a process of one thread only: a join ends a moment before its thread does.
-pub fn until_alone() {
-    let is_alone = || fs::read_dir("/proc/self/task").map_or(true, |tasks| tasks.count() < 2);
-    // Threads that are not about to end are for the kernel to complain of.
-    for _ in 0..1000 {
-        if is_alone() {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_micros(100));
-    }
-}
-
 fn settle(name: &str, kept: &[BorrowedFd<'_>]) -> io::Result<()> {
     keep_only(kept)?;
     std::env::set_current_dir("/")?;

@@ -5,6 +5,8 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
+use proc::ProcessStat;
+
 use crate::descriptors::keep_only;
 use crate::fork;
 use crate::signals::{self, Queue};
@@ -179,10 +181,9 @@ impl Bystander {
     }
 }
 
-/// Whether a process is stopped (proc_pid_stat(5), the state after the name).
+/// Whether a process is stopped.
 pub(crate) fn is_stopped(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
+    ProcessStat::of(pid).is_some_and(|stat| stat.is_stopped())
 }
 
 #[cfg(test)]

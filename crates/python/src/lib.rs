@@ -14,11 +14,9 @@
 //! | `trouble` | what is out of the ordinary, by name |
 //! | `importtime` | what `python -X importtime` prints |
 //! | `scan` | all of it as a value; `count` makes it |
-//! | `bundle` | the code that a start imports in one file, and what serves it |
 
 mod ask;
 mod attribute;
-pub mod bundle;
 mod count;
 mod entry;
 mod hook;

@@ -17,7 +17,7 @@ pub struct Header {
     pub host: String,
     /// `uname -r`.
     pub kernel: String,
-    /// `uname -m`; says which table call numbers are from.
+    /// `uname -m`.
     pub machine: String,
     /// Seconds since 1970 at the recording's start.
     pub started_unix: u64,

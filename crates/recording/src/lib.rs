@@ -16,6 +16,7 @@
 //! | `writer`, `reader` | the file format, both ways (docs/recording-format.md) |
 //! | `budget` | how much memory a recording may take |
 //! | `rank`, `ranks` | which rank of a job it is of; the recordings of several in one file |
+//! | `access`, `save` | files written anew: who may read them; whole or not at all |
 //! | `sealed` | a checksum around what becalm keeps for itself and reads back |
 //! | `totals` | the sums over one recording, streamed |
 //! | `name`, `plain` | names as text: that reads back, that is safe to show and to paste |
@@ -47,6 +48,7 @@ pub mod query;
 mod rank;
 mod ranks;
 mod reader;
+pub mod save;
 mod sealed;
 mod totals;
 mod units;
@@ -65,7 +67,7 @@ pub use name::{Name, serialize_shown, shown, shown_name, shown_path};
 pub use origin::{Frame, Origin};
 pub use plain::{plain, quoted};
 pub use process::{End, Exec, How, Image, Process, ProcessId, Signal, Status, Usage};
-pub use rank::{Launched, Rank};
+pub use rank::Rank;
 pub use ranks::{Member, MergeError, Ranks, is_recording};
 pub use reader::{ReadError, Reader};
 pub use sealed::{seal, unseal};

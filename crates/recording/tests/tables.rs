@@ -80,7 +80,7 @@ fn by_syscall_keeps_the_tables_of_numbers_apart_and_sorts_by_name() {
     made.call(demo, bare("close").fd(3));
     made.call(demo, bare("close").fd(9).failed(9));
     made.call(demo, bare("close").abi(Abi::I386, 6).failed(9));
-    made.call(demo, bare("close").abi(Abi::Native, 9999));
+    made.call(demo, bare("close").abi(Abi::X86_64, 9999));
     let table = all(&made.recording(), By::Syscall);
     assert_eq!(keys(&table), ["close", "close (32 bit)", "read", "syscall_0x270f"]);
     assert_eq!((row(&table, "close").calls, row(&table, "close").errors), (2, 1));

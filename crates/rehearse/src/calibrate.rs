@@ -13,7 +13,8 @@ use launch::{Stage, StageError};
 use recording::Nanos;
 use serde::Serialize;
 
-use crate::{Ask, Profile, Rehearsal, Span, Wanted};
+use crate::{Rehearsal, Wanted};
+use cost::{FilesystemProfile, Revalidation, TimeSpan};
 
 /// What was measured.
 #[derive(Clone, Debug, Serialize)]
@@ -88,7 +89,7 @@ const SIZE: usize = 1 << 20;
 /// # Errors
 /// [`CalibrationError`].
 pub fn calibrate(
-    profile: &Profile,
+    profile: &FilesystemProfile,
     below: &Path,
     progress: &dyn Fn(u64, u64),
 ) -> Result<Calibration, CalibrationError> {
@@ -96,8 +97,8 @@ pub fn calibrate(
     let samples = samples(profile.latency());
     let tree = Tree::make(below, samples).map_err(failed)?;
     let name = format!("{}.calibration.{}", profile.name, std::process::id());
-    let real = Profile { name, ..profile.clone() };
-    let wanted: [(&'static str, Profile, Act, Option<Nanos>); 6] = [
+    let real = FilesystemProfile { name, ..profile.clone() };
+    let wanted: [(&'static str, FilesystemProfile, Act, Option<Nanos>); 6] = [
         ("stat, unknown name", real.clone(), stats, Some(real.latency())),
         ("open, known file", real.clone(), opens, open_cost(&real)),
         ("first read of 1 MiB", real.clone(), reads, read_cost(&real)),
@@ -124,32 +125,32 @@ fn samples(latency: Nanos) -> usize {
     fit.clamp(40, 500) as usize
 }
 
-fn open_cost(profile: &Profile) -> Option<Nanos> {
-    (profile.cache.open == Ask::Asked).then(|| profile.latency())
+fn open_cost(profile: &FilesystemProfile) -> Option<Nanos> {
+    (profile.cache.open == Revalidation::EachTime).then(|| profile.latency())
 }
 
-fn read_cost(profile: &Profile) -> Option<Nanos> {
+fn read_cost(profile: &FilesystemProfile) -> Option<Nanos> {
     let data = &profile.data;
     let bytes = data.bandwidth.map_or(Nanos(0), |rate| rate.time_for(SIZE as u64));
     Some(data.round_trip.nanos() + bytes)
 }
 
-fn four_cost(profile: &Profile) -> Option<Nanos> {
+fn four_cost(profile: &FilesystemProfile) -> Option<Nanos> {
     Some(Nanos(profile.latency().0 * CLIENTS as u64))
 }
 
 /// The same delay, all of it the server's work, so that clients wait for each other.
-fn busy(profile: &Profile) -> Profile {
+fn busy(profile: &FilesystemProfile) -> FilesystemProfile {
     let mut busy = profile.clone();
-    busy.metadata.round_trip = Span::ZERO;
-    busy.metadata.service = Span::of(profile.latency());
+    busy.metadata.round_trip = TimeSpan::ZERO;
+    busy.metadata.service = TimeSpan::of(profile.latency());
     busy
 }
 
-fn undelayed(profile: &Profile) -> Profile {
+fn undelayed(profile: &FilesystemProfile) -> FilesystemProfile {
     let mut undelayed = busy(profile);
-    undelayed.metadata.service = Span::ZERO;
-    undelayed.data = crate::Data::default();
+    undelayed.metadata.service = TimeSpan::ZERO;
+    undelayed.data = cost::DataServer::default();
     undelayed
 }
 
@@ -182,7 +183,7 @@ impl Tree {
     fn measure(
         &self,
         what: &'static str,
-        profile: &Profile,
+        profile: &FilesystemProfile,
         act: Act,
         asked: Option<Nanos>,
     ) -> Result<Series, CalibrationError> {

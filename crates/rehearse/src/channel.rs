@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-use launch::rights;
+use sandbox::rights;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -1,9 +1,10 @@
 //! A warm node made cold again, from inside a rehearsal.
 
-use std::ffi::{CString, OsString};
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+
+use proc::mount_entries;
+use rustix::fs::getxattr;
 
 use crate::session::SUBTYPE;
 
@@ -31,53 +32,17 @@ pub fn forget_caches() -> Result<usize, ColdError> {
     let text = std::fs::read(&list).map_err(|error| ColdError { path: list, error })?;
     let mounts = mounts(&text);
     for path in &mounts {
-        let failed = |error: io::Error| ColdError { path: path.clone(), error };
-        let name = CString::new(path.as_os_str().as_bytes()).map_err(|e| failed(e.into()))?;
-        let mut value = [0u8; 8];
-        let room = value.as_mut_ptr().cast();
-        // SAFETY: both strings end with a zero byte; the kernel fills at most the value.
-        let got = unsafe { libc::getxattr(name.as_ptr(), COLD.as_ptr(), room, value.len()) };
-        if got < 0 {
-            return Err(failed(io::Error::last_os_error()));
-        }
+        getxattr(path, COLD, &mut [0u8; 8])
+            .map_err(|error| ColdError { path: path.clone(), error: error.into() })?;
     }
     Ok(mounts.len())
 }
 
-/// The mount points of rehearsals in a list of mounts (proc_pid_mountinfo(5)).
+/// The mount points of rehearsals in a list of mounts.
 fn mounts(list: &[u8]) -> Vec<PathBuf> {
-    let kind = format!("fuse.{SUBTYPE}").into_bytes();
-    let mut mounts = Vec::new();
-    for line in list.split(|byte| *byte == b'\n') {
-        let mut words = line.split(|byte| *byte == b' ');
-        let point = words.nth(4);
-        let kind_of_it = words.skip_while(|word| *word != b"-").nth(1);
-        if let Some(point) = point.filter(|_| kind_of_it == Some(kind.as_slice())) {
-            mounts.push(OsString::from_vec(unescaped(point)).into());
-        }
-    }
-    mounts
-}
-
-/// A path as it is: the list has spaces, tabs, newlines and backslashes as `\040`.
-fn unescaped(text: &[u8]) -> Vec<u8> {
-    let mut path = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((first, after)) = rest.split_first() {
-        let octal = after.get(..3).filter(|_| *first == b'\\');
-        let octal = octal.and_then(|digits| std::str::from_utf8(digits).ok());
-        match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            Some(byte) => {
-                path.push(byte);
-                rest = &after[3..];
-            }
-            None => {
-                path.push(*first);
-                rest = after;
-            }
-        }
-    }
-    path
+    let kind = format!("fuse.{SUBTYPE}");
+    let rehearsals = mount_entries(list).filter(|entry| entry.kind == kind.as_str());
+    rehearsals.map(|entry| entry.point).collect()
 }
 
 #[cfg(test)]

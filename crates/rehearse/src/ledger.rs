@@ -3,71 +3,18 @@
 
 use std::sync::Mutex;
 
+use cost::RpcKind;
 use recording::Nanos;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::clock;
 
-/// What a server is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// Is there a file of this name, and what is it?
-    Lookup,
-    /// The attributes of a file that is known. They come with its name, so the pass-through
-    /// filesystem never asks for them alone.
-    Attributes,
-    /// May it be opened, and is what the node has of it still true?
-    Open,
-    /// What does a directory hold?
-    List,
-    /// Where does a symbolic link lead?
-    Readlink,
-    /// Extended attributes.
-    Xattr,
-    /// May somebody do something with it? Answered from the attributes, as [`Kind::Attributes`].
-    Access,
-    /// Something is created, renamed, removed, or its attributes set.
-    Change,
-    /// A lock on a part of a file. The pass-through filesystem leaves locks to the kernel.
-    Lock,
-    /// How full the filesystem is.
-    Statfs,
-    /// A transfer of a file's data to the node.
-    Read,
-    /// A transfer of a file's data from the node.
-    Write,
-}
-
-impl Kind {
-    /// All of them, in the order of [`Account::sums`].
-    pub const ALL: [Kind; 12] = [
-        Kind::Lookup,
-        Kind::Attributes,
-        Kind::Open,
-        Kind::List,
-        Kind::Readlink,
-        Kind::Xattr,
-        Kind::Access,
-        Kind::Change,
-        Kind::Lock,
-        Kind::Statfs,
-        Kind::Read,
-        Kind::Write,
-    ];
-
-    /// Whether it is a question to the metadata server, not a transfer of data.
-    pub fn is_metadata(self) -> bool {
-        !matches!(self, Kind::Read | Kind::Write)
-    }
-}
-
 /// One operation that reached the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Served {
     /// What was asked for.
-    pub kind: Kind,
+    pub kind: RpcKind,
     /// Of which file: an index into [`Account::paths`].
     pub path: u32,
     /// The thread that asked; 0 if it is of another PID namespace, or the kernel itself.
@@ -112,8 +59,8 @@ pub struct Account {
     pub served: Vec<Served>,
     /// How many operations are in `sums` only, because memory for them was used up.
     pub left_out: u64,
-    /// All operations by kind, in the order of [`Kind::ALL`].
-    pub sums: [Sum; Kind::ALL.len()],
+    /// All operations by kind, in the order of [`RpcKind::ALL`].
+    pub sums: [Sum; RpcKind::ALL.len()],
     /// Requests that came from the kernel but would not have reached a server: what this
     /// machine's FUSE asks and a client of a network filesystem does not.
     pub uncharged: u64,
@@ -121,13 +68,13 @@ pub struct Account {
 
 impl Account {
     /// All operations of one kind.
-    pub fn of(&self, kind: Kind) -> Sum {
+    pub fn of(&self, kind: RpcKind) -> Sum {
         self.sums[kind as usize]
     }
 
     /// All metadata operations.
     pub fn metadata(&self) -> Sum {
-        let kinds = Kind::ALL.into_iter().filter(|kind| kind.is_metadata());
+        let kinds = RpcKind::ALL.into_iter().filter(|kind| kind.is_metadata());
         kinds.fold(Sum::default(), |sum, kind| sum.and(self.of(kind)))
     }
 }
@@ -164,7 +111,7 @@ struct Pages {
     path_bytes: usize,
     served: Vec<Served>,
     left_out: u64,
-    sums: [Sum; Kind::ALL.len()],
+    sums: [Sum; RpcKind::ALL.len()],
     uncharged: u64,
 }
 
@@ -258,7 +205,7 @@ impl Pages {
 mod tests {
     use super::*;
 
-    fn served(kind: Kind) -> Served {
+    fn served(kind: RpcKind) -> Served {
         Served {
             kind,
             path: 0,
@@ -266,7 +213,7 @@ mod tests {
             at: Nanos(1),
             queued: Nanos(2),
             waited: Nanos(3),
-            missing: kind == Kind::Lookup,
+            missing: kind == RpcKind::Lookup,
             bytes: 0,
         }
     }
@@ -275,9 +222,9 @@ mod tests {
     fn operations_are_kept_with_their_paths_and_added_up_by_kind() {
         let ledger = Ledger::new();
         for path in [b"/a", b"/b", b"/a"] {
-            ledger.enter(path, served(Kind::Lookup));
+            ledger.enter(path, served(RpcKind::Lookup));
         }
-        ledger.enter(b"/b", served(Kind::Read));
+        ledger.enter(b"/b", served(RpcKind::Read));
         ledger.enter_uncharged();
         let account = ledger.take();
         let paths: Vec<&[u8]> =
@@ -285,7 +232,7 @@ mod tests {
         assert_eq!(paths, [b"/a", b"/b", b"/a", b"/b"]);
         let all = account.metadata();
         assert_eq!((all.operations, all.missing, all.waited), (3, 3, Nanos(9)));
-        assert_eq!((account.of(Kind::Read).operations, account.uncharged), (1, 1));
+        assert_eq!((account.of(RpcKind::Read).operations, account.uncharged), (1, 1));
         assert!(ledger.take().served.is_empty());
     }
 
@@ -293,15 +240,15 @@ mod tests {
     fn a_long_run_is_added_up_when_memory_for_each_operation_is_used_up() {
         let ledger = Ledger::new();
         for _ in 0..MOST_SERVED + 10 {
-            ledger.enter(b"/a", served(Kind::Open));
+            ledger.enter(b"/a", served(RpcKind::Open));
         }
         let account = ledger.take();
         assert_eq!((account.served.len(), account.left_out), (MOST_SERVED, 10));
-        assert_eq!(account.of(Kind::Open).operations, MOST_SERVED as u64 + 10);
+        assert_eq!(account.of(RpcKind::Open).operations, MOST_SERVED as u64 + 10);
         let long = vec![b'x'; MOST_PATH_BYTES / 2];
         for _ in 0..2 {
-            ledger.enter(&long, served(Kind::Open));
-            ledger.enter(&[&long[..], b"y"].concat(), served(Kind::Open));
+            ledger.enter(&long, served(RpcKind::Open));
+            ledger.enter(&[&long[..], b"y"].concat(), served(RpcKind::Open));
         }
         assert_eq!(ledger.take().left_out, 2);
     }

@@ -1,10 +1,8 @@
-//! A slow shared filesystem, rehearsed on one machine and projected to many ranks.
+//! A slow shared filesystem, emulated on one machine.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `shared` | which directories of this machine a cluster would share |
-//! | `question` | one system call, as a question to a filesystem |
-//! | `node` | what one node keeps, and so what its metadata server is asked |
 //! | `fs` | the pass-through filesystem |
 //! | `queue` | the server's one queue, shared by all clients of a machine |
 //! | `ledger` | what reached the server |
@@ -16,8 +14,6 @@
 //! | `calibrate` | how well this machine keeps to a profile |
 //! | `cold` | a warm node made cold |
 //! | `directory` | which directories, and whether they can be rehearsed |
-//! | `scale` | what a recorded start would cost many ranks |
-//! | `profile` | what a shared filesystem is like, as data (`profiles/*.toml`) |
 
 pub mod calibrate;
 mod channel;
@@ -26,12 +22,8 @@ mod cold;
 mod directory;
 mod fs;
 mod ledger;
-mod node;
-mod profile;
-mod question;
 mod queue;
 pub mod report;
-pub mod scale;
 mod server;
 mod session;
 mod shared;
@@ -40,10 +32,7 @@ pub mod traced;
 pub use cold::forget_caches;
 pub use directory::{Directory, DirectoryError};
 pub use fs::{ServeError, Tree, serve};
-pub use ledger::{Account, Kind, Ledger, Served, Sum};
-pub use node::{Asked, Node, Operation, Shared};
-pub use profile::{Ask, Cache, Data, Metadata, Profile, ProfileError, Rate, Span};
-pub use question::{Question, Wants};
+pub use ledger::{Account, Ledger, Served, Sum};
 pub use queue::{Queue, QueueError, Queues};
 pub use server::ServerError;
 pub use session::{Place, Rehearsal, RehearsalError, Wanted};

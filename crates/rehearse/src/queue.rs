@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use recording::Nanos;
 
-use crate::{Profile, Span};
+use cost::{FilesystemProfile, TimeSpan};
 
 /// The queue of a server.
 #[derive(Debug)]
@@ -74,13 +74,13 @@ impl Queues {
     ///
     /// # Errors
     /// [`QueueError`].
-    pub fn shared(profile: &Profile) -> Result<Queues, QueueError> {
+    pub fn shared(profile: &FilesystemProfile) -> Result<Queues, QueueError> {
         let queue = |what: &str, wanted: bool| match wanted {
             true => Queue::shared(&format!("{}.{what}", profile.name)),
             false => Ok(Queue::alone()),
         };
         Ok(Queues {
-            metadata: queue("metadata", profile.metadata.service > Span::ZERO)?,
+            metadata: queue("metadata", profile.metadata.service > TimeSpan::ZERO)?,
             data: queue("data", profile.data.bandwidth.is_some())?,
         })
     }

@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::channel::Channel;
 use crate::directory::Directory;
-use crate::{Account, Ledger, Profile, Queues, ServeError, Tree, serve};
+use crate::{Account, Ledger, Queues, ServeError, Tree, serve};
+use cost::FilesystemProfile;
 
 /// What the front asks for. Each is answered.
 #[derive(Serialize, Deserialize)]
@@ -61,7 +62,7 @@ impl Server {
     ///
     /// The process must have one thread.
     pub fn start(
-        profile: &Profile,
+        profile: &FilesystemProfile,
         directories: &[Directory],
         writable: bool,
     ) -> Result<Server, ServerError> {
@@ -127,7 +128,7 @@ fn talk(error: io::Error) -> ServerError {
 }
 
 /// The server's life.
-fn live(channel: &Channel, profile: &Profile, directories: &[Directory], writable: bool) {
+fn live(channel: &Channel, profile: &FilesystemProfile, directories: &[Directory], writable: bool) {
     hear_no_signal();
     // Opened here, not before the fork: the last process that has them open removes them.
     let queues = Queues::shared(profile).map_err(|error| error.to_string());
@@ -160,7 +161,7 @@ fn hear_no_signal() {
 
 struct Service<'a> {
     channel: &'a Channel,
-    profile: &'a Profile,
+    profile: &'a FilesystemProfile,
     writable: bool,
     directories: &'a [Directory],
     queues: Arc<Queues>,

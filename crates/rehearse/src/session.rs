@@ -8,11 +8,12 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use launch::namespace::{self, FuseMount, Means, NamespaceError};
+use sandbox::namespace::{self, FuseMount, Means, NamespaceError};
 
+use crate::Account;
 use crate::directory::{Directory, DirectoryError};
 use crate::server::{Server, ServerError};
-use crate::{Account, Profile};
+use cost::FilesystemProfile;
 
 /// The type of the mounts, after `fuse.`.
 pub(crate) const SUBTYPE: &str = "becalm";
@@ -21,7 +22,7 @@ pub(crate) const SUBTYPE: &str = "becalm";
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// What the directories are to be like.
-    pub profile: Profile,
+    pub profile: FilesystemProfile,
     /// The directories; what lies below another of them is in it already.
     pub paths: Vec<PathBuf>,
     /// Whether they can be changed. The real files change then.
@@ -33,7 +34,7 @@ pub struct Wanted {
 pub struct Rehearsal {
     means: Means,
     directories: Vec<Place>,
-    profile: Profile,
+    profile: FilesystemProfile,
     server: Server,
 }
 

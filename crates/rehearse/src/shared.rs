@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// Top directories that a compute node has for itself: the operating system and what belongs to the
 /// machine (Filesystem Hierarchy Standard 3.0).
-pub(crate) const OF_THE_MACHINE: [&str; 19] = [
+const OF_THE_MACHINE: [&str; 19] = [
     "bin",
     "boot",
     "dev",

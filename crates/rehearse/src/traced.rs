@@ -1,7 +1,7 @@
 //! A rehearsal without FUSE: the recorder keeps a thread stopped after each call that a node would
 //! have had to ask its server for.
 //!
-//! What is asked is what the model of a node says ([`crate::Node`]), from the calls that the
+//! What is asked is what the model of a node says ([`cost::ClientCache`]), from the calls that the
 //! recorder sees; how long it takes comes from the profile and from the same queue that all
 //! rehearsals of this user on this machine share. Otherwise than through the filesystem:
 //!
@@ -29,7 +29,8 @@ use watch::{Brake, Finished, Moments, Returned};
 
 use crate::directory::{Directory, DirectoryError};
 use crate::session::{Place, Wanted};
-use crate::{Account, Kind, Ledger, Node, Profile, Question, QueueError, Queues, Served, Shared};
+use crate::{Account, Ledger, QueueError, Queues, Served};
+use cost::{ClientCache, FilesystemProfile, PathRequest, RpcKind, SharedDirectories};
 
 /// What is different from a rehearsal through FUSE, for the user.
 pub const DIFFERENCE: &str = "calls are delayed by a tracer, which slows the whole command down a \
@@ -133,16 +134,16 @@ fn nameless_file() -> std::io::Result<File> {
 
 /// The brake: lives in the recorder's process once that has been forked.
 struct Delays {
-    profile: Profile,
-    node: Node,
+    profile: FilesystemProfile,
+    node: ClientCache,
     /// Directories that were given by a symbolic link, and their real paths.
     links: Vec<(Vec<u8>, Vec<u8>)>,
-    shared: Shared,
+    shared: SharedDirectories,
     server: Option<Result<Rc<Server>, String>>,
     ledger: Rc<Ledger>,
     /// Names that somebody has asked for, and perhaps has no answer for yet. Who wants the same
     /// name waits for the same answer, as in the kernel (`d_alloc_parallel` in fs/dcache.c).
-    coming: FxHashMap<Box<[u8]>, Rc<Operation>>,
+    coming: FxHashMap<Box<[u8]>, Rc<PendingRpc>>,
     latest: Nanos,
     to: Option<File>,
 }
@@ -156,8 +157,8 @@ struct Server {
 }
 
 /// What the server is asked once, by whoever of those that want it comes first.
-struct Operation {
-    kind: Kind,
+struct PendingRpc {
+    kind: RpcKind,
     path: Box<[u8]>,
     missing: bool,
     thread: u32,
@@ -166,7 +167,7 @@ struct Operation {
 
 impl Server {
     /// When the answer comes to one who wants it from this moment on.
-    fn answer(&self, operation: &Operation, at: Nanos) -> Nanos {
+    fn answer(&self, operation: &PendingRpc, at: Nanos) -> Nanos {
         if let Some(answered) = operation.answered.get() {
             return answered.max(at);
         }
@@ -193,16 +194,16 @@ impl Server {
 const MANY: usize = 1024;
 
 impl Delays {
-    fn new(profile: &Profile, directories: &[Directory], to: File) -> Delays {
+    fn new(profile: &FilesystemProfile, directories: &[Directory], to: File) -> Delays {
         let roots = directories.iter().map(|directory| directory.path.clone()).collect();
-        let shared = Shared { roots, except: Vec::new() };
+        let shared = SharedDirectories { roots, except: Vec::new() };
         let link = |directory: &Directory| {
             let given = std::path::absolute(directory.given.as_ref()?).ok()?;
             Some((bytes(&given), bytes(&directory.path)))
         };
         Delays {
             profile: profile.clone(),
-            node: Node::new(profile, shared.clone()),
+            node: ClientCache::new(profile, shared.clone()),
             links: directories.iter().filter_map(link).collect(),
             shared,
             server: None,
@@ -234,18 +235,18 @@ impl Delays {
 
     /// What a call has to wait for: the names on its way that others have asked for, and what it
     /// asks for itself.
-    fn wants(&mut self, question: &Question, thread: u32, at: Nanos) -> Vec<Rc<Operation>> {
+    fn wants(&mut self, question: &PathRequest, thread: u32, at: Nanos) -> Vec<Rc<PendingRpc>> {
         let mut wants = self.coming_on_the_way(question.path, at);
         let Delays { node, coming, .. } = self;
-        node.ask_each(at, question, |asked| {
-            let operation = Rc::new(Operation {
+        node.each_rpc(at, question, |asked| {
+            let operation = Rc::new(PendingRpc {
                 kind: asked.kind,
                 path: asked.path.into(),
-                missing: asked.missing,
+                missing: asked.enoent,
                 thread,
                 answered: std::cell::Cell::new(None),
             });
-            if asked.kept && asked.kind == Kind::Lookup {
+            if asked.cached && asked.kind == RpcKind::Lookup {
                 coming.insert(asked.path.into(), Rc::clone(&operation));
             }
             wants.push(operation);
@@ -253,8 +254,8 @@ impl Delays {
         wants
     }
 
-    fn coming_on_the_way(&mut self, path: &[u8], at: Nanos) -> Vec<Rc<Operation>> {
-        let has_come = |operation: &Operation| operation.answered.get().is_some_and(|t| t <= at);
+    fn coming_on_the_way(&mut self, path: &[u8], at: Nanos) -> Vec<Rc<PendingRpc>> {
+        let has_come = |operation: &PendingRpc| operation.answered.get().is_some_and(|t| t <= at);
         if self.coming.len() > MANY {
             self.coming
                 .retain(|_, operation| !has_come(operation) && Rc::strong_count(operation) > 1);
@@ -274,7 +275,7 @@ impl Brake for Delays {
         if !self.shared.contains(path) && !other.is_some_and(|other| self.shared.contains(other)) {
             return None;
         }
-        let question = Question::of(call.event, path, other)?;
+        let question = PathRequest::of(call.event, path, other)?;
         // Calls are told of when they return, not in the order in which they were made.
         self.latest = self.latest.max(call.made);
         let server = self.server()?;

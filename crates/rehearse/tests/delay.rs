@@ -11,8 +11,8 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use cost::RpcKind;
 use mount::{Mount, NOBODY, local, profile};
-use rehearse::Kind;
 
 /// One test measures at a time.
 static MEASURING: Mutex<()> = Mutex::new(());
@@ -80,7 +80,7 @@ fn two_hundred_microseconds_are_two_hundred_microseconds() {
                 // Others may want this machine's processors, but not all the time.
                 assert!(times[0] < 600.0, "{}", times[0]);
             });
-            assert_eq!(account.of(Kind::Lookup).operations, 2000);
+            assert_eq!(account.of(RpcKind::Lookup).operations, 2000);
         }
     }
 }
@@ -100,7 +100,7 @@ fn ask_as_one_of_four(directory: &Path) {
 }
 
 /// A server that takes 200 us for each, and a node that keeps nothing.
-fn busy_server() -> rehearse::Profile {
+fn busy_server() -> cost::FilesystemProfile {
     profile(
         "round_trip = \"0\"\nservice = \"200us\"",
         "",
@@ -126,12 +126,12 @@ fn four_processes_wait_for_one_server() {
 fn four_mounts_wait_for_one_server() {
     let _alone = alone();
     let directory = files(500);
-    let profile = rehearse::Profile { name: "four-mounts".to_owned(), ..busy_server() };
+    let profile = cost::FilesystemProfile { name: "four-mounts".to_owned(), ..busy_server() };
     let mount = Mount::new(directory.path(), profile).shared();
     let start = || mount.start(|| ask_as_one_of_four(directory.path()));
     let began = Instant::now();
     for running in [start(), start(), start(), start()] {
-        assert_eq!(running.end().of(Kind::Lookup).operations, 500);
+        assert_eq!(running.end().of(RpcKind::Lookup).operations, 500);
     }
     assert!(began.elapsed().as_micros() > 2000 * 200);
 }

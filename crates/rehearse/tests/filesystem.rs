@@ -36,7 +36,7 @@ fn plain(user: Option<u32>) -> String {
 }
 
 /// The same through a mount.
-fn mounted(user: Option<u32>, profile: rehearse::Profile) -> String {
+fn mounted(user: Option<u32>, profile: cost::FilesystemProfile) -> String {
     let (here, out) = (directory(user), tempfile::NamedTempFile::new().unwrap());
     Mount::new(here.path(), profile).writable().user(user).see(|| {
         let text = operations::transcript();

@@ -9,12 +9,13 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 
+use cost::{FilesystemProfile, RpcKind};
 use mount::{Mount, NOBODY, fork, profile, wait};
-use rehearse::{Account, Kind, Profile};
+use rehearse::Account;
 
 const NO_DELAY: &str = "round_trip = \"0\"\nservice = \"0\"";
 
-fn cache(entries: &str, negatives: &str, open: &str, list: &str) -> Profile {
+fn cache(entries: &str, negatives: &str, open: &str, list: &str) -> FilesystemProfile {
     let cache = format!(
         "entries = \"{entries}\"\nnegatives = \"{negatives}\"\nopen = \"{open}\"\nlist = \"{list}\""
     );
@@ -38,8 +39,8 @@ fn in_a_process(run: impl FnOnce()) {
 }
 
 /// The counts of the kinds that are not zero.
-fn counts(account: &Account) -> Vec<(Kind, u64)> {
-    let all = Kind::ALL.map(|kind| (kind, account.of(kind).operations));
+fn counts(account: &Account) -> Vec<(RpcKind, u64)> {
+    let all = RpcKind::ALL.map(|kind| (kind, account.of(kind).operations));
     let served = |kind| account.served.iter().filter(|served| served.kind == kind).count() as u64;
     all.iter().for_each(|(kind, count)| assert_eq!(served(*kind), *count));
     all.into_iter().filter(|(kind, count)| *count > 0 && kind.is_metadata()).collect()
@@ -63,8 +64,8 @@ fn each_name_on_the_way_is_asked_for_once_and_the_second_process_costs_nothing()
             }
         });
         // a, b, ten files, `none` and ten names in a; the list once.
-        assert_eq!(counts(&account), [(Kind::Lookup, 23), (Kind::List, 1)]);
-        assert_eq!(account.of(Kind::Lookup).missing, 11);
+        assert_eq!(counts(&account), [(RpcKind::Lookup, 23), (RpcKind::List, 1)]);
+        assert_eq!(account.of(RpcKind::Lookup).missing, 11);
     }
 }
 
@@ -81,7 +82,10 @@ fn opens_are_asked_each_time_where_the_profile_says_so() {
                 });
             }
         });
-        assert_eq!(counts(&account), [(Kind::Lookup, 12), (Kind::Open, 30), (Kind::List, 3)]);
+        assert_eq!(
+            counts(&account),
+            [(RpcKind::Lookup, 12), (RpcKind::Open, 30), (RpcKind::List, 3)]
+        );
     }
 }
 
@@ -94,8 +98,8 @@ fn missing_names_are_asked_each_time_where_they_are_not_kept() {
             assert!(fs::metadata("none/below").is_err());
         }
     });
-    assert_eq!(counts(&account), [(Kind::Lookup, 11)]);
-    assert_eq!(account.of(Kind::Lookup).missing, 10);
+    assert_eq!(counts(&account), [(RpcKind::Lookup, 11)]);
+    assert_eq!(account.of(RpcKind::Lookup).missing, 10);
 }
 
 #[test]
@@ -110,7 +114,7 @@ fn a_lifetime_ends() {
             std::thread::sleep(std::time::Duration::from_millis(400));
         }
     });
-    assert_eq!(counts(&account), [(Kind::Lookup, 12)]);
+    assert_eq!(counts(&account), [(RpcKind::Lookup, 12)]);
 }
 
 #[test]
@@ -125,7 +129,7 @@ fn fstat_and_access_cost_nothing() {
                     file.metadata().unwrap();
                 }
             });
-        assert_eq!(counts(&account), [(Kind::Lookup, 3), (Kind::Open, 1)]);
+        assert_eq!(counts(&account), [(RpcKind::Lookup, 3), (RpcKind::Open, 1)]);
         let kept = cache("forever", "forever", "asked", "asked");
         let account = Mount::new(tree.path(), kept).user(user).see(|| {
             fs::metadata("a/b").unwrap();
@@ -136,7 +140,7 @@ fn fstat_and_access_cost_nothing() {
                 std::env::set_current_dir("../..").unwrap();
             }
         });
-        assert_eq!(counts(&account), [(Kind::Lookup, 2)]);
+        assert_eq!(counts(&account), [(RpcKind::Lookup, 2)]);
     }
 }
 
@@ -148,7 +152,7 @@ fn a_link_is_read_once() {
             fs::metadata("link/b/0").unwrap();
         }
     });
-    assert_eq!(counts(&account), [(Kind::Lookup, 4), (Kind::Readlink, 1)]);
+    assert_eq!(counts(&account), [(RpcKind::Lookup, 4), (RpcKind::Readlink, 1)]);
 }
 
 #[test]
@@ -170,10 +174,13 @@ fn a_node_that_was_made_cold_asks_for_everything_again() {
             }
             assert_eq!(open.metadata().unwrap().len(), 7);
         });
-        let read = account.served.iter().filter(|served| served.kind == Kind::Read).count();
+        let read = account.served.iter().filter(|served| served.kind == RpcKind::Read).count();
         assert_eq!(read, if user.is_some() { 3 } else { 0 });
         // a, b, 0, 1, link and two that are missing, three times; 0 was open before the first.
-        assert_eq!(counts(&account), [(Kind::Lookup, 21), (Kind::List, 3), (Kind::Readlink, 3)]);
+        assert_eq!(
+            counts(&account),
+            [(RpcKind::Lookup, 21), (RpcKind::List, 3), (RpcKind::Readlink, 3)]
+        );
     }
 }
 
@@ -212,11 +219,11 @@ fn the_ledger_names_the_thread_the_path_and_what_it_waited() {
     assert_eq!(
         all,
         [
-            (Kind::Lookup, "/a".to_owned(), false),
-            (Kind::Lookup, "/a/b".to_owned(), false),
-            (Kind::Lookup, "/a/b/7".to_owned(), false),
-            (Kind::Open, "/a/b/7".to_owned(), false),
-            (Kind::Lookup, "/a/none".to_owned(), true),
+            (RpcKind::Lookup, "/a".to_owned(), false),
+            (RpcKind::Lookup, "/a/b".to_owned(), false),
+            (RpcKind::Lookup, "/a/b/7".to_owned(), false),
+            (RpcKind::Open, "/a/b/7".to_owned(), false),
+            (RpcKind::Lookup, "/a/none".to_owned(), true),
         ]
     );
     let thread = account.served[0].thread;

@@ -25,7 +25,6 @@
 //! | `profile` | what `becalm profile` answers |
 //! | `proof` | what `becalm prove` answers |
 //! | `python` | what `becalm python scan` answers |
-//! | `bundle` | what `becalm python bundle` answers |
 //! | `modules` | what `becalm modules …` answers |
 //! | `calibration` | what `becalm rehearse --calibrate` answers |
 //! | `rehearsal` | what `becalm rehearse` answers |
@@ -43,7 +42,6 @@ pub mod width;
 
 mod aslr;
 mod binding;
-mod bundle;
 mod calibration;
 mod diff;
 mod elf;
@@ -70,7 +68,6 @@ mod waiting;
 
 pub use aslr::{AslrAnalysis, AslrCampaign, AslrScan, AslrVerified};
 pub use binding::Bound;
-pub use bundle::PythonBundle;
 pub use calibration::calibration;
 pub use diff::{Diff, PathsDiff};
 pub use elf::Tree;

@@ -1,9 +1,10 @@
 //! `becalm rehearse`: what a run asked of the rehearsed filesystem, on one screen.
 
+use cost::{FilesystemProfile, RpcKind};
 use launch::Ended;
 use recording::{Nanos, shown_name};
+use rehearse::Place;
 use rehearse::report::{Part, Report};
-use rehearse::{Kind, Place, Profile};
 use serde::Serialize;
 
 use crate::number::{bytes, count, counted, percent, time};
@@ -16,7 +17,7 @@ pub struct Rehearsal {
     /// `becalm.rehearse/1`.
     pub schema: &'static str,
     /// What the filesystem was like.
-    pub profile: Profile,
+    pub profile: FilesystemProfile,
     /// How it was done.
     pub by: By,
     /// What that does not show.
@@ -67,7 +68,7 @@ const CAUSES: usize = 6;
 impl Rehearsal {
     /// All that is known but how it was done.
     pub fn of(
-        profile: &Profile,
+        profile: &FilesystemProfile,
         by: By,
         places: &[Place],
         command: &[std::ffi::OsString],
@@ -246,19 +247,19 @@ fn table(first: &str, column: fn(&str) -> Column) -> Table {
 }
 
 /// What a kind of operation asks for.
-fn name(kind: Kind) -> &'static str {
+fn name(kind: RpcKind) -> &'static str {
     match kind {
-        Kind::Lookup => "names (lookup)",
-        Kind::Attributes => "attributes",
-        Kind::Open => "opens",
-        Kind::List => "listings",
-        Kind::Readlink => "links (readlink)",
-        Kind::Xattr => "extended attributes",
-        Kind::Access => "permissions (access)",
-        Kind::Change => "changes",
-        Kind::Lock => "locks",
-        Kind::Statfs => "free space (statfs)",
-        Kind::Read => "data read",
-        Kind::Write => "data written",
+        RpcKind::Lookup => "names (lookup)",
+        RpcKind::Attributes => "attributes",
+        RpcKind::Open => "opens",
+        RpcKind::List => "listings",
+        RpcKind::Readlink => "links (readlink)",
+        RpcKind::Xattr => "extended attributes",
+        RpcKind::Access => "permissions (access)",
+        RpcKind::Change => "changes",
+        RpcKind::Lock => "locks",
+        RpcKind::Statfs => "free space (statfs)",
+        RpcKind::Read => "data read",
+        RpcKind::Write => "data written",
     }
 }

@@ -15,38 +15,44 @@
 //! | `ring` | how its events are read |
 //! | `namespace` | whose process ids |
 //! | `self_test` | the proof, at each opening, that events are right on this kernel |
-//! | `kernel` | bpf(2) and mmap(2) |
+//! | `bpf`, `mapping` | bpf(2) and mmap(2) |
+//! | `probe` | its needs one by one, for `becalm doctor` |
+//! | `arch` | what differs by processor |
 
-#[cfg(not(target_arch = "x86_64"))]
-compile_error!("the tap knows x86-64's registers and system call tables only");
-
+mod arch;
 mod assembler;
-mod kernel;
+mod bpf;
+mod mapping;
 mod namespace;
+mod probe;
 mod program;
 mod ring;
 mod self_test;
 
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use rustix::event::{Timespec, epoll};
+use rustix::process::{Resource, Rlimit, prlimit};
+
 use assembler::Instruction;
-use kernel::{MAPPABLE, MapShape, MapType, Mapping};
+use bpf::{MAPPABLE, MapShape, MapType};
+use mapping::Mapping;
 use namespace::Namespace;
 use program::{Call, Maps, NUMBERS, Record, Shared};
 use ring::Ring;
+
+pub use bpf::ProgramKind;
+pub use probe::{attach_to_every_call, load_smallest};
 
 /// A size for the ring that fits most: 4 MiB, 35,000 events.
 pub const RING_BYTES: usize = 4 << 20;
 
 /// How many processes can be followed, and how many threads be reported of, at one time.
 const ENTRIES: u32 = 8192;
-
-/// Where `thread_info.status` is in `task_struct`: since Linux 5.11, and before.
-const STATUS_AT: [i32; 2] = [16, 8];
 
 /// Why there is no tap.
 #[derive(Debug, thiserror::Error)]
@@ -102,7 +108,7 @@ pub struct TapEvent {
     pub tid: i32,
     /// Its process.
     pub tgid: i32,
-    /// Its number in x86-64's table.
+    /// Its number in the machine's own table.
     pub number: u16,
     /// Its arguments, as they were at its entry.
     pub args: [u64; 6],
@@ -137,9 +143,9 @@ pub struct Follower {
 }
 
 impl Tap {
-    /// Watches the calls with these numbers of x86-64's table, in the processes told by
+    /// Watches the calls with these numbers of the machine's own table, in the processes told by
     /// [`Tap::follow`]. What has returned waits in a ring of `ring_bytes` bytes, rounded up to
-    /// a power of two; an event takes 120.
+    /// a power of two; on x86-64 an event takes 120.
     ///
     /// # Errors
     /// Whatever is missing. Nothing has changed then, except that a child of ours lived for a
@@ -150,13 +156,8 @@ impl Tap {
         }
         let namespace = Namespace::ours()
             .map_err(|error| TapError::System { what: "cannot read /proc/self/ns/pid", error })?;
-        let ring_bytes = ring_bytes.clamp(kernel::page_bytes(), 1 << 30).next_power_of_two();
-        let tap = match Tap::attach(namespace, ring_bytes, STATUS_AT[0]) {
-            Err(TapError::SelfTest(self_test::COMPAT_REPORTED)) => {
-                Tap::attach(namespace, ring_bytes, STATUS_AT[1])?
-            }
-            tap => tap?,
-        };
+        let ring_bytes = ring_bytes.clamp(rustix::param::page_size(), 1 << 30).next_power_of_two();
+        let tap = Tap::attach_somewhere(namespace, ring_bytes)?;
         tap.watch(numbers.iter().copied());
         Ok(tap)
     }
@@ -213,11 +214,25 @@ impl Tap {
         self.ready.as_fd()
     }
 
+    /// Where the kernel says of which table a call is depends on its version: the self-test tells.
+    fn attach_somewhere(namespace: Namespace, ring_bytes: usize) -> Result<Tap, TapError> {
+        let mut places = arch::COMPAT_AT.iter();
+        loop {
+            let Some(compat_at) = places.next() else {
+                return Err(TapError::SelfTest(self_test::COMPAT_REPORTED));
+            };
+            match Tap::attach(namespace, ring_bytes, *compat_at) {
+                Err(TapError::SelfTest(self_test::COMPAT_REPORTED)) => {}
+                tap => return tap,
+            }
+        }
+    }
+
     /// Makes the maps, loads and attaches the programs, and tests them.
-    fn attach(namespace: Namespace, ring_bytes: usize, status_at: i32) -> Result<Tap, TapError> {
+    fn attach(namespace: Namespace, ring_bytes: usize, compat_at: i32) -> Result<Tap, TapError> {
         let maps = with_memory(|| Maps::new(ring_bytes))?;
         let system = |what| move |error| TapError::System { what, error };
-        let shared = Mapping::new(maps.shared.as_fd(), 0, kernel::page_bytes(), true)
+        let shared = Mapping::new(maps.shared.as_fd(), 0, rustix::param::page_size(), true)
             .map_err(system("cannot map an eBPF map"))?;
         let ring =
             Ring::new(maps.ring.as_fd(), ring_bytes).map_err(system("cannot map an eBPF ring"))?;
@@ -227,7 +242,7 @@ impl Tap {
             Ok([
                 attached(c"sched_process_exit", &program::end(&maps))?,
                 attached(c"sys_exit", &program::exit(&maps))?,
-                attached(c"sys_enter", &program::entry(&maps, &namespace, status_at))?,
+                attached(c"sys_enter", &program::entry(&maps, &namespace, compat_at))?,
             ])
         })?;
         let follower = Follower { maps: Arc::new(maps), namespace };
@@ -248,17 +263,18 @@ impl Tap {
     /// Lets the programs wake the reader again. The descriptor is made unreadable first: a
     /// waking that comes after it is not undone.
     fn rearm(&self) {
-        // SAFETY: plain data, for which zero is a valid value.
-        let mut event: libc::epoll_event = unsafe { std::mem::zeroed() };
-        // SAFETY: room for one event.
-        unsafe { libc::epoll_wait(self.ready.as_raw_fd(), &raw mut event, 1, 0) };
+        let mut event = [epoll::Event {
+            flags: epoll::EventFlags::empty(),
+            data: epoll::EventData::new_u64(0),
+        }];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        // Nothing waits: then it is unreadable already.
+        let _ = epoll::wait(&self.ready, &mut event, Some(&at_once));
         self.shared().woken.store(0, Ordering::Release);
     }
 
     fn shared(&self) -> &Shared {
-        // SAFETY: the map's only element begins the page, has this layout, and is only ever
-        // changed atomically.
-        unsafe { self.shared.start().cast().as_ref() }
+        self.shared.shared()
     }
 }
 
@@ -272,7 +288,7 @@ impl Follower {
         if !self.namespace.sees(tgid).map_err(system("cannot read a process's namespace"))? {
             return Err(TapError::OtherNamespace(tgid));
         }
-        let added = kernel::update(self.maps.followed.as_fd(), tgid as u32, 1);
+        let added = bpf::update(self.maps.followed.as_fd(), tgid as u32, 1);
         added.map_err(|error| match error.raw_os_error() {
             Some(libc::E2BIG) => TapError::TooMany(tgid),
             _ => system("cannot follow a process")(error),
@@ -282,7 +298,7 @@ impl Follower {
     /// As [`Tap::forget`].
     pub fn forget(&self, tgid: i32) {
         // The only error is that it was not followed.
-        let _ = kernel::delete(self.maps.followed.as_fd(), tgid as u32);
+        let _ = bpf::delete(self.maps.followed.as_fd(), tgid as u32);
     }
 }
 
@@ -290,7 +306,7 @@ impl Maps {
     fn new(ring_bytes: usize) -> Result<Maps, TapError> {
         let map = |what, kind, key_bytes, value_bytes: usize, entries, flags| {
             let value_bytes = value_bytes as u32;
-            kernel::create_map(&MapShape { kind, key_bytes, value_bytes, entries, flags })
+            bpf::create_map(&MapShape { kind, key_bytes, value_bytes, entries, flags })
                 .map_err(|error| TapError::of_bpf(what, error))
         };
         // The ring first: it is what old kernels lack.
@@ -307,16 +323,16 @@ impl Maps {
 impl TapEvent {
     fn of(record: &Record) -> TapEvent {
         let Record { call, value, end } = record;
-        let Call { registers: r, tid, tgid, start } = call;
+        let Call { registers, tid, tgid, start } = call;
         TapEvent {
             tid: *tid as i32,
             tgid: *tgid as i32,
-            number: r.number as u16,
-            args: [r.di, r.si, r.dx, r.r10, r.r8, r.r9],
+            number: registers.number(),
+            args: registers.args(),
             value: *value,
             start: *start,
             took: end.saturating_sub(*start),
-            ip: r.ip,
+            ip: registers.ip(),
         }
     }
 }
@@ -336,11 +352,17 @@ impl TapError {
 /// Loads a program and runs it at a tracepoint.
 fn attached(tracepoint: &'static CStr, code: &[Instruction]) -> Result<OwnedFd, TapError> {
     let name = tracepoint.to_str().unwrap_or_default();
-    let program = kernel::load(code).map_err(|error| match error.raw_os_error() {
-        Some(libc::EPERM) => TapError::Forbidden(error),
-        _ => TapError::Refused { tracepoint: name, error, reason: kernel::reason(code) },
+    let program = bpf::load(ProgramKind::RawTracepoint, code).map_err(|error| {
+        match error.raw_os_error() {
+            Some(libc::EPERM) => TapError::Forbidden(error),
+            _ => TapError::Refused {
+                tracepoint: name,
+                error,
+                reason: bpf::reason(ProgramKind::RawTracepoint, code),
+            },
+        }
     })?;
-    kernel::attach(program.as_fd(), tracepoint).map_err(|error| TapError::of_bpf(name, error))
+    bpf::attach(program.as_fd(), tracepoint).map_err(|error| TapError::of_bpf(name, error))
 }
 
 /// Before Linux 5.11 maps and programs count against the limit on locked memory, and a refusal
@@ -349,38 +371,19 @@ fn attached(tracepoint: &'static CStr, code: &[Instruction]) -> Result<OwnedFd, 
 fn with_memory<T>(make: impl Fn() -> Result<T, TapError>) -> Result<T, TapError> {
     let first = make();
     let Err(TapError::Forbidden(_)) = first else { return first };
-    let Some(before) = set_locked_memory(libc::rlimit {
-        rlim_cur: libc::RLIM_INFINITY,
-        rlim_max: libc::RLIM_INFINITY,
-    }) else {
-        return first;
-    };
+    let locked = |limit| prlimit(None, Resource::Memlock, limit);
+    let Ok(before) = locked(Rlimit { current: None, maximum: None }) else { return first };
     let second = make();
-    set_locked_memory(before);
+    // Back to what it was, which is always allowed.
+    let _ = locked(before);
     second
-}
-
-/// Sets the limit and says what it was; None where it may not be set.
-fn set_locked_memory(limit: libc::rlimit) -> Option<libc::rlimit> {
-    let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a pointer to each struct, which outlives the call.
-    let done = unsafe { libc::prlimit(0, libc::RLIMIT_MEMLOCK, &raw const limit, &raw mut before) };
-    (done == 0).then_some(before)
 }
 
 /// An epoll that becomes ready when the programs wake the ring's reader. The ring's own
 /// descriptor does not do: it polls readable while anything at all is in it.
 fn edges(ring: BorrowedFd) -> io::Result<OwnedFd> {
-    // SAFETY: makes a descriptor, if it can.
-    let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-    if epoll < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor is new, open, and nobody else's.
-    let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
-    let mut event = libc::epoll_event { events: (libc::EPOLLIN | libc::EPOLLET) as u32, u64: 0 };
-    let (add, ring) = (libc::EPOLL_CTL_ADD, ring.as_raw_fd());
-    // SAFETY: the event outlives the call.
-    let added = unsafe { libc::epoll_ctl(epoll.as_raw_fd(), add, ring, &raw mut event) };
-    if added < 0 { Err(io::Error::last_os_error()) } else { Ok(epoll) }
+    let ready = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+    epoll::add(&ready, ring, epoll::EventData::new_u64(0), flags)?;
+    Ok(ready)
 }

@@ -43,7 +43,8 @@ impl Namespace {
             return Ok(Namespace::Initial);
         }
         // stat(2) packs a device's number in another way than the kernel does (linux/kdev_t.h).
-        let (major, minor) = (libc::major(namespace.dev()), libc::minor(namespace.dev()));
+        let (major, minor) =
+            (rustix::fs::major(namespace.dev()), rustix::fs::minor(namespace.dev()));
         let device = u64::from(major) << 20 | u64::from(minor);
         Ok(Namespace::Inner { device, inode: namespace.ino() })
     }

@@ -18,14 +18,15 @@ use std::mem::offset_of;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU8, AtomicU64};
 
+use crate::arch::{COMPAT, Registers};
 use crate::assembler::{
     Assembler, Helper, If, Instruction, Label, R0, R1, R2, R3, R4, R6, R7, R8, R9, Register, STACK,
     Width,
 };
 use crate::namespace::Namespace;
 
-/// One more than the highest number that can be watched. x86-64's own table ends below; the
-/// numbers from 512 to 547, and those with bit 30, are of the x32 table.
+/// One more than the highest number that can be watched. Every processor's own table ends below;
+/// x86-64's numbers from 512 to 547, and those with bit 30, are of the x32 table.
 pub(crate) const NUMBERS: usize = 512;
 
 /// The reader is woken when this share of the ring waits: an eighth.
@@ -45,25 +46,6 @@ pub(crate) struct Shared {
     /// Not 0 where threads may be stopped before they fill the ring.
     pub(crate) brake: AtomicU64,
 }
-
-/// The part of the kernel's `struct pt_regs` (asm/ptrace.h) from `r10` to `ip`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct Registers {
-    pub(crate) r10: u64,
-    pub(crate) r9: u64,
-    pub(crate) r8: u64,
-    ax: u64,
-    cx: u64,
-    pub(crate) dx: u64,
-    pub(crate) si: u64,
-    pub(crate) di: u64,
-    pub(crate) number: u64,
-    pub(crate) ip: u64,
-}
-
-/// Where `r10` is in `struct pt_regs`, after r15, r14, r13, r12, bp, bx and r11.
-const REGISTERS_AT: i32 = 7 * 8;
 
 /// A call that a thread is in.
 #[repr(C)]
@@ -88,9 +70,6 @@ pub(crate) struct Record {
 const CALL_BYTES: i16 = size_of::<Call>() as i16;
 const START: i16 = offset_of!(Call, start) as i16;
 
-/// `TS_COMPAT` (asm/thread_info.h): the thread is in a call of the 32-bit table.
-const COMPAT: i32 = 2;
-
 /// The programs' maps.
 pub(crate) struct Maps {
     pub(crate) shared: OwnedFd,
@@ -110,9 +89,9 @@ const NEW_CALL: i16 = IDS - CALL_BYTES;
 
 /// At a call's entry: raw tracepoint `sys_enter`, `(struct pt_regs *, long number)`.
 ///
-/// `status_at` is the offset of `thread_info.status` in the kernel's `task_struct`. The 32-bit
-/// table can be called by a 64-bit process as well (`int $0x80`), and only this status tells.
-pub(crate) fn entry(maps: &Maps, ids: &Namespace, status_at: i32) -> Vec<Instruction> {
+/// `compat_at` is where the kernel's `task_struct` says that the call is of another table
+/// ([`crate::arch::COMPAT_AT`]).
+pub(crate) fn entry(maps: &Maps, ids: &Namespace, compat_at: i32) -> Vec<Instruction> {
     let (context, number, pids, call) = (R6, R7, R8, R9);
     let mut p = Assembler::default();
     let out = p.label();
@@ -142,7 +121,7 @@ pub(crate) fn entry(maps: &Maps, ids: &Namespace, status_at: i32) -> Vec<Instruc
     address(&mut p, R1, STATUS);
     p.set(R2, 4);
     p.copy(R3, R0);
-    p.add(R3, status_at);
+    p.add(R3, compat_at);
     p.call(Helper::ProbeReadKernel);
     p.jump_if(R0, If::IsNot, 0, out);
     p.load(Width::Word, R1, STACK, STATUS);
@@ -152,7 +131,7 @@ pub(crate) fn entry(maps: &Maps, ids: &Namespace, status_at: i32) -> Vec<Instruc
     p.copy(R1, call);
     p.set(R2, size_of::<Registers>() as i32);
     p.load(Width::Double, R3, context, 0);
-    p.add(R3, REGISTERS_AT);
+    p.add(R3, Registers::AT);
     p.call(Helper::ProbeReadKernel);
     p.store(Width::Double, call, offset_of!(Call, tid) as i16, pids);
     p.call(Helper::KtimeGetNs);

@@ -6,10 +6,9 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::kernel::{Mapping, page_bytes};
+use crate::mapping::Mapping;
 use crate::program::Record;
 
 /// `BPF_RINGBUF_BUSY_BIT`: reserved, and not yet submitted.
@@ -39,7 +38,7 @@ pub(crate) struct Ring {
 impl Ring {
     /// Maps the ring of `bytes` bytes, a power of two.
     pub(crate) fn new(map: BorrowedFd, bytes: usize) -> io::Result<Ring> {
-        let page = page_bytes();
+        let page = rustix::param::page_size();
         let reader = Mapping::new(map, 0, page, true)?;
         let writers = Mapping::new(map, page, page + 2 * bytes, false)?;
         Ok(Ring { reader, writers, page, bytes })
@@ -65,21 +64,16 @@ impl Ring {
     }
 
     fn read_up_to(&self) -> &AtomicU64 {
-        // SAFETY: the page begins with the reader's position, aligned, which the kernel too
-        // reads and writes atomically.
-        unsafe { self.reader.start().cast().as_ref() }
+        self.reader.long(0)
     }
 
     fn written_up_to(&self) -> &AtomicU64 {
-        // SAFETY: as above, for the writers' position; it is only read.
-        unsafe { self.writers.start().cast().as_ref() }
+        self.writers.long(0)
     }
 
     /// The first half of the header of the record at `position`; None while it is being written.
     fn header(&self, position: u64) -> Option<u32> {
-        // SAFETY: positions are multiples of 8, so the header is aligned; writers change it
-        // atomically.
-        let header: &AtomicU32 = unsafe { self.at(position).cast().as_ref() };
+        let header = self.writers.word(self.at(position));
         for _ in 0..PATIENCE {
             let header = header.load(Ordering::Acquire);
             if header & BUSY == 0 {
@@ -92,15 +86,11 @@ impl Ring {
 
     /// The record at `position`, which is complete and of a record's length.
     fn record(&self, position: u64) -> Record {
-        // SAFETY: `Record` is plain numbers; the data is aligned to 8 and lies wholly in the
-        // mapping, being mapped twice; no writer touches it before it is given back.
-        unsafe { self.at(position + HEADER_BYTES).cast().read() }
+        self.writers.record(self.at(position + HEADER_BYTES))
     }
 
-    fn at(&self, position: u64) -> NonNull<u8> {
-        let offset = self.page + (position as usize & (self.bytes - 1));
-        // SAFETY: less than one ring's length after the first page, in a mapping of a page and
-        // two rings.
-        unsafe { self.writers.start().add(offset) }
+    /// Where a position is: after the first page, in one ring's length, with as much after it.
+    fn at(&self, position: u64) -> usize {
+        self.page + (position as usize & (self.bytes - 1))
     }
 }

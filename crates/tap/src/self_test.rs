@@ -1,17 +1,18 @@
 //! Proves at each opening, in half a millisecond, that what the programs report is right on this
 //! kernel: the layouts that they rely on are not all promised by it.
 //!
-//! A child makes one call of the native table and then, by `int $0x80`, one with the same number
-//! of the 32-bit table. The first must be reported as it was made, the second not at all.
+//! A child makes one call of the native table and then, where there is another that it can reach,
+//! one of the same number of that. The first must be reported as it was made, the second not at all.
 
-use std::arch::asm;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::arch::{self, WRITEV};
 use crate::{Tap, TapError, TapEvent};
-
-/// `writev` in the native table, `getpid` in the 32-bit one: neither does anything here.
-const NUMBER: u16 = 20;
 
 /// What the child passes: no descriptor, so that the rest is not looked at.
 const ARGUMENTS: [u64; 6] = [u64::MAX, 0x1122, 0x33, 0x4455_6677_8899, 0xaa, 0xbbcc];
@@ -21,7 +22,7 @@ pub(crate) const COMPAT_REPORTED: &str = "it takes 32-bit system calls for nativ
 
 /// Watches nothing when it is over.
 pub(crate) fn run(tap: &mut Tap) -> Result<(), TapError> {
-    tap.watch([NUMBER].into_iter());
+    tap.watch([WRITEV].into_iter());
     let before = monotonic();
     let child = calls_of_a_child(tap)?;
     let after = monotonic();
@@ -39,7 +40,7 @@ pub(crate) fn run(tap: &mut Tap) -> Result<(), TapError> {
 
 /// Whether the event is the child's native call, between two times.
 fn judge(event: &TapEvent, child: i32, before: u64, after: u64) -> Result<(), &'static str> {
-    if event.args != ARGUMENTS || event.number != NUMBER || event.ip == 0 {
+    if event.args != ARGUMENTS || event.number != WRITEV || event.ip == 0 {
         return Err("it misreads a call's registers");
     }
     if event.value != -i64::from(libc::EBADF) {
@@ -58,21 +59,22 @@ fn judge(event: &TapEvent, child: i32, before: u64, after: u64) -> Result<(), &'
 /// Starts the child, follows it and waits for its end.
 fn calls_of_a_child(tap: &Tap) -> Result<i32, TapError> {
     let system = |what| move |error| TapError::System { what, error };
-    let (go, told) = pipe().map_err(system("cannot make a pipe"))?;
+    let (go, told) = pipe_with(PipeFlags::CLOEXEC)
+        .map_err(|error| system("cannot make a pipe")(error.into()))?;
     // A plain fork, except that no signal tells of its end. SAFETY: the child makes nothing but
     // system calls.
     let child = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) } as i32;
-    if child < 0 {
-        return Err(system("cannot start a process")(io::Error::last_os_error()));
-    }
-    if child == 0 {
+    let Some(pid) = Pid::from_raw(child.max(0)) else {
+        if child < 0 {
+            return Err(system("cannot start a process")(io::Error::last_os_error()));
+        }
         be_the_child(&go);
-    }
+    };
     let followed = tap.follow(child);
-    // SAFETY: one byte of a string; the child waits for it.
-    unsafe { libc::write(told.as_raw_fd(), c"!".as_ptr().cast(), 1) };
-    // SAFETY: no status is asked for.
-    unsafe { libc::waitpid(child, std::ptr::null_mut(), libc::__WALL) };
+    // The child waits for the byte; closing the pipe would do as well.
+    let _ = rustix::io::write(&told, b"!");
+    drop(told);
+    let _ = waitpid(Some(pid), WaitOptions::from_bits_retain(libc::__WALL as u32));
     tap.forget(child);
     followed.map(|()| child)
 }
@@ -81,19 +83,13 @@ fn calls_of_a_child(tap: &Tap) -> Result<i32, TapError> {
 /// memory fault, and the handler keeps it out of the kernel's log.
 fn be_the_child(go: &OwnedFd) -> ! {
     let [a, b, c, d, e, f] = ARGUMENTS;
-    let mut byte = 0u8;
+    let _ = rustix::io::read(go, &mut [0; 1]);
     // SAFETY: system calls only. The handler only ends the child; the native call has no valid
-    // descriptor, and getpid of the 32-bit table touches no memory; older kernels clear r8 to
-    // r11 on their way out of it.
+    // descriptor, and getpid of the 32-bit table touches no memory.
     unsafe {
         libc::signal(libc::SIGSEGV, end as extern "C" fn(i32) -> ! as usize);
-        libc::read(go.as_raw_fd(), (&raw mut byte).cast(), 1);
-        libc::syscall(i64::from(NUMBER), a, b, c, d, e, f);
-        asm!(
-            "int 0x80",
-            inlateout("eax") i32::from(NUMBER) => _,
-            lateout("r8") _, lateout("r9") _, lateout("r10") _, lateout("r11") _,
-        );
+        libc::syscall(i64::from(WRITEV), a, b, c, d, e, f);
+        arch::call_of_other_table(WRITEV);
     }
     end(0)
 }
@@ -103,20 +99,8 @@ extern "C" fn end(_signal: i32) -> ! {
     unsafe { libc::_exit(0) }
 }
 
-fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut ends = [0; 2];
-    // SAFETY: room for two descriptors.
-    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: both are new, open, and nobody else's.
-    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
-}
-
 /// CLOCK_MONOTONIC, in ns.
 fn monotonic() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: room for a time.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -20,7 +20,7 @@ pub(crate) fn table(arch: u32, number: u64) -> (Abi, u64) {
     match arch {
         COMPAT => (Abi::I386, number),
         _ if number & u64::from(X32_BIT) != 0 => (Abi::X32, number & !u64::from(X32_BIT)),
-        _ => (Abi::Native, number),
+        _ => (Abi::X86_64, number),
     }
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn refuse_call(registers: &mut libc::user_regs_struct, error: i32) {
 pub(crate) fn set_first_argument(registers: &mut libc::user_regs_struct, abi: Abi, value: u64) {
     match abi {
         Abi::I386 => registers.rbx = value,
-        Abi::Native | Abi::X32 => registers.rdi = value,
+        Abi::X86_64 | Abi::X32 | Abi::Aarch64 => registers.rdi = value,
     }
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn run(mut job: Job<'_>) {
     let mut tappable = shape::tappable();
     if job.company.brake.is_some() {
         // Who is held back must stop.
-        tappable.retain(|number| !Call::new(Abi::Native, u64::from(*number)).kind().is_metadata());
+        tappable.retain(|number| !Call::new(Abi::X86_64, u64::from(*number)).kind().is_metadata());
     }
     let extent = match (job.company.starts, job.options.all_syscalls) {
         (Some(starts), _) => Extent::Starts(starts),

@@ -6,6 +6,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use proc::ProcessStat;
 use recording::Nanos;
 
 use crate::ptrace::{self, Resume};
@@ -50,18 +51,15 @@ pub fn to_end(pid: i32, traced: bool) -> io::Result<AtEnd> {
     let at = Instant::now();
     // An exec by another thread has ended the first one, and the process lives on in a thread
     // that nobody traces (ptrace(2)).
-    let still = signals::status_number(pid, "TracerPid:").is_some_and(|tracer| tracer != 0);
+    let still = signals::status_number(pid, "TracerPid").is_some_and(|tracer| tracer != 0);
     let upper_in_use = followed.upper_in_use.filter(|_| still);
     Ok(AtEnd { at, processor: processor(pid), waited: waited(pid), upper_in_use })
 }
 
 /// The processor on which a process's first thread runs, or ran last, as long as it is not waited
-/// for (proc_pid_stat(5), field 39).
+/// for.
 pub fn processor(pid: i32) -> Option<u32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name is field 2, and may hold anything.
-    let (_, fields) = stat.rsplit_once(") ")?;
-    fields.split(' ').nth(39 - 3)?.parse().ok()
+    ProcessStat::of(pid)?.processor()
 }
 
 /// How long a process's first thread was runnable and did not run, as long as it is not waited for

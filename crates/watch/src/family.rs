@@ -207,7 +207,7 @@ impl Tracer {
     pub fn at_exit(&mut self, tid: i32) -> io::Result<()> {
         let group = self.tasks.get(&tid).map_or(tid, |task| task.group);
         if let Some(process) = self.processes.get_mut(&group) {
-            process.peak = signals::status_number(tid, "VmHWM:").map(|kib| Bytes(kib * 1024));
+            process.peak = signals::status_number(tid, "VmHWM").map(|kib| Bytes(kib * 1024));
             let (id, parent_rss) = (process.id, process.parent_rss);
             if tid == group {
                 self.look_at_end(group, id, parent_rss);
@@ -254,8 +254,8 @@ impl Tracer {
     /// nobody tells of: once its parent is gone, it is taken in as the first one's.
     pub fn adopt_orphans(&mut self) {
         let orphan = |tid: &i32| {
-            let parent = signals::status_number(*tid, "PPid:").map(|pid| pid as i32);
-            let group = signals::status_number(*tid, "Tgid:").map(|pid| pid as i32);
+            let parent = signals::status_number(*tid, "PPid").map(|pid| pid as i32);
+            let group = signals::status_number(*tid, "Tgid").map(|pid| pid as i32);
             let known = |pid: Option<i32>| {
                 pid.is_some_and(|pid| self.processes.contains_key(&pid) && pid != *tid)
             };

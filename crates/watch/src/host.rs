@@ -1,9 +1,9 @@
 //! What the recording's header says of the machine.
 
-use std::ffi::{CStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::{CStr, OsStr, OsString};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use proc::{MountEntry, mount_entries};
 use recording::{Header, Mount};
 
 /// The header of a recording that starts now.
@@ -27,7 +27,7 @@ pub(crate) fn header(argv: &[OsString], all_syscalls: bool, backend: &str) -> He
         starts_only: false,
         backend: backend.to_owned(),
         mounts: mounts(),
-        rank: recording::Launched::this_process().map(|launched| launched.rank),
+        rank: job::Launched::this_process().map(|launched| launched.rank),
     };
     header.set_command(argv);
     header
@@ -46,43 +46,16 @@ fn uname() -> [String; 3] {
     })
 }
 
-/// The mounts of this namespace, from /proc/self/mountinfo (proc_pid_mountinfo(5)): fields up
-/// to the mount point, then optional ones up to ` - `, then type and source.
+/// The mounts of this namespace, their names lossily decoded.
 fn mounts() -> Vec<Mount> {
-    let text = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
-    text.split(|byte| *byte == b'\n').filter_map(mount).collect()
-}
-
-fn mount(line: &[u8]) -> Option<Mount> {
-    let line = std::ffi::OsStr::from_bytes(line).to_string_lossy();
-    let (place, what) = line.split_once(" - ")?;
-    let mut what = what.split(' ');
-    Some(Mount {
-        point: unescape(place.split(' ').nth(4)?),
-        fs: what.next()?.to_owned(),
-        source: unescape(what.next().unwrap_or_default()),
-    })
-}
-
-/// Spaces, tabs, newlines and backslashes are written as three octal digits.
-fn unescape(field: &str) -> String {
-    let mut text = String::with_capacity(field.len());
-    let mut rest = field;
-    while let Some(at) = rest.find('\\') {
-        text.push_str(&rest[..at]);
-        let code = rest.get(at + 1..at + 4).and_then(|code| u8::from_str_radix(code, 8).ok());
-        match code {
-            Some(code) => {
-                text.push(char::from(code));
-                rest = &rest[at + 4..];
-            }
-            None => {
-                text.push('\\');
-                rest = &rest[at + 1..];
-            }
-        }
-    }
-    text + rest
+    let list = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let text = |name: &OsStr| name.to_string_lossy().into_owned();
+    let mount = |entry: MountEntry| Mount {
+        point: text(entry.point.as_os_str()),
+        fs: text(&entry.kind),
+        source: text(&entry.source),
+    };
+    mount_entries(&list).map(mount).collect()
 }
 
 /// Who traces this process, and how many seccomp filters it has: what an outer tracer or
@@ -95,18 +68,5 @@ pub(crate) struct Surroundings {
 pub(crate) fn surroundings() -> Surroundings {
     let own = std::process::id() as i32;
     let number = |name| crate::signals::status_number(own, name).unwrap_or(0);
-    Surroundings { tracer: number("TracerPid:") as i32, has_filter: number("Seccomp:") != 0 }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mount_point_with_a_space_is_read_as_it_is() {
-        let line = br"36 35 98:0 / /mnt/my\040disk rw,noatime shared:1 - nfs4 srv:/x\134y rw";
-        let mount = mount(line).unwrap();
-        assert_eq!(mount.point, "/mnt/my disk");
-        assert_eq!((mount.fs.as_str(), mount.source.as_str()), ("nfs4", r"srv:/x\y"));
-    }
+    Surroundings { tracer: number("TracerPid") as i32, has_filter: number("Seccomp") != 0 }
 }

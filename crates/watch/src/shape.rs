@@ -149,8 +149,8 @@ pub(crate) struct Shapes {
 /// Native calls that are about descriptors only, need nothing done before they are made, and can
 /// therefore be reported afterwards, by a tap, instead of stopping.
 pub(crate) fn tappable() -> Vec<u16> {
-    let (shapes, _) = table(Abi::Native, Extent::Default);
-    Call::all(Abi::Native)
+    let (shapes, _) = table(Abi::X86_64, Extent::Default);
+    Call::all(Abi::X86_64)
         .filter(|call| {
             let (class, shape) = (call.class(), &shapes[usize::from(call.number())]);
             let after = matches!(
@@ -172,7 +172,7 @@ pub(crate) fn tappable() -> Vec<u16> {
 impl Shapes {
     /// The shapes for a recording of so much.
     pub fn new(extent: Extent) -> Shapes {
-        let (native_shapes, native) = table(Abi::Native, extent);
+        let (native_shapes, native) = table(Abi::X86_64, extent);
         let (i386_shapes, i386) = table(Abi::I386, extent);
         Shapes { native_shapes, i386_shapes, native, i386 }
     }
@@ -187,7 +187,7 @@ impl Shapes {
     pub fn of(&self, call: Call) -> Shape {
         let shapes = match call.abi() {
             Abi::I386 => &self.i386_shapes,
-            Abi::Native | Abi::X32 => &self.native_shapes,
+            Abi::X86_64 | Abi::X32 | Abi::Aarch64 => &self.native_shapes,
         };
         shapes.get(usize::from(call.number())).copied().unwrap_or(Shape::NONE)
     }
@@ -367,7 +367,7 @@ mod tests {
     #[test]
     fn every_call_of_the_file_class_has_a_path() {
         let without = ["getcwd", "fsconfig", "execveat"];
-        for call in Call::all(Abi::Native).chain(Call::all(Abi::I386)) {
+        for call in Call::all(Abi::X86_64).chain(Call::all(Abi::I386)) {
             let name = call.known_name().unwrap();
             if call.class().file && !without.contains(&name) {
                 assert!(shape_of(name).path.is_some(), "{name}");

@@ -3,6 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 
+use proc::ProcessStatus;
 use recording::Nanos;
 
 use crate::task::Waiting;
@@ -50,10 +51,10 @@ pub(crate) fn deliver(
 /// Whether a signal has no effect on a process: ignored, or by default ignored (signal(7)).
 fn is_ignored(tid: i32, signal: i32) -> bool {
     let bit = 1u64 << (signal - 1);
-    let Some(status) = status(tid) else { return false };
-    let has = |name: &str| mask(&status, name) & bit != 0;
+    let Some(status) = ProcessStatus::of(tid) else { return false };
+    let has = |name: &str| status.mask(name).unwrap_or(0) & bit != 0;
     let by_default = [libc::SIGCHLD, libc::SIGWINCH, libc::SIGURG, libc::SIGCONT].contains(&signal);
-    has("SigIgn:") || (by_default && !has("SigCgt:"))
+    has("SigIgn") || (by_default && !has("SigCgt"))
 }
 
 /// The process that sent the signal that a thread is stopped at; 0 for the kernel.
@@ -71,28 +72,9 @@ pub(crate) fn is_kernels(tid: i32) -> bool {
     ptrace::signal_info(tid).is_ok_and(|info| info.si_code == libc::SI_KERNEL)
 }
 
-fn status(tid: i32) -> Option<String> {
-    std::fs::read_to_string(format!("/proc/{tid}/status")).ok()
-}
-
-fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
-    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    line.split_whitespace().next()
-}
-
-/// Whether a thread sleeps and can be woken (proc_pid_stat(5), the state after the name).
-pub(crate) fn is_asleep(tid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
-}
-
 /// A decimal number of /proc/TID/status.
 pub(crate) fn status_number(tid: i32, name: &str) -> Option<u64> {
-    field(&status(tid)?, name)?.parse().ok()
-}
-
-fn mask(status: &str, name: &str) -> u64 {
-    field(status, name).and_then(|bits| u64::from_str_radix(bits, 16).ok()).unwrap_or(0)
+    ProcessStatus::of(tid)?.number(name)
 }
 
 /// Whether a signal that ends its process waits for a stopped thread: one that is neither
@@ -108,11 +90,11 @@ pub(crate) fn is_doomed(tid: i32) -> bool {
         libc::SIGTTIN,
         libc::SIGTTOU,
     ];
-    let Some(status) = status(tid) else { return false };
-    let mask = |name: &str| mask(&status, name);
+    let Some(status) = ProcessStatus::of(tid) else { return false };
+    let mask = |name: &str| status.mask(name).unwrap_or(0);
     let harmless = HARMLESS.iter().fold(0, |bits, signal| bits | 1 << (signal - 1));
-    let kept = mask("SigBlk:") | mask("SigIgn:") | mask("SigCgt:") | harmless;
-    (mask("SigPnd:") | mask("ShdPnd:")) & !kept != 0
+    let kept = mask("SigBlk") | mask("SigIgn") | mask("SigCgt") | harmless;
+    (mask("SigPnd") | mask("ShdPnd")) & !kept != 0
 }
 
 /// Whether executing a file would give other rights: set-user-id, set-group-id, capabilities.

@@ -108,7 +108,7 @@ impl Tracer {
 
     fn returned(&mut self, event: &TapEvent, origin: u64) {
         let Some(task) = self.tasks.get_mut(&event.tid) else { return };
-        let call = Call::new(Abi::Native, u64::from(event.number));
+        let call = Call::new(Abi::X86_64, u64::from(event.number));
         let entry = Entry { call, shape: self.shapes.of(call), args: event.args, ip: event.ip };
         let start = Nanos(event.start.saturating_sub(origin));
         let outcome = match event.value {

@@ -209,7 +209,7 @@ impl Tracer {
             if task.tid != awake
                 && task.pending.is_none()
                 && !task.asleep
-                && signals::is_asleep(task.tid)
+                && proc::ProcessStat::of(task.tid).is_some_and(|stat| stat.is_asleep())
             {
                 task.asleep = true;
                 self.asleep += 1;

@@ -10,7 +10,7 @@ use recording::Ranks;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::exit::Failure;
-use crate::{ranked, save};
+use crate::save;
 
 /// Join the files that the nodes of a job left into one, or take one rank's recording out
 ///
@@ -45,7 +45,7 @@ pub struct Args {
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<u8, Failure> {
     if let (true, [directory]) = (args.when_done, args.files.as_slice()) {
-        ranked::join_when_done(directory, &args.output)?;
+        job::join_when_done(directory, &args.output)?;
         return Ok(0);
     }
     allow_many_files();
@@ -72,7 +72,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
 
 fn open(file: &Path) -> anyhow::Result<Ranks> {
     if file.is_dir() {
-        return ranked::left_behind(file).with_context(|| file.display().to_string());
+        return job::left_behind(file).with_context(|| file.display().to_string());
     }
     Ok(show::load_ranks(file)?)
 }

@@ -14,7 +14,7 @@ use show::Sampling;
 
 use crate::aside::Aside;
 use crate::exit::Failure;
-use crate::ranked::{self, OneRank, Voice};
+use crate::ranked::{OneRank, Voice};
 use crate::{recorded, save};
 
 /// Run a command and draw where its time goes: a flame graph of perf's samples and process starts
@@ -81,8 +81,8 @@ struct Files {
 impl Files {
     /// Those of this rank; none where another's is drawn.
     fn of(args: &Args, voice: &Voice) -> Option<Files> {
-        let (svg, is_own) = ranked::own_name(&args.output);
-        let folded = args.folded.as_deref().map(ranked::own_name);
+        let (svg, is_own) = job::own_name(&args.output);
+        let folded = args.folded.as_deref().map(job::own_name);
         let is_drawn = is_own || !voice.is_silent();
         // One file for all is of the rank that speaks.
         let folded = folded.filter(|(_, is_own)| *is_own || !voice.is_silent());
@@ -220,7 +220,7 @@ fn write(args: &Args, stacks: &[Stack], shown: &show::Profiled) -> anyhow::Resul
     let nothing = Path::new("");
     save::whole(&shown.output, nothing, |out| flame::svg(stacks, &captions, out))?;
     match &shown.folded {
-        Some(target) => save::whole(target, nothing, |out| flame::folded(stacks, out)),
+        Some(target) => Ok(save::whole(target, nothing, |out| flame::folded(stacks, out))?),
         None => Ok(()),
     }
 }

@@ -236,7 +236,7 @@ fn export(args: &Args, proof: &Proof) -> anyhow::Result<()> {
     };
     write(&args.export_json, &show::json(proof)?)?;
     write(&args.export_csv, &prove::csv(proof))?;
-    write(&args.export_markdown, &prove::markdown(proof))
+    Ok(write(&args.export_markdown, &prove::markdown(proof))?)
 }
 
 /// What the recordings, and with them the counts, do not show.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::exit::Failure;
-use crate::{ranked, recorded};
+use crate::recorded;
 
 /// Run a command and save what it does: every process, every file it asks for, and why
 #[derive(clap::Args)]
@@ -60,7 +60,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         old_kernel: args.old_kernel,
         ..recorded::Wanted::of(&args.command)
     };
-    let place = ranked::place(&args.output, args.node_dir.as_deref());
+    let place = job::place(&args.output, args.node_dir.as_deref());
     let place = place.map_err(Failure::of_command)?;
     let finished = recorded::to_path(&wanted, &place.recording());
     let rank = place.rank().cloned();

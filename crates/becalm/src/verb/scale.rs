@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use cost::{CostModel, FilesystemProfile, JobSize, Projection, RecordedStart, csv};
 use recording::{Nanos, Recording};
-use rehearse::Profile;
-use rehearse::scale::{Job, Projection, Start, csv, project};
 use show::{Run, Scale};
 
 use crate::exit::{Failure, USAGE};
@@ -73,19 +72,20 @@ fn seconds(text: &str) -> Result<Nanos, String> {
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<u8, Failure> {
-    let profile = Profile::find(&args.profile);
+    let profile = FilesystemProfile::find(&args.profile);
     let profile = profile.map_err(|error| Failure { status: USAGE, error: error.into() })?;
     let job = match args.nodes {
-        Some(nodes) => Job::on_nodes(args.ranks, nodes),
-        None => Job { ranks: args.ranks, ranks_per_node: args.ranks_per_node },
+        Some(nodes) => JobSize::on_nodes(args.ranks, nodes),
+        None => JobSize { ranks: args.ranks, ranks_per_node: args.ranks_per_node },
     };
     let below = args.below.iter().map(std::path::absolute).collect::<Result<Vec<_>, _>>();
     let below = below.context("--below")?;
+    let model = CostModel { profile: profile.clone(), job, warm: args.warm };
     let projected = |file: &Path| -> Result<(Recording, Projection), Failure> {
         let recording = show::load(file)?;
-        let start = Start::of(&recording, &below, args.compute);
-        let start = start.with_context(|| show::plain(&file.to_string_lossy()))?;
-        let projection = project(&start, &profile, job, args.warm);
+        let start = RecordedStart::of(&recording, &below, args.compute);
+        start.check().with_context(|| show::plain(&file.to_string_lossy()))?;
+        let projection = model.project(&start);
         drop(start);
         Ok((recording, projection))
     };

@@ -13,6 +13,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use proc::ProcessStat;
 use watch::{Place, Stopped};
 
 use super::symbols::Addresses;
@@ -124,9 +125,7 @@ impl Make {
 
 /// Whether a process runs or could (proc_pid_stat(5)): it does not sleep, and waits for no tracer.
 fn is_running(pid: i32) -> bool {
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.iter().rposition(|byte| *byte == b')').and_then(|name| stat.get(name + 2));
-    state == Some(&b'R')
+    ProcessStat::of(pid).is_some_and(|stat| stat.is_running())
 }
 
 fn word(bytes: &[u8], at: usize) -> u32 {

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use launch::join::NamespaceId;
+use sandbox::join::NamespaceId;
 use sha2::{Digest, Sha256};
 
 use super::error::{self, MountError, system};

@@ -6,9 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use launch::Loopback;
-use launch::mounts::{self, Place};
-use launch::namespace::{self, FuseMount, Means, NamespaceError};
+use sandbox::Loopback;
+use sandbox::mounts::{self, Place};
+use sandbox::namespace::{self, FuseMount, Means, NamespaceError};
 
 use super::door::{self, Message};
 use super::error::{self, MountError, system};

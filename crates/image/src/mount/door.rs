@@ -10,7 +10,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::time::Duration;
 
-use launch::rights;
+use sandbox::rights;
 
 /// How often, and how far apart, a door is looked for that is just being opened or closed.
 const TRIES: usize = 3000;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use launch::namespace::NamespaceError;
+use sandbox::namespace::NamespaceError;
 
 /// Why an image cannot be entered.
 #[derive(Debug, thiserror::Error)]

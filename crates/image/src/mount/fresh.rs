@@ -208,7 +208,7 @@ fn answers(questions: &[Question]) -> Vec<Option<&'static str>> {
             });
         }
     });
-    launch::until_alone();
+    sandbox::namespace::until_alone();
     answers.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 

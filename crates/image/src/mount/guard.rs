@@ -19,11 +19,13 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use launch::{join, signals};
+use launch::signals;
+use proc::process_ids;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal};
 use rustix::process::{kill_process, pidfd_getfd, pidfd_open, pidfd_send_signal};
+use sandbox::join;
 
 use super::door;
 use super::holder::{DONE, wait_for};
@@ -86,7 +88,7 @@ fn end_all(mark: &str, holder: u32) {
     let mut looks = 0;
     while looks < LOOKS {
         let sees = |pid: &i32| !known.contains(pid) && join::sees_mount(*pid, mark);
-        let new: Vec<i32> = join::processes().filter(sees).collect();
+        let new: Vec<i32> = process_ids().filter(sees).collect();
         looks = if new.is_empty() { looks + 1 } else { 0 };
         new.iter().for_each(|pid| tell(*pid, &said, &mut told));
         new.iter().for_each(|pid| kill(*pid, mark));
@@ -134,7 +136,7 @@ fn kill(pid: i32, mark: &str) {
 
 /// Returns once nobody sees the mounts any more.
 fn wait_for_all(mark: &str) {
-    while let Some(pid) = join::processes().find(|pid| join::sees_mount(*pid, mark)) {
+    while let Some(pid) = process_ids().find(|pid| join::sees_mount(*pid, mark)) {
         wait_for(pid);
     }
 }

@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use launch::join::{NamespaceId, Surroundings};
 use launch::signals;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags};
+use sandbox::join::{NamespaceId, Surroundings};
 use serde::{Deserialize, Serialize};
 
 use super::asked::is_in_job;

@@ -46,7 +46,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use launch::join::Surroundings;
+use sandbox::join::Surroundings;
 
 pub use error::MountError;
 pub use overlay::Overlay;

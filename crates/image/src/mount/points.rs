@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use launch::mounts::{self, OldRoot, Place};
+use sandbox::mounts::{self, OldRoot, Place};
 
 use super::error::{self, MountError};
 

@@ -6,8 +6,8 @@ use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use launch::namespace::{self, FuseMount, Means, NamespaceError};
-use launch::{Loopback, mounts};
+use sandbox::namespace::{self, FuseMount, Means, NamespaceError};
+use sandbox::{Loopback, mounts};
 
 use super::asked::Asked;
 use super::door::{self, Found};

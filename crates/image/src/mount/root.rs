@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use launch::mounts::{self, Place};
+use sandbox::mounts::{self, Place};
 
 use super::build::{Build, Source};
 use super::error::{self, MountError};

@@ -30,6 +30,9 @@ impl Class {
     }
 }
 
+#[cfg(test)]
+pub(super) const ALL: [&[&str]; 3] = [FILE, DESC, PROCESS];
+
 #[rustfmt::skip]
 const FILE: &[&str] = &[
     "access", "acct", "chdir", "chmod", "chown", "chown32", "chroot", "creat", "execve",

@@ -1,11 +1,9 @@
 //! System calls by name: which of strace's classes a call is in, and what it asks of a
-//! filesystem.
+//! filesystem. Names and numbers are those of the crate `syscalls`, for every processor that a
+//! recording can come from, whichever this one is.
 
 mod class;
-mod i386;
 mod kind;
-mod shared;
-mod x86_64;
 
 pub use class::Class;
 pub use kind::Kind;
@@ -13,19 +11,23 @@ pub use kind::Kind;
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use syscalls::{aarch64, x86, x86_64};
 
 /// The table that a call's number is looked up in.
 ///
 /// A 64-bit program reaches the 32-bit table by `int 0x80`, so the table is a property of the
-/// call, not of the process.
+/// call, not of the process; and it is said with each call, so that a recording reads alike on
+/// every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Abi {
-    /// The machine's own: x86-64's `syscall`.
-    Native,
+    /// x86-64's `syscall`.
+    X86_64,
     /// 32-bit x86: `int 0x80` and `sysenter`.
     I386,
-    /// x32: the native numbers with bit 30 set.
+    /// x32: x86-64's numbers with bit 30 set.
     X32,
+    /// 64-bit Arm.
+    Aarch64,
 }
 
 /// One system call of one table. Small enough to be in every event.
@@ -50,29 +52,42 @@ impl Call {
     /// The call's table.
     pub fn abi(self) -> Abi {
         match self.0 >> NUMBER_BITS {
-            0 => Abi::Native,
+            0 => Abi::X86_64,
             1 => Abi::I386,
-            _ => Abi::X32,
+            2 => Abi::X32,
+            _ => Abi::Aarch64,
         }
     }
 
-    /// The native call of that name, if this table has it.
+    /// x86-64's call of that name, if its table has it.
     pub fn named(name: &str) -> Option<Call> {
-        Call::all(Abi::Native).find(|call| call.known_name() == Some(name))
+        let id = name.parse::<x86_64::Sysno>().ok()?.id();
+        Some(Call::new(Abi::X86_64, id.unsigned_abs().into()))
     }
 
-    /// All calls that `abi`'s table names.
+    /// All calls that `abi`'s table names, by number.
     pub fn all(abi: Abi) -> impl Iterator<Item = Call> {
-        let names = table(abi).iter().chain(shared::NAMES);
-        names.map(move |(number, _)| Call::new(abi, u64::from(*number)))
+        let last = match abi {
+            Abi::X86_64 | Abi::X32 => x86_64::Sysno::last().id(),
+            Abi::I386 => x86::Sysno::last().id(),
+            Abi::Aarch64 => aarch64::Sysno::last().id(),
+        };
+        let calls = (0..=last.unsigned_abs()).map(move |number| Call::new(abi, number.into()));
+        calls.filter(|call| call.known_name().is_some())
     }
 
     /// The name, as strace prints it; `None` where this table does not know the number.
     pub fn known_name(self) -> Option<&'static str> {
-        let shared = self.number() >= shared::FIRST;
-        let names = if shared { shared::NAMES } else { table(self.abi()) };
-        let at = names.binary_search_by_key(&self.number(), |(number, _)| *number).ok()?;
-        Some(names[at].1)
+        let number = usize::from(self.number());
+        match self.abi() {
+            Abi::X86_64 | Abi::X32 => x86_64::Sysno::new(number).map(|call| call.name()),
+            Abi::I386 => x86::Sysno::new(number).map(|call| call.name()),
+            Abi::Aarch64 => aarch64::Sysno::new(number).map(|call| match call {
+                // The kernel's own name for it, and strace's.
+                aarch64::Sysno::fstatat => "newfstatat",
+                call => call.name(),
+            }),
+        }
     }
 
     /// The name, or `syscall_0x…` where the number is unknown (strace's spelling).
@@ -99,37 +114,45 @@ impl Call {
     }
 }
 
-fn table(abi: Abi) -> &'static [(u16, &'static str)] {
-    match abi {
-        Abi::Native | Abi::X32 => x86_64::NAMES,
-        Abi::I386 => i386::NAMES,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const ABIS: [Abi; 4] = [Abi::X86_64, Abi::I386, Abi::X32, Abi::Aarch64];
+
     #[test]
-    fn a_call_keeps_its_table_and_number() {
-        for abi in [Abi::Native, Abi::I386, Abi::X32] {
+    fn a_call_keeps_its_table_and_number_and_is_named_by_that_table_on_every_machine() {
+        for abi in ABIS {
             let call = Call::new(abi, 257);
             assert_eq!((call.abi(), call.number()), (abi, 257));
         }
-        assert_eq!(Call::new(Abi::Native, 257).name(), "openat");
+        assert_eq!(Call::new(Abi::X86_64, 257).name(), "openat");
         assert_eq!(Call::new(Abi::I386, 295).name(), "openat");
+        let openat = Call::new(Abi::Aarch64, 56);
+        assert_eq!((openat.name().as_str(), openat.kind()), ("openat", Kind::Open));
+        assert_eq!(Call::new(Abi::Aarch64, 79).kind(), Kind::Stat);
+        assert_eq!(Call::new(Abi::Aarch64, 2).name(), "io_submit", "open elsewhere");
     }
 
     #[test]
-    fn tables_ascend_so_that_a_binary_search_finds_every_call() {
-        for names in [x86_64::NAMES, i386::NAMES, shared::NAMES] {
-            assert!(names.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    fn a_table_gives_each_of_its_calls_once_up_to_the_last() {
+        for abi in ABIS {
+            let calls: Vec<Call> = Call::all(abi).collect();
+            assert!(calls.windows(2).all(|pair| pair[0].number() < pair[1].number()), "{abi:?}");
+            assert_eq!(calls.last().unwrap().name(), "file_setattr", "{abi:?}");
+            assert!(calls.len() > 300, "{abi:?}");
         }
+        let all = |call: &&str| ABIS.iter().any(|abi| named_in(*abi, call));
+        assert!(class::ALL.iter().flat_map(|class| class.iter()).all(|name| all(&name)));
+    }
+
+    fn named_in(abi: Abi, name: &str) -> bool {
+        Call::all(abi).any(|call| call.known_name() == Some(name))
     }
 
     #[test]
     fn an_unknown_number_has_a_name_and_no_class() {
-        let call = Call::new(Abi::Native, u64::MAX);
+        let call = Call::new(Abi::X86_64, u64::MAX);
         assert_eq!(call.name(), "syscall_0x3fff");
         assert_eq!(call.class(), Class::default());
     }

@@ -201,8 +201,9 @@ fn image(object: &mut Object, path: PathId, image: &Image) -> Result {
 /// The table that a call's number is of.
 pub(super) fn abi_name(abi: Abi) -> &'static str {
     match abi {
-        Abi::Native => "native",
+        Abi::X86_64 => "x86_64",
         Abi::I386 => "i386",
         Abi::X32 => "x32",
+        Abi::Aarch64 => "aarch64",
     }
 }

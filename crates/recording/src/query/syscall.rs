@@ -7,9 +7,17 @@ use super::sum::{Groups, Keys, Place};
 use super::{Row, Table};
 use crate::{Abi, Call, Recording};
 
-/// strace's names of the tables that a call can be in, in the order it prints them; the first
-/// has no name there.
-const MODES: [(Abi, &str); 3] = [(Abi::Native, ""), (Abi::I386, "32 bit"), (Abi::X32, "x32")];
+/// strace's names of the tables that a call can be in, in the order it prints them; a machine's
+/// own has no name there.
+const MODES: [&str; 3] = ["", "32 bit", "x32"];
+
+fn mode(abi: Abi) -> &'static str {
+    match abi {
+        Abi::X86_64 | Abi::Aarch64 => "",
+        Abi::I386 => "32 bit",
+        Abi::X32 => "x32",
+    }
+}
 
 pub(super) fn group(recording: &Recording) -> Groups {
     let mut keys = Keys::default();
@@ -25,9 +33,9 @@ pub(super) fn group(recording: &Recording) -> Groups {
 
 /// The call's name; with its table, where that is not the machine's own: `close (32 bit)`.
 fn key(call: Call) -> String {
-    match MODES.iter().find(|(abi, _)| *abi == call.abi()) {
-        Some((_, mode)) if !mode.is_empty() => format!("{} ({mode})", call.name()),
-        _ => call.name(),
+    match mode(call.abi()) {
+        "" => call.name(),
+        mode => format!("{} ({mode})", call.name()),
     }
 }
 
@@ -38,7 +46,7 @@ impl Table {
     /// rows. Calls that have no name are not in it, as strace does not count them.
     pub fn strace_text(&self) -> String {
         let mut text = String::new();
-        for (_, mode) in MODES {
+        for mode in MODES {
             let rows: Vec<(&Row, &str)> =
                 self.rows.iter().filter_map(|row| Some((row, name_in(mode, &row.key)?))).collect();
             if rows.is_empty() {

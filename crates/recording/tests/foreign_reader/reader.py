@@ -109,7 +109,7 @@ class Reader:
         call = {"at_ns": self.last_start, "took_ns": v.number()}
         call |= {"process": v.number(), "thread": v.number()}
         number = v.number()
-        call |= {"number": number & 0x3FFF, "abi": ["native", "i386", "x32"][number >> 14]}
+        call |= {"number": number & 0x3FFF, "abi": ["x86_64", "i386", "x32", "aarch64"][number >> 14]}
         returned = v.number() == 0
         call["result"] = v.signed() if returned else None
         call["errno"] = None if returned else v.number()

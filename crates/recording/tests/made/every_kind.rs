@@ -92,7 +92,7 @@ fn calls([path, other, site]: [PathId; 3]) -> [Event; 5] {
         took: Nanos(0),
         process: ProcessId(0),
         thread: 4711,
-        call: Call::new(Abi::Native, 257),
+        call: Call::new(Abi::X86_64, 257),
         outcome: Outcome::Returned(3),
         path: Some(path),
         other_path: None,
@@ -129,7 +129,13 @@ fn calls([path, other, site]: [PathId; 3]) -> [Event; 5] {
             call: Call::new(Abi::I386, 6),
             ..plain
         },
-        Event { start: Nanos(2000), outcome: Outcome::Returned(-1), path: Some(other), ..plain },
+        Event {
+            start: Nanos(2000),
+            outcome: Outcome::Returned(-1),
+            path: Some(other),
+            call: Call::new(Abi::Aarch64, 56),
+            ..plain
+        },
     ]
 }
 

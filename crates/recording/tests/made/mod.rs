@@ -82,7 +82,7 @@ pub fn bare(name: &str) -> Ask<'_> {
         took: Nanos(10_000),
         process: ProcessId(0),
         thread: 0,
-        call: Call::named(name).expect("a call of the native table"),
+        call: Call::named(name).expect("a call of x86-64's table"),
         outcome: Outcome::Returned(0),
         path: None,
         other_path: None,

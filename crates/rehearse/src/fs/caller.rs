@@ -1,8 +1,8 @@
 //! Acting as the one who asks: what is created belongs to them, and what they may not do fails.
 
 use std::cell::Cell;
-use std::fs;
 
+use proc::ProcessStatus;
 use rustix::io::{Errno, Result};
 
 /// The thread acts as a caller until this is dropped.
@@ -64,8 +64,8 @@ impl Drop for Acting {
 
 /// The group list of a thread; empty if it cannot be seen.
 fn groups_of(thread: u32) -> Vec<u32> {
-    let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
-    let groups = status.lines().find_map(|line| line.strip_prefix("Groups:")).unwrap_or_default();
+    let status = i32::try_from(thread).ok().and_then(ProcessStatus::of);
+    let groups = status.as_ref().and_then(|status| status.field("Groups")).unwrap_or_default();
     groups.split_whitespace().filter_map(|group| group.parse().ok()).collect()
 }
 

@@ -62,7 +62,8 @@ use std::sync::atomic::AtomicBool;
 
 use fuser::{Config, Session, SessionACL};
 
-use crate::{Ledger, Profile, Queues};
+use crate::{Ledger, Queues};
+use cost::FilesystemProfile;
 
 /// A directory that is served.
 #[derive(Debug)]
@@ -114,7 +115,7 @@ const MOST_OPEN: u64 = 100_000;
 pub fn serve(
     device: OwnedFd,
     tree: Tree,
-    profile: &Profile,
+    profile: &FilesystemProfile,
     queues: Arc<Queues>,
     ledger: Arc<Ledger>,
     ready: impl FnOnce(),

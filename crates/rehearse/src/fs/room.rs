@@ -5,12 +5,12 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use proc::ProcessStatus;
 use recording::Nanos;
 
 use crate::clock;
@@ -168,12 +168,9 @@ fn wait<'a>(
 /// Whether SIGKILL waits for a thread. Any signal that ends a process is turned into it
 /// (kernel/signal.c, `complete_signal`).
 fn is_killed(thread: u32) -> bool {
-    let Ok(status) = fs::read_to_string(format!("/proc/{thread}/status")) else { return false };
-    let pending = status
-        .lines()
-        .filter_map(|line| line.strip_prefix("SigPnd:").or_else(|| line.strip_prefix("ShdPnd:")));
-    let signals = pending.filter_map(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    signals.fold(0, |all, mask| all | mask) & (1 << (libc::SIGKILL - 1)) != 0
+    let Some(status) = i32::try_from(thread).ok().and_then(ProcessStatus::of) else { return false };
+    let pending = ["SigPnd", "ShdPnd"].map(|set| status.mask(set).unwrap_or(0));
+    (pending[0] | pending[1]) & (1 << (libc::SIGKILL - 1)) != 0
 }
 
 impl Held {

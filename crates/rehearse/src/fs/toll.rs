@@ -6,13 +6,14 @@ use recording::Nanos;
 
 use super::pace::Pace;
 use crate::clock;
-use crate::{Data, Kind, Ledger, Metadata, Profile, Queues, Served, Span};
+use crate::{Ledger, Queues, Served};
+use cost::{DataServer, FilesystemProfile, MetadataServer, RpcKind, TimeSpan};
 
 /// The server's prices.
 #[derive(Debug)]
 pub(super) struct Toll {
-    metadata: Metadata,
-    data: Data,
+    metadata: MetadataServer,
+    data: DataServer,
     queues: Arc<Queues>,
     ledger: Arc<Ledger>,
     pace: Mutex<Pace>,
@@ -21,7 +22,7 @@ pub(super) struct Toll {
 /// One question, as it came.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Question {
-    pub kind: Kind,
+    pub kind: RpcKind,
     /// The thread that asked.
     pub thread: u32,
     /// When it came (CLOCK_MONOTONIC).
@@ -29,10 +30,10 @@ pub(super) struct Question {
 }
 
 impl Toll {
-    pub fn new(profile: &Profile, queues: Arc<Queues>, ledger: Arc<Ledger>) -> Toll {
+    pub fn new(profile: &FilesystemProfile, queues: Arc<Queues>, ledger: Arc<Ledger>) -> Toll {
         let (metadata, data) = (profile.metadata, profile.data);
         let free = profile.latency() == Nanos(0)
-            && data.round_trip == Span::ZERO
+            && data.round_trip == TimeSpan::ZERO
             && data.bandwidth.is_none();
         let hand_over = if free { Nanos(0) } else { clock::hand_over() };
         Toll { metadata, data, queues, ledger, pace: Mutex::new(Pace::new(hand_over)) }
@@ -40,7 +41,7 @@ impl Toll {
 
     /// Whether reading and writing cost anything.
     pub fn data_costs(&self) -> bool {
-        self.data.round_trip > Span::ZERO || self.data.bandwidth.is_some()
+        self.data.round_trip > TimeSpan::ZERO || self.data.bandwidth.is_some()
     }
 
     /// Enters a metadata operation, and says when its answer may be given.

@@ -64,18 +64,19 @@ fn parent(path: &[u8]) -> &[u8] {
 mod tests {
     use super::super::tests::served;
     use super::*;
-    use crate::{Kind, Ledger};
+    use crate::Ledger;
+    use cost::RpcKind;
 
     #[test]
     fn each_operation_is_in_one_row_the_deepest_that_matters() {
         let ledger = Ledger::new();
         for number in 0..90 {
             let path = format!("/opt/store/a/lib/lib{number}.so");
-            ledger.enter(path.as_bytes(), served(Kind::Lookup, 0, 1));
+            ledger.enter(path.as_bytes(), served(RpcKind::Lookup, 0, 1));
         }
         for number in 0..10 {
             let path = format!("/opt/store/p{number}/x");
-            ledger.enter(path.as_bytes(), served(Kind::Open, 0, 1));
+            ledger.enter(path.as_bytes(), served(RpcKind::Open, 0, 1));
         }
         let place = |path: &str| Place { path: path.into(), given: None };
         let rows = by_directory(&ledger.take(), &[place("/opt/store")]);

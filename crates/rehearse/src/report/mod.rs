@@ -10,7 +10,8 @@ use std::time::Duration;
 use recording::Recording;
 use serde::Serialize;
 
-use crate::{Account, Kind, Place, Profile, Served, Sum};
+use crate::{Account, Place, Served, Sum};
+use cost::{FilesystemProfile, RpcKind};
 
 pub use cause::{ByCause, ByProgram, Causes};
 pub use directories::ByDirectory;
@@ -49,7 +50,7 @@ pub struct Report {
 #[derive(Clone, Debug, Serialize)]
 pub struct ByKind {
     /// What was asked for.
-    pub kind: Kind,
+    pub kind: RpcKind,
     /// What they have in common.
     #[serde(flatten)]
     pub sum: Part,
@@ -109,7 +110,7 @@ impl Report {
     /// What is said of a run that took `wall`; with a recording of it, also why it asked.
     pub fn of(
         account: &Account,
-        profile: &Profile,
+        profile: &FilesystemProfile,
         places: &[Place],
         wall: Duration,
         recording: Option<&Recording>,
@@ -117,7 +118,8 @@ impl Report {
         let commands_own = recording.map(|recording| cause::commands_own(account, recording));
         let account = commands_own.as_ref().unwrap_or(account);
         let metadata = account.metadata();
-        let all = Kind::ALL.into_iter().fold(Sum::default(), |sum, kind| sum.and(account.of(kind)));
+        let all =
+            RpcKind::ALL.into_iter().fold(Sum::default(), |sum, kind| sum.and(account.of(kind)));
         Report {
             operations: metadata.operations,
             missing: metadata.missing,
@@ -136,7 +138,7 @@ impl Report {
 }
 
 fn by_kind(account: &Account) -> Vec<ByKind> {
-    let kinds = Kind::ALL.into_iter().filter(|kind| account.of(*kind).operations > 0);
+    let kinds = RpcKind::ALL.into_iter().filter(|kind| account.of(*kind).operations > 0);
     let mut kinds: Vec<ByKind> =
         kinds.map(|kind| ByKind { kind, sum: account.of(kind).into() }).collect();
     kinds.sort_by_key(|kind| std::cmp::Reverse(kind.sum.operations));
@@ -165,7 +167,7 @@ mod tests {
     use crate::{Ledger, Served};
 
     /// An operation at a moment that took a time, in ms.
-    pub(super) fn served(kind: Kind, at: u64, waited: u64) -> Served {
+    pub(super) fn served(kind: RpcKind, at: u64, waited: u64) -> Served {
         Served {
             kind,
             path: 0,
@@ -182,7 +184,7 @@ mod tests {
     fn time_in_which_several_wait_is_waiting_time_once() {
         let ledger = Ledger::new();
         for (at, waited) in [(0, 10), (5, 10), (5, 2), (40, 10)] {
-            ledger.enter(b"/a", served(Kind::Lookup, at, waited));
+            ledger.enter(b"/a", served(RpcKind::Lookup, at, waited));
         }
         let account = ledger.take();
         assert_eq!(waiting(&account), 25_000_000);

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{Account, Ask, Kind, Profile};
+use crate::Account;
+use cost::{FilesystemProfile, Revalidation, RpcKind};
 
 /// What a second start of the same command would ask, on the same node, right after the first
 /// ended: of what the first asked, all that the node does not keep for so long.
@@ -21,22 +22,22 @@ pub struct Warm {
 impl Warm {
     /// From what the first start asked. Something is kept if its lifetime is no shorter than the
     /// first start's `wall` time: asked at its beginning, it is needed at the second's.
-    pub fn of(account: &Account, profile: &Profile, wall: Duration) -> Warm {
+    pub fn of(account: &Account, profile: &FilesystemProfile, wall: Duration) -> Warm {
         let cache = &profile.cache;
-        let kept = |lifetime: crate::Span| lifetime.duration() >= wall;
+        let kept = |lifetime: cost::TimeSpan| lifetime.duration() >= wall;
         let (found, missing) = (kept(cache.entries), kept(cache.negatives));
         let (mut operations, mut not_there) = (0, 0);
-        for kind in Kind::ALL.into_iter().filter(|kind| kind.is_metadata()) {
+        for kind in RpcKind::ALL.into_iter().filter(|kind| kind.is_metadata()) {
             let sum = account.of(kind);
             let asked = match kind {
-                Kind::Lookup => {
+                RpcKind::Lookup => {
                     let no = if missing { 0 } else { sum.missing };
                     not_there += no;
                     no + if found { 0 } else { sum.operations - sum.missing }
                 }
-                Kind::Attributes | Kind::Readlink | Kind::Access if found => 0,
-                Kind::Open if cache.open == Ask::Kept && found => 0,
-                Kind::List if cache.list == Ask::Kept && found => 0,
+                RpcKind::Attributes | RpcKind::Readlink | RpcKind::Access if found => 0,
+                RpcKind::Open if cache.open == Revalidation::Cached && found => 0,
+                RpcKind::List if cache.list == Revalidation::Cached && found => 0,
                 _ => {
                     not_there += sum.missing;
                     sum.operations
@@ -59,16 +60,16 @@ mod tests {
     fn warm(profile: &str, wall: Duration) -> (u64, u64) {
         let ledger = Ledger::new();
         for _ in 0..10 {
-            ledger.enter(b"/a/there", served(Kind::Lookup, 0, 1));
+            ledger.enter(b"/a/there", served(RpcKind::Lookup, 0, 1));
         }
         for _ in 0..20 {
-            let missing = Served { missing: true, ..served(Kind::Lookup, 0, 1) };
+            let missing = Served { missing: true, ..served(RpcKind::Lookup, 0, 1) };
             ledger.enter(b"/a/not", missing);
         }
-        for kind in [Kind::Open, Kind::List, Kind::Readlink] {
+        for kind in [RpcKind::Open, RpcKind::List, RpcKind::Readlink] {
             ledger.enter(b"/a/there", served(kind, 0, 1));
         }
-        let profile = Profile::find(profile.as_ref()).unwrap();
+        let profile = FilesystemProfile::find(profile.as_ref()).unwrap();
         let warm = Warm::of(&ledger.take(), &profile, wall);
         assert_eq!(Nanos(warm.waited_ns).0, warm.operations * profile.latency().0);
         (warm.operations, warm.missing)

@@ -7,14 +7,15 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use launch::namespace::{FuseMount, Means, fuse_device, mount_fuse, own_mounts};
-use rehearse::{Account, Ledger, Profile, Queues, Tree, serve};
+use cost::FilesystemProfile;
+use rehearse::{Account, Ledger, Queues, Tree, serve};
+use sandbox::namespace::{FuseMount, Means, fuse_device, mount_fuse, own_mounts};
 
 /// How a directory is mounted.
 #[derive(Clone)]
 pub struct Mount {
     pub directory: PathBuf,
-    pub profile: Profile,
+    pub profile: FilesystemProfile,
     pub writable: bool,
     /// As this user, in a user namespace; else as root.
     pub user: Option<u32>,
@@ -28,18 +29,18 @@ pub struct Mount {
 pub const NOBODY: u32 = 65534;
 
 /// A profile made of its three lines: metadata, data, cache.
-pub fn profile(metadata: &str, data: &str, cache: &str) -> Profile {
+pub fn profile(metadata: &str, data: &str, cache: &str) -> FilesystemProfile {
     let text = format!("name = \"test\"\n[metadata]\n{metadata}\n[data]\n{data}\n[cache]\n{cache}");
-    Profile::parse(&text, "test").unwrap()
+    FilesystemProfile::parse(&text, "test").unwrap()
 }
 
 /// No delays, and everything is kept.
-pub fn local() -> Profile {
-    Profile::find("local".as_ref()).unwrap()
+pub fn local() -> FilesystemProfile {
+    FilesystemProfile::find("local".as_ref()).unwrap()
 }
 
 impl Mount {
-    pub fn new(directory: &Path, profile: Profile) -> Mount {
+    pub fn new(directory: &Path, profile: FilesystemProfile) -> Mount {
         let directory = directory.to_owned();
         Mount { directory, profile, writable: false, user: None, shared: false, most_open: None }
     }

@@ -14,9 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use cost::{FilesystemProfile, RpcKind};
 use recording::{Nanos, Recording};
 use rehearse::traced::{self, Traced};
-use rehearse::{Account, Kind, Profile, Wanted};
+use rehearse::{Account, Wanted};
 use tempfile::TempDir;
 
 /// A directory to rehearse, with the files `a/b/file` and `a/script`, and beside it what a test
@@ -99,8 +100,8 @@ const KEEPS_NOTHING: &str =
     "entries = \"0\"\nnegatives = \"0\"\nopen = \"asked\"\nlist = \"asked\"";
 
 /// Operations by kind, those that are there.
-fn counts(account: &Account) -> Vec<(Kind, u64)> {
-    let all = Kind::ALL.into_iter().map(|kind| (kind, account.of(kind).operations));
+fn counts(account: &Account) -> Vec<(RpcKind, u64)> {
+    let all = RpcKind::ALL.into_iter().map(|kind| (kind, account.of(kind).operations));
     all.filter(|(_, number)| *number > 0).collect()
 }
 
@@ -110,10 +111,10 @@ fn the_server_is_asked_for_what_the_node_does_not_know() {
     let ran =
         scene.run(&profile, "cat a/b/file; cat a/b/file a/b/none 2>/dev/null; ls a >/dev/null");
     // Lookups of a, b, file and of none; two opens of the file; a listing.
-    let expected = [(Kind::Lookup, 4), (Kind::Open, 2), (Kind::List, 1)];
+    let expected = [(RpcKind::Lookup, 4), (RpcKind::Open, 2), (RpcKind::List, 1)];
     let counted = counts(&ran.account);
     assert_eq!(counted, expected, "{:#?}", ran.account);
-    assert_eq!(ran.account.of(Kind::Lookup).missing, 1);
+    assert_eq!(ran.account.of(RpcKind::Lookup).missing, 1);
     let path = |served: &rehearse::Served| ran.account.paths[served.path as usize].clone();
     let paths: Vec<_> = ran.account.served.iter().map(path).collect();
     assert!(paths.contains(&scene.tree().join("a/b").into_os_string().into_encoded_bytes()));
@@ -134,7 +135,7 @@ fn elsewhere_and_at_open_files_nothing_is_asked() {
     assert_eq!(counts(&ran.account), []);
     // cat makes fstat and reads of the file.
     let ran = scene.run(&profile("0", "0", KEEPS_ALL), "cat < a/b/file; cat a/b/file");
-    assert_eq!(counts(&ran.account), [(Kind::Lookup, 3)]);
+    assert_eq!(counts(&ran.account), [(RpcKind::Lookup, 3)]);
 }
 
 fn each_operation_takes_its_round_trip_and_its_service() {
@@ -162,7 +163,7 @@ fn a_stat_of_200_us_takes_200_us() {
     println!("asked for 200 us: least {least} ns, p50 {median} ns, p95 {most} ns");
     assert!(least > 198_000, "{least}");
     assert!(median >= 200_000 && least < 400_000, "{least} {median}");
-    assert_eq!(ran.account.of(Kind::Lookup).operations, 2000);
+    assert_eq!(ran.account.of(RpcKind::Lookup).operations, 2000);
 }
 
 fn four_recorders_share_one_server() {
@@ -200,7 +201,7 @@ fn who_wants_the_same_name_waits_for_the_same_answer() {
     let script = format!("({walk}) & ({walk}) & ({walk}) & ({walk}) & wait");
     let start = Instant::now();
     let ran = scene.run(&profile("10ms", "0", KEEPS_ALL), &script);
-    assert_eq!(counts(&ran.account), [(Kind::Lookup, 40)]);
+    assert_eq!(counts(&ran.account), [(RpcKind::Lookup, 40)]);
     // Four that ran ahead of one another would need a quarter of that.
     assert!(start.elapsed().as_millis() >= 400, "{:?}", start.elapsed());
 }
@@ -211,14 +212,14 @@ fn a_directory_given_by_a_symbolic_link_is_rehearsed_by_both_its_names() {
     let script = "test -e ../link/a/b; test -e ../tree/a/b";
     let mut command =
         scene.recorder(&profile("0", "0", KEEPS_ALL), &scene.at("link"), &["sh", "-c", script]);
-    assert_eq!(counts(&scene.ran(&mut command).account), [(Kind::Lookup, 2)]);
+    assert_eq!(counts(&scene.ran(&mut command).account), [(RpcKind::Lookup, 2)]);
 }
 
 fn changes_are_asked_for_and_made() {
     let scene = Scene::new();
     let ran =
         scene.run(&profile("1ms", "0", KEEPS_ALL), "mkdir a/new; mv a/b a/new/b; rm a/new/b/file");
-    assert_eq!(ran.account.of(Kind::Change).operations, 3);
+    assert_eq!(ran.account.of(RpcKind::Change).operations, 3);
     assert!(scene.tree().join("a/new/b").is_dir());
 }
 
@@ -281,13 +282,13 @@ fn the_server_is_asked_for_the_same_as_through_fuse() {
             let mut command = Command::new(command.get_program());
             let by_fuse = scene.ran(command.args(words).current_dir(scene.tree()));
             assert_eq!(by_tracer.output, by_fuse.output);
-            for kind in [Kind::Lookup, Kind::Open, Kind::List] {
+            for kind in [RpcKind::Lookup, RpcKind::Open, RpcKind::List] {
                 let (by_tracer, by_fuse) = (by_tracer.account.of(kind), by_fuse.account.of(kind));
                 assert_eq!(by_tracer.operations, by_fuse.operations, "{kind:?} {script} {cache}");
                 assert_eq!(by_tracer.missing, by_fuse.missing, "{kind:?} {script} {cache}");
             }
             // A link on the way is read, and no call of the command shows it.
-            let links = |ran: &Ran| ran.account.of(Kind::Readlink).operations;
+            let links = |ran: &Ran| ran.account.of(RpcKind::Readlink).operations;
             assert!(links(&by_tracer) <= links(&by_fuse), "{script} {cache}");
         }
     }
@@ -304,7 +305,7 @@ fn programs_do_the_same_as_without() {
     assert!(plain.status.success());
     for profile in ["nfs", "lustre", "gpfs", "local"] {
         for directory in [python_library(), scene.tree()] {
-            let text = Profile::built_in().find(|(name, _)| *name == profile).unwrap().1;
+            let text = FilesystemProfile::built_in().find(|(name, _)| *name == profile).unwrap().1;
             let ran = scene.ran(&mut scene.recorder(text, &directory, &["sh", "-c", script]));
             assert_eq!(ran.status, 0);
             assert_eq!(ran.output, String::from_utf8(plain.stdout.clone()).unwrap());
@@ -328,7 +329,7 @@ fn an_ordinary_user_can_rehearse() {
         scene.recorder(&profile("1ms", "1ms", KEEPS_ALL), &scene.tree(), &["cat", "a/b/file"]);
     command.args(inner.get_args()).current_dir(scene.tree()).uid(NOBODY).gid(NOBODY);
     let ran = scene.ran(&mut command);
-    assert_eq!(counts(&ran.account), [(Kind::Lookup, 3)]);
+    assert_eq!(counts(&ran.account), [(RpcKind::Lookup, 3)]);
     assert_eq!(ran.account.metadata().waited, Nanos(6_000_000));
 }
 
@@ -336,7 +337,7 @@ fn an_ordinary_user_can_rehearse() {
 fn record(words: &[OsString]) -> i32 {
     let [profile, directory, account, rec, command @ ..] = words else { panic!("{words:?}") };
     let wanted = Wanted {
-        profile: Profile::find(profile).unwrap(),
+        profile: FilesystemProfile::find(profile).unwrap(),
         paths: vec![directory.into()],
         writable: false,
     };
@@ -367,7 +368,7 @@ fn mounted(words: &[OsString]) -> i32 {
         panic!("{words:?}")
     };
     let wanted = Wanted {
-        profile: Profile::find(profile).unwrap(),
+        profile: FilesystemProfile::find(profile).unwrap(),
         paths: vec![directory.into()],
         writable: false,
     };

@@ -2,9 +2,8 @@
 
 mod plot;
 
+use cost::{ComputeSource, FilesystemProfile, JobProjection, JobSize, Projection};
 use recording::Nanos;
-use rehearse::Profile;
-use rehearse::scale::{Compute, Job, Point, Projection};
 use serde::Serialize;
 
 use crate::number::{count, counted, time};
@@ -17,9 +16,9 @@ pub struct Scale {
     /// `becalm.scale/1`.
     pub schema: &'static str,
     /// The shared filesystem.
-    pub profile: Profile,
+    pub profile: FilesystemProfile,
     /// The ranks in question.
-    pub job: Job,
+    pub job: JobSize,
     /// How many nodes they are on.
     pub nodes: u64,
     /// Whether each node has had such a start before.
@@ -33,8 +32,8 @@ pub struct Scale {
 impl Scale {
     /// What is projected for this job.
     pub fn of(
-        profile: Profile,
-        job: Job,
+        profile: FilesystemProfile,
+        job: JobSize,
         warm: bool,
         before: Projection,
         after: Option<Projection>,
@@ -62,7 +61,7 @@ impl Scale {
     fn headline(&self) -> String {
         let ranks = counted(self.job.ranks, "rank", "ranks");
         let nodes = counted(self.nodes, "node", "nodes");
-        let Point { seconds, queued_seconds, .. } = self.before.job;
+        let JobProjection { seconds, queued_seconds, .. } = self.before.job;
         let program = &self.before.program;
         let mut text = format!("{ranks} on {nodes} ({}): ", self.profile.name);
         let last = format!("until the last {program} is through");
@@ -74,7 +73,7 @@ impl Scale {
         if queued_seconds * 20.0 > seconds {
             text.push_str(&format!(", {} of it in the server's queue", span(queued_seconds)));
         }
-        text.push_str(&match self.before.knee {
+        text.push_str(&match self.before.saturation {
             None => "; the server is never the limit".to_owned(),
             Some(knee) => {
                 let is = if knee.ranks <= self.job.ranks as f64 { "is" } else { "would be" };
@@ -125,20 +124,22 @@ impl Scale {
         let mut row = |name: String, cell: &dyn Fn(&Projection) -> String| {
             table.row([name].into_iter().chain(sides.iter().map(|side| cell(side))));
         };
-        row("its first rank asks".into(), &|side| count(side.asks.operations));
-        row("  for all its ranks".into(), &|side| count(side.asks.once_a_node));
-        row("  as each of them does".into(), &|side| count(side.asks.every_rank));
-        row("  answered 'no such file'".into(), &|side| count(side.asks.missing));
-        row("a second start on it asks".into(), &|side| count(side.asks_again.operations));
+        row("its first rank asks".into(), &|side| count(side.rpcs.total));
+        row("  for all its ranks".into(), &|side| count(side.rpcs.once_a_node));
+        row("  as each of them does".into(), &|side| count(side.rpcs.every_rank));
+        row("  answered 'no such file'".into(), &|side| count(side.rpcs.enoent));
+        row("a second start on it asks".into(), &|side| count(side.rpcs_again.total));
         row("one rank alone takes".into(), &|side| span(alone(side)));
         let how = match self.before.compute {
-            Compute::Recorded => "recorded",
-            Compute::Given => "given",
+            ComputeSource::Recorded => "recorded",
+            ComputeSource::Given => "given",
         };
         row(format!("  of that it computes ({how})"), &|side| span(side.compute_seconds));
         let all = counted(self.job.ranks, "rank", "ranks");
-        row(format!("{all}, if 'no such file' is kept"), &|side| span(side.job_if_kept.seconds));
-        row("  if it is not".into(), &|side| span(side.job_if_not_kept.seconds));
+        row(format!("{all}, if 'no such file' is kept"), &|side| {
+            span(side.job_if_negatives_cached.seconds)
+        });
+        row("  if it is not".into(), &|side| span(side.job_if_negatives_not_cached.seconds));
         table
     }
 }
@@ -148,11 +149,11 @@ fn alone(side: &Projection) -> f64 {
     side.rows().first().map_or(0.0, |one| one.seconds)
 }
 
-fn cells(row: &Point, after: Option<&Point>) -> Vec<String> {
-    let mut cells = vec![count(row.ranks), count(row.nodes), count(row.operations)];
+fn cells(row: &JobProjection, after: Option<&JobProjection>) -> Vec<String> {
+    let mut cells = vec![count(row.ranks), count(row.nodes), count(row.rpcs)];
     cells.extend([span(row.seconds), span(row.queued_seconds)]);
     if let Some(after) = after {
-        cells.extend([count(after.operations), span(after.seconds)]);
+        cells.extend([count(after.rpcs), span(after.seconds)]);
         cells.push(format!("{:.1}x", row.seconds / after.seconds));
     }
     cells

@@ -1,6 +1,6 @@
 //! Time over ranks, both on logarithmic scales: a start that does not scale is a straight slope.
 
-use rehearse::scale::{Point, Projection};
+use cost::{JobProjection, Projection};
 
 use super::span;
 use crate::style;
@@ -41,7 +41,7 @@ pub(super) fn plot(before: &Projection, after: Option<&Projection>, columns: usi
 }
 
 /// The time for so many ranks, between the two points next to it.
-fn at(points: &[Point], ranks: f64) -> Option<f64> {
+fn at(points: &[JobProjection], ranks: f64) -> Option<f64> {
     let above = points.iter().position(|point| point.ranks as f64 >= ranks * 0.999_999)?;
     let right = points.get(above)?;
     let left = points.get(above.saturating_sub(1))?;

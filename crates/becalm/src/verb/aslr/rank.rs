@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::str::FromStr;
 
 use aslr::campaign::{Beside, RankError, Seat, run_rank};
+use job::Launched;
 use launch::layout::{Layout, LayoutError};
 use launch::{Command, Ended};
-use recording::Launched;
 
 use crate::exit::Failure;
 

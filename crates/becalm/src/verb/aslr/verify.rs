@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use aslr::verify;
+use job::Launched;
 use launch::layout::LayoutError;
-use recording::Launched;
 use show::AslrVerified;
 
 use crate::exit::{FAILED, Failure, NO};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::aside::Aside;
 
 use crate::exit::Failure;
-use crate::ranked::{self, OneRank, Place, Voice};
+use crate::ranked::{OneRank, Voice};
 use crate::rehearsed::{self, Where};
 use crate::{machine, recorded, save};
 use view::CheckAnswer;
@@ -81,9 +81,9 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         Some(place) => Ok(Some((place, rehearsed::enter(place)?))),
         None => Ok(None),
     };
-    let place = args.output.as_deref().map(|output| ranked::place(output, None)).transpose();
+    let place = args.output.as_deref().map(|output| job::place(output, None)).transpose();
     let place = place.map_err(Failure::of_command)?;
-    let path = place.as_ref().map(Place::recording);
+    let path = place.as_ref().map(job::Place::recording);
     let ran = recorded::there_and_read(&wanted, path.as_deref(), enter);
     let kept = place.as_ref().map(|place| place.target().to_owned());
     let shared = place.as_ref().is_some_and(|place| place.rank().is_some());

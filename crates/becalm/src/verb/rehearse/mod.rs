@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
+use cost::FilesystemProfile;
 use recording::shown_name;
+use rehearse::Wanted;
 use rehearse::report::Report;
-use rehearse::{Profile, Wanted};
 use serde_json::json;
 use show::number::{count, time};
 use show::{Column, Table};
@@ -109,14 +110,14 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         return list();
     }
     if let Some(name) = &args.show {
-        show::print(&Profile::text(name)?)?;
+        show::print(&FilesystemProfile::text(name)?)?;
         return Ok(0);
     }
     if args.cold {
         return cold();
     }
     let name = args.profile.as_deref().unwrap_or_default();
-    let profile = Profile::find(name).map_err(usage)?;
+    let profile = FilesystemProfile::find(name).map_err(usage)?;
     if args.calibrate {
         return calibrate(args, &profile);
     }
@@ -252,7 +253,7 @@ fn list() -> Result<u8, Failure> {
         Column::number("questions a second"),
         Column::path("about"),
     ]);
-    for profile in Profile::all() {
+    for profile in FilesystemProfile::all() {
         match profile {
             Ok(profile) => {
                 let service = profile.metadata.service.nanos().0;
@@ -266,7 +267,7 @@ fn list() -> Result<u8, Failure> {
     let mut text = table.render(show::width::terminal());
     text.push_str(&format!(
         "\nYour own: {}/NAME.toml, or any file by its path.\n",
-        show::plain(&Profile::directory().to_string_lossy())
+        show::plain(&FilesystemProfile::directory().to_string_lossy())
     ));
     text.push_str(&show::style::next("becalm rehearse --show nfs"));
     show::print(&text)?;
@@ -281,7 +282,7 @@ fn cold() -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn calibrate(args: &Args, profile: &Profile) -> Result<u8, Failure> {
+fn calibrate(args: &Args, profile: &FilesystemProfile) -> Result<u8, Failure> {
     let below = args.paths.first().cloned().unwrap_or_else(std::env::temp_dir);
     let waiting = show::Waiting::new();
     let progress = |done, of| waiting.tell("measuring", done, of);

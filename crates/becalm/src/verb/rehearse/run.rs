@@ -5,10 +5,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use launch::namespace::Means;
 use launch::{Command, Ended};
 use recording::Recording;
 use rehearse::{Account, Place, Rehearsal, RehearsalError, Wanted, traced};
+use sandbox::namespace::Means;
 use show::By;
 use watch::Finished;
 

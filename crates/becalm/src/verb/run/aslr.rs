@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use anyhow::{Context, anyhow};
 use aslr::seed;
+use job::Launched;
 use launch::layout::{self, Layout, LayoutError, MOST_LAYOUTS, Moved, Untouched};
-use recording::Launched;
 
 use crate::exit::{FAILED, Failure};
 

@@ -7,8 +7,8 @@ use anyhow::anyhow;
 use image::mount::{self, Bind, By, Entered, Overlay, Wanted};
 use recording::shown_name;
 
+use super::image_freshness::ImageFreshness;
 use super::stage;
-use crate::closely::Closely;
 use crate::exit::{Failure, USAGE};
 
 /// An image, and what lies over it.
@@ -16,7 +16,7 @@ use crate::exit::{Failure, USAGE};
 #[group(skip)]
 pub struct Args {
     /// The image: a squashfs, or a SIF with a whole root
-    #[arg(long, alias = "sif", value_name = "FILE", groups = ["means", "packed"])]
+    #[arg(long, alias = "sif", value_name = "FILE", group = "means")]
     image: Option<PathBuf>,
 
     /// Mount it here instead of where it says that it belongs; / for a whole root
@@ -53,13 +53,13 @@ enum Means {
 /// Enters the image, if one is asked for, and says what docs/schema/becalm.run.md describes.
 pub fn enter(
     args: &Args,
-    check: Closely,
+    freshness: ImageFreshness,
     json: bool,
     command: &mut launch::Command,
     variables: &mut Vec<(OsString, OsString)>,
 ) -> Result<Option<serde_json::Value>, Failure> {
     let Some(image) = &args.image else { return Ok(None) };
-    let wanted = wanted(args, image, check)?;
+    let wanted = wanted(args, image, freshness)?;
     if let Some(staged) = stage::enter(&args.stage, json, &wanted, command, variables)? {
         return Ok(Some(staged));
     }
@@ -82,7 +82,7 @@ fn about(entered: &Entered) -> serde_json::Value {
     })
 }
 
-fn wanted(args: &Args, image: &Path, check: Closely) -> Result<Wanted, Failure> {
+fn wanted(args: &Args, image: &Path, freshness: ImageFreshness) -> Result<Wanted, Failure> {
     let usage = |text: &OsString, why| Failure {
         status: USAGE,
         error: anyhow!("--bind {}: {why}", text.to_string_lossy()),
@@ -98,6 +98,6 @@ fn wanted(args: &Args, image: &Path, check: Closely) -> Result<Wanted, Failure> 
             Means::Kernel => By::Kernel,
             Means::Fuse => By::Fuse,
         }),
-        freshness: check.into(),
+        freshness: freshness.into(),
     })
 }

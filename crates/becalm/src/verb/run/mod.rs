@@ -2,10 +2,9 @@
 
 pub mod aslr;
 mod builtins;
-mod bundle;
-mod check;
 mod hugepages;
 mod image;
+mod image_freshness;
 mod stage;
 
 use std::ffi::OsString;
@@ -25,17 +24,12 @@ use crate::exit::Failure;
   srun -n 64 becalm run --image env.sqsh --stage -- python3 app.py
   becalm run --image env.sqsh --overlay changes -- pip install ./package
   becalm run --image root.sif --bind /scratch -- /opt/app/bin/app
-  becalm run --bundle env.pybundle -- python3 app.py
   becalm run --builtins --hugepages -- ./unpack.sh
   srun -n 64 becalm run --aslr job -- ./app")]
 #[command(group = clap::ArgGroup::new("means").required(true).multiple(true))]
-#[command(group = clap::ArgGroup::new("packed").multiple(true))]
 pub struct Args {
     #[command(flatten)]
     image: image::Args,
-
-    #[command(flatten)]
-    bundle: bundle::Args,
 
     #[command(flatten)]
     builtins: builtins::Args,
@@ -44,7 +38,7 @@ pub struct Args {
     hugepages: hugepages::Args,
 
     #[command(flatten)]
-    check: check::Args,
+    freshness: image_freshness::Args,
 
     #[command(flatten)]
     aslr: aslr::Args,
@@ -64,17 +58,15 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     let mut variables = Vec::new();
     // Where no image can be mounted, another one is started.
     let mut command = launch::Command { argv: args.command.clone() };
-    let check = args.check.check;
-    let image = image::enter(&args.image, check, args.json, &mut command, &mut variables)?;
-    // Where the command will look for it: it may lie in the image.
-    let bundle = bundle::find(&args.bundle, check, &command.argv, &mut variables)?;
+    let freshness = args.freshness.check;
+    let image = image::enter(&args.image, freshness, args.json, &mut command, &mut variables)?;
     let mut builtins = builtins::prepare(&args.builtins, &command, &mut variables)?;
     let hugepages = hugepages::ask(&args.hugepages, &command, &mut variables);
     // The last one: it counts the variables of all others.
     let aslr = aslr::enter(&args.aslr, &command, &mut variables)?;
     let tell = |builtins: Option<&builtins::Given>| -> Result<(), Failure> {
         let about = serde_json::json!({
-            "schema": "becalm.run/1", "image": image, "bundle": bundle, "aslr": aslr,
+            "schema": "becalm.run/1", "image": image, "aslr": aslr,
             "builtins": builtins.map(|given| &given.about), "hugepages": hugepages
         });
         anstream::eprint!("{}", show::json(&about).map_err(Failure::of_command)?);

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use image::mount::{self, Wanted};
 use image::stage::{self, Named, Staged};
-use recording::{Launched, shown_name};
+use job::Launched;
+use recording::shown_name;
 
 use crate::exit::Failure;
 
@@ -16,7 +17,7 @@ pub struct Args {
     /// Where nothing can be mounted, unpack the image for the time of the job, into memory of the
     /// node [default: /dev/shm, or TMPDIR where that is in memory]; see docs/run.md
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, requires = "image",
-        conflicts_with_all = ["by", "bundle"])]
+        conflicts_with = "by")]
     stage: Option<Option<PathBuf>>,
 }
 

@@ -10,7 +10,7 @@ use super::super::cold;
 use super::super::real::Real;
 use super::super::xattr::Xattr;
 use super::{Server, errno};
-use crate::Kind;
+use cost::RpcKind;
 
 impl Server {
     pub fn tell(&self, id: INodeNo, reply: ReplyAttr) {
@@ -41,7 +41,7 @@ impl Server {
     }
 
     pub fn tell_filesystem(&self, request: &Request, id: INodeNo, reply: ReplyStatfs) {
-        let question = self.question(request, Kind::Statfs);
+        let question = self.question(request, RpcKind::Statfs);
         let stat = self.real.statvfs(id);
         let due = self.charge(question, || self.path_of(id), &stat);
         self.room.hold(due, question.thread, move || match stat {
@@ -70,7 +70,7 @@ impl Server {
         if id == INodeNo::ROOT && name == cold::NAME {
             return self.cold.drop_all(size, reply);
         }
-        let question = self.question(request, Kind::Xattr);
+        let question = self.question(request, RpcKind::Xattr);
         let value = self.real.xattr(id, Some(name), size);
         if is_for_the_kernel(name) {
             self.toll.uncharged();
@@ -81,7 +81,7 @@ impl Server {
     }
 
     pub fn list_xattrs(&self, request: &Request, id: INodeNo, size: u32, reply: ReplyXattr) {
-        let question = self.question(request, Kind::Xattr);
+        let question = self.question(request, RpcKind::Xattr);
         let list = self.real.xattr(id, None, size);
         let due = self.charge(question, || self.path_of(id), &list);
         self.room.hold(due, question.thread, move || give_xattr(reply, list));

@@ -15,7 +15,7 @@ use rustix::io::{Errno, ReadWriteFlags, Result};
 
 use super::super::handles::File;
 use super::{Server, errno};
-use crate::{Ask, Kind};
+use cost::{Revalidation, RpcKind};
 
 thread_local! {
     /// Where a thread reads into, from one time to the next.
@@ -33,7 +33,7 @@ fn buffer_of(size: usize) -> Vec<u8> {
 
 impl Server {
     pub fn open_file(&self, request: &Request, id: INodeNo, flags: i32, reply: ReplyOpen) {
-        let question = self.question(request, Kind::Open);
+        let question = self.question(request, RpcKind::Open);
         let opened = self.real.open(id, flags).and_then(|mut file| {
             self.pass_through(&mut file, |descriptor| reply.open_backing(descriptor));
             // What the kernel reads by itself need not be opened here.
@@ -43,8 +43,8 @@ impl Server {
             Ok(file)
         });
         let due = match self.cache.open {
-            Ask::Asked => self.charge(question, || self.path_of(id), &opened),
-            Ask::Kept => {
+            Revalidation::EachTime => self.charge(question, || self.path_of(id), &opened),
+            Revalidation::Cached => {
                 self.toll.uncharged();
                 question.at
             }
@@ -144,7 +144,7 @@ impl Server {
         size: u32,
         reply: ReplyData,
     ) {
-        let question = self.question(request, Kind::Read);
+        let question = self.question(request, RpcKind::Read);
         let file = match self.real.files.get(handle) {
             Ok(file) => file,
             Err(error) => return reply.error(errno(error)),
@@ -186,7 +186,7 @@ impl Server {
         data: &[u8],
         reply: ReplyWrite,
     ) {
-        let question = self.question(request, Kind::Write);
+        let question = self.question(request, RpcKind::Write);
         let written = self.real.may_change().and_then(|()| self.real.write(handle, offset, data));
         let bytes = written.as_ref().map_or(0, |length| *length as u64);
         let due = self.toll.transfer(question, &self.path_of(id), bytes);

@@ -4,7 +4,7 @@ use fuser::{FileHandle, FopenFlags, INodeNo, ReplyDirectory, ReplyOpen, Request}
 use rustix::io::Result;
 
 use super::{Server, errno};
-use crate::{Ask, Kind};
+use cost::{Revalidation, RpcKind};
 
 /// A part of a directory's list that one answer of a server brings.
 const LIST: usize = 32 << 10;
@@ -17,7 +17,7 @@ impl Server {
             Err(error) => return reply.error(errno(error)),
         };
         let mut flags = FopenFlags::empty();
-        if self.cache.list == Ask::Kept {
+        if self.cache.list == Revalidation::Cached {
             flags |= FopenFlags::FOPEN_CACHE_DIR;
             if self.real.holds_list(&directory, self.cache.entries.nanos()) {
                 flags |= FopenFlags::FOPEN_KEEP_CACHE;
@@ -33,7 +33,7 @@ impl Server {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        let question = self.question(request, Kind::List);
+        let question = self.question(request, RpcKind::List);
         match self.fill_in(handle, offset, &mut reply) {
             Ok(None) => {
                 self.toll.uncharged();

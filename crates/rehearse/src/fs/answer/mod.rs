@@ -27,12 +27,13 @@ use super::cold;
 use super::real::Real;
 use super::room::WaitingRoom;
 use super::toll::{Question, Toll};
-use crate::{Cache, Kind, clock};
+use crate::clock;
+use cost::{CacheRules, RpcKind};
 
 /// The filesystem, as fuser calls it.
 pub(super) struct Server {
     pub real: Arc<Real>,
-    pub cache: Cache,
+    pub cache: CacheRules,
     pub toll: Arc<Toll>,
     pub room: Arc<WaitingRoom>,
     pub aside: Aside,
@@ -44,7 +45,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    fn question(&self, request: &Request, kind: Kind) -> Question {
+    fn question(&self, request: &Request, kind: RpcKind) -> Question {
         Question { kind, thread: request.pid(), at: clock::now() }
     }
 
@@ -71,7 +72,7 @@ impl Server {
         path: impl FnOnce() -> Vec<u8>,
         change: impl FnOnce(&Real) -> Result<T>,
     ) -> (Nanos, Result<T>) {
-        let question = self.question(request, Kind::Change);
+        let question = self.question(request, RpcKind::Change);
         let done = self.real.may_change().and_then(|()| {
             let _acting = Server::caller(request, umask).act(self.real.for_others)?;
             change(&self.real)

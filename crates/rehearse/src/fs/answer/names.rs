@@ -8,15 +8,15 @@ use fuser::{Generation, INodeNo, RenameFlags, ReplyData, ReplyEmpty, ReplyEntry,
 use super::super::attributes::missing;
 use super::super::change::New;
 use super::{Server, errno};
-use crate::{Kind, Span};
+use cost::{RpcKind, TimeSpan};
 
 impl Server {
     pub fn look_up(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let question = self.question(request, Kind::Lookup);
+        let question = self.question(request, RpcKind::Lookup);
         let found = self.real.look_up(parent, name);
         let due = self.charge(question, || self.real.path_in(parent, name), &found);
         let entry = found.map(|(node, stat)| self.real.attributes(node.id, &stat));
-        if entry.err() == Some(rustix::io::Errno::NOENT) && self.cache.negatives > Span::ZERO {
+        if entry.err() == Some(rustix::io::Errno::NOENT) && self.cache.negatives > TimeSpan::ZERO {
             self.cold.missing(parent, name);
             let life = self.cache.negatives.duration();
             return self.room.hold(due, question.thread, move || {
@@ -27,7 +27,7 @@ impl Server {
     }
 
     pub fn read_link(&self, request: &Request, id: INodeNo, reply: ReplyData) {
-        let question = self.question(request, Kind::Readlink);
+        let question = self.question(request, RpcKind::Readlink);
         let target = self.real.read_link(id);
         let due = self.charge(question, || self.path_of(id), &target);
         self.room.hold(due, question.thread, move || match target {

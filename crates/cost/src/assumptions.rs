@@ -1,0 +1,71 @@
+//! What a predicted wait takes for granted, in words.
+
+use std::os::unix::ffi::OsStrExt;
+
+use recording::shown;
+
+use crate::{ComputeSource, CostModel, RecordedStart, Revalidation, SharedChoice, TimeSpan};
+
+/// Which files are shared and what is left out; then how server, nodes and ranks are modelled.
+pub(crate) fn of(model: &CostModel, start: &RecordedStart) -> Vec<String> {
+    let images = (!start.images.is_empty()).then(|| images(start));
+    [shared(start), servers(model, start)].into_iter().chain(images).collect()
+}
+
+fn images(start: &RecordedStart) -> String {
+    let points: Vec<_> = start.images.iter().map(|point| shown(point.as_bytes())).collect();
+    format!(
+        "Images were mounted at {}: the node serves what lies there; reading their files is left \
+         out.",
+        points.join(", ")
+    )
+}
+
+fn shared(start: &RecordedStart) -> String {
+    let roots = start.shared.roots.iter().map(|root| shown(root.as_os_str().as_bytes()));
+    let roots: Vec<_> = roots.collect();
+    let roots = match start.chosen {
+        SharedChoice::Given => roots.join(", "),
+        SharedChoice::Network => format!("{} (network filesystems)", roots.join(", ")),
+        SharedChoice::Everything => "everything, as no network filesystem was used where it was \
+             recorded (--below names the directories that your cluster shares)"
+            .to_owned(),
+    };
+    let all = start.elsewhere + start.metadata_ops;
+    format!(
+        "On the shared filesystem: {roots}; {} of {all} metadata operations were on something \
+         else.",
+        start.elsewhere,
+    )
+}
+
+fn servers(model: &CostModel, start: &RecordedStart) -> String {
+    let profile = &model.profile;
+    let cached = |span: TimeSpan| match span {
+        TimeSpan::ZERO => "not cached".to_owned(),
+        TimeSpan::FOREVER => "cached".to_owned(),
+        span => format!("cached for {span}"),
+    };
+    let sent = |rule: Revalidation| match rule {
+        Revalidation::EachTime => "an RPC each time",
+        Revalidation::Cached => "cached",
+    };
+    let compute = match start.compute {
+        ComputeSource::Recorded => "computing as between the recorded calls",
+        ComputeSource::Given => "computing as given",
+    };
+    format!(
+        "All ranks start at once on {} clients of one warm metadata server, which takes {} an \
+         operation in turn, and {} of network; names that were found are {}, negative dentries \
+         {}, an open is {}, a listing {}; calls follow each other as recorded, {compute}; \
+         symbolic links that paths lead through, and data read through memory mappings \
+         (libraries), are left out.",
+        if model.warm { "warm" } else { "cold" },
+        profile.metadata.service,
+        profile.metadata.round_trip,
+        cached(profile.cache.entries),
+        cached(profile.cache.negatives),
+        sent(profile.cache.open),
+        sent(profile.cache.list),
+    )
+}

@@ -1,0 +1,263 @@
+//! All ranks at once in the server's queue: a closed queue, by event simulation.
+//!
+//! Every rank computes, sends an RPC, waits for its reply and goes on; the server works on one at a
+//! time, in the order in which they come, exactly as the queue of a rehearsal does. What a node
+//! caches, the first of its ranks sends for; those that come while it waits wait for the same reply
+//! (the kernel's `d_alloc_parallel`, `fs/dcache.c`), later ones find it cached.
+//!
+//! More than [`GROUPS`] ranks are put together into groups that move as one: a group's
+//! operation occupies the server once for each member, and its first member goes on as soon as
+//! its own is served. That keeps both limits of a closed queue as they are: a cycle takes
+//! `round trip + service + computing` where the server is idle, and `ranks × service` where it is
+//! not. Likewise, long starts are cut into stretches. `closed_queue_tests.rs` holds the error of both
+//! against the simulation of each rank and operation by itself.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::rpc_sequence::{RpcSequence, Stretch};
+use crate::{FilesystemProfile, JobSize};
+
+/// Groups of ranks that are simulated one by one, at most.
+pub(crate) const GROUPS: usize = 64;
+/// Groups on one node, at least, where there are as many ranks.
+const ON_A_NODE: u64 = 8;
+/// Groups times stretches, at most.
+pub(crate) const WORK: usize = 500_000;
+
+/// What became of the ranks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct QueueResult {
+    /// When the last rank is through, in nanoseconds.
+    pub(crate) last: f64,
+    /// How long the server worked on metadata.
+    pub(crate) busy: f64,
+    /// RPCs that it served.
+    pub(crate) served: u64,
+}
+
+/// How fine the simulation is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Granularity {
+    pub(crate) rank_groups: usize,
+    pub(crate) work: usize,
+}
+
+/// As fine as a screen of numbers can wait for.
+pub(crate) const USUAL: Granularity = Granularity { rank_groups: GROUPS, work: WORK };
+
+/// Ranks that move as one.
+struct RankGroup {
+    /// Its group of nodes.
+    node: usize,
+    /// How many ranks.
+    ranks: f64,
+    /// At which stretch it is.
+    stretch: usize,
+    phase: RankPhase,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum RankPhase {
+    Compute,
+    Cached,
+    Own,
+    DataServer,
+}
+
+/// A server that works on one thing at a time.
+struct ServerQueue {
+    free: f64,
+    busy: f64,
+}
+
+impl ServerQueue {
+    /// Works on something that came at `at` and takes `all`; its first part, `first`, is what
+    /// whoever came first waits for. When that is done.
+    fn serve(&mut self, at: f64, first: f64, all: f64) -> f64 {
+        let begins = self.free.max(at);
+        self.free = begins + all;
+        self.busy += all;
+        begins + first
+    }
+}
+
+/// A group of nodes that move as one.
+struct NodeGroup {
+    nodes: f64,
+    /// When what it caches of each stretch came: metadata and data. NAN: nobody has sent for it.
+    cached: Vec<f64>,
+    data: Vec<f64>,
+}
+
+struct ClosedQueue<'a> {
+    stretches: &'a [Stretch],
+    profile: &'a FilesystemProfile,
+    metadata: ServerQueue,
+    transfer: ServerQueue,
+    groups: Vec<NodeGroup>,
+}
+
+/// Starts all ranks of a job at the same moment.
+pub(crate) fn run(
+    sequence: &RpcSequence,
+    profile: &FilesystemProfile,
+    job: JobSize,
+    grain: Granularity,
+) -> QueueResult {
+    let (groups, mut rank_groups) = divide(job, grain.rank_groups);
+    let sequence = sequence.in_at_most(grain.work / rank_groups.len().max(1));
+    let none = || vec![f64::NAN; sequence.list.len()];
+    let groups: Vec<NodeGroup> =
+        groups.into_iter().map(|nodes| NodeGroup { nodes, cached: none(), data: none() }).collect();
+    let station = || ServerQueue { free: 0.0, busy: 0.0 };
+    let mut simulation = ClosedQueue {
+        stretches: &sequence.list,
+        profile,
+        metadata: station(),
+        transfer: station(),
+        groups,
+    };
+    let mut waiting: BinaryHeap<Reverse<(SimulatedTime, usize)>> =
+        (0..rank_groups.len()).map(|number| Reverse((SimulatedTime(0.0), number))).collect();
+    let mut last: f64 = 0.0;
+    while let Some(Reverse((SimulatedTime(mut at), number))) = waiting.pop() {
+        let rank_group = &mut rank_groups[number];
+        let others =
+            waiting.peek().map_or(f64::INFINITY, |Reverse((SimulatedTime(next), _))| *next);
+        while at <= others {
+            match simulation.go_on(rank_group, at) {
+                Some(next) => at = next,
+                None => {
+                    last = last.max(at + simulation.lag(rank_group));
+                    break;
+                }
+            }
+        }
+        if rank_group.stretch < sequence.list.len() {
+            waiting.push(Reverse((SimulatedTime(at), number)));
+        }
+    }
+    let summary = sequence.summary;
+    QueueResult {
+        last: last + sequence.rest,
+        busy: simulation.metadata.busy,
+        served: job.nodes() * summary.once_a_node + job.ranks * summary.every_rank,
+    }
+}
+
+impl ClosedQueue<'_> {
+    /// Takes a group of ranks through one phase of its stretch. When the next begins; none at the end.
+    fn go_on(&mut self, rank_group: &mut RankGroup, at: f64) -> Option<f64> {
+        let stretch = *self.stretches.get(rank_group.stretch)?;
+        let service = self.profile.metadata.service.nanos().0 as f64;
+        let trip = self.profile.metadata.round_trip.nanos().0 as f64;
+        let group = &mut self.groups[rank_group.node];
+        let number = rank_group.stretch;
+        let (next, done) = match rank_group.phase {
+            RankPhase::Compute => (RankPhase::Cached, at + stretch.think),
+            RankPhase::Cached if stretch.cached == 0 => (RankPhase::Own, at),
+            RankPhase::Cached => {
+                if group.cached[number].is_nan() {
+                    let work = f64::from(stretch.cached) * service;
+                    let done = self.metadata.serve(at, work, work * group.nodes);
+                    group.cached[number] = done + f64::from(stretch.cached) * trip;
+                }
+                (RankPhase::Own, at.max(group.cached[number]))
+            }
+            RankPhase::Own if stretch.own == 0 => (RankPhase::DataServer, at),
+            RankPhase::Own => {
+                let work = f64::from(stretch.own) * service;
+                let done = self.metadata.serve(at, work, work * rank_group.ranks);
+                (RankPhase::DataServer, done + f64::from(stretch.own) * trip)
+            }
+            RankPhase::DataServer => {
+                rank_group.stretch += 1;
+                (
+                    RankPhase::Compute,
+                    fetch(&mut self.transfer, group, number, stretch.bytes, self.profile, at),
+                )
+            }
+        };
+        rank_group.phase = next;
+        Some(done)
+    }
+
+    /// How far the last of a group is behind its first.
+    fn lag(&self, rank_group: &RankGroup) -> f64 {
+        let service = self.profile.metadata.service.nanos().0 as f64;
+        let sends_own = self.stretches.iter().any(|stretch| stretch.own > 0);
+        let members = if sends_own { rank_group.ranks } else { self.groups[rank_group.node].nodes };
+        (members - 1.0) * service
+    }
+}
+
+/// Fetches a file's data to the nodes of a group, once. When it is there.
+fn fetch(
+    transfer: &mut ServerQueue,
+    group: &mut NodeGroup,
+    number: usize,
+    bytes: u64,
+    profile: &FilesystemProfile,
+    at: f64,
+) -> f64 {
+    if bytes == 0 {
+        return at;
+    }
+    if group.data[number].is_nan() {
+        let time = profile.transfer_time(bytes);
+        let trips = profile.transfer_trips(bytes);
+        group.data[number] = transfer.serve(at, time, time * group.nodes) + trips;
+    }
+    at.max(group.data[number])
+}
+
+/// Groups of nodes, each with its number of nodes, and the groups of ranks on them.
+fn divide(job: JobSize, most: usize) -> (Vec<f64>, Vec<RankGroup>) {
+    let (ranks, nodes) = (job.ranks.max(1), job.nodes().max(1));
+    let most = most.max(1) as u64;
+    let on_a_node = ranks.div_ceil(nodes);
+    let parts = on_a_node.min((most / nodes.min(most)).max(ON_A_NODE.min(most)));
+    let groups = nodes.min((most / parts).max(1));
+    let mut sizes = Vec::new();
+    let mut rank_groups = Vec::new();
+    for group in 0..groups {
+        let of_nodes = share(nodes, groups, group);
+        // The first nodes have one rank more where they do not come out even.
+        let from = (0..group).map(|before| share(nodes, groups, before)).sum::<u64>();
+        let mut of_ranks = ranks / nodes * of_nodes;
+        of_ranks += (ranks % nodes).saturating_sub(from).min(of_nodes);
+        sizes.push(of_nodes as f64);
+        let parts = parts.min(of_ranks.max(1));
+        rank_groups.extend((0..parts).map(|_| RankGroup {
+            node: group as usize,
+            ranks: of_ranks as f64 / parts as f64,
+            stretch: 0,
+            phase: RankPhase::Compute,
+        }));
+    }
+    (sizes, rank_groups)
+}
+
+/// The part of `all` that the one of that number of `parts` has, as even as can be.
+fn share(all: u64, parts: u64, number: u64) -> u64 {
+    all / parts + u64::from(number < all % parts)
+}
+
+/// A moment; never NAN.
+#[derive(PartialEq)]
+struct SimulatedTime(f64);
+
+impl Eq for SimulatedTime {}
+
+impl PartialOrd for SimulatedTime {
+    fn partial_cmp(&self, other: &SimulatedTime) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for SimulatedTime {
+    fn cmp(&self, other: &SimulatedTime) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}

@@ -1,0 +1,58 @@
+//! The one model of waiting for a shared filesystem.
+//!
+//! A [`FilesystemProfile`] says how long a metadata server takes, and what a client caches. A
+//! [`RecordedStart`] is what one rank did. A [`CostModel`] replays it through the cache of a client,
+//! which gives RPCs, and sends those of all ranks to one server. Everything in becalm that says how
+//! long a start waits says what this crate says.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `profile` | what a shared filesystem is like, as data (`profiles/*.toml`) |
+//! | `shared_directories` | which of the recorded paths are on it |
+//! | `path_request` | one system call, as the kernel's walk along a path sees it |
+//! | `rpc` | what crosses the network |
+//! | `client_cache` | which RPCs a node sends for a call |
+//! | `missing_component` | which component of a path is the one that is not there |
+//! | `compute` | what the processes computed between their calls, without the recorder |
+//! | `recorded_start` | what one rank does: computes, looks paths up, reads, in order |
+//! | `rpc_sequence` | which RPCs that takes, once a node or once a rank |
+//! | `closed_queue` | all ranks at once in the server's queue |
+//! | `job_size` | how many ranks, on how many nodes |
+//! | `model` | the predicted wait, of a start and of each of its calls |
+//! | `projection` | the same for other numbers of ranks |
+//! | `assumptions` | what that takes for granted, in words |
+//! | `csv` | a projection as CSV |
+
+mod assumptions;
+mod client_cache;
+mod closed_queue;
+#[cfg(test)]
+mod closed_queue_tests;
+mod compute;
+mod csv;
+mod job_size;
+mod missing_component;
+mod model;
+mod path_request;
+mod profile;
+mod projection;
+mod recorded_start;
+mod rpc;
+mod rpc_sequence;
+mod shared_directories;
+
+pub use client_cache::ClientCache;
+pub use compute::ComputeSource;
+pub use csv::csv;
+pub use job_size::JobSize;
+pub use model::{CostModel, PredictedWait, Prediction};
+pub use path_request::{PathRequest, RequestKind};
+pub use profile::{
+    Bandwidth, CacheRules, DataServer, FilesystemProfile, MetadataServer, ProfileError,
+    Revalidation, TimeSpan,
+};
+pub use projection::{JobProjection, Projection, Saturation};
+pub use recorded_start::{ProjectionError, RecordedStart};
+pub use rpc::{Rpc, RpcCounts, RpcKind};
+pub use rpc_sequence::RpcSummary;
+pub use shared_directories::{SharedChoice, SharedDirectories};

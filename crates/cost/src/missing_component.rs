@@ -1,0 +1,142 @@
+//! Which component of a path is the one that is not there.
+//!
+//! The kernel says ENOENT of a whole path, but its walk ended at the first component that is not
+//! there, and that is the one it caches. The rest of the recording tells which one it was:
+//!
+//! - A directory that was ever found, or anything below it, is there.
+//! - One that was looked up by itself, and never found, is not.
+//! - Neither is one in which only directories were looked for, none of which is there: of
+//!   `lib/glibc-hwcaps/x86-64-v3/` and its kin the loader looks up each, never the first.
+//!
+//! Where nothing tells, the last component is taken: one lookup for each name, which is the most
+//! it can be.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::PathRequest;
+
+/// What all the calls of a recording tell of each other's paths.
+#[derive(Default)]
+pub(crate) struct PathEvidence<'a> {
+    found: FxHashSet<&'a [u8]>,
+    missing: FxHashSet<&'a [u8]>,
+}
+
+impl<'a> PathEvidence<'a> {
+    /// What these tell.
+    pub(crate) fn of(requests: impl Iterator<Item = PathRequest<'a>>) -> PathEvidence<'a> {
+        let mut evidence = PathEvidence::default();
+        for request in requests {
+            let path = trimmed(request.path);
+            if request.enoent {
+                evidence.missing.insert(path);
+            } else {
+                evidence.find(path);
+            }
+            if let Some(other) = request.other_path {
+                evidence.find(above(trimmed(other)));
+            }
+        }
+        evidence.miss_directories_of_missing_directories();
+        evidence
+    }
+
+    /// Adds to what is missing the directories in which only directories were looked for, and not found.
+    fn miss_directories_of_missing_directories(&mut self) {
+        let PathEvidence { found, missing } = self;
+        let mut searched: FxHashSet<&[u8]> = FxHashSet::default();
+        for path in missing.iter() {
+            let mut directory = above(path);
+            while !directory.is_empty() && !found.contains(directory) && searched.insert(directory)
+            {
+                directory = above(directory);
+            }
+        }
+        let mut looked_up: Vec<&[u8]> = searched.union(missing).copied().collect();
+        // What lies in a directory comes before it.
+        looked_up.sort_unstable_by_key(|path| std::cmp::Reverse(path.len()));
+        let mut only_directories: FxHashMap<&[u8], bool> = FxHashMap::default();
+        for path in looked_up {
+            if only_directories.get(path) == Some(&true) {
+                missing.insert(path);
+            }
+            let is_missing_directory = searched.contains(path) && missing.contains(path);
+            *only_directories.entry(above(path)).or_insert(true) &= is_missing_directory;
+        }
+    }
+
+    /// A path is there, and so is all that leads to it.
+    fn find(&mut self, mut path: &'a [u8]) {
+        while !path.is_empty() && self.found.insert(path) {
+            path = above(path);
+        }
+    }
+
+    /// The request, with its path cut after the component that was missing.
+    pub(crate) fn cut(&self, request: PathRequest<'a>) -> PathRequest<'a> {
+        if !request.enoent {
+            return request;
+        }
+        let whole = request.path;
+        let ends = (1..whole.len()).filter(|end| whole[*end] == b'/');
+        let mut parts = ends.map(|end| &whole[..end]);
+        let first = parts.find(|part| self.missing.contains(part) && !self.found.contains(part));
+        PathRequest { path: first.unwrap_or(whole), ..request }
+    }
+}
+
+/// The directory that holds this path; empty for a top directory.
+fn above(path: &[u8]) -> &[u8] {
+    path.iter().rposition(|byte| *byte == b'/').map_or(b"", |end| trimmed(&path[..end]))
+}
+
+fn trimmed(path: &[u8]) -> &[u8] {
+    let end = path.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
+    &path[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RequestKind;
+
+    fn request(path: &str, missing: bool) -> PathRequest<'_> {
+        PathRequest {
+            kind: RequestKind::Attributes,
+            path: path.as_bytes(),
+            enoent: missing,
+            other_path: None,
+        }
+    }
+
+    fn cut(others: &[(&'static str, bool)], path: &'static str) -> String {
+        let others = others.iter().chain(&[("/opt/there", false)]);
+        let others = others.map(|(path, missing)| request(path, *missing));
+        let evidence = PathEvidence::of(others.chain([request(path, true)]));
+        String::from_utf8(evidence.cut(request(path, true)).path.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_directory_that_ended_with_enoent_ends_the_walk() {
+        assert_eq!(cut(&[("/opt/hwcaps/", true)], "/opt/hwcaps/v3/libm.so"), "/opt/hwcaps");
+    }
+
+    #[test]
+    fn a_directory_that_was_ever_found_or_anything_below_it_does_not() {
+        let path = "/opt/lib/libm.so";
+        assert_eq!(cut(&[("/opt/lib", true), ("/opt/lib", false)], path), path);
+        assert_eq!(cut(&[("/opt/lib", true), ("/opt/lib/x/y", false)], path), path);
+    }
+
+    #[test]
+    fn a_directory_in_which_only_directories_were_looked_for_and_not_found_is_not_there() {
+        let others = [("/opt/hw/v3/", true), ("/opt/hw/v2/libm.so", true), ("/opt/hw/v2", true)];
+        assert_eq!(cut(&others, "/opt/hw/v3/libm.so"), "/opt/hw");
+        assert_eq!(cut(&[("/bin/a", true), ("/bin/b", true)], "/bin/c"), "/bin/c", "files");
+    }
+
+    #[test]
+    fn where_nothing_tells_the_last_component_is_the_missing_one() {
+        assert_eq!(cut(&[("/opt/li", true)], "/opt/lib/libm.so"), "/opt/lib/libm.so");
+    }
+}

@@ -1,0 +1,174 @@
+//! The predicted wait: what a start waits for the filesystem, for one rank and for all.
+
+use recording::Nanos;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::closed_queue::{self, USUAL};
+use crate::rpc_sequence::{RpcSequence, Stretch};
+use crate::{CacheRules, FilesystemProfile, JobProjection, JobSize, RecordedStart, TimeSpan};
+
+/// A shared filesystem, and who starts on it.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct CostModel {
+    /// What the filesystem is like.
+    pub profile: FilesystemProfile,
+    /// How many ranks start at once.
+    pub job: JobSize,
+    /// Whether each node has had such a start before.
+    pub warm: bool,
+}
+
+/// What a start, or a part of it, waits for the filesystem.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PredictedWait {
+    /// Metadata RPCs of one rank, the first on its node.
+    pub rpcs: u64,
+    /// Bytes that come to a node.
+    pub bytes_read: u64,
+    /// Seconds that one rank waits, on a node of its own, where nobody else starts.
+    pub one_rank: f64,
+    /// Seconds that the last of all ranks waits.
+    pub all_ranks: f64,
+}
+
+/// The predicted wait of a start, and what each of its calls has of it.
+#[derive(Clone, Debug, Default)]
+pub struct Prediction {
+    /// Of the whole start.
+    pub wait: PredictedWait,
+    by_event: FxHashMap<usize, PredictedWait>,
+}
+
+impl Prediction {
+    /// What these calls (numbers in [`recording::Recording::events`]) have of the wait. Parts of a
+    /// start that share no call add up to the whole.
+    pub fn of_events(&self, events: impl IntoIterator<Item = usize>) -> PredictedWait {
+        let parts = events.into_iter().filter_map(|event| self.by_event.get(&event));
+        parts.fold(PredictedWait::default(), |sum, part| PredictedWait {
+            rpcs: sum.rpcs + part.rpcs,
+            bytes_read: sum.bytes_read + part.bytes_read,
+            one_rank: sum.one_rank + part.one_rank,
+            all_ranks: sum.all_ranks + part.all_ranks,
+        })
+    }
+}
+
+impl CostModel {
+    /// What a start waits, and each of its calls.
+    pub fn predict(&self, start: &RecordedStart) -> Prediction {
+        let alone = self.sequence(start, 1.0);
+        let one = self.project_job(start, &alone, JobSize::ONE).predicted_wait;
+        let all = self.project_job(start, &alone, self.job).predicted_wait.max(one);
+        let wait = PredictedWait {
+            rpcs: alone.summary.total,
+            bytes_read: alone.list.iter().map(|stretch| stretch.bytes).sum(),
+            one_rank: one,
+            all_ranks: all,
+        };
+        Prediction { wait, by_event: self.by_event(&alone, &wait) }
+    }
+
+    /// Each call's part: of one rank's wait, by how long its RPCs take alone; of what all ranks wait
+    /// longer, by how long the servers work on it for all of them.
+    fn by_event(
+        &self,
+        alone: &RpcSequence,
+        wait: &PredictedWait,
+    ) -> FxHashMap<usize, PredictedWait> {
+        let sum = |part: &dyn Fn(&Stretch) -> f64| alone.list.iter().map(part).sum::<f64>();
+        let own = |stretch: &Stretch| self.time_alone(stretch);
+        let demand = |stretch: &Stretch| self.demand(stretch);
+        let (all_own, all_demand) = (sum(&own), sum(&demand));
+        let part = |of: f64, all: f64| if all > 0.0 { of / all } else { 0.0 };
+        let mut by_event: FxHashMap<usize, PredictedWait> = FxHashMap::default();
+        for stretch in &alone.list {
+            let alone = part(own(stretch), all_own);
+            let queued = if all_demand > 0.0 { part(demand(stretch), all_demand) } else { alone };
+            let event = by_event.entry(stretch.event).or_default();
+            event.rpcs += u64::from(stretch.cached + stretch.own);
+            event.bytes_read += stretch.bytes;
+            event.one_rank += alone * wait.one_rank;
+            event.all_ranks += alone * wait.one_rank + queued * (wait.all_ranks - wait.one_rank);
+        }
+        by_event
+    }
+
+    /// Nanoseconds that a stretch's RPCs and data take where nobody else starts.
+    fn time_alone(&self, stretch: &Stretch) -> f64 {
+        let rpcs = f64::from(stretch.cached + stretch.own);
+        rpcs * self.profile.latency().0 as f64
+            + self.profile.transfer_time(stretch.bytes)
+            + self.profile.transfer_trips(stretch.bytes)
+    }
+
+    /// Nanoseconds that the servers work on a stretch for all ranks.
+    fn demand(&self, stretch: &Stretch) -> f64 {
+        let (nodes, ranks) = (self.job.nodes() as f64, self.job.ranks as f64);
+        let rpcs = nodes * f64::from(stretch.cached) + ranks * f64::from(stretch.own);
+        rpcs * self.profile.metadata.service.nanos().0 as f64
+            + nodes * self.profile.transfer_time(stretch.bytes)
+    }
+
+    pub(crate) fn sequence(&self, start: &RecordedStart, pace: f64) -> RpcSequence {
+        RpcSequence::of(start, &self.profile, pace, self.warm)
+    }
+
+    /// The same filesystem with another lifetime of negative dentries.
+    pub(crate) fn with_negatives(&self, negatives: TimeSpan) -> CostModel {
+        let cache = CacheRules { negatives, ..self.profile.cache };
+        CostModel { profile: FilesystemProfile { cache, ..self.profile.clone() }, ..*self }
+    }
+
+    /// What a job takes; `alone` are the RPCs of one rank alone. In a start that takes longer than
+    /// the node trusts its cache, there are more: this is repeated until it fits.
+    pub(crate) fn project_job(
+        &self,
+        start: &RecordedStart,
+        alone: &RpcSequence,
+        job: JobSize,
+    ) -> JobProjection {
+        const ROUNDS: usize = 8;
+        let mut projected = self.queued(start, alone, job);
+        let mut summary = alone.summary;
+        for _ in 0..ROUNDS {
+            if projected.seconds < self.shortest_lifetime().seconds() {
+                break;
+            }
+            let one = summary.total as f64 * self.profile.latency().seconds();
+            let pace = (projected.seconds - start.compute_time().seconds()) / one;
+            if pace.is_nan() || pace <= 1.0 {
+                break;
+            }
+            let sequence = self.sequence(start, pace);
+            if sequence.summary == summary {
+                break;
+            }
+            summary = sequence.summary;
+            projected = self.queued(start, &sequence, job);
+        }
+        projected
+    }
+
+    fn queued(&self, start: &RecordedStart, sequence: &RpcSequence, job: JobSize) -> JobProjection {
+        let all = closed_queue::run(sequence, &self.profile, job, USUAL);
+        let one = closed_queue::run(sequence, &self.profile, job.with_ranks(1), USUAL);
+        let seconds = all.last / 1e9;
+        JobProjection {
+            ranks: job.ranks,
+            nodes: job.nodes(),
+            rpcs: all.served,
+            seconds,
+            predicted_wait: (seconds - start.compute_time().seconds()).max(0.0),
+            queued_seconds: ((all.last - one.last) / 1e9).max(0.0),
+            server_seconds: all.busy / 1e9,
+        }
+    }
+
+    /// How long the node trusts what it trusts shortest, and at all.
+    fn shortest_lifetime(&self) -> Nanos {
+        let cache = self.profile.cache;
+        let some = [cache.entries, cache.negatives].map(TimeSpan::nanos);
+        some.into_iter().filter(|span| span.0 > 0).min().unwrap_or(Nanos(u64::MAX))
+    }
+}

@@ -1,0 +1,273 @@
+//! What one rank does at its start: computes, looks paths up, reads, in order.
+
+use std::path::PathBuf;
+
+use recording::{Event, Kind as CallKind, Nanos, Outcome, PathId, ProcessId, Recording};
+use rustc_hash::FxHashMap;
+
+use crate::missing_component::PathEvidence;
+use crate::shared_directories::{self, SharedChoice};
+use crate::{ComputeSource, PathRequest, RequestKind, SharedDirectories, compute};
+
+/// What one rank does at its start.
+pub struct RecordedStart<'a> {
+    /// Where that was recorded.
+    pub recording: &'a Recording,
+    /// What the first process ran: `python3`.
+    pub program: String,
+    /// In order.
+    pub(crate) steps: Vec<StartStep<'a>>,
+    /// Computing after the last step.
+    pub(crate) rest: Nanos,
+    /// Which paths count.
+    pub shared: SharedDirectories,
+    /// How they were chosen.
+    pub chosen: SharedChoice,
+    /// How the compute time is known.
+    pub compute: ComputeSource,
+    /// Metadata operations of the recording that the shared filesystem serves.
+    pub metadata_ops: u64,
+    /// Those that something else serves: together, what [`Recording::metadata_operations`] counts.
+    pub elsewhere: u64,
+    /// Where images were mounted when the recording began: the node serves what lies there.
+    pub images: Vec<String>,
+}
+
+/// A call on the shared filesystem, what is computed before it and read after it.
+pub(crate) struct StartStep<'a> {
+    /// The call, in [`Recording::events`].
+    pub(crate) event: usize,
+    pub(crate) think: Nanos,
+    pub(crate) request: PathRequest<'a>,
+    /// Bytes of files that one node has to fetch.
+    pub(crate) bytes: u64,
+}
+
+/// A recording that says nothing of many ranks.
+#[derive(Debug, thiserror::Error)]
+pub enum ProjectionError {
+    /// Which server would have served what, it does not tell.
+    #[error(
+        "the command changed its mounts on the way ({how}): an image, say, serves what lies there \
+         instead of the server, and the recording does not tell; record the command inside, as in: \
+         becalm run --image FILE -- becalm record -o REC -- CMD", how = .0
+    )]
+    MountsChanged(String),
+    /// It has no metadata operations at all.
+    #[error("the recording has no metadata operations: there is nothing to project")]
+    Nothing,
+    /// None of them counts.
+    #[error(
+        "none of the {elsewhere} metadata operations was on {}; most were below {most}: name \
+         what is shared with --below, for example --below {most}", .looked_at
+    )]
+    Elsewhere {
+        /// How many there are.
+        elsewhere: u64,
+        /// What was taken to be shared.
+        looked_at: String,
+        /// Where most of them are.
+        most: String,
+    },
+}
+
+impl<'a> RecordedStart<'a> {
+    /// What the recorded command does of what is below these directories (none: those that
+    /// [`SharedChoice`] says), computing this long in all if that is known.
+    pub fn of(
+        recording: &'a Recording,
+        below: &[PathBuf],
+        compute: Option<Nanos>,
+    ) -> RecordedStart<'a> {
+        let (shared, chosen) = shared_directories::shared(recording, below);
+        let mut order: Vec<usize> = (0..recording.events.len()).collect();
+        order.sort_by_key(|event| recording.events[*event].start);
+        let requests = requests(recording, &order);
+        let mut start = RecordedStart {
+            recording,
+            program: program(recording),
+            steps: Vec::new(),
+            rest: Nanos(0),
+            compute: ComputeSource::Recorded,
+            metadata_ops: 0,
+            elsewhere: 0,
+            images: images(recording),
+            shared,
+            chosen,
+        };
+        start.fill(&requests, &order);
+        start.elsewhere = recording.metadata_operations() - start.metadata_ops;
+        if let Some(total) = compute {
+            start.set_compute_time(total);
+        }
+        start
+    }
+
+    /// Fails if the recording does not tell what many ranks would wait for.
+    ///
+    /// # Errors
+    /// [`ProjectionError`].
+    pub fn check(&self) -> Result<(), ProjectionError> {
+        if let Some(how) = self.recording.mounts_changed() {
+            return Err(ProjectionError::MountsChanged(how));
+        }
+        if self.steps.is_empty() { Err(nothing(self)) } else { Ok(()) }
+    }
+
+    /// `requests` are with the places of their calls in `order`.
+    fn fill(&mut self, requests: &[(usize, PathRequest<'a>)], order: &[usize]) {
+        let recording = self.recording;
+        let gaps = compute::gaps(recording, order);
+        let bytes = fetched(recording, order, &self.shared);
+        let evidence = PathEvidence::of(requests.iter().map(|(_, request)| *request));
+        let (mut think, mut done) = (0.0, 0);
+        let mut counted = None;
+        for (place, request) in requests {
+            let is_shared = self.shared.contains(request.path)
+                || request.other_path.is_some_and(|other| self.shared.contains(other));
+            if !is_shared {
+                continue;
+            }
+            think += gaps[done..=*place].iter().sum::<f64>();
+            self.read(&bytes[done..=*place]);
+            done = *place + 1;
+            // What the kernel opens at an exec takes RPCs, and is no call.
+            self.metadata_ops += u64::from(counted.replace(*place) != Some(*place));
+            let request = evidence.cut(*request);
+            let event = order[*place];
+            self.steps.push(StartStep { event, think: Nanos(think as u64), request, bytes: 0 });
+            think = 0.0;
+        }
+        self.read(&bytes[done..]);
+        self.rest = Nanos((think + gaps[done..].iter().sum::<f64>()) as u64);
+    }
+
+    /// Reads so much after the last step so far.
+    fn read(&mut self, bytes: &[u64]) {
+        if let Some(step) = self.steps.last_mut() {
+            step.bytes += bytes.iter().sum::<u64>();
+        }
+    }
+
+    /// Spreads this compute time as the recorded one is spread; evenly, if there is none.
+    fn set_compute_time(&mut self, total: Nanos) {
+        let recorded = self.compute_time().0 as f64;
+        let even = total.0 / (self.steps.len() as u64 + 1);
+        let scaled = |think: Nanos| match recorded {
+            0.0 => Nanos(even),
+            recorded => Nanos((think.0 as f64 * total.0 as f64 / recorded) as u64),
+        };
+        self.steps.iter_mut().for_each(|step| step.think = scaled(step.think));
+        self.rest = scaled(self.rest);
+        self.compute = ComputeSource::Given;
+    }
+
+    /// How long a rank computes.
+    pub fn compute_time(&self) -> Nanos {
+        self.steps.iter().map(|step| step.think).sum::<Nanos>() + self.rest
+    }
+
+    /// How many bytes a node fetches.
+    pub fn bytes(&self) -> u64 {
+        self.steps.iter().map(|step| step.bytes).sum()
+    }
+}
+
+/// What each metadata operation wants, with the place of its event in `order`.
+fn requests<'a>(recording: &'a Recording, order: &[usize]) -> Vec<(usize, PathRequest<'a>)> {
+    let path = |id: Option<PathId>| id.map(|id| recording.path(id));
+    let mut requests = Vec::new();
+    let events = order.iter().map(|event| &recording.events[*event]).enumerate();
+    for (place, event) in events.filter(|(_, event)| event.is_metadata()) {
+        let Some(first) = path(event.path) else { continue };
+        let Some(request) = PathRequest::of(event, first, path(event.other_path)) else { continue };
+        requests.push((place, request));
+        if event.kind() == CallKind::Exec && !event.outcome.failed() {
+            let opened = opened_by_kernel(recording, event);
+            requests.extend(opened.map(|request| (place, request)));
+        }
+    }
+    requests
+}
+
+/// What the kernel itself opens at an exec (execve(2)): a script's interpreter, and the loader.
+fn opened_by_kernel<'a>(
+    recording: &'a Recording,
+    event: &Event,
+) -> impl Iterator<Item = PathRequest<'a>> {
+    let execs = &recording.process(event.process).execs;
+    let exec = execs.iter().find(|exec| exec.at >= event.start);
+    let image = exec.filter(|exec| exec.image != exec.path).map(|exec| exec.image);
+    let loader = exec.and_then(|exec| exec.loader);
+    image.into_iter().chain(loader).map(|path| PathRequest {
+        kind: RequestKind::Open,
+        path: recording.path(path),
+        enoent: false,
+        other_path: None,
+    })
+}
+
+/// No call reads more (read(2)).
+const MOST_READ: u64 = 0x7fff_f000;
+
+/// How many bytes each read fetches to a node: what a process reads of a file beyond what any
+/// has read of it. (A file's pages stay on the node.)
+fn fetched(recording: &Recording, order: &[usize], shared: &SharedDirectories) -> Vec<u64> {
+    let is_shared: Vec<bool> = recording.paths().map(|path| shared.contains(path)).collect();
+    let mut read: FxHashMap<(PathId, ProcessId), u64> = FxHashMap::default();
+    let mut there: FxHashMap<PathId, u64> = FxHashMap::default();
+    let fetched = |event: &usize| {
+        let event = &recording.events[*event];
+        match (event.kind(), event.path, event.outcome) {
+            (CallKind::Read, Some(path), Outcome::Returned(bytes @ 1..))
+                if is_shared[path.0 as usize] =>
+            {
+                let own = read.entry((path, event.process)).or_default();
+                *own += (bytes as u64).min(MOST_READ);
+                let there = there.entry(path).or_default();
+                let more = own.saturating_sub(*there);
+                *there += more;
+                more
+            }
+            _ => 0,
+        }
+    };
+    order.iter().map(fetched).collect()
+}
+
+/// Where images were mounted.
+fn images(recording: &Recording) -> Vec<String> {
+    let mounts = recording.header.mounts.iter().filter(|mount| mount.is_image());
+    mounts.map(|mount| mount.point.clone()).collect()
+}
+
+/// The first process's program.
+fn program(recording: &Recording) -> String {
+    let first = recording.processes.first().and_then(|process| process.execs.first());
+    let given = recording.header.argv.first().map(|word| word.as_bytes());
+    let path = first.map(|exec| recording.path(exec.path)).or(given).unwrap_or(b"the command");
+    recording::shown(path.rsplit(|byte| *byte == b'/').next().unwrap_or(path))
+}
+
+/// Why there is nothing to project.
+fn nothing(start: &RecordedStart) -> ProjectionError {
+    let recording = start.recording;
+    let mut below: FxHashMap<&[u8], u64> = FxHashMap::default();
+    for event in recording.events.iter().filter(|event| event.is_metadata()) {
+        let path = event.path.map_or(&b""[..], |path| recording.path(path));
+        if !recording.header.is_answered_on_node(path) {
+            let end = path.iter().skip(1).position(|byte| *byte == b'/');
+            *below.entry(&path[..end.map_or(path.len(), |end| end + 1)]).or_default() += 1;
+        }
+    }
+    let most = below.into_iter().max_by_key(|(directory, calls)| (*calls, *directory));
+    let roots: Vec<_> = start.shared.roots.iter().map(|root| root.display().to_string()).collect();
+    match most {
+        Some((most, _)) if start.elsewhere > 0 => ProjectionError::Elsewhere {
+            elsewhere: start.elsewhere,
+            looked_at: roots.join(", "),
+            most: recording::shown(most),
+        },
+        _ => ProjectionError::Nothing,
+    }
+}

@@ -1,0 +1,131 @@
+//! Which RPCs a start takes: once a node, or once a rank.
+
+use recording::Nanos;
+use serde::{Deserialize, Serialize};
+
+use crate::{ClientCache, FilesystemProfile, RecordedStart, RpcKind};
+
+/// A stretch of a rank's start: it computes, then waits for RPCs, then reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Stretch {
+    /// The call that takes the RPCs, in the recording; of several calls, the first.
+    pub(crate) event: usize,
+    /// Computing, in nanoseconds.
+    pub(crate) think: f64,
+    /// RPCs whose results the node caches: the first of its ranks sends them.
+    pub(crate) cached: u32,
+    /// RPCs that each rank sends.
+    pub(crate) own: u32,
+    /// Bytes that come to the node once.
+    pub(crate) bytes: u64,
+}
+
+/// The RPCs of one rank, the first on its node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RpcSummary {
+    /// All metadata RPCs.
+    pub total: u64,
+    /// Those that one rank sends for its whole node.
+    pub once_a_node: u64,
+    /// Those that every rank sends.
+    pub every_rank: u64,
+    /// Names that were looked up.
+    pub lookups: u64,
+    /// RPCs that ended with ENOENT.
+    pub enoent: u64,
+    /// Opens.
+    pub opens: u64,
+    /// Parts of directories' listings.
+    pub lists: u64,
+    /// Anything else.
+    pub others: u64,
+}
+
+/// A start, as the server sees it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RpcSequence {
+    pub(crate) list: Vec<Stretch>,
+    /// Computing after the last, in nanoseconds.
+    pub(crate) rest: f64,
+    pub(crate) summary: RpcSummary,
+}
+
+impl RpcSequence {
+    /// The RPCs where a node caches what the profile says. `pace` is how many times longer than
+    /// alone an operation takes: what is cached for 30 s is looked up again in a start that takes
+    /// longer. A warm client has had one such start.
+    pub(crate) fn of(
+        start: &RecordedStart,
+        profile: &FilesystemProfile,
+        pace: f64,
+        warm: bool,
+    ) -> RpcSequence {
+        let mut node = ClientCache::new(profile, start.shared.clone());
+        let latency = profile.latency().0 as f64 * pace;
+        let mut at = 0.0;
+        let first = RpcSequence::replay(start, &mut node, &mut at, latency, true);
+        // Data that was read stays on the node.
+        if warm { RpcSequence::replay(start, &mut node, &mut at, latency, false) } else { first }
+    }
+
+    fn replay(
+        start: &RecordedStart,
+        node: &mut ClientCache,
+        at: &mut f64,
+        latency: f64,
+        fetches: bool,
+    ) -> RpcSequence {
+        let mut sequence = RpcSequence { rest: start.rest.0 as f64, ..RpcSequence::default() };
+        let mut think = 0.0;
+        for step in &start.steps {
+            let event = step.event;
+            think += step.think.0 as f64;
+            *at += step.think.0 as f64;
+            let before = sequence.list.len();
+            node.each_rpc(Nanos(*at as u64), &step.request, |rpc| {
+                sequence.summary.add(rpc.kind, rpc.enoent, rpc.cached);
+                let (cached, own) = if rpc.cached { (1, 0) } else { (0, 1) };
+                sequence.list.push(Stretch { event, think, cached, own, ..Stretch::default() });
+                think = 0.0;
+            });
+            *at += latency * (sequence.list.len() - before) as f64;
+            if fetches && step.bytes > 0 {
+                let bytes = step.bytes;
+                sequence.list.push(Stretch { event, think, bytes, ..Stretch::default() });
+                think = 0.0;
+            }
+        }
+        sequence.rest += think;
+        sequence
+    }
+
+    /// The same in at most so many stretches.
+    pub(crate) fn in_at_most(&self, most: usize) -> RpcSequence {
+        let together = self.list.len().div_ceil(most.max(1)).max(1);
+        let merged = |part: &[Stretch]| {
+            let first = part.first().copied().unwrap_or_default();
+            part.iter().skip(1).fold(first, |sum, stretch| Stretch {
+                event: sum.event,
+                think: sum.think + stretch.think,
+                cached: sum.cached + stretch.cached,
+                own: sum.own + stretch.own,
+                bytes: sum.bytes + stretch.bytes,
+            })
+        };
+        RpcSequence { list: self.list.chunks(together).map(merged).collect(), ..*self }
+    }
+}
+
+impl RpcSummary {
+    fn add(&mut self, kind: RpcKind, enoent: bool, cached: bool) {
+        self.total += 1;
+        self.enoent += u64::from(enoent);
+        *if cached { &mut self.once_a_node } else { &mut self.every_rank } += 1;
+        *match kind {
+            RpcKind::Lookup => &mut self.lookups,
+            RpcKind::Open => &mut self.opens,
+            RpcKind::List => &mut self.lists,
+            _ => &mut self.others,
+        } += 1;
+    }
+}

@@ -1,0 +1,22 @@
+//! What Linux says in /proc of mounts and processes (proc(5)), read byte for byte: paths need not
+//! be UTF-8, a process may be called `) R 1`, and of what cannot be read the rest still is.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `mounts` | /proc/PID/mountinfo |
+//! | `stat` | /proc/PID/stat |
+//! | `status` | /proc/PID/status |
+
+mod mounts;
+mod stat;
+mod status;
+
+pub use mounts::{MountEntry, mount_entries};
+pub use stat::ProcessStat;
+pub use status::ProcessStatus;
+
+/// The processes that live, by process id, in the order of their ids.
+pub fn process_ids() -> impl Iterator<Item = i32> {
+    let all = std::fs::read_dir("/proc").into_iter().flatten();
+    all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}

@@ -1,0 +1,113 @@
+//! Writes a file whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::keep_access;
+
+/// Why a file was not written. The old one is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum SaveError {
+    /// The name is that of a directory.
+    #[error("{}: is a directory; give a file's name", shown(.0))]
+    Directory(PathBuf),
+    /// It would replace what it is made from.
+    #[error("{}: is the recording itself; choose another name", shown(.0))]
+    Source(PathBuf),
+    /// Its source says what failed.
+    #[error("{}", shown(.path))]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Of opening, writing or renaming.
+        source: io::Error,
+    },
+}
+
+fn shown(path: &Path) -> String {
+    crate::plain(&path.to_string_lossy())
+}
+
+/// Writes `target`: what `write` gives goes into a new file beside it, which takes its name once
+/// all is on the disk. A device or a pipe is written to as it is.
+///
+/// # Errors
+/// [`SaveError`].
+pub fn whole(
+    target: &Path,
+    source: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), SaveError> {
+    let done = match fs::metadata(target) {
+        Ok(there) if there.is_dir() => return Err(SaveError::Directory(target.to_owned())),
+        Ok(there) if is_same(&there, source) => return Err(SaveError::Source(target.to_owned())),
+        Ok(there) if !there.is_file() => {
+            File::options().write(true).open(target).and_then(|out| write_all(out, write))
+        }
+        _ => replace(target, write),
+    };
+    done.map_err(|source| SaveError::Write { path: target.to_owned(), source })
+}
+
+/// Writes a file of a name that is free; whether it still was when all had been written.
+///
+/// # Errors
+/// [`SaveError`]. There is no file of that name then.
+pub fn fresh(
+    target: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<bool, SaveError> {
+    let failed = |source| SaveError::Write { path: target.to_owned(), source };
+    match beside(target, write).map_err(failed)?.persist_noclobber(target) {
+        Ok(_) => Ok(true),
+        Err(taken) if taken.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(failed(error.error)),
+    }
+}
+
+fn replace(target: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    // Through a symbolic link: the link stays, what it points to is replaced.
+    let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
+    beside(&target, write)?.persist(&target)?;
+    Ok(())
+}
+
+/// All of it, on the disk, in a file that has no name yet.
+fn beside(
+    target: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<NamedTempFile> {
+    let file = tempfile::Builder::new()
+        .prefix(".becalm-")
+        .permissions(fs::Permissions::from_mode(0o666))
+        .tempfile_in(directory_of(target))?;
+    write_all(file.as_file(), write)?;
+    keep_access(file.as_file(), target)?;
+    file.as_file().sync_all()?;
+    Ok(file)
+}
+
+fn write_all(
+    out: impl Write,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(256 << 10, out);
+    write(&mut out)?;
+    out.flush()
+}
+
+fn directory_of(file: &Path) -> PathBuf {
+    match file.parent() {
+        Some(directory) if directory != Path::new("") => directory.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+fn is_same(there: &fs::Metadata, source: &Path) -> bool {
+    fs::metadata(source)
+        .is_ok_and(|source| (source.dev(), source.ino()) == (there.dev(), there.ino()))
+}

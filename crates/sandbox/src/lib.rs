@@ -1,0 +1,17 @@
+//! What a command sees at a path, without anybody else seeing it: mounts of its own.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `namespace` | mounts of one's own |
+//! | `mounts` | what is mounted there: binds, overlays, devices, a new root |
+//! | `loopback` | a file as a block device |
+//! | `join` | the namespaces of a process that lives already |
+//! | `rights` | descriptors sent over a socket |
+
+pub mod join;
+mod loopback;
+pub mod mounts;
+pub mod namespace;
+pub mod rights;
+
+pub use loopback::Loopback;

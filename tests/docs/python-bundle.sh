@@ -1,3 +1,0 @@
-ln -s "$(numpy)" venv
-mkdir app
-echo 'import json, email' >app/sci.py
