@@ -4,11 +4,11 @@
 
 mod support;
 
-use explain::{Cost, Options};
+use explain::{Cost, ExplainOptions};
 use support::*;
 
 fn cost(tale: Tale, ranks: u64, ranks_per_node: u64) -> Cost {
-    let options = Options { ranks, ranks_per_node, ..Options::default() };
+    let options = ExplainOptions { ranks, ranks_per_node, ..ExplainOptions::default() };
     explain::explain(&tale.told(), &options).cost
 }
 
@@ -67,7 +67,7 @@ fn what_the_kernel_serves_from_memory_costs_no_server_anything() {
     }
     let recording = tale.told();
     let findings = explained(&recording);
-    assert_eq!((findings.totals.operations, findings.totals.in_memory), (1001, 1000));
+    assert_eq!((findings.totals.metadata_ops, findings.totals.in_memory), (1001, 1000));
     assert_eq!(findings.cost.questions, 1);
 }
 
