@@ -1,11 +1,11 @@
 //! Reads any bytes as a SIF, and as an ext3's superblock.
 //!
-//! Seed: crates/image/tests/sample/siftool.sif.zst, unpacked.
+//! Seed: crates/image-format/tests/sample/siftool.sif.zst, unpacked.
 
 #![no_main]
 
-use image::sif::Sif;
-use image::{Source, ext3};
+use image_format::sif::Sif;
+use image_format::{Source, ext3};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

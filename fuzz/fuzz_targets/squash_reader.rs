@@ -9,7 +9,9 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
-use image::squash::{Compression, Image, Mark, NodeKind, Options, build};
+use image::Manifest;
+use image::squash::{Options, build};
+use image_format::squash::{Compression, Entry, Image, Mark, NodeKind};
 use libfuzzer_sys::fuzz_target;
 
 /// How much is asked of one image: a listing may hold itself.
@@ -27,7 +29,7 @@ fuzz_target!(|input: &[u8]| {
 });
 
 fn ask(image: &Image) {
-    let _ = (image.manifest(), image.facts());
+    let _ = (Manifest::of(image), image.facts());
     let mut seen = HashSet::new();
     let mut left = vec![image.root()];
     while let Some(node) = left.pop() {
@@ -38,7 +40,7 @@ fn ask(image: &Image) {
         let _ = (image.xattrs(node), image.target(node), image.lookup(node, b"directory 17"));
         match about.kind {
             NodeKind::Directory => {
-                let mut each = |entry: image::squash::Entry| {
+                let mut each = |entry: Entry| {
                     assert!(!entry.name.is_empty() && !entry.name.contains(&b'/'));
                     left.push(entry.node);
                     if left.len() < MOST_NODES {

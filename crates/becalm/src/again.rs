@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 /// `becalm VERB more… rest…`, where the verb is of so many words.
 pub fn with(verb: usize, more: &[&str]) -> String {
-    let words = std::env::args_os().skip(1).map(|word| show::quoted(word.as_bytes()));
+    let words = std::env::args_os().skip(1).map(|word| term::quoted(word.as_bytes()));
     let mut words: Vec<_> = words.collect();
     let at = verb.min(words.len());
     words.splice(at..at, more.iter().map(|word| (*word).to_owned()));

@@ -3,10 +3,12 @@
 mod again;
 mod aside;
 mod exit;
+mod load;
 mod machine;
 mod python_path;
 mod ranked;
 mod recorded;
+mod recording_head;
 mod rehearsed;
 mod save;
 mod verb;

@@ -37,7 +37,7 @@ impl OneRank {
     /// Where it cannot be loaded, or has many ranks and none was asked for.
     pub fn load(&self, file: &Path) -> anyhow::Result<Recording> {
         let Some(rank) = self.rank else {
-            return show::load(file).map_err(|error| match error.is_of_ranks() {
+            return crate::load::load(file).map_err(|error| match error.is_of_ranks() {
                 true => anyhow!("{}: has many ranks; say which with --rank N", named(file)),
                 false => error.into(),
             });
@@ -47,7 +47,7 @@ impl OneRank {
 
     /// The file as a shell takes it, with the rank that was asked for.
     pub fn quoted(&self, file: &Path) -> String {
-        let file = show::quoted(file.as_os_str().as_bytes());
+        let file = term::quoted(file.as_os_str().as_bytes());
         self.rank.map_or(file.clone(), |rank| format!("{file} --rank {rank}"))
     }
 
@@ -62,7 +62,8 @@ impl OneRank {
 /// # Errors
 /// Where it cannot be loaded, or has no such rank.
 pub fn load_rank(file: &Path, rank: u32) -> anyhow::Result<Recording> {
-    show::load_rank(file, rank)?.ok_or_else(|| anyhow!("{}: rank {rank} is not there", named(file)))
+    crate::load::load_rank(file, rank)?
+        .ok_or_else(|| anyhow!("{}: rank {rank} is not there", named(file)))
 }
 
 /// Shows what a recording in `file` says, to standard output: as JSON or, made for so many columns,
@@ -77,17 +78,17 @@ pub fn tell_of_recording(
     report: impl FnOnce(usize) -> String,
 ) -> anyhow::Result<()> {
     let text = match json {
-        Some(None) => show::json(answer)?,
+        Some(None) => term::json(answer)?,
         target => {
             save::json(target.and_then(Option::as_deref), file, answer)?;
-            report(show::width::terminal())
+            report(term::width::terminal())
         }
     };
-    Ok(show::print(&text)?)
+    Ok(term::print(&text)?)
 }
 
 fn named(file: &Path) -> String {
-    show::plain(&file.to_string_lossy())
+    term::plain(&file.to_string_lossy())
 }
 
 /// Whether this process reports.
@@ -150,9 +151,9 @@ impl Voice {
     pub fn tell(&self, report: impl FnOnce(usize) -> String) -> anyhow::Result<()> {
         let out = std::io::stdout().is_terminal() && !std::io::stderr().is_terminal();
         if out && *self == Voice::Alone {
-            return Ok(show::print(&report(show::width::terminal()))?);
+            return Ok(term::print(&report(term::width::terminal()))?);
         }
-        let columns = show::width::terminal_of(std::io::stderr());
+        let columns = term::width::terminal_of(std::io::stderr());
         // Where standard error takes nothing there is nobody to tell.
         let _ = anstream::stderr().write_all(report(columns).as_bytes());
         Ok(())
@@ -163,7 +164,7 @@ impl Voice {
         let Voice::Speaks(rank) = self else { return };
         let of = rank.size.map_or(String::new(), |size| format!(" of {size}"));
         let line = format!("this was rank {}{of}, on {}; {others}", rank.rank, rank.node);
-        anstream::eprintln!("becalm: {}", show::plain(&line));
+        anstream::eprintln!("becalm: {}", term::plain(&line));
     }
 }
 

@@ -188,7 +188,7 @@ pub fn print_json(path: &Path, rank: Option<&Rank>, finished: &Finished) -> Resu
         "failure": finished.failure,
         "blinds": finished.blinds,
     });
-    let line = recording::json::line(&object).map_err(Failure::of_command)?;
+    let line = term::json::line(&object).map_err(Failure::of_command)?;
     anstream::eprintln!("{line}");
     Ok(())
 }
@@ -202,7 +202,7 @@ pub fn has_failed(ran: Result<&Finished, &Failure>) -> bool {
 /// the worse for it.
 pub fn pass_on(finished: &Finished) -> Result<u8, Failure> {
     if let Some(failure) = &finished.failure {
-        show::warn(&format!(
+        term::warn(&format!(
             "the recording is cut, it could not be written to its end: {failure}; the command \
              itself ended ({})",
             match finished.ended {

@@ -58,7 +58,7 @@ impl Elsewhere for ColdNode {
         format!(
             "a cold node of a rehearsed {} ({} a question)",
             profile.name,
-            show::number::time(profile.latency())
+            term::number::time(profile.latency())
         )
     }
 
@@ -108,7 +108,7 @@ pub fn told(
         profile: wanted.profile.name.clone(),
         directories: places
             .iter()
-            .map(|place| show::plain(&place.path.to_string_lossy()))
+            .map(|place| term::plain(&place.path.to_string_lossy()))
             .collect(),
         metadata_ops: report.operations,
         enoent: report.missing,

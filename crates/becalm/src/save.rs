@@ -11,6 +11,6 @@ use serde::Serialize;
 /// As [`whole`].
 pub fn json(target: Option<&Path>, source: &Path, answer: &impl Serialize) -> anyhow::Result<()> {
     let Some(target) = target else { return Ok(()) };
-    let json = show::json(answer)?;
+    let json = term::json(answer)?;
     Ok(whole(target, source, |out| out.write_all(json.as_bytes()))?)
 }

@@ -3,10 +3,11 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use explain::{Finding, ForkSource, STARTS, Source, SourcePath, Storm, count};
+use explain::{Finding, ForkSource, STARTS, Source, SourcePath, Storm};
 use fork::lines::advice::Advice;
 use fork::lines::{Line, Lines};
 use recording::{Name, Recording};
+use term::number::count;
 
 use crate::cure::{Change, Cure, CureActor, Look, StormCures};
 use crate::inside;

@@ -4,7 +4,7 @@
 //! audit looks at that. It is of Environment Modules, not of Lmod.
 
 use explain::{Finding, ModuleTool, ModulesSource, Source, Storm};
-use recording::quoted;
+use term::quoted;
 
 use crate::cure::{Look, StormCures};
 

@@ -4,7 +4,8 @@
 //! of this run tells.
 
 use explain::{Finding, PathSource, Source, SourcePath, Storm, listed};
-use recording::{Name, quoted};
+use recording::Name;
+use term::quoted;
 
 use crate::cure::{Change, Cure, CureActor, FullPath, StormCures, TakenAway};
 use crate::inside::options;

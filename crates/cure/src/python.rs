@@ -5,7 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use explain::{Finding, PythonSource, Source, SourcePath, Storm};
-use recording::{Recording, quoted};
+use recording::Recording;
+use term::quoted;
 
 use crate::cure::{Change, Cure, CureActor, Look, StormCures, TakenAway};
 use crate::machine::Machine;

@@ -3,8 +3,9 @@
 //! glibc's tzset(3), which localtime(3) and strftime(3) call, looks the file up anew each time,
 //! unless TZ names one.
 
-use explain::{Finding, RepeatSource, Source, Storm, count};
+use explain::{Finding, RepeatSource, Source, Storm};
 use recording::Recording;
+use term::number::count;
 
 use crate::cure::{Change, Cure, CureActor, StormCures};
 

@@ -121,7 +121,7 @@ fn by_filter(call: &str) -> Culprit {
 impl Tracer {
     fn of(pid: u32) -> Tracer {
         let name = read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        Tracer { pid, name: show::plain(name.trim_end()) }
+        Tracer { pid, name: term::plain(name.trim_end()) }
     }
 
     /// Its name and number, as far as they can be seen.

@@ -13,7 +13,6 @@
 //! | `host` | what `/proc` says of this process, for naming who refused |
 //! | `program` | what a small program of the system says, within a time limit |
 //! | `probe` | the probes, one file a group |
-//! | `text` | the answers for people |
 
 mod answer;
 mod child;
@@ -21,12 +20,10 @@ mod host;
 mod probe;
 mod program;
 mod sys;
-mod text;
 mod tracee;
 
 pub use answer::{Answer, By, Diagnosis, Probe, Refusal};
 pub use probe::c_library::{Directory, Glibc, Hwcap};
-pub use text::for_people;
 
 /// Probes everything. Takes well under a second where nothing hangs; a probe that hangs is
 /// given up after five seconds.

@@ -42,7 +42,7 @@ pub use storm::{
 };
 pub use threshold::STARTS;
 pub use warnings::{WarningKind, said, warnings};
-pub use words::{count, listed};
+pub use words::listed;
 
 use storm::DetectedStorm;
 use survey::{CleanPaths, OpSurvey};

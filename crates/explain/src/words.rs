@@ -1,22 +1,6 @@
 //! Numbers and names inside sentences.
 
-/// A count with thousands separators: `8,200`.
-pub fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// A count and what is counted: `1 process`, `8,200 processes`.
-pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
-    format!("{} {}", count(number), if number == 1 { one } else { many })
-}
+pub(crate) use term::number::{count, counted};
 
 /// `8,200 metadata operations`.
 pub(crate) fn operations(number: u64) -> String {
@@ -28,7 +12,7 @@ pub(crate) fn were(number: u64) -> &'static str {
     if number == 1 { "was" } else { "were" }
 }
 
-/// A part of a whole in percent, never rounded to none or all.
+/// A part of a whole in percent, as it reads in a sentence: never rounded to none or all.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     let exact = 100.0 * part as f64 / whole.max(1) as f64;
     match exact.round() as u64 {

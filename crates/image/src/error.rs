@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use image_format::BuildError;
+
 use crate::{ext3, sif};
 
 /// Why no image was made.
@@ -18,15 +20,9 @@ pub enum Error {
         /// Why not.
         source: io::Error,
     },
-    /// A file's size or time is not what it was when its directory was listed.
-    #[error(
-        "{}: it changed while it was packed; pack it again when nothing writes to it",
-        .0.display()
-    )]
-    Changed(PathBuf),
-    /// A file that an image cannot hold.
-    #[error("{}: it is a socket, which no image can hold; --skip-special leaves it out", .0.display())]
-    Socket(PathBuf),
+    /// The sources could not be read, or not be written as squashfs.
+    #[error(transparent)]
+    Squash(#[from] BuildError),
     /// A place or a number that will not do.
     #[error("{}: {why}", path.display())]
     Unfit {
@@ -67,9 +63,6 @@ pub enum Error {
         /// Why not.
         source: ext3::Error,
     },
-    /// A number that squashfs has no room for.
-    #[error("too much for one image: {0}")]
-    TooMuch(&'static str),
 }
 
 impl Error {

@@ -9,8 +9,7 @@ use std::io;
 use serde::Serialize;
 
 use crate::sif::{self, Filesystem, INSPECT_METADATA, Kind, Sif, uuid_text};
-use crate::source::Source;
-use crate::{Manifest, ext3, squash};
+use crate::{Manifest, Source, ext3, squash};
 
 /// No label, definition file or other text in an image is longer, in bytes.
 const MOST_TEXT: usize = 1 << 20;
@@ -243,7 +242,7 @@ fn squash_facts(file: &File, offset: u64, size: u64) -> Result<SquashFacts, squa
     let part = part.ok_or(squash::ReadError::NotSquashfs("it is cut"))?;
     let facts = squash::Facts::of(&part)?;
     let manifest = match squash::Image::open_part(file.try_clone()?, offset, size) {
-        Ok(image) => image.manifest()?,
+        Ok(image) => Manifest::of(&image)?,
         // Compressed as becalm compresses nothing: not its own.
         Err(squash::ReadError::Unsupported(_)) => None,
         Err(error) => return Err(error),

@@ -4,17 +4,18 @@
 //! changes nothing in the tree. It begins at the next multiple of 4 KiB: a line of text
 //! (`becalm-image 1 LENGTH CRC32`), and LENGTH bytes of JSON whose checksum that is.
 
+use image_format::squash::{Image, ReadError};
 use serde::{Deserialize, Serialize};
 
-use crate::Outside;
 use crate::tree::{Fingerprint, Layout};
+use crate::{Outside, Source};
 
 /// Before version and length.
 const MAGIC: &str = "becalm-image 1 ";
 /// No manifest is longer.
 const MOST: usize = 1 << 20;
 /// No first line is longer.
-pub(crate) const LINE: usize = 64;
+const LINE: usize = 64;
 
 /// What an image says of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +36,30 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// What an image of becalm's says of itself; none of another's.
+    ///
+    /// # Errors
+    /// Where the image cannot be read, or its manifest is damaged: nothing says then what the image
+    /// stands for, and whether it is as its sources are.
+    pub fn of(image: &Image) -> Result<Option<Manifest>, ReadError> {
+        let Some(trailer) = image.trailer()? else { return Ok(None) };
+        let room = trailer.size()?;
+        let mut line = vec![0; (LINE as u64).min(room) as usize];
+        trailer.read_exact_at(&mut line, 0)?;
+        if !Manifest::is_meant(&line) {
+            return Ok(None);
+        }
+        let at = image.facts()?.bytes.next_multiple_of(4096);
+        let damaged = || ReadError::Damaged { what: "what it says of its sources", at };
+        let found = Manifest::decode_line(&line);
+        let (begin, length, checksum) = found
+            .filter(|(begin, length, _)| (begin + length) as u64 <= room)
+            .ok_or_else(damaged)?;
+        let mut json = vec![0; length];
+        trailer.read_exact_at(&mut json, begin as u64)?;
+        Manifest::decode(&json, checksum).ok_or_else(damaged).map(Some)
+    }
+
     /// The trailer.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let json = serde_json::to_vec(self).unwrap_or_default();
@@ -44,13 +69,13 @@ impl Manifest {
 
     /// Whether what is at a trailer's place was meant as one, also where a few of its bytes are
     /// others by now: that it says nothing must not be taken for an image of somebody else's.
-    pub(crate) fn is_meant(start: &[u8]) -> bool {
+    fn is_meant(start: &[u8]) -> bool {
         let same = start.iter().zip(MAGIC.as_bytes()).filter(|(there, meant)| there == meant);
         same.count() + 4 >= MAGIC.len()
     }
 
     /// From the start of what may be a trailer: where its JSON begins, its length and checksum.
-    pub(crate) fn decode_line(start: &[u8]) -> Option<(usize, usize, u32)> {
+    fn decode_line(start: &[u8]) -> Option<(usize, usize, u32)> {
         let end = start.iter().take(LINE).position(|byte| *byte == b'\n')?;
         let line = std::str::from_utf8(&start[..end]).ok()?.strip_prefix(MAGIC)?;
         let (length, checksum) = line.split_once(' ')?;
@@ -59,7 +84,7 @@ impl Manifest {
     }
 
     /// The manifest, if this is one.
-    pub(crate) fn decode(json: &[u8], checksum: u32) -> Option<Manifest> {
+    fn decode(json: &[u8], checksum: u32) -> Option<Manifest> {
         (crc32fast::hash(json) == checksum).then(|| serde_json::from_slice(json).ok())?
     }
 }

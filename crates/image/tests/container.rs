@@ -11,11 +11,11 @@ use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use image::Error;
 use image::container::{Content, build, with_overlay};
 use image::ext3::Overlay;
 use image::sif::{Container, INSPECT_METADATA, Kind, Object, Sif};
 use image::squash::{Compression, Image, Options};
+use image::{Error, Manifest};
 use serde_json::{Value, json};
 use support::{noise, run, seen};
 
@@ -180,11 +180,11 @@ fn an_environment_lies_over_the_root_at_its_own_place() {
     let command = format!("sh -c '{0}; [ -d /changes ]; echo >/changes/a'", tool.display());
     assert_eq!(run_in(&sif, &command), format!("{}\n", tool.display()));
     let objects = objects(&sif);
-    let manifest = image(&sif, &objects[2]).manifest().unwrap().unwrap();
+    let manifest = Manifest::of(&image(&sif, &objects[2])).unwrap().unwrap();
     assert_eq!(manifest.layout.base(), Path::new("/"));
     assert_eq!(manifest.layout.paths(), paths);
     // The base's own part is as it was: what comes behind its squashfs, too.
-    let primary = image(&sif, &objects[1]).manifest().unwrap().unwrap();
+    let primary = Manifest::of(&image(&sif, &objects[1])).unwrap().unwrap();
     assert_eq!(primary.layout.base(), root);
 
     // One more layer that can be written to is one too many, and is said before packing.

@@ -250,7 +250,7 @@ fn write(directory: &Path, target: &Path, joined: Vec<Member>, rank: &Rank) -> a
         let run = safe(&rank.run);
         eprintln!(
             "becalm: another run wrote {} meanwhile; {run} goes beside it",
-            recording::plain(&target.to_string_lossy())
+            term::plain(&target.to_string_lossy())
         );
         target = beside(&target, &run);
     }

@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
+use term::quoted;
 
-use crate::{Name, quoted};
+use crate::Name;
 
 /// The first block of a recording: everything that is known before the command runs.
 ///

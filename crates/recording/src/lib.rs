@@ -19,8 +19,7 @@
 //! | `access`, `save` | files written anew: who may read them; whole or not at all |
 //! | `sealed` | a checksum around what becalm keeps for itself and reads back |
 //! | `totals` | the sums over one recording, streamed |
-//! | `name`, `plain` | names as text: that reads back, that is safe to show and to paste |
-//! | `json` | any value as JSON that is safe on a terminal |
+//! | `name` | names as text that reads back |
 //! | `load` | a whole recording in memory |
 //! | `lineage` | what processes have from those above them, and who is below whom |
 //! | `query` | tables: calls by cause, prefix, process, system call, library, module |
@@ -36,13 +35,11 @@ pub mod diff;
 mod event;
 pub mod export;
 mod header;
-pub mod json;
 mod lineage;
 mod load;
 mod mounts_changed;
 mod name;
 mod origin;
-mod plain;
 mod process;
 pub mod query;
 mod rank;
@@ -65,7 +62,6 @@ pub use lineage::Descent;
 pub use load::Recording;
 pub use name::{Name, serialize_shown, shown, shown_name, shown_path};
 pub use origin::{Frame, Origin};
-pub use plain::{plain, quoted};
 pub use process::{End, Exec, How, Image, Process, ProcessId, Signal, Status, Usage};
 pub use rank::Rank;
 pub use ranks::{Member, MergeError, Ranks, is_recording};

@@ -29,7 +29,7 @@ pub enum SaveError {
 }
 
 fn shown(path: &Path) -> String {
-    crate::plain(&path.to_string_lossy())
+    term::plain(&path.to_string_lossy())
 }
 
 /// Writes `target`: what `write` gives goes into a new file beside it, which takes its name once

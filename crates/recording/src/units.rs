@@ -1,5 +1,7 @@
 //! Numbers that say their unit.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 /// A span of time, or a moment counted from the start of the recording, in nanoseconds.
@@ -60,3 +62,21 @@ impl Micros {
 )]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
+
+impl From<Nanos> for Duration {
+    fn from(span: Nanos) -> Duration {
+        Duration::from_nanos(span.0)
+    }
+}
+
+impl From<Micros> for Duration {
+    fn from(span: Micros) -> Duration {
+        Duration::from_micros(span.0)
+    }
+}
+
+impl From<Bytes> for u64 {
+    fn from(size: Bytes) -> u64 {
+        size.0
+    }
+}

@@ -8,9 +8,10 @@ use std::time::Duration;
 use anyhow::Context;
 use cost::{CostModel, FilesystemProfile, JobSize, Projection, RecordedStart, csv};
 use recording::{Nanos, Recording};
-use show::{Run, Scale};
+use show::Scale;
 
 use crate::exit::{Failure, USAGE};
+use crate::recording_head::RecordingHead;
 use crate::save;
 
 /// Project what a recorded start would cost many ranks on a shared filesystem
@@ -82,7 +83,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     let below = below.context("--below")?;
     let model = CostModel { profile: profile.clone(), job, warm: args.warm };
     let projected = |file: &Path| -> Result<(Recording, Projection), Failure> {
-        let recording = show::load(file)?;
+        let recording = crate::load::load(file)?;
         let start = RecordedStart::of(&recording, &below, args.compute);
         start.check().with_context(|| show::plain(&file.to_string_lossy()))?;
         let projection = model.project(&start);
@@ -112,7 +113,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
 
 /// What the recording does not show, the projection does not, either.
 fn warn(file: &Path, recording: &Recording) {
-    Run::of(file, recording).warnings().iter().for_each(|line| show::warn(line));
+    RecordingHead::of(file, recording).warnings().iter().for_each(|line| show::warn(line));
 }
 
 /// Two different programs can be compared, but seldom should.

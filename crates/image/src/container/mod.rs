@@ -120,7 +120,7 @@ fn of_root(
     };
     let arch = Arch::of_root(root).ok_or_else(no_shell)?;
     let container = container.or_of_root(root);
-    let mut out = Out::beside(target, Mode::Executable)?;
+    let out = Out::beside(target, Mode::Executable)?;
     let mut tree = squash::scan(layout, options)?;
     let sources = tree.fingerprint();
     let made = options.made.unwrap_or(sources.newest);
@@ -134,7 +134,7 @@ fn of_root(
     let mut parts = texts.parts();
     let job = Job { target, created: made.into(), arch, progress: options.progress };
     let at = sif::next_partition(&parts);
-    let built = job.pack(&tree, &sources, &|_| false, at, options, &mut out)?;
+    let built = job.pack(&tree, &sources, &|_| false, at, options, &out)?;
     parts.push(job.packed(&built, Role::PrimarySystem));
     let layer =
         overlay.map(|overlay| Layer::new(target, overlay, arch, job.created)).transpose()?;
@@ -158,7 +158,7 @@ fn over(
     let base = Base::open(base)?;
     base.check_target(target)?;
     let arch = base.arch();
-    let mut out = Out::beside(target, Mode::Executable)?;
+    let out = Out::beside(target, Mode::Executable)?;
     let mut tree = squash::scan(layout, options)?;
     base.take_over(&mut tree)?;
     let sources = tree.fingerprint();
@@ -170,7 +170,7 @@ fn over(
     // Refused before hours of reading.
     let layer_part = || layer.iter().map(Layer::part).collect::<Result<Vec<_>, _>>();
     base.with(layer_part()?)?;
-    let built = job.pack(&tree, &sources, &|outside| base.has(outside), at, options, &mut out)?;
+    let built = job.pack(&tree, &sources, &|outside| base.has(outside), at, options, &out)?;
     let mut more = vec![job.packed(&built, Role::Overlay)];
     more.extend(layer_part()?);
     let sealed = job.seal(&out, &base.with(more)?, layer.as_ref())?;
@@ -195,13 +195,9 @@ impl Job<'_> {
         is_there: &dyn Fn(&crate::Outside) -> bool,
         at: u64,
         options: &Options<'_>,
-        out: &mut Out,
+        out: &Out,
     ) -> Result<Built, Error> {
-        out.start_at(at);
-        let what = squash::Packing { tree, sources, is_there };
-        let built = squash::write(what, self.target, options, out)?;
-        out.settle()?;
-        Ok(built)
+        squash::write(squash::Packing { tree, sources, is_there }, options, out, at)
     }
 
     /// The part that is the squashfs.

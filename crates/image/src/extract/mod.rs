@@ -21,9 +21,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, open, statvfs};
 use serde::Serialize;
 
+use crate::Manifest;
 use crate::out::directory_of;
 use crate::sif::{Filesystem, Object, Sif};
-use crate::squash::{Image, Part, ReadError};
+use crate::squash::{FilePart, Image, ReadError};
 pub(crate) use list::List;
 use write::Writer;
 
@@ -234,7 +235,7 @@ fn opened(path: &Path, object: Option<u32>) -> Result<(Image, Extracted), Extrac
         if object.is_none() {
             about.overlays = sif.overlays().filter(|it| is_squashfs(it)).map(|it| it.id).collect();
         }
-        let part = Part { file, offset: part.offset, size: part.size };
+        let part = FilePart { file, offset: part.offset, size: part.size };
         Image::new(Box::new(part), KEPT)
     } else if object.is_some() {
         return Err(ExtractError::unfit(path, "is no SIF: it has no objects"));
@@ -242,7 +243,7 @@ fn opened(path: &Path, object: Option<u32>) -> Result<(Image, Extracted), Extrac
         Image::new(Box::new(file), KEPT)
     };
     let image = image.map_err(ExtractError::read(path))?;
-    let manifest = image.manifest().map_err(ExtractError::read(path))?;
+    let manifest = Manifest::of(&image).map_err(ExtractError::read(path))?;
     // What a root was made of is of no matter where it is used.
     let manifest = manifest.filter(|_| about.object.is_none());
     about.stands_for = manifest.map(|manifest| manifest.layout.base().to_owned());

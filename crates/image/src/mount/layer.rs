@@ -53,7 +53,7 @@ impl Layer {
         let ahead = Arc::new(Ahead::of(&file, whole));
         let part = Part { file: file.clone(), offset, size, ahead: ahead.clone() };
         let image = Arc::new(Image::new(Box::new(part), CACHE).map_err(wrong)?);
-        let manifest = image.manifest().map_err(wrong)?;
+        let manifest = Manifest::of(&image).map_err(wrong)?;
         let facts = image.facts().map_err(wrong)?;
         Ok(Layer { file, offset, size, image, facts, manifest, ahead })
     }

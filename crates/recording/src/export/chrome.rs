@@ -10,9 +10,7 @@ use serde::Serialize;
 use super::Options;
 use super::timeline::{Moment, timeline};
 use crate::query::program_name;
-use crate::{
-    Attributor, Event, Exec, Kind, Nanos, Outcome, Process, Recording, errno_name, json, shown,
-};
+use crate::{Attributor, Event, Exec, Kind, Nanos, Outcome, Process, Recording, errno_name, shown};
 
 /// Writes a recording in Chrome's Trace Event Format (JSON object format).
 ///
@@ -27,13 +25,13 @@ pub fn write(recording: &Recording, out: &mut dyn Write, _options: &Options) -> 
         "started_unix": recording.header.started_unix,
         "cut": recording.cut,
     });
-    let about = json::line(&about)?;
+    let about = term::json::line(&about)?;
     write!(out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{about},\"traceEvents\":[")?;
     let mut separator = "\n";
     let mut put = |event: TraceEvent| {
         out.write_all(separator.as_bytes())?;
         separator = ",\n";
-        out.write_all(json::line(&event)?.as_bytes())
+        out.write_all(term::json::line(&event)?.as_bytes())
     };
     for process in &recording.processes {
         put(process_name(recording, process))?;

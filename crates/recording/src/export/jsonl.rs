@@ -6,10 +6,10 @@ use std::io::{self, Write};
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::ser::CompactFormatter;
+use term::json::Harmless;
 
 use super::Options;
 use super::timeline::{Moment, timeline};
-use crate::json::Harmless;
 use crate::{
     Abi, Attributor, End, Event, Exec, Frame, Image, Origin, Outcome, PathId, Process, Recording,
     Signal, errno_name, shown,

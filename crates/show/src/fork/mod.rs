@@ -2,8 +2,6 @@
 
 mod bench;
 mod collapse;
-mod lines;
 
 pub use bench::ForkBench;
 pub use collapse::ForkCollapse;
-pub use lines::ForkLines;

@@ -111,6 +111,6 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     let mut text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     text.push_str(&told.line().map_err(Failure::of_command)?);
     text.push('\n');
-    show::print(&text).map_err(Failure::of_command)?;
+    term::print(&text).map_err(Failure::of_command)?;
     Ok(0)
 }

@@ -95,7 +95,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         return recorded::pass_on(&finished);
     }
     let named = kept.as_deref().unwrap_or(Path::new("start.becalm"));
-    let named = show::quoted(named.as_os_str().as_bytes());
+    let named = term::quoted(named.as_os_str().as_bytes());
     let rehearsed =
         entered.map(|(place, entered)| rehearsed::told(place, entered, &recording)).transpose()?;
     let options = explain::ExplainOptions {
@@ -132,7 +132,7 @@ fn print(
     voice: &Voice,
 ) -> anyhow::Result<()> {
     if let Some(aside) = aside {
-        return aside.print(&show::json(check)?);
+        return aside.print(&term::json(check)?);
     }
     save::json(args.json.as_ref().and_then(Option::as_deref), file(args), check)?;
     voice.tell(|columns| check.render(columns))

@@ -7,8 +7,8 @@ use explain::{Cost, Finding, Findings};
 use recording::{Nanos, Recording, shown_name};
 use serde::Serialize;
 
-use show::number::{count, counted, percent, time};
-use show::{Column, Table, plain, quoted, style, width};
+use term::number::{count, counted, percent, time};
+use term::{Column, Table, plain, quoted, style, width};
 
 /// What `becalm check` answers: as JSON, docs/schema/becalm.check.md; as text,
 /// [`CheckAnswer::render`].

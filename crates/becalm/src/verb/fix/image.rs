@@ -42,7 +42,7 @@ pub(super) fn resolved(
 
 /// Nothing but an image is written over.
 fn check(image: &Path) -> anyhow::Result<()> {
-    let name = || show::plain(&image.to_string_lossy());
+    let name = || term::plain(&image.to_string_lossy());
     if !fs::exists(image).with_context(name)? {
         return Ok(());
     }
@@ -73,9 +73,9 @@ impl BuiltImage {
             .prefix(".becalm-fix-")
             .suffix(".sqsh")
             .tempfile_in(directory.unwrap_or(Path::new(".")))
-            .with_context(|| show::plain(&target.to_string_lossy()))?
+            .with_context(|| term::plain(&target.to_string_lossy()))?
             .into_temp_path();
-        let waiting = show::Waiting::new();
+        let waiting = term::Waiting::new();
         let progress = |progress| {
             if let Progress::Packing { done, of } = progress {
                 waiting.tell("building the image", done, of);
@@ -106,13 +106,13 @@ impl BuiltImage {
 
     /// The same as it is written once the image has its name.
     pub fn line(&self, command: &[OsString]) -> String {
-        let image = show::quoted(self.target.as_os_str().as_bytes());
+        let image = term::quoted(self.target.as_os_str().as_bytes());
         format!("becalm run --image {image} -- {}", super::words(command))
     }
 
     /// Gives it its name.
     pub fn keep(self) -> anyhow::Result<()> {
-        let name = || show::plain(&self.target.to_string_lossy());
+        let name = || term::plain(&self.target.to_string_lossy());
         let built = File::open(&self.built).with_context(name)?;
         recording::keep_access(&built, &self.target).with_context(name)?;
         self.built.persist(&self.target).with_context(name)
@@ -140,11 +140,11 @@ pub(super) fn verdict(proof: &Proof, image: &EnvironmentImage) -> Verdict {
     };
     let median = |summary: &Option<stats::Summary>| {
         let seconds = summary.as_ref().map_or(0.0, |summary| summary.median);
-        show::number::time(Nanos((seconds * 1e9) as u64))
+        term::number::time(Nanos((seconds * 1e9) as u64))
     };
     let (before, after) = (median(&proof.times.before), median(&proof.times.after));
     let same = matches!(proof.behaviour, Behaviour::Same | Behaviour::SameStatus);
-    let served = show::number::count(image.taken.metadata_ops);
+    let served = term::number::count(image.taken.metadata_ops);
     Verdict {
         proven: same && image.taken.metadata_ops > 0 && proof.times.speed != Speed::Slower,
         sentence: format!(

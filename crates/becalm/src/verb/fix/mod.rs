@@ -137,8 +137,8 @@ fn plan_only(args: &Args) -> Result<u8, Failure> {
     }
     let fix = plan.planned();
     match aside {
-        Some(aside) => aside.print(&show::json(&fix.to_value())?)?,
-        None => show::print(&fix.render(show::width::terminal(), &next(args, &plan)))?,
+        Some(aside) => aside.print(&term::json(&fix.to_value())?)?,
+        None => term::print(&fix.render(term::width::terminal(), &next(args, &plan)))?,
     }
     Ok(if plan.is_empty() { NO } else { 0 })
 }
@@ -152,7 +152,7 @@ fn next(args: &Args, plan: &ResolvedPlan) -> String {
 }
 
 fn words(command: &[OsString]) -> String {
-    let words: Vec<_> = command.iter().map(|word| show::quoted(word.as_bytes())).collect();
+    let words: Vec<_> = command.iter().map(|word| term::quoted(word.as_bytes())).collect();
     words.join(" ")
 }
 
@@ -267,10 +267,10 @@ fn take_back(id: &str) -> Result<(), Failure> {
 
 fn print(args: &Args, fix: &FixAnswer<'_>, next: &str) -> Result<(), Failure> {
     let text = match args.json {
-        true => show::json(&fix.to_value())?,
-        false => fix.render(show::width::terminal(), next),
+        true => term::json(&fix.to_value())?,
+        false => fix.render(term::width::terminal(), next),
     };
-    Ok(show::print(&text)?)
+    Ok(term::print(&text)?)
 }
 
 fn bench(args: &Args) -> Result<Bench, Failure> {

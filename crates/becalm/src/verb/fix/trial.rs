@@ -108,7 +108,7 @@ impl Trial<'_> {
         &self,
         measure: impl FnOnce(&mut dyn FnMut(Step)) -> Result<T, prove::Error>,
     ) -> Result<T, Failure> {
-        let waiting = show::Waiting::new();
+        let waiting = term::Waiting::new();
         let measured = measure(&mut |step| {
             waiting.tell("running", step.done as u64, step.of as u64);
         });

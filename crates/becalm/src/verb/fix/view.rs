@@ -7,9 +7,10 @@ use loader::bind::Binding;
 use prove::{Harm, Proof};
 use recording::{Bytes, shown_name};
 use serde_json::{Value, json};
+use term::number::{bytes, counted};
+use term::{plain, style, width};
 
-use show::number::{bytes, counted};
-use show::{Bound, plain, style, width};
+use crate::verb::elf::bind::view::Bound;
 
 /// A fix, planned or applied.
 pub struct FixAnswer<'a> {

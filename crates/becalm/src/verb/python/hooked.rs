@@ -19,7 +19,7 @@ pub(super) fn record(
     let hook = may_hook.then(|| Hook::new(python_path::given().as_deref()));
     // The command runs all the same: what imports cause is then inferred from paths.
     let no_hook = hook.as_ref().and_then(|hook| hook.as_ref().err());
-    no_hook.into_iter().for_each(|why| show::warn(&format!("{why}; so it is done without")));
+    no_hook.into_iter().for_each(|why| term::warn(&format!("{why}; so it is done without")));
     let Some(Ok(hook)) = hook else {
         let (recording, finished) = recorded::and_read(&wanted, None)?;
         return Ok((recording, None, finished));

@@ -81,7 +81,7 @@ pub fn enter(
         }
     };
     if is_first() {
-        notes.iter().for_each(|note| show::warn(&format!("--aslr: {note}")));
+        notes.iter().for_each(|note| term::warn(&format!("--aslr: {note}")));
     }
     Ok(Some(serde_json::json!({
         "layout": layout.map(|layout| match layout {

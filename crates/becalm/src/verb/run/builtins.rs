@@ -44,7 +44,7 @@ pub fn prepare(
     let prepared = builtins::prepare(users.as_deref()).map_err(Failure::of_command)?;
     let without = builtins::without_effect(command);
     if let Some(why) = without.as_deref().filter(|_| super::aslr::is_first()) {
-        show::warn(&format!(
+        term::warn(&format!(
             "--builtins avoids nothing in this command's own shell: {why}; only scripts of bash that \
              it starts may go without starts"
         ));
@@ -89,7 +89,7 @@ impl Given {
         if json {
             self.about["counted"] = serde_json::json!(counted);
         } else {
-            show::warn(&words(&counted));
+            term::warn(&words(&counted));
         }
         Ok(())
     }
@@ -105,9 +105,9 @@ fn words(counted: &Counted) -> String {
     let all = counted.avoided + counted.started();
     let mut text = format!(
         "{} of {} of the programs that it knows were avoided, in {}",
-        show::number::count(counted.avoided),
-        show::number::counted(all, "start", "starts"),
-        show::number::counted(counted.shells, "shell", "shells")
+        term::number::count(counted.avoided),
+        term::number::counted(all, "start", "starts"),
+        term::number::counted(counted.shells, "shell", "shells")
     );
     let reasons = [
         (counted.only_started, "programs that bash only starts without a copy of itself"),
@@ -124,7 +124,7 @@ fn words(counted: &Counted) -> String {
         (counted.unknown, "another program than the one that is known"),
     ];
     for (number, reason) in reasons.iter().filter(|(number, _)| *number > 0) {
-        text.push_str(&format!("; {}: {reason}", show::number::count(*number)));
+        text.push_str(&format!("; {}: {reason}", term::number::count(*number)));
     }
     text
 }

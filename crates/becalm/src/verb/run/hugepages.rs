@@ -29,7 +29,7 @@ pub fn ask(
     let tunables = hugepages::tunables(users.as_deref());
     let why = hugepages::forbidden_by_kernel().or_else(|| library(command).without_effect());
     if let Some(why) = &why {
-        show::warn(&format!("--hugepages may have no effect: {why}"));
+        term::warn(&format!("--hugepages may have no effect: {why}"));
     }
     let about = serde_json::json!({
         "tunables": shown_name(&tunables), "without_effect": why

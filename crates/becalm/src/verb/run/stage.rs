@@ -34,7 +34,7 @@ pub fn enter(
     let Some(why) = mount::why_impossible(wanted).map_err(Failure::of_command)? else {
         return Ok(None);
     };
-    let waiting = show::Waiting::new();
+    let waiting = term::Waiting::new();
     let progress = |done, of| waiting.tell("unpacking", done, of);
     let staged = stage::enter(wanted, directory.as_deref(), &command.argv, &progress);
     drop(waiting);
@@ -64,7 +64,7 @@ fn is_first(staged: &Staged) -> bool {
 fn say(staged: &Staged) {
     let Named { scripts, pth, rpaths } = staged.named;
     let over: Vec<_> = staged.over.iter().map(|path| path.display().to_string()).collect();
-    show::warn(&format!(
+    term::warn(&format!(
         "nothing can be mounted here, so {} is unpacked in {}; files in it that name {} lead there \
          still (in bin: {scripts}, .pth: {pth}, RPATH: {rpaths})",
         staged.image.display(),

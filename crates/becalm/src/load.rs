@@ -1,0 +1,130 @@
+//! Loads a recording, and shows that it is being loaded where that takes long.
+
+use std::fmt;
+use std::fs::{File, Metadata};
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use recording::{Ranks, ReadError, Recording};
+use term::plain;
+
+/// Loading is silent for this long.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Loads the recording in `file`. If it takes over a second and standard error is a terminal,
+/// a bar there says how far it is.
+///
+/// # Errors
+/// [`LoadError`]; a recording that was cut is not one.
+pub fn load(file: &Path) -> Result<Recording, LoadError> {
+    let failed = |error| LoadError { file: file.to_owned(), error };
+    let source = File::open(file).map_err(|error| failed(error.into()))?;
+    let mut watched = Watched::new(source, &plain(&file.to_string_lossy()));
+    let recording = Recording::read(BufReader::new(&mut watched)).map_err(failed);
+    watched.bar.finish_and_clear();
+    recording
+}
+
+/// Opens the recordings of ranks in `file`, or that of a single rank.
+///
+/// # Errors
+/// [`LoadError`].
+pub fn load_ranks(file: &Path) -> Result<Ranks, LoadError> {
+    Ranks::open(file).map_err(|error| LoadError { file: file.to_owned(), error })
+}
+
+/// Loads one rank's recording from `file`.
+///
+/// # Errors
+/// [`LoadError`], also where the file is not of ranks; none where that rank is not in it.
+pub fn load_rank(file: &Path, rank: u32) -> Result<Option<Recording>, LoadError> {
+    let ranks = load_ranks(file)?;
+    let Some(member) = ranks.of(rank) else { return Ok(None) };
+    let recording = member.recording();
+    recording.map(Some).map_err(|error| LoadError { file: file.to_owned(), error })
+}
+
+/// Why a recording could not be loaded; says so in one line, with what to do about it.
+#[derive(Debug)]
+pub struct LoadError {
+    file: PathBuf,
+    error: ReadError,
+}
+
+impl LoadError {
+    /// Whether the file has the recordings of several ranks, and is to be asked for one of them,
+    /// or as a whole.
+    pub fn is_of_ranks(&self) -> bool {
+        matches!(self.error, ReadError::Ranks)
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = plain(&self.file.to_string_lossy());
+        // What a hostile file says of its version is text from a stranger.
+        let wrong = plain(&self.error.to_string());
+        // Rust adds a number that tells a person nothing.
+        let wrong = wrong.split(" (os error ").next().unwrap_or(&wrong);
+        write!(f, "{file}: {wrong}; {}", remedy(&self.error))
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+fn remedy(error: &ReadError) -> &'static str {
+    const RECORD: &str = "make one with: becalm record -o FILE -- COMMAND";
+    match error {
+        ReadError::Io(error) => match error.kind() {
+            io::ErrorKind::NotFound => RECORD,
+            io::ErrorKind::PermissionDenied => "ask its owner to let you read it",
+            io::ErrorKind::IsADirectory => "give the recording's own file",
+            _ => "nothing was read",
+        },
+        ReadError::Foreign => RECORD,
+        ReadError::Version { .. } => "read it with the becalm that made it",
+        ReadError::Ranks => "take one out with: becalm merge --rank N -o ONE FILE",
+        ReadError::NoRank => "give what `becalm record` made under srun or mpirun",
+        ReadError::NoHeader => "record the command again",
+        ReadError::Damaged(_) => "copy it again from where it was made, or record again",
+    }
+}
+
+/// A source whose reader moves a bar, once it has taken longer than [`PATIENCE`].
+struct Watched {
+    source: File,
+    bar: ProgressBar,
+    since: Instant,
+}
+
+impl Watched {
+    fn new(source: File, name: &str) -> Watched {
+        // A pipe does not say how much is to come.
+        let bytes = source.metadata().ok().filter(Metadata::is_file).map(|file| file.len());
+        let template = match bytes {
+            Some(_) => "{msg} {wide_bar} {percent} %",
+            None => "{msg}: {binary_bytes} so far",
+        };
+        let bar = ProgressBar::with_draw_target(bytes, ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.set_message(format!("reading {name}"));
+        Watched { source, bar, since: Instant::now() }
+    }
+}
+
+impl Read for Watched {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let got = self.source.read(buffer)?;
+        self.bar.inc(got as u64);
+        if self.bar.is_hidden() && self.since.elapsed() > PATIENCE {
+            // Stays hidden where standard error is no terminal.
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            self.bar.tick();
+        }
+        Ok(got)
+    }
+}

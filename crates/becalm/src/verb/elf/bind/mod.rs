@@ -1,0 +1,205 @@
+//! `becalm elf bind`.
+
+pub mod view;
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use anyhow::{Context, anyhow};
+use clap::ValueEnum;
+use loader::Disk;
+use loader::bind::{self, Binding, KeepRpath, Mode, Options, Progress};
+
+use crate::exit::{Failure, NO, USAGE};
+use view::Bound;
+
+/// Make executables and libraries load what they load today, without searching
+///
+/// Each DT_NEEDED becomes the absolute path that the search comes to, written in place. PATH is
+/// a file, or a tree such as an install prefix or a store. Before anything is written, every
+/// start is simulated with the changed files; a file that would change what is loaded, or cannot be
+/// changed, is left as it is. `becalm undo` takes it all back. Exit status 1: nothing is bound,
+/// because files cannot be changed.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Name a whole store rather than single prefixes: a library is bound to what all programs that are
+seen load.
+
+Examples:
+  becalm elf bind --dry-run /opt/spack/opt
+  becalm elf bind /opt/spack/opt
+  becalm elf bind --json --dry-run ./app | jq '.left_out'")]
+pub struct Args {
+    /// Files, and directories whose files are bound
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+
+    #[command(flatten)]
+    how: How,
+
+    /// Say what would be done, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Also write the plan to this file (docs/schema/becalm.plan.md)
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
+
+    /// Print one JSON object (docs/schema/becalm.elf.bind.md)
+    #[arg(long)]
+    json: bool,
+}
+
+/// How to bind.
+#[derive(clap::Args)]
+pub struct How {
+    /// needed: every object names absolute paths. closure: only the program is edited, and needs
+    /// a library that lists all. farm: one directory of links instead of long lists [default:
+    /// needed; for musl's programs farm]
+    #[arg(long, value_enum)]
+    mode: Option<ModeName>,
+
+    /// What stays of DT_RPATH and DT_RUNPATH: a directory of links where something may call dlopen,
+    /// nothing, or all
+    #[arg(long, value_enum, default_value = "farm")]
+    keep_rpath: KeepName,
+
+    /// With --mode farm: a DT_RUNPATH, which LD_LIBRARY_PATH overrides
+    #[arg(long)]
+    overridable: bool,
+
+    /// Let a file grow by a segment where it has no room for the paths
+    #[arg(long)]
+    grow: bool,
+
+    /// A library that stays a name, such as libmpi.so.40; * stands for any text. GPU drivers
+    /// always do
+    #[arg(long, value_name = "NAME")]
+    leave: Vec<String>,
+
+    /// Also bind what is found through $ORIGIN: the tree can then no longer be moved
+    #[arg(long)]
+    absolute: bool,
+
+    /// Change even a store that promises never to change (Nix, Guix)
+    #[arg(long)]
+    immutable: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ModeName {
+    Needed,
+    Closure,
+    Farm,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum KeepName {
+    Farm,
+    None,
+    All,
+}
+
+impl How {
+    /// The same as the loader's crate says it.
+    ///
+    /// # Errors
+    /// Options that contradict each other.
+    pub fn options(&self) -> Result<Options, Failure> {
+        if self.overridable && !matches!(self.mode, Some(ModeName::Farm)) {
+            let error = anyhow!("--overridable is for --mode farm: a path is never overridden");
+            return Err(Failure { status: USAGE, error });
+        }
+        let mode = |name| match name {
+            ModeName::Needed => Mode::Needed,
+            ModeName::Closure => Mode::Closure,
+            ModeName::Farm => Mode::Farm,
+        };
+        Ok(Options {
+            mode: self.mode.map(mode),
+            keep_rpath: match self.keep_rpath {
+                KeepName::Farm => KeepRpath::Farm,
+                KeepName::None => KeepRpath::None,
+                KeepName::All => KeepRpath::All,
+            },
+            overridable: self.overridable,
+            grow: self.grow,
+            leave: self.leave.clone(),
+            absolute: self.absolute,
+            immutable: self.immutable,
+            library_path: None,
+        })
+    }
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> Result<u8, Failure> {
+    let options = args.how.options()?;
+    let binding = plan(&args.paths, &options)?;
+    let named: Vec<String> =
+        args.paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+    let plan = binding.to_plan(format!("elf bind {}", named.join(" ")));
+    if let Some(file) = &args.plan {
+        crate::save::whole(file, std::path::Path::new(""), |out| plan.write(out))?;
+    }
+    let applied = match args.dry_run {
+        _ if binding.is_empty() => None,
+        true => check(&plan).map(|()| None)?,
+        false => Some(apply(&plan)?),
+    };
+    let bound = Bound::of(&binding, applied.as_deref());
+    if args.json {
+        term::print(&term::json(&bound.to_value())?)?;
+    } else {
+        let next = next(&binding, applied.as_deref());
+        term::print(&bound.render(term::width::terminal(), &next))?;
+    }
+    let is_refused = binding.is_empty() && binding.barred > 0;
+    Ok(if is_refused { NO } else { 0 })
+}
+
+/// Plans, with a bar where that takes long.
+pub fn plan(paths: &[PathBuf], options: &Options) -> Result<Binding, Failure> {
+    let waiting = term::Waiting::new();
+    let tell = |progress| match progress {
+        Progress::Looking => waiting.tell("looking for ELF files", 0, 1),
+        Progress::Simulating { done, of } => {
+            waiting.tell("simulating today's starts", done as u64, of as u64);
+        }
+        Progress::Editing => waiting.tell("making edits", 0, 1),
+        Progress::Checking => waiting.tell("simulating starts with them", 0, 1),
+    };
+    Ok(bind::plan(&Disk::new(), paths, options, &tell)?)
+}
+
+/// Whether it could be applied now, by all that is asked before that.
+pub fn check(plan: &remedy::Plan) -> Result<(), Failure> {
+    Ok(remedy::check(plan, &remedy::Options::new(state()?)).map(drop)?)
+}
+
+fn state() -> anyhow::Result<PathBuf> {
+    remedy::state_directory().context("where to keep what is needed to undo")
+}
+
+/// Applies, with a bar where that takes long; the name in the journal.
+pub fn apply(plan: &remedy::Plan) -> Result<String, Failure> {
+    let waiting = term::Waiting::new();
+    let progress = |progress: remedy::Progress| {
+        waiting.tell("writing", progress.written as u64, progress.of as u64);
+    };
+    let options = remedy::Options { progress: &progress, ..remedy::Options::new(state()?) };
+    Ok(remedy::apply(plan, &options)?.id.to_string())
+}
+
+/// What to do next.
+fn next(binding: &Binding, applied: Option<&str>) -> String {
+    if let Some(id) = applied {
+        return format!("becalm undo {id}");
+    }
+    if binding.is_empty() {
+        return String::new();
+    }
+    let words = std::env::args_os().skip(1).filter(|word| word != "--dry-run");
+    let quoted: Vec<String> = words.map(|word| term::quoted(word.as_bytes())).collect();
+    format!("becalm {}", quoted.join(" "))
+}

@@ -1,0 +1,71 @@
+//! `becalm elf tree`.
+
+mod view;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use loader::{Disk, Setting, outline, simulate};
+
+use crate::exit::{Failure, NO};
+use view::Tree;
+
+/// Show which libraries a program or library loads, and from where, without running it
+///
+/// Follows the loader that the file names (glibc's or musl's), with LD_LIBRARY_PATH and
+/// LD_PRELOAD of this environment. Exit status 1: something is not found, or the file is for
+/// another machine than x86.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  becalm elf tree /usr/bin/python3
+  becalm elf tree --probes ./app           every path that the loader asks for, in order
+  becalm elf tree --json ./app | jq '.objects[].path'")]
+pub struct Args {
+    /// An executable or a shared library
+    file: PathBuf,
+
+    /// Print every path that the loader opens or stats, in order, with the answer, up to where a
+    /// start that fails ends
+    #[arg(long)]
+    probes: bool,
+
+    /// As if this were LD_LIBRARY_PATH (default: that of this environment)
+    #[arg(long, value_name = "LIST")]
+    library_path: Option<OsString>,
+
+    /// Print one JSON object (docs/schema/becalm.elf.tree.md); with --probes, they are in it
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> Result<u8, Failure> {
+    let world = Disk::new();
+    let file = std::path::absolute(&args.file).context("the working directory")?;
+    let mut setting =
+        Setting::for_program(&world, &file)?.with_environment(|name| std::env::var_os(name));
+    if let Some(list) = &args.library_path {
+        setting.library_path = Some(list.clone());
+    }
+    let simulation = world.reading_ahead(&file, || match args.probes {
+        true => simulate(&world, &file, &setting),
+        false => outline(&world, &file, &setting),
+    })?;
+    let tree = Tree::of(&args.file, &simulation);
+    if args.json {
+        term::print(&term::json(&tree.to_value(args.probes))?)?;
+    } else if args.probes {
+        term::print(&tree.render_probes())?;
+        if let Some(end) = tree.end() {
+            anstream::eprintln!("becalm: {}", term::plain(&end));
+        }
+    } else {
+        term::print(&tree.render(term::width::terminal()))?;
+    }
+    let status = if tree.is_complete() { 0 } else { NO };
+    // The process ends here: what it holds need not be given back piece by piece.
+    std::mem::forget((world, simulation));
+    Ok(status)
+}

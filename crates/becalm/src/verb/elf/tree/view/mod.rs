@@ -1,0 +1,164 @@
+//! What `becalm elf tree` answers.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `tree` | the dependencies as a tree, what repeats folded |
+//! | `probes` | every path that the loader asks for, in order |
+
+mod probes;
+mod tree;
+
+use std::path::Path;
+
+use loader::object::Tag;
+use loader::simulation::{Answer, Call, Edge, How, Loaded, Missing, Probe, Rejection, Simulation};
+use recording::shown_name;
+use serde_json::{Value, json};
+use term::number::{count, counted};
+
+/// What a program's loader does, as it is shown.
+pub struct Tree<'a> {
+    file: &'a Path,
+    simulation: &'a Simulation,
+}
+
+impl<'a> Tree<'a> {
+    /// What was simulated of this file.
+    pub fn of(file: &'a Path, simulation: &'a Simulation) -> Tree<'a> {
+        Tree { file, simulation }
+    }
+
+    /// Whether all that is needed was found.
+    pub fn is_complete(&self) -> bool {
+        self.simulation.missing.iter().all(|missing| missing.kind == Tag::Auxiliary)
+    }
+
+    /// What ends a start that fails, in a line; none where it does not fail.
+    pub fn end(&self) -> Option<String> {
+        let missing = self.simulation.missing.get(self.simulation.fatal.as_ref()?.missing)?;
+        let name = missing.name.to_string_lossy();
+        Some(format!("{}: the start ends here: {name}: {}", self.file.display(), missing.why))
+    }
+
+    /// The sentence that answers the question.
+    fn headline(&self) -> String {
+        let searches = self.simulation.counts;
+        let of_files = |loaded: &&Loaded| !matches!(loaded.how, How::Program | How::Kernel);
+        let libraries = self.simulation.objects.iter().filter(of_files).count() as u64;
+        let asked = searches.opens + searches.stats;
+        let failed = searches.failed_opens + searches.failed_stats;
+        let name = self.file.file_name().unwrap_or(self.file.as_os_str()).to_string_lossy();
+        let is_program =
+            self.simulation.objects.first().is_some_and(|first| first.object.interpreter.is_some());
+        let loads = match &self.simulation.fatal {
+            None => format!("{name} loads {}", counted(libraries, "library", "libraries")),
+            // What follows in the tree is what ldd would say.
+            Some(_) if is_program => format!("{name} does not start"),
+            Some(_) => format!("{name} does not load by itself"),
+        };
+        let missing = self.simulation.missing.len() as u64;
+        let lacks = match missing {
+            0 => String::new(),
+            _ => format!(
+                "; {} {} not found",
+                count(missing),
+                if missing == 1 { "is" } else { "are" }
+            ),
+        };
+        let asks = counted(asked, "question", "questions");
+        match failed {
+            0 => format!("{loads}, with {asks} and none in vain{lacks}"),
+            _ => format!("{loads}, with {asks}, {} in vain{lacks}", count(failed)),
+        }
+    }
+
+    /// The whole as data (docs/schema/becalm.elf.tree.md), with the probes if they are wanted.
+    pub fn to_value(&self, probes: bool) -> Value {
+        let Simulation { objects, missing, probes: asked, counts, fatal, .. } = self.simulation;
+        let text = |path: &std::ffi::OsStr| shown_name(path);
+        let object = |loaded: &Loaded| {
+            let edge = |edge: &Edge| json!({ "name": text(&edge.name), "tag": tag(edge.kind), "object": edge.to });
+            json!({
+                "path": text(loaded.path.as_os_str()),
+                "asked_as": text(&loaded.asked_as),
+                "soname": loaded.object.soname.as_deref().map(text),
+                "found_by": found_by(&loaded.how),
+                "rpath_of": match loaded.how { How::Rpath { of } => Some(of), _ => None },
+                "first_needed_by": loaded.loader,
+                "needs": loaded.edges.iter().map(edge).collect::<Vec<_>>(),
+            })
+        };
+        let lacking = |missing: &Missing| {
+            json!({
+                "name": text(&missing.name),
+                "tag": tag(missing.kind),
+                "needed_by": missing.needed_by,
+                "why": missing.why.to_string(),
+            })
+        };
+        let mut value = json!({
+            "schema": "becalm.elf.tree/1",
+            "file": text(self.file.as_os_str()),
+            "complete": self.is_complete(),
+            "searches": counts,
+            "objects": objects.iter().map(object).collect::<Vec<_>>(),
+            "missing": missing.iter().map(lacking).collect::<Vec<_>>(),
+            "ends_after_probe": fatal.as_ref().map(|fatal| fatal.after),
+        });
+        if probes {
+            let probe = |probe: &Probe| {
+                json!({
+                    "call": call(probe.call),
+                    "path": text(probe.path.as_os_str()),
+                    "answer": answer(&probe.answer),
+                    "for": text(&probe.name),
+                    "needed_by": probe.for_object,
+                })
+            };
+            value["probes"] = asked.iter().map(probe).collect();
+        }
+        value
+    }
+}
+
+fn tag(tag: Tag) -> &'static str {
+    match tag {
+        Tag::Needed => "NEEDED",
+        Tag::Filter => "FILTER",
+        Tag::Auxiliary => "AUXILIARY",
+    }
+}
+
+fn call(call: Call) -> &'static str {
+    match call {
+        Call::Open => "open",
+        Call::Stat => "stat",
+        Call::Access => "access",
+        Call::Readlink => "readlink",
+    }
+}
+
+/// How an object was found, in a word.
+fn found_by(how: &How) -> &'static str {
+    match how {
+        How::Program => "program",
+        How::Interpreter => "interpreter",
+        How::Path => "path",
+        How::Rpath { .. } => "rpath",
+        How::Runpath => "runpath",
+        How::LibraryPath => "LD_LIBRARY_PATH",
+        How::Cache => "ld.so.cache",
+        How::Default => "default path",
+        How::Kernel => "kernel",
+    }
+}
+
+fn answer(answer: &Answer) -> String {
+    match answer {
+        Answer::Found => "found".to_owned(),
+        Answer::Refused(errno) => errno.to_string(),
+        Answer::Rejected(Rejection::Foreign) => "for another machine".to_owned(),
+        Answer::Rejected(Rejection::Known) => "loaded already".to_owned(),
+        Answer::Rejected(Rejection::Unfit(why)) => (*why).to_owned(),
+    }
+}

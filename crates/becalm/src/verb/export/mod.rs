@@ -1,0 +1,74 @@
+//! `becalm export`.
+
+mod view;
+
+use std::io::{BufWriter, Write, stdout};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use recording::export::{self, Format, Options, UnknownFormat, UnknownWeight, Weight};
+
+use crate::exit::{Failure, USAGE};
+use crate::recording_head::RecordingHead;
+use crate::save;
+use view::Export;
+
+/// Write a recording in another program's format
+///
+/// jsonl: every field, for jq and DuckDB. strace: the text of strace -f, for Perfetto and for
+/// people. chrome: Trace Event Format, for Perfetto. folded: stacks, for inferno and
+/// flamegraph.pl. csv: one row a call.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  becalm export run.becalm --format jsonl | jq 'select(.error == \"ENOENT\")'
+  becalm export run.becalm --format folded | inferno-flamegraph > run.svg
+  becalm export run.becalm --format chrome -o run.json      then open ui.perfetto.dev")]
+pub struct Args {
+    /// A recording that `becalm record` made
+    recording: PathBuf,
+    /// Which format
+    #[arg(long, value_parser = format())]
+    format: Format,
+    /// Of folded stacks, what their numbers are: calls, or microseconds
+    #[arg(long, default_value = "count", value_parser = weight())]
+    weight: Weight,
+    /// Write to this file (whole or not at all), not to standard output (`-`)
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print what was written as one JSON object
+    #[arg(long, requires = "output")]
+    json: bool,
+}
+
+fn format() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(Format::ALL.map(Format::name))
+        .try_map(|word| -> Result<Format, UnknownFormat> { word.parse() })
+}
+
+fn weight() -> impl TypedValueParser<Value = Weight> {
+    PossibleValuesParser::new(Weight::ALL.map(Weight::name))
+        .try_map(|word| -> Result<Weight, UnknownWeight> { word.parse() })
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> Result<u8, Failure> {
+    let recording = crate::load::load(&args.recording)?;
+    let run = RecordingHead::of(&args.recording, &recording);
+    run.warnings().iter().for_each(|line| term::warn(line));
+    let options = Options { weight: args.weight };
+    let write = |out: &mut dyn Write| export::write(&recording, args.format, out, &options);
+    let Some(file) = args.output.as_ref().filter(|file| file.as_os_str() != "-") else {
+        if args.json {
+            let error = anyhow::anyhow!("--json needs a file: -o FILE");
+            return Err(Failure { status: USAGE, error });
+        }
+        let mut out = BufWriter::with_capacity(256 << 10, stdout().lock());
+        write(&mut out).and_then(|()| out.flush()).context("standard output")?;
+        return Ok(0);
+    };
+    save::whole(file, &args.recording, write)?;
+    let done = Export::of(run, args.format, file);
+    term::print(&if args.json { term::json(&done)? } else { done.render() })?;
+    Ok(0)
+}

@@ -1,0 +1,67 @@
+//! `becalm export -o FILE`: what was written.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use recording::export::Format;
+use recording::{Bytes, shown_name};
+use serde::Serialize;
+use term::number::{bytes, counted};
+use term::{plain, quoted, style};
+
+use crate::recording_head::RecordingHead;
+
+/// What `becalm export -o FILE` answers.
+#[derive(Clone, Debug, Serialize)]
+pub struct Export {
+    /// `becalm.export/1`.
+    pub schema: &'static str,
+    /// `written`: tells it from the lines of the format `jsonl`, which have other types.
+    pub r#type: &'static str,
+    /// What was recorded.
+    #[serde(flatten)]
+    pub run: RecordingHead,
+    /// The format's name.
+    pub format: &'static str,
+    /// The file that was written, as text.
+    pub output: String,
+    /// Its size; none where it is a device or a pipe.
+    pub output_bytes: Option<u64>,
+    #[serde(skip)]
+    file: PathBuf,
+}
+
+impl Export {
+    /// The export of a recording to `file`, which is written by now.
+    pub fn of(run: RecordingHead, format: Format, file: &Path) -> Export {
+        let written = std::fs::metadata(file).ok().filter(std::fs::Metadata::is_file);
+        Export {
+            schema: "becalm.export/1",
+            r#type: "written",
+            run,
+            format: format.name(),
+            output: shown_name(file),
+            output_bytes: written.map(|written| written.len()),
+            file: file.to_owned(),
+        }
+    }
+
+    /// The answer as a person reads it.
+    pub fn render(&self) -> String {
+        let calls = counted(self.run.calls, "system call", "system calls");
+        let size =
+            self.output_bytes.map_or(String::new(), |size| format!(", {}", bytes(Bytes(size))));
+        let headline = format!("{}: {calls} as {}{size}", plain(&self.output), self.format);
+        style::headline(&headline, usize::MAX) + &style::next(&self.next())
+    }
+
+    fn next(&self) -> String {
+        let file = quoted(self.file.as_os_str().as_bytes());
+        match self.format {
+            "jsonl" => format!("jq . {file} | less"),
+            "folded" => format!("inferno-flamegraph < {file} > {file}.svg"),
+            "chrome" | "strace" => format!("open {file} in ui.perfetto.dev"),
+            _ => format!("less {file}"),
+        }
+    }
+}

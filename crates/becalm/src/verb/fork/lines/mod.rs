@@ -1,0 +1,130 @@
+//! `becalm fork lines`.
+
+mod view;
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use fork::lines::{Lines, hook};
+use recording::shown_name;
+use watch::Starts;
+
+use crate::aside::Aside;
+use crate::exit::Failure;
+use crate::ranked::{OneRank, Voice, tell_of_recording};
+use crate::{python_path, recorded, save};
+use view::ForkLines;
+
+/// Say which line of a script starts which programs, and what each start costs
+///
+/// Runs the command and looks into bash, Python and make at each fork; nothing of the script is
+/// changed, and only what starts processes is stopped at. The report follows the command's own
+/// output, on standard error (on standard output, if only that is a terminal). The command's exit
+/// status is passed on. Of a recording that `becalm record` made, Python's lines are not known.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Of dash the lines are not known: its processes are counted by program, and the report says so.
+`dash SCRIPT` is seen line by line as `bash --posix SCRIPT`. Under srun or mpirun every rank is
+watched alike and one reports.
+
+Examples:
+  becalm fork lines -- ./unpack.sh list.txt
+  becalm fork lines --all -- bash -c 'for i in 1 2 3; do dirname /a/b; done'
+  becalm fork lines all.becalm --rank 7
+  becalm fork lines --json -- ./configure | jq '.lines[0]'")]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["recording", "command"]))]
+pub struct Args {
+    /// A recording that `becalm record` made, instead of a command
+    recording: Option<PathBuf>,
+
+    #[command(flatten)]
+    one: OneRank,
+
+    /// Show every line that started something, and the whole of every script
+    #[arg(long)]
+    all: bool,
+
+    /// Tell the time that opening files of locales takes, too, from what programs do after their
+    /// start; it costs a stop at every open
+    #[arg(long, conflicts_with = "recording")]
+    locale: bool,
+
+    /// Print one JSON object instead of the report: the command's standard output then goes to
+    /// standard error. With =FILE, write it there, and report as usual
+    /// (docs/schema/becalm.fork.lines.md)
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    json: Option<Option<PathBuf>>,
+
+    /// The command and its arguments
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> Result<u8, Failure> {
+    match &args.recording {
+        Some(file) => of_recording(args, file),
+        None => of_command(args),
+    }
+}
+
+fn of_recording(args: &Args, file: &Path) -> Result<u8, Failure> {
+    let recording = args.one.load(file)?;
+    explain::warnings(&recording).iter().for_each(|warning| term::warn(&warning.text));
+    let mut answer = ForkLines::of(&recording, Lines::of(&recording), 0);
+    answer.recording = Some(shown_name(file));
+    answer.rank = args.one.asked_for();
+    let next = format!("becalm report {} --by line", args.one.quoted(file));
+    let report = |columns| answer.render(columns, args.all, &next);
+    tell_of_recording(args.json.as_ref(), file, &answer, report)?;
+    Ok(0)
+}
+
+fn of_command(args: &Args) -> Result<u8, Failure> {
+    let voice = args.one.voice()?;
+    let aside = match args.json {
+        Some(None) => Some(Aside::set().map_err(Failure::of_command)?),
+        _ => None,
+    };
+    let starts = if args.locale { Starts::AndLocales } else { Starts::Alone };
+    let wanted = recorded::Wanted { starts: Some(starts), ..recorded::Wanted::of(&args.command) };
+    let hook = hook(python_path::given().as_deref());
+    let record = || recorded::and_read(&wanted, None);
+    let (recording, finished) = match &hook {
+        Ok(hook) => python_path::instead(&hook.python_path(), record)?,
+        Err(why) => {
+            term::warn(&format!("{why}; so Python's lines are not known"));
+            record()?
+        }
+    };
+    voice.say_what_is_missing(&finished);
+    if !voice.is_silent() {
+        let mut answer = ForkLines::of(&recording, Lines::of(&recording), finished.still_running);
+        answer.rank = voice.rank();
+        print(args, &answer, aside, &voice).map_err(Failure::of_command)?;
+        voice.say_whose("--rank N is another's; all of them: becalm record, merge, fork lines REC");
+    }
+    // What ends by its command's signal drops nothing.
+    drop(hook);
+    recorded::pass_on(&finished)
+}
+
+fn print(
+    args: &Args,
+    answer: &ForkLines,
+    aside: Option<Aside>,
+    voice: &Voice,
+) -> anyhow::Result<()> {
+    if let Some(aside) = aside {
+        return aside.print(&term::json(answer)?);
+    }
+    save::json(args.json.as_ref().and_then(Option::as_deref), Path::new(""), answer)?;
+    let words = args.command.iter().map(|word| term::quoted(word.as_bytes()));
+    let words = words.collect::<Vec<_>>().join(" ");
+    let next = match answer.is_of_bash() {
+        true => format!("becalm run --builtins --count -- {words}"),
+        false => format!("becalm check -- {words}"),
+    };
+    voice.tell(|columns| answer.render(columns, args.all, &next))
+}

@@ -1,0 +1,374 @@
+//! `becalm image build`.
+
+mod view;
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use clap::ValueEnum;
+use image::container::{self, Content, Sealed};
+use image::ext3::Overlay;
+use image::sif::Container;
+use image::squash::{self, Built, Compression, Options, Progress};
+use image::{Holds, Inspection};
+use recording::shown_name;
+
+use super::overlay;
+use crate::aside::Aside;
+use crate::exit::{Failure, USAGE};
+use crate::recorded::{self, Wanted};
+use view::Packed;
+
+/// Pack directories into one file, in the order in which a command reads them
+///
+/// Writes a squashfs 4 image, which the kernel, squashfuse and `becalm run` mount. Of one
+/// directory, the image's root is that directory; of several paths, each lies at its own path below
+/// the root. Modes, owners, times in whole seconds, hard links, holes and xattrs are kept. The same
+/// tree gives the same bytes. What is used from the image and lies outside is listed: pack it too,
+/// or see that it is there where the image is used.
+///
+/// With --sif, or a FILE that ends in .sif, writes a container that Apptainer and SingularityCE
+/// run: of a whole root directory, or, with --base, of all that another SIF holds and the paths
+/// laid over its root.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Without --trace or a command, files lie in the order of their paths. SOURCE_DATE_EPOCH sets the
+image's own time, which is otherwise that of its newest file.
+
+Examples:
+  becalm image build -o env.sqsh /opt/env -- /opt/env/bin/python -c 'import numpy'
+  becalm image build -o env.sqsh --trace start.becalm /opt/env
+  becalm image build -o all.sqsh --comp lz4 /opt/env /home/me/src/package
+  becalm image build -o root.sif --runscript run.sh --label version=2 rootfs
+  becalm image build -o app.sif --base root.sif --overlay 2G /opt/env")]
+pub struct Args {
+    /// Directories and files to pack
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+
+    /// The image's file
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Put first what this recording opens, in its order
+    #[arg(long, value_name = "REC", conflicts_with = "command")]
+    trace: Option<PathBuf>,
+
+    /// How to compress [default: zstd; in a SIF gzip, which every Apptainer and SingularityCE
+    /// reads]
+    #[arg(long, value_enum)]
+    comp: Option<Comp>,
+
+    /// How hard: zstd 1 to 22 [default: 3], gzip 1 to 9 [default: 6]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=22))]
+    level: Option<i32>,
+
+    /// Bytes that are compressed together: 4K to 1M
+    #[arg(long, value_name = "SIZE", value_parser = block_size, default_value = "128K")]
+    block_size: u32,
+
+    /// How many files to read at a time
+    #[arg(long, value_name = "N", default_value_t = 32,
+        value_parser = clap::value_parser!(u16).range(1..=1024))]
+    readers: u16,
+
+    /// Leave out what you may not read, and list it
+    #[arg(long)]
+    skip_unreadable: bool,
+
+    /// Leave out sockets, and list them
+    #[arg(long)]
+    skip_special: bool,
+
+    /// Keep no extended attributes
+    #[arg(long)]
+    no_xattrs: bool,
+
+    /// Print one JSON object (docs/schema/becalm.image.build.md)
+    #[arg(long)]
+    json: bool,
+
+    /// A command to run and record first: what it opens comes first
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+
+    #[command(flatten)]
+    sif: Sif,
+}
+
+/// What makes the image a container.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Containers")]
+struct Sif {
+    /// Write a SIF, whatever FILE is called
+    #[arg(long)]
+    sif: bool,
+
+    /// Lay the paths, each at its own place, over the root of this SIF, which stays as it is
+    #[arg(long, value_name = "SIF")]
+    base: Option<PathBuf>,
+
+    /// What `run` does: a script for /bin/sh, or for what its #! names
+    #[arg(long, value_name = "FILE", conflicts_with = "base")]
+    runscript: Option<PathBuf>,
+
+    /// Shell code that sets and exports the container's variables
+    #[arg(long, value_name = "FILE", conflicts_with = "base")]
+    env: Option<PathBuf>,
+
+    /// A label; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = label, conflicts_with = "base")]
+    label: Vec<(String, String)>,
+
+    /// The definition file that it was made from
+    #[arg(long, value_name = "FILE", conflicts_with = "base")]
+    deffile: Option<PathBuf>,
+
+    /// Add an ext3 layer of this size that the container can write to, from 64M to 16T
+    #[arg(long, value_name = "SIZE", value_parser = overlay::size)]
+    overlay: Option<u64>,
+
+    /// Make this directory in that layer, and those above it
+    #[arg(long, value_name = "DIR", requires = "overlay")]
+    create_dir: Vec<PathBuf>,
+
+    /// Take room on the disk for that layer only as it fills
+    #[arg(long, requires = "overlay")]
+    sparse: bool,
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("give a name, = and a value".to_owned()),
+    }
+}
+
+impl Sif {
+    /// Whether something is asked for that only a SIF has.
+    fn is_told(&self) -> bool {
+        let texts = [&self.base, &self.runscript, &self.env, &self.deffile];
+        self.sif
+            || texts.iter().any(|text| text.is_some())
+            || !self.label.is_empty()
+            || self.overlay.is_some()
+    }
+
+    fn container(&self) -> anyhow::Result<Container> {
+        let read = |path: &Option<PathBuf>| {
+            let text =
+                path.as_ref().map(|path| fs::read_to_string(path).with_context(|| name(path)));
+            text.transpose()
+        };
+        Ok(Container {
+            runscript: read(&self.runscript)?,
+            environment: read(&self.env)?,
+            labels: self.label.iter().cloned().collect(),
+            deffile: read(&self.deffile)?,
+        })
+    }
+
+    fn layer(&self) -> Option<Overlay> {
+        self.overlay.map(|size| Overlay {
+            size,
+            owner: overlay::owner(),
+            directories: self.create_dir.clone(),
+            created: 0,
+            sparse: self.sparse,
+        })
+    }
+}
+
+impl Args {
+    fn is_sif(&self) -> bool {
+        self.sif.is_told() || self.output.extension() == Some(OsStr::new("sif"))
+    }
+
+    fn compression(&self) -> Compression {
+        match (self.comp, self.is_sif()) {
+            (Some(comp), _) => comp.into(),
+            (None, true) => Compression::Gzip,
+            (None, false) => Compression::Zstd,
+        }
+    }
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Comp {
+    Zstd,
+    Lz4,
+    Gzip,
+}
+
+impl From<Comp> for Compression {
+    fn from(comp: Comp) -> Compression {
+        match comp {
+            Comp::Zstd => Compression::Zstd,
+            Comp::Lz4 => Compression::Lz4,
+            Comp::Gzip => Compression::Gzip,
+        }
+    }
+}
+
+fn block_size(text: &str) -> Result<u32, String> {
+    let (number, unit) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1 << 10),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 1 << 20),
+        _ => (text, 1),
+    };
+    let size = number.parse::<u32>().ok().and_then(|number| number.checked_mul(unit));
+    let is_size = |size: &u32| size.is_power_of_two() && (4 << 10..=1 << 20).contains(size);
+    size.filter(is_size).ok_or_else(|| "give a power of two from 4K to 1M".to_owned())
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> Result<u8, Failure> {
+    let made = made()?;
+    let usage = |error| Failure { status: USAGE, error };
+    check_level(args).map_err(usage)?;
+    check_paths(args).map_err(usage)?;
+    check_output(&args.output).with_context(|| name(&args.output))?;
+    // What the command prints is not what becalm answers.
+    let aside = (args.json && !args.command.is_empty()).then(Aside::set).transpose()?;
+    let (first, trace) = order(args)?;
+    let (built, sealed) = build(args, &first, trace, made)?;
+    let packed = Packed::of(&args.output, &built, sealed.as_ref());
+    let text = match args.json {
+        true => term::json(&packed)?,
+        false => packed.render(term::width::terminal(), &next(args)),
+    };
+    match aside {
+        Some(aside) => aside.print(&text)?,
+        None => term::print(&text)?,
+    }
+    Ok(0)
+}
+
+/// When the image is to have been made (reproducible-builds.org).
+fn made() -> Result<Option<u32>, Failure> {
+    let Some(text) = env::var_os("SOURCE_DATE_EPOCH").filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let seconds = text.to_str().and_then(|text| text.parse().ok());
+    let error = || anyhow!("SOURCE_DATE_EPOCH is no number of seconds from 1970 to 2106");
+    seconds.map(Some).ok_or_else(|| Failure { status: USAGE, error: error() })
+}
+
+fn check_level(args: &Args) -> anyhow::Result<()> {
+    let compression = args.compression();
+    match (args.level, compression.levels()) {
+        (Some(_), None) => bail!("{} has no levels", compression.name()),
+        (Some(level), Some(levels)) if !levels.contains(&level) => {
+            bail!("{}'s levels are {} to {}", compression.name(), levels.start(), levels.end())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A container's root is one directory.
+fn check_paths(args: &Args) -> anyhow::Result<()> {
+    if args.is_sif() && args.sif.base.is_none() && args.paths.len() > 1 {
+        bail!("a SIF is made of one root directory; to lay several paths over a root, give --base");
+    }
+    Ok(())
+}
+
+/// Nothing but an image is written over: `-o` is easily mistyped. Nor is one that a container has
+/// perhaps written to.
+fn check_output(output: &Path) -> anyhow::Result<()> {
+    if !output.is_file() || output.metadata()?.len() == 0 {
+        return Ok(());
+    }
+    match image::inspect(&File::open(output)?) {
+        Ok(Inspection { holds: Holds::Squashfs { .. }, .. }) => Ok(()),
+        Ok(Inspection { holds: Holds::Sif(sif), .. }) => {
+            match sif.objects.iter().any(|object| object.ext.is_some()) {
+                true => bail!(
+                    "it exists, and has a layer that may hold somebody's work; remove it first"
+                ),
+                false => Ok(()),
+            }
+        }
+        _ => bail!("it exists and is no image; choose another name or remove it"),
+    }
+}
+
+/// The files that come first, and what says so.
+fn order(args: &Args) -> Result<(Vec<PathBuf>, Option<String>), Failure> {
+    if let Some(trace) = &args.trace {
+        let recording = crate::load::load(trace)?;
+        return Ok((image::opened(&recording), Some(shown_name(trace))));
+    }
+    if args.command.is_empty() {
+        return Ok((Vec::new(), None));
+    }
+    let (recording, finished) = recorded::and_read(&Wanted::of(&args.command), None)?;
+    if finished.ended.pass_on() != 0 {
+        let status = finished.ended.pass_on();
+        term::warn(&format!("the command ended with status {status}; its order is used as it is"));
+    }
+    let words: Vec<_> = args.command.iter().map(|word| term::quoted(word.as_bytes())).collect();
+    Ok((image::opened(&recording), Some(words.join(" "))))
+}
+
+fn build(
+    args: &Args,
+    first: &[PathBuf],
+    trace: Option<String>,
+    made: Option<u32>,
+) -> anyhow::Result<(Built, Option<Sealed>)> {
+    let waiting = term::Waiting::new();
+    let progress = |progress| tell(&waiting, progress);
+    let options = Options {
+        compression: args.compression(),
+        level: args.level,
+        block_size: args.block_size,
+        readers: usize::from(args.readers),
+        first,
+        trace,
+        skip_unreadable: args.skip_unreadable,
+        skip_special: args.skip_special,
+        xattrs: !args.no_xattrs,
+        settles: true,
+        made,
+        progress: &progress,
+    };
+    if !args.is_sif() {
+        return Ok((squash::build(&args.paths, &args.output, &options)?, None));
+    }
+    let content = match &args.sif.base {
+        Some(base) => Content::Over(base, &args.paths),
+        None => Content::Root(&args.paths[0], args.sif.container()?),
+    };
+    let layer = args.sif.layer();
+    let (built, sealed) = container::build(content, &args.output, &options, layer.as_ref())?;
+    Ok((built, Some(sealed)))
+}
+
+/// Tells whoever waits how far it is.
+pub(super) fn tell(waiting: &term::Waiting, progress: Progress) {
+    match progress {
+        Progress::Listing => waiting.tell("listing", 0, 1),
+        Progress::Packing { done, of } => waiting.tell("packing", done, of),
+        Progress::Surveying => waiting.tell("looking for what lies outside", 0, 1),
+        Progress::Copying { done, of } => waiting.tell("copying", done, of),
+    }
+}
+
+fn name(path: &Path) -> String {
+    term::plain(&path.to_string_lossy())
+}
+
+/// What to do next: run in it.
+fn next(args: &Args) -> String {
+    let image = term::quoted(args.output.as_os_str().as_bytes());
+    let words = args.command.iter().map(|word| term::quoted(OsStr::as_bytes(word)));
+    match words.collect::<Vec<_>>().join(" ") {
+        words if words.is_empty() => format!("becalm image inspect {image}"),
+        words => format!("becalm run --image {image} -- {words}"),
+    }
+}

@@ -1,0 +1,131 @@
+//! `becalm image build`: what was packed, and what is used from it and lies outside.
+
+use std::path::Path;
+
+use image::container::Sealed;
+use image::squash::Built;
+use image::{LeftOut, Reason, Reference};
+use recording::{Bytes, shown_name};
+use serde::Serialize;
+use term::number::{bytes, count, counted, percent};
+use term::{Cell, Column, Table, style};
+
+/// How many of what lies outside have a row.
+const ROWS: usize = 12;
+
+/// What `becalm image build` answers.
+#[derive(Debug, Serialize)]
+pub struct Packed<'a> {
+    schema: &'static str,
+    image: String,
+    #[serde(flatten)]
+    built: &'a Built,
+    sif: Option<&'a Sealed>,
+}
+
+impl<'a> Packed<'a> {
+    /// What was packed into a file; into a container with what.
+    pub fn of(image: &Path, built: &'a Built, sif: Option<&'a Sealed>) -> Packed<'a> {
+        let schema = "becalm.image.build/1";
+        Packed { schema, image: shown_name(image), built, sif }
+    }
+
+    /// The answer as a person reads it, at most `columns` columns wide.
+    pub fn render(&self, columns: usize, next: &str) -> String {
+        let mut text = style::headline(&self.headline(), columns);
+        let body = self.left_out(columns) + &self.outside(columns);
+        text.push_str(&body);
+        let gap = if body.is_empty() { "" } else { "\n" };
+        text + gap + &style::next(next)
+    }
+
+    fn headline(&self) -> String {
+        let built = self.built;
+        let order = match (built.traced, built.files) {
+            (0, _) => "in the order of their paths".to_owned(),
+            (traced, _) => format!("{} of them first, as they were opened", count(traced)),
+        };
+        // Of a few small files, the image is the larger.
+        let share = match built.image_bytes < built.bytes {
+            true => format!(" ({})", percent(built.image_bytes, built.bytes)),
+            false => String::new(),
+        };
+        format!(
+            "{}: {}{} of {} in {}{}, {order}{}",
+            term::plain(&self.image),
+            self.sif.map_or_else(String::new, |sif| format!("SIF for {}, ", sif.arch)),
+            counted(built.files, "file", "files"),
+            bytes(Bytes(built.bytes)),
+            bytes(Bytes(built.image_bytes)),
+            share,
+            self.beside(),
+        )
+    }
+
+    /// What a container has besides what was packed.
+    fn beside(&self) -> String {
+        let Some(sif) = self.sif else { return String::new() };
+        let base = sif
+            .base
+            .as_ref()
+            .map(|base| format!("; over {}", term::plain(&base.to_string_lossy())));
+        let layer = sif
+            .overlay_bytes
+            .map(|size| format!("; with a layer of {} to write to", bytes(Bytes(size))));
+        base.unwrap_or_default() + &layer.unwrap_or_default()
+    }
+
+    fn left_out(&self, columns: usize) -> String {
+        if self.built.left_out.is_empty() {
+            return String::new();
+        }
+        let mut table = Table::new([Column::text("left out"), Column::path("").spare()]);
+        let why = |left: &LeftOut| match left.why {
+            Reason::Unreadable => "unreadable",
+            Reason::Socket => "socket",
+        };
+        for left in self.built.left_out.iter().take(ROWS) {
+            table.row([why(left), &left.path.to_string_lossy()]);
+        }
+        format!("\n{}{}", table.render(columns), more(self.built.left_out.len()))
+    }
+
+    fn outside(&self, columns: usize) -> String {
+        if self.built.outside.is_empty() {
+            return String::new();
+        }
+        let mut table = Table::new([
+            Column::text("used by"),
+            Column::number("times"),
+            Column::path("outside"),
+            Column::path("for example from").spare(),
+        ]);
+        for outside in self.built.outside.iter().take(ROWS) {
+            table.row([
+                Cell::from(words(outside.by)),
+                Cell::from(count(outside.times)),
+                Cell::from(&*outside.what.to_string_lossy()),
+                Cell::from(&*outside.from.to_string_lossy()),
+            ]);
+        }
+        format!("\n{}{}", table.render(columns), more(self.built.outside.len()))
+    }
+}
+
+fn words(reference: Reference) -> &'static str {
+    match reference {
+        Reference::Symlink => "symbolic link",
+        Reference::Pth => ".pth file",
+        Reference::Editable => "editable install",
+        Reference::Home => "pyvenv.cfg",
+        Reference::Interpreter => "ELF interpreter",
+        Reference::Library => "needed library",
+    }
+}
+
+fn more(all: usize) -> String {
+    match all.saturating_sub(ROWS) {
+        0 => String::new(),
+        more => format!("({} more: --json)\n", count(more as u64)),
+    }
+}

@@ -1,0 +1,62 @@
+//! `becalm modules hook`.
+
+mod view;
+
+use std::io::Read;
+
+use anyhow::Context;
+use modules::avail::hook::{Shell, csh_alias};
+
+use crate::exit::Failure;
+use view::ModulesHook;
+
+/// The alias of csh has some hundred letters.
+const MOST: u64 = 1 << 16;
+
+/// Shell code that lets becalm answer `module avail`, and Modules all else
+///
+/// Evaluate it once `module` is defined, at the end of the site's profile for instance.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  becalm modules hook bash > /opt/becalm/hook.bash
+  becalm modules hook fish | source
+  eval \"$(becalm modules hook zsh)\"
+  eval \"`becalm modules hook csh`\"")]
+pub struct Args {
+    /// The shell
+    #[arg(value_name = "bash|zsh|fish|csh", value_parser = shell)]
+    shell: Shell,
+
+    /// Change the alias `module` of csh, which comes on stdin
+    #[arg(long, hide = true)]
+    alias: bool,
+
+    /// Print one JSON object (docs/schema/becalm.modules.hook.md)
+    #[arg(long, conflicts_with = "alias")]
+    json: bool,
+}
+
+fn shell(name: &str) -> Result<Shell, String> {
+    Shell::named(name).ok_or_else(|| "not a shell with a hook".to_owned())
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> Result<u8, Failure> {
+    let becalm = std::env::current_exe().context("cannot find becalm's own file")?;
+    let becalm = becalm.to_str().context("becalm's own path is no text")?;
+    if !args.alias {
+        let code = args.shell.hook(becalm);
+        match args.json {
+            true => term::print(&term::json(&ModulesHook::of(args.shell.name(), code))?)?,
+            false => term::print(&code)?,
+        }
+        return Ok(0);
+    }
+    let mut alias = String::new();
+    std::io::stdin().take(MOST).read_to_string(&mut alias).context("cannot read the alias")?;
+    let quoted = term::quoted(becalm.as_bytes());
+    if let Some(alias) = csh_alias(alias.trim_end(), &quoted) {
+        term::print(&format!("{alias}\n"))?;
+    }
+    Ok(0)
+}

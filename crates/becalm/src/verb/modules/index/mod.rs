@@ -1,0 +1,142 @@
+//! `becalm modules index`, and the index that `becalm modules cache` makes.
+
+mod view;
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use modules::avail::modulepaths as resolve;
+use modules::index::{SiteNotes, Store, build};
+use modules::site::{Environment, Site};
+
+use crate::exit::{Failure, NO, USAGE};
+use view::ModulesIndex;
+
+pub use view::IndexAnswer;
+
+/// Make the index that `becalm modules avail` answers from
+///
+/// One file a modulepath, in $BECALM_MODULES_INDEX, else for root /var/cache/becalm/modules, else
+/// ~/.cache/becalm/modules. Status 1 where a modulepath cannot be answered for but by Modules
+/// itself; it says why.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  becalm modules index
+  becalm modules index --lease 60 /apps/modulefiles
+  becalm modules index --json")]
+pub struct Args {
+    /// The modulepaths, by default those of $MODULEPATH
+    #[arg(value_name = "MODULEPATH")]
+    modulepaths: Vec<PathBuf>,
+
+    /// For so long an index is taken without a look at the tree: a change of it shows later then
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=86_400))]
+    lease: u32,
+
+    /// The modulecmd.tcl that is answered for; by default the one that `module` runs
+    #[arg(long, value_name = "FILE")]
+    modulecmd: Option<PathBuf>,
+
+    /// Print one JSON object (docs/schema/becalm.modules.index.md)
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> Result<u8, Failure> {
+    let indexer = Indexer::new(args.modulecmd.as_deref())?;
+    let mut answers = Vec::new();
+    for path in modulepaths(args, &indexer.environment)? {
+        answers.push(indexer.index(path, args.lease));
+    }
+    indexer.warn_of_closed_directory();
+    let answer = ModulesIndex::of(answers);
+    match args.json {
+        true => term::print(&term::json(&answer)?)?,
+        false => term::print(&answer.render())?,
+    }
+    Ok(if answer.is_good() { 0 } else { NO })
+}
+
+/// Makes indexes for one site's Modules.
+pub(super) struct Indexer {
+    environment: Environment,
+    site: Site,
+    store: Store,
+}
+
+impl Indexer {
+    /// For the Modules that `module` runs, or for another one. Notes of it are kept with the
+    /// indexes.
+    pub(super) fn new(modulecmd: Option<&Path>) -> Result<Indexer, Failure> {
+        let mut environment = Environment::own();
+        if let Some(modulecmd) = modulecmd {
+            environment.set("MODULES_CMD", modulecmd);
+        }
+        let site = Site::find(&environment)?;
+        let store = Store::of(&environment);
+        store.keep_site(&SiteNotes::take(&environment)?)?;
+        Ok(Indexer { environment, site, store })
+    }
+
+    /// What root makes is for everyone: says so where others do not get at it.
+    fn warn_of_closed_directory(&self) {
+        if let Some(directory) = self.store.directory()
+            && rustix::process::geteuid().is_root()
+            && !self.store.is_for_everyone()
+        {
+            let directory = term::quoted(directory.as_os_str().as_bytes());
+            term::warn(&format!("{directory}: not everyone may enter it: others have no index"));
+        }
+    }
+
+    /// Makes the index of a modulepath; where it cannot be made, the one that was there goes.
+    fn index(&self, path: PathBuf, lease: u32) -> IndexAnswer {
+        let mut answer = IndexAnswer { modulepath: path, ..IndexAnswer::default() };
+        match build(&answer.modulepath, &self.site, lease) {
+            Ok(names) => {
+                answer.directories = names.directories.len() as u64;
+                answer.rc_files = names.rcs.len() as u64;
+                answer.files = names.files.len() as u64;
+                answer.limited = names.limited.len() as u64;
+                match self.store.keep(&names) {
+                    Ok(index) => answer.index = Some(index),
+                    Err(why) => answer.refused = Some(why.to_string()),
+                }
+            }
+            Err(why) => {
+                let forgotten = self.store.forget(&answer.modulepath);
+                let more = forgotten.err().map(|error| format!("; {error}")).unwrap_or_default();
+                answer.refused = Some(format!("{why}{more}"));
+            }
+        }
+        answer
+    }
+
+    /// Makes the index of a modulepath anew, with the lease that it had; none if it is true.
+    pub(super) fn renew(&self, path: &Path) -> Option<IndexAnswer> {
+        let held = self.store.held(path).ok();
+        let names = held.as_ref().and_then(|held| held.names(path).ok());
+        if names.as_ref().is_some_and(|names| names.is_fresh(|_| true, true)) {
+            return None;
+        }
+        Some(self.index(path.to_owned(), names.map_or(0, |names| names.lease)))
+    }
+}
+
+/// Those that are there: Modules passes over others.
+fn modulepaths(args: &Args, environment: &Environment) -> Result<Vec<PathBuf>, Failure> {
+    if !args.modulepaths.is_empty() {
+        return Ok(args.modulepaths.clone());
+    }
+    let resolved = match environment.get("MODULEPATH") {
+        None => Vec::new(),
+        Some(_) => resolve(environment).map_err(|why| Failure { status: NO, error: why.into() })?,
+    };
+    let paths: Vec<PathBuf> = resolved.into_iter().filter(|path| path.exists()).collect();
+    if paths.is_empty() {
+        let error = anyhow::anyhow!("no modulepath: name one, or set MODULEPATH");
+        return Err(Failure { status: USAGE, error });
+    }
+    Ok(paths)
+}

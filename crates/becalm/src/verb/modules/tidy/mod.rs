@@ -1,0 +1,244 @@
+//! `becalm modules tidy`.
+
+mod view;
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use anyhow::{Context, anyhow};
+use modules::site::{Environment, Site, User, modulepath};
+use modules::tidy::{Asking, Ground, Options, Survey, Tidying, Verdict, View, plan, whom_to_ask};
+
+use crate::exit::{Failure, NO, USAGE};
+use view::ModulesTidy;
+
+/// Make `module avail` ask less of the filesystem, where nobody sees or waits otherwise
+///
+/// Merges rc files into the root of their modulepath and moves strays out of it. Files whose
+/// meaning depends on who reads them, or that merging would make `module load` dearer for, stay.
+/// With --apply, each of several users is asked before and after with the real command; where an
+/// answer or a cost is then another, all is taken back. `becalm undo` takes it back at any time.
+#[derive(clap::Args)]
+#[command(after_help = "\
+The users are, for root, those who own what not everyone may read, and nobody; as root itself,
+modulefiles are evaluated only where nobody else may write them.
+
+Examples:
+  becalm modules tidy
+  becalm modules tidy --apply --as alice --as bob /apps/modulefiles
+  becalm modules tidy --no-cookie-checks
+  becalm modules tidy --apply --virtual /apps/virtual --slower-load /apps/modulefiles")]
+pub struct Args {
+    /// The modulepaths, in the order in which they are searched; by default those of $MODULEPATH
+    #[arg(value_name = "MODULEPATH")]
+    modulepaths: Vec<PathBuf>,
+
+    /// Say what would be done, and write nothing: the default
+    #[arg(long, conflicts_with = "apply")]
+    dry_run: bool,
+
+    /// Change the files, and prove that nobody sees or waits otherwise
+    #[arg(long)]
+    apply: bool,
+
+    /// Whose view must stay the same (name or number; root only). May be repeated; costs are
+    /// taken as the last one
+    #[arg(long = "as", value_name = "USER")]
+    users: Vec<String>,
+
+    /// Move strays to this directory [default: MODULEPATH.strays]
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "keep_strays")]
+    strays: Option<PathBuf>,
+
+    /// Leave strays where they are
+    #[arg(long)]
+    keep_strays: bool,
+
+    /// Plan for mcookie_check set to eval, and hide what would then be shown
+    #[arg(long)]
+    no_cookie_checks: bool,
+
+    /// Make a virtual modulepath for each in this directory, and change nothing else
+    #[arg(long = "virtual", value_name = "DIRECTORY",
+          conflicts_with_all = ["strays", "keep_strays", "no_cookie_checks"])]
+    virtual_in: Option<PathBuf>,
+
+    /// Go on even where a `module load` becomes slower
+    #[arg(long)]
+    slower_load: bool,
+
+    /// The modulecmd.tcl to ask; by default the one that `module` runs
+    #[arg(long, value_name = "FILE")]
+    modulecmd: Option<PathBuf>,
+
+    /// Also write the plan to this file (docs/schema/becalm.plan.md)
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
+
+    /// Print one JSON object (docs/schema/becalm.modules.tidy.md)
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> Result<u8, Failure> {
+    let environment = Environment::own();
+    let paths = modulepaths(args, &environment)?;
+    let site = match &args.modulecmd {
+        Some(command) => Site::at(&std::path::absolute(command)?, &environment)?,
+        None => Site::find(&environment)?,
+    };
+    let views = views(args, &paths)?;
+    let options = options(args)?;
+    let tidying = plan(&Ground { site: &site, views: &views }, &options);
+    let steps = tidying.to_plan(title(&paths))?;
+    if let Some(file) = &args.plan {
+        crate::save::whole(file, std::path::Path::new(""), |out| steps.write(out))?;
+    }
+    let mut shown = ModulesTidy { tidying: &tidying, applied: None, verdict: None, is_good: true };
+    if tidying.is_empty() || !args.apply {
+        let possible = match steps.steps.is_empty() {
+            true => Ok(()),
+            false => crate::verb::elf::bind::check(&steps),
+        };
+        let is_offered = possible.is_ok() && !tidying.is_empty();
+        print(args, &shown, is_offered)?;
+        possible.map_err(|failure| Failure {
+            error: failure.error.context("it could not be applied now"),
+            ..failure
+        })?;
+        return Ok(if tidying.is_empty() { NO } else { 0 });
+    }
+    // The first view is the planner's.
+    let asked = &views[1..];
+    let (applied, verdict) = apply(&site, &environment, &tidying, &steps, asked)?;
+    shown.is_good = verdict.is_good(options.slower_load);
+    if let (Some(id), false) = (&applied, shown.is_good) {
+        take_back(id)?;
+    }
+    shown.applied = applied.as_deref();
+    shown.verdict = Some(&verdict);
+    print(args, &shown, shown.is_good)?;
+    Ok(if shown.is_good { 0 } else { NO })
+}
+
+/// Asks, applies, and asks again: the name in the journal, where files were to be changed.
+fn apply(
+    site: &Site,
+    environment: &Environment,
+    tidying: &Tidying,
+    steps: &remedy::Plan,
+    asked: &[View],
+) -> Result<(Option<String>, Verdict), Failure> {
+    let waiting = term::Waiting::new();
+    let progress = |doing, done, of| waiting.tell(doing, done, of);
+    let roots: Vec<_> = asked.iter().flat_map(|view| &view.trees).map(|tree| &tree.root).collect();
+    let now = modulepath_text(roots.into_iter().take(tidying.modulepath.len()));
+    let before = Asking { site, environment, modulepath: now, variables: &[], progress: &progress };
+    let after = Asking {
+        modulepath: tidying.modulepath_text(),
+        variables: &tidying.environment,
+        ..before.clone()
+    };
+    let first = Survey::begin(&before, asked)?;
+    let applied = match steps.steps.is_empty() {
+        true => None,
+        false => Some(crate::verb::elf::bind::apply(steps)?),
+    };
+    // Whatever goes wrong from here on, the files are not left changed and unproven.
+    let second = first.again(&after, asked);
+    let verdict = second.and_then(|second| Verdict::of(tidying, &first, &second, &after, asked));
+    match verdict {
+        Ok(verdict) => Ok((applied, verdict)),
+        Err(error) => {
+            if let Some(id) = &applied {
+                take_back(id)?;
+            }
+            Err(anyhow!(error).context("changed, it could not be asked; all is as it was").into())
+        }
+    }
+}
+
+fn modulepath_text<'a>(roots: impl Iterator<Item = &'a PathBuf>) -> std::ffi::OsString {
+    roots.map(|root| root.as_os_str()).collect::<Vec<_>>().join(std::ffi::OsStr::new(":"))
+}
+
+fn take_back(id: &str) -> Result<(), Failure> {
+    let options = remedy::Options::new(remedy::state_directory()?);
+    remedy::undo(id, &options, remedy::How::default())
+        .with_context(|| format!("taking {id} back; try: becalm undo {id}"))?;
+    Ok(())
+}
+
+fn modulepaths(args: &Args, environment: &Environment) -> Result<Vec<PathBuf>, Failure> {
+    let usage = |error| Failure { status: USAGE, error };
+    if !args.modulepaths.is_empty() {
+        return Ok(args.modulepaths.iter().map(std::path::absolute).collect::<Result<_, _>>()?);
+    }
+    let named = modulepath(environment.get("MODULEPATH").unwrap_or_default());
+    if named.is_empty() {
+        return Err(usage(anyhow!("MODULEPATH is not set: name the modulepaths to tidy")));
+    }
+    let odd = named.iter().find(|(_, odd)| odd.is_some());
+    if let Some((path, _)) = odd {
+        let path = term::plain(&path.to_string_lossy());
+        return Err(usage(anyhow!(
+            "{path} in MODULEPATH is no absolute path: name the modulepaths to tidy"
+        )));
+    }
+    Ok(named.into_iter().map(|(path, _)| path).collect())
+}
+
+/// The trees as the caller sees them, and then as those do who are asked.
+fn views(args: &Args, paths: &[PathBuf]) -> Result<Vec<View>, Failure> {
+    let own = View::of(&modules::tidy::caller()?, paths)?;
+    let users = match args.users.is_empty() {
+        true => whom_to_ask(&own.trees)?,
+        false => args.users.iter().map(|name| User::named(name)).collect::<Result<_, _>>()?,
+    };
+    let mut views = vec![own];
+    for user in users {
+        views.push(View::of(&user, paths)?);
+    }
+    Ok(views)
+}
+
+fn options(args: &Args) -> Result<Options, Failure> {
+    let whole = |path: &Option<PathBuf>| path.as_ref().map(std::path::absolute).transpose();
+    Ok(Options {
+        keep_strays: args.keep_strays,
+        strays: whole(&args.strays)?,
+        no_cookie_checks: args.no_cookie_checks,
+        virtual_in: whole(&args.virtual_in)?,
+        slower_load: args.slower_load,
+    })
+}
+
+fn title(paths: &[PathBuf]) -> String {
+    let paths: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
+    format!("modules tidy {}", paths.join(" "))
+}
+
+/// Prints it, with what to type next where there is something to do.
+fn print(args: &Args, shown: &ModulesTidy<'_>, goes_on: bool) -> Result<(), Failure> {
+    let next = if goes_on { next(args, shown) } else { String::new() };
+    let text = match args.json {
+        true => term::json(&shown.to_value())?,
+        false => shown.render(term::width::terminal(), &next),
+    };
+    Ok(term::print(&text)?)
+}
+
+/// What to do next.
+fn next(args: &Args, shown: &ModulesTidy<'_>) -> String {
+    if let Some(id) = shown.applied {
+        return format!("becalm undo {id}");
+    }
+    if args.apply {
+        return String::new();
+    }
+    let words = std::env::args_os().skip(1).filter(|word| word != "--dry-run");
+    let mut quoted: Vec<String> = words.map(|word| term::quoted(word.as_bytes())).collect();
+    quoted.insert(2, "--apply".into());
+    format!("becalm {}", quoted.join(" "))
+}

@@ -1,0 +1,127 @@
+//! `becalm python scan`.
+
+mod view;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use python::Scan;
+use recording::Recording;
+
+use super::{hooked, importtime};
+use crate::aside::Aside;
+use crate::exit::Failure;
+use crate::ranked::{OneRank, Voice, tell_of_recording};
+use crate::{again, recorded, save};
+use view::PythonScan;
+
+/// Say which imports ask how much of a filesystem, why, and what each entry of sys.path costs
+///
+/// A hook makes Python say where each import begins and ends, and is taken out of all counts.
+/// Where it cannot run (-I, -E, -S, Pythons started by Python, a recording), files name their
+/// modules. The command's own output is left alone: the report follows on standard error. Its
+/// exit status is passed on. Under srun or mpirun every rank is watched alike and one reports.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  becalm python scan -- python3 -c 'import numpy'
+  becalm python scan --importtime --all -- python3 app.py
+  becalm python scan all.becalm --rank 7
+  becalm python scan --json -- python3 app.py | jq '.packages[0]'")]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["recording", "command"]))]
+pub struct Args {
+    /// A recording that `becalm record` made, instead of a command
+    recording: Option<PathBuf>,
+
+    #[command(flatten)]
+    one: OneRank,
+
+    /// Run the command once more, not recorded, and show `python -X importtime` beside the counts
+    #[arg(long, conflicts_with = "recording")]
+    importtime: bool,
+
+    /// Run the command as it is; which import an operation belongs to is then a guess by path
+    #[arg(long, conflicts_with = "recording")]
+    no_hook: bool,
+
+    /// Show every row, and the imports as a tree
+    #[arg(long)]
+    all: bool,
+
+    /// Print one JSON object (docs/schema/becalm.python.scan.md): the command's standard output
+    /// then goes to standard error. With =FILE, write it there, and report as usual
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    json: Option<Option<PathBuf>>,
+
+    /// The command and its arguments
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> Result<u8, Failure> {
+    match &args.recording {
+        Some(file) => of_recording(args, file),
+        None => of_command(args),
+    }
+}
+
+fn of_recording(args: &Args, file: &Path) -> Result<u8, Failure> {
+    let recording = args.one.load(file)?;
+    let mut answer = PythonScan::of(&recording, Some(file), python::scan(&recording, None));
+    answer.rank = args.one.asked_for();
+    let next = format!("becalm report {} --by module", args.one.quoted(file));
+    let report = |columns| answer.render(columns, args.all, &next);
+    tell_of_recording(args.json.as_ref(), file, &answer, report)?;
+    Ok(0)
+}
+
+fn of_command(args: &Args) -> Result<u8, Failure> {
+    let voice = args.one.voice()?;
+    let aside = match args.json {
+        Some(None) => Some(Aside::set().map_err(Failure::of_command)?),
+        _ => None,
+    };
+    let (recording, scan, finished) = record(args)?;
+    let mut answer = PythonScan::of(&recording, None, scan);
+    answer.rank = voice.rank();
+    if args.importtime {
+        answer.no_times = importtime::beside(&args.command, &mut answer.scan);
+    }
+    if !voice.is_silent() {
+        print(args, &answer, aside, &voice).map_err(Failure::of_command)?;
+        voice
+            .say_whose("--rank N is another's; all of them: becalm record, merge, python scan REC");
+    }
+    recorded::pass_on(&finished)
+}
+
+/// Runs and records the command, with the hook unless it is not wanted.
+fn record(args: &Args) -> Result<(Recording, Scan, watch::Finished), Failure> {
+    let (recording, hook, finished) = hooked::record(&args.command, !args.no_hook)?;
+    let scan = python::scan(&recording, hook.map(|hook| hook.marks()).as_ref());
+    Ok((recording, scan, finished))
+}
+
+fn print(
+    args: &Args,
+    answer: &PythonScan,
+    aside: Option<Aside>,
+    voice: &Voice,
+) -> anyhow::Result<()> {
+    if let Some(aside) = aside {
+        return aside.print(&term::json(answer)?);
+    }
+    let target = args.json.as_ref().and_then(Option::as_deref);
+    save::json(target, Path::new(""), answer)?;
+    let next = next(args);
+    voice.tell(|columns| answer.render(columns, args.all, &next))
+}
+
+/// What to do next: the same with times, and then the whole tree.
+fn next(args: &Args) -> String {
+    match (args.importtime, args.all) {
+        (false, _) => again::with(2, &["--importtime"]),
+        (true, false) => again::with(2, &["--all"]),
+        (true, true) => String::new(),
+    }
+}

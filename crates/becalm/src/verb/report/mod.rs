@@ -1,0 +1,104 @@
+//! `becalm report`.
+
+pub mod view;
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use anyhow::{Context, anyhow};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use recording::query::{By, UnknownBy};
+
+use crate::exit::Failure;
+use crate::ranked::load_rank;
+use view::Report;
+use view::ranks::RanksReport;
+
+/// Rows of a table that fits a screen.
+const SCREEN: usize = 20;
+
+/// Ranks and nodes that are listed, the slowest first.
+const SLOWEST: usize = 8;
+
+/// Show what a recording holds: calls by cause, directory, program, library, module, script line
+///
+/// Metadata operations are the calls that a metadata server would serve: opens, stats, reads of
+/// directories. `missing` are those that were answered 'no such file'. Times have the recorder's
+/// own stops in them.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  becalm report run.becalm
+  becalm report run.becalm --by prefix --below /opt/spack
+  becalm report all.becalm --rank 7           of ranks: without --rank, all are compared
+  becalm report run.becalm --by line
+  becalm report run.becalm --by syscall       as strace -c -U calls,errors,name -S name")]
+pub struct Args {
+    /// A recording that `becalm record` made
+    recording: PathBuf,
+    /// What to group the calls by [default: cause]
+    #[arg(long, value_parser = by())]
+    by: Option<By>,
+    /// Of a file with many ranks: this one's calls
+    #[arg(long, value_name = "N")]
+    rank: Option<u32>,
+    /// Count only what is asked of this directory and below it
+    #[arg(long, value_name = "DIR")]
+    below: Option<PathBuf>,
+    /// Show every row, not only a screen of them
+    #[arg(long)]
+    all: bool,
+    /// Print one JSON object (docs/schema/becalm.report.md)
+    #[arg(long)]
+    json: bool,
+}
+
+/// One of [`By`]'s names.
+pub fn by() -> impl TypedValueParser<Value = By> {
+    PossibleValuesParser::new(By::ALL.map(By::name))
+        .try_map(|word| -> Result<By, UnknownBy> { word.parse() })
+}
+
+/// How many rows of a table are shown.
+pub fn rows(all: bool) -> usize {
+    if all { usize::MAX } else { SCREEN }
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> Result<u8, Failure> {
+    let recording = match args.rank {
+        Some(rank) => load_rank(&args.recording, rank)?,
+        None => match crate::load::load(&args.recording) {
+            Err(error) if error.is_of_ranks() => return over_ranks(args),
+            loaded => loaded?,
+        },
+    };
+    let below = args.below.as_ref().map(std::path::absolute).transpose().context("--below")?;
+    let below = below.as_ref().map(|directory| directory.as_os_str().as_bytes());
+    let mut report = Report::of(&args.recording, &recording, args.by.unwrap_or(By::Cause), below);
+    report.run.rank = args.rank;
+    report.run.warnings().iter().for_each(|line| term::warn(line));
+    if args.json {
+        term::print(&term::json(&report)?)?;
+    } else {
+        term::print(&report.render(term::width::terminal(), rows(args.all)))?;
+    }
+    Ok(0)
+}
+
+/// How the ranks of a file compare.
+fn over_ranks(args: &Args) -> Result<u8, Failure> {
+    if args.by.is_some() || args.below.is_some() {
+        let file = args.recording.display();
+        Err(anyhow!("{file}: has many ranks; say with --rank N whose calls to group"))?;
+    }
+    let ranks = crate::load::load_ranks(&args.recording)?;
+    let report = RanksReport::of(&args.recording, &ranks);
+    report.warnings().iter().for_each(|line| term::warn(line));
+    if args.json {
+        term::print(&term::json(&report)?)?;
+    } else {
+        let ranks = if args.all { usize::MAX } else { SLOWEST };
+        term::print(&report.render(term::width::terminal(), ranks))?;
+    }
+    Ok(0)
+}

@@ -1,0 +1,131 @@
+//! The columns of a report's table: some for all groupings, some for one.
+
+use recording::query::{By, Programs, Row, Search, Table};
+use term::number::{bytes, count, percent, time};
+use term::{Cell, Column};
+
+/// A column, and what a row has in it. `None` leaves the cell empty.
+struct Field {
+    column: Column,
+    cell: fn(&Row, &Table) -> Option<String>,
+}
+
+fn field(column: Column, cell: fn(&Row, &Table) -> Option<String>) -> Field {
+    Field { column, cell }
+}
+
+/// The first `rows` rows of a table, the rest of them as one row, and the total.
+pub(super) fn table(table: &Table, rows: usize) -> term::Table {
+    let fields = fields(table);
+    let mut shown = term::Table::new(fields.iter().map(|field| field.column.clone()));
+    let cells = |row: &Row| -> Vec<Cell> {
+        fields.iter().map(|field| (field.cell)(row, table).unwrap_or_default().into()).collect()
+    };
+    let (first, rest) = table.rows.split_at(rows.min(table.rows.len()));
+    for row in first {
+        shown.row(cells(row));
+    }
+    if !rest.is_empty() {
+        shown.row(cells(&sum(rest)));
+    }
+    shown.total(cells(&table.total));
+    shown
+}
+
+/// The rows that are not shown, as one. How many different paths they name together is not
+/// known, so that cell stays empty.
+fn sum(rows: &[Row]) -> Row {
+    let mut sum = Row { key: format!("({} more)", count(rows.len() as u64)), ..Row::default() };
+    for row in rows {
+        sum.calls += row.calls;
+        sum.errors += row.errors;
+        sum.metadata += row.metadata;
+        sum.missing += row.missing;
+        sum.guessed += row.guessed;
+        sum.time += row.time;
+    }
+    sum
+}
+
+/// The columns in their order. Those that can be spared are left out from the right.
+fn fields(table: &Table) -> Vec<Field> {
+    let key = field(Column::path(header(table.by)), |row, _| Some(row.key.clone()));
+    let metadata = field(Column::number("metadata"), |row, _| Some(count(row.metadata)));
+    let missing = field(Column::number("missing"), |row, _| Some(count(row.missing)));
+    let mut fields = vec![key, metadata, missing];
+    match table.by {
+        By::Process | By::Line => fields.extend(of_programs()),
+        By::Library | By::Module => fields.extend(of_searches()),
+        By::Cause | By::Prefix | By::Syscall => fields.extend(of_calls()),
+    }
+    // Only where something was guessed: an observed table needs no column of zeros.
+    if table.total.guessed > 0 {
+        fields.push(field(Column::number("guessed").spare(), |row, _| Some(count(row.guessed))));
+    }
+    fields
+}
+
+fn share() -> Field {
+    field(Column::number("share").spare(), |row, table| {
+        Some(percent(row.metadata, table.total.metadata))
+    })
+}
+
+fn header(by: By) -> &'static str {
+    match by {
+        By::Prefix => "directory",
+        By::Process => "program",
+        other => other.name(),
+    }
+}
+
+fn of_calls() -> Vec<Field> {
+    vec![
+        share(),
+        field(Column::number("paths").spare(), |row, _| {
+            (row.distinct > 0).then(|| count(row.distinct))
+        }),
+        field(Column::number("calls").spare(), |row, _| Some(count(row.calls))),
+        field(Column::number("errors").spare(), |row, _| Some(count(row.errors))),
+        field(Column::number("time").spare(), |row, _| Some(time(row.time))),
+    ]
+}
+
+fn of_programs() -> Vec<Field> {
+    vec![
+        share(),
+        field(Column::number("processes").spare(), |row, _| {
+            programs(row, |of| count(of.processes))
+        }),
+        field(Column::number("user").spare(), |row, _| programs(row, |of| time(of.user))),
+        field(Column::number("system").spare(), |row, _| programs(row, |of| time(of.system))),
+        field(Column::number("max rss").spare(), |row, _| programs(row, |of| bytes(of.max_rss))),
+    ]
+}
+
+fn programs(row: &Row, show: fn(&Programs) -> String) -> Option<String> {
+    row.programs.as_ref().map(show)
+}
+
+fn of_searches() -> Vec<Field> {
+    vec![
+        field(Column::number("searches").spare(), |row, _| search(row, |of| count(of.searches))),
+        field(Column::path("found").spare(), |row, _| search(row, found)),
+        share(),
+        field(Column::number("probes").spare(), |row, _| search(row, |of| count(of.probes))),
+    ]
+}
+
+fn search(row: &Row, show: fn(&Search) -> String) -> Option<String> {
+    row.search.as_ref().map(show)
+}
+
+/// Where a search ended most often, and how many other places it ended at.
+fn found(search: &Search) -> String {
+    match search.found.as_slice() {
+        [] if search.not_found > 0 => "nowhere".to_owned(),
+        [] => String::new(),
+        [only] => only.path.clone(),
+        [first, others @ ..] => format!("{} (+{})", first.path, others.len()),
+    }
+}

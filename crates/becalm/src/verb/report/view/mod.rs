@@ -1,0 +1,152 @@
+//! `becalm report`: one recording, its calls grouped by one thing.
+
+mod columns;
+mod next;
+pub mod ranks;
+mod spread;
+
+use std::path::Path;
+
+use recording::Recording;
+use recording::query::{self, By, Filter, PrefixCounts, Row};
+use serde::Serialize;
+use term::number::{count, counted, percent, time};
+use term::{plain, style, width};
+
+use crate::recording_head::RecordingHead;
+
+/// What `becalm report` answers: as JSON, docs/schema/becalm.report.md; as text,
+/// [`Report::render`].
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// `becalm.report/1`.
+    pub schema: &'static str,
+    /// What was recorded.
+    #[serde(flatten)]
+    pub run: RecordingHead,
+    /// The directory that was asked about, if one was.
+    pub below: Option<Below>,
+    /// Of all calls that were asked about: those of `total`, and, by library and by module,
+    /// those that were no search.
+    pub all: Row,
+    /// The rows, and their sum.
+    #[serde(flatten)]
+    pub table: query::Table,
+}
+
+/// What was asked of the files below a directory.
+#[derive(Clone, Debug, Serialize)]
+pub struct Below {
+    /// The directory, absolute, as text to show.
+    pub directory: String,
+    /// How often.
+    #[serde(flatten)]
+    pub counts: PrefixCounts,
+}
+
+impl Report {
+    /// Groups the calls of the recording that was loaded from `file`; of the files below one
+    /// directory only, if `below` says so.
+    pub fn of(file: &Path, recording: &Recording, by: By, below: Option<&[u8]>) -> Report {
+        let filter = Filter { below: below.map(<[u8]>::to_vec), ..Filter::default() };
+        let table = query::table(recording, by, &filter);
+        let all = match by {
+            By::Library | By::Module => query::table(recording, By::Cause, &filter).total,
+            _ => table.total.clone(),
+        };
+        let below = below.map(|directory| Below {
+            directory: recording::shown(&query::clean(directory)),
+            counts: query::prefix_counts(recording, directory),
+        });
+        Report {
+            schema: "becalm.report/1",
+            run: RecordingHead::of(file, recording),
+            below,
+            all,
+            table,
+        }
+    }
+
+    /// The answer as a person reads it, at most `columns` columns wide: the headline, the
+    /// table's first `rows` rows, and what to do next. By system call it is what `strace -c`
+    /// prints, and nothing else.
+    pub fn render(&self, columns: usize, rows: usize) -> String {
+        if self.table.by == By::Syscall {
+            return self.table.strace_text();
+        }
+        let mut text = style::headline(&self.headline(columns), columns);
+        text.push_str(&width::wrap(&self.about(columns), columns));
+        if !self.table.rows.is_empty() {
+            text.push('\n');
+            text.push_str(&columns::table(&self.table, rows).render(columns));
+        }
+        text.push('\n');
+        for note in self.notes(rows) {
+            text.push_str(&width::wrap(&note, columns));
+        }
+        text.push_str(&style::next(&self.next()));
+        text
+    }
+
+    /// The answer in one sentence.
+    fn headline(&self, columns: usize) -> String {
+        match &self.below {
+            Some(below) => format!(
+                "Below {}: {} ({} answered 'no such file') and {} ({})",
+                below.directory,
+                counted(below.counts.opens, "open", "opens"),
+                count(below.counts.opens_missing),
+                counted(below.counts.stats, "stat", "stats"),
+                count(below.counts.stats_missing),
+            ),
+            None => format!(
+                "{}: {}, {} ({}) answered 'no such file'",
+                self.run.command_in(columns),
+                counted(self.all.metadata, "metadata operation", "metadata operations"),
+                count(self.all.missing),
+                percent(self.all.missing, self.all.metadata),
+            ),
+        }
+    }
+
+    /// What else frames the numbers.
+    fn about(&self, columns: usize) -> String {
+        let run = &self.run;
+        match &self.below {
+            Some(below) => format!(
+                "{}: in all {} there, {} answered 'no such file', on {}",
+                run.command_in(columns),
+                counted(below.counts.metadata, "metadata operation", "metadata operations"),
+                count(below.counts.missing),
+                counted(below.counts.distinct, "path", "paths"),
+            ),
+            None => format!(
+                "{}, {} recorded in {} on {}",
+                counted(run.processes, "process", "processes"),
+                counted(run.calls, "system call", "system calls"),
+                time(recording::Nanos(run.duration_ns)),
+                plain(&run.host),
+            ),
+        }
+    }
+
+    /// What must be known to read the table right.
+    fn notes(&self, rows: usize) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.table.rows.len() > rows {
+            notes.push("Add --all for every row.".to_owned());
+        }
+        if self.all.metadata > self.table.total.metadata {
+            let searched = match self.table.by {
+                By::Library => "searches for shared libraries",
+                _ => "searches for modules",
+            };
+            notes.push(format!(
+                "{} of {} metadata operations were {searched}",
+                count(self.table.total.metadata),
+                count(self.all.metadata),
+            ));
+        }
+        notes
+    }
+}

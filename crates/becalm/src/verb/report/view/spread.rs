@@ -1,0 +1,99 @@
+//! How ranks compare in one number: the smallest, the middle, the largest, and whose that is.
+
+use recording::{Nanos, Totals};
+use serde::Serialize;
+use term::number::{count, time};
+use term::{Column, Table};
+
+use super::ranks::RankRow;
+
+/// How the ranks that ended compare.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figures {
+    /// From the start to the command's end.
+    pub took_ns: Spread,
+    /// Metadata operations.
+    pub metadata: Spread,
+    /// Of those, answered 'no such file'.
+    pub missing: Spread,
+    /// In metadata operations.
+    pub metadata_time_ns: Spread,
+    /// System calls.
+    pub calls: Spread,
+    /// Processes.
+    pub processes: Spread,
+}
+
+/// One number over ranks.
+#[derive(Clone, Debug, Serialize)]
+pub struct Spread {
+    /// The smallest.
+    pub minimum: u64,
+    /// The middle; between two, their mean, rounded down.
+    pub median: u64,
+    /// The largest.
+    pub maximum: u64,
+    /// Whose the largest is; of several, the first.
+    pub maximum_rank: u32,
+    /// The sum over all of them.
+    pub total: u64,
+}
+
+impl Figures {
+    /// Compares the ranks that ended; none, where none did.
+    pub(super) fn of(rows: &[RankRow]) -> Option<Figures> {
+        let rows: Vec<_> = rows.iter().filter(|row| row.ended).collect();
+        let spread = |of: fn(&Totals) -> u64| Spread::of(&rows, of);
+        Some(Figures {
+            took_ns: spread(|totals| totals.took.0)?,
+            metadata: spread(|totals| totals.metadata)?,
+            missing: spread(|totals| totals.missing)?,
+            metadata_time_ns: spread(|totals| totals.metadata_time.0)?,
+            calls: spread(|totals| totals.calls)?,
+            processes: spread(|totals| totals.processes)?,
+        })
+    }
+
+    /// The same as a table.
+    pub(super) fn table(&self) -> Table {
+        let columns = ["minimum", "median", "maximum"].map(Column::number);
+        let last = [Column::number("of rank"), Column::number("all ranks").spare()];
+        let first = [Column::text("a rank")];
+        let mut table = Table::new(first.into_iter().chain(columns).chain(last));
+        let mut row = |name: &str, spread: &Spread, shown: fn(u64) -> String| {
+            // Where all are equal there is no largest one to look at.
+            let whose = match spread.minimum == spread.maximum {
+                true => "all".to_owned(),
+                false => spread.maximum_rank.to_string(),
+            };
+            let [least, middle, most, total] =
+                [spread.minimum, spread.median, spread.maximum, spread.total].map(shown);
+            table.row([name.to_owned(), least, middle, most, whose, total]);
+        };
+        let span = |nanos| time(Nanos(nanos));
+        row("to its end", &self.took_ns, span);
+        row("in metadata", &self.metadata_time_ns, span);
+        row("metadata operations", &self.metadata, count);
+        row("no such file", &self.missing, count);
+        row("system calls", &self.calls, count);
+        row("processes", &self.processes, count);
+        table
+    }
+}
+
+impl Spread {
+    fn of(rows: &[&RankRow], of: fn(&Totals) -> u64) -> Option<Spread> {
+        let mut numbers: Vec<u64> = rows.iter().map(|row| of(&row.totals)).collect();
+        numbers.sort_unstable();
+        let (minimum, maximum) = (*numbers.first()?, *numbers.last()?);
+        let (low, high) = (numbers[(numbers.len() - 1) / 2], numbers[numbers.len() / 2]);
+        let whose = rows.iter().find(|row| of(&row.totals) == maximum)?;
+        Some(Spread {
+            minimum,
+            median: low + (high - low) / 2,
+            maximum,
+            maximum_rank: whose.rank,
+            total: numbers.iter().fold(0, |sum, number| sum.saturating_add(*number)),
+        })
+    }
+}

@@ -1,0 +1,121 @@
+//! `becalm undo`.
+
+mod view;
+
+use std::path::Path;
+
+use remedy::{Entry, How, Options, Undone};
+use serde::Serialize;
+use term::{plain, width};
+
+use crate::exit::{Failure, USAGE};
+use view::{render, render_list};
+
+/// Take back what becalm has changed, byte for byte
+///
+/// Without an ID, what was applied last. Refuses if a file has changed since, and says which.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  becalm undo --list
+  becalm undo 20261121-1 --dry-run
+  becalm undo")]
+pub struct Args {
+    /// What to undo, as --list shows it
+    #[arg(conflicts_with = "list")]
+    id: Option<String>,
+    /// Show what was applied, and what became of it
+    #[arg(long)]
+    list: bool,
+    /// Say what would be done, and do nothing
+    #[arg(long, conflicts_with = "list")]
+    dry_run: bool,
+    /// Leave files that have changed since as they are, and restore the others
+    #[arg(long, conflicts_with = "list")]
+    skip_changed: bool,
+    /// Print one JSON object (docs/schema/becalm.undo.md)
+    #[arg(long)]
+    json: bool,
+}
+
+/// What the verb answers as JSON.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Answer<'a> {
+    List { schema: &'static str, applied: Vec<Listed<'a>> },
+    Undo { schema: &'static str, dry_run: bool, undone: &'a Undone },
+}
+
+#[derive(Serialize)]
+struct Listed<'a> {
+    #[serde(flatten)]
+    entry: &'a Entry,
+    when: String,
+}
+
+const SCHEMA: &str = "becalm.undo/1";
+
+/// Runs the verb.
+pub fn run(args: &Args) -> Result<u8, Failure> {
+    let state = remedy::state_directory()?;
+    if args.list {
+        return list(&state, args.json);
+    }
+    let waiting = term::Waiting::new();
+    let progress = |progress: remedy::Progress| {
+        waiting.tell("restoring", progress.written as u64, progress.of as u64);
+    };
+    undo(args, Options { progress: &progress, ..Options::new(state) })
+}
+
+fn list(state: &Path, json: bool) -> Result<u8, Failure> {
+    let entries = remedy::list(state)?;
+    if json {
+        let listed = entries.iter().map(|entry| Listed { entry, when: entry.when() });
+        let answer = Answer::List { schema: SCHEMA, applied: listed.collect() };
+        term::print(&term::json(&answer)?)?;
+    } else {
+        term::print(&render_list(&entries, width::terminal()))?;
+    }
+    Ok(0)
+}
+
+fn undo(args: &Args, options: Options) -> Result<u8, Failure> {
+    let id = match &args.id {
+        Some(id) => id.clone(),
+        None => {
+            let last = remedy::last(&options.state)?;
+            if !args.json {
+                term::print(&format!("The last is {} ({}).\n", last.id, plain(&last.title)))?;
+            }
+            last.id
+        }
+    };
+    let how = How { skip_changed: args.skip_changed, dry_run: args.dry_run };
+    let undone = remedy::undo(&id, &options, how).map_err(|error| of(error, &id))?;
+    if args.json {
+        let answer = Answer::Undo { schema: SCHEMA, dry_run: args.dry_run, undone: &undone };
+        term::print(&term::json(&answer)?)?;
+    } else {
+        term::print(&render(&undone, args, width::terminal()))?;
+    }
+    Ok(0)
+}
+
+/// An error as the verb ends with it: every changed file is named, not only the first.
+fn of(error: remedy::Error, id: &str) -> Failure {
+    match &error {
+        remedy::Error::Unknown { .. } => return Failure { status: USAGE, error: error.into() },
+        remedy::Error::Changed { changed } => {
+            for changed in &changed[1..] {
+                term::warn(&changed.to_string());
+            }
+            let next = format!(
+                "nothing was undone; to restore the others: becalm undo {id} --skip-changed"
+            );
+            let first = anyhow::Error::from(changed[0].clone());
+            return Failure::from(anyhow::anyhow!("{first}; {next}"));
+        }
+        _ => {}
+    }
+    Failure::from(error)
+}

@@ -1,0 +1,73 @@
+//! The screens of `becalm undo`.
+
+use remedy::{Entry, Undone};
+use term::number::{count, counted};
+use term::{Column, Table, plain, style};
+
+use super::Args;
+
+/// What was applied, and what became of it.
+pub fn render_list(entries: &[Entry], columns: usize) -> String {
+    let due = entries.iter().filter(|entry| entry.status.can_be_undone()).count();
+    if entries.is_empty() {
+        return style::headline("becalm has changed nothing here.", columns);
+    }
+    let headline = counted(due as u64, "change can be undone.", "changes can be undone.");
+    let mut text = style::headline(&headline, columns);
+    text.push('\n');
+    let mut table = Table::new([
+        Column::text("id"),
+        Column::text("when (UTC)").spare(),
+        Column::number("paths"),
+        Column::text("status"),
+        Column::path("what"),
+    ]);
+    for entry in entries.iter().rev() {
+        let paths = count(entry.files);
+        table.row([&entry.id, &entry.when(), &paths, entry.status.name(), &entry.title]);
+    }
+    text.push_str(&table.render(columns));
+    if let Some(last) = entries.iter().rev().find(|entry| entry.status.can_be_undone()) {
+        text.push('\n');
+        text.push_str(&style::next(&format!("becalm undo {}", last.id)));
+    }
+    text
+}
+
+/// What was taken back, or would be.
+pub fn render(undone: &Undone, args: &Args, columns: usize) -> String {
+    let restored = undone.restored;
+    let parts = [
+        (restored.patched, "file has its old bytes again", "files have their old bytes again"),
+        (restored.removed, "removed file is back", "removed files are back"),
+        (restored.created, "created file is gone", "created files are gone"),
+        (restored.linked, "link is gone", "links are gone"),
+        (
+            restored.directories - undone.left.len() as u64,
+            "directory is gone",
+            "directories are gone",
+        ),
+    ];
+    let said = parts.iter().filter(|part| part.0 > 0);
+    let said: Vec<_> = said.map(|(number, one, many)| counted(*number, one, many)).collect();
+    let said = if said.is_empty() {
+        "everything was as before already".to_owned()
+    } else {
+        said.join(", ")
+    };
+    let verb = if args.dry_run { "Would undo" } else { "Undid" };
+    let headline = format!("{verb} {} ({}): {said}.", undone.id, plain(&undone.title));
+    let mut text = style::headline(&headline, columns);
+    for skipped in &undone.skipped {
+        text.push_str(&format!("left as it is: {}\n", plain(&skipped.to_string())));
+    }
+    for left in &undone.left {
+        text.push_str(&format!("not empty, so it stays: {}\n", plain(&left.to_string_lossy())));
+    }
+    if args.dry_run {
+        text.push('\n');
+        let skip = if args.skip_changed { " --skip-changed" } else { "" };
+        text.push_str(&style::next(&format!("becalm undo {}{skip}", undone.id)));
+    }
+    text
+}

@@ -1,0 +1,11 @@
+//! The command line: what it refuses, what the machine allows.
+
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
+mod bad_input;
+mod doctor;
+mod no_room;
+mod odd_names;
+
+/// The program under test.
+const BECALM: &str = env!("CARGO_BIN_EXE_becalm");

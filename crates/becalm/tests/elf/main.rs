@@ -1,0 +1,14 @@
+//! `becalm elf`.
+
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
+mod bind;
+mod bind_crafted;
+mod bind_left_out;
+mod bind_loaders;
+mod bind_modes;
+mod bind_places;
+mod tree;
+
+/// The program under test.
+const BECALM: &str = env!("CARGO_BIN_EXE_becalm");

@@ -1,0 +1,386 @@
+//! What `becalm check` advises is pasted as it is printed, into bash, where the storm is: it ends
+//! with status 0, the command says what it said, and asks less. What is not certain to do so is not
+//! advised.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use crate::BECALM;
+use serde_json::Value;
+use testkit::{Ran, Scene, run};
+
+/// A directory whose path has to be quoted, with becalm on PATH.
+struct Place {
+    scene: Scene,
+    directory: String,
+    env: Vec<(String, String)>,
+}
+
+impl Place {
+    fn new() -> Place {
+        let scene = Scene::new();
+        let directory = scene.subdirectory("it's a place");
+        let bin = scene.subdirectory("bin");
+        symlink(BECALM, format!("{bin}/becalm")).unwrap();
+        let env = [
+            ("PATH", format!("{bin}:/usr/bin:/bin")),
+            ("HOME", scene.subdirectory("home")),
+            ("LC_ALL", "C".to_owned()),
+        ];
+        let env = env.map(|(name, value)| (name.to_owned(), value)).to_vec();
+        Place { scene, directory, env }
+    }
+
+    fn at(&self, name: &str) -> String {
+        format!("{}/{name}", self.directory)
+    }
+
+    fn file(&self, name: &str, text: &str) {
+        std::fs::write(self.at(name), text).unwrap();
+    }
+
+    fn set(&mut self, name: &str, value: String) {
+        self.env.retain(|(known, _)| known != name);
+        self.env.push((name.to_owned(), value));
+    }
+
+    fn command(&self, program: &str, words: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.args(words).current_dir(&self.directory).env_clear();
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    #[track_caller]
+    fn bash(&self, line: &str) -> Ran {
+        run(&mut self.command("bash", &["-c", line]))
+    }
+
+    /// The storm of that name, of a command.
+    #[track_caller]
+    fn storm(&self, name: &str, words: &[&str]) -> Value {
+        let found = self.found(words);
+        let storms = found["storms"].as_array().unwrap();
+        let storm = storms.iter().find(|storm| storm["storm"] == name);
+        storm.unwrap_or_else(|| panic!("no {name} storm: {found:#}")).clone()
+    }
+
+    #[track_caller]
+    fn found(&self, words: &[&str]) -> Value {
+        let ran = run(&mut self.command(BECALM, &[&["check", "--json", "--"], words].concat()));
+        serde_json::from_slice(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {}", ran.err()))
+    }
+
+    #[track_caller]
+    fn operations(&self, words: &[&str]) -> u64 {
+        self.found(words)["totals"]["operations"].as_u64().unwrap()
+    }
+
+    /// What a line says that must succeed.
+    #[track_caller]
+    fn said(&self, line: &str) -> String {
+        let ran = self.bash(line);
+        assert_eq!(ran.code(), 0, "{line}\n{}{}", ran.out(), ran.err());
+        ran.out()
+    }
+}
+
+/// The commands of a storm's advice.
+fn commands(storm: &Value) -> Vec<&str> {
+    let steps = storm["next"].as_array().unwrap().iter();
+    steps.filter_map(|step| step["command"].as_str()).collect()
+}
+
+/// The sentences of a storm's advice that have no command.
+fn sentences(storm: &Value) -> Vec<&str> {
+    let steps = storm["next"].as_array().unwrap().iter();
+    steps
+        .filter(|step| step["command"].is_null())
+        .map(|step| step["text"].as_str().unwrap())
+        .collect()
+}
+
+fn store(place: &Place, libraries: &str, options: &[&str]) -> String {
+    let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/store/make");
+    let mut make = Command::new(make);
+    let made = run(make.args(options).args(["--libs", libraries]).arg(place.at("opt")));
+    assert_eq!(made.code(), 0, "{}", made.err());
+    made.out().trim_end().to_owned()
+}
+
+#[test]
+fn binding_what_a_long_rpath_searches() {
+    for kind in [&[][..], &["--runpath"]] {
+        let place = Place::new();
+        let program = store(&place, "40", kind);
+        let (before, said) =
+            (place.operations(&[&program]), run(&mut place.command(&program, &[])));
+        let storm = place.storm("loader", &[&program]);
+        let [advised] = commands(&storm)[..] else { panic!("{storm:#}") };
+        place.said(advised);
+        assert!(place.operations(&[&program]) * 2 < before, "{advised}");
+        assert_eq!(run(&mut place.command(&program, &[])), said);
+    }
+}
+
+#[test]
+fn binding_what_plug_ins_search() {
+    let place = Place::new();
+    let program = store(&place, "60", &["--runpath"]);
+    let load = "import ctypes, glob, sys\n\
+                for name in sorted(glob.glob(sys.argv[1] + '/*/lib/*')): ctypes.CDLL(name)\n\
+                print('done')";
+    place.file("load.py", load);
+    let store = Path::new(&program).ancestors().nth(3).unwrap().to_str().unwrap();
+    let words = ["/usr/bin/python3", "load.py", store];
+    let before = place.operations(&words);
+    let storm = place.storm("dlopen", &words);
+    let [advised] = commands(&storm)[..] else { panic!("{storm:#}") };
+    place.said(advised);
+    assert!(place.operations(&words) < before, "{advised}");
+    assert_eq!(
+        place.said(&format!("python3 load.py '{}'", store.replace('\'', r"'\''"))),
+        "done\n"
+    );
+}
+
+#[test]
+fn files_that_are_not_ones_own_are_not_to_be_bound() {
+    if !testkit::user::is_root() {
+        return;
+    }
+    let (scene, _) = testkit::user::scene_for_a_user(&[]);
+    let becalm = scene.at("becalm");
+    let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/store/make");
+    let made = run(Command::new(make).arg("--libs=40").arg(scene.directory()));
+    let opened = Command::new("chmod").args(["-R", "a+rX"]).arg(scene.directory()).status();
+    assert!(opened.unwrap().success());
+    let program = made.out().trim_end().to_owned();
+    let ran = run(&mut testkit::user::as_a_user(&[&becalm, "check", "--json", "--", &program]));
+    let found: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(found["storms"][0]["storm"], "loader", "{found:#}");
+    assert_eq!(found["storms"][0]["next"], serde_json::json!([]));
+}
+
+#[test]
+fn a_library_path_is_not_taken_apart_by_what_one_start_needs() {
+    let mut place = Place::new();
+    let program = store(&place, "40", &["--no-rpath"]);
+    let store = Path::new(&program).ancestors().nth(3).unwrap();
+    let packages = store.read_dir().unwrap().map(|entry| entry.unwrap().path().join("lib"));
+    let list: Vec<_> = packages.map(|directory| directory.to_str().unwrap().to_owned()).collect();
+    place.set("LD_LIBRARY_PATH", list.join(":"));
+    assert_eq!(commands(&place.storm("loader", &[&program])), [""; 0]);
+}
+
+/// A script that starts three programs for each of 100 paths.
+const UNPACK: &str = "while read -r path; do
+    directory=$(dirname \"$path\")
+    mkdir -p \"out/$directory\"
+    echo \"$directory\" \"$(basename \"$path\")\"
+done < list
+";
+
+fn unpacking(place: &Place) {
+    place.file("unpack.sh", UNPACK);
+    let list: String = (0..100).map(|number| format!("a/d{}/f{number}\n", number % 7)).collect();
+    place.file("list", &list);
+}
+
+#[test]
+fn builtins_for_a_script_that_starts_what_bash_can_do() {
+    let place = Place::new();
+    unpacking(&place);
+    let words = ["bash", "unpack.sh"];
+    let (before, said) = (place.operations(&words), place.said("bash unpack.sh"));
+    let storm = place.storm("fork", &words);
+    let commands = commands(&storm);
+    assert_eq!(
+        commands,
+        ["becalm run --builtins -- bash unpack.sh", "becalm fork lines -- bash unpack.sh"]
+    );
+    for advised in &commands {
+        assert_eq!(place.said(advised), said, "{advised}");
+    }
+    let after = place.operations(&["bash", "-c", commands[0]]);
+    assert!(after < before, "{before} became {after}");
+}
+
+#[test]
+fn the_same_where_the_script_is_executed_and_not_as_sh() {
+    let place = Place::new();
+    for (first, is_advised) in
+        [("#!/usr/bin/env bash", true), ("#!/bin/bash", true), ("#!/bin/sh", false)]
+    {
+        let text =
+            "for i in a b c d e f g h i j; do for j in 1 2 3 4 5 6; do dirname /$i/$j; done; done";
+        place.file("run.sh", &format!("{first}\n{text}\n"));
+        place.said("chmod +x run.sh");
+        let storm = place.storm("fork", &["./run.sh"]);
+        let advised = commands(&storm).contains(&"becalm run --builtins -- ./run.sh");
+        assert_eq!(advised, is_advised, "{first}: {storm:#}");
+    }
+}
+
+#[test]
+fn no_builtins_where_cat_reads_what_comes() {
+    let place = Place::new();
+    place.file("run.sh", "for i in {1..100}; do echo $i | cat; done\n");
+    let storm = place.storm("fork", &["bash", "run.sh"]);
+    assert!(!commands(&storm).iter().any(|line| line.contains("--builtins")), "{storm:#}");
+}
+
+#[test]
+fn what_to_write_in_a_line() {
+    let place = Place::new();
+    unpacking(&place);
+    let (before, said) = (place.operations(&["bash", "unpack.sh"]), place.said("bash unpack.sh"));
+    let storm = place.storm("fork", &["bash", "unpack.sh"]);
+    let mut edits = 0;
+    for sentence in sentences(&storm) {
+        let rest = sentence.strip_prefix("In unpack.sh:").unwrap_or_else(|| panic!("{sentence}"));
+        let (line, rest) = rest.split_once(": write `").unwrap();
+        let (write, of) = rest.strip_suffix('`').unwrap().split_once("` instead of `").unwrap();
+        let text = std::fs::read_to_string(place.at("unpack.sh")).unwrap();
+        let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        let line = &mut lines[line.parse::<usize>().unwrap() - 1];
+        assert!(line.contains(of), "{line}: {sentence}");
+        *line = line.replacen(of, write, 1);
+        place.file("unpack.sh", &lines.join("\n"));
+        edits += 1;
+    }
+    if edits > 0 {
+        assert_eq!(place.said("bash unpack.sh"), said);
+        assert!(place.operations(&["bash", "unpack.sh"]) < before);
+    }
+}
+
+#[test]
+fn a_full_path_is_not_searched() {
+    let mut place = Place::new();
+    let empty: Vec<_> =
+        (0..12).map(|number| place.scene.subdirectory(&format!("bin{number}"))).collect();
+    let path = place.env.iter().find(|(name, _)| name == "PATH").unwrap().1.clone();
+    place.set("PATH", format!("{}:{path}", empty.join(":")));
+    place.file("run.sh", "for i in {1..40}; do env uname; done\n");
+    let before = place.operations(&["bash", "run.sh"]);
+    let said = place.said("bash run.sh");
+    let storm = place.storm("path", &["bash", "run.sh"]);
+    assert_eq!(commands(&storm), [""; 0], "what others need of PATH is not known");
+    let [sentence] = sentences(&storm)[..] else { panic!("{storm:#}") };
+    let told = sentence.split_once("`uname` is ").unwrap().1;
+    let path = told.split([',', ' ']).next().unwrap();
+    place.file("run.sh", &format!("for i in {{1..40}}; do env {path}; done\n"));
+    assert_eq!(place.said("bash run.sh"), said);
+    assert!(place.operations(&["bash", "run.sh"]) < before, "{sentence}");
+}
+
+#[test]
+fn a_named_time_zone_is_read_once() {
+    let place = Place::new();
+    place.file("run.sh", "for i in {1..400}; do printf '%(%Y)T\\n' 1000000000; done\n");
+    let (before, said) = (place.operations(&["bash", "run.sh"]), place.said("bash run.sh"));
+    let storm = place.storm("repeat", &["bash", "run.sh"]);
+    let [advised] = commands(&storm)[..] else { panic!("{storm:#}") };
+    assert_eq!(place.said(advised), said);
+    assert!(place.operations(&["bash", "-c", advised]) * 2 < before, "{advised}");
+}
+
+#[test]
+fn repeats_walks_and_locales_have_no_cure_that_is_certain() {
+    let mut place = Place::new();
+    for number in 0..120 {
+        std::fs::create_dir_all(place.at(&format!("tree/d{number}"))).unwrap();
+        place.file(&format!("tree/d{number}/file"), "");
+    }
+    place.said("git init -q tree && cd tree && git add . && git -c user.name=me -c user.email=me commit -qm x");
+    place.file("poll.sh", "for i in {1..1000}; do [ -e tree ]; done");
+    let calm: [(&str, &[&str]); 3] = [
+        ("walk", &["git", "-C", "tree", "status"]),
+        ("walk", &["find", "tree", "-newer", "/etc/hostname"]),
+        ("repeat", &["bash", "poll.sh"]),
+    ];
+    for (name, words) in calm {
+        assert_eq!(place.storm(name, words)["next"], serde_json::json!([]), "{words:?}");
+    }
+    place.env.retain(|(name, _)| name != "LC_ALL");
+    place.set("LANG", "tlh_QO.UTF-8".to_owned());
+    place.file(
+        "tools.sh",
+        "for t in ls id date uname cat sort head tail wc cut tr uniq stat touch mv cp rm ln; do $t --help; $t --version; done",
+    );
+    assert_eq!(place.storm("locale", &["bash", "tools.sh"])["next"], serde_json::json!([]));
+}
+
+#[test]
+fn the_audit_of_a_modulepath() {
+    let place = Place::new();
+    for package in 0..30 {
+        std::fs::create_dir_all(place.at(&format!("modulefiles/p{package}"))).unwrap();
+        (1..5).for_each(|version| {
+            place.file(&format!("modulefiles/p{package}/{version}.0"), "#%Module\n")
+        });
+    }
+    let avail = "unset MODULEPATH; module use \"$PWD/modulefiles\"; module avail";
+    let storm = place.storm("modules", &["bash", "-lc", avail]);
+    let [advised] = commands(&storm)[..] else { panic!("{storm:#}") };
+    assert!(place.said(advised).contains("120 modulefiles in 1 modulepath"), "{advised}");
+}
+
+/// A virtual environment with a package of many modules.
+fn environment(place: &Place) -> String {
+    place.said("python3 -m venv --without-pip venv && (cd venv/lib/*/site-packages && mkdir many)");
+    let modules = "cd venv/lib/*/site-packages/many && for i in {1..150}; do \
+                   echo \"x = $i\" > m$i.py; done; \
+                   { for i in {1..150}; do echo \"from . import m$i\"; done; } > __init__.py";
+    place.said(modules);
+    place.said("venv/bin/python -c 'import many'");
+    place.at("venv/bin/python")
+}
+
+/// How many operations reach the filesystem that a place is on.
+#[track_caller]
+fn reached(place: &Place, line: &str) -> u64 {
+    let words = ["rehearse", "--json", "--profile", "local", "--writable", &place.directory, "--"];
+    let ran = run(&mut place.command(BECALM, &[&words[..], &["bash", "-c", line]].concat()));
+    assert_eq!(ran.code(), 0, "{line}: {}", ran.err());
+    let told: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    told["operations"].as_u64().unwrap()
+}
+
+#[test]
+fn an_image_of_an_environment_that_most_is_asked_of() {
+    let place = Place::new();
+    let python = environment(&place);
+    let words = [python.as_str(), "-c", "import many; print(many.m7.x)"];
+    let storm = place.storm("python", &words);
+    let [packed, scanned] = commands(&storm)[..] else { panic!("{storm:#}") };
+    assert!(packed.starts_with("becalm image build -o env.sqsh "), "{packed}");
+    let (_, in_the_image) = packed.split_once(" && ").unwrap();
+    assert!(place.said(packed).ends_with("7\n"), "{packed}");
+    let plain = in_the_image.split_once(" -- ").unwrap().1;
+    let (before, after) = (reached(&place, plain), reached(&place, in_the_image));
+    // Most of what is left is the check: one operation a packed directory and traced file.
+    assert!(after * 3 < before * 2, "{before} became {after}");
+    assert_eq!(place.said(scanned), "7\n");
+}
+
+#[test]
+fn no_image_of_what_is_no_environment_or_answers_little() {
+    let place = Place::new();
+    let python = environment(&place);
+    let asked = |words: &[&str]| {
+        let storm = place.storm("python", words);
+        let all = commands(&storm);
+        all.iter().any(|line| line.contains("image build"))
+    };
+    // Most is asked of the Python that the environment is based on.
+    assert!(!asked(&[&python, "-c", "import asyncio, email, http.client, json, unittest.mock"]));
+    assert!(asked(&[&python, "-c", "import many"]));
+    // Whoever works in the environment would write to it.
+    let mut within =
+        place.command(BECALM, &["check", "--json", "--", &python, "-c", "import many"]);
+    let found = run(within.current_dir(place.at("venv"))).out();
+    assert!(found.contains("becalm python scan") && !found.contains("image build"), "{found}");
+}

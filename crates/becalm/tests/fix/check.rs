@@ -1,0 +1,582 @@
+//! `becalm check` on real programs: each storm is found and its culprit named, what is calm is
+//! called calm, and the command is left alone.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, OnceLock};
+
+use crate::BECALM;
+use serde_json::Value;
+use testkit::schema::Schema;
+use testkit::terminal::Terminal;
+use testkit::{Ran, Scene, run};
+
+/// `becalm check … -- words…` in a directory, with a plain environment.
+fn check(scene: &Scene, options: &[&str], words: &[&str]) -> Command {
+    let mut command = Command::new(BECALM);
+    command.arg("check").args(options).arg("--").args(words);
+    command.current_dir(scene.directory()).env_clear();
+    command.env("PATH", "/usr/bin:/bin").env("HOME", scene.directory()).env("LC_ALL", "C");
+    command
+}
+
+/// The findings of a command, from `--json`.
+#[track_caller]
+fn findings(command: &mut Command) -> Value {
+    let ran = run(command);
+    let json = serde_json::from_slice(&ran.stdout);
+    json.unwrap_or_else(|error| panic!("{error}: {}\n{}", ran.out(), ran.err()))
+}
+
+#[track_caller]
+fn found(scene: &Scene, words: &[&str]) -> Value {
+    findings(&mut check(scene, &["--json"], words))
+}
+
+/// The storm of that name.
+#[track_caller]
+fn storm<'f>(findings: &'f Value, name: &str) -> &'f Value {
+    let storms = findings["storms"].as_array().unwrap();
+    let storm = storms.iter().find(|storm| storm["storm"] == name);
+    storm.unwrap_or_else(|| panic!("no {name} storm in {findings:#}"))
+}
+
+#[track_caller]
+fn culprit<'f>(storm: &'f Value, kind: &str) -> &'f Value {
+    let culprits = storm["culprits"].as_array().unwrap();
+    let culprit = culprits.iter().find(|culprit| culprit["kind"] == kind);
+    culprit.unwrap_or_else(|| panic!("no {kind} in {storm:#}"))
+}
+
+#[track_caller]
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// The first step that has a command with this in it.
+#[track_caller]
+fn step<'f>(storm: &'f Value, part: &str) -> &'f str {
+    let steps = storm["next"].as_array().unwrap();
+    let mut commands = steps.iter().filter_map(|step| step["command"].as_str());
+    let command = commands.find(|command| command.contains(part));
+    command.unwrap_or_else(|| panic!("no step with {part} in {storm:#}"))
+}
+
+#[track_caller]
+fn assert_calm(findings: &Value) {
+    assert_eq!(findings["storms"], serde_json::json!([]), "{findings:#}");
+    let headline = findings["headline"].as_str().unwrap();
+    assert!(headline.starts_with("No storm: "), "{headline}");
+}
+
+/// Python as the distribution built it: a version manager's would add a shell's questions.
+const PYTHON: &str = "/usr/bin/python3";
+
+/// The program of a store of 120 libraries, built once for each kind.
+fn store(kind: &'static str) -> String {
+    static BUILT: OnceLock<Mutex<()>> = OnceLock::new();
+    let _one_at_a_time = BUILT.get_or_init(Mutex::default).lock().unwrap();
+    let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/store/make");
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("store-{kind}"));
+    let mut command = Command::new(make);
+    command.arg("--libs=120").arg(out);
+    if kind != "rpath" {
+        command.arg(format!("--{kind}"));
+    }
+    let ran = run(&mut command);
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+    ran.out().trim_end().to_owned()
+}
+
+/// The directory of every library of that store, in a list.
+fn library_directories(program: &str) -> Vec<String> {
+    let store = Path::new(program).ancestors().nth(3).unwrap();
+    let packages = store.read_dir().unwrap().map(|entry| entry.unwrap().path().join("lib"));
+    let mut directories: Vec<_> = packages
+        .filter(|directory| directory.is_dir())
+        .map(|directory| directory.into_os_string().into_string().unwrap())
+        .collect();
+    directories.sort();
+    directories
+}
+
+/// The calls of strace's `%file` that failed, from `strace -c`.
+fn failed_by_strace(scene: &Scene, words: &[&str]) -> u64 {
+    let log = scene.at("strace");
+    let mut command = Command::new("strace");
+    command.args(["-f", "-c", "-U", "errors,name", "-e", "trace=%file", "-o", &log]).args(words);
+    command.env_clear().env("PATH", "/usr/bin:/bin").current_dir(scene.directory());
+    assert_eq!(run(&mut command).code(), 0);
+    let log = std::fs::read_to_string(log).unwrap();
+    let total = log.lines().find(|line| line.trim_end().ends_with("total")).unwrap();
+    total.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_store_of_hashed_prefixes_is_a_loader_storm_and_the_rpath_is_named() {
+    let (scene, program) = (Scene::new(), store("rpath"));
+    let findings = found(&scene, &[&program]);
+    assert_eq!(findings["storms"][0]["storm"], "loader");
+    let storm = storm(&findings, "loader");
+    let rpath = culprit(storm, "rpath");
+    assert_eq!(rpath["name"], program.as_str());
+    assert_eq!(
+        number(&rpath["numbers"]["directories"]),
+        121,
+        "120 libraries and the program's own"
+    );
+    let title = "121 libraries were searched over RPATHs of up to 121 directories";
+    assert_eq!(storm["title"], title, "120 of the store, and the C library");
+    // Every missed question of the run is the loader's, and strace counts as many.
+    assert_eq!(storm["missing"], findings["totals"]["missing"]);
+    assert_eq!(number(&storm["missing"]), failed_by_strace(&scene, &[&program]));
+    assert!(number(&storm["missing"]) > 2000);
+}
+
+#[test]
+fn what_is_advised_against_a_long_rpath_calms_it() {
+    let scene = Scene::new();
+    let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/store/make");
+    let program = run(Command::new(make).arg("--libs=60").arg(scene.directory()));
+    let program = program.out().trim_end().to_owned();
+    let findings = found(&scene, &[&program]);
+    let advised = step(storm(&findings, "loader"), "becalm fix").replacen("becalm", BECALM, 1);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &advised]).env("XDG_STATE_HOME", scene.at("state"));
+    assert_eq!(run(&mut shell).code(), 0);
+    let bound = found(&scene, &[&program]);
+    assert_calm(&bound);
+    assert!(number(&bound["totals"]["missing"]) < 10, "{bound:#}");
+}
+
+#[test]
+fn a_runpath_is_told_from_an_rpath() {
+    let (scene, program) = (Scene::new(), store("runpath"));
+    let findings = found(&scene, &[&program]);
+    let runpath = culprit(storm(&findings, "loader"), "runpath");
+    assert_eq!(
+        (&runpath["name"], number(&runpath["numbers"]["directories"])),
+        (&Value::from(program.as_str()), 121)
+    );
+}
+
+#[test]
+fn a_library_path_is_blamed() {
+    let (scene, program) = (Scene::new(), store("no-rpath"));
+    let mut directories = library_directories(&program);
+    directories.extend((0..20).map(|number| scene.subdirectory(&format!("empty{number}"))));
+    let list = directories.join(":");
+    let findings = findings(check(&scene, &["--json"], &[&program]).env("LD_LIBRARY_PATH", &list));
+    let storm = storm(&findings, "loader");
+    let blamed = &culprit(storm, "ld_library_path")["numbers"];
+    assert_eq!((number(&blamed["directories"]), number(&blamed["useless"])), (140, 20));
+}
+
+#[test]
+fn libraries_that_a_running_program_opens_are_a_dlopen_storm() {
+    let (scene, program) = (Scene::new(), store("runpath"));
+    let libraries: Vec<_> = library_directories(&program)
+        .iter()
+        .flat_map(|directory| Path::new(directory).read_dir().unwrap())
+        .map(|entry| entry.unwrap().path().into_os_string().into_string().unwrap())
+        .collect();
+    let load = "import ctypes, sys\nfor name in sys.argv[1:]: ctypes.CDLL(name)";
+    let words = [&[PYTHON, "-c", load], &libraries.each_str()[..]].concat();
+    let findings = found(&scene, &words);
+    let storm = storm(&findings, "dlopen");
+    assert!(number(&culprit(storm, "runpath")["numbers"]["directories"]) > 10);
+    assert_eq!(culprit(storm, "program")["name"], "python3 -c");
+    assert_eq!(storm["guessed"], 0, "who called is observed");
+}
+
+trait EachStr {
+    fn each_str(&self) -> Vec<&str>;
+}
+
+impl EachStr for Vec<String> {
+    fn each_str(&self) -> Vec<&str> {
+        self.iter().map(String::as_str).collect()
+    }
+}
+
+#[test]
+fn an_import_of_many_modules_is_a_python_storm() {
+    let scene = Scene::new();
+    let imports = "import asyncio, email, http.client, json, sqlite3, unittest, xml.dom.minidom";
+    let findings = found(&scene, &[PYTHON, "-c", imports]);
+    let storm = storm(&findings, "python");
+    assert!(storm["share"].as_f64().unwrap() > 0.5, "{storm:#}");
+    let directory = culprit(storm, "sys.path")["name"].as_str().unwrap();
+    assert!(directory.starts_with("/usr/lib/python3"), "{directory}");
+    assert!(number(&culprit(storm, "program")["numbers"]["files"]) > 50);
+}
+
+#[test]
+fn every_directory_of_pythonpath_costs_what_the_next_one_does() {
+    let scene = Scene::new();
+    let import = [PYTHON, "-c", "import email, http.client, json"];
+    let with = |directories: usize| {
+        let list: Vec<_> = (0..directories)
+            .map(|number| scene.at(&format!("p{number}")))
+            .inspect(|directory| std::fs::create_dir_all(directory).unwrap())
+            .collect();
+        findings(check(&scene, &["--json"], &import).env("PYTHONPATH", list.join(":")))
+    };
+    let (few, many) = (with(10), with(60));
+    let storm = storm(&many, "python");
+    let path = &culprit(storm, "pythonpath")["numbers"];
+    assert_eq!(number(&path["named"]), 60);
+    // The slope between the two runs is what the finding says of one run alone.
+    let operations = |findings: &Value| number(&findings["totals"]["operations"]);
+    let slope = (operations(&many) - operations(&few)) as f64 / 50.0;
+    let told = number(&path["per_directory"]) as f64;
+    assert!((slope - told).abs() <= slope / 10.0 + 2.0, "slope {slope}, told {told}");
+}
+
+#[test]
+fn a_numerical_library_is_a_storm_of_imports() {
+    let scene = Scene::new();
+    let home = std::env::var("BECALM_TEST_HOME").unwrap_or_else(|_| {
+        let cache = std::env::var("XDG_CACHE_HOME");
+        let cache = cache.unwrap_or_else(|_| format!("{}/.cache", std::env::var("HOME").unwrap()));
+        format!("{cache}/becalm-tests")
+    });
+    let python = format!("{home}/venv/bin/python3");
+    assert!(Path::new(&python).exists(), "{python}: run setup/install-test-tools first");
+    let findings = found(&scene, &[&python, "-c", "import numpy, scipy.linalg"]);
+    let storm = storm(&findings, "python");
+    let packages = culprit(storm, "sys.path")["name"].as_str().unwrap();
+    assert!(packages.starts_with(&format!("{home}/venv/lib")), "{packages}");
+    assert!(step(storm, "becalm image build").contains(&format!(" {home}/venv -- ")), "{storm:#}");
+}
+
+#[test]
+fn module_avail_walks_its_tree_and_the_modulepath_is_named() {
+    let scene = Scene::new();
+    let tree = scene.subdirectory("modulefiles");
+    for package in 0..29 {
+        std::fs::create_dir(format!("{tree}/p{package}")).unwrap();
+        for version in 1..5 {
+            scene.file(&format!("modulefiles/p{package}/{version}.0"), "#%Module\n", 0o644);
+        }
+    }
+    let avail = format!("unset MODULEPATH; module use {tree}; module avail");
+    let findings = found(&scene, &["bash", "-lc", &avail]);
+    let storm = storm(&findings, "modules");
+    assert_eq!(storm["title"], "`module avail` opened 116 modulefiles in 30 directories");
+    assert_eq!(culprit(storm, "modulepath")["name"], tree.as_str());
+    assert_eq!(step(storm, "audit"), format!("becalm modules audit {tree}"));
+}
+
+#[test]
+fn a_script_that_starts_dirname_two_thousand_times_is_a_fork_storm() {
+    let scene = Scene::new();
+    let script = "for i in $(seq 2000); do x=$(dirname /a/b/$i); done\n";
+    scene.file("unpack.sh", script, 0o755);
+    let findings = found(&scene, &["bash", "unpack.sh"]);
+    let storm = storm(&findings, "fork");
+    assert_eq!(storm["title"], "dirname was started 2,000 times by unpack.sh (bash)");
+    let program = &culprit(storm, "program")["numbers"];
+    assert_eq!(number(&program["starts"]), 2000);
+    assert!(number(&program["cpu_us"]) > 0);
+    assert!(findings["totals"]["processes_per_second"].as_f64().unwrap() > 10.0);
+    assert_eq!(storm["next"][0]["command"], "becalm run --builtins -- bash unpack.sh");
+    assert_eq!(step(storm, "fork lines"), "becalm fork lines -- bash unpack.sh");
+}
+
+#[test]
+fn find_that_executes_a_program_for_each_file_is_its_parent() {
+    let scene = Scene::new();
+    (0..60).for_each(|number| drop(scene.file(&format!("f{number}"), "", 0o644)));
+    let find = ["find", ".", "-name", "f*", "-exec", "basename", "{}", ";"];
+    let findings = found(&scene, &find);
+    let storm = storm(&findings, "fork");
+    assert_eq!(storm["title"], "basename was started 60 times by find");
+}
+
+#[test]
+fn a_locale_that_is_not_installed_is_a_storm_of_its_own() {
+    let scene = Scene::new();
+    let tools = "ls id date uname cat sort head tail wc cut tr uniq stat touch mv cp rm ln chmod";
+    let script: String =
+        tools.split(' ').map(|tool| format!("{tool} --help; {tool} --version\n")).collect();
+    scene.file("tools.sh", script, 0o755);
+    let mut command = check(&scene, &["--json"], &["bash", "tools.sh"]);
+    let findings = findings(command.env_remove("LC_ALL").env("LANG", "tlh_QO.UTF-8"));
+    let storm = storm(&findings, "locale");
+    assert_eq!(culprit(storm, "variable")["name"], "LANG=tlh_QO.UTF-8");
+    assert_eq!(culprit(storm, "locale")["name"], "tlh_QO.utf8");
+    command.env("LC_ALL", "C");
+    assert_calm(&self::findings(&mut command));
+}
+
+#[test]
+fn commands_that_are_searched_in_many_directories_are_a_path_storm() {
+    let scene = Scene::new();
+    let directories: Vec<_> =
+        (0..12).map(|number| scene.subdirectory(&format!("bin{number}"))).collect();
+    scene.file("probe.sh", "for i in $(seq 100); do command -v tool$i; done; true", 0o755);
+    let path = format!("{}:/usr/bin", directories.join(":"));
+    let findings = findings(check(&scene, &["--json"], &["bash", "probe.sh"]).env("PATH", path));
+    let storm = storm(&findings, "path");
+    assert_eq!(storm["title"], "programs were searched in up to 13 directories of PATH");
+    assert!(number(&storm["avoidable"]) >= 1300, "{storm:#}");
+}
+
+#[test]
+fn a_program_that_asks_for_the_same_path_a_thousand_times_is_told_so() {
+    let scene = Scene::new();
+    let file = scene.file("input", "", 0o644);
+    scene.file("poll.sh", format!("for i in {{1..1000}}; do [ -e {file} ]; done"), 0o755);
+    let findings = found(&scene, &["bash", "poll.sh"]);
+    let storm = storm(&findings, "repeat");
+    assert_eq!(storm["title"], format!("{file} was asked for 1,000 times"));
+    assert_eq!(number(&storm["avoidable"]), 999);
+    let text = culprit(storm, "path")["text"].as_str().unwrap();
+    assert!(text.ends_with("by poll.sh (bash)"), "{text}");
+}
+
+/// A tree of so many directories with a file in each.
+fn tree(scene: &Scene, directories: usize) -> String {
+    let tree = scene.subdirectory("tree");
+    for number in 0..directories {
+        scene.subdirectory(&format!("tree/d{number}"));
+        scene.file(&format!("tree/d{number}/file"), "", 0o644);
+    }
+    tree
+}
+
+#[test]
+fn a_find_over_many_directories_is_a_walk() {
+    let scene = Scene::new();
+    let tree = tree(&scene, 200);
+    let findings = found(&scene, &["find", &tree, "-newer", "/etc/hostname"]);
+    let storm = storm(&findings, "walk");
+    assert_eq!(storm["title"], "find listed 201 directories");
+    assert_eq!(culprit(storm, "directory")["name"], tree.as_str());
+}
+
+#[test]
+fn git_status_on_a_large_tree_is_a_walk_and_on_a_small_one_calm() {
+    let scene = Scene::new();
+    for (name, directories) in [("small", 3), ("large", 300)] {
+        let at = scene.subdirectory(name);
+        for number in 0..directories {
+            scene.subdirectory(&format!("{name}/d{number}"));
+            scene.file(&format!("{name}/d{number}/file"), "", 0o644);
+        }
+        let git = "git init -q && git add . && git -c user.name=me -c user.email=me commit -qm x";
+        assert_eq!(run(Command::new("sh").args(["-c", git]).current_dir(at)).code(), 0);
+    }
+    assert_calm(&found(&scene, &["git", "-C", "small", "status"]));
+    let large = found(&scene, &["git", "-C", "large", "status"]);
+    let storm = storm(&large, "walk");
+    assert_eq!(culprit(storm, "directory")["name"], scene.at("large").as_str());
+}
+
+#[test]
+fn what_is_calm_is_called_calm() {
+    let scene = Scene::new();
+    let calm: &[&[&str]] = &[
+        &["true"],
+        &["echo", "x"],
+        &["ls", "-l", "/usr"],
+        &["bash", "-c", ":"],
+        &["sh", "-c", "cat /etc/passwd | sort | head -1"],
+        &["emacs", "--version"],
+        &[PYTHON, "-c", "pass"],
+        &["git", "--version"],
+        &["gcc", "--version"],
+        &["bash", "-c", "for i in 1 2 3 4 5 6 7 8 9; do dirname /a/$i; done"],
+    ];
+    for words in calm {
+        assert_calm(&found(&scene, words));
+    }
+}
+
+#[test]
+fn the_commands_output_and_status_are_its_own_and_the_report_follows_on_standard_error() {
+    let scene = Scene::new();
+    let ran = run(&mut check(&scene, &[], &["sh", "-c", "echo out; echo err >&2; exit 7"]));
+    assert_eq!((ran.code(), ran.out().as_str()), (7, "out\n"));
+    let report = ran.err();
+    let report = report.strip_prefix("err\n").unwrap_or_else(|| panic!("{report}"));
+    assert!(report.starts_with("No storm: sh -c asked the filesystem "), "{report}");
+    assert!(report.contains("\n! the command ended with status 7: "), "{report}");
+    assert!(!report.contains('\x1b'), "no colour in a pipe: {report}");
+}
+
+#[test]
+fn with_json_standard_output_is_one_object_and_the_commands_goes_to_standard_error() {
+    let scene = Scene::new();
+    let ran = run(&mut check(&scene, &["--json"], &["sh", "-c", "echo out; echo err >&2; exit 7"]));
+    assert_eq!((ran.code(), ran.err().as_str()), (7, "out\nerr\n"));
+    let object: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(object["schema"], "becalm.check/1");
+    assert_eq!(object["totals"]["status"]["exited"], 7);
+    assert_eq!(object["recording"], Value::Null);
+}
+
+#[test]
+fn json_to_a_file_leaves_the_report_and_the_streams_as_they_are() {
+    let scene = Scene::new();
+    let file = scene.at("found.json");
+    let ran = run(&mut check(&scene, &[&format!("--json={file}")], &["echo", "out"]));
+    assert_eq!((ran.code(), ran.out().as_str()), (0, "out\n"));
+    assert!(ran.err().starts_with("No storm: echo "), "{}", ran.err());
+    let object: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    assert_eq!(object["program"], "echo");
+}
+
+#[test]
+fn the_json_is_what_its_schema_says_both_ways() {
+    let schema = Schema::of(include_str!("../../../../docs/schema/becalm.check.md"));
+    schema.holds(&schema.example(), "the example");
+    let (scene, program) = (Scene::new(), store("rpath"));
+    schema.holds(&found(&scene, &[&program]), "a store");
+    let script = "for i in $(seq 60); do x=$(dirname /a/b/$i); done; exit 3";
+    schema.holds(&found(&scene, &["bash", "-c", script]), "with warnings");
+}
+
+#[test]
+fn a_recording_that_is_kept_shows_the_evidence_with_the_command_that_is_named() {
+    let (scene, program) = (Scene::new(), store("rpath"));
+    let rec = scene.at("it's kept.becalm");
+    let ran = run(&mut check(&scene, &["-o", &rec], &[&program]));
+    let report = ran.err();
+    let next = report.lines().last().unwrap().strip_prefix("Next: becalm ").unwrap();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{BECALM} {next}")]).current_dir(scene.directory());
+    let shown = run(&mut shell);
+    assert_eq!(shown.code(), 0, "{}", shown.err());
+    assert!(shown.out().contains("libc.so.6"), "{}", shown.out());
+}
+
+#[test]
+fn without_a_recording_the_evidence_is_one_command_away() {
+    let (scene, program) = (Scene::new(), store("rpath"));
+    let ran = run(&mut check(&scene, &[], &[&program]));
+    let report = ran.err();
+    let next = report.lines().last().unwrap().strip_prefix("Next: ").unwrap();
+    let script = next.replace("becalm re", &format!("{BECALM} re"));
+    let shown = run(Command::new("sh").args(["-c", &script]).current_dir(scene.directory()));
+    assert!(shown.out().contains("libc.so.6"), "{next}: {}{}", shown.out(), shown.err());
+}
+
+/// Rows that a text takes on a terminal of 80 columns.
+fn rows(text: &str) -> usize {
+    text.lines().map(|line| line.chars().count().div_ceil(80).max(1)).sum()
+}
+
+#[test]
+fn the_usual_report_fits_a_screen_of_80_by_24() {
+    let scene = Scene::new();
+    scene.file("unpack.sh", "for i in $(seq 200); do x=$(dirname /a/b/$i); done\n", 0o755);
+    let tree = tree(&scene, 200);
+    let imports = "import asyncio, email, http.client, json, unittest";
+    for words in [
+        &["bash", "unpack.sh"][..],
+        &["find", &tree, "-newer", "/etc/hostname"],
+        &[PYTHON, "-c", imports],
+        &["true"],
+    ] {
+        let report = run(&mut check(&scene, &[], words)).err();
+        assert!(rows(&report) <= 24, "{} rows:\n{report}", rows(&report));
+        let is_prose = |line: &&str| !line.starts_with("    ") && !line.starts_with("Next: ");
+        for line in report.lines().filter(is_prose) {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+}
+
+#[test]
+fn the_report_fits_the_width_it_is_given() {
+    let (scene, program) = (Scene::new(), store("rpath"));
+    for columns in [45, 60, 100, 200] {
+        let mut command = check(&scene, &[], &[&program]);
+        let report = run(command.env("COLUMNS", columns.to_string())).err();
+        let is_prose =
+            |line: &&str| !line.starts_with("    becalm ") && !line.starts_with("Next: ");
+        for line in report.lines().filter(is_prose) {
+            assert!(line.chars().count() <= columns, "{columns}: {line}");
+        }
+    }
+}
+
+#[test]
+fn paths_that_would_steer_a_terminal_are_spelt_out() {
+    let scene = Scene::new();
+    let script = r#"for i in {1..1000}; do [ -e $'/data/a\nb\e[2J\xff' ]; done; true"#;
+    let ran = run(&mut check(&scene, &[], &["bash", "-c", script]));
+    let spelt = r"/data/a\x0ab\x1b[2J\xff was asked for 1,000 times";
+    assert!(ran.err().contains(spelt), "{}", ran.err());
+    assert!(!ran.stderr.iter().any(|byte| *byte == 0x1b || *byte == 0xff), "{}", ran.err());
+    let findings = found(&scene, &["bash", "-c", script]);
+    let name = culprit(storm(&findings, "repeat"), "path")["name"].as_str().unwrap();
+    assert_eq!(name, r"/data/a\x0ab\x1b[2J\xff");
+}
+
+#[test]
+fn ranks_change_the_estimate_and_nothing_else() {
+    let (scene, program) = (Scene::new(), store("rpath"));
+    let few = findings(&mut check(&scene, &["--json", "--ranks=1"], &[&program]));
+    let many = findings(&mut check(&scene, &["--json", "--ranks=100000"], &[&program]));
+    let all = |findings: &Value| findings["cost"]["all_ranks"].as_f64().unwrap();
+    assert!(all(&many) > 10.0 * all(&few), "{} {}", all(&few), all(&many));
+    assert_eq!(few["cost"]["one_rank"], many["cost"]["one_rank"]);
+    assert_eq!(few["totals"]["operations"], many["totals"]["operations"]);
+    assert_eq!(number(&many["model"]["nodes"]), 1563);
+    let ran = run(&mut check(&scene, &["--ranks=24576"], &[&program]));
+    assert!(ran.err().contains("24,576 ranks"), "{}", ran.err());
+}
+
+#[test]
+fn a_daemon_does_not_hold_the_report_back() {
+    let scene = Scene::new();
+    let words = ["sh", "-c", "sleep 1000 >/dev/null 2>&1 </dev/null & echo $!"];
+    // `run` gives up long before the daemon ends.
+    let ran = run(&mut check(&scene, &[], &words));
+    assert!(ran.err().contains("1 of its processes still runs"), "{}", ran.err());
+    assert!(!ran.err().contains("cut"), "{}", ran.err());
+    assert_eq!(run(Command::new("kill").arg(ran.out().trim())).code(), 0);
+}
+
+#[test]
+fn what_cannot_be_checked_is_one_line_and_the_documented_status() {
+    let scene = Scene::new();
+    let script = scene.file("plain", "", 0o644);
+    let full = ["-o", "/dev/full"];
+    let tests: &[(&[&str], &[&str], i32)] = &[
+        (&[], &["no-such-command"], 127),
+        (&[], &[&script], 126),
+        (&full, &["true"], 125),
+        (&["-o", "/"], &["true"], 125),
+        (&["--ranks=0"], &["true"], 2),
+        (&["--ranks=many"], &["true"], 2),
+        (&["--json=/"], &["true"], 125),
+    ];
+    for (options, words, status) in tests {
+        let ran: Ran = run(&mut check(&scene, options, words));
+        assert_eq!(ran.code(), *status, "{options:?} {words:?}: {}", ran.err());
+        assert_eq!(ran.out(), "");
+        if *status != 2 {
+            let lines: Vec<_> = ran.stderr.split(|byte| *byte == b'\n').collect();
+            let said = lines.iter().filter(|line| line.starts_with(b"becalm: ")).count();
+            assert_eq!(said, 1, "{options:?} {words:?}: {}", ran.err());
+        }
+    }
+    assert_eq!(run(Command::new(BECALM).arg("check")).code(), 2);
+}
+
+#[test]
+fn a_terminal_gets_colour_unless_it_asks_for_none() {
+    let scene = Scene::new();
+    for (no_color, has_colour) in [(None, true), (Some("1"), false)] {
+        let mut command = check(&scene, &[], &["true"]);
+        command.env("TERM", "xterm");
+        no_color.map(|value| command.env("NO_COLOR", value));
+        let mut terminal = Terminal::start(&mut command);
+        let screen = terminal.expect("parent.");
+        assert_eq!(screen.contains("\x1b["), has_colour, "{screen:?}");
+    }
+}

@@ -1,0 +1,148 @@
+//! `becalm fix`: what check advised, done, measured, and taken back where it does harm.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::BECALM;
+use serde_json::Value;
+use testkit::{Ran, Scene, run};
+
+/// A store with tests/store/make; the path of its program.
+fn store(scene: &Scene) -> String {
+    let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/store/make");
+    let made = run(Command::new(make).arg("--libs=40").arg(scene.at("tree")));
+    assert_eq!(made.code(), 0, "{}", made.err());
+    made.out().trim_end().to_owned()
+}
+
+fn fix(scene: &Scene, options: &[&str], words: &[&str]) -> Ran {
+    let mut becalm = Command::new(BECALM);
+    becalm.arg("fix").args(options).arg("--").args(words);
+    run(becalm.env("XDG_STATE_HOME", scene.at("state")).current_dir(scene.directory()))
+}
+
+fn json(ran: &Ran) -> Value {
+    serde_json::from_str(&ran.out()).unwrap_or_else(|error| panic!("{error}: {}", ran.err()))
+}
+
+/// Every file below the tree and what is in it.
+fn content(scene: &Scene) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let mut files = Vec::new();
+    let mut directories = vec![Path::new(&scene.at("tree")).to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            match path.symlink_metadata().unwrap() {
+                seen if seen.is_dir() => directories.push(path),
+                seen if seen.is_file() => files.push((path.clone(), fs::read(path).unwrap())),
+                _ => {}
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// The fields are those of the schema's page, and all of them.
+fn assert_is_documented(answer: &Value) {
+    let page = include_str!("../../../../docs/schema/becalm.fix.md");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let documented: Vec<&str> = rows.map(|(field, _)| field).collect();
+    let fields: Vec<&String> = answer.as_object().unwrap().keys().collect();
+    assert_eq!(fields, documented);
+    assert_eq!(answer["schema"], "becalm.fix/1");
+    assert_eq!(answer["binding"]["schema"], "becalm.elf.bind/1");
+    assert_eq!(answer["proof"]["schema"], "becalm.prove/1");
+}
+
+#[test]
+fn a_plan_runs_the_command_as_it_is_and_changes_nothing() {
+    let scene = Scene::new();
+    let program = store(&scene);
+    let before = content(&scene);
+    let planned = fix(&scene, &[], &[&program]);
+    assert_eq!(planned.code(), 0, "{}", planned.err());
+    let says = run(&mut Command::new(&program)).out();
+    assert!(planned.out().starts_with(&says), "{}", planned.out());
+    assert!(planned.out().contains("Would bind 41 files"), "{}", planned.out());
+    assert!(planned.out().contains(&format!("Next: becalm fix --apply -- {program}")));
+    assert_eq!(content(&scene), before);
+    assert!(!Path::new(&scene.at("state")).exists());
+}
+
+#[test]
+fn applied_it_is_measured_and_can_be_undone() {
+    let scene = Scene::new();
+    let program = store(&scene);
+    let before = content(&scene);
+    // Too few runs to be called slower: how busy the machine is does not decide.
+    let applied = fix(&scene, &["--apply", "--json", "--runs=2"], &[&program]);
+    assert_eq!(applied.code(), 0, "{}", applied.err());
+    let answer = json(&applied);
+    assert_is_documented(&answer);
+    assert_eq!(answer["proof"]["behaviour"]["kind"], "same");
+    assert_eq!(answer["proof"]["order"]["kind"], "apart");
+    assert_eq!((&answer["taken_back"], &answer["harm"]), (&Value::Bool(false), &Value::Null));
+    let failed =
+        |side: &str| answer["binding"]["predicted"][side]["failed_opens"].as_u64().unwrap();
+    assert!(failed("before") > 100 && failed("after") == 0, "{answer:#}");
+    let undone = run(Command::new(BECALM)
+        .args(["undo", answer["applied"].as_str().unwrap()])
+        .env("XDG_STATE_HOME", scene.at("state")));
+    assert_eq!(undone.code(), 0, "{}", undone.err());
+    assert_eq!(content(&scene), before);
+}
+
+#[test]
+fn a_second_fix_says_that_there_is_nothing_to_gain() {
+    let scene = Scene::new();
+    let program = store(&scene);
+    assert_eq!(fix(&scene, &["--apply", "--runs=1"], &[&program]).code(), 0);
+    let again = fix(&scene, &["--apply", "--runs=1"], &[&program]);
+    assert_eq!(again.code(), 1, "{}", again.err());
+    assert!(again.out().contains("Nothing to bind"), "{}", again.out());
+}
+
+/// A program that tells whether its own file is as it was built.
+#[test]
+fn what_makes_the_command_behave_otherwise_is_taken_back() {
+    let scene = Scene::new();
+    let program = store(&scene);
+    let before = content(&scene);
+    let script = format!("{program}; cksum < {program}");
+    let applied = fix(&scene, &["--apply", "--json", "--runs=1"], &["sh", "-c", &script]);
+    assert_eq!(applied.code(), 1, "{}", applied.err());
+    let answer = json(&applied);
+    assert_eq!(answer["taken_back"], true, "{answer:#}");
+    assert_eq!(answer["harm"], "behaviour");
+    assert_eq!(answer["proof"]["behaviour"]["kind"], "differs");
+    assert_eq!(content(&scene), before);
+}
+
+#[test]
+fn files_of_the_operating_system_are_left_alone() {
+    let scene = Scene::new();
+    let planned = fix(&scene, &["--json"], &["/bin/true"]);
+    assert_eq!(planned.code(), 1, "{}", planned.err());
+    let left_out = json(&planned)["binding"]["left_out"].clone();
+    let reason = left_out[0]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("of the operating system"), "{left_out:#}");
+}
+
+#[test]
+fn what_cannot_be_run_is_one_line_and_the_documented_status() {
+    let scene = Scene::new();
+    let plain = scene.file("plain", "", 0o644);
+    let tests: &[(&[&str], &str, i32)] = &[
+        (&[], "no-such-command", 127),
+        (&["--apply"], "no-such-command", 127),
+        (&[], &plain, 126),
+    ];
+    for (options, word, status) in tests {
+        let ran = fix(&scene, options, &[word]);
+        assert_eq!(ran.code(), *status, "{}", ran.err());
+        assert_eq!(ran.err().lines().count(), 1, "{}", ran.err());
+        assert!(ran.err().starts_with("becalm: "), "{}", ran.err());
+    }
+}

@@ -1,0 +1,214 @@
+//! `becalm fix` of a Python start: the environment is packed, and the start proven in the image.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+use testkit::rehearsal::{Rehearser, each_rehearser};
+use testkit::{Ran, run};
+
+/// A virtual environment with 60 packages, its Python, and a program that imports them all.
+fn environment(rehearser: &Rehearser) -> (String, String) {
+    let scene = &rehearser.scene;
+    let share = scene.subdirectory("share");
+    let env = format!("{share}/env");
+    let made = run(Command::new("/usr/bin/python3").args(["-m", "venv", "--without-pip", &env]));
+    assert_eq!(made.code(), 0, "{}", made.err());
+    let python = format!("{env}/bin/python3");
+    let fill = run(Command::new(&python).args(["-c", FILL]));
+    assert_eq!(fill.code(), 0, "{}", fill.err());
+    let owner = format!("--reference={}", scene.directory().display());
+    assert_eq!(run(Command::new("chown").args(["-hR", &owner, &share])).code(), 0);
+    let program = scene.file("program.py", PROGRAM, 0o644);
+    (python, program)
+}
+
+const FILL: &str = "
+import compileall, pathlib, sysconfig
+site = pathlib.Path(sysconfig.get_path('purelib'))
+for number in range(60):
+    package = site / f'package_{number}'
+    package.mkdir()
+    (package / '__init__.py').write_text('from .inner import name\\n')
+    (package / 'inner.py').write_text(f'name = {number}\\n')
+compileall.compile_dir(site, quiet=2)
+";
+
+const PROGRAM: &str = "
+import importlib
+print(sum(importlib.import_module(f'package_{number}').name for number in range(60)))
+";
+
+fn fix(rehearser: &Rehearser, options: &[&str], words: &[&str]) -> Ran {
+    let all = [&[rehearser.program(), "fix"], options, &["--"], words].concat();
+    let state = rehearser.scene.at("state");
+    let directory = rehearser.scene.at("share");
+    run(rehearser.command(&all).current_dir(directory).env("XDG_STATE_HOME", state))
+}
+
+fn json(ran: &Ran) -> Value {
+    serde_json::from_str(&ran.out()).unwrap_or_else(|error| panic!("{error}: {}", ran.err()))
+}
+
+#[test]
+fn a_plan_says_what_would_be_packed_and_packs_nothing() {
+    for rehearser in each_rehearser() {
+        let (python, program) = environment(&rehearser);
+        let planned = fix(&rehearser, &[], &[&python, &program]);
+        assert_eq!(planned.code(), 0, "{}", planned.err());
+        assert!(planned.out().contains("Would pack"), "{}", planned.out());
+        let next = format!("Next: becalm fix --apply -- {python} {program}");
+        assert!(planned.out().contains(&next), "{}", planned.out());
+        let answer = json(&fix(&rehearser, &["--json"], &[&python, &program]));
+        assert_eq!(answer["packing"]["environment"], rehearser.scene.at("share/env").as_str());
+        assert!(answer["packing"]["operations"].as_u64().unwrap() > 300, "{answer:#}");
+        assert_eq!(answer["packing"]["image_bytes"], Value::Null);
+        assert!(!rehearser.scene.directory().join("share/env.sqsh").exists());
+    }
+}
+
+#[test]
+fn applied_the_start_is_proven_in_the_image_and_the_next_line_runs_it() {
+    for rehearser in each_rehearser() {
+        let (python, program) = environment(&rehearser);
+        let image = rehearser.scene.at("share/packed.sqsh");
+        let share = rehearser.scene.at("share");
+        let options = [
+            "--apply",
+            "--json",
+            "--runs=2",
+            "--rehearse=nfs",
+            "--rehearse-path",
+            &share,
+            "--image",
+            &image,
+        ];
+        let applied = fix(&rehearser, &options, &[&python, &program]);
+        assert_eq!(applied.code(), 0, "{}{}", applied.out(), applied.err());
+        let answer = json(&applied);
+        assert_eq!(answer["taken_back"], false);
+        assert_eq!(answer["proof"]["behaviour"]["kind"], "same");
+        assert_eq!(answer["proof"]["verdict"]["proven"], true, "{answer:#}");
+        let size = fs::metadata(&image).unwrap().len();
+        assert_eq!(answer["packing"]["image_bytes"], size);
+        let asked = |side: &str| answer["proof"][side]["runs"][0]["asked"]["operations"].as_u64();
+        assert!(asked("before").unwrap() > 300, "{:?}", asked("before"));
+        // What says whether the image is stale, once each, and the way to the image. The program
+        // itself is beside the share.
+        assert!(asked("after").unwrap() <= most(&share), "{:?}", asked("after"));
+        let line = ["run", "--image", &image, "--", &python, &program];
+        let ran = run(&mut rehearser.command(&[&[rehearser.program()], &line[..]].concat()));
+        assert_eq!(ran.out(), "1770\n", "{}", ran.err());
+        proves_itself(&rehearser, &share, &format!("{python} {program}"), &image);
+        assert_tidy(&rehearser);
+    }
+}
+
+/// The directories and files of the environment, without Python's own, and four for the way.
+fn most(share: &str) -> u64 {
+    let env = format!("{share}/env");
+    let words = [&env, "-name", "__pycache__", "-prune", "-o", "-not", "-type", "l", "-print"];
+    run(Command::new("find").args(words)).out().lines().count() as u64 + 4
+}
+
+/// `prove` goes by what reached the server: the calls themselves have not become fewer.
+fn proves_itself(rehearser: &Rehearser, share: &str, command: &str, image: &str) {
+    let becalm = rehearser.program();
+    let after = format!("{becalm} run --image {image} -- {command}");
+    let options = ["prove", "--json", "--runs=6", "--rehearse=nfs", "--rehearse-path", share];
+    let words = [&[becalm], &options[..], &["--before", command, "--after", &after]].concat();
+    let ran = run(&mut rehearser.command(&words));
+    assert_eq!(ran.code(), 0, "{}{}", ran.out(), ran.err());
+    let proof = json(&ran);
+    assert_eq!(proof["counts"]["asked"], "fewer", "{proof:#}");
+    assert_eq!(proof["counts"]["change"], "more", "{proof:#}");
+    let sentence = proof["verdict"]["sentence"].as_str().unwrap();
+    assert!(sentence.starts_with("questions to the server "), "{sentence}");
+}
+
+/// A program that tells whether its environment can be written to: in an image it cannot.
+#[test]
+fn what_behaves_otherwise_in_the_image_is_taken_back_and_an_older_image_stays() {
+    for rehearser in each_rehearser() {
+        let (python, program) = environment(&rehearser);
+        let tells = "import os, sys; print(os.statvfs(sys.prefix).f_flag & os.ST_RDONLY)";
+        fs::write(&program, format!("{PROGRAM}\n{tells}\n")).unwrap();
+        let image = rehearser.scene.at("share/env.sqsh");
+        let built = ["image", "build", "-o", &image, &rehearser.scene.at("share/env/bin")];
+        let built = run(&mut rehearser.command(&[&[rehearser.program()], &built[..]].concat()));
+        assert_eq!(built.code(), 0, "{}", built.err());
+        let before = fs::read(&image).unwrap();
+        let applied = fix(&rehearser, &["--apply", "--json", "--runs=1"], &[&python, &program]);
+        assert_eq!(applied.code(), 1, "{}", applied.err());
+        let answer = json(&applied);
+        assert_eq!(answer["taken_back"], true, "{answer:#}");
+        assert_eq!(answer["proof"]["behaviour"]["kind"], "differs");
+        assert_eq!(fs::read(&image).unwrap(), before);
+        assert_tidy(&rehearser);
+    }
+}
+
+/// A program that takes more than twice as long in the image as it ever took outside of it, however
+/// busy the machine is; what it says is the same.
+const SLOWER: &str = "
+import os, sys, time
+log = sys.argv[1]
+began = int(open('/proc/self/stat').read().rsplit(')', 1)[1].split()[19])
+took = time.clock_gettime(time.CLOCK_BOOTTIME) - began / os.sysconf('SC_CLK_TCK')
+if os.statvfs(sys.prefix).f_flag & os.ST_RDONLY:
+    time.sleep(0.5 + 2 * max(map(float, open(log))))
+else:
+    print(took, file=open(log, 'a'))
+";
+
+#[test]
+fn what_takes_longer_in_the_image_is_taken_back_and_not_recommended() {
+    for rehearser in each_rehearser() {
+        let (python, program) = environment(&rehearser);
+        fs::write(&program, format!("{PROGRAM}\n{SLOWER}\n")).unwrap();
+        let log = rehearser.scene.file("log", "", 0o666);
+        let words = [python.as_str(), &program, &log];
+        let applied = fix(&rehearser, &["--apply", "--runs=6"], &words);
+        assert_eq!(applied.code(), 1, "{}{}", applied.out(), applied.err());
+        let text = applied.out();
+        assert!(text.contains("Taken back: with these changes the command took longer."), "{text}");
+        assert!(!text.contains("Next: becalm run"), "{text}");
+        let next = "Next: becalm fix --rehearse nfs --apply --runs=6 -- ";
+        assert!(text.contains(next), "{text}");
+        assert!(!rehearser.scene.directory().join("share/env.sqsh").exists());
+        assert_tidy(&rehearser);
+    }
+}
+
+#[test]
+fn what_is_not_proven_and_does_no_harm_is_kept_and_said_so() {
+    for rehearser in each_rehearser() {
+        let (python, program) = environment(&rehearser);
+        // Its output differs from run to run, its status does not.
+        fs::write(&program, format!("{PROGRAM}\nimport os; print(os.getpid())\n")).unwrap();
+        let applied = fix(&rehearser, &["--apply", "--runs=1"], &[&python, &program]);
+        assert_eq!(applied.code(), 0, "{}{}", applied.out(), applied.err());
+        let text = applied.out();
+        assert!(text.contains("Kept, though no gain was proven"), "{text}");
+        assert!(rehearser.scene.directory().join("share/env.sqsh").exists());
+    }
+}
+
+#[test]
+fn nothing_but_an_image_is_written_over() {
+    let rehearser = &each_rehearser()[0];
+    let (python, program) = environment(rehearser);
+    let file = rehearser.scene.file("work", "of a week", 0o666);
+    let refused = fix(rehearser, &["--apply", "--image", &file], &[&python, &program]);
+    assert_eq!(refused.code(), 1, "{}{}", refused.out(), refused.err());
+    assert!(refused.err().contains("is no image"), "{}", refused.err());
+    assert_eq!(fs::read_to_string(&file).unwrap(), "of a week");
+}
+
+/// No half image beside the other.
+#[track_caller]
+fn assert_tidy(rehearser: &Rehearser) {
+    let names = fs::read_dir(rehearser.scene.at("share")).unwrap().flatten();
+    let names: Vec<_> = names.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    assert!(names.iter().all(|name| !name.starts_with('.')), "{names:?}");
+}

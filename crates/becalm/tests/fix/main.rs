@@ -1,0 +1,12 @@
+//! From a storm to its cure: `becalm check`, `fix`, `undo`.
+
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
+mod advice;
+mod check;
+mod fix;
+mod image;
+mod undo;
+
+/// The program under test.
+const BECALM: &str = env!("CARGO_BIN_EXE_becalm");

@@ -1,0 +1,9 @@
+//! Scripts that start many programs: `becalm fork lines`, `becalm run --builtins`.
+
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
+mod builtins;
+mod lines;
+
+/// The program under test.
+const BECALM: &str = env!("CARGO_BIN_EXE_becalm");

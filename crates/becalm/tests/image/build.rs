@@ -1,0 +1,206 @@
+//! `becalm image build`: the command line around the writer.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use testkit::schema::Schema;
+
+fn build(args: &[&str], directory: &Path) -> Output {
+    let mut becalm = Command::new(env!("CARGO_BIN_EXE_becalm"));
+    becalm.args(["image", "build"]).args(args).current_dir(directory);
+    becalm.env_remove("SOURCE_DATE_EPOCH").output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn environment(directory: &Path) {
+    fs::create_dir_all(directory.join("env/bin")).unwrap();
+    fs::write(directory.join("env/pyvenv.cfg"), "home = /usr/bin\n").unwrap();
+    fs::write(directory.join("env/a"), "first by path").unwrap();
+    fs::write(directory.join("env/z"), "first by trace").unwrap();
+    symlink("/usr/bin/python3", directory.join("env/bin/python")).unwrap();
+}
+
+#[test]
+fn its_json_is_as_documented() {
+    let directory = tempfile::tempdir().unwrap();
+    environment(directory.path());
+    let _socket = UnixListener::bind(directory.path().join("env/socket")).unwrap();
+    let output = build(
+        &["--json", "--skip-special", "-o", "env.sqsh", "env", "--", "cat", "env/z"],
+        directory.path(),
+    );
+    assert!(output.status.success(), "{}", said(&output));
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let document = include_str!("../../../../docs/schema/becalm.image.build.md");
+    let schema = Schema::of(document);
+    schema.holds(&answer, "left out, outside");
+    schema.holds(&schema.example(), "left out, outside");
+    assert_eq!(answer["traced"], 1);
+    assert_eq!(answer["manifest"]["trace"], "cat env/z");
+    let outside = answer["outside"].as_array().unwrap();
+    let outside: Vec<_> = outside.iter().map(|one| (&one["by"], &one["what"])).collect();
+    let (symlink, home) = (&Value::from("symlink"), &Value::from("home"));
+    let (python, bin) = (&Value::from("/usr/bin/python3"), &Value::from("/usr/bin"));
+    assert_eq!(outside, [(symlink, python), (home, bin)]);
+}
+
+/// A root with a shell, a container of it, and the words that make it.
+fn container(directory: &Path, more: &[&str]) -> Output {
+    fs::create_dir_all(directory.join("root/bin")).unwrap();
+    fs::copy("/bin/sh", directory.join("root/bin/sh")).unwrap();
+    fs::write(directory.join("run.sh"), "echo run\n").unwrap();
+    fs::write(directory.join("root.def"), "Bootstrap: scratch\n").unwrap();
+    let texts = ["--runscript", "run.sh", "--deffile", "root.def", "--label", "version=2=b"];
+    build(&[&["-o", "root.sif", "root"], &texts[..], more].concat(), directory)
+}
+
+#[test]
+fn a_file_called_sif_is_a_container_and_its_json_is_as_documented() {
+    let directory = tempfile::tempdir().unwrap();
+    environment(directory.path());
+    symlink("/bin/sh", directory.path().join("env/bin/sh")).unwrap();
+    let output = container(directory.path(), &[]);
+    assert!(output.status.success(), "{}", said(&output));
+    let output = build(
+        &["--json", "-o", "app.sif", "--base", "root.sif", "--overlay", "64M", "--sparse", "env"],
+        directory.path(),
+    );
+    assert!(output.status.success(), "{}", said(&output));
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    Schema::of(include_str!("../../../../docs/schema/becalm.image.build.md")).holds(&answer, "sif");
+    assert_eq!(
+        (&answer["sif"]["base"], &answer["sif"]["arch"]),
+        (&"root.sif".into(), &"amd64".into())
+    );
+    let outside = answer["outside"].as_array().unwrap().iter().map(|one| &one["what"]);
+    let outside: Vec<_> = outside.collect();
+    assert_eq!(outside, ["/usr/bin/python3", "/usr/bin"], "the base has /bin/sh");
+    let mut inspect = Command::new(env!("CARGO_BIN_EXE_becalm"));
+    let inspect = inspect.args(["image", "inspect", "--json", "app.sif"]);
+    let seen = inspect.current_dir(directory.path()).output().unwrap().stdout;
+    let seen: Value = serde_json::from_slice(&seen).unwrap();
+    assert_eq!(seen["labels"]["version"], "2=b");
+    let objects = seen["objects"].as_array().unwrap();
+    let kinds = objects.iter().map(|object| match object["role"].as_str() {
+        Some(role) => format!("{role} {}", object["filesystem"].as_str().unwrap()),
+        None => object["object"].as_str().unwrap().to_owned(),
+    });
+    let expected = [
+        "definition file",
+        "labels",
+        "JSON",
+        "primary system squashfs",
+        "overlay squashfs",
+        "overlay ext3",
+    ];
+    assert_eq!(kinds.collect::<Vec<_>>(), expected);
+    for object in &objects[3..5] {
+        assert_eq!(object["squashfs"]["compression"], "gzip", "what all runtimes read");
+        assert!(object["squashfs"]["manifest"].is_object());
+    }
+    assert_eq!(objects[4]["squashfs"]["manifest"]["layout"]["root"], "/");
+}
+
+#[test]
+fn a_container_that_was_perhaps_written_to_is_not_written_over() {
+    let directory = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        assert!(container(directory.path(), &[]).status.success());
+    }
+    let with_layer = &["--overlay", "64M", "--sparse"];
+    assert!(container(directory.path(), with_layer).status.success());
+    let output = container(directory.path(), with_layer);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("may hold somebody's work"), "{}", said(&output));
+}
+
+#[test]
+fn an_ordinary_user_makes_containers() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    assert!(container(directory.path(), &[]).status.success());
+    for words in [&["root"][..], &["--base", "root.sif", "--overlay", "64M", "run.sh"]] {
+        let mut setpriv = Command::new("setpriv");
+        setpriv.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+        setpriv.arg(env!("CARGO_BIN_EXE_becalm")).args(["image", "build", "-o", "x.sif"]);
+        let output = setpriv.args(words).current_dir(directory.path()).output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+    }
+}
+
+#[test]
+fn nothing_but_an_image_is_written_over() {
+    let directory = tempfile::tempdir().unwrap();
+    environment(directory.path());
+    fs::write(directory.path().join("thesis.tex"), "years of work").unwrap();
+    let output = build(&["-o", "thesis.tex", "env"], directory.path());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("is no image"), "{}", said(&output));
+    assert_eq!(fs::read(directory.path().join("thesis.tex")).unwrap(), b"years of work");
+    for _ in 0..2 {
+        assert!(build(&["-o", "env.sqsh", "env"], directory.path()).status.success());
+    }
+}
+
+#[test]
+fn what_cannot_be_is_a_wrong_usage_or_an_error_of_one_line() {
+    let directory = tempfile::tempdir().unwrap();
+    environment(directory.path());
+    for (args, status) in [
+        (&["env"][..], 2),
+        (&["-o", "i"], 2),
+        (&["-o", "i", "--level", "10", "--comp", "gzip", "env"], 2),
+        (&["-o", "i", "--level", "1", "--comp", "lz4", "env"], 2),
+        (&["-o", "i", "--block-size", "100K", "env"], 2),
+        (&["-o", "i", "no such directory"], 1),
+        (&["-o", "no such directory/i", "env"], 1),
+        (&["-o", "env/i", "env"], 1),
+        (&["--sif", "-o", "i", "env"], 1),
+        (&["--sif", "-o", "i", "env", "env/bin"], 2),
+        (&["--base", "no such base", "-o", "i", "env"], 1),
+        (&["--base", "b", "--runscript", "r", "-o", "i", "env"], 2),
+        (&["--label", "no value", "-o", "i", "env"], 2),
+        (&["--create-dir", "d", "-o", "i", "env"], 2),
+        (&["--overlay", "1M", "-o", "i", "env"], 2),
+    ] {
+        let output = build(args, directory.path());
+        assert_eq!(output.status.code(), Some(status), "{args:?}: {}", said(&output));
+        assert!(status == 2 || said(&output).lines().count() == 1, "{}", said(&output));
+        assert!(!directory.path().join("i").exists());
+    }
+}
+
+#[test]
+fn what_may_not_be_read_is_an_error_unless_it_may_be_left_out() {
+    let directory = tempfile::tempdir().unwrap();
+    environment(directory.path());
+    let set = |path: &str, mode: u32| {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(directory.path().join(path), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    set("", 0o777);
+    set("env/a", 0o600);
+    let as_nobody = |args: &[&str]| {
+        let mut setpriv = Command::new("setpriv");
+        setpriv.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+        setpriv.arg(env!("CARGO_BIN_EXE_becalm")).args(["image", "build", "-o", "i", "env"]);
+        setpriv.args(args).current_dir(directory.path()).output().unwrap()
+    };
+    let output = as_nobody(&[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("env/a: open: Permission denied"), "{}", said(&output));
+    let output = as_nobody(&["--skip-unreadable", "--json"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["left_out"][0]["why"], "unreadable");
+    let left = fs::read_dir(directory.path()).unwrap().count();
+    assert_eq!(left, 2, "the directory and the image");
+}

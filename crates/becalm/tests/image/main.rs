@@ -1,0 +1,11 @@
+//! `becalm image`.
+
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
+mod build;
+mod extract;
+mod inspect;
+mod overlay;
+
+/// The program under test.
+const BECALM: &str = env!("CARGO_BIN_EXE_becalm");

@@ -1,0 +1,15 @@
+//! The laboratory: layouts, profiles, forks.
+
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
+mod aslr_analyze;
+mod aslr_campaign;
+mod aslr_campaign_slurm;
+mod aslr_rank;
+mod aslr_scan;
+mod aslr_verify;
+mod fork_collapse;
+mod profile;
+
+/// The program under test.
+const BECALM: &str = env!("CARGO_BIN_EXE_becalm");

@@ -1,0 +1,13 @@
+//! `becalm modules`.
+
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
+mod audit;
+mod avail;
+mod cache;
+mod hook;
+mod scene;
+mod tidy;
+
+/// The program under test.
+const BECALM: &str = env!("CARGO_BIN_EXE_becalm");

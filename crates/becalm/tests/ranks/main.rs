@@ -1,0 +1,10 @@
+//! Recordings of many ranks, of `mpirun` and of Slurm.
+
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
+mod mpirun;
+mod report;
+mod slurm;
+
+/// The program under test.
+const BECALM: &str = env!("CARGO_BIN_EXE_becalm");

@@ -1,0 +1,13 @@
+//! A slow filesystem and many ranks: `becalm rehearse`, `becalm scale`.
+
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
+mod ends;
+mod programs;
+mod proof;
+mod rehearse;
+mod scale;
+mod scale_truth;
+
+/// The program under test.
+const BECALM: &str = env!("CARGO_BIN_EXE_becalm");

@@ -1,0 +1,17 @@
+//! `becalm run`.
+
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
+mod aslr;
+mod hugepages;
+mod image;
+mod image_holder;
+mod image_mpi;
+mod image_overlay;
+mod image_python;
+mod image_root;
+mod stage;
+mod stage_ranks;
+
+/// The program under test.
+const BECALM: &str = env!("CARGO_BIN_EXE_becalm");

@@ -1,6 +1,0 @@
-//! strace_equal.rs again, without eBPF, as an ordinary user records.
-
-#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
-
-#[path = "strace_equal.rs"]
-mod strace_equal;

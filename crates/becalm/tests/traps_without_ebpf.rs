@@ -1,6 +1,0 @@
-//! traps.rs again, without eBPF, as an ordinary user records.
-
-#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
-
-#[path = "traps.rs"]
-mod traps;

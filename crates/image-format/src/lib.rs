@@ -1,0 +1,27 @@
+//! The files that hold a filesystem on a cluster, written and read: squashfs, SIF, and ext3.
+//!
+//! Bytes only: nothing is mounted, and no process is started.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `tree` | directories and files with their attributes, and the order of their content |
+//! | `squash` | squashfs 4.0: a writer in any order wanted, and a reader that trusts no number |
+//! | `sif` | the container in one file that Apptainer and SingularityCE run, written and read |
+//! | `ext3` | an empty ext3: the layer that a container writes to |
+//! | `writer` | a file that is written, from a byte on |
+//! | `source` | bytes at an offset: what readers read from |
+//! | `path_json` | paths in JSON |
+//! | `error` | what can go wrong while a tree is read and written |
+
+mod error;
+pub mod ext3;
+pub mod path_json;
+pub mod sif;
+mod source;
+pub mod squash;
+pub mod tree;
+mod writer;
+
+pub use error::BuildError;
+pub use source::{Source, Window};
+pub use writer::ImageWriter;

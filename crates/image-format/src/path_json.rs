@@ -1,0 +1,69 @@
+//! Paths in JSON: as text, where they are text, otherwise as a list of bytes.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Text {
+    Utf8(String),
+    Bytes(Vec<u8>),
+}
+
+impl From<&Path> for Text {
+    fn from(path: &Path) -> Text {
+        match path.to_str() {
+            Some(text) => Text::Utf8(text.to_owned()),
+            None => Text::Bytes(path.as_os_str().as_bytes().to_vec()),
+        }
+    }
+}
+
+impl From<Text> for PathBuf {
+    fn from(text: Text) -> PathBuf {
+        match text {
+            Text::Utf8(text) => PathBuf::from(text),
+            Text::Bytes(bytes) => PathBuf::from(OsString::from_vec(bytes)),
+        }
+    }
+}
+
+/// Writes a path: for serde's `with`.
+///
+/// # Errors
+/// The serializer's.
+pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    Text::from(path).serialize(serializer)
+}
+
+/// Reads one.
+///
+/// # Errors
+/// Where it is neither a text nor a list of bytes.
+pub fn deserialize<'de, D: Deserializer<'de>>(source: D) -> Result<PathBuf, D::Error> {
+    Ok(Text::deserialize(source)?.into())
+}
+
+/// The same for a list of them.
+pub mod list {
+    use super::*;
+
+    /// Writes paths.
+    ///
+    /// # Errors
+    /// The serializer's.
+    pub fn serialize<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(paths.iter().map(|path| Text::from(path.as_path())))
+    }
+
+    /// Reads them.
+    ///
+    /// # Errors
+    /// As for one.
+    pub fn deserialize<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<PathBuf>, D::Error> {
+        Ok(Vec::<Text>::deserialize(source)?.into_iter().map(PathBuf::from).collect())
+    }
+}

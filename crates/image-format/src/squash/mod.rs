@@ -1,0 +1,23 @@
+//! squashfs 4.0, written and read.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `format` | what it looks like on disk |
+//! | `compression` | zstd, lz4, gzip: one block at a time |
+//! | `write` | the writer: parallel reads, one order, the same bytes each time |
+//! | `read` | the reader: for a FUSE server, and for files from anywhere |
+
+mod compression;
+mod format;
+mod read;
+mod write;
+
+pub use compression::Compression;
+pub use read::{
+    Attributes, Content, Entry, Facts, FilePart, Image, Mark, NodeId, NodeKind, ReadError,
+};
+pub(crate) use write::can_hold_xattr;
+pub use write::{SquashOptions, SquashSummary, write};
+
+/// Name and value of an extended attribute.
+pub type Xattr = (Vec<u8>, Vec<u8>);

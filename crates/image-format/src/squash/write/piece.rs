@@ -1,0 +1,230 @@
+//! One thread's work: reads pieces of files, and compresses what is in them.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::mpsc::Sender;
+
+use rustix::fs::{Mode, OFlags, SeekFrom};
+use rustix::io::Errno;
+use sha2::{Digest, Sha256};
+
+use super::feed::{Feed, Piece, Work};
+use crate::BuildError;
+use crate::squash::Compression;
+use crate::squash::compression::Packer;
+use crate::squash::format::DATA_STORED;
+use crate::tree::Id;
+
+/// SHA-256.
+pub(crate) type Hash = [u8; 32];
+
+/// What a thread has done.
+pub(crate) enum Done {
+    /// A piece was read.
+    Piece(Ready),
+    /// A fragment block was compressed.
+    Fragment(u32, Block),
+}
+
+/// A piece that was read.
+pub(crate) struct Ready {
+    pub number: u64,
+    pub file: Id,
+    /// How many bytes it had in the file.
+    pub length: u64,
+    pub is_first: bool,
+    pub is_last: bool,
+    pub content: Content,
+    /// Of its bytes, where the file may have a twin.
+    pub hash: Option<Hash>,
+    pub is_elf: bool,
+}
+
+/// What was read.
+pub(crate) enum Content {
+    /// A whole small file: it goes into a fragment block.
+    Small(Vec<u8>),
+    /// Blocks of a larger one.
+    Blocks(Vec<Block>),
+    /// The file may not be read, and is left out.
+    Unreadable,
+}
+
+/// A block as it is in the image.
+pub(crate) struct Block {
+    pub bytes: Vec<u8>,
+    /// How its size is written in the image; 0 for nothing but zeros.
+    pub size: u32,
+    /// How many bytes it stands for, if it is nothing but zeros.
+    pub hole: u64,
+}
+
+impl Block {
+    pub(crate) fn pack(packer: &mut Packer, block: Vec<u8>) -> io::Result<Block> {
+        Ok(match packer.pack(&block)? {
+            Some(packed) => Block { size: packed.len() as u32, bytes: packed, hole: 0 },
+            None => Block { size: block.len() as u32 | DATA_STORED, bytes: block, hole: 0 },
+        })
+    }
+
+    fn hole(length: u64) -> Block {
+        Block { bytes: Vec::new(), size: 0, hole: length }
+    }
+}
+
+/// What each thread knows.
+#[derive(Clone, Copy)]
+pub(crate) struct How {
+    pub compression: Compression,
+    pub level: i32,
+    pub block_size: u32,
+    pub skip_unreadable: bool,
+}
+
+/// Works until there is nothing left, or nobody takes what is done.
+pub(crate) fn work(feed: &Feed<'_>, how: How, results: &Sender<Result<Done, BuildError>>) {
+    let mut packer = match Packer::new(how.compression, how.level) {
+        Ok(packer) => packer,
+        Err(source) => {
+            let path = std::path::PathBuf::from(how.compression.name());
+            let _ = results.send(Err(BuildError::At { operation: "compress", path, source }));
+            return;
+        }
+    };
+    while let Some(work) = feed.next() {
+        let done = match work {
+            Work::Read(piece) => read(&piece, how, &mut packer).map(Done::Piece),
+            Work::Fragment(number, block) => {
+                let path = std::path::Path::new("a block");
+                Block::pack(&mut packer, block)
+                    .map(|block| Done::Fragment(number, block))
+                    .map_err(BuildError::at("compress", path))
+            }
+        };
+        if results.send(done).is_err() {
+            return;
+        }
+    }
+}
+
+fn read(piece: &Piece, how: How, packer: &mut Packer) -> Result<Ready, BuildError> {
+    let source = &*piece.source;
+    let ready = |content, hash, is_elf| Ready {
+        number: piece.number,
+        file: piece.file,
+        length: piece.length,
+        is_first: piece.is_first,
+        is_last: piece.is_last,
+        content,
+        hash,
+        is_elf,
+    };
+    let bytes = match &source.given {
+        Some(given) => {
+            let (start, end) = (piece.at as usize, (piece.at + piece.length) as usize);
+            Some(given[start..end].to_vec())
+        }
+        None => match from_disk(piece, how)? {
+            Some(bytes) => bytes,
+            None => return Ok(ready(Content::Unreadable, None, false)),
+        },
+    };
+    let is_elf = piece.is_first && bytes.as_ref().is_some_and(|it| it.starts_with(b"\x7fELF"));
+    let hash = source.has_twin.then(|| match &bytes {
+        Some(bytes) => Sha256::digest(bytes).into(),
+        // Whether zeros were read or known does not matter.
+        None => zeros(piece.length),
+    });
+    Ok(ready(content(bytes, piece, how.block_size as usize, packer)?, hash, is_elf))
+}
+
+/// The bytes of a piece as [`bytes`] says; none where the file may not be read and is left out.
+fn from_disk(piece: &Piece, how: How) -> Result<Option<Option<Vec<u8>>>, BuildError> {
+    let source = &*piece.source;
+    let file = match source.opened.get_or_init(|| open(piece)) {
+        Ok(file) => file,
+        Err(Errno::ACCESS) if how.skip_unreadable => return Ok(None),
+        // A symbolic link took its place, or nothing did.
+        Err(Errno::LOOP | Errno::NOENT) => return Err(BuildError::Changed(source.path.clone())),
+        Err(error) => return Err(BuildError::at("open", &source.path)(*error)),
+    };
+    let bytes = bytes(file, piece)?;
+    let now = file.metadata().map_err(BuildError::at("stat", &source.path))?;
+    let is_same = (now.dev(), now.ino()) == source.attributes.identity
+        && now.len() == source.size
+        && (now.mtime(), now.mtime_nsec() as u32) == source.attributes.mtime;
+    match is_same {
+        true => Ok(Some(bytes)),
+        false => Err(BuildError::Changed(source.path.clone())),
+    }
+}
+
+/// The bytes of a piece; none where it is nothing but a hole.
+fn bytes(file: &File, piece: &Piece) -> Result<Option<Vec<u8>>, BuildError> {
+    let source = &*piece.source;
+    if source.has_holes && is_hole(file, piece) {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; piece.length as usize];
+    match file.read_exact_at(&mut bytes, piece.at) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            Err(BuildError::Changed(source.path.clone()))
+        }
+        read => read.map(|()| Some(bytes)).map_err(BuildError::at("read", &source.path)),
+    }
+}
+
+/// The same as it goes into the image.
+fn content(
+    bytes: Option<Vec<u8>>,
+    piece: &Piece,
+    block_size: usize,
+    packer: &mut Packer,
+) -> Result<Content, BuildError> {
+    let is_small = piece.source.size < block_size as u64;
+    let Some(bytes) = bytes else {
+        if is_small {
+            return Ok(Content::Small(vec![0; piece.length as usize]));
+        }
+        let starts = (0..piece.length).step_by(block_size);
+        let length = |start: u64| (piece.length - start).min(block_size as u64);
+        return Ok(Content::Blocks(starts.map(|start| Block::hole(length(start))).collect()));
+    };
+    if is_small {
+        return Ok(Content::Small(bytes));
+    }
+    let pack = |block: &[u8]| match block.iter().all(|byte| *byte == 0) {
+        true => Ok(Block::hole(block.len() as u64)),
+        false => Block::pack(packer, block.to_vec()),
+    };
+    let blocks = bytes.chunks(block_size).map(pack).collect::<io::Result<Vec<_>>>();
+    Ok(Content::Blocks(blocks.map_err(BuildError::at("compress", &piece.source.path))?))
+}
+
+fn open(piece: &Piece) -> Result<File, Errno> {
+    // Never waits for the other end of a pipe that took the file's place.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    rustix::fs::open(&piece.source.path, flags, Mode::empty()).map(File::from)
+}
+
+/// Whether the filesystem knows that a piece is nothing but a hole.
+fn is_hole(file: &File, piece: &Piece) -> bool {
+    match rustix::fs::seek(file, SeekFrom::Data(piece.at)) {
+        Ok(data) => data >= piece.at + piece.length,
+        Err(Errno::NXIO) => true,
+        Err(_) => false,
+    }
+}
+
+fn zeros(length: u64) -> Hash {
+    let mut hash = Sha256::new();
+    let zeros = [0; 4096];
+    let mut rest = length as usize;
+    while rest > 0 {
+        let part = rest.min(zeros.len());
+        hash.update(&zeros[..part]);
+        rest -= part;
+    }
+    hash.finalize().into()
+}

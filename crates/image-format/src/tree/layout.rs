@@ -1,0 +1,64 @@
+//! Where in the image each path goes.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::BuildError;
+
+/// How the paths that are packed lie in the image.
+///
+/// Of one directory, the image's root is that directory. Of several paths, or of a file, the root
+/// is `/`, and each lies at its own absolute path below it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Layout {
+    /// The directory that the image's root stands for: where it is to be mounted.
+    #[serde(with = "crate::path_json")]
+    root: PathBuf,
+    /// What is packed: absolute paths without symbolic links, none of them below another.
+    #[serde(with = "crate::path_json::list")]
+    paths: Vec<PathBuf>,
+}
+
+impl Layout {
+    /// The layout of an image of these paths.
+    ///
+    /// # Errors
+    /// Where there are none, or one cannot be found.
+    pub fn of(paths: &[PathBuf]) -> Result<Layout, BuildError> {
+        let real = |path: &PathBuf| path.canonicalize().map_err(BuildError::at("find", path));
+        let mut paths = paths.iter().map(real).collect::<Result<Vec<_>, _>>()?;
+        // A directory sorts before what is below it.
+        paths.sort();
+        paths.dedup_by(|later, earlier| later.starts_with(earlier));
+        match &paths[..] {
+            [] => Err(BuildError::Unfit { path: PathBuf::new(), why: "there is nothing to pack" }),
+            [one] if one.is_dir() => Ok(Layout { root: one.clone(), paths }),
+            _ => Ok(Layout { root: PathBuf::from("/"), paths }),
+        }
+    }
+
+    /// The layout of an image that is laid over a whole root: each path at its own place, also
+    /// where there is one only.
+    ///
+    /// # Errors
+    /// As [`Layout::of`].
+    pub fn at_their_places(paths: &[PathBuf]) -> Result<Layout, BuildError> {
+        Ok(Layout { root: PathBuf::from("/"), ..Layout::of(paths)? })
+    }
+
+    /// The directory that the image's root stands for.
+    pub fn base(&self) -> &Path {
+        &self.root
+    }
+
+    /// What is packed.
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
+    /// Whether a path is packed: it is one of them, or below one.
+    pub fn holds(&self, path: &Path) -> bool {
+        self.paths.iter().any(|packed| path.starts_with(packed))
+    }
+}

@@ -1,0 +1,173 @@
+//! What is to be packed: directories and files with their attributes, but without content.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `layout` | where in the image each path goes |
+//! | `scan` | reads directories and attributes, many at a time |
+//! | `walk` | finds a path in a tree, through symbolic links |
+//! | `order` | which file's content comes first |
+//! | `fingerprint` | whether the sources are still what they were |
+//! | `graft` | files that it has besides those found |
+
+mod fingerprint;
+mod graft;
+mod layout;
+mod order;
+mod scan;
+mod walk;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::squash::Xattr;
+
+pub use fingerprint::Fingerprint;
+pub use graft::{Addition, What};
+pub use layout::Layout;
+pub use scan::Wanted;
+pub use walk::{Found, clean};
+
+/// A number of a node in a [`Tree`].
+pub type Id = u32;
+
+/// All that goes into an image. Directories come before what is in them, and what is in a directory
+/// is sorted by the bytes of its names.
+#[derive(Debug)]
+pub struct Tree {
+    /// Which paths, and where in the image each goes.
+    pub layout: Layout,
+    /// What the image's root is where the image is used: links and names in the tree mean that.
+    /// The directory that it was made of, or, of a whole system, `/`.
+    pub stands_for: PathBuf,
+    /// The first is the root.
+    pub nodes: Vec<Node>,
+    /// What was left out, as it was asked for.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// One file or directory.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its name; of the root, none.
+    pub name: Vec<u8>,
+    /// The directory that it is in; of the root, itself.
+    pub parent: Id,
+    /// What stat(2) says of it.
+    pub attributes: Attributes,
+    /// What it is.
+    pub kind: Kind,
+    /// The first name of the same file, where this is a further one.
+    pub first_name: Option<Id>,
+    /// Names and values, sorted.
+    pub xattrs: Vec<Xattr>,
+    /// A directory above what is packed, which is there to hold it.
+    pub is_above: bool,
+}
+
+/// What stat(2) says of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// Permissions, set-user-ID and sticky bits; not the type.
+    pub mode: u16,
+    /// Its owner.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
+    /// Seconds since 1970, and nanoseconds. squashfs keeps the seconds.
+    pub mtime: (i64, u32),
+    /// Filesystem and inode.
+    pub identity: (u64, u64),
+}
+
+/// What a node is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A directory, and what is in it, by the bytes of its names.
+    Directory(Vec<Id>),
+    /// A regular file.
+    File {
+        /// Bytes of its content.
+        size: u64,
+        /// Whether it needs fewer bytes on the disk.
+        has_holes: bool,
+        /// The content, where it does not come from the disk.
+        given: Option<Arc<[u8]>>,
+    },
+    /// A symbolic link, and its target.
+    Symlink(Vec<u8>),
+    /// A character device, and its number (Linux: new_encode_dev).
+    CharDevice(u32),
+    /// A block device, and its number.
+    BlockDevice(u32),
+    /// A named pipe.
+    Fifo,
+}
+
+/// A file that is not in the image.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct LeftOut {
+    /// Where it is.
+    #[serde(serialize_with = "crate::path_json::serialize")]
+    pub path: PathBuf,
+    /// Why it was left out.
+    pub why: Reason,
+}
+
+/// Why a file is not in the image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Whoever made the image may not read it.
+    Unreadable,
+    /// It is a socket.
+    Socket,
+}
+
+impl Tree {
+    /// Where a node was found.
+    pub fn source(&self, node: Id) -> PathBuf {
+        let mut path = self.layout.base().to_owned();
+        path.extend(&self.below(node));
+        path
+    }
+
+    /// Where a node is when the image is used.
+    pub fn place(&self, node: Id) -> PathBuf {
+        let mut path = self.stands_for.clone();
+        path.extend(&self.below(node));
+        path
+    }
+
+    /// A node's path from the image's root.
+    pub fn below(&self, node: Id) -> PathBuf {
+        let mut names = Vec::new();
+        let mut at = node;
+        while at != 0 {
+            let node = &self.nodes[at as usize];
+            names.push(OsStr::from_bytes(&node.name));
+            at = node.parent;
+        }
+        names.iter().rev().collect()
+    }
+
+    /// The files whose content is packed: one of the names of each.
+    pub fn files(&self) -> impl Iterator<Item = Id> {
+        (0..).zip(&self.nodes).filter_map(|(id, node)| {
+            let is_file = matches!(node.kind, Kind::File { .. }) && node.first_name.is_none();
+            is_file.then_some(id)
+        })
+    }
+
+    /// When the newest of what is packed was changed, in seconds since 1970.
+    pub fn newest(&self) -> u32 {
+        let packed = self.nodes.iter().filter(|node| !node.is_above);
+        packed.map(|node| seconds(node.attributes.mtime.0)).max().unwrap_or(0)
+    }
+}
+
+/// A time as squashfs keeps it: 1970 to 2106.
+pub fn seconds(time: i64) -> u32 {
+    u32::try_from(time.max(0)).unwrap_or(u32::MAX)
+}

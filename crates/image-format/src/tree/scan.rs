@@ -1,0 +1,331 @@
+//! Reads directories and attributes, many at a time: on a shared filesystem each costs a round
+//! trip.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RawMode, Stat};
+use rustix::io::Errno;
+
+use super::{Attributes, Id, Kind, Layout, LeftOut, Node, Reason, Tree};
+use crate::BuildError;
+use crate::squash::Xattr;
+
+/// Names of one directory that one thread asks about.
+const BATCH: usize = 32;
+
+/// Bytes that a file's names of xattrs have at most (XATTR_LIST_MAX), and the value of each
+/// (XATTR_SIZE_MAX).
+const XATTRS_MOST: usize = 64 << 10;
+
+/// What is wanted of a scan.
+#[derive(Clone, Copy)]
+pub struct Wanted {
+    /// How many threads read at a time.
+    pub readers: usize,
+    /// Read xattrs.
+    pub xattrs: bool,
+    /// Leave out directories that may not be read, rather than fail.
+    pub skip_unreadable: bool,
+    /// Leave out sockets, rather than fail.
+    pub skip_special: bool,
+}
+
+impl Tree {
+    /// Reads all that is below the paths of a layout.
+    ///
+    /// # Errors
+    /// Where something cannot be read, or is a socket.
+    pub fn scan(layout: Layout, wanted: Wanted) -> Result<Tree, BuildError> {
+        let mut found = Vec::new();
+        let mut jobs = Vec::new();
+        if layout.paths() == [layout.base()] {
+            let path = layout.base();
+            let stat = rustix::fs::lstat(path).map_err(BuildError::at("stat", path))?;
+            found.push(node(Vec::new(), 0, &stat, Kind::Directory(Vec::new())));
+            found[0].xattrs = if wanted.xattrs { xattrs(path)? } else { Vec::new() };
+            jobs.push(Job::List(0, path.to_owned()));
+        } else {
+            above(&layout, &mut found, &mut jobs)?;
+        }
+        let state = State { found, jobs, ..State::default() };
+        let scan = Scan { wanted, state: Mutex::new(state), wake: Condvar::new() };
+        std::thread::scope(|scope| {
+            for _ in 0..wanted.readers.max(1) {
+                scope.spawn(|| scan.work());
+            }
+        });
+        let state = scan.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = state.failed {
+            return Err(error);
+        }
+        let mut left_out = state.left_out;
+        left_out.sort_by(|a, b| a.path.cmp(&b.path));
+        let stands_for = layout.base().to_owned();
+        Ok(Tree { layout, stands_for, nodes: in_order(state.found), left_out })
+    }
+}
+
+/// The directories above several paths, and what is to be read of those.
+fn above(layout: &Layout, found: &mut Vec<Node>, jobs: &mut Vec<Job>) -> Result<(), BuildError> {
+    let directory = |name: Vec<u8>, parent: Id, path: &Path| -> Result<Node, BuildError> {
+        let stat = rustix::fs::stat(path).map_err(BuildError::at("stat", path))?;
+        Ok(Node { is_above: true, ..node(name, parent, &stat, Kind::Directory(Vec::new())) })
+    };
+    found.push(directory(Vec::new(), 0, Path::new("/"))?);
+    let mut known = HashMap::from([(PathBuf::from("/"), 0)]);
+    for path in layout.paths() {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(BuildError::Unfit { path: path.clone(), why: "it has no name" });
+        };
+        let mut id = 0;
+        let mut at = PathBuf::from("/");
+        for part in parent.components().skip(1) {
+            at.push(part);
+            id = match known.get(&at) {
+                Some(known) => *known,
+                None => {
+                    let new = found.len() as Id;
+                    found.push(directory(part.as_os_str().as_bytes().to_vec(), id, &at)?);
+                    known.insert(at.clone(), new);
+                    new
+                }
+            };
+        }
+        let open = open_directory(parent).map_err(BuildError::at("open", parent))?;
+        let names = vec![name.as_bytes().to_vec()];
+        jobs.push(Job::Look(id, Arc::new((open, parent.to_owned())), names));
+    }
+    Ok(())
+}
+
+/// A piece of work for one thread.
+enum Job {
+    /// List a directory.
+    List(Id, PathBuf),
+    /// Ask about names in a directory.
+    Look(Id, Arc<(OwnedFd, PathBuf)>, Vec<Vec<u8>>),
+}
+
+struct Scan {
+    wanted: Wanted,
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    found: Vec<Node>,
+    left_out: Vec<LeftOut>,
+    jobs: Vec<Job>,
+    /// Threads that may still bring new jobs.
+    busy: usize,
+    failed: Option<BuildError>,
+}
+
+impl Scan {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What one thread does: jobs, until there are none and none can come.
+    fn work(&self) {
+        let mut state = self.lock();
+        loop {
+            if state.failed.is_some() {
+                break;
+            }
+            if let Some(job) = state.jobs.pop() {
+                state.busy += 1;
+                drop(state);
+                let done = match job {
+                    Job::List(id, path) => self.list(id, path),
+                    Job::Look(id, directory, names) => self.look(id, &directory, names),
+                };
+                state = self.lock();
+                state.busy -= 1;
+                state.failed = state.failed.take().or(done.err());
+            } else if state.busy == 0 {
+                break;
+            } else {
+                state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+        drop(state);
+        self.wake.notify_all();
+    }
+
+    fn list(&self, id: Id, path: PathBuf) -> Result<(), BuildError> {
+        let directory = match open_directory(&path) {
+            Err(Errno::ACCESS) if self.wanted.skip_unreadable => {
+                self.lock().left_out.push(LeftOut { path, why: Reason::Unreadable });
+                return Ok(());
+            }
+            directory => directory.map_err(BuildError::at("open", &path))?,
+        };
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&directory).map_err(BuildError::at("list", &path))? {
+            let entry = entry.map_err(BuildError::at("list", &path))?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                names.push(name.to_vec());
+            }
+        }
+        let directory = Arc::new((directory, path));
+        let batches =
+            names.chunks(BATCH).map(|names| Job::Look(id, directory.clone(), names.to_vec()));
+        self.lock().jobs.extend(batches);
+        self.wake.notify_all();
+        Ok(())
+    }
+
+    fn look(
+        &self,
+        id: Id,
+        directory: &(OwnedFd, PathBuf),
+        names: Vec<Vec<u8>>,
+    ) -> Result<(), BuildError> {
+        let mut nodes = Vec::with_capacity(names.len());
+        let mut left_out = Vec::new();
+        for name in names {
+            let path = directory.1.join(std::ffi::OsStr::from_bytes(&name));
+            match self.look_at(id, &directory.0, name, &path)? {
+                Some(node) => nodes.push((node, path)),
+                None => left_out.push(LeftOut { path, why: Reason::Socket }),
+            }
+        }
+        let mut state = self.lock();
+        state.left_out.append(&mut left_out);
+        for (node, path) in nodes {
+            if let Kind::Directory(_) = node.kind {
+                let id = state.found.len() as Id;
+                state.jobs.push(Job::List(id, path));
+            }
+            if state.found.len() >= Id::MAX as usize / 2 {
+                return Err(BuildError::TooMuch("files"));
+            }
+            state.found.push(node);
+        }
+        drop(state);
+        self.wake.notify_all();
+        Ok(())
+    }
+
+    /// One file; none for a socket.
+    fn look_at(
+        &self,
+        parent: Id,
+        directory: &OwnedFd,
+        name: Vec<u8>,
+        path: &Path,
+    ) -> Result<Option<Node>, BuildError> {
+        let stat = rustix::fs::statat(directory, &name[..], AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(BuildError::at("stat", path))?;
+        let kind = match FileType::from_raw_mode(stat.st_mode as RawMode) {
+            FileType::Directory => Kind::Directory(Vec::new()),
+            FileType::RegularFile => {
+                let size = stat.st_size as u64;
+                Kind::File { size, has_holes: (stat.st_blocks as u64) * 512 < size, given: None }
+            }
+            FileType::Symlink => {
+                let target = rustix::fs::readlinkat(directory, &name[..], Vec::new())
+                    .map_err(BuildError::at("read the link", path))?;
+                Kind::Symlink(target.into_bytes())
+            }
+            FileType::CharacterDevice => Kind::CharDevice(device(stat.st_rdev)),
+            FileType::BlockDevice => Kind::BlockDevice(device(stat.st_rdev)),
+            FileType::Fifo => Kind::Fifo,
+            FileType::Socket if self.wanted.skip_special => return Ok(None),
+            _ => return Err(BuildError::Socket(path.to_owned())),
+        };
+        let mut node = node(name, parent, &stat, kind);
+        if self.wanted.xattrs {
+            node.xattrs = xattrs(path)?;
+        }
+        Ok(Some(node))
+    }
+}
+
+fn open_directory(path: &Path) -> Result<OwnedFd, Errno> {
+    rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+}
+
+fn node(name: Vec<u8>, parent: Id, stat: &Stat, kind: Kind) -> Node {
+    let attributes = Attributes {
+        mode: (stat.st_mode & 0o7777) as u16,
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+        mtime: (stat.st_mtime, stat.st_mtime_nsec as u32),
+        identity: (stat.st_dev, stat.st_ino),
+    };
+    Node { name, parent, attributes, kind, first_name: None, xattrs: Vec::new(), is_above: false }
+}
+
+/// A device number as squashfs keeps it (Linux: new_encode_dev).
+fn device(number: u64) -> u32 {
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12)
+}
+
+/// The xattrs of a file that squashfs can hold, sorted by name. ACLs it cannot.
+fn xattrs(path: &Path) -> Result<Vec<Xattr>, BuildError> {
+    let mut names = vec![0; XATTRS_MOST];
+    match rustix::fs::llistxattr(path, &mut names[..]) {
+        // Filesystems without any; and a link of /proc, which may not be asked.
+        Err(Errno::NOTSUP | Errno::NOSYS | Errno::ACCESS | Errno::PERM) | Ok(0) => {
+            return Ok(Vec::new());
+        }
+        length => names.truncate(length.map_err(BuildError::at("list the xattrs", path))?),
+    }
+    let names = names.split(|byte| *byte == 0).filter(|name| crate::squash::can_hold_xattr(name));
+    let mut xattrs = Vec::new();
+    for name in names {
+        let mut value = vec![0; XATTRS_MOST];
+        match rustix::fs::lgetxattr(path, name, &mut value[..]) {
+            // Taken away meanwhile, or not for this user.
+            Err(Errno::NODATA | Errno::PERM | Errno::ACCESS) => {}
+            size => {
+                value.truncate(size.map_err(BuildError::at("read an xattr", path))?);
+                xattrs.push((name.to_vec(), value));
+            }
+        }
+    }
+    xattrs.sort();
+    Ok(xattrs)
+}
+
+/// Nodes as they were found, put in the order of a tree; further names of a file know its first.
+fn in_order(found: Vec<Node>) -> Vec<Node> {
+    let mut children: Vec<Vec<Id>> = vec![Vec::new(); found.len()];
+    for (id, node) in found.iter().enumerate().skip(1) {
+        children[node.parent as usize].push(id as Id);
+    }
+    for list in &mut children {
+        list.sort_by(|a, b| found[*a as usize].name.cmp(&found[*b as usize].name));
+    }
+    let mut found: Vec<Option<Node>> = found.into_iter().map(Some).collect();
+    let mut nodes: Vec<Node> = Vec::with_capacity(found.len());
+    let mut files = HashMap::new();
+    let mut stack = vec![(0, 0)];
+    while let Some((old, parent)) = stack.pop() {
+        let Some(mut node) = found[old as usize].take() else { continue };
+        let id = nodes.len() as Id;
+        node.parent = parent;
+        if let Kind::Directory(_) = node.kind {
+            stack.extend(children[old as usize].iter().rev().map(|child| (*child, id)));
+        } else {
+            let first = *files.entry(node.attributes.identity).or_insert(id);
+            node.first_name = (first != id).then_some(first);
+        }
+        nodes.push(node);
+        if id != 0
+            && let Kind::Directory(list) = &mut nodes[parent as usize].kind
+        {
+            list.push(id);
+        }
+    }
+    nodes
+}

@@ -1,0 +1,288 @@
+//! An image of some paths: squashfs with what it says of itself behind it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+
+pub use image_format::squash::{
+    Attributes, Compression, Content, Entry, Facts, FilePart, Image, Mark, NodeId, NodeKind,
+    ReadError, SquashOptions, SquashSummary, Xattr,
+};
+
+use crate::out::{Mode, Out, directory_of};
+use crate::tree::{Fingerprint, Layout, LeftOut, Tree, Wanted};
+use crate::{Error, ImageWriter, Manifest, Outside};
+
+/// An image's length is a multiple of this, for loop devices.
+const PAD: u64 = 4096;
+/// What lies outside is told whole to whoever makes the image; the image itself tells so many.
+const MOST_OUTSIDE: usize = 500;
+
+/// More than a second, as whole seconds count.
+const A_SECOND: Duration = Duration::from_millis(1100);
+/// What is written to all the time never settles: it is then seen to be newer at the next change.
+const MOST_SCANS: usize = 3;
+/// How an image is made.
+pub struct Options<'a> {
+    /// How it is compressed.
+    pub compression: Compression,
+    /// How hard; by default as [`Compression::default_level`] says.
+    pub level: Option<i32>,
+    /// Bytes of a block of data: a power of two from 4 KiB to 1 MiB.
+    pub block_size: u32,
+    /// How many threads read at a time.
+    pub readers: usize,
+    /// Files whose content comes first, in this order.
+    pub first: &'a [PathBuf],
+    /// What that order comes from, for the image's manifest.
+    pub trace: Option<String>,
+    /// Leave out what may not be read, rather than fail.
+    pub skip_unreadable: bool,
+    /// Leave out sockets, rather than fail.
+    pub skip_special: bool,
+    /// Keep xattrs.
+    pub xattrs: bool,
+    /// Scan again once the second of the newest change is over: squashfs keeps whole seconds, so a
+    /// change after the scan in that same second would not be seen for one ever.
+    pub settles: bool,
+    /// When the image was made, in seconds since 1970; by default when the newest file changed.
+    pub made: Option<u32>,
+    /// Is told how far it is.
+    pub progress: &'a dyn Fn(Progress),
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Options {
+            compression: Compression::Zstd,
+            level: None,
+            block_size: 128 << 10,
+            readers: 32,
+            first: &[],
+            trace: None,
+            skip_unreadable: false,
+            skip_special: false,
+            xattrs: true,
+            settles: false,
+            made: None,
+            progress: &|_| {},
+        }
+    }
+}
+
+impl Options<'_> {
+    fn scan(&self) -> Wanted {
+        Wanted {
+            readers: self.readers,
+            xattrs: self.xattrs,
+            skip_unreadable: self.skip_unreadable,
+            skip_special: self.skip_special,
+        }
+    }
+
+    fn squash<'a>(&'a self, progress: &'a dyn Fn(u64, u64)) -> SquashOptions<'a> {
+        SquashOptions {
+            compression: self.compression,
+            level: self.level,
+            block_size: self.block_size,
+            readers: self.readers,
+            first: self.first,
+            skip_unreadable: self.skip_unreadable,
+            made: self.made,
+            progress,
+        }
+    }
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug)]
+pub enum Progress {
+    /// Directories are being listed.
+    Listing,
+    /// Content is being packed.
+    Packing {
+        /// Bytes that are in the image.
+        done: u64,
+        /// Of so many.
+        of: u64,
+    },
+    /// What lies outside is being looked for.
+    Surveying,
+    /// What the container has besides is being copied into it.
+    Copying {
+        /// Bytes that were looked at; of a hole, all at once.
+        done: u64,
+        /// Of so many.
+        of: u64,
+    },
+}
+
+/// What was made.
+#[derive(Clone, Debug, Serialize)]
+pub struct Built {
+    /// Bytes of the image's file.
+    pub image_bytes: u64,
+    /// Bytes of the files in it.
+    pub bytes: u64,
+    /// Files in it: each once, however many names it has.
+    pub files: u64,
+    /// Directories in it.
+    pub directories: u64,
+    /// Symbolic links in it.
+    pub links: u64,
+    /// Devices and pipes in it.
+    pub special: u64,
+    /// How many of the files come first, in the order of a trace.
+    pub traced: u64,
+    /// Files whose content was there already, under another name.
+    pub duplicates: u64,
+    /// Their bytes.
+    pub duplicate_bytes: u64,
+    /// What is not in it.
+    pub left_out: Vec<LeftOut>,
+    /// What is used from it and lies outside.
+    pub outside: Vec<Outside>,
+    /// What the image says of itself.
+    pub manifest: Manifest,
+}
+
+/// Packs paths into an image. The target takes its name once all of it is on the disk; where
+/// something goes wrong, nothing is left.
+///
+/// # Errors
+/// [`Error`]: what cannot be read or written, changes while it is read, or is a socket; a target
+/// below one of the paths.
+pub fn build(paths: &[PathBuf], target: &Path, options: &Options<'_>) -> Result<Built, Error> {
+    check(target, options)?;
+    let layout = Layout::of(paths)?;
+    check_place(target, &layout)?;
+    // The first to fail, before hours of reading.
+    let out = Out::beside(target, Mode::Plain)?;
+    let tree = scan(layout, options)?;
+    let packing = Packing { tree: &tree, sources: &tree.fingerprint(), is_there: &|_| false };
+    let built = write(packing, options, &out, 0)?;
+    out.finish(false)?;
+    Ok(built)
+}
+
+/// Reads what is to be packed, without the files' content.
+pub(crate) fn scan(layout: Layout, options: &Options<'_>) -> Result<Tree, Error> {
+    (options.progress)(Progress::Listing);
+    let mut tree = Tree::scan(layout.clone(), options.scan())?;
+    for _ in 0..MOST_SCANS {
+        if !options.settles || !is_fresh(&tree) {
+            break;
+        }
+        std::thread::sleep(A_SECOND);
+        let again = Tree::scan(layout.clone(), options.scan())?;
+        let is_settled = again.fingerprint() == tree.fingerprint();
+        tree = again;
+        if is_settled {
+            break;
+        }
+    }
+    Ok(tree)
+}
+
+/// Whether something in it was changed in this second, or a moment ago: the clock of a server of
+/// files may be another.
+fn is_fresh(tree: &Tree) -> bool {
+    const MARGIN: u64 = 2;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    u64::from(tree.newest()) + MARGIN >= now
+}
+
+/// What is written.
+#[derive(Clone, Copy)]
+pub(crate) struct Packing<'a> {
+    pub tree: &'a Tree,
+    /// What it was made of.
+    pub sources: &'a Fingerprint,
+    /// Says of something outside whether it will be there all the same.
+    pub is_there: &'a dyn Fn(&Outside) -> bool,
+}
+
+/// Writes a tree, and what it says of itself, from a byte of `out` on.
+pub(crate) fn write(
+    Packing { tree, sources, is_there }: Packing<'_>,
+    options: &Options<'_>,
+    out: &Out,
+    start: u64,
+) -> Result<Built, Error> {
+    let progress = |done, of| (options.progress)(Progress::Packing { done, of });
+    let made = options.made.or(Some(sources.newest));
+    let squash = SquashOptions { made, ..options.squash(&progress) };
+    let mut writer = ImageWriter::new(out.file(), out.target(), start);
+    let summary = image_format::squash::write(tree, &mut writer, &squash)?;
+    (options.progress)(Progress::Surveying);
+    let mut outside = survey(tree, out, start, &summary)?;
+    outside.retain(|one| !is_there(one));
+    let manifest = Manifest {
+        layout: tree.layout.clone(),
+        fingerprint: sources.clone(),
+        trace: options.trace.clone().filter(|_| summary.traced > 0),
+        traced: summary.traced,
+        front: summary.front,
+        outside: outside.iter().take(MOST_OUTSIDE).cloned().collect(),
+    };
+    writer.put(&manifest.encode())?;
+    writer.pad(PAD)?;
+    let image_bytes = writer.position();
+    writer.finish()?;
+    Ok(built(SquashSummary { image_bytes, ..summary }, manifest, outside))
+}
+
+/// What lies outside, found in the image that was just written.
+fn survey(
+    tree: &Tree,
+    out: &Out,
+    start: u64,
+    summary: &SquashSummary,
+) -> Result<Vec<Outside>, Error> {
+    let file = out.file().try_clone().map_err(Error::at("read", out.target()))?;
+    let written = Image::open_part(file, start, summary.image_bytes)
+        .and_then(|image| crate::outside::survey(tree, &image, &summary.elf));
+    written.map_err(io::Error::other).map_err(Error::at("read back", out.target()))
+}
+
+/// Refuses options that cannot be.
+pub(crate) fn check(target: &Path, options: &Options<'_>) -> Result<(), Error> {
+    let unfit = |why| Error::Unfit { path: target.to_owned(), why };
+    options.squash(&|_, _| {}).check().map_err(unfit)
+}
+
+/// An image does not pack itself.
+pub(crate) fn check_place(target: &Path, layout: &Layout) -> Result<(), Error> {
+    let unfit = |why| Err(Error::Unfit { path: target.to_owned(), why });
+    let directory =
+        directory_of(target).canonicalize().map_err(Error::at("find the directory of", target))?;
+    if layout.holds(&directory) || target.canonicalize().is_ok_and(|real| layout.holds(&real)) {
+        return unfit("it lies in what is packed; choose a place outside");
+    }
+    if target.is_dir() {
+        return unfit("it is a directory; give a file's name");
+    }
+    if target.exists() && !target.is_file() {
+        return unfit("it is no regular file");
+    }
+    Ok(())
+}
+
+fn built(summary: SquashSummary, manifest: Manifest, outside: Vec<Outside>) -> Built {
+    Built {
+        image_bytes: summary.image_bytes,
+        bytes: summary.bytes,
+        files: summary.files,
+        directories: summary.directories,
+        links: summary.links,
+        special: summary.special,
+        traced: summary.traced,
+        duplicates: summary.duplicates,
+        duplicate_bytes: summary.duplicate_bytes,
+        left_out: summary.left_out,
+        outside,
+        manifest,
+    }
+}

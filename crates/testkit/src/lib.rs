@@ -1,0 +1,24 @@
+//! What tests share: scenes, commands that never hang, strace's answers, users, terminals.
+
+#![allow(clippy::unwrap_used, clippy::new_without_default)] // What fails, fails the test.
+#![allow(missing_docs)]
+
+pub mod both;
+pub mod bound;
+pub mod imaged;
+pub mod live;
+pub mod ranked;
+pub mod rehearsal;
+pub mod scene;
+pub mod schema;
+pub mod seen;
+pub mod staged;
+pub mod strace;
+pub mod terminal;
+pub mod trap;
+pub mod user;
+
+pub use both::both;
+pub use live::{Live, Ran, run};
+pub use scene::{Backend, Scene};
+pub use trap::{trap, trap_with};
