@@ -30,7 +30,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    Check(verb::check::Args),
+    Check(verb::check::CheckArgs),
     Record(verb::record::Args),
     Report(verb::report::Args),
     Merge(verb::merge::Args),
@@ -48,7 +48,7 @@ enum Verb {
     Undo(verb::undo::Args),
     Doctor(verb::doctor::Args),
     Elf(verb::elf::Args),
-    Fix(verb::fix::Args),
+    Fix(verb::fix::FixArgs),
     Image(verb::image::Args),
 }
 

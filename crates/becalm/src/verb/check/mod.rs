@@ -35,7 +35,7 @@ Examples:
   becalm check --rehearse nfs -- python3 -c 'import numpy'
   becalm check -o app.becalm --ranks 24576 -- ./app --version
   becalm check --json -- ./app --version | jq '.storms[0].sources'")]
-pub struct Args {
+pub struct CheckArgs {
     /// Keep the recording in this file
     #[arg(short, long, value_name = "REC")]
     output: Option<PathBuf>,
@@ -69,7 +69,7 @@ fn at_least_one() -> clap::builder::RangedU64ValueParser {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let voice = args.one.voice()?;
     let wanted = recorded::Wanted::of(&args.command);
     let aside = match args.json {
@@ -121,12 +121,12 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
 }
 
 /// The recording's file, or what a kept one would be called.
-fn file(args: &Args) -> &Path {
+fn file(args: &CheckArgs) -> &Path {
     args.output.as_deref().unwrap_or(Path::new("start.becalm"))
 }
 
 fn print(
-    args: &Args,
+    args: &CheckArgs,
     check: &CheckAnswer,
     aside: Option<Aside>,
     voice: &Voice,

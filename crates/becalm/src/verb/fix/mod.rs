@@ -45,7 +45,7 @@ Examples:
   becalm fix --apply -- ./app --version
   becalm fix --apply --image env.sqsh -- /opt/env/bin/python -c 'import numpy'
   becalm fix --apply --rehearse nfs -- ./app --version")]
-pub struct Args {
+pub struct FixArgs {
     /// Change the files, and measure what it brought
     #[arg(long)]
     apply: bool,
@@ -80,7 +80,7 @@ pub struct Args {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &FixArgs) -> Result<u8, Failure> {
     once("fix", "files are changed once for all: run it outside of srun and mpirun")?;
     if args.apply { apply_and_prove(args) } else { plan_only(args) }
 }
@@ -94,7 +94,7 @@ struct ResolvedPlan {
 }
 
 impl ResolvedPlan {
-    fn of(args: &Args, recording: &Recording) -> Result<ResolvedPlan, Failure> {
+    fn of(args: &FixArgs, recording: &Recording) -> Result<ResolvedPlan, Failure> {
         let findings = explain::explain(recording, &explain::ExplainOptions::default());
         let plan = cure::Plan::of(recording, &findings);
         let (image, no_image) = match plan.image() {
@@ -124,7 +124,7 @@ impl ResolvedPlan {
     }
 }
 
-fn plan_only(args: &Args) -> Result<u8, Failure> {
+fn plan_only(args: &FixArgs) -> Result<u8, Failure> {
     let wanted = recorded::Wanted::of(&args.command);
     let aside = match args.json {
         true => Some(crate::aside::Aside::set().map_err(Failure::of_command)?),
@@ -144,7 +144,7 @@ fn plan_only(args: &Args) -> Result<u8, Failure> {
 }
 
 /// What to do after a plan.
-fn next(args: &Args, plan: &ResolvedPlan) -> String {
+fn next(args: &FixArgs, plan: &ResolvedPlan) -> String {
     match plan.is_empty() {
         true => format!("becalm check -- {}", words(&args.command)),
         false => again::with(1, &["--apply"]),
@@ -156,7 +156,7 @@ fn words(command: &[OsString]) -> String {
     words.join(" ")
 }
 
-fn apply_and_prove(args: &Args) -> Result<u8, Failure> {
+fn apply_and_prove(args: &FixArgs) -> Result<u8, Failure> {
     let trial = Trial { args, bench: bench(args)?, subject: subject(args) };
     let scratch = launch::scratch_file().context("room for a recording")?;
     let kept = PathBuf::from(format!("/proc/self/fd/{}", scratch.as_raw_fd()));
@@ -167,7 +167,7 @@ fn apply_and_prove(args: &Args) -> Result<u8, Failure> {
         print(args, &plan.planned(), &next(args, &plan))?;
         return Ok(NO);
     }
-    let mut done = Done::default();
+    let mut done = AppliedChanges::default();
     // Whatever goes wrong from here on, nothing is left changed and unproven.
     let proof = match trial.measured(before, &mut plan, &recording, &mut done) {
         Ok(proof) => proof,
@@ -195,7 +195,7 @@ fn apply_and_prove(args: &Args) -> Result<u8, Failure> {
 
 /// What has been done, to be kept or taken back.
 #[derive(Default)]
-struct Done {
+struct AppliedChanges {
     /// The name in the journal, of what is applied now.
     applied: Option<String>,
     /// The same of what was ever applied.
@@ -203,9 +203,9 @@ struct Done {
     image: Option<BuiltImage>,
 }
 
-impl Done {
+impl AppliedChanges {
     /// Binds, if there is anything to bind.
-    fn bind(&mut self, args: &Args, plan: &ResolvedPlan) -> Result<(), Failure> {
+    fn bind(&mut self, args: &FixArgs, plan: &ResolvedPlan) -> Result<(), Failure> {
         if !plan.binding.is_empty() {
             self.applied = Some(apply(&plan.binding.to_plan(title(args)))?);
             self.journaled.clone_from(&self.applied);
@@ -216,7 +216,7 @@ impl Done {
     /// Builds the image, if there is one to build, and says what to measure.
     fn build(
         &mut self,
-        args: &Args,
+        args: &FixArgs,
         plan: &mut ResolvedPlan,
         recording: &Recording,
     ) -> Result<Subject, Failure> {
@@ -233,7 +233,7 @@ impl Done {
     }
 
     /// What to do once it is proven.
-    fn next(&self, args: &Args) -> String {
+    fn next(&self, args: &FixArgs) -> String {
         match (&self.image, &self.applied) {
             (Some(image), _) => image.line(&args.command),
             (None, Some(id)) => format!("becalm undo {id}"),
@@ -252,7 +252,7 @@ impl Done {
     }
 }
 
-fn title(args: &Args) -> String {
+fn title(args: &FixArgs) -> String {
     let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
     format!("fix -- {}", words.join(" "))
 }
@@ -265,7 +265,7 @@ fn take_back(id: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn print(args: &Args, fix: &FixAnswer<'_>, next: &str) -> Result<(), Failure> {
+fn print(args: &FixArgs, fix: &FixAnswer<'_>, next: &str) -> Result<(), Failure> {
     let text = match args.json {
         true => term::json(&fix.to_value())?,
         false => fix.render(term::width::terminal(), next),
@@ -273,7 +273,7 @@ fn print(args: &Args, fix: &FixAnswer<'_>, next: &str) -> Result<(), Failure> {
     Ok(term::print(&text)?)
 }
 
-fn bench(args: &Args) -> Result<Bench, Failure> {
+fn bench(args: &FixArgs) -> Result<Bench, Failure> {
     // What the image's path says counts, too: it is read instead.
     let image = std::path::absolute(&args.image).context("the image's path")?;
     let directory = image.parent().map(OsString::from);
@@ -287,13 +287,13 @@ fn bench(args: &Args) -> Result<Bench, Failure> {
     })
 }
 
-fn subject(args: &Args) -> Subject {
+fn subject(args: &FixArgs) -> Subject {
     let line = Line { environment: Vec::new(), argv: args.command.clone() };
     Subject { text: words(&args.command), line, prepare: Vec::new() }
 }
 
 /// Simulates the binding of what the command was seen to load.
-fn binding(args: &Args, plan: &cure::Plan) -> Result<Binding, Failure> {
+fn binding(args: &FixArgs, plan: &cure::Plan) -> Result<Binding, Failure> {
     let files = plan.files_to_bind().iter().map(|file| file.path().to_owned());
     let files: Vec<_> = files.filter(|path| path.is_file()).collect();
     let mut options = args.how.options()?;

@@ -6,13 +6,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use prove::{Bench, Change, Conditions, Harm, Plan, Proof, Side, Step, Subject, interleaved};
 use recording::Recording;
 
-use super::{Args, Done, ResolvedPlan, image, words};
+use super::{AppliedChanges, FixArgs, ResolvedPlan, image, words};
 use crate::again;
 use crate::exit::Failure;
 
 /// What measures.
 pub(super) struct Trial<'a> {
-    pub args: &'a Args,
+    pub args: &'a FixArgs,
     pub bench: Bench,
     /// The command as it was given.
     pub subject: Subject,
@@ -33,7 +33,7 @@ impl Trial<'_> {
         before: Side,
         plan: &mut ResolvedPlan,
         recording: &Recording,
-        done: &mut Done,
+        done: &mut AppliedChanges,
     ) -> Result<Proof, Failure> {
         let mut proof = match plan.binding.is_empty() {
             true => self.in_pairs(done.build(self.args, plan, recording)?)?,
@@ -68,7 +68,7 @@ impl Trial<'_> {
         mut before: Side,
         plan: &mut ResolvedPlan,
         recording: &Recording,
-        done: &mut Done,
+        done: &mut AppliedChanges,
     ) -> Result<Proof, Failure> {
         self.time(&mut before)?;
         done.bind(self.args, plan)?;

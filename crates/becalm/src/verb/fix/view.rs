@@ -124,7 +124,7 @@ impl EnvironmentImage {
     fn to_value(&self) -> Value {
         json!({
             "environment": shown_name(&self.environment),
-            "image": shown_name(&self.image),
+            "file": shown_name(&self.image),
             "metadata_ops": self.taken.metadata_ops,
             "enoent": self.taken.enoent,
             "entries": self.entries,
