@@ -27,11 +27,11 @@ def output(command, **options):
 
 
 def layouts(becalm, environment, directory, options):
-    """The distinct layouts of a job's ranks, by becalm aslr verify."""
-    lines = output(["srun", "-N4", f"-n{RANKS}", becalm, "aslr", "verify", *options, "--",
+    """The distinct layouts of a job's ranks, by becalm lab aslr verify."""
+    lines = output(["srun", "-N4", f"-n{RANKS}", becalm, "lab", "aslr", "verify", *options, "--",
                     "/bin/true"], env=environment)
     (directory / "ranks").write_text(lines)
-    verdict = json.loads(output([becalm, "aslr", "verify", "--json", directory / "ranks"]))
+    verdict = json.loads(output([becalm, "lab", "aslr", "verify", "--json", directory / "ranks"]))
     if verdict["ranks"] != RANKS or verdict["unreadable"]:
         sys.exit(f"{verdict['ranks']} of {RANKS} ranks have told, {verdict['unreadable']} cut")
     return [group["layout"] for group in verdict["groups"]]
@@ -86,7 +86,7 @@ def analysis(becalm, directory):
     took = []
     for _ in range(9):
         begun = time.perf_counter()
-        answer = json.loads(output([becalm, "aslr", "analyze", "--json", directory / "on.log",
+        answer = json.loads(output([becalm, "lab", "aslr", "analyze", "--json", directory / "on.log",
                                     directory / "off.log"], stderr=subprocess.DEVNULL))
         took.append(time.perf_counter() - begun)
     return statistics.median(took), answer["headline"]
@@ -94,7 +94,7 @@ def analysis(becalm, directory):
 
 def campaign(becalm, directory):
     """Milliseconds that a process of a campaign takes beside those in its kernel's steps."""
-    answer = json.loads(output([becalm, "aslr", "campaign", "-o", directory / "campaign", "--blocks",
+    answer = json.loads(output([becalm, "lab", "aslr", "campaign", "-o", directory / "campaign", "--blocks",
                                 "100", "--json"], stderr=subprocess.DEVNULL))
     log = (directory / "campaign" / "campaign.jsonl").read_text().splitlines()[1:]
     steps = int(answer["command"][answer["command"].index("--nbStep") + 1])

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use profile::text::{self, FRAMES, LINE};
+use lab::profile::text::{self, FRAMES, LINE};
 
 fuzz_target!(|input: &[u8]| {
     let mut samples = 0;

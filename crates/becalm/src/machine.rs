@@ -16,7 +16,7 @@ pub fn here() -> Machine {
 fn takes_builtins(script: Option<&Path>) -> bool {
     match script {
         Some(script) => first_line(script).is_some_and(|line| is_for_bash(&line)),
-        None => fork::builtins::prepare(None).is_ok(),
+        None => script::builtins::prepare(None).is_ok(),
     }
 }
 

@@ -6,8 +6,8 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use fork::lines::Look;
 use recording::{Rank, Recording, shown_name};
+use script::lines::Look;
 use watch::{Finished, Session};
 
 use crate::exit::Failure;

@@ -7,6 +7,7 @@ use cost::{
     SharedDirectories, TimeSpan,
 };
 use recording::Nanos;
+use testkit::Random;
 
 /// A profile with these lifetimes, which asks at each open and each listing.
 fn profile(entries: &str, negatives: &str) -> FilesystemProfile {
@@ -207,9 +208,9 @@ fn a_node_of_another_process_in_between_finds_what_was_kept() {
 #[test]
 fn the_longer_a_node_trusts_the_less_it_asks() {
     let spans = ["0", "1us", "3us", "10us", "30us", "forever"];
-    let mut random = Random(7);
+    let mut random = Random::seeded(7);
     for _ in 0..200 {
-        let questions: Vec<_> = (0..60).map(|_| random.question()).collect();
+        let questions: Vec<_> = (0..60).map(|_| question(&mut random)).collect();
         let total = |entries: &str, negatives: &str| {
             let mut node = node(&profile(entries, negatives));
             let ask = |(at, (path, is_missing)): (usize, &(String, bool))| {
@@ -253,27 +254,16 @@ fn the_sums_are_what_was_asked_one_by_one() {
     assert_eq!(TimeSpan::FOREVER, "forever".parse().unwrap());
 }
 
-/// A small generator of questions about few names (xorshift64*).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % limit
+/// A question about few names, in a tree in which what is called `n…` is missing, and all else is
+/// there.
+fn question(random: &mut Random) -> (String, bool) {
+    let mut path = String::new();
+    for _ in 0..=random.below(3) {
+        path.push_str(&format!("/d{}", random.below(3)));
     }
-
-    /// In a tree in which what is called `n…` is missing, and all else is there.
-    fn question(&mut self) -> (String, bool) {
-        let mut path = String::new();
-        for _ in 0..=self.below(3) {
-            path.push_str(&format!("/d{}", self.below(3)));
-        }
-        let is_missing = self.below(2) == 0;
-        if is_missing {
-            path.push_str(&format!("/n{}", self.below(3)));
-        }
-        (path, is_missing)
+    let is_missing = random.below(2) == 0;
+    if is_missing {
+        path.push_str(&format!("/n{}", random.below(3)));
     }
+    (path, is_missing)
 }

@@ -2,9 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../recording/tests/made/mod.rs"]
-mod made;
-
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,8 +9,8 @@ use cost::{
     ComputeSource, CostModel, FilesystemProfile, JobSize, Projection, ProjectionError,
     RecordedStart, SharedChoice, csv,
 };
-use made::{Made, ask, bare, header};
 use recording::{Mount, Nanos, ProcessId, Recording, Status};
+use testkit::made::{Made, ask, bare, header};
 
 /// A profile whose nodes keep everything but what is said otherwise.
 fn profile(round_trip: &str, service: &str, cache: &str) -> FilesystemProfile {

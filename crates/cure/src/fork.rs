@@ -4,9 +4,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use explain::{Finding, ForkSource, STARTS, Source, SourcePath, Storm};
-use fork::lines::advice::Advice;
-use fork::lines::{Line, Lines};
 use recording::{Name, Recording};
+use script::lines::advice::Advice;
+use script::lines::{Line, Lines};
 use term::number::count;
 
 use crate::cure::{Change, Cure, CureActor, Look, StormCures};

@@ -21,6 +21,7 @@ use crate::lookup::{self, CannotStart, Command};
 
 mod pad;
 mod restore;
+pub mod seed;
 mod start;
 
 pub use start::{AtExec, start};

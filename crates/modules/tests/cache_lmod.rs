@@ -1,6 +1,7 @@
 //! Lmod's system cache, built by the real Lmod.
 #![allow(clippy::unwrap_used)]
 
+#[path = "all/support/mod.rs"]
 mod support;
 
 use std::fs;

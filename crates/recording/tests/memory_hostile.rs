@@ -3,10 +3,9 @@
 //! One test in a file of its own: it looks at its process's memory.
 #![allow(clippy::unwrap_used)] // A test program.
 
-mod made;
-
-use made::{header, memory};
 use recording::{Recording, Writer};
+use testkit::made::header;
+use testkit::memory;
 
 /// The longest length that the format can write.
 const HUGE: [u8; 10] = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
@@ -23,7 +22,7 @@ fn block(content: &[u8]) -> Vec<u8> {
 
 #[test]
 fn lengths_that_lie_take_no_memory() {
-    let bytes = made::Shared::default();
+    let bytes = testkit::made::Shared::default();
     drop(Writer::new(bytes.sink(), &header()).unwrap());
     let start = bytes.take();
     let mut lies: Vec<Vec<u8>> = Vec::new();

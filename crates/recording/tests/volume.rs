@@ -3,15 +3,13 @@
 //! One test in a file of its own: it looks at its process's memory.
 #![allow(clippy::unwrap_used)] // A test program.
 
-mod made;
-
 use std::fs::File;
 use std::time::Duration;
 
-use made::memory::{forget_peak, peak};
-use made::storm;
 use recording::query::{By, Filter, table};
 use recording::{Recording, Writer};
+use testkit::made::storm;
+use testkit::memory::{forget_peak, peak};
 
 const CALLS: u64 = 1_000_000;
 const MIB: u64 = 1 << 20;
@@ -23,7 +21,8 @@ fn a_million_calls_fit_in_20_mb_and_are_recorded_in_bounded_memory_and_read_in_s
     forget_peak();
     let before = peak();
     let started = processor_time();
-    let mut writer = Writer::new(Box::new(File::create(&file).unwrap()), &made::header()).unwrap();
+    let mut writer =
+        Writer::new(Box::new(File::create(&file).unwrap()), &testkit::made::header()).unwrap();
     let ended = storm::record(&mut writer, CALLS);
     writer.finish(ended).unwrap();
     let (wrote, held) = (processor_time() - started, peak() - before);

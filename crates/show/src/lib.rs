@@ -1,18 +1,12 @@
 //! Screens of verbs that have not moved beside their verbs yet. What they share is the crate
 //! `term`.
 
-mod aslr;
 mod calibration;
-mod fork;
-mod profile;
 mod proof;
 mod rehearsal;
 mod scale;
 
-pub use aslr::{AslrAnalysis, AslrCampaign, AslrScan};
 pub use calibration::calibration;
-pub use fork::{ForkBench, ForkCollapse};
-pub use profile::{Profiled, Sampling};
 pub use proof::proof;
 pub use recording::shown_name;
 pub use rehearsal::{By, Rehearsal};

@@ -2,8 +2,7 @@
 //!
 //! Everything is exact where it can be, deterministic, and free of assumptions about how times
 //! are distributed: times of programs are skewed and have outliers, so medians and ranks are
-//! compared, not means; what is rare is counted. `ministat` alone does what the program of that
-//! name does. No value here has a unit; the caller knows it.
+//! compared, not means; what is rare is counted. No value here has a unit; the caller knows it.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -18,13 +17,11 @@
 //! | `student` | Student's t |
 //! | `beta` | the incomplete beta function, to which the former come down |
 //! | `stirling` | binomial probabilities with all their digits |
-//! | `ministat` | what the program ministat prints |
 //! | `random` | a seeded source of coin flips, for shuffled orders |
 
 mod beta;
 mod fisher;
 mod interval;
-pub mod ministat;
 mod power;
 mod proportion;
 mod random;

@@ -22,6 +22,11 @@ impl Random {
         bits ^ (bits >> 31)
     }
 
+    /// A number below a limit, which is small before 2^64.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.bits() % limit
+    }
+
     /// Heads or tails.
     pub fn coin(&mut self) -> bool {
         self.bits() >> 63 == 1

@@ -1,6 +1,5 @@
 //! The verbs, one file each.
 
-pub mod aslr;
 pub mod check;
 pub mod diff;
 pub mod doctor;
@@ -9,9 +8,9 @@ pub mod export;
 pub mod fix;
 pub mod fork;
 pub mod image;
+pub mod lab;
 pub mod merge;
 pub mod modules;
-pub mod profile;
 pub mod prove;
 pub mod python;
 pub mod record;

@@ -1,4 +1,4 @@
-//! `becalm aslr analyze`: what a person and a program read of logs of many processes.
+//! `becalm lab aslr analyze`: what a person and a program read of logs of many processes.
 
 use std::fmt::Write;
 use std::fs;
@@ -11,7 +11,7 @@ use testkit::{Ran, Scene, run};
 
 fn analyze(scene: &Scene, words: &[&str]) -> Ran {
     let mut becalm = Command::new(BECALM);
-    becalm.args(["aslr", "analyze"]).args(words).env("COLUMNS", "100");
+    becalm.args(["lab", "aslr", "analyze"]).args(words).env("COLUMNS", "100");
     run(becalm.current_dir(scene.directory()))
 }
 
@@ -70,7 +70,7 @@ fn the_answer_is_a_headline_ministat_counts_and_what_would_prove_it() {
     assert!(text.lines().count() < 30, "{text}");
     assert!(text.contains("unknown: the log tells of no control loop"), "{text}");
     assert!(!text.contains("layout randomi"), "{text}");
-    let next = "Next: becalm aslr analyze --strip strip.svg --tail tail.svg on=on.log off=off.log --ranks \
+    let next = "Next: becalm lab aslr analyze --strip strip.svg --tail tail.svg on=on.log off=off.log --ranks \
                 24576";
     assert!(text.trim_end().ends_with(next), "{text}");
 }
@@ -107,7 +107,7 @@ fn ministat_prints_the_same_of_the_same_files() {
 
 #[test]
 fn the_json_is_what_its_schema_says() {
-    let page = include_str!("../../../../docs/schema/becalm.aslr.analyze.md");
+    let page = include_str!("../../../../docs/schema/becalm.lab.aslr.analyze.md");
     let schema = Schema::of(page);
     let scene = Scene::new();
     scene.file("campaign.log", campaign(), 0o644);

@@ -1,4 +1,4 @@
-//! `becalm aslr campaign`: the layouts are those of the arms, every rank is logged once, slow ones
+//! `becalm lab aslr campaign`: the layouts are those of the arms, every rank is logged once, slow ones
 //! are tested again, and analyze reads it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,7 +45,7 @@ fn campaign(scene: &Scene, words: &[&str]) -> Command {
         }
     }
     becalm
-        .args(["aslr", "campaign", "-o", "c"])
+        .args(["lab", "aslr", "campaign", "-o", "c"])
         .args(words)
         .env("COLUMNS", "100")
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
@@ -112,7 +112,7 @@ fn assert_laid_out(all: &[Value], ranks: usize) {
 fn analyzed(scene: &Scene, options: &[&str]) -> Value {
     let mut becalm = Command::new(BECALM);
     let ran = run(becalm
-        .args(["aslr", "analyze", "c", "--json"])
+        .args(["lab", "aslr", "analyze", "c", "--json"])
         .args(options)
         .current_dir(scene.directory()));
     assert!(ran.code() <= 1, "{}", ran.err());
@@ -133,7 +133,7 @@ fn the_kernel_is_compiled_run_in_all_arms_and_analyzed() {
     let out = ran.out().split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(out.starts_with("3 ranks of each arm (on, off, job), one a job; 9 jobs"), "{out}");
     assert!(out.contains("67,209 ranks an arm prove it with a chance of 80 %"), "{out}");
-    assert!(out.ends_with("Next: becalm aslr analyze c"), "{out}");
+    assert!(out.ends_with("Next: becalm lab aslr analyze c"), "{out}");
     let all = logged(&scene);
     assert_whole(&all, 3, 1);
     assert_laid_out(&all, 1);
@@ -230,7 +230,7 @@ fn a_command_that_prints_times_is_believed_and_its_slow_ranks_are_tested_again()
     let ran = done(&scene, &[&options[..], &words].concat());
     let answer: Value = serde_json::from_str(&ran.out()).unwrap();
     let document = testkit::schema::Schema::of(include_str!(
-        "../../../../docs/schema/becalm.aslr.campaign.md"
+        "../../../../docs/schema/becalm.lab.aslr.campaign.md"
     ));
     document.holds(&answer, "campaign");
     document.holds(&document.example(), "campaign");

@@ -24,7 +24,9 @@ fn the_script_runs_on_four_nodes_and_goes_on_when_it_is_submitted_again() {
     let size = ["--nodes", "4", "--tasks", "8", "--nbStep", "3", "--arms", "off,job"];
     for (blocks, jobs) in [("1", 2), ("3", 6)] {
         let mut becalm = Command::new(BECALM);
-        becalm.args(["aslr", "campaign", "--batch", "run.sh", "--blocks", blocks]).args(size);
+        becalm
+            .args(["lab", "aslr", "campaign", "--batch", "run.sh", "--blocks", blocks])
+            .args(size);
         let written = run(becalm.current_dir(scene.directory()));
         assert_eq!(written.code(), 0, "{}", written.err());
         run_batch(&scene, &directory.join("slurm.conf"), "run.sh");
@@ -44,7 +46,7 @@ fn the_script_runs_on_four_nodes_and_goes_on_when_it_is_submitted_again() {
 
     // A command that knows nothing of campaigns.
     let mut becalm = Command::new(BECALM);
-    becalm.args(["aslr", "campaign", "-o", "app", "--batch", "app.sh", "--blocks", "2"]);
+    becalm.args(["lab", "aslr", "campaign", "-o", "app", "--batch", "app.sh", "--blocks", "2"]);
     becalm.args(["--nodes", "4", "--tasks", "8", "--", &trap("upper_halves"), "dirty"]);
     let written = run(becalm.current_dir(scene.directory()));
     assert_eq!(written.code(), 0, "{}", written.err());

@@ -12,9 +12,9 @@ use testkit::{run, trap};
 
 const MARK: &str = "becalm.aslr.rank/1 ";
 
-/// `becalm aslr rank`, which looks at all that it can.
+/// `becalm lab aslr rank`, which looks at all that it can.
 fn words<'a>(becalm: &'a str, command: &[&'a str]) -> Vec<&'a str> {
-    let options = ["aslr", "rank", "--layout", "on", "--machine", "--vectors", "--"];
+    let options = ["lab", "aslr", "rank", "--layout", "on", "--machine", "--vectors", "--"];
     [&[becalm], &options[..], command].concat()
 }
 
@@ -63,7 +63,7 @@ fn what_is_not_seen_is_not_told() {
     // Another thread's exec ends the first one, and the process lives on untraced.
     let executed = told(&[&program, "exec-by-thread"]);
     assert!(executed["dirty_upper"].is_null() && executed["last_cpu"].is_u64(), "{executed}");
-    let rank = ["aslr", "rank", "--layout", "off"];
+    let rank = ["lab", "aslr", "rank", "--layout", "off"];
     let untraced =
         told_by(Command::new(BECALM).args(rank).args(["--machine", "--", &program, "dirty"]));
     assert!(untraced["dirty_upper"].is_null() && untraced["control"].is_f64(), "{untraced}");

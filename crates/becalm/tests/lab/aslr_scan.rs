@@ -1,4 +1,4 @@
-//! `becalm aslr scan` finds exactly the layouts in which a program is slow.
+//! `becalm lab aslr scan` finds exactly the layouts in which a program is slow.
 
 use std::process::Command;
 
@@ -20,7 +20,7 @@ int main(int argc, char **argv) {
 
 fn scan(scene: &Scene, options: &[&str], command: &[&str]) -> Ran {
     let mut becalm = Command::new(BECALM);
-    becalm.args(["aslr", "scan"]).args(options).arg("--").args(command);
+    becalm.args(["lab", "aslr", "scan"]).args(options).arg("--").args(command);
     run(becalm.env("COLUMNS", "100").current_dir(scene.directory()))
 }
 
@@ -40,7 +40,7 @@ fn exactly_the_slow_layouts_are_found_and_can_be_replayed() {
     let ran = scan(&scene, &options, &[&program, "moody"]);
     assert_eq!(ran.code(), 1, "{}", ran.err());
     let value: serde_json::Value = serde_json::from_str(&ran.out()).unwrap();
-    let document = include_str!("../../../../docs/schema/becalm.aslr.scan.md");
+    let document = include_str!("../../../../docs/schema/becalm.lab.aslr.scan.md");
     let schema = testkit::schema::Schema::of(document);
     schema.holds(&value, "slow");
     schema.holds(&schema.example(), "slow");

@@ -1,4 +1,4 @@
-//! `becalm aslr verify`: one layout or several, and why.
+//! `becalm lab aslr verify`: one layout or several, and why.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use testkit::{Ran, Scene, run};
 
 fn becalm(words: &[&str]) -> Command {
     let mut command = Command::new(BECALM);
-    command.args(["aslr", "verify"]).args(words).env("COLUMNS", "100");
+    command.args(["lab", "aslr", "verify"]).args(words).env("COLUMNS", "100");
     command
 }
 
@@ -34,6 +34,7 @@ fn sixteen_ranks_of_mpirun_have_one_layout_under_job_and_sixteen_without() {
             "-n",
             "16",
             BECALM,
+            "lab",
             "aslr",
             "verify",
         ]);
@@ -70,7 +71,15 @@ fn what_makes_ranks_differ_is_named() {
         assert!(ran.out().contains(what), "{}", ran.out());
     }
     let mut unlimited = Command::new("sh");
-    unlimited.args(["-c", "ulimit -s unlimited; exec \"$@\"", "sh", BECALM, "aslr", "verify"]);
+    unlimited.args([
+        "-c",
+        "ulimit -s unlimited; exec \"$@\"",
+        "sh",
+        BECALM,
+        "lab",
+        "aslr",
+        "verify",
+    ]);
     let unlimited = run(unlimited.args(["--aslr", "off", "--", "ls", "/nowhere"])).out();
     let ran = compared(&(plain + &unlimited), &[]);
     assert!(ran.out().contains("stack limit"), "{}", ran.out());
@@ -84,7 +93,7 @@ fn lines_behind_labels_are_read_and_cut_ones_are_told() {
     assert_eq!(ran.code(), 1);
     let value: serde_json::Value = serde_json::from_str(&ran.out()).unwrap();
     assert_eq!((&value["ranks"], &value["unreadable"]), (&1.into(), &1.into()));
-    let document = include_str!("../../../../docs/schema/becalm.aslr.verify.md");
+    let document = include_str!("../../../../docs/schema/becalm.lab.aslr.verify.md");
     let schema = testkit::schema::Schema::of(document);
     schema.holds(&value, "one");
     schema.holds(&schema.example(), "where they differ");

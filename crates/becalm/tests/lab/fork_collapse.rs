@@ -1,4 +1,4 @@
-//! `becalm fork collapse` and `fork bench`: what they say, and what is left when becalm is killed.
+//! `becalm lab fork collapse` and `fork bench`: what they say, and what is left when becalm is killed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -63,21 +63,22 @@ impl Drop for Process {
 
 #[test]
 fn the_json_of_collapse_is_as_its_schema_says() {
-    let schema = Schema::of(include_str!("../../../../docs/schema/becalm.fork.collapse.md"));
+    let schema = Schema::of(include_str!("../../../../docs/schema/becalm.lab.fork.collapse.md"));
     schema.holds(&schema.example(), "example");
     if !is_root() {
         return;
     }
     let bash = Process::bash(100);
-    let ran = run(&mut becalm(&["fork", "collapse", "--json", &bash.pid()]));
+    let ran = run(&mut becalm(&["lab", "fork", "collapse", "--json", &bash.pid()]));
     schema.holds(&serde_json::from_str(&ran.out()).unwrap(), "a bash");
 }
 
 #[test]
 fn the_json_of_bench_is_as_its_schema_says() {
-    let schema = Schema::of(include_str!("../../../../docs/schema/becalm.fork.bench.md"));
+    let schema = Schema::of(include_str!("../../../../docs/schema/becalm.lab.fork.bench.md"));
     schema.holds(&schema.example(), "example");
-    let ran = run(&mut becalm(&["fork", "bench", "--most", "10", "--rounds", "3", "--json"]));
+    let ran =
+        run(&mut becalm(&["lab", "fork", "bench", "--most", "10", "--rounds", "3", "--json"]));
     let value = serde_json::from_str(&ran.out()).unwrap();
     schema.holds(&value, "three sizes");
     let rows = value["rows"].as_array().unwrap();
@@ -88,7 +89,7 @@ fn the_json_of_bench_is_as_its_schema_says() {
 #[test]
 fn a_process_with_nothing_to_gain_is_refused_with_status_1() {
     let bash = Process::bash(0);
-    let ran = run(&mut becalm(&["fork", "collapse", &bash.pid()]));
+    let ran = run(&mut becalm(&["lab", "fork", "collapse", &bash.pid()]));
     assert_eq!(ran.code(), 1);
 }
 
@@ -118,7 +119,7 @@ fn a_process_of_many_threads_goes_on_when_becalm_is_killed_at_any_of_its_system_
     let strace = |python: &Process, words: &[&str]| {
         let mut strace = Command::new("strace");
         strace.arg("-f").args(words).arg("-o").arg(&trace).arg(BECALM);
-        run(strace.args(["fork", "collapse", "--json", &python.pid()]))
+        run(strace.args(["lab", "fork", "collapse", "--json", &python.pid()]))
     };
     let ran = strace(&python, &[]);
     // Where it is refused, that touches the process no more.
@@ -156,7 +157,7 @@ fn who_may_not_is_told_so_and_what_needs_no_privilege() {
     let (scene, _) = scene_for_a_user(&[]);
     let mut bash = Process::start(&mut as_a_user(&["bash", "--norc", "--noprofile"]));
     assert_eq!(bash.ask("printf -v big '%*s' 20000000 x; echo ok"), "ok");
-    let ran = run(&mut as_a_user(&[&scene.at("becalm"), "fork", "collapse", &bash.pid()]));
+    let ran = run(&mut as_a_user(&[&scene.at("becalm"), "lab", "fork", "collapse", &bash.pid()]));
     assert_eq!(ran.code(), 1, "{}", ran.err());
     assert!(ran.err().contains("becalm run --hugepages"), "{}", ran.err());
     assert_eq!(bash.ask("echo ${#big}"), "20000000");

@@ -1,4 +1,4 @@
-//! `becalm profile`: the real perf, with and without privilege, and without perf.
+//! `becalm lab profile`: the real perf, with and without privilege, and without perf.
 
 use crate::BECALM;
 use std::fs;
@@ -90,7 +90,11 @@ impl Scene {
 
     fn becalm(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(BECALM);
-        command.arg("profile").args(arguments).current_dir(self.path()).env("TMPDIR", self.path());
+        command
+            .args(["lab", "profile"])
+            .args(arguments)
+            .current_dir(self.path())
+            .env("TMPDIR", self.path());
         command.env("PATH", "/usr/local/bin:/usr/bin:/bin");
         command
     }
@@ -104,7 +108,7 @@ impl Scene {
         let ran = run(command);
         assert_eq!(ran.code(), 0, "{}", ran.err());
         let answer: Value = serde_json::from_str(&ran.out()).unwrap();
-        let document = include_str!("../../../../docs/schema/becalm.profile.md");
+        let document = include_str!("../../../../docs/schema/becalm.lab.profile.md");
         let sampled = answer["functions"][0].is_object();
         let context = if sampled { "with samples" } else { "with warnings" };
         Schema::of(document).holds(&answer, context);
@@ -116,7 +120,11 @@ impl Scene {
         let becalm = self.path().join("becalm");
         fs::copy(BECALM, &becalm).unwrap();
         let mut command = Command::new(becalm);
-        command.arg("profile").args(arguments).current_dir(self.path()).env("TMPDIR", self.path());
+        command
+            .args(["lab", "profile"])
+            .args(arguments)
+            .current_dir(self.path())
+            .env("TMPDIR", self.path());
         command.env("PATH", "/usr/local/bin:/usr/bin:/bin").uid(NOBODY).gid(NOBODY);
         command
     }
@@ -165,7 +173,7 @@ fn share(answer: &Value, function: &str) -> f64 {
 
 #[test]
 fn the_schemas_example_is_of_its_schema() {
-    let schema = Schema::of(include_str!("../../../../docs/schema/becalm.profile.md"));
+    let schema = Schema::of(include_str!("../../../../docs/schema/becalm.lab.profile.md"));
     let example = schema.example();
     schema.holds(&example, "with samples");
     schema.holds(&example, "with warnings");

@@ -104,11 +104,12 @@ fn an_mpi_program_is_scanned_once_and_its_ranks_find_each_other() {
 fn one_rank_is_drawn_or_each_in_a_file_of_its_own() {
     let scene = Scene::new();
     let storm = storm(&scene);
-    let one = mpirun(&scene, 3, &["profile", "--starts", "count", "--", &storm]);
+    let one = mpirun(&scene, 3, &["lab", "profile", "--starts", "count", "--", &storm]);
     assert_eq!(one.code(), 0, "{}", one.err());
     assert_eq!(files(&scene, ".svg"), ["profile.svg"]);
     assert_eq!(one.err().matches("of CPU time in").count(), 1, "{}", one.err());
-    let words = ["profile", "--starts", "count", "-o", "%r.svg", "--folded", "f", "--", &storm];
+    let words =
+        ["lab", "profile", "--starts", "count", "-o", "%r.svg", "--folded", "f", "--", &storm];
     let each = mpirun(&scene, 3, &words);
     assert_eq!(each.code(), 0, "{}", each.err());
     assert_eq!(files(&scene, ".svg"), ["0.svg", "1.svg", "2.svg", "profile.svg"]);
@@ -135,7 +136,7 @@ fn each_rank_is_rehearsed_and_one_reports() {
 #[test]
 fn a_rank_that_is_not_there_is_refused_before_anything_runs() {
     let scene = Scene::new();
-    for verb in [&["check"][..], &["fork", "lines"], &["python", "scan"], &["profile"]] {
+    for verb in [&["check"][..], &["fork", "lines"], &["python", "scan"], &["lab", "profile"]] {
         let ran = mpirun(&scene, 2, &[verb, &["--rank", "2", "--", "touch", "ran"]].concat());
         assert_eq!(ran.code(), 125, "{verb:?}: {}", ran.err());
         assert!(ran.err().contains("the ranks of this run are 0 to 1"), "{}", ran.err());

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use loader::edit::{ElfIdentity, Needed, Refused, Request, Room, Search, apply, edit, reverse};
 
+use testkit::Random;
+
 use crate::toolchain::tool;
 
 /// Small files of both classes, with and without section headers.
@@ -59,25 +61,14 @@ fn requests() -> Vec<Request> {
     ]
 }
 
-/// xorshift64: the same mutations each time.
-struct Random(u64);
+/// One of so many.
+fn below(random: &mut Random, end: usize) -> usize {
+    random.below(end as u64) as usize
+}
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    /// A byte that is likely to matter.
-    fn byte(&mut self) -> u8 {
-        [0, 1, 2, 4, 8, 0x10, 0x7f, 0x80, 0xff, self.next() as u8][self.below(10)]
-    }
+/// A byte that is likely to matter.
+fn byte(random: &mut Random) -> u8 {
+    [0, 1, 2, 4, 8, 0x10, 0x7f, 0x80, 0xff, random.bits() as u8][below(random, 10)]
 }
 
 /// The offsets of bytes that are not zero, where mutations matter most.
@@ -90,20 +81,20 @@ fn targets(seed: &[u8]) -> Vec<usize> {
 fn a_hundred_thousand_mutations_give_an_error_or_an_edit_that_holds() {
     let (seeds, requests) = (seeds(), requests());
     let targets: Vec<_> = seeds.iter().map(|seed| targets(seed)).collect();
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::seeded(7);
     let (mut edited, mut refused) = (0, 0);
     for round in 0..100_000 {
-        let which = random.below(seeds.len());
+        let which = below(&mut random, seeds.len());
         let mut bytes = seeds[which].clone();
-        for _ in 0..=random.below(6) {
-            let at = targets[which][random.below(targets[which].len())];
-            bytes[at] = random.byte();
+        for _ in 0..=below(&mut random, 6) {
+            let at = targets[which][below(&mut random, targets[which].len())];
+            bytes[at] = byte(&mut random);
         }
-        if random.below(20) == 0 {
-            bytes.truncate(random.below(bytes.len()));
+        if below(&mut random, 20) == 0 {
+            bytes.truncate(below(&mut random, bytes.len()));
         }
-        let request = &requests[random.below(requests.len())];
-        let room = Room { grow: random.below(2) == 0 };
+        let request = &requests[below(&mut random, requests.len())];
+        let room = Room { grow: below(&mut random, 2) == 0 };
         match edit(&bytes, request, room) {
             Ok(edit) => {
                 let after = apply(&bytes, &edit.patches).unwrap();

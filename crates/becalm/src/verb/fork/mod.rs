@@ -1,37 +1,37 @@
 //! `becalm fork`: scripts that start thousands of tiny programs.
 
-mod bench;
-mod collapse;
 mod lines;
 
+use super::lab::fork::{bench, collapse};
 use crate::exit::Failure;
 
-/// See which line of a script starts what, and what starting a program costs here
+/// See which line of a script starts what
 ///
-/// Each has --json.
+/// It has --json.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Examples:
-  becalm fork lines -- ./unpack.sh list.txt
-  becalm fork bench
-  becalm fork collapse $$")]
-pub struct Args {
+Example:
+  becalm fork lines -- ./unpack.sh list.txt")]
+pub struct ForkArgs {
     #[command(subcommand)]
-    verb: Verb,
+    verb: ForkVerb,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
-    Lines(lines::Args),
-    Bench(bench::Args),
-    Collapse(collapse::Args),
+enum ForkVerb {
+    Lines(lines::ForkLinesArgs),
+    // As they were called before there was a laboratory.
+    #[command(hide = true)]
+    Bench(bench::ForkBenchArgs),
+    #[command(hide = true)]
+    Collapse(collapse::CollapseArgs),
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &ForkArgs) -> Result<u8, Failure> {
     match &args.verb {
-        Verb::Lines(args) => lines::run(args),
-        Verb::Bench(args) => bench::run(args),
-        Verb::Collapse(args) => collapse::run(args),
+        ForkVerb::Lines(args) => lines::run(args),
+        ForkVerb::Bench(args) => bench::run(args),
+        ForkVerb::Collapse(args) => collapse::run(args),
     }
 }

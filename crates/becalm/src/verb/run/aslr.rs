@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::str::FromStr;
 
 use anyhow::{Context, anyhow};
-use aslr::seed;
 use job::Launched;
+use launch::layout::seed;
 use launch::layout::{self, Layout, LayoutError, MOST_LAYOUTS, Moved, Untouched};
 
 use crate::exit::{FAILED, Failure};

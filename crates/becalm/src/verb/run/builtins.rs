@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
-use fork::builtins::{self, Count, Counted, Known, Prepared};
 use recording::shown_name;
+use script::builtins::{self, Count, Counted, Known, Prepared};
 use serde_json::Value;
 
 use crate::exit::Failure;

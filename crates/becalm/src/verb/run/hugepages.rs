@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use fork::hugepages::{self, Library};
 use recording::shown_name;
+use script::hugepages::{self, Library};
 
 /// Whether malloc asks for huge pages.
 #[derive(clap::Args)]

@@ -39,7 +39,7 @@ fn where_there_is_no_room_for_anything_a_command_runs_and_its_status_passes() {
         &["record", "-o", "/dev/null"],
         &["fork", "lines"],
         &["python", "scan"],
-        &["profile"],
+        &["lab", "profile"],
         &["run", "--aslr", "off"],
     ];
     for room in [FULL, GONE] {

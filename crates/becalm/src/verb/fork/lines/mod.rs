@@ -6,8 +6,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use fork::lines::{Lines, hook};
 use recording::shown_name;
+use script::lines::{Lines, hook};
 use watch::Starts;
 
 use crate::aside::Aside;
@@ -34,7 +34,7 @@ Examples:
   becalm fork lines all.becalm --rank 7
   becalm fork lines --json -- ./configure | jq '.lines[0]'")]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["recording", "command"]))]
-pub struct Args {
+pub struct ForkLinesArgs {
     /// A recording that `becalm record` made, instead of a command
     recording: Option<PathBuf>,
 
@@ -62,14 +62,14 @@ pub struct Args {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &ForkLinesArgs) -> Result<u8, Failure> {
     match &args.recording {
         Some(file) => of_recording(args, file),
         None => of_command(args),
     }
 }
 
-fn of_recording(args: &Args, file: &Path) -> Result<u8, Failure> {
+fn of_recording(args: &ForkLinesArgs, file: &Path) -> Result<u8, Failure> {
     let recording = args.one.load(file)?;
     explain::warnings(&recording).iter().for_each(|warning| term::warn(&warning.text));
     let mut answer = ForkLines::of(&recording, Lines::of(&recording), 0);
@@ -81,7 +81,7 @@ fn of_recording(args: &Args, file: &Path) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn of_command(args: &Args) -> Result<u8, Failure> {
+fn of_command(args: &ForkLinesArgs) -> Result<u8, Failure> {
     let voice = args.one.voice()?;
     let aside = match args.json {
         Some(None) => Some(Aside::set().map_err(Failure::of_command)?),
@@ -111,7 +111,7 @@ fn of_command(args: &Args) -> Result<u8, Failure> {
 }
 
 fn print(
-    args: &Args,
+    args: &ForkLinesArgs,
     answer: &ForkLines,
     aside: Option<Aside>,
     voice: &Voice,

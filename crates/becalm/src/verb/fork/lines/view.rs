@@ -5,8 +5,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use fork::lines::{Line, Lines, Program};
 use recording::{Micros, Nanos, Recording};
+use script::lines::{Line, Lines, Program};
 use serde::Serialize;
 use term::number::{bytes, count, counted, percent, time};
 use term::{Column, Table, plain, style, width};

@@ -1,0 +1,116 @@
+//! `becalm lab aslr rank`: one rank of a campaign's job. Its launcher starts it; nobody types it.
+
+use std::ffi::OsString;
+use std::str::FromStr;
+
+use job::Launched;
+use lab::aslr::campaign::{Beside, RankError, Seat, run_rank};
+use launch::layout::{Layout, LayoutError};
+use launch::{Command, Ended};
+
+use crate::exit::Failure;
+
+/// Start one rank of a campaign, and say what it took
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  becalm lab aslr rank --layout off -- ./app")]
+pub struct CampaignRankArgs {
+    /// Its layout
+    #[arg(long, value_name = "on|off|layout:SPEC")]
+    layout: Wanted,
+
+    /// Of some ranks, the only processor
+    #[arg(long, value_name = "RANK:CPU,…", value_delimiter = ',')]
+    on: Vec<Pair>,
+
+    /// Of some ranks, a processor that they must not run on
+    #[arg(long, value_name = "RANK:CPU,…", value_delimiter = ',')]
+    not_on: Vec<Pair>,
+
+    /// Give it an environment of another size
+    #[arg(long)]
+    another_environment: bool,
+
+    /// Tell its processors, too, and what a control loop takes there
+    #[arg(long)]
+    machine: bool,
+
+    /// And whether it leaves upper halves of vector registers in use: it is traced for that
+    #[arg(long, requires = "machine")]
+    vectors: bool,
+
+    /// The command and its arguments
+    #[arg(required = true, last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy)]
+struct Wanted(Option<Layout>);
+
+impl FromStr for Wanted {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Wanted, String> {
+        let layout = match (text, text.strip_prefix("layout:")) {
+            ("on", _) => None,
+            ("off", _) => Some(Layout::Off),
+            (_, Some(spec)) => Some(Layout::Moved(spec.parse()?)),
+            _ => return Err("give on, off or layout:0x1a2b3".to_owned()),
+        };
+        Ok(Wanted(layout))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Pair {
+    rank: u32,
+    cpu: u32,
+}
+
+impl FromStr for Pair {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Pair, String> {
+        let pair = text.split_once(':').and_then(|(rank, cpu)| {
+            Some(Pair { rank: rank.parse().ok()?, cpu: cpu.parse().ok()? })
+        });
+        pair.ok_or_else(|| "give pairs of numbers, RANK:CPU".to_owned())
+    }
+}
+
+/// Runs the verb.
+pub fn run(args: &CampaignRankArgs) -> Result<u8, Failure> {
+    let rank = Launched::this_process().map(|launched| launched.rank).unwrap_or_default();
+    let node = match rank.node.as_str() {
+        "" => std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default(),
+        node => node.to_owned(),
+    };
+    let of_rank =
+        |pairs: &[Pair]| pairs.iter().find(|pair| pair.rank == rank.rank).map(|pair| pair.cpu);
+    let seat = Seat {
+        layout: args.layout.0,
+        on: of_rank(&args.on),
+        not_on: of_rank(&args.not_on),
+        environment: args.another_environment,
+        beside: match (args.machine, args.vectors) {
+            (false, _) => Beside::Nothing,
+            (true, false) => Beside::Machine,
+            (true, true) => Beside::MachineAndVectors,
+        },
+    };
+    let command = Command { argv: args.command.clone() };
+    let ran = run_rank(&command, &seat, rank.rank, node.trim().to_owned());
+    let (lines, told, ended) = ran.map_err(|why| match why {
+        RankError::Layout(LayoutError::Command(why)) => {
+            Failure { status: why.exit_status(), error: why.into() }
+        }
+        why => Failure::of_command(why),
+    })?;
+    if ended != Ended::Exited(0) {
+        return Ok(ended.pass_on());
+    }
+    let mut text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    text.push_str(&told.line().map_err(Failure::of_command)?);
+    text.push('\n');
+    term::print(&text).map_err(Failure::of_command)?;
+    Ok(0)
+}

@@ -1,0 +1,166 @@
+//! `becalm lab aslr scan`.
+
+mod view;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use lab::aslr::scan::{Question, scan};
+use launch::layout::{self, Layout, LayoutError, Moved};
+use launch::{Command, Ended};
+use recording::Name;
+use term::Waiting;
+
+use crate::exit::{FAILED, Failure, NO, USAGE};
+use view::AslrScan;
+
+/// Walk layouts one by one, and name those in which a command is slow
+///
+/// Runs the command in one layout after the other, shuffled, with a reference among them; what was
+/// slow is tested again. The command reads nothing, and what it prints is dropped. Answers with
+/// exit status 0 (none is slow), or 1.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  becalm lab aslr scan -- ./kernel
+  becalm lab aslr scan --layouts 16384 --by wall -- ./kernel
+  becalm lab aslr scan --from 0x1000 --step 512 --json -- ./kernel")]
+pub struct LayoutScanArgs {
+    /// How many layouts
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
+    layouts: u64,
+
+    /// The first one, which is the reference, too
+    #[arg(long, value_name = "SPEC", default_value = "0x0")]
+    from: Moved,
+
+    /// How many pages apart
+    #[arg(long, value_name = "PAGES", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
+    step: u64,
+
+    /// Slow is what takes longer than the reference by this much
+    #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    threshold: u32,
+
+    /// How often a layout that was slow is tested again
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    retests: u16,
+
+    /// Which time counts: of the processor, or from the first instruction to the end
+    #[arg(long, value_name = "CLOCK", value_enum, default_value_t = Clock::Cpu)]
+    by: Clock,
+
+    /// What shuffles the runs
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Print one JSON object (docs/schema/becalm.lab.aslr.scan.md)
+    #[arg(long)]
+    json: bool,
+
+    /// The command and its arguments
+    #[arg(required = true, last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Clock {
+    Cpu,
+    Wall,
+}
+
+/// Runs the verb.
+pub fn run(args: &LayoutScanArgs) -> Result<u8, Failure> {
+    let question = question(args)?;
+    let command = Command { argv: args.command.clone() };
+    if layout::untouched(&command.file().map_err(not_started)?).is_some() {
+        let error = anyhow!(
+            "the program is setuid, of 32 bits, or static at a fixed address: nothing to walk"
+        );
+        return Err(Failure { status: FAILED, error });
+    }
+    let out = silenced().map_err(Failure::of_command)?;
+    let waiting = Waiting::new();
+    let found = scan(
+        &question,
+        |moved| time(&command, moved, args.by),
+        |what, done, of| waiting.tell(what, done, of),
+    )?;
+    drop(waiting);
+    let is_none = found.slow.is_empty();
+    let words = args.command.iter().map(Name::of).collect();
+    let by = match args.by {
+        Clock::Cpu => "CPU",
+        Clock::Wall => "wall",
+    };
+    let answer = AslrScan::of(found, words, by);
+    let text = match args.json {
+        true => term::json(&answer).map_err(Failure::of_command)?,
+        false => answer.render(term::width::terminal()),
+    };
+    rustix::stdio::dup2_stdout(out).context("standard output").map_err(Failure::of_command)?;
+    term::print(&text).map_err(Failure::of_command)?;
+    Ok(if is_none { 0 } else { NO })
+}
+
+fn question(args: &LayoutScanArgs) -> Result<Question, Failure> {
+    let most = layout::layouts().map_err(Failure::of_command)?;
+    let last = args.from.pages + (args.layouts - 1) * args.step;
+    if last >= most {
+        let error = anyhow!(
+            "layouts up to {last:#x} are asked for; there are {most:#x} under the \
+                             hard limit of the stack (`ulimit -H -s`)"
+        );
+        return Err(Failure { status: USAGE, error });
+    }
+    Ok(Question {
+        first: args.from,
+        layouts: args.layouts,
+        step: args.step,
+        threshold: f64::from(args.threshold) / 100.0,
+        retests: usize::from(args.retests),
+        seed: args.seed,
+    })
+}
+
+/// Nothing that the command prints goes to standard output, which is returned for the answer.
+fn silenced() -> anyhow::Result<OwnedFd> {
+    let out = io::stdout().as_fd().try_clone_to_owned().context("standard output")?;
+    let null = File::options().read(true).write(true).open("/dev/null").context("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null).context("standard input")?;
+    rustix::stdio::dup2_stdout(&null).context("standard output")?;
+    Ok(out)
+}
+
+/// One run, in seconds.
+fn time(command: &Command, moved: Moved, by: Clock) -> Result<f64, Failure> {
+    let child = layout::start(command, Some(Layout::Moved(moved))).map_err(|why| match why {
+        LayoutError::Command(why) => not_started(why),
+        why => Failure::of_command(why),
+    })?;
+    let timed = child.timed().map_err(Failure::of_command)?;
+    let took: Duration = match by {
+        // The kernel shares it out between the two by ticks: only the sum is exact.
+        Clock::Cpu => timed.user + timed.system,
+        Clock::Wall => timed.wall,
+    };
+    match timed.ended {
+        Ended::Exited(0) if took.is_zero() => Err(Failure::of_command(anyhow!(
+            "the command took no time that the kernel measures; give it more to do, or --by wall"
+        ))),
+        Ended::Exited(0) => Ok(took.as_secs_f64()),
+        Ended::Exited(status) => Err(Failure::of_command(anyhow!(
+            "the command failed with status {status} in layout:{moved}"
+        ))),
+        Ended::Signaled(signal) => Err(Failure::of_command(anyhow!(
+            "the command was killed by signal {signal} in layout:{moved}"
+        ))),
+    }
+}
+
+fn not_started(why: launch::CannotStart) -> Failure {
+    Failure { status: why.exit_status(), error: why.into() }
+}

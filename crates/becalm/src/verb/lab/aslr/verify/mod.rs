@@ -1,0 +1,88 @@
+//! `becalm lab aslr verify`.
+
+mod view;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::PathBuf;
+
+use anyhow::{Context, anyhow};
+use job::Launched;
+use lab::aslr::verify;
+use launch::layout::LayoutError;
+
+use crate::exit::{FAILED, Failure, NO};
+use crate::verb::run;
+use view::AslrVerified;
+
+/// Say whether all ranks of a job have one layout, and what makes them differ
+///
+/// With a command: starts it up to its first instruction, prints one line about this rank, and ends
+/// it; nothing of the program itself runs. Without one: compares such lines. Answers with exit
+/// status 0 (one layout), or 1.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  srun -n 16 becalm lab aslr verify --aslr job -- ./app > ranks
+  becalm lab aslr verify ranks
+  mpirun -n 16 becalm lab aslr verify -- ./app | becalm lab aslr verify -")]
+pub struct LayoutVerifyArgs {
+    /// What ranks have printed; - is standard input
+    #[arg(required_unless_present = "command", conflicts_with = "command", value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    aslr: run::aslr::Args,
+
+    /// Print one JSON object (docs/schema/becalm.lab.aslr.verify.md); a rank's line is always JSON
+    #[arg(long)]
+    json: bool,
+
+    /// The command and its arguments
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// Runs the verb.
+pub fn run(args: &LayoutVerifyArgs) -> Result<u8, Failure> {
+    if args.command.is_empty() { compare(args) } else { look(args) }
+}
+
+/// One rank's line.
+fn look(args: &LayoutVerifyArgs) -> Result<u8, Failure> {
+    let layout = run::aslr::draw(&args.aslr)?.map(|drawn| drawn.layout);
+    let command = launch::Command { argv: args.command.clone() };
+    let rank = Launched::this_process().map(|launched| launched.rank).unwrap_or_default();
+    let node = match rank.node.as_str() {
+        "" => std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default(),
+        node => node.to_owned(),
+    };
+    let found = verify::look(&command, layout, rank.rank, node.trim().to_owned());
+    let found = found.map_err(|why| match why {
+        LayoutError::Command(why) => Failure { status: why.exit_status(), error: why.into() },
+        why => Failure { status: FAILED, error: anyhow!(why) },
+    })?;
+    let line = term::json::line(&found).map_err(Failure::of_command)?;
+    term::print(&format!("{line}\n"))?;
+    Ok(0)
+}
+
+fn compare(args: &LayoutVerifyArgs) -> Result<u8, Failure> {
+    let open = |path: &PathBuf| -> anyhow::Result<Box<dyn BufRead>> {
+        if path.as_os_str() == "-" {
+            return Ok(Box::new(io::stdin().lock()));
+        }
+        let file = File::open(path).with_context(|| path.display().to_string())?;
+        Ok(Box::new(BufReader::new(file)))
+    };
+    let texts = args.files.iter().map(open).collect::<anyhow::Result<Vec<_>>>()?;
+    let verdict = verify::compare(texts)?;
+    let one = verdict.is_one();
+    let answer = AslrVerified::from(verdict);
+    let text = match args.json {
+        true => term::json(&answer)?,
+        false => answer.render(term::width::terminal()),
+    };
+    term::print(&text)?;
+    Ok(if one { 0 } else { NO })
+}

@@ -1,0 +1,296 @@
+//! What `becalm lab profile` answers: where the time goes, and what samples do not see of it.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use lab::profile::{Allowed, How, Profile, Scope, Warning};
+use recording::{Micros, Name, Nanos, shown_name};
+use serde::Serialize;
+
+use term::number::{count, counted, cpu, percent, time};
+use term::{Cell, Column, Table, plain, quoted, style, width};
+
+/// Rows of each table.
+const ROWS: usize = 8;
+
+/// How samples were taken, or why not.
+#[derive(Clone, Debug)]
+pub struct Sampling {
+    /// How; none if there are none.
+    pub how: Option<How>,
+    /// Why there are none, or not all.
+    pub trouble: Option<String>,
+    allowed: Allowed,
+}
+
+impl Sampling {
+    /// There are samples; perf may have ended in the middle.
+    pub fn of(how: How, allowed: &Allowed, trouble: Option<String>) -> Sampling {
+        Sampling { how: Some(how), trouble, allowed: *allowed }
+    }
+
+    /// There are none.
+    pub fn none(allowed: &Allowed, why: Option<String>) -> Sampling {
+        Sampling { how: None, trouble: why, allowed: *allowed }
+    }
+}
+
+/// What is shown of a profile.
+#[derive(Clone, Debug)]
+pub struct Profiled {
+    /// The command.
+    pub command: Vec<Name>,
+    /// Which of many ranks it is about; none where there is one.
+    pub rank: Option<u32>,
+    /// The flame graph's file.
+    pub output: PathBuf,
+    /// The folded stacks' file.
+    pub folded: Option<PathBuf>,
+    /// How many of its processes still ran at the end.
+    pub still_running: u64,
+    /// How samples were taken.
+    pub sampling: Sampling,
+    /// What came of it.
+    pub profile: Profile,
+}
+
+/// `becalm.lab.profile/1`.
+#[derive(Debug, Serialize)]
+pub struct Object<'a> {
+    schema: &'static str,
+    command: &'a [Name],
+    rank: Option<u32>,
+    svg: String,
+    folded: Option<String>,
+    sampling: Option<How>,
+    trouble: Option<&'a str>,
+    perf_event_paranoid: Option<i32>,
+    still_running: u64,
+    #[serde(flatten)]
+    profile: Profile,
+}
+
+impl Profiled {
+    /// The answer for programs.
+    pub fn json(&self) -> Object<'_> {
+        let mut profile = self.profile.clone();
+        profile.warnings = self.warnings();
+        let text = |path: &Path| shown_name(path);
+        Object {
+            schema: "becalm.lab.profile/1",
+            command: &self.command,
+            rank: self.rank,
+            svg: text(&self.output),
+            folded: self.folded.as_deref().map(text),
+            sampling: self.sampling.how,
+            trouble: self.sampling.trouble.as_deref(),
+            perf_event_paranoid: self.sampling.allowed.paranoid,
+            still_running: self.still_running,
+            profile,
+        }
+    }
+
+    /// The command as a shell takes it.
+    pub fn command_line(&self) -> String {
+        let words: Vec<_> = self.command.iter().map(|word| quoted(word.bytes())).collect();
+        words.join(" ")
+    }
+
+    /// What widths are, for the line below the graph's title.
+    pub fn subtitle(&self, unit: &str) -> String {
+        let profile = &self.profile;
+        let starts = counted(profile.starts, "process start", "process starts");
+        let used = cpu(Micros(profile.cpu_us));
+        match self.sampling.how {
+            Some(_) => format!(
+                "CPU time: {used}, {} at {} Hz, {starts}; grey was not sampled",
+                counted(profile.samples, "sample", "samples"),
+                self.sampling.how.map_or(0, |how| how.frequency_hz),
+            ),
+            None => format!("{starts}, without samples; width: {unit}; CPU time: {used}"),
+        }
+    }
+
+    /// The answer as a person reads it, at most `columns` columns wide.
+    pub fn render(&self, columns: usize) -> String {
+        let mut text = style::headline(&self.headline(), columns);
+        text += &format!("\n{}", self.programs(columns));
+        if !self.profile.functions.is_empty() {
+            text += &format!("\n{}", self.functions(columns));
+        }
+        let said = self.said();
+        if !said.is_empty() {
+            text.push('\n');
+        }
+        for line in said {
+            text += &width::wrap(&format!("Note: {line}"), columns);
+        }
+        text.push('\n');
+        text + &self.next()
+    }
+
+    fn headline(&self) -> String {
+        let profile = &self.profile;
+        let all = format!(
+            "{} of CPU time in {}",
+            cpu(Micros(profile.cpu_us)),
+            counted(profile.starts, "process", "processes"),
+        );
+        let most = profile.programs.first().filter(|first| first.cpu_us > 0).map(|first| {
+            let share = percent(first.cpu_us, profile.cpu_us);
+            let starts = match first.starts {
+                1 => String::new(),
+                starts => format!(" ({} starts)", count(starts)),
+            };
+            format!(", {share} of it in {}{starts}", plain(&first.program))
+        });
+        let function = profile.functions.first().filter(|first| first.self_us > 0).map(|first| {
+            let share = percent(first.self_us, profile.sampled_us);
+            format!("; of what was sampled, {share} in {}", named(first.function.as_deref()))
+        });
+        let short = (profile.short_us > 0 && self.sampling.how.is_some()).then(|| {
+            format!("; {} was too short to be sampled", percent(profile.short_us, profile.cpu_us))
+        });
+        [Some(all), most, function, short].into_iter().flatten().collect()
+    }
+
+    fn programs(&self, columns: usize) -> String {
+        let sampling = self.sampling.how.is_some();
+        let mut table = Table::new(
+            [Column::number("CPU"), Column::number("share"), Column::number("starts")]
+                .into_iter()
+                .chain(sampling.then(|| Column::number("sampled")))
+                .chain([Column::path("program")]),
+        );
+        for row in self.profile.programs.iter().take(ROWS) {
+            let mut cells = vec![
+                Cell::from(cpu(Micros(row.cpu_us))),
+                Cell::from(percent(row.cpu_us, self.profile.cpu_us)),
+                Cell::from(count(row.starts)),
+            ];
+            if sampling {
+                cells.push(cpu(Micros(row.sampled_us)).into());
+            }
+            cells.push((&*row.program).into());
+            table.row(cells);
+        }
+        table.render(columns) + &more(self.profile.programs.len())
+    }
+
+    fn functions(&self, columns: usize) -> String {
+        let mut table = Table::new([
+            Column::number("self"),
+            Column::number("share"),
+            Column::path("function"),
+            Column::path("in").spare(),
+        ]);
+        for row in self.profile.functions.iter().take(ROWS) {
+            let object = row.object.as_deref().unwrap_or("");
+            table.row([
+                Cell::from(cpu(Micros(row.self_us))),
+                Cell::from(percent(row.self_us, self.profile.sampled_us)),
+                Cell::from(named(row.function.as_deref())),
+                Cell::from(object.rsplit('/').next().unwrap_or(object)),
+            ]);
+        }
+        table.render(columns) + &more(self.profile.functions.len())
+    }
+
+    /// What a reader must know before trusting it.
+    fn said(&self) -> Vec<String> {
+        let about = |warning: Warning| match warning.object {
+            Some(object) => format!("{}: {}", plain(&object), plain(&warning.text)),
+            None => plain(&warning.text),
+        };
+        self.warnings().into_iter().map(about).collect()
+    }
+
+    /// What the kernel forbids, and what samples lack.
+    fn warnings(&self) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        let mut say = |kind, text: String| {
+            warnings.push(Warning { kind, object: None, samples: self.profile.samples, text });
+        };
+        let sampling = &self.sampling;
+        match (&sampling.how, &sampling.trouble) {
+            (None, Some(why)) => say(
+                "no_samples",
+                format!("no samples were taken: {why}. The graph is of process starts alone"),
+            ),
+            (Some(_), Some(why)) => say("cut", format!("samples are missing: {why}")),
+            _ => {}
+        }
+        if let Some(how) = sampling.how {
+            for (kind, text) in limits(&how, &sampling.allowed) {
+                say(kind, text);
+            }
+            if self.profile.samples == 0 && sampling.trouble.is_none() {
+                say(
+                    "none_hit",
+                    format!(
+                        "no sample hit the command: it used less CPU time than is between two \
+                     ({}); raise --frequency, or run more of it",
+                        time(Nanos(how.period_ns()))
+                    ),
+                );
+            }
+        }
+        warnings.extend(self.profile.warnings.iter().take(ROWS).cloned());
+        warnings
+    }
+
+    fn next(&self) -> String {
+        let command = self.command_line();
+        let file = quoted(self.output.as_os_str().as_bytes());
+        let mut text = format!("The flame graph: {file}\n");
+        if self.profile.starts > 50 {
+            text += &style::next(&format!("becalm fork lines -- {command}"));
+        }
+        text
+    }
+}
+
+/// What is lost for want of privilege or of a counter.
+fn limits(how: &How, allowed: &Allowed) -> Vec<(&'static str, String)> {
+    let level = allowed.paranoid.map_or_else(String::new, |level| format!(" (it is {level})"));
+    let mut limits = Vec::new();
+    if !how.kernel {
+        limits.push((
+            "no_kernel",
+            format!(
+                "the kernel's own part is not sampled: that takes \
+                 kernel.perf_event_paranoid of 1 or less{level}, or CAP_PERFMON"
+            ),
+        ));
+    }
+    if how.scope == Scope::Command {
+        limits.push((
+            "command_only",
+            format!(
+                "processes of under {} are not sampled: that takes sampling the whole \
+                 machine, which takes kernel.perf_event_paranoid of 0 or less{level}, or CAP_PERFMON",
+                time(Nanos(how.period_ns()))
+            ),
+        ));
+    }
+    if !allowed.cycles {
+        limits.push((
+            "no_counter",
+            "samples are taken by a timer: this machine shows no cycle counter (virtual machines \
+             often do not), so code that blocks interrupts is seen where it ends"
+                .to_owned(),
+        ));
+    }
+    limits
+}
+
+fn named(function: Option<&str>) -> String {
+    function.map_or_else(|| "(no name)".to_owned(), plain)
+}
+
+fn more(all: usize) -> String {
+    match all.saturating_sub(ROWS) {
+        0 => String::new(),
+        more => format!("({} more: --json)\n", count(more as u64)),
+    }
+}

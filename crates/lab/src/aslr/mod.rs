@@ -1,0 +1,15 @@
+//! Layout variability: whether an unlucky address layout slows one process in thousands.
+//!
+//! | room | what it holds |
+//! |---|---|
+//! | `log` | what a campaign writes down: a line a process |
+//! | `campaign` | many processes of each arm, run and written down |
+//! | `verify` | whether all ranks have one layout, and what makes them differ |
+//! | `scan` | layouts walked one by one, and the slow ones tested again |
+//! | `analyze` | such logs, read and judged: counts, intervals, causes, plots |
+
+pub mod analyze;
+pub mod campaign;
+pub mod log;
+pub mod scan;
+pub mod verify;

@@ -1,0 +1,13 @@
+//! Changes of files, applied, broken off and undone.
+
+#![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
+
+mod apply;
+mod faults;
+mod journal;
+mod kept;
+mod kill;
+mod moments;
+mod running;
+mod scene;
+mod undo;

@@ -1,0 +1,98 @@
+//! When undoing refuses, and what it leaves.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::scene::*;
+use remedy::{Changed, Error, How, Status, Step};
+
+/// Why it is not undone, for each file.
+#[track_caller]
+fn changed(scene: &Scene, id: &str) -> Vec<Changed> {
+    let before = scene.picture();
+    let Err(Error::Changed { changed }) = scene.undo(id) else { panic!("undone") };
+    scene.is_as(&before);
+    changed
+}
+
+#[test]
+fn what_has_changed_since_in_any_way_is_not_undone() {
+    type Way = (&'static str, fn(&Path));
+    let ways: [Way; 6] = [
+        ("has changed since becalm patched it", |file| fs::write(file, "odd").unwrap()),
+        ("has changed since becalm patched it", |file| fs::write(file, "longer").unwrap()),
+        ("is gone", |file| fs::remove_file(file).unwrap()),
+        ("is no longer a regular file", |file| {
+            fs::remove_file(file).unwrap();
+            fs::create_dir(file).unwrap();
+        }),
+        ("has other permissions", |file| {
+            fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
+        }),
+        ("has a new name", |file| fs::hard_link(file, file.with_extension("more")).unwrap()),
+    ];
+    for (reason, way) in ways {
+        let scene = Scene::new();
+        let (file, other) = (scene.file("file", "old"), scene.file("other", "old"));
+        let steps = vec![patch(&file, "old", "new"), patch(&other, "old", "new")];
+        let id = scene.apply(steps).unwrap().id;
+        way(&file);
+        let changed = changed(&scene, &id);
+        assert_eq!(changed.len(), 1);
+        assert!(changed[0].reason.contains(reason), "{changed:?}");
+        assert_eq!(changed[0].path, file);
+        let how = How { skip_changed: true, ..How::default() };
+        remedy::undo(&id, &scene.options(), how).unwrap();
+        assert_eq!(bytes(&other), b"old");
+        assert_eq!(scene.entries()[0].status, Status::PartlyUndone);
+    }
+}
+
+#[test]
+fn what_a_later_application_changed_is_undone_after_that() {
+    let scene = Scene::new();
+    let file = scene.file("file", "old");
+    let first = scene.apply(vec![patch(&file, "old", "new")]).unwrap().id;
+    let second = scene.apply(vec![patch(&file, "new", "two")]).unwrap().id;
+    let changed = changed(&scene, &first);
+    assert_eq!(changed[0].by.as_ref(), Some(&second));
+    assert!(changed[0].reason.contains(&format!("by {second}; undo that first")));
+    scene.undo(&second).unwrap();
+    scene.undo(&first).unwrap();
+    assert_eq!(bytes(&file), b"old");
+}
+
+#[test]
+fn a_directory_that_is_not_empty_stays_and_what_was_put_in_the_place_of_a_link_too() {
+    let scene = Scene::new();
+    let steps = vec![
+        Step::Directory { path: scene.at("farm"), mode: 0o755 },
+        Step::Link { path: scene.at("farm/link"), target: "x".into() },
+    ];
+    let id = scene.apply(steps).unwrap().id;
+    fs::write(scene.at("farm/mine"), "mine").unwrap();
+    let undone = scene.undo(&id).unwrap();
+    assert_eq!(undone.left, [scene.at("farm")]);
+    assert_eq!(bytes(scene.at("farm/mine")), b"mine");
+    assert!(fs::symlink_metadata(scene.at("farm/link")).is_err());
+
+    let link = Step::Link { path: scene.at("link"), target: "x".into() };
+    let id = scene.apply(vec![link]).unwrap().id;
+    fs::remove_file(scene.at("link")).unwrap();
+    fs::write(scene.at("link"), "mine").unwrap();
+    assert!(changed(&scene, &id)[0].reason.contains("has changed since becalm made it"));
+}
+
+#[test]
+fn two_becalms_do_not_change_files_at_a_time() {
+    let scene = Scene::new();
+    let file = scene.file("file", "old");
+    scene.apply(vec![patch(&file, "old", "new")]).unwrap();
+    let lock = fs::File::open(scene.state().join("lock")).unwrap();
+    lock.lock().unwrap();
+    let busy = scene.apply(vec![patch(&file, "new", "old")]);
+    assert!(matches!(busy, Err(Error::Busy { .. })), "{busy:?}");
+    drop(lock);
+    scene.apply(vec![patch(&file, "new", "old")]).unwrap();
+}
