@@ -16,7 +16,7 @@ pub struct Cure {
     /// Who must do it.
     pub actor: CureActor,
     /// What it changes.
-    pub change: Change,
+    pub change: CureChange,
     /// What it takes away, where the recording tells.
     pub predicted: Option<TakenAway>,
 }
@@ -24,7 +24,7 @@ pub struct Cure {
 /// What a cure changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Change {
+pub enum CureChange {
     /// Files name their libraries by full path; it can be undone.
     BindFiles {
         /// The files.
@@ -54,7 +54,7 @@ pub enum Change {
     /// Programs are named by their full path.
     NameFullPaths {
         /// The programs.
-        programs: Vec<FullPath>,
+        programs: Vec<CommandPath>,
     },
     /// The command is launched with an environment variable.
     SetVariable {
@@ -67,7 +67,7 @@ pub enum Change {
 
 /// A program and where it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct FullPath {
+pub struct CommandPath {
     /// The name that is searched for.
     pub command: Name,
     /// The file.
@@ -97,7 +97,7 @@ pub struct TakenAway {
 
 /// Where to look before anything is changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Look {
+pub struct CloserLook {
     /// The storm.
     pub storm: Storm,
     /// What there is to see.
@@ -112,7 +112,7 @@ pub struct StormCures {
     /// What would calm it, the best first. Empty: nothing that is certain to.
     pub cures: Vec<Cure>,
     /// What shows more of it.
-    pub looks: Vec<Look>,
+    pub looks: Vec<CloserLook>,
 }
 
 impl StormCures {

@@ -3,13 +3,13 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use explain::{Finding, ForkSource, STARTS, Source, SourcePath, Storm};
+use explain::{Finding, ForkSource, STARTS, SourcePath, Storm, StormSource};
 use recording::{Name, Recording};
 use script::lines::advice::Advice;
 use script::lines::{Line, Lines};
 use term::number::count;
 
-use crate::cure::{Change, Cure, CureActor, Look, StormCures};
+use crate::cure::{CloserLook, Cure, CureActor, CureChange, StormCures};
 use crate::inside;
 use crate::machine::Machine;
 
@@ -17,13 +17,14 @@ use crate::machine::Machine;
 const LINES: usize = 5;
 
 pub(crate) fn cures(recording: &Recording, finding: &Finding, machine: &Machine) -> StormCures {
-    let has_lines = |source: &Source| matches!(source, Source::Fork(ForkSource::Line { .. }));
+    let has_lines =
+        |source: &StormSource| matches!(source, StormSource::Fork(ForkSource::Line { .. }));
     let has_lines = finding.sources.iter().any(has_lines);
     let mut cures: Vec<_> = builtins(recording, machine).into_iter().collect();
     if has_lines {
         cures.extend(edits(recording));
     }
-    let look = recording.header.command_line().filter(|_| has_lines).map(|line| Look {
+    let look = recording.header.command_line().filter(|_| has_lines).map(|line| CloserLook {
         storm: Storm::Fork,
         text: "See which line forks what, at which cost".to_owned(),
         command: Some(format!("becalm fork lines -- {line}")),
@@ -43,7 +44,7 @@ fn builtins(recording: &Recording, machine: &Machine) -> Option<Cure> {
         ),
         command: Some(format!("becalm run --builtins -- {line}")),
         actor: CureActor::Launcher,
-        change: Change::RunBuiltins { processes },
+        change: CureChange::RunBuiltins { processes },
         predicted: None,
     })
 }
@@ -67,7 +68,7 @@ fn edit(line: &Line, advice: &Advice) -> Option<Cure> {
         text: format!("In {file}:{}: write `{write}` instead of `{instead_of}`", line.line),
         command: None,
         actor: CureActor::Author,
-        change: Change::EditLine {
+        change: CureChange::EditLine {
             file: path.map(|path| SourcePath { id: None, name: Name::of(OsStr::from_bytes(path)) }),
             line: line.line,
             instead_of,

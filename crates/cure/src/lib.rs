@@ -27,10 +27,10 @@ mod walk;
 use explain::{Finding, Storm};
 use recording::Recording;
 
-pub use cure::{Change, Cure, CureActor, FullPath, Look, StormCures, TakenAway};
+pub use cure::{CloserLook, CommandPath, Cure, CureActor, CureChange, StormCures, TakenAway};
 pub use loader::belongs_to_the_system;
 pub use machine::Machine;
-pub use plan::Plan;
+pub use plan::CurePlan;
 
 /// What can be done about a storm of this recording, on this machine.
 pub fn cures(recording: &Recording, finding: &Finding, machine: &Machine) -> StormCures {

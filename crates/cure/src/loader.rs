@@ -5,15 +5,15 @@
 
 use std::path::Path;
 
-use explain::{Finding, LoaderSource, Source, SourcePath, Storm};
+use explain::{Finding, LoaderSource, SourcePath, Storm, StormSource};
 use recording::Recording;
 
-use crate::cure::{Change, Cure, CureActor, StormCures};
+use crate::cure::{Cure, CureActor, CureChange, StormCures};
 use crate::machine::Machine;
 
 pub(crate) fn cures(recording: &Recording, finding: &Finding, machine: &Machine) -> StormCures {
     let list = finding.sources.iter().find_map(|source| match source {
-        Source::Loader(LoaderSource::Rpath(list) | LoaderSource::Runpath(list)) => Some(list),
+        StormSource::Loader(LoaderSource::Rpath(list) | LoaderSource::Runpath(list)) => Some(list),
         _ => None,
     });
     let can_change = |file: &SourcePath| {
@@ -34,7 +34,9 @@ pub(crate) fn bind(recording: &Recording, storm: Storm) -> Option<Cure> {
             .to_owned(),
         command: Some(format!("becalm fix --apply -- {line}")),
         actor: CureActor::Owner,
-        change: Change::BindFiles { files: loaded(recording, |path| !belongs_to_the_system(path)) },
+        change: CureChange::BindFiles {
+            files: loaded(recording, |path| !belongs_to_the_system(path)),
+        },
         predicted: None,
     })
 }

@@ -3,11 +3,11 @@
 //! By its full path a program is not searched. Which directories of PATH others need, no recording
 //! of this run tells.
 
-use explain::{Finding, PathSource, Source, SourcePath, Storm, listed};
+use explain::{Finding, PathSource, SourcePath, Storm, StormSource, listed};
 use recording::Name;
 use term::quoted;
 
-use crate::cure::{Change, Cure, CureActor, FullPath, StormCures, TakenAway};
+use crate::cure::{CommandPath, Cure, CureActor, CureChange, StormCures, TakenAway};
 use crate::inside::options;
 
 /// The most programs whose full paths are told.
@@ -25,7 +25,7 @@ pub(crate) fn cures(finding: &Finding) -> StormCures {
         .collect();
     let programs = known
         .into_iter()
-        .map(|(command, path, _)| FullPath { command: command.clone(), path: path.clone() });
+        .map(|(command, path, _)| CommandPath { command: command.clone(), path: path.clone() });
     let cure = Cure {
         storm: Storm::Path,
         text: format!(
@@ -34,7 +34,7 @@ pub(crate) fn cures(finding: &Finding) -> StormCures {
         ),
         command: None,
         actor: CureActor::Author,
-        change: Change::NameFullPaths { programs: programs.collect() },
+        change: CureChange::NameFullPaths { programs: programs.collect() },
         predicted: Some(TakenAway { metadata_ops, enoent: None }),
     };
     StormCures { cures: vec![cure], looks: Vec::new() }
@@ -42,11 +42,11 @@ pub(crate) fn cures(finding: &Finding) -> StormCures {
 
 /// A command that is searched for, where it is, and how many operations found nothing. What bash
 /// may do itself (`run --builtins`) is what it finds by name alone.
-fn known(source: &Source) -> Option<(&Name, &SourcePath, u64)> {
+fn known(source: &StormSource) -> Option<(&Name, &SourcePath, u64)> {
     match source {
-        Source::Path(PathSource::Command { command, failed, executed: Some(path), .. })
-            if options(command.bytes()).is_none() && !path.bytes().is_empty() =>
-        {
+        StormSource::Path(PathSource::Command {
+            command, failed, executed: Some(path), ..
+        }) if options(command.bytes()).is_none() && !path.bytes().is_empty() => {
             Some((command, path, *failed))
         }
         _ => None,

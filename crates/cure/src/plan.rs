@@ -3,30 +3,30 @@
 use explain::{Findings, SourcePath, Storm};
 use recording::Recording;
 
-use crate::cure::{Change, Cure, TakenAway};
+use crate::cure::{Cure, CureChange, TakenAway};
 use crate::{loader, python};
 
 /// The cures chosen for one command, and what is left out of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct CurePlan {
     /// The cures, in the order in which they are applied.
     pub cures: Vec<Cure>,
     /// Files of the operating system: its package manager would put them back.
     pub of_the_system: Vec<SourcePath>,
 }
 
-impl Plan {
+impl CurePlan {
     /// What would calm the start that was recorded: its files bound, storm or not, for that costs
     /// nothing and is verified before it is written; and an image of the environment that an import
     /// storm comes from.
-    pub fn of(recording: &Recording, findings: &Findings) -> Plan {
+    pub fn of(recording: &Recording, findings: &Findings) -> CurePlan {
         let line = recording.header.command_line();
         let storm = findings.storms.iter().find(|finding| finding.storm == Storm::Python);
         let environment = storm.and_then(python::environment);
         let image = environment.map(|(directory, _)| {
             python::mount_image(recording, directory, line.as_deref().unwrap_or("CMD"))
         });
-        Plan {
+        CurePlan {
             cures: loader::bind(recording, Storm::Loader).into_iter().chain(image).collect(),
             of_the_system: loader::loaded(recording, loader::belongs_to_the_system),
         }
@@ -35,7 +35,7 @@ impl Plan {
     /// The files to bind.
     pub fn files_to_bind(&self) -> &[SourcePath] {
         let files = self.cures.iter().find_map(|cure| match &cure.change {
-            Change::BindFiles { files } => Some(&files[..]),
+            CureChange::BindFiles { files } => Some(&files[..]),
             _ => None,
         });
         files.unwrap_or_default()
@@ -44,7 +44,7 @@ impl Plan {
     /// The directory to build an image of, and what that takes away.
     pub fn image(&self) -> Option<(&SourcePath, TakenAway)> {
         self.cures.iter().find_map(|cure| match (&cure.change, cure.predicted) {
-            (Change::MountImage { directory }, Some(taken)) => Some((directory, taken)),
+            (CureChange::MountImage { directory }, Some(taken)) => Some((directory, taken)),
             _ => None,
         })
     }

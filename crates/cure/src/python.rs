@@ -4,17 +4,17 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use explain::{Finding, PythonSource, Source, SourcePath, Storm};
+use explain::{Finding, PythonSource, SourcePath, Storm, StormSource};
 use recording::Recording;
 use term::quoted;
 
-use crate::cure::{Change, Cure, CureActor, Look, StormCures, TakenAway};
+use crate::cure::{CloserLook, Cure, CureActor, CureChange, StormCures, TakenAway};
 use crate::machine::Machine;
 
 pub(crate) fn cures(recording: &Recording, finding: &Finding, machine: &Machine) -> StormCures {
     let Some(line) = recording.header.command_line() else { return StormCures::default() };
     let mut all = StormCures::default();
-    let look = |text: String, command| Look { storm: Storm::Python, text, command };
+    let look = |text: String, command| CloserLook { storm: Storm::Python, text, command };
     if let Some(image) = image(recording) {
         let text = format!(
             "Nothing to build: becalm ran the command in the image {}, so what lies in it is \
@@ -33,7 +33,7 @@ pub(crate) fn cures(recording: &Recording, finding: &Finding, machine: &Machine)
 /// The environment that an import storm's modules were searched in, if there is one.
 pub(crate) fn environment(finding: &Finding) -> Option<(&SourcePath, u64)> {
     finding.sources.iter().find_map(|source| match source {
-        Source::Python(PythonSource::Environment { directory, metadata_ops }) => {
+        StormSource::Python(PythonSource::Environment { directory, metadata_ops }) => {
             Some((directory, *metadata_ops))
         }
         _ => None,
@@ -60,7 +60,7 @@ pub(crate) fn mount_image(recording: &Recording, directory: &SourcePath, line: &
              {line}"
         )),
         actor: CureActor::Launcher,
-        change: Change::MountImage { directory: directory.clone() },
+        change: CureChange::MountImage { directory: directory.clone() },
         predicted: Some(below(recording, directory)),
     }
 }

@@ -3,11 +3,11 @@
 //! glibc's tzset(3), which localtime(3) and strftime(3) call, looks the file up anew each time,
 //! unless TZ names one.
 
-use explain::{Finding, RepeatSource, Source, Storm};
+use explain::{Finding, RepeatSource, Storm, StormSource};
 use recording::Recording;
 use term::number::count;
 
-use crate::cure::{Change, Cure, CureActor, StormCures};
+use crate::cure::{Cure, CureActor, CureChange, StormCures};
 
 const LOCALTIME: &[u8] = b"/etc/localtime";
 
@@ -17,7 +17,7 @@ pub(crate) fn cures(recording: &Recording, finding: &Finding) -> StormCures {
 
 fn time_zone(recording: &Recording, finding: &Finding) -> Option<Cure> {
     let times = finding.sources.iter().find_map(|source| match source {
-        Source::Repeat(RepeatSource::RepeatedPath { path, metadata_ops, .. })
+        StormSource::Repeat(RepeatSource::RepeatedPath { path, metadata_ops, .. })
             if path.bytes() == LOCALTIME =>
         {
             Some(*metadata_ops)
@@ -39,7 +39,7 @@ fn time_zone(recording: &Recording, finding: &Finding) -> Option<Cure> {
         ),
         command: Some(format!("TZ=:/etc/localtime {line}")),
         actor: CureActor::Launcher,
-        change: Change::SetVariable {
+        change: CureChange::SetVariable {
             variable: "TZ".to_owned(),
             value: ":/etc/localtime".to_owned(),
         },

@@ -6,7 +6,7 @@
 #[path = "../../explain/tests/support/mod.rs"]
 mod support;
 
-use cure::{Change, CureActor, Machine, Plan, StormCures, TakenAway};
+use cure::{CureActor, CureChange, CurePlan, Machine, StormCures, TakenAway};
 use explain::Storm;
 use recording::{How, Recording};
 use support::*;
@@ -52,7 +52,7 @@ fn a_long_rpath_is_bound_in_files_that_are_not_the_systems() {
     let [cure] = &all.cures[..] else { panic!("{all:#?}") };
     assert_eq!(cure.command.as_deref(), Some("becalm fix --apply -- app"));
     assert_eq!(cure.actor, CureActor::Owner);
-    let Change::BindFiles { files } = &cure.change else { panic!("{cure:#?}") };
+    let CureChange::BindFiles { files } = &cure.change else { panic!("{cure:#?}") };
     let names: Vec<_> = files.iter().map(|file| file.to_string()).collect();
     assert_eq!(names, ["/opt/app/bin/app"]);
 }
@@ -91,7 +91,7 @@ fn builtins_are_for_what_bash_certainly_does_itself() {
     };
     let all = run(&["mkdir", "-p", "a"]);
     assert_eq!(commands(&all), ["becalm run --builtins -- bash run.sh"]);
-    assert_eq!(all.cures[0].change, Change::RunBuiltins { processes: 60 });
+    assert_eq!(all.cures[0].change, CureChange::RunBuiltins { processes: 60 });
     let others: [&[&str]; 6] = [
         &["/usr/bin/mkdir", "-p", "a"],
         &["cat", "list"],
@@ -164,7 +164,7 @@ fn an_environment_that_most_is_searched_in_gets_an_image() {
 fn a_plan_holds_the_directorys_own_bytes_whatever_they_are() {
     for prefix in ["/a\tb/venv", "/a\nb/venv", r"/a\x09b/venv", "/a'b $(c)/venv"] {
         let recording = importing(prefix).told();
-        let plan = Plan::of(&recording, &explained(&recording));
+        let plan = CurePlan::of(&recording, &explained(&recording));
         let (directory, taken) = plan.image().unwrap();
         assert_eq!(directory.bytes(), prefix.as_bytes());
         assert_eq!(taken.metadata_ops, 901, "{prefix:?}");
@@ -175,7 +175,7 @@ fn a_plan_holds_the_directorys_own_bytes_whatever_they_are() {
 fn the_systems_own_python_gets_no_image() {
     let recording = importing("/usr").told();
     assert_eq!(cures_of(&recording, Storm::Python, &ABLE).cures, []);
-    assert_eq!(Plan::of(&recording, &explained(&recording)).image(), None);
+    assert_eq!(CurePlan::of(&recording, &explained(&recording)).image(), None);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use recording::{Cause, Micros, Name, Nanos, Status};
 use serde::{Deserialize, Serialize};
 
-use crate::storm::{Source, Storm};
+use crate::storm::{Storm, StormSource};
 use crate::warnings::WarningKind;
 
 /// What one run did on filesystems, which storms are in it, and what they cost.
@@ -87,7 +87,7 @@ pub struct Finding {
     /// The metadata operations by cause, most first.
     pub causes: Vec<CauseCount>,
     /// What causes them, the worst first, with the numbers that say so.
-    pub sources: Vec<Source>,
+    pub sources: Vec<StormSource>,
     /// What these operations cost on a cold shared filesystem.
     pub cost: Cost,
     /// The command that shows the evidence.

@@ -38,7 +38,7 @@ pub use findings::{CauseCount, Cost, Finding, Findings, Model, RunTotals, RunWar
 pub use source_path::SourcePath;
 pub use storm::{
     AllLists, ForkSource, LoaderSource, LocaleSource, ModuleTool, ModulesSource, OneList,
-    PathSource, PythonSource, RepeatSource, Source, Storm, SubcommandOps, WalkSource,
+    PathSource, PythonSource, RepeatSource, Storm, StormSource, SubcommandOps, WalkSource,
 };
 pub use threshold::STARTS;
 pub use warnings::{WarningKind, said, warnings};

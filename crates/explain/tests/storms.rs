@@ -5,7 +5,7 @@
 
 mod support;
 
-use explain::{ForkSource, Source, Storm};
+use explain::{ForkSource, Storm, StormSource};
 use recording::{How, Outcome};
 use support::*;
 
@@ -13,7 +13,7 @@ use support::*;
 fn a_storm_begins_at_two_hundred_avoidable_operations() {
     for (times, storms) in [(199, 0), (200, 1)] {
         let mut tale = Tale::of_app();
-        // The first question is none too many.
+        // The first one is none too many.
         tale.times(times + 1, "stat", "/data/input", YES);
         let findings = tale.explained();
         assert_eq!(findings.storms.len(), storms, "{times}");
@@ -266,7 +266,7 @@ fn a_subshell_that_starts_a_program_is_the_script_that_starts_it() {
     let findings = tale.explained();
     let storm = only(&findings, Storm::Fork);
     let forks = storm.sources.iter().filter_map(|source| match source {
-        Source::Fork(ForkSource::Forks { program, processes, .. }) => {
+        StormSource::Fork(ForkSource::Forks { program, processes, .. }) => {
             Some((program.as_deref(), *processes))
         }
         _ => None,
@@ -303,7 +303,7 @@ fn programs_that_run_long_are_worth_their_start() {
 
 #[test]
 fn a_search_over_path_names_the_directories_that_never_have_it() {
-    let env = [("PATH", "/a/bin:/b/bin:/c/bin:/usr/bin:/never/asked")];
+    let env = [("PATH", "/a/bin:/b/bin:/c/bin:/usr/bin:/never/searched")];
     let mut tale = Tale::of("/usr/bin/bash", &["bash", "probe.sh"], &env);
     for number in 0..100 {
         for directory in ["/a/bin", "/b/bin", "/c/bin"] {

@@ -357,19 +357,19 @@ fn an_image_of_an_environment_that_most_is_searched_in() {
     let python = environment(&place);
     let words = [python.as_str(), "-c", "import many; print(many.m7.x)"];
     let steps = place.steps("python", &words);
-    let [packed, scanned] = commands(&steps)[..] else { panic!("{steps:#?}") };
-    assert!(packed.starts_with("becalm image build -o env.sqsh "), "{packed}");
-    let (_, in_the_image) = packed.split_once(" && ").unwrap();
-    assert!(place.said(packed).ends_with("7\n"), "{packed}");
+    let [built, scanned] = commands(&steps)[..] else { panic!("{steps:#?}") };
+    assert!(built.starts_with("becalm image build -o env.sqsh "), "{built}");
+    let (_, in_the_image) = built.split_once(" && ").unwrap();
+    assert!(place.said(built).ends_with("7\n"), "{built}");
     let plain = in_the_image.split_once(" -- ").unwrap().1;
     let (before, after) = (reached(&place, plain), reached(&place, in_the_image));
-    // Most of what is left is the check: one operation a packed directory and traced file.
+    // Most of what is left is the check: one operation a directory of the image and traced file.
     assert!(after * 3 < before * 2, "{before} became {after}");
     assert_eq!(place.said(scanned), "7\n");
 }
 
 #[test]
-fn no_image_of_what_is_no_environment_or_answers_little() {
+fn no_image_of_what_is_no_environment_or_serves_little() {
     let place = Place::new();
     let python = environment(&place);
     let has_image = |words: &[&str]| {

@@ -75,7 +75,7 @@ fn assert_calm(findings: &Value) {
     assert!(headline.starts_with("No storm: "), "{headline}");
 }
 
-/// Python as the distribution built it: a version manager's would add a shell's questions.
+/// Python as the distribution built it: a version manager's would add a shell's operations.
 const PYTHON: &str = "/usr/bin/python3";
 
 /// The program of a store of 120 libraries, built once for each kind.

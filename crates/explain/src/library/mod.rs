@@ -43,7 +43,7 @@ pub(crate) struct LoaderSearch<'a> {
     pub claim: Vec<OpId>,
     /// Opens that found something: what would remain with no search at all.
     pub found: u64,
-    /// Questions for sub-directories for processor types (`glibc-hwcaps/x86-64-v3`).
+    /// Operations in sub-directories for processor types (`glibc-hwcaps/x86-64-v3`).
     pub hwcaps: u64,
     pub lists: BTreeMap<SearchList, ListSearch>,
     pub libraries: HashMap<&'a [u8], LibrarySearch>,

@@ -3,7 +3,7 @@
 use recording::Phase;
 
 use super::loader::{LoaderSource, WorstLists, searched, sources};
-use super::{DetectedStorm, Source, Storm};
+use super::{DetectedStorm, Storm, StormSource};
 use crate::library::search;
 use crate::survey::OpSurvey;
 use crate::tally::OpTally;
@@ -22,7 +22,7 @@ pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
     }
     let mut sources = sources(survey, &search, &worst_lists);
     if let Some((program, counted)) = programs.top() {
-        sources.push(Source::Loader(LoaderSource::OpenedBy {
+        sources.push(StormSource::Loader(LoaderSource::OpenedBy {
             program: survey.full_name(program).to_owned(),
             metadata_ops: counted.ops,
             enoent: counted.failed,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use recording::{Bytes, Micros, Nanos, PathId, Process, ProcessId, Recording};
 use serde::{Deserialize, Serialize};
 
-use super::{DetectedStorm, Source, Storm};
+use super::{DetectedStorm, Storm, StormSource};
 use crate::findings::CauseCount;
 use crate::source_path::SourcePath;
 use crate::survey::{OpId, OpSurvey, split};
@@ -124,7 +124,7 @@ pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
         avoidable: claim.len() as u64,
         inferred: Some(0),
         time: Some(family.lived),
-        sources: sources(survey, &family, &claim).into_iter().map(Source::Fork).collect(),
+        sources: sources(survey, &family, &claim).into_iter().map(StormSource::Fork).collect(),
         evidence: "process",
         claim,
     })

@@ -3,7 +3,7 @@
 use recording::{Name, PathId, Phase};
 use serde::{Deserialize, Serialize};
 
-use super::{DetectedStorm, Source, Storm};
+use super::{DetectedStorm, Storm, StormSource};
 use crate::library::{ListSearch, LoaderSearch, SearchList, search};
 use crate::source_path::SourcePath;
 use crate::survey::OpSurvey;
@@ -254,13 +254,13 @@ pub(super) fn sources(
     survey: &OpSurvey,
     search: &LoaderSearch,
     worst_lists: &WorstLists,
-) -> Vec<Source> {
+) -> Vec<StormSource> {
     let mut sources = of_lists(survey, search, worst_lists);
     sources.extend(worst_library(survey, search));
     if search.hwcaps * 4 >= search.claim.len() as u64 {
         sources.push(LoaderSource::GlibcHwcaps { metadata_ops: search.hwcaps });
     }
-    sources.into_iter().map(Source::Loader).collect()
+    sources.into_iter().map(StormSource::Loader).collect()
 }
 
 fn of_lists(

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use recording::{Cause, Exec, Name};
 use serde::{Deserialize, Serialize};
 
-use super::{DetectedStorm, Source, Storm};
+use super::{DetectedStorm, Storm, StormSource};
 use crate::survey::{OpId, OpSurvey, variable};
 use crate::tally::OpTally;
 use crate::threshold::is_storm;
@@ -93,7 +93,7 @@ pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
         avoidable,
         inferred: None,
         time: None,
-        sources: sources(survey, &claim, execs).into_iter().map(Source::Locale).collect(),
+        sources: sources(survey, &claim, execs).into_iter().map(StormSource::Locale).collect(),
         evidence: "prefix",
         claim,
     })

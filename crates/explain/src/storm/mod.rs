@@ -5,7 +5,7 @@
 //! and its operations stay free.
 //!
 //! A storm is registered here and nowhere else in this crate: its file, its name in [`Storm`], its
-//! sources in [`Source`], its detector in [`DETECTORS`].
+//! sources in [`StormSource`], its detector in [`DETECTORS`].
 
 mod dlopen;
 mod fork;
@@ -75,7 +75,7 @@ impl Storm {
 /// What causes a storm. In JSON `kind` tells them apart, over all storms.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Source {
+pub enum StormSource {
     /// Of a loader or dlopen search.
     Loader(LoaderSource),
     /// Of Python's imports.
@@ -94,19 +94,19 @@ pub enum Source {
     Walk(WalkSource),
 }
 
-impl Source {
+impl StormSource {
     /// What it did, as a person would say it, its numbers included; `of` are all metadata
     /// operations of its storm.
     pub fn sentence(&self, of: u64) -> String {
         match self {
-            Source::Loader(source) => source.sentence(of),
-            Source::Python(source) => source.sentence(),
-            Source::Modules(source) => source.sentence(of),
-            Source::Fork(source) => source.sentence(of),
-            Source::Locale(source) => source.sentence(),
-            Source::Path(source) => source.sentence(),
-            Source::Repeat(source) => source.sentence(),
-            Source::Walk(source) => source.sentence(),
+            StormSource::Loader(source) => source.sentence(of),
+            StormSource::Python(source) => source.sentence(),
+            StormSource::Modules(source) => source.sentence(of),
+            StormSource::Fork(source) => source.sentence(of),
+            StormSource::Locale(source) => source.sentence(),
+            StormSource::Path(source) => source.sentence(),
+            StormSource::Repeat(source) => source.sentence(),
+            StormSource::Walk(source) => source.sentence(),
         }
     }
 }
@@ -130,7 +130,7 @@ pub(crate) struct DetectedStorm {
     /// How long they took, where that is not their calls' time.
     pub time: Option<Nanos>,
     /// What causes them, the worst first.
-    pub sources: Vec<Source>,
+    pub sources: Vec<StormSource>,
     /// What `becalm report --by` shows the evidence.
     pub evidence: &'static str,
 }

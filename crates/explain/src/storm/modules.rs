@@ -6,7 +6,7 @@ use recording::query::clean;
 use recording::{Cause, Exec, Kind, PathId};
 use serde::{Deserialize, Serialize};
 
-use super::{DetectedStorm, Source, Storm};
+use super::{DetectedStorm, Storm, StormSource};
 use crate::source_path::SourcePath;
 use crate::survey::{MetadataOp, OpId, OpSurvey, split, variable};
 use crate::tally::OpTally;
@@ -110,7 +110,7 @@ pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
         avoidable: walk.paths.by_ops().iter().map(|(_, count)| count.ops).sum(),
         inferred: None,
         time: None,
-        sources: walk.sources(survey).into_iter().map(Source::Modules).collect(),
+        sources: walk.sources(survey).into_iter().map(StormSource::Modules).collect(),
         evidence: "module",
         claim: walk.claim,
     })

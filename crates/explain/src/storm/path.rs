@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use recording::{Kind, Name, Outcome, ProcessId};
 use serde::{Deserialize, Serialize};
 
-use super::{DetectedStorm, Source, Storm};
+use super::{DetectedStorm, Storm, StormSource};
 use crate::source_path::SourcePath;
 use crate::survey::{MetadataOp, OpId, OpSurvey, ProgramId, variable};
 use crate::tally::OpTally;
@@ -104,7 +104,7 @@ pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
         avoidable: found.failed,
         inferred: Some(found.inferred),
         time: None,
-        sources: found.sources(survey).into_iter().map(Source::Path).collect(),
+        sources: found.sources(survey).into_iter().map(StormSource::Path).collect(),
         evidence: "process",
         claim,
     })

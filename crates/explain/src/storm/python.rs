@@ -10,7 +10,7 @@ use recording::query::clean;
 use recording::{Cause, Exec, Kind, PathId, ProcessId, Role};
 use serde::{Deserialize, Serialize};
 
-use super::{DetectedStorm, Source, Storm};
+use super::{DetectedStorm, Storm, StormSource};
 use crate::source_path::SourcePath;
 use crate::survey::{MetadataOp, OpId, OpSurvey, ProgramId, split, variable};
 use crate::tally::OpTally;
@@ -119,7 +119,7 @@ pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
         avoidable,
         inferred: Some(imports.claim.len() as u64),
         time: None,
-        sources: imports.sources(survey).into_iter().map(Source::Python).collect(),
+        sources: imports.sources(survey).into_iter().map(StormSource::Python).collect(),
         evidence: "module",
         claim: imports.claim,
     })
@@ -130,7 +130,7 @@ pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
 struct SysPathEntry {
     ops: u64,
     failed: u64,
-    /// Questions for the directory itself: one an import that comes by.
+    /// Operations on the directory itself: one an import that comes by.
     own: u64,
     /// Whether PYTHONPATH names it.
     is_named: bool,

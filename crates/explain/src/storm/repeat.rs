@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use recording::{Cause, Kind, PathId, ProcessId};
 use serde::{Deserialize, Serialize};
 
-use super::{DetectedStorm, Source, Storm};
+use super::{DetectedStorm, Storm, StormSource};
 use crate::source_path::SourcePath;
 use crate::survey::{MetadataOp, OpId, OpSurvey, ProgramId};
 use crate::tally::OpTally;
@@ -69,7 +69,7 @@ pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
         avoidable: repeats.avoidable,
         inferred: Some(0),
         time: None,
-        sources: repeats.sources(survey).into_iter().map(Source::Repeat).collect(),
+        sources: repeats.sources(survey).into_iter().map(StormSource::Repeat).collect(),
         evidence: "prefix",
         claim: repeats.claim,
     })

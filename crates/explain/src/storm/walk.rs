@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use recording::{Kind, ProcessId, Role};
 use serde::{Deserialize, Serialize};
 
-use super::{DetectedStorm, Source, Storm};
+use super::{DetectedStorm, Storm, StormSource};
 use crate::source_path::SourcePath;
 use crate::survey::{MetadataOp, OpId, OpSurvey, ProgramId, split};
 use crate::tally::OpTally;
@@ -90,7 +90,7 @@ pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
         avoidable,
         inferred: None,
         time: None,
-        sources: walks.sources(survey, directories).into_iter().map(Source::Walk).collect(),
+        sources: walks.sources(survey, directories).into_iter().map(StormSource::Walk).collect(),
         evidence: "prefix",
         claim: walks.claim,
     })

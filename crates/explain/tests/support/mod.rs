@@ -118,12 +118,12 @@ impl Tale {
     }
 
     /// A child that becomes a program and ends: what `$(program …)` does.
-    pub fn child(&mut self, parent: u32, program: &str, asks: &[(&str, Outcome)]) -> u32 {
+    pub fn child(&mut self, parent: u32, program: &str, opens: &[(&str, Outcome)]) -> u32 {
         let child = self.start(Some(parent), How::Fork);
         // By its name alone, as a script has it.
         let name = program.rsplit('/').next().unwrap();
         self.exec(child, program, program, &[name], &[]);
-        for (path, outcome) in asks {
+        for (path, outcome) in opens {
             self.call_of(child, "openat", path, *outcome);
         }
         self.end(child, 500, 900);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cure::{Cure, Look, Machine, StormCures};
+use cure::{CloserLook, Cure, Machine, StormCures};
 use explain::{Cost, Finding, Findings};
 use recording::{Nanos, Recording, shown_name};
 use serde::Serialize;
@@ -33,7 +33,7 @@ pub struct CheckAnswer {
     /// What would calm the storms, in their order.
     pub cures: Vec<Cure>,
     /// What shows more of them.
-    pub looks: Vec<Look>,
+    pub looks: Vec<CloserLook>,
 }
 
 /// A run on a rehearsed filesystem.

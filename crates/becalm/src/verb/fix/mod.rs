@@ -96,7 +96,7 @@ struct ResolvedPlan {
 impl ResolvedPlan {
     fn of(args: &FixArgs, recording: &Recording) -> Result<ResolvedPlan, Failure> {
         let findings = explain::explain(recording, &explain::ExplainOptions::default());
-        let plan = cure::Plan::of(recording, &findings);
+        let plan = cure::CurePlan::of(recording, &findings);
         let (image, no_image) = match plan.image() {
             Some((directory, taken)) if directory.path().is_dir() => {
                 (Some(image::resolved(directory, taken, &args.image)?), None)
@@ -293,7 +293,7 @@ fn subject(args: &FixArgs) -> Subject {
 }
 
 /// Simulates the binding of what the command was seen to load.
-fn binding(args: &FixArgs, plan: &cure::Plan) -> Result<Binding, Failure> {
+fn binding(args: &FixArgs, plan: &cure::CurePlan) -> Result<Binding, Failure> {
     let files = plan.files_to_bind().iter().map(|file| file.path().to_owned());
     let files: Vec<_> = files.filter(|path| path.is_file()).collect();
     let mut options = args.how.options()?;

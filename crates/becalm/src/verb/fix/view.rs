@@ -1,4 +1,4 @@
-//! What `becalm fix` answers.
+//! What `becalm fix` says.
 
 use std::path::PathBuf;
 
