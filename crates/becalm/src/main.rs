@@ -1,16 +1,17 @@
 //! becalm's command line. One file a verb in `verb/`: parse, call, print.
 
 mod again;
-mod aside;
+mod command_report;
 mod exit;
 mod load;
 mod machine;
 mod python_path;
-mod ranked;
 mod recorded;
 mod recording_head;
 mod rehearsed;
+mod reporting_rank;
 mod save;
+mod stdout_redirect;
 mod verb;
 
 use std::ffi::OsString;

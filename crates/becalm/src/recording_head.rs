@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use explain::{RunWarning, WarningKind};
 use recording::{Name, Nanos, Recording, shown_name};
 use serde::Serialize;
-use term::{plain, quoted, width};
+use term::{plain, quoted, shell_line, width};
 
 /// What every verb says of a recording before it says anything else.
 #[derive(Clone, Debug, Serialize)]
@@ -83,8 +83,7 @@ impl RecordingHead {
 
     /// The command as a shell takes it; safe to show.
     pub fn command_line(&self) -> String {
-        let words: Vec<_> = self.command.iter().map(|word| quoted(word.bytes())).collect();
-        words.join(" ")
+        shell_line(&self.command)
     }
 
     /// The command for a line of prose on a terminal of so many columns: cut in the middle where

@@ -1,10 +1,12 @@
 //! The proof as CSV and as Markdown.
 
+use std::time::Duration;
+
 use launch::Ended;
+use term::number::{count, time};
 
 use crate::proof::Proof;
 use crate::side::Side;
-use crate::words::{count, duration};
 
 /// A row for each side (RFC 4180). The first eight columns are hyperfine's, so that what reads
 /// its files reads this one; all times are in seconds.
@@ -67,8 +69,9 @@ pub fn markdown(proof: &Proof) -> String {
     for (name, side, summary) in sides(proof) {
         let counted = side.first_counted();
         let times = summary.map_or([String::new(), String::new()], |summary| {
-            let quartiles = [summary.lower_quartile, summary.upper_quartile].map(duration);
-            [duration(summary.median), quartiles.join(" - ")]
+            let quartiles = [summary.lower_quartile, summary.upper_quartile];
+            let quartiles = quartiles.map(|quartile| time(seconds(quartile)));
+            [time(seconds(summary.median)), quartiles.join(" - ")]
         });
         let counts =
             [counted.metadata, counted.missing, counted.call("openat").calls, counted.processes];
@@ -87,6 +90,11 @@ pub fn markdown(proof: &Proof) -> String {
 
 fn sides(proof: &Proof) -> [(&'static str, &Side, Option<stats::Summary>); 2] {
     [("before", &proof.before, proof.times.before), ("after", &proof.after, proof.times.after)]
+}
+
+/// A measured time; it is never negative.
+fn seconds(measured: f64) -> Duration {
+    Duration::try_from_secs_f64(measured).unwrap_or_default()
 }
 
 /// A CSV cell: in quotes where it must be.

@@ -2,6 +2,7 @@
 
 use launch::Ended;
 use stats::{Interval, Ratio};
+use term::number::count;
 
 use crate::behaviour::{Behaviour, ending};
 use crate::counts::{Change, range};
@@ -209,29 +210,6 @@ fn side_notes(name: &str, side: &Side) -> Vec<String> {
     notes
 }
 
-/// A count with a comma every three digits.
-pub(crate) fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let groups: Vec<_> =
-        digits.as_bytes().rchunks(3).rev().map(|group| String::from_utf8_lossy(group)).collect();
-    groups.join(",")
-}
-
-/// A span of time in three digits: `12.3 ms`.
-pub(crate) fn duration(seconds: f64) -> String {
-    let (value, unit) = match seconds {
-        seconds if seconds < 0.000_999_5 => (seconds * 1e6, "µs"),
-        seconds if seconds < 0.999_5 => (seconds * 1e3, "ms"),
-        seconds => (seconds, "s"),
-    };
-    let digits = match value {
-        value if value < 9.995 => 2,
-        value if value < 99.95 => 1,
-        _ => 0,
-    };
-    format!("{value:.digits$} {unit}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -246,14 +224,5 @@ mod tests {
         assert_eq!(told(1.05, 1.02, 1.09), "1.05 times faster (95 % 1.02-1.09)");
         assert_eq!(told(1.005, 1.002, 1.009), "1.005 times faster (95 % 1.002-1.009)");
         assert_eq!(told(36.6, 30.1, 40.9), "36.6 times faster (95 % 30.1-40.9)");
-    }
-
-    #[test]
-    fn counts_have_commas_and_times_three_digits() {
-        assert_eq!([0, 999, 5565, 1_234_567].map(count), ["0", "999", "5,565", "1,234,567"]);
-        assert_eq!(
-            [0.000_012_3, 0.004_56, 0.0456, 0.9996, 12.34].map(duration),
-            ["12.3 µs", "4.56 ms", "45.6 ms", "1.00 s", "12.3 s"]
-        );
     }
 }

@@ -2,10 +2,8 @@
 
 use std::ffi::OsString;
 
-use serde::{Deserialize, Serialize};
-use term::quoted;
-
 use crate::Name;
+use serde::{Deserialize, Serialize};
 
 /// The first block of a recording: everything that is known before the command runs.
 ///
@@ -85,7 +83,7 @@ impl Header {
         if words.is_empty() || (self.exact_argv.is_empty() && self.argv.iter().any(is_lost)) {
             return None;
         }
-        Some(words.iter().map(|word| quoted(word.bytes())).collect::<Vec<_>>().join(" "))
+        Some(term::shell_line(&words))
     }
 
     /// The mount that holds `path`: the longest mount point that is a prefix of it. Of two at

@@ -25,6 +25,12 @@ impl Name {
     }
 }
 
+impl AsRef<OsStr> for Name {
+    fn as_ref(&self) -> &OsStr {
+        OsStr::from_bytes(&self.0)
+    }
+}
+
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&shown(&self.0))

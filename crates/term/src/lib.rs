@@ -26,7 +26,7 @@ mod table;
 mod waiting;
 
 pub use json::json;
-pub use plain::{plain, quoted};
+pub use plain::{plain, quoted, shell_line};
 pub use print::{print, warn};
 pub use table::{Cell, Column, Table};
 pub use waiting::Waiting;

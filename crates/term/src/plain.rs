@@ -1,6 +1,8 @@
 //! Text that is safe to show and safe to paste.
 
+use std::ffi::OsStr;
 use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
 
 /// `text` with what steers a terminal spelt out (`\x1b`): control characters, and the marks
 /// that turn the direction of writing, which can make a path look like another.
@@ -26,6 +28,12 @@ pub fn quoted(word: &[u8]) -> String {
         Ok(text) if !text.chars().any(is_steering) => format!("'{}'", text.replace('\'', r"'\''")),
         _ => dollar_quoted(word),
     }
+}
+
+/// Words as a shell takes them back, one line: a command to paste.
+pub fn shell_line(words: impl IntoIterator<Item: AsRef<OsStr>>) -> String {
+    let words = words.into_iter().map(|word| quoted(word.as_ref().as_bytes()));
+    words.collect::<Vec<_>>().join(" ")
 }
 
 fn dollar_quoted(word: &[u8]) -> String {

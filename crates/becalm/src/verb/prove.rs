@@ -14,9 +14,9 @@ use prove::{Bench, Elsewhere, Plan, Proof, Subject};
 
 use crate::again;
 use crate::exit::{Failure, NO, USAGE};
-use crate::ranked::once;
 use crate::recorded::Wanted;
 use crate::rehearsed::{ColdNode, Where};
+use crate::reporting_rank::once;
 use crate::save;
 
 /// How often each command is recorded: twice shows whether its counts vary.

@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use recording::query::python::directory_and_stem;
 use recording::{Kind, Outcome};
+use term::number::counted;
 
-use super::{Trouble, TroubleKind, counted, trouble};
+use super::{Trouble, TroubleKind, trouble};
 use crate::attribute::Placed;
 use crate::reason::Reason;
 use crate::runs::RunId;

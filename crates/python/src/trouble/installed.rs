@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use recording::query::python::{Places, directory_and_stem, split};
 use recording::{Kind, shown};
+use term::number::counted;
 
-use super::{Trouble, TroubleKind, counted, trouble};
+use super::{Trouble, TroubleKind, trouble};
 use crate::attribute::Placed;
 use crate::reason::{Known, Reason, distribution};
 use crate::tree::{NodeId, Tree};

@@ -95,8 +95,3 @@ fn trouble<'p>(
         examples: paths.into_iter().take(EXAMPLES).map(shown).collect(),
     }
 }
-
-/// A count and what is counted: `1 file`, `20 files`.
-fn counted(number: u64, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
-}

@@ -6,12 +6,10 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::aside::Aside;
-
+use crate::command_report::ReportOptions;
 use crate::exit::Failure;
-use crate::ranked::{OneRank, Voice};
 use crate::rehearsed::{self, Where};
-use crate::{machine, recorded, save};
+use crate::{machine, recorded};
 use view::CheckAnswer;
 
 pub use view::RehearsedRun;
@@ -52,12 +50,7 @@ pub struct CheckArgs {
     ranks_per_node: u64,
 
     #[command(flatten)]
-    one: OneRank,
-
-    /// Print one JSON object instead of the report: the command's standard output then goes to
-    /// standard error. With =FILE, write it there, and report as usual
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
-    json: Option<Option<PathBuf>>,
+    report: ReportOptions,
 
     /// The command and its arguments
     #[arg(required = true, last = true, value_name = "CMD")]
@@ -70,12 +63,8 @@ fn at_least_one() -> clap::builder::RangedU64ValueParser {
 
 /// Runs the verb.
 pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
-    let voice = args.one.voice()?;
+    let report = args.report.begin()?;
     let wanted = recorded::Wanted::of(&args.command);
-    let aside = match args.json {
-        Some(None) => Some(Aside::set().map_err(Failure::of_command)?),
-        _ => None,
-    };
     let place = args.place.wanted(&[&args.command])?;
     let enter = || match &place {
         Some(place) => Ok(Some((place, rehearsed::enter(place)?))),
@@ -90,7 +79,7 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let failed = recorded::has_failed(ran.as_ref().map(|(_, finished, _)| finished));
     let joined = place.map_or(Ok(()), |place| place.finish(failed)).map_err(Failure::of_command);
     let (recording, finished, entered) = ran?;
-    if voice.is_silent() {
+    if report.rank.is_silent() {
         joined?;
         return recorded::pass_on(&finished);
     }
@@ -101,7 +90,7 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let options = explain::ExplainOptions {
         ranks: args.ranks,
         ranks_per_node: args.ranks_per_node,
-        recording: match voice.rank().filter(|_| shared) {
+        recording: match report.rank.number().filter(|_| shared) {
             Some(rank) => format!("{named} --rank {rank}"),
             None => named,
         },
@@ -110,12 +99,12 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let findings = explain::explain(&recording, &options);
     let mut check = CheckAnswer::of(&recording, kept.as_deref(), findings, &machine::here());
     check.rehearsed = rehearsed;
-    check.rank = voice.rank();
-    print(args, &check, aside, &voice).map_err(Failure::of_command)?;
-    voice.say_whose(&match kept {
+    check.rank = report.rank.number();
+    let others = match kept {
         Some(kept) => format!("how the ranks compare: becalm report {}", kept.display()),
         None => "with -o REC the other ranks are kept, too".to_owned(),
-    });
+    };
+    report.print(file(args), &check, |columns| check.render(columns), &others)?;
     joined?;
     recorded::pass_on(&finished)
 }
@@ -123,17 +112,4 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
 /// The recording's file, or what a kept one would be called.
 fn file(args: &CheckArgs) -> &Path {
     args.output.as_deref().unwrap_or(Path::new("start.becalm"))
-}
-
-fn print(
-    args: &CheckArgs,
-    check: &CheckAnswer,
-    aside: Option<Aside>,
-    voice: &Voice,
-) -> anyhow::Result<()> {
-    if let Some(aside) = aside {
-        return aside.print(&term::json(check)?);
-    }
-    save::json(args.json.as_ref().and_then(Option::as_deref), file(args), check)?;
-    voice.tell(|columns| check.render(columns))
 }

@@ -20,9 +20,9 @@ use recording::Recording;
 use super::elf::bind::{How, apply, check, plan as simulated};
 use crate::again;
 use crate::exit::{Failure, NO};
-use crate::ranked::once;
 use crate::recorded;
 use crate::rehearsed::{ColdNode, Where};
+use crate::reporting_rank::once;
 use image::BuiltImage;
 use trial::Trial;
 use view::{EnvironmentImage, FixAnswer};
@@ -126,8 +126,10 @@ impl ResolvedPlan {
 
 fn plan_only(args: &FixArgs) -> Result<u8, Failure> {
     let wanted = recorded::Wanted::of(&args.command);
-    let aside = match args.json {
-        true => Some(crate::aside::Aside::set().map_err(Failure::of_command)?),
+    let redirect = match args.json {
+        true => {
+            Some(crate::stdout_redirect::StdoutRedirect::to_stderr().map_err(Failure::of_command)?)
+        }
         false => None,
     };
     let (recording, _) = recorded::and_read(&wanted, None)?;
@@ -136,8 +138,8 @@ fn plan_only(args: &FixArgs) -> Result<u8, Failure> {
         check(&plan.binding.to_plan(title(args)))?;
     }
     let fix = plan.planned();
-    match aside {
-        Some(aside) => aside.print(&term::json(&fix.to_value())?)?,
+    match redirect {
+        Some(redirect) => redirect.print(&term::json(&fix.to_value())?)?,
         None => term::print(&fix.render(term::width::terminal(), &next(args, &plan)))?,
     }
     Ok(if plan.is_empty() { NO } else { 0 })

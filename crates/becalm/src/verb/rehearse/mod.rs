@@ -19,10 +19,10 @@ use show::number::{count, time};
 use show::{Column, Table};
 
 use crate::again;
-use crate::aside::Aside;
 use crate::exit::{Failure, NO, USAGE};
-use crate::ranked::{OneRank, Voice};
 use crate::recorded;
+use crate::reporting_rank::{RankOption, ReportingRank};
+use crate::stdout_redirect::StdoutRedirect;
 
 /// Run a command as if directories were on a slow shared filesystem, and say what it asked of it
 ///
@@ -64,7 +64,7 @@ pub struct Args {
     json: Option<Option<PathBuf>>,
 
     #[command(flatten)]
-    one: OneRank,
+    one: RankOption,
 
     /// Measure how well this machine keeps to the profile, in a directory below PATH or /tmp; the
     /// exit status is 1 if it does not
@@ -136,20 +136,20 @@ fn usage(error: impl Into<anyhow::Error>) -> Failure {
 }
 
 fn rehearse(args: &Args, wanted: &Wanted) -> Result<u8, Failure> {
-    let voice = args.one.voice()?;
+    let rank = args.one.reporting_rank()?;
     // Below a rehearsed directory nothing can be written, or only slowly: files are opened before.
     let json = match &args.json {
-        Some(Some(path)) if !voice.is_silent() => {
+        Some(Some(path)) if !rank.is_silent() => {
             Some(Output::open(path).map_err(Failure::of_command)?)
         }
         _ => None,
     };
-    let aside = match args.json {
-        Some(None) => Some(Aside::set().map_err(Failure::of_command)?),
+    let redirect = match args.json {
+        Some(None) => Some(StdoutRedirect::to_stderr().map_err(Failure::of_command)?),
         _ => None,
     };
     // A file is of one rank.
-    let record = args.record.as_ref().map(|file| file.as_deref().filter(|_| !voice.is_silent()));
+    let record = args.record.as_ref().map(|file| file.as_deref().filter(|_| !rank.is_silent()));
     let ran = run::rehearsed(args, record, wanted)?;
     for place in &ran.places {
         if let Some(given) = &place.given {
@@ -161,7 +161,7 @@ fn rehearse(args: &Args, wanted: &Wanted) -> Result<u8, Failure> {
     let report = Report::of(&ran.account, &wanted.profile, &ran.places, ran.wall, recording);
     let kept = record.flatten();
     let answer = show::Rehearsal {
-        rank: voice.rank(),
+        rank: rank.number(),
         difference: ran.difference,
         writable: wanted.writable,
         recording: kept.map(shown_name),
@@ -174,9 +174,9 @@ fn rehearse(args: &Args, wanted: &Wanted) -> Result<u8, Failure> {
             report,
         )
     };
-    if !voice.is_silent() {
-        print(&answer, &next(args, kept), aside, json, &voice).map_err(Failure::of_command)?;
-        voice.say_whose(
+    if !rank.is_silent() {
+        print(&answer, &next(args, kept), redirect, json, &rank).map_err(Failure::of_command)?;
+        rank.say_whose(
             "each rank had a server of its own; one for all: becalm rehearse … -- mpirun …",
         );
     }
@@ -189,17 +189,17 @@ fn rehearse(args: &Args, wanted: &Wanted) -> Result<u8, Failure> {
 fn print(
     answer: &show::Rehearsal,
     next: &str,
-    aside: Option<Aside>,
+    redirect: Option<StdoutRedirect>,
     json: Option<Output>,
-    voice: &Voice,
+    rank: &ReportingRank,
 ) -> anyhow::Result<()> {
-    if let Some(aside) = aside {
-        return aside.print(&show::json(answer)?);
+    if let Some(redirect) = redirect {
+        return redirect.print(&show::json(answer)?);
     }
     if let Some(json) = json {
         json.write(&show::json(answer)?)?;
     }
-    voice.tell(|columns| answer.render(columns, next))
+    rank.print_report(|columns| answer.render(columns, next))
 }
 
 /// What to do next: what many ranks would cost, or why it was asked.

@@ -10,7 +10,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use recording::query::{By, UnknownBy};
 
 use crate::exit::Failure;
-use crate::ranked::load_rank;
+use crate::reporting_rank::load_rank;
 use view::Report;
 use view::ranks::RanksReport;
 

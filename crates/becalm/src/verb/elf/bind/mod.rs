@@ -2,7 +2,6 @@
 
 pub mod view;
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
@@ -10,6 +9,7 @@ use clap::ValueEnum;
 use loader::Disk;
 use loader::bind::{self, Binding, KeepRpath, Mode, Options, Progress};
 
+use crate::again;
 use crate::exit::{Failure, NO, USAGE};
 use view::Bound;
 
@@ -199,7 +199,5 @@ fn next(binding: &Binding, applied: Option<&str>) -> String {
     if binding.is_empty() {
         return String::new();
     }
-    let words = std::env::args_os().skip(1).filter(|word| word != "--dry-run");
-    let quoted: Vec<String> = words.map(|word| term::quoted(word.as_bytes())).collect();
-    format!("becalm {}", quoted.join(" "))
+    again::with(2, &[])
 }

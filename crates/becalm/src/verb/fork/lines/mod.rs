@@ -3,17 +3,15 @@
 mod view;
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use recording::shown_name;
 use script::lines::{Lines, hook};
 use watch::Starts;
 
-use crate::aside::Aside;
+use crate::command_report::ReportOptions;
 use crate::exit::Failure;
-use crate::ranked::{OneRank, Voice, tell_of_recording};
-use crate::{python_path, recorded, save};
+use crate::{python_path, recorded};
 use view::ForkLines;
 
 /// Say which line of a script starts which programs, and what each start costs
@@ -39,7 +37,7 @@ pub struct ForkLinesArgs {
     recording: Option<PathBuf>,
 
     #[command(flatten)]
-    one: OneRank,
+    report: ReportOptions,
 
     /// Show every line that started something, and the whole of every script
     #[arg(long)]
@@ -50,16 +48,14 @@ pub struct ForkLinesArgs {
     #[arg(long, conflicts_with = "recording")]
     locale: bool,
 
-    /// Print one JSON object instead of the report: the command's standard output then goes to
-    /// standard error. With =FILE, write it there, and report as usual
-    /// (docs/schema/becalm.fork.lines.md)
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
-    json: Option<Option<PathBuf>>,
-
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
+
+/// How the ranks that do not report can be had.
+const OTHER_RANKS: &str =
+    "--rank N is another's; all of them: becalm record, merge, fork lines REC";
 
 /// Runs the verb.
 pub fn run(args: &ForkLinesArgs) -> Result<u8, Failure> {
@@ -70,23 +66,19 @@ pub fn run(args: &ForkLinesArgs) -> Result<u8, Failure> {
 }
 
 fn of_recording(args: &ForkLinesArgs, file: &Path) -> Result<u8, Failure> {
-    let recording = args.one.load(file)?;
+    let recording = args.report.rank.load(file)?;
     explain::warnings(&recording).iter().for_each(|warning| term::warn(&warning.text));
     let mut answer = ForkLines::of(&recording, Lines::of(&recording), 0);
     answer.recording = Some(shown_name(file));
-    answer.rank = args.one.asked_for();
-    let next = format!("becalm report {} --by line", args.one.quoted(file));
+    answer.rank = args.report.rank.asked_for();
+    let next = format!("becalm report {} --by line", args.report.rank.quoted(file));
     let report = |columns| answer.render(columns, args.all, &next);
-    tell_of_recording(args.json.as_ref(), file, &answer, report)?;
+    args.report.print_of_recording(file, &answer, report)?;
     Ok(0)
 }
 
 fn of_command(args: &ForkLinesArgs) -> Result<u8, Failure> {
-    let voice = args.one.voice()?;
-    let aside = match args.json {
-        Some(None) => Some(Aside::set().map_err(Failure::of_command)?),
-        _ => None,
-    };
+    let report = args.report.begin()?;
     let starts = if args.locale { Starts::AndLocales } else { Starts::Alone };
     let wanted = recorded::Wanted { starts: Some(starts), ..recorded::Wanted::of(&args.command) };
     let hook = hook(python_path::given().as_deref());
@@ -98,33 +90,23 @@ fn of_command(args: &ForkLinesArgs) -> Result<u8, Failure> {
             record()?
         }
     };
-    voice.say_what_is_missing(&finished);
-    if !voice.is_silent() {
+    report.rank.say_what_is_missing(&finished);
+    if !report.rank.is_silent() {
         let mut answer = ForkLines::of(&recording, Lines::of(&recording), finished.still_running);
-        answer.rank = voice.rank();
-        print(args, &answer, aside, &voice).map_err(Failure::of_command)?;
-        voice.say_whose("--rank N is another's; all of them: becalm record, merge, fork lines REC");
+        answer.rank = report.rank.number();
+        let next = next(args, &answer);
+        let screen = |columns| answer.render(columns, args.all, &next);
+        report.print(Path::new(""), &answer, screen, OTHER_RANKS)?;
     }
     // What ends by its command's signal drops nothing.
     drop(hook);
     recorded::pass_on(&finished)
 }
 
-fn print(
-    args: &ForkLinesArgs,
-    answer: &ForkLines,
-    aside: Option<Aside>,
-    voice: &Voice,
-) -> anyhow::Result<()> {
-    if let Some(aside) = aside {
-        return aside.print(&term::json(answer)?);
+fn next(args: &ForkLinesArgs, answer: &ForkLines) -> String {
+    let command = term::shell_line(&args.command);
+    match answer.is_of_bash() {
+        true => format!("becalm run --builtins --count -- {command}"),
+        false => format!("becalm check -- {command}"),
     }
-    save::json(args.json.as_ref().and_then(Option::as_deref), Path::new(""), answer)?;
-    let words = args.command.iter().map(|word| term::quoted(word.as_bytes()));
-    let words = words.collect::<Vec<_>>().join(" ");
-    let next = match answer.is_of_bash() {
-        true => format!("becalm run --builtins --count -- {words}"),
-        false => format!("becalm check -- {words}"),
-    };
-    voice.tell(|columns| answer.render(columns, args.all, &next))
 }

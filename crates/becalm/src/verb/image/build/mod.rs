@@ -18,9 +18,9 @@ use image::{Holds, Inspection};
 use recording::shown_name;
 
 use super::overlay;
-use crate::aside::Aside;
 use crate::exit::{Failure, USAGE};
 use crate::recorded::{self, Wanted};
+use crate::stdout_redirect::StdoutRedirect;
 use view::Packed;
 
 /// Pack directories into one file, in the order in which a command reads them
@@ -233,7 +233,8 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     check_paths(args).map_err(usage)?;
     check_output(&args.output).with_context(|| name(&args.output))?;
     // What the command prints is not what becalm answers.
-    let aside = (args.json && !args.command.is_empty()).then(Aside::set).transpose()?;
+    let redirect =
+        (args.json && !args.command.is_empty()).then(StdoutRedirect::to_stderr).transpose()?;
     let (first, trace) = order(args)?;
     let (built, sealed) = build(args, &first, trace, made)?;
     let packed = Packed::of(&args.output, &built, sealed.as_ref());
@@ -241,8 +242,8 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         true => term::json(&packed)?,
         false => packed.render(term::width::terminal(), &next(args)),
     };
-    match aside {
-        Some(aside) => aside.print(&text)?,
+    match redirect {
+        Some(redirect) => redirect.print(&text)?,
         None => term::print(&text)?,
     }
     Ok(0)
@@ -311,8 +312,7 @@ fn order(args: &Args) -> Result<(Vec<PathBuf>, Option<String>), Failure> {
         let status = finished.ended.pass_on();
         term::warn(&format!("the command ended with status {status}; its order is used as it is"));
     }
-    let words: Vec<_> = args.command.iter().map(|word| term::quoted(word.as_bytes())).collect();
-    Ok((image::opened(&recording), Some(words.join(" "))))
+    Ok((image::opened(&recording), Some(term::shell_line(&args.command))))
 }
 
 fn build(
@@ -366,8 +366,7 @@ fn name(path: &Path) -> String {
 /// What to do next: run in it.
 fn next(args: &Args) -> String {
     let image = term::quoted(args.output.as_os_str().as_bytes());
-    let words = args.command.iter().map(|word| term::quoted(OsStr::as_bytes(word)));
-    match words.collect::<Vec<_>>().join(" ") {
+    match term::shell_line(&args.command) {
         words if words.is_empty() => format!("becalm image inspect {image}"),
         words => format!("becalm run --image {image} -- {words}"),
     }

@@ -13,9 +13,9 @@ use lab::profile::flame::{self, Captions, Stack};
 use lab::profile::{Allowed, Gather, How, Profile, Sampler, Wanted, Width};
 use recording::Recording;
 
-use crate::aside::Aside;
 use crate::exit::Failure;
-use crate::ranked::{OneRank, Voice};
+use crate::reporting_rank::{RankOption, ReportingRank};
+use crate::stdout_redirect::StdoutRedirect;
 use crate::{recorded, save};
 use view::{Profiled, Sampling};
 
@@ -67,7 +67,7 @@ pub struct ProfileArgs {
     json: bool,
 
     #[command(flatten)]
-    one: OneRank,
+    one: RankOption,
 
     /// The command and its arguments
     #[arg(required = true, last = true, value_name = "CMD")]
@@ -82,12 +82,12 @@ struct Files {
 
 impl Files {
     /// Those of this rank; none where another's is drawn.
-    fn of(args: &ProfileArgs, voice: &Voice) -> Option<Files> {
+    fn of(args: &ProfileArgs, rank: &ReportingRank) -> Option<Files> {
         let (svg, is_own) = job::own_name(&args.output);
         let folded = args.folded.as_deref().map(job::own_name);
-        let is_drawn = is_own || !voice.is_silent();
+        let is_drawn = is_own || !rank.is_silent();
         // One file for all is of the rank that speaks.
-        let folded = folded.filter(|(_, is_own)| *is_own || !voice.is_silent());
+        let folded = folded.filter(|(_, is_own)| *is_own || !rank.is_silent());
         is_drawn.then_some(Files { svg, folded: folded.map(|(path, _)| path) })
     }
 }
@@ -106,13 +106,13 @@ fn stack_bytes(text: &str) -> Result<u32, String> {
 
 /// Runs the verb.
 pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
-    let voice = args.one.voice()?;
-    let files = Files::of(args, &voice);
+    let rank = args.one.reporting_rank()?;
+    let files = Files::of(args, &rank);
     if let Some(files) = &files {
         check_target(&files.svg).map_err(Failure::of_command)?;
     }
-    let aside = match args.json {
-        true => Some(Aside::set().map_err(Failure::of_command)?),
+    let redirect = match args.json {
+        true => Some(StdoutRedirect::to_stderr().map_err(Failure::of_command)?),
         false => None,
     };
     let allowed = Allowed::here();
@@ -122,7 +122,7 @@ pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
         ..recorded::Wanted::of(&args.command)
     };
     let (recording, finished) = recorded::and_read(&wanted, None)?;
-    voice.say_what_is_missing(&finished);
+    rank.say_what_is_missing(&finished);
     // Otherwise another rank is drawn.
     let Some((files, sampler)) = files.zip(sampler) else { return recorded::pass_on(&finished) };
     let (profile, sampling) = match sampler {
@@ -138,7 +138,7 @@ pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
     };
     let shown = Profiled {
         command: recording.header.command(),
-        rank: voice.rank(),
+        rank: rank.number(),
         output: files.svg,
         folded: files.folded,
         still_running: finished.still_running as u64,
@@ -146,9 +146,9 @@ pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
         profile,
     };
     write(args, &stacks, &shown).map_err(Failure::of_command)?;
-    if !voice.is_silent() {
-        print(&shown, aside, &voice).map_err(Failure::of_command)?;
-        voice.say_whose("another's: --rank N; each rank's graph: -o %r.svg");
+    if !rank.is_silent() {
+        print(&shown, redirect, &rank).map_err(Failure::of_command)?;
+        rank.say_whose("another's: --rank N; each rank's graph: -o %r.svg");
     }
     recorded::pass_on(&finished)
 }
@@ -227,9 +227,13 @@ fn write(args: &ProfileArgs, stacks: &[Stack], shown: &Profiled) -> anyhow::Resu
     }
 }
 
-fn print(shown: &Profiled, aside: Option<Aside>, voice: &Voice) -> anyhow::Result<()> {
-    if let Some(aside) = aside {
-        return aside.print(&term::json(&shown.json())?);
+fn print(
+    shown: &Profiled,
+    redirect: Option<StdoutRedirect>,
+    rank: &ReportingRank,
+) -> anyhow::Result<()> {
+    if let Some(redirect) = redirect {
+        return redirect.print(&term::json(&shown.json())?);
     }
-    voice.tell(|columns| shown.render(columns))
+    rank.print_report(|columns| shown.render(columns))
 }

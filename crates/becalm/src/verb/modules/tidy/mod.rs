@@ -2,13 +2,13 @@
 
 mod view;
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use modules::site::{Environment, Site, User, modulepath};
 use modules::tidy::{Asking, Ground, Options, Survey, Tidying, Verdict, View, plan, whom_to_ask};
 
+use crate::again;
 use crate::exit::{Failure, NO, USAGE};
 use view::ModulesTidy;
 
@@ -237,8 +237,5 @@ fn next(args: &Args, shown: &ModulesTidy<'_>) -> String {
     if args.apply {
         return String::new();
     }
-    let words = std::env::args_os().skip(1).filter(|word| word != "--dry-run");
-    let mut quoted: Vec<String> = words.map(|word| term::quoted(word.as_bytes())).collect();
-    quoted.insert(2, "--apply".into());
-    format!("becalm {}", quoted.join(" "))
+    again::with(2, &["--apply"])
 }

@@ -9,10 +9,9 @@ use python::Scan;
 use recording::Recording;
 
 use super::{hooked, importtime};
-use crate::aside::Aside;
+use crate::command_report::ReportOptions;
 use crate::exit::Failure;
-use crate::ranked::{OneRank, Voice, tell_of_recording};
-use crate::{again, recorded, save};
+use crate::{again, recorded};
 use view::PythonScan;
 
 /// Say which imports ask how much of a filesystem, why, and what each entry of sys.path costs
@@ -33,7 +32,7 @@ pub struct Args {
     recording: Option<PathBuf>,
 
     #[command(flatten)]
-    one: OneRank,
+    report: ReportOptions,
 
     /// Run the command once more, not recorded, and show `python -X importtime` beside the counts
     #[arg(long, conflicts_with = "recording")]
@@ -46,11 +45,6 @@ pub struct Args {
     /// Show every row, and the imports as a tree
     #[arg(long)]
     all: bool,
-
-    /// Print one JSON object (docs/schema/becalm.python.scan.md): the command's standard output
-    /// then goes to standard error. With =FILE, write it there, and report as usual
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
-    json: Option<Option<PathBuf>>,
 
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD")]
@@ -66,32 +60,30 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
 }
 
 fn of_recording(args: &Args, file: &Path) -> Result<u8, Failure> {
-    let recording = args.one.load(file)?;
+    let recording = args.report.rank.load(file)?;
     let mut answer = PythonScan::of(&recording, Some(file), python::scan(&recording, None));
-    answer.rank = args.one.asked_for();
-    let next = format!("becalm report {} --by module", args.one.quoted(file));
+    answer.rank = args.report.rank.asked_for();
+    let next = format!("becalm report {} --by module", args.report.rank.quoted(file));
     let report = |columns| answer.render(columns, args.all, &next);
-    tell_of_recording(args.json.as_ref(), file, &answer, report)?;
+    args.report.print_of_recording(file, &answer, report)?;
     Ok(0)
 }
 
 fn of_command(args: &Args) -> Result<u8, Failure> {
-    let voice = args.one.voice()?;
-    let aside = match args.json {
-        Some(None) => Some(Aside::set().map_err(Failure::of_command)?),
-        _ => None,
-    };
+    let report = args.report.begin()?;
     let (recording, scan, finished) = record(args)?;
     let mut answer = PythonScan::of(&recording, None, scan);
-    answer.rank = voice.rank();
+    answer.rank = report.rank.number();
     if args.importtime {
         answer.no_times = importtime::beside(&args.command, &mut answer.scan);
     }
-    if !voice.is_silent() {
-        print(args, &answer, aside, &voice).map_err(Failure::of_command)?;
-        voice
-            .say_whose("--rank N is another's; all of them: becalm record, merge, python scan REC");
-    }
+    let next = next(args);
+    report.print(
+        Path::new(""),
+        &answer,
+        |columns| answer.render(columns, args.all, &next),
+        "--rank N is another's; all of them: becalm record, merge, python scan REC",
+    )?;
     recorded::pass_on(&finished)
 }
 
@@ -100,21 +92,6 @@ fn record(args: &Args) -> Result<(Recording, Scan, watch::Finished), Failure> {
     let (recording, hook, finished) = hooked::record(&args.command, !args.no_hook)?;
     let scan = python::scan(&recording, hook.map(|hook| hook.marks()).as_ref());
     Ok((recording, scan, finished))
-}
-
-fn print(
-    args: &Args,
-    answer: &PythonScan,
-    aside: Option<Aside>,
-    voice: &Voice,
-) -> anyhow::Result<()> {
-    if let Some(aside) = aside {
-        return aside.print(&term::json(answer)?);
-    }
-    let target = args.json.as_ref().and_then(Option::as_deref);
-    save::json(target, Path::new(""), answer)?;
-    let next = next(args);
-    voice.tell(|columns| answer.render(columns, args.all, &next))
 }
 
 /// What to do next: the same with times, and then the whole tree.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use recording::{Member, Name, Ranks, ReadError, Status, Totals, shown_name};
 use serde::Serialize;
 use term::number::{count, counted, time};
-use term::{Column, Table, plain, quoted, style, width};
+use term::{Column, Table, plain, quoted, shell_line, style, width};
 
 use super::spread::Figures;
 
@@ -130,8 +130,8 @@ impl RanksReport {
     /// ranks.
     pub fn render(&self, columns: usize, rows: usize) -> String {
         let mut text = style::headline(&plain(&self.headline()), columns);
-        let command: Vec<_> = self.command.iter().map(|word| quoted(word.bytes())).collect();
-        let about = format!("{}: {}", self.run, width::shorten(&command.join(" "), columns * 2));
+        let command = shell_line(&self.command);
+        let about = format!("{}: {}", self.run, width::shorten(&command, columns * 2));
         text.push_str(&width::wrap(&plain(&about), columns));
         text.push('\n');
         if let Some(figures) = &self.figures {

@@ -8,21 +8,21 @@ use anyhow::Context;
 
 /// The standard output that becalm was started with, while the command writes to standard
 /// error instead: what becalm prints is then all that a reader of it gets.
-pub struct Aside {
+pub struct StdoutRedirect {
     out: File,
 }
 
-impl Aside {
+impl StdoutRedirect {
     /// Puts standard error in the place of standard output, for this process and all that it
     /// starts from now on.
     ///
     /// # Errors
     /// If there is no descriptor left.
-    pub fn set() -> io::Result<Aside> {
+    pub fn to_stderr() -> io::Result<StdoutRedirect> {
         // The copy closes on exec.
         let out = io::stdout().as_fd().try_clone_to_owned()?;
         rustix::stdio::dup2_stdout(io::stderr())?;
-        Ok(Aside { out: out.into() })
+        Ok(StdoutRedirect { out: out.into() })
     }
 
     /// Prints to what was standard output.

@@ -2,33 +2,33 @@
 
 use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{anyhow, bail};
 use job::Launched;
 use recording::{Rank, Recording};
-use serde::Serialize;
 use watch::Finished;
 
 use crate::exit::{Failure, USAGE};
-use crate::{recorded, save};
+use crate::recorded;
 
 /// The option of the verbs that report on one rank.
 #[derive(clap::Args)]
-pub struct OneRank {
+pub struct RankOption {
     /// Of many ranks, the one to report on [default: of a command under srun or mpirun, 0]
     #[arg(long, value_name = "N")]
     rank: Option<u32>,
 }
 
-impl OneRank {
-    /// What this process has to say of the command that it runs.
+impl RankOption {
+    /// Whether this process reports on the command that it runs.
     ///
     /// # Errors
     /// Where nobody would report, because the run has no such rank.
-    pub fn voice(&self) -> Result<Voice, Failure> {
+    pub fn reporting_rank(&self) -> Result<ReportingRank, Failure> {
         let launched = Launched::this_process().filter(Launched::is_one_of_many);
-        voice(self.rank, launched.map(|launched| launched.rank)).map_err(Failure::of_command)
+        reporting_rank(self.rank, launched.map(|launched| launched.rank))
+            .map_err(Failure::of_command)
     }
 
     /// The recording in a file; of a file of many ranks, that of the rank that was asked for.
@@ -66,70 +66,49 @@ pub fn load_rank(file: &Path, rank: u32) -> anyhow::Result<Recording> {
         .ok_or_else(|| anyhow!("{}: rank {rank} is not there", named(file)))
 }
 
-/// Shows what a recording in `file` says, to standard output: as JSON or, made for so many columns,
-/// as a report. `--json=FILE` has both.
-///
-/// # Errors
-/// Those of writing.
-pub fn tell_of_recording(
-    json: Option<&Option<PathBuf>>,
-    file: &Path,
-    answer: &impl Serialize,
-    report: impl FnOnce(usize) -> String,
-) -> anyhow::Result<()> {
-    let text = match json {
-        Some(None) => term::json(answer)?,
-        target => {
-            save::json(target.and_then(Option::as_deref), file, answer)?;
-            report(term::width::terminal())
-        }
-    };
-    Ok(term::print(&text)?)
-}
-
 fn named(file: &Path) -> String {
     term::plain(&file.to_string_lossy())
 }
 
 /// Whether this process reports.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Voice {
+pub enum ReportingRank {
     /// It is alone, and does.
     Alone,
     /// It is the one of many ranks that does.
-    Speaks(Rank),
+    Reports(Rank),
     /// Another does. The command is watched all the same, so that no rank is slowed alone.
     Silent(Rank),
 }
 
-fn voice(asked_for: Option<u32>, this: Option<Rank>) -> anyhow::Result<Voice> {
+fn reporting_rank(asked_for: Option<u32>, this: Option<Rank>) -> anyhow::Result<ReportingRank> {
     let number = asked_for.unwrap_or(0);
     let Some(this) = this else {
         if number != 0 {
             bail!("--rank {number}: no launcher started this, there is one rank");
         }
-        return Ok(Voice::Alone);
+        return Ok(ReportingRank::Alone);
     };
     match this.size {
         Some(size) if number >= size => {
             bail!("--rank {number}: the ranks of this run are 0 to {}", size.saturating_sub(1))
         }
-        _ if this.rank == number => Ok(Voice::Speaks(this)),
-        _ => Ok(Voice::Silent(this)),
+        _ if this.rank == number => Ok(ReportingRank::Reports(this)),
+        _ => Ok(ReportingRank::Silent(this)),
     }
 }
 
-impl Voice {
+impl ReportingRank {
     /// Whether another rank reports.
     pub fn is_silent(&self) -> bool {
-        matches!(self, Voice::Silent(_))
+        matches!(self, ReportingRank::Silent(_))
     }
 
     /// This rank's number, where there are many.
-    pub fn rank(&self) -> Option<u32> {
+    pub fn number(&self) -> Option<u32> {
         match self {
-            Voice::Alone => None,
-            Voice::Speaks(rank) | Voice::Silent(rank) => Some(rank.rank),
+            ReportingRank::Alone => None,
+            ReportingRank::Reports(rank) | ReportingRank::Silent(rank) => Some(rank.rank),
         }
     }
 
@@ -137,8 +116,10 @@ impl Voice {
     /// its own.
     pub fn say_what_is_missing(&self, finished: &Finished) {
         match self {
-            Voice::Silent(rank) => recorded::say_what_is_missing_of(rank, finished),
-            Voice::Alone | Voice::Speaks(_) => recorded::say_what_is_missing(finished),
+            ReportingRank::Silent(rank) => recorded::say_what_is_missing_of(rank, finished),
+            ReportingRank::Alone | ReportingRank::Reports(_) => {
+                recorded::say_what_is_missing(finished)
+            }
         }
     }
 
@@ -148,9 +129,9 @@ impl Voice {
     ///
     /// # Errors
     /// Where it cannot be written to standard output.
-    pub fn tell(&self, report: impl FnOnce(usize) -> String) -> anyhow::Result<()> {
+    pub fn print_report(&self, report: impl FnOnce(usize) -> String) -> anyhow::Result<()> {
         let out = std::io::stdout().is_terminal() && !std::io::stderr().is_terminal();
-        if out && *self == Voice::Alone {
+        if out && *self == ReportingRank::Alone {
             return Ok(term::print(&report(term::width::terminal()))?);
         }
         let columns = term::width::terminal_of(std::io::stderr());
@@ -161,7 +142,7 @@ impl Voice {
 
     /// After a report: whose it was, and how the others' can be had.
     pub fn say_whose(&self, others: &str) {
-        let Voice::Speaks(rank) = self else { return };
+        let ReportingRank::Reports(rank) = self else { return };
         let of = rank.size.map_or(String::new(), |size| format!(" of {size}"));
         let line = format!("this was rank {}{of}, on {}; {others}", rank.rank, rank.node);
         anstream::eprintln!("becalm: {}", term::plain(&line));
@@ -192,17 +173,20 @@ mod tests {
     }
 
     #[test]
-    fn one_of_many_ranks_speaks_the_first_unless_another_was_asked_for() {
-        assert_eq!(voice(None, Some(rank(0))).unwrap(), Voice::Speaks(rank(0)));
-        assert_eq!(voice(None, Some(rank(3))).unwrap(), Voice::Silent(rank(3)));
-        assert_eq!(voice(Some(3), Some(rank(3))).unwrap(), Voice::Speaks(rank(3)));
-        assert_eq!(voice(Some(3), Some(rank(0))).unwrap(), Voice::Silent(rank(0)));
-        assert_eq!(voice(None, None).unwrap(), Voice::Alone);
+    fn one_of_many_ranks_reports_the_first_unless_another_was_asked_for() {
+        assert_eq!(reporting_rank(None, Some(rank(0))).unwrap(), ReportingRank::Reports(rank(0)));
+        assert_eq!(reporting_rank(None, Some(rank(3))).unwrap(), ReportingRank::Silent(rank(3)));
+        assert_eq!(
+            reporting_rank(Some(3), Some(rank(3))).unwrap(),
+            ReportingRank::Reports(rank(3))
+        );
+        assert_eq!(reporting_rank(Some(3), Some(rank(0))).unwrap(), ReportingRank::Silent(rank(0)));
+        assert_eq!(reporting_rank(None, None).unwrap(), ReportingRank::Alone);
     }
 
     #[test]
     fn a_rank_that_nobody_is_would_leave_no_report_and_is_refused() {
-        assert!(voice(Some(4), Some(rank(0))).is_err());
-        assert!(voice(Some(1), None).is_err());
+        assert!(reporting_rank(Some(4), Some(rank(0))).is_err());
+        assert!(reporting_rank(Some(1), None).is_err());
     }
 }
