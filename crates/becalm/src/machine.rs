@@ -1,16 +1,16 @@
-//! What can be done on this machine of what findings advise.
+//! What can be done on this machine of what would calm a storm.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use explain::Machine;
+use cure::Machine;
 use launch::Stage;
 use sandbox::namespace;
 
 /// This machine, this user, this working directory.
 pub fn here() -> Machine {
-    Machine { takes_builtins, can_change, can_pack }
+    Machine { takes_builtins, can_change, can_mount_image }
 }
 
 fn takes_builtins(script: Option<&Path>) -> bool {
@@ -32,15 +32,14 @@ fn is_for_bash(line: &str) -> bool {
     line.split_whitespace().any(|word| word.rsplit('/').next() == Some("bash"))
 }
 
-/// As `becalm fix` sees it: not the system's, and not somebody else's.
+/// Not somebody else's.
 fn can_change(file: &Path) -> bool {
-    !crate::verb::fix::belongs_to_the_system(file)
-        && fs::File::options().write(true).open(file).is_ok()
+    fs::File::options().write(true).open(file).is_ok()
 }
 
 /// An environment that is one: a directory with anything else in it may be written to by those who
 /// run in it, and an image cannot be.
-fn can_pack(environment: &Path) -> bool {
+fn can_mount_image(environment: &Path) -> bool {
     let is_environment =
         ["pyvenv.cfg", "conda-meta"].iter().any(|name| environment.join(name).exists());
     let has_room = std::env::current_dir().is_ok_and(|here| {

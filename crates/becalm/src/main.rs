@@ -54,7 +54,7 @@ enum Verb {
     Undo(verb::undo::Args),
     Doctor(verb::doctor::Args),
     Elf(verb::elf::Args),
-    Fix(verb::fix::Args),
+    Fix(verb::fix::FixArgs),
     Image(verb::image::Args),
 }
 

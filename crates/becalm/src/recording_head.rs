@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use explain::Warning;
+use explain::{RunWarning, WarningKind};
 use recording::{Name, Nanos, Recording, shown_name};
 use serde::Serialize;
 use term::{plain, quoted, shell_line, width};
@@ -42,20 +42,20 @@ pub struct RecordingHead {
     /// Why it does not, where it was cut.
     pub cut: Option<String>,
     /// What it cannot show.
-    pub blind: Vec<Warning>,
+    pub blind: Vec<RunWarning>,
 }
 
 /// The warnings that say that a recording ended too early.
-const CUT: [&str; 2] = ["cut", "running"];
+const CUT: [WarningKind; 2] = [WarningKind::Cut, WarningKind::Running];
 
 impl RecordingHead {
     /// What is to be said of the recording that was loaded from `file`.
     pub fn of(file: &Path, recording: &Recording) -> RecordingHead {
         let header = &recording.header;
         // How the command itself ended is no flaw of the recording.
-        let warnings = explain::warnings(recording).into_iter().filter(|it| it.kind != "failed");
-        let (cut, blind): (Vec<_>, Vec<_>) =
-            warnings.partition(|it| CUT.contains(&it.kind.as_str()));
+        let warnings =
+            explain::warnings(recording).into_iter().filter(|it| it.kind != WarningKind::Failed);
+        let (cut, blind): (Vec<_>, Vec<_>) = warnings.partition(|it| CUT.contains(&it.kind));
         RecordingHead {
             file: file.to_owned(),
             rank: None,

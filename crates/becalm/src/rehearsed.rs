@@ -111,8 +111,8 @@ pub fn told(
             .iter()
             .map(|place| term::plain(&place.path.to_string_lossy()))
             .collect(),
-        operations: report.operations,
-        missing: report.missing,
+        metadata_ops: report.operations,
+        enoent: report.missing,
         waiting_ns: Nanos(report.waiting_ns),
         waited_ns: Nanos(report.waited_ns),
         queued_ns: Nanos(report.queued_ns),

@@ -3,9 +3,9 @@
 use cost::{CostModel, PredictedWait, Prediction, RecordedStart};
 use recording::Recording;
 
-use crate::Options;
+use crate::ExplainOptions;
 use crate::findings::WaitModel;
-use crate::survey::AskId;
+use crate::survey::OpId;
 
 /// The predicted wait of a run, to be taken apart.
 pub(crate) struct RunWait {
@@ -18,7 +18,7 @@ pub(crate) struct RunWait {
 
 impl RunWait {
     /// Predicts a run's wait.
-    pub(crate) fn of(recording: &Recording, options: &Options) -> RunWait {
+    pub(crate) fn of(recording: &Recording, options: &ExplainOptions) -> RunWait {
         let start = RecordedStart::of(recording, &options.below, None);
         let events = recording.events.iter().enumerate();
         let events = events.filter(|(_, event)| event.is_metadata()).map(|(number, _)| number);
@@ -35,8 +35,8 @@ impl RunWait {
     }
 
     /// Of these metadata operations.
-    pub(crate) fn part(&self, asks: impl IntoIterator<Item = AskId>) -> PredictedWait {
-        self.prediction.of_events(asks.into_iter().map(|ask| self.events[ask]))
+    pub(crate) fn part(&self, ops: impl IntoIterator<Item = OpId>) -> PredictedWait {
+        self.prediction.of_events(ops.into_iter().map(|op| self.events[op]))
     }
 }
 

@@ -1,27 +1,28 @@
 //! Findings: what a recording means, as data. docs/schema/becalm.check.md describes the JSON.
 
-use std::collections::BTreeMap;
-
 use cost::PredictedWait;
 use recording::{Cause, Micros, Name, Nanos, Status};
 use serde::{Deserialize, Serialize};
 
-/// What one run asked of the filesystem, which storms are in it, and what they cost.
+use crate::storm::{Storm, StormSource};
+use crate::warnings::WarningKind;
+
+/// What one run did on filesystems, which storms are in it, and what they cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
-    /// The sentence that answers the question.
+    /// The answer in one sentence.
     pub headline: String,
     /// The command, as it was given.
     pub command: Vec<Name>,
     /// What a person would call it: `emacs`, `unpack.sh`.
     pub program: String,
     /// All of the run, in numbers.
-    pub totals: Totals,
+    pub totals: RunTotals,
     /// The storms, the longest predicted wait first. Empty: none.
     pub storms: Vec<Finding>,
     /// The metadata operations that belong to no storm, by cause, the longest predicted wait
     /// first.
-    pub rest: Vec<CauseCount>,
+    pub rest: Vec<CauseWait>,
     /// What it waits for the filesystem.
     pub predicted_wait: PredictedWait,
     /// How that is predicted.
@@ -29,17 +30,17 @@ pub struct Findings {
     /// From when on it is a storm.
     pub threshold: Threshold,
     /// What the reader must know before believing the numbers.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<RunWarning>,
 }
 
 /// All of a run, in numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Totals {
+pub struct RunTotals {
     /// Metadata operations: path lookups and directory listings, what a metadata server would
-    /// be asked.
-    pub operations: u64,
-    /// Of those, answered 'no such file' (ENOENT, ENOTDIR).
-    pub missing: u64,
+    /// serve.
+    pub metadata_ops: u64,
+    /// Of those, failed lookups: they ended with ENOENT or ENOTDIR.
+    pub enoent: u64,
     /// Of those, failed otherwise (EACCES, ELOOP…).
     pub refused: u64,
     /// Distinct paths they named.
@@ -68,111 +69,54 @@ pub struct Finding {
     pub title: String,
     /// Why it happens.
     pub cause: String,
-    /// How it was seen, and what of it is a guess.
+    /// How it was seen, and what of it is inferred.
     pub observed: String,
     /// Metadata operations. An operation belongs to one storm only.
-    pub operations: u64,
-    /// Of those, answered 'no such file'.
-    pub missing: u64,
+    pub metadata_ops: u64,
+    /// Of those, failed lookups.
+    pub enoent: u64,
     /// Distinct paths they named.
     pub distinct: u64,
     /// Of those, how many a known cure would take away at most.
     pub avoidable: u64,
-    /// Of those, how many are here because of their path, which is a guess.
-    pub guessed: u64,
-    /// `operations` divided by all metadata operations of the run.
+    /// Of those, how many are here because of their path alone, and not of who made them.
+    pub inferred: u64,
+    /// `metadata_ops` divided by all metadata operations of the run.
     pub share: f64,
     /// Time in these calls, in nanoseconds, the recorder's own stops included; of a fork storm,
     /// how long its processes lived, summed.
     pub time_ns: Nanos,
-    /// The operations by cause, most first.
+    /// The metadata operations by cause, most first.
     pub causes: Vec<CauseCount>,
-    /// Who or what is to blame, the worst first, with the numbers that say so.
-    pub culprits: Vec<Culprit>,
+    /// What causes them, the worst first, with the numbers that say so.
+    pub sources: Vec<StormSource>,
     /// Their part of the predicted wait.
     pub predicted_wait: PredictedWait,
     /// Seconds of it that a known cure would take away at most, for one rank: what makes it a storm.
     pub avoidable_wait: f64,
-    /// What to do about it, the best first.
-    pub next: Vec<Step>,
     /// The command that shows the evidence.
     pub evidence: String,
 }
 
-/// The storms that are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Storm {
-    /// Libraries searched at program start.
-    Loader,
-    /// Libraries searched by a running program.
-    Dlopen,
-    /// Python modules searched over `sys.path`.
-    Python,
-    /// Environment Modules or Lmod walking a modulepath.
-    Modules,
-    /// The same program started over and over.
-    Fork,
-    /// Locales, message catalogues, character set converters.
-    Locale,
-    /// Programs searched over PATH.
-    Path,
-    /// The same path asked for again and again.
-    Repeat,
-    /// Directories listed by the hundred.
-    Walk,
-}
-
-impl Storm {
-    /// The name in a table.
-    pub fn name(self) -> &'static str {
-        match self {
-            Storm::Loader => "loader search",
-            Storm::Dlopen => "dlopen search",
-            Storm::Python => "python import",
-            Storm::Modules => "module tool",
-            Storm::Fork => "fork storm",
-            Storm::Locale => "locale/gconv",
-            Storm::Path => "PATH search",
-            Storm::Repeat => "repeated stat",
-            Storm::Walk => "directory walk",
-        }
-    }
-}
-
 /// How many metadata operations one cause has.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CauseCount {
     /// The cause.
     pub cause: Cause,
     /// Metadata operations.
-    pub operations: u64,
-    /// Of those, answered 'no such file'.
-    pub missing: u64,
+    pub metadata_ops: u64,
+    /// Of those, failed lookups.
+    pub enoent: u64,
+}
+
+/// The same with their part of the predicted wait.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CauseWait {
+    /// How many.
+    #[serde(flatten)]
+    pub count: CauseCount,
     /// Seconds that one rank waits for them.
     pub predicted_wait: f64,
-}
-
-/// Someone or something to blame.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Culprit {
-    /// What it is: `rpath`, `library`, `sys.path`, `program`, `path`…
-    pub kind: String,
-    /// Its name: a path, a program, a variable, as [`recording::shown`] writes it.
-    pub name: String,
-    /// What it did, as a person would say it, its numbers included.
-    pub text: String,
-    /// The numbers alone, by name.
-    pub numbers: BTreeMap<String, u64>,
-}
-
-/// One thing to do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
-    /// What, and what to expect of it.
-    pub text: String,
-    /// The command to paste, if there is one.
-    pub command: Option<String>,
 }
 
 /// How a wait is predicted: the filesystem, and who starts on it.
@@ -215,10 +159,9 @@ pub struct Threshold {
 
 /// What the reader must know before believing the numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Warning {
-    /// Which: `cut`, `running`, `io_uring`, `setuid`, `tracer_refused`, `own_filter`,
-    /// `outer_filter`, `unreadable`, `other_root`, `mounts_changed`, `failed`.
-    pub kind: String,
+pub struct RunWarning {
+    /// Which.
+    pub kind: WarningKind,
     /// What it means, in one sentence.
     pub text: String,
 }

@@ -1,25 +1,27 @@
-//! Recording to Findings: which storms hit a run, who is to blame, what they cost.
+//! Recording to Findings: which storms hit a run, what causes them, what they cost.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `findings` | the answer, as data |
+//! | `source_path` | a path that a source names |
 //! | `survey` | the recording's metadata operations with their causes, and who owns them |
-//! | `storm/` | one detector a file: what it claims, whom it blames, what it advises |
+//! | `storm/` | one storm a file: what it claims, what its sources are |
 //! | `library/` | how the dynamic loader searched, for the two storms that are its |
 //! | `threshold` | from when on it is a storm |
 //! | `cost` | what operations cost on a cold shared filesystem |
 //! | `who` | what a person would call a program |
 //! | `warnings` | what the reader must know before believing the numbers |
-//! | `machine` | what can be done where the reader is, which no recording tells |
+//! | `words` | numbers and names inside sentences |
 //!
-//! An operation belongs to one storm: detectors are asked in the order of
-//! [`storm::DETECTORS`], and each sees only what those before it have left. So the shares of a
-//! table add up to at most 100 %.
+//! An operation belongs to one storm: detectors run in the order of [`storm::DETECTORS`], and each
+//! sees only what those before it have left. So the shares of a table add up to at most 100 %.
+//!
+//! What can be done about a storm is the crate `cure`'s to say.
 
 mod cost;
 mod findings;
 mod library;
-mod machine;
+mod source_path;
 mod storm;
 mod survey;
 mod tally;
@@ -35,19 +37,25 @@ use ::cost::CostModel;
 use recording::{Micros, Nanos, Recording};
 
 pub use findings::{
-    CauseCount, Culprit, Finding, Findings, Step, Storm, Threshold, Totals, WaitModel, Warning,
+    CauseCount, CauseWait, Finding, Findings, RunTotals, RunWarning, Threshold, WaitModel,
 };
-pub use machine::Machine;
-pub use warnings::{said, warnings};
+pub use source_path::SourcePath;
+pub use storm::{
+    AllLists, ForkSource, LoaderSource, LocaleSource, ModuleTool, ModulesSource, OneList,
+    PathSource, PythonSource, RepeatSource, Storm, StormSource, SubcommandOps, WalkSource,
+};
+pub use threshold::STARTS;
+pub use warnings::{WarningKind, said, warnings};
+pub use words::listed;
 
 use cost::RunWait;
-use storm::Case;
-use survey::{Paths, Survey};
-use words::counted;
+use storm::DetectedStorm;
+use survey::{CleanPaths, OpSurvey};
+use words::{counted, operations};
 
 /// What the reader of the findings wants to know beside them.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ExplainOptions {
     /// The shared filesystem, and how many ranks start on it.
     pub model: CostModel,
     /// What is on it; empty: as [`cost::SharedChoice`] says.
@@ -57,26 +65,23 @@ pub struct Options {
     /// Processes that the command left running, where the recording was read before they ended:
     /// it is then not cut, but not at its end either.
     pub still_running: u64,
-    /// What can be done here.
-    pub machine: Machine,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for ExplainOptions {
+    fn default() -> ExplainOptions {
+        ExplainOptions {
             model: CostModel::default(),
             below: Vec::new(),
             recording: "REC".to_owned(),
             still_running: 0,
-            machine: Machine::unknown(),
         }
     }
 }
 
 /// Explains a recording.
-pub fn explain(recording: &Recording, options: &Options) -> Findings {
-    let paths = Paths::of(recording);
-    let mut survey = Survey::new(recording, &paths, options.machine);
+pub fn explain(recording: &Recording, options: &ExplainOptions) -> Findings {
+    let paths = CleanPaths::of(recording);
+    let mut survey = OpSurvey::new(recording, &paths);
     let wait = RunWait::of(recording, options);
     let mut storms = Vec::new();
     for detect in storm::DETECTORS {
@@ -85,7 +90,7 @@ pub fn explain(recording: &Recording, options: &Options) -> Findings {
         let finding = finding(&survey, case, &wait, options);
         // Execs take time even where they wait for nothing.
         let is_storm = finding.storm == Storm::Fork
-            || threshold::is_storm_of(finding.avoidable_wait, wait.whole().one_rank);
+            || threshold::is_storm(finding.avoidable_wait, wait.whole().one_rank);
         if is_storm {
             survey.claim(&claim);
             storms.push(finding);
@@ -110,28 +115,33 @@ pub fn explain(recording: &Recording, options: &Options) -> Findings {
 }
 
 /// A case with all its numbers.
-fn finding(survey: &Survey, case: Case, wait: &RunWait, options: &Options) -> Finding {
+fn finding(
+    survey: &OpSurvey,
+    case: DetectedStorm,
+    wait: &RunWait,
+    options: &ExplainOptions,
+) -> Finding {
     let claim = &case.claim;
     let predicted_wait = wait.part(claim.iter().copied());
-    let each = || claim.iter().map(|id| &survey.asks[*id]);
-    let operations = claim.len() as u64;
+    let each = || claim.iter().map(|id| &survey.ops[*id]);
+    let metadata_ops = claim.len() as u64;
     Finding {
         storm: case.storm,
         title: case.title,
         cause: case.cause,
         observed: case.observed,
-        operations,
-        missing: survey.missing(claim),
+        metadata_ops,
+        enoent: survey.enoent(claim),
         distinct: survey.distinct(claim),
         avoidable: case.avoidable,
-        guessed: case.guessed.unwrap_or_else(|| each().filter(|ask| ask.why.guess).count() as u64),
-        share: operations as f64 / survey.total().max(1) as f64,
-        time_ns: case.time.unwrap_or_else(|| each().map(|ask| ask.event.took).sum()),
+        inferred: case.inferred.unwrap_or_else(|| each().filter(|op| op.why.guess).count() as u64),
+        share: metadata_ops as f64 / survey.total().max(1) as f64,
+        time_ns: case.time.unwrap_or_else(|| each().map(|op| op.event.took).sum()),
         causes: survey.causes(claim.iter().copied()),
-        culprits: case.culprits,
-        avoidable_wait: predicted_wait.one_rank * case.avoidable as f64 / operations.max(1) as f64,
+        sources: case.sources,
+        avoidable_wait: predicted_wait.one_rank * case.avoidable as f64
+            / metadata_ops.max(1) as f64,
         predicted_wait,
-        next: case.next,
         evidence: format!("becalm report {} --by {}", options.recording, case.evidence),
     }
 }
@@ -139,27 +149,28 @@ fn finding(survey: &Survey, case: Case, wait: &RunWait, options: &Options) -> Fi
 /// The longest wait of all ranks first; where nobody waits, most operations.
 fn by_wait(one: &Finding, other: &Finding) -> std::cmp::Ordering {
     let wait = |storm: &Finding| storm.predicted_wait.all_ranks;
-    wait(other).total_cmp(&wait(one)).then(other.operations.cmp(&one.operations))
+    wait(other).total_cmp(&wait(one)).then(other.metadata_ops.cmp(&one.metadata_ops))
 }
 
 /// What belongs to no storm by cause, the longest wait first.
-fn causes(survey: &Survey, wait: &RunWait) -> Vec<CauseCount> {
-    let free: Vec<_> = survey.free().map(|(id, ask)| (id, ask.why.cause)).collect();
-    let mut causes = survey.causes(free.iter().map(|(id, _)| *id));
-    for count in &mut causes {
+fn causes(survey: &OpSurvey, wait: &RunWait) -> Vec<CauseWait> {
+    let free: Vec<_> = survey.free().map(|(id, op)| (id, op.why.cause)).collect();
+    let counts = survey.causes(free.iter().map(|(id, _)| *id)).into_iter();
+    let waited = |count: CauseCount| {
         let own = free.iter().filter(|(_, cause)| *cause == count.cause).map(|(id, _)| *id);
-        count.predicted_wait = wait.part(own).one_rank;
-    }
+        CauseWait { count, predicted_wait: wait.part(own).one_rank }
+    };
+    let mut causes: Vec<_> = counts.map(waited).collect();
     causes.sort_by(|one, other| other.predicted_wait.total_cmp(&one.predicted_wait));
     causes
 }
 
-fn totals(survey: &Survey) -> Totals {
+fn totals(survey: &OpSurvey) -> RunTotals {
     let recording = survey.recording;
     let header = &recording.header;
-    let asks = &survey.asks;
+    let ops = &survey.ops;
     let wall = wall(recording);
-    let paths: HashSet<_> = asks.iter().filter_map(|ask| ask.path_id).collect();
+    let paths: HashSet<_> = ops.iter().filter_map(|op| op.path_id).collect();
     let in_memory: HashSet<_> =
         paths.iter().filter(|path| header.is_answered_on_node(survey.path(**path))).collect();
     let cpu = recording
@@ -168,16 +179,16 @@ fn totals(survey: &Survey) -> Totals {
         .filter_map(|process| process.end)
         .map(|end| end.usage.user.0 + end.usage.system.0)
         .sum();
-    let count = |wanted: &dyn Fn(&survey::Ask) -> bool| {
-        asks.iter().filter(|ask| wanted(ask)).count() as u64
+    let count = |wanted: &dyn Fn(&survey::MetadataOp) -> bool| {
+        ops.iter().filter(|op| wanted(op)).count() as u64
     };
     let processes = recording.processes.len() as u64;
-    Totals {
-        operations: survey.total(),
-        missing: count(&|ask| ask.is_missing()),
-        refused: count(&|ask| !ask.is_yes() && !ask.is_missing()),
+    RunTotals {
+        metadata_ops: survey.total(),
+        enoent: count(&|op| op.is_enoent()),
+        refused: count(&|op| !op.succeeded() && !op.is_enoent()),
         distinct: paths.len() as u64,
-        in_memory: count(&|ask| ask.path_id.is_some_and(|path| in_memory.contains(&path))),
+        in_memory: count(&|op| op.path_id.is_some_and(|path| in_memory.contains(&path))),
         processes,
         processes_per_second: match wall.seconds() {
             0.0 => 0.0,
@@ -212,9 +223,9 @@ fn program(recording: &Recording) -> String {
 /// is said only of a start that nobody waits for.
 fn headline(
     program: &str,
-    totals: &Totals,
+    totals: &RunTotals,
     wait: &RunWait,
-    rest: Option<&Vec<CauseCount>>,
+    rest: Option<&Vec<CauseWait>>,
 ) -> String {
     let who = match totals.processes.saturating_sub(1) {
         0 => program.to_owned(),
@@ -226,8 +237,8 @@ fn headline(
     let to_start = if totals.processes > 1 { "" } else { " to start" };
     let made = format!(
         "{who} made {}{to_start}; {} of these failed",
-        counted(totals.operations, "metadata operation", "metadata operations"),
-        words::count(totals.missing),
+        operations(totals.metadata_ops),
+        words::count(totals.enoent),
     );
     let seconds = wait.whole().one_rank;
     match rest {
@@ -244,11 +255,12 @@ fn headline(
 }
 
 /// The causes that a start waits longest for: three, or fewer where the others are small.
-fn contributors(rest: &[CauseCount]) -> String {
+fn contributors(rest: &[CauseWait]) -> String {
     const NAMED: usize = 3;
     let all: f64 = rest.iter().map(|part| part.predicted_wait).sum();
     let named = rest.iter().take(NAMED).filter(|part| part.predicted_wait * 20.0 >= all);
-    let named = named
-        .map(|part| format!("{} ({})", part.cause.name(), words::seconds(part.predicted_wait)));
+    let named = named.map(|part| {
+        format!("{} ({})", part.count.cause.name(), words::seconds(part.predicted_wait))
+    });
     named.collect::<Vec<_>>().join(", ")
 }

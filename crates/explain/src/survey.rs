@@ -2,24 +2,28 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
 use recording::query::clean;
-use recording::{Attribution, Attributor, Event, Exec, Kind, PathId, ProcessId, Recording, Role};
+use recording::{
+    Attribution, Attributor, Event, Exec, Kind, Name, PathId, ProcessId, Recording, Role,
+};
 
 use crate::findings::CauseCount;
-use crate::machine::Machine;
+use crate::source_path::SourcePath;
 use crate::who;
 
 /// One metadata operation.
 #[derive(Clone, Copy)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct MetadataOp<'a> {
     /// The call.
     pub event: &'a Event,
-    /// What it asked.
+    /// What kind of operation it is.
     pub kind: Kind,
     /// Why.
     pub why: Attribution,
-    /// The program that asked.
+    /// The program that made it.
     pub exec: Option<&'a Exec>,
     /// Its name.
     pub program: ProgramId,
@@ -31,23 +35,23 @@ pub(crate) struct Ask<'a> {
     pub path_id: Option<PathId>,
 }
 
-impl<'a> Ask<'a> {
-    /// The process that asked.
+impl<'a> MetadataOp<'a> {
+    /// The process that made it.
     pub fn process(&self) -> ProcessId {
         self.event.process
     }
 
-    /// Whether the answer was 'no such file'.
-    pub fn is_missing(&self) -> bool {
+    /// Whether it is a failed lookup.
+    pub fn is_enoent(&self) -> bool {
         self.event.is_missing()
     }
 
-    /// Whether the answer was yes.
-    pub fn is_yes(&self) -> bool {
+    /// Whether it succeeded.
+    pub fn succeeded(&self) -> bool {
         !self.event.outcome.failed()
     }
 
-    /// Whether it asked for a symbolic link itself, not for what it points to: `lstat`, or a
+    /// Whether it looked at a symbolic link itself, not for what it points to: `lstat`, or a
     /// stat with AT_SYMLINK_NOFOLLOW.
     pub fn is_nofollow(&self) -> bool {
         const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
@@ -67,39 +71,37 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// A number of an [`Ask`] in [`Survey::asks`].
-pub(crate) type AskId = usize;
+/// A number of a [`MetadataOp`] in [`OpSurvey::ops`].
+pub(crate) type OpId = usize;
 
-/// A program by its name: see [`Survey::name`].
+/// A program by its name: see [`OpSurvey::name`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ProgramId(usize);
 
 /// The metadata operations of a recording. An operation has one owner: the first storm that
 /// claims it.
-pub(crate) struct Survey<'a> {
+pub(crate) struct OpSurvey<'a> {
     /// The recording.
     pub recording: &'a Recording,
-    /// What can be done where its reader is.
-    pub machine: Machine,
     /// Its metadata operations, in the order in which they ended.
-    pub asks: Vec<Ask<'a>>,
+    pub ops: Vec<MetadataOp<'a>>,
     claimed: Vec<bool>,
-    names: Names,
-    paths: &'a Paths,
+    names: ProgramNames,
+    paths: &'a CleanPaths,
 }
 
-impl<'a> Survey<'a> {
+impl<'a> OpSurvey<'a> {
     /// Looks at a recording whose paths are these.
-    pub fn new(recording: &'a Recording, paths: &'a Paths, machine: Machine) -> Survey<'a> {
+    pub fn new(recording: &'a Recording, paths: &'a CleanPaths) -> OpSurvey<'a> {
         let mut attributor = Attributor::new(recording);
-        let mut names = Names::default();
-        let asks: Vec<_> = recording
+        let mut names = ProgramNames::default();
+        let ops: Vec<_> = recording
             .events
             .iter()
             .filter(|event| event.is_metadata())
             .map(|event| {
                 let exec = attributor.program(event.process, event.start);
-                Ask {
+                MetadataOp {
                     event,
                     kind: event.kind(),
                     why: attributor.attribute(event),
@@ -111,8 +113,8 @@ impl<'a> Survey<'a> {
                 }
             })
             .collect();
-        let claimed = vec![false; asks.len()];
-        Survey { recording, machine, asks, claimed, names, paths }
+        let claimed = vec![false; ops.len()];
+        OpSurvey { recording, ops, claimed, names, paths }
     }
 
     /// The bytes of a path, without `..`.
@@ -120,14 +122,30 @@ impl<'a> Survey<'a> {
         self.paths.get(self.recording, path)
     }
 
-    /// The command as it was given, to be pasted into a shell, where it is known exactly.
-    pub fn command_line(&self) -> Option<String> {
-        self.recording.header.command_line()
-    }
-
     /// The same as text to show.
     pub fn shown_path(&self, path: PathId) -> String {
         recording::shown(self.path(path))
+    }
+
+    /// A path as a source names it, as the recording has it.
+    pub fn source_path(&self, path: PathId) -> SourcePath {
+        SourcePath::of(self.recording, path)
+    }
+
+    /// The same without `..`.
+    pub fn source_clean_path(&self, path: PathId) -> SourcePath {
+        SourcePath { id: Some(path), name: self.name_of(self.path(path)) }
+    }
+
+    /// A path that may only stand in others: a directory above them, one that a variable names.
+    pub fn source_directory(&self, path: &[u8]) -> SourcePath {
+        let id = self.recording.paths().position(|known| known == path);
+        SourcePath { id: id.map(|id| PathId(id as u32)), name: self.name_of(path) }
+    }
+
+    /// Bytes as a name.
+    pub fn name_of(&self, bytes: &[u8]) -> Name {
+        Name::of(OsStr::from_bytes(bytes))
     }
 
     /// What a person would call a program: `unpack.sh`.
@@ -141,74 +159,65 @@ impl<'a> Survey<'a> {
     }
 
     /// The operations that no storm has claimed yet.
-    pub fn free(&self) -> impl Iterator<Item = (AskId, &Ask<'a>)> {
-        self.asks.iter().enumerate().filter(|(id, _)| !self.claimed[*id])
+    pub fn free(&self) -> impl Iterator<Item = (OpId, &MetadataOp<'a>)> {
+        self.ops.iter().enumerate().filter(|(id, _)| !self.claimed[*id])
     }
 
     /// Gives operations to a storm.
-    pub fn claim(&mut self, asks: &[AskId]) {
-        for id in asks {
+    pub fn claim(&mut self, ops: &[OpId]) {
+        for id in ops {
             self.claimed[*id] = true;
         }
     }
 
     /// How many operations there are, claimed or not.
     pub fn total(&self) -> u64 {
-        self.asks.len() as u64
+        self.ops.len() as u64
     }
 
-    /// Bytes of a path as text to show.
-    pub fn shown(&self, path: &[u8]) -> String {
-        recording::shown(path)
-    }
-
-    /// How many of these operations were answered 'no such file'.
-    pub fn missing(&self, asks: &[AskId]) -> u64 {
-        asks.iter().filter(|id| self.asks[**id].is_missing()).count() as u64
+    /// How many of these operations are failed lookups.
+    pub fn enoent(&self, ops: &[OpId]) -> u64 {
+        ops.iter().filter(|id| self.ops[**id].is_enoent()).count() as u64
     }
 
     /// How many distinct paths these operations named.
-    pub fn distinct(&self, asks: &[AskId]) -> u64 {
-        let paths: HashSet<_> = asks.iter().filter_map(|id| self.asks[*id].path_id).collect();
+    pub fn distinct(&self, ops: &[OpId]) -> u64 {
+        let paths: HashSet<_> = ops.iter().filter_map(|id| self.ops[*id].path_id).collect();
         paths.len() as u64
     }
 
     /// These operations by cause, most first.
-    pub fn causes(&self, asks: impl Iterator<Item = AskId>) -> Vec<CauseCount> {
+    pub fn causes(&self, ops: impl Iterator<Item = OpId>) -> Vec<CauseCount> {
         let mut counts = BTreeMap::new();
-        for id in asks {
-            let ask = &self.asks[id];
-            let cause = ask.why.cause;
-            let count = counts.entry(cause).or_insert(CauseCount {
-                cause,
-                operations: 0,
-                missing: 0,
-                predicted_wait: 0.0,
-            });
-            count.operations += 1;
-            count.missing += u64::from(ask.is_missing());
+        for id in ops {
+            let op = &self.ops[id];
+            let cause = op.why.cause;
+            let count =
+                counts.entry(cause).or_insert(CauseCount { cause, metadata_ops: 0, enoent: 0 });
+            count.metadata_ops += 1;
+            count.enoent += u64::from(op.is_enoent());
         }
         let mut counts: Vec<_> = counts.into_values().collect();
-        counts.sort_by_key(|count| std::cmp::Reverse(count.operations));
+        counts.sort_by_key(|count| std::cmp::Reverse(count.metadata_ops));
         counts
     }
 }
 
 /// The paths of a recording without `..`, `//` and the like (as text: a recording does not know
 /// the symbolic links). `fts(3)` comes back from each directory by `..`.
-pub(crate) struct Paths {
+pub(crate) struct CleanPaths {
     /// Those that had to be changed.
     cleaned: HashMap<PathId, Box<[u8]>>,
     /// Of each path, the first one that is the same.
     ids: Vec<PathId>,
 }
 
-impl Paths {
+impl CleanPaths {
     /// Cleans the paths of a recording.
-    pub fn of(recording: &Recording) -> Paths {
+    pub fn of(recording: &Recording) -> CleanPaths {
         let all = (0..recording.path_count()).map(|number| PathId(number as u32));
         let mut seen: HashMap<Cow<[u8]>, PathId> = HashMap::new();
-        let mut paths = Paths { cleaned: HashMap::new(), ids: Vec::new() };
+        let mut paths = CleanPaths { cleaned: HashMap::new(), ids: Vec::new() };
         for id in all {
             let path = clean(recording.path(id));
             if let Cow::Owned(cleaned) = &path {
@@ -233,14 +242,14 @@ impl Paths {
 
 /// The names of programs; each exec is named once.
 #[derive(Default)]
-struct Names {
+struct ProgramNames {
     /// Short and full.
     names: Vec<(String, String)>,
     numbers: HashMap<(String, String), ProgramId>,
     execs: HashMap<Option<*const Exec>, ProgramId>,
 }
 
-impl Names {
+impl ProgramNames {
     fn program(&mut self, recording: &Recording, exec: Option<&Exec>) -> ProgramId {
         let key = exec.map(std::ptr::from_ref);
         if let Some(program) = self.execs.get(&key) {

@@ -3,41 +3,41 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Operations, and how many of them were answered 'no such file'.
+/// Metadata operations, and how many of them failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Count {
-    pub asks: u64,
-    pub missing: u64,
+pub(crate) struct OpCount {
+    pub ops: u64,
+    pub failed: u64,
 }
 
-impl Count {
-    pub fn add(&mut self, is_missing: bool) {
-        self.asks += 1;
-        self.missing += u64::from(is_missing);
+impl OpCount {
+    pub fn add(&mut self, has_failed: bool) {
+        self.ops += 1;
+        self.failed += u64::from(has_failed);
     }
 }
 
 /// Counts by key.
 #[derive(Clone, Debug)]
-pub(crate) struct Tally<K> {
-    counts: HashMap<K, Count>,
+pub(crate) struct OpTally<K> {
+    counts: HashMap<K, OpCount>,
 }
 
-impl<K> Default for Tally<K> {
-    fn default() -> Tally<K> {
-        Tally { counts: HashMap::new() }
+impl<K> Default for OpTally<K> {
+    fn default() -> OpTally<K> {
+        OpTally { counts: HashMap::new() }
     }
 }
 
-impl<K: Eq + Hash + Ord + Clone> Tally<K> {
+impl<K: Eq + Hash + Ord + Clone> OpTally<K> {
     /// Counts one operation.
-    pub fn add(&mut self, key: K, is_missing: bool) {
-        self.counts.entry(key).or_default().add(is_missing);
+    pub fn add(&mut self, key: K, has_failed: bool) {
+        self.counts.entry(key).or_default().add(has_failed);
     }
 
-    /// Counts so many operations, whatever their answers.
-    pub fn count(&mut self, key: K, asks: u64) {
-        self.counts.entry(key).or_default().asks += asks;
+    /// Counts so many operations, whatever came of them.
+    pub fn count(&mut self, key: K, ops: u64) {
+        self.counts.entry(key).or_default().ops += ops;
     }
 
     /// How many keys there are.
@@ -46,21 +46,21 @@ impl<K: Eq + Hash + Ord + Clone> Tally<K> {
     }
 
     /// Most operations first; keys with the same count in their own order.
-    pub fn by_asks(&self) -> Vec<(K, Count)> {
-        self.sorted(|count| count.asks)
+    pub fn by_ops(&self) -> Vec<(K, OpCount)> {
+        self.sorted(|count| count.ops)
     }
 
-    /// Most 'no' first.
-    pub fn by_missing(&self) -> Vec<(K, Count)> {
-        self.sorted(|count| count.missing)
+    /// Most failed ones first.
+    pub fn by_failed(&self) -> Vec<(K, OpCount)> {
+        self.sorted(|count| count.failed)
     }
 
     /// The key with the most operations.
-    pub fn top(&self) -> Option<(K, Count)> {
-        self.by_asks().into_iter().next()
+    pub fn top(&self) -> Option<(K, OpCount)> {
+        self.by_ops().into_iter().next()
     }
 
-    fn sorted(&self, rank: impl Fn(&Count) -> u64) -> Vec<(K, Count)> {
+    fn sorted(&self, rank: impl Fn(&OpCount) -> u64) -> Vec<(K, OpCount)> {
         let mut sorted: Vec<_> =
             self.counts.iter().map(|(key, count)| (key.clone(), *count)).collect();
         sorted.sort_by(|(a, left), (b, right)| rank(right).cmp(&rank(left)).then(a.cmp(b)));

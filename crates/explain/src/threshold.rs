@@ -17,22 +17,17 @@ const ONE_IN: f64 = 20.0;
 /// Or this many seconds.
 const ALWAYS: f64 = 2.5;
 /// Execs of the same program by the same parent.
-pub(crate) const STARTS: u64 = 50;
+pub const STARTS: u64 = 50;
 
 /// Whether so many seconds that a cure would take away, of a start that waits `all` seconds, are a
 /// storm.
-pub(crate) fn is_storm_of(avoidable: f64, all: f64) -> bool {
+pub(crate) fn is_storm(avoidable: f64, all: f64) -> bool {
     avoidable >= NOTICED && (avoidable * ONE_IN >= all || avoidable >= ALWAYS)
 }
 
 /// Whether a start that waits so many seconds can be called calm.
 pub(crate) fn is_calm(all: f64) -> bool {
     all <= NOTICED
-}
-
-/// Whether there is anything that a cure would take away.
-pub(crate) fn is_storm(avoidable: u64, _total: u64) -> bool {
-    avoidable > 0
 }
 
 /// The threshold as data; `on` is what the filesystem is called.
@@ -56,10 +51,10 @@ mod tests {
 
     #[test]
     fn a_storm_is_long_in_itself_and_long_in_its_run() {
-        assert!(!is_storm_of(0.099, 0.099), "too short to be felt");
-        assert!(is_storm_of(0.1, 2.0));
-        assert!(!is_storm_of(0.1, 2.1), "too small a part");
-        assert!(is_storm_of(2.5, 1e6), "long enough whatever the rest");
+        assert!(!is_storm(0.099, 0.099), "too short to be felt");
+        assert!(is_storm(0.1, 2.0));
+        assert!(!is_storm(0.1, 2.1), "too small a part");
+        assert!(is_storm(2.5, 1e6), "long enough whatever the rest");
     }
 
     #[test]

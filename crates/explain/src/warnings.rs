@@ -3,20 +3,51 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use recording::{Blind, ProcessId, Recording, Status};
+use serde::{Deserialize, Serialize};
 
-use crate::findings::Warning;
+use crate::findings::RunWarning;
 use crate::who;
 use crate::words::{count, counted, listed};
 
 /// The most names that are spelt out in one warning.
 const NAMES: usize = 3;
 
+/// What a warning is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WarningKind {
+    /// The recording is cut: all counts are lower bounds.
+    Cut,
+    /// Processes still ran when the recording ended.
+    Running,
+    /// io_uring opens files without a system call.
+    IoUring,
+    /// Calls on descriptors were lost.
+    Lost,
+    /// A process moved to another root or mount namespace.
+    OtherRoot,
+    /// becalm itself ran under a seccomp filter.
+    OuterFilter,
+    /// A process installed a seccomp filter of its own.
+    OwnFilter,
+    /// A program gets privileges when it is executed, and under a tracer does not.
+    Setuid,
+    /// A process was refused to trace another one.
+    TracerRefused,
+    /// A process could not be read.
+    Unreadable,
+    /// The command changed its mounts on the way.
+    MountsChanged,
+    /// The command failed.
+    Failed,
+}
+
 /// The warnings of a recording, what invalidates most first.
-pub fn warnings(recording: &Recording) -> Vec<Warning> {
+pub fn warnings(recording: &Recording) -> Vec<RunWarning> {
     let mut warnings = Vec::new();
     if let Some(why) = recording.cut {
         let text = format!("the recording is cut ({why}): all counts are lower bounds");
-        warnings.push(Warning { kind: "cut".into(), text });
+        warnings.push(RunWarning { kind: WarningKind::Cut, text });
     }
     warnings.extend(blinds(recording));
     warnings.extend(mounts_changed(recording));
@@ -26,17 +57,17 @@ pub fn warnings(recording: &Recording) -> Vec<Warning> {
 }
 
 /// The same for a recording that is still being made, because the command left processes behind.
-pub(crate) fn of_run(recording: &Recording, still_running: u64) -> Vec<Warning> {
+pub(crate) fn of_run(recording: &Recording, still_running: u64) -> Vec<RunWarning> {
     let mut warnings = warnings(recording);
     if still_running > 0 {
-        warnings.retain(|warning| warning.kind != "cut");
+        warnings.retain(|warning| warning.kind != WarningKind::Cut);
         let text = format!(
             "the command has ended, {} of its processes still {}: what they do from now on is \
              not counted",
             count(still_running),
             if still_running == 1 { "runs" } else { "run" }
         );
-        warnings.insert(0, Warning { kind: "running".into(), text });
+        warnings.insert(0, RunWarning { kind: WarningKind::Running, text });
     }
     warnings
 }
@@ -55,8 +86,8 @@ pub fn said(blinds: &[Blind]) -> Vec<String> {
 }
 
 /// One warning for each kind of blind spot, with the programs it concerns.
-fn blinds(recording: &Recording) -> Vec<Warning> {
-    let mut kinds: BTreeMap<&str, (&str, BTreeSet<String>)> = BTreeMap::new();
+fn blinds(recording: &Recording) -> Vec<RunWarning> {
+    let mut kinds: BTreeMap<WarningKind, (&str, BTreeSet<String>)> = BTreeMap::new();
     for blind in &recording.blinds {
         let (kind, text, process) = describe(blind);
         let (_, names) = kinds.entry(kind).or_insert((text, BTreeSet::new()));
@@ -70,73 +101,73 @@ fn blinds(recording: &Recording) -> Vec<Warning> {
         .map(|(kind, (text, names))| {
             let names = shorten(names.into_iter().collect());
             let text = if names.is_empty() { text.to_owned() } else { format!("{names} {text}") };
-            Warning { kind: kind.to_owned(), text }
+            RunWarning { kind, text }
         })
         .collect()
 }
 
 /// A blind spot's kind, what it means after the name of the program, and the process.
-fn describe(blind: &Blind) -> (&'static str, &'static str, Option<ProcessId>) {
+fn describe(blind: &Blind) -> (WarningKind, &'static str, Option<ProcessId>) {
     match blind {
         Blind::IoUring { process } => (
-            "io_uring",
+            WarningKind::IoUring,
             "used io_uring: files opened through the ring pass no system call and are not counted",
             Some(*process),
         ),
         Blind::Setuid { process, .. } => (
-            "setuid",
+            WarningKind::Setuid,
             "gets privileges when it is executed; a traced process does not, so it may have done \
              less or failed",
             Some(*process),
         ),
         Blind::TracerRefused { process } => (
-            "tracer_refused",
+            WarningKind::TracerRefused,
             "wanted to trace another process and was refused, because becalm traces it already; \
              what it does untraced is not shown",
             Some(*process),
         ),
         Blind::OwnFilter { process } => (
-            "own_filter",
-            "installed a seccomp filter of its own; calls that the filter answers are not counted",
+            WarningKind::OwnFilter,
+            "installed a seccomp filter of its own; calls that the filter ends are not counted",
             Some(*process),
         ),
         Blind::OuterFilter => (
-            "outer_filter",
+            WarningKind::OuterFilter,
             "becalm itself ran under a seccomp filter: all is counted, but the times are longer",
             None,
         ),
         Blind::Unreadable { process } => (
-            "unreadable",
+            WarningKind::Unreadable,
             "could not be read by becalm: some of its paths are missing",
             Some(*process),
         ),
         Blind::OtherRoot { process } => (
-            "other_root",
+            WarningKind::OtherRoot,
             "moved to another root or mount namespace: its paths are given as seen from outside",
             Some(*process),
         ),
         Blind::Lost { .. } => (
-            "lost",
+            WarningKind::Lost,
             "calls on descriptors came faster than they could be recorded, and some are missing",
             None,
         ),
     }
 }
 
-fn mounts_changed(recording: &Recording) -> Option<Warning> {
+fn mounts_changed(recording: &Recording) -> Option<RunWarning> {
     // That it moved to another root or namespace is said already.
     if recording.blinds.iter().any(|blind| matches!(blind, Blind::OtherRoot { .. })) {
         return None;
     }
     let how = recording.mounts_changed()?;
     let text = format!(
-        "the command changed its mounts on the way ({how}): what an image answered there is counted \
+        "the command changed its mounts on the way ({how}): what an image served there is counted \
          as if a server had"
     );
-    Some(Warning { kind: "mounts_changed".into(), text })
+    Some(RunWarning { kind: WarningKind::MountsChanged, text })
 }
 
-fn running(recording: &Recording) -> Option<Warning> {
+fn running(recording: &Recording) -> Option<RunWarning> {
     // In a cut recording no process has its end; that is said already.
     recording.summary.as_ref()?;
     let left: Vec<_> = recording
@@ -146,8 +177,8 @@ fn running(recording: &Recording) -> Option<Warning> {
         .map(|process| format!("{} (pid {})", program(recording, process.id), process.pid))
         .collect();
     let many = counted(left.len() as u64, "process was", "processes were");
-    (!left.is_empty()).then(|| Warning {
-        kind: "running".into(),
+    (!left.is_empty()).then(|| RunWarning {
+        kind: WarningKind::Running,
         text: format!(
             "{many} still running when the recording ended, and not followed any further: {}",
             shorten(left)
@@ -155,14 +186,14 @@ fn running(recording: &Recording) -> Option<Warning> {
     })
 }
 
-fn failed(recording: &Recording) -> Option<Warning> {
+fn failed(recording: &Recording) -> Option<RunWarning> {
     let text = match recording.processes.first()?.end?.status {
         Status::Exited(0) => return None,
         Status::Exited(code) => format!("the command ended with status {code}"),
         Status::Signaled(signal) => format!("the command was killed by signal {signal}"),
     };
     let text = format!("{text}: this is what it did up to there");
-    Some(Warning { kind: "failed".into(), text })
+    Some(RunWarning { kind: WarningKind::Failed, text })
 }
 
 /// The last program that a process ran.

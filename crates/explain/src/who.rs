@@ -65,7 +65,7 @@ fn first_word(argv: &[String]) -> Option<&str> {
         if short && word.ends_with(['c', 'm']) {
             return Some(word);
         }
-        // Options with a value of their own: bash's -o and -O, python's -W and -X.
+        // ExplainOptions with a value of their own: bash's -o and -O, python's -W and -X.
         if ["-o", "-O", "+o", "+O", "-W", "-X", "--rcfile", "--init-file"].contains(&word) {
             words.next();
         } else if !word.starts_with(['-', '+']) || word == "-" {

@@ -5,7 +5,7 @@
 mod support;
 
 use cost::{CostModel, FilesystemProfile, JobSize, PredictedWait, RecordedStart};
-use explain::{Findings, Options};
+use explain::{ExplainOptions, Findings};
 use support::*;
 
 /// A filesystem whose RPCs take a millisecond each, and which caches all it can.
@@ -21,7 +21,7 @@ fn model() -> CostModel {
 fn explained_on(tale: Tale, model: &CostModel) -> Findings {
     let recording = tale.told();
     let below = vec!["/data".into()];
-    let options = Options { model: model.clone(), below, ..Options::default() };
+    let options = ExplainOptions { model: model.clone(), below, ..ExplainOptions::default() };
     explain::explain(&recording, &options)
 }
 
@@ -75,7 +75,7 @@ fn no_storm_is_said_up_to_a_tenth_of_a_second_and_not_above() {
     assert!(!said.to_lowercase().contains("no storm:"), "{said}");
     assert!(said.contains("101 ms") && said.contains("on even"), "{said}");
     let largest = &above.rest[0];
-    assert!(said.contains(largest.cause.name()), "{said} names {:?}", largest.cause);
+    assert!(said.contains(largest.count.cause.name()), "{said} names {:?}", largest.count);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn what_the_kernel_serves_from_memory_takes_no_rpc() {
     }
     let recording = tale.told();
     let findings = explained(&recording);
-    assert_eq!((findings.totals.operations, findings.totals.in_memory), (1001, 1000));
+    assert_eq!((findings.totals.metadata_ops, findings.totals.in_memory), (1001, 1000));
     assert!(findings.predicted_wait.rpcs < 20, "{:?}", findings.predicted_wait);
 }
 

@@ -4,12 +4,12 @@
 
 mod support;
 
-use explain::{Findings, Options};
+use explain::{ExplainOptions, Findings, WarningKind};
 use recording::{Blind, How, ProcessId, Record, Recording};
 use support::*;
 
-fn kinds(findings: &Findings) -> Vec<&str> {
-    findings.warnings.iter().map(|warning| warning.kind.as_str()).collect()
+fn kinds(findings: &Findings) -> Vec<WarningKind> {
+    findings.warnings.iter().map(|warning| warning.kind).collect()
 }
 
 #[test]
@@ -22,9 +22,9 @@ fn a_cut_recording_is_told_as_a_lower_bound() {
     let mut tale = Tale::of_app();
     tale.times(300, "stat", "/data", YES);
     let findings = explained(&tale.cut());
-    assert_eq!(kinds(&findings), ["cut"]);
+    assert_eq!(kinds(&findings), [WarningKind::Cut]);
     assert!(findings.warnings[0].text.contains("lower bounds"));
-    assert_eq!(findings.storms[0].operations, 300, "what is there is explained");
+    assert_eq!(findings.storms[0].metadata_ops, 300, "what is there is explained");
     assert_eq!(findings.totals.status, None);
 }
 
@@ -37,7 +37,7 @@ fn processes_that_still_run_are_named() {
     }
     tale.end(0, 10, 10);
     let findings = explained(&tale.told_while_running());
-    assert_eq!(kinds(&findings), ["running"]);
+    assert_eq!(kinds(&findings), [WarningKind::Running]);
     let text = &findings.warnings[0].text;
     assert!(text.starts_with("5 processes were still running"), "{text}");
     assert!(text.ends_with("ad (pid 1001), bd (pid 1002) and 3 more"), "{text}");
@@ -49,9 +49,9 @@ fn a_recording_that_goes_on_behind_a_daemon_is_not_called_cut() {
     tale.start(Some(0), How::Fork);
     tale.end(0, 10, 10);
     let recording = tale.cut();
-    let options = Options { still_running: 1, ..Options::default() };
+    let options = ExplainOptions { still_running: 1, ..ExplainOptions::default() };
     let findings = explain::explain(&recording, &options);
-    assert_eq!(kinds(&findings), ["running"]);
+    assert_eq!(kinds(&findings), [WarningKind::Running]);
     assert!(findings.warnings[0].text.starts_with("the command has ended, 1 of its"));
 }
 
@@ -74,13 +74,13 @@ fn each_blind_spot_is_told_once_with_the_programs_it_concerns() {
     }
     let findings = tale.explained();
     let expected = [
-        "io_uring",
-        "other_root",
-        "outer_filter",
-        "own_filter",
-        "setuid",
-        "tracer_refused",
-        "unreadable",
+        WarningKind::IoUring,
+        WarningKind::OtherRoot,
+        WarningKind::OuterFilter,
+        WarningKind::OwnFilter,
+        WarningKind::Setuid,
+        WarningKind::TracerRefused,
+        WarningKind::Unreadable,
     ];
     assert_eq!(kinds(&findings), expected);
     assert!(findings.warnings[0].text.starts_with("app used io_uring"));
@@ -98,7 +98,7 @@ fn a_command_that_failed_is_told() {
     ] {
         recording.processes[0].end.as_mut().unwrap().status = status;
         let findings = explained(&recording);
-        assert_eq!(kinds(&findings), ["failed"]);
+        assert_eq!(kinds(&findings), [WarningKind::Failed]);
         assert!(findings.warnings[0].text.starts_with(text), "{findings:?}");
     }
 }

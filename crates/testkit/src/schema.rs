@@ -1,6 +1,6 @@
 //! Holds a verb's JSON against its schema in docs/schema/, both ways.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -8,6 +8,9 @@ use serde_json::Value;
 /// (`` | `field` | type | meaning | ``).
 pub struct Schema {
     fields: BTreeMap<String, Field>,
+    /// What a value of each `kind` has beside that, from rows
+    /// (`` | … | `kind`, `kind` | `field`, `field`: meaning | ``).
+    kinds: BTreeMap<String, BTreeSet<String>>,
     example: String,
     report: Option<Box<Schema>>,
 }
@@ -27,8 +30,18 @@ impl Schema {
             let only = meaning.split_once("(only ").map(|(_, only)| only.to_owned());
             (name.to_owned(), Field { kind: kind.to_owned(), only })
         });
+        let rows =
+            document.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| `"));
+        let columns = rows.map(|row| row.split(" | ").collect::<Vec<_>>());
+        let kinds = columns.filter(|columns| columns.len() == 3).flat_map(|columns| {
+            let fields: BTreeSet<_> = quoted(columns[2]).map(str::to_owned).collect();
+            quoted(columns[1])
+                .map(move |kind| (kind.to_owned(), fields.clone()))
+                .collect::<Vec<_>>()
+        });
+        let kinds = kinds.collect();
         let example = document.split("```json\n").nth(1).unwrap().split("```").next().unwrap();
-        Schema { fields: fields.collect(), example: example.to_owned(), report: None }
+        Schema { fields: fields.collect(), kinds, example: example.to_owned(), report: None }
     }
 
     /// The same, where fields of the type `run` and `row` have the fields of the report's schema.
@@ -51,6 +64,14 @@ impl Schema {
         self.check("", value);
     }
 
+    /// A value has what its kind is documented to have, all of that and nothing else.
+    fn check_kind(&self, value: &Value) {
+        let kind = value["kind"].as_str().unwrap_or_else(|| panic!("no kind: {value:#}"));
+        let fields = self.kinds.get(kind).unwrap_or_else(|| panic!("{kind} is not documented"));
+        let keys = value.as_object().unwrap().keys().filter(|key| *key != "kind");
+        assert_eq!(keys.cloned().collect::<BTreeSet<_>>(), *fields, "{kind}");
+    }
+
     /// Every field of the value at `place` is documented.
     fn check(&self, place: &str, value: &Value) {
         match value {
@@ -67,6 +88,10 @@ impl Schema {
                         "list of paths" => self.check("only_before", inner),
                         // Their names are told beside the table.
                         "numbers by name" => {}
+                        "by kind" => self.check_kind(inner),
+                        "list by kind" => {
+                            inner.as_array().unwrap().iter().for_each(|one| self.check_kind(one));
+                        }
                         _ => self.check(&name, inner),
                     }
                 }
@@ -77,6 +102,11 @@ impl Schema {
             _ => {}
         }
     }
+}
+
+/// The words of a text that are written as code.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
 }
 
 /// Whether a field is in a value; where it is in a list, in every element and at least one.

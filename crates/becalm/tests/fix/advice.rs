@@ -1,6 +1,6 @@
 //! What `becalm check` advises is pasted as it is printed, into bash, where the storm is: it ends
-//! with status 0, the command says what it said, and asks less. What is not certain to do so is not
-//! advised.
+//! with status 0, the command says what it said, and makes fewer metadata operations. What is not certain to do so is
+//! not advised.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -57,13 +57,10 @@ impl Place {
         run(&mut self.command("bash", &["-c", line]))
     }
 
-    /// The storm of that name, of a command.
+    /// What can be done about the storm of that name, of a command: cures, then looks.
     #[track_caller]
-    fn storm(&self, name: &str, words: &[&str]) -> Value {
-        let found = self.found(words);
-        let storms = found["storms"].as_array().unwrap();
-        let storm = storms.iter().find(|storm| storm["storm"] == name);
-        storm.unwrap_or_else(|| panic!("no {name} storm: {found:#}")).clone()
+    fn steps(&self, name: &str, words: &[&str]) -> Vec<Value> {
+        steps_of(&self.found(words), name)
     }
 
     #[track_caller]
@@ -74,7 +71,7 @@ impl Place {
 
     #[track_caller]
     fn operations(&self, words: &[&str]) -> u64 {
-        self.found(words)["totals"]["operations"].as_u64().unwrap()
+        self.found(words)["totals"]["metadata_ops"].as_u64().unwrap()
     }
 
     /// What a line says that must succeed.
@@ -86,19 +83,24 @@ impl Place {
     }
 }
 
-/// The commands of a storm's advice.
-fn commands(storm: &Value) -> Vec<&str> {
-    let steps = storm["next"].as_array().unwrap().iter();
-    steps.filter_map(|step| step["command"].as_str()).collect()
+#[track_caller]
+fn steps_of(found: &Value, name: &str) -> Vec<Value> {
+    let storms = found["storms"].as_array().unwrap();
+    assert!(storms.iter().any(|storm| storm["storm"] == name), "no {name} storm: {found:#}");
+    let of = |list: &str| found[list].as_array().unwrap().iter();
+    let steps = of("cures").chain(of("looks")).filter(|step| step["storm"] == name);
+    steps.cloned().collect()
 }
 
-/// The sentences of a storm's advice that have no command.
-fn sentences(storm: &Value) -> Vec<&str> {
-    let steps = storm["next"].as_array().unwrap().iter();
-    steps
-        .filter(|step| step["command"].is_null())
-        .map(|step| step["text"].as_str().unwrap())
-        .collect()
+/// The commands of a storm's steps.
+fn commands(steps: &[Value]) -> Vec<&str> {
+    steps.iter().filter_map(|step| step["command"].as_str()).collect()
+}
+
+/// The sentences of a storm's steps that have no command.
+fn sentences(steps: &[Value]) -> Vec<&str> {
+    let steps = steps.iter().filter(|step| step["command"].is_null());
+    steps.map(|step| step["text"].as_str().unwrap()).collect()
 }
 
 fn store(place: &Place, libraries: &str, options: &[&str]) -> String {
@@ -116,8 +118,8 @@ fn binding_what_a_long_rpath_searches() {
         let program = store(&place, "40", kind);
         let (before, said) =
             (place.operations(&[&program]), run(&mut place.command(&program, &[])));
-        let storm = place.storm("loader", &[&program]);
-        let [advised] = commands(&storm)[..] else { panic!("{storm:#}") };
+        let steps = place.steps("loader", &[&program]);
+        let [advised] = commands(&steps)[..] else { panic!("{steps:#?}") };
         place.said(advised);
         assert!(place.operations(&[&program]) * 2 < before, "{advised}");
         assert_eq!(run(&mut place.command(&program, &[])), said);
@@ -135,8 +137,8 @@ fn binding_what_plug_ins_search() {
     let store = Path::new(&program).ancestors().nth(3).unwrap().to_str().unwrap();
     let words = ["/usr/bin/python3", "load.py", store];
     let before = place.operations(&words);
-    let storm = place.storm("dlopen", &words);
-    let [advised] = commands(&storm)[..] else { panic!("{storm:#}") };
+    let steps = place.steps("dlopen", &words);
+    let [advised] = commands(&steps)[..] else { panic!("{steps:#?}") };
     place.said(advised);
     assert!(place.operations(&words) < before, "{advised}");
     assert_eq!(
@@ -160,7 +162,7 @@ fn files_that_are_not_ones_own_are_not_to_be_bound() {
     let ran = run(&mut testkit::user::as_a_user(&[&becalm, "check", "--json", "--", &program]));
     let found: Value = serde_json::from_slice(&ran.stdout).unwrap();
     assert_eq!(found["storms"][0]["storm"], "loader", "{found:#}");
-    assert_eq!(found["storms"][0]["next"], serde_json::json!([]));
+    assert_eq!(steps_of(&found, "loader"), [] as [Value; 0]);
 }
 
 #[test]
@@ -171,7 +173,7 @@ fn a_library_path_is_not_taken_apart_by_what_one_start_needs() {
     let packages = store.read_dir().unwrap().map(|entry| entry.unwrap().path().join("lib"));
     let list: Vec<_> = packages.map(|directory| directory.to_str().unwrap().to_owned()).collect();
     place.set("LD_LIBRARY_PATH", list.join(":"));
-    assert_eq!(commands(&place.storm("loader", &[&program])), [""; 0]);
+    assert_eq!(commands(&place.steps("loader", &[&program])), [""; 0]);
 }
 
 /// A script that starts three programs for each of 100 paths.
@@ -194,8 +196,8 @@ fn builtins_for_a_script_that_starts_what_bash_can_do() {
     unpacking(&place);
     let words = ["bash", "unpack.sh"];
     let (before, said) = (place.operations(&words), place.said("bash unpack.sh"));
-    let storm = place.storm("fork", &words);
-    let commands = commands(&storm);
+    let steps = place.steps("fork", &words);
+    let commands = commands(&steps);
     assert_eq!(
         commands,
         ["becalm run --builtins -- bash unpack.sh", "becalm fork lines -- bash unpack.sh"]
@@ -217,9 +219,9 @@ fn the_same_where_the_script_is_executed_and_not_as_sh() {
             "for i in a b c d e f g h i j; do for j in 1 2 3 4 5 6; do dirname /$i/$j; done; done";
         place.file("run.sh", &format!("{first}\n{text}\n"));
         place.said("chmod +x run.sh");
-        let storm = place.storm("fork", &["./run.sh"]);
-        let advised = commands(&storm).contains(&"becalm run --builtins -- ./run.sh");
-        assert_eq!(advised, is_advised, "{first}: {storm:#}");
+        let steps = place.steps("fork", &["./run.sh"]);
+        let advised = commands(&steps).contains(&"becalm run --builtins -- ./run.sh");
+        assert_eq!(advised, is_advised, "{first}: {steps:#?}");
     }
 }
 
@@ -227,8 +229,8 @@ fn the_same_where_the_script_is_executed_and_not_as_sh() {
 fn no_builtins_where_cat_reads_what_comes() {
     let place = Place::new();
     place.file("run.sh", "for i in {1..100}; do echo $i | cat; done\n");
-    let storm = place.storm("fork", &["bash", "run.sh"]);
-    assert!(!commands(&storm).iter().any(|line| line.contains("--builtins")), "{storm:#}");
+    let steps = place.steps("fork", &["bash", "run.sh"]);
+    assert!(!commands(&steps).iter().any(|line| line.contains("--builtins")), "{steps:#?}");
 }
 
 #[test]
@@ -236,9 +238,9 @@ fn what_to_write_in_a_line() {
     let place = Place::new();
     unpacking(&place);
     let (before, said) = (place.operations(&["bash", "unpack.sh"]), place.said("bash unpack.sh"));
-    let storm = place.storm("fork", &["bash", "unpack.sh"]);
+    let steps = place.steps("fork", &["bash", "unpack.sh"]);
     let mut edits = 0;
-    for sentence in sentences(&storm) {
+    for sentence in sentences(&steps) {
         let rest = sentence.strip_prefix("In unpack.sh:").unwrap_or_else(|| panic!("{sentence}"));
         let (line, rest) = rest.split_once(": write `").unwrap();
         let (write, of) = rest.strip_suffix('`').unwrap().split_once("` instead of `").unwrap();
@@ -266,9 +268,9 @@ fn a_full_path_is_not_searched() {
     place.file("run.sh", "for i in {1..40}; do env uname; done\n");
     let before = place.operations(&["bash", "run.sh"]);
     let said = place.said("bash run.sh");
-    let storm = place.storm("path", &["bash", "run.sh"]);
-    assert_eq!(commands(&storm), [""; 0], "what others need of PATH is not known");
-    let [sentence] = sentences(&storm)[..] else { panic!("{storm:#}") };
+    let steps = place.steps("path", &["bash", "run.sh"]);
+    assert_eq!(commands(&steps), [""; 0], "what others need of PATH is not known");
+    let [sentence] = sentences(&steps)[..] else { panic!("{steps:#?}") };
     let told = sentence.split_once("`uname` is ").unwrap().1;
     let path = told.split([',', ' ']).next().unwrap();
     place.file("run.sh", &format!("for i in {{1..40}}; do env {path}; done\n"));
@@ -281,8 +283,8 @@ fn a_named_time_zone_is_read_once() {
     let place = Place::new();
     place.file("run.sh", "for i in {1..400}; do printf '%(%Y)T\\n' 1000000000; done\n");
     let (before, said) = (place.operations(&["bash", "run.sh"]), place.said("bash run.sh"));
-    let storm = place.storm("repeat", &["bash", "run.sh"]);
-    let [advised] = commands(&storm)[..] else { panic!("{storm:#}") };
+    let steps = place.steps("repeat", &["bash", "run.sh"]);
+    let [advised] = commands(&steps)[..] else { panic!("{steps:#?}") };
     assert_eq!(place.said(advised), said);
     assert!(place.operations(&["bash", "-c", advised]) * 2 < before, "{advised}");
 }
@@ -302,7 +304,7 @@ fn repeats_walks_and_locales_have_no_cure_that_is_certain() {
         ("repeat", &["bash", "poll.sh"]),
     ];
     for (name, words) in calm {
-        assert_eq!(place.storm(name, words)["next"], serde_json::json!([]), "{words:?}");
+        assert_eq!(place.steps(name, words), [] as [Value; 0], "{words:?}");
     }
     place.env.retain(|(name, _)| name != "LC_ALL");
     place.set("LANG", "tlh_QO.UTF-8".to_owned());
@@ -310,7 +312,7 @@ fn repeats_walks_and_locales_have_no_cure_that_is_certain() {
         "tools.sh",
         "for t in ls id date uname cat sort head tail wc cut tr uniq stat touch mv cp rm ln; do $t --help; $t --version; done",
     );
-    assert_eq!(place.storm("locale", &["bash", "tools.sh"])["next"], serde_json::json!([]));
+    assert_eq!(place.steps("locale", &["bash", "tools.sh"]), [] as [Value; 0]);
 }
 
 #[test]
@@ -323,8 +325,8 @@ fn the_audit_of_a_modulepath() {
         });
     }
     let avail = "unset MODULEPATH; module use \"$PWD/modulefiles\"; module avail";
-    let storm = place.storm("modules", &["bash", "-lc", avail]);
-    let [advised] = commands(&storm)[..] else { panic!("{storm:#}") };
+    let steps = place.steps("modules", &["bash", "-lc", avail]);
+    let [advised] = commands(&steps)[..] else { panic!("{steps:#?}") };
     assert!(place.said(advised).contains("120 modulefiles in 1 modulepath"), "{advised}");
 }
 
@@ -350,34 +352,38 @@ fn reached(place: &Place, line: &str) -> u64 {
 }
 
 #[test]
-fn an_image_of_an_environment_that_most_is_asked_of() {
+fn an_image_of_an_environment_that_most_is_searched_in() {
     let place = Place::new();
     let python = environment(&place);
     let words = [python.as_str(), "-c", "import many; print(many.m7.x)"];
-    let storm = place.storm("python", &words);
-    let [packed, scanned] = commands(&storm)[..] else { panic!("{storm:#}") };
-    assert!(packed.starts_with("becalm image build -o env.sqsh "), "{packed}");
-    let (_, in_the_image) = packed.split_once(" && ").unwrap();
-    assert!(place.said(packed).ends_with("7\n"), "{packed}");
+    let steps = place.steps("python", &words);
+    let [built, scanned] = commands(&steps)[..] else { panic!("{steps:#?}") };
+    assert!(built.starts_with("becalm image build -o env.sqsh "), "{built}");
+    let (_, in_the_image) = built.split_once(" && ").unwrap();
+    assert!(place.said(built).ends_with("7\n"), "{built}");
     let plain = in_the_image.split_once(" -- ").unwrap().1;
     let (before, after) = (reached(&place, plain), reached(&place, in_the_image));
-    // Most of what is left is the check: one operation a packed directory and traced file.
+    // Most of what is left is the check: one operation a directory of the image and traced file.
     assert!(after * 3 < before * 2, "{before} became {after}");
     assert_eq!(place.said(scanned), "7\n");
 }
 
 #[test]
-fn no_image_of_what_is_no_environment_or_answers_little() {
+fn no_image_of_what_is_no_environment_or_serves_little() {
     let place = Place::new();
     let python = environment(&place);
-    let asked = |words: &[&str]| {
-        let storm = place.storm("python", words);
-        let all = commands(&storm);
+    let has_image = |words: &[&str]| {
+        let steps = place.steps("python", words);
+        let all = commands(&steps);
         all.iter().any(|line| line.contains("image build"))
     };
-    // Most is asked of the Python that the environment is based on.
-    assert!(!asked(&[&python, "-c", "import asyncio, email, http.client, json, unittest.mock"]));
-    assert!(asked(&[&python, "-c", "import many"]));
+    // Most is searched in the Python that the environment is based on.
+    assert!(!has_image(&[
+        &python,
+        "-c",
+        "import asyncio, email, http.client, json, unittest.mock"
+    ]));
+    assert!(has_image(&[&python, "-c", "import many"]));
     // Whoever works in the environment would write to it.
     let mut within =
         place.command(BECALM, &["check", "--json", "--", &python, "-c", "import many"]);

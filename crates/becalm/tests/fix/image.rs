@@ -1,4 +1,4 @@
-//! `becalm fix` of a Python start: the environment is packed, and the start proven in the image.
+//! `becalm fix` of a Python start: an image of the environment is built, and the start proven in it.
 
 use std::fs;
 use std::process::Command;
@@ -51,18 +51,18 @@ fn json(ran: &Ran) -> Value {
 }
 
 #[test]
-fn a_plan_says_what_would_be_packed_and_packs_nothing() {
+fn a_plan_says_of_what_an_image_would_be_built_and_builds_none() {
     for rehearser in each_rehearser() {
         let (python, program) = environment(&rehearser);
         let planned = fix(&rehearser, &[], &[&python, &program]);
         assert_eq!(planned.code(), 0, "{}", planned.err());
-        assert!(planned.out().contains("Would pack"), "{}", planned.out());
+        assert!(planned.out().contains("Would build one image"), "{}", planned.out());
         let next = format!("Next: becalm fix --apply -- {python} {program}");
         assert!(planned.out().contains(&next), "{}", planned.out());
         let answer = json(&fix(&rehearser, &["--json"], &[&python, &program]));
-        assert_eq!(answer["packing"]["environment"], rehearser.scene.at("share/env").as_str());
-        assert!(answer["packing"]["operations"].as_u64().unwrap() > 300, "{answer:#}");
-        assert_eq!(answer["packing"]["image_bytes"], Value::Null);
+        assert_eq!(answer["image"]["environment"], rehearser.scene.at("share/env").as_str());
+        assert!(answer["image"]["metadata_ops"].as_u64().unwrap() > 300, "{answer:#}");
+        assert_eq!(answer["image"]["image_bytes"], Value::Null);
         assert!(!rehearser.scene.directory().join("share/env.sqsh").exists());
     }
 }
@@ -90,7 +90,7 @@ fn applied_the_start_is_proven_in_the_image_and_the_next_line_runs_it() {
         assert_eq!(answer["proof"]["behaviour"]["kind"], "same");
         assert_eq!(answer["proof"]["verdict"]["proven"], true, "{answer:#}");
         let size = fs::metadata(&image).unwrap().len();
-        assert_eq!(answer["packing"]["image_bytes"], size);
+        assert_eq!(answer["image"]["image_bytes"], size);
         let asked = |side: &str| answer["proof"][side]["runs"][0]["asked"]["operations"].as_u64();
         assert!(asked("before").unwrap() > 300, "{:?}", asked("before"));
         // What says whether the image is stale, once each, and the way to the image. The program

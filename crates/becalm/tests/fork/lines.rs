@@ -375,9 +375,10 @@ fn a_recording_keeps_the_lines_and_report_counts_by_them() {
     let ran = run(&mut becalm(&scene, &["check", "--json", "--", "bash", "main.sh"]));
     let answer: Value = serde_json::from_slice(&ran.stdout).unwrap();
     let storm = &answer["storms"][0];
-    let line = storm["culprits"].as_array().unwrap().iter().find(|one| one["kind"] == "line");
-    assert_eq!(line.unwrap()["name"], scene.at("main.sh:2").as_str());
+    let line = storm["sources"].as_array().unwrap().iter().find(|one| one["kind"] == "line");
+    let line = line.unwrap();
+    assert_eq!((&line["file"], &line["line"]), (&scene.at("main.sh").into(), &2.into()));
     // What cat reads from may be a pipe: whether the builtin would spare its start is not certain.
-    let step = storm["next"][0]["text"].as_str().unwrap();
+    let step = answer["cures"][0]["text"].as_str().unwrap();
     assert_eq!(step, "In main.sh:2: write `$(<VERSION)` instead of `$(cat VERSION)`");
 }

@@ -123,7 +123,7 @@ fn check_says_what_a_rehearsed_server_was_asked_and_leaves_the_recorder_out_of_i
         assert_eq!(becalm(&rehearser, &words).code(), 0);
         let told = std::fs::read(rehearser.scene.at("told.json")).unwrap();
         let told: Value = serde_json::from_slice(&told).unwrap();
-        assert_eq!(rehearsed["operations"], told["operations"], "{rehearsed} {told}");
+        assert_eq!(rehearsed["metadata_ops"], told["operations"], "{rehearsed} {told}");
         assert_eq!(ran.code(), 0);
         let text = check(&[]).err();
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");

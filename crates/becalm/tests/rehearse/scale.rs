@@ -47,11 +47,17 @@ fn the_answer_is_a_headline_a_table_a_plot_and_what_was_taken_for_granted() {
     assert_eq!((ran.code(), ran.err().as_str()), (0, ""));
     let text = ran.out();
     // Each rank opens 100 files and looks 200 names up that are not there: 24,576 x 300 x 10 us.
-    assert!(text.starts_with("24,576 ranks on 128 nodes (lustre): the last python3 waits 73."), "{text}");
+    assert!(
+        text.starts_with("24,576 ranks on 128 nodes (lustre): the last python3 waits 73."),
+        "{text}"
+    );
     assert!(text.contains("the server is saturated from "), "{text}");
     assert!(text.contains("\n 24,576    128   7,385,600"), "{text}");
     assert!(text.contains("\nOn the shared filesystem: "), "{text}");
-    assert!(text.contains("100k ranks\n") && text.contains("negative dentries not cached"), "{text}");
+    assert!(
+        text.contains("100k ranks\n") && text.contains("negative dentries not cached"),
+        "{text}"
+    );
     assert!(text.lines().all(|line| line.chars().count() <= 100 || line.contains(&tree)), "{text}");
     assert!(text.trim_end().ends_with("Next: becalm report rec --by prefix"), "{text}");
 }
@@ -65,10 +71,7 @@ fn before_and_after_are_shown_side_by_side() {
     let words = ["rec", "--vs", "fixed", "--ranks", "10000", "--below", &tree, "--compute", "0"];
     let ran = scale(&scene, &[&words[..], &["--profile", "lustre"]].concat());
     let text = ran.out();
-    assert!(
-        text.contains("the last python3 waits ") && text.contains(" before, "),
-        "{text}"
-    );
+    assert!(text.contains("the last python3 waits ") && text.contains(" before, "), "{text}");
     // A thousand operations of each rank, then a hundred.
     assert!(text.contains("10.0x") || text.contains("9.9x"), "{text}");
     assert!(text.contains("o before  + after"), "{text}");
@@ -194,7 +197,9 @@ fn a_warm_node_has_the_data_of_the_start_before() {
     let mut becalm = Command::new(BECALM);
     run(becalm.args(["record", "-o", &scene.at("rec"), "--", "cat", &big]));
     let words = ["rec", "--below", &big, "--profile", "nfs"];
-    let bytes = |words: &[&str]| told(&scene, "scale", words)["before"]["predicted_wait"]["bytes_read"].as_u64();
+    let bytes = |words: &[&str]| {
+        told(&scene, "scale", words)["before"]["predicted_wait"]["bytes_read"].as_u64()
+    };
     assert_eq!(bytes(&words), Some(3 << 20));
     assert_eq!(bytes(&[&words[..], &["--warm"]].concat()), Some(0));
     // 3 MiB at 1 GB/s are 3 ms.

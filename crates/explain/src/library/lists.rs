@@ -14,7 +14,7 @@ use crate::survey::{split, variable};
 
 /// A list of directories that the loader searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum List {
+pub(crate) enum SearchList {
     /// DT_RPATH of a file.
     Rpath(PathId),
     /// LD_LIBRARY_PATH.
@@ -26,8 +26,8 @@ pub(crate) enum List {
 }
 
 /// Where a probed directory is from.
-pub(super) struct Place {
-    pub list: List,
+pub(super) struct ListedDirectory {
+    pub list: SearchList,
     /// How many directories that list has.
     pub directories: u64,
     /// The directory of the list.
@@ -36,27 +36,31 @@ pub(super) struct Place {
     pub is_hwcaps: bool,
 }
 
-type Directories = HashSet<Vec<u8>>;
+type DirectorySet = HashSet<Vec<u8>>;
 
 /// The lists of one program, their directories spelt out.
-pub(super) struct Lists<'a> {
+pub(super) struct SearchLists<'a> {
     recording: &'a Recording,
-    library_path: Directories,
+    library_path: DirectorySet,
     library_path_order: Vec<Vec<u8>>,
-    /// The files whose code may have asked for a library by name.
+    /// The files whose code may have opened a library by name.
     callers: Vec<PathId>,
-    files: HashMap<PathId, (List, Directories)>,
+    files: HashMap<PathId, (SearchList, DirectorySet)>,
 }
 
-impl<'a> Lists<'a> {
+impl<'a> SearchLists<'a> {
     /// The lists of a program; `callers` are the files that may have called dlopen.
-    pub fn of(recording: &'a Recording, exec: &Exec, callers: &[(&[u8], PathId)]) -> Lists<'a> {
+    pub fn of(
+        recording: &'a Recording,
+        exec: &Exec,
+        callers: &[(&[u8], PathId)],
+    ) -> SearchLists<'a> {
         let origin = split(recording.path(exec.image)).0;
         let library_path = variable(exec, "LD_LIBRARY_PATH").unwrap_or_default();
         let directories = library_path.split([':', ';']).filter(|directory| !directory.is_empty());
         let library_path_order: Vec<_> =
             directories.map(|directory| expand(directory, origin)).collect();
-        Lists {
+        SearchLists {
             recording,
             library_path: library_path_order.iter().cloned().collect(),
             library_path_order,
@@ -72,7 +76,7 @@ impl<'a> Lists<'a> {
 
     /// The list that a probed directory is from: the first, in the loader's order, that has it.
     /// `chain` is who needed the library, up to the program.
-    pub fn place(&mut self, probed: &[u8], chain: &[PathId]) -> Place {
+    pub fn place(&mut self, probed: &[u8], chain: &[PathId]) -> ListedDirectory {
         self.read(chain);
         let of = |file: &PathId| self.files.get(file);
         let rpaths = || chain.iter().filter_map(of).filter(|(list, _)| is_rpath(*list));
@@ -82,7 +86,7 @@ impl<'a> Lists<'a> {
         let found = rpaths()
             .filter(|_| !runs_own)
             .find_map(|(list, directories)| found_in(*list, directories, probed))
-            .or_else(|| found_in(List::LibraryPath, &self.library_path, probed))
+            .or_else(|| found_in(SearchList::LibraryPath, &self.library_path, probed))
             .or_else(|| own.and_then(|(list, directories)| found_in(*list, directories, probed)))
             .or_else(|| self.place_of_dlopen(probed));
         found.unwrap_or_else(|| {
@@ -91,12 +95,17 @@ impl<'a> Lists<'a> {
                 directory = above;
             }
             let is_hwcaps = directory != probed;
-            Place { list: List::Other, directories: 0, directory: directory.to_vec(), is_hwcaps }
+            ListedDirectory {
+                list: SearchList::Other,
+                directories: 0,
+                directory: directory.to_vec(),
+                is_hwcaps,
+            }
         })
     }
 
     /// A dlopen may come from any file; the recording does not say which.
-    fn place_of_dlopen(&mut self, probed: &[u8]) -> Option<Place> {
+    fn place_of_dlopen(&mut self, probed: &[u8]) -> Option<ListedDirectory> {
         let callers = std::mem::take(&mut self.callers);
         self.read(&callers);
         let place = callers
@@ -118,26 +127,30 @@ impl<'a> Lists<'a> {
                 match recording.images.get(file) {
                     // The loader ignores an RPATH beside a RUNPATH.
                     Some(image) if !image.runpath.is_empty() => {
-                        (List::Runpath(*file), expanded(&image.runpath))
+                        (SearchList::Runpath(*file), expanded(&image.runpath))
                     }
-                    Some(image) => (List::Rpath(*file), expanded(&image.rpath)),
-                    None => (List::Rpath(*file), Directories::new()),
+                    Some(image) => (SearchList::Rpath(*file), expanded(&image.rpath)),
+                    None => (SearchList::Rpath(*file), DirectorySet::new()),
                 }
             });
         }
     }
 }
 
-fn is_rpath(list: List) -> bool {
-    matches!(list, List::Rpath(_))
+fn is_rpath(list: SearchList) -> bool {
+    matches!(list, SearchList::Rpath(_))
 }
 
 /// The place of a probed directory in a list, itself or as a sub-directory for a processor type.
-fn found_in(list: List, directories: &Directories, probed: &[u8]) -> Option<Place> {
+fn found_in(
+    list: SearchList,
+    directories: &DirectorySet,
+    probed: &[u8],
+) -> Option<ListedDirectory> {
     let mut above = Some(probed);
     while let Some(directory) = above {
         if directories.contains(directory) {
-            return Some(Place {
+            return Some(ListedDirectory {
                 list,
                 directories: directories.len() as u64,
                 directory: directory.to_vec(),
@@ -149,7 +162,7 @@ fn found_in(list: List, directories: &Directories, probed: &[u8]) -> Option<Plac
     None
 }
 
-/// A directory of a list as the loader asks for it. `$LIB` and `$PLATFORM` are left alone: what
+/// A directory of a list as the loader spells it. `$LIB` and `$PLATFORM` are left alone: what
 /// they stand for depends on the loader's build and on the processor.
 fn expand(directory: &str, origin: &[u8]) -> Vec<u8> {
     let origin = String::from_utf8_lossy(origin);

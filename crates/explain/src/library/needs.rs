@@ -7,18 +7,18 @@ use recording::{PathId, Recording};
 use crate::survey::split;
 
 /// Which file needed which library first, in one program.
-pub(super) struct Needs {
+pub(super) struct NeededBy {
     by: HashMap<Vec<u8>, PathId>,
     /// Of each file, the one that needed it.
     loaded_by: HashMap<PathId, PathId>,
     program: PathId,
 }
 
-impl Needs {
+impl NeededBy {
     /// Walks the files breadth first, as the loader does: from the program, and then from each
     /// file that it opened later on its own account.
-    pub fn of(recording: &Recording, program: PathId, opened: &[(&[u8], PathId)]) -> Needs {
-        let mut needs = Needs { by: HashMap::new(), loaded_by: HashMap::new(), program };
+    pub fn of(recording: &Recording, program: PathId, opened: &[(&[u8], PathId)]) -> NeededBy {
+        let mut needs = NeededBy { by: HashMap::new(), loaded_by: HashMap::new(), program };
         let mut files: HashMap<&[u8], PathId> = HashMap::new();
         for (name, path) in opened {
             files.entry(name).or_insert(*path);

@@ -2,39 +2,37 @@
 
 use recording::Phase;
 
-use super::loader::{Blame, culprits, next, searched};
-use super::{Case, culprit};
-use crate::findings::Storm;
+use super::loader::{LoaderSource, WorstLists, searched, sources};
+use super::{DetectedStorm, Storm, StormSource};
 use crate::library::search;
-use crate::survey::Survey;
-use crate::tally::Tally;
-use crate::threshold::is_storm;
-use crate::words::questions;
+use crate::survey::OpSurvey;
+use crate::tally::OpTally;
 
-pub(super) fn detect(survey: &Survey) -> Option<Case> {
+pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
     let search = search(survey, Phase::Running);
     let avoidable = search.claim.len() as u64 - search.found;
-    if !is_storm(avoidable, survey.total()) {
+    if avoidable == 0 {
         return None;
     }
-    let blame = Blame::of(&search);
-    let mut programs = Tally::default();
-    for ask in search.claim.iter().map(|id| &survey.asks[*id]) {
-        programs.add(ask.program, ask.is_missing());
+    let worst_lists = WorstLists::of(&search);
+    let mut programs = OpTally::default();
+    for op in search.claim.iter().map(|id| &survey.ops[*id]) {
+        programs.add(op.program, op.is_enoent());
     }
-    let mut culprits = culprits(survey, &search, &blame);
-    if let Some((program, asked)) = programs.top() {
-        let program = survey.full_name(program);
-        let text = format!("{program} opened them while it ran: {}", questions(asked.asks));
-        let numbers = [("operations", asked.asks), ("missing", asked.missing)];
-        culprits.push(culprit("program", program, text, &numbers));
+    let mut sources = sources(survey, &search, &worst_lists);
+    if let Some((program, counted)) = programs.top() {
+        sources.push(StormSource::Loader(LoaderSource::OpenedBy {
+            program: survey.full_name(program).to_owned(),
+            metadata_ops: counted.ops,
+            enoent: counted.failed,
+        }));
     }
-    Some(Case {
+    Some(DetectedStorm {
         storm: Storm::Dlopen,
         title: format!(
             "{} searched over {} while the program ran",
             searched(&search),
-            blame.list_name()
+            worst_lists.list_name()
         ),
         cause: "a running program opens libraries by name (plug-ins, extension modules), and \
                 each brings the libraries it needs; all are searched directory by directory"
@@ -43,11 +41,10 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
                    file's list was searched follows from what the files say"
             .to_owned(),
         avoidable,
-        guessed: None,
+        inferred: None,
         time: None,
-        culprits,
-        next: next(survey, &blame),
-        evidence: "library".to_owned(),
+        sources,
+        evidence: "library",
         claim: search.claim,
     })
 }

@@ -1,82 +1,163 @@
-//! The same program started over and over by the same parent.
+//! The same program run over and over by the same parent.
 //!
 //! The parent is a program, not a process: a subshell that forks is the script that forks.
-//! Only starts that ended within a second count: a program that runs longer was worth its
-//! start, and 64 workers are no storm.
+//! Only processes that ended within a second count: a program that runs longer was worth its
+//! exec, and 64 workers are no storm.
 
 use std::collections::BTreeMap;
 
-use recording::{Micros, Nanos, Process, ProcessId, Recording};
+use recording::{Bytes, Micros, Nanos, PathId, Process, ProcessId, Recording};
+use serde::{Deserialize, Serialize};
 
-use script::lines::advice::Advice;
-use script::lines::{Line, Lines, Program};
-
-use super::{Case, advice, command, culprit};
-use crate::findings::{Culprit, Step, Storm};
-use crate::survey::{AskId, Survey};
+use super::{DetectedStorm, Storm, StormSource};
+use crate::findings::CauseCount;
+use crate::source_path::SourcePath;
+use crate::survey::{OpId, OpSurvey, split};
 use crate::threshold::STARTS;
 use crate::who;
-use crate::words::{count, listed, percent, questions};
+use crate::words::{count, listed, operations, percent};
 
-/// A start that lived longer was no tiny one.
+/// A process that lived longer was no tiny one.
 const TINY: Nanos = Nanos(1_000_000_000);
 
-pub(super) fn detect(survey: &Survey) -> Option<Case> {
+/// The most lines that are named.
+const LINES: usize = 5;
+
+/// Who forks, what, and where in a script.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ForkSource {
+    /// A program, and what it forks over and over.
+    Forks {
+        /// The program that forks: `unpack.sh (bash)`.
+        parent: String,
+        /// What the processes execute; none where it is nothing: subshells.
+        program: Option<String>,
+        /// How many processes.
+        processes: u64,
+        /// Their CPU, user and system.
+        cpu_us: Micros,
+        /// Their metadata operations.
+        metadata_ops: u64,
+    },
+    /// A line of a script that forks over and over.
+    Line {
+        /// The script; none of text that came from no file (`bash -c`).
+        file: Option<SourcePath>,
+        /// What runs it: `bash`.
+        interpreter: String,
+        /// The line, from 1.
+        line: u32,
+        /// What the processes execute, most often first; none stands for subshells.
+        programs: Vec<Option<String>>,
+        /// How many processes.
+        processes: u64,
+        /// Their CPU, user and system.
+        cpu_us: Micros,
+        /// The largest resident set of the interpreter at a fork, which the fork had to copy the
+        /// page tables of.
+        parent_rss_bytes: Bytes,
+    },
+    /// What the processes' metadata operations are for.
+    Causes {
+        /// The operations by cause, most first.
+        causes: Vec<CauseCount>,
+    },
+}
+
+impl ForkSource {
+    pub(super) fn sentence(&self, of: u64) -> String {
+        match self {
+            ForkSource::Forks { parent, program, processes, cpu_us, metadata_ops } => format!(
+                "{parent} ran {} {} times: {:.2} s of CPU, {} a process",
+                name_of(program.as_deref()),
+                count(*processes),
+                cpu_us.seconds(),
+                operations(metadata_ops / (*processes).max(1)),
+            ),
+            ForkSource::Line { file, interpreter, line, programs, processes, cpu_us, .. } => {
+                let file = file.as_ref().map(|file| recording::shown(split(file.bytes()).1));
+                let names = programs.iter().take(3);
+                let names = names.map(|name| name_of(name.as_deref()).to_owned());
+                format!(
+                    "{}:{line} forked {} processes ({}): {:.2} s of CPU",
+                    file.as_deref().unwrap_or(interpreter),
+                    count(*processes),
+                    listed(&names.collect::<Vec<_>>()),
+                    cpu_us.seconds(),
+                )
+            }
+            ForkSource::Causes { causes } => {
+                let parts = causes.iter().take(3).map(|part| {
+                    format!("{} {}", percent(part.metadata_ops, of), part.cause.name())
+                });
+                format!(
+                    "metadata operations of these processes: {}",
+                    parts.collect::<Vec<_>>().join(", ")
+                )
+            }
+        }
+    }
+}
+
+fn name_of(program: Option<&str>) -> &str {
+    program.unwrap_or("a subshell")
+}
+
+pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
     let family = Family::of(survey.recording);
     let claim: Vec<_> = survey
         .free()
-        .filter(|(_, ask)| family.storm_of(ask.process()).is_some())
+        .filter(|(_, op)| family.storm_of(op.process()).is_some())
         .map(|(id, _)| id)
         .collect();
     family.storms.first()?;
-    let lines = lines(survey.recording);
-    Some(Case {
+    Some(DetectedStorm {
         storm: Storm::Fork,
         title: title(&family.storms),
-        cause: "each start costs a fork, an execve, the loader and the locale, before the \
+        cause: "each process costs a fork, an execve, the loader and the locale, before the \
                 program does its work"
             .to_owned(),
-        observed: "every start is observed; all that a started program asked is counted here, \
-                   because it would not ask it if it were not started"
+        observed: "every fork and exec is observed; all operations of such a process are counted \
+                   here, because it would not make them if it were not run"
             .to_owned(),
         avoidable: claim.len() as u64,
-        guessed: Some(0),
+        inferred: Some(0),
         time: Some(family.lived),
-        culprits: culprits(survey, &family, &claim, &lines),
-        next: next(survey, &lines),
-        evidence: "process".to_owned(),
+        sources: sources(survey, &family, &claim).into_iter().map(StormSource::Fork).collect(),
+        evidence: "process",
         claim,
     })
 }
 
-/// Who started what.
+/// Who runs what.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Pair {
+struct ParentAndProgram {
     parent: String,
     /// None where the child executed nothing: a subshell.
     child: Option<String>,
 }
 
-impl Pair {
+impl ParentAndProgram {
     fn child(&self) -> &str {
-        self.child.as_deref().unwrap_or("a subshell")
+        name_of(self.child.as_deref())
     }
 }
 
-/// All starts of a pair.
-struct Starts {
-    pair: Pair,
+/// All processes of a pair.
+struct PairCount {
+    pair: ParentAndProgram,
     count: u64,
     cpu: Micros,
 }
 
 /// Which processes belong to which storm.
 struct Family {
-    /// The pairs with enough starts, most first.
-    storms: Vec<Starts>,
+    /// The pairs with enough processes, most first.
+    storms: Vec<PairCount>,
     /// Of each process, the innermost storm that it belongs to: an index of `storms`.
     innermost: Vec<Option<usize>>,
-    /// How long the outermost starts lived, summed.
+    /// How long the outermost processes lived, summed.
     lived: Nanos,
 }
 
@@ -84,17 +165,17 @@ impl Family {
     fn of(recording: &Recording) -> Family {
         let own: Vec<_> =
             recording.processes.iter().map(|process| start(recording, process)).collect();
-        let mut counts: BTreeMap<&Pair, u64> = BTreeMap::new();
+        let mut counts: BTreeMap<&ParentAndProgram, u64> = BTreeMap::new();
         for pair in own.iter().flatten() {
             *counts.entry(pair).or_default() += 1;
         }
         let mut storms: Vec<_> = counts
             .into_iter()
             .filter(|(_, count)| *count >= STARTS)
-            .map(|(pair, count)| Starts { pair: pair.clone(), count, cpu: Micros(0) })
+            .map(|(pair, count)| PairCount { pair: pair.clone(), count, cpu: Micros(0) })
             .collect();
         storms.sort_by_key(|starts| std::cmp::Reverse(starts.count));
-        let numbers: BTreeMap<Pair, usize> =
+        let numbers: BTreeMap<ParentAndProgram, usize> =
             storms.iter().enumerate().map(|(at, starts)| (starts.pair.clone(), at)).collect();
         let mut family = Family { storms, innermost: Vec::new(), lived: Nanos(0) };
         for (process, pair) in recording.processes.iter().zip(&own) {
@@ -121,14 +202,14 @@ impl Family {
     }
 }
 
-/// Who started a process as what, if it was a tiny start.
-fn start(recording: &Recording, process: &Process) -> Option<Pair> {
+/// Who runs a process as what, if it was a tiny one.
+fn start(recording: &Recording, process: &Process) -> Option<ParentAndProgram> {
     process.end?;
     if lived(process) > TINY {
         return None;
     }
     let parent = recording.program(process.parent?, process.started)?;
-    Some(Pair {
+    Some(ParentAndProgram {
         parent: who::full_name(recording, parent),
         child: process.execs.first().map(|exec| who::name(recording, exec)),
     })
@@ -139,8 +220,8 @@ fn lived(process: &Process) -> Nanos {
     Nanos(end.0.saturating_sub(process.started.0))
 }
 
-fn title(storms: &[Starts]) -> String {
-    let starts = count(storms.iter().map(|storm| storm.count).sum());
+fn title(storms: &[PairCount]) -> String {
+    let times = count(storms.iter().map(|storm| storm.count).sum());
     let mut names: Vec<String> = Vec::new();
     for storm in storms {
         if !names.iter().any(|name| name == storm.pair.child()) {
@@ -148,125 +229,110 @@ fn title(storms: &[Starts]) -> String {
         }
     }
     if let ([storm], [name]) = (storms, &names[..]) {
-        return format!("{name} was started {starts} times by {}", storm.pair.parent);
+        return format!("{name} was run {times} times by {}", storm.pair.parent);
     }
     if names.len() > 3 {
         let more = names.len() - 2;
         names.truncate(2);
         names.push(format!("{more} other programs"));
     }
-    format!("{} were started {starts} times", listed(&names))
+    format!("{} were run {times} times", listed(&names))
 }
 
-fn culprits(survey: &Survey, family: &Family, claim: &[AskId], lines: &[Line]) -> Vec<Culprit> {
-    let mut operations = vec![0u64; family.storms.len()];
+fn sources(survey: &OpSurvey, family: &Family, claim: &[OpId]) -> Vec<ForkSource> {
+    let mut metadata_ops = vec![0u64; family.storms.len()];
     for id in claim {
-        if let Some(storm) = family.storm_of(survey.asks[*id].process()) {
-            operations[storm] += 1;
+        if let Some(storm) = family.storm_of(survey.ops[*id].process()) {
+            metadata_ops[storm] += 1;
         }
     }
-    let most = family.storms.iter().zip(operations).take(5).map(|(storm, asked)| {
-        let text = format!(
-            "{} started {} {} times: {:.2} s of CPU, {} a start",
-            storm.pair.parent,
-            storm.pair.child(),
-            count(storm.count),
-            storm.cpu.seconds(),
-            questions(asked / storm.count.max(1)),
-        );
-        let numbers = [("starts", storm.count), ("cpu_us", storm.cpu.0), ("operations", asked)];
-        culprit("program", storm.pair.child(), text, &numbers)
+    let most = family.storms.iter().zip(metadata_ops).take(5);
+    let most = most.map(|(storm, metadata_ops)| ForkSource::Forks {
+        parent: storm.pair.parent.clone(),
+        program: storm.pair.child.clone(),
+        processes: storm.count,
+        cpu_us: storm.cpu,
+        metadata_ops,
     });
-    let mut culprits: Vec<_> = most.collect();
-    let second = culprits.len().min(1);
-    culprits.splice(second..second, lines.iter().map(of_line));
+    let mut sources: Vec<_> = most.collect();
+    let second = sources.len().min(1);
+    sources.splice(second..second, lines(survey));
     let causes = survey.causes(claim.iter().copied());
     if !causes.is_empty() {
-        let parts: Vec<_> = causes
-            .iter()
-            .take(3)
-            .map(|part| {
-                format!("{} {}", percent(part.operations, claim.len() as u64), part.cause.name())
-            })
-            .collect();
-        let text = format!("what the starts asked: {}", parts.join(", "));
-        let numbers: Vec<_> =
-            causes.iter().map(|part| (part.cause.name(), part.operations)).collect();
-        culprits.push(culprit("causes", "causes", text, &numbers));
+        sources.push(ForkSource::Causes { causes });
     }
-    culprits
+    sources
 }
 
-fn next(survey: &Survey, lines: &[Line]) -> Vec<Step> {
-    without_an_edit(survey).into_iter().chain(edits(lines)).chain(by_line(survey, lines)).collect()
+/// What tells one line from another: file and line, and where there is no file, the process whose
+/// text it is.
+type LineKey = (Option<PathId>, u32, Option<ProcessId>);
+
+/// What one line forked.
+#[derive(Default)]
+struct LineForks {
+    interpreter: String,
+    programs: BTreeMap<Option<String>, u64>,
+    processes: u64,
+    cpu: Micros,
+    parent_rss: Bytes,
 }
 
-/// The script stays as it is, where bash does in its own process what makes the storm.
-fn without_an_edit(survey: &Survey) -> Option<Step> {
-    let line = survey.command_line()?;
-    let inside = super::inside::starts(survey.recording, &survey.machine);
-    (inside >= STARTS).then(|| {
-        command(
-            format!(
-                "Have bash do itself what it starts {} programs for; the script stays as it is",
-                count(inside),
-            ),
-            format!("becalm run --builtins -- {line}"),
-        )
-    })
+/// The lines that fork enough to be a storm, most processes first.
+fn lines(survey: &OpSurvey) -> Vec<ForkSource> {
+    let recording = survey.recording;
+    let mut lines: BTreeMap<LineKey, LineForks> = BTreeMap::new();
+    for process in recording.processes.iter().filter(|process| process.parent.is_some()) {
+        if let Some((key, told)) = line_of(recording, process) {
+            lines.entry(key).or_default().take(recording, process, told);
+        }
+    }
+    let mut lines: Vec<_> =
+        lines.into_iter().filter(|(_, forks)| forks.processes >= STARTS).collect();
+    lines.sort_by_key(|(key, forks)| (std::cmp::Reverse(forks.processes), *key));
+    lines.truncate(LINES);
+    lines.into_iter().map(|(key, forks)| forks.source(survey, key)).collect()
 }
 
-/// Where the lines are, whole.
-fn by_line(survey: &Survey, lines: &[Line]) -> Option<Step> {
-    let line = survey.command_line().filter(|_| !lines.is_empty())?;
-    let text = "See which line starts what, at which cost";
-    Some(command(text, format!("becalm fork lines -- {line}")))
-}
-
-/// The lines that start enough to be a storm.
-fn lines(recording: &Recording) -> Vec<Line> {
-    let mut lines = Lines::of(recording).lines;
-    lines.retain(|line| line.processes >= STARTS);
-    lines.truncate(5);
-    lines
-}
-
-/// `unpack.sh:12`.
-fn place(line: &Line) -> String {
-    let file = line.file.as_deref().unwrap_or(&line.runs);
-    format!("{}:{}", file.rsplit('/').next().unwrap_or(file), line.line)
-}
-
-fn programs(line: &Line) -> String {
-    let name = |program: &Program| program.name.clone().unwrap_or_else(|| "a subshell".to_owned());
-    listed(&line.programs.iter().take(3).map(name).collect::<Vec<_>>())
-}
-
-/// What a line started, as a culprit.
-fn of_line(line: &Line) -> Culprit {
-    let text = format!(
-        "{} started {} processes ({}): {:.2} s of CPU",
-        place(line),
-        count(line.processes),
-        programs(line),
-        Micros(line.user.0.saturating_add(line.system.0)).seconds(),
-    );
-    let numbers = [
-        ("line", u64::from(line.line)),
-        ("starts", line.processes),
-        ("cpu_us", line.user.0.saturating_add(line.system.0)),
-        ("parent_rss_bytes", line.parent_rss.0),
-    ];
-    let file = line.file.as_deref().unwrap_or(&line.runs);
-    culprit("line", format!("{file}:{}", line.line), text, &numbers)
-}
-
-/// What to write in the lines, where that is known to the letter.
-fn edits(lines: &[Line]) -> Vec<Step> {
-    let edit = |line: &Line, one: &Advice| {
-        let (of, write) = (one.instead_of.as_ref()?, one.write.as_ref()?);
-        Some(advice(format!("In {}: write `{write}` instead of `{of}`", place(line))))
+/// The line that a process comes from, and the process that told it: itself, or one above it.
+fn line_of<'r>(recording: &'r Recording, process: &Process) -> Option<(LineKey, &'r Process)> {
+    let told = recording.told(process.id)?;
+    let frame = told.origin.as_ref()?.frames.first()?;
+    let of = match frame.file {
+        Some(_) => None,
+        None => told.parent.and_then(|parent| recording.executed(parent)).map(|shell| shell.id),
     };
-    let all = lines.iter().flat_map(|line| line.advice.iter().map(move |one| (line, one)));
-    all.filter_map(|(line, one)| edit(line, one)).take(5).collect()
+    Some(((frame.file, frame.line, of), told))
+}
+
+impl LineForks {
+    fn take(&mut self, recording: &Recording, process: &Process, told: &Process) {
+        let base_name = |path| recording::shown(split(recording.path(path)).1);
+        self.processes += 1;
+        if let Some(end) = process.end {
+            self.cpu.0 += end.usage.user.0 + end.usage.system.0;
+        }
+        let program = process.execs.first().map(|exec| base_name(exec.path));
+        *self.programs.entry(program).or_default() += 1;
+        let origin = told.origin.as_ref();
+        self.parent_rss = self.parent_rss.max(origin.map(|origin| origin.rss).unwrap_or_default());
+        if self.interpreter.is_empty() {
+            let exec = told.parent.and_then(|parent| recording.program(parent, told.started));
+            self.interpreter = exec.map(|exec| base_name(exec.image)).unwrap_or_default();
+        }
+    }
+
+    fn source(self, survey: &OpSurvey, (file, line, _): LineKey) -> ForkSource {
+        let mut programs: Vec<_> = self.programs.into_iter().collect();
+        programs.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
+        ForkSource::Line {
+            file: file.map(|file| survey.source_path(file)),
+            interpreter: self.interpreter,
+            line,
+            programs: programs.into_iter().map(|(name, _)| name).collect(),
+            processes: self.processes,
+            cpu_us: self.cpu,
+            parent_rss_bytes: self.parent_rss,
+        }
+    }
 }

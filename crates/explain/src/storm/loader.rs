@@ -1,29 +1,169 @@
 //! Libraries searched at program start.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use recording::{Name, PathId, Phase};
+use serde::{Deserialize, Serialize};
 
-use recording::{PathId, Phase};
+use super::{DetectedStorm, Storm, StormSource};
+use crate::library::{ListSearch, LoaderSearch, SearchList, search};
+use crate::source_path::SourcePath;
+use crate::survey::OpSurvey;
+use crate::tally::OpCount;
+use crate::words::{count, counted, operations, percent, were};
 
-use super::{Case, command, culprit};
-use crate::findings::{Culprit, Step, Storm};
-use crate::library::{List, Search, Searched, search};
-use crate::survey::Survey;
-use crate::tally::Count;
-use crate::threshold::is_storm;
-use crate::words::{count, counted, percent, questions, were};
+/// What makes the loader search, at program start or later.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum LoaderSource {
+    /// DT_RPATH of one file.
+    Rpath(OneList),
+    /// DT_RUNPATH of one file.
+    Runpath(OneList),
+    /// The DT_RPATHs of all files together.
+    AllRpaths(AllLists),
+    /// The DT_RUNPATHs of all files together.
+    AllRunpaths(AllLists),
+    /// LD_LIBRARY_PATH.
+    LdLibraryPath {
+        /// Its directories.
+        directories: u64,
+        /// Of those, how many had nothing that this program needed.
+        useless: u64,
+        /// Metadata operations in them.
+        metadata_ops: u64,
+        /// Of those, failed lookups.
+        enoent: u64,
+    },
+    /// The system's own directories.
+    SystemDirectories {
+        /// Metadata operations in them.
+        metadata_ops: u64,
+        /// Of those, failed lookups.
+        enoent: u64,
+    },
+    /// The library that was looked for longest.
+    Library {
+        /// Its name.
+        library: Name,
+        /// The directories it was looked for in.
+        directories: u64,
+        /// Metadata operations for it.
+        metadata_ops: u64,
+        /// Of those, failed lookups.
+        enoent: u64,
+        /// The file that needed it first, where that is known.
+        needed_by: Option<SourcePath>,
+    },
+    /// Sub-directories for processor types.
+    GlibcHwcaps {
+        /// Metadata operations in them.
+        metadata_ops: u64,
+    },
+    /// The program that opened the libraries while it ran.
+    OpenedBy {
+        /// The program.
+        program: String,
+        /// Metadata operations in it.
+        metadata_ops: u64,
+        /// Of those, failed lookups.
+        enoent: u64,
+    },
+}
 
-pub(super) fn detect(survey: &Survey) -> Option<Case> {
+/// One file's list of directories.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OneList {
+    /// The file.
+    pub file: SourcePath,
+    /// The directories in the list.
+    pub directories: u64,
+    /// Metadata operations in them.
+    pub metadata_ops: u64,
+    /// Of those, failed lookups.
+    pub enoent: u64,
+}
+
+/// Lists of the same kind, of several files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AllLists {
+    /// Files that have one.
+    pub files: u64,
+    /// The directories in the longest.
+    pub directories: u64,
+    /// Metadata operations in all of them.
+    pub metadata_ops: u64,
+    /// Of those, failed lookups.
+    pub enoent: u64,
+}
+
+impl LoaderSource {
+    pub(super) fn sentence(&self, of: u64) -> String {
+        match self {
+            LoaderSource::Rpath(list) => list.sentence("RPATH"),
+            LoaderSource::Runpath(list) => list.sentence("RUNPATH"),
+            LoaderSource::AllRpaths(lists) | LoaderSource::AllRunpaths(lists) => format!(
+                "{} files have one, of up to {} directories: {} of these metadata operations",
+                count(lists.files),
+                count(lists.directories),
+                percent(lists.metadata_ops, of)
+            ),
+            LoaderSource::LdLibraryPath { directories, useless, metadata_ops, .. } => {
+                let had = match useless {
+                    0 => "each with something this program needed".to_owned(),
+                    none => format!("{} with nothing this program needed", count(*none)),
+                };
+                format!(
+                    "LD_LIBRARY_PATH has {}, {had}: {} of these metadata operations",
+                    counted(*directories, "directory", "directories"),
+                    percent(*metadata_ops, of)
+                )
+            }
+            LoaderSource::SystemDirectories { metadata_ops, .. } => format!(
+                "the system's own directories: {} of these metadata operations",
+                percent(*metadata_ops, of)
+            ),
+            LoaderSource::Library { library, directories, metadata_ops, needed_by, .. } => {
+                let by = needed_by.as_ref().map(|file| format!(", needed by {file}"));
+                format!(
+                    "{library} was looked for in {} ({}){}",
+                    counted(*directories, "directory", "directories"),
+                    operations(*metadata_ops),
+                    by.unwrap_or_default()
+                )
+            }
+            LoaderSource::GlibcHwcaps { metadata_ops } => format!(
+                "{} of these metadata operations are for sub-directories for processor types \
+                 (glibc-hwcaps and older), which the loader tries in each directory once",
+                percent(*metadata_ops, of)
+            ),
+            LoaderSource::OpenedBy { program, metadata_ops, .. } => {
+                format!("{program} opened them while it ran: {}", operations(*metadata_ops))
+            }
+        }
+    }
+}
+
+impl OneList {
+    fn sentence(&self, kind: &str) -> String {
+        format!(
+            "{kind} of {}: {}, {}, {} of these failed",
+            self.file,
+            counted(self.directories, "directory", "directories"),
+            operations(self.metadata_ops),
+            count(self.enoent)
+        )
+    }
+}
+
+pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
     let search = search(survey, Phase::Loading);
     let avoidable = search.claim.len() as u64 - search.found;
-    if !is_storm(avoidable, survey.total()) {
+    if avoidable == 0 {
         return None;
     }
-    let blame = Blame::of(&search);
-    Some(Case {
+    let worst_lists = WorstLists::of(&search);
+    Some(DetectedStorm {
         storm: Storm::Loader,
-        title: format!("{} searched over {}", searched(&search), blame.list_name()),
+        title: format!("{} searched over {}", searched(&search), worst_lists.list_name()),
         cause:
             "before the program starts, the loader tries each library in every directory of its \
                 search lists until one has it"
@@ -31,190 +171,144 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
         observed: "calls made by the dynamic loader before the program's first instruction"
             .to_owned(),
         avoidable,
-        guessed: None,
+        inferred: None,
         time: None,
-        culprits: culprits(survey, &search, &blame),
-        next: next(survey, &blame),
-        evidence: "library".to_owned(),
+        sources: sources(survey, &search, &worst_lists),
+        evidence: "library",
         claim: search.claim,
     })
 }
 
 /// `121 libraries were`
-pub(super) fn searched(search: &Search) -> String {
+pub(super) fn searched(search: &LoaderSearch) -> String {
     let libraries = search.libraries.len() as u64;
     format!("{} {}", counted(libraries, "library", "libraries"), were(libraries))
 }
 
-/// The kind of list that had most 'no'.
+/// The kind of list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sort {
+enum ListKind {
     Rpath,
     Runpath,
     LibraryPath,
     Other,
 }
 
-/// All lists of the kind that is most to blame.
-pub(super) struct Blame {
-    sort: Sort,
-    total: Searched,
+/// All lists of the kind that had most failed lookups.
+pub(super) struct WorstLists {
+    kind: ListKind,
+    total: ListSearch,
     /// How many files have one.
     files: u64,
-    /// The one with most 'no'.
-    worst: Option<(PathId, Searched)>,
+    /// The one with most failed lookups.
+    worst: Option<(PathId, ListSearch)>,
 }
 
-impl Blame {
-    pub fn of(search: &Search) -> Blame {
-        [Sort::Rpath, Sort::Runpath, Sort::LibraryPath, Sort::Other]
-            .map(|sort| Blame::of_sort(search, sort))
+impl WorstLists {
+    pub fn of(search: &LoaderSearch) -> WorstLists {
+        [ListKind::Rpath, ListKind::Runpath, ListKind::LibraryPath, ListKind::Other]
+            .map(|kind| WorstLists::of_kind(search, kind))
             .into_iter()
-            .max_by_key(|blame| (blame.total.missing, blame.total.asks))
-            .unwrap_or_else(|| Blame::of_sort(search, Sort::Other))
+            .max_by_key(|lists| (lists.total.failed, lists.total.ops))
+            .unwrap_or_else(|| WorstLists::of_kind(search, ListKind::Other))
     }
 
-    fn of_sort(search: &Search, sort: Sort) -> Blame {
-        let mut blame = Blame { sort, total: Searched::default(), files: 0, worst: None };
+    fn of_kind(search: &LoaderSearch, kind: ListKind) -> WorstLists {
+        let mut lists = WorstLists { kind, total: ListSearch::default(), files: 0, worst: None };
         for (list, searched) in &search.lists {
             let (own, file) = match list {
-                List::Rpath(file) => (Sort::Rpath, Some(*file)),
-                List::Runpath(file) => (Sort::Runpath, Some(*file)),
-                List::LibraryPath => (Sort::LibraryPath, None),
-                List::Other => (Sort::Other, None),
+                SearchList::Rpath(file) => (ListKind::Rpath, Some(*file)),
+                SearchList::Runpath(file) => (ListKind::Runpath, Some(*file)),
+                SearchList::LibraryPath => (ListKind::LibraryPath, None),
+                SearchList::Other => (ListKind::Other, None),
             };
-            if own != sort {
+            if own != kind {
                 continue;
             }
-            blame.files += 1;
-            blame.total.directories = blame.total.directories.max(searched.directories);
-            blame.total.asks += searched.asks;
-            blame.total.missing += searched.missing;
-            let worse = blame.worst.is_none_or(|(_, worst)| searched.missing > worst.missing);
+            lists.files += 1;
+            lists.total.directories = lists.total.directories.max(searched.directories);
+            lists.total.ops += searched.ops;
+            lists.total.failed += searched.failed;
+            let worse = lists.worst.is_none_or(|(_, worst)| searched.failed > worst.failed);
             if let (Some(file), true) = (file, worse) {
-                blame.worst = Some((file, *searched));
+                lists.worst = Some((file, *searched));
             }
         }
-        blame
+        lists
     }
 
     /// As it reads after 'searched … over'.
     pub fn list_name(&self) -> String {
         let directories = counted(self.total.directories, "directory", "directories");
-        match self.sort {
-            Sort::Rpath => format!("RPATHs of up to {directories}"),
-            Sort::Runpath => format!("RUNPATHs of up to {directories}"),
-            Sort::LibraryPath => format!("an LD_LIBRARY_PATH of {directories}"),
-            Sort::Other => "the system's directories".to_owned(),
+        match self.kind {
+            ListKind::Rpath => format!("RPATHs of up to {directories}"),
+            ListKind::Runpath => format!("RUNPATHs of up to {directories}"),
+            ListKind::LibraryPath => format!("an LD_LIBRARY_PATH of {directories}"),
+            ListKind::Other => "the system's directories".to_owned(),
         }
     }
 }
 
-pub(super) fn culprits(survey: &Survey, search: &Search, blame: &Blame) -> Vec<Culprit> {
-    let mut culprits = Vec::new();
-    let total = &blame.total;
-    let all = search.claim.len() as u64;
-    let share = percent(total.asks, all);
-    let kind = match blame.sort {
-        Sort::Rpath => "rpath",
-        Sort::Runpath => "runpath",
-        Sort::LibraryPath => "ld_library_path",
-        Sort::Other => "system",
-    };
-    let numbers = |searched: &Searched| {
-        [
-            ("directories", searched.directories),
-            ("operations", searched.asks),
-            ("missing", searched.missing),
-        ]
-    };
-    let upper = kind.to_uppercase();
-    match blame.worst {
-        Some((file, worst)) => {
-            let name = survey.recording.shown(file);
-            let text = format!(
-                "{upper} of {name}: {}, {}, {} answered no",
-                counted(worst.directories, "directory", "directories"),
-                questions(worst.asks),
-                count(worst.missing)
-            );
-            culprits.push(culprit(kind, name, text, &numbers(&worst)));
-            if blame.files > 1 {
-                let text = format!(
-                    "{} files have one, of up to {} directories: {share} of these \
-                     questions",
-                    count(blame.files),
-                    count(total.directories),
-                );
-                let with_files = [&numbers(total)[..], &[("files", blame.files)]].concat();
-                culprits.push(culprit(kind, format!("all {upper}s"), text, &with_files));
-            }
-        }
-        None if blame.sort == Sort::LibraryPath => {
-            let directories = search.library_path.iter();
-            let useless = directories.filter(|(_, count)| is_useless(count)).count() as u64;
-            let had = match useless {
-                0 => "each with something this program needed".to_owned(),
-                none => format!("{} with nothing this program needed", count(none)),
-            };
-            let directories = counted(total.directories, "directory", "directories");
-            let text =
-                format!("LD_LIBRARY_PATH has {directories}, {had}: {share} of these questions");
-            let with_useless = [&numbers(total)[..], &[("useless", useless)]].concat();
-            culprits.push(culprit(kind, "LD_LIBRARY_PATH", text, &with_useless));
-        }
-        None => {
-            let text = format!("the system's own directories: {share} of these questions");
-            culprits.push(culprit(kind, "system", text, &numbers(total)));
-        }
+pub(super) fn sources(
+    survey: &OpSurvey,
+    search: &LoaderSearch,
+    worst_lists: &WorstLists,
+) -> Vec<StormSource> {
+    let mut sources = of_lists(survey, search, worst_lists);
+    sources.extend(worst_library(survey, search));
+    if search.hwcaps * 4 >= search.claim.len() as u64 {
+        sources.push(LoaderSource::GlibcHwcaps { metadata_ops: search.hwcaps });
     }
-    culprits.extend(worst_library(survey, search));
-    if search.hwcaps * 4 >= all {
-        let text = format!(
-            "{} of these questions are for sub-directories for processor types (glibc-hwcaps \
-             and older), which the loader tries in each directory once",
-            percent(search.hwcaps, all)
-        );
-        culprits.push(culprit("hwcaps", "glibc-hwcaps", text, &[("operations", search.hwcaps)]));
+    sources.into_iter().map(StormSource::Loader).collect()
+}
+
+fn of_lists(
+    survey: &OpSurvey,
+    search: &LoaderSearch,
+    worst_lists: &WorstLists,
+) -> Vec<LoaderSource> {
+    let ListSearch { directories, ops: metadata_ops, failed: enoent } = worst_lists.total;
+    let files = worst_lists.files;
+    let one = || {
+        let (file, list) = worst_lists.worst?;
+        Some(OneList {
+            file: survey.source_path(file),
+            directories: list.directories,
+            metadata_ops: list.ops,
+            enoent: list.failed,
+        })
+    };
+    let all = (files > 1).then_some(AllLists { files, directories, metadata_ops, enoent });
+    match worst_lists.kind {
+        ListKind::Rpath => {
+            let one = one().map(LoaderSource::Rpath);
+            one.into_iter().chain(all.map(LoaderSource::AllRpaths)).collect()
+        }
+        ListKind::Runpath => {
+            let one = one().map(LoaderSource::Runpath);
+            one.into_iter().chain(all.map(LoaderSource::AllRunpaths)).collect()
+        }
+        ListKind::LibraryPath => {
+            let useless = search.library_path.iter().filter(|(_, count)| is_useless(count));
+            let useless = useless.count() as u64;
+            vec![LoaderSource::LdLibraryPath { directories, useless, metadata_ops, enoent }]
+        }
+        ListKind::Other => vec![LoaderSource::SystemDirectories { metadata_ops, enoent }],
     }
-    culprits
 }
 
-fn worst_library(survey: &Survey, search: &Search) -> Option<Culprit> {
-    let (name, wanted) = search.worst_library()?;
-    let name = survey.shown(name);
-    let by = match wanted.needed_by {
-        Some(file) => format!(", needed by {}", survey.recording.shown(file)),
-        None => String::new(),
-    };
-    let directories = wanted.directories.len() as u64;
-    let text = format!(
-        "{name} was looked for in {} ({}){by}",
-        counted(directories, "directory", "directories"),
-        questions(wanted.asks)
-    );
-    let numbers =
-        [("directories", directories), ("operations", wanted.asks), ("missing", wanted.missing)];
-    Some(culprit("library", name, text, &numbers))
+fn worst_library(survey: &OpSurvey, search: &LoaderSearch) -> Option<LoaderSource> {
+    let (name, searched) = search.worst_library()?;
+    Some(LoaderSource::Library {
+        library: survey.name_of(name),
+        directories: searched.directories.len() as u64,
+        metadata_ops: searched.ops,
+        enoent: searched.failed,
+        needed_by: searched.needed_by.map(|file| survey.source_path(file)),
+    })
 }
 
-/// Whether a directory was asked and had nothing.
-fn is_useless(directory: &Count) -> bool {
-    directory.asks > 0 && directory.missing == directory.asks
-}
-
-/// Only what one file's list is to blame for has a cure here: writing into the files where their
-/// libraries are. Which entries of LD_LIBRARY_PATH another start needs, no recording of this one
-/// tells.
-pub(super) fn next(survey: &Survey, blame: &Blame) -> Vec<Step> {
-    let bind = |file: PathId| {
-        let path = Path::new(OsStr::from_bytes(survey.recording.path(file)));
-        let line = survey.command_line().filter(|_| (survey.machine.can_change)(path))?;
-        Some(command(
-            "Bind the files: each then names its libraries by full path, and nothing is searched; \
-             becalm undo takes it back",
-            format!("becalm fix --apply -- {line}"),
-        ))
-    };
-    blame.worst.and_then(|(file, _)| bind(file)).into_iter().collect()
+/// Whether a directory was searched and had nothing.
+fn is_useless(directory: &OpCount) -> bool {
+    directory.ops > 0 && directory.failed == directory.ops
 }

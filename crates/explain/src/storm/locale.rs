@@ -2,102 +2,144 @@
 
 use std::collections::HashSet;
 
-use recording::{Cause, Exec};
+use recording::{Cause, Exec, Name};
+use serde::{Deserialize, Serialize};
 
-use super::{Case, culprit};
-use crate::findings::{Culprit, Storm};
-use crate::survey::{AskId, Survey, variable};
-use crate::tally::Tally;
-use crate::threshold::is_storm;
-use crate::words::{counted, percent, questions};
+use super::{DetectedStorm, Storm, StormSource};
+use crate::survey::{OpId, OpSurvey, variable};
+use crate::tally::OpTally;
+use crate::words::{counted, operations, percent};
 
-pub(super) fn detect(survey: &Survey) -> Option<Case> {
-    let asks = survey.free().filter(|(_, ask)| ask.why.cause == Cause::Locale);
-    let claim: Vec<_> = asks.map(|(id, _)| id).collect();
+/// What makes programs look for locales.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum LocaleSource {
+    /// The variable that chose the locale.
+    LocaleVariable {
+        /// With its value: `LANG=de_AT.UTF-8`; none where no variable did.
+        setting: Option<String>,
+        /// Execs that looked for a locale.
+        execs: u64,
+        /// Metadata operations where the variable was so.
+        metadata_ops: u64,
+        /// Of those, failed lookups.
+        enoent: u64,
+    },
+    /// One locale.
+    Locale {
+        /// As the C library compares it: `de_AT.utf8`.
+        locale: Name,
+        /// Metadata operations on its files.
+        metadata_ops: u64,
+        /// Of those, failed lookups: where it is all of them, the locale is not there.
+        enoent: u64,
+    },
+    /// The program that looks most.
+    LocaleProgram {
+        /// The program.
+        program: String,
+        /// Metadata operations.
+        metadata_ops: u64,
+    },
+}
+
+impl LocaleSource {
+    pub(super) fn sentence(&self) -> String {
+        match self {
+            LocaleSource::LocaleVariable { setting, execs, metadata_ops, enoent } => format!(
+                "{}: {} made {}, {} of these failed",
+                setting.as_deref().unwrap_or("no locale variable"),
+                counted(*execs, "program", "programs"),
+                operations(*metadata_ops),
+                percent(*enoent, *metadata_ops)
+            ),
+            LocaleSource::Locale { locale, metadata_ops, enoent } if enoent == metadata_ops => {
+                format!("the locale {locale} is not there: {}, all failed", operations(*enoent))
+            }
+            LocaleSource::Locale { locale, metadata_ops, .. } => {
+                format!("files of the locale {locale}: {}", operations(*metadata_ops))
+            }
+            LocaleSource::LocaleProgram { program, metadata_ops } => {
+                format!("{program} made most: {}", operations(*metadata_ops))
+            }
+        }
+    }
+}
+
+pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
+    let ops = survey.free().filter(|(_, op)| op.why.cause == Cause::Locale);
+    let claim: Vec<_> = ops.map(|(id, _)| id).collect();
     let avoidable = claim.len() as u64;
-    if !is_storm(avoidable, survey.total()) {
+    if avoidable == 0 {
         return None;
     }
-    let starts: HashSet<_> = claim
+    let execs: HashSet<_> = claim
         .iter()
-        .map(|id| &survey.asks[*id])
-        .map(|ask| (ask.process(), ask.exec.map(|exec| exec.at)))
+        .map(|id| &survey.ops[*id])
+        .map(|op| (op.process(), op.exec.map(|exec| exec.at)))
         .collect();
-    let starts = starts.len() as u64;
-    Some(Case {
+    let execs = execs.len() as u64;
+    Some(DetectedStorm {
         storm: Storm::Locale,
-        title: format!(
-            "{} looked for a locale",
-            counted(starts, "program start", "program starts")
-        ),
+        title: format!("{} looked for a locale", counted(execs, "program", "programs")),
         cause: "a program that sets its locale opens one file for each category and one for its \
                 messages, in the directory of each variant of the locale's name"
             .to_owned(),
         observed:
-            "a guess by path: files of locale and gconv directories, which only the C library \
-                   reads"
+            "inferred from the path: files of locale and gconv directories, which only the C \
+                   library reads"
                 .to_owned(),
         avoidable,
-        guessed: None,
+        inferred: None,
         time: None,
-        culprits: culprits(survey, &claim, starts),
-        next: Vec::new(),
-        evidence: "prefix".to_owned(),
+        sources: sources(survey, &claim, execs).into_iter().map(StormSource::Locale).collect(),
+        evidence: "prefix",
         claim,
     })
 }
 
-fn culprits(survey: &Survey, claim: &[AskId], starts: u64) -> Vec<Culprit> {
-    let (mut settings, mut programs) = (Tally::default(), Tally::default());
-    let mut names = Tally::default();
-    for ask in claim.iter().map(|id| &survey.asks[*id]) {
-        let missing = ask.is_missing();
-        programs.add(ask.program, missing);
-        if let Some(exec) = ask.exec {
-            settings.add(setting(exec), missing);
+fn sources(survey: &OpSurvey, claim: &[OpId], execs: u64) -> Vec<LocaleSource> {
+    let (mut settings, mut programs) = (OpTally::default(), OpTally::default());
+    let mut names = OpTally::default();
+    for op in claim.iter().map(|id| &survey.ops[*id]) {
+        let failed = op.is_enoent();
+        programs.add(op.program, failed);
+        if let Some(exec) = op.exec {
+            settings.add(setting(exec), failed);
         }
-        if let Some(name) = locale_of(ask.path) {
-            names.add(plain_name(name), missing);
+        if let Some(name) = locale_of(op.path) {
+            names.add(plain_name(name), failed);
         }
     }
-    let mut culprits = Vec::new();
-    if let Some((setting, asked)) = settings.top() {
-        let text = format!(
-            "{setting} made {} ask {}, {} answered no",
-            counted(starts, "start", "starts"),
-            questions(asked.asks),
-            percent(asked.missing, asked.asks)
-        );
-        let numbers = [("starts", starts), ("operations", asked.asks), ("missing", asked.missing)];
-        culprits.push(culprit("variable", setting, text, &numbers));
+    let mut sources = Vec::new();
+    if let Some((setting, counted)) = settings.top() {
+        sources.push(LocaleSource::LocaleVariable {
+            setting,
+            execs,
+            metadata_ops: counted.ops,
+            enoent: counted.failed,
+        });
     }
     // The C library also tries shorter names; the one that was set comes first.
-    let set = settings.top().map(|(setting, _)| setting).unwrap_or_default();
+    let set = settings.top().and_then(|(setting, _)| setting).unwrap_or_default();
     let set = set.split_once('=').map(|(_, value)| plain_name(value.as_bytes()));
-    let mut names = names.by_missing();
+    let mut names = names.by_failed();
     names.sort_by_key(|(name, _)| Some(name) != set.as_ref());
-    for (name, asked) in names.into_iter().take(2) {
-        let name = survey.shown(&name);
-        let text = match asked.missing {
-            missing if missing == asked.asks => {
-                format!("the locale {name} is not there: {}, all answered no", questions(missing))
-            }
-            _ => format!("files of the locale {name}: {}", questions(asked.asks)),
-        };
-        let numbers = [("operations", asked.asks), ("missing", asked.missing)];
-        culprits.push(culprit("locale", name, text, &numbers));
+    for (name, counted) in names.into_iter().take(2) {
+        let locale = survey.name_of(&name);
+        let (metadata_ops, enoent) = (counted.ops, counted.failed);
+        sources.push(LocaleSource::Locale { locale, metadata_ops, enoent });
     }
-    if let Some((program, asked)) = programs.top() {
-        let program = survey.full_name(program);
-        let text = format!("{program} asked most: {}", questions(asked.asks));
-        culprits.push(culprit("program", program, text, &[("operations", asked.asks)]));
+    if let Some((program, counted)) = programs.top() {
+        let program = survey.full_name(program).to_owned();
+        sources.push(LocaleSource::LocaleProgram { program, metadata_ops: counted.ops });
     }
-    culprits
+    sources
 }
 
 /// The variable that chose the locale: LC_ALL, else LC_MESSAGES or another category, else LANG
 /// (locale(7)).
-fn setting(exec: &Exec) -> String {
+fn setting(exec: &Exec) -> Option<String> {
     let set = |name: &str| {
         variable(exec, name)
             .filter(|value| !value.is_empty())
@@ -107,8 +149,7 @@ fn setting(exec: &Exec) -> String {
         let known = exec.env.iter().map(|(name, _)| name.as_str());
         known.filter(|name| name.starts_with("LC_")).find_map(set)
     };
-    let found = set("LC_ALL").or_else(category).or_else(|| set("LANG"));
-    found.unwrap_or_else(|| "no locale variable".to_owned())
+    set("LC_ALL").or_else(category).or_else(|| set("LANG"))
 }
 
 /// The locale that a path names: `en_US.UTF-8` in `/usr/lib/locale/en_US.UTF-8/LC_TIME` and in

@@ -1,12 +1,14 @@
-//! The detectors, one file a storm.
+//! The storms, one file each: what belongs to it, what its sources are, and how it is detected.
 //!
 //! A detector looks at the operations that are still free, claims those that are its storm's,
-//! and says whom to blame and what to do. One that finds less than
-//! [a storm](crate::threshold) returns nothing, and its operations stay free.
+//! and names their sources. What one finds is [a storm](crate::threshold) if it is waited for long
+//! enough; otherwise its operations stay free.
+//!
+//! A storm is registered here and nowhere else in this crate: its file, its name in [`Storm`], its
+//! sources in [`StormSource`], its detector in [`DETECTORS`].
 
 mod dlopen;
 mod fork;
-mod inside;
 mod loader;
 mod locale;
 mod modules;
@@ -16,12 +18,101 @@ mod repeat;
 mod walk;
 
 use recording::Nanos;
+use serde::{Deserialize, Serialize};
 
-use crate::findings::{Culprit, Step, Storm};
-use crate::survey::{AskId, Survey};
+use crate::survey::{OpId, OpSurvey};
+
+pub use fork::ForkSource;
+pub use loader::{AllLists, LoaderSource, OneList};
+pub use locale::LocaleSource;
+pub use modules::{ModuleTool, ModulesSource, SubcommandOps};
+pub use path::PathSource;
+pub use python::PythonSource;
+pub use repeat::RepeatSource;
+pub use walk::WalkSource;
+
+/// The storms that are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Storm {
+    /// Libraries searched at program start.
+    Loader,
+    /// Libraries searched by a running program.
+    Dlopen,
+    /// Python modules searched over `sys.path`.
+    Python,
+    /// Environment Modules or Lmod walking a modulepath.
+    Modules,
+    /// The same program run over and over.
+    Fork,
+    /// Locales, message catalogues, character set converters.
+    Locale,
+    /// Programs searched over PATH.
+    Path,
+    /// Metadata operations on the same path again and again.
+    Repeat,
+    /// Directories listed by the hundred.
+    Walk,
+}
+
+impl Storm {
+    /// The name in a table.
+    pub fn name(self) -> &'static str {
+        match self {
+            Storm::Loader => "loader search",
+            Storm::Dlopen => "dlopen search",
+            Storm::Python => "python import",
+            Storm::Modules => "module tool",
+            Storm::Fork => "fork storm",
+            Storm::Locale => "locale/gconv",
+            Storm::Path => "PATH search",
+            Storm::Repeat => "repeated stat",
+            Storm::Walk => "directory walk",
+        }
+    }
+}
+
+/// What causes a storm. In JSON `kind` tells them apart, over all storms.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum StormSource {
+    /// Of a loader or dlopen search.
+    Loader(LoaderSource),
+    /// Of Python's imports.
+    Python(PythonSource),
+    /// Of the module tool.
+    Modules(ModulesSource),
+    /// Of a fork storm.
+    Fork(ForkSource),
+    /// Of locales.
+    Locale(LocaleSource),
+    /// Of a search over PATH.
+    Path(PathSource),
+    /// Of repeats.
+    Repeat(RepeatSource),
+    /// Of a walk.
+    Walk(WalkSource),
+}
+
+impl StormSource {
+    /// What it did, as a person would say it, its numbers included; `of` are all metadata
+    /// operations of its storm.
+    pub fn sentence(&self, of: u64) -> String {
+        match self {
+            StormSource::Loader(source) => source.sentence(of),
+            StormSource::Python(source) => source.sentence(),
+            StormSource::Modules(source) => source.sentence(of),
+            StormSource::Fork(source) => source.sentence(of),
+            StormSource::Locale(source) => source.sentence(),
+            StormSource::Path(source) => source.sentence(),
+            StormSource::Repeat(source) => source.sentence(),
+            StormSource::Walk(source) => source.sentence(),
+        }
+    }
+}
 
 /// What a detector found.
-pub(crate) struct Case {
+pub(crate) struct DetectedStorm {
     /// Which storm.
     pub storm: Storm,
     /// What happened, as a person would say it, without a full stop.
@@ -31,33 +122,31 @@ pub(crate) struct Case {
     /// How it was seen.
     pub observed: String,
     /// The operations that are its.
-    pub claim: Vec<AskId>,
+    pub claim: Vec<OpId>,
     /// How many of them a known cure would take away at most.
     pub avoidable: u64,
-    /// How many of them are a guess, where that is not what their causes say.
-    pub guessed: Option<u64>,
+    /// How many of them are inferred, where that is not what their causes say.
+    pub inferred: Option<u64>,
     /// How long they took, where that is not their calls' time.
     pub time: Option<Nanos>,
-    /// Whom to blame, the worst first.
-    pub culprits: Vec<Culprit>,
-    /// What to do, the best first.
-    pub next: Vec<Step>,
+    /// What causes them, the worst first.
+    pub sources: Vec<StormSource>,
     /// What `becalm report --by` shows the evidence.
-    pub evidence: String,
+    pub evidence: &'static str,
 }
 
-pub(crate) type Detector = fn(&Survey) -> Option<Case>;
+pub(crate) type StormDetector = fn(&OpSurvey) -> Option<DetectedStorm>;
 
 /// The detectors, in the order in which they may claim:
 ///
 /// 1. PATH searches, because they are made before the program is there that they look for.
-/// 2. Fork storms: what a child of one asks, for whatever reason, is asked because it was
-///    started; not starting it is the cure of all of it.
+/// 2. Fork storms: what a child of one does, for whatever reason, it does because it was run; not
+///    running it is the cure of all of it.
 /// 3. What the caller's identity tells: the module tool, the loader.
 /// 4. What the path tells of a Python process.
 /// 5. Walks, before what only the path tells: a walk comes by locale directories too.
 /// 6. What is left: locales, by their paths, and repeats.
-pub(crate) const DETECTORS: &[Detector] = &[
+pub(crate) const DETECTORS: &[StormDetector] = &[
     path::detect,
     fork::detect,
     modules::detect,
@@ -68,28 +157,3 @@ pub(crate) const DETECTORS: &[Detector] = &[
     locale::detect,
     repeat::detect,
 ];
-
-/// A culprit, with its numbers by name.
-pub(crate) fn culprit(
-    kind: &str,
-    name: impl Into<String>,
-    text: String,
-    numbers: &[(&str, u64)],
-) -> Culprit {
-    Culprit {
-        kind: kind.to_owned(),
-        name: name.into(),
-        text,
-        numbers: numbers.iter().map(|(name, number)| ((*name).to_owned(), *number)).collect(),
-    }
-}
-
-/// A step without a command.
-pub(crate) fn advice(text: impl Into<String>) -> Step {
-    Step { text: text.into(), command: None }
-}
-
-/// A step with the command that takes it.
-pub(crate) fn command(text: impl Into<String>, command: impl Into<String>) -> Step {
-    Step { text: text.into(), command: Some(command.into()) }
-}

@@ -4,23 +4,98 @@ use std::collections::HashSet;
 
 use recording::query::clean;
 use recording::{Cause, Exec, Kind, PathId};
+use serde::{Deserialize, Serialize};
 
-use super::{Case, command, culprit};
-use crate::findings::{Culprit, Step, Storm};
-use crate::survey::{Ask, AskId, Survey, split, variable};
-use crate::tally::Tally;
-use crate::threshold::is_storm;
-use crate::words::{count, counted, listed, pasted, percent, questions};
+use super::{DetectedStorm, Storm, StormSource};
+use crate::source_path::SourcePath;
+use crate::survey::{MetadataOp, OpId, OpSurvey, split, variable};
+use crate::tally::OpTally;
+use crate::words::{count, counted, listed, operations, percent};
 
-pub(super) fn detect(survey: &Survey) -> Option<Case> {
-    let walk = Walk::find(survey);
-    // What the tool asks for itself, without any modulepath, no cure of the tree changes.
-    if !is_storm(walk.paths.by_asks().iter().map(|(_, count)| count.asks).sum(), survey.total()) {
+/// What makes the module tool read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ModulesSource {
+    /// One directory of MODULEPATH.
+    Modulepath {
+        /// The directory.
+        directory: SourcePath,
+        /// Metadata operations below it.
+        metadata_ops: u64,
+        /// Of those, failed lookups.
+        enoent: u64,
+    },
+    /// What was read below all of them.
+    Modulefiles {
+        /// Which tool reads.
+        tool: ModuleTool,
+        /// Directories that were listed.
+        directories: u64,
+        /// Modulefiles that were opened.
+        modulefiles: u64,
+        /// rc files that were opened.
+        rc_files: u64,
+    },
+    /// Which sub-commands read; only where there are several.
+    Subcommands {
+        /// The sub-commands, most operations first.
+        subcommands: Vec<SubcommandOps>,
+    },
+}
+
+/// Which module tool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModuleTool {
+    /// Environment Modules.
+    #[default]
+    Modules,
+    /// Lmod.
+    Lmod,
+}
+
+/// How many operations one sub-command made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubcommandOps {
+    /// `avail`, `load`…
+    pub subcommand: String,
+    /// Metadata operations below a modulepath.
+    pub metadata_ops: u64,
+}
+
+impl ModulesSource {
+    pub(super) fn sentence(&self, of: u64) -> String {
+        match self {
+            ModulesSource::Modulepath { directory, metadata_ops, .. } => format!(
+                "modulepath {directory}: {}, {} of all that the tool made",
+                operations(*metadata_ops),
+                percent(*metadata_ops, of)
+            ),
+            ModulesSource::Modulefiles { directories, modulefiles, rc_files, .. } => format!(
+                "{} listed, {} and {} opened",
+                counted(*directories, "directory", "directories"),
+                counted(*modulefiles, "modulefile", "modulefiles"),
+                counted(*rc_files, "rc file", "rc files"),
+            ),
+            ModulesSource::Subcommands { subcommands } => {
+                let each = subcommands.iter();
+                let each =
+                    each.map(|it| format!("`module {}` {}", it.subcommand, count(it.metadata_ops)));
+                format!("metadata operations by sub-command: {}", listed(&each.collect::<Vec<_>>()))
+            }
+        }
+    }
+}
+
+pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
+    let walk = ModuletreeWalk::find(survey);
+    // What the tool reads for itself, without any modulepath, no cure of the tree changes.
+    if walk.paths.len() == 0 {
         return None;
     }
     let files = walk.files.len() as u64;
     let subcommand = walk.subcommands.top().map(|(word, _)| word).unwrap_or_default();
-    Some(Case {
+    Some(DetectedStorm {
         storm: Storm::Modules,
         title: format!(
             "`module {subcommand}` opened {} in {}",
@@ -31,60 +106,61 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
                 each file to see whether it is a modulefile, and evaluates each rc file"
             .to_owned(),
         observed: "calls of the process that runs modulecmd or lmod".to_owned(),
-        avoidable: walk.paths.by_asks().iter().map(|(_, count)| count.asks).sum(),
-        guessed: None,
+        avoidable: walk.paths.by_ops().iter().map(|(_, count)| count.ops).sum(),
+        inferred: None,
         time: None,
-        culprits: walk.culprits(survey),
-        next: walk.next().into_iter().collect(),
-        evidence: "module".to_owned(),
+        sources: walk.sources(survey).into_iter().map(StormSource::Modules).collect(),
+        evidence: "module",
         claim: walk.claim,
     })
 }
 
 #[derive(Default)]
-struct Walk {
-    claim: Vec<AskId>,
-    /// Directories of MODULEPATH, and what was asked below them.
-    paths: Tally<Vec<u8>>,
+struct ModuletreeWalk {
+    claim: Vec<OpId>,
+    /// Directories of MODULEPATH, and the operations below them.
+    paths: OpTally<Vec<u8>>,
     /// Modulefiles that were opened.
     files: HashSet<PathId>,
     /// rc files that were opened.
     rc_files: HashSet<PathId>,
     /// Directories that were listed.
     directories: HashSet<PathId>,
-    subcommands: Tally<String>,
-    is_lmod: bool,
+    subcommands: OpTally<String>,
+    tool: ModuleTool,
 }
 
-impl Walk {
-    fn find(survey: &Survey) -> Walk {
+impl ModuletreeWalk {
+    fn find(survey: &OpSurvey) -> ModuletreeWalk {
         let paths = modulepaths(survey);
-        let mut walk = Walk::default();
-        for (id, ask) in survey.free().filter(|(_, ask)| ask.why.cause == Cause::ModuleTool) {
+        let mut walk = ModuletreeWalk::default();
+        for (id, op) in survey.free().filter(|(_, op)| op.why.cause == Cause::ModuleTool) {
             walk.claim.push(id);
-            let Some(modulepath) = paths.iter().find(|directory| is_below(ask.path, directory))
+            let Some(modulepath) = paths.iter().find(|directory| is_below(op.path, directory))
             else {
                 continue;
             };
-            walk.paths.add(modulepath.clone(), ask.is_missing());
-            walk.see(survey, ask);
+            walk.paths.add(modulepath.clone(), op.is_enoent());
+            walk.see(survey, op);
         }
         walk
     }
 
     /// Takes in an operation below a modulepath.
-    fn see(&mut self, survey: &Survey, ask: &Ask) {
-        if let Some(exec) = ask.exec {
-            self.subcommands.add(subcommand(exec), ask.is_missing());
-            self.is_lmod |= split(survey.recording.path(exec.image)).1.starts_with(b"lua");
+    fn see(&mut self, survey: &OpSurvey, op: &MetadataOp) {
+        if let Some(exec) = op.exec {
+            self.subcommands.add(subcommand(exec), op.is_enoent());
+            if split(survey.recording.path(exec.image)).1.starts_with(b"lua") {
+                self.tool = ModuleTool::Lmod;
+            }
         }
-        let (Some(path), true) = (ask.path_id, ask.is_yes()) else { return };
-        match ask.kind {
+        let (Some(path), true) = (op.path_id, op.succeeded()) else { return };
+        match op.kind {
             Kind::List => {
                 self.directories.insert(path);
                 self.files.remove(&path);
             }
-            Kind::Open if is_rc(ask.split().1) => {
+            Kind::Open if is_rc(op.split().1) => {
                 self.rc_files.insert(path);
             }
             Kind::Open if !self.directories.contains(&path) => {
@@ -94,56 +170,34 @@ impl Walk {
         }
     }
 
-    fn culprits(&self, survey: &Survey) -> Vec<Culprit> {
-        let mut culprits = Vec::new();
-        for (path, asked) in self.paths.by_asks().into_iter().take(3) {
-            let path = survey.shown(&path);
-            let text = format!(
-                "modulepath {path}: {}, {} of all that the tool asked",
-                questions(asked.asks),
-                percent(asked.asks, self.claim.len() as u64)
-            );
-            let numbers = [("operations", asked.asks), ("missing", asked.missing)];
-            culprits.push(culprit("modulepath", path, text, &numbers));
+    fn sources(&self, survey: &OpSurvey) -> Vec<ModulesSource> {
+        let mut sources = Vec::new();
+        for (path, counted) in self.paths.by_ops().into_iter().take(3) {
+            sources.push(ModulesSource::Modulepath {
+                directory: survey.source_directory(&path),
+                metadata_ops: counted.ops,
+                enoent: counted.failed,
+            });
         }
-        let numbers = [
-            ("directories", self.directories.len() as u64),
-            ("modulefiles", self.files.len() as u64),
-            ("rc_files", self.rc_files.len() as u64),
-        ];
-        let text = format!(
-            "{} listed, {} and {} opened",
-            counted(numbers[0].1, "directory", "directories"),
-            counted(numbers[1].1, "modulefile", "modulefiles"),
-            counted(numbers[2].1, "rc file", "rc files"),
-        );
-        culprits.push(culprit("tree", "tree", text, &numbers));
-        let runs: Vec<_> = self
-            .subcommands
-            .by_asks()
-            .into_iter()
-            .take(3)
-            .map(|(word, asked)| format!("`module {word}` {}", count(asked.asks)))
+        sources.push(ModulesSource::Modulefiles {
+            tool: self.tool,
+            directories: self.directories.len() as u64,
+            modulefiles: self.files.len() as u64,
+            rc_files: self.rc_files.len() as u64,
+        });
+        let runs = self.subcommands.by_ops().into_iter().take(3);
+        let subcommands: Vec<_> = runs
+            .map(|(subcommand, counted)| SubcommandOps { subcommand, metadata_ops: counted.ops })
             .collect();
-        if runs.len() > 1 {
-            let text = format!("questions by sub-command: {}", listed(&runs));
-            culprits.push(culprit("subcommand", "module", text, &[]));
+        if subcommands.len() > 1 {
+            sources.push(ModulesSource::Subcommands { subcommands });
         }
-        culprits
-    }
-
-    /// What to do depends on the release of Modules, on who may write there and on what is private:
-    /// the audit looks at that.
-    fn next(&self) -> Option<Step> {
-        let (path, _) = self.paths.top().filter(|_| !self.is_lmod)?;
-        let path = pasted(&path)?;
-        let text = "See what in the tree makes it so, and what can be changed here";
-        Some(command(text, format!("becalm modules audit {path}")))
+        sources
     }
 }
 
 /// The directories of all MODULEPATH variables of the recording, deepest first.
-fn modulepaths(survey: &Survey) -> Vec<Vec<u8>> {
+fn modulepaths(survey: &OpSurvey) -> Vec<Vec<u8>> {
     let execs = survey.recording.processes.iter().flat_map(|process| &process.execs);
     let values: HashSet<&str> = execs.filter_map(|exec| variable(exec, "MODULEPATH")).collect();
     let directories = values.into_iter().flat_map(|value| value.split(':'));

@@ -3,30 +3,94 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use recording::{Kind, Outcome, ProcessId};
+use recording::{Kind, Name, Outcome, ProcessId};
+use serde::{Deserialize, Serialize};
 
-use super::inside::options;
-use super::{Case, advice, culprit};
-use crate::findings::{Culprit, Step, Storm};
-use crate::survey::{Ask, AskId, ProgramId, Survey, variable};
-use crate::tally::Tally;
-use crate::threshold::is_storm;
-use crate::words::{count, counted, listed, pasted, questions};
+use super::{DetectedStorm, Storm, StormSource};
+use crate::source_path::SourcePath;
+use crate::survey::{MetadataOp, OpId, OpSurvey, ProgramId, variable};
+use crate::tally::OpTally;
+use crate::words::{count, counted, operations};
 
 /// execvp(3) goes on to the next directory after this error too.
 const EACCES: u16 = 13;
-/// The most programs whose full paths are told.
-const NAMES: usize = 3;
+/// The most commands that are named.
+const COMMANDS: usize = 10;
 
-pub(super) fn detect(survey: &Survey) -> Option<Case> {
-    let path = Path::of(survey);
-    let found = Searches::find(survey, &path);
-    if !is_storm(found.vain, survey.total()) {
+/// What is searched over PATH, by whom and where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum PathSource {
+    /// The program that searches most.
+    PathSearcher {
+        /// The program.
+        program: String,
+        /// Names that were searched for, by all programs.
+        commands: u64,
+        /// Metadata operations of this program.
+        metadata_ops: u64,
+        /// Of those, how many sent the search to the next directory (ENOENT, ENOTDIR, EACCES).
+        failed: u64,
+    },
+    /// One directory of PATH.
+    PathEntry {
+        /// The directory.
+        directory: SourcePath,
+        /// Metadata operations in it.
+        metadata_ops: u64,
+        /// Of those, how many sent the search to the next directory.
+        failed: u64,
+    },
+    /// A name that is searched for.
+    Command {
+        /// The name.
+        command: Name,
+        /// The directories it was looked for in.
+        directories: u64,
+        /// Metadata operations that sent the search to the next directory.
+        failed: u64,
+        /// The one file of that name that was executed; none where there is none, or several.
+        executed: Option<SourcePath>,
+    },
+}
+
+impl PathSource {
+    pub(super) fn sentence(&self) -> String {
+        match self {
+            PathSource::PathSearcher { program, commands, metadata_ops, failed } => format!(
+                "{program} looked for {}: {}, {} of these failed",
+                counted(*commands, "command", "commands"),
+                operations(*metadata_ops),
+                count(*failed)
+            ),
+            PathSource::PathEntry { directory, metadata_ops, failed } => {
+                let had = match metadata_ops - failed {
+                    0 => "never had the command".to_owned(),
+                    had => format!("had it {}", counted(had, "time", "times")),
+                };
+                format!(
+                    "{directory} was searched {} and {had}",
+                    counted(*metadata_ops, "time", "times")
+                )
+            }
+            PathSource::Command { command, directories, failed, .. } => format!(
+                "{command} was looked for in {}: {}",
+                counted(*directories, "directory", "directories"),
+                counted(*failed, "failed lookup", "failed lookups")
+            ),
+        }
+    }
+}
+
+pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
+    let path = PathDirectories::of(survey);
+    let found = PathSearches::find(survey, &path);
+    if found.failed == 0 {
         return None;
     }
     let widest = found.directories_a_search();
     let claim = found.claim.clone();
-    Some(Case {
+    Some(DetectedStorm {
         storm: Storm::Path,
         title: format!("programs were searched in up to {widest} directories of PATH"),
         cause:
@@ -34,26 +98,25 @@ pub(super) fn detect(survey: &Survey) -> Option<Case> {
                 until one has it; shells remember where they found it, new processes do not"
                 .to_owned(),
         observed: "failed execve calls are observed; stat and access calls count where one \
-                   process asks for the same name in two or more directories of a PATH"
+                   process looks for the same name in two or more directories of a PATH"
             .to_owned(),
-        avoidable: found.vain,
-        guessed: Some(found.guessed),
+        avoidable: found.failed,
+        inferred: Some(found.inferred),
         time: None,
-        culprits: found.culprits(survey),
-        next: found.next(survey).into_iter().collect(),
-        evidence: "process".to_owned(),
+        sources: found.sources(survey).into_iter().map(StormSource::Path).collect(),
+        evidence: "process",
         claim,
     })
 }
 
 /// The directories of all PATH variables of the recording.
-struct Path<'a> {
+struct PathDirectories<'a> {
     set: HashSet<&'a [u8]>,
 }
 
-impl<'a> Path<'a> {
-    fn of(survey: &Survey<'a>) -> Path<'a> {
-        let mut path = Path { set: HashSet::new() };
+impl<'a> PathDirectories<'a> {
+    fn of(survey: &OpSurvey<'a>) -> PathDirectories<'a> {
+        let mut path = PathDirectories { set: HashSet::new() };
         let mut seen = HashSet::new();
         let execs = survey.recording.processes.iter().flat_map(|process| &process.execs);
         for value in execs.filter_map(|exec| variable(exec, "PATH")) {
@@ -82,54 +145,54 @@ fn trim(directory: &str) -> &[u8] {
 
 /// What was searched for.
 #[derive(Default)]
-struct Searches<'a> {
-    claim: Vec<AskId>,
-    /// Answers that sent the search to the next directory.
-    vain: u64,
+struct PathSearches<'a> {
+    claim: Vec<OpId>,
+    /// Operations that sent the search to the next directory.
+    failed: u64,
     /// stat and access calls: only the pattern says that they are searches.
-    guessed: u64,
-    directories: Tally<&'a [u8]>,
-    names: Tally<&'a [u8]>,
-    programs: Tally<ProgramId>,
+    inferred: u64,
+    directories: OpTally<&'a [u8]>,
+    names: OpTally<&'a [u8]>,
+    programs: OpTally<ProgramId>,
     directories_of_name: HashMap<&'a [u8], BTreeSet<&'a [u8]>>,
 }
 
-impl<'a> Searches<'a> {
-    fn find(survey: &Survey<'a>, path: &Path) -> Searches<'a> {
-        let mut searches: HashMap<(ProcessId, &[u8]), Vec<AskId>> = HashMap::new();
-        for (id, ask) in survey.free() {
-            if is_probe(ask, path) {
-                searches.entry((ask.process(), ask.split().1)).or_default().push(id);
+impl<'a> PathSearches<'a> {
+    fn find(survey: &OpSurvey<'a>, path: &PathDirectories) -> PathSearches<'a> {
+        let mut searches: HashMap<(ProcessId, &[u8]), Vec<OpId>> = HashMap::new();
+        for (id, op) in survey.free() {
+            if is_probe(op, path) {
+                searches.entry((op.process(), op.split().1)).or_default().push(id);
             }
         }
-        let mut found = Searches::default();
-        for asks in searches.into_values() {
-            let vain: BTreeSet<_> = asks
+        let mut found = PathSearches::default();
+        for ops in searches.into_values() {
+            let failed: BTreeSet<_> = ops
                 .iter()
-                .map(|id| &survey.asks[*id])
-                .filter(|ask| is_vain(ask))
-                .map(|ask| ask.split().0)
+                .map(|id| &survey.ops[*id])
+                .filter(|op| is_vain(op))
+                .map(|op| op.split().0)
                 .collect();
-            let exec = asks.iter().any(|id| survey.asks[*id].kind == Kind::Exec);
-            if vain.len() >= 2 || (exec && !vain.is_empty()) {
-                asks.iter().for_each(|id| found.take(survey, *id));
+            let exec = ops.iter().any(|id| survey.ops[*id].kind == Kind::Exec);
+            if failed.len() >= 2 || (exec && !failed.is_empty()) {
+                ops.iter().for_each(|id| found.take(survey, *id));
             }
         }
         found.claim.sort_unstable();
         found
     }
 
-    fn take(&mut self, survey: &Survey<'a>, id: AskId) {
-        let ask = &survey.asks[id];
-        let (directory, name) = ask.split();
-        let vain = is_vain(ask);
+    fn take(&mut self, survey: &OpSurvey<'a>, id: OpId) {
+        let op = &survey.ops[id];
+        let (directory, name) = op.split();
+        let failed = is_vain(op);
         self.claim.push(id);
-        self.vain += u64::from(vain);
-        self.guessed += u64::from(ask.kind != Kind::Exec);
-        self.directories.add(directory, vain);
-        self.names.add(name, vain);
+        self.failed += u64::from(failed);
+        self.inferred += u64::from(op.kind != Kind::Exec);
+        self.directories.add(directory, failed);
+        self.names.add(name, failed);
         self.directories_of_name.entry(name).or_default().insert(directory);
-        self.programs.add(ask.program, vain);
+        self.programs.add(op.program, failed);
     }
 
     /// The most directories that one name was looked for in.
@@ -137,88 +200,65 @@ impl<'a> Searches<'a> {
         self.directories_of_name.values().map(BTreeSet::len).max().unwrap_or(0) as u64
     }
 
-    fn culprits(&self, survey: &Survey) -> Vec<Culprit> {
-        let mut culprits = Vec::new();
-        if let Some((program, asked)) = self.programs.top() {
-            let program = survey.full_name(program);
-            let text = format!(
-                "{program} looked for {}: {} of {} were in vain",
-                counted(self.names.len(), "command", "commands"),
-                count(asked.missing),
-                questions(asked.asks),
-            );
-            let numbers = [("commands", self.names.len()), ("operations", asked.asks)];
-            culprits.push(culprit("program", program, text, &numbers));
+    fn sources(&self, survey: &OpSurvey) -> Vec<PathSource> {
+        let mut sources = Vec::new();
+        if let Some((program, counted)) = self.programs.top() {
+            sources.push(PathSource::PathSearcher {
+                program: survey.full_name(program).to_owned(),
+                commands: self.names.len(),
+                metadata_ops: counted.ops,
+                failed: counted.failed,
+            });
         }
-        for (directory, asked) in self.directories.by_missing().into_iter().take(3) {
-            let directory = survey.shown(directory);
-            let yes = match asked.asks - asked.missing {
-                0 => "never had what was asked".to_owned(),
-                yes => format!("had it {}", counted(yes, "time", "times")),
-            };
-            let text = format!("{directory} was asked {} times and {yes}", count(asked.asks));
-            let numbers = [("operations", asked.asks), ("missing", asked.missing)];
-            culprits.push(culprit("directory", directory, text, &numbers));
+        for (directory, counted) in self.directories.by_failed().into_iter().take(3) {
+            sources.push(PathSource::PathEntry {
+                directory: survey.source_directory(directory),
+                metadata_ops: counted.ops,
+                failed: counted.failed,
+            });
         }
-        if let Some((name, asked)) = self.names.by_missing().into_iter().next() {
-            let directories = self.directories_of_name.get(name).map_or(0, BTreeSet::len) as u64;
-            let text = format!(
-                "{} was looked for in {}, {} answered no",
-                survey.shown(name),
-                counted(directories, "directory", "directories"),
-                questions(asked.missing),
-            );
-            let numbers = [("directories", directories), ("missing", asked.missing)];
-            culprits.push(culprit("command", survey.shown(name), text, &numbers));
-        }
-        culprits
+        let commands = self.names.by_failed().into_iter().enumerate();
+        let commands =
+            commands.filter(|(_, (_, counted))| counted.failed > 0).map(|(at, (name, counted))| {
+                let executed = executed(survey, name);
+                // The first is named in any case, the others where it is known what they are.
+                (at == 0 || executed.is_some()).then(|| PathSource::Command {
+                    command: survey.name_of(name),
+                    directories: self.directories_of_name.get(name).map_or(0, BTreeSet::len) as u64,
+                    failed: counted.failed,
+                    executed,
+                })
+            });
+        sources.extend(commands.flatten().take(COMMANDS));
+        sources
     }
+}
 
-    /// By its full path a program is not searched. Which directories of PATH others need, no
-    /// recording of this run tells.
-    fn next(&self, survey: &Survey) -> Option<Step> {
-        // What bash may do itself (`run --builtins`) is what it finds by name alone.
-        let searched = |name: &[u8], missing: u64| missing > 0 && options(name).is_none();
-        let names = self.names.by_missing().into_iter();
-        let names = names.filter(|(name, asked)| searched(name, asked.missing));
-        let known = names.filter_map(|(name, asked)| {
-            let found = started(survey).filter(|ask| ask.split().1 == name).map(|ask| ask.path);
-            let found: BTreeSet<_> = found.collect();
-            // One file of that name, or it depends on who asks.
-            let [path] = found.into_iter().collect::<Vec<_>>()[..] else { return None };
-            Some((format!("`{}` is {}", pasted(name)?, pasted(path)?), asked.missing))
-        });
-        let known: Vec<_> = known.take(NAMES).collect();
-        let spared: u64 = known.iter().map(|(_, missing)| missing).sum();
-        if spared * 2 < self.vain {
-            return None;
-        }
-        let names: Vec<_> = known.into_iter().map(|(name, _)| name).collect();
-        Some(advice(format!(
-            "Name by its full path what is started often, nothing is searched then: {}",
-            listed(&names)
-        )))
-    }
+/// The one file of that name that was executed: of several, it depends on who runs it.
+fn executed(survey: &OpSurvey, name: &[u8]) -> Option<SourcePath> {
+    let mut found = started(survey).filter(|op| op.split().1 == name).map(|op| op.path);
+    let first = found.next()?;
+    found.all(|path| path == first).then(|| survey.source_directory(first))
 }
 
 /// The execve calls that found their program.
-fn started<'s>(survey: &'s Survey) -> impl Iterator<Item = &'s Ask<'s>> {
-    survey.asks.iter().filter(|ask| ask.kind == Kind::Exec && ask.is_yes())
+fn started<'s>(survey: &'s OpSurvey) -> impl Iterator<Item = &'s MetadataOp<'s>> {
+    survey.ops.iter().filter(|op| op.kind == Kind::Exec && op.succeeded())
 }
 
 /// Whether an operation can be part of a search over PATH.
-fn is_probe(ask: &Ask, path: &Path) -> bool {
-    if ask.event.in_loader || ask.split().1.is_empty() {
+fn is_probe(op: &MetadataOp, path: &PathDirectories) -> bool {
+    if op.event.in_loader || op.split().1.is_empty() {
         return false;
     }
-    match ask.kind {
-        Kind::Exec => is_vain(ask),
-        Kind::Stat | Kind::Access => path.set.contains(ask.split().0),
+    match op.kind {
+        Kind::Exec => is_vain(op),
+        Kind::Stat | Kind::Access => path.set.contains(op.split().0),
         _ => false,
     }
 }
 
 /// Whether the search went on after it.
-fn is_vain(ask: &Ask) -> bool {
-    ask.is_missing() || ask.event.outcome == Outcome::Failed(EACCES)
+fn is_vain(op: &MetadataOp) -> bool {
+    op.is_enoent() || op.event.outcome == Outcome::Failed(EACCES)
 }

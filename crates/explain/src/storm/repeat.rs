@@ -1,154 +1,155 @@
-//! The same path asked for again and again by one process.
+//! The same path looked up again and again by one process.
 
 use std::collections::{HashMap, HashSet};
 
 use recording::{Cause, Kind, PathId, ProcessId};
+use serde::{Deserialize, Serialize};
 
-use super::{Case, command, culprit};
-use crate::findings::{Culprit, Step, Storm};
-use crate::survey::{Ask, AskId, ProgramId, Survey, split};
-use crate::tally::Tally;
-use crate::threshold::is_storm;
+use super::{DetectedStorm, Storm, StormSource};
+use crate::source_path::SourcePath;
+use crate::survey::{MetadataOp, OpId, OpSurvey, ProgramId};
+use crate::tally::OpTally;
 use crate::words::{count, counted};
 
 /// Fewer are a program that looks twice.
 const TIMES: usize = 10;
 
-pub(super) fn detect(survey: &Survey) -> Option<Case> {
+/// What is repeated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum RepeatSource {
+    /// One path.
+    RepeatedPath {
+        /// The path, without `..`.
+        path: SourcePath,
+        /// Which operations: `stat`, `open`…; none where they are of several kinds.
+        operation: Option<Kind>,
+        /// The program that repeats them most.
+        program: String,
+        /// Metadata operations on it.
+        metadata_ops: u64,
+        /// Of those, failed lookups.
+        enoent: u64,
+    },
+}
+
+impl RepeatSource {
+    pub(super) fn sentence(&self) -> String {
+        let RepeatSource::RepeatedPath { path, operation, program, metadata_ops, .. } = self;
+        format!(
+            "{path} was {} {} by {program}",
+            operation.map_or("looked up", past_tense),
+            counted(*metadata_ops, "time", "times")
+        )
+    }
+}
+
+pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
     let repeats = Repeats::find(survey);
-    if !is_storm(repeats.avoidable, survey.total()) {
+    if repeats.avoidable == 0 {
         return None;
     }
-    let asked = repeats.claim.len() as u64;
+    let all = repeats.claim.len() as u64;
     let (worst, most) = repeats.paths.top()?;
-    let title = if most.asks * 2 > asked {
-        format!("{} was asked for {} times", survey.shown_path(worst), count(most.asks))
+    let title = if most.ops * 2 > all {
+        format!("{} was looked up {} times", survey.shown_path(worst), count(most.ops))
     } else {
         let paths = counted(repeats.paths.len(), "path", "paths");
-        format!("the same {paths} were asked for {} times", count(asked))
+        format!("the same {paths} were looked up {} times", count(all))
     };
-    Some(Case {
+    Some(DetectedStorm {
         storm: Storm::Repeat,
         title,
-        cause: "a process asks again what it was told before; a client answers from its cache, \
-                until the cache expires or the file is shared for writing"
-            .to_owned(),
-        observed: format!("paths that one process asked for {TIMES} times or more"),
+        cause:
+            "a process looks up again what it has looked up before; a client serves it from its \
+                cache, until the cache expires or the file is shared for writing"
+                .to_owned(),
+        observed: format!("paths that one process looked up {TIMES} times or more"),
         avoidable: repeats.avoidable,
-        guessed: Some(0),
+        inferred: Some(0),
         time: None,
-        culprits: repeats.culprits(survey),
-        next: repeats.next(survey).into_iter().collect(),
-        evidence: "prefix".to_owned(),
+        sources: repeats.sources(survey).into_iter().map(StormSource::Repeat).collect(),
+        evidence: "prefix",
         claim: repeats.claim,
     })
 }
 
 #[derive(Default)]
 struct Repeats {
-    claim: Vec<AskId>,
+    claim: Vec<OpId>,
     /// All but the first of each process and path.
     avoidable: u64,
-    paths: Tally<PathId>,
-    kinds: Tally<Kind>,
-    programs: HashMap<PathId, Tally<ProgramId>>,
+    paths: OpTally<PathId>,
+    kinds: OpTally<Kind>,
+    programs: HashMap<PathId, OpTally<ProgramId>>,
 }
 
 impl Repeats {
-    fn find(survey: &Survey) -> Repeats {
-        let mut groups: HashMap<(ProcessId, PathId), Vec<AskId>> = HashMap::new();
-        for (id, ask) in survey.free().filter(|(_, ask)| can_repeat(ask)) {
-            if let Some(path) = ask.path_id {
-                groups.entry((ask.process(), path)).or_default().push(id);
+    fn find(survey: &OpSurvey) -> Repeats {
+        let mut groups: HashMap<(ProcessId, PathId), Vec<OpId>> = HashMap::new();
+        for (id, op) in survey.free().filter(|(_, op)| can_repeat(op)) {
+            if let Some(path) = op.path_id {
+                groups.entry((op.process(), path)).or_default().push(id);
             }
         }
         let mut repeats = Repeats::default();
-        for ((_, path), asks) in groups {
-            if asks.len() < TIMES {
+        for ((_, path), ops) in groups {
+            if ops.len() < TIMES {
                 continue;
             }
-            repeats.avoidable += asks.len() as u64 - 1;
-            for ask in asks.iter().map(|id| &survey.asks[*id]) {
-                let missing = ask.is_missing();
-                repeats.paths.add(path, missing);
-                repeats.kinds.add(ask.kind, missing);
-                repeats.programs.entry(path).or_default().add(ask.program, missing);
+            repeats.avoidable += ops.len() as u64 - 1;
+            for op in ops.iter().map(|id| &survey.ops[*id]) {
+                let failed = op.is_enoent();
+                repeats.paths.add(path, failed);
+                repeats.kinds.add(op.kind, failed);
+                repeats.programs.entry(path).or_default().add(op.program, failed);
             }
-            repeats.claim.extend(asks);
+            repeats.claim.extend(ops);
         }
         repeats.claim.sort_unstable();
         repeats
     }
 
-    fn culprits(&self, survey: &Survey) -> Vec<Culprit> {
-        let kinds: HashSet<_> = self.kinds.by_asks().into_iter().map(|(kind, _)| kind).collect();
-        let kind = match kinds.len() {
-            1 => self.kinds.top().map_or("asked for", |(kind, _)| asked_as(kind)),
-            _ => "asked for",
-        };
-        let worst = self.paths.by_asks().into_iter().take(4).map(|(path, asked)| {
-            let name = survey.shown_path(path);
-            let text = format!(
-                "{name} was {kind} {} by {}",
-                counted(asked.asks, "time", "times"),
-                self.program_of(survey, path)
-            );
-            let numbers = [("operations", asked.asks), ("missing", asked.missing)];
-            culprit("path", name, text, &numbers)
-        });
-        worst.collect()
+    fn sources(&self, survey: &OpSurvey) -> Vec<RepeatSource> {
+        let kinds: HashSet<_> = self.kinds.by_ops().into_iter().map(|(kind, _)| kind).collect();
+        let operation = kinds.iter().next().copied().filter(|_| kinds.len() == 1);
+        let worst = self.paths.by_ops().into_iter().take(4);
+        worst
+            .map(|(path, counted)| RepeatSource::RepeatedPath {
+                path: survey.source_clean_path(path),
+                operation,
+                program: self.program_of(survey, path).to_owned(),
+                metadata_ops: counted.ops,
+                enoent: counted.failed,
+            })
+            .collect()
     }
 
-    /// Who asked for a path most.
-    fn program_of<'s>(&self, survey: &'s Survey, path: PathId) -> &'s str {
-        let top = self.programs.get(&path).and_then(Tally::top);
+    /// Who looked a path up most.
+    fn program_of<'s>(&self, survey: &'s OpSurvey, path: PathId) -> &'s str {
+        let top = self.programs.get(&path).and_then(OpTally::top);
         top.map_or("a process", |(program, _)| survey.full_name(program))
-    }
-
-    /// glibc's tzset(3), which localtime(3) and strftime(3) call, asks for the file anew each time,
-    /// unless TZ names one.
-    fn next(&self, survey: &Survey) -> Option<Step> {
-        let asked = self
-            .paths
-            .by_asks()
-            .into_iter()
-            .find(|(path, _)| survey.path(*path) == b"/etc/localtime");
-        let (_, asked) = asked.filter(|(_, asked)| asked.asks * 2 > self.claim.len() as u64)?;
-        // Java reads TZ by rules of its own.
-        let mut execs = survey.recording.processes.iter().flat_map(|process| &process.execs);
-        let java = execs.any(|exec| split(survey.path(exec.image)).1 == b"java");
-        let line = survey.command_line().filter(|_| !java)?;
-        Some(command(
-            format!(
-                "Name the time zone: the C library then reads its file once, and not {} times",
-                count(asked.asks)
-            ),
-            format!("TZ=:/etc/localtime {line}"),
-        ))
     }
 }
 
 /// What the loader, the C library's locale and Python's importer repeat is theirs to explain,
 /// even where it is no storm.
-fn can_repeat(ask: &Ask) -> bool {
-    let is_ours = match ask.why.cause {
+fn can_repeat(op: &MetadataOp) -> bool {
+    let is_ours = match op.why.cause {
         Cause::LoaderStart | Cause::LoaderDlopen | Cause::Locale => false,
-        Cause::PythonImport => ask.is_nofollow() || ask.kind == Kind::Readlink,
+        Cause::PythonImport => op.is_nofollow() || op.kind == Kind::Readlink,
         _ => true,
     };
     is_ours
-        && matches!(
-            ask.kind,
-            Kind::Open | Kind::Stat | Kind::Access | Kind::Readlink | Kind::Statfs
-        )
+        && matches!(op.kind, Kind::Open | Kind::Stat | Kind::Access | Kind::Readlink | Kind::Statfs)
 }
 
-fn asked_as(kind: Kind) -> &'static str {
+fn past_tense(kind: Kind) -> &'static str {
     match kind {
         Kind::Open => "opened",
-        Kind::Stat => "asked for its attributes (stat)",
-        Kind::Access => "asked for its permissions (access)",
-        Kind::Readlink => "asked for its target (readlink)",
-        _ => "asked for",
+        Kind::Stat => "looked up for its attributes (stat)",
+        Kind::Access => "looked up for its permissions (access)",
+        Kind::Readlink => "looked up for its target (readlink)",
+        _ => "looked up",
     }
 }

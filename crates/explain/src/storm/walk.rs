@@ -3,86 +3,137 @@
 use std::collections::{HashMap, HashSet};
 
 use recording::{Kind, ProcessId, Role};
+use serde::{Deserialize, Serialize};
 
-use super::{Case, culprit};
-use crate::findings::{Culprit, Storm};
-use crate::survey::{Ask, AskId, ProgramId, Survey, split};
-use crate::tally::Tally;
-use crate::threshold::is_storm;
-use crate::words::{counted, questions};
+use super::{DetectedStorm, Storm, StormSource};
+use crate::source_path::SourcePath;
+use crate::survey::{MetadataOp, OpId, OpSurvey, ProgramId, split};
+use crate::tally::OpTally;
+use crate::words::{counted, operations};
 
 /// A process that lists fewer directories does not walk. A shell that expands `*` lists one a glob.
 const DIRECTORIES: usize = 50;
 
-pub(super) fn detect(survey: &Survey) -> Option<Case> {
+/// Who walks, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum WalkSource {
+    /// The program that walks most.
+    Walker {
+        /// The program.
+        program: String,
+        /// Whether it may as well be a module that a Python program imports.
+        or_module: bool,
+        /// Directories listed, by all programs.
+        directories: u64,
+        /// Processes that walked.
+        processes: u64,
+        /// Metadata operations of this program.
+        metadata_ops: u64,
+    },
+    /// A directory where a walk began.
+    WalkedTree {
+        /// The directory.
+        directory: SourcePath,
+        /// Metadata operations below it.
+        metadata_ops: u64,
+        /// Of those, failed lookups.
+        enoent: u64,
+    },
+}
+
+impl WalkSource {
+    pub(super) fn sentence(&self) -> String {
+        match self {
+            WalkSource::Walker { program, or_module, directories, processes, metadata_ops } => {
+                // The calls do not tell the script from what it imports.
+                let module = match or_module {
+                    true => ", or a module that it imports (importlib.metadata, pkg_resources),",
+                    false => "",
+                };
+                format!(
+                    "{program}{module} listed {} in {}: {}, {:.1} a directory",
+                    counted(*directories, "directory", "directories"),
+                    counted(*processes, "process", "processes"),
+                    operations(*metadata_ops),
+                    *metadata_ops as f64 / (*directories).max(1) as f64,
+                )
+            }
+            WalkSource::WalkedTree { directory, metadata_ops, .. } => {
+                format!("below {directory}: {}", operations(*metadata_ops))
+            }
+        }
+    }
+}
+
+pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
     let walks = Walks::find(survey);
     let avoidable = walks.claim.len() as u64;
-    if !is_storm(avoidable, survey.total()) {
+    if avoidable == 0 {
         return None;
     }
     let (program, _) = walks.programs.top()?;
     let program = survey.name(program);
     let directories = walks.directories();
-    Some(Case {
+    Some(DetectedStorm {
         storm: Storm::Walk,
         title: format!("{program} listed {}", counted(directories, "directory", "directories")),
-        cause: "each directory of a walk is opened and listed, and most walks then ask for the \
-                attributes of every entry, one question each"
-            .to_owned(),
+        cause:
+            "each directory of a walk is opened and listed, and most walks then stat every entry \
+                of it"
+                .to_owned(),
         observed: format!(
-            "processes that listed {DIRECTORIES} directories or more, and what they asked of these \
+            "processes that listed {DIRECTORIES} directories or more, and their operations on these \
              directories' entries"
         ),
         avoidable,
-        guessed: None,
+        inferred: None,
         time: None,
-        culprits: walks.culprits(survey, directories),
-        next: Vec::new(),
-        evidence: "prefix".to_owned(),
+        sources: walks.sources(survey, directories).into_iter().map(StormSource::Walk).collect(),
+        evidence: "prefix",
         claim: walks.claim,
     })
 }
 
 #[derive(Default)]
 struct Walks<'a> {
-    claim: Vec<AskId>,
-    programs: Tally<ProgramId>,
+    claim: Vec<OpId>,
+    programs: OpTally<ProgramId>,
     /// Operations of Python processes.
     of_python: u64,
-    /// Directories where a walk began, and what was asked below them.
-    roots: Tally<&'a [u8]>,
+    /// Directories where a walk began, and the operations below them.
+    roots: OpTally<&'a [u8]>,
     listed: HashMap<ProcessId, HashSet<&'a [u8]>>,
 }
 
 impl<'a> Walks<'a> {
-    fn find(survey: &Survey<'a>) -> Walks<'a> {
+    fn find(survey: &OpSurvey<'a>) -> Walks<'a> {
         let mut listed: HashMap<ProcessId, HashSet<&[u8]>> = HashMap::new();
-        for (_, ask) in survey.free().filter(|(_, ask)| ask.kind == Kind::List && !is_service(ask))
-        {
-            listed.entry(ask.process()).or_default().insert(ask.path);
+        for (_, op) in survey.free().filter(|(_, op)| op.kind == Kind::List && !is_service(op)) {
+            listed.entry(op.process()).or_default().insert(op.path);
         }
         listed.retain(|_, directories| directories.len() >= DIRECTORIES);
         let mut walks = Walks { listed, ..Walks::default() };
-        for (id, ask) in survey.free() {
-            if let Some(directory) = walks.directory_of(ask) {
+        for (id, op) in survey.free() {
+            if let Some(directory) = walks.directory_of(op) {
                 walks.claim.push(id);
-                walks.programs.add(ask.program, ask.is_missing());
-                walks.of_python += u64::from(ask.role == Role::Python);
-                walks.roots.add(walks.root_of(ask.process(), directory), ask.is_missing());
+                walks.programs.add(op.program, op.is_enoent());
+                walks.of_python += u64::from(op.role == Role::Python);
+                walks.roots.add(walks.root_of(op.process(), directory), op.is_enoent());
             }
         }
         walks
     }
 
     /// The listed directory that an operation of a walk is about.
-    fn directory_of(&self, ask: &Ask<'a>) -> Option<&'a [u8]> {
-        if is_service(ask) {
+    fn directory_of(&self, op: &MetadataOp<'a>) -> Option<&'a [u8]> {
+        if is_service(op) {
             return None;
         }
-        let listed = self.listed.get(&ask.process())?;
-        let directory = ask.split().0;
-        match ask.kind {
-            Kind::List | Kind::Open if listed.contains(ask.path) => Some(ask.path),
+        let listed = self.listed.get(&op.process())?;
+        let directory = op.split().0;
+        match op.kind {
+            Kind::List | Kind::Open if listed.contains(op.path) => Some(op.path),
             Kind::Open | Kind::Stat | Kind::Access | Kind::Readlink
                 if listed.contains(directory) =>
             {
@@ -109,41 +160,29 @@ impl<'a> Walks<'a> {
         self.listed.values().map(|directories| directories.len() as u64).sum()
     }
 
-    fn culprits(&self, survey: &Survey, directories: u64) -> Vec<Culprit> {
-        let mut culprits = Vec::new();
-        if let Some((program, asked)) = self.programs.top() {
-            let name = survey.full_name(program);
-            let mut program = name.to_owned();
-            // The calls do not tell the script from what it imports.
-            if self.of_python * 2 > self.claim.len() as u64 {
-                program += ", or a module that it imports (importlib.metadata, pkg_resources),";
-            }
-            let processes = self.listed.len() as u64;
-            let text = format!(
-                "{program} listed {} in {}: {}, {:.1} a directory",
-                counted(directories, "directory", "directories"),
-                counted(processes, "process", "processes"),
-                questions(asked.asks),
-                asked.asks as f64 / directories.max(1) as f64,
-            );
-            let numbers = [
-                ("directories", directories),
-                ("processes", processes),
-                ("operations", asked.asks),
-            ];
-            culprits.push(culprit("program", name, text, &numbers));
+    fn sources(&self, survey: &OpSurvey, directories: u64) -> Vec<WalkSource> {
+        let mut sources = Vec::new();
+        if let Some((program, counted)) = self.programs.top() {
+            sources.push(WalkSource::Walker {
+                program: survey.full_name(program).to_owned(),
+                or_module: self.of_python * 2 > self.claim.len() as u64,
+                directories,
+                processes: self.listed.len() as u64,
+                metadata_ops: counted.ops,
+            });
         }
-        for (root, asked) in self.roots.by_asks().into_iter().take(3) {
-            let root = survey.shown(root);
-            let text = format!("below {root}: {}", questions(asked.asks));
-            let numbers = [("operations", asked.asks), ("missing", asked.missing)];
-            culprits.push(culprit("directory", root, text, &numbers));
+        for (root, counted) in self.roots.by_ops().into_iter().take(3) {
+            sources.push(WalkSource::WalkedTree {
+                directory: survey.source_directory(root),
+                metadata_ops: counted.ops,
+                enoent: counted.failed,
+            });
         }
-        culprits
+        sources
     }
 }
 
-/// What the loader asks is no part of a walk.
-fn is_service(ask: &Ask) -> bool {
-    ask.event.in_loader
+/// What the loader does is no part of a walk.
+fn is_service(op: &MetadataOp) -> bool {
+    op.event.in_loader
 }

@@ -5,7 +5,7 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use explain::{Finding, Findings, Machine, Options, Storm};
+use explain::{ExplainOptions, Finding, Findings, Storm};
 use recording::{
     Bytes, Call, Event, Exec, Header, How, Image, Micros, Mount, Nanos, Outcome, Phase, ProcessId,
     Record, Recording, Status, Usage, Writer,
@@ -118,12 +118,12 @@ impl Tale {
     }
 
     /// A child that becomes a program and ends: what `$(program …)` does.
-    pub fn child(&mut self, parent: u32, program: &str, asks: &[(&str, Outcome)]) -> u32 {
+    pub fn child(&mut self, parent: u32, program: &str, opens: &[(&str, Outcome)]) -> u32 {
         let child = self.start(Some(parent), How::Fork);
         // By its name alone, as a script has it.
         let name = program.rsplit('/').next().unwrap();
         self.exec(child, program, program, &[name], &[]);
-        for (path, outcome) in asks {
+        for (path, outcome) in opens {
             self.call_of(child, "openat", path, *outcome);
         }
         self.end(child, 500, 900);
@@ -252,8 +252,7 @@ fn read(memory: &Memory) -> Recording {
 }
 
 pub fn explained(recording: &Recording) -> Findings {
-    let machine = Machine { takes_builtins: |_| true, can_change: |_| true, can_pack: |_| true };
-    explain::explain(recording, &Options { machine, ..Options::default() })
+    explain::explain(recording, &ExplainOptions::default())
 }
 
 /// The only storm there is, which must be this one.
@@ -264,20 +263,12 @@ pub fn only(findings: &Findings, storm: Storm) -> &Finding {
     &findings.storms[0]
 }
 
-/// What a culprit of that kind says.
+/// The first source of that kind, as JSON has it.
 #[track_caller]
-pub fn blamed<'f>(finding: &'f Finding, kind: &str) -> &'f explain::Culprit {
-    let found = finding.culprits.iter().find(|culprit| culprit.kind == kind);
-    found.unwrap_or_else(|| panic!("no {kind} among {:#?}", finding.culprits))
-}
-
-/// The steps' texts and commands.
-pub fn advice(finding: &Finding) -> String {
-    let steps = finding.next.iter().map(|step| match &step.command {
-        Some(command) => format!("{}\n  {command}\n", step.text),
-        None => format!("{}\n", step.text),
-    });
-    steps.collect()
+pub fn source(finding: &Finding, kind: &str) -> serde_json::Value {
+    let sources = finding.sources.iter().map(|source| serde_json::to_value(source).unwrap());
+    let found = sources.into_iter().find(|source| source["kind"] == kind);
+    found.unwrap_or_else(|| panic!("no {kind} among {:#?}", finding.sources))
 }
 
 /// `prefix0`, `prefix1`…

@@ -31,7 +31,7 @@ Examples:
   becalm check -- python3 -c 'import numpy'
   becalm check --rehearse nfs -- python3 -c 'import numpy'
   becalm check -o app.becalm --profile lustre --ranks 24576 --nodes 128 -- ./app --version
-  becalm check --json -- ./app --version | jq '.storms[0].culprits'")]
+  becalm check --json -- ./app --version | jq '.storms[0].sources'")]
 pub struct CheckArgs {
     /// Keep the recording in this file
     #[arg(short, long, value_name = "REC")]
@@ -80,7 +80,7 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let named = term::quoted(named.as_os_str().as_bytes());
     let rehearsed =
         entered.map(|(place, entered)| rehearsed::told(place, entered, &recording)).transpose()?;
-    let options = explain::Options {
+    let options = explain::ExplainOptions {
         model,
         below,
         recording: match report.rank.number().filter(|_| shared) {
@@ -88,10 +88,9 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
             None => named,
         },
         still_running: finished.still_running as u64,
-        machine: machine::here(),
     };
     let findings = explain::explain(&recording, &options);
-    let mut check = CheckAnswer::of(&recording, kept.as_deref(), findings);
+    let mut check = CheckAnswer::of(&recording, kept.as_deref(), findings, &machine::here());
     check.rehearsed = rehearsed;
     check.rank = report.rank.number();
     let others = match kept {

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use explain::{Culprit, Finding, Findings, Step};
+use cure::{CloserLook, Cure, Machine, StormCures};
+use explain::{Finding, Findings};
 use recording::{Nanos, Recording, shown_name};
 use serde::Serialize;
 
@@ -23,12 +24,16 @@ pub struct CheckAnswer {
     pub host: String,
     /// Its kernel's release.
     pub kernel: String,
-    /// What the run asked of a rehearsed filesystem; none where it was not run on one.
+    /// What the run did on a rehearsed filesystem; none where it was not run on one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rehearsed: Option<RehearsedRun>,
     /// What was found.
     #[serde(flatten)]
     pub findings: Findings,
+    /// What would calm the storms, in their order.
+    pub cures: Vec<Cure>,
+    /// What shows more of them.
+    pub looks: Vec<CloserLook>,
 }
 
 /// A run on a rehearsed filesystem.
@@ -39,9 +44,9 @@ pub struct RehearsedRun {
     /// The directories that were on it.
     pub directories: Vec<String>,
     /// Metadata operations that reached its server.
-    pub operations: u64,
-    /// Of those, how many were answered 'no such file'.
-    pub missing: u64,
+    pub metadata_ops: u64,
+    /// Of those, failed lookups.
+    pub enoent: u64,
     /// How long at least one of them, or a transfer of data, was waited for.
     pub waiting_ns: Nanos,
     /// How long they were waited for, added up.
@@ -53,13 +58,13 @@ pub struct RehearsedRun {
 impl RehearsedRun {
     fn sentence(&self, wall: Nanos) -> String {
         format!(
-            "On a cold node of a rehearsed {} ({}): of {}, traced, it waited {} for the server's \
-             answers to {}.",
+            "On a cold node of a rehearsed {} ({}): of {}, traced, it waited {} for the server to \
+             serve {}.",
             self.profile,
             self.directories.join(", "),
             time(wall),
             time(self.waiting_ns),
-            counted(self.operations, "question", "questions"),
+            counted(self.metadata_ops, "metadata operation", "metadata operations"),
         )
     }
 }
@@ -68,15 +73,23 @@ impl RehearsedRun {
 const WORD: usize = 44;
 
 /// How much of each storm is shown: with more of them, less of each.
-struct Room {
-    culprits: usize,
+struct StormRoom {
+    sources: usize,
     steps: usize,
 }
 
 impl CheckAnswer {
     /// Findings of a recording that is kept in a file, or not.
-    pub fn of(recording: &Recording, file: Option<&Path>, findings: Findings) -> CheckAnswer {
+    pub fn of(
+        recording: &Recording,
+        file: Option<&Path>,
+        findings: Findings,
+        machine: &Machine,
+    ) -> CheckAnswer {
         let header = &recording.header;
+        let storms = findings.storms.iter();
+        let all = storms.map(|storm| cure::cures(recording, storm, machine));
+        let (cures, looks): (Vec<_>, Vec<_>) = all.map(|all| (all.cures, all.looks)).unzip();
         CheckAnswer {
             schema: "becalm.check/1",
             recording: file.map(shown_name),
@@ -85,11 +98,21 @@ impl CheckAnswer {
             kernel: header.kernel.clone(),
             rehearsed: None,
             findings,
+            cures: cures.concat(),
+            looks: looks.concat(),
+        }
+    }
+
+    /// What can be done about one of the storms.
+    fn cures_of(&self, storm: &Finding) -> StormCures {
+        StormCures {
+            cures: self.cures.iter().filter(|cure| cure.storm == storm.storm).cloned().collect(),
+            looks: self.looks.iter().filter(|look| look.storm == storm.storm).cloned().collect(),
         }
     }
 
     /// The answer as a person reads it, at most `columns` columns wide save for commands to
-    /// paste: the headline, what must be known first, the storms, whom to blame and what to do.
+    /// paste: the headline, what must be known first, the storms, their sources and what to do.
     pub fn render(&self, columns: usize) -> String {
         let findings = &self.findings;
         let mut text = style::headline(&shorten_words(&findings.headline), columns);
@@ -108,18 +131,18 @@ impl CheckAnswer {
         }
         text.push('\n');
         text.push_str(&self.table().render(columns));
-        let rest: u64 = findings.rest.iter().map(|part| part.operations).sum();
-        if rest * 2 > findings.totals.operations {
+        let rest: u64 = findings.rest.iter().map(|part| part.count.metadata_ops).sum();
+        if rest * 2 > findings.totals.metadata_ops {
             text.push_str(&width::wrap(&format!("Other: {}.", self.rest()), columns));
         }
         text.push('\n');
         for (at, storm) in findings.storms.iter().enumerate() {
             let room = match (findings.storms.len(), at) {
-                (1, _) => Room { culprits: 3, steps: 2 },
-                (2, _) | (_, 0) => Room { culprits: 2, steps: 1 },
-                _ => Room { culprits: 1, steps: 1 },
+                (1, _) => StormRoom { sources: 3, steps: 2 },
+                (2, _) | (_, 0) => StormRoom { sources: 2, steps: 1 },
+                _ => StormRoom { sources: 1, steps: 1 },
             };
-            text.push_str(&block(storm, &room, columns));
+            text.push_str(&block(storm, &self.cures_of(storm), &room, columns));
         }
         text.push_str(&self.about_wait(columns));
         text.push_str(&style::next(&self.next(&findings.storms[0])));
@@ -140,7 +163,8 @@ impl CheckAnswer {
     /// What belongs to no storm, by cause.
     fn rest(&self) -> String {
         let causes = self.findings.rest.iter();
-        let causes = causes.map(|part| format!("{} {}", part.cause.name(), count(part.operations)));
+        let causes = causes
+            .map(|part| format!("{} {}", part.count.cause.name(), count(part.count.metadata_ops)));
         causes.collect::<Vec<_>>().join(", ")
     }
 
@@ -160,24 +184,24 @@ impl CheckAnswer {
         for storm in &findings.storms {
             table.row([
                 storm.storm.name().to_owned(),
-                count(storm.operations),
-                count(storm.missing),
-                percent(storm.operations, totals.operations),
+                count(storm.metadata_ops),
+                count(storm.enoent),
+                percent(storm.metadata_ops, totals.metadata_ops),
                 seconds(storm.predicted_wait.one_rank),
                 seconds(storm.predicted_wait.all_ranks),
                 time(storm.time_ns),
             ]);
         }
-        let rest: u64 = findings.rest.iter().map(|part| part.operations).sum();
+        let rest: u64 = findings.rest.iter().map(|part| part.count.metadata_ops).sum();
         if rest > 0 {
-            let missing = findings.rest.iter().map(|part| part.missing).sum();
-            let share = percent(rest, totals.operations);
-            table.row(["other".to_owned(), count(rest), count(missing), share]);
+            let enoent = findings.rest.iter().map(|part| part.count.enoent).sum();
+            let share = percent(rest, totals.metadata_ops);
+            table.row(["other".to_owned(), count(rest), count(enoent), share]);
         }
         table.total([
             "total".to_owned(),
-            count(totals.operations),
-            count(totals.missing),
+            count(totals.metadata_ops),
+            count(totals.enoent),
             "100 %".to_owned(),
             seconds(findings.predicted_wait.one_rank),
             seconds(findings.predicted_wait.all_ranks),
@@ -227,16 +251,17 @@ impl CheckAnswer {
     }
 }
 
-/// One storm: whom to blame, and what to do.
-fn block(storm: &Finding, room: &Room, columns: usize) -> String {
-    let guess = if storm.guessed * 2 > storm.operations { " (a guess by path)" } else { "" };
-    let title = format!("{}{guess}: {}", storm.storm.name(), storm.title);
+/// One storm: its sources, and what to do.
+fn block(storm: &Finding, cures: &StormCures, room: &StormRoom, columns: usize) -> String {
+    let inferred = if storm.inferred * 2 > storm.metadata_ops { " (inferred)" } else { "" };
+    let title = format!("{}{inferred}: {}", storm.storm.name(), storm.title);
     let title = width::wrap(&shorten_words(&title), columns);
     let mut text = style::paint(style::HEADLINE, title.trim_end()) + "\n";
-    for Culprit { text: culprit, .. } in storm.culprits.iter().take(room.culprits) {
-        text.push_str(&indented(&shorten_words(culprit), 2, 4, columns));
+    for source in storm.sources.iter().take(room.sources) {
+        let sentence = source.sentence(storm.metadata_ops);
+        text.push_str(&indented(&shorten_words(&sentence), 2, 4, columns));
     }
-    for Step { text: step, command } in storm.next.iter().take(room.steps) {
+    for (step, command) in cures.steps().take(room.steps) {
         text.push_str(&indented(&format!("→ {}", plain(step)), 2, 4, columns));
         if let Some(command) = command {
             text.push_str(&format!("    {}\n", style::paint(style::COMMAND, &plain(command))));

@@ -1,13 +1,13 @@
 //! `becalm fix`.
 
-mod pack;
+mod image;
 mod trial;
 mod view;
 
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -18,20 +18,20 @@ use loader::bind::{Binding, LeftOut};
 use prove::{ProofBench, RunSurroundings, Subject};
 use recording::Recording;
 
-use super::elf::bind::{How, apply, check, plan};
+use super::elf::bind::{How, apply, check, plan as simulated};
 use crate::again;
 use crate::exit::{Failure, NO};
 use crate::recorded;
 use crate::rehearsed::{ColdNode, RehearseOptions};
 use crate::reporting_rank::once;
-use pack::Image;
+use image::BuiltImage;
 use trial::Trial;
-use view::{FixAnswer, Packing};
+use view::{EnvironmentImage, FixAnswer};
 
 /// Plan, or apply, every change that would calm the start of a command
 ///
-/// Libraries are bound in place (becalm elf bind); a Python environment of its own is packed into
-/// an image, in the order of this start (becalm image build). Without --apply the command runs
+/// Libraries are bound in place (becalm elf bind); of a Python environment of its own an image is
+/// built, in the order of this start (becalm image build). Without --apply the command runs
 /// once, recorded, and nothing is changed. With it, the command runs some more times before and
 /// after, with nothing to read and its output compared, in the image if there is one: where it then
 /// behaves otherwise, takes longer or makes more metadata operations, all is taken back at once.
@@ -39,14 +39,14 @@ use view::{FixAnswer, Packing};
 /// taken back.
 #[derive(clap::Args)]
 #[command(after_help = "\
-check names storms that need other cures.
+check names storms that need other plan.
 
 Examples:
   becalm fix -- ./app --version
   becalm fix --apply -- ./app --version
   becalm fix --apply --image env.sqsh -- /opt/env/bin/python -c 'import numpy'
   becalm fix --apply --rehearse nfs -- ./app --version")]
-pub struct Args {
+pub struct FixArgs {
     /// Change the files, and measure what it brought
     #[arg(long)]
     apply: bool,
@@ -60,7 +60,7 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u32>,
 
-    /// Where to pack a Python environment to; only an image is ever written over
+    /// The image of a Python environment; only an image is ever written over
     #[arg(long, value_name = "FILE", default_value = "env.sqsh")]
     image: PathBuf,
 
@@ -81,32 +81,43 @@ pub struct Args {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &FixArgs) -> Result<u8, Failure> {
     once("fix", "files are changed once for all: run it outside of srun and mpirun")?;
     if args.apply { apply_and_prove(args) } else { plan_only(args) }
 }
 
-/// What would calm a start.
-struct Cures {
+/// A plan of this command, resolved: what each cure does to files.
+struct ResolvedPlan {
     binding: Binding,
-    packing: Option<Packing>,
+    image: Option<EnvironmentImage>,
+    /// Why no image is built of an environment that would gain from one.
+    no_image: Option<String>,
 }
 
-impl Cures {
-    fn of(args: &Args, recording: &Recording) -> Result<Cures, Failure> {
-        let packing = pack::wanted(recording, &args.image)?;
-        Ok(Cures { binding: binding(args, recording)?, packing })
+impl ResolvedPlan {
+    fn of(args: &FixArgs, recording: &Recording) -> Result<ResolvedPlan, Failure> {
+        let findings = explain::explain(recording, &explain::ExplainOptions::default());
+        let plan = cure::CurePlan::of(recording, &findings);
+        let (image, no_image) = match plan.image() {
+            Some((directory, taken)) if directory.path().is_dir() => {
+                (Some(image::resolved(directory, taken, &args.image)?), None)
+            }
+            Some((directory, _)) => (None, Some(format!("{directory}: it is no directory now"))),
+            None => (None, None),
+        };
+        Ok(ResolvedPlan { binding: binding(args, &plan)?, image, no_image })
     }
 
     fn is_empty(&self) -> bool {
-        self.binding.is_empty() && self.packing.is_none()
+        self.binding.is_empty() && self.image.is_none()
     }
 
     /// The same as it is shown, when nothing has been done yet.
     fn planned(&self) -> FixAnswer<'_> {
         FixAnswer {
             binding: &self.binding,
-            packing: self.packing.as_ref(),
+            image: self.image.as_ref(),
+            no_image: self.no_image.as_deref(),
             applied: None,
             harm: None,
             proof: None,
@@ -114,7 +125,7 @@ impl Cures {
     }
 }
 
-fn plan_only(args: &Args) -> Result<u8, Failure> {
+fn plan_only(args: &FixArgs) -> Result<u8, Failure> {
     let wanted = recorded::Wanted::of(&args.command);
     let redirect = match args.json {
         true => {
@@ -123,21 +134,21 @@ fn plan_only(args: &Args) -> Result<u8, Failure> {
         false => None,
     };
     let (recording, _) = recorded::and_read(&wanted, None)?;
-    let cures = Cures::of(args, &recording)?;
-    if !cures.binding.is_empty() {
-        check(&cures.binding.to_plan(title(args)))?;
+    let plan = ResolvedPlan::of(args, &recording)?;
+    if !plan.binding.is_empty() {
+        check(&plan.binding.to_plan(title(args)))?;
     }
-    let fix = cures.planned();
+    let fix = plan.planned();
     match redirect {
         Some(redirect) => redirect.print(&term::json(&fix.to_value())?)?,
-        None => term::print(&fix.render(term::width::terminal(), &next(args, &cures)))?,
+        None => term::print(&fix.render(term::width::terminal(), &next(args, &plan)))?,
     }
-    Ok(if cures.is_empty() { NO } else { 0 })
+    Ok(if plan.is_empty() { NO } else { 0 })
 }
 
 /// What to do after a plan.
-fn next(args: &Args, cures: &Cures) -> String {
-    match cures.is_empty() {
+fn next(args: &FixArgs, plan: &ResolvedPlan) -> String {
+    match plan.is_empty() {
         true => format!("becalm check -- {}", words(&args.command)),
         false => again::with(1, &["--apply"]),
     }
@@ -148,20 +159,20 @@ fn words(command: &[OsString]) -> String {
     words.join(" ")
 }
 
-fn apply_and_prove(args: &Args) -> Result<u8, Failure> {
+fn apply_and_prove(args: &FixArgs) -> Result<u8, Failure> {
     let trial = Trial { args, bench: bench(args)?, subject: subject(args) };
     let scratch = launch::scratch_file().context("room for a recording")?;
     let kept = PathBuf::from(format!("/proc/self/fd/{}", scratch.as_raw_fd()));
     let before = trial.recorded(&kept)?;
     let recording = Recording::read_beside(&scratch).context("the recording just made")?;
-    let mut cures = Cures::of(args, &recording)?;
-    if cures.is_empty() {
-        print(args, &cures.planned(), &next(args, &cures))?;
+    let mut plan = ResolvedPlan::of(args, &recording)?;
+    if plan.is_empty() {
+        print(args, &plan.planned(), &next(args, &plan))?;
         return Ok(NO);
     }
-    let mut done = Done::default();
+    let mut done = AppliedChanges::default();
     // Whatever goes wrong from here on, nothing is left changed and unproven.
-    let proof = match trial.measured(before, &mut cures, &recording, &mut done) {
+    let proof = match trial.measured(before, &mut plan, &recording, &mut done) {
         Ok(proof) => proof,
         Err(failure) => {
             done.take_back()?;
@@ -169,51 +180,51 @@ fn apply_and_prove(args: &Args) -> Result<u8, Failure> {
             return Err(Failure { status: failure.status, error });
         }
     };
-    let harm = trial::harm(&proof, &cures);
+    let harm = trial::harm(&proof, &plan);
     let applied = done.journaled.clone();
     let next = match harm {
         None => done.next(args),
-        Some(harm) => trial.next(harm, &cures),
+        Some(harm) => trial.next(harm, &plan),
     };
     match harm {
         None => done.keep()?,
         Some(_) => done.take_back()?,
     }
     let fix =
-        FixAnswer { applied: applied.as_deref(), harm, proof: Some(&proof), ..cures.planned() };
+        FixAnswer { applied: applied.as_deref(), harm, proof: Some(&proof), ..plan.planned() };
     print(args, &fix, &next)?;
     Ok(if harm.is_some() { NO } else { 0 })
 }
 
 /// What has been done, to be kept or taken back.
 #[derive(Default)]
-struct Done {
+struct AppliedChanges {
     /// The name in the journal, of what is applied now.
     applied: Option<String>,
     /// The same of what was ever applied.
     journaled: Option<String>,
-    image: Option<Image>,
+    image: Option<BuiltImage>,
 }
 
-impl Done {
+impl AppliedChanges {
     /// Binds, if there is anything to bind.
-    fn bind(&mut self, args: &Args, cures: &Cures) -> Result<(), Failure> {
-        if !cures.binding.is_empty() {
-            self.applied = Some(apply(&cures.binding.to_plan(title(args)))?);
+    fn bind(&mut self, args: &FixArgs, plan: &ResolvedPlan) -> Result<(), Failure> {
+        if !plan.binding.is_empty() {
+            self.applied = Some(apply(&plan.binding.to_plan(title(args)))?);
             self.journaled.clone_from(&self.applied);
         }
         Ok(())
     }
 
-    /// Packs, if there is anything to pack, and says what to measure.
-    fn pack(
+    /// Builds the image, if there is one to build, and says what to measure.
+    fn build(
         &mut self,
-        args: &Args,
-        cures: &mut Cures,
+        args: &FixArgs,
+        plan: &mut ResolvedPlan,
         recording: &Recording,
     ) -> Result<Subject, Failure> {
-        let Some(packing) = &mut cures.packing else { return Ok(subject(args)) };
-        let image = Image::build(packing, recording, words(&args.command))?;
+        let Some(wanted) = &mut plan.image else { return Ok(subject(args)) };
+        let image = BuiltImage::build(wanted, recording, words(&args.command))?;
         let subject = image.subject(&args.command)?;
         self.image = Some(image);
         Ok(subject)
@@ -225,7 +236,7 @@ impl Done {
     }
 
     /// What to do once it is proven.
-    fn next(&self, args: &Args) -> String {
+    fn next(&self, args: &FixArgs) -> String {
         match (&self.image, &self.applied) {
             (Some(image), _) => image.line(&args.command),
             (None, Some(id)) => format!("becalm undo {id}"),
@@ -235,7 +246,7 @@ impl Done {
 
     /// Gives the image its name.
     fn keep(self) -> anyhow::Result<()> {
-        self.image.map_or(Ok(()), Image::keep)
+        self.image.map_or(Ok(()), BuiltImage::keep)
     }
 
     /// The image goes with this value.
@@ -244,7 +255,7 @@ impl Done {
     }
 }
 
-fn title(args: &Args) -> String {
+fn title(args: &FixArgs) -> String {
     let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
     format!("fix -- {}", words.join(" "))
 }
@@ -257,7 +268,7 @@ fn take_back(id: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn print(args: &Args, fix: &FixAnswer<'_>, next: &str) -> Result<(), Failure> {
+fn print(args: &FixArgs, fix: &FixAnswer<'_>, next: &str) -> Result<(), Failure> {
     let text = match args.json {
         true => term::json(&fix.to_value())?,
         false => fix.render(term::width::terminal(), next),
@@ -265,7 +276,7 @@ fn print(args: &Args, fix: &FixAnswer<'_>, next: &str) -> Result<(), Failure> {
     Ok(term::print(&text)?)
 }
 
-fn bench(args: &Args) -> Result<ProofBench, Failure> {
+fn bench(args: &FixArgs) -> Result<ProofBench, Failure> {
     // What the image's path says counts, too: it is read instead.
     let image = std::path::absolute(&args.image).context("the image's path")?;
     let directory = image.parent().map(OsString::from);
@@ -282,33 +293,24 @@ fn bench(args: &Args) -> Result<ProofBench, Failure> {
     })
 }
 
-fn subject(args: &Args) -> Subject {
+fn subject(args: &FixArgs) -> Subject {
     let line = Line { environment: Vec::new(), argv: args.command.clone() };
     Subject { text: words(&args.command), line, prepare: Vec::new() }
 }
 
-/// Binds what the command was seen to load.
-fn binding(args: &Args, recording: &Recording) -> Result<Binding, Failure> {
-    let loaded = recording.images.keys().map(|path| recording.path(*path).to_vec());
-    let loaded = loaded.map(|path| PathBuf::from(OsString::from_vec(path)));
-    let (own, systems): (Vec<_>, Vec<_>) =
-        loaded.filter(|path| path.is_file()).partition(|path| !belongs_to_the_system(path));
+/// Simulates the binding of what the command was seen to load.
+fn binding(args: &FixArgs, plan: &cure::CurePlan) -> Result<Binding, Failure> {
+    let files = plan.files_to_bind().iter().map(|file| file.path().to_owned());
+    let files: Vec<_> = files.filter(|path| path.is_file()).collect();
     let mut options = args.how.options()?;
     options.library_path = std::env::var_os("LD_LIBRARY_PATH");
-    let mut binding = match own.is_empty() {
+    let mut binding = match files.is_empty() {
         true => Binding::default(),
-        false => plan(&own, &options)?,
+        false => simulated(&files, &options)?,
     };
     let reason = "of the operating system: its package manager would put it back";
     let left = |path: PathBuf| LeftOut { path, reason: reason.to_owned() };
-    binding.left_out.extend(systems.into_iter().map(left));
+    let of_the_system = plan.of_the_system.iter().map(|file| file.path().to_owned());
+    binding.left_out.extend(of_the_system.filter(|path| path.is_file()).map(left));
     Ok(binding)
-}
-
-/// Whether a file is one of the distribution's.
-pub fn belongs_to_the_system(path: &Path) -> bool {
-    let systems = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr"];
-    let local = ["/usr/local"];
-    systems.iter().any(|directory| path.starts_with(directory))
-        && !local.iter().any(|directory| path.starts_with(directory))
 }

@@ -9,13 +9,13 @@ use prove::{
 };
 use recording::Recording;
 
-use super::{Args, Cures, Done, pack, words};
+use super::{AppliedChanges, FixArgs, ResolvedPlan, image, words};
 use crate::again;
 use crate::exit::Failure;
 
 /// What measures.
 pub(super) struct Trial<'a> {
-    pub args: &'a Args,
+    pub args: &'a FixArgs,
     pub bench: ProofBench,
     /// The command as it was given.
     pub subject: Subject,
@@ -34,23 +34,23 @@ impl Trial<'_> {
     pub fn measured(
         &self,
         before: Side,
-        cures: &mut Cures,
+        plan: &mut ResolvedPlan,
         recording: &Recording,
-        done: &mut Done,
+        done: &mut AppliedChanges,
     ) -> Result<Proof, Failure> {
-        let mut proof = match cures.binding.is_empty() {
-            true => self.in_pairs(done.pack(self.args, cures, recording)?)?,
-            false => self.apart(before, cures, recording, done)?,
+        let mut proof = match plan.binding.is_empty() {
+            true => self.in_pairs(done.build(self.args, plan, recording)?)?,
+            false => self.apart(before, plan, recording, done)?,
         };
-        if let Some(packing) = &cures.packing {
-            proof.verdict = pack::verdict(&proof, packing);
+        if let Some(built) = &plan.image {
+            proof.verdict = image::verdict(&proof, built);
         }
         Ok(proof)
     }
 
     fn in_pairs(&self, after: Subject) -> Result<Proof, Failure> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let plan = ProofPlan {
+        let pairs = ProofPlan {
             before: self.subject.clone(),
             after,
             bench: self.bench.clone(),
@@ -60,7 +60,7 @@ impl Trial<'_> {
             keep: None,
             ignore_output: false,
         };
-        self.waiting(|progress| interleaved(&plan, progress))
+        self.waiting(|progress| interleaved(&pairs, progress))
     }
 
     /// First all of before, then all of after. Where that says that it takes longer, the machine
@@ -69,25 +69,25 @@ impl Trial<'_> {
     fn apart(
         &self,
         mut before: Side,
-        cures: &mut Cures,
+        plan: &mut ResolvedPlan,
         recording: &Recording,
-        done: &mut Done,
+        done: &mut AppliedChanges,
     ) -> Result<Proof, Failure> {
         self.time(&mut before)?;
-        done.bind(self.args, cures)?;
-        let subject = done.pack(self.args, cures, recording)?;
+        done.bind(self.args, plan)?;
+        let subject = done.build(self.args, plan, recording)?;
         let after =
             self.waiting(|progress| self.bench.measure(&subject, self.runs(), None, progress))?;
         let proof = Proof::of(before.clone(), after.clone(), self.conditions());
         // The image holds the files as they are bound: it would not go with them as they were.
-        if harm(&proof, cures) != Some(Harm::Slower) || cures.packing.is_some() {
+        if harm(&proof, plan) != Some(Harm::Slower) || plan.image.is_some() {
             return Ok(proof);
         }
         done.unbind()?;
         self.time(&mut before)?;
         let again = Proof::of(before, after, self.conditions());
-        if harm(&again, cures).is_none() {
-            done.bind(self.args, cures)?;
+        if harm(&again, plan).is_none() {
+            done.bind(self.args, plan)?;
         }
         Ok(again)
     }
@@ -119,8 +119,8 @@ impl Trial<'_> {
     }
 
     /// What to do once all was taken back. A warm local disk hides what an image saves.
-    pub fn next(&self, harm: Harm, cures: &Cures) -> String {
-        match (harm, &cures.packing) {
+    pub fn next(&self, harm: Harm, plan: &ResolvedPlan) -> String {
+        match (harm, &plan.image) {
             (Harm::Slower, Some(_)) if self.bench.elsewhere.is_none() => {
                 again::with(1, &["--rehearse", "nfs"])
             }
@@ -130,9 +130,9 @@ impl Trial<'_> {
 }
 
 /// Why what was changed must not stay; none if it may.
-pub(super) fn harm(proof: &Proof, cures: &Cures) -> Option<Harm> {
+pub(super) fn harm(proof: &Proof, plan: &ResolvedPlan) -> Option<Harm> {
     // In an image the command makes the calls that it made, and `becalm run` its own.
-    let operations = match (proof.counts.asked, &cures.packing) {
+    let operations = match (proof.counts.asked, &plan.image) {
         (None, Some(_)) => CountChange::Unclear,
         _ => proof.counts.judged_by(),
     };

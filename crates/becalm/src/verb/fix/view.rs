@@ -1,13 +1,14 @@
-//! What `becalm fix` answers.
+//! What `becalm fix` says.
 
 use std::path::PathBuf;
 
+use cure::TakenAway;
 use loader::bind::Binding;
 use prove::{Harm, Proof};
 use recording::{Bytes, shown_name};
 use serde_json::{Value, json};
 use term::number::{bytes, counted};
-use term::{plain, style};
+use term::{plain, style, width};
 
 use crate::verb::elf::bind::view::Bound;
 
@@ -15,8 +16,10 @@ use crate::verb::elf::bind::view::Bound;
 pub struct FixAnswer<'a> {
     /// The files that are to be bound, or were.
     pub binding: &'a Binding,
-    /// The environment that is to be packed, or was.
-    pub packing: Option<&'a Packing>,
+    /// The image that is to be built, or was.
+    pub image: Option<&'a EnvironmentImage>,
+    /// Why none is, where one would help.
+    pub no_image: Option<&'a str>,
     /// Its name in the journal, once it was applied.
     pub applied: Option<&'a str>,
     /// Why it was taken back, if it was.
@@ -25,15 +28,15 @@ pub struct FixAnswer<'a> {
     pub proof: Option<&'a Proof>,
 }
 
-/// An environment that is packed into an image.
+/// An image of an environment.
 #[derive(Clone, Debug)]
-pub struct Packing {
+pub struct EnvironmentImage {
     /// The directory.
     pub environment: PathBuf,
     /// The image's file.
     pub image: PathBuf,
-    /// Metadata operations of the start that lie below the directory: the image answers them.
-    pub operations: u64,
+    /// Metadata operations of the start that lie below the directory: the image serves them.
+    pub taken: TakenAway,
     /// Files, directories and links in it.
     pub entries: u64,
     /// The sum of the files' sizes.
@@ -58,12 +61,15 @@ impl FixAnswer<'_> {
     }
 
     fn cures(&self, columns: usize) -> String {
-        let packed = self.packing.map(|packing| style::headline(&packing.headline(), columns));
-        let bound = Bound::of(self.binding, self.applied).render(columns, "");
-        match packed {
-            None => bound,
-            Some(packed) if self.binding.is_empty() => packed,
-            Some(packed) => packed + &bound,
+        let image = match (self.image, self.no_image) {
+            (Some(image), _) => style::headline(&image.headline(), columns),
+            (None, Some(why)) => width::wrap(&format!("No image of {}", plain(why)), columns),
+            (None, None) => String::new(),
+        };
+        let bound = || Bound::of(self.binding, self.applied).render(columns, "");
+        match self.image.is_some() && self.binding.is_empty() {
+            true => image,
+            false => image + &bound(),
         }
     }
 
@@ -72,7 +78,8 @@ impl FixAnswer<'_> {
         json!({
             "schema": "becalm.fix/1",
             "binding": Bound::of(self.binding, self.applied).to_value(),
-            "packing": self.packing.map(Packing::to_value),
+            "image": self.image.map(EnvironmentImage::to_value),
+            "no_image": self.no_image,
             "applied": self.applied,
             "taken_back": self.harm.is_some(),
             "harm": self.harm,
@@ -98,27 +105,28 @@ fn kept_or_not(harm: Option<Harm>, proof: &Proof) -> Option<&'static str> {
     }
 }
 
-impl Packing {
+impl EnvironmentImage {
     fn headline(&self) -> String {
         let (did, size) = match self.image_bytes {
-            None => ("Would pack", String::new()),
-            Some(size) => ("Packed", format!(", of {}", bytes(Bytes(size)))),
+            None => ("Would build", String::new()),
+            Some(size) => ("Built", format!(" ({})", bytes(Bytes(size)))),
         };
         format!(
-            "{did} {} ({}, {}) into one image, {}{size}: {} asked of it become the image's to answer",
+            "{did} one image, {}{size}, of {} ({}, {}): it serves {} of this start",
+            plain(&self.image.to_string_lossy()),
             plain(&self.environment.to_string_lossy()),
             counted(self.entries, "file", "files"),
             bytes(Bytes(self.bytes)),
-            plain(&self.image.to_string_lossy()),
-            counted(self.operations, "question", "questions"),
+            counted(self.taken.metadata_ops, "metadata operation", "metadata operations"),
         )
     }
 
     fn to_value(&self) -> Value {
         json!({
             "environment": shown_name(&self.environment),
-            "image": shown_name(&self.image),
-            "operations": self.operations,
+            "file": shown_name(&self.image),
+            "metadata_ops": self.taken.metadata_ops,
+            "enoent": self.taken.enoent,
             "entries": self.entries,
             "bytes": self.bytes,
             "image_bytes": self.image_bytes,

@@ -152,7 +152,7 @@ fn an_environment_of_any_name_is_cured_and_what_is_to_be_pasted_runs() {
         };
         let planned = of("fix", &["--json"]);
         let plan: Value = serde_json::from_slice(&planned.stdout).unwrap();
-        let packed = plan["packing"]["environment"].as_str();
+        let packed = plan["image"]["environment"].as_str();
         let packed = packed.unwrap_or_else(|| panic!("{}: {plan:#}", name.escape_ascii()));
         assert_eq!(bytes_of(packed), env.as_os_str().as_bytes());
 
@@ -160,12 +160,12 @@ fn an_environment_of_any_name_is_cured_and_what_is_to_be_pasted_runs() {
         assert_eq!(bytes_of(checked["command"][0].as_str().unwrap()), python.as_bytes());
         let storms = checked["storms"].as_array().unwrap();
         let storm = storms.iter().find(|storm| storm["storm"] == "python").unwrap();
-        let named = storm["culprits"].as_array().unwrap().iter();
+        let named = storm["sources"].as_array().unwrap().iter();
         let named = named.filter(|one| one["kind"] == "environment");
-        let named: Vec<_> = named.map(|one| bytes_of(one["name"].as_str().unwrap())).collect();
+        let named: Vec<_> = named.map(|one| bytes_of(one["directory"].as_str().unwrap())).collect();
         assert_eq!(named, [env.as_os_str().as_bytes()]);
 
-        let steps = storm["next"].as_array().unwrap().iter();
+        let steps = checked["cures"].as_array().unwrap().iter();
         let mut steps = steps.filter_map(|step| step["command"].as_str());
         let pack = steps.find(|command| command.contains("image build")).unwrap();
         paste(&scene, pack.split_once(" && ").unwrap().0);

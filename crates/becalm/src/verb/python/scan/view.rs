@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use explain::Warning;
+use explain::RunWarning;
 use python::{Counts, Import, Nesting, Scan};
 use recording::{Micros, Name, Recording, shown_name};
 use serde::Serialize;
@@ -28,7 +28,7 @@ pub struct PythonScan {
     /// Whether the recording shows all of the run.
     pub whole: bool,
     /// What should be known before the numbers are believed.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<RunWarning>,
     /// Why there are no times beside the imports, where they were wanted.
     pub no_times: Option<String>,
     /// What was asked.

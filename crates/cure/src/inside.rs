@@ -1,9 +1,9 @@
-//! Which starts `becalm run --builtins` takes away for certain.
+//! Which processes `becalm run --builtins` takes away for certain.
 //!
 //! bash does a program's work itself only for options that the library knows, and only where that
-//! succeeds in silence; all else is started as before, and the look at the programs that comes
-//! first is then paid for nothing. So a start counts where its own words and its end say that it is
-//! of the first kind. `cat` never does: what it reads from may be a pipe.
+//! succeeds in silence; all else is run as before, and the look at the programs that comes
+//! first is then paid for nothing. So a process counts where its own words and its end say that it
+//! is of the first kind. `cat` never does: what it reads from may be a pipe.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,10 +12,9 @@ use std::path::Path;
 use recording::{Exec, Process, Recording, Status};
 
 use crate::machine::Machine;
-use crate::survey::split;
 
-/// How many starts of the recording bash would do itself.
-pub(super) fn starts(recording: &Recording, machine: &Machine) -> u64 {
+/// How many processes of the recording bash would do without.
+pub(crate) fn processes(recording: &Recording, machine: &Machine) -> u64 {
     let is_inside = |process: &&Process| {
         is_succeeded(process)
             && process.execs.first().is_some_and(|exec| is_known(recording, exec))
@@ -47,7 +46,7 @@ fn started_by<'r>(recording: &'r Recording, process: &Process) -> Option<&'r Exe
 
 /// Whether it is a program with words that the library knows.
 fn is_known(recording: &Recording, exec: &Exec) -> bool {
-    let Some(options) = options(split(recording.path(exec.path)).1) else { return false };
+    let Some(options) = options(base_name(recording.path(exec.path))) else { return false };
     // By its path it is always the program.
     if exec.argv.first().is_none_or(|word| word.contains('/')) {
         return false;
@@ -57,7 +56,7 @@ fn is_known(recording: &Recording, exec: &Exec) -> bool {
 }
 
 /// The options with which bash does a program itself for certain; none of another program.
-pub(super) fn options(name: &[u8]) -> Option<&'static [&'static str]> {
+pub(crate) fn options(name: &[u8]) -> Option<&'static [&'static str]> {
     Some(match name {
         b"basename" | b"dirname" | b"touch" | b"rmdir" | b"mv" | b"realpath" => &[],
         b"mkdir" => &["-p"],
@@ -69,9 +68,13 @@ pub(super) fn options(name: &[u8]) -> Option<&'static [&'static str]> {
 /// Whether it is a bash that reads the file that BASH_ENV names: not as `sh`, with its user's
 /// privileges, for a script.
 fn reads_our_file(recording: &Recording, exec: &Exec) -> bool {
-    let name = |path| split(recording.path(path)).1;
+    let name = |path| base_name(recording.path(path));
     let is_script = exec.path != exec.image;
     let own = name(exec.image) == b"bash" && (is_script || name(exec.path) == b"bash");
     let mut options = exec.argv.iter().skip(1).take_while(|word| word.starts_with(['-', '+']));
     own && options.all(|word| !word.starts_with("--") && !word.contains(['p', 'i', 'r']))
+}
+
+fn base_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
 }

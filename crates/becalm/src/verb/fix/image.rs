@@ -1,13 +1,13 @@
-//! Packing the Python environment that a start imports from.
+//! An image of the Python environment that a start imports from.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::view::Packing;
 use anyhow::{Context, bail};
-use explain::Storm;
+use cure::TakenAway;
+use explain::SourcePath;
 use image::squash::{self, Options, Progress};
 use image::{Fingerprint, Holds, Inspection, Layout};
 use launch::Line;
@@ -15,36 +15,29 @@ use prove::{Behaviour, Proof, ProofVerdict, Speed, Subject};
 use recording::{Nanos, Recording};
 use tempfile::TempPath;
 
+use super::view::EnvironmentImage;
+
 /// How many threads list the environment, for the plan.
 const READERS: usize = 32;
 
-/// What would be packed, and where to: the environment that check blames for an import storm, if
-/// there is one.
-pub(super) fn wanted(recording: &Recording, image: &Path) -> anyhow::Result<Option<Packing>> {
-    let findings = explain::explain(recording, &explain::Options::default());
-    let storm = findings.storms.iter().find(|finding| finding.storm == Storm::Python);
-    let culprits = storm.into_iter().flat_map(|storm| &storm.culprits);
-    let Some(blamed) = culprits.into_iter().find(|one| one.kind == "environment") else {
-        return Ok(None);
-    };
-    let environment = recording::shown_path(&blamed.name);
-    if !environment.is_dir() {
-        return Ok(None);
-    }
+/// What an image of this directory would hold, and take away.
+pub(super) fn resolved(
+    directory: &SourcePath,
+    taken: TakenAway,
+    image: &Path,
+) -> anyhow::Result<EnvironmentImage> {
     check(image)?;
+    let environment = directory.path().to_owned();
     let layout = Layout::of(std::slice::from_ref(&environment))?;
     let holds = Fingerprint::now(&layout, READERS)?;
-    let below = |path| Path::new(OsStr::from_bytes(recording.path(path))).starts_with(&environment);
-    let asked = recording.events.iter().filter(|event| event.is_metadata());
-    let operations = asked.filter_map(|event| event.path).filter(|path| below(*path)).count();
-    Ok(Some(Packing {
-        operations: operations as u64,
+    Ok(EnvironmentImage {
+        taken,
         environment,
         image: image.to_owned(),
         entries: holds.entries,
         bytes: holds.bytes,
         image_bytes: None,
-    }))
+    })
 }
 
 /// Nothing but an image is written over.
@@ -60,21 +53,21 @@ fn check(image: &Path) -> anyhow::Result<()> {
 }
 
 /// An image that has been built, and goes again unless it is kept.
-pub(super) struct Image {
+pub(super) struct BuiltImage {
     /// Where it is until it is proven.
     built: TempPath,
     /// Where it belongs.
     target: PathBuf,
 }
 
-impl Image {
-    /// Packs, in the order of the recording.
+impl BuiltImage {
+    /// Builds it, in the order of the recording.
     pub fn build(
-        packing: &mut Packing,
+        wanted: &mut EnvironmentImage,
         recording: &Recording,
         trace: String,
-    ) -> anyhow::Result<Image> {
-        let target = packing.image.clone();
+    ) -> anyhow::Result<BuiltImage> {
+        let target = wanted.image.clone();
         let directory = target.parent().filter(|directory| *directory != Path::new(""));
         let built = tempfile::Builder::new()
             .prefix(".becalm-fix-")
@@ -85,7 +78,7 @@ impl Image {
         let waiting = term::Waiting::new();
         let progress = |progress| {
             if let Progress::Packing { done, of } = progress {
-                waiting.tell("packing", done, of);
+                waiting.tell("building the image", done, of);
             }
         };
         let opened = image::opened(recording);
@@ -96,9 +89,9 @@ impl Image {
             progress: &progress,
             ..Options::default()
         };
-        let made = squash::build(std::slice::from_ref(&packing.environment), &built, &options)?;
-        packing.image_bytes = Some(made.image_bytes);
-        Ok(Image { built, target })
+        let made = squash::build(std::slice::from_ref(&wanted.environment), &built, &options)?;
+        wanted.image_bytes = Some(made.image_bytes);
+        Ok(BuiltImage { built, target })
     }
 
     /// The command in the image, as it is measured.
@@ -127,9 +120,9 @@ impl Image {
 }
 
 /// The answer, where the command ran in an image and nothing counted what reached the server: it
-/// makes the same calls as before, and those of `becalm run`. Who answers them has changed, which
+/// makes the same calls as before, and those of `becalm run`. Who serves them has changed, which
 /// only a rehearsal shows.
-pub(super) fn verdict(proof: &Proof, packing: &Packing) -> ProofVerdict {
+pub(super) fn verdict(proof: &Proof, image: &EnvironmentImage) -> ProofVerdict {
     if proof.counts.asked.is_some() {
         return proof.verdict.clone();
     }
@@ -151,12 +144,12 @@ pub(super) fn verdict(proof: &Proof, packing: &Packing) -> ProofVerdict {
     };
     let (before, after) = (median(&proof.times.before), median(&proof.times.after));
     let same = matches!(proof.behaviour, Behaviour::Same | Behaviour::SameStatus);
-    let answers = term::number::count(packing.operations);
+    let served = term::number::count(image.taken.metadata_ops);
     ProofVerdict {
-        proven: same && packing.operations > 0 && proof.times.speed != Speed::Slower,
+        proven: same && image.taken.metadata_ops > 0 && proof.times.speed != Speed::Slower,
         sentence: format!(
-            "the image answers {answers} of the questions, {behaviour}; on this machine, warm: \
-             {before} becomes {after} ({speed})"
+            "the image serves {served} of the metadata operations, {behaviour}; on this machine, \
+             warm: {before} becomes {after} ({speed})"
         ),
     }
 }
