@@ -49,7 +49,7 @@ fn an_operation_belongs_to_one_storm_and_none_is_lost() {
     let storms: Vec<_> = findings.storms.iter().map(|finding| finding.storm).collect();
     assert_eq!(storms, [Storm::Path, Storm::Fork, Storm::Loader, Storm::Repeat]);
     let claimed: u64 = findings.storms.iter().map(|finding| finding.metadata_ops).sum();
-    let rest: u64 = findings.rest.iter().map(|part| part.metadata_ops).sum();
+    let rest: u64 = findings.rest.iter().map(|part| part.count.metadata_ops).sum();
     assert_eq!(claimed + rest, findings.totals.metadata_ops);
     assert!(findings.storms.iter().map(|finding| finding.share).sum::<f64>() <= 1.0);
     assert!(findings.storms.is_sorted_by(|a, b| a.metadata_ops >= b.metadata_ops));
