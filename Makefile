@@ -10,7 +10,7 @@ TARGET := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 export CARGO_BUILD_TARGET := $(TARGET)
 export RUSTFLAGS := $(RUSTFLAGS) -C target-feature=+crt-static
 
-BUILT := $(or $(CARGO_TARGET_DIR),target)/$(TARGET)/release/becalm
+BUILT := $(or $(CARGO_TARGET_DIR),target)/$(TARGET)
 
 # A command with a story to tell. Another: make demo DEMO='emacs --version'.
 ifneq ($(shell command -v python3),)
@@ -20,34 +20,59 @@ DEMO ?= bash -c 'for tool in /usr/bin/*; do basename "$$tool"; done >/dev/null'
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test bench install docs clean
+PHASES := tools format lint package compile suite
+.PHONY: help demo build static test $(PHASES) phases bench install docs clean
 
 help: ## list these errands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-demo: build ## build, and check a real command of this machine
+demo: ## build quickly, and check a real command of this machine
+	cargo build --profile demo --locked --package becalm
+	@$(MAKE) --no-print-directory static PROGRAM=$(BUILT)/demo/becalm
 	@echo
-	$(BUILT) check -- $(DEMO)
+	$(BUILT)/demo/becalm check -- $(DEMO)
 
-build: ## build the static binary
+build: ## build the static binary that is installed, with all optimisation
 	cargo build --release --locked --package becalm
-	@! readelf --program-headers --wide $(BUILT) | grep -q INTERP || \
-		{ echo "make: $(BUILT) is not static" >&2; exit 1; }
-	@echo "built $(BUILT)"
+	@$(MAKE) --no-print-directory static PROGRAM=$(BUILT)/release/becalm
+	@echo "built $(BUILT)/release/becalm"
 
-test: ## install what tests need, then check the format, lint, and run every test
+static:
+	@! readelf --program-headers --wide $(PROGRAM) | grep -q INTERP || \
+		{ echo "make: $(PROGRAM) is not static" >&2; exit 1; }
+
+test: $(PHASES) ## install what tests need, then check the format, lint, and run every test
+
+# The phases of `make test`, in their order. .ci/run says how long each took.
+phases:
+	@echo $(PHASES)
+
+tools:
 	setup/install-test-tools
+
+format:
 	cargo fmt --all --check
+
+lint:
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+
+# That each crate can be published. That what is packaged compiles, too, would build all once more.
+package:
+	cargo package --locked --workspace --exclude becalm-testkit --no-verify --allow-dirty --quiet
+
+compile:
+	cargo test --locked --workspace --no-run
+
+suite:
 	@# Tests press Ctrl-C, to which what a script starts with & is deaf.
 	env --default-signal=HUP,INT,QUIT cargo test --locked --workspace --no-fail-fast
 
 bench: build ## measure becalm against its peers
 	setup/install-test-tools --bench
-	for bench in bench/*.sh; do BECALM=$(abspath $(BUILT)) "$$bench" || exit; done
+	for bench in bench/*.sh; do BECALM=$(abspath $(BUILT)/release/becalm) "$$bench" || exit; done
 
 install: build ## install the binary below PREFIX (DESTDIR is put before it)
-	install -D -m 755 $(BUILT) $(DESTDIR)$(PREFIX)/bin/becalm
+	install -D -m 755 $(BUILT)/release/becalm $(DESTDIR)$(PREFIX)/bin/becalm
 
 docs: ## build the book (needs mdbook)
 	mdbook build docs

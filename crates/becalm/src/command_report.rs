@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use job::ReportingRank;
 use serde::Serialize;
 
 use crate::exit::Failure;
-use crate::reporting_rank::{RankOption, ReportingRank};
+use crate::reporting_rank::{RankOption, RankReport};
 use crate::save;
 use crate::stdout_redirect::StdoutRedirect;
 

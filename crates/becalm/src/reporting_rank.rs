@@ -4,8 +4,8 @@ use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use anyhow::{anyhow, bail};
-use job::Launched;
+use anyhow::anyhow;
+use job::{LaunchedRank, ReportingRank};
 use recording::{Rank, Recording};
 use watch::Finished;
 
@@ -26,9 +26,7 @@ impl RankOption {
     /// # Errors
     /// Where nobody would report, because the run has no such rank.
     pub fn reporting_rank(&self) -> Result<ReportingRank, Failure> {
-        let launched = Launched::this_process().filter(Launched::is_one_of_many);
-        reporting_rank(self.rank, launched.map(|launched| launched.rank))
-            .map_err(Failure::of_command)
+        ReportingRank::of_this_run(self.rank).map_err(Failure::of_command)
     }
 
     /// The recording in a file; of a file of many ranks, that of the rank that was asked for.
@@ -70,51 +68,26 @@ fn named(file: &Path) -> String {
     term::plain(&file.to_string_lossy())
 }
 
-/// Whether this process reports.
-#[derive(Debug, PartialEq, Eq)]
-pub enum ReportingRank {
-    /// It is alone, and does.
-    Alone,
-    /// It is the one of many ranks that does.
-    Reports(Rank),
-    /// Another does. The command is watched all the same, so that no rank is slowed alone.
-    Silent(Rank),
-}
-
-fn reporting_rank(asked_for: Option<u32>, this: Option<Rank>) -> anyhow::Result<ReportingRank> {
-    let number = asked_for.unwrap_or(0);
-    let Some(this) = this else {
-        if number != 0 {
-            bail!("--rank {number}: no launcher started this, there is one rank");
-        }
-        return Ok(ReportingRank::Alone);
-    };
-    match this.size {
-        Some(size) if number >= size => {
-            bail!("--rank {number}: the ranks of this run are 0 to {}", size.saturating_sub(1))
-        }
-        _ if this.rank == number => Ok(ReportingRank::Reports(this)),
-        _ => Ok(ReportingRank::Silent(this)),
-    }
-}
-
-impl ReportingRank {
-    /// Whether another rank reports.
-    pub fn is_silent(&self) -> bool {
-        matches!(self, ReportingRank::Silent(_))
-    }
-
-    /// This rank's number, where there are many.
-    pub fn number(&self) -> Option<u32> {
-        match self {
-            ReportingRank::Alone => None,
-            ReportingRank::Reports(rank) | ReportingRank::Silent(rank) => Some(rank.rank),
-        }
-    }
-
+/// What a process says of its command, where it may be one of many ranks.
+pub trait RankReport {
     /// Says what the recording does not show; of a rank that is silent otherwise, only what is
     /// its own.
-    pub fn say_what_is_missing(&self, finished: &Finished) {
+    fn say_what_is_missing(&self, finished: &Finished);
+
+    /// Shows a report, made for so many columns: on standard error, since standard output is the
+    /// command's, or there, if only that is a terminal. That of a rank is none: mpirun gives each
+    /// one, and reads it.
+    ///
+    /// # Errors
+    /// Where it cannot be written to standard output.
+    fn print_report(&self, report: impl FnOnce(usize) -> String) -> anyhow::Result<()>;
+
+    /// After a report: whose it was, and how the others' can be had.
+    fn say_whose(&self, others: &str);
+}
+
+impl RankReport for ReportingRank {
+    fn say_what_is_missing(&self, finished: &Finished) {
         match self {
             ReportingRank::Silent(rank) => recorded::say_what_is_missing_of(rank, finished),
             ReportingRank::Alone | ReportingRank::Reports(_) => {
@@ -123,13 +96,7 @@ impl ReportingRank {
         }
     }
 
-    /// Shows a report, made for so many columns: on standard error, since standard output is the
-    /// command's, or there, if only that is a terminal. That of a rank is none: mpirun gives each
-    /// one, and reads it.
-    ///
-    /// # Errors
-    /// Where it cannot be written to standard output.
-    pub fn print_report(&self, report: impl FnOnce(usize) -> String) -> anyhow::Result<()> {
+    fn print_report(&self, report: impl FnOnce(usize) -> String) -> anyhow::Result<()> {
         let out = std::io::stdout().is_terminal() && !std::io::stderr().is_terminal();
         if out && *self == ReportingRank::Alone {
             return Ok(term::print(&report(term::width::terminal()))?);
@@ -140,8 +107,7 @@ impl ReportingRank {
         Ok(())
     }
 
-    /// After a report: whose it was, and how the others' can be had.
-    pub fn say_whose(&self, others: &str) {
+    fn say_whose(&self, others: &str) {
         let ReportingRank::Reports(rank) = self else { return };
         let of = rank.size.map_or(String::new(), |size| format!(" of {size}"));
         let line = format!("this was rank {}{of}, on {}; {others}", rank.rank, rank.node);
@@ -153,40 +119,10 @@ impl ReportingRank {
 ///
 /// # Errors
 /// Where a launcher started several of this process; `instead` says what to do.
-pub fn once(verb: &str, instead: &str) -> Result<(), Failure> {
-    match Launched::this_process().filter(Launched::is_one_of_many) {
-        None => Ok(()),
-        Some(Launched { rank: Rank { rank, .. }, .. }) => {
-            let error =
-                anyhow!("{verb} is not for every rank of a job (this is rank {rank}); {instead}");
-            Err(Failure { status: USAGE, error })
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn rank(rank: u32) -> Rank {
-        Rank { rank, size: Some(4), node: "n1".to_owned(), run: "slurm 1.0".to_owned() }
-    }
-
-    #[test]
-    fn one_of_many_ranks_reports_the_first_unless_another_was_asked_for() {
-        assert_eq!(reporting_rank(None, Some(rank(0))).unwrap(), ReportingRank::Reports(rank(0)));
-        assert_eq!(reporting_rank(None, Some(rank(3))).unwrap(), ReportingRank::Silent(rank(3)));
-        assert_eq!(
-            reporting_rank(Some(3), Some(rank(3))).unwrap(),
-            ReportingRank::Reports(rank(3))
-        );
-        assert_eq!(reporting_rank(Some(3), Some(rank(0))).unwrap(), ReportingRank::Silent(rank(0)));
-        assert_eq!(reporting_rank(None, None).unwrap(), ReportingRank::Alone);
-    }
-
-    #[test]
-    fn a_rank_that_nobody_is_would_leave_no_report_and_is_refused() {
-        assert!(reporting_rank(Some(4), Some(rank(0))).is_err());
-        assert!(reporting_rank(Some(1), None).is_err());
-    }
+pub fn refuse_many_ranks(verb: &str, instead: &str) -> Result<(), Failure> {
+    let Some(LaunchedRank { rank: Rank { rank, .. }, .. }) = LaunchedRank::one_of_many() else {
+        return Ok(());
+    };
+    let error = anyhow!("{verb} is not for every rank of a job (this is rank {rank}); {instead}");
+    Err(Failure { status: USAGE, error })
 }

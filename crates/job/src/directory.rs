@@ -5,9 +5,10 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow, bail};
-use recording::{Member, Rank, seal, unseal};
+use recording::{Rank, RankRecording, seal, unseal};
 use rustix::fs::{FlockOperation, fcntl_lock, flock};
+
+use crate::JobError;
 
 /// Where nodes keep what is theirs alone: in memory, or else on the local disk.
 const NODE_DIRECTORIES: [&str; 2] = ["/dev/shm", "/tmp"];
@@ -15,50 +16,50 @@ const NODE_DIRECTORIES: [&str; 2] = ["/dev/shm", "/tmp"];
 /// Held by who changes what is in the directory.
 const LOCK: &str = "lock";
 /// The run, for who finds the directory later.
-pub(super) const RUN: &str = "run";
+pub(crate) const RUN: &str = "run";
 /// What it begins with; another number for another form.
 const RUN_MAGIC: &str = "becalm-run 1";
 
-/// Makes a directory that only this user may enter, or finds the one that another rank has made.
-pub(super) fn make_directory(name: &str, wanted: Option<&Path>) -> anyhow::Result<PathBuf> {
-    let directories = match wanted {
-        Some(directory) => vec![directory],
-        None => NODE_DIRECTORIES.map(Path::new).to_vec(),
-    };
-    let mut refused = None;
-    for top in directories {
-        let directory = top.join(name);
-        match DirBuilder::new().mode(0o700).create(&directory) {
-            Ok(()) => return Ok(directory),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                let there = fs::symlink_metadata(&directory)?;
-                let user = rustix::process::geteuid().as_raw();
-                if !there.is_dir() || there.uid() != user || there.mode() & 0o077 != 0 {
-                    bail!("{} is not this user's own directory", directory.display());
-                }
-                return Ok(directory);
-            }
+/// Makes a directory that only this user may enter, or finds the one that another rank has made:
+/// in `within`, or else where nodes keep what is theirs alone.
+pub(crate) fn make_directory(name: &str, within: Option<&Path>) -> Result<PathBuf, JobError> {
+    let Some(within) = within else {
+        let [first, second] = NODE_DIRECTORIES.map(Path::new);
+        return match make_in(first, name) {
             // Every rank of the node must come to the same directory: what may be otherwise a
             // moment later, such as a full disk, is no reason to go on to the next.
-            Err(error) => {
-                let what = format!("cannot make a directory in {}", top.display());
-                let lasting = [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied];
-                let go_on = lasting.contains(&error.kind())
-                    || error.kind() == io::ErrorKind::ReadOnlyFilesystem;
-                refused = Some(anyhow!(error).context(what));
-                if !go_on {
-                    break;
-                }
+            Err(JobError::NoNodeDirectory { source, .. }) if is_lasting(&source) => {
+                make_in(second, name)
             }
+            made => made,
+        };
+    };
+    make_in(within, name)
+}
+
+fn is_lasting(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotFound, PermissionDenied, ReadOnlyFilesystem};
+    matches!(error.kind(), NotFound | PermissionDenied | ReadOnlyFilesystem)
+}
+
+fn make_in(within: &Path, name: &str) -> Result<PathBuf, JobError> {
+    let directory = within.join(name);
+    match DirBuilder::new().mode(0o700).create(&directory) {
+        Ok(()) => Ok(directory),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let there = fs::symlink_metadata(&directory)?;
+            let user = rustix::process::geteuid().as_raw();
+            if !there.is_dir() || there.uid() != user || there.mode() & 0o077 != 0 {
+                return Err(JobError::ForeignDirectory(directory));
+            }
+            Ok(directory)
         }
+        Err(source) => Err(JobError::NoNodeDirectory { within: within.to_owned(), source }),
     }
-    Err(refused
-        .unwrap_or_else(|| anyhow!("there is no directory of the node's own"))
-        .context("cannot record; name a directory of this node with --node-dir"))
 }
 
 /// Locks a directory for a change of who is in it; none where it was removed meanwhile.
-pub(super) fn lock_directory(directory: &Path) -> io::Result<Option<File>> {
+pub(crate) fn lock_directory(directory: &Path) -> io::Result<Option<File>> {
     let path = directory.join(LOCK);
     let file = match OpenOptions::new().write(true).create(true).truncate(false).open(&path) {
         Ok(file) => file,
@@ -72,7 +73,7 @@ pub(super) fn lock_directory(directory: &Path) -> io::Result<Option<File>> {
 
 /// Removes a directory that this process has locked. It loses its name first: a rank that comes
 /// meanwhile makes a new one.
-pub(super) fn remove(directory: &Path) -> io::Result<()> {
+pub(crate) fn remove(directory: &Path) -> io::Result<()> {
     let mut gone = directory.as_os_str().to_owned();
     gone.push(format!(".done-{}", std::process::id()));
     fs::rename(directory, &gone)?;
@@ -89,28 +90,32 @@ pub(super) fn remove(directory: &Path) -> io::Result<()> {
 }
 
 /// Takes a rank's lock in the node's directory.
-pub(super) fn enter(directory: &Path, rank: &Rank) -> anyhow::Result<File> {
-    let run = directory.join(RUN);
-    if !run.exists() {
-        fs::write(&run, seal(RUN_MAGIC, &serde_json::to_vec(rank)?))?;
+pub(crate) fn enter(directory: &Path, rank: &Rank) -> Result<File, JobError> {
+    let open = || -> io::Result<File> {
+        let run = directory.join(RUN);
+        if !run.exists() {
+            fs::write(&run, seal(RUN_MAGIC, &serde_json::to_vec(rank)?))?;
+        }
+        let lock = lock_of(directory, rank.rank);
+        OpenOptions::new().write(true).create(true).truncate(false).open(lock)
+    };
+    let alive = open()
+        .map_err(|source| JobError::NodeDirectory { directory: directory.to_owned(), source })?;
+    match fcntl_lock(&alive, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(alive),
+        Err(_) => Err(JobError::RankTaken { directory: directory.to_owned(), rank: rank.rank }),
     }
-    let lock = lock_of(directory, rank.rank);
-    let alive = OpenOptions::new().write(true).create(true).truncate(false).open(lock)?;
-    if fcntl_lock(&alive, FlockOperation::NonBlockingLockExclusive).is_err() {
-        bail!("rank {} is being recorded to the same file already", rank.rank);
-    }
-    Ok(alive)
 }
 
 /// Any rank of the run that a node's directory is of.
-pub(super) fn run_of(directory: &Path) -> anyhow::Result<Rank> {
-    let run = fs::read(directory.join(RUN)).context("it is no directory of recordings")?;
+pub(crate) fn run_of(directory: &Path) -> Result<Rank, JobError> {
+    let run = fs::read(directory.join(RUN)).map_err(JobError::NoRun)?;
     let rank = unseal(RUN_MAGIC, &run).and_then(|rank| serde_json::from_slice(rank).ok());
-    rank.ok_or_else(|| anyhow!("its file {RUN} is not as this becalm writes it"))
+    rank.ok_or(JobError::UnknownRun(RUN))
 }
 
 /// The ranks that came to a directory, by number.
-pub(super) fn ranks_in(directory: &Path) -> io::Result<Vec<u32>> {
+pub(crate) fn ranks_in(directory: &Path) -> io::Result<Vec<u32>> {
     let mut ranks = Vec::new();
     for entry in fs::read_dir(directory)? {
         let name = entry?.file_name();
@@ -122,13 +127,17 @@ pub(super) fn ranks_in(directory: &Path) -> io::Result<Vec<u32>> {
 }
 
 /// Whether a rank's recorder runs: then it holds its lock.
-pub(super) fn is_alive(directory: &Path, rank: u32) -> bool {
+pub(crate) fn is_alive(directory: &Path, rank: u32) -> bool {
     let file = OpenOptions::new().write(true).open(lock_of(directory, rank));
     file.is_ok_and(|file| fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).is_err())
 }
 
 /// The recordings of a node's directory. One without a byte is of a command that did not start.
-pub(super) fn members(directory: &Path, there: &[u32], label: &Rank) -> io::Result<Vec<Member>> {
+pub(crate) fn members(
+    directory: &Path,
+    there: &[u32],
+    label: &Rank,
+) -> io::Result<Vec<RankRecording>> {
     let mut members = Vec::new();
     for rank in there {
         let file = match File::open(recording_of(directory, *rank)) {
@@ -137,16 +146,16 @@ pub(super) fn members(directory: &Path, there: &[u32], label: &Rank) -> io::Resu
             Err(error) => return Err(error),
         };
         if file.metadata()?.len() > 0 {
-            members.push(Member::alone(Rank { rank: *rank, ..label.clone() }, file)?);
+            members.push(RankRecording::alone(Rank { rank: *rank, ..label.clone() }, file)?);
         }
     }
     Ok(members)
 }
 
-pub(super) fn recording_of(directory: &Path, rank: u32) -> PathBuf {
+pub(crate) fn recording_of(directory: &Path, rank: u32) -> PathBuf {
     directory.join(format!("rank-{rank}.becalm"))
 }
 
-pub(super) fn lock_of(directory: &Path, rank: u32) -> PathBuf {
+pub(crate) fn lock_of(directory: &Path, rank: u32) -> PathBuf {
     directory.join(format!("rank-{rank}.lock"))
 }

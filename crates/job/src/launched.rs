@@ -4,25 +4,34 @@ use recording::Rank;
 
 /// A rank as its launcher started it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Launched {
+pub struct LaunchedRank {
     /// Which.
     pub rank: Rank,
     /// How many ranks of the run share this node; none where the launcher does not say.
     pub here: Option<u32>,
 }
 
-impl Launched {
+impl LaunchedRank {
     /// This process, if a launcher started it.
-    pub fn this_process() -> Option<Launched> {
+    pub fn this_process() -> Option<LaunchedRank> {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let parent = std::os::unix::process::parent_id();
-        Launched::from(|name| std::env::var(name).ok(), host.trim_end(), parent)
+        LaunchedRank::from(|name| std::env::var(name).ok(), host.trim_end(), parent)
+    }
+
+    /// This process, if a launcher started it as one of several ranks.
+    pub fn one_of_many() -> Option<LaunchedRank> {
+        LaunchedRank::this_process().filter(LaunchedRank::is_one_of_many)
     }
 
     /// What an environment says. The innermost launcher goes first: `mpirun` in a Slurm job
     /// starts its daemons by srun, whose variables its ranks inherit. A batch script is no rank,
     /// though Slurm gives it a SLURM_PROCID: only a step has a SLURM_STEP_NUM_TASKS.
-    pub fn from(get: impl Fn(&str) -> Option<String>, host: &str, parent: u32) -> Option<Launched> {
+    pub fn from(
+        get: impl Fn(&str) -> Option<String>,
+        host: &str,
+        parent: u32,
+    ) -> Option<LaunchedRank> {
         let number = |name: &str| get(name)?.trim().parse::<u32>().ok();
         let node = get("SLURMD_NODENAME").unwrap_or_else(|| host.to_owned());
         let unnumbered = |launcher: &str| format!("{launcher} ?{node}:{parent}");
@@ -31,7 +40,7 @@ impl Launched {
             None => unnumbered(launcher),
         };
         let made = |rank, size, run, here| {
-            Some(Launched { rank: Rank { rank, size, node: node.clone(), run }, here })
+            Some(LaunchedRank { rank: Rank { rank, size, node: node.clone(), run }, here })
         };
         if let Some(rank) = number("OMPI_COMM_WORLD_RANK") {
             let run = numbered("openmpi", "PMIX_NAMESPACE");
@@ -97,12 +106,12 @@ fn tasks_on(counts: &str, node: u32) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn launched(variables: &[(&str, &str)]) -> Option<Launched> {
+    fn launched(variables: &[(&str, &str)]) -> Option<LaunchedRank> {
         let get = |name: &str| {
             let found = variables.iter().find(|(known, _)| *known == name)?;
             Some(found.1.to_owned())
         };
-        Launched::from(get, "host", 77)
+        LaunchedRank::from(get, "host", 77)
     }
 
     const STEP: [(&str, &str); 8] = [
@@ -120,7 +129,7 @@ mod tests {
     fn a_slurm_step_tells_its_rank_its_size_and_how_many_share_the_node() {
         let launched = launched(&STEP).unwrap();
         let rank = Rank { rank: 6, size: Some(7), node: "n3".into(), run: "slurm 5.0".into() };
-        assert_eq!(launched, Launched { rank, here: Some(1) });
+        assert_eq!(launched, LaunchedRank { rank, here: Some(1) });
     }
 
     #[test]

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use recording::Rank;
 
-use crate::Launched;
+use crate::LaunchedRank;
 
 /// The path with its placeholders filled in.
-pub(super) fn named(path: &Path, launched: Option<&Launched>) -> PathBuf {
+pub(crate) fn named(path: &Path, launched: Option<&LaunchedRank>) -> PathBuf {
     let Some(text) = path.to_str().filter(|text| text.contains('%')) else {
         return path.to_owned();
     };
@@ -20,7 +20,7 @@ pub(super) fn named(path: &Path, launched: Option<&Launched>) -> PathBuf {
 }
 
 /// `start.becalm` and `n1`: `start.n1.becalm`.
-pub(super) fn beside(path: &Path, word: &str) -> PathBuf {
+pub(crate) fn beside(path: &Path, word: &str) -> PathBuf {
     let mut name = path.file_stem().unwrap_or_default().to_owned();
     name.push(".");
     name.push(word);
@@ -31,12 +31,12 @@ pub(super) fn beside(path: &Path, word: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-pub(super) fn holds(path: &Path, placeholder: &str) -> bool {
+pub(crate) fn holds(path: &Path, placeholder: &str) -> bool {
     path.to_string_lossy().contains(placeholder)
 }
 
 /// One directory for the ranks of one run on one node that were given one path.
-pub(super) fn directory_name(rank: &Rank, target: &Path) -> String {
+pub(crate) fn directory_name(rank: &Rank, target: &Path) -> String {
     let mut hash = DefaultHasher::new();
     (&rank.run, &rank.node, target).hash(&mut hash);
     let user = rustix::process::geteuid().as_raw();
@@ -45,7 +45,7 @@ pub(super) fn directory_name(rank: &Rank, target: &Path) -> String {
 }
 
 /// A name from the environment as a part of a file's name.
-pub(super) fn safe(name: &str) -> String {
+pub(crate) fn safe(name: &str) -> String {
     let kept = |char: char| char.is_ascii_alphanumeric() || "-_.".contains(char);
     let name: String = name.chars().map(|char| if kept(char) { char } else { '-' }).collect();
     name.as_str().get(..64).unwrap_or(&name).to_owned()

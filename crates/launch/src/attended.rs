@@ -3,16 +3,17 @@
 //! Whoever started becalm knows becalm's process only: signals sent to it are for the command,
 //! and when the command stops or ends, becalm must be seen to stop or end. A signal that was sent
 //! to the whole process group has reached the command by itself, and must not reach it twice.
-//! Which of the two it was, a [`Witness`] tells.
+//! Which of the two it was, a [`SignalMonitor`] tells.
 
 use std::io;
 use std::time::Instant;
 
+use crate::child::{die_with, wait_for};
 use crate::job_stop::{a_stop_is_pending, stop_as_a_job};
 use crate::lookup::{CannotStart, Command};
-use crate::signals::{self, Came, Queue, passed_on};
+use crate::signal_monitor::{SignalMonitor, is_stopped};
+use crate::signals::{self, Disposition, ReceivedSignal, SignalQueue, passed_on};
 use crate::timed::duration;
-use crate::witness::{Witness, is_stopped};
 use crate::{Ended, Timed, spawn};
 
 /// Runs a command as [`spawn`] does, untraced, and waits for its end, for somebody who waits for
@@ -24,14 +25,14 @@ use crate::{Ended, Timed, spawn};
 /// # Errors
 /// [`CannotStart`].
 pub fn attended(command: &Command) -> Result<Timed, CannotStart> {
-    let held = Held::hold()?;
-    let witness = Witness::call()?;
-    let front = std::process::id();
+    let held = HeldSignals::hold()?;
+    let monitor = SignalMonitor::call()?;
+    let front = std::process::id() as i32;
     let ignores_children = held.ignored_children;
-    let mut child = spawn(command, &held.before, &|| die_with(front, ignores_children))?;
+    let mut child = spawn(command, &held.before, &|| prepare(front, ignores_children))?;
     let start = Instant::now();
     child.open()?;
-    let mut attendant = Attendant { command: child.pid, witness, held };
+    let mut attendant = Attendant { command: child.pid, monitor, held };
     let (status, usage) = attendant.wait()?;
     let wall = start.elapsed();
     if let Some(why) = child.never_began() {
@@ -41,39 +42,32 @@ pub fn attended(command: &Command) -> Result<Timed, CannotStart> {
 }
 
 /// Between fork and exec: the command ends with its parent, and treats its children as it would.
-fn die_with(parent: u32, ignores_children: bool) -> Result<(), i32> {
-    // SAFETY: plain system calls.
-    unsafe {
-        if ignores_children {
-            libc::signal(libc::SIGCHLD, libc::SIG_IGN);
-        }
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        if libc::getppid() as u32 != parent {
-            return Err(libc::ESRCH);
-        }
+fn prepare(parent: i32, ignores_children: bool) -> Result<(), i32> {
+    if ignores_children {
+        Disposition::IGNORED.give(libc::SIGCHLD);
     }
-    Ok(())
+    if die_with(parent) { Ok(()) } else { Err(libc::ESRCH) }
 }
 
 struct Attendant {
     command: i32,
-    witness: Witness,
-    held: Held,
+    monitor: SignalMonitor,
+    held: HeldSignals,
 }
 
 impl Attendant {
     /// Waits for the command's end.
-    fn wait(&mut self) -> io::Result<End> {
+    fn wait(&mut self) -> io::Result<CommandEnd> {
         loop {
-            let Came { signal, from, code } = self.held.queue.wait()?;
+            let ReceivedSignal { signal, from, code } = self.held.queue.wait()?;
             if signal == libc::SIGCHLD {
-                if let Seen::End(end) = self.look()? {
+                if let CommandChange::End(end) = self.look()? {
                     return Ok(end);
                 }
-            } else if code <= 0 && from != self.witness.pid() && !self.witness.saw(signal, from) {
-                // The kernel's own (a key of the terminal) go to the whole group; the witness's
+            } else if code <= 0 && from != self.monitor.pid() && !self.monitor.saw(signal, from) {
+                // The kernel's own (a key of the terminal) go to the whole group; the monitor's
                 // own only wake.
-                if let Seen::End(end) = self.pass_on(signal)? {
+                if let CommandChange::End(end) = self.pass_on(signal)? {
                     return Ok(end);
                 }
             }
@@ -83,90 +77,76 @@ impl Attendant {
     /// Passes on a signal that seems to have been sent to this process alone.
     ///
     /// It may be wrong of a SIGCONT: a stop takes back each SIGCONT that nobody has taken yet
-    /// (signal(7)), the witness's too. A command that has stopped anew must then stay stopped.
-    fn pass_on(&mut self, signal: i32) -> io::Result<Seen> {
+    /// (signal(7)), the monitor's too. A command that has stopped anew must then stay stopped.
+    fn pass_on(&mut self, signal: i32) -> io::Result<CommandChange> {
         if signal == libc::SIGCONT {
             if a_stop_is_pending() {
-                return Ok(Seen::Nothing);
+                return Ok(CommandChange::Nothing);
             }
             match self.look()? {
-                Seen::Nothing => {}
+                CommandChange::Nothing => {}
                 news => return Ok(news),
             }
         }
-        // SAFETY: a signal to a child that is not reaped.
-        unsafe { libc::kill(self.command, signal) };
-        Ok(Seen::Nothing)
+        // The child is not reaped.
+        let _ = signals::send(self.command, signal);
+        Ok(CommandChange::Nothing)
     }
 
     /// Stops this process until the command goes on; not if it has gone on already.
     fn stop_too(&mut self) {
-        self.witness.wake_me_when_it_goes_on(self.command);
+        self.monitor.wake_me_when_it_goes_on(self.command);
         stop_as_a_job(|| is_stopped(self.command));
-        self.witness.i_am_awake();
+        self.monitor.i_am_awake();
     }
 
     /// Looks what has become of the command, and stops with it if it has stopped.
-    fn look(&mut self) -> io::Result<Seen> {
-        let mut status = 0;
-        // SAFETY: rusage is plain numbers, for which zero is valid; the kernel fills both.
-        let (got, usage) = unsafe {
-            let mut usage: libc::rusage = std::mem::zeroed();
-            let flags = libc::WNOHANG | libc::WUNTRACED;
-            (libc::wait4(self.command, &mut status, flags, &mut usage), usage)
-        };
-        match got {
-            0 => Ok(Seen::Nothing),
-            got if got < 0 => match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::Interrupted => Ok(Seen::Nothing),
-                error => Err(error),
-            },
-            _ if libc::WIFSTOPPED(status) => {
+    fn look(&mut self) -> io::Result<CommandChange> {
+        match wait_for(self.command, libc::WNOHANG | libc::WUNTRACED)? {
+            None => Ok(CommandChange::Nothing),
+            Some((status, _)) if libc::WIFSTOPPED(status) => {
                 self.stop_too();
-                Ok(Seen::Stop)
+                Ok(CommandChange::Stop)
             }
-            _ => Ok(Seen::End((status, usage))),
+            Some(end) => Ok(CommandChange::End(end)),
         }
     }
 }
 
 /// The wait status and what was used.
-type End = (i32, libc::rusage);
+type CommandEnd = (i32, libc::rusage);
 
 /// What became of the command since it was last looked at.
-enum Seen {
+enum CommandChange {
     Nothing,
     Stop,
-    End(End),
+    End(CommandEnd),
 }
 
 /// While it lives, signals wait to be taken instead of doing what they do.
-struct Held {
-    queue: Queue,
+struct HeldSignals {
+    queue: SignalQueue,
     before: libc::sigset_t,
     ignored_children: bool,
 }
 
-impl Held {
-    fn hold() -> io::Result<Held> {
+impl HeldSignals {
+    fn hold() -> io::Result<HeldSignals> {
         let held = signals::set(passed_on().chain([libc::SIGCHLD]));
-        let queue = Queue::of(&held)?;
+        let queue = SignalQueue::of(&held)?;
         let before = signals::block(&held);
-        // SAFETY: installs no code. The ends of children that are ignored cannot be waited for
-        // (wait(2)).
-        let ignored_children =
-            unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) } == libc::SIG_IGN;
-        Ok(Held { queue, before, ignored_children })
+        // The ends of children that are ignored cannot be waited for (wait(2)).
+        let ignored_children = Disposition::DEFAULT.give(libc::SIGCHLD) == Disposition::IGNORED;
+        Ok(HeldSignals { queue, before, ignored_children })
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldSignals {
     fn drop(&mut self) {
         // What still waits was meant for a command that has ended.
         while let Ok(Some(_)) = self.queue.take() {}
         if self.ignored_children {
-            // SAFETY: installs no code.
-            unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+            Disposition::IGNORED.give(libc::SIGCHLD);
         }
         signals::block_only(&self.before);
     }

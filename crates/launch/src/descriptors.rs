@@ -3,6 +3,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+
 /// Closes every descriptor of this process but these, which a process needs that outlives what
 /// it was forked from: a pipe that it held would never end for its reader. Standard input,
 /// output and error are /dev/null afterwards.
@@ -23,11 +25,15 @@ pub fn keep_only(kept: &[BorrowedFd<'_>]) -> io::Result<()> {
             unsafe { libc::close(fd) };
         }
     }
-    for fd in 0..3 {
-        if !kept.iter().any(|kept| kept.as_raw_fd() == fd) {
-            // SAFETY: both are descriptors of this process; the standard ones are for streams.
-            unsafe { libc::dup2(null.as_raw_fd(), fd) };
-        }
+    let is_kept = |fd: RawFd| kept.iter().any(|kept| kept.as_raw_fd() == fd);
+    if !is_kept(0) {
+        dup2_stdin(&null)?;
+    }
+    if !is_kept(1) {
+        dup2_stdout(&null)?;
+    }
+    if !is_kept(2) {
+        dup2_stderr(&null)?;
     }
     Ok(())
 }

@@ -1,5 +1,9 @@
 //! How a command ended, and how to end in the same way.
 
+use rustix::process::{Resource, Rlimit, setrlimit};
+
+use crate::signals::{self, Disposition};
+
 /// How a command ended, from its wait status (wait(2)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Ended {
@@ -26,17 +30,11 @@ impl Ended {
             Ended::Exited(status) => return status,
             Ended::Signaled(signal) => signal,
         };
-        let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: plain system calls on this process; the set is initialised before use.
-        unsafe {
-            libc::setrlimit(libc::RLIMIT_CORE, &no_core);
-            libc::signal(signal, libc::SIG_DFL);
-            let mut set = std::mem::zeroed();
-            libc::sigemptyset(&mut set);
-            libc::sigaddset(&mut set, signal);
-            libc::sigprocmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut());
-            libc::kill(libc::getpid(), signal);
-        }
+        let no_core = Rlimit { current: Some(0), maximum: Some(0) };
+        let _ = setrlimit(Resource::Core, no_core);
+        Disposition::DEFAULT.give(signal);
+        signals::unblock(&signals::set([signal]));
+        let _ = signals::send(std::process::id() as i32, signal);
         // Still here: the signal is one that does not kill (its number is this shell's way).
         128u8.wrapping_add(signal as u8)
     }

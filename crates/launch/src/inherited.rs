@@ -7,6 +7,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 
+use crate::signals::Disposition;
+
 static SIGPIPE_IGNORED: AtomicBool = AtomicBool::new(false);
 static SIGCHLD_IGNORED: AtomicBool = AtomicBool::new(false);
 static CLOSED: AtomicU8 = AtomicU8::new(0);
@@ -24,28 +26,22 @@ extern "C" fn note() {
             CLOSED.fetch_or(1 << fd, Relaxed);
         }
     }
-    // SAFETY: an all-zero sigaction is valid, and a null new action only reads the old one.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(libc::SIGPIPE, std::ptr::null(), &mut action);
-        SIGPIPE_IGNORED.store(action.sa_sigaction == libc::SIG_IGN, Relaxed);
-        libc::sigaction(libc::SIGCHLD, std::ptr::null(), &mut action);
-        if action.sa_sigaction == libc::SIG_IGN {
-            SIGCHLD_IGNORED.store(true, Relaxed);
-            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
-        }
+    SIGPIPE_IGNORED.store(Disposition::of(libc::SIGPIPE) == Disposition::IGNORED, Relaxed);
+    if Disposition::of(libc::SIGCHLD) == Disposition::IGNORED {
+        SIGCHLD_IGNORED.store(true, Relaxed);
+        Disposition::DEFAULT.give(libc::SIGCHLD);
     }
 }
 
 /// Makes the calling process's SIGPIPE, SIGCHLD and standard descriptors what they were. For a
 /// child between fork and exec: it only makes system calls.
 pub(crate) fn restore() {
-    let handler = if SIGPIPE_IGNORED.load(Relaxed) { libc::SIG_IGN } else { libc::SIG_DFL };
-    // SAFETY: setting a signal to its default or to ignored installs no code.
-    unsafe { libc::signal(libc::SIGPIPE, handler) };
+    match SIGPIPE_IGNORED.load(Relaxed) {
+        true => Disposition::IGNORED.give(libc::SIGPIPE),
+        false => Disposition::DEFAULT.give(libc::SIGPIPE),
+    };
     if SIGCHLD_IGNORED.load(Relaxed) {
-        // SAFETY: as above.
-        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+        Disposition::IGNORED.give(libc::SIGCHLD);
     }
     for fd in closed_standard() {
         // SAFETY: the descriptor is the /dev/null of Rust's runtime; nothing here uses it.

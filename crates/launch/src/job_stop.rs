@@ -5,7 +5,7 @@
 //! command is stopped, and then stopped itself by SIGSTOP, a `fg` in between would be followed by
 //! that stop: the shell would take back the terminal that it has just given away.
 
-use crate::signals;
+use crate::signals::{self, Disposition};
 
 /// The stops that a terminal sends, which can be held back, as SIGSTOP cannot.
 const STOPS: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
@@ -15,40 +15,28 @@ const STOPS: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 /// The caller holds back SIGCONT and the stops of the terminal ([`signals::block`]). A SIGCONT that
 /// comes after `is_wanted` has looked takes back the stop that waits then (signal(7)).
 pub(crate) fn stop_as_a_job(is_wanted: impl Fn() -> bool) {
-    // SAFETY: installs no code; a signal to this thread, which holds it back.
-    let before = unsafe {
-        let before = libc::signal(libc::SIGTSTP, libc::SIG_DFL);
-        libc::raise(libc::SIGTSTP);
-        before
-    };
+    let before = Disposition::DEFAULT.give(libc::SIGTSTP);
+    signals::raise(libc::SIGTSTP);
     let is_wanted_still = is_wanted();
     if is_wanted_still {
         take_stops();
     }
-    // SAFETY: installs no code. To ignore a signal is to drop one that waits (sigaction(2)).
-    unsafe {
-        libc::signal(libc::SIGTSTP, libc::SIG_IGN);
-        libc::signal(libc::SIGTSTP, before);
-    }
+    // To ignore a signal is to drop one that waits (sigaction(2)).
+    Disposition::IGNORED.give(libc::SIGTSTP);
+    before.give(libc::SIGTSTP);
     // In an orphaned group, which no shell watches, only SIGSTOP stops (setpgid(2)).
     if is_wanted_still && !signals::is_pending([libc::SIGCONT]) && is_wanted() {
-        // SAFETY: stops this process.
-        unsafe { libc::raise(libc::SIGSTOP) };
+        signals::raise(libc::SIGSTOP);
     }
 }
 
 /// Lets the stops that wait do what they do, and no others: within one call, the kernel exchanges
 /// the mask and puts it back.
 fn take_stops() {
-    let mut mask = signals::block(&signals::set([]));
+    let mask = signals::blocked_without(&STOPS);
     let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the set is initialised; no descriptor is looked at, and nothing is waited for.
-    unsafe {
-        for stop in STOPS {
-            libc::sigdelset(&mut mask, stop);
-        }
-        libc::ppoll(std::ptr::null_mut(), 0, &now, &mask);
-    }
+    unsafe { libc::ppoll(std::ptr::null_mut(), 0, &now, &mask) };
 }
 
 /// Whether a stop of the terminal has come for this process that it has not taken yet.
@@ -59,30 +47,23 @@ pub(crate) fn a_stop_is_pending() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fork;
+    use crate::{forked, wait_for};
 
     /// What a child in a group of its own, which this process watches as a shell would, comes to:
     /// the next change of its state.
     fn change(pid: i32) -> i32 {
-        let mut status = 0;
-        // SAFETY: waits for a child of this process.
-        assert_eq!(unsafe { libc::waitpid(pid, &mut status, libc::WUNTRACED) }, pid);
-        status
+        wait_for(pid, libc::WUNTRACED).unwrap().unwrap().0
     }
 
     /// A child that holds back what it must and stops, if this says so.
     fn child_that_stops(is_wanted: fn() -> bool) -> i32 {
-        // SAFETY: the child makes system calls only.
-        let pid = unsafe { fork() }.unwrap();
-        if pid == 0 {
+        let child = || {
             signals::block(&signals::set(signals::passed_on()));
-            // SAFETY: plain system calls.
-            unsafe { libc::setpgid(0, 0) };
+            rustix::process::setpgid(None, None).unwrap();
             stop_as_a_job(is_wanted);
-            // SAFETY: ends the child.
-            unsafe { libc::_exit(7) };
-        }
-        pid
+            7
+        };
+        forked(child).unwrap()
     }
 
     fn assert_exits(status: i32) {
@@ -92,8 +73,8 @@ mod tests {
     #[test]
     fn a_process_that_is_continued_after_it_has_looked_does_not_stop() {
         let pid = child_that_stops(|| {
-            // SAFETY: a signal to this process itself: fg, at the worst of moments.
-            unsafe { libc::kill(libc::getpid(), libc::SIGCONT) };
+            // fg, at the worst of moments.
+            signals::send(std::process::id() as i32, libc::SIGCONT).unwrap();
             true
         });
         assert_exits(change(pid));
@@ -103,8 +84,7 @@ mod tests {
     fn a_process_that_is_to_stop_stops_until_it_is_continued() {
         let pid = child_that_stops(|| true);
         assert!(libc::WIFSTOPPED(change(pid)));
-        // SAFETY: a signal to a child of this process.
-        unsafe { libc::kill(pid, libc::SIGCONT) };
+        signals::send(pid, libc::SIGCONT).unwrap();
         assert_exits(change(pid));
     }
 

@@ -17,6 +17,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::str::FromStr;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 use crate::lookup::{self, CannotStart, Command};
 
 mod pad;
@@ -28,16 +30,16 @@ pub use start::{AtExec, start};
 
 /// The layout of a command's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub enum MemoryLayout {
     /// That of the kernel without randomisation, as `setarch -R` gives it.
     Off,
     /// The same, moved.
-    Moved(Moved),
+    Moved(LayoutOffset),
 }
 
 /// How far mappings and the stack are moved. As text, `0x1a2b3`, or `0x1a2b3+0x40` with the stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moved {
+pub struct LayoutOffset {
     /// Mappings lie this many pages below the first layout, which has a gap of 128 MiB and the
     /// stack's guard.
     pub pages: u64,
@@ -77,7 +79,7 @@ pub enum LayoutError {
     /// The command.
     #[error(transparent)]
     Command(#[from] CannotStart),
-    /// A limit cannot be read or set.
+    /// A limit cannot be set.
     #[error("the limit of the stack: {0}")]
     System(io::Error),
 }
@@ -94,7 +96,7 @@ pub enum Untouched {
     Static,
 }
 
-impl fmt::Display for Moved {
+impl fmt::Display for LayoutOffset {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{:#x}", self.pages)?;
         if self.stack != 0 {
@@ -104,10 +106,10 @@ impl fmt::Display for Moved {
     }
 }
 
-impl FromStr for Moved {
+impl FromStr for LayoutOffset {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Moved, String> {
+    fn from_str(text: &str) -> Result<LayoutOffset, String> {
         let number = |text: &str| {
             let digits = text.strip_prefix("0x").ok_or("write it as 0x1a2b3")?;
             u64::from_str_radix(digits, 16).map_err(|error| format!("{text}: {error}"))
@@ -118,18 +120,18 @@ impl FromStr for Moved {
             return Err(format!("layouts end with {:#x}", MOST_LAYOUTS - 1));
         }
         match u16::try_from(stack) {
-            Ok(stack) if stack < 4096 && stack % 16 == 0 => Ok(Moved { pages, stack }),
+            Ok(stack) if stack < 4096 && stack % 16 == 0 => Ok(LayoutOffset { pages, stack }),
             _ => Err("the stack moves by a multiple of 0x10 below 0x1000".to_owned()),
         }
     }
 }
 
-impl Moved {
+impl LayoutOffset {
     /// One of the first `layouts`, by a number drawn at random.
-    pub fn drawn(random: u64, layouts: u64) -> Moved {
+    pub fn drawn(random: u64, layouts: u64) -> LayoutOffset {
         // The low bits for the stack, others for the mappings.
         let stack = (random & 0xff) as u16 * 16;
-        Moved { pages: (random >> 8) % layouts.max(1), stack }
+        LayoutOffset { pages: (random >> 8) % layouts.max(1), stack }
     }
 
     /// The soft limit of the stack that makes it, in bytes.
@@ -140,17 +142,13 @@ impl Moved {
 
 /// How many layouts the hard limit of the stack allows; a power of two, so that ranks under
 /// slightly different limits still draw the same.
-///
-/// # Errors
-/// If the limit cannot be read.
-pub fn layouts() -> Result<u64, LayoutError> {
-    let hard = limit().map_err(LayoutError::System)?.rlim_max;
-    let room = match hard {
-        libc::RLIM_INFINITY => MOST_LAYOUTS,
-        hard if hard < LEAST_GAP => return Ok(0),
-        hard => ((hard - LEAST_GAP) / PAGE + 1).min(MOST_LAYOUTS),
+pub fn layouts() -> u64 {
+    let room = match getrlimit(Resource::Stack).maximum {
+        None => MOST_LAYOUTS,
+        Some(hard) if hard < LEAST_GAP => return 0,
+        Some(hard) => ((hard - LEAST_GAP) / PAGE + 1).min(MOST_LAYOUTS),
     };
-    Ok(1 << room.ilog2())
+    1 << room.ilog2()
 }
 
 /// Makes what this process executes next lie as the layout says, adding to `variables` what that
@@ -161,17 +159,17 @@ pub fn layouts() -> Result<u64, LayoutError> {
 /// # Errors
 /// [`LayoutError`]; nothing but the personality is changed then.
 pub fn enter(
-    layout: Layout,
+    layout: MemoryLayout,
     command: &Command,
     variables: &mut Vec<(std::ffi::OsString, std::ffi::OsString)>,
 ) -> Result<(), LayoutError> {
     let raised = raised(layout)?;
     personality(layout).map_err(|error| LayoutError::Personality(from_errno(error)))?;
-    if let (Some(raised), Layout::Moved(moved)) = (raised, layout) {
-        let was = limit().map_err(LayoutError::System)?;
+    if let (Some(raised), MemoryLayout::Moved(moved)) = (raised, layout) {
+        let was = getrlimit(Resource::Stack);
         let added = pad::variables(command, &command.file()?, variables, moved.stack);
         restore::by_an_orphan(was).map_err(LayoutError::Untraceable)?;
-        set_limit(raised).map_err(|error| LayoutError::System(from_errno(error)))?;
+        setrlimit(Resource::Stack, raised).map_err(|error| LayoutError::System(error.into()))?;
         variables.extend(added);
     }
     Ok(())
@@ -181,8 +179,7 @@ pub fn enter(
 pub fn untouched(program: &Path) -> Option<Untouched> {
     let program = &*lookup::executed(program);
     let mode = std::fs::metadata(program).ok()?.permissions().mode();
-    // SAFETY: reads a flag of this process.
-    let gains_nothing = unsafe { libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) } == 1;
+    let gains_nothing = rustix::thread::no_new_privs().unwrap_or(false);
     // Set-group-ID without the group's execute bit means mandatory locking (fs/exec.c).
     let changes = mode & 0o4000 != 0 || mode & 0o2010 == 0o2010 || has_capabilities(program);
     if changes && !gains_nothing {
@@ -202,59 +199,38 @@ fn has_capabilities(program: &Path) -> bool {
 }
 
 /// The limits that make the layout, if it takes any.
-fn raised(layout: Layout) -> Result<Option<libc::rlimit>, LayoutError> {
-    let Layout::Moved(moved) = layout else { return Ok(None) };
-    let hard = limit().map_err(LayoutError::System)?.rlim_max;
-    if moved.limit() > hard {
-        return Err(LayoutError::Limit { hard, layouts: layouts()? });
+fn raised(layout: MemoryLayout) -> Result<Option<Rlimit>, LayoutError> {
+    let MemoryLayout::Moved(moved) = layout else { return Ok(None) };
+    let maximum = getrlimit(Resource::Stack).maximum;
+    if let Some(hard) = maximum.filter(|hard| moved.limit() > *hard) {
+        return Err(LayoutError::Limit { hard, layouts: layouts() });
     }
     let legacy = std::fs::read("/proc/sys/vm/legacy_va_layout");
     if legacy.is_ok_and(|value| value.starts_with(b"1")) {
         return Err(LayoutError::Legacy);
     }
-    Ok(Some(libc::rlimit { rlim_cur: moved.limit(), rlim_max: hard }))
+    Ok(Some(Rlimit { current: Some(moved.limit()), maximum }))
 }
 
 /// Switches randomisation off for what this process executes. Only makes system calls.
-fn personality(layout: Layout) -> Result<(), i32> {
+fn personality(layout: MemoryLayout) -> Result<(), i32> {
     const QUERY: libc::c_ulong = 0xffff_ffff;
-    // SAFETY: plain system calls; no memory is passed.
-    let now = unsafe { libc::personality(QUERY) };
-    if now < 0 {
-        return Err(errno());
-    }
-    let mut wanted = now | libc::ADDR_NO_RANDOMIZE;
-    if layout != Layout::Off {
+    let mut wanted = set_personality(QUERY)? | libc::ADDR_NO_RANDOMIZE;
+    if layout != MemoryLayout::Off {
         wanted &= !libc::ADDR_COMPAT_LAYOUT;
     }
-    // SAFETY: as above. What was set is read back: a sandbox may claim to have done it.
-    match unsafe { (libc::personality(wanted as libc::c_ulong), libc::personality(QUERY)) } {
-        (set, read) if set >= 0 && read == wanted => Ok(()),
-        (set, _) if set >= 0 => Err(libc::ENOSYS),
-        _ => Err(errno()),
-    }
+    set_personality(wanted as libc::c_ulong)?;
+    // What was set is read back: a sandbox may claim to have done it.
+    if set_personality(QUERY) == Ok(wanted) { Ok(()) } else { Err(libc::ENOSYS) }
 }
 
-fn limit() -> io::Result<libc::rlimit> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the kernel fills the structure, which outlives the call.
-    match unsafe { libc::getrlimit(libc::RLIMIT_STACK, &mut limit) } {
-        0 => Ok(limit),
-        _ => Err(io::Error::last_os_error()),
+/// personality(2): the one of before, or the error's number.
+fn set_personality(persona: libc::c_ulong) -> Result<i32, i32> {
+    // SAFETY: passes a number.
+    match unsafe { libc::personality(persona) } {
+        before if before >= 0 => Ok(before),
+        _ => Err(io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)),
     }
-}
-
-/// Only makes a system call.
-fn set_limit(limit: libc::rlimit) -> Result<(), i32> {
-    // SAFETY: the structure outlives the call.
-    match unsafe { libc::setrlimit(libc::RLIMIT_STACK, &limit) } {
-        0 => Ok(()),
-        _ => Err(errno()),
-    }
-}
-
-fn errno() -> i32 {
-    io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
 }
 
 fn from_errno(number: i32) -> io::Error {
@@ -268,17 +244,17 @@ mod tests {
     #[test]
     fn a_layout_is_read_as_it_is_written_and_nothing_else_is_one() {
         for text in ["0x0", "0x1a2b3", "0xfffffff", "0x5+0x10", "0x0+0xff0"] {
-            assert_eq!(text.parse::<Moved>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<LayoutOffset>().unwrap().to_string(), text);
         }
         for text in ["", "12", "0x", "0x10000000", "0x1+0x8", "0x1+0x1000", "0x-1", "0x1+"] {
-            text.parse::<Moved>().unwrap_err();
+            text.parse::<LayoutOffset>().unwrap_err();
         }
     }
 
     #[test]
     fn drawn_layouts_are_within_what_the_limit_allows() {
         for random in [0, 1, u64::MAX, 0x0123_4567_89ab_cdef] {
-            let moved = Moved::drawn(random, 4);
+            let moved = LayoutOffset::drawn(random, 4);
             assert!(moved.pages < 4);
             assert_eq!(moved.to_string().parse(), Ok(moved));
         }

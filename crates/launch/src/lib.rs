@@ -8,13 +8,15 @@
 //! |---|---|
 //! | `inherited` | signal dispositions and descriptors, as they were before Rust's runtime |
 //! | `lookup` | which file a command's name means; why it cannot be executed |
+//! | `child` | fork, and waiting for what was forked |
+//! | `execution` | becoming a command, with everything prepared before a fork |
 //! | `spawn` | fork, a gate for a tracer, exec |
 //! | `ended` | how a command ended, and ending in the same way |
 //! | `timed` | a command run to its end, and the time it took |
 //! | `attended` | the same for somebody who waits: signals and stops pass both ways |
 //! | `signals` | signals held back; which of them are for the command |
 //! | `job_stop` | this process stopped, unless it is continued at that moment |
-//! | `witness` | whether a signal was sent to a process or to its group |
+//! | `signal_monitor` | whether a signal was sent to a process or to its group |
 //! | `descriptors` | nothing inherited is held |
 //! | `line` | a command written as one line of text, split as a shell would |
 //! | `stage` | a process in which a command has other surroundings and a time limit |
@@ -24,12 +26,16 @@
 //! | `scratch` | room for what is kept for a moment |
 //! | `orphan` | a process of becalm's own that outlives the one that started it |
 //! | `replace` | becoming the command, in place |
+//! | `arch` | what the processor decides |
 //! | `stop` | signals that ask becalm to end what it has started |
 
+mod arch;
 mod attended;
 mod capture;
+mod child;
 mod descriptors;
 mod ended;
+mod execution;
 mod inherited;
 mod job_stop;
 pub mod layout;
@@ -39,23 +45,24 @@ mod orphan;
 mod python_hook;
 mod replace;
 mod scratch;
+mod signal_monitor;
 pub mod signals;
 mod spawn;
 mod stage;
 mod stop;
 mod timed;
-mod witness;
 
 pub use attended::attended;
 pub use capture::Captured;
+pub use child::{fork_with, forked, wait_for};
 pub use descriptors::keep_only;
 pub use ended::Ended;
-pub use line::{Line, LineError};
+pub use line::{CommandLine, LineError};
 pub use lookup::{CannotStart, Command};
 pub use orphan::orphan;
 pub use python_hook::{HookError, PythonHook};
 pub use replace::{replace, set_variables};
 pub use scratch::{scratch_directory, scratch_file};
-pub use spawn::{Gated, fork, spawn};
-pub use stage::{Played, Stage, StageError, check_input};
+pub use spawn::{Gated, spawn};
+pub use stage::{Stage, StageError, StageOutcome, check_input};
 pub use timed::{Timed, timed};

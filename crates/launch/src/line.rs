@@ -7,7 +7,7 @@ use crate::Command;
 
 /// A command written as one line: variables for its environment, and its words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct CommandLine {
     /// `VAR=value` before the command, in order.
     pub environment: Vec<(OsString, OsString)>,
     /// The command's name and arguments; at least one word.
@@ -42,7 +42,7 @@ fn by_shell(line: &str) -> String {
     format!("sh -c '{}'", line.replace('\'', r"'\''"))
 }
 
-impl Line {
+impl CommandLine {
     /// Splits a line into words by the rules of POSIX 2017, Shell Command Language, 2.2
     /// (quoting) and 2.10.2 rule 7 (assignments before the command). What a shell would expand
     /// or act on (`$`, `*`, `|`, `>`, `;`, …) is refused where it is not quoted: no shell is run
@@ -50,7 +50,7 @@ impl Line {
     ///
     /// # Errors
     /// [`LineError`].
-    pub fn parse(text: &OsStr) -> Result<Line, LineError> {
+    pub fn parse(text: &OsStr) -> Result<CommandLine, LineError> {
         let words = Splitter { text: text.as_bytes(), at: 0 }.words()?;
         let is_assignment = |word: &Word| word.assigned.is_some();
         let variables = words.iter().take_while(|word| is_assignment(word)).count();
@@ -60,7 +60,7 @@ impl Line {
         if argv.is_empty() {
             return Err(LineError::Empty);
         }
-        Ok(Line { environment, argv })
+        Ok(CommandLine { environment, argv })
     }
 
     /// The command without its environment.
@@ -217,8 +217,8 @@ mod tests {
 
     use super::*;
 
-    fn parse(text: &str) -> Result<Line, LineError> {
-        Line::parse(OsStr::new(text))
+    fn parse(text: &str) -> Result<CommandLine, LineError> {
+        CommandLine::parse(OsStr::new(text))
     }
 
     /// The words that a shell makes of the line.

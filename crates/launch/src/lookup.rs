@@ -1,11 +1,13 @@
 //! Which file a command's name means (execvp(3)), and why it cannot be executed.
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 /// A command: a program's name and its arguments.
 #[derive(Clone, Debug)]
@@ -119,10 +121,7 @@ fn executable(path: &Path) -> Result<(), CannotStart> {
     if metadata.is_dir() {
         return Err(CannotStart::Directory(path.to_owned()));
     }
-    let allowed = CString::new(path.as_os_str().as_bytes()).is_ok_and(|path| {
-        // SAFETY: the string is NUL-terminated and outlives the call.
-        unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::X_OK, libc::AT_EACCESS) == 0 }
-    });
+    let allowed = accessat(CWD, path, Access::EXEC_OK, AtFlags::EACCESS).is_ok();
     // Root may pass faccessat on some filesystems where no execute bit is set at all.
     if !allowed || metadata.permissions().mode() & 0o111 == 0 {
         return Err(CannotStart::Permission(path.to_owned()));

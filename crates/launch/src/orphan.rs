@@ -4,8 +4,12 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::BorrowedFd;
 
+use rustix::thread::{CpuSet, sched_setaffinity};
+
 use crate::descriptors::keep_only;
-use crate::{fork, signals};
+use crate::execution::c_string;
+use crate::signals::{self, Disposition};
+use crate::{forked, wait_for};
 
 /// Starts `body` in a new process, in a session of its own, that holds only these descriptors;
 /// its standard streams are /dev/null, its working directory is the root, and the signals of a
@@ -24,35 +28,16 @@ pub fn orphan(
     kept: &[BorrowedFd<'_>],
     body: impl FnOnce() -> io::Result<()>,
 ) -> io::Result<()> {
-    // SAFETY: by the contract above, the child may do what its parent may.
-    let between = unsafe { fork() }?;
-    if between != 0 {
-        let mut status = 0;
-        // SAFETY: waits for a child of this process; the status outlives the call.
-        while unsafe { libc::waitpid(between, &mut status, 0) } < 0 {
-            let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::Interrupted {
-                return Err(error);
-            }
-        }
-        return match status {
-            0 => Ok(()),
-            _ => Err(io::Error::other("a process cannot be forked")),
-        };
+    let between = forked(|| {
+        // It is the leader of no group, which is what could be refused.
+        let _ = rustix::process::setsid();
+        let orphan = || i32::from(settle(name, kept).and_then(|()| body()).is_err());
+        i32::from(forked(orphan).is_err())
+    })?;
+    match wait_for(between, 0)? {
+        Some((0, _)) => Ok(()),
+        _ => Err(io::Error::other("a process cannot be forked")),
     }
-    // SAFETY: plain system calls on this process, which is the leader of no group.
-    unsafe { libc::setsid() };
-    // SAFETY: as above.
-    let status = match unsafe { fork() } {
-        Ok(0) => {
-            let done = settle(name, kept).and_then(|()| body());
-            i32::from(done.is_err())
-        }
-        Ok(_) => 0,
-        Err(_) => 1,
-    };
-    // SAFETY: ends the process without running what its parent prepared for its own end.
-    unsafe { libc::_exit(status) }
 }
 
 /// Has the kernel end anybody else first where memory is short (oom_score_adj of proc(5)), as far
@@ -69,18 +54,14 @@ fn spare_memory_killer() {
 fn settle(name: &str, kept: &[BorrowedFd<'_>]) -> io::Result<()> {
     keep_only(kept)?;
     std::env::set_current_dir("/")?;
-    let name: Vec<u8> = name.bytes().take(15).chain([0]).collect();
-    // SAFETY: the name ends with a zero byte within the 16 that the kernel reads; a set of all
-    // processors is cut down to those allowed (sched_setaffinity(2)); ignoring a signal installs
-    // no code.
-    unsafe {
-        libc::prctl(libc::PR_SET_NAME, name.as_ptr());
-        let mut all: libc::cpu_set_t = std::mem::zeroed();
-        (0..libc::CPU_SETSIZE as usize).for_each(|cpu| libc::CPU_SET(cpu, &mut all));
-        libc::sched_setaffinity(0, size_of_val(&all), &all);
-        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP, libc::SIGPIPE] {
-            libc::signal(signal, libc::SIG_IGN);
-        }
+    let name: Vec<u8> = name.bytes().take(15).collect();
+    let _ = rustix::thread::set_name(&c_string(&name)?);
+    // A set of all processors is cut down to those allowed (sched_setaffinity(2)).
+    let mut all = CpuSet::new();
+    (0..CpuSet::MAX_CPU).for_each(|cpu| all.set(cpu));
+    let _ = sched_setaffinity(None, &all);
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP, libc::SIGPIPE] {
+        Disposition::IGNORED.give(signal);
     }
     spare_memory_killer();
     // What the caller blocked is its own affair; a SIGTERM must end this process.

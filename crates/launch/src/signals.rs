@@ -1,7 +1,11 @@
 //! Signals that are held back, and wait to be taken instead of doing what they do (signalfd(2)).
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::mem::offset_of;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 
 /// Signals that are passed on to a command when they are sent to becalm: all but those that
 /// cannot be held back, those that a fault of its own would raise, those of its own children and
@@ -40,26 +44,41 @@ pub fn set(signals: impl IntoIterator<Item = i32>) -> libc::sigset_t {
 
 /// All signals.
 pub fn all() -> libc::sigset_t {
-    // SAFETY: a set is plain data, for which zero is valid; the call fills it.
-    unsafe {
-        let mut set = std::mem::zeroed();
-        libc::sigfillset(&mut set);
-        set
-    }
+    set(1..=64)
+}
+
+/// Whether a set has a signal.
+fn has(set: &libc::sigset_t, signal: i32) -> bool {
+    // SAFETY: reads the set.
+    unsafe { libc::sigismember(set, signal) == 1 }
 }
 
 /// Holds signals back from the calling thread, and returns what was held back before.
 pub fn block(signals: &libc::sigset_t) -> libc::sigset_t {
-    let mut before = set([]);
-    // SAFETY: both sets are initialised.
-    unsafe { libc::sigprocmask(libc::SIG_BLOCK, signals, &mut before) };
-    before
+    change_mask(libc::SIG_BLOCK, signals)
 }
 
-/// Holds these signals back from the calling thread, and no others.
+/// Holds these signals back from the calling thread, and no others. Only makes a system call.
 pub fn block_only(signals: &libc::sigset_t) {
-    // SAFETY: the set is initialised.
-    unsafe { libc::sigprocmask(libc::SIG_SETMASK, signals, std::ptr::null_mut()) };
+    change_mask(libc::SIG_SETMASK, signals);
+}
+
+/// Holds signals back from the calling thread no longer.
+pub(crate) fn unblock(signals: &libc::sigset_t) {
+    change_mask(libc::SIG_UNBLOCK, signals);
+}
+
+/// The signals that the calling thread holds back, but these.
+pub(crate) fn blocked_without(signals: &[i32]) -> libc::sigset_t {
+    let blocked = block(&set([]));
+    set((1..=64).filter(|signal| has(&blocked, *signal) && !signals.contains(signal)))
+}
+
+fn change_mask(how: i32, signals: &libc::sigset_t) -> libc::sigset_t {
+    let mut before = *signals;
+    // SAFETY: both sets are initialised; the kernel fills the second.
+    unsafe { libc::sigprocmask(how, signals, &mut before) };
+    before
 }
 
 /// Whether one of these signals has come and waits, because it is held back.
@@ -67,17 +86,63 @@ pub fn is_pending(signals: impl IntoIterator<Item = i32>) -> bool {
     let mut pending = set([]);
     // SAFETY: the set is initialised; the kernel fills it.
     unsafe { libc::sigpending(&mut pending) };
-    // SAFETY: reads the set.
-    signals.into_iter().any(|signal| unsafe { libc::sigismember(&pending, signal) } == 1)
+    signals.into_iter().any(|signal| has(&pending, signal))
+}
+
+/// Sends a signal, whichever its number, to a process, or to the group of a negative number
+/// (kill(2)).
+///
+/// # Errors
+/// ESRCH, EPERM.
+pub fn send(pid: i32, signal: i32) -> io::Result<()> {
+    // SAFETY: passes numbers.
+    match unsafe { libc::kill(pid, signal) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Sends a signal to the calling thread.
+pub(crate) fn raise(signal: i32) {
+    // SAFETY: passes a number.
+    unsafe { libc::raise(signal) };
+}
+
+/// What a process does when a signal comes (signal(2)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Disposition(libc::sighandler_t);
+
+impl Disposition {
+    /// What the manual says of the signal.
+    pub const DEFAULT: Disposition = Disposition(libc::SIG_DFL);
+    /// Nothing.
+    pub const IGNORED: Disposition = Disposition(libc::SIG_IGN);
+
+    /// That of a signal now. Only makes a system call.
+    pub fn of(signal: i32) -> Disposition {
+        // SAFETY: an all-zero sigaction is valid, and a null new action only reads the old one.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &mut action);
+            Disposition(action.sa_sigaction)
+        }
+    }
+
+    /// Makes it that of a signal, and returns that of before. Only makes a system call.
+    pub fn give(self, signal: i32) -> Disposition {
+        // SAFETY: it installs no code, or such as was installed before: there is no other way to
+        // have this value.
+        Disposition(unsafe { libc::signal(signal, self.0) })
+    }
 }
 
 /// Signals that were held back, in the order in which they are to be taken.
 #[derive(Debug)]
-pub struct Queue(OwnedFd);
+pub struct SignalQueue(OwnedFd);
 
 /// A signal that has come.
 #[derive(Clone, Copy, Debug)]
-pub struct Came {
+pub struct ReceivedSignal {
     /// Which.
     pub signal: i32,
     /// The process that has sent it; 0 for the kernel.
@@ -86,19 +151,19 @@ pub struct Came {
     pub code: i32,
 }
 
-impl Queue {
+impl SignalQueue {
     /// Of these signals. They come to it as long as they are held back ([`block`]).
     ///
     /// # Errors
     /// Those of signalfd(2).
-    pub fn of(signals: &libc::sigset_t) -> io::Result<Queue> {
+    pub fn of(signals: &libc::sigset_t) -> io::Result<SignalQueue> {
         // SAFETY: the set is initialised; the descriptor is new and nobody else's.
         unsafe {
             let fd = libc::signalfd(-1, signals, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
             if fd < 0 {
                 return Err(io::Error::last_os_error());
             }
-            Ok(Queue(OwnedFd::from_raw_fd(fd)))
+            Ok(SignalQueue(OwnedFd::from_raw_fd(fd)))
         }
     }
 
@@ -106,44 +171,42 @@ impl Queue {
     ///
     /// # Errors
     /// Those of read(2).
-    pub fn take(&self) -> io::Result<Option<Came>> {
-        // SAFETY: the structure is plain numbers, for which zero is valid; the kernel fills at
-        // most its size.
-        let (got, info) = unsafe {
-            let mut info: libc::signalfd_siginfo = std::mem::zeroed();
-            let size = size_of_val(&info);
-            (libc::read(self.0.as_raw_fd(), (&raw mut info).cast(), size), info)
+    pub fn take(&self) -> io::Result<Option<ReceivedSignal>> {
+        let mut info = [0u8; size_of::<libc::signalfd_siginfo>()];
+        match rustix::io::read(&self.0, &mut info) {
+            Ok(_) => {}
+            Err(Errno::AGAIN) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+        let number = |at: usize| {
+            let bytes = info.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+            bytes.map_or(0, i32::from_ne_bytes)
         };
-        if got == size_of_val(&info) as isize {
-            let (signal, from) = (info.ssi_signo as i32, info.ssi_pid as i32);
-            return Ok(Some(Came { signal, from, code: info.ssi_code }));
-        }
-        match io::Error::last_os_error() {
-            error if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            error => Err(error),
-        }
+        Ok(Some(ReceivedSignal {
+            signal: number(offset_of!(libc::signalfd_siginfo, ssi_signo)),
+            from: number(offset_of!(libc::signalfd_siginfo, ssi_pid)),
+            code: number(offset_of!(libc::signalfd_siginfo, ssi_code)),
+        }))
     }
 
     /// Waits for a signal, and takes it.
     ///
     /// # Errors
     /// Those of poll(2) and read(2).
-    pub fn wait(&self) -> io::Result<Came> {
+    pub fn wait(&self) -> io::Result<ReceivedSignal> {
         loop {
             match self.take() {
                 Ok(Some(came)) => return Ok(came),
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
                 _ => {}
             }
-            let mut ready =
-                libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-            // SAFETY: one entry, which outlives the call. It may be interrupted by a stop.
-            unsafe { libc::poll(&mut ready, 1, -1) };
+            // It may be interrupted by a stop.
+            let _ = poll(&mut [PollFd::new(&self.0, PollFlags::IN)], None);
         }
     }
 }
 
-impl AsFd for Queue {
+impl AsFd for SignalQueue {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -157,10 +220,9 @@ mod tests {
     fn a_signal_that_is_held_back_waits_to_be_taken_with_its_sender() {
         let mine = set([libc::SIGWINCH]);
         let before = block(&mine);
-        let queue = Queue::of(&mine).unwrap();
+        let queue = SignalQueue::of(&mine).unwrap();
         assert!(queue.take().unwrap().is_none());
-        // SAFETY: a signal to this thread, which holds it back.
-        unsafe { libc::raise(libc::SIGWINCH) };
+        raise(libc::SIGWINCH);
         let came = queue.wait().unwrap();
         assert_eq!((came.signal, came.from), (libc::SIGWINCH, std::process::id() as i32));
         assert!(came.code <= 0, "{came:?}");

@@ -1,14 +1,14 @@
 //! Fork, a gate that a tracer opens, exec.
 
-use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-use crate::inherited;
-use crate::lookup::{CannotStart, Command, explain, is_elf_file};
+use crate::child::{FAILED, fork_with};
+use crate::execution::Execution;
+use crate::lookup::{CannotStart, Command, explain};
+use crate::{inherited, signals};
 
 /// A child that waits at a gate before it becomes the command, so that a tracer can attach
 /// first. SIGSTOP is not used for this: it can leak a stop into the command (tracexec #66).
@@ -60,87 +60,32 @@ pub fn spawn(
     mask: &libc::sigset_t,
     prepare: &dyn Fn() -> Result<(), i32>,
 ) -> Result<Gated, CannotStart> {
-    let path = command.file()?;
-    let program = c_string(path.as_os_str().as_bytes())?;
-    let arguments = command.argv.iter().map(|argument| c_string(argument.as_bytes()));
-    let arguments = arguments.collect::<io::Result<Vec<_>>>()?;
-    // execvp(3): a file that the kernel does not know is a script of the shell's. Not an ELF
-    // file, though: that is one of another machine.
-    let by_shell = !is_elf_file(path.as_os_str());
-    let argv = pointers(arguments.iter());
-    let shell = c_string(b"/bin/sh")?;
-    let shell_argv = pointers([&shell, &program].into_iter().chain(arguments.iter().skip(1)));
+    let execution = Execution::of(command)?;
+    // All of these close on exec. None is a standard descriptor: Rust's runtime has filled those
+    // that were closed.
     let (gate_out, gate_in) = pipe()?;
     let (failure_out, failure_in) = pipe()?;
-
-    // SAFETY: the child makes only system calls before exec or _exit; all memory that it uses
-    // was prepared above.
-    let pid = unsafe { fork() }?;
-    if pid != 0 {
-        return Ok(Gated { pid, path, gate: gate_in.into(), failure: failure_out.into() });
-    }
-    // In the child. Its ends of the pipes close on exec; the parent's end of the gate must
-    // close now, so that a parent that dies is seen as an end of file.
-    let failure = failure_in.into_raw_fd();
-    drop(gate_in);
-    let mut byte = [0u8; 1];
-    let gate = gate_out.into_raw_fd();
-    // SAFETY: system calls on memory and descriptors of this process. `argv` and `shell_argv`
-    // end with a null pointer and point to strings that live on.
-    unsafe {
-        if libc::read(gate, byte.as_mut_ptr().cast(), 1) != 1 {
-            libc::_exit(125);
-        }
-        inherited::restore();
-        libc::sigprocmask(libc::SIG_SETMASK, mask, std::ptr::null_mut());
-        let mut error = match prepare() {
-            Err(error) => error,
-            Ok(()) => {
-                libc::execv(program.as_ptr(), argv.as_ptr());
-                let error = *libc::__errno_location();
-                if error == libc::ENOEXEC && by_shell {
-                    libc::execv(shell.as_ptr(), shell_argv.as_ptr());
-                }
-                error
+    let (pid, (_, gate_in, _)) =
+        fork_with((gate_out, gate_in, failure_in), |(gate_out, gate_in, failure_in)| {
+            // The parent's end of the gate must close now, so that a parent that dies is seen as
+            // an end of file.
+            drop(gate_in);
+            if !matches!(rustix::io::read(&gate_out, &mut [0u8]), Ok(1)) {
+                return FAILED;
             }
-        };
-        libc::write(failure, (&raw mut error).cast(), 4);
-        libc::_exit(125)
-    }
+            inherited::restore();
+            signals::block_only(mask);
+            let error = match prepare() {
+                Err(error) => error,
+                Ok(()) => execution.execute().raw_os_error().unwrap_or(libc::EIO),
+            };
+            let _ = rustix::io::write(&failure_in, &error.to_le_bytes());
+            FAILED
+        })?;
+    Ok(Gated { pid, path: execution.path, gate: gate_in.into(), failure: failure_out.into() })
 }
 
-/// fork(2).
-///
-/// # Safety
-/// As any fork: if this process has several threads, the child may only make system calls.
-///
-/// # Errors
-/// EAGAIN, ENOMEM.
-pub unsafe fn fork() -> io::Result<i32> {
-    // SAFETY: the caller keeps the child's side of the bargain.
-    match unsafe { libc::fork() } {
-        -1 => Err(io::Error::last_os_error()),
-        pid => Ok(pid),
-    }
-}
-
-pub(crate) fn pointers<'a>(strings: impl Iterator<Item = &'a CString>) -> Vec<*const libc::c_char> {
-    strings.map(|string| string.as_ptr()).chain([std::ptr::null()]).collect()
-}
-
-pub(crate) fn c_string(bytes: &[u8]) -> io::Result<CString> {
-    CString::new(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
-}
-
-/// A pipe whose ends close on exec. Neither is a standard descriptor: Rust's runtime has
-/// filled those that were closed.
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut ends = [0; 2];
-    // SAFETY: the kernel fills the array with two descriptors that nobody else owns.
-    unsafe {
-        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
-    }
+    let (out, into) = io::pipe()?;
+    Ok((out.into(), into.into()))
 }

@@ -10,19 +10,23 @@
 use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::capture::Captured;
-use crate::spawn::c_string;
-use crate::stop::Stop;
-use crate::{Ended, fork, inherited};
+use crate::child::{FAILED, die_with, forked, wait_for};
+use crate::execution::c_string;
+use crate::stop::EndRequests;
+use crate::{Ended, inherited, signals};
 
 /// Output that is still open when the stage has ended is waited for this long: a child that the
 /// command left behind holds it.
@@ -46,7 +50,7 @@ pub struct Stage {
 
 /// What came of it.
 #[derive(Clone, Debug)]
-pub struct Played<T> {
+pub struct StageOutcome<T> {
     /// What the act returned.
     pub result: T,
     /// What came out of standard output.
@@ -101,29 +105,27 @@ impl Stage {
     pub fn play<T: Serialize + DeserializeOwned>(
         &self,
         act: impl FnOnce() -> T,
-    ) -> Result<Played<T>, StageError> {
+    ) -> Result<StageOutcome<T>, StageError> {
         let input = File::open(&self.input)
             .map_err(|error| StageError::Input { path: self.input.clone(), error })?;
         let variables = self.variables()?;
         let (result, to_result) = io::pipe()?;
         let (stdout, to_stdout) = io::pipe()?;
         let (stderr, to_stderr) = io::pipe()?;
-        let stop = Stop::wait_for()?;
-        let parent = std::process::id();
-        // SAFETY: the caller promises that there is one thread.
-        let pid = unsafe { fork() }?;
-        if pid == 0 {
+        let stop = EndRequests::wait_for()?;
+        let parent = std::process::id() as i32;
+        // This process's own stays until its end.
+        let mut act = Some(act);
+        let pid = forked(|| {
             let streams = [input.into(), to_stdout.into(), to_stderr.into()];
-            enter(parent, streams, &variables, &stop);
-            // A panic must not unwind into what the parent would have done next.
-            let act = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
-            let sent = act.is_ok_and(|result| send(to_result, &result).is_ok());
-            // SAFETY: ends the process without running what the parent prepared for its own end.
-            unsafe { libc::_exit(if sent { 0 } else { 125 }) };
-        }
-        drop((to_result, to_stdout, to_stderr));
+            if !enter(parent, streams, &variables, &stop) {
+                return FAILED;
+            }
+            let sent = act.take().is_some_and(|act| send(to_result, &act()).is_ok());
+            if sent { 0 } else { FAILED }
+        })?;
         let streams = [result, stdout, stderr].map(|pipe| Stream::new(OwnedFd::from(pipe)));
-        let audience = Audience { stage: Process { pid, reaped: None }, streams, stop };
+        let audience = Audience { stage: StageProcess { pid, reaped: None }, streams, stop };
         audience.watch(self.timeout)
     }
 
@@ -134,29 +136,30 @@ impl Stage {
     }
 }
 
-/// Makes the calling process, a child of `parent`, the stage.
-fn enter(parent: u32, streams: [OwnedFd; 3], variables: &[(CString, CString)], stop: &Stop) {
-    // SAFETY: plain system calls on descriptors that live on; this process has one thread, so its
-    // environment is nobody else's.
-    unsafe {
-        libc::setsid();
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        if libc::getppid() as u32 != parent {
-            libc::_exit(125);
-        }
-        for (fd, stream) in (0..).zip(&streams) {
-            libc::dup2(stream.as_raw_fd(), fd);
-        }
-        for (name, value) in variables {
-            // Not std's set_var: its lock stays locked for ever where another thread of a test
-            // program held it at the fork.
-            if libc::setenv(name.as_ptr(), value.as_ptr(), 1) != 0 {
-                libc::_exit(125);
-            }
+/// Makes the calling process, a child of `parent`, the stage; whether it can be.
+fn enter(
+    parent: i32,
+    streams: [OwnedFd; 3],
+    variables: &[(CString, CString)],
+    stop: &EndRequests,
+) -> bool {
+    let _ = rustix::process::setsid();
+    if !die_with(parent) {
+        return false;
+    }
+    let [stdin, stdout, stderr] = &streams;
+    let _ = (dup2_stdin(stdin), dup2_stdout(stdout), dup2_stderr(stderr));
+    for (name, value) in variables {
+        // Not std's set_var: its lock stays locked for ever where another thread of a test
+        // program held it at the fork.
+        // SAFETY: this process has one thread, so its environment is nobody else's.
+        if unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 1) } != 0 {
+            return false;
         }
     }
     inherited::has_standard_streams();
     stop.forget();
+    true
 }
 
 impl Default for Stage {
@@ -180,21 +183,21 @@ fn received(bytes: &[u8]) -> Option<&[u8]> {
 }
 
 /// The stage's process.
-struct Process {
+struct StageProcess {
     pid: i32,
     reaped: Option<Ended>,
 }
 
-impl Process {
+impl StageProcess {
     /// How it ended, if it has.
     fn ended(&mut self) -> Option<Ended> {
         self.reap(libc::WNOHANG)
     }
 
     fn reap(&mut self, flags: i32) -> Option<Ended> {
-        let mut status = 0;
-        // SAFETY: waits for a child of this process; the status outlives the call.
-        if self.reaped.is_none() && unsafe { libc::waitpid(self.pid, &mut status, flags) } > 0 {
+        if self.reaped.is_none()
+            && let Ok(Some((status, _))) = wait_for(self.pid, flags)
+        {
             self.reaped = Some(Ended::from_wait(status));
         }
         self.reaped
@@ -206,8 +209,8 @@ impl Process {
         self.signal(libc::SIGTERM);
         while Instant::now() < until {
             self.ended();
-            // SAFETY: asks whether there is a process of the group.
-            if self.reaped.is_some() && unsafe { libc::kill(-self.pid, 0) } != 0 {
+            // 0 asks whether there is a process of the group.
+            if self.reaped.is_some() && signals::send(-self.pid, 0).is_err() {
                 return;
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -216,14 +219,11 @@ impl Process {
         self.reap(0);
     }
 
-    /// To the group; to the stage alone if it has not made its group yet.
+    /// To the group; to the stage alone if it has not made its group yet. The child is not reaped,
+    /// or its group's number is one that no new process can get while a member lives.
     fn signal(&self, signal: i32) {
-        // SAFETY: signals to a child that is not reaped, or to the group that it left, whose
-        // number no new process can get while a member lives.
-        unsafe {
-            if libc::kill(-self.pid, signal) != 0 && self.reaped.is_none() {
-                libc::kill(self.pid, signal);
-            }
+        if signals::send(-self.pid, signal).is_err() && self.reaped.is_none() {
+            let _ = signals::send(self.pid, signal);
         }
     }
 }
@@ -263,17 +263,17 @@ impl Stream {
 
 /// Whoever waits for the stage.
 struct Audience {
-    stage: Process,
+    stage: StageProcess,
     /// What the act returned, its standard output, its standard error.
     streams: [Stream; 3],
-    stop: Stop,
+    stop: EndRequests,
 }
 
 impl Audience {
     fn watch<T: DeserializeOwned>(
         mut self,
         timeout: Option<Duration>,
-    ) -> Result<Played<T>, StageError> {
+    ) -> Result<StageOutcome<T>, StageError> {
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         let mut grace = None;
         let mut buffer = vec![0; 64 << 10];
@@ -305,12 +305,12 @@ impl Audience {
         self.result()
     }
 
-    fn result<T: DeserializeOwned>(mut self) -> Result<Played<T>, StageError> {
+    fn result<T: DeserializeOwned>(mut self) -> Result<StageOutcome<T>, StageError> {
         let ended = self.stage.reap(0).unwrap_or(Ended::Exited(125));
         let [result, stdout, stderr] = self.streams;
         let result = result.all.unwrap_or_default();
         let result = serde_json::from_slice(received(&result).unwrap_or_default());
-        Ok(Played {
+        Ok(StageOutcome {
             result: result.map_err(|_| StageError::Died(ended))?,
             left_open: stdout.pipe.is_some() || stderr.pipe.is_some(),
             stdout: stdout.captured,
@@ -321,24 +321,22 @@ impl Audience {
     /// Waits until a stream has something, a signal comes or the time is over; says which
     /// streams have.
     fn poll(&self, timeout: Option<Duration>) -> io::Result<[bool; 3]> {
-        let entry = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        // poll(2) leaves negative descriptors alone.
-        let number =
-            |stream: &Stream| stream.pipe.as_ref().map_or(-1, |pipe| pipe.as_fd().as_raw_fd());
-        let [result, stdout, stderr] = self.streams.each_ref().map(number).map(entry);
-        let mut entries = [result, stdout, stderr, entry(self.stop.fd())];
-        let millis = |time: Duration| i32::try_from(time.as_millis() + 1).unwrap_or(i32::MAX);
-        // SAFETY: the array has four entries and outlives the call.
-        let done = unsafe { libc::poll(entries.as_mut_ptr(), 4, timeout.map_or(-1, millis)) };
-        let error = io::Error::last_os_error();
-        if done < 0 && error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
+        let pipes = self.streams.iter().filter_map(|stream| stream.pipe.as_ref());
+        let mut entries: Vec<_> = pipes.map(|pipe| PollFd::new(pipe, PollFlags::IN)).collect();
+        entries.push(PollFd::new(&self.stop, PollFlags::IN));
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        match poll(&mut entries, timeout.as_ref()) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok([false; 3]),
+            Err(error) => return Err(error.into()),
         }
-        Ok([0, 1, 2].map(|at| done > 0 && entries[at].revents != 0))
+        let mut ready = entries.iter().map(|entry| !entry.revents().is_empty());
+        let is_ready = |stream: &Stream| stream.pipe.is_some() && ready.next() == Some(true);
+        Ok(self.streams.each_ref().map(is_ready))
     }
 }
 
-impl Drop for Process {
+impl Drop for StageProcess {
     /// Whatever went wrong: nothing is left running and no zombie stays.
     fn drop(&mut self) {
         if self.reaped.is_none() {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::lookup::{CannotStart, Command};
-use crate::{Ended, signals, spawn};
+use crate::{Ended, signals, spawn, wait_for};
 
 /// How long a command took, and what it used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +38,8 @@ pub fn timed(command: &Command) -> Result<Timed, CannotStart> {
 
 /// Waits for the end of a child that began at that moment.
 pub(crate) fn awaited(pid: i32, start: Instant) -> std::io::Result<Timed> {
-    let (status, usage) = wait(pid)?;
+    let ended = wait_for(pid, 0)?;
+    let (status, usage) = ended.ok_or_else(|| std::io::Error::other("no process has ended"))?;
     Ok(Timed {
         ended: Ended::from_wait(status),
         wall: start.elapsed(),
@@ -46,24 +47,6 @@ pub(crate) fn awaited(pid: i32, start: Instant) -> std::io::Result<Timed> {
         system: duration(usage.ru_stime),
         max_rss: u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024),
     })
-}
-
-fn wait(pid: i32) -> std::io::Result<(i32, libc::rusage)> {
-    loop {
-        let mut status = 0;
-        // SAFETY: rusage is plain numbers, for which zero is valid; the kernel fills both.
-        let (got, usage) = unsafe {
-            let mut usage: libc::rusage = std::mem::zeroed();
-            (libc::wait4(pid, &mut status, 0, &mut usage), usage)
-        };
-        if got == pid {
-            return Ok((status, usage));
-        }
-        let error = std::io::Error::last_os_error();
-        if error.kind() != std::io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
 }
 
 pub(crate) fn duration(time: libc::timeval) -> Duration {

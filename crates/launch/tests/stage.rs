@@ -7,10 +7,10 @@
 use std::os::unix::process::CommandExt;
 use std::time::{Duration, Instant};
 
-use launch::{Ended, Line, Played, Stage, StageError, Timed};
+use launch::{CommandLine, Ended, Stage, StageError, StageOutcome, Timed};
 
-fn play(stage: &Stage, line: &str) -> Result<Played<Timed>, StageError> {
-    let command = Line::parse(line.as_ref()).unwrap().command();
+fn play(stage: &Stage, line: &str) -> Result<StageOutcome<Timed>, StageError> {
+    let command = CommandLine::parse(line.as_ref()).unwrap().command();
     stage.play(|| launch::timed(&command).unwrap())
 }
 
@@ -119,9 +119,9 @@ fn a_request_to_end_ends_the_command_and_comes_back() {
 
 fn a_stage_that_dies_is_an_error() {
     let played = Stage::new().play(|| std::process::abort());
-    let played: Result<Played<()>, _> = played;
+    let played: Result<StageOutcome<()>, _> = played;
     assert!(matches!(played, Err(StageError::Died(Ended::Signaled(_)))), "{played:?}");
-    let played: Result<Played<()>, _> = Stage::new().play(|| panic!("on purpose"));
+    let played: Result<StageOutcome<()>, _> = Stage::new().play(|| panic!("on purpose"));
     assert!(matches!(played, Err(StageError::Died(Ended::Exited(125)))), "{played:?}");
 }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use cost::CostModel;
-use launch::{Ended, Line, Played, Stage, StageError, Timed};
+use launch::{CommandLine, Ended, Stage, StageError, StageOutcome, Timed};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -224,17 +224,17 @@ impl ProofBench {
     fn play<T: Serialize + DeserializeOwned>(
         &self,
         name: &str,
-        line: &Line,
+        line: &CommandLine,
         act: impl FnOnce() -> Result<T, CannotRun>,
-    ) -> Result<Played<T>, ProofError> {
+    ) -> Result<StageOutcome<T>, ProofError> {
         let (input, timeout) = (self.input.clone(), self.timeout);
         let stage = Stage { environment: line.environment.clone(), input, timeout };
         let command = || name.to_owned();
         let played =
             stage.play(act).map_err(|error| ProofError::Stage { command: command(), error })?;
-        let Played { result, stdout, stderr, left_open } = played;
+        let StageOutcome { result, stdout, stderr, left_open } = played;
         match result {
-            Ok(result) => Ok(Played { result, stdout, stderr, left_open }),
+            Ok(result) => Ok(StageOutcome { result, stdout, stderr, left_open }),
             Err(CannotRun { status, why }) => {
                 Err(ProofError::CannotRun { command: command(), status, why })
             }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use cost::PredictedWait;
-use launch::{Captured, Ended, Line, Timed};
+use launch::{Captured, CommandLine, Ended, Timed};
 use recording::{Blind, Bytes, Micros, Nanos, shown_name};
 use serde::{Deserialize, Serialize};
 
@@ -18,9 +18,9 @@ pub struct Subject {
     /// The command, as it was written.
     pub text: String,
     /// The same, split.
-    pub line: Line,
+    pub line: CommandLine,
     /// Commands that are run before each run, not measured: each must end with status 0.
-    pub prepare: Vec<Line>,
+    pub prepare: Vec<CommandLine>,
 }
 
 /// What was measured of a command.

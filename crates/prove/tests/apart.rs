@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use launch::Line;
+use launch::CommandLine;
 use prove::{Behaviour, Conditions, CountChange, Proof, ProofBench, Speed, Subject};
 
 fn bench() -> ProofBench {
@@ -27,7 +27,7 @@ fn bench() -> ProofBench {
 }
 
 fn subject(text: &str) -> Subject {
-    let line = Line::parse(text.as_ref()).unwrap();
+    let line = CommandLine::parse(text.as_ref()).unwrap();
     Subject { text: text.to_owned(), line, prepare: Vec::new() }
 }
 

@@ -64,7 +64,7 @@ pub use name::{Name, serialize_shown, shown, shown_name, shown_path};
 pub use origin::{Frame, Origin};
 pub use process::{End, Exec, How, Image, Process, ProcessId, Signal, Status, Usage};
 pub use rank::Rank;
-pub use ranks::{Member, MergeError, Ranks, is_recording};
+pub use ranks::{MergeError, RankRecording, Ranks, is_recording};
 pub use reader::{ReadError, Reader};
 pub use sealed::{seal, unseal};
 pub use totals::Totals;

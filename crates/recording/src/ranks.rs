@@ -30,7 +30,7 @@ pub fn is_recording(start: &[u8]) -> bool {
 
 /// One rank's recording, where it lies.
 #[derive(Clone, Debug)]
-pub struct Member {
+pub struct RankRecording {
     /// Whose it is.
     pub rank: Rank,
     file: Arc<File>,
@@ -42,7 +42,7 @@ pub struct Member {
 #[derive(Clone, Debug)]
 pub struct Ranks {
     /// By their number.
-    pub members: Vec<Member>,
+    pub members: Vec<RankRecording>,
     /// Whether the file is all that was written: it has its end.
     pub whole: bool,
 }
@@ -74,19 +74,19 @@ pub enum MergeError {
     },
 }
 
-impl Member {
+impl RankRecording {
     /// A recording in a file of its own.
     ///
     /// # Errors
     /// Where its length cannot be known.
-    pub fn alone(rank: Rank, file: File) -> io::Result<Member> {
+    pub fn alone(rank: Rank, file: File) -> io::Result<RankRecording> {
         let bytes = file.metadata()?.len();
-        Ok(Member { rank, file: Arc::new(file), at: 0, bytes })
+        Ok(RankRecording { rank, file: Arc::new(file), at: 0, bytes })
     }
 
     /// Its bytes.
     pub fn bytes(&self) -> impl Read + '_ {
-        Part { file: &self.file, at: self.at, left: self.bytes }
+        FileSlice { file: &self.file, at: self.at, left: self.bytes }
     }
 
     /// Its records, as a stream.
@@ -115,7 +115,7 @@ impl Ranks {
         let file = Arc::new(File::open(path)?);
         let length = file.metadata()?.len();
         let mut magic = [0; MAGIC.len()];
-        let got = Part { file: &file, at: 0, left: length }.read_exact(&mut magic);
+        let got = FileSlice { file: &file, at: 0, left: length }.read_exact(&mut magic);
         if got.is_ok() && magic == *MAGIC {
             return members(&file, length);
         }
@@ -126,14 +126,14 @@ impl Ranks {
             }
             _ => {}
         }
-        let mut alone = Member { rank: Rank::default(), file, at: 0, bytes: length };
+        let mut alone = RankRecording { rank: Rank::default(), file, at: 0, bytes: length };
         let rank = alone.reader()?.header().rank.clone();
         alone.rank = rank.ok_or(ReadError::NoRank)?;
         Ok(Ranks { members: vec![alone], whole: true })
     }
 
     /// One rank's recording, if it is there.
-    pub fn of(&self, rank: u32) -> Option<&Member> {
+    pub fn of(&self, rank: u32) -> Option<&RankRecording> {
         let at = self.members.binary_search_by_key(&rank, |member| member.rank.rank).ok()?;
         self.members.get(at)
     }
@@ -143,7 +143,7 @@ impl Ranks {
     /// # Errors
     /// [`MergeError`].
     pub fn join(files: Vec<(PathBuf, Ranks)>) -> Result<Ranks, MergeError> {
-        let mut joined: BTreeMap<u32, (PathBuf, Member)> = BTreeMap::new();
+        let mut joined: BTreeMap<u32, (PathBuf, RankRecording)> = BTreeMap::new();
         let mut whole = true;
         for (path, ranks) in files {
             whole &= ranks.whole;
@@ -208,7 +208,8 @@ fn members(file: &Arc<File>, length: u64) -> Result<Ranks, ReadError> {
     let mut at = MAGIC.len() as u64;
     loop {
         let mut found = [0; FRAME];
-        if (Part { file, at, left: length.saturating_sub(at) }).read_exact(&mut found).is_err() {
+        if (FileSlice { file, at, left: length.saturating_sub(at) }).read_exact(&mut found).is_err()
+        {
             break;
         }
         at += FRAME as u64;
@@ -221,7 +222,8 @@ fn members(file: &Arc<File>, length: u64) -> Result<Ranks, ReadError> {
             return Err(ReadError::Damaged("a rank's label of an impossible length"));
         }
         let mut label = vec![0; label_length as usize];
-        if (Part { file, at, left: length.saturating_sub(at) }).read_exact(&mut label).is_err() {
+        if (FileSlice { file, at, left: length.saturating_sub(at) }).read_exact(&mut label).is_err()
+        {
             break;
         }
         at += u64::from(label_length);
@@ -241,12 +243,12 @@ fn members(file: &Arc<File>, length: u64) -> Result<Ranks, ReadError> {
         };
         let left = length.saturating_sub(at);
         let file = Arc::clone(file);
-        ranks.members.push(Member { rank, file, at, bytes: bytes.min(left) });
+        ranks.members.push(RankRecording { rank, file, at, bytes: bytes.min(left) });
         at = end;
     }
     // Lookups rely on the order.
     ranks.members.sort_by_key(|member| member.rank.rank);
-    let twice = |pair: &[Member]| pair[0].rank.rank == pair[1].rank.rank;
+    let twice = |pair: &[RankRecording]| pair[0].rank.rank == pair[1].rank.rank;
     if ranks.members.windows(2).any(twice) {
         return Err(ReadError::Damaged("a rank that is there twice"));
     }
@@ -254,13 +256,13 @@ fn members(file: &Arc<File>, length: u64) -> Result<Ranks, ReadError> {
 }
 
 /// Some bytes of a file, read by offsets of their own.
-struct Part<'a> {
+struct FileSlice<'a> {
     file: &'a File,
     at: u64,
     left: u64,
 }
 
-impl Read for Part<'_> {
+impl Read for FileSlice<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
         let got = self.file.read_at(&mut buffer[..most], self.at)?;

@@ -1,8 +1,11 @@
 //! The clock of a rehearsal, and waiting by it to the microsecond.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use recording::Nanos;
+use rustix::thread::set_current_timer_slack;
+use rustix::time::{ClockId, clock_gettime};
 
 /// How long before the time a waiting thread stops sleeping and looks at the clock instead: the
 /// kernel wakes a sleeper some tens of microseconds late.
@@ -10,9 +13,7 @@ const SPIN: Nanos = Nanos(70_000);
 
 /// CLOCK_MONOTONIC: the same for all processes of this machine.
 pub fn now() -> Nanos {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel fills the structure; the clock exists on every Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    let time = clock_gettime(ClockId::Monotonic);
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
@@ -25,8 +26,7 @@ pub(crate) fn unix_now() -> Nanos {
 /// Lets the calling thread be woken when it asked to be, not up to 50 us later, which is what
 /// the kernel allows itself otherwise (PR_SET_TIMERSLACK in prctl(2)).
 pub fn wake_on_time() {
-    // SAFETY: sets a number of the calling thread.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+    let _ = set_current_timer_slack(NonZeroU64::new(1));
 }
 
 /// Returns at the time, some hundred nanoseconds late at most if the processor is free.

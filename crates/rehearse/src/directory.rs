@@ -1,12 +1,12 @@
 //! The directories that are rehearsed: which real ones, and whether they can be.
 
-use std::ffi::CString;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::StatVfsMountFlags;
 
 /// A directory that is to be seen through a mount.
 #[derive(Debug)]
@@ -130,36 +130,21 @@ fn is_kernels(path: &Path, open: &File) -> io::Result<bool> {
         0x1cd1,      // devpts
         0x6165_676c, // pstore
     ];
-    // SAFETY: statfs is plain numbers, for which zero is valid; the kernel fills it.
-    let about = unsafe {
-        let mut about: libc::statfs = std::mem::zeroed();
-        if libc::fstatfs(open.as_raw_fd(), &mut about) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        about
-    };
+    let kind = rustix::fs::fstatfs(open)?.f_type as i64;
     let holds_interfaces = ["/proc", "/sys", "/dev"].iter().any(|top| path == Path::new(top));
-    Ok(holds_interfaces || INTERFACES.contains(&about.f_type))
+    Ok(holds_interfaces || INTERFACES.contains(&kind))
 }
 
 /// What the mount of a directory forbids (statvfs(3)), as flags of mount(2).
 fn forbidden(path: &Path) -> io::Result<libc::c_ulong> {
-    let path = CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: as above; the string ends with a zero byte.
-    let about = unsafe {
-        let mut about: libc::statvfs = std::mem::zeroed();
-        if libc::statvfs(path.as_ptr(), &mut about) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        about
-    };
+    let seen = rustix::fs::statvfs(path)?.f_flag;
     let pairs = [
-        (libc::ST_NOSUID, libc::MS_NOSUID),
-        (libc::ST_NODEV, libc::MS_NODEV),
-        (libc::ST_NOEXEC, libc::MS_NOEXEC),
-        (libc::ST_RDONLY, libc::MS_RDONLY),
+        (StatVfsMountFlags::NOSUID, libc::MS_NOSUID),
+        (StatVfsMountFlags::NODEV, libc::MS_NODEV),
+        (StatVfsMountFlags::NOEXEC, libc::MS_NOEXEC),
+        (StatVfsMountFlags::RDONLY, libc::MS_RDONLY),
     ];
-    let set = pairs.into_iter().filter(|(seen, _)| about.f_flag & seen != 0);
+    let set = pairs.into_iter().filter(|(flag, _)| seen.contains(*flag));
     Ok(set.fold(0, |flags, (_, flag)| flags | flag))
 }
 

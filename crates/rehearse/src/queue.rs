@@ -4,16 +4,16 @@
 //! behind that. The number lies in memory that all processes of a user on this machine share, so
 //! several rehearsals wait for one server, without anybody having to run it.
 
-use std::ffi::CString;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use recording::Nanos;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::io::retry_on_intr;
 
 use cost::{FilesystemProfile, TimeSpan};
 
@@ -103,8 +103,7 @@ impl MachineQueue {
         if !name.chars().all(good) {
             return Err(failed(Path::new(name), io::ErrorKind::InvalidInput.into()));
         }
-        // SAFETY: reads the process's user.
-        let user = unsafe { libc::geteuid() };
+        let user = rustix::process::geteuid().as_raw();
         let path = Path::new(MEMORY).join(format!("becalm.{user}.{name}.queue"));
         let mapping = QueueMapping::open(&path, user).map_err(|error| failed(&path, error))?;
         Ok(MachineQueue { free_at: FreeAt::Shared(mapping) })
@@ -148,7 +147,7 @@ impl QueueMapping {
         // The last user of the file removes it; then the name leads to another one.
         for _ in 0..100 {
             let file = open_own(path, user)?;
-            lock(&file, libc::LOCK_SH)?;
+            lock(&file, FlockOperation::LockShared)?;
             let same = path.symlink_metadata();
             let same =
                 same.is_ok_and(|named| file.metadata().is_ok_and(|m| m.ino() == named.ino()));
@@ -165,7 +164,7 @@ impl Drop for QueueMapping {
     fn drop(&mut self) {
         // SAFETY: made by mmap with this size, and nothing refers to it any more.
         unsafe { libc::munmap(self.address.as_ptr().cast(), SIZE) };
-        if lock(&self.file, libc::LOCK_EX | libc::LOCK_NB).is_ok() {
+        if lock(&self.file, FlockOperation::NonBlockingLockExclusive).is_ok() {
             std::fs::remove_file(&self.path).ok();
         }
     }
@@ -173,15 +172,9 @@ impl Drop for QueueMapping {
 
 /// A file that belongs to this user, made if there is none, and no link to another one.
 fn open_own(path: &Path, user: u32) -> io::Result<File> {
-    let name = CString::new(path.as_os_str().as_bytes())?;
-    let flags = libc::O_RDWR | libc::O_CREAT | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    // SAFETY: the name is NUL-terminated.
-    let descriptor = unsafe { libc::open(name.as_ptr(), flags | libc::O_NONBLOCK, 0o600) };
-    if descriptor < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: just opened, and owned by nobody else.
-    let file = unsafe { File::from_raw_fd(descriptor) };
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file =
+        File::from(rustix::fs::open(path, flags | OFlags::NONBLOCK, Mode::RUSR | Mode::WUSR)?);
     let found = file.metadata()?;
     if found.uid() != user || !found.is_file() || found.mode() & 0o022 != 0 {
         return Err(io::Error::new(
@@ -203,17 +196,8 @@ fn reserve(file: &File) -> io::Result<()> {
 }
 
 /// flock(2).
-fn lock(file: &File, how: i32) -> io::Result<()> {
-    loop {
-        // SAFETY: the descriptor is open.
-        if unsafe { libc::flock(file.as_raw_fd(), how) } == 0 {
-            return Ok(());
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
+fn lock(file: &File, how: FlockOperation) -> io::Result<()> {
+    Ok(retry_on_intr(|| flock(file, how))?)
 }
 
 fn map(file: &File) -> io::Result<std::ptr::NonNull<AtomicU64>> {

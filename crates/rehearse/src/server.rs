@@ -11,6 +11,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 
 use launch::signals;
+use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 
 use crate::channel::Channel;
@@ -160,8 +161,7 @@ fn live(
 fn hear_no_signal() {
     signals::block(&signals::all());
     // A file's mode is the one that its creator asked for.
-    // SAFETY: a plain system call.
-    unsafe { libc::umask(0) };
+    rustix::process::umask(Mode::empty());
 }
 
 struct Service<'a> {

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use sandbox::namespace::{self, FuseMount, Means, NamespaceError};
+use sandbox::namespace::{self, FuseMount, NamespaceError, NamespaceKind};
 
 use crate::Account;
 use crate::directory::{DirectoryError, RehearsalRoot};
@@ -32,7 +32,7 @@ pub struct RehearsalRequest {
 /// The calling process sees the directories through mounts of its own.
 #[must_use = "a rehearsal that nobody finishes tells nothing"]
 pub struct Rehearsal {
-    means: Means,
+    means: NamespaceKind,
     directories: Vec<RehearsedDirectory>,
     profile: FilesystemProfile,
     server: ServerProcess,
@@ -120,7 +120,7 @@ impl Rehearsal {
     }
 
     /// How the process came to its mounts.
-    pub fn means(&self) -> Means {
+    pub fn means(&self) -> NamespaceKind {
         self.means
     }
 
@@ -165,11 +165,11 @@ impl WayIn<'_> {
         &mut self,
         places: &[RehearsedDirectory],
         flags: &[libc::c_ulong],
-    ) -> Result<Means, RehearsalError> {
+    ) -> Result<NamespaceKind, RehearsalError> {
         let working_directory = std::env::current_dir().ok();
         let means = namespace::own_mounts()?;
         let source = format!("{SUBTYPE}:{}", self.wanted.profile.name);
-        let checked_by_kernel = means == Means::Privileged;
+        let checked_by_kernel = means == NamespaceKind::Privileged;
         for (number, (place, flags)) in places.iter().zip(flags).enumerate() {
             let device = namespace::fuse_device()?;
             let read_only = if self.wanted.writable { 0 } else { libc::MS_RDONLY };

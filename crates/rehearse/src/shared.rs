@@ -1,7 +1,7 @@
 //! Which directories of this machine a cluster would have on its shared filesystem.
 
 use std::collections::BTreeSet;
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -95,16 +95,8 @@ fn is_in_memory(directory: &Path) -> bool {
     const RAMFS: i64 = 0x8584_58f6;
     const PROC: i64 = 0x9fa0;
     const SYSFS: i64 = 0x6265_6572;
-    let Ok(path) = CString::new(directory.as_os_str().as_bytes()) else { return true };
-    // SAFETY: statfs is plain numbers, for which zero is valid; the kernel fills it.
-    let kind = unsafe {
-        let mut stat: libc::statfs = std::mem::zeroed();
-        match libc::statfs(path.as_ptr(), &mut stat) {
-            0 => stat.f_type,
-            _ => return true,
-        }
-    };
-    [TMPFS, RAMFS, PROC, SYSFS].contains(&kind)
+    let Ok(about) = rustix::fs::statfs(directory) else { return true };
+    [TMPFS, RAMFS, PROC, SYSFS].contains(&(about.f_type as i64))
 }
 
 fn is_empty(directory: &Path) -> bool {

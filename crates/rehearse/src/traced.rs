@@ -18,13 +18,13 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::fd::FromRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 
 use launch::Command;
 use recording::Nanos;
 use rustc_hash::FxHashMap;
+use rustix::fs::{MemfdFlags, memfd_create};
 use watch::{Brake, Finished, Moments, Returned};
 
 use crate::directory::{DirectoryError, RehearsalRoot};
@@ -128,11 +128,7 @@ impl TracedRehearsal {
 
 /// A file in memory (memfd_create(2)), for what one process tells another after a fork.
 fn nameless_file() -> std::io::Result<File> {
-    // SAFETY: the name ends with a zero byte; the descriptor is new and nobody else's.
-    unsafe {
-        let fd = libc::memfd_create(c"becalm account".as_ptr(), libc::MFD_CLOEXEC);
-        if fd < 0 { Err(std::io::Error::last_os_error()) } else { Ok(File::from_raw_fd(fd)) }
-    }
+    Ok(memfd_create(c"becalm account", MemfdFlags::CLOEXEC)?.into())
 }
 
 /// The brake: lives in the recorder's process once that has been forked.

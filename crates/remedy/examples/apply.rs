@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use remedy::{Error, How, Options, Plan};
+use remedy::{Error, Options, Plan, UndoOptions};
 
 fn run(words: &[String]) -> Result<String, Error> {
     let mut options = Options::new(remedy::state_directory()?);
@@ -13,7 +13,7 @@ fn run(words: &[String]) -> Result<String, Error> {
     }
     match words {
         [word, id] if word == "--undo" => {
-            let undone = remedy::undo(id, &options, How::default())?;
+            let undone = remedy::undo(id, &options, UndoOptions::default())?;
             Ok(format!("undid {}: {:?}", undone.id, undone.restored))
         }
         [plan] => {

@@ -13,10 +13,10 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use crate::change::{Item, Thing, Version};
+use crate::change::{Item, ItemKind, Version};
 use crate::check::Obstacle;
-use crate::journal::{self, Journal, Record, SCHEMA, Status, Story};
-use crate::work::{self, Job};
+use crate::journal::{self, Journal, JournalRecord, JournalStage, SCHEMA, Story};
+use crate::work::{self, FileWork};
 use crate::{Error, Options, Plan, Tally, pool, rewrite, state, undo};
 
 /// What was applied.
@@ -69,7 +69,7 @@ fn prepare(
     directory: &Path,
     id: &str,
     title: &str,
-    jobs: &mut [Job],
+    jobs: &mut [FileWork],
     options: &Options,
 ) -> Result<Journal, Error> {
     work::name_temporaries(jobs, id)?;
@@ -77,14 +77,14 @@ fn prepare(
     let (id, title) = (id.to_owned(), title.to_owned());
     let paths = jobs.iter().flat_map(|job| job.temporaries.clone()).collect();
     journal.add(&[
-        Record::Begin { schema: SCHEMA.to_owned(), id, title, at: state::now() },
-        Record::Temporaries { paths },
+        JournalRecord::Begin { schema: SCHEMA.to_owned(), id, title, at: state::now() },
+        JournalRecord::Temporaries { paths },
     ])?;
     journal.sync()?;
     keep_what_is_removed(jobs, directory, options)?;
     work::write(jobs, options)?;
-    let changes = jobs.iter().map(|job| Record::Change(job.change.clone()));
-    journal.add(&changes.chain([Record::Ready]).collect::<Vec<_>>())?;
+    let changes = jobs.iter().map(|job| JournalRecord::Change(job.change.clone()));
+    journal.add(&changes.chain([JournalRecord::Ready]).collect::<Vec<_>>())?;
     journal.reserve(room_for_an_end(jobs));
     journal.sync()?;
     journal.mark_ready()?;
@@ -93,11 +93,11 @@ fn prepare(
 
 /// Copies each file that is about to be removed or replaced into the journal's directory.
 fn keep_what_is_removed(
-    jobs: &mut [Job],
+    jobs: &mut [FileWork],
     directory: &Path,
     options: &Options,
 ) -> Result<(), Error> {
-    let is_file = |item: &Item| matches!(item.thing, Thing::File { .. });
+    let is_file = |item: &Item| matches!(item.thing, ItemKind::File { .. });
     let removed = jobs.iter_mut().filter(|job| job.change.removed().is_some_and(is_file));
     let mut removed: Vec<_> = removed.collect();
     if removed.is_empty() {
@@ -107,12 +107,12 @@ fn keep_what_is_removed(
     state::make_directory(&kept)?;
     let versions = pool::each(options.threads, &removed, |_, job| {
         let Some(item) = job.change.removed() else { return Ok(None) };
-        let Thing::File { kept: Some(number), .. } = item.thing else { return Ok(None) };
+        let ItemKind::File { kept: Some(number), .. } = item.thing else { return Ok(None) };
         keep(&item.path, &journal::kept(directory, number)).map(Some)
     })?;
     for (job, read) in removed.iter_mut().zip(versions) {
         if let (Some(item), Some(read)) = (job.change.removed_mut(), read)
-            && let Thing::File { version, .. } = &mut item.thing
+            && let ItemKind::File { version, .. } = &mut item.thing
         {
             *version = read;
         }
@@ -130,13 +130,13 @@ fn keep(path: &Path, copy: &Path) -> Result<Version, Error> {
 }
 
 /// What the records of an undoing take, roughly.
-fn room_for_an_end(jobs: &[Job]) -> u64 {
+fn room_for_an_end(jobs: &[FileWork]) -> u64 {
     let paths = jobs.iter().flat_map(|job| job.change.paths());
     4096 + paths.map(|path| 2 * path.as_os_str().len() as u64 + 128).sum::<u64>()
 }
 
 /// After a failure before the first rename: removes what was written so far.
-fn give_up(failure: Error, directory: &Path, jobs: &[Job]) -> Error {
+fn give_up(failure: Error, directory: &Path, jobs: &[FileWork]) -> Error {
     let litter = jobs.iter().flat_map(|job| &job.temporaries).map(|path| path.as_path());
     // The journal stays where litter does: it has its names.
     let cleaned = work::clean(litter).and_then(|()| {
@@ -149,9 +149,14 @@ fn give_up(failure: Error, directory: &Path, jobs: &[Job]) -> Error {
 }
 
 /// Steps 5 and 6. If they fail, everything is taken back.
-fn finish(mut journal: Journal, id: &str, jobs: &[Job], options: &Options) -> Result<(), Error> {
+fn finish(
+    mut journal: Journal,
+    id: &str,
+    jobs: &[FileWork],
+    options: &Options,
+) -> Result<(), Error> {
     let done = work::commit(jobs, options).and_then(|_| {
-        journal.add(&[Record::Applied])?;
+        journal.add(&[JournalRecord::Applied])?;
         journal.sync()
     });
     let Err(failure) = done else { return Ok(()) };
@@ -180,7 +185,7 @@ fn sweep(state: &Path) -> Result<(), Error> {
         }
         // One that is damaged is left to `becalm undo`, which says so.
         if let Ok(story) = Story::read(&directory)
-            && story.status == Status::Open
+            && story.status == JournalStage::Open
         {
             work::clean(story.litter())?;
         }

@@ -49,48 +49,48 @@ const KEPT_FLAGS: IFlags = IFlags::COMPRESSED
 
 /// The attributes of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Attributes {
+pub(crate) struct FileAttributes {
     #[serde(with = "text::mode")]
     mode: u32,
     uid: u32,
     gid: u32,
-    atime: Moment,
-    mtime: Moment,
+    atime: FileTime,
+    mtime: FileTime,
     /// What chattr(1) sets, of [`KEPT_FLAGS`]; none in a journal from before they were kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     flags: Option<u32>,
     /// Extended attributes by name, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    xattrs: Vec<Xattr>,
+    xattrs: Vec<ExtendedAttribute>,
 }
 
 /// Seconds since 1970, and nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Moment(i64, i64);
+struct FileTime(i64, i64);
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct Xattr {
+struct ExtendedAttribute {
     #[serde(with = "text::bytes")]
     name: Vec<u8>,
     #[serde(with = "text::bytes")]
     value: Vec<u8>,
 }
 
-impl Attributes {
+impl FileAttributes {
     /// Those of an open file or directory. `found` is what fstat(2) said before it was read.
-    pub(crate) fn of(file: &File, found: &std::fs::Metadata) -> Result<Attributes, Errno> {
+    pub(crate) fn of(file: &File, found: &std::fs::Metadata) -> Result<FileAttributes, Errno> {
         let flags = Some((all_flags(file) & KEPT_FLAGS).bits());
-        Ok(Attributes { flags, xattrs: xattrs(file)?, ..Attributes::without_xattrs(found) })
+        Ok(FileAttributes { flags, xattrs: xattrs(file)?, ..FileAttributes::without_xattrs(found) })
     }
 
     /// Those of something whose extended attributes are none or out of reach: a symbolic link.
-    pub(crate) fn without_xattrs(found: &std::fs::Metadata) -> Attributes {
-        Attributes {
+    pub(crate) fn without_xattrs(found: &std::fs::Metadata) -> FileAttributes {
+        FileAttributes {
             mode: found.mode() & 0o7777,
             uid: found.uid(),
             gid: found.gid(),
-            atime: Moment(found.atime(), found.atime_nsec()),
-            mtime: Moment(found.mtime(), found.mtime_nsec()),
+            atime: FileTime(found.atime(), found.atime_nsec()),
+            mtime: FileTime(found.mtime(), found.mtime_nsec()),
             flags: None,
             xattrs: Vec::new(),
         }
@@ -124,12 +124,15 @@ impl Attributes {
     }
 
     /// Whether two files differ in anything but their times.
-    pub(crate) fn same_but_times(&self, other: &Attributes) -> bool {
-        let timeless =
-            |of: &Attributes| Attributes { atime: self.atime, mtime: self.mtime, ..of.clone() };
+    pub(crate) fn same_but_times(&self, other: &FileAttributes) -> bool {
+        let timeless = |of: &FileAttributes| FileAttributes {
+            atime: self.atime,
+            mtime: self.mtime,
+            ..of.clone()
+        };
         let flags = self.flags.and(other.flags);
-        Attributes { flags, ..timeless(self) }
-            == Attributes { flags: other.flags.and(self.flags), ..timeless(other) }
+        FileAttributes { flags, ..timeless(self) }
+            == FileAttributes { flags: other.flags.and(self.flags), ..timeless(other) }
     }
 
     /// Gives them to a new file that is open for writing, and reads back whether it has them.
@@ -147,7 +150,7 @@ impl Attributes {
         self.give_flags(file).map_err(failed("keep the inode flags: FS_IOC_SETFLAGS"))?;
         rustix::fs::futimens(file, &self.times()).map_err(failed("keep the times: futimens"))?;
         let found = file.metadata().map_err(|error| Error::at("fstat", path, error))?;
-        let given = Attributes::of(file, &found).map_err(failed("fgetxattr"))?;
+        let given = FileAttributes::of(file, &found).map_err(failed("fgetxattr"))?;
         match self.difference(&given) {
             Some(what) => {
                 Err(Error::refused(path, format!("the filesystem does not keep its {what}")))
@@ -166,7 +169,7 @@ impl Attributes {
     }
 
     fn times(&self) -> Timestamps {
-        let time = |moment: Moment| Timespec { tv_sec: moment.0, tv_nsec: moment.1 };
+        let time = |moment: FileTime| Timespec { tv_sec: moment.0, tv_nsec: moment.1 };
         Timestamps { last_access: time(self.atime), last_modification: time(self.mtime) }
     }
 
@@ -195,7 +198,7 @@ impl Attributes {
         Ok(())
     }
 
-    fn difference(&self, given: &Attributes) -> Option<&'static str> {
+    fn difference(&self, given: &FileAttributes) -> Option<&'static str> {
         let differences = [
             (self.mode != given.mode, "permissions"),
             (self.uid != given.uid || self.gid != given.gid, "owner and group"),
@@ -254,7 +257,7 @@ fn all_flags(file: &File) -> IFlags {
 }
 
 /// The extended attributes of an open file, sorted by name, without those of its placement.
-fn xattrs(file: &File) -> Result<Vec<Xattr>, Errno> {
+fn xattrs(file: &File) -> Result<Vec<ExtendedAttribute>, Errno> {
     let names = match whole(|buffer| rustix::fs::flistxattr(file, buffer)) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(Vec::new()),
         names => names?,
@@ -265,7 +268,7 @@ fn xattrs(file: &File) -> Result<Vec<Xattr>, Errno> {
             continue;
         }
         match whole(|buffer| rustix::fs::fgetxattr(file, name, buffer)) {
-            Ok(value) => xattrs.push(Xattr { name: name.to_vec(), value }),
+            Ok(value) => xattrs.push(ExtendedAttribute { name: name.to_vec(), value }),
             // Gone again in the meantime.
             Err(Errno::NODATA) => {}
             Err(error) => return Err(error),

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use recording::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::attributes::Attributes;
+use crate::attributes::FileAttributes;
 use crate::{Digest, Edit, text};
 
 /// A change, as the journal keeps it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
-pub(crate) enum Change {
-    Patch(Patch),
+pub(crate) enum FileChange {
+    Patch(FilePatch),
     Add(Item),
     Remove(Item),
     /// In a box: it is twice as large as the others.
@@ -23,14 +23,14 @@ pub(crate) enum Change {
 
 /// Bytes of a file are replaced; its attributes stay as they are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Patch {
+pub(crate) struct FilePatch {
     /// Every name of the file, without symbolic links in them.
     #[serde(with = "text::paths")]
     pub(crate) names: Vec<PathBuf>,
     pub(crate) before: Version,
     pub(crate) after: Version,
     pub(crate) edits: Vec<Edit>,
-    pub(crate) attributes: Attributes,
+    pub(crate) attributes: FileAttributes,
     /// What was a hole before the edits were written into it: from byte, up to byte.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) holes: Vec<(u64, u64)>,
@@ -63,15 +63,15 @@ impl Version {
 pub(crate) struct Item {
     #[serde(with = "text::path")]
     pub(crate) path: PathBuf,
-    pub(crate) thing: Thing,
+    pub(crate) thing: ItemKind,
     /// Its attributes, where they are to be as they were: of what a plan removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) attributes: Option<Attributes>,
+    pub(crate) attributes: Option<FileAttributes>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Thing {
+pub(crate) enum ItemKind {
     File {
         version: Version,
         #[serde(with = "text::mode")]
@@ -90,14 +90,14 @@ pub(crate) enum Thing {
     },
 }
 
-impl Change {
+impl FileChange {
     /// What takes it back.
-    pub(crate) fn inverse(&self) -> Change {
+    pub(crate) fn inverse(&self) -> FileChange {
         match self {
-            Change::Patch(patch) => Change::Patch(patch.inverse()),
-            Change::Add(item) => Change::Remove(item.clone()),
-            Change::Remove(item) => Change::Add(item.clone()),
-            Change::Replace(replaced) => Change::Replace(Box::new(Replacement {
+            FileChange::Patch(patch) => FileChange::Patch(patch.inverse()),
+            FileChange::Add(item) => FileChange::Remove(item.clone()),
+            FileChange::Remove(item) => FileChange::Add(item.clone()),
+            FileChange::Replace(replaced) => FileChange::Replace(Box::new(Replacement {
                 before: replaced.after.clone(),
                 after: replaced.before.clone(),
             })),
@@ -107,27 +107,27 @@ impl Change {
     /// What is no longer there after it.
     pub(crate) fn removed(&self) -> Option<&Item> {
         match self {
-            Change::Remove(item) => Some(item),
-            Change::Replace(replaced) => Some(&replaced.before),
-            Change::Patch(_) | Change::Add(_) => None,
+            FileChange::Remove(item) => Some(item),
+            FileChange::Replace(replaced) => Some(&replaced.before),
+            FileChange::Patch(_) | FileChange::Add(_) => None,
         }
     }
 
     /// The same, to be told more of it.
     pub(crate) fn removed_mut(&mut self) -> Option<&mut Item> {
         match self {
-            Change::Remove(item) => Some(item),
-            Change::Replace(replaced) => Some(&mut replaced.before),
-            Change::Patch(_) | Change::Add(_) => None,
+            FileChange::Remove(item) => Some(item),
+            FileChange::Replace(replaced) => Some(&mut replaced.before),
+            FileChange::Patch(_) | FileChange::Add(_) => None,
         }
     }
 
     /// The paths that it changes.
     pub(crate) fn paths(&self) -> &[PathBuf] {
         match self {
-            Change::Patch(patch) => &patch.names,
-            Change::Add(item) | Change::Remove(item) => std::slice::from_ref(&item.path),
-            Change::Replace(replaced) => std::slice::from_ref(&replaced.after.path),
+            FileChange::Patch(patch) => &patch.names,
+            FileChange::Add(item) | FileChange::Remove(item) => std::slice::from_ref(&item.path),
+            FileChange::Replace(replaced) => std::slice::from_ref(&replaced.after.path),
         }
     }
 
@@ -140,23 +140,23 @@ impl Change {
     /// no longer.
     pub(crate) fn turn(&self) -> Turn {
         match self {
-            Change::Add(item) if item.thing.is_directory() => Turn::AddDirectories,
-            Change::Add(_) => Turn::Add,
-            Change::Patch(_) | Change::Replace(_) => Turn::Patch,
-            Change::Remove(item) if item.thing.is_directory() => Turn::RemoveDirectories,
-            Change::Remove(_) => Turn::Remove,
+            FileChange::Add(item) if item.thing.is_directory() => Turn::AddDirectories,
+            FileChange::Add(_) => Turn::Add,
+            FileChange::Patch(_) | FileChange::Replace(_) => Turn::Patch,
+            FileChange::Remove(item) if item.thing.is_directory() => Turn::RemoveDirectories,
+            FileChange::Remove(_) => Turn::Remove,
         }
     }
 }
 
-impl Patch {
-    fn inverse(&self) -> Patch {
+impl FilePatch {
+    fn inverse(&self) -> FilePatch {
         let inverse = |edit: &Edit| Edit {
             offset: edit.offset,
             old: edit.new.clone(),
             new: edit.old.clone(),
         };
-        Patch {
+        FilePatch {
             names: self.names.clone(),
             before: self.after,
             after: self.before,
@@ -167,14 +167,14 @@ impl Patch {
     }
 }
 
-impl Thing {
+impl ItemKind {
     pub(crate) fn is_directory(&self) -> bool {
-        matches!(self, Thing::Directory { .. })
+        matches!(self, ItemKind::Directory { .. })
     }
 
     /// Of a file, says under which number its copy is.
     pub(crate) fn keep_as(&mut self, number: usize) {
-        if let Thing::File { kept, .. } = self {
+        if let ItemKind::File { kept, .. } = self {
             *kept = Some(number);
         }
     }

@@ -14,24 +14,28 @@ const MANY: usize = 32;
 
 /// How new files come to be on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum SyncMethod {
     /// Each by fsync(2).
     Each,
     /// All by syncfs(2), when the last is written.
     Filesystem,
 }
 
-impl Way {
+impl SyncMethod {
     /// The way that suits a number of files.
-    pub(crate) fn for_files(files: usize) -> Way {
-        if files >= MANY && syncfs_tells_errors() { Way::Filesystem } else { Way::Each }
+    pub(crate) fn for_files(files: usize) -> SyncMethod {
+        if files >= MANY && syncfs_tells_errors() {
+            SyncMethod::Filesystem
+        } else {
+            SyncMethod::Each
+        }
     }
 
     /// What is to be done when one file is written.
     pub(crate) fn finish(self, file: &File, path: &Path) -> Result<(), Error> {
         match self {
-            Way::Each => file.sync_all().map_err(|error| Error::at("fsync", path, error)),
-            Way::Filesystem => Ok(()),
+            SyncMethod::Each => file.sync_all().map_err(|error| Error::at("fsync", path, error)),
+            SyncMethod::Filesystem => Ok(()),
         }
     }
 }
@@ -64,7 +68,7 @@ impl Filesystems {
 
 /// Syncs what was renamed in these directories.
 pub(crate) fn directories(directories: &BTreeSet<PathBuf>, threads: usize) -> Result<(), Error> {
-    if Way::for_files(directories.len()) == Way::Filesystem {
+    if SyncMethod::for_files(directories.len()) == SyncMethod::Filesystem {
         return Filesystems::of(directories)?.sync();
     }
     let directories: Vec<_> = directories.iter().collect();

@@ -54,7 +54,7 @@ pub use list::{Entry, Status, last, list};
 pub use plan::{Counts, Edit, Plan, Prediction, Seen, Step};
 pub use state::state_directory;
 pub use tally::Tally;
-pub use undo::{How, Undone, undo};
+pub use undo::{UndoOptions, Undone, undo};
 
 /// Where the state is, and how fast to work.
 pub struct Options<'a> {

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::change::Change;
-use crate::journal::{Status as Told, Story};
+use crate::change::FileChange;
+use crate::journal::{JournalStage, Story};
 use crate::{Error, state};
 
 /// One application of a plan.
@@ -108,12 +108,12 @@ fn entry(directory: &Path, busy: bool) -> Result<Entry, Error> {
         Err(error) => return Err(error),
     };
     let status = match &story.status {
-        Told::Open if busy => Status::Running,
-        Told::Open => Status::Interrupted,
-        Told::Applied => Status::Applied,
-        Told::Undone { skipped } if skipped.is_empty() => Status::Undone,
-        Told::Undone { .. } => Status::PartlyUndone,
+        JournalStage::Open if busy => Status::Running,
+        JournalStage::Open => Status::Interrupted,
+        JournalStage::Applied => Status::Applied,
+        JournalStage::Undone { skipped } if skipped.is_empty() => Status::Undone,
+        JournalStage::Undone { .. } => Status::PartlyUndone,
     };
-    let files = story.changes.iter().map(|change| Change::paths(change).len() as u64).sum();
+    let files = story.changes.iter().map(|change| FileChange::paths(change).len() as u64).sum();
     Ok(Entry { id: story.id, at: story.at, title: story.title, files, status })
 }

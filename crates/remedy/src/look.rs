@@ -6,60 +6,60 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::attributes::Attributes;
-use crate::change::{Change, Item, Patch, Thing, Version};
-use crate::stamp::Stamp;
+use crate::attributes::FileAttributes;
+use crate::change::{FileChange, FilePatch, Item, ItemKind, Version};
+use crate::stamp::FileStamp;
 use crate::{Error, rewrite, stamp};
 
 /// What is found of a change.
 #[derive(Debug)]
-pub(crate) enum Look {
+pub(crate) enum FoundState {
     /// All is as it was before it.
     Before,
     /// It has been made, at least in part: what was found, and the change, its names in an order
     /// that begins with one that is changed.
-    After(Box<Change>, Vec<Stamp>),
+    After(Box<FileChange>, Vec<FileStamp>),
     /// Something is neither as before nor as after; why.
     Other(PathBuf, String),
 }
 
 /// Looks at the files of a change. `ended` says that it was not interrupted.
-pub(crate) fn look(change: &Change, ended: bool) -> Result<Look, Error> {
+pub(crate) fn look(change: &FileChange, ended: bool) -> Result<FoundState, Error> {
     match change {
-        Change::Patch(patch) => look_at_patch(patch, ended),
-        Change::Add(item) => Ok(match thing_at(item)? {
-            Found::Nothing => Look::Before,
-            Found::It(stamp) => Look::After(Box::new(change.clone()), vec![stamp]),
-            Found::Other => other(&item.path, "has changed since becalm made it"),
+        FileChange::Patch(patch) => look_at_patch(patch, ended),
+        FileChange::Add(item) => Ok(match thing_at(item)? {
+            FoundItem::Nothing => FoundState::Before,
+            FoundItem::It(stamp) => FoundState::After(Box::new(change.clone()), vec![stamp]),
+            FoundItem::Other => other(&item.path, "has changed since becalm made it"),
         }),
-        Change::Remove(item) => Ok(match thing_at(item)? {
-            Found::Nothing => Look::After(Box::new(change.clone()), Vec::new()),
-            Found::It(_) => Look::Before,
-            Found::Other => other(&item.path, "was removed, and now something else is there"),
+        FileChange::Remove(item) => Ok(match thing_at(item)? {
+            FoundItem::Nothing => FoundState::After(Box::new(change.clone()), Vec::new()),
+            FoundItem::It(_) => FoundState::Before,
+            FoundItem::Other => other(&item.path, "was removed, and now something else is there"),
         }),
-        Change::Replace(replaced) => Ok(match thing_at(&replaced.after)? {
-            Found::It(stamp) => Look::After(Box::new(change.clone()), vec![stamp]),
-            Found::Nothing => other(change.path(), "is gone"),
-            Found::Other => match thing_at(&replaced.before)? {
-                Found::It(_) => Look::Before,
+        FileChange::Replace(replaced) => Ok(match thing_at(&replaced.after)? {
+            FoundItem::It(stamp) => FoundState::After(Box::new(change.clone()), vec![stamp]),
+            FoundItem::Nothing => other(change.path(), "is gone"),
+            FoundItem::Other => match thing_at(&replaced.before)? {
+                FoundItem::It(_) => FoundState::Before,
                 _ => other(change.path(), "has changed since becalm replaced it"),
             },
         }),
     }
 }
 
-fn other(path: &Path, reason: &str) -> Look {
-    Look::Other(path.to_owned(), reason.to_owned())
+fn other(path: &Path, reason: &str) -> FoundState {
+    FoundState::Other(path.to_owned(), reason.to_owned())
 }
 
 /// One name of a patched file.
-struct Name<'a> {
+struct PatchedName<'a> {
     path: &'a PathBuf,
-    stamp: Stamp,
+    stamp: FileStamp,
     is_new: bool,
 }
 
-fn look_at_patch(patch: &Patch, ended: bool) -> Result<Look, Error> {
+fn look_at_patch(patch: &FilePatch, ended: bool) -> Result<FoundState, Error> {
     let mut names = Vec::new();
     // What has several names is read once.
     let mut known: BTreeMap<(u64, u64), Result<bool, &'static str>> = BTreeMap::new();
@@ -68,30 +68,30 @@ fn look_at_patch(patch: &Patch, ended: bool) -> Result<Look, Error> {
         if !found.is_file() {
             return Ok(other(path, "is no longer a regular file"));
         }
-        let stamp = Stamp::of(&found);
+        let stamp = FileStamp::of(&found);
         let version = match known.get(&stamp.identity()) {
             Some(known) => *known,
             None => which_version(patch, path, &found, ended)?,
         };
         known.insert(stamp.identity(), version);
         match version {
-            Ok(is_new) => names.push(Name { path, stamp, is_new }),
+            Ok(is_new) => names.push(PatchedName { path, stamp, is_new }),
             Err(reason) => return Ok(other(path, reason)),
         }
     }
     if names.iter().all(|name| !name.is_new) {
-        return Ok(Look::Before);
+        return Ok(FoundState::Before);
     }
     names.sort_by_key(|name| !name.is_new);
     let stamps = names.iter().map(|name| name.stamp).collect();
     let names = names.iter().map(|name| name.path.clone()).collect();
-    let change = Change::Patch(Patch { names, ..patch.clone() });
-    Ok(Look::After(Box::new(change), stamps))
+    let change = FileChange::Patch(FilePatch { names, ..patch.clone() });
+    Ok(FoundState::After(Box::new(change), stamps))
 }
 
 /// Whether a file is the new version, or the old one; or why it is neither.
 fn which_version(
-    patch: &Patch,
+    patch: &FilePatch,
     path: &Path,
     found: &Metadata,
     ended: bool,
@@ -109,7 +109,7 @@ fn which_version(
     if !is(&patch.after) {
         return Ok(Err(CHANGED));
     }
-    let attributes = Attributes::of(&file, found)
+    let attributes = FileAttributes::of(&file, found)
         .map_err(|error| Error::at("read the extended attributes", path, error))?;
     if !attributes.same_but_times(&patch.attributes) {
         return Ok(Err("has other permissions, owners or attributes since becalm patched it"));
@@ -122,25 +122,25 @@ fn which_version(
 }
 
 /// What is where an item is added or removed.
-enum Found {
+enum FoundItem {
     Nothing,
-    It(Stamp),
+    It(FileStamp),
     Other,
 }
 
-fn thing_at(item: &Item) -> Result<Found, Error> {
+fn thing_at(item: &Item) -> Result<FoundItem, Error> {
     let path = &item.path;
-    let Some(found) = there(path)? else { return Ok(Found::Nothing) };
+    let Some(found) = there(path)? else { return Ok(FoundItem::Nothing) };
     let same = match &item.thing {
-        Thing::Link { target } => {
+        ItemKind::Link { target } => {
             found.is_symlink() && fs::read_link(path).is_ok_and(|to| to == *target)
         }
-        Thing::Directory { mode } => found.is_dir() && found.mode() & 0o7777 == *mode,
-        Thing::File { version, mode, .. } => {
+        ItemKind::Directory { mode } => found.is_dir() && found.mode() & 0o7777 == *mode,
+        ItemKind::File { version, mode, .. } => {
             found.is_file() && found.mode() & 0o7777 == *mode && is_version(path, &found, version)?
         }
     };
-    Ok(if same { Found::It(Stamp::of(&found)) } else { Found::Other })
+    Ok(if same { FoundItem::It(FileStamp::of(&found)) } else { FoundItem::Other })
 }
 
 fn is_version(path: &Path, found: &Metadata, version: &Version) -> Result<bool, Error> {

@@ -186,7 +186,7 @@ pub struct Counts {
 
 /// A plan as its JSON has it.
 #[derive(Serialize, Deserialize)]
-struct Stored<Title, Steps, Risks> {
+struct StoredPlan<Title, Steps, Risks> {
     schema: std::borrow::Cow<'static, str>,
     title: Title,
     steps: Steps,
@@ -200,18 +200,18 @@ impl Serialize for Plan {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Plan { title, steps, risks, predicted } = self;
         let schema = SCHEMA.into();
-        Stored { schema, title, steps, risks, predicted: *predicted }.serialize(serializer)
+        StoredPlan { schema, title, steps, risks, predicted: *predicted }.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Plan {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Plan, D::Error> {
-        let stored = Stored::<String, Vec<Step>, Vec<String>>::deserialize(deserializer)?;
+        let stored = StoredPlan::<String, Vec<Step>, Vec<String>>::deserialize(deserializer)?;
         if stored.schema != SCHEMA {
             let problem = format!("its schema is {}, not {SCHEMA}", stored.schema);
             return Err(serde::de::Error::custom(problem));
         }
-        let Stored { title, steps, risks, predicted, .. } = stored;
+        let StoredPlan { title, steps, risks, predicted, .. } = stored;
         Ok(Plan { title, steps, risks, predicted })
     }
 }

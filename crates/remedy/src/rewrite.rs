@@ -20,7 +20,7 @@ const CHUNK: usize = 1 << 20;
 const WORTH_A_REFLINK: u64 = 1 << 20;
 
 /// What goes wrong.
-pub(crate) enum Failure {
+pub(crate) enum RewriteFailure {
     /// The source is not what the edits were made for; why.
     Other(String),
     /// Reading failed.
@@ -29,13 +29,13 @@ pub(crate) enum Failure {
     Write(io::Error),
 }
 
-impl Failure {
+impl RewriteFailure {
     /// The same with the paths of what was read and what was written.
     pub(crate) fn at(self, source: &Path, target: &Path) -> Error {
         match self {
-            Failure::Other(reason) => Error::refused(source, reason),
-            Failure::Read(error) => Error::at("read", source, error),
-            Failure::Write(error) => Error::at("write", target, error),
+            RewriteFailure::Other(reason) => Error::refused(source, reason),
+            RewriteFailure::Read(error) => Error::at("read", source, error),
+            RewriteFailure::Write(error) => Error::at("write", target, error),
         }
     }
 }
@@ -96,13 +96,13 @@ pub(crate) fn rewrite(
     edits: &[Edit],
     holes: &[(u64, u64)],
     target: &File,
-) -> Result<Rewritten, Failure> {
-    let after = size_after(size, edits).map_err(Failure::Other)?;
+) -> Result<Rewritten, RewriteFailure> {
+    let after = size_after(size, edits).map_err(RewriteFailure::Other)?;
     // A reflink shares the source's holes, and no others.
     let shared = size.0 >= WORTH_A_REFLINK
         && holes.is_empty()
         && rustix::fs::ioctl_ficlone(target, source).is_ok();
-    let holes = Holes::of(source, size.0).map_err(Failure::Read)?.with(holes);
+    let holes = Holes::of(source, size.0).map_err(RewriteFailure::Read)?.with(holes);
     let (mut old, mut new) = (Hasher::default(), Hasher::default());
     let mut buffer = vec![0; CHUNK.min(usize::try_from(size.0).unwrap_or(CHUNK))];
     let mut from = 0;
@@ -110,25 +110,25 @@ pub(crate) fn rewrite(
         let length = (size.0 - from).min(buffer.len() as u64);
         let chunk = &mut buffer[..length as usize];
         source.read_exact_at(chunk, from).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => Failure::Other("became shorter".into()),
-            _ => Failure::Read(error),
+            io::ErrorKind::UnexpectedEof => RewriteFailure::Other("became shorter".into()),
+            _ => RewriteFailure::Read(error),
         })?;
         old.update(chunk);
-        patch(chunk, from, edits).map_err(Failure::Other)?;
+        patch(chunk, from, edits).map_err(RewriteFailure::Other)?;
         let kept = &chunk[..after.0.saturating_sub(from).min(length) as usize];
         new.update(kept);
         if !shared {
-            holes.write_around(target, kept, from).map_err(Failure::Write)?;
+            holes.write_around(target, kept, from).map_err(RewriteFailure::Write)?;
         }
         from += length;
     }
     let grown = edits.last().and_then(|edit| edit.new.get(edit.old.len()..)).unwrap_or_default();
     new.update(grown);
-    target.write_all_at(grown, size.0).map_err(Failure::Write)?;
+    target.write_all_at(grown, size.0).map_err(RewriteFailure::Write)?;
     if shared {
-        write_edits(target, edits).map_err(Failure::Write)?;
+        write_edits(target, edits).map_err(RewriteFailure::Write)?;
     }
-    target.set_len(after.0).map_err(Failure::Write)?;
+    target.set_len(after.0).map_err(RewriteFailure::Write)?;
     let version = |size, hasher: Hasher| Version { size, digest: Some(hasher.finish()) };
     Ok(Rewritten {
         before: version(size, old),
@@ -138,8 +138,8 @@ pub(crate) fn rewrite(
 }
 
 /// Copies all of `source` into `target`, an empty file, with its holes: what was written.
-pub(crate) fn copy(source: &File, target: &File) -> Result<Version, Failure> {
-    let size = source.metadata().map_err(Failure::Read)?.len();
+pub(crate) fn copy(source: &File, target: &File) -> Result<Version, RewriteFailure> {
+    let size = source.metadata().map_err(RewriteFailure::Read)?.len();
     rewrite(source, Bytes(size), &[], &[], target).map(|written| written.after)
 }
 

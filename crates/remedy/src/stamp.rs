@@ -11,21 +11,23 @@ use crate::Seen;
 
 /// A file and its state: no write, chmod or rename over it leaves all of this the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct FileStamp {
     device: u64,
     seen: Seen,
 }
 
-impl Stamp {
-    pub(crate) fn of(found: &Metadata) -> Stamp {
-        Stamp { device: found.dev(), seen: Seen::from_metadata(found) }
+impl FileStamp {
+    pub(crate) fn of(found: &Metadata) -> FileStamp {
+        FileStamp { device: found.dev(), seen: Seen::from_metadata(found) }
     }
 
     /// Whether it is the same file with the same content. Its inode may have changed: it does
     /// when another of its names is replaced.
-    pub(crate) fn same_content(&self, other: &Stamp) -> bool {
-        let content =
-            |of: &Stamp| Stamp { seen: Seen { ctime_ns: self.seen.ctime_ns, ..of.seen }, ..*of };
+    pub(crate) fn same_content(&self, other: &FileStamp) -> bool {
+        let content = |of: &FileStamp| FileStamp {
+            seen: Seen { ctime_ns: self.seen.ctime_ns, ..of.seen },
+            ..*of
+        };
         content(self) == content(other)
     }
 

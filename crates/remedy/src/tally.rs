@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::change::{Change, Thing};
+use crate::change::{FileChange, ItemKind};
 
 /// How many of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,16 +21,16 @@ pub struct Tally {
 
 impl Tally {
     /// Of changes as a plan makes them.
-    pub(crate) fn of<'a>(changes: impl Iterator<Item = &'a Change>) -> Tally {
+    pub(crate) fn of<'a>(changes: impl Iterator<Item = &'a FileChange>) -> Tally {
         let mut tally = Tally::default();
         for change in changes {
             *match change {
-                Change::Patch(_) | Change::Replace(_) => &mut tally.patched,
-                Change::Remove(_) => &mut tally.removed,
-                Change::Add(item) => match item.thing {
-                    Thing::File { .. } => &mut tally.created,
-                    Thing::Link { .. } => &mut tally.linked,
-                    Thing::Directory { .. } => &mut tally.directories,
+                FileChange::Patch(_) | FileChange::Replace(_) => &mut tally.patched,
+                FileChange::Remove(_) => &mut tally.removed,
+                FileChange::Add(item) => match item.thing {
+                    ItemKind::File { .. } => &mut tally.created,
+                    ItemKind::Link { .. } => &mut tally.linked,
+                    ItemKind::Directory { .. } => &mut tally.directories,
                 },
             } += 1;
         }

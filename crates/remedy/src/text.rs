@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Bytes in either form.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Form {
+enum TextForm {
     Text(String),
     Hex(Hex),
 }
@@ -21,18 +21,18 @@ struct Hex {
     hex: String,
 }
 
-impl Form {
-    fn of(bytes: &[u8]) -> Form {
+impl TextForm {
+    fn of(bytes: &[u8]) -> TextForm {
         match std::str::from_utf8(bytes) {
-            Ok(text) if text.chars().all(is_readable) => Form::Text(text.to_owned()),
-            _ => Form::Hex(Hex { hex: to_hex(bytes) }),
+            Ok(text) if text.chars().all(is_readable) => TextForm::Text(text.to_owned()),
+            _ => TextForm::Hex(Hex { hex: to_hex(bytes) }),
         }
     }
 
     fn bytes(self) -> Option<Vec<u8>> {
         match self {
-            Form::Text(text) => Some(text.into_bytes()),
-            Form::Hex(Hex { hex }) => from_hex(&hex),
+            TextForm::Text(text) => Some(text.into_bytes()),
+            TextForm::Hex(Hex { hex }) => from_hex(&hex),
         }
     }
 }
@@ -67,13 +67,13 @@ pub(crate) mod bytes {
     use super::*;
 
     pub(crate) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-        Form::of(bytes).serialize(serializer)
+        TextForm::of(bytes).serialize(serializer)
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<u8>, D::Error> {
-        let form = Form::deserialize(deserializer)?;
+        let form = TextForm::deserialize(deserializer)?;
         form.bytes().ok_or_else(|| D::Error::custom("not hexadecimal"))
     }
 }

@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::change::{Change, Thing};
-use crate::journal::{self, Journal, Record, Status, Story};
-use crate::look::{self, Look};
-use crate::work::{self, Content, Job};
+use crate::change::{FileChange, ItemKind};
+use crate::journal::{self, Journal, JournalRecord, JournalStage, Story};
+use crate::look::{self, FoundState};
+use crate::work::{self, FileWork, NewContent};
 use crate::{Changed, Error, Options, Tally, pool, state};
 
 /// How to undo.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct How {
+pub struct UndoOptions {
     /// Leave what has changed since as it is, and take back the rest.
     pub skip_changed: bool,
     /// Only find out what would be done.
@@ -39,15 +39,15 @@ pub struct Undone {
 /// If files have changed since (all of them are in [`Error::Changed`]), or a system call fails.
 /// After a failure in the midst of it, each file is as before or as after the application, and the
 /// same undo can be tried again.
-pub fn undo(id: &str, options: &Options, how: How) -> Result<Undone, Error> {
+pub fn undo(id: &str, options: &Options, how: UndoOptions) -> Result<Undone, Error> {
     let unknown = || Error::Unknown { id: id.to_owned() };
     let directory = state::journal_directory(&options.state, id).ok_or_else(unknown)?;
     let _locked = if how.dry_run { None } else { Some(state::lock(&options.state)?) };
     let story = Story::read(&directory)?;
-    if matches!(&story.status, Status::Undone { skipped } if skipped.is_empty()) {
+    if matches!(&story.status, JournalStage::Undone { skipped } if skipped.is_empty()) {
         return Err(Error::Undone { id: id.to_owned() });
     }
-    let was_applied = story.status == Status::Applied;
+    let was_applied = story.status == JournalStage::Applied;
     if !how.dry_run {
         work::clean(story.litter())?;
     }
@@ -74,7 +74,7 @@ pub fn undo(id: &str, options: &Options, how: How) -> Result<Undone, Error> {
         let mut journal = Journal::resume(&story)?;
         undone.left = take_back_jobs(&mut journal, id, jobs, was_applied, options)?;
         let skipped = undone.skipped.iter().map(|changed| changed.path.clone()).collect();
-        journal.add(&[Record::Undone { skipped }])?;
+        journal.add(&[JournalRecord::Undone { skipped }])?;
         journal.sync()?;
     }
     Ok(undone)
@@ -84,7 +84,7 @@ pub fn undo(id: &str, options: &Options, how: How) -> Result<Undone, Error> {
 pub(crate) fn take_back(
     journal: &mut Journal,
     id: &str,
-    changes: &[Change],
+    changes: &[FileChange],
     options: &Options,
 ) -> Result<(), Error> {
     let (jobs, changed) = inverse_jobs(changes, journal.directory(), false, options)?;
@@ -98,7 +98,7 @@ pub(crate) fn take_back(
 fn take_back_jobs(
     journal: &mut Journal,
     id: &str,
-    mut jobs: Vec<Job>,
+    mut jobs: Vec<FileWork>,
     was_applied: bool,
     options: &Options,
 ) -> Result<Vec<PathBuf>, Error> {
@@ -107,16 +107,16 @@ fn take_back_jobs(
     }
     work::name_temporaries(&mut jobs, id)?;
     let paths = jobs.iter().flat_map(|job| job.temporaries.clone()).collect();
-    journal.add(&[Record::Undoing, Record::Temporaries { paths }])?;
+    journal.add(&[JournalRecord::Undoing, JournalRecord::Temporaries { paths }])?;
     journal.sync()?;
-    let litter = |jobs: &[Job]| {
+    let litter = |jobs: &[FileWork]| {
         let paths: Vec<_> = jobs.iter().flat_map(|job| job.temporaries.clone()).collect();
         work::clean(paths.iter().map(PathBuf::as_path))
     };
     if let Err(failure) = work::write(&mut jobs, options) {
         // Nothing has been taken back. If this fails as well, a later becalm tidies up.
         if litter(&jobs).is_ok() && was_applied {
-            let _ = journal.add(&[Record::Applied]).and_then(|()| journal.sync());
+            let _ = journal.add(&[JournalRecord::Applied]).and_then(|()| journal.sync());
         }
         return Err(failure);
     }
@@ -125,20 +125,20 @@ fn take_back_jobs(
 
 /// The jobs that take changes back, the last first, and what has changed since.
 fn inverse_jobs(
-    changes: &[Change],
+    changes: &[FileChange],
     directory: &Path,
     ended: bool,
     options: &Options,
-) -> Result<(Vec<Job<'static>>, Vec<Changed>), Error> {
+) -> Result<(Vec<FileWork<'static>>, Vec<Changed>), Error> {
     let looks = pool::each(options.threads, changes, |_, change| look::look(change, ended))?;
     let (mut jobs, mut changed) = (Vec::new(), Vec::new());
     for found in looks {
         match found {
-            Look::Before => {}
-            Look::Other(path, reason) => changed.push(Changed { path, reason, by: None }),
-            Look::After(change, stamps) => {
+            FoundState::Before => {}
+            FoundState::Other(path, reason) => changed.push(Changed { path, reason, by: None }),
+            FoundState::After(change, stamps) => {
                 let content = content_of(&change, directory);
-                jobs.push(Job::new(change.inverse(), stamps, content));
+                jobs.push(FileWork::new(change.inverse(), stamps, content));
             }
         }
     }
@@ -147,13 +147,13 @@ fn inverse_jobs(
 }
 
 /// Where the content is of a file that is to be put back.
-fn content_of(change: &Change, directory: &Path) -> Content<'static> {
+fn content_of(change: &FileChange, directory: &Path) -> NewContent<'static> {
     if let Some(item) = change.removed()
-        && let Thing::File { kept: Some(number), .. } = item.thing
+        && let ItemKind::File { kept: Some(number), .. } = item.thing
     {
-        return Content::File(journal::kept(directory, number));
+        return NewContent::File(journal::kept(directory, number));
     }
-    Content::Nowhere
+    NewContent::Nowhere
 }
 
 /// Says of each file which later application changed it, where there is one.
@@ -164,10 +164,10 @@ fn by_whom(mut changed: Vec<Changed>, story: &Story, state: &Path) -> Vec<Change
     let directories = state::journal_directories(state).unwrap_or_default();
     let later = directories.iter().skip_while(|directory| **directory != story.directory).skip(1);
     for later in later.filter_map(|directory| Story::read(directory).ok()) {
-        if matches!(later.status, Status::Undone { .. }) {
+        if matches!(later.status, JournalStage::Undone { .. }) {
             continue;
         }
-        let paths: Vec<_> = later.changes.iter().flat_map(Change::paths).collect();
+        let paths: Vec<_> = later.changes.iter().flat_map(FileChange::paths).collect();
         for changed in changed.iter_mut().filter(|changed| paths.contains(&&changed.path)) {
             changed.reason = format!("has changed since, by {}; undo that first", later.id);
             changed.by = Some(later.id.clone());

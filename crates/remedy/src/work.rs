@@ -13,34 +13,38 @@ use recording::Bytes;
 use rustix::fs::{CWD, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use crate::change::{Change, Item, Patch, Replacement, Thing, Turn, Version};
-use crate::durable::{self, Filesystems, Way};
+use crate::change::{FileChange, FilePatch, Item, ItemKind, Replacement, Turn, Version};
+use crate::durable::{self, Filesystems, SyncMethod};
 use crate::journal::temporary_prefix;
 use crate::rewrite::{self, Rewritten};
-use crate::stamp::{self, Stamp};
+use crate::stamp::{self, FileStamp};
 use crate::{Digest, Error, Options, Progress, pool};
 
 /// A change that is to be made, and what it takes.
-pub(crate) struct Job<'a> {
-    pub(crate) change: Change,
+pub(crate) struct FileWork<'a> {
+    pub(crate) change: FileChange,
     /// Of each path that is there, what was found at it.
-    pub(crate) stamps: Vec<Stamp>,
+    pub(crate) stamps: Vec<FileStamp>,
     /// The content of a file that is added.
-    pub(crate) content: Content<'a>,
+    pub(crate) content: NewContent<'a>,
     /// The new files, beside their targets.
     pub(crate) temporaries: Vec<PathBuf>,
 }
 
 /// Where the content of a new file comes from.
-pub(crate) enum Content<'a> {
+pub(crate) enum NewContent<'a> {
     Nowhere,
     Memory(&'a [u8]),
     File(PathBuf),
 }
 
-impl<'a> Job<'a> {
-    pub(crate) fn new(change: Change, stamps: Vec<Stamp>, content: Content<'a>) -> Job<'a> {
-        Job { change, stamps, content, temporaries: Vec::new() }
+impl<'a> FileWork<'a> {
+    pub(crate) fn new(
+        change: FileChange,
+        stamps: Vec<FileStamp>,
+        content: NewContent<'a>,
+    ) -> FileWork<'a> {
+        FileWork { change, stamps, content, temporaries: Vec::new() }
     }
 }
 
@@ -48,7 +52,7 @@ impl<'a> Job<'a> {
 ///
 /// # Errors
 /// If the system has no random bytes.
-pub(crate) fn name_temporaries(jobs: &mut [Job], id: &str) -> Result<(), Error> {
+pub(crate) fn name_temporaries(jobs: &mut [FileWork], id: &str) -> Result<(), Error> {
     let mut random = [0; 6];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
         .map_err(|error| Error::at("getrandom", Path::new("/dev/urandom"), error))?;
@@ -57,10 +61,10 @@ pub(crate) fn name_temporaries(jobs: &mut [Job], id: &str) -> Result<(), Error> 
         let name =
             |(at, directory): (usize, &Path)| directory.join(format!("{prefix}-{number}-{at}"));
         let directories = match &job.change {
-            Change::Patch(patch) => patch.names.iter().map(|name| directory_of(name)).collect(),
-            Change::Add(item) => vec![there_above(&item.path)],
-            Change::Replace(_) => vec![directory_of(job.change.path())],
-            Change::Remove(_) => vec![],
+            FileChange::Patch(patch) => patch.names.iter().map(|name| directory_of(name)).collect(),
+            FileChange::Add(item) => vec![there_above(&item.path)],
+            FileChange::Replace(_) => vec![directory_of(job.change.path())],
+            FileChange::Remove(_) => vec![],
         };
         job.temporaries = directories.into_iter().enumerate().map(name).collect();
     }
@@ -79,13 +83,13 @@ pub(crate) fn there_above(path: &Path) -> &Path {
 
 /// Writes all new files beside their targets, and waits until they are on the disk. The changes
 /// then know the versions before and after.
-pub(crate) fn write(jobs: &mut [Job], options: &Options) -> Result<(), Error> {
+pub(crate) fn write(jobs: &mut [FileWork], options: &Options) -> Result<(), Error> {
     let new: Vec<_> = jobs.iter().flat_map(|job| &job.temporaries).collect();
-    let way = Way::for_files(new.len());
+    let way = SyncMethod::for_files(new.len());
     let directories = new.iter().map(|path| directory_of(path).to_owned()).collect();
     let filesystems = match way {
-        Way::Filesystem => Some(Filesystems::of(&directories)?),
-        Way::Each => None,
+        SyncMethod::Filesystem => Some(Filesystems::of(&directories)?),
+        SyncMethod::Each => None,
     };
     let (written, of) = (AtomicUsize::new(0), jobs.len());
     let changes = pool::each(options.threads, jobs, |_, job| {
@@ -103,26 +107,26 @@ pub(crate) fn write(jobs: &mut [Job], options: &Options) -> Result<(), Error> {
     Ok(())
 }
 
-fn write_one(job: &Job, way: Way) -> Result<Change, Error> {
+fn write_one(job: &FileWork, way: SyncMethod) -> Result<FileChange, Error> {
     match &job.change {
-        Change::Patch(patch) => write_patched(patch, job, way).map(Change::Patch),
-        Change::Add(item) => write_added(item, job, way).map(Change::Add),
-        Change::Replace(replaced) => {
+        FileChange::Patch(patch) => write_patched(patch, job, way).map(FileChange::Patch),
+        FileChange::Add(item) => write_added(item, job, way).map(FileChange::Add),
+        FileChange::Replace(replaced) => {
             let after = write_added(&replaced.after, job, way)?;
             let before = replaced.before.clone();
-            Ok(Change::Replace(Box::new(Replacement { before, after })))
+            Ok(FileChange::Replace(Box::new(Replacement { before, after })))
         }
-        change @ Change::Remove(_) => Ok(change.clone()),
+        change @ FileChange::Remove(_) => Ok(change.clone()),
     }
 }
 
-fn write_patched(patch: &Patch, job: &Job, way: Way) -> Result<Patch, Error> {
+fn write_patched(patch: &FilePatch, job: &FileWork, way: SyncMethod) -> Result<FilePatch, Error> {
     let [path, ..] = patch.names.as_slice() else { return Ok(patch.clone()) };
     let [temporary, more @ ..] = job.temporaries.as_slice() else { return Ok(patch.clone()) };
     let source = stamp::open(path).map_err(|error| Error::at("open", path, error))?;
     let is_same = || -> Result<(), Error> {
         let found = source.metadata().map_err(|error| Error::at("fstat", path, error))?;
-        if job.stamps.first() == Some(&Stamp::of(&found)) { Ok(()) } else { Err(changed(path)) }
+        if job.stamps.first() == Some(&FileStamp::of(&found)) { Ok(()) } else { Err(changed(path)) }
     };
     is_same()?;
     let target = create(temporary)?;
@@ -140,50 +144,50 @@ fn write_patched(patch: &Patch, job: &Job, way: Way) -> Result<Patch, Error> {
         fs::hard_link(temporary, name).map_err(|error| Error::at("link", name, error))?;
     }
     let holes = if patch.holes.is_empty() { filled } else { patch.holes.clone() };
-    Ok(Patch { before, after, holes, ..patch.clone() })
+    Ok(FilePatch { before, after, holes, ..patch.clone() })
 }
 
-fn write_added(item: &Item, job: &Job, way: Way) -> Result<Item, Error> {
+fn write_added(item: &Item, job: &FileWork, way: SyncMethod) -> Result<Item, Error> {
     let [temporary] = job.temporaries.as_slice() else { return Ok(item.clone()) };
     match &item.thing {
-        Thing::Directory { mode } => {
+        ItemKind::Directory { mode } => {
             make_directory(temporary, item, *mode)?;
             Ok(item.clone())
         }
-        Thing::Link { target } => {
+        ItemKind::Link { target } => {
             symlink(target, temporary).map_err(|error| Error::at("symlink", temporary, error))?;
             if let Some(attributes) = &item.attributes {
                 attributes.give_to_link(temporary)?;
             }
             Ok(item.clone())
         }
-        Thing::File { version, mode, kept } => {
+        ItemKind::File { version, mode, kept } => {
             let written = write_content(&job.content, temporary, item, *mode, way)?;
             if !version.admits(&written) {
                 return Err(Error::refused(&item.path, "its kept copy is damaged"));
             }
-            let thing = Thing::File { version: written, mode: *mode, kept: *kept };
+            let thing = ItemKind::File { version: written, mode: *mode, kept: *kept };
             Ok(Item { thing, ..item.clone() })
         }
     }
 }
 
 fn write_content(
-    content: &Content,
+    content: &NewContent,
     temporary: &Path,
     item: &Item,
     mode: u32,
-    way: Way,
+    way: SyncMethod,
 ) -> Result<Version, Error> {
     let failed = |operation| move |error| Error::at(operation, temporary, error);
     let target = create(temporary)?;
     let version = match content {
-        Content::Nowhere => rewrite::version_of(&target).map_err(failed("read"))?,
-        Content::Memory(bytes) => {
+        NewContent::Nowhere => rewrite::version_of(&target).map_err(failed("read"))?,
+        NewContent::Memory(bytes) => {
             target.write_all_at(bytes, 0).map_err(failed("write"))?;
             Version { size: Bytes(bytes.len() as u64), digest: Some(Digest::of(bytes)) }
         }
-        Content::File(kept) => {
+        NewContent::File(kept) => {
             let source = File::open(kept).map_err(|error| Error::at("open", kept, error))?;
             rewrite::copy(&source, &target).map_err(|failure| failure.at(kept, temporary))?
         }
@@ -222,7 +226,7 @@ fn create(path: &Path) -> Result<File, Error> {
 
 /// Makes the changes, kind by kind, and waits until they are on the disk. Gives back the
 /// directories that could not be removed, because they are not empty.
-pub(crate) fn commit(jobs: &[Job], options: &Options) -> Result<Vec<PathBuf>, Error> {
+pub(crate) fn commit(jobs: &[FileWork], options: &Options) -> Result<Vec<PathBuf>, Error> {
     let mut left = Vec::new();
     let mut touched = BTreeSet::new();
     let mut last = None;
@@ -250,20 +254,20 @@ pub(crate) fn commit(jobs: &[Job], options: &Options) -> Result<Vec<PathBuf>, Er
 }
 
 /// Makes one change; gives the directory back that it could not remove.
-fn commit_one(job: &Job) -> Result<Option<PathBuf>, Error> {
+fn commit_one(job: &FileWork) -> Result<Option<PathBuf>, Error> {
     match &job.change {
-        Change::Patch(patch) => replace_names(patch, job).map(|()| None),
-        Change::Add(item) => add(item, job).map(|()| None),
-        Change::Remove(item) => remove(item, job),
-        Change::Replace(_) => replace(job).map(|()| None),
+        FileChange::Patch(patch) => replace_names(patch, job).map(|()| None),
+        FileChange::Add(item) => add(item, job).map(|()| None),
+        FileChange::Remove(item) => remove(item, job),
+        FileChange::Replace(_) => replace(job).map(|()| None),
     }
 }
 
-fn replace_names(patch: &Patch, job: &Job) -> Result<(), Error> {
+fn replace_names(patch: &FilePatch, job: &FileWork) -> Result<(), Error> {
     let names = patch.names.iter().zip(&job.temporaries).zip(&job.stamps);
     for (at, ((name, temporary), stamp)) in names.enumerate() {
         let found = fs::symlink_metadata(name).map_err(|error| Error::at("lstat", name, error))?;
-        let found = Stamp::of(&found);
+        let found = FileStamp::of(&found);
         // Renaming over one name changes the inode behind the others.
         if !(found == *stamp || at > 0 && found.same_content(stamp)) {
             return Err(changed(name));
@@ -273,7 +277,7 @@ fn replace_names(patch: &Patch, job: &Job) -> Result<(), Error> {
     Ok(())
 }
 
-fn add(item: &Item, job: &Job) -> Result<(), Error> {
+fn add(item: &Item, job: &FileWork) -> Result<(), Error> {
     let Some(temporary) = job.temporaries.first() else { return Ok(()) };
     move_to(temporary, item).map_err(|error| Error::at("rename", &item.path, error))
 }
@@ -296,17 +300,17 @@ fn move_to(temporary: &Path, item: &Item) -> Result<(), Errno> {
     }
 }
 
-fn replace(job: &Job) -> Result<(), Error> {
+fn replace(job: &FileWork) -> Result<(), Error> {
     let path = job.change.path();
     let Some(temporary) = job.temporaries.first() else { return Ok(()) };
     let found = fs::symlink_metadata(path).map_err(|error| Error::at("lstat", path, error))?;
-    if job.stamps.first() != Some(&Stamp::of(&found)) {
+    if job.stamps.first() != Some(&FileStamp::of(&found)) {
         return Err(changed(path));
     }
     fs::rename(temporary, path).map_err(|error| Error::at("rename", path, error))
 }
 
-fn remove(item: &Item, job: &Job) -> Result<Option<PathBuf>, Error> {
+fn remove(item: &Item, job: &FileWork) -> Result<Option<PathBuf>, Error> {
     let path = &item.path;
     if item.thing.is_directory() {
         return match fs::remove_dir(path) {
@@ -315,7 +319,7 @@ fn remove(item: &Item, job: &Job) -> Result<Option<PathBuf>, Error> {
         };
     }
     let found = fs::symlink_metadata(path).map_err(|error| Error::at("lstat", path, error))?;
-    if job.stamps.first() != Some(&Stamp::of(&found)) {
+    if job.stamps.first() != Some(&FileStamp::of(&found)) {
         return Err(changed(path));
     }
     fs::remove_file(path).map_err(|error| Error::at("unlink", path, error))?;

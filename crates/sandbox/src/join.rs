@@ -79,32 +79,32 @@ fn file(pid: i32, kind: &str) -> PathBuf {
 /// What a process sees: its mounts, and its user namespace where that is another than ours.
 /// Holding this keeps the namespaces alive, and what is mounted there.
 #[derive(Debug)]
-pub struct Surroundings {
+pub struct ProcessNamespaces {
     users: Option<OwnedFd>,
     mounts: OwnedFd,
 }
 
-impl Surroundings {
+impl ProcessNamespaces {
     /// Those of a living process of the same user.
     ///
     /// # Errors
     /// If it has ended.
-    pub fn of(pid: i32) -> io::Result<Surroundings> {
+    pub fn of(pid: i32) -> io::Result<ProcessNamespaces> {
         let users = File::open(file(pid, "user"))?;
         let own = fs::metadata("/proc/self/ns/user")?;
         let other = NamespaceId::of_file(&users.metadata()?)? != NamespaceId::of_file(&own)?;
-        Ok(Surroundings {
+        Ok(ProcessNamespaces {
             users: other.then(|| users.into()),
             mounts: File::open(file(pid, "mnt"))?.into(),
         })
     }
 
     /// From descriptors that another process sent: the mounts, then the users if there are any.
-    pub fn received(mounts: OwnedFd, users: Option<OwnedFd>) -> Surroundings {
-        Surroundings { users, mounts }
+    pub fn received(mounts: OwnedFd, users: Option<OwnedFd>) -> ProcessNamespaces {
+        ProcessNamespaces { users, mounts }
     }
 
-    /// To send to another process, in the order of [`Surroundings::received`].
+    /// To send to another process, in the order of [`ProcessNamespaces::received`].
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         [Some(self.mounts.as_fd()), self.users.as_ref().map(AsFd::as_fd)].into_iter().flatten()
     }

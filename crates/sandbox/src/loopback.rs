@@ -1,9 +1,11 @@
 //! A file, or a part of one, as a block device (loop(4)), so that the kernel can mount it.
 
+use std::ffi::c_void;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::ptr;
 
 /// A loop device. It is let go by the kernel once it is neither open nor mounted.
 #[derive(Debug)]
@@ -12,21 +14,13 @@ pub struct Loopback {
     _open: File,
 }
 
-/// `LOOP_CTL_GET_FREE`, `LOOP_SET_FD`, `LOOP_CLR_FD`, `LOOP_SET_STATUS64`, `LOOP_CONFIGURE` of
-/// linux/loop.h.
-const GET_FREE: libc::c_ulong = 0x4C82;
-const SET_FD: libc::c_ulong = 0x4C00;
-const CLEAR_FD: libc::c_ulong = 0x4C01;
-const SET_STATUS: libc::c_ulong = 0x4C04;
-const CONFIGURE: libc::c_ulong = 0x4C0A;
-
 const READ_ONLY: u32 = 1;
 const AUTOCLEAR: u32 = 4;
 
 /// `struct loop_info64` of linux/loop.h.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Status {
+struct LoopInfo {
     device: [u64; 3],
     offset: u64,
     size: u64,
@@ -40,10 +34,10 @@ struct Status {
 
 /// `struct loop_config` of linux/loop.h.
 #[repr(C)]
-struct Configuration {
+struct LoopConfig {
     file: u32,
     block_size: u32,
-    status: Status,
+    info: LoopInfo,
     reserved: [u64; 8],
 }
 
@@ -58,7 +52,7 @@ impl Loopback {
     pub fn attach(file: &File, offset: u64, size: u64, read_only: bool) -> io::Result<Loopback> {
         let control = File::options().read(true).write(true).open("/dev/loop-control")?;
         let flags = AUTOCLEAR | if read_only { READ_ONLY } else { 0 };
-        let status = Status {
+        let info = LoopInfo {
             device: [0; 3],
             offset,
             size,
@@ -71,14 +65,10 @@ impl Loopback {
         };
         let mut last = io::Error::from(io::ErrorKind::ResourceBusy);
         for _ in 0..TRIES {
-            // SAFETY: takes no argument.
-            let number = unsafe { libc::ioctl(control.as_raw_fd(), GET_FREE) };
-            if number < 0 {
-                return Err(io::Error::last_os_error());
-            }
+            let number = LoopRequest::GetFree.send(&control)?;
             let path = PathBuf::from(format!("/dev/loop{number}"));
             let device = File::options().read(true).write(!read_only).open(&path)?;
-            match configure(&device, file, status) {
+            match configure(&device, file, info) {
                 Ok(()) => return Ok(Loopback { path, _open: device }),
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) => last = error,
                 Err(error) => return Err(error),
@@ -93,28 +83,49 @@ impl Loopback {
     }
 }
 
-fn configure(device: &File, file: &File, status: Status) -> io::Result<()> {
-    let (device, number) = (device.as_raw_fd(), file.as_raw_fd());
-    let both = Configuration { file: number as u32, block_size: 0, status, reserved: [0; 8] };
-    // SAFETY: the kernel reads the structure, which outlives the call.
-    if unsafe { libc::ioctl(device, CONFIGURE, &raw const both) } == 0 {
-        return Ok(());
+fn configure(device: &File, file: &File, info: LoopInfo) -> io::Result<()> {
+    let both = LoopConfig { file: file.as_raw_fd() as u32, block_size: 0, info, reserved: [0; 8] };
+    match LoopRequest::Configure(&both).send(device) {
+        // Before Linux 5.8: in two steps.
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOTTY)) => {}
+        done => return done.map(drop),
     }
-    let error = io::Error::last_os_error();
-    // Before Linux 5.8: in two steps.
-    if !matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOTTY)) {
-        return Err(error);
+    LoopRequest::SetFile(file).send(device)?;
+    let set = LoopRequest::SetInfo(&info).send(device);
+    if set.is_err() {
+        let _ = LoopRequest::ClearFile.send(device);
     }
-    // SAFETY: a descriptor of this process is handed over; the kernel reads the structure.
-    unsafe {
-        if libc::ioctl(device, SET_FD, number) != 0 {
-            return Err(io::Error::last_os_error());
+    set.map(drop)
+}
+
+/// What is asked of a loop device, or of the control device (linux/loop.h).
+enum LoopRequest<'a> {
+    /// The number of a free device.
+    GetFree,
+    SetFile(&'a File),
+    ClearFile,
+    SetInfo(&'a LoopInfo),
+    /// The file and the information at once.
+    Configure(&'a LoopConfig),
+}
+
+impl LoopRequest<'_> {
+    fn send(self, device: &File) -> io::Result<i32> {
+        let none = ptr::null();
+        let (request, argument): (libc::Ioctl, *const c_void) = match self {
+            LoopRequest::GetFree => (0x4C82, none),
+            LoopRequest::SetFile(file) => {
+                (0x4C00, ptr::without_provenance(file.as_raw_fd() as usize))
+            }
+            LoopRequest::ClearFile => (0x4C01, none),
+            LoopRequest::SetInfo(info) => (0x4C04, ptr::from_ref(info).cast()),
+            LoopRequest::Configure(config) => (0x4C0A, ptr::from_ref(config).cast()),
+        };
+        // SAFETY: the kernel only reads what the argument points to, which is of the request's
+        // type and outlives the call; a number is a descriptor of this process.
+        match unsafe { libc::ioctl(device.as_raw_fd(), request, argument) } {
+            number if number >= 0 => Ok(number),
+            _ => Err(io::Error::last_os_error()),
         }
-        if libc::ioctl(device, SET_STATUS, &raw const status) != 0 {
-            let error = io::Error::last_os_error();
-            libc::ioctl(device, CLEAR_FD, 0);
-            return Err(error);
-        }
     }
-    Ok(())
 }

@@ -10,20 +10,20 @@ use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountFlags, UnmountFlags};
 
-use crate::namespace::{Means, NamespaceError};
+use crate::namespace::{NamespaceError, NamespaceKind};
 
 /// A file or directory as it is now, whatever is mounted over it later.
 #[derive(Debug)]
-pub struct Place(OwnedFd);
+pub struct PathHandle(OwnedFd);
 
-impl Place {
+impl PathHandle {
     /// That at a path; symbolic links are followed.
     ///
     /// # Errors
     /// Those of open(2).
-    pub fn at(path: &Path) -> io::Result<Place> {
+    pub fn at(path: &Path) -> io::Result<PathHandle> {
         let file = File::options().read(true).custom_flags(libc::O_PATH).open(path)?;
-        Ok(Place(file.into()))
+        Ok(PathHandle(file.into()))
     }
 
     /// A path that leads to it, for this process. It has no character that would need quoting in
@@ -41,7 +41,7 @@ impl Place {
     }
 }
 
-impl AsFd for Place {
+impl AsFd for PathHandle {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -55,7 +55,7 @@ fn failed(what: &'static str, at: &Path, error: impl Into<io::Error>) -> Namespa
 ///
 /// # Errors
 /// [`NamespaceError::Mount`]; both must be directories, or neither.
-pub fn bind(from: &Place, at: &Path, read_only: bool) -> Result<(), NamespaceError> {
+pub fn bind(from: &PathHandle, at: &Path, read_only: bool) -> Result<(), NamespaceError> {
     rustix::mount::mount_bind_recursive(from.path(), at)
         .map_err(|error| failed("a bind", at, error))?;
     if read_only {
@@ -66,16 +66,12 @@ pub fn bind(from: &Place, at: &Path, read_only: bool) -> Result<(), NamespaceErr
 
 /// Makes a mount, and those below it, read-only, for this mount namespace.
 fn make_read_only(at: &Path) -> io::Result<()> {
-    /// `struct mount_attr` of linux/mount.h.
-    #[repr(C)]
-    struct Attributes {
-        set: u64,
-        clear: u64,
-        propagation: u64,
-        user_namespace: u64,
-    }
-    const READ_ONLY: u64 = 1;
-    let attributes = Attributes { set: READ_ONLY, clear: 0, propagation: 0, user_namespace: 0 };
+    let attributes = libc::mount_attr {
+        attr_set: libc::MOUNT_ATTR_RDONLY,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
     let path = CString::new(at.as_os_str().as_bytes())?;
     // SAFETY: the path is NUL-terminated, and the structure is as long as said.
     let done = unsafe {
@@ -85,7 +81,7 @@ fn make_read_only(at: &Path) -> io::Result<()> {
             path.as_ptr(),
             libc::AT_RECURSIVE,
             &raw const attributes,
-            size_of::<Attributes>(),
+            size_of_val(&attributes),
         )
     };
     match io::Error::last_os_error() {
@@ -157,12 +153,12 @@ pub fn device(
 /// # Errors
 /// [`NamespaceError::Mount`].
 pub fn overlay(
-    lower: &[&Place],
-    upper: Option<(&Place, &Place)>,
+    lower: &[&PathHandle],
+    upper: Option<(&PathHandle, &PathHandle)>,
     at: &Path,
-    means: Means,
+    means: NamespaceKind,
 ) -> Result<(), NamespaceError> {
-    let path = |place: &Place| place.path().display().to_string();
+    let path = |place: &PathHandle| place.path().display().to_string();
     let lower: Vec<String> = lower.iter().map(|place| path(place)).collect();
     let mut options = format!("lowerdir={}", lower.join(":"));
     if let Some((upper, work)) = upper {
@@ -170,7 +166,7 @@ pub fn overlay(
     }
     // What is deleted is noted in attributes, of which only these are an ordinary user's
     // (Linux 5.11).
-    if means == Means::UserNamespace {
+    if means == NamespaceKind::UserNamespace {
         options += ",userxattr";
     }
     let options = CString::new(options).map_err(|error| failed("an overlay", at, error))?;
@@ -180,7 +176,7 @@ pub fn overlay(
 }
 
 /// Makes a directory, on which something is mounted, the root of all that the calling process sees.
-/// Its working directory is the new root then. What was opened in the old one ([`Place`]) can still
+/// Its working directory is the new root then. What was opened in the old one ([`PathHandle`]) can still
 /// be bound, until [`take_away`] takes it from `/`.
 ///
 /// # Errors

@@ -9,12 +9,15 @@ use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change};
+use rustix::process::{getegid, geteuid};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 /// How a process came to mounts of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Means {
+pub enum NamespaceKind {
     /// A mount namespace only: it had CAP_SYS_ADMIN, and has it still.
     Privileged,
     /// A user namespace as well. All other users and groups are shown as `nobody` and `nogroup`
@@ -83,16 +86,20 @@ fn fuse_advice(error: &io::Error) -> &'static str {
 ///
 /// # Errors
 /// [`NamespaceError`]: then nothing has changed.
-pub fn own_mounts() -> Result<Means, NamespaceError> {
-    let means = match unshare(libc::CLONE_NEWNS) {
-        Ok(()) => Means::Privileged,
+pub fn own_mounts() -> Result<NamespaceKind, NamespaceError> {
+    let means = match unshare(UnshareFlags::NEWNS) {
+        Ok(()) => NamespaceKind::Privileged,
         Err(_) => {
             own_users()?;
-            Means::UserNamespace
+            NamespaceKind::UserNamespace
         }
     };
-    mount(None, Path::new("/"), None, libc::MS_REC | libc::MS_SLAVE, "")
-        .map_err(|error| NamespaceError::Mount { what: "what was there", at: "/".into(), error })?;
+    let from_outside = MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM;
+    mount_change("/", from_outside).map_err(|error| NamespaceError::Mount {
+        what: "what was there",
+        at: "/".into(),
+        error: error.into(),
+    })?;
     Ok(means)
 }
 
@@ -111,9 +118,8 @@ pub fn until_alone() {
 
 /// A user namespace that holds the caller's user and group, and a mount namespace in it.
 fn own_users() -> Result<(), NamespaceError> {
-    // SAFETY: these calls only read the process's ids.
-    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
-    unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS)
+    let (user, group) = (geteuid(), getegid());
+    unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)
         .map_err(|error| NamespaceError::Refused { reason: refusal(), error })?;
     // An ordinary user must give up setgroups(2) before mapping a group (user_namespaces(7)).
     for (name, text) in [
@@ -147,12 +153,9 @@ fn refusal() -> String {
     "a container's seccomp filter or a security module forbids user namespaces".to_owned()
 }
 
-fn unshare(flags: i32) -> io::Result<()> {
-    // SAFETY: gives this process namespaces of its own; touches no memory.
-    match unsafe { libc::unshare(flags) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    // SAFETY: users and mounts only: this process's descriptors stay its threads' common ones.
+    Ok(unsafe { unshare_unsafe(flags) }?)
 }
 
 /// A new connection to the kernel's FUSE. It can be mounted only by a process of the user
@@ -189,8 +192,7 @@ pub fn mount_fuse(
     at: &Path,
     options: &FuseMount<'_>,
 ) -> Result<(), NamespaceError> {
-    // SAFETY: these calls only read the process's ids.
-    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+    let (user, group) = (geteuid(), getegid());
     let mut data = format!(
         "fd={},rootmode=40000,user_id={user},group_id={group},allow_other",
         device.as_raw_fd()
@@ -199,42 +201,15 @@ pub fn mount_fuse(
         data.push_str(",default_permissions");
     }
     let kind = format!("fuse.{}", options.subtype);
-    mount(Some(options.source), at, Some(&kind), options.flags, &data).map_err(|error| {
-        NamespaceError::Mount { what: "a FUSE filesystem", at: at.to_owned(), error }
-    })
+    let flags = MountFlags::from_bits_retain(options.flags as u32);
+    let failed =
+        |error| NamespaceError::Mount { what: "a FUSE filesystem", at: at.to_owned(), error };
+    let data = CString::new(data).map_err(|error| failed(error.into()))?;
+    mount(options.source, at, kind, flags, data.as_c_str()).map_err(|error| failed(error.into()))
 }
 
 /// Takes a mount away, at once and whoever still uses it; for the caller's mount namespace. What
 /// is no mount is left alone.
 pub fn unmount(at: &Path) {
-    if let Ok(at) = CString::new(at.as_os_str().as_bytes()) {
-        // SAFETY: the string is NUL-terminated and outlives the call.
-        unsafe { libc::umount2(at.as_ptr(), libc::MNT_DETACH) };
-    }
-}
-
-/// mount(2).
-fn mount(
-    source: Option<&str>,
-    at: &Path,
-    kind: Option<&str>,
-    flags: libc::c_ulong,
-    data: &str,
-) -> io::Result<()> {
-    let text =
-        |text: &[u8]| CString::new(text).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL));
-    let source = source.map(|source| text(source.as_bytes())).transpose()?;
-    let kind = kind.map(|kind| text(kind.as_bytes())).transpose()?;
-    let (at, data) = (text(at.as_os_str().as_bytes())?, text(data.as_bytes())?);
-    let pointer = |string: &Option<CString>| {
-        string.as_ref().map_or(std::ptr::null(), |string| string.as_ptr())
-    };
-    // SAFETY: the strings are NUL-terminated or null, and outlive the call.
-    let done = unsafe {
-        libc::mount(pointer(&source), at.as_ptr(), pointer(&kind), flags, data.as_ptr().cast())
-    };
-    match done {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    let _ = rustix::mount::unmount(at, UnmountFlags::DETACH);
 }

@@ -9,7 +9,7 @@ pub const SMALLEST_SERIES: usize = 6;
 
 /// Which values of a sorted sample bound the median, and how sure that is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ranks {
+pub struct MedianRanks {
     /// The lower bound, counted from 0 upward.
     pub low: usize,
     /// The upper bound, counted from 0 upward.
@@ -25,7 +25,7 @@ pub struct Ranks {
 /// This is the sign test turned around: each value is below the median with the chance 1/2,
 /// whatever the distribution, so how many are is binomial (Conover, "Practical Nonparametric
 /// Statistics", 3rd edition, 3.2).
-pub fn median_ranks(n: usize) -> Option<Ranks> {
+pub fn median_ranks(n: usize) -> Option<MedianRanks> {
     // The chance that at most `low` of n values are below the median, added up from none. In
     // logarithms, because 2^-n is no number for large n.
     let mut log_chance = -(n as f64) * std::f64::consts::LN_2;
@@ -36,7 +36,7 @@ pub fn median_ranks(n: usize) -> Option<Ranks> {
         if 1.0 - 2.0 * tail < CONFIDENCE {
             break;
         }
-        best = Some(Ranks { low, high: n - 1 - low, coverage: 1.0 - 2.0 * tail });
+        best = Some(MedianRanks { low, high: n - 1 - low, coverage: 1.0 - 2.0 * tail });
         log_chance += ((n - low) as f64 / (low + 1) as f64).ln();
     }
     best

@@ -34,7 +34,7 @@ mod trend;
 
 pub use beta::{Split, beta_quantile, beta_split};
 pub use fisher::Chance;
-pub use interval::{CONFIDENCE, Ranks, SMALLEST_SERIES, median_ranks};
+pub use interval::{CONFIDENCE, MedianRanks, SMALLEST_SERIES, median_ranks};
 pub use power::{least_seen, power, sample_size};
 pub use proportion::{Bounds, Count, any, at_least, to_see_one};
 pub use random::Random;

@@ -27,7 +27,7 @@ pub(crate) fn header(argv: &[OsString], all_syscalls: bool, backend: &str) -> He
         starts_only: false,
         backend: backend.to_owned(),
         mounts: mounts(),
-        rank: job::Launched::this_process().map(|launched| launched.rank),
+        rank: job::LaunchedRank::this_process().map(|launched| launched.rank),
     };
     header.set_command(argv);
     header

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use launch::signals::{self, Came, Queue};
+use launch::signals::{self, ReceivedSignal, SignalQueue};
 use launch::{Command, Ended};
 use recording::Blind;
 
@@ -24,7 +24,7 @@ const SAME: Duration = Duration::from_millis(30);
 /// A command that is being recorded.
 pub struct Session {
     inbox: Inbox,
-    signals: Queue,
+    signals: SignalQueue,
     tracer: i32,
     /// Signals that the command got, with their senders and when.
     delivered: Vec<(i32, i32, Instant)>,
@@ -65,24 +65,21 @@ pub(crate) fn start(
     let front = std::process::id() as i32;
     let passed_on = signals::set(signals::passed_on());
     let mask = signals::block(&passed_on);
-    // SAFETY: the caller promises that this process has one thread.
-    let tracer = unsafe { launch::fork() }?;
-    if tracer == 0 {
+    // This process's copies of what the recorder needs are closed once it has them.
+    let options = *options;
+    let (tracer, (from, _)) = launch::fork_with((from, to), |(from, to)| {
         drop(from);
         die_with(front);
         // The tracer is never interrupted, nor stopped with the command's group.
         signals::block(&signals::all());
         let messages = Messages::new(to, front);
         let outer_filter = around.has_filter;
-        let options = *options;
         boot::run(Job { command, file, options, company, mask, messages, outer_filter });
-        // SAFETY: ends the process without running what the front prepared for its own end.
-        unsafe { libc::_exit(0) };
-    }
-    drop((to, file, company));
+        0
+    })?;
     let mut session = Session {
         inbox: Inbox::new(from),
-        signals: Queue::of(&passed_on)?,
+        signals: SignalQueue::of(&passed_on)?,
         tracer,
         delivered: Vec::new(),
         over: None,
@@ -195,7 +192,7 @@ impl Session {
     }
 
     fn pass_signals_on(&mut self) {
-        while let Ok(Some(Came { signal, from, code })) = self.signals.take() {
+        while let Ok(Some(ReceivedSignal { signal, from, code })) = self.signals.take() {
             // The terminal's own signals go to the whole group, the command included; and the
             // tracer's SIGCONT is for this process only.
             if code > 0 || from == self.tracer {

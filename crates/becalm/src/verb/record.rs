@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use job::RecordingTarget;
+
 use crate::exit::Failure;
 use crate::recorded;
 
@@ -60,17 +62,17 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         old_kernel: args.old_kernel,
         ..recorded::Wanted::of(&args.command)
     };
-    let place = job::place(&args.output, args.node_dir.as_deref());
-    let place = place.map_err(Failure::of_command)?;
-    let finished = recorded::to_path(&wanted, &place.recording());
-    let rank = place.rank().cloned();
-    let target = place.target().to_owned();
+    let target = RecordingTarget::of(&args.output, args.node_dir.as_deref());
+    let target = target.map_err(Failure::of_command)?;
+    let finished = recorded::to_path(&wanted, &target.recording());
+    let rank = target.rank().cloned();
+    let file = target.file().to_owned();
     // A command that did not start leaves nothing; the other ranks' recordings are joined anyway.
     let failed = recorded::has_failed(finished.as_ref());
-    let joined = place.finish(failed).map_err(Failure::of_command);
+    let joined = target.finish(failed).map_err(Failure::of_command);
     let finished = finished?;
     if args.json {
-        recorded::print_json(&target, rank.as_ref(), &finished)?;
+        recorded::print_json(&file, rank.as_ref(), &finished)?;
     } else {
         match &rank {
             Some(rank) => recorded::say_what_is_missing_of(rank, &finished),

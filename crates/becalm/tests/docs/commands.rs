@@ -1,7 +1,7 @@
 //! Every command of the README and of the documentation is run, in the order of its page, and says
 //! what the page shows. `page/mod.rs` says how a page tells what cannot be.
 //!
-//! `BECALM_BLESS=1 cargo test -p becalm --test docs_commands` writes what the commands say into the
+//! `BECALM_BLESS=1 cargo test -p becalm --test docs` writes what the commands say into the
 //! pages; what a page leaves out with `…` at the head or the end stays left out.
 
 use std::fs::{read_to_string, write};

@@ -7,8 +7,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use sandbox::Loopback;
-use sandbox::mounts::{self, Place};
-use sandbox::namespace::{self, FuseMount, Means, NamespaceError};
+use sandbox::mounts::{self, PathHandle};
+use sandbox::namespace::{self, FuseMount, NamespaceError, NamespaceKind};
 
 use super::door::{self, Message};
 use super::error::{self, MountError, system};
@@ -96,7 +96,7 @@ fn said(line: &UnixStream, plan: &Plan<'_>) -> Result<(), MountError> {
 /// The work of the first rank.
 pub(super) struct Build<'a> {
     pub plan: &'a Plan<'a>,
-    pub means: Means,
+    pub means: NamespaceKind,
     line: UnixStream,
     pub points: Points,
     /// The source of a mount that no other mounts have.
@@ -109,7 +109,7 @@ pub(super) struct Build<'a> {
 
 /// A bind, its source opened before anything is mounted over it.
 pub(super) struct Source {
-    pub place: Place,
+    pub place: PathHandle,
     pub kind: Kind,
     pub from: PathBuf,
     pub at: PathBuf,
@@ -134,7 +134,7 @@ impl Build<'_> {
         };
         let covered = match directory {
             Some(_) => None,
-            None => Some(Place::at(&stage).map_err(error::file(&stage, "open"))?),
+            None => Some(PathHandle::at(&stage).map_err(error::file(&stage, "open"))?),
         };
         self.stack(&stage, upper)?;
         if let [(path, inner)] = &targets[..]
@@ -142,10 +142,10 @@ impl Build<'_> {
         {
             debug_assert_eq!(path, &stage);
         } else {
-            let whole = Place::at(&stage).map_err(error::file(&stage, "open"))?;
+            let whole = PathHandle::at(&stage).map_err(error::file(&stage, "open"))?;
             for (path, inner) in targets {
                 let inner = inner.strip_prefix("/").unwrap_or(inner);
-                let part = Place::at(&whole.path().join(inner));
+                let part = PathHandle::at(&whole.path().join(inner));
                 let part = part.map_err(error::file(inner, "find in the image"))?;
                 mounts::bind(&part, &path, false)?;
             }
@@ -166,7 +166,7 @@ impl Build<'_> {
                 path: bind.from.clone(),
                 why: error.to_string(),
             };
-            let place = Place::at(&bind.from).map_err(wrong)?;
+            let place = PathHandle::at(&bind.from).map_err(wrong)?;
             let is_dir = place.is_dir().map_err(wrong)?;
             let kind = if is_dir { Kind::Directory } else { Kind::File };
             let Bind { from, at, read_only } = bind.clone();
@@ -191,7 +191,7 @@ impl Build<'_> {
             let path = &overlay.wanted.path;
             let open = |name: &str| {
                 let path = path.join(name);
-                Place::at(&path).map_err(error::file(path, "open"))
+                PathHandle::at(&path).map_err(error::file(path, "open"))
             };
             match overlay.wanted.read_only {
                 false => directories.upper = Some((open("upper")?, open("work")?)),
@@ -210,8 +210,8 @@ impl Build<'_> {
         self.mounted += 1;
         let (mut lower, devices) = self.images(stage)?;
         let all_mine = match self.means {
-            Means::UserNamespace => holder::ALL_MINE,
-            Means::Privileged => "",
+            NamespaceKind::UserNamespace => holder::ALL_MINE,
+            NamespaceKind::Privileged => "",
         };
         let devices: Vec<_> = devices.iter().map(AsFd::as_fd).collect();
         door::send(&self.line, holder::DEVICES, all_mine, &devices)
@@ -227,7 +227,7 @@ impl Build<'_> {
         if lower.len() == 1 && upper.is_none() {
             return Ok(());
         }
-        let topmost_first: Vec<&Place> = lower.iter().rev().collect();
+        let topmost_first: Vec<&PathHandle> = lower.iter().rev().collect();
         let upper = upper.as_ref().map(|(upper, work)| (upper, work));
         let done = mounts::overlay(&topmost_first, upper, stage, self.means);
         self.mounted += 1;
@@ -236,10 +236,10 @@ impl Build<'_> {
 
     /// The squashfs images, the lowest first, each at the same place, and the devices of those
     /// that the holder is to serve.
-    fn images(&mut self, stage: &Path) -> Result<(Vec<Place>, Vec<OwnedFd>), MountError> {
+    fn images(&mut self, stage: &Path) -> Result<(Vec<PathHandle>, Vec<OwnedFd>), MountError> {
         let (mut places, mut devices) = (Vec::new(), Vec::new());
         let mut by_kernel =
-            self.means == Means::Privileged && self.plan.wanted.by != Some(By::Fuse);
+            self.means == NamespaceKind::Privileged && self.plan.wanted.by != Some(By::Fuse);
         for image in &self.plan.layers {
             if by_kernel {
                 let mounted = Loopback::attach(&image.file, image.offset, image.size, true)
@@ -262,7 +262,7 @@ impl Build<'_> {
                 devices.push(self.fuse(stage)?);
             }
             self.mounted += 1;
-            places.push(Place::at(stage).map_err(error::file(stage, "open"))?);
+            places.push(PathHandle::at(stage).map_err(error::file(stage, "open"))?);
         }
         self.by = if by_kernel { By::Kernel } else { By::Fuse };
         Ok((places, devices))
@@ -284,8 +284,8 @@ impl Build<'_> {
     fn ext(
         &mut self,
         stage: &Path,
-        lower: &mut Vec<Place>,
-        upper: &mut Option<(Place, Place)>,
+        lower: &mut Vec<PathHandle>,
+        upper: &mut Option<(PathHandle, PathHandle)>,
     ) -> Result<(), MountError> {
         let given = self.plan.overlays.iter().filter(|overlay| overlay.form == Form::Ext);
         let given = given.map(|overlay| {
@@ -296,7 +296,7 @@ impl Build<'_> {
         let parts = parts.map(|(file, offset, size)| (self.plan.image, file, *offset, *size, true));
         for (path, file, offset, size, read_only) in parts.chain(given) {
             let refused = |why: String| MountError::Overlay { path: path.to_owned(), why };
-            if self.means != Means::Privileged {
+            if self.means != NamespaceKind::Privileged {
                 return Err(refused(
                     "only root can have the kernel mount an ext3 image, and no overlay can be \
                      written to over fuse2fs: give a directory instead (mkdir DIR; --overlay DIR)"
@@ -309,7 +309,7 @@ impl Build<'_> {
             self.mounted += 1;
             let open = |name: &str| {
                 let path = stage.join(name);
-                Place::at(&path).map_err(|error| refused(format!("{name}: {error}")))
+                PathHandle::at(&path).map_err(|error| refused(format!("{name}: {error}")))
             };
             match read_only {
                 true if stage.join("upper").is_dir() => lower.push(open("upper")?),
@@ -366,18 +366,18 @@ fn no_means(plan: &Plan<'_>, error: NamespaceError) -> MountError {
 
 /// Directories of overlays.
 pub(super) struct Directories {
-    lower: Vec<Place>,
-    upper: Option<(Place, Place)>,
+    lower: Vec<PathHandle>,
+    upper: Option<(PathHandle, PathHandle)>,
 }
 
 /// An upper directory in memory, with the mode of what it lies over.
-fn in_memory(stage: &Path, below: &Place) -> Result<(Place, Place), MountError> {
+fn in_memory(stage: &Path, below: &PathHandle) -> Result<(PathHandle, PathHandle), MountError> {
     let wrong = |what| error::file(stage, what);
     let mode = fs::metadata(below.path()).map_err(wrong("look at"))?.permissions().mode();
     mounts::tmpfs(stage, "becalm")?;
     let make = |name: &str| {
         let path = stage.join(name);
-        fs::create_dir(&path).and_then(|()| Place::at(&path))
+        fs::create_dir(&path).and_then(|()| PathHandle::at(&path))
     };
     let upper = make("upper").map_err(wrong("make a directory"))?;
     fs::set_permissions(stage.join("upper"), fs::Permissions::from_mode(mode))

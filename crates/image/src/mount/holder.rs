@@ -16,7 +16,7 @@ use std::time::Duration;
 use launch::signals;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags};
-use sandbox::join::{NamespaceId, Surroundings};
+use sandbox::join::{NamespaceId, ProcessNamespaces};
 use serde::{Deserialize, Serialize};
 
 use super::asked::is_in_job;
@@ -221,7 +221,7 @@ impl Members {
 
     fn welcome(&self, stream: &UnixStream, pid: i32) -> io::Result<()> {
         let Some(member) = self.any() else { return Ok(()) };
-        let surroundings = Surroundings::of(member)?;
+        let surroundings = ProcessNamespaces::of(member)?;
         // The process may have ended since, and its number be another's.
         if !self.mounts.has(member, &self.mark) {
             return Ok(());

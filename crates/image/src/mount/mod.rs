@@ -46,7 +46,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sandbox::join::Surroundings;
+use sandbox::join::ProcessNamespaces;
 
 pub use error::MountError;
 pub use overlay::Overlay;
@@ -153,7 +153,7 @@ fn join(stream: &UnixStream, asked: &Asked<'_>) -> Result<Joined, MountError> {
         fresh::check(&Plan::of(asked)?)?;
         compared = serde_json::to_string(&asked.wanted.freshness).unwrap_or_default();
     }
-    Surroundings::received(mounts, descriptors.next()).enter()?;
+    ProcessNamespaces::received(mounts, descriptors.next()).enter()?;
     // If the holder was killed before, its guard has not seen this process.
     let entered = door::send(stream, holder::ENTERED, &compared, &[]);
     let answer = entered.and_then(|()| door::receive(stream));

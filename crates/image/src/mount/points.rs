@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use sandbox::mounts::{self, OldRoot, Place};
+use sandbox::mounts::{self, OldRoot, PathHandle};
 
 use super::error::{self, MountError};
 
@@ -103,13 +103,13 @@ impl Points {
             let error = io::Error::other(format!("it has more than {MOST} entries"));
             return Err(error::file(directory, "make a mount point in it")(error));
         }
-        let before = Place::at(directory).map_err(error::file(directory, "open"))?;
+        let before = PathHandle::at(directory).map_err(error::file(directory, "open"))?;
         let at = match directory == Path::new("/") {
             // Nothing can be mounted over the root itself.
             true => anywhere(&[])?,
             false => directory.to_owned(),
         };
-        let covered = Place::at(&at).map_err(error::file(&at, "open"))?;
+        let covered = PathHandle::at(&at).map_err(error::file(&at, "open"))?;
         mounts::tmpfs(&at, "becalm")?;
         for entry in entries {
             let name = entry.file_name();
@@ -120,9 +120,9 @@ impl Points {
                     std::os::unix::fs::symlink(fs::read_link(&from)?, &to).map(|()| None)
                 }
                 kind if kind.is_dir() => {
-                    fs::create_dir(&to).and_then(|()| Place::at(&from).map(Some))
+                    fs::create_dir(&to).and_then(|()| PathHandle::at(&from).map(Some))
                 }
-                _ => File::create(&to).and_then(|_| Place::at(&from).map(Some)),
+                _ => File::create(&to).and_then(|_| PathHandle::at(&from).map(Some)),
             });
             match made {
                 Ok(Some(_)) if is_covered => {

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use sandbox::namespace::{self, FuseMount, Means, NamespaceError};
+use sandbox::namespace::{self, FuseMount, NamespaceError, NamespaceKind};
 use sandbox::{Loopback, mounts};
 
 use super::asked::Asked;
@@ -29,39 +29,24 @@ pub fn why_impossible(wanted: &Wanted) -> Result<Option<String>, MountError> {
         }
     }
     let failed = || system("try out a mount");
-    let (mut answer, to) = std::io::pipe().map_err(failed())?;
-    // SAFETY: by the contract above there is one thread, and the child may do what this may.
-    let child = unsafe { launch::fork() }.map_err(failed())?;
-    if child == 0 {
+    let (answer, to) = std::io::pipe().map_err(failed())?;
+    let (child, (mut answer, to)) = launch::fork_with((answer, to), |(answer, to)| {
         drop(answer);
-        let status = match tried(&asked) {
+        match tried(&asked) {
             Ok(()) => 0,
             Err(why) => i32::from((&to).write_all(why.as_bytes()).is_ok()) + 1,
-        };
-        // SAFETY: ends the child without running what its parent prepared for its own end.
-        unsafe { libc::_exit(status) }
-    }
+        }
+    })
+    .map_err(failed())?;
     drop(to);
     let mut why = Vec::new();
     let read = answer.read_to_end(&mut why);
-    let can = is_done(child).map_err(failed())?;
+    let ended = launch::wait_for(child, 0).map_err(failed())?;
+    let can = ended.is_some_and(|(status, _)| status == 0);
     read.map_err(failed())?;
     let killed = || "the process that tried to mount was killed".to_owned();
     let said = String::from_utf8(why).ok().filter(|why| !why.is_empty());
     Ok((!can).then(|| said.unwrap_or_else(killed)))
-}
-
-/// Waits for a child; whether it ended with status 0.
-fn is_done(child: i32) -> std::io::Result<bool> {
-    let mut status = 0;
-    // SAFETY: waits for a child of this process; the status outlives the call.
-    while unsafe { libc::waitpid(child, &mut status, 0) } < 0 {
-        let error = std::io::Error::last_os_error();
-        if error.kind() != std::io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
-    Ok(status == 0)
 }
 
 fn tried(asked: &Asked<'_>) -> Result<(), String> {
@@ -75,8 +60,8 @@ fn tried(asked: &Asked<'_>) -> Result<(), String> {
     });
     match (by_fuse, means) {
         (Ok(()), _) => Ok(()),
-        (Err(error), Means::UserNamespace) => Err(said(error)),
-        (Err(error), Means::Privileged) => by_kernel(asked).map_err(|_| said(error)),
+        (Err(error), NamespaceKind::UserNamespace) => Err(said(error)),
+        (Err(error), NamespaceKind::Privileged) => by_kernel(asked).map_err(|_| said(error)),
     }
 }
 

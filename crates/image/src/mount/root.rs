@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use sandbox::mounts::{self, Place};
+use sandbox::mounts::{self, PathHandle};
 
 use super::build::{Build, Source};
 use super::error::{self, MountError};
@@ -23,7 +23,7 @@ pub(super) fn enter(build: &mut Build<'_>) -> Result<(), MountError> {
     let stage = points::anywhere(&bound)?;
     // Below the image, and out of sight: what is written for it.
     mounts::tmpfs(&stage, "becalm")?;
-    let notes = Place::at(&stage).map_err(error::file(&stage, "open"))?;
+    let notes = PathHandle::at(&stage).map_err(error::file(&stage, "open"))?;
     build.stack(&stage, directories)?;
     let accounts = ["passwd", "group"].map(|name| account(&stage, &notes, name));
 
@@ -48,7 +48,7 @@ pub(super) fn enter(build: &mut Build<'_>) -> Result<(), MountError> {
 /// /dev, which is there always.
 fn leave_mark(mark: &str) -> Result<(), MountError> {
     let at = Path::new("/dev");
-    let devices = Place::at(at).map_err(error::file(at, "open"))?;
+    let devices = PathHandle::at(at).map_err(error::file(at, "open"))?;
     mounts::tmpfs(at, mark)?;
     Ok(mounts::bind(&devices, at, false)?)
 }
@@ -56,7 +56,7 @@ fn leave_mark(mark: &str) -> Result<(), MountError> {
 /// Those of these paths that are there.
 fn sources(paths: impl IntoIterator<Item = PathBuf>) -> Vec<Source> {
     let open = |path: PathBuf| {
-        let place = Place::at(&path).ok()?;
+        let place = PathHandle::at(&path).ok()?;
         let kind = if place.is_dir().ok()? { Kind::Directory } else { Kind::File };
         Some(Source { place, kind, from: path.clone(), at: path, read_only: false })
     };
@@ -84,7 +84,7 @@ fn usual(directory: &Path) -> Vec<PathBuf> {
 
 /// The image's passwd or group with the user's line, where the image has the file and not the
 /// line.
-fn account(stage: &Path, notes: &Place, name: &str) -> Option<Source> {
+fn account(stage: &Path, notes: &PathHandle, name: &str) -> Option<Source> {
     let text = fs::read_to_string(stage.join("etc").join(name)).ok()?;
     let id = match name {
         "passwd" => rustix::process::getuid().as_raw(),
@@ -104,11 +104,11 @@ fn account(stage: &Path, notes: &Place, name: &str) -> Option<Source> {
         "passwd" => format!("{user}:x:{id}:{}::{home}:/bin/sh", rustix::process::getgid().as_raw()),
         _ => format!("{user}:x:{id}:"),
     });
-    let write = || -> io::Result<Place> {
+    let write = || -> io::Result<PathHandle> {
         let path = notes.path().join(name);
         let mut file = File::create(&path)?;
         writeln!(file, "{}\n{line}", text.trim_end())?;
-        Place::at(&path)
+        PathHandle::at(&path)
     };
     let at = Path::new("/etc").join(name);
     Some(Source { place: write().ok()?, kind: Kind::File, from: at.clone(), at, read_only: false })

@@ -4,7 +4,7 @@
 //! that slows down does not look like a layout. What was slow once is tested again: noise only adds
 //! time, so a layout is slow if the quickest of its second tests is.
 
-use launch::layout::Moved;
+use launch::layout::LayoutOffset;
 use serde::Serialize;
 use stats::Random;
 
@@ -16,7 +16,7 @@ const REFERENCES: usize = 4;
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     /// The first layout, which is the reference, too.
-    pub first: Moved,
+    pub first: LayoutOffset,
     /// How many there are.
     pub layouts: u64,
     /// How many pages apart.
@@ -70,7 +70,7 @@ pub struct Slow {
 /// What `time` fails with.
 pub fn scan<E>(
     question: &Question,
-    mut time: impl FnMut(Moved) -> Result<f64, E>,
+    mut time: impl FnMut(LayoutOffset) -> Result<f64, E>,
     tell: impl Fn(&'static str, u64, u64),
 ) -> Result<Scan, E> {
     let mut random = Random::seeded(question.seed);
@@ -118,8 +118,8 @@ pub fn scan<E>(
 }
 
 impl Question {
-    fn at(&self, number: u64) -> Moved {
-        Moved { pages: self.first.pages + number * self.step, ..self.first }
+    fn at(&self, number: u64) -> LayoutOffset {
+        LayoutOffset { pages: self.first.pages + number * self.step, ..self.first }
     }
 }
 
@@ -128,7 +128,7 @@ fn again<E>(
     question: &Question,
     at: u64,
     first: f64,
-    time: &mut impl FnMut(Moved) -> Result<f64, E>,
+    time: &mut impl FnMut(LayoutOffset) -> Result<f64, E>,
     random: &mut Random,
 ) -> Result<Option<Slow>, E> {
     let mut turns: Vec<bool> = (0..2 * question.retests).map(|turn| turn % 2 == 0).collect();
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn slow_layouts_are_found_among_noise_and_noise_is_not() {
         let question = Question {
-            first: Moved { pages: 100, stack: 0 },
+            first: LayoutOffset { pages: 100, stack: 0 },
             layouts: 500,
             step: 1,
             threshold: 0.1,
@@ -167,7 +167,7 @@ mod tests {
             seed: 1,
         };
         let mut noise = Random::seeded(7);
-        let time = |moved: Moved| {
+        let time = |moved: LayoutOffset| {
             let slow = if moved.pages % 128 == 9 { 1.3 } else { 1.0 };
             let late = if noise.bits().is_multiple_of(20) { 1.5 } else { 1.0 };
             Ok::<_, ()>(slow * late * (1.0 + (noise.bits() % 100) as f64 * 1e-4))

@@ -4,12 +4,15 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 
-use crate::orphan;
+use rustix::process::{DumpableBehavior, PTracer, Pid, Resource, Rlimit};
+use rustix::process::{prlimit, set_dumpable_behavior, set_ptracer};
+
+use crate::{orphan, wait_for};
 
 /// Starts a process of becalm's own that waits for the exec of this one, puts the limit of the
 /// stack back, and is gone. It is not this process's child, which the command would otherwise find
 /// to be its own.
-pub(super) fn by_an_orphan(limit: libc::rlimit) -> io::Result<()> {
+pub(super) fn by_an_orphan(limit: Rlimit) -> io::Result<()> {
     let (asked, ask) = io::pipe()?;
     let (answers, answer) = io::pipe()?;
     let (asked, ask) = (OwnedFd::from(asked), OwnedFd::from(ask));
@@ -34,11 +37,8 @@ pub(super) fn by_an_orphan(limit: libc::rlimit) -> io::Result<()> {
     // Yama allows a process to be traced by its ancestors only, and by whom it names. Where there
     // is no Yama, this fails, and nothing is needed. After a change of user namespace a process
     // may not be traced unless it says so; an exec begins anew.
-    // SAFETY: plain system calls on this process.
-    unsafe {
-        libc::prctl(libc::PR_SET_PTRACER, helper as libc::c_ulong, 0, 0, 0);
-        libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0);
-    }
+    let _ = Pid::from_raw(helper).map(|helper| set_ptracer(PTracer::ProcessID(helper)));
+    let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
     ask.write_all(&[1])?;
     match number(&mut answers)? {
         0 => Ok(()),
@@ -76,18 +76,10 @@ pub(super) fn until_trap(pid: i32) -> io::Result<()> {
 
 fn until(pid: i32, is_it: impl Fn(i32, i32) -> bool) -> io::Result<()> {
     loop {
-        let mut status = 0;
-        // SAFETY: waits for a process that this one traces; the status outlives the call.
-        if unsafe { libc::waitpid(pid, &mut status, libc::__WALL) } < 0 {
-            let error = io::Error::last_os_error();
-            if error.kind() == io::ErrorKind::Interrupted {
-                continue;
-            }
-            return Err(error);
-        }
-        if !libc::WIFSTOPPED(status) {
-            return Err(io::Error::from_raw_os_error(libc::ESRCH));
-        }
+        let status = match wait_for(pid, libc::__WALL)? {
+            Some((status, _)) if libc::WIFSTOPPED(status) => status,
+            _ => return Err(io::Error::from_raw_os_error(libc::ESRCH)),
+        };
         let (event, signal) = (status >> 16, libc::WSTOPSIG(status));
         match event {
             _ if is_it(event, signal) => return Ok(()),
@@ -103,12 +95,9 @@ fn until(pid: i32, is_it: impl Fn(i32, i32) -> bool) -> io::Result<()> {
 }
 
 /// Sets another process's limits of the stack.
-pub(super) fn put_back(pid: i32, limit: libc::rlimit) -> io::Result<()> {
-    // SAFETY: the new limits outlive the call, and the old ones are not asked for.
-    match unsafe { libc::prlimit(pid, libc::RLIMIT_STACK, &limit, std::ptr::null_mut()) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+pub(super) fn put_back(pid: i32, limit: Rlimit) -> io::Result<()> {
+    prlimit(Pid::from_raw(pid), Resource::Stack, limit)?;
+    Ok(())
 }
 
 /// Lets a stopped process go on, untraced.

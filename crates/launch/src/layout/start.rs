@@ -5,10 +5,15 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
-use super::{Layout, LayoutError, pad, personality, raised, restore, set_limit};
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+use super::{LayoutError, MemoryLayout, pad, personality, raised, restore};
+use crate::arch::TRAP;
 use crate::lookup::{CannotStart, Command};
 use crate::spawn::spawn;
 use crate::timed::{Timed, awaited, own_mask};
+use crate::{set_variables, signals, wait_for};
 
 /// A child that has executed its command, with its own limits, and has run nothing of it: it is
 /// stopped, and traced by this process. Killed where it is dropped.
@@ -22,18 +27,16 @@ pub struct AtExec {
 ///
 /// # Errors
 /// [`LayoutError`].
-pub fn start(command: &Command, layout: Option<Layout>) -> Result<AtExec, LayoutError> {
-    let was = super::limit().map_err(LayoutError::System)?;
+pub fn start(command: &Command, layout: Option<MemoryLayout>) -> Result<AtExec, LayoutError> {
+    let was = getrlimit(Resource::Stack);
     let limit = layout.map(raised).transpose()?.flatten();
-    if let Some(Layout::Moved(moved)) = layout {
-        for (name, value) in pad::variables(command, &command.file()?, &[], moved.stack) {
-            // SAFETY: by the contract above, no other thread reads the environment.
-            unsafe { std::env::set_var(name, value) };
-        }
+    if let Some(MemoryLayout::Moved(moved)) = layout {
+        set_variables(&pad::variables(command, &command.file()?, &[], moved.stack));
     }
     let mut child = spawn(command, &own_mask(), &|| {
         layout.map_or(Ok(()), personality)?;
-        limit.map_or(Ok(()), set_limit)
+        let raised = limit.map_or(Ok(()), |limit| setrlimit(Resource::Stack, limit));
+        raised.map_err(Errno::raw_os_error)
     })?;
     let mut stopped = AtExec { pid: child.pid, held: true };
     restore::seize(child.pid).map_err(LayoutError::Untraceable)?;
@@ -100,13 +103,6 @@ impl AtExec {
     }
 }
 
-/// An instruction that stops whoever comes by.
-#[cfg(target_arch = "x86_64")]
-const TRAP: &[u8] = &[0xcc];
-/// `brk #0`.
-#[cfg(target_arch = "aarch64")]
-const TRAP: &[u8] = &[0, 0, 0x20, 0xd4];
-
 /// The program's own first instruction: AT_ENTRY of its auxiliary vector (getauxval(3)).
 fn entry(pid: i32) -> io::Result<u64> {
     let vector = std::fs::read(proc(pid, "auxv"))?;
@@ -124,11 +120,9 @@ fn proc(pid: i32, file: &str) -> String {
 impl Drop for AtExec {
     fn drop(&mut self) {
         if self.held {
-            // SAFETY: ends and reaps a child of this process, which is not reaped yet.
-            unsafe {
-                libc::kill(self.pid, libc::SIGKILL);
-                libc::waitpid(self.pid, std::ptr::null_mut(), libc::__WALL);
-            }
+            // The child is not reaped yet.
+            let _ = signals::send(self.pid, libc::SIGKILL);
+            let _ = wait_for(self.pid, libc::__WALL);
         }
     }
 }

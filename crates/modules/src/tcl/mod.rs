@@ -15,4 +15,4 @@ mod words;
 
 pub use dictionary::dictionary;
 pub use list::{ListError, element, join, split};
-pub use words::{Command, Dynamic, Why, commands};
+pub use words::{Dynamic, TclCommand, Why, commands};

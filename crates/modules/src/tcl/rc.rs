@@ -1,6 +1,6 @@
 //! An rc file as what it defines, where that is the same for everybody and at all times.
 
-use super::{Command, Dynamic, commands};
+use super::{Dynamic, TclCommand, commands};
 use crate::tree::Cookie;
 
 /// Characters of an unknown command that an error shows.
@@ -78,7 +78,7 @@ pub fn read(content: &[u8]) -> Result<Vec<Defined>, Unread> {
     commands(content)?.into_iter().map(defined).collect()
 }
 
-fn defined(command: Command) -> Result<Defined, Unread> {
+fn defined(command: TclCommand) -> Result<Defined, Unread> {
     let line = command.line;
     let unknown = |words: &[String]| {
         let mut command = words.join(" ");

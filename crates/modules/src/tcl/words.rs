@@ -3,7 +3,7 @@
 
 /// One command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
+pub struct TclCommand {
     /// The line that it begins on; the first is 1.
     pub line: usize,
     /// Its words, without their quotes. There is at least one.
@@ -51,7 +51,7 @@ pub enum Why {
 /// # Errors
 /// The first place where it is more than that. (A `$` or `\` that Tcl would take literally is
 /// one, too.)
-pub fn commands(script: &[u8]) -> Result<Vec<Command>, Dynamic> {
+pub fn commands(script: &[u8]) -> Result<Vec<TclCommand>, Dynamic> {
     let odd = script.iter().position(|byte| matches!(byte, 0 | 0x1a));
     let text = match (std::str::from_utf8(script), odd) {
         (Ok(text), None) => text,
@@ -100,7 +100,7 @@ impl Reader<'_> {
         Err(Dynamic { line: self.line, why })
     }
 
-    fn command(&mut self) -> Result<Option<Command>, Dynamic> {
+    fn command(&mut self) -> Result<Option<TclCommand>, Dynamic> {
         loop {
             self.skip(|byte| is_space(byte) || is_end(byte));
             match self.peek() {
@@ -109,7 +109,7 @@ impl Reader<'_> {
                 None => return Ok(None),
             }
         }
-        let mut command = Command { line: self.line, words: Vec::new() };
+        let mut command = TclCommand { line: self.line, words: Vec::new() };
         while self.peek().is_some_and(|byte| !is_end(byte)) {
             command.words.push(self.word()?);
             self.skip(is_space);

@@ -3,7 +3,10 @@
 use std::cell::Cell;
 
 use proc::ProcessStatus;
-use rustix::io::{Errno, Result};
+use rustix::fs::{Gid, Mode};
+use rustix::io::Result;
+use rustix::process::umask;
+use rustix::thread::{UnshareFlags, set_thread_groups, unshare_unsafe};
 
 /// The thread acts as a caller until this is dropped.
 pub(super) struct Acting {
@@ -41,13 +44,10 @@ impl FuseCaller {
     fn take_umask(self) -> Result<()> {
         if !OWN_UMASK.get() {
             // SAFETY: the thread gets a copy of umask and working directory; touches no memory.
-            if unsafe { libc::unshare(libc::CLONE_FS) } != 0 {
-                return Err(last_error());
-            }
+            unsafe { unshare_unsafe(UnshareFlags::FS) }?;
             OWN_UMASK.set(true);
         }
-        // SAFETY: sets a number of this thread.
-        unsafe { libc::umask(self.umask & 0o777) };
+        umask(Mode::from_raw_mode(self.umask & 0o777));
         Ok(())
     }
 }
@@ -63,17 +63,15 @@ impl Drop for Acting {
 }
 
 /// The group list of a thread; empty if it cannot be seen.
-fn groups_of(thread: u32) -> Vec<u32> {
+fn groups_of(thread: u32) -> Vec<Gid> {
     let status = i32::try_from(thread).ok().and_then(ProcessStatus::of);
     let groups = status.as_ref().and_then(|status| status.field("Groups")).unwrap_or_default();
-    groups.split_whitespace().filter_map(|group| group.parse().ok()).collect()
+    groups.split_whitespace().filter_map(|group| group.parse().ok().map(Gid::from_raw)).collect()
 }
 
 /// Sets this thread's groups only: the C library's setgroups would set those of all threads.
-fn set_groups(groups: &[u32]) -> Result<()> {
-    // SAFETY: the kernel reads as many numbers as the slice holds.
-    let done = unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) };
-    if done == 0 { Ok(()) } else { Err(last_error()) }
+fn set_groups(groups: &[Gid]) -> Result<()> {
+    set_thread_groups(groups)
 }
 
 /// setfsgid(2) and setfsuid(2), of this thread. With a user other than 0, root's right to pass
@@ -88,8 +86,4 @@ fn set_ids(user: u32, group: u32) {
         libc::setfsgid(group);
         libc::setfsuid(user);
     }
-}
-
-fn last_error() -> Errno {
-    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }

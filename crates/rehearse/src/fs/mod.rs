@@ -61,6 +61,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use fuser::{Config, Session, SessionACL};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::{Ledger, MachineQueues};
 use cost::FilesystemProfile;
@@ -174,15 +175,8 @@ fn stacked(root: &OwnedFd) -> rustix::io::Result<u32> {
 
 /// Allows this process as many open files as it may allow itself, and says how many.
 fn raise_open_files() -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the kernel fills the structure.
-    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
-        return 1024;
-    }
-    let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
-    // SAFETY: the kernel reads the structure.
-    match unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raised) } {
-        0 => raised.rlim_cur,
-        _ => limit.rlim_cur,
-    }
+    let limit = getrlimit(Resource::Nofile);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    let files = if raised.is_ok() { limit.maximum } else { limit.current };
+    files.unwrap_or(u64::MAX)
 }

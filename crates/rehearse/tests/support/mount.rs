@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use cost::FilesystemProfile;
 use rehearse::{Account, Ledger, MachineQueues, ServedTree, serve};
-use sandbox::namespace::{FuseMount, Means, fuse_device, mount_fuse, own_mounts};
+use sandbox::namespace::{FuseMount, NamespaceKind, fuse_device, mount_fuse, own_mounts};
 
 /// How a directory is mounted.
 #[derive(Clone)]
@@ -108,7 +108,7 @@ impl Mount {
     fn enter(&self, server: &mut UnixStream) {
         become_user(self.user);
         let means = own_mounts().unwrap();
-        assert_eq!(means == Means::UserNamespace, self.user.is_some());
+        assert_eq!(means == NamespaceKind::UserNamespace, self.user.is_some());
         let device = fuse_device().unwrap();
         let options = FuseMount {
             source: "test",

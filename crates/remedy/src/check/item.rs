@@ -8,20 +8,20 @@ use std::path::Path;
 use recording::Bytes;
 
 use super::{patch, resolved};
-use crate::attributes::{Attributes, Who};
-use crate::change::{Change, Item, Replacement, Thing, Version};
-use crate::stamp::Stamp;
-use crate::work::{Content, Job};
+use crate::attributes::{FileAttributes, Who};
+use crate::change::{FileChange, Item, ItemKind, Replacement, Version};
+use crate::stamp::FileStamp;
+use crate::work::{FileWork, NewContent};
 use crate::{Digest, Error};
 
-pub(super) fn create<'a>(path: &Path, mode: u32, content: &'a [u8]) -> Result<Job<'a>, Error> {
-    Ok(added(free(path)?, new_file(path, mode, content)?, Content::Memory(content)))
+pub(super) fn create<'a>(path: &Path, mode: u32, content: &'a [u8]) -> Result<FileWork<'a>, Error> {
+    Ok(added(free(path)?, new_file(path, mode, content)?, NewContent::Memory(content)))
 }
 
-fn new_file(path: &Path, mode: u32, content: &[u8]) -> Result<Thing, Error> {
+fn new_file(path: &Path, mode: u32, content: &[u8]) -> Result<ItemKind, Error> {
     let size = Bytes(content.len() as u64);
     let version = Version { size, digest: Some(Digest::of(content)) };
-    Ok(Thing::File { version, mode: permissions(path, mode)?, kept: None })
+    Ok(ItemKind::File { version, mode: permissions(path, mode)?, kept: None })
 }
 
 pub(super) fn replace<'a>(
@@ -29,36 +29,36 @@ pub(super) fn replace<'a>(
     mode: u32,
     content: &'a [u8],
     who: &Who,
-) -> Result<Job<'a>, Error> {
+) -> Result<FileWork<'a>, Error> {
     let (before, stamp) = there(path, who)?;
     if before.thing.is_directory() {
         return Err(Error::refused(path, "is a directory: no file takes its place"));
     }
     let thing = new_file(path, mode, content)?;
     let after = Item { path: before.path.clone(), thing, attributes: None };
-    let change = Change::Replace(Box::new(Replacement { before, after }));
-    Ok(Job::new(change, vec![stamp], Content::Memory(content)))
+    let change = FileChange::Replace(Box::new(Replacement { before, after }));
+    Ok(FileWork::new(change, vec![stamp], NewContent::Memory(content)))
 }
 
-pub(super) fn link<'a>(path: &Path, target: &Path) -> Result<Job<'a>, Error> {
+pub(super) fn link<'a>(path: &Path, target: &Path) -> Result<FileWork<'a>, Error> {
     let length = target.as_os_str().len();
     if length == 0 || length >= 4096 || target.as_os_str().as_encoded_bytes().contains(&0) {
         return Err(Error::refused(path, "no symbolic link can say what the plan has it say"));
     }
-    Ok(added(free(path)?, Thing::Link { target: target.to_owned() }, Content::Nowhere))
+    Ok(added(free(path)?, ItemKind::Link { target: target.to_owned() }, NewContent::Nowhere))
 }
 
 /// None, if it is there already.
-pub(super) fn directory<'a>(path: &Path, mode: u32) -> Result<Option<Job<'a>>, Error> {
+pub(super) fn directory<'a>(path: &Path, mode: u32) -> Result<Option<FileWork<'a>>, Error> {
     if resolved(path)?.is_dir() {
         return Ok(None);
     }
-    let thing = Thing::Directory { mode: permissions(path, mode)? };
-    Ok(Some(added(free(path)?, thing, Content::Nowhere)))
+    let thing = ItemKind::Directory { mode: permissions(path, mode)? };
+    Ok(Some(added(free(path)?, thing, NewContent::Nowhere)))
 }
 
-fn added(path: std::path::PathBuf, thing: Thing, content: Content) -> Job {
-    Job::new(Change::Add(Item { path, thing, attributes: None }), Vec::new(), content)
+fn added(path: std::path::PathBuf, thing: ItemKind, content: NewContent) -> FileWork {
+    FileWork::new(FileChange::Add(Item { path, thing, attributes: None }), Vec::new(), content)
 }
 
 /// The path, if nothing is there.
@@ -78,27 +78,27 @@ fn permissions(path: &Path, mode: u32) -> Result<u32, Error> {
     Err(Error::refused(path, format!("becalm creates nothing with the mode {mode:o}")))
 }
 
-pub(super) fn remove<'a>(path: &Path, who: &Who) -> Result<Job<'a>, Error> {
+pub(super) fn remove<'a>(path: &Path, who: &Who) -> Result<FileWork<'a>, Error> {
     let (item, stamp) = there(path, who)?;
-    Ok(Job::new(Change::Remove(item), vec![stamp], Content::Nowhere))
+    Ok(FileWork::new(FileChange::Remove(item), vec![stamp], NewContent::Nowhere))
 }
 
 /// What is at a path, with all that it takes to put it back.
-fn there(path: &Path, who: &Who) -> Result<(Item, Stamp), Error> {
+fn there(path: &Path, who: &Who) -> Result<(Item, FileStamp), Error> {
     let real = resolved(path)?;
     let found = fs::symlink_metadata(&real).map_err(|error| Error::at("lstat", &real, error))?;
     let (thing, attributes) = if found.is_symlink() {
         patch::forbids(&real)?;
         let target = fs::read_link(&real).map_err(|error| Error::at("readlink", &real, error))?;
-        let attributes = Attributes::without_xattrs(&found);
+        let attributes = FileAttributes::without_xattrs(&found);
         if let Some(reason) = attributes.cannot_be_given(who) {
             return Err(Error::refused(path, reason));
         }
-        (Thing::Link { target }, attributes)
+        (ItemKind::Link { target }, attributes)
     } else if found.is_dir() {
         let open = fs::File::open(&real).map_err(|error| Error::at("open", &real, error))?;
         let attributes = patch::replaceable(&open, &found, &real, who)?;
-        (Thing::Directory { mode: found.mode() & 0o7777 }, attributes)
+        (ItemKind::Directory { mode: found.mode() & 0o7777 }, attributes)
     } else {
         let (file, found) = patch::regular(&real)?;
         if found.nlink() > 1 {
@@ -109,7 +109,7 @@ fn there(path: &Path, who: &Who) -> Result<(Item, Stamp), Error> {
         }
         let attributes = patch::replaceable(&file, &found, &real, who)?;
         let version = Version { size: Bytes(found.size()), digest: None };
-        (Thing::File { version, mode: found.mode() & 0o7777, kept: None }, attributes)
+        (ItemKind::File { version, mode: found.mode() & 0o7777, kept: None }, attributes)
     };
-    Ok((Item { path: real, thing, attributes: Some(attributes) }, Stamp::of(&found)))
+    Ok((Item { path: real, thing, attributes: Some(attributes) }, FileStamp::of(&found)))
 }

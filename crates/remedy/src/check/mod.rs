@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::attributes::Who;
 use crate::change::Turn;
-use crate::work::{Job, directory_of};
+use crate::work::{FileWork, directory_of};
 use crate::{Error, Plan, Step, pool};
 
 /// What of a plan could not be done now.
@@ -25,7 +25,7 @@ pub struct Obstacle {
 /// A plan, checked: each job with the number of its step.
 #[derive(Default)]
 pub(crate) struct CheckedPlan<'a> {
-    jobs: Vec<(usize, Job<'a>)>,
+    jobs: Vec<(usize, FileWork<'a>)>,
     pub(crate) obstacles: Vec<Obstacle>,
 }
 
@@ -38,12 +38,12 @@ pub(crate) fn jobs<'a>(
     plan: &'a Plan,
     state: &Path,
     threads: usize,
-) -> Result<Vec<Job<'a>>, Error> {
+) -> Result<Vec<FileWork<'a>>, Error> {
     let CheckedPlan { jobs, obstacles } = checked(plan, state, threads);
     if let Some(first) = obstacles.into_iter().next() {
         return Err(first.error);
     }
-    let mut jobs: Vec<Job> = jobs.into_iter().map(|(_, job)| job).collect();
+    let mut jobs: Vec<FileWork> = jobs.into_iter().map(|(_, job)| job).collect();
     number_kept(&mut jobs);
     Ok(jobs)
 }
@@ -68,7 +68,7 @@ pub(crate) fn checked<'a>(plan: &'a Plan, state: &Path, threads: usize) -> Check
 }
 
 /// None, if there is nothing to do.
-fn job<'a>(step: &'a Step, who: &Who) -> Result<Option<Job<'a>>, Error> {
+fn job<'a>(step: &'a Step, who: &Who) -> Result<Option<FileWork<'a>>, Error> {
     match step {
         Step::Patch { path, also, seen, edits } => {
             patch::job(path, also, seen, edits, who).map(Some)
@@ -82,7 +82,7 @@ fn job<'a>(step: &'a Step, who: &Who) -> Result<Option<Job<'a>>, Error> {
 }
 
 /// Gives each file that is removed or replaced the number of its copy.
-fn number_kept(jobs: &mut [Job]) {
+fn number_kept(jobs: &mut [FileWork]) {
     for (number, job) in jobs.iter_mut().enumerate() {
         if let Some(item) = job.change.removed_mut() {
             item.thing.keep_as(number);
@@ -92,7 +92,7 @@ fn number_kept(jobs: &mut [Job]) {
 
 impl CheckedPlan<'_> {
     /// Goes on with the jobs that nothing is said against.
-    fn sort_out(&mut self, mut check: impl FnMut(&Job) -> Result<(), Error>) {
+    fn sort_out(&mut self, mut check: impl FnMut(&FileWork) -> Result<(), Error>) {
         for (step, job) in std::mem::take(&mut self.jobs) {
             match check(&job) {
                 Ok(()) => self.jobs.push((step, job)),

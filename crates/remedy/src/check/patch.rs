@@ -9,10 +9,10 @@ use recording::Bytes;
 use rustix::fs::{AtFlags, IFlags, StatxAttributes, StatxFlags};
 
 use super::resolved;
-use crate::attributes::{Attributes, Who};
-use crate::change::{Change, Patch, Version};
-use crate::stamp::{self, Stamp};
-use crate::work::{Content, Job};
+use crate::attributes::{FileAttributes, Who};
+use crate::change::{FileChange, FilePatch, Version};
+use crate::stamp::{self, FileStamp};
+use crate::work::{FileWork, NewContent};
 use crate::{Edit, Error, Seen, rewrite};
 
 /// What a file may have that forbids to replace it. All but the last forbid changes in a directory,
@@ -30,7 +30,7 @@ pub(super) fn job<'a>(
     seen: &Seen,
     edits: &[Edit],
     who: &Who,
-) -> Result<Job<'a>, Error> {
+) -> Result<FileWork<'a>, Error> {
     let refused = |reason: String| Error::refused(path, reason);
     if edits.is_empty() {
         return Err(refused("has no edits in the plan".into()));
@@ -46,7 +46,7 @@ pub(super) fn job<'a>(
         .map_err(|error| Error::at("read", real, error))?
         .map_err(refused)?;
     let version = |size: Bytes, digest| Version { size, digest };
-    let patch = Patch {
+    let patch = FilePatch {
         names,
         before: version(seen.size, seen.digest),
         after: version(size, None),
@@ -54,7 +54,7 @@ pub(super) fn job<'a>(
         attributes,
         holes: Vec::new(),
     };
-    Ok(Job::new(Change::Patch(patch), stamps, Content::Nowhere))
+    Ok(FileWork::new(FileChange::Patch(patch), stamps, NewContent::Nowhere))
 }
 
 /// All names of the file, without symbolic links in them. Of the first, the file that a link
@@ -93,8 +93,8 @@ pub(super) fn replaceable(
     found: &Metadata,
     path: &Path,
     who: &Who,
-) -> Result<Attributes, Error> {
-    let attributes = Attributes::of(file, found)
+) -> Result<FileAttributes, Error> {
+    let attributes = FileAttributes::of(file, found)
         .map_err(|error| Error::at("read the extended attributes", path, error))?;
     forbids(path)?;
     match attributes.refusal().or_else(|| attributes.cannot_be_given(who)) {
@@ -144,11 +144,11 @@ fn flags_of(path: &Path) -> StatxAttributes {
 }
 
 /// What is found at each name; all of them are one file, and it has no others.
-fn same_file(names: &[PathBuf], found: &Metadata) -> Result<Vec<Stamp>, Error> {
-    let stamp = Stamp::of(found);
+fn same_file(names: &[PathBuf], found: &Metadata) -> Result<Vec<FileStamp>, Error> {
+    let stamp = FileStamp::of(found);
     for name in names {
         let found = fs::symlink_metadata(name).map_err(|error| Error::at("lstat", name, error))?;
-        if Stamp::of(&found) != stamp {
+        if FileStamp::of(&found) != stamp {
             return Err(Error::refused(name, "is not a name of the same file, as the plan says"));
         }
     }

@@ -10,8 +10,8 @@ use rustix::fs::{Access, StatVfsMountFlags};
 
 use super::{CheckedPlan, patch};
 use crate::Error;
-use crate::change::{Change, Patch, Thing, Turn};
-use crate::work::{Job, directory_of, there_above};
+use crate::change::{FileChange, FilePatch, ItemKind, Turn};
+use crate::work::{FileWork, directory_of, there_above};
 
 /// Left free beside what is known to be needed: directories grow, too, and so does the journal.
 const RESERVE: u64 = 64 << 10;
@@ -35,11 +35,11 @@ pub(super) fn allows(checked: &mut CheckedPlan<'_>, state: &Path) {
 }
 
 /// The directories in which a job makes or removes names.
-fn directories<'a>(job: &'a Job) -> Vec<&'a Path> {
+fn directories<'a>(job: &'a FileWork) -> Vec<&'a Path> {
     match &job.change {
-        Change::Patch(patch) => patch.names.iter().map(|name| directory_of(name)).collect(),
-        Change::Add(item) => vec![there_above(&item.path)],
-        Change::Remove(_) | Change::Replace(_) => vec![directory_of(job.change.path())],
+        FileChange::Patch(patch) => patch.names.iter().map(|name| directory_of(name)).collect(),
+        FileChange::Add(item) => vec![there_above(&item.path)],
+        FileChange::Remove(_) | FileChange::Replace(_) => vec![directory_of(job.change.path())],
     }
 }
 
@@ -56,7 +56,7 @@ fn is_writable(directory: &Path) -> Result<(), Error> {
 
 fn removed_directories_will_be_empty(checked: &mut CheckedPlan<'_>) {
     let is_removal =
-        |job: &&Job| matches!(job.change.turn(), Turn::Remove | Turn::RemoveDirectories);
+        |job: &&FileWork| matches!(job.change.turn(), Turn::Remove | Turn::RemoveDirectories);
     let jobs = checked.jobs.iter().map(|(_, job)| job);
     let removed: BTreeSet<PathBuf> =
         jobs.filter(is_removal).map(|job| job.change.path().to_owned()).collect();
@@ -76,14 +76,14 @@ fn removed_directories_will_be_empty(checked: &mut CheckedPlan<'_>) {
 }
 
 /// What a job needs, in bytes, with a directory on each filesystem where it needs that.
-fn needs<'a>(job: &'a Job, state: &'a Path) -> Vec<(&'a Path, u64)> {
+fn needs<'a>(job: &'a FileWork, state: &'a Path) -> Vec<(&'a Path, u64)> {
     let written = match &job.change {
-        Change::Patch(patch) => Some((directory_of(job.change.path()), of_patched(patch))),
-        Change::Add(item) => Some((there_above(&item.path), size(&item.thing))),
-        Change::Replace(replaced) => {
+        FileChange::Patch(patch) => Some((directory_of(job.change.path()), of_patched(patch))),
+        FileChange::Add(item) => Some((there_above(&item.path), size(&item.thing))),
+        FileChange::Replace(replaced) => {
             Some((directory_of(job.change.path()), size(&replaced.after.thing)))
         }
-        Change::Remove(_) => None,
+        FileChange::Remove(_) => None,
     };
     let kept = job.change.removed().map(|item| {
         let above_state = if state.is_dir() { state } else { there_above(state) };
@@ -93,26 +93,26 @@ fn needs<'a>(job: &'a Job, state: &'a Path) -> Vec<(&'a Path, u64)> {
 }
 
 /// The new version has the holes of the old one.
-fn of_patched(patch: &Patch) -> u64 {
+fn of_patched(patch: &FilePatch) -> u64 {
     let path = patch.names.first().map_or(Path::new("/"), PathBuf::as_path);
     let written: u64 = patch.edits.iter().map(|edit| BLOCK + edit.new.len() as u64).sum();
     let taken = fs::symlink_metadata(path).map(|found| 512 * found.blocks());
     taken.map_or(u64::MAX, |taken| taken.saturating_add(written)).min(patch.after.size.0)
 }
 
-fn size(thing: &Thing) -> u64 {
-    if let Thing::File { version, .. } = thing { version.size.0 } else { 0 }
+fn size(thing: &ItemKind) -> u64 {
+    if let ItemKind::File { version, .. } = thing { version.size.0 } else { 0 }
 }
 
 /// A filesystem that something is written to.
-struct Room {
+struct SpaceNeeded {
     directory: PathBuf,
     needed: u64,
 }
 
 fn has_room(checked: &mut CheckedPlan<'_>, state: &Path) {
     let mut devices: BTreeMap<PathBuf, u64> = BTreeMap::new();
-    let mut filesystems: BTreeMap<u64, Room> = BTreeMap::new();
+    let mut filesystems: BTreeMap<u64, SpaceNeeded> = BTreeMap::new();
     checked.sort_out(|job| {
         for (directory, bytes) in needs(job, state) {
             let device = match devices.get(directory) {
@@ -122,7 +122,7 @@ fn has_room(checked: &mut CheckedPlan<'_>, state: &Path) {
                     .dev(),
             };
             devices.insert(directory.to_owned(), device);
-            let room = || Room { directory: directory.to_owned(), needed: RESERVE };
+            let room = || SpaceNeeded { directory: directory.to_owned(), needed: RESERVE };
             let room = filesystems.entry(device).or_insert_with(room);
             room.needed = room.needed.saturating_add(bytes);
         }
@@ -138,7 +138,7 @@ fn has_room(checked: &mut CheckedPlan<'_>, state: &Path) {
     });
 }
 
-fn is_enough(Room { directory, needed }: &Room) -> Result<(), Error> {
+fn is_enough(SpaceNeeded { directory, needed }: &SpaceNeeded) -> Result<(), Error> {
     let room =
         rustix::fs::statvfs(directory).map_err(|error| Error::at("statvfs", directory, error))?;
     let blocks = if rustix::process::geteuid().is_root() { room.f_bfree } else { room.f_bavail };

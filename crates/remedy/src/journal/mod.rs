@@ -8,8 +8,8 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-pub(crate) use record::{Record, SCHEMA};
-pub(crate) use story::{Status, Story, temporary_prefix};
+pub(crate) use record::{JournalRecord, SCHEMA};
+pub(crate) use story::{JournalStage, Story, temporary_prefix};
 
 use crate::Error;
 
@@ -49,7 +49,7 @@ impl Journal {
     }
 
     /// Adds records, without waiting until they are on the disk.
-    pub(crate) fn add(&mut self, records: &[Record]) -> Result<(), Error> {
+    pub(crate) fn add(&mut self, records: &[JournalRecord]) -> Result<(), Error> {
         let failed =
             |error: io::Error| Error::at("write the journal", &path_in(&self.directory), error);
         let mut text = String::new();

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::change::Change;
+use crate::change::FileChange;
 use crate::text;
 
 /// What the first record of a journal says that it is.
@@ -18,7 +18,7 @@ pub(crate) const SCHEMA: &str = "becalm.journal/1";
 /// One line of a journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
-pub(crate) enum Record {
+pub(crate) enum JournalRecord {
     /// The first: what is being applied.
     Begin {
         schema: String,
@@ -34,7 +34,7 @@ pub(crate) enum Record {
         paths: Vec<PathBuf>,
     },
     /// A change that is about to be made.
-    Change(Change),
+    Change(FileChange),
     /// All changes are told and all new files are on the disk: from here on they are renamed.
     Ready,
     /// Every change is made, and on the disk.
@@ -49,13 +49,13 @@ pub(crate) enum Record {
 }
 
 /// A record as the line with that number.
-pub(crate) fn line(number: u64, record: &Record) -> serde_json::Result<String> {
+pub(crate) fn line(number: u64, record: &JournalRecord) -> serde_json::Result<String> {
     let body = format!("{number} {}", serde_json::to_string(record)?);
     Ok(format!("{:08x} {body}\n", crc32fast::hash(body.as_bytes())))
 }
 
 /// The record of a line without its newline, if it is whole and has that number.
-pub(crate) fn of_line(number: u64, line: &[u8]) -> Option<Record> {
+pub(crate) fn of_line(number: u64, line: &[u8]) -> Option<JournalRecord> {
     let body = checked(line)?;
     let (there, json) = body.split_once(' ')?;
     (there == number.to_string()).then(|| serde_json::from_str(json).ok())?
@@ -79,5 +79,5 @@ pub(crate) fn is_an_end(line: &[u8]) -> bool {
     let record = checked(line)
         .and_then(|body| body.split_once(' '))
         .and_then(|(_, json)| serde_json::from_str(json).ok());
-    matches!(record, Some(Record::Applied | Record::Undone { .. }))
+    matches!(record, Some(JournalRecord::Applied | JournalRecord::Undone { .. }))
 }

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use super::record::{self, Record};
+use super::record::{self, JournalRecord};
 use super::{READY, SCHEMA, path_in};
 use crate::Error;
-use crate::change::Change;
+use crate::change::FileChange;
 
 /// No journal is larger than this: what claims to be one is not read.
 const SIZE_LIMIT: u64 = 4 << 30;
@@ -20,11 +20,11 @@ pub(crate) struct Story {
     pub(crate) title: String,
     /// Seconds since 1970; 0, if it was cut before that.
     pub(crate) at: u64,
-    pub(crate) changes: Vec<Change>,
+    pub(crate) changes: Vec<FileChange>,
     pub(crate) temporaries: Vec<PathBuf>,
     /// Whether files may have been renamed.
     pub(crate) ready: bool,
-    pub(crate) status: Status,
+    pub(crate) status: JournalStage,
     /// How many records it has.
     pub(crate) records: u64,
     /// Up to which byte it is whole.
@@ -33,7 +33,7 @@ pub(crate) struct Story {
 
 /// How far an application, or its undoing, has come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Status {
+pub(crate) enum JournalStage {
     /// It has begun to apply or to undo, and not ended.
     #[default]
     Open,
@@ -90,20 +90,20 @@ impl Story {
     }
 
     /// Takes in one more record; false, if it has no place here.
-    fn take(&mut self, record: Record) -> bool {
+    fn take(&mut self, record: JournalRecord) -> bool {
         let first = self.records == 0;
         match record {
-            Record::Begin { schema, id, title, at } => {
+            JournalRecord::Begin { schema, id, title, at } => {
                 (self.title, self.at) = (title, at);
                 return first && schema == SCHEMA && id == self.id;
             }
-            Record::Temporaries { paths } => self.temporaries.extend(paths),
-            Record::Change(change) => self.changes.push(change),
-            Record::Ready => self.ready = true,
-            Record::Applied => self.status = Status::Applied,
-            Record::Undoing => self.status = Status::Open,
-            Record::Undone { skipped } => {
-                self.status = Status::Undone { skipped };
+            JournalRecord::Temporaries { paths } => self.temporaries.extend(paths),
+            JournalRecord::Change(change) => self.changes.push(change),
+            JournalRecord::Ready => self.ready = true,
+            JournalRecord::Applied => self.status = JournalStage::Applied,
+            JournalRecord::Undoing => self.status = JournalStage::Open,
+            JournalRecord::Undone { skipped } => {
+                self.status = JournalStage::Undone { skipped };
                 // Of what was interrupted before it could say that it had begun, all is told.
                 return true;
             }

@@ -43,7 +43,7 @@ fn undo_all(scene: &EditedFiles, moment: &str) {
     let options = Options { threads: 1, ..scene.options() };
     for entry in scene.entries() {
         if entry.status != Status::Undone {
-            remedy::undo(&entry.id, &options, remedy::How::default())
+            remedy::undo(&entry.id, &options, remedy::UndoOptions::default())
                 .unwrap_or_else(|error| panic!("{moment}: {error}"));
         }
     }

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::scene::*;
-use remedy::{Changed, Error, How, Status, Step};
+use remedy::{Changed, Error, Status, Step, UndoOptions};
 
 /// Why it is not undone, for each file.
 #[track_caller]
@@ -42,7 +42,7 @@ fn what_has_changed_since_in_any_way_is_not_undone() {
         assert_eq!(changed.len(), 1);
         assert!(changed[0].reason.contains(reason), "{changed:?}");
         assert_eq!(changed[0].path, file);
-        let how = How { skip_changed: true, ..How::default() };
+        let how = UndoOptions { skip_changed: true, ..UndoOptions::default() };
         remedy::undo(&id, &scene.options(), how).unwrap();
         assert_eq!(bytes(&other), b"old");
         assert_eq!(scene.entries()[0].status, Status::PartlyUndone);

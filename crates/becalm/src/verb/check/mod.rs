@@ -6,6 +6,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use job::RecordingTarget;
+
 use crate::command_report::ReportOptions;
 use crate::cost_options::CostOptions;
 use crate::exit::Failure;
@@ -63,14 +65,14 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
         Some(place) => Ok(Some((place, rehearsed::enter(place)?))),
         None => Ok(None),
     };
-    let place = args.output.as_deref().map(|output| job::place(output, None)).transpose();
-    let place = place.map_err(Failure::of_command)?;
-    let path = place.as_ref().map(job::Place::recording);
+    let target = args.output.as_deref().map(|output| RecordingTarget::of(output, None));
+    let target = target.transpose().map_err(Failure::of_command)?;
+    let path = target.as_ref().map(RecordingTarget::recording);
     let ran = recorded::there_and_read(&wanted, path.as_deref(), enter);
-    let kept = place.as_ref().map(|place| place.target().to_owned());
-    let shared = place.as_ref().is_some_and(|place| place.rank().is_some());
+    let kept = target.as_ref().map(|target| target.file().to_owned());
+    let shared = target.as_ref().is_some_and(|target| target.rank().is_some());
     let failed = recorded::has_failed(ran.as_ref().map(|(_, finished, _)| finished));
-    let joined = place.map_or(Ok(()), |place| place.finish(failed)).map_err(Failure::of_command);
+    let joined = target.map_or(Ok(()), |target| target.finish(failed)).map_err(Failure::of_command);
     let (recording, finished, entered) = ran?;
     if report.rank.is_silent() {
         joined?;

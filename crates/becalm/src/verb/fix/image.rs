@@ -10,7 +10,7 @@ use cure::TakenAway;
 use explain::SourcePath;
 use image::squash::{self, Options, Progress};
 use image::{Fingerprint, Holds, Inspection, Layout};
-use launch::Line;
+use launch::CommandLine;
 use prove::{Behaviour, Proof, ProofVerdict, Speed, Subject};
 use recording::{Nanos, Recording};
 use tempfile::TempPath;
@@ -100,7 +100,7 @@ impl BuiltImage {
         let mut argv: Vec<OsString> = vec![becalm.into(), "run".into(), "--image".into()];
         argv.extend([std::path::absolute(&self.built)?.into(), "--".into()]);
         argv.extend_from_slice(command);
-        let line = Line { environment: Vec::new(), argv };
+        let line = CommandLine { environment: Vec::new(), argv };
         Ok(Subject { text: self.line(command), line, prepare: Vec::new() })
     }
 

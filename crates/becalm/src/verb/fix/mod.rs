@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use cost::CostModel;
-use launch::Line;
+use launch::CommandLine;
 use loader::bind::{Binding, LeftOut};
 use prove::{ProofBench, RunSurroundings, Subject};
 use recording::Recording;
@@ -23,7 +23,7 @@ use crate::again;
 use crate::exit::{Failure, NO};
 use crate::recorded;
 use crate::rehearsed::{ColdNode, RehearseOptions};
-use crate::reporting_rank::once;
+use crate::reporting_rank::refuse_many_ranks;
 use image::BuiltImage;
 use trial::Trial;
 use view::{EnvironmentImage, FixAnswer};
@@ -82,7 +82,7 @@ pub struct FixArgs {
 
 /// Runs the verb.
 pub fn run(args: &FixArgs) -> Result<u8, Failure> {
-    once("fix", "files are changed once for all: run it outside of srun and mpirun")?;
+    refuse_many_ranks("fix", "files are changed once for all: run it outside of srun and mpirun")?;
     if args.apply { apply_and_prove(args) } else { plan_only(args) }
 }
 
@@ -263,7 +263,7 @@ fn title(args: &FixArgs) -> String {
 fn take_back(id: &str) -> Result<(), Failure> {
     let state = remedy::state_directory()?;
     let options = remedy::Options::new(state);
-    remedy::undo(id, &options, remedy::How::default())
+    remedy::undo(id, &options, remedy::UndoOptions::default())
         .with_context(|| format!("taking {id} back; try: becalm undo {id}"))?;
     Ok(())
 }
@@ -294,7 +294,7 @@ fn bench(args: &FixArgs) -> Result<ProofBench, Failure> {
 }
 
 fn subject(args: &FixArgs) -> Subject {
-    let line = Line { environment: Vec::new(), argv: args.command.clone() };
+    let line = CommandLine { environment: Vec::new(), argv: args.command.clone() };
     Subject { text: words(&args.command), line, prepare: Vec::new() }
 }
 

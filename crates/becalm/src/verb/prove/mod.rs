@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow, bail};
 use cost::CostModel;
-use launch::Line;
+use launch::CommandLine;
 use prove::{Proof, ProofBench, ProofPlan, RunSurroundings, Subject};
 
 use crate::again;
@@ -20,7 +20,7 @@ use crate::cost_options::JobOptions;
 use crate::exit::{Failure, NO, USAGE};
 use crate::recorded::Wanted;
 use crate::rehearsed::{ColdNode, RehearseOptions};
-use crate::reporting_rank::once;
+use crate::reporting_rank::refuse_many_ranks;
 use crate::save;
 
 /// How often each command is recorded: twice shows whether its counts vary.
@@ -122,7 +122,10 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 /// Runs the verb.
 pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
-    once("prove", "give it the launcher: becalm prove --before 'srun … A' --after 'srun … B'")?;
+    refuse_many_ranks(
+        "prove",
+        "give it the launcher: becalm prove --before 'srun … A' --after 'srun … B'",
+    )?;
     let plan = plan(args)?;
     // Nothing that can be known before hours of runs is found out after them.
     check_files(args).map_err(Failure::of_command)?;
@@ -186,8 +189,8 @@ fn plan(args: &ProveArgs) -> Result<ProofPlan, Failure> {
 }
 
 /// A command of the command line, split.
-fn line(name: &str, text: &OsStr) -> Result<Line, Failure> {
-    Line::parse(text).map_err(|error| {
+fn line(name: &str, text: &OsStr) -> Result<CommandLine, Failure> {
+    CommandLine::parse(text).map_err(|error| {
         let text = text.to_string_lossy();
         Failure { status: USAGE, error: anyhow!("{name} '{text}': {error}") }
     })

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 use cost::{CostModel, FilesystemProfile, RecordedStart};
+use job::ReportingRank;
 use recording::{Recording, shown_name};
 use rehearse::report::RehearsalReport;
 use rehearse::{RehearsalRequest, RehearsedDirectory};
@@ -24,7 +25,7 @@ use crate::again;
 use crate::cost_options::JobOptions;
 use crate::exit::{Failure, NO, USAGE};
 use crate::recorded;
-use crate::reporting_rank::{RankOption, ReportingRank};
+use crate::reporting_rank::{RankOption, RankReport};
 use crate::stdout_redirect::StdoutRedirect;
 use view::RehearsalAnswer;
 

@@ -8,7 +8,7 @@ use anyhow::Context;
 use launch::{Command, Ended};
 use recording::Recording;
 use rehearse::{Account, Rehearsal, RehearsalError, RehearsalRequest, RehearsedDirectory, traced};
-use sandbox::namespace::Means;
+use sandbox::namespace::NamespaceKind;
 use watch::Finished;
 
 use super::view::EmulatedBy;
@@ -58,7 +58,10 @@ fn through_fuse(
     let groups = other_groups();
     let mut enter = || match Rehearsal::enter(wanted) {
         Ok(rehearsal) => {
-            if wanted.writable && rehearsal.means() == Means::UserNamespace && !groups.is_empty() {
+            if wanted.writable
+                && rehearsal.means() == NamespaceKind::UserNamespace
+                && !groups.is_empty()
+            {
                 term::warn(&format!(
                     "files cannot be given to your other groups ({}) in a rehearsal: chgrp fails \
                      with 'Invalid argument'. Directories of these groups can be written to as ever",
@@ -90,8 +93,8 @@ fn through_fuse(
         }
     };
     let by = match rehearsal.means() {
-        Means::Privileged => EmulatedBy::Fuse,
-        Means::UserNamespace => EmulatedBy::FuseInUserNamespace,
+        NamespaceKind::Privileged => EmulatedBy::Fuse,
+        NamespaceKind::UserNamespace => EmulatedBy::FuseInUserNamespace,
     };
     let places = rehearsal.places().to_vec();
     let account = rehearsal.finish().map_err(Failure::of_command)?;

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::str::FromStr;
 
 use anyhow::{Context, anyhow};
-use job::Launched;
+use job::LaunchedRank;
 use launch::layout::seed;
-use launch::layout::{self, Layout, LayoutError, MOST_LAYOUTS, Moved, Untouched};
+use launch::layout::{self, LayoutError, LayoutOffset, MOST_LAYOUTS, MemoryLayout, Untouched};
 
 use crate::exit::{FAILED, Failure};
 
@@ -29,7 +29,7 @@ pub struct Args {
 pub enum Wanted {
     Off,
     Job,
-    Replayed(Moved),
+    Replayed(LayoutOffset),
 }
 
 impl FromStr for Wanted {
@@ -61,7 +61,7 @@ pub fn enter(
     let layout = match untouched {
         // Under a tracer it would not get its user, and the kernel ignores the layout.
         Some(Untouched::Setuid) => None,
-        Some(Untouched::Narrow) => Some(Layout::Off),
+        Some(Untouched::Narrow) => Some(MemoryLayout::Off),
         _ => Some(drawn.layout),
     };
     notes.extend(untouched.map(|why| about_program(why).to_owned()));
@@ -71,10 +71,12 @@ pub fn enter(
         Some((_, Err(LayoutError::Command(why)))) => {
             return Err(Failure { status: why.exit_status(), error: why.into() });
         }
-        Some((Layout::Moved(_), Err(why))) if args.aslr == Some(Wanted::Job) && is_fixed(&why) => {
-            layout::enter(Layout::Off, command, variables).map_err(Failure::of_command)?;
+        Some((MemoryLayout::Moved(_), Err(why)))
+            if args.aslr == Some(Wanted::Job) && is_fixed(&why) =>
+        {
+            layout::enter(MemoryLayout::Off, command, variables).map_err(Failure::of_command)?;
             notes.push(format!("{why}; the layout is that of --aslr off: every job has the same"));
-            Some(Layout::Off)
+            Some(MemoryLayout::Off)
         }
         Some((_, Err(why))) => {
             return Err(Failure::of_command(anyhow!(why).context("--aslr")));
@@ -85,8 +87,8 @@ pub fn enter(
     }
     Ok(Some(serde_json::json!({
         "layout": layout.map(|layout| match layout {
-            Layout::Off => "off".to_owned(),
-            Layout::Moved(moved) => format!("layout:{moved}"),
+            MemoryLayout::Off => "off".to_owned(),
+            MemoryLayout::Moved(moved) => format!("layout:{moved}"),
         }),
         "job": drawn.job,
         "layouts": drawn.layouts,
@@ -96,7 +98,7 @@ pub fn enter(
 
 /// A layout, and what is to be said about where it is from.
 pub struct Drawn {
-    pub layout: Layout,
+    pub layout: MemoryLayout,
     /// What names the job, unless a seed does.
     job: Option<String>,
     /// It is one of so many.
@@ -115,8 +117,8 @@ pub fn draw(args: &Args) -> Result<Option<Drawn>, Failure> {
     }
     match args.aslr {
         None => Ok(None),
-        Some(Wanted::Off) => Ok(Some(plain(Layout::Off))),
-        Some(Wanted::Replayed(moved)) => Ok(Some(plain(Layout::Moved(moved)))),
+        Some(Wanted::Off) => Ok(Some(plain(MemoryLayout::Off))),
+        Some(Wanted::Replayed(moved)) => Ok(Some(plain(MemoryLayout::Moved(moved)))),
         Some(Wanted::Job) => draw_for_job(args.seed.as_deref()).map(Some),
     }
 }
@@ -138,21 +140,21 @@ fn draw_for_job(given: Option<&str>) -> Result<Drawn, Failure> {
             seed::fresh().map_err(Failure::of_command)?
         }
     };
-    let layouts = layout::layouts().map_err(Failure::of_command)?;
+    let layouts = layout::layouts();
     if (2..MOST_LAYOUTS).contains(&layouts) {
         notes.push(format!(
             "the hard limit of the stack allows {layouts} layouts, and one of a rank under \
              another limit may differ"
         ));
     }
-    let layout = Layout::Moved(Moved::drawn(number, layouts));
+    let layout = MemoryLayout::Moved(LayoutOffset::drawn(number, layouts));
     Ok(Drawn { layout, job, layouts: Some(layouts), notes })
 }
 
 /// What names the job that this process is of: a launcher's name for the run of a rank, or a
 /// scheduler's for a batch script. None where there is neither.
 fn job() -> Result<Option<String>, Failure> {
-    if let Some(launched) = Launched::this_process() {
+    if let Some(launched) = LaunchedRank::this_process() {
         let run = launched.rank.run;
         // One with a question mark is known on its own node only.
         if run.contains('?') && launched.rank.size != Some(1) {
@@ -176,7 +178,7 @@ fn is_fixed(why: &LayoutError) -> bool {
 
 /// Thousands of ranks need not say the same.
 pub(super) fn is_first() -> bool {
-    Launched::this_process().is_none_or(|launched| launched.rank.rank == 0)
+    LaunchedRank::this_process().is_none_or(|launched| launched.rank.rank == 0)
 }
 
 fn about_program(why: Untouched) -> &'static str {

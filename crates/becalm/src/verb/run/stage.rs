@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use image::mount::{self, Wanted};
 use image::stage::{self, Named, Staged};
-use job::Launched;
+use job::LaunchedRank;
 use recording::shown_name;
 
 use crate::exit::Failure;
@@ -55,7 +55,7 @@ pub fn enter(
 
 /// Whether it is for this process to say what is otherwise than in a mount: once a job.
 fn is_first(staged: &Staged) -> bool {
-    match Launched::this_process() {
+    match LaunchedRank::this_process() {
         Some(launched) => launched.rank.rank == 0,
         None => !staged.joined,
     }

@@ -4,7 +4,7 @@ mod view;
 
 use std::path::Path;
 
-use remedy::{Entry, How, Options, Undone};
+use remedy::{Entry, Options, UndoOptions, Undone};
 use serde::Serialize;
 use term::{plain, width};
 
@@ -90,7 +90,7 @@ fn undo(args: &Args, options: Options) -> Result<u8, Failure> {
             last.id
         }
     };
-    let how = How { skip_changed: args.skip_changed, dry_run: args.dry_run };
+    let how = UndoOptions { skip_changed: args.skip_changed, dry_run: args.dry_run };
     let undone = remedy::undo(&id, &options, how).map_err(|error| of(error, &id))?;
     if args.json {
         let answer = Answer::Undo { schema: SCHEMA, dry_run: args.dry_run, undone: &undone };

@@ -1,6 +1,6 @@
 //! What a campaign runs, and in which order.
 
-use launch::layout::{Layout, Moved};
+use launch::layout::{LayoutOffset, MemoryLayout};
 use serde::{Deserialize, Serialize};
 use stats::Random;
 
@@ -68,7 +68,7 @@ pub struct Job {
     /// Its arm.
     pub arm: Arm,
     /// Its layout; none where the kernel draws.
-    pub layout: Option<Layout>,
+    pub layout: Option<MemoryLayout>,
 }
 
 impl Plan {
@@ -117,13 +117,13 @@ impl Plan {
         purpose: &str,
         block: u64,
         layouts: u64,
-    ) -> Option<Layout> {
+    ) -> Option<MemoryLayout> {
         match arm {
             Arm::On => None,
-            Arm::Off => Some(Layout::Off),
+            Arm::Off => Some(MemoryLayout::Off),
             Arm::Job => {
                 let random = self.random(purpose, block).bits();
-                Some(Layout::Moved(Moved::drawn(random, layouts)))
+                Some(MemoryLayout::Moved(LayoutOffset::drawn(random, layouts)))
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 
-use launch::layout::{self, AtExec, Layout, LayoutError, Untouched};
+use launch::layout::{self, AtExec, LayoutError, MemoryLayout, Untouched};
 use launch::{Command, Ended, Timed};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ const ENVIRONMENT: usize = 1000;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seat {
     /// Its layout; none where the kernel draws.
-    pub layout: Option<Layout>,
+    pub layout: Option<MemoryLayout>,
     /// The only processor that it may run on.
     pub on: Option<u32>,
     /// One that it may not run on.
@@ -195,11 +195,11 @@ fn inside(cpu: u32) -> io::Result<usize> {
 }
 
 /// A layout as `becalm run --aslr` takes it; `on` where the kernel draws.
-pub(super) fn name(layout: Option<Layout>) -> String {
+pub(super) fn name(layout: Option<MemoryLayout>) -> String {
     match layout {
         None => "on".to_owned(),
-        Some(Layout::Off) => "off".to_owned(),
-        Some(Layout::Moved(moved)) => format!("layout:{moved}"),
+        Some(MemoryLayout::Off) => "off".to_owned(),
+        Some(MemoryLayout::Moved(moved)) => format!("layout:{moved}"),
     }
 }
 

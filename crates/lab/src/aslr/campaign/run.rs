@@ -188,7 +188,7 @@ fn baseline(jobs: &[(Job, Vec<Process>)]) -> f64 {
 mod tests {
     use super::*;
     use crate::aslr::campaign::plan::Clock;
-    use launch::layout::Layout;
+    use launch::layout::MemoryLayout;
 
     /// A campaign whose rank 1 is slow in the layout of the second block's job.
     #[test]
@@ -232,7 +232,7 @@ mod tests {
             ]
         );
         let off = all.iter().find(|one| one.arm == "off").unwrap();
-        assert_eq!(off.layout.as_deref(), Some(name(Some(Layout::Off)).as_str()));
+        assert_eq!(off.layout.as_deref(), Some(name(Some(MemoryLayout::Off)).as_str()));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Seek};
 use std::path::PathBuf;
 
-use launch::layout::Layout;
+use launch::layout::MemoryLayout;
 use launch::{CannotStart, Command, Ended, timed};
 use rustix::fs::{MemfdFlags, memfd_create};
 
@@ -39,7 +39,7 @@ pub struct Starter {
 #[derive(Clone, Debug, Default)]
 pub struct Order {
     /// The layout of its ranks; none where the kernel draws.
-    pub layout: Option<Layout>,
+    pub layout: Option<MemoryLayout>,
     /// Ranks that may only run on this processor.
     pub on: Vec<(u32, u32)>,
     /// Ranks that may not run on this processor.

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use launch::Command;
-use launch::layout::{self, Layout, LayoutError, Untouched};
+use launch::layout::{self, LayoutError, MemoryLayout, Untouched};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -39,7 +39,7 @@ pub struct Rank {
 /// [`LayoutError`]; that it ended before its entry is one of its `Command` errors.
 pub fn look(
     command: &Command,
-    layout: Option<Layout>,
+    layout: Option<MemoryLayout>,
     rank: u32,
     node: String,
 ) -> Result<Rank, LayoutError> {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use remedy::{Applied, Edit, Error, How, Options, Plan, Seen, Step, Undone};
+use remedy::{Applied, Edit, Error, Options, Plan, Seen, Step, UndoOptions, Undone};
 use testkit::Scene;
 
 pub const NOBODY: u32 = 65534;
@@ -68,7 +68,7 @@ impl EditedFiles {
     }
 
     pub fn undo(&self, id: &str) -> Result<Undone, Error> {
-        remedy::undo(id, &self.options(), How::default())
+        remedy::undo(id, &self.options(), UndoOptions::default())
     }
 
     /// All that is below the files.

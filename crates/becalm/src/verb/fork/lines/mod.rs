@@ -11,6 +11,7 @@ use watch::Starts;
 
 use crate::command_report::ReportOptions;
 use crate::exit::Failure;
+use crate::reporting_rank::RankReport;
 use crate::{python_path, recorded};
 use view::ForkLines;
 

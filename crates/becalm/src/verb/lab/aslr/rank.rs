@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::str::FromStr;
 
-use job::Launched;
+use job::LaunchedRank;
 use lab::aslr::campaign::{Beside, RankError, Seat, run_rank};
-use launch::layout::{Layout, LayoutError};
+use launch::layout::{LayoutError, MemoryLayout};
 use launch::{Command, Ended};
 
 use crate::exit::Failure;
@@ -44,7 +44,7 @@ pub struct CampaignRankArgs {
 }
 
 #[derive(Clone, Copy)]
-struct Wanted(Option<Layout>);
+struct Wanted(Option<MemoryLayout>);
 
 impl FromStr for Wanted {
     type Err = String;
@@ -52,8 +52,8 @@ impl FromStr for Wanted {
     fn from_str(text: &str) -> Result<Wanted, String> {
         let layout = match (text, text.strip_prefix("layout:")) {
             ("on", _) => None,
-            ("off", _) => Some(Layout::Off),
-            (_, Some(spec)) => Some(Layout::Moved(spec.parse()?)),
+            ("off", _) => Some(MemoryLayout::Off),
+            (_, Some(spec)) => Some(MemoryLayout::Moved(spec.parse()?)),
             _ => return Err("give on, off or layout:0x1a2b3".to_owned()),
         };
         Ok(Wanted(layout))
@@ -79,7 +79,7 @@ impl FromStr for Pair {
 
 /// Runs the verb.
 pub fn run(args: &CampaignRankArgs) -> Result<u8, Failure> {
-    let rank = Launched::this_process().map(|launched| launched.rank).unwrap_or_default();
+    let rank = LaunchedRank::this_process().map(|launched| launched.rank).unwrap_or_default();
     let node = match rank.node.as_str() {
         "" => std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default(),
         node => node.to_owned(),

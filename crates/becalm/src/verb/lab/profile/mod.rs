@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
+use job::ReportingRank;
 use lab::profile::flame::{self, Captions, Stack};
 use lab::profile::{Allowed, Gather, How, Profile, Sampler, Wanted, Width};
 use recording::Recording;
 
 use crate::exit::Failure;
-use crate::reporting_rank::{RankOption, ReportingRank};
+use crate::reporting_rank::{RankOption, RankReport};
 use crate::stdout_redirect::StdoutRedirect;
 use crate::{recorded, save};
 use view::{Profiled, Sampling};

@@ -165,7 +165,7 @@ fn modulepath_text<'a>(roots: impl Iterator<Item = &'a PathBuf>) -> std::ffi::Os
 
 fn take_back(id: &str) -> Result<(), Failure> {
     let options = remedy::Options::new(remedy::state_directory()?);
-    remedy::undo(id, &options, remedy::How::default())
+    remedy::undo(id, &options, remedy::UndoOptions::default())
         .with_context(|| format!("taking {id} back; try: becalm undo {id}"))?;
     Ok(())
 }

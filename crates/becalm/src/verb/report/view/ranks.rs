@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use recording::{Member, Name, Ranks, ReadError, Status, Totals, shown_name};
+use recording::{Name, RankRecording, Ranks, ReadError, Status, Totals, shown_name};
 use serde::Serialize;
 use term::number::{count, counted, time};
 use term::{Column, Table, plain, quoted, shell_line, style, width};
@@ -235,7 +235,7 @@ impl RankRow {
 }
 
 /// The sums of each rank, and the first one's command.
-fn rows(members: &[Member]) -> (Vec<RankRow>, Vec<Name>) {
+fn rows(members: &[RankRecording]) -> (Vec<RankRow>, Vec<Name>) {
     let rows = Mutex::new(Vec::with_capacity(members.len()));
     let next = AtomicUsize::new(0);
     let work = || {
@@ -257,7 +257,7 @@ fn rows(members: &[Member]) -> (Vec<RankRow>, Vec<Name>) {
     (rows, command.unwrap_or_default())
 }
 
-fn row(member: &Member) -> RankRow {
+fn row(member: &RankRecording) -> RankRow {
     let totals = member.reader().and_then(Totals::of);
     let unreadable = totals.as_ref().err().map(|error: &ReadError| plain(&error.to_string()));
     let totals = totals.unwrap_or_default();
@@ -288,7 +288,7 @@ fn node_rows(rows: &[RankRow]) -> Vec<NodeRow> {
 }
 
 /// The nodes of ranks and how many each has, in the order of their first ranks.
-pub(crate) fn nodes_of<'a>(members: impl Iterator<Item = &'a Member>) -> Vec<(String, u64)> {
+pub(crate) fn nodes_of<'a>(members: impl Iterator<Item = &'a RankRecording>) -> Vec<(String, u64)> {
     let mut order = Vec::<(String, u64)>::new();
     for member in members {
         match order.iter_mut().find(|(node, _)| *node == member.rank.node) {

@@ -12,9 +12,9 @@ use lab::aslr::campaign::{
     Arm, Batch, Beside, Clock, Expected, Kernel, Logged, Order, Plan, Run, StartError, Starter,
 };
 use lab::aslr::log::Process;
-use launch::Line;
+use launch::CommandLine;
 use launch::layout::seed;
-use launch::layout::{self, Layout};
+use launch::layout::{self, MemoryLayout};
 use term::Waiting;
 
 use crate::exit::{FAILED, Failure, USAGE};
@@ -188,7 +188,7 @@ fn campaign(args: &CampaignArgs) -> Result<u8, Failure> {
     let (pilot, took) = pilot(args, &starter)?;
     plan.ranks = pilot.len() as u32;
     starter.ranks = Some(plan.ranks);
-    let layouts = layout::layouts().map_err(Failure::of_command)?;
+    let layouts = layout::layouts();
     let mut logged = match args.dry_run {
         true => None,
         false => Some(opened(args, &plan)?),
@@ -271,7 +271,7 @@ fn starter(args: &CampaignArgs, launcher: Vec<OsString>) -> Result<Starter, Fail
 
 fn words(line: &OsStr) -> Result<Vec<OsString>, Failure> {
     let usage = |error| Failure { status: USAGE, error };
-    let line = Line::parse(line).map_err(|why| usage(anyhow!("--launcher: {why}")))?;
+    let line = CommandLine::parse(line).map_err(|why| usage(anyhow!("--launcher: {why}")))?;
     if !line.environment.is_empty() {
         return Err(usage(anyhow!("--launcher: set variables before becalm")));
     }
@@ -302,7 +302,7 @@ fn arms(args: &CampaignArgs) -> Result<Vec<Arm>, Failure> {
 
 /// One job, to see that it runs, with how many ranks, and how long it takes in seconds.
 fn pilot(args: &CampaignArgs, starter: &Starter) -> Result<(Vec<Process>, f64), Failure> {
-    let layout = (!arms(args)?.contains(&Arm::On)).then_some(Layout::Off);
+    let layout = (!arms(args)?.contains(&Arm::On)).then_some(MemoryLayout::Off);
     let start = Instant::now();
     let limit = args.retest.then_some(0.0);
     let found = starter.start(&Order { layout, limit, ..Order::default() });

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use lab::aslr::scan::{Question, scan};
-use launch::layout::{self, Layout, LayoutError, Moved};
+use launch::layout::{self, LayoutError, LayoutOffset, MemoryLayout};
 use launch::{Command, Ended};
 use recording::Name;
 use term::Waiting;
@@ -35,7 +35,7 @@ pub struct LayoutScanArgs {
 
     /// The first one, which is the reference, too
     #[arg(long, value_name = "SPEC", default_value = "0x0")]
-    from: Moved,
+    from: LayoutOffset,
 
     /// How many pages apart
     #[arg(long, value_name = "PAGES", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
@@ -107,7 +107,7 @@ pub fn run(args: &LayoutScanArgs) -> Result<u8, Failure> {
 }
 
 fn question(args: &LayoutScanArgs) -> Result<Question, Failure> {
-    let most = layout::layouts().map_err(Failure::of_command)?;
+    let most = layout::layouts();
     let last = args.from.pages + (args.layouts - 1) * args.step;
     if last >= most {
         let error = anyhow!(
@@ -136,11 +136,12 @@ fn silenced() -> anyhow::Result<OwnedFd> {
 }
 
 /// One run, in seconds.
-fn time(command: &Command, moved: Moved, by: Clock) -> Result<f64, Failure> {
-    let child = layout::start(command, Some(Layout::Moved(moved))).map_err(|why| match why {
-        LayoutError::Command(why) => not_started(why),
-        why => Failure::of_command(why),
-    })?;
+fn time(command: &Command, moved: LayoutOffset, by: Clock) -> Result<f64, Failure> {
+    let child =
+        layout::start(command, Some(MemoryLayout::Moved(moved))).map_err(|why| match why {
+            LayoutError::Command(why) => not_started(why),
+            why => Failure::of_command(why),
+        })?;
     let timed = child.timed().map_err(Failure::of_command)?;
     let took: Duration = match by {
         // The kernel shares it out between the two by ticks: only the sum is exact.

@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
-use job::Launched;
+use job::LaunchedRank;
 use lab::aslr::verify;
 use launch::layout::LayoutError;
 
@@ -52,7 +52,7 @@ pub fn run(args: &LayoutVerifyArgs) -> Result<u8, Failure> {
 fn look(args: &LayoutVerifyArgs) -> Result<u8, Failure> {
     let layout = run::aslr::draw(&args.aslr)?.map(|drawn| drawn.layout);
     let command = launch::Command { argv: args.command.clone() };
-    let rank = Launched::this_process().map(|launched| launched.rank).unwrap_or_default();
+    let rank = LaunchedRank::this_process().map(|launched| launched.rank).unwrap_or_default();
     let node = match rank.node.as_str() {
         "" => std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default(),
         node => node.to_owned(),

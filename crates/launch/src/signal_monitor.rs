@@ -1,60 +1,54 @@
-//! Whether a signal was sent to one process or to its whole group: a bystander knows.
+//! Whether a signal was sent to one process or to its whole group: a process beside it knows.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use proc::ProcessStat;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::child::{die_with, fork_with, wait_for};
 use crate::descriptors::keep_only;
-use crate::fork;
-use crate::signals::{self, Queue};
+use crate::signals::{self, SignalQueue};
 
 /// A process of this one's group that only notes which signals come. It ends with this process.
 ///
 /// It is also the one who is still awake when this process has stopped itself together with the
 /// command.
-pub(crate) struct Witness {
+pub(crate) struct SignalMonitor {
     pid: i32,
     ask: File,
     answers: File,
     /// What it has told and nobody has asked for yet.
-    told: Vec<Signal>,
+    told: Vec<SentSignal>,
 }
 
 /// Signal number and sender.
-type Signal = (i32, i32);
+type SentSignal = (i32, i32);
 
 /// A group's members get a signal one after the other; the last of them within this time.
 const ROUND: Duration = Duration::from_millis(10);
 /// How often a stopped command is looked at.
-const LOOK: i32 = 20;
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 const WHAT_CAME: u8 = b'?';
 const STOPPED: u8 = b'T';
 
-impl Witness {
-    /// Starts it. The caller has blocked all signals that are to be witnessed.
-    pub fn call() -> io::Result<Witness> {
+impl SignalMonitor {
+    /// Starts it. The caller has blocked all signals that it is to note.
+    pub fn call() -> io::Result<SignalMonitor> {
         let (asked, ask) = io::pipe()?;
         let (answers, answer) = io::pipe()?;
         let front = std::process::id() as i32;
-        // SAFETY: whoever attends a command promises that there is one thread.
-        let pid = unsafe { fork() }?;
-        if pid == 0 {
-            drop((ask, answers));
+        let (pid, (ask, answers)) = fork_with((ask, answers), |ours| {
+            drop(ours);
             let (asked, answer) = (OwnedFd::from(asked).into(), OwnedFd::from(answer).into());
-            let _ = Bystander { front, asked, answer, stopped: None }.stand_by();
-            // SAFETY: ends the process without running what the front prepared for its end.
-            unsafe { libc::_exit(0) };
-        }
-        Ok(Witness {
-            pid,
-            ask: OwnedFd::from(ask).into(),
-            answers: OwnedFd::from(answers).into(),
-            told: Vec::new(),
-        })
+            let _ = MonitorProcess { front, asked, answer, stopped: None }.stand_by();
+            0
+        })?;
+        let (ask, answers) = (OwnedFd::from(ask).into(), OwnedFd::from(answers).into());
+        Ok(SignalMonitor { pid, ask, answers, told: Vec::new() })
     }
 
     /// Its process id.
@@ -95,14 +89,14 @@ impl Witness {
 
     /// Has it send SIGCONT to this process as soon as that one is no longer stopped.
     pub fn wake_me_when_it_goes_on(&mut self, pid: i32) {
-        // Without a witness, somebody else must wake this process.
+        // Without a monitor, somebody else must wake this process.
         let _ = self.say(STOPPED, pid);
     }
 
     /// Has it wake this process no more. What it sent before has come by then: a wake-up that comes
     /// late would look to a shell as if the job went on.
     pub fn i_am_awake(&mut self) {
-        // Without a witness, nobody wakes this process.
+        // Without a monitor, nobody wakes this process.
         let _ = self.hear();
     }
 
@@ -113,18 +107,15 @@ impl Witness {
     }
 }
 
-impl Drop for Witness {
+impl Drop for SignalMonitor {
     fn drop(&mut self) {
-        // SAFETY: ends and reaps a child of this process.
-        unsafe {
-            libc::kill(self.pid, libc::SIGKILL);
-            libc::waitpid(self.pid, std::ptr::null_mut(), 0);
-        }
+        let _ = signals::send(self.pid, libc::SIGKILL);
+        let _ = wait_for(self.pid, 0);
     }
 }
 
-/// The witness itself.
-struct Bystander {
+/// The monitor itself.
+struct MonitorProcess {
     front: i32,
     asked: File,
     answer: File,
@@ -132,36 +123,29 @@ struct Bystander {
     stopped: Option<i32>,
 }
 
-impl Bystander {
+impl MonitorProcess {
     fn stand_by(&mut self) -> io::Result<()> {
-        // SAFETY: plain system calls.
-        unsafe {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            if libc::getppid() != self.front {
-                return Ok(());
-            }
+        if !die_with(self.front) {
+            return Ok(());
         }
         signals::block(&signals::all());
-        let signals = Queue::of(&signals::all())?;
+        let signals = SignalQueue::of(&signals::all())?;
         keep_only(&[self.asked.as_fd(), self.answer.as_fd(), signals.as_fd()])?;
         loop {
-            let mut ready =
-                libc::pollfd { fd: self.asked.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-            let timeout = if self.stopped.is_some() { LOOK } else { -1 };
-            // SAFETY: one entry, which outlives the call.
-            unsafe { libc::poll(&mut ready, 1, timeout) };
-            if ready.revents != 0 {
+            let mut ready = [PollFd::new(&self.asked, PollFlags::IN)];
+            let _ = poll(&mut ready, self.stopped.map(|_| &LOOK));
+            if !ready[0].revents().is_empty() {
                 self.listen(&signals)?;
             }
             if self.stopped.is_some_and(|pid| !is_stopped(pid)) {
                 self.stopped = None;
-                // SAFETY: a signal to the parent, whose death ends this process.
-                unsafe { libc::kill(self.front, libc::SIGCONT) };
+                // The parent lives: its death ends this process.
+                let _ = signals::send(self.front, libc::SIGCONT);
             }
         }
     }
 
-    fn listen(&mut self, signals: &Queue) -> io::Result<()> {
+    fn listen(&mut self, signals: &SignalQueue) -> io::Result<()> {
         let mut message = [0; 5];
         self.asked.read_exact(&mut message)?;
         let [what, pid @ ..] = message;
@@ -191,25 +175,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_witness_that_was_told_so_wakes_nobody_any_more() {
+    fn a_monitor_that_was_told_so_wakes_nobody_any_more() {
         let held = signals::set([libc::SIGCONT]);
         let before = signals::block(&held);
-        let queue = Queue::of(&held).unwrap();
+        let queue = SignalQueue::of(&held).unwrap();
         let mut sleeper = std::process::Command::new("sleep").arg("100").spawn().unwrap();
         let pid = sleeper.id() as i32;
         let signal = |signal| {
-            // SAFETY: a signal to a child of this process.
-            assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+            signals::send(pid, signal).unwrap();
         };
         signal(libc::SIGSTOP);
         while !is_stopped(pid) {
             std::thread::yield_now();
         }
-        let mut witness = Witness::call().unwrap();
-        witness.wake_me_when_it_goes_on(pid);
-        witness.i_am_awake();
+        let mut monitor = SignalMonitor::call().unwrap();
+        monitor.wake_me_when_it_goes_on(pid);
+        monitor.i_am_awake();
         signal(libc::SIGCONT);
-        std::thread::sleep(Duration::from_millis(5 * LOOK as u64));
+        std::thread::sleep(5 * Duration::try_from(LOOK).unwrap());
         let came = queue.take().unwrap();
         sleeper.kill().unwrap();
         sleeper.wait().unwrap();
