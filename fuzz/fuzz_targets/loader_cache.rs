@@ -8,8 +8,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use libfuzzer_sys::fuzz_target;
-use loader::Cache;
-use loader::setting::{Cpu, Features, Profile};
+use loader::LdSoCache;
+use loader::setting::{Cpu, Features, GlibcProfile};
 
 fuzz_target!(|input: &[u8]| {
     let Some((choice, rest)) = input.split_first() else { return };
@@ -17,10 +17,10 @@ fuzz_target!(|input: &[u8]| {
     let version = [(2, 17), (2, 36), (2, 39)][usize::from(choice % 3)];
     let cpu = Cpu { intel: choice & 4 == 0, features: Features::ALL };
     let profile = match choice & 8 {
-        0 => Profile::x86_64(version, cpu),
-        _ => Profile::i386(version, cpu),
+        0 => GlibcProfile::x86_64(version, cpu),
+        _ => GlibcProfile::i386(version, cpu),
     };
-    if let Some(cache) = Cache::parse(rest[end + 1..].into(), &profile) {
+    if let Some(cache) = LdSoCache::parse(rest[end + 1..].into(), &profile) {
         let found = cache.lookup(OsStr::from_bytes(&rest[..end]), &profile, choice & 16 == 0);
         assert!(found.is_none_or(|path| path.len() <= rest.len()));
     }

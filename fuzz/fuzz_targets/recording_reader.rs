@@ -9,8 +9,8 @@ use std::io::{self, Write, sink};
 use std::sync::{Arc, LazyLock, Mutex};
 
 use libfuzzer_sys::fuzz_target;
-use recording::export::{self, Format, Options, Weight};
-use recording::query::{By, Filter, prefix_counts, tables};
+use recording::export::{self, ExportFormat, ExportOptions, Weight};
+use recording::query::{GroupBy, CallFilter, prefix_counts, tables};
 use recording::{Cause, Header, Reader, Recording, Writer, diff};
 
 fuzz_target!(|input: &[u8]| {
@@ -26,11 +26,11 @@ fuzz_target!(|input: &[u8]| {
 
 fn use_all(recording: &Recording) {
     let filters = [
-        Filter::default(),
-        Filter { below: Some(b"/usr".to_vec()), ..Filter::default() },
-        Filter { cause: Some(Cause::Program), default_set: true, ..Filter::default() },
+        CallFilter::default(),
+        CallFilter { below: Some(b"/usr".to_vec()), ..CallFilter::default() },
+        CallFilter { cause: Some(Cause::Program), default_set: true, ..CallFilter::default() },
     ];
-    for (by, filter) in By::ALL.iter().flat_map(|by| filters.iter().map(move |f| (by, f))) {
+    for (by, filter) in GroupBy::ALL.iter().flat_map(|by| filters.iter().map(move |f| (by, f))) {
         let (a, b) = tables(recording, recording, *by, filter);
         assert_eq!(a, b);
         assert_eq!(a.rows.iter().map(|row| row.calls).sum::<u64>(), a.total.calls);
@@ -40,8 +40,8 @@ fn use_all(recording: &Recording) {
     let counts = prefix_counts(recording, b"/usr");
     assert!(counts.missing <= counts.metadata);
     assert!(diff::paths(recording, recording).only_a.is_empty());
-    for (format, weight) in Format::ALL.iter().flat_map(|f| Weight::ALL.map(|w| (f, w))) {
-        let written = export::write(recording, *format, &mut sink(), &Options { weight });
+    for (format, weight) in ExportFormat::ALL.iter().flat_map(|f| Weight::ALL.map(|w| (f, w))) {
+        let written = export::write(recording, *format, &mut sink(), &ExportOptions { weight });
         assert!(written.is_ok());
     }
 }

@@ -5,7 +5,7 @@
 #![no_main]
 
 use image_format::sif::Sif;
-use image_format::{Source, ext3};
+use image_format::{ReadAt, ext3};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -17,11 +17,11 @@ fuzz_target!(|input: &[u8]| {
             assert!(start.len() as u64 <= object.size);
             let window = object.window(input).expect("a slice").expect("it is in the file");
             assert_eq!(window.size().expect("a slice"), object.size);
-            let _ = ext3::Facts::read(&window);
+            let _ = ext3::Ext3Facts::read(&window);
         }
         assert!(sif.overlays().count() <= sif.objects.len());
     }
-    if let Ok(Some(facts)) = ext3::Facts::read(input) {
+    if let Ok(Some(facts)) = ext3::Ext3Facts::read(input) {
         assert!(facts.free <= facts.size && facts.free_inodes <= facts.inodes);
     }
 });

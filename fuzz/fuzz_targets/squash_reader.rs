@@ -10,8 +10,8 @@ use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 use image::Manifest;
-use image::squash::{Options, build};
-use image_format::squash::{Compression, Entry, Image, Mark, NodeKind};
+use image::squash::{ImageOptions, build};
+use image_format::squash::{Compression, SquashEntry, SquashImage, ListingPosition, NodeKind};
 use libfuzzer_sys::fuzz_target;
 
 /// How much is asked of one image: a listing may hold itself.
@@ -23,12 +23,12 @@ fuzz_target!(|input: &[u8]| {
         Some(good) => changed(good, rest),
         None => rest.to_vec(),
     };
-    if let Ok(image) = Image::of_bytes(bytes) {
+    if let Ok(image) = SquashImage::of_bytes(bytes) {
         ask(&image);
     }
 });
 
-fn ask(image: &Image) {
+fn ask(image: &SquashImage) {
     let _ = (Manifest::of(image), image.facts());
     let mut seen = HashSet::new();
     let mut left = vec![image.root()];
@@ -40,7 +40,7 @@ fn ask(image: &Image) {
         let _ = (image.xattrs(node), image.target(node), image.lookup(node, b"directory 17"));
         match about.kind {
             NodeKind::Directory => {
-                let mut each = |entry: Entry| {
+                let mut each = |entry: SquashEntry| {
                     assert!(!entry.name.is_empty() && !entry.name.contains(&b'/'));
                     left.push(entry.node);
                     if left.len() < MOST_NODES {
@@ -49,9 +49,9 @@ fn ask(image: &Image) {
                         ControlFlow::Break(())
                     }
                 };
-                let _ = image.list(node, Mark::default(), &mut each);
+                let _ = image.list(node, ListingPosition::default(), &mut each);
                 let _ =
-                    image.list(node, Mark(u64::from(about.mtime)), &mut |_| ControlFlow::Break(()));
+                    image.list(node, ListingPosition(u64::from(about.mtime)), &mut |_| ControlFlow::Break(()));
             }
             NodeKind::File => {
                 let Ok(file) = image.open(node) else { continue };
@@ -79,7 +79,7 @@ static GOOD: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
             let _ = std::fs::create_dir_all(source.join(format!("directory {number}")));
         }
         let _ = std::os::unix::fs::symlink("directory", source.join("link"));
-        let options = Options { compression, block_size: 4096, ..Options::default() };
+        let options = ImageOptions { compression, block_size: 4096, ..ImageOptions::default() };
         let image = directory.join(compression.name());
         let _ = build(std::slice::from_ref(&source), &image, &options);
         std::fs::read(&image).unwrap_or_default()

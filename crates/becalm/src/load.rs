@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use recording::{Ranks, ReadError, Recording};
+use recording::{RankedRecordings, Recording, RecordingReadError};
 use term::plain;
 
 /// Loading is silent for this long.
@@ -31,8 +31,8 @@ pub fn load(file: &Path) -> Result<Recording, LoadError> {
 ///
 /// # Errors
 /// [`LoadError`].
-pub fn load_ranks(file: &Path) -> Result<Ranks, LoadError> {
-    Ranks::open(file).map_err(|error| LoadError { file: file.to_owned(), error })
+pub fn load_ranks(file: &Path) -> Result<RankedRecordings, LoadError> {
+    RankedRecordings::open(file).map_err(|error| LoadError { file: file.to_owned(), error })
 }
 
 /// Loads one rank's recording from `file`.
@@ -50,14 +50,14 @@ pub fn load_rank(file: &Path, rank: u32) -> Result<Option<Recording>, LoadError>
 #[derive(Debug)]
 pub struct LoadError {
     file: PathBuf,
-    error: ReadError,
+    error: RecordingReadError,
 }
 
 impl LoadError {
     /// Whether the file has the recordings of several ranks, and is to be asked for one of them,
     /// or as a whole.
     pub fn is_of_ranks(&self) -> bool {
-        matches!(self.error, ReadError::Ranks)
+        matches!(self.error, RecordingReadError::Ranks)
     }
 }
 
@@ -74,21 +74,21 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-fn remedy(error: &ReadError) -> &'static str {
+fn remedy(error: &RecordingReadError) -> &'static str {
     const RECORD: &str = "make one with: becalm record -o FILE -- COMMAND";
     match error {
-        ReadError::Io(error) => match error.kind() {
+        RecordingReadError::Io(error) => match error.kind() {
             io::ErrorKind::NotFound => RECORD,
             io::ErrorKind::PermissionDenied => "ask its owner to let you read it",
             io::ErrorKind::IsADirectory => "give the recording's own file",
             _ => "nothing was read",
         },
-        ReadError::Foreign => RECORD,
-        ReadError::Version { .. } => "read it with the becalm that made it",
-        ReadError::Ranks => "take one out with: becalm merge --rank N -o ONE FILE",
-        ReadError::NoRank => "give what `becalm record` made under srun or mpirun",
-        ReadError::NoHeader => "record the command again",
-        ReadError::Damaged(_) => "copy it again from where it was made, or record again",
+        RecordingReadError::Foreign => RECORD,
+        RecordingReadError::Version { .. } => "read it with the becalm that made it",
+        RecordingReadError::Ranks => "take one out with: becalm merge --rank N -o ONE FILE",
+        RecordingReadError::NoRank => "give what `becalm record` made under srun or mpirun",
+        RecordingReadError::NoHeader => "record the command again",
+        RecordingReadError::Damaged(_) => "copy it again from where it was made, or record again",
     }
 }
 

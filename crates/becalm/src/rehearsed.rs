@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use cost::{FilesystemProfile, RpcKind};
 use prove::{RunSurroundings, ServerCounts, SurroundingsStay};
-use recording::{Bytes, Nanos, Recording};
+use recording::{ByteUnits, Nanos, Recording};
 use rehearse::report::RehearsalReport;
 use rehearse::{Account, Rehearsal, RehearsalRequest};
 
@@ -86,7 +86,7 @@ fn asked(account: &Account) -> ServerCounts {
         missing: all.missing,
         waited_ns: all.waited + transferred.waited,
         queued_ns: all.queued + transferred.queued,
-        bytes: Bytes(transferred.bytes),
+        bytes: ByteUnits(transferred.bytes),
     }
 }
 

@@ -9,7 +9,7 @@ use cost::{
     ComputeSource, CostModel, FilesystemProfile, JobSize, Projection, ProjectionError,
     RecordedStart, SharedChoice, csv,
 };
-use recording::{Mount, Nanos, ProcessId, Recording, Status};
+use recording::{ExitStatus, Mount, Nanos, ProcessId, Recording};
 use testkit::made::{Made, ask, bare, header};
 
 /// A profile whose nodes keep everything but what is said otherwise.
@@ -47,7 +47,7 @@ fn searching(found: usize, opened: usize, missing: usize) -> Recording {
 }
 
 fn ended(mut made: Made, process: ProcessId) -> Recording {
-    made.end(process, Status::Exited(0));
+    made.end(process, ExitStatus::Exited(0));
     Recording::read(&made.finish()[..]).unwrap()
 }
 

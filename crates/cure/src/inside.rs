@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use recording::{Exec, Process, Recording, Status};
+use recording::{Exec, ExitStatus, Process, Recording};
 
 use crate::machine::Machine;
 
@@ -37,7 +37,7 @@ pub(crate) fn processes(recording: &Recording, machine: &Machine) -> u64 {
 }
 
 fn is_succeeded(process: &Process) -> bool {
-    process.end.is_some_and(|end| end.status == Status::Exited(0))
+    process.end.is_some_and(|end| end.status == ExitStatus::Exited(0))
 }
 
 fn started_by<'r>(recording: &'r Recording, process: &Process) -> Option<&'r Exec> {

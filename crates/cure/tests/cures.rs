@@ -8,7 +8,7 @@ mod support;
 
 use cure::{CureActor, CureChange, CurePlan, Machine, StormCures, TakenAway};
 use explain::Storm;
-use recording::{How, Recording};
+use recording::{Recording, StartCall};
 use support::*;
 
 /// A machine where all can be done.
@@ -82,7 +82,7 @@ fn builtins_are_for_what_bash_certainly_does_itself() {
     let run = |words: &[&str]| {
         let mut tale = Tale::of("/usr/bin/bash", &["bash", "run.sh"], &[]);
         for _ in 0..60 {
-            let child = tale.start(Some(0), How::Fork);
+            let child = tale.start(Some(0), StartCall::Fork);
             let program = format!("/usr/bin/{}", words[0].rsplit('/').next().unwrap());
             tale.exec(child, &program, &program, words, &[]);
             tale.end(child, 500, 900);

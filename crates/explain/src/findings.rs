@@ -1,7 +1,7 @@
 //! Findings: what a recording means, as data. docs/schema/becalm.check.md describes the JSON.
 
 use cost::PredictedWait;
-use recording::{Cause, Micros, Name, Nanos, Status};
+use recording::{Cause, ExitStatus, Micros, Name, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::storm::{Storm, StormSource};
@@ -57,7 +57,7 @@ pub struct RunTotals {
     /// CPU of all processes that ended, user and system, in microseconds.
     pub cpu_us: Micros,
     /// How the command ended; none if it was not seen to.
-    pub status: Option<Status>,
+    pub status: Option<ExitStatus>,
 }
 
 /// One storm.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use recording::{Blind, ProcessId, Recording, Status};
+use recording::{Blind, ExitStatus, ProcessId, Recording};
 use serde::{Deserialize, Serialize};
 
 use crate::findings::RunWarning;
@@ -188,9 +188,9 @@ fn running(recording: &Recording) -> Option<RunWarning> {
 
 fn failed(recording: &Recording) -> Option<RunWarning> {
     let text = match recording.processes.first()?.end?.status {
-        Status::Exited(0) => return None,
-        Status::Exited(code) => format!("the command ended with status {code}"),
-        Status::Signaled(signal) => format!("the command was killed by signal {signal}"),
+        ExitStatus::Exited(0) => return None,
+        ExitStatus::Exited(code) => format!("the command ended with status {code}"),
+        ExitStatus::Signaled(signal) => format!("the command was killed by signal {signal}"),
     };
     let text = format!("{text}: this is what it did up to there");
     Some(RunWarning { kind: WarningKind::Failed, text })

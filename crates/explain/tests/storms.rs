@@ -6,7 +6,7 @@
 mod support;
 
 use explain::{ForkSource, Storm, StormSource};
-use recording::{How, Outcome};
+use recording::{Outcome, StartCall};
 use support::*;
 
 /// An app that looks one name of the root directory up so many times, each of which takes
@@ -273,7 +273,7 @@ fn forty_nine_starts_are_calm() {
 fn a_subshell_that_starts_a_program_is_the_script_that_starts_it() {
     let mut tale = Tale::of("/usr/bin/bash", &["bash", "unpack.sh"], &[]);
     for _ in 0..60 {
-        let subshell = tale.start(Some(0), How::Fork);
+        let subshell = tale.start(Some(0), StartCall::Fork);
         tale.child(subshell, "/usr/bin/sed", &[]);
         tale.end(subshell, 10, 100);
     }
@@ -292,7 +292,7 @@ fn a_subshell_that_starts_a_program_is_the_script_that_starts_it() {
 fn what_the_children_of_a_repeated_program_ask_belongs_to_the_same_storm() {
     let mut tale = Tale::of("/usr/bin/make", &["make"], &[]);
     for number in 0..60 {
-        let rule = tale.start(Some(0), How::Vfork);
+        let rule = tale.start(Some(0), StartCall::Vfork);
         tale.exec(rule, "/usr/bin/sh", "/usr/bin/dash", &["sh", "-c", "x"], &[]);
         tale.child(rule, &format!("/usr/bin/once{number}"), &[("/only/once", YES)]);
         tale.end(rule, 10, 100);
@@ -308,7 +308,7 @@ fn what_the_children_of_a_repeated_program_ask_belongs_to_the_same_storm() {
 fn programs_that_run_long_are_worth_their_start() {
     let mut tale = Tale::of("/usr/bin/mpirun", &["mpirun"], &[]);
     for _ in 0..64 {
-        let rank = tale.start(Some(0), How::Vfork);
+        let rank = tale.start(Some(0), StartCall::Vfork);
         tale.exec(rank, "/opt/app/bin/solver", "/opt/app/bin/solver", &["solver"], &[]);
         tale.end(rank, 2_000_000, 2_000_000);
     }

@@ -5,7 +5,7 @@
 mod support;
 
 use explain::{ExplainOptions, Findings, WarningKind};
-use recording::{Blind, How, ProcessId, Record, Recording};
+use recording::{Blind, ProcessId, Record, Recording, StartCall};
 use support::*;
 
 fn kinds(findings: &Findings) -> Vec<WarningKind> {
@@ -32,7 +32,7 @@ fn a_cut_recording_is_told_as_a_lower_bound() {
 fn processes_that_still_run_are_named() {
     let mut tale = Tale::of_app();
     for name in ["a", "b", "c", "d", "e"] {
-        let child = tale.start(Some(0), How::Fork);
+        let child = tale.start(Some(0), StartCall::Fork);
         tale.exec(child, &format!("/bin/{name}d"), &format!("/bin/{name}d"), &[name], &[]);
     }
     tale.end(0, 10, 10);
@@ -46,7 +46,7 @@ fn processes_that_still_run_are_named() {
 #[test]
 fn a_recording_that_goes_on_behind_a_daemon_is_not_called_cut() {
     let mut tale = Tale::of_app();
-    tale.start(Some(0), How::Fork);
+    tale.start(Some(0), StartCall::Fork);
     tale.end(0, 10, 10);
     let recording = tale.cut();
     let options = ExplainOptions { still_running: 1, ..ExplainOptions::default() };
@@ -93,8 +93,8 @@ fn a_command_that_failed_is_told() {
     let tale = Tale::of_app();
     let mut recording = tale.told();
     for (status, text) in [
-        (recording::Status::Exited(3), "the command ended with status 3: "),
-        (recording::Status::Signaled(11), "the command was killed by signal 11: "),
+        (recording::ExitStatus::Exited(3), "the command ended with status 3: "),
+        (recording::ExitStatus::Signaled(11), "the command was killed by signal 11: "),
     ] {
         recording.processes[0].end.as_mut().unwrap().status = status;
         let findings = explained(&recording);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a tree was not read, or no squashfs made of it.
 #[derive(Debug, thiserror::Error)]
-pub enum BuildError {
+pub enum SquashWriteError {
     /// The system said no.
     #[error("{}: {operation}", path.display())]
     At {
@@ -38,11 +38,15 @@ pub enum BuildError {
     TooMuch(&'static str),
 }
 
-impl BuildError {
+impl SquashWriteError {
     pub(crate) fn at<E: Into<io::Error>>(
         operation: &'static str,
         path: &Path,
-    ) -> impl FnOnce(E) -> BuildError {
-        move |source| BuildError::At { operation, path: path.to_owned(), source: source.into() }
+    ) -> impl FnOnce(E) -> SquashWriteError {
+        move |source| SquashWriteError::At {
+            operation,
+            path: path.to_owned(),
+            source: source.into(),
+        }
     }
 }

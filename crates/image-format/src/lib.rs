@@ -22,6 +22,6 @@ pub mod squash;
 pub mod tree;
 mod writer;
 
-pub use error::BuildError;
-pub use source::{Source, Window};
+pub use error::SquashWriteError;
+pub use source::{ReadAt, ReadWindow};
 pub use writer::ImageWriter;

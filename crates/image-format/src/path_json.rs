@@ -8,25 +8,25 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Text {
+enum PathText {
     Utf8(String),
     Bytes(Vec<u8>),
 }
 
-impl From<&Path> for Text {
-    fn from(path: &Path) -> Text {
+impl From<&Path> for PathText {
+    fn from(path: &Path) -> PathText {
         match path.to_str() {
-            Some(text) => Text::Utf8(text.to_owned()),
-            None => Text::Bytes(path.as_os_str().as_bytes().to_vec()),
+            Some(text) => PathText::Utf8(text.to_owned()),
+            None => PathText::Bytes(path.as_os_str().as_bytes().to_vec()),
         }
     }
 }
 
-impl From<Text> for PathBuf {
-    fn from(text: Text) -> PathBuf {
+impl From<PathText> for PathBuf {
+    fn from(text: PathText) -> PathBuf {
         match text {
-            Text::Utf8(text) => PathBuf::from(text),
-            Text::Bytes(bytes) => PathBuf::from(OsString::from_vec(bytes)),
+            PathText::Utf8(text) => PathBuf::from(text),
+            PathText::Bytes(bytes) => PathBuf::from(OsString::from_vec(bytes)),
         }
     }
 }
@@ -36,7 +36,7 @@ impl From<Text> for PathBuf {
 /// # Errors
 /// The serializer's.
 pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-    Text::from(path).serialize(serializer)
+    PathText::from(path).serialize(serializer)
 }
 
 /// Reads one.
@@ -44,7 +44,7 @@ pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::
 /// # Errors
 /// Where it is neither a text nor a list of bytes.
 pub fn deserialize<'de, D: Deserializer<'de>>(source: D) -> Result<PathBuf, D::Error> {
-    Ok(Text::deserialize(source)?.into())
+    Ok(PathText::deserialize(source)?.into())
 }
 
 /// The same for a list of them.
@@ -56,7 +56,7 @@ pub mod list {
     /// # Errors
     /// The serializer's.
     pub fn serialize<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(paths.iter().map(|path| Text::from(path.as_path())))
+        serializer.collect_seq(paths.iter().map(|path| PathText::from(path.as_path())))
     }
 
     /// Reads them.
@@ -64,6 +64,6 @@ pub mod list {
     /// # Errors
     /// As for one.
     pub fn deserialize<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<PathBuf>, D::Error> {
-        Ok(Vec::<Text>::deserialize(source)?.into_iter().map(PathBuf::from).collect())
+        Ok(Vec::<PathText>::deserialize(source)?.into_iter().map(PathBuf::from).collect())
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 /// What an image is read from.
-pub trait Source {
+pub trait ReadAt {
     /// How many bytes there are.
     ///
     /// # Errors
@@ -19,7 +19,7 @@ pub trait Source {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 }
 
-impl Source for File {
+impl ReadAt for File {
     fn size(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
     }
@@ -29,7 +29,7 @@ impl Source for File {
     }
 }
 
-impl Source for [u8] {
+impl ReadAt for [u8] {
     fn size(&self) -> io::Result<u64> {
         Ok(self.len() as u64)
     }
@@ -47,25 +47,25 @@ impl Source for [u8] {
 
 /// A part of a source, as if it were all of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Window<'a, S: ?Sized> {
+pub struct ReadWindow<'a, S: ?Sized> {
     source: &'a S,
     offset: u64,
     size: u64,
 }
 
-impl<'a, S: Source + ?Sized> Window<'a, S> {
+impl<'a, S: ReadAt + ?Sized> ReadWindow<'a, S> {
     /// `size` bytes of `source` from `offset` on. None where it does not have them.
     ///
     /// # Errors
     /// Those of asking for the source's size.
-    pub fn of(source: &'a S, offset: u64, size: u64) -> io::Result<Option<Window<'a, S>>> {
+    pub fn of(source: &'a S, offset: u64, size: u64) -> io::Result<Option<ReadWindow<'a, S>>> {
         let end = offset.checked_add(size);
         let whole = source.size()?;
-        Ok(end.filter(|end| *end <= whole).map(|_| Window { source, offset, size }))
+        Ok(end.filter(|end| *end <= whole).map(|_| ReadWindow { source, offset, size }))
     }
 }
 
-impl<S: Source + ?Sized> Source for Window<'_, S> {
+impl<S: ReadAt + ?Sized> ReadAt for ReadWindow<'_, S> {
     fn size(&self) -> io::Result<u64> {
         Ok(self.size)
     }
@@ -87,13 +87,13 @@ mod tests {
     #[test]
     fn a_window_ends_where_it_ends_and_not_where_its_source_does() {
         let source: &[u8] = b"0123456789";
-        let window = Window::of(source, 2, 5).unwrap().unwrap();
+        let window = ReadWindow::of(source, 2, 5).unwrap().unwrap();
         let mut two = [0; 2];
         window.read_exact_at(&mut two, 3).unwrap();
         assert_eq!(&two, b"56");
         assert!(window.read_exact_at(&mut two, 4).is_err());
         assert!(window.read_exact_at(&mut two, u64::MAX).is_err());
-        assert!(Window::of(source, 8, 3).unwrap().is_none());
-        assert!(Window::of(source, u64::MAX, 3).unwrap().is_none());
+        assert!(ReadWindow::of(source, 8, 3).unwrap().is_none());
+        assert!(ReadWindow::of(source, u64::MAX, 3).unwrap().is_none());
     }
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::BuildError;
+use crate::SquashWriteError;
 
 /// Bytes that are written at a time.
 const BUFFER: usize = 1 << 20;
@@ -41,7 +41,7 @@ impl<'f> ImageWriter<'f> {
     ///
     /// # Errors
     /// Those of writing.
-    pub fn put(&mut self, bytes: &[u8]) -> Result<(), BuildError> {
+    pub fn put(&mut self, bytes: &[u8]) -> Result<(), SquashWriteError> {
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() >= BUFFER { self.flush() } else { Ok(()) }
     }
@@ -61,20 +61,20 @@ impl<'f> ImageWriter<'f> {
     ///
     /// # Errors
     /// Those of writing.
-    pub fn pad(&mut self, size: u64) -> Result<(), BuildError> {
+    pub fn pad(&mut self, size: u64) -> Result<(), SquashWriteError> {
         let missing = self.position().next_multiple_of(size) - self.position();
         self.put(&vec![0; missing as usize])
     }
 
     /// Writes over the first bytes of the image.
-    pub(crate) fn put_first(&mut self, bytes: &[u8]) -> Result<(), BuildError> {
+    pub(crate) fn put_first(&mut self, bytes: &[u8]) -> Result<(), SquashWriteError> {
         self.flush()?;
-        self.file.write_all_at(bytes, self.start).map_err(BuildError::at("write", self.name))
+        self.file.write_all_at(bytes, self.start).map_err(SquashWriteError::at("write", self.name))
     }
 
-    fn flush(&mut self) -> Result<(), BuildError> {
+    fn flush(&mut self) -> Result<(), SquashWriteError> {
         let write = self.file.write_all_at(&self.buffer, self.start + self.written);
-        write.map_err(BuildError::at("write", self.name))?;
+        write.map_err(SquashWriteError::at("write", self.name))?;
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())
@@ -85,10 +85,10 @@ impl<'f> ImageWriter<'f> {
     ///
     /// # Errors
     /// Those of writing.
-    pub fn finish(mut self) -> Result<(), BuildError> {
+    pub fn finish(mut self) -> Result<(), SquashWriteError> {
         self.flush()?;
         // What was taken back may have been longer.
         let cut = self.file.set_len(self.start + self.written);
-        cut.map_err(BuildError::at("write", self.name))
+        cut.map_err(SquashWriteError::at("write", self.name))
     }
 }

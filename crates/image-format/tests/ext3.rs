@@ -7,13 +7,13 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
 
-use image_format::ext3::{Error, Facts, Overlay, create};
+use image_format::ext3::{Ext3Error, Ext3Facts, Ext3Overlay, create};
 use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
 
-fn overlay(size: u64) -> Overlay {
-    Overlay {
+fn overlay(size: u64) -> Ext3Overlay {
+    Ext3Overlay {
         size,
         owner: (65_534, 70_000),
         directories: Vec::new(),
@@ -22,7 +22,7 @@ fn overlay(size: u64) -> Overlay {
     }
 }
 
-fn made(directory: &TempDir, overlay: &Overlay) -> std::path::PathBuf {
+fn made(directory: &TempDir, overlay: &Ext3Overlay) -> std::path::PathBuf {
     let path = directory.path().join("overlay.img");
     create(&File::create(&path).unwrap(), overlay).unwrap();
     path
@@ -101,7 +101,7 @@ fn a_terabyte_takes_little_room_while_it_is_sparse() {
 fn an_image_that_is_not_sparse_has_its_blocks() {
     use std::os::unix::fs::MetadataExt;
     let directory = TempDir::new().unwrap();
-    let image = made(&directory, &Overlay { sparse: false, ..overlay(64 * MIB) });
+    let image = made(&directory, &Ext3Overlay { sparse: false, ..overlay(64 * MIB) });
     assert!(image.metadata().unwrap().blocks() * 512 >= 64 * MIB);
     check(&image);
 }
@@ -112,8 +112,8 @@ fn the_same_wishes_make_the_same_bytes_and_other_wishes_another_number() {
     let wish = overlay(64 * MIB);
     let [one, two] = [0, 1].map(|at: usize| fs::read(made(&directories[at], &wish)).unwrap());
     assert!(one == two);
-    let later = made(&directories[2], &Overlay { created: 1_700_000_001, ..wish });
-    let uuid = |image: &[u8]| Facts::read(image).unwrap().unwrap().uuid;
+    let later = made(&directories[2], &Ext3Overlay { created: 1_700_000_001, ..wish });
+    let uuid = |image: &[u8]| Ext3Facts::read(image).unwrap().unwrap().uuid;
     assert_ne!(uuid(&one), uuid(&fs::read(later).unwrap()));
 }
 
@@ -121,7 +121,7 @@ fn the_same_wishes_make_the_same_bytes_and_other_wishes_another_number() {
 fn debugfs_shows_the_directories_and_whose_they_are() {
     let directory = TempDir::new().unwrap();
     let directories = vec!["/opt/env/lib".into(), "opt/other".into()];
-    let image = made(&directory, &Overlay { directories, ..overlay(64 * MIB) });
+    let image = made(&directory, &Ext3Overlay { directories, ..overlay(64 * MIB) });
     check(&image);
     let image = image.to_str().unwrap();
     let list = |path: &str| said("debugfs", &["-R", &format!("ls -l {path}"), image]);
@@ -147,7 +147,7 @@ fn debugfs_shows_the_directories_and_whose_they_are() {
 fn many_directories_with_long_names_fill_more_than_a_block() {
     let directory = TempDir::new().unwrap();
     let directories = (0..200).map(|number| format!("{number:0>250}").into()).collect();
-    let image = made(&directory, &Overlay { directories, ..overlay(64 * MIB) });
+    let image = made(&directory, &Ext3Overlay { directories, ..overlay(64 * MIB) });
     check(&image);
     let list = said("debugfs", &["-R", "ls -p /upper", image.to_str().unwrap()]);
     assert_eq!(list.lines().filter(|line| line.contains("/040755/")).count(), 202);
@@ -209,12 +209,14 @@ fn it_can_grow() {
 fn what_cannot_be_is_refused() {
     let directory = TempDir::new().unwrap();
     let file = File::create(directory.path().join("x")).unwrap();
-    let refused = |overlay: &Overlay| create(&file, overlay).unwrap_err();
-    assert!(matches!(refused(&overlay(64 * MIB - 1)), Error::Size(_)));
-    assert!(matches!(refused(&overlay(u64::MAX)), Error::Size(_)));
-    let with =
-        |directory: String| Overlay { directories: vec![directory.into()], ..overlay(64 * MIB) };
-    assert!(matches!(refused(&with("../out".into())), Error::NotBelowUpper(_)));
-    assert!(matches!(refused(&with("x".repeat(256))), Error::LongName(_)));
-    assert!(matches!(refused(&with("x/".repeat(1000))), Error::TooManyDirectories(_)));
+    let refused = |overlay: &Ext3Overlay| create(&file, overlay).unwrap_err();
+    assert!(matches!(refused(&overlay(64 * MIB - 1)), Ext3Error::Size(_)));
+    assert!(matches!(refused(&overlay(u64::MAX)), Ext3Error::Size(_)));
+    let with = |directory: String| Ext3Overlay {
+        directories: vec![directory.into()],
+        ..overlay(64 * MIB)
+    };
+    assert!(matches!(refused(&with("../out".into())), Ext3Error::NotBelowUpper(_)));
+    assert!(matches!(refused(&with("x".repeat(256))), Ext3Error::LongName(_)));
+    assert!(matches!(refused(&with("x/".repeat(1000))), Ext3Error::TooManyDirectories(_)));
 }

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use image_format::sif::{
-    Arch, Error, Filesystem, Kind, NotExtendable, Part, Partition, Role, Sif, WriteError, write,
+    Arch, Filesystem, NotExtendable, Partition, Role, Sif, SifObjectKind, SifPart, SifReadError,
+    SifWriteError, write,
 };
 use tempfile::TempDir;
 
@@ -45,7 +46,7 @@ fn squashfs(directory: &Path, name: &str, file: &str, content: &str) -> File {
     File::open(image).unwrap()
 }
 
-fn written(directory: &TempDir, parts: &[Part<'_>]) -> PathBuf {
+fn written(directory: &TempDir, parts: &[SifPart<'_>]) -> PathBuf {
     let path = directory.path().join("image.sif");
     write(&File::create(&path).unwrap(), parts, CREATED).unwrap();
     path
@@ -61,13 +62,13 @@ fn what_siftool_writes_is_read() {
     assert_eq!((sif.created, sif.modified), (CREATED, CREATED));
     let kinds: Vec<_> = sif.objects.iter().map(|object| object.kind).collect();
     let expected = [
-        Kind::Deffile,
-        Kind::Environment,
-        Kind::Labels,
-        Kind::Json,
-        Kind::Partition,
-        Kind::Generic,
-        Kind::Partition,
+        SifObjectKind::Deffile,
+        SifObjectKind::Environment,
+        SifObjectKind::Labels,
+        SifObjectKind::Json,
+        SifObjectKind::Partition,
+        SifObjectKind::Generic,
+        SifObjectKind::Partition,
     ];
     assert_eq!(kinds, expected);
     assert_eq!(sif.objects[3].name, "inspect-metadata.json");
@@ -87,7 +88,8 @@ fn the_same_parts_become_the_bytes_that_siftool_writes_but_for_the_random_number
     fs::write(&file, &theirs).unwrap();
     let file = File::open(file).unwrap();
     let sif = Sif::read(&file).unwrap();
-    let parts: Vec<_> = sif.objects.iter().map(|object| Part::of_object(object, &file)).collect();
+    let parts: Vec<_> =
+        sif.objects.iter().map(|object| SifPart::of_object(object, &file)).collect();
     let mut ours = fs::read(written(&directory, &parts)).unwrap();
     let uuid = 48..64;
     assert_ne!(ours[uuid.clone()], theirs[uuid.clone()]);
@@ -115,9 +117,9 @@ fn another_reader_finds_every_field_where_it_belongs() {
     let root = squashfs(directory.path(), "root", "bin/x", "x");
     let part = partition(Filesystem::Squashfs, Role::PrimarySystem);
     let parts = [
-        Part::of_bytes(Kind::Deffile, "", b"Bootstrap: scratch\n"),
-        Part::of_bytes(Kind::Json, "labels.json", b"{}"),
-        Part::of_image(&root, "root", part).unwrap(),
+        SifPart::of_bytes(SifObjectKind::Deffile, "", b"Bootstrap: scratch\n"),
+        SifPart::of_bytes(SifObjectKind::Json, "labels.json", b"{}"),
+        SifPart::of_image(&root, "root", part).unwrap(),
     ];
     let path = written(&directory, &parts);
     let text = said("python3", &["-c", TABLE, path.to_str().unwrap()]);
@@ -143,9 +145,9 @@ fn unsquashfs_and_the_kernel_find_the_partitions_where_the_reader_says() {
     let root = squashfs(directory.path(), "root", "bin/x", "the root\n");
     let over = squashfs(directory.path(), "over", "opt/y", "the overlay\n");
     let parts = [
-        Part::of_bytes(Kind::Deffile, "", b"Bootstrap: scratch\n"),
-        Part::of_image(&root, "", partition(Filesystem::Squashfs, Role::PrimarySystem)).unwrap(),
-        Part::of_image(&over, "", partition(Filesystem::Squashfs, Role::Overlay)).unwrap(),
+        SifPart::of_bytes(SifObjectKind::Deffile, "", b"Bootstrap: scratch\n"),
+        SifPart::of_image(&root, "", partition(Filesystem::Squashfs, Role::PrimarySystem)).unwrap(),
+        SifPart::of_image(&over, "", partition(Filesystem::Squashfs, Role::Overlay)).unwrap(),
     ];
     let path = written(&directory, &parts);
     let name = path.to_str().unwrap();
@@ -175,7 +177,7 @@ fn the_same_parts_make_the_same_bytes_wherever_a_file_has_holes() {
         let directory = TempDir::new().unwrap();
         let file = File::open(path).unwrap();
         let overlay = partition(Filesystem::Ext3, Role::Overlay);
-        let path = written(&directory, &[Part::of_image(&file, "", overlay).unwrap()]);
+        let path = written(&directory, &[SifPart::of_image(&file, "", overlay).unwrap()]);
         let there = path.metadata().unwrap();
         assert_eq!(there.len(), 32_768 + (40 << 20));
         assert!(there.blocks() * 512 < 1 << 20, "{} bytes", there.blocks() * 512);
@@ -190,7 +192,9 @@ fn another_content_another_number() {
     let directory = TempDir::new().unwrap();
     let uuid = |content: &[u8]| {
         let file = File::create(directory.path().join("x")).unwrap();
-        write(&file, &[Part::of_bytes(Kind::Generic, "", content)], CREATED).unwrap().uuid
+        write(&file, &[SifPart::of_bytes(SifObjectKind::Generic, "", content)], CREATED)
+            .unwrap()
+            .uuid
     };
     assert_eq!(uuid(b"one"), uuid(b"one"));
     assert_ne!(uuid(b"one"), uuid(b"two"));
@@ -200,33 +204,34 @@ fn another_content_another_number() {
 fn what_cannot_be_a_sif_is_not_written() {
     let directory = TempDir::new().unwrap();
     let file = File::create(directory.path().join("x")).unwrap();
-    let refused = |parts: &[Part<'_>]| write(&file, parts, CREATED).unwrap_err();
-    let part = |name| Part::of_bytes(Kind::Generic, name, b"");
+    let refused = |parts: &[SifPart<'_>]| write(&file, parts, CREATED).unwrap_err();
+    let part = |name| SifPart::of_bytes(SifObjectKind::Generic, name, b"");
     let many: Vec<_> = (0..49).map(|_| part("")).collect();
-    assert!(matches!(refused(&many), WriteError::TooMany(49)));
+    assert!(matches!(refused(&many), SifWriteError::TooMany(49)));
     let long = "x".repeat(129);
-    assert!(matches!(refused(&[part(&long)]), WriteError::LongName(_)));
+    assert!(matches!(refused(&[part(&long)]), SifWriteError::LongName(_)));
     let empty = directory.path().join("empty");
     fs::write(&empty, "").unwrap();
     let empty = File::open(empty).unwrap();
     let root = partition(Filesystem::Squashfs, Role::PrimarySystem);
-    let primary = || Part::of_image(&empty, "", root).unwrap();
-    assert!(matches!(refused(&[primary(), primary()]), WriteError::TwoPrimaries));
+    let primary = || SifPart::of_image(&empty, "", root).unwrap();
+    assert!(matches!(refused(&[primary(), primary()]), SifWriteError::TwoPrimaries));
 
     let path = directory.path().join("shrinks");
     fs::write(&path, [1; 200]).unwrap();
     let shrinks = File::options().read(true).write(true).open(path).unwrap();
-    let parts = [part(""), Part::of_image(&shrinks, "", root).unwrap()];
+    let parts = [part(""), SifPart::of_image(&shrinks, "", root).unwrap()];
     shrinks.set_len(100).unwrap();
-    assert!(matches!(refused(&parts), WriteError::Shrunk(2)));
+    assert!(matches!(refused(&parts), SifWriteError::Shrunk(2)));
     shrinks.set_len(0).unwrap();
-    assert!(matches!(refused(&parts), WriteError::Shrunk(2)));
+    assert!(matches!(refused(&parts), SifWriteError::Shrunk(2)));
 }
 
 #[test]
 fn a_full_disk_is_an_error_that_says_so() {
     let full = File::options().write(true).open("/dev/full").unwrap();
-    let error = write(&full, &[Part::of_bytes(Kind::Generic, "", &[1])], CREATED).unwrap_err();
+    let error =
+        write(&full, &[SifPart::of_bytes(SifObjectKind::Generic, "", &[1])], CREATED).unwrap_err();
     assert!(error.to_string().contains("part 1: write: No space left on device"), "{error}");
 }
 
@@ -241,7 +246,7 @@ fn nothing_is_added_to_a_sif_that_would_not_do_what_it_does_now() {
         let file = File::open(&path).unwrap();
         let empty = File::open("/dev/null").unwrap();
         let sif = Sif::read(&file).unwrap();
-        let part = Part::of_image(&empty, "", partition(layer, Role::Overlay)).unwrap();
+        let part = SifPart::of_image(&empty, "", partition(layer, Role::Overlay)).unwrap();
         sif.with(&file, vec![part]).err()
     };
     use Filesystem::{Ext3, Squashfs};
@@ -262,28 +267,28 @@ fn changed(at: usize, bytes: &[u8]) -> Vec<u8> {
     file
 }
 
-fn error_of(file: &[u8]) -> Error {
+fn error_of(file: &[u8]) -> SifReadError {
     Sif::read(file).unwrap_err()
 }
 
 #[test]
 fn no_number_in_the_header_is_believed() {
-    assert!(matches!(error_of(b""), Error::NotSif));
-    assert!(matches!(error_of(&[0; 127]), Error::NotSif));
-    assert!(matches!(error_of(&changed(32, b"X")), Error::NotSif));
-    assert!(matches!(error_of(&changed(42, b"02")), Error::Version(_)));
+    assert!(matches!(error_of(b""), SifReadError::NotSif));
+    assert!(matches!(error_of(&[0; 127]), SifReadError::NotSif));
+    assert!(matches!(error_of(&changed(32, b"X")), SifReadError::NotSif));
+    assert!(matches!(error_of(&changed(42, b"02")), SifReadError::Version(_)));
     let (total, offset, size) = (88, 96, 104);
     for number in [-1, 5000, i64::MAX, i64::MIN] {
         let file = changed(total, &number.to_le_bytes());
-        assert!(matches!(error_of(&file), Error::Broken(_)), "{number} descriptors");
+        assert!(matches!(error_of(&file), SifReadError::Broken(_)), "{number} descriptors");
     }
     for number in [-1, 0, 127, 1 << 40, i64::MAX, i64::MIN] {
         let file = changed(offset, &number.to_le_bytes());
-        assert!(matches!(error_of(&file), Error::Broken(_)), "table at {number}");
+        assert!(matches!(error_of(&file), SifReadError::Broken(_)), "table at {number}");
     }
     for number in [-1, 0, 28_079, i64::MIN] {
         let file = changed(size, &number.to_le_bytes());
-        assert!(matches!(error_of(&file), Error::Broken(_)), "table of {number}");
+        assert!(matches!(error_of(&file), SifReadError::Broken(_)), "table of {number}");
     }
     let file = siftools();
     for length in (0..32_176).step_by(501) {
@@ -297,20 +302,23 @@ fn no_number_in_a_descriptor_is_believed() {
     let (id, offset, size) = (5, 17, 25);
     for number in [-1, 0, 100, 5000, 45_056, i64::MAX, i64::MIN] {
         let file = changed(row(4, offset), &number.to_le_bytes());
-        assert!(matches!(error_of(&file), Error::Broken(_)), "object at {number}");
+        assert!(matches!(error_of(&file), SifReadError::Broken(_)), "object at {number}");
     }
     for number in [-1, 1 << 40, i64::MAX, i64::MIN] {
         let file = changed(row(4, size), &number.to_le_bytes());
-        assert!(matches!(error_of(&file), Error::Broken(_)), "object of {number}");
+        assert!(matches!(error_of(&file), SifReadError::Broken(_)), "object of {number}");
     }
-    assert!(matches!(error_of(&changed(row(4, id), &[1])), Error::Broken(_)), "two number 1");
+    assert!(
+        matches!(error_of(&changed(row(4, id), &[1])), SifReadError::Broken(_)),
+        "two number 1"
+    );
     // The overlay, 4 and 8 bytes into what its row says besides: a second primary system.
-    assert!(matches!(error_of(&changed(row(6, 201 + 4), &[2])), Error::Broken(_)));
+    assert!(matches!(error_of(&changed(row(6, 201 + 4), &[2])), SifReadError::Broken(_)));
 }
 
 #[test]
 fn a_kind_that_is_not_known_is_listed_all_the_same() {
     let sif = Sif::read(&changed(4096, &0x7fff_i32.to_le_bytes())[..]).unwrap();
-    assert_eq!(sif.objects[0].kind, Kind::Unknown(0x7fff));
+    assert_eq!(sif.objects[0].kind, SifObjectKind::Unknown(0x7fff));
     assert_eq!(sif.objects[0].kind.to_string(), "unknown 32767");
 }

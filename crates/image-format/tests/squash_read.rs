@@ -9,7 +9,7 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use image_format::squash::{Image, Mark, ReadError, SquashOptions};
+use image_format::squash::{ListingPosition, SquashImage, SquashOptions, SquashReadError};
 use support::{awkward, large, pack, read, run, seen};
 
 fn mksquashfs(source: &Path, image: &Path, options: &[&str]) {
@@ -36,7 +36,7 @@ fn images_of_mksquashfs_are_read() {
         &["-noI", "-noD", "-noF", "-noX"],
     ] {
         mksquashfs(&source, &image, options);
-        let found = read(&Image::open_path(&image).unwrap());
+        let found = read(&SquashImage::open_path(&image).unwrap());
         for (path, line) in &before {
             assert_eq!(Some(line), found.get(path), "{options:?} {}", path.display());
         }
@@ -50,8 +50,8 @@ fn a_compressor_that_is_not_known_is_named() {
     let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     fs::create_dir(&source).unwrap();
     mksquashfs(&source, &image, &["-comp", "xz"]);
-    let error = Image::open_path(&image).err().unwrap();
-    assert!(matches!(error, ReadError::Unsupported("xz")), "{error}");
+    let error = SquashImage::open_path(&image).err().unwrap();
+    assert!(matches!(error, SquashReadError::Unsupported("xz")), "{error}");
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn an_image_in_a_part_of_a_file_is_read() {
     bytes.extend([0xbb; 100]);
     fs::write(&image, bytes).unwrap();
     let file = fs::File::open(&image).unwrap();
-    let part = Image::open_part(file, 12_345, built.image_bytes).unwrap();
+    let part = SquashImage::open_part(file, 12_345, built.image_bytes).unwrap();
     assert_eq!(read(&part), seen(&source));
 }
 
@@ -76,7 +76,7 @@ fn a_cache_too_small_for_one_block_is_no_error() {
     awkward(&source);
     pack(&source, &image, &SquashOptions::default());
     let file = fs::File::open(&image).unwrap();
-    let small = Image::new(Box::new(file), 0).unwrap();
+    let small = SquashImage::new(Box::new(file), 0).unwrap();
     assert_eq!(read(&small), seen(&source));
 }
 
@@ -87,7 +87,7 @@ fn threads_share_an_image() {
     awkward(&source);
     pack(&source, &image, &SquashOptions::default());
     let file = fs::File::open(&image).unwrap();
-    let image = Image::new(Box::new(file), 1 << 20).unwrap();
+    let image = SquashImage::new(Box::new(file), 1 << 20).unwrap();
     let expected = seen(&source);
     std::thread::scope(|scope| {
         for _ in 0..8 {
@@ -106,9 +106,9 @@ fn an_image_that_is_cut_is_an_error_at_every_length() {
     let whole = fs::read(&image).unwrap();
     let used = u64::from_le_bytes(whole[40..48].try_into().unwrap()) as usize;
     for length in 0..used {
-        assert!(Image::of_bytes(whole[..length].to_vec()).is_err(), "{length}");
+        assert!(SquashImage::of_bytes(whole[..length].to_vec()).is_err(), "{length}");
     }
-    assert!(Image::of_bytes(whole[..used].to_vec()).is_ok());
+    assert!(SquashImage::of_bytes(whole[..used].to_vec()).is_ok());
 }
 
 /// The same numbers each time.
@@ -122,7 +122,7 @@ impl Numbers {
 }
 
 /// Asks for all that a FUSE server asks for, of so many nodes at most: a directory may hold itself.
-fn ask(image: &Image) {
+fn ask(image: &SquashImage) {
     let mut left = vec![image.root()];
     let mut buffer = vec![0; 50_000];
     for _ in 0..60 {
@@ -130,7 +130,7 @@ fn ask(image: &Image) {
         let Ok(about) = image.attributes(node) else { continue };
         let _ = (image.xattrs(node), image.target(node), image.lookup(node, b"small"));
         let mut names = 0;
-        let _ = image.list(node, Mark::default(), &mut |entry| {
+        let _ = image.list(node, ListingPosition::default(), &mut |entry| {
             left.push(entry.node);
             names += 1;
             if names < 100 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -179,7 +179,7 @@ fn a_damaged_image_gives_an_error_or_an_answer_in_time() {
             };
             bytes[at] = value as u8;
         }
-        if let Ok(image) = Image::of_bytes(bytes) {
+        if let Ok(image) = SquashImage::of_bytes(bytes) {
             opened += 1;
             ask(&image);
         }

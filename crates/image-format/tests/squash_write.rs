@@ -10,8 +10,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use image_format::squash::{Compression, Image, SquashOptions};
-use image_format::tree::Layout;
+use image_format::squash::{Compression, SquashImage, SquashOptions};
+use image_format::tree::ImageLayout;
 use support::{Mounted, Seen, awkward, large, noise, pack, pack_all, read, run, seen};
 
 /// What each of the readers sees in an image.
@@ -33,7 +33,7 @@ fn by_all(image: &Path, directory: &Path) -> Vec<(&'static str, Seen)> {
         ("the kernel", kernel),
         ("squashfuse", squashfuse),
         ("unsquashfs", unsquashfs),
-        ("becalm", read(&Image::open_path(image).unwrap())),
+        ("becalm", read(&SquashImage::open_path(image).unwrap())),
     ]
 }
 
@@ -146,7 +146,7 @@ fn the_same_content_is_stored_once() {
     let built = pack(&source, &image, &SquashOptions::default());
     assert_eq!((built.duplicates, built.duplicate_bytes), (4, 6_006_000));
     assert!(built.image_bytes < 6_100_000, "{}", built.image_bytes);
-    same("becalm", &seen(&source), &read(&Image::open_path(&image).unwrap()));
+    same("becalm", &seen(&source), &read(&SquashImage::open_path(&image).unwrap()));
 }
 
 #[test]
@@ -160,11 +160,11 @@ fn several_paths_lie_at_their_own_places() {
     }
     let image = at.join("image");
     let paths = ["one", "one/sub", "two/file"].map(|name| at.join(name));
-    let layout = Layout::of(&paths).unwrap();
+    let layout = ImageLayout::of(&paths).unwrap();
     assert_eq!(layout.base(), Path::new("/"));
     assert_eq!(layout.paths(), [at.join("one"), at.join("two/file")]);
     pack_all(&paths, &image, &SquashOptions::default()).unwrap();
-    let found = read(&Image::open_path(&image).unwrap());
+    let found = read(&SquashImage::open_path(&image).unwrap());
     let below = at.strip_prefix("/").unwrap();
     let below: Vec<_> =
         found.keys().filter_map(|path| Some(path.strip_prefix(below).ok()?.to_owned())).collect();

@@ -3,13 +3,13 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use image_format::BuildError;
+use image_format::SquashWriteError;
 
 use crate::{ext3, sif};
 
 /// Why no image was made.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ImageError {
     /// The system said no.
     #[error("{}: {operation}", path.display())]
     At {
@@ -22,7 +22,7 @@ pub enum Error {
     },
     /// The sources could not be read, or not be written as squashfs.
     #[error(transparent)]
-    Squash(#[from] BuildError),
+    Squash(#[from] SquashWriteError),
     /// A place or a number that will not do.
     #[error("{}: {why}", path.display())]
     Unfit {
@@ -37,7 +37,7 @@ pub enum Error {
         /// Its file.
         path: PathBuf,
         /// Why not.
-        source: sif::Error,
+        source: sif::SifReadError,
     },
     /// A SIF that nothing can be added to.
     #[error("{}", path.display())]
@@ -53,7 +53,7 @@ pub enum Error {
         /// Its file.
         path: PathBuf,
         /// Why not.
-        source: sif::WriteError,
+        source: sif::SifWriteError,
     },
     /// An overlay that cannot be made.
     #[error("{}", path.display())]
@@ -61,23 +61,23 @@ pub enum Error {
         /// The file that it was to be in.
         path: PathBuf,
         /// Why not.
-        source: ext3::Error,
+        source: ext3::Ext3Error,
     },
 }
 
-impl Error {
+impl ImageError {
     pub(crate) fn at<E: Into<io::Error>>(
         operation: &'static str,
         path: &Path,
-    ) -> impl FnOnce(E) -> Error {
-        move |source| Error::At { operation, path: path.to_owned(), source: source.into() }
+    ) -> impl FnOnce(E) -> ImageError {
+        move |source| ImageError::At { operation, path: path.to_owned(), source: source.into() }
     }
 
-    pub(crate) fn overlay(path: &Path) -> impl FnOnce(ext3::Error) -> Error {
-        move |source| Error::Overlay { path: path.to_owned(), source }
+    pub(crate) fn overlay(path: &Path) -> impl FnOnce(ext3::Ext3Error) -> ImageError {
+        move |source| ImageError::Overlay { path: path.to_owned(), source }
     }
 
-    pub(crate) fn sif_write(path: &Path) -> impl FnOnce(sif::WriteError) -> Error {
-        move |source| Error::SifWrite { path: path.to_owned(), source }
+    pub(crate) fn sif_write(path: &Path) -> impl FnOnce(sif::SifWriteError) -> ImageError {
+        move |source| ImageError::SifWrite { path: path.to_owned(), source }
     }
 }

@@ -8,8 +8,8 @@ use std::io;
 
 use serde::Serialize;
 
-use crate::sif::{self, Filesystem, INSPECT_METADATA, Kind, Sif, uuid_text};
-use crate::{Manifest, Source, ext3, squash};
+use crate::sif::{self, Filesystem, INSPECT_METADATA, Sif, SifObjectKind, uuid_text};
+use crate::{Manifest, ReadAt, ext3, squash};
 
 /// No label, definition file or other text in an image is longer, in bytes.
 const MOST_TEXT: usize = 1 << 20;
@@ -22,10 +22,10 @@ pub enum InspectError {
     NoImage,
     /// It is a SIF that cannot be.
     #[error(transparent)]
-    Sif(#[from] sif::Error),
+    Sif(#[from] sif::SifReadError),
     /// It is a squashfs that cannot be.
     #[error(transparent)]
-    Squashfs(#[from] squash::ReadError),
+    Squashfs(#[from] squash::SquashReadError),
     /// Reading failed.
     #[error("cannot be read: {0}")]
     Read(#[from] io::Error),
@@ -64,7 +64,7 @@ pub enum Holds {
 pub struct SquashFacts {
     /// What every squashfs says.
     #[serde(flatten)]
-    pub facts: squash::Facts,
+    pub facts: squash::SuperblockFacts,
     /// What one of becalm's says besides.
     pub manifest: Option<Manifest>,
 }
@@ -153,7 +153,7 @@ pub fn inspect(file: &File) -> Result<Inspection, InspectError> {
         Holds::Sif(sif_facts(file, &Sif::read(file)?))
     } else if begins_as_squashfs(file)? {
         Holds::Squashfs { squashfs: squash_facts(file, 0, bytes)? }
-    } else if let Some(facts) = ext3::Facts::read(file)? {
+    } else if let Some(facts) = ext3::Ext3Facts::read(file)? {
         Holds::Ext { ext: ext_facts(&facts) }
     } else {
         return Err(InspectError::NoImage);
@@ -167,7 +167,7 @@ pub fn inspect(file: &File) -> Result<Inspection, InspectError> {
 /// Where it is no SIF, or cannot be read.
 pub fn deffile(file: &File) -> Result<Option<String>, InspectError> {
     let sif = Sif::read(file)?;
-    let deffile = sif.objects.iter().find(|object| object.kind == Kind::Deffile);
+    let deffile = sif.objects.iter().find(|object| object.kind == SifObjectKind::Deffile);
     let bytes = deffile.map(|object| object.start(file, MOST_TEXT)).transpose()?;
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
@@ -188,19 +188,20 @@ fn sif_facts(file: &File, sif: &Sif) -> SifFacts {
 /// The labels, from the object that has no other purpose, or from what `apptainer inspect`
 /// answers from, which is where Apptainer keeps them. Labels that are not a map of texts are none.
 fn labels(file: &File, sif: &Sif) -> BTreeMap<String, String> {
-    let json = |object: &sif::Object| -> Option<serde_json::Value> {
+    let json = |object: &sif::SifObject| -> Option<serde_json::Value> {
         serde_json::from_slice(&object.start(file, MOST_TEXT).ok()?).ok()
     };
-    let own = sif.objects.iter().find(|object| object.kind == Kind::Labels);
-    let inspect =
-        |object: &&sif::Object| object.kind == Kind::Json && object.name == INSPECT_METADATA;
+    let own = sif.objects.iter().find(|object| object.kind == SifObjectKind::Labels);
+    let inspect = |object: &&sif::SifObject| {
+        object.kind == SifObjectKind::Json && object.name == INSPECT_METADATA
+    };
     let inspect = sif.objects.iter().find(inspect);
     let in_inspect = || Some(json(inspect?)?.pointer("/data/attributes/labels")?.clone());
     let labels = own.and_then(json).or_else(in_inspect).unwrap_or_default();
     serde_json::from_value(labels).unwrap_or_default()
 }
 
-fn object_facts(file: &File, object: &sif::Object) -> ObjectFacts {
+fn object_facts(file: &File, object: &sif::SifObject) -> ObjectFacts {
     let partition = object.partition;
     let mut facts = ObjectFacts {
         id: object.id,
@@ -237,26 +238,30 @@ fn begins_as_squashfs(file: &File) -> io::Result<bool> {
     }
 }
 
-fn squash_facts(file: &File, offset: u64, size: u64) -> Result<SquashFacts, squash::ReadError> {
-    let part = crate::Window::of(file, offset, size)?;
-    let part = part.ok_or(squash::ReadError::NotSquashfs("it is cut"))?;
-    let facts = squash::Facts::of(&part)?;
-    let manifest = match squash::Image::open_part(file.try_clone()?, offset, size) {
+fn squash_facts(
+    file: &File,
+    offset: u64,
+    size: u64,
+) -> Result<SquashFacts, squash::SquashReadError> {
+    let part = crate::ReadWindow::of(file, offset, size)?;
+    let part = part.ok_or(squash::SquashReadError::NotSquashfs("it is cut"))?;
+    let facts = squash::SuperblockFacts::of(&part)?;
+    let manifest = match squash::SquashImage::open_part(file.try_clone()?, offset, size) {
         Ok(image) => Manifest::of(&image)?,
         // Compressed as becalm compresses nothing: not its own.
-        Err(squash::ReadError::Unsupported(_)) => None,
+        Err(squash::SquashReadError::Unsupported(_)) => None,
         Err(error) => return Err(error),
     };
     Ok(SquashFacts { facts, manifest })
 }
 
-fn ext_of(file: &File, object: &sif::Object) -> Result<ExtFacts, String> {
+fn ext_of(file: &File, object: &sif::SifObject) -> Result<ExtFacts, String> {
     let window = object.window(file).map_err(|error| error.to_string())?.ok_or("is cut")?;
-    let facts = ext3::Facts::read(&window).map_err(|error| error.to_string())?;
+    let facts = ext3::Ext3Facts::read(&window).map_err(|error| error.to_string())?;
     Ok(ext_facts(&facts.ok_or("is no ext3")?))
 }
 
-fn ext_facts(facts: &ext3::Facts) -> ExtFacts {
+fn ext_facts(facts: &ext3::Ext3Facts) -> ExtFacts {
     ExtFacts {
         filesystem: if facts.is_ext3 { "ext3" } else { "ext" },
         bytes: facts.size,

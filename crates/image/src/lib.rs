@@ -28,14 +28,16 @@ mod outside;
 pub mod squash;
 pub mod stage;
 
-pub use error::Error;
-pub use image_format::tree::{Addition, Fingerprint, Layout, LeftOut, Reason, What};
-pub use image_format::{ImageWriter, Source, Window, ext3, sif};
+pub use error::ImageError;
+pub use image_format::tree::{
+    AddedContent, AddedFile, Fingerprint, ImageLayout, OmitReason, OmittedFile,
+};
+pub use image_format::{ImageWriter, ReadAt, ReadWindow, ext3, sif};
 pub use inspect::{
     ExtFacts, Holds, InspectError, Inspection, ObjectFacts, SifFacts, SquashFacts, deffile, inspect,
 };
 pub use manifest::Manifest;
 pub use opened::opened;
-pub use outside::{Outside, Reference};
+pub use outside::{OutsideReference, Reference};
 
 use image_format::{path_json as text, tree};

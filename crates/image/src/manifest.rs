@@ -4,11 +4,11 @@
 //! changes nothing in the tree. It begins at the next multiple of 4 KiB: a line of text
 //! (`becalm-image 1 LENGTH CRC32`), and LENGTH bytes of JSON whose checksum that is.
 
-use image_format::squash::{Image, ReadError};
+use image_format::squash::{SquashImage, SquashReadError};
 use serde::{Deserialize, Serialize};
 
-use crate::tree::{Fingerprint, Layout};
-use crate::{Outside, Source};
+use crate::tree::{Fingerprint, ImageLayout};
+use crate::{OutsideReference, ReadAt};
 
 /// Before version and length.
 const MAGIC: &str = "becalm-image 1 ";
@@ -21,7 +21,7 @@ const LINE: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// What it was made of, and where it belongs.
-    pub layout: Layout,
+    pub layout: ImageLayout,
     /// What the sources looked like.
     pub fingerprint: Fingerprint,
     /// What the order of its files comes from; none: they are ordered by path.
@@ -32,7 +32,7 @@ pub struct Manifest {
     #[serde(default)]
     pub front: u64,
     /// What was used from it and lay outside, or the first of that.
-    pub outside: Vec<Outside>,
+    pub outside: Vec<OutsideReference>,
 }
 
 impl Manifest {
@@ -41,7 +41,7 @@ impl Manifest {
     /// # Errors
     /// Where the image cannot be read, or its manifest is damaged: nothing says then what the image
     /// stands for, and whether it is as its sources are.
-    pub fn of(image: &Image) -> Result<Option<Manifest>, ReadError> {
+    pub fn of(image: &SquashImage) -> Result<Option<Manifest>, SquashReadError> {
         let Some(trailer) = image.trailer()? else { return Ok(None) };
         let room = trailer.size()?;
         let mut line = vec![0; (LINE as u64).min(room) as usize];
@@ -50,7 +50,7 @@ impl Manifest {
             return Ok(None);
         }
         let at = image.facts()?.bytes.next_multiple_of(4096);
-        let damaged = || ReadError::Damaged { what: "what it says of its sources", at };
+        let damaged = || SquashReadError::Damaged { what: "what it says of its sources", at };
         let found = Manifest::decode_line(&line);
         let (begin, length, checksum) = found
             .filter(|(begin, length, _)| (begin + length) as u64 <= room)

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use crate::Error;
+use crate::ImageError;
 
 /// Who may do what with an image, before the umask.
 #[derive(Clone, Copy)]
 #[repr(u32)]
-pub(crate) enum Mode {
+pub(crate) enum AccessMode {
     /// Anybody may read it.
     Plain = 0o666,
     /// It can be executed: a SIF is a script for its runtime.
@@ -28,23 +28,24 @@ pub(crate) struct Out {
 }
 
 impl Out {
-    pub(crate) fn beside(target: &Path, mode: Mode) -> Result<Out, Error> {
+    pub(crate) fn beside(target: &Path, mode: AccessMode) -> Result<Out, ImageError> {
         // Through a symbolic link: the link stays, what it points to is replaced.
         let target = target.canonicalize().unwrap_or_else(|_| target.to_owned());
         let file = tempfile::Builder::new()
             .prefix(".becalm-")
             .permissions(Permissions::from_mode(mode as u32))
             .tempfile_in(directory_of(&target))
-            .map_err(Error::at("write a file beside it", &target))?;
+            .map_err(ImageError::at("write a file beside it", &target))?;
         Ok(Out { file, target })
     }
 
     /// As [`Out::beside`], for a target that must not be there.
-    pub(crate) fn new(target: &Path, mode: Mode) -> Result<Out, Error> {
+    pub(crate) fn new(target: &Path, mode: AccessMode) -> Result<Out, ImageError> {
         match target.symlink_metadata() {
-            Ok(_) => {
-                Err(Error::Unfit { path: target.to_owned(), why: "exists; choose another name" })
-            }
+            Ok(_) => Err(ImageError::Unfit {
+                path: target.to_owned(),
+                why: "exists; choose another name",
+            }),
             Err(_) => Out::beside(target, mode),
         }
     }
@@ -61,15 +62,16 @@ impl Out {
 
     /// Waits until all is on the disk, and gives it its name: in place of what has it, or, if it
     /// must be new, only where nothing has.
-    pub(crate) fn finish(self, is_new: bool) -> Result<(), Error> {
+    pub(crate) fn finish(self, is_new: bool) -> Result<(), ImageError> {
         let Out { file, target } = self;
-        recording::keep_access(file.as_file(), &target).map_err(Error::at("write", &target))?;
-        file.as_file().sync_all().map_err(Error::at("write", &target))?;
+        recording::keep_access(file.as_file(), &target)
+            .map_err(ImageError::at("write", &target))?;
+        file.as_file().sync_all().map_err(ImageError::at("write", &target))?;
         let named = match is_new {
             true => file.persist_noclobber(&target),
             false => file.persist(&target),
         };
-        named.map_err(|error| error.error).map_err(Error::at("rename to it", &target))?;
+        named.map_err(|error| error.error).map_err(ImageError::at("rename to it", &target))?;
         // The image is whole; that its name is on the disk, too, is a courtesy.
         let _ = File::open(directory_of(&target)).and_then(|directory| directory.sync_all());
         Ok(())

@@ -7,13 +7,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 
 pub use image_format::squash::{
-    Attributes, Compression, Content, Entry, Facts, FilePart, Image, Mark, NodeId, NodeKind,
-    ReadError, SquashOptions, SquashSummary, Xattr,
+    Compression, FileContent, FilePart, ListingPosition, NodeKind, SquashAttributes, SquashEntry,
+    SquashImage, SquashNode, SquashOptions, SquashReadError, SquashSummary, SuperblockFacts,
+    XattrPair,
 };
 
-use crate::out::{Mode, Out, directory_of};
-use crate::tree::{Fingerprint, Layout, LeftOut, Tree, Wanted};
-use crate::{Error, ImageWriter, Manifest, Outside};
+use crate::out::{AccessMode, Out, directory_of};
+use crate::tree::{FileTree, Fingerprint, ImageLayout, OmittedFile, ScanOptions};
+use crate::{ImageError, ImageWriter, Manifest, OutsideReference};
 
 /// An image's length is a multiple of this, for loop devices.
 const PAD: u64 = 4096;
@@ -25,7 +26,7 @@ const A_SECOND: Duration = Duration::from_millis(1100);
 /// What is written to all the time never settles: it is then seen to be newer at the next change.
 const MOST_SCANS: usize = 3;
 /// How an image is made.
-pub struct Options<'a> {
+pub struct ImageOptions<'a> {
     /// How it is compressed.
     pub compression: Compression,
     /// How hard; by default as [`Compression::default_level`] says.
@@ -50,12 +51,12 @@ pub struct Options<'a> {
     /// When the image was made, in seconds since 1970; by default when the newest file changed.
     pub made: Option<u32>,
     /// Is told how far it is.
-    pub progress: &'a dyn Fn(Progress),
+    pub progress: &'a dyn Fn(ImageProgress),
 }
 
-impl Default for Options<'_> {
+impl Default for ImageOptions<'_> {
     fn default() -> Self {
-        Options {
+        ImageOptions {
             compression: Compression::Zstd,
             level: None,
             block_size: 128 << 10,
@@ -72,9 +73,9 @@ impl Default for Options<'_> {
     }
 }
 
-impl Options<'_> {
-    fn scan(&self) -> Wanted {
-        Wanted {
+impl ImageOptions<'_> {
+    fn scan(&self) -> ScanOptions {
+        ScanOptions {
             readers: self.readers,
             xattrs: self.xattrs,
             skip_unreadable: self.skip_unreadable,
@@ -98,7 +99,7 @@ impl Options<'_> {
 
 /// How far it is.
 #[derive(Clone, Copy, Debug)]
-pub enum Progress {
+pub enum ImageProgress {
     /// Directories are being listed.
     Listing,
     /// Content is being packed.
@@ -121,7 +122,7 @@ pub enum Progress {
 
 /// What was made.
 #[derive(Clone, Debug, Serialize)]
-pub struct Built {
+pub struct BuiltImage {
     /// Bytes of the image's file.
     pub image_bytes: u64,
     /// Bytes of the files in it.
@@ -141,9 +142,9 @@ pub struct Built {
     /// Their bytes.
     pub duplicate_bytes: u64,
     /// What is not in it.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<OmittedFile>,
     /// What is used from it and lies outside.
-    pub outside: Vec<Outside>,
+    pub outside: Vec<OutsideReference>,
     /// What the image says of itself.
     pub manifest: Manifest,
 }
@@ -152,31 +153,39 @@ pub struct Built {
 /// something goes wrong, nothing is left.
 ///
 /// # Errors
-/// [`Error`]: what cannot be read or written, changes while it is read, or is a socket; a target
+/// [`ImageError`]: what cannot be read or written, changes while it is read, or is a socket; a target
 /// below one of the paths.
-pub fn build(paths: &[PathBuf], target: &Path, options: &Options<'_>) -> Result<Built, Error> {
+pub fn build(
+    paths: &[PathBuf],
+    target: &Path,
+    options: &ImageOptions<'_>,
+) -> Result<BuiltImage, ImageError> {
     check(target, options)?;
-    let layout = Layout::of(paths)?;
+    let layout = ImageLayout::of(paths)?;
     check_place(target, &layout)?;
     // The first to fail, before hours of reading.
-    let out = Out::beside(target, Mode::Plain)?;
+    let out = Out::beside(target, AccessMode::Plain)?;
     let tree = scan(layout, options)?;
-    let packing = Packing { tree: &tree, sources: &tree.fingerprint(), is_there: &|_| false };
+    let packing =
+        TreeAndSources { tree: &tree, sources: &tree.fingerprint(), is_there: &|_| false };
     let built = write(packing, options, &out, 0)?;
     out.finish(false)?;
     Ok(built)
 }
 
 /// Reads what is to be packed, without the files' content.
-pub(crate) fn scan(layout: Layout, options: &Options<'_>) -> Result<Tree, Error> {
-    (options.progress)(Progress::Listing);
-    let mut tree = Tree::scan(layout.clone(), options.scan())?;
+pub(crate) fn scan(
+    layout: ImageLayout,
+    options: &ImageOptions<'_>,
+) -> Result<FileTree, ImageError> {
+    (options.progress)(ImageProgress::Listing);
+    let mut tree = FileTree::scan(layout.clone(), options.scan())?;
     for _ in 0..MOST_SCANS {
         if !options.settles || !is_fresh(&tree) {
             break;
         }
         std::thread::sleep(A_SECOND);
-        let again = Tree::scan(layout.clone(), options.scan())?;
+        let again = FileTree::scan(layout.clone(), options.scan())?;
         let is_settled = again.fingerprint() == tree.fingerprint();
         tree = again;
         if is_settled {
@@ -188,7 +197,7 @@ pub(crate) fn scan(layout: Layout, options: &Options<'_>) -> Result<Tree, Error>
 
 /// Whether something in it was changed in this second, or a moment ago: the clock of a server of
 /// files may be another.
-fn is_fresh(tree: &Tree) -> bool {
+fn is_fresh(tree: &FileTree) -> bool {
     const MARGIN: u64 = 2;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     u64::from(tree.newest()) + MARGIN >= now
@@ -196,27 +205,27 @@ fn is_fresh(tree: &Tree) -> bool {
 
 /// What is written.
 #[derive(Clone, Copy)]
-pub(crate) struct Packing<'a> {
-    pub tree: &'a Tree,
+pub(crate) struct TreeAndSources<'a> {
+    pub tree: &'a FileTree,
     /// What it was made of.
     pub sources: &'a Fingerprint,
     /// Says of something outside whether it will be there all the same.
-    pub is_there: &'a dyn Fn(&Outside) -> bool,
+    pub is_there: &'a dyn Fn(&OutsideReference) -> bool,
 }
 
 /// Writes a tree, and what it says of itself, from a byte of `out` on.
 pub(crate) fn write(
-    Packing { tree, sources, is_there }: Packing<'_>,
-    options: &Options<'_>,
+    TreeAndSources { tree, sources, is_there }: TreeAndSources<'_>,
+    options: &ImageOptions<'_>,
     out: &Out,
     start: u64,
-) -> Result<Built, Error> {
-    let progress = |done, of| (options.progress)(Progress::Packing { done, of });
+) -> Result<BuiltImage, ImageError> {
+    let progress = |done, of| (options.progress)(ImageProgress::Packing { done, of });
     let made = options.made.or(Some(sources.newest));
     let squash = SquashOptions { made, ..options.squash(&progress) };
     let mut writer = ImageWriter::new(out.file(), out.target(), start);
     let summary = image_format::squash::write(tree, &mut writer, &squash)?;
-    (options.progress)(Progress::Surveying);
+    (options.progress)(ImageProgress::Surveying);
     let mut outside = survey(tree, out, start, &summary)?;
     outside.retain(|one| !is_there(one));
     let manifest = Manifest {
@@ -236,28 +245,29 @@ pub(crate) fn write(
 
 /// What lies outside, found in the image that was just written.
 fn survey(
-    tree: &Tree,
+    tree: &FileTree,
     out: &Out,
     start: u64,
     summary: &SquashSummary,
-) -> Result<Vec<Outside>, Error> {
-    let file = out.file().try_clone().map_err(Error::at("read", out.target()))?;
-    let written = Image::open_part(file, start, summary.image_bytes)
+) -> Result<Vec<OutsideReference>, ImageError> {
+    let file = out.file().try_clone().map_err(ImageError::at("read", out.target()))?;
+    let written = SquashImage::open_part(file, start, summary.image_bytes)
         .and_then(|image| crate::outside::survey(tree, &image, &summary.elf));
-    written.map_err(io::Error::other).map_err(Error::at("read back", out.target()))
+    written.map_err(io::Error::other).map_err(ImageError::at("read back", out.target()))
 }
 
 /// Refuses options that cannot be.
-pub(crate) fn check(target: &Path, options: &Options<'_>) -> Result<(), Error> {
-    let unfit = |why| Error::Unfit { path: target.to_owned(), why };
+pub(crate) fn check(target: &Path, options: &ImageOptions<'_>) -> Result<(), ImageError> {
+    let unfit = |why| ImageError::Unfit { path: target.to_owned(), why };
     options.squash(&|_, _| {}).check().map_err(unfit)
 }
 
 /// An image does not pack itself.
-pub(crate) fn check_place(target: &Path, layout: &Layout) -> Result<(), Error> {
-    let unfit = |why| Err(Error::Unfit { path: target.to_owned(), why });
-    let directory =
-        directory_of(target).canonicalize().map_err(Error::at("find the directory of", target))?;
+pub(crate) fn check_place(target: &Path, layout: &ImageLayout) -> Result<(), ImageError> {
+    let unfit = |why| Err(ImageError::Unfit { path: target.to_owned(), why });
+    let directory = directory_of(target)
+        .canonicalize()
+        .map_err(ImageError::at("find the directory of", target))?;
     if layout.holds(&directory) || target.canonicalize().is_ok_and(|real| layout.holds(&real)) {
         return unfit("it lies in what is packed; choose a place outside");
     }
@@ -270,8 +280,8 @@ pub(crate) fn check_place(target: &Path, layout: &Layout) -> Result<(), Error> {
     Ok(())
 }
 
-fn built(summary: SquashSummary, manifest: Manifest, outside: Vec<Outside>) -> Built {
-    Built {
+fn built(summary: SquashSummary, manifest: Manifest, outside: Vec<OutsideReference>) -> BuiltImage {
+    BuiltImage {
         image_bytes: summary.image_bytes,
         bytes: summary.bytes,
         files: summary.files,

@@ -10,9 +10,9 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use image::squash::{Image, Options, Progress, build};
-use image::{Error, Fingerprint, Manifest, Reason, Reference};
-use image_format::BuildError;
+use image::squash::{ImageOptions, ImageProgress, SquashImage, build};
+use image::{Fingerprint, ImageError, Manifest, OmitReason, Reference};
+use image_format::SquashWriteError;
 use support::{awkward, noise, pack, read, run, seen};
 
 #[test]
@@ -20,8 +20,8 @@ fn an_image_says_what_it_was_made_of() {
     let directory = tempfile::tempdir().unwrap();
     let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     awkward(&source);
-    let built = pack(&source, &image, &Options::default());
-    let manifest = Manifest::of(&Image::open_path(&image).unwrap()).unwrap().unwrap();
+    let built = pack(&source, &image, &ImageOptions::default());
+    let manifest = Manifest::of(&SquashImage::open_path(&image).unwrap()).unwrap().unwrap();
     assert_eq!(manifest, built.manifest);
     let now = || Fingerprint::now(&manifest.layout, 4).unwrap();
     assert_eq!(now(), manifest.fingerprint);
@@ -36,12 +36,12 @@ fn a_damaged_manifest_is_none_of_somebody_elses_image() {
     let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     fs::create_dir(&source).unwrap();
     fs::write(source.join("file"), b"bytes").unwrap();
-    let built = pack(&source, &image, &Options::default());
+    let built = pack(&source, &image, &ImageOptions::default());
     let whole = fs::read(&image).unwrap();
     let start = whole.windows(12).rposition(|bytes| bytes == b"becalm-image").unwrap();
     let manifest = |bytes: &[u8]| {
         fs::write(&image, bytes).unwrap();
-        Manifest::of(&Image::open_path(&image).unwrap())
+        Manifest::of(&SquashImage::open_path(&image).unwrap())
     };
     // The last line feed, and what fills the file behind it, say nothing.
     let end = whole.iter().rposition(|byte| *byte == b'\n').unwrap();
@@ -67,14 +67,14 @@ fn a_file_that_changes_meanwhile_is_named() {
     let growing = source.join("growing");
     fs::write(&growing, b"a").unwrap();
     let grow = |progress| {
-        if let Progress::Packing { .. } = progress {
+        if let ImageProgress::Packing { .. } = progress {
             fs::write(&growing, b"longer").unwrap();
         }
     };
-    let options = Options { readers: 1, progress: &grow, ..Options::default() };
+    let options = ImageOptions { readers: 1, progress: &grow, ..ImageOptions::default() };
     let error = build(&[source], &image, &options).unwrap_err();
     assert!(
-        matches!(&error, Error::Squash(BuildError::Changed(path)) if path.ends_with("growing")),
+        matches!(&error, ImageError::Squash(SquashWriteError::Changed(path)) if path.ends_with("growing")),
         "{error}"
     );
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left behind");
@@ -86,11 +86,12 @@ fn sockets_are_refused_unless_they_may_be_left_out() {
     let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     fs::create_dir(&source).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(source.join("socket")).unwrap();
-    let error = build(std::slice::from_ref(&source), &image, &Options::default()).unwrap_err();
-    assert!(matches!(error, Error::Squash(BuildError::Socket(_))));
+    let error = build(std::slice::from_ref(&source), &image, &ImageOptions::default()).unwrap_err();
+    assert!(matches!(error, ImageError::Squash(SquashWriteError::Socket(_))));
     assert!(!image.exists());
-    let built = pack(&source, &image, &Options { skip_special: true, ..Options::default() });
-    assert_eq!(built.left_out[0].why, Reason::Socket);
+    let built =
+        pack(&source, &image, &ImageOptions { skip_special: true, ..ImageOptions::default() });
+    assert_eq!(built.left_out[0].why, OmitReason::Socket);
 }
 
 #[test]
@@ -99,8 +100,9 @@ fn an_image_is_never_packed_into_itself() {
     let source = directory.path().join("source");
     awkward(&source);
     for target in [source.join("image"), source.join("deep/er/image"), source.clone()] {
-        let error = build(std::slice::from_ref(&source), &target, &Options::default()).unwrap_err();
-        assert!(matches!(error, Error::Unfit { .. }), "{error}");
+        let error =
+            build(std::slice::from_ref(&source), &target, &ImageOptions::default()).unwrap_err();
+        assert!(matches!(error, ImageError::Unfit { .. }), "{error}");
     }
 }
 
@@ -114,10 +116,10 @@ fn a_full_disk_leaves_nothing_behind() {
     let mut mount = ["-t", "tmpfs", "-o", "size=4m", "none"].map(OsStr::new).to_vec();
     mount.push(disk.as_os_str());
     run("mount", &mount);
-    let error = build(&[source], &disk.join("image"), &Options::default()).unwrap_err();
+    let error = build(&[source], &disk.join("image"), &ImageOptions::default()).unwrap_err();
     let left = fs::read_dir(&disk).unwrap().count();
     run("umount", &[disk.as_ref()]);
-    let Error::Squash(BuildError::At { source, .. }) = &error else { panic!("{error}") };
+    let ImageError::Squash(SquashWriteError::At { source, .. }) = &error else { panic!("{error}") };
     assert_eq!(source.kind(), std::io::ErrorKind::StorageFull);
     assert_eq!(left, 0);
 }
@@ -139,7 +141,7 @@ fn what_an_environment_takes_from_elsewhere_is_listed() {
     symlink("../../../outside", source.join("lib/link")).unwrap();
     symlink("site-packages", source.join("lib/inside")).unwrap();
     fs::copy("/bin/true", source.join("bin/program")).unwrap();
-    let built = pack(&source, &image, &Options::default());
+    let built = pack(&source, &image, &ImageOptions::default());
     let outside: Vec<_> =
         built.outside.iter().map(|one| (one.by, one.what.to_str().unwrap())).collect();
     let link = at.parent().unwrap().join("outside");
@@ -162,13 +164,13 @@ fn an_image_in_a_part_of_a_file_says_what_it_was_made_of() {
     let directory = tempfile::tempdir().unwrap();
     let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     awkward(&source);
-    let built = pack(&source, &image, &Options::default());
+    let built = pack(&source, &image, &ImageOptions::default());
     let mut bytes = vec![0xaa; 12_345];
     bytes.extend(fs::read(&image).unwrap());
     bytes.extend([0xbb; 100]);
     fs::write(&image, bytes).unwrap();
     let file = fs::File::open(&image).unwrap();
-    let part = Image::open_part(file, 12_345, built.image_bytes).unwrap();
+    let part = SquashImage::open_part(file, 12_345, built.image_bytes).unwrap();
     assert_eq!(read(&part), seen(&source));
     assert_eq!(Manifest::of(&part).unwrap().unwrap(), built.manifest);
 }

@@ -11,11 +11,11 @@ use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use image::container::{Content, build, with_overlay};
-use image::ext3::Overlay;
-use image::sif::{Container, INSPECT_METADATA, Kind, Object, Sif};
-use image::squash::{Compression, Image, Options};
-use image::{Error, Manifest};
+use image::container::{ContainerContent, build, with_overlay};
+use image::ext3::Ext3Overlay;
+use image::sif::{Container, INSPECT_METADATA, Sif, SifObject, SifObjectKind};
+use image::squash::{Compression, ImageOptions, SquashImage};
+use image::{ImageError, Manifest};
 use serde_json::{Value, json};
 use support::{noise, run, seen};
 
@@ -30,30 +30,30 @@ fn shell_root(root: &Path) {
     }
 }
 
-fn gzip() -> Options<'static> {
-    Options { compression: Compression::Gzip, ..Options::default() }
+fn gzip() -> ImageOptions<'static> {
+    ImageOptions { compression: Compression::Gzip, ..ImageOptions::default() }
 }
 
 fn of_root(root: &Path, container: Container, target: &Path) {
-    build(Content::Root(root, container), target, &gzip(), None).unwrap();
+    build(ContainerContent::Root(root, container), target, &gzip(), None).unwrap();
 }
 
-fn objects(sif: &Path) -> Vec<Object> {
+fn objects(sif: &Path) -> Vec<SifObject> {
     Sif::read(&File::open(sif).unwrap()).unwrap().objects
 }
 
-fn image(sif: &Path, object: &Object) -> Image {
-    Image::open_part(File::open(sif).unwrap(), object.offset, object.size).unwrap()
+fn image(sif: &Path, object: &SifObject) -> SquashImage {
+    SquashImage::open_part(File::open(sif).unwrap(), object.offset, object.size).unwrap()
 }
 
-fn overlay(directories: &[&str]) -> Overlay {
+fn overlay(directories: &[&str]) -> Ext3Overlay {
     let directories = directories.iter().map(PathBuf::from).collect();
-    Overlay { size: 64 << 20, owner: (0, 0), directories, created: 1_700_000_000, sparse: true }
+    Ext3Overlay { size: 64 << 20, owner: (0, 0), directories, created: 1_700_000_000, sparse: true }
 }
 
 /// Mounts all partitions of a SIF as a runtime does, and runs a command in it.
 fn run_in(sif: &Path, command: &str) -> String {
-    let objects = objects(sif).into_iter().filter(|object| object.kind == Kind::Partition);
+    let objects = objects(sif).into_iter().filter(|object| object.kind == SifObjectKind::Partition);
     let mut script = "set -e; cd \"$2\"; layers=; mount -t tmpfs none .\n".to_owned();
     for object in objects {
         let (id, at, size) = (object.id, object.offset, object.size);
@@ -90,8 +90,13 @@ fn a_root_is_run_as_it_was_told() {
     assert_eq!(run_in(&sif, "/.singularity.d/actions/run she"), "blue is what she likes\n");
     assert_eq!(run_in(&sif, "/.exec sh -c 'echo $COLOUR'"), "blue\n");
     let kinds: Vec<_> = objects(&sif).iter().map(|object| object.kind).collect();
-    let texts = [Kind::Deffile, Kind::Environment, Kind::Labels, Kind::Json];
-    assert_eq!(kinds, [&texts[..], &[Kind::Partition]].concat());
+    let texts = [
+        SifObjectKind::Deffile,
+        SifObjectKind::Environment,
+        SifObjectKind::Labels,
+        SifObjectKind::Json,
+    ];
+    assert_eq!(kinds, [&texts[..], &[SifObjectKind::Partition]].concat());
     let primary = objects(&sif).pop().unwrap();
     // All that was in the root, and nothing of it changed.
     let packed = support::read(&image(&sif, &primary));
@@ -110,7 +115,7 @@ fn links_in_a_root_mean_places_in_the_root() {
     shell_root(&root);
     symlink("/bin/sh", root.join("bin/absolute")).unwrap();
     symlink("/var/nothing", root.join("bin/dangling")).unwrap();
-    let content = Content::Root(&root, Container::default());
+    let content = ContainerContent::Root(&root, Container::default());
     let (built, _) = build(content, &sif, &gzip(), None).unwrap();
     assert_eq!(built.outside, []);
 }
@@ -122,9 +127,9 @@ fn the_same_root_gives_the_same_bytes() {
     shell_root(&root);
     let images = [1, 16].map(|readers| {
         let sif = directory.path().join(format!("{readers}.sif"));
-        let content = Content::Root(&root, Container::default());
+        let content = ContainerContent::Root(&root, Container::default());
         let layer = overlay(&["/data"]);
-        build(content, &sif, &Options { readers, ..gzip() }, Some(&layer)).unwrap();
+        build(content, &sif, &ImageOptions { readers, ..gzip() }, Some(&layer)).unwrap();
         fs::read(sif).unwrap()
     });
     assert!(images[0] == images[1]);
@@ -169,7 +174,7 @@ fn an_environment_lies_over_the_root_at_its_own_place() {
 
     let paths = [at.join("env")];
     let layer = overlay(&["/changes"]);
-    let content = Content::Over(&base, &paths);
+    let content = ContainerContent::Over(&base, &paths);
     let (built, sealed) = build(content, &sif, &gzip(), Some(&layer)).unwrap();
     assert_eq!(fs::read(&base).unwrap(), before);
     assert_eq!(sealed.bytes, sif.metadata().unwrap().len());
@@ -188,9 +193,9 @@ fn an_environment_lies_over_the_root_at_its_own_place() {
     assert_eq!(primary.layout.base(), root);
 
     // One more layer that can be written to is one too many, and is said before packing.
-    let content = Content::Over(&sif, &paths);
+    let content = ContainerContent::Over(&sif, &paths);
     let error = build(content, &at.join("y.sif"), &gzip(), Some(&layer)).unwrap_err();
-    assert!(matches!(error, Error::Closed { .. }), "{error}");
+    assert!(matches!(error, ImageError::Closed { .. }), "{error}");
 }
 
 #[test]
@@ -204,8 +209,8 @@ fn what_would_hide_something_of_the_base_is_refused() {
     of_root(&root, Container::default(), &base);
     fs::create_dir(at.join("env")).unwrap();
     let paths = [at.join("env")];
-    let error = build(Content::Over(&base, &paths), &sif, &gzip(), None).unwrap_err();
-    assert!(matches!(error, Error::Unfit { .. }), "{error}");
+    let error = build(ContainerContent::Over(&base, &paths), &sif, &gzip(), None).unwrap_err();
+    assert!(matches!(error, ImageError::Unfit { .. }), "{error}");
     assert!(!sif.exists());
 }
 
@@ -221,7 +226,7 @@ fn directories_above_look_as_in_the_base() {
     of_root(&root, Container::default(), &base);
     fs::create_dir(at.join("env")).unwrap();
     let paths = [at.join("env")];
-    build(Content::Over(&base, &paths), &sif, &gzip(), None).unwrap();
+    build(ContainerContent::Over(&base, &paths), &sif, &gzip(), None).unwrap();
     let packed = support::read(&image(&sif, &objects(&sif)[2]));
     let line = &packed[at.strip_prefix("/").unwrap()];
     assert!(line.contains("mode 2750"), "{line}");
@@ -236,19 +241,20 @@ fn what_is_no_root_or_no_base_is_refused_and_leaves_nothing() {
     let paths = [at("env")];
     let contents = || {
         [
-            Content::Root(&paths[0], Container::default()),
-            Content::Over(Path::new("/dev/null"), &paths),
-            Content::Over(Path::new("/dev/zero"), &paths),
+            ContainerContent::Root(&paths[0], Container::default()),
+            ContainerContent::Over(Path::new("/dev/null"), &paths),
+            ContainerContent::Over(Path::new("/dev/zero"), &paths),
         ]
     };
     for content in contents() {
         build(content, &at("x.sif"), &gzip(), None).unwrap_err();
     }
-    build(Content::Over(&at("text"), &paths), &at("x.sif"), &gzip(), None).unwrap_err();
+    build(ContainerContent::Over(&at("text"), &paths), &at("x.sif"), &gzip(), None).unwrap_err();
     shell_root(&at("root"));
     of_root(&at("root"), Container::default(), &at("base.sif"));
-    let error = build(Content::Over(&at("base.sif"), &paths), &at("base.sif"), &gzip(), None);
-    assert!(matches!(error.unwrap_err(), Error::Unfit { .. }));
+    let error =
+        build(ContainerContent::Over(&at("base.sif"), &paths), &at("base.sif"), &gzip(), None);
+    assert!(matches!(error.unwrap_err(), ImageError::Unfit { .. }));
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 4, "env, text, root, base");
 }
 
@@ -266,8 +272,9 @@ fn a_full_disk_leaves_nothing_behind() {
     let target = disk.join("x.sif");
     let paths = [root.join("noise")];
     let errors = [
-        build(Content::Root(&root, Container::default()), &target, &gzip(), None).unwrap_err(),
-        build(Content::Over(&base, &paths), &target, &gzip(), None).unwrap_err(),
+        build(ContainerContent::Root(&root, Container::default()), &target, &gzip(), None)
+            .unwrap_err(),
+        build(ContainerContent::Over(&base, &paths), &target, &gzip(), None).unwrap_err(),
         with_overlay(&base, &target, &overlay(&[]), &|_| {}).unwrap_err(),
     ];
     let left = fs::read_dir(&disk).unwrap().count();

@@ -11,8 +11,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use image::extract::{ExtractError, Extracted, Wanted, extract};
-use image::squash::{Compression, Options};
+use image::extract::{ExtractError, ExtractRequest, Extracted, extract};
+use image::squash::{Compression, ImageOptions};
 use support::{awkward, noise, pack, run, seen};
 
 fn unpack(image: &Path, directory: &Path, paths: &[&str]) -> Result<Extracted, ExtractError> {
@@ -20,7 +20,7 @@ fn unpack(image: &Path, directory: &Path, paths: &[&str]) -> Result<Extracted, E
     extract(
         image,
         directory,
-        &Wanted { paths: &paths, object: None, writers: 4, progress: &|_, _| {} },
+        &ExtractRequest { paths: &paths, object: None, writers: 4, progress: &|_, _| {} },
     )
 }
 
@@ -53,7 +53,7 @@ fn what_was_packed_is_unpacked_with_all_that_it_was() {
     std::os::unix::fs::lchown(source.join("text"), Some(1234), Some(5678)).unwrap();
     let before = seen(&source);
     for compression in Compression::ALL {
-        pack(&source, &image, &Options { compression, ..Options::default() });
+        pack(&source, &image, &ImageOptions { compression, ..ImageOptions::default() });
         let unpacked = directory.path().join(compression.name());
         let said = unpack(&image, &unpacked, &[]).unwrap();
         assert!(said.owners && said.left_out.is_empty() && said.lost_xattrs == 0, "{said:?}");
@@ -71,7 +71,7 @@ fn holes_stay_holes() {
     let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     fs::create_dir(&source).unwrap();
     fs::File::create(source.join("hole")).unwrap().set_len(100 << 20).unwrap();
-    pack(&source, &image, &Options::default());
+    pack(&source, &image, &ImageOptions::default());
     unpack(&image, &directory.path().join("out"), &[]).unwrap();
     let there = directory.path().join("out/hole").metadata().unwrap();
     use std::os::unix::fs::MetadataExt;
@@ -83,7 +83,7 @@ fn some_paths_come_with_the_directories_above_them() {
     let directory = tempfile::tempdir().unwrap();
     let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     awkward(&source);
-    pack(&source, &image, &Options::default());
+    pack(&source, &image, &ImageOptions::default());
     let out = directory.path().join("out");
     unpack(&image, &out, &["/deep/er/and", "deep/er/and/deeper", "link", "small"]).unwrap();
     let (all, some) = (seen(&source), seen(&out));
@@ -144,7 +144,7 @@ fn a_damaged_image_is_refused_and_leaves_nothing() {
     let (source, image) = (directory.path().join("source"), directory.path().join("image"));
     fs::create_dir(&source).unwrap();
     fs::write(source.join("file"), "all work and no play ".repeat(50_000)).unwrap();
-    pack(&source, &image, &Options::default());
+    pack(&source, &image, &ImageOptions::default());
     let whole = fs::read(&image).unwrap();
     for at in (96..whole.len()).step_by(97) {
         let mut damaged = whole.clone();
@@ -170,7 +170,7 @@ fn what_does_not_fit_is_said_before_anything_is_written() {
     for number in 0..100 {
         fs::write(source.join(format!("file {number}")), "").unwrap();
     }
-    pack(&source, &image, &Options::default());
+    pack(&source, &image, &ImageOptions::default());
     for limit in ["size=4m", "size=64m,nr_inodes=50"] {
         let words = ["-t", "tmpfs", "-o", limit, "none"].map(OsStr::new);
         run("mount", &[&words[..], &[disk.as_ref()]].concat());
@@ -189,7 +189,7 @@ fn only_an_empty_directory_is_filled() {
     let out = directory.path().join("out");
     fs::create_dir_all(source.join("sub")).unwrap();
     fs::create_dir(&out).unwrap();
-    pack(&source, &image, &Options::default());
+    pack(&source, &image, &ImageOptions::default());
     unpack(&image, &out, &[]).unwrap();
     assert_eq!(seen(&source), seen(&out));
     assert!(matches!(unpack(&image, &out, &[]), Err(ExtractError::Unfit { .. })));

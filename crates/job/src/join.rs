@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use recording::{Rank, RankRecording, Ranks, save};
+use recording::{Rank, RankRecording, RankedRecordings, save};
 use rustix::fs::{FlockOperation, fcntl_lock};
 
 use crate::JobError;
@@ -65,12 +65,12 @@ pub fn join_when_done(directory: &Path, target: &Path) -> Result<(), JobError> {
 ///
 /// # Errors
 /// Where it is no such directory, and those of reading.
-pub fn left_behind(directory: &Path) -> Result<Ranks, JobError> {
+pub fn left_behind(directory: &Path) -> Result<RankedRecordings, JobError> {
     let there = ranks_in(directory)?;
     if let Some(rank) = there.iter().find(|rank| is_alive(directory, **rank)) {
         return Err(JobError::StillRecording(*rank));
     }
-    Ok(Ranks { members: members(directory, &there, &run_of(directory)?)?, whole: true })
+    Ok(RankedRecordings { members: members(directory, &there, &run_of(directory)?)?, whole: true })
 }
 
 /// Writes the node's file. Ranks that came late find one that the earlier ones wrote, and add
@@ -81,7 +81,7 @@ fn write(
     joined: Vec<RankRecording>,
     rank: &Rank,
 ) -> Result<(), JobError> {
-    let mut ranks = Ranks { members: joined, whole: true };
+    let mut ranks = RankedRecordings { members: joined, whole: true };
     // Of two runs that end together, one sees the other's file; and a rank that is killed while it
     // writes leaves none.
     if !target.exists() && save::fresh(target, |out| ranks.write(out))? {
@@ -105,8 +105,8 @@ fn write(
 }
 
 /// What this run has already written there.
-pub(crate) fn earlier(target: &Path, rank: &Rank) -> Option<Ranks> {
-    let ranks = Ranks::open(target).ok()?;
+pub(crate) fn earlier(target: &Path, rank: &Rank) -> Option<RankedRecordings> {
+    let ranks = RankedRecordings::open(target).ok()?;
     let same = ranks.members.first().is_some_and(|first| first.rank.run == rank.run);
     same.then_some(ranks)
 }

@@ -6,13 +6,13 @@
 
 use std::path::Path;
 
-use loader::{Disk, Setting, simulate};
+use loader::{Disk, LoaderSetting, simulate};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let program = std::env::args_os().nth(1).ok_or("which program?")?;
     let (disk, program) = (Disk::new(), Path::new(&program));
     let setting =
-        Setting::for_program(&disk, program)?.with_environment(|name| std::env::var_os(name));
+        LoaderSetting::for_program(&disk, program)?.with_environment(|name| std::env::var_os(name));
     let simulation = simulate(&disk, program, &setting)?;
     for probe in &simulation.probes {
         let call = setting.system_call(probe.call);

@@ -8,8 +8,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use crate::object::Class;
-use crate::setting::Profile;
+use crate::object::ElfClass;
+use crate::setting::GlibcProfile;
 use crate::setting::machine;
 
 const OLD_MAGIC: &[u8] = b"ld.so-1.7.0";
@@ -29,7 +29,7 @@ const LEVEL_MASK: u32 = (1 << 10) - 1;
 
 /// A cache that can be asked.
 #[derive(Debug, Clone)]
-pub struct Cache {
+pub struct LdSoCache {
     bytes: Arc<[u8]>,
     /// Where offsets of texts count from.
     texts: usize,
@@ -40,10 +40,10 @@ pub struct Cache {
     ranks: Vec<u32>,
 }
 
-impl Cache {
+impl LdSoCache {
     /// Reads the header; nothing if the loader would not use the file.
-    pub fn parse(bytes: Arc<[u8]>, profile: &Profile) -> Option<Cache> {
-        if let Some(cache) = Cache::new_format(&bytes, 0, profile) {
+    pub fn parse(bytes: Arc<[u8]>, profile: &GlibcProfile) -> Option<LdSoCache> {
+        if let Some(cache) = LdSoCache::new_format(&bytes, 0, profile) {
             return cache;
         }
         if !bytes.starts_with(OLD_MAGIC) || bytes.len() <= OLD_HEADER {
@@ -55,18 +55,25 @@ impl Cache {
         }
         let texts = OLD_HEADER + count * OLD_ENTRY;
         // The new format is aligned as its 64-bit fields are (`ALIGN_CACHE`).
-        let align =
-            if profile.class == Class::Elf64 || profile.machine != machine::I386 { 8 } else { 4 };
-        if let Some(cache) = Cache::new_format(&bytes, texts.next_multiple_of(align), profile) {
+        let align = if profile.class == ElfClass::Elf64 || profile.machine != machine::I386 {
+            8
+        } else {
+            4
+        };
+        if let Some(cache) = LdSoCache::new_format(&bytes, texts.next_multiple_of(align), profile) {
             return cache;
         }
         let (entries, entry_size) = (OLD_HEADER, OLD_ENTRY);
-        Some(Cache { bytes, texts, entries, entry_size, count, ranks: Vec::new() })
+        Some(LdSoCache { bytes, texts, entries, entry_size, count, ranks: Vec::new() })
     }
 
     /// The new format from `at` on; nothing if it is not there. What is inside is nothing if it
     /// is there, but for another byte order.
-    fn new_format(bytes: &Arc<[u8]>, at: usize, profile: &Profile) -> Option<Option<Cache>> {
+    fn new_format(
+        bytes: &Arc<[u8]>,
+        at: usize,
+        profile: &GlibcProfile,
+    ) -> Option<Option<LdSoCache>> {
         let here = bytes.get(at..)?;
         if !here.starts_with(NEW_MAGIC) || here.len() < NEW_HEADER {
             return None;
@@ -81,7 +88,7 @@ impl Cache {
         if profile.version >= (2, 33) && order != 0 && order & 3 != 2 {
             return Some(None);
         }
-        let mut cache = Cache {
+        let mut cache = LdSoCache {
             bytes: bytes.clone(),
             texts: at,
             entries: at + NEW_HEADER,
@@ -95,7 +102,7 @@ impl Cache {
 
     /// The ranks of the names in the extension (`glibc_hwcaps_priorities_init`). All offsets
     /// count from the start of the file.
-    fn hwcap_ranks(&self, header: usize, profile: &Profile) -> Option<Vec<u32>> {
+    fn hwcap_ranks(&self, header: usize, profile: &GlibcProfile) -> Option<Vec<u32>> {
         if profile.version < (2, 33) {
             return None;
         }
@@ -124,7 +131,7 @@ impl Cache {
 
     /// Where the library called `name` is, for this profile (`search_cache`). `no_hwcap` leaves
     /// out what is for some CPUs only.
-    pub fn lookup(&self, name: &OsStr, profile: &Profile, no_hwcap: bool) -> Option<&OsStr> {
+    pub fn lookup(&self, name: &OsStr, profile: &GlibcProfile, no_hwcap: bool) -> Option<&OsStr> {
         let name = name.as_bytes();
         let first = self.first(name)?;
         let mut best: Option<&[u8]> = None;

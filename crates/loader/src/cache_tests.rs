@@ -1,13 +1,13 @@
 use super::*;
 use crate::setting::{Cpu, Features};
 
-fn profile(version: (u32, u32)) -> Profile {
+fn profile(version: (u32, u32)) -> GlibcProfile {
     let features = Features::BASELINE | Features::V2 | Features::V3;
-    Profile::x86_64(version, Cpu { intel: false, features })
+    GlibcProfile::x86_64(version, Cpu { intel: false, features })
 }
 
 /// An entry: name, path, flags, hwcap.
-type Entry = (&'static str, &'static str, u32, u64);
+type CacheLine = (&'static str, &'static str, u32, u64);
 
 const PLAIN: u32 = 0x303;
 /// An extension's hwcap: a name of glibc-hwcaps by number, and the level that it needs.
@@ -16,7 +16,7 @@ const fn named(number: u64, level: u64) -> u64 {
 }
 
 /// A cache in the new format, its names below glibc-hwcaps in an extension.
-fn new_format(entries: &[Entry], hwcaps: &[&str]) -> Vec<u8> {
+fn new_format(entries: &[CacheLine], hwcaps: &[&str]) -> Vec<u8> {
     let mut texts = Vec::new();
     let start = NEW_HEADER + entries.len() * NEW_ENTRY;
     let mut put = |text: &str| {
@@ -51,7 +51,7 @@ fn new_format(entries: &[Entry], hwcaps: &[&str]) -> Vec<u8> {
     bytes
 }
 
-fn old_format(entries: &[Entry]) -> Vec<u8> {
+fn old_format(entries: &[CacheLine]) -> Vec<u8> {
     let mut bytes = OLD_MAGIC.to_vec();
     bytes.push(0);
     bytes.extend((entries.len() as u32).to_le_bytes());
@@ -69,13 +69,13 @@ fn old_format(entries: &[Entry]) -> Vec<u8> {
     bytes
 }
 
-fn look(bytes: &[u8], name: &str, profile: &Profile) -> Option<String> {
-    let cache = Cache::parse(bytes.into(), profile)?;
+fn look(bytes: &[u8], name: &str, profile: &GlibcProfile) -> Option<String> {
+    let cache = LdSoCache::parse(bytes.into(), profile)?;
     let path = cache.lookup(OsStr::new(name), profile, false)?;
     Some(path.to_string_lossy().into_owned())
 }
 
-const ENTRIES: &[Entry] = &[
+const ENTRIES: &[CacheLine] = &[
     ("libz.so.10", "/lib/libz.so.10", PLAIN, 0),
     ("libz.so.9", "/lib/v4/libz.so.9", PLAIN, named(2, 3)),
     ("libz.so.9", "/lib/v2/libz.so.9", PLAIN, named(0, 1)),
@@ -123,14 +123,14 @@ fn legacy_capabilities_count_up_to_2_36() {
 fn entries_of_other_libraries_are_passed_over() {
     let bytes = new_format(ENTRIES, NAMES);
     assert_eq!(look(&bytes, "liba.so", &profile((2, 36))), None);
-    let narrow = Profile::i386((2, 36), Cpu::default());
+    let narrow = GlibcProfile::i386((2, 36), Cpu::default());
     assert_eq!(look(&bytes, "liba.so", &narrow).unwrap(), "/lib32/liba.so");
     assert_eq!(look(&bytes, "libabsent.so", &narrow), None);
 }
 
 #[test]
 fn the_old_format_is_read_alone_and_with_the_new_one_behind_it() {
-    let entries: Vec<Entry> = ENTRIES.iter().filter(|entry| entry.3 == 0).copied().collect();
+    let entries: Vec<CacheLine> = ENTRIES.iter().filter(|entry| entry.3 == 0).copied().collect();
     let mut bytes = old_format(&entries);
     assert_eq!(look(&bytes, "libz.so.10", &profile((2, 36))).unwrap(), "/lib/libz.so.10");
     // The new part starts where the old table ends; its own texts count from there.

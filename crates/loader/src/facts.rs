@@ -3,24 +3,24 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use recording::Image;
+use recording::MappedElf;
 
-use crate::{ElfError, Object};
+use crate::{ElfError, ElfObject};
 
 /// What the ELF file at `path` says of its own search. A statically linked program says
 /// nothing, which is no error.
 ///
 /// # Errors
 /// [`ElfError`]. A file that is not ELF is [`ElfError::NotElf`].
-pub fn facts(path: &Path) -> Result<Image, ElfError> {
-    Ok(Object::read(path)?.image())
+pub fn facts(path: &Path) -> Result<MappedElf, ElfError> {
+    Ok(ElfObject::read(path)?.image())
 }
 
-impl Object {
+impl ElfObject {
     /// As a recording keeps it: lists split, texts lossily decoded.
-    pub fn image(&self) -> Image {
+    pub fn image(&self) -> MappedElf {
         let text = |name: &OsStr| name.to_string_lossy().into_owned();
-        Image {
+        MappedElf {
             soname: self.soname.as_deref().map(text),
             needed: self.needed().map(|name| text(name)).collect(),
             rpath: self.rpath.as_deref().map_or_else(Vec::new, split),

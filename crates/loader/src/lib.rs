@@ -27,13 +27,13 @@
 //! # }
 //! ```
 //!
-//! A [`World`] answers for the filesystem. [`Disk`] is the real one; an [`Overlay`] has planned
+//! A [`World`] answers for the filesystem. [`Disk`] is the real one; an [`PlannedWorld`] has planned
 //! changes on top, so that a plan can be simulated before it is applied.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `object` | what one ELF file says: SONAME, NEEDED, RPATH, RUNPATH, PT_INTERP … |
-//! | `world` | the filesystem: [`Disk`], [`Overlay`] |
+//! | `world` | the filesystem: [`Disk`], [`PlannedWorld`] |
 //! | `setting` | which loader, its version and build, the CPU, the environment |
 //! | `cache` | /etc/ld.so.cache |
 //! | `simulation` | the search: `glibc`, `musl` |
@@ -55,9 +55,9 @@ pub mod simulation;
 mod source;
 pub mod world;
 
-pub use cache::Cache;
+pub use cache::LdSoCache;
 pub use facts::facts;
-pub use object::{ElfError, Identity, Object};
-pub use setting::{Libc, Setting, SettingError};
+pub use object::{ElfError, ElfObject, Identity};
+pub use setting::{Libc, LoaderSetting, SettingError};
 pub use simulation::{SimulateError, Simulation, outline, simulate};
-pub use world::{Disk, Errno, FileId, Opened, Overlay, World};
+pub use world::{Disk, Errno, FileId, OpenedFile, PlannedWorld, World};

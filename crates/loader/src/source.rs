@@ -9,7 +9,7 @@ use crate::ElfError;
 
 /// Something with bytes at offsets. Read, not mapped: a mapped file that is cut under the
 /// reader kills it with SIGBUS, and of a large library only a few kilobytes matter.
-pub(crate) trait Source {
+pub(crate) trait ByteSource {
     /// As many of the bytes from `offset` as there are, at most `buffer`'s length.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
@@ -48,7 +48,7 @@ pub(crate) trait Source {
     }
 }
 
-impl Source for &[u8] {
+impl ByteSource for &[u8] {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(self.len());
         let length = buffer.len().min(self.len() - from);

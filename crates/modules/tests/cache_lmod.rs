@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use modules::cache::{Checked, Kind, lmod};
+use modules::cache::{Checked, FaultKind, lmod};
 use modules::site::Environment;
 use support::{ModuleTree, modern_modules};
 
@@ -37,7 +37,7 @@ fn built(scene: &ModuleTree) -> (PathBuf, PathBuf) {
     (directory, stamp)
 }
 
-fn kinds(checked: &Checked) -> Vec<Kind> {
+fn kinds(checked: &Checked) -> Vec<FaultKind> {
     checked.faults.iter().map(|fault| fault.kind).collect()
 }
 
@@ -57,7 +57,7 @@ fn what_lmod_builds_is_good_until_its_tree_changes() {
     scene.file("tree/llvm/18.lua", "");
     fs::remove_file(scene.at("tree/gcc/13")).unwrap();
     date(&scene.at("tree/gcc/12.2"), SystemTime::now() + Duration::from_secs(9));
-    assert_eq!(kinds(&lmod::check(&directory, Some(&stamp))), [Kind::Stale; 4]);
+    assert_eq!(kinds(&lmod::check(&directory, Some(&stamp))), [FaultKind::Stale; 4]);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_modulefile_that_was_changed_with_an_old_time_is_named() {
     let scene = ModuleTree::new();
     let (directory, stamp) = built(&scene);
     date(&scene.module("tree/gcc/12.2"), SystemTime::now() - Duration::from_secs(90_000));
-    assert_eq!(kinds(&lmod::check(&directory, Some(&stamp))), [Kind::Stale]);
+    assert_eq!(kinds(&lmod::check(&directory, Some(&stamp))), [FaultKind::Stale]);
 }
 
 #[test]
@@ -88,10 +88,10 @@ fn a_cache_that_lmod_passes_over_is_named() {
     let scene = ModuleTree::new();
     let (directory, stamp) = built(&scene);
     date(&stamp, SystemTime::now() + Duration::from_secs(9));
-    assert_eq!(kinds(&lmod::check(&directory, Some(&stamp))), [Kind::Unused]);
+    assert_eq!(kinds(&lmod::check(&directory, Some(&stamp))), [FaultKind::Unused]);
     let old = SystemTime::now() - Duration::from_secs(90_000);
     date(&directory.join("spiderT.lua"), old);
-    assert!(kinds(&lmod::check(&directory, None)).contains(&Kind::Unused));
+    assert!(kinds(&lmod::check(&directory, None)).contains(&FaultKind::Unused));
 }
 
 #[test]
@@ -105,15 +105,15 @@ fn a_hostile_cut_or_open_cache_is_named() {
     for code in ["os.execute('x')\n", "spiderT = f()\n", "x = { a = os.exit }\n", "x = 'a' .. b\n"]
     {
         fs::write(&cache, format!("{whole}{code}")).unwrap();
-        assert_eq!(first(), Some(Kind::Hostile), "{code}");
+        assert_eq!(first(), Some(FaultKind::Hostile), "{code}");
     }
     fs::write(&cache, &whole[..whole.len() / 2]).unwrap();
-    assert_eq!(first(), Some(Kind::Partial));
+    assert_eq!(first(), Some(FaultKind::Partial));
     fs::write(&cache, "{".repeat(100_000)).unwrap();
     assert!(first().is_some());
     fs::write(&cache, format!("x = {}", "{".repeat(100_000))).unwrap();
-    assert_eq!(first(), Some(Kind::Hostile));
+    assert_eq!(first(), Some(FaultKind::Hostile));
     fs::write(&cache, &whole).unwrap();
     fs::set_permissions(&cache, fs::Permissions::from_mode(0o666)).unwrap();
-    assert_eq!(first(), Some(Kind::Untrusted));
+    assert_eq!(first(), Some(FaultKind::Untrusted));
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use recording::Recording;
-use recording::query::{self, By, Filter, Row};
+use recording::query::{self, CallFilter, GroupBy, QueryRow};
 use serde::{Deserialize, Serialize};
 
 use crate::side::Side;
@@ -37,10 +37,13 @@ pub struct CallCount {
 impl RecordedCounts {
     /// Counts the default set of calls, `%file,%desc,%process`.
     pub fn of(recording: &Recording) -> RecordedCounts {
-        let filter = Filter { default_set: true, ..Filter::default() };
-        let table = query::table(recording, By::Syscall, &filter);
-        let calls =
-            |row: &Row| CallCount { calls: row.calls, errors: row.errors, metadata: row.metadata };
+        let filter = CallFilter { default_set: true, ..CallFilter::default() };
+        let table = query::table(recording, GroupBy::Syscall, &filter);
+        let calls = |row: &QueryRow| CallCount {
+            calls: row.calls,
+            errors: row.errors,
+            metadata: row.metadata,
+        };
         RecordedCounts {
             metadata: table.total.metadata,
             missing: table.total.missing,

@@ -1,6 +1,6 @@
 //! Other surroundings for runs, such as a rehearsed filesystem.
 
-use recording::{Bytes, Nanos};
+use recording::{ByteUnits, Nanos};
 use serde::{Deserialize, Serialize};
 
 /// Where runs are made, if not simply on this machine.
@@ -39,5 +39,5 @@ pub struct ServerCounts {
     /// Of that, how long the server worked on others' operations.
     pub queued_ns: Nanos,
     /// Data that was read or written.
-    pub bytes: Bytes,
+    pub bytes: ByteUnits,
 }

@@ -153,7 +153,7 @@ mod tests {
             wall_ns: Nanos(millis * 1_000_000),
             user_us: recording::Micros(0),
             system_us: recording::Micros(0),
-            max_rss_bytes: recording::Bytes(0),
+            max_rss_bytes: recording::ByteUnits(0),
             asked: None,
         };
         assert_eq!(worthwhile(run(10), run(20)), 100);

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use cost::PredictedWait;
 use launch::{Captured, CommandLine, Ended, Timed};
-use recording::{Blind, Bytes, Micros, Nanos, shown_name};
+use recording::{Blind, ByteUnits, Micros, Nanos, shown_name};
 use serde::{Deserialize, Serialize};
 
 use crate::behaviour::{Output, STATUS, STDERR, STDOUT};
@@ -65,7 +65,7 @@ pub struct TimedRun {
     /// CPU time in the kernel.
     pub system_us: Micros,
     /// The largest resident set of any of its processes.
-    pub max_rss_bytes: Bytes,
+    pub max_rss_bytes: ByteUnits,
     /// What it asked of the server, where it was made elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<ServerCounts>,
@@ -78,7 +78,7 @@ impl From<Timed> for TimedRun {
             wall_ns: Nanos(timed.wall.as_nanos() as u64),
             user_us: micros(timed.user),
             system_us: micros(timed.system),
-            max_rss_bytes: Bytes(timed.max_rss),
+            max_rss_bytes: ByteUnits(timed.max_rss),
             asked: None,
         }
     }
@@ -159,7 +159,7 @@ impl Side {
             missing: median(|asked| asked.missing)?,
             waited_ns: Nanos(median(|asked| asked.waited_ns.0)?),
             queued_ns: Nanos(median(|asked| asked.queued_ns.0)?),
-            bytes: Bytes(median(|asked| asked.bytes.0)?),
+            bytes: ByteUnits(median(|asked| asked.bytes.0)?),
         })
     }
 

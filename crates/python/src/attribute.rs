@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use recording::query::clean;
-use recording::query::python::Places;
+use recording::query::python::ModuleDirectories;
 
 use crate::ask::Ask;
 use crate::hook::Mark;
@@ -37,7 +37,7 @@ pub(crate) fn attribute<'a>(
     asks: &[Ask<'a>],
     runs: &Runs<'a>,
     known: &Known<'a>,
-    places: &Places<'a>,
+    places: &ModuleDirectories<'a>,
 ) -> (Vec<Placed<'a>>, Tree) {
     let mut pass = Pass {
         runs,
@@ -76,7 +76,7 @@ struct State {
 struct Pass<'k, 'a> {
     runs: &'k Runs<'a>,
     known: &'k Known<'a>,
-    places: &'k Places<'a>,
+    places: &'k ModuleDirectories<'a>,
     tree: Tree,
     /// None where the operation turned out to be the hook's.
     placed: Vec<Option<Placed<'a>>>,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
-use recording::query::python::{Places, package_of};
+use recording::query::python::{ModuleDirectories, package_of};
 use recording::{Event, Recording};
 
 use crate::ask::{Ask, Paths, asks};
@@ -28,7 +28,7 @@ pub fn scan(recording: &Recording, marks: Option<&Marks>) -> Scan {
     let known = Known::of(&asks, &listed);
     let packages = packages(&asks);
     let searched = listed.into_iter().map(Cow::Borrowed).collect();
-    let places = Places { entries: searched, packages: &packages };
+    let places = ModuleDirectories { entries: searched, packages: &packages };
     let (placed, tree) = attribute(&asks, &runs, &known, &places);
     let troubles = troubles(&placed, &tree, &known, &places);
     let in_imports: Vec<&Placed> = placed.iter().filter(|placed| placed.node.is_some()).collect();

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use recording::query::clean;
-use recording::query::python::{Places, directory_and_stem};
+use recording::query::python::{ModuleDirectories, directory_and_stem};
 use recording::{Exec, Recording, shown};
 
 use crate::ask::Ask;
@@ -65,7 +65,7 @@ impl<'a> Entries<'a> {
     }
 
     /// What was asked of each. Directories that every installation has are entries, too.
-    pub(crate) fn count(&self, in_imports: &[&Placed], places: &Places) -> Vec<Entry> {
+    pub(crate) fn count(&self, in_imports: &[&Placed], places: &ModuleDirectories) -> Vec<Entry> {
         let mut order: Vec<&[u8]> = self.list.iter().map(|entry| &entry[..]).collect();
         let mut counted: HashMap<&[u8], Counted> =
             order.iter().map(|entry| (*entry, Counted::default())).collect();

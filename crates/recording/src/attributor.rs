@@ -10,26 +10,26 @@ use crate::{Attribution, Event, Exec, Kind, Nanos, PathId, Phase, ProcessId, Rec
 pub struct Attributor<'a> {
     recording: &'a Recording,
     /// Every exec of every process, one process after the other.
-    programs: Vec<Program<'a>>,
+    programs: Vec<KnownProgram<'a>>,
     /// Of each process: where its execs begin in `programs`, and what it ran before the first.
-    processes: Vec<Runs>,
-    answers: HashMap<Question, Attribution>,
+    processes: Vec<ProgramRuns>,
+    answers: HashMap<CauseInputs, Attribution>,
 }
 
-struct Program<'a> {
+struct KnownProgram<'a> {
     exec: &'a Exec,
     role: Role,
 }
 
 #[derive(Clone, Copy)]
-struct Runs {
+struct ProgramRuns {
     first: usize,
     inherited: Option<usize>,
 }
 
 /// All that a cause depends on.
 #[derive(PartialEq, Eq, Hash)]
-struct Question {
+struct CauseInputs {
     path: Option<PathId>,
     role: Role,
     kind: Kind,
@@ -52,9 +52,12 @@ impl<'a> Attributor<'a> {
                 process.parent.and_then(|parent| attributor.at(parent, process.started));
             let first = attributor.programs.len();
             attributor.programs.extend(
-                process.execs.iter().map(|exec| Program { exec, role: Role::of(recording, exec) }),
+                process
+                    .execs
+                    .iter()
+                    .map(|exec| KnownProgram { exec, role: Role::of(recording, exec) }),
             );
-            attributor.processes.push(Runs { first, inherited });
+            attributor.processes.push(ProgramRuns { first, inherited });
         }
         attributor
     }
@@ -65,7 +68,7 @@ impl<'a> Attributor<'a> {
             Some(program) => self.programs[program].role,
             None => Role::Other,
         };
-        let question = Question {
+        let question = CauseInputs {
             path: event.path,
             role,
             kind: event.kind(),

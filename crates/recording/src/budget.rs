@@ -1,7 +1,7 @@
 //! How much memory a recording may take: a file of a few kilobytes that unpacks to gigabytes was
 //! made to do harm.
 
-use crate::{Exec, Image, Origin, ReadError, Record};
+use crate::{Exec, MappedElf, Origin, Record, RecordingReadError};
 
 /// What any recording may take, in bytes.
 const FREE: u64 = 64 << 20;
@@ -28,14 +28,16 @@ impl Budget {
     /// Takes in a record that will be held.
     ///
     /// # Errors
-    /// [`ReadError::Damaged`], where that is more than the file can be worth.
-    pub(crate) fn spend(&mut self, record: &Record) -> Result<(), ReadError> {
+    /// [`RecordingReadError::Damaged`], where that is more than the file can be worth.
+    pub(crate) fn spend(&mut self, record: &Record) -> Result<(), RecordingReadError> {
         if matches!(record, Record::Path(path) if path.len() > LONGEST_PATH) {
-            return Err(ReadError::Damaged("a path longer than any that Linux takes"));
+            return Err(RecordingReadError::Damaged("a path longer than any that Linux takes"));
         }
         self.held += size(record) as u64;
         match self.held > FREE + FOR_EACH_BYTE.saturating_mul(self.read) {
-            true => Err(ReadError::Damaged("it unpacks to more than any recording of its size")),
+            true => Err(RecordingReadError::Damaged(
+                "it unpacks to more than any recording of its size",
+            )),
             false => Ok(()),
         }
     }
@@ -51,7 +53,9 @@ fn size(record: &Record) -> usize {
             let variables = env.iter().flat_map(|(name, value)| [name, value]);
             inline + texts(argv.iter().chain(variables))
         }
-        Record::Image { image: Image { soname, needed, rpath, runpath, interpreter }, .. } => {
+        Record::Image {
+            image: MappedElf { soname, needed, rpath, runpath, interpreter }, ..
+        } => {
             let lists = needed.iter().chain(rpath).chain(runpath);
             inline + texts(lists.chain(soname).chain(interpreter))
         }

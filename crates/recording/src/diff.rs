@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use crate::query::{Row, Table, clean};
+use crate::query::{QueryRow, QueryTable, clean};
 use crate::{Recording, shown};
 
 /// One key of two tables.
@@ -17,16 +17,16 @@ pub struct DiffRow {
     #[serde(skip)]
     pub raw_key: Vec<u8>,
     /// The first table's row; all zero where it has none.
-    pub before: Row,
+    pub before: QueryRow,
     /// The second table's row; all zero where it has none.
-    pub after: Row,
+    pub after: QueryRow,
 }
 
 /// Pairs the rows of two tables of the same grouping by key, the largest change first: of
 /// metadata operations, then of calls; then the largest. Make the tables with
 /// [`crate::query::tables`], so that they have comparable rows.
-pub fn tables(before: &Table, after: &Table) -> Vec<DiffRow> {
-    let mut pairs: BTreeMap<&[u8], [Option<&Row>; 2]> = BTreeMap::new();
+pub fn tables(before: &QueryTable, after: &QueryTable) -> Vec<DiffRow> {
+    let mut pairs: BTreeMap<&[u8], [Option<&QueryRow>; 2]> = BTreeMap::new();
     for (side, table) in [before, after].into_iter().enumerate() {
         for row in &table.rows {
             pairs.entry(&row.raw_key).or_default()[side] = Some(row);
@@ -45,12 +45,12 @@ pub fn tables(before: &Table, after: &Table) -> Vec<DiffRow> {
     rows
 }
 
-fn pair(sides: [Option<&Row>; 2]) -> DiffRow {
+fn pair(sides: [Option<&QueryRow>; 2]) -> DiffRow {
     let key = sides[0].or(sides[1]).map(|row| (row.key.clone(), row.raw_key.clone()));
     let (key, raw_key) = key.unwrap_or_default();
-    let row = |side: Option<&Row>| match side {
+    let row = |side: Option<&QueryRow>| match side {
         Some(row) => row.clone(),
-        None => Row { key: key.clone(), raw_key: raw_key.clone(), ..Row::default() },
+        None => QueryRow { key: key.clone(), raw_key: raw_key.clone(), ..QueryRow::default() },
     };
     let (before, after) = (row(sides[0]), row(sides[1]));
     DiffRow { key, raw_key, before, after }

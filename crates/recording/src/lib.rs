@@ -62,12 +62,14 @@ pub use lineage::Descent;
 pub use load::Recording;
 pub use name::{Name, serialize_shown, shown, shown_name, shown_path};
 pub use origin::{Frame, Origin};
-pub use process::{End, Exec, How, Image, Process, ProcessId, Signal, Status, Usage};
+pub use process::{
+    Exec, ExitStatus, MappedElf, Process, ProcessEnd, ProcessId, Signal, StartCall, Usage,
+};
 pub use rank::Rank;
-pub use ranks::{MergeError, RankRecording, Ranks, is_recording};
-pub use reader::{ReadError, Reader};
+pub use ranks::{MergeError, RankRecording, RankedRecordings, is_recording};
+pub use reader::{Reader, RecordingReadError};
 pub use sealed::{seal, unseal};
 pub use totals::Totals;
-pub use units::{Bytes, Micros, Nanos};
-pub use wire::{Blind, PathId, Record, Summary};
+pub use units::{ByteUnits, Micros, Nanos};
+pub use wire::{Blind, PathId, Record, RecordingSummary};
 pub use writer::{Sink, Writer};

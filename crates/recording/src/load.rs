@@ -8,8 +8,8 @@ use std::path::Path;
 
 use crate::lineage::{self, Inherited};
 use crate::{
-    Attribution, Blind, End, Event, Header, Image, PathId, Process, ProcessId, ReadError, Reader,
-    Record, Signal, Summary, shown,
+    Attribution, Blind, Event, Header, MappedElf, PathId, Process, ProcessEnd, ProcessId, Reader,
+    Record, RecordingReadError, RecordingSummary, Signal, shown,
 };
 
 /// All that one run did. Events are in the order in which they ended.
@@ -22,7 +22,7 @@ pub struct Recording {
     /// The system calls.
     pub events: Vec<Event>,
     /// What mapped ELF files say of their own search, by path.
-    pub images: BTreeMap<PathId, Image>,
+    pub images: BTreeMap<PathId, MappedElf>,
     /// What the recording does not show.
     pub blinds: Vec<Blind>,
     /// Signals delivered: how many.
@@ -30,7 +30,7 @@ pub struct Recording {
     /// Which they were.
     pub delivered: Vec<Signal>,
     /// There if the recording was ended.
-    pub summary: Option<Summary>,
+    pub summary: Option<RecordingSummary>,
     /// Why it was not, otherwise.
     pub cut: Option<&'static str>,
     paths: Vec<Box<[u8]>>,
@@ -38,12 +38,12 @@ pub struct Recording {
 }
 
 /// Reads a file by offsets of its own.
-struct Beside<'a> {
+struct OffsetFile<'a> {
     file: &'a File,
     at: u64,
 }
 
-impl Read for Beside<'_> {
+impl Read for OffsetFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let got = self.file.read_at(buffer, self.at)?;
         self.at += got as u64;
@@ -55,8 +55,8 @@ impl Recording {
     /// Reads the recording in a file.
     ///
     /// # Errors
-    /// [`ReadError`]; a recording that was cut is not one.
-    pub fn open(path: &Path) -> Result<Recording, ReadError> {
+    /// [`RecordingReadError`]; a recording that was cut is not one.
+    pub fn open(path: &Path) -> Result<Recording, RecordingReadError> {
         Recording::read(BufReader::new(File::open(path)?))
     }
 
@@ -66,15 +66,15 @@ impl Recording {
     ///
     /// # Errors
     /// As [`Recording::open`].
-    pub fn read_beside(file: &File) -> Result<Recording, ReadError> {
-        Recording::read(BufReader::new(Beside { file, at: 0 }))
+    pub fn read_beside(file: &File) -> Result<Recording, RecordingReadError> {
+        Recording::read(BufReader::new(OffsetFile { file, at: 0 }))
     }
 
     /// Reads a recording whole.
     ///
     /// # Errors
     /// As [`Recording::open`].
-    pub fn read(source: impl Read) -> Result<Recording, ReadError> {
+    pub fn read(source: impl Read) -> Result<Recording, RecordingReadError> {
         let mut reader = Reader::new(source)?;
         let mut recording = Recording { header: reader.header().clone(), ..Recording::default() };
         while let Some(record) = reader.next_record()? {
@@ -83,7 +83,7 @@ impl Recording {
         recording.summary = reader.summary().cloned();
         if recording.summary.as_ref().is_some_and(|end| end.calls != recording.events.len() as u64)
         {
-            return Err(ReadError::Damaged("calls are missing from the middle"));
+            return Err(RecordingReadError::Damaged("calls are missing from the middle"));
         }
         recording.cut = reader.cut();
         recording.paths = reader.into_paths();
@@ -91,7 +91,7 @@ impl Recording {
         Ok(recording)
     }
 
-    fn take_in(&mut self, record: Record) -> Result<(), ReadError> {
+    fn take_in(&mut self, record: Record) -> Result<(), RecordingReadError> {
         match record {
             Record::Path(_) => {}
             Record::Call(event) => {
@@ -102,7 +102,7 @@ impl Recording {
                 if process.0 as usize != self.processes.len()
                     || parent.is_some_and(|parent| parent >= process)
                 {
-                    return Err(ReadError::Damaged("a process out of order"));
+                    return Err(RecordingReadError::Damaged("a process out of order"));
                 }
                 self.processes.push(Process {
                     id: process,
@@ -119,7 +119,7 @@ impl Recording {
             Record::Thread { process, .. } => self.process_mut(process)?.threads += 1,
             Record::Exec { process, exec } => self.process_mut(process)?.execs.push(exec),
             Record::End { process, at, status, usage } => {
-                self.process_mut(process)?.end = Some(End { at, status, usage });
+                self.process_mut(process)?.end = Some(ProcessEnd { at, status, usage });
             }
             Record::Image { path, image } => {
                 self.images.insert(path, image);
@@ -137,9 +137,9 @@ impl Recording {
         Ok(())
     }
 
-    fn process_mut(&mut self, id: ProcessId) -> Result<&mut Process, ReadError> {
+    fn process_mut(&mut self, id: ProcessId) -> Result<&mut Process, RecordingReadError> {
         let known = self.processes.get_mut(id.0 as usize);
-        known.ok_or(ReadError::Damaged("a process that never started"))
+        known.ok_or(RecordingReadError::Damaged("a process that never started"))
     }
 
     /// The bytes of a path.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, PathId, ProcessId, Recording};
+use crate::{ByteUnits, PathId, ProcessId, Recording};
 
 /// Where a process was started, read from its parent while that stood at the fork.
 ///
@@ -11,7 +11,7 @@ use crate::{Bytes, PathId, ProcessId, Recording};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// The parent's resident set at that moment, which the fork had to copy the page tables of.
-    pub rss: Bytes,
+    pub rss: ByteUnits,
     /// The call stack, the innermost first.
     pub frames: Vec<Frame>,
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Micros, Nanos, Origin, PathId};
+use crate::{ByteUnits, Micros, Nanos, Origin, PathId};
 
 /// A process of a recording: its place in the order of their starts. Unlike a pid it is never
 /// used twice.
@@ -20,14 +20,14 @@ pub struct Process {
     /// Who started it; none for the command itself.
     pub parent: Option<ProcessId>,
     /// By which call.
-    pub how: How,
+    pub how: StartCall,
     /// When.
     pub started: Nanos,
     /// Every program it became, in order. A forked child that never execs has none, and runs
     /// its parent's program.
     pub execs: Vec<Exec>,
     /// How it ended; none if it still ran when the recording stopped.
-    pub end: Option<End>,
+    pub end: Option<ProcessEnd>,
     /// Threads beside the first.
     pub threads: u32,
     /// Where in its parent's script it was started, if the recorder looked.
@@ -37,7 +37,7 @@ pub struct Process {
 /// The call that started a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum How {
+pub enum StartCall {
     /// becalm started it.
     Command,
     /// fork, or a clone that copies the memory.
@@ -76,11 +76,11 @@ impl Exec {
 
 /// How a process ended and what it used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct End {
+pub struct ProcessEnd {
     /// When.
     pub at: Nanos,
     /// How.
-    pub status: Status,
+    pub status: ExitStatus,
     /// What it used itself, its children not included.
     pub usage: Usage,
 }
@@ -88,7 +88,7 @@ pub struct End {
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum ExitStatus {
     /// exit(code).
     Exited(u8),
     /// Killed by this signal.
@@ -116,12 +116,12 @@ pub struct Usage {
     /// CPU in the kernel.
     pub system: Micros,
     /// Largest resident set.
-    pub max_rss: Bytes,
+    pub max_rss: ByteUnits,
 }
 
 /// What an ELF file that was mapped says of its own search: read once, after the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Image {
+pub struct MappedElf {
     /// DT_SONAME.
     pub soname: Option<String>,
     /// DT_NEEDED, in order.

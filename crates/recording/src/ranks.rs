@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::{Rank, ReadError, Reader, Recording};
+use crate::{Rank, Reader, Recording, RecordingReadError};
 
 /// The first bytes of a file of ranks; the digit is the format's version.
 const MAGIC: &[u8; 16] = b"becalm-ranked 1\n";
@@ -40,7 +40,7 @@ pub struct RankRecording {
 
 /// The recordings of a file.
 #[derive(Clone, Debug)]
-pub struct Ranks {
+pub struct RankedRecordings {
     /// By their number.
     pub members: Vec<RankRecording>,
     /// Whether the file is all that was written: it has its end.
@@ -92,26 +92,26 @@ impl RankRecording {
     /// Its records, as a stream.
     ///
     /// # Errors
-    /// [`ReadError`].
-    pub fn reader(&self) -> Result<Reader<impl Read + '_>, ReadError> {
+    /// [`RecordingReadError`].
+    pub fn reader(&self) -> Result<Reader<impl Read + '_>, RecordingReadError> {
         Reader::new(BufReader::new(self.bytes()))
     }
 
     /// All of it.
     ///
     /// # Errors
-    /// [`ReadError`].
-    pub fn recording(&self) -> Result<Recording, ReadError> {
+    /// [`RecordingReadError`].
+    pub fn recording(&self) -> Result<Recording, RecordingReadError> {
         Recording::read(BufReader::new(self.bytes()))
     }
 }
 
-impl Ranks {
+impl RankedRecordings {
     /// Opens a file of ranks, or the recording of a single one.
     ///
     /// # Errors
-    /// [`ReadError`]: [`ReadError::NoRank`] for the recording of a command that was no rank.
-    pub fn open(path: &Path) -> Result<Ranks, ReadError> {
+    /// [`RecordingReadError`]: [`RecordingReadError::NoRank`] for the recording of a command that was no rank.
+    pub fn open(path: &Path) -> Result<RankedRecordings, RecordingReadError> {
         let file = Arc::new(File::open(path)?);
         let length = file.metadata()?.len();
         let mut magic = [0; MAGIC.len()];
@@ -122,14 +122,14 @@ impl Ranks {
         match magic.strip_prefix(b"becalm-ranked ") {
             Some(version) if got.is_ok() => {
                 let found = String::from_utf8_lossy(version).trim().to_owned();
-                return Err(ReadError::Version { found });
+                return Err(RecordingReadError::Version { found });
             }
             _ => {}
         }
         let mut alone = RankRecording { rank: Rank::default(), file, at: 0, bytes: length };
         let rank = alone.reader()?.header().rank.clone();
-        alone.rank = rank.ok_or(ReadError::NoRank)?;
-        Ok(Ranks { members: vec![alone], whole: true })
+        alone.rank = rank.ok_or(RecordingReadError::NoRank)?;
+        Ok(RankedRecordings { members: vec![alone], whole: true })
     }
 
     /// One rank's recording, if it is there.
@@ -142,7 +142,7 @@ impl Ranks {
     ///
     /// # Errors
     /// [`MergeError`].
-    pub fn join(files: Vec<(PathBuf, Ranks)>) -> Result<Ranks, MergeError> {
+    pub fn join(files: Vec<(PathBuf, RankedRecordings)>) -> Result<RankedRecordings, MergeError> {
         let mut joined: BTreeMap<u32, (PathBuf, RankRecording)> = BTreeMap::new();
         let mut whole = true;
         for (path, ranks) in files {
@@ -165,7 +165,7 @@ impl Ranks {
             }
         }
         let members = joined.into_values().map(|(_, member)| member).collect();
-        Ok(Ranks { members, whole })
+        Ok(RankedRecordings { members, whole })
     }
 
     /// Writes them as one file.
@@ -203,8 +203,8 @@ fn frame(kind: &[u8; 4], label: u32, bytes: u64, content: &[u8]) -> [u8; FRAME] 
 }
 
 /// The members of a file of ranks, up to its end or to where it was cut.
-fn members(file: &Arc<File>, length: u64) -> Result<Ranks, ReadError> {
-    let mut ranks = Ranks { members: Vec::new(), whole: false };
+fn members(file: &Arc<File>, length: u64) -> Result<RankedRecordings, RecordingReadError> {
+    let mut ranks = RankedRecordings { members: Vec::new(), whole: false };
     let mut at = MAGIC.len() as u64;
     loop {
         let mut found = [0; FRAME];
@@ -219,7 +219,7 @@ fn members(file: &Arc<File>, length: u64) -> Result<Ranks, ReadError> {
         eight.copy_from_slice(&found[8..16]);
         let bytes = u64::from_le_bytes(eight);
         if label_length > LABEL_LIMIT {
-            return Err(ReadError::Damaged("a rank's label of an impossible length"));
+            return Err(RecordingReadError::Damaged("a rank's label of an impossible length"));
         }
         let mut label = vec![0; label_length as usize];
         if (FileSlice { file, at, left: length.saturating_sub(at) }).read_exact(&mut label).is_err()
@@ -229,17 +229,17 @@ fn members(file: &Arc<File>, length: u64) -> Result<Ranks, ReadError> {
         at += u64::from(label_length);
         let (Ok(kind), Some(end)) = (<&[u8; 4]>::try_from(&found[..4]), at.checked_add(bytes))
         else {
-            return Err(ReadError::Damaged("a rank's recording of an impossible length"));
+            return Err(RecordingReadError::Damaged("a rank's recording of an impossible length"));
         };
         if frame(kind, label_length, bytes, &label) != found {
-            return Err(ReadError::Damaged("a rank's label with a wrong checksum"));
+            return Err(RecordingReadError::Damaged("a rank's label with a wrong checksum"));
         }
         if kind == END {
             ranks.whole = bytes == ranks.members.len() as u64;
             break;
         }
         let Ok(rank) = serde_json::from_slice(&label) else {
-            return Err(ReadError::Damaged("an unreadable label of a rank"));
+            return Err(RecordingReadError::Damaged("an unreadable label of a rank"));
         };
         let left = length.saturating_sub(at);
         let file = Arc::clone(file);
@@ -250,7 +250,7 @@ fn members(file: &Arc<File>, length: u64) -> Result<Ranks, ReadError> {
     ranks.members.sort_by_key(|member| member.rank.rank);
     let twice = |pair: &[RankRecording]| pair[0].rank.rank == pair[1].rank.rank;
     if ranks.members.windows(2).any(twice) {
-        return Err(ReadError::Damaged("a rank that is there twice"));
+        return Err(RecordingReadError::Damaged("a rank that is there twice"));
     }
     Ok(ranks)
 }

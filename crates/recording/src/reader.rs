@@ -6,11 +6,11 @@ use std::io::{self, Read};
 use crate::budget::Budget;
 use crate::wire::{BLOCK_LIMIT, BlockKind, FRAME, MAGIC};
 use crate::writer::unzigzag;
-use crate::{Event, Header, Nanos, PathId, Record, Summary};
+use crate::{Event, Header, Nanos, PathId, Record, RecordingSummary};
 
 /// Why a recording could not be read.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum RecordingReadError {
     /// The operating system refused.
     #[error("{0}")]
     Io(#[from] io::Error),
@@ -51,11 +51,11 @@ pub struct Reader<R> {
     known: HashMap<Box<[u8]>, PathId>,
     last_start: u64,
     budget: Budget,
-    summary: Option<Summary>,
+    summary: Option<RecordingSummary>,
     cut: Option<&'static str>,
 }
 
-enum Block {
+enum RecordingBlock {
     /// What it is, how many bytes of the file it is, and what it unpacks to.
     Whole(BlockKind, usize, Vec<u8>),
     End,
@@ -66,16 +66,16 @@ impl<R: Read> Reader<R> {
     /// Reads the magic and the header.
     ///
     /// # Errors
-    /// [`ReadError`], if the source is no recording or has no whole header.
-    pub fn new(mut source: R) -> Result<Reader<R>, ReadError> {
+    /// [`RecordingReadError`], if the source is no recording or has no whole header.
+    pub fn new(mut source: R) -> Result<Reader<R>, RecordingReadError> {
         let mut magic = [0; MAGIC.len()];
         let got = read_up_to(&mut source, &mut magic)?;
         check_magic(&magic[..got])?;
         let header = match read_block(&mut source)? {
-            Block::Whole(BlockKind::Header, _, json) => {
-                serde_json::from_slice(&json).map_err(|_| ReadError::NoHeader)?
+            RecordingBlock::Whole(BlockKind::Header, _, json) => {
+                serde_json::from_slice(&json).map_err(|_| RecordingReadError::NoHeader)?
             }
-            _ => return Err(ReadError::NoHeader),
+            _ => return Err(RecordingReadError::NoHeader),
         };
         Ok(Reader {
             source,
@@ -103,7 +103,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// The summary, once all was read; none where the recording was cut.
-    pub fn summary(&self) -> Option<&Summary> {
+    pub fn summary(&self) -> Option<&RecordingSummary> {
         self.summary.as_ref()
     }
 
@@ -116,14 +116,14 @@ impl<R: Read> Reader<R> {
     /// [`Reader::path`]. A path has one number, however often it was recorded.
     ///
     /// # Errors
-    /// [`ReadError::Io`] and [`ReadError::Damaged`]. After an error there is no more to read.
-    pub fn next_record(&mut self) -> Result<Option<Record>, ReadError> {
+    /// [`RecordingReadError::Io`] and [`RecordingReadError::Damaged`]. After an error there is no more to read.
+    pub fn next_record(&mut self) -> Result<Option<Record>, RecordingReadError> {
         loop {
             if self.at == self.block.len() && !self.next_block()? {
                 return Ok(None);
             }
             let (record, rest) = postcard::take_from_bytes::<Record>(&self.block[self.at..])
-                .map_err(|_| ReadError::Damaged("a block with an unknown record"))?;
+                .map_err(|_| RecordingReadError::Damaged("a block with an unknown record"))?;
             self.at = self.block.len() - rest.len();
             self.budget.spend(&record)?;
             match record {
@@ -156,29 +156,32 @@ impl<R: Read> Reader<R> {
         self.paths
     }
 
-    fn next_block(&mut self) -> Result<bool, ReadError> {
+    fn next_block(&mut self) -> Result<bool, RecordingReadError> {
         if self.summary.is_some() || self.cut.is_some() {
             return Ok(false);
         }
         match read_block(&mut self.source)? {
-            Block::Whole(BlockKind::Records, packed, bytes) => {
+            RecordingBlock::Whole(BlockKind::Records, packed, bytes) => {
                 self.budget.earn(packed);
                 self.block = bytes;
                 self.at = 0;
                 Ok(true)
             }
-            Block::Whole(BlockKind::Summary, _, json) => {
+            RecordingBlock::Whole(BlockKind::Summary, _, json) => {
                 let summary = serde_json::from_slice(&json);
-                self.summary =
-                    Some(summary.map_err(|_| ReadError::Damaged("an unreadable summary"))?);
+                self.summary = Some(
+                    summary.map_err(|_| RecordingReadError::Damaged("an unreadable summary"))?,
+                );
                 Ok(false)
             }
-            Block::Whole(BlockKind::Header, ..) => Err(ReadError::Damaged("a second header")),
-            Block::End => {
+            RecordingBlock::Whole(BlockKind::Header, ..) => {
+                Err(RecordingReadError::Damaged("a second header"))
+            }
+            RecordingBlock::End => {
                 self.cut = Some("it was not ended: the recorder was killed or the disk was full");
                 Ok(false)
             }
-            Block::Cut(why) => {
+            RecordingBlock::Cut(why) => {
                 self.cut = Some(why);
                 Ok(false)
             }
@@ -195,7 +198,7 @@ impl<R: Read> Reader<R> {
         self.canonical.push(id);
     }
 
-    fn call(&mut self, mut event: Event) -> Result<Record, ReadError> {
+    fn call(&mut self, mut event: Event) -> Result<Record, RecordingReadError> {
         let start = self.last_start.wrapping_add(unzigzag(event.start.0) as u64);
         self.last_start = start;
         event.start = Nanos(start);
@@ -205,63 +208,63 @@ impl<R: Read> Reader<R> {
         Ok(Record::Call(event))
     }
 
-    fn canonical(&self, id: PathId) -> Result<PathId, ReadError> {
+    fn canonical(&self, id: PathId) -> Result<PathId, RecordingReadError> {
         let known = self.canonical.get(id.0 as usize);
-        known.copied().ok_or(ReadError::Damaged("a path that was never given"))
+        known.copied().ok_or(RecordingReadError::Damaged("a path that was never given"))
     }
 
-    fn canonical_option(&self, id: Option<PathId>) -> Result<Option<PathId>, ReadError> {
+    fn canonical_option(&self, id: Option<PathId>) -> Result<Option<PathId>, RecordingReadError> {
         id.map(|id| self.canonical(id)).transpose()
     }
 }
 
-fn check_magic(found: &[u8]) -> Result<(), ReadError> {
+fn check_magic(found: &[u8]) -> Result<(), RecordingReadError> {
     if found == MAGIC {
         return Ok(());
     }
     if found.starts_with(b"becalm-ranked ") {
-        return Err(ReadError::Ranks);
+        return Err(RecordingReadError::Ranks);
     }
     match found.strip_prefix(b"becalm-record ") {
-        Some(version) if version.ends_with(b"\n") => {
-            Err(ReadError::Version { found: String::from_utf8_lossy(version).trim().to_owned() })
-        }
-        _ => Err(ReadError::Foreign),
+        Some(version) if version.ends_with(b"\n") => Err(RecordingReadError::Version {
+            found: String::from_utf8_lossy(version).trim().to_owned(),
+        }),
+        _ => Err(RecordingReadError::Foreign),
     }
 }
 
-fn read_block(source: &mut impl Read) -> Result<Block, ReadError> {
+fn read_block(source: &mut impl Read) -> Result<RecordingBlock, RecordingReadError> {
     const SHORT: &str = "it ends within a block: the recorder was killed or the disk was full";
     let mut frame = [0; FRAME];
     match read_up_to(source, &mut frame)? {
-        0 => return Ok(Block::End),
+        0 => return Ok(RecordingBlock::End),
         FRAME => {}
-        _ => return Ok(Block::Cut(SHORT)),
+        _ => return Ok(RecordingBlock::Cut(SHORT)),
     }
     let word =
         |at: usize| u32::from_le_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]]);
     let (unpacked, packed, sum) = (word(1) as usize, word(5) as usize, word(9));
     let Some(kind) = BlockKind::from_byte(frame[0]) else {
-        return Ok(Block::Cut("it has bytes after its last whole block"));
+        return Ok(RecordingBlock::Cut("it has bytes after its last whole block"));
     };
     // zstd's worst case adds less than 1 % to what cannot be compressed.
     if unpacked > BLOCK_LIMIT || packed > BLOCK_LIMIT + (BLOCK_LIMIT >> 6) {
-        return Ok(Block::Cut("it has bytes after its last whole block"));
+        return Ok(RecordingBlock::Cut("it has bytes after its last whole block"));
     }
     let mut bytes = Vec::new();
     source.by_ref().take(packed as u64).read_to_end(&mut bytes)?;
     if bytes.len() < packed {
-        return Ok(Block::Cut(SHORT));
+        return Ok(RecordingBlock::Cut(SHORT));
     }
     if crc32fast::hash(&bytes) != sum {
-        return Ok(Block::Cut("a block's checksum is wrong"));
+        return Ok(RecordingBlock::Cut("a block's checksum is wrong"));
     }
     let bytes = zstd::bulk::decompress(&bytes, unpacked)
-        .map_err(|_| ReadError::Damaged("a block that does not unpack"))?;
+        .map_err(|_| RecordingReadError::Damaged("a block that does not unpack"))?;
     if bytes.len() != unpacked {
-        return Err(ReadError::Damaged("a block of another size than it says"));
+        return Err(RecordingReadError::Damaged("a block of another size than it says"));
     }
-    Ok(Block::Whole(kind, packed, bytes))
+    Ok(RecordingBlock::Whole(kind, packed, bytes))
 }
 
 /// Fills `buffer` as far as the source goes, and says how far.

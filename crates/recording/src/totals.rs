@@ -4,7 +4,7 @@ use std::io::Read;
 
 use serde::Serialize;
 
-use crate::{Blind, Nanos, ProcessId, ReadError, Reader, Record, Status};
+use crate::{Blind, ExitStatus, Nanos, ProcessId, Reader, Record, RecordingReadError};
 
 /// The sums over one recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -27,7 +27,7 @@ pub struct Totals {
     pub took: Nanos,
     /// How the command itself ended; none where the recording was cut before.
     #[serde(skip)]
-    pub status: Option<Status>,
+    pub status: Option<ExitStatus>,
     /// Whether it shows all of the run.
     pub whole: bool,
 }
@@ -36,8 +36,8 @@ impl Totals {
     /// Adds a recording up.
     ///
     /// # Errors
-    /// [`ReadError`]; a recording that was cut is not one.
-    pub fn of(mut reader: Reader<impl Read>) -> Result<Totals, ReadError> {
+    /// [`RecordingReadError`]; a recording that was cut is not one.
+    pub fn of(mut reader: Reader<impl Read>) -> Result<Totals, RecordingReadError> {
         let mut totals = Totals::default();
         let (mut ended, mut last, mut hidden) = (0, Nanos::default(), false);
         while let Some(record) = reader.next_record()? {

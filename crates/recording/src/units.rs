@@ -61,7 +61,7 @@ impl Micros {
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(transparent)]
-pub struct Bytes(pub u64);
+pub struct ByteUnits(pub u64);
 
 impl From<Nanos> for Duration {
     fn from(span: Nanos) -> Duration {
@@ -75,8 +75,8 @@ impl From<Micros> for Duration {
     }
 }
 
-impl From<Bytes> for u64 {
-    fn from(size: Bytes) -> u64 {
+impl From<ByteUnits> for u64 {
+    fn from(size: ByteUnits) -> u64 {
         size.0
     }
 }

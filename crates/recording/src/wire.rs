@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Event, Exec, How, Image, Nanos, Origin, ProcessId, Status, Usage};
+use crate::{Event, Exec, ExitStatus, MappedElf, Nanos, Origin, ProcessId, StartCall, Usage};
 
 /// The first bytes of every recording; the digit is the format's version.
 pub(crate) const MAGIC: &[u8; 16] = b"becalm-record 1\n";
@@ -57,7 +57,7 @@ pub enum Record {
         /// Who started it.
         parent: Option<ProcessId>,
         /// By which call.
-        how: How,
+        how: StartCall,
         /// When.
         at: Nanos,
     },
@@ -84,7 +84,7 @@ pub enum Record {
         /// When.
         at: Nanos,
         /// How.
-        status: Status,
+        status: ExitStatus,
         /// What it used.
         usage: Usage,
     },
@@ -93,7 +93,7 @@ pub enum Record {
         /// The file's path.
         path: crate::PathId,
         /// What it says.
-        image: Image,
+        image: MappedElf,
     },
     /// Something that the recording does not show, and the reader must be told.
     Blind(Blind),
@@ -175,7 +175,7 @@ impl Blind {
 
 /// The last block: present only where the recording was ended, not cut.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Summary {
+pub struct RecordingSummary {
     /// When recording ended.
     pub ended: Nanos,
     /// How many calls it holds.

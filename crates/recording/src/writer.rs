@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::wire::{BLOCK_LIMIT, BlockKind, FRAME, MAGIC};
-use crate::{Event, Header, Nanos, PathId, Record, Summary};
+use crate::{Event, Header, Nanos, PathId, Record, RecordingSummary};
 
 /// Where a recording goes.
 pub type Sink = Box<dyn Write + Send>;
@@ -33,23 +33,23 @@ const LEVEL: i32 = 1;
 /// Writes records to a sink. Errors of the sink are kept and reported by [`Writer::finish`]:
 /// the command that is being recorded must not suffer from a full disk.
 pub struct Writer {
-    shared: Arc<Shared>,
+    shared: Arc<SharedSink>,
     thread: Option<JoinHandle<Sink>>,
     scratch: Vec<u8>,
     known: HashMap<Box<[u8]>, PathId>,
     known_bytes: usize,
     paths: u32,
     last_start: u64,
-    summary: Summary,
+    summary: RecordingSummary,
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct SharedSink {
+    state: Mutex<WriterState>,
     wake: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct WriterState {
     pending: Vec<u8>,
     writing: bool,
     flush: bool,
@@ -57,9 +57,9 @@ struct State {
     error: Option<io::Error>,
 }
 
-impl Shared {
+impl SharedSink {
     /// A panic of the other side cannot leave the state half changed: every change is a move.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WriterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -73,7 +73,7 @@ impl Writer {
         sink.write_all(MAGIC)?;
         let json = serde_json::to_vec(header).map_err(io::Error::other)?;
         write_block(&mut sink, BlockKind::Header, &json)?;
-        let shared = Arc::new(Shared { state: Mutex::default(), wake: Condvar::new() });
+        let shared = Arc::new(SharedSink { state: Mutex::default(), wake: Condvar::new() });
         let thread = std::thread::Builder::new().name("writer".into()).spawn({
             let shared = Arc::clone(&shared);
             move || write_loop(&shared, sink)
@@ -86,7 +86,7 @@ impl Writer {
             known_bytes: 0,
             paths: 0,
             last_start: 0,
-            summary: Summary::default(),
+            summary: RecordingSummary::default(),
         })
     }
 
@@ -158,7 +158,7 @@ impl Writer {
     ///
     /// # Errors
     /// The sink's first error. The recording is then cut, and a reader says so.
-    pub fn finish(mut self, ended: Nanos) -> io::Result<Summary> {
+    pub fn finish(mut self, ended: Nanos) -> io::Result<RecordingSummary> {
         self.summary.ended = ended;
         let json = serde_json::to_vec(&self.summary).map_err(io::Error::other)?;
         self.shared.lock().close = true;
@@ -185,7 +185,7 @@ impl Drop for Writer {
     }
 }
 
-fn write_loop(shared: &Shared, mut sink: Sink) -> Sink {
+fn write_loop(shared: &SharedSink, mut sink: Sink) -> Sink {
     let mut block = Vec::with_capacity(BLOCK + 4096);
     loop {
         let mut state = shared.lock();

@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::time::Duration;
 
-use recording::query::{By, Filter, table};
+use recording::query::{CallFilter, GroupBy, table};
 use recording::{Recording, Writer};
 use testkit::made::storm;
 use testkit::memory::{forget_peak, peak};
@@ -34,9 +34,9 @@ fn a_million_calls_fit_in_20_mb_and_are_recorded_in_bounded_memory_and_read_in_s
     assert_eq!(recording.events.len() as u64, CALLS);
     assert!(recording.is_whole());
     let mut took = Vec::new();
-    for by in By::ALL {
+    for by in GroupBy::ALL {
         let started = processor_time();
-        let table = table(&recording, by, &Filter::default());
+        let table = table(&recording, by, &CallFilter::default());
         took.push((by, processor_time() - started));
         let rows: u64 = table.rows.iter().map(|row| row.metadata).sum();
         assert_eq!(rows, table.total.metadata, "{by}");

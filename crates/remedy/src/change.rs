@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use recording::Bytes;
+use recording::ByteUnits;
 use serde::{Deserialize, Serialize};
 
 use crate::attributes::FileAttributes;
@@ -46,7 +46,7 @@ pub(crate) struct Replacement {
 /// A file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Version {
-    pub(crate) size: Bytes,
+    pub(crate) size: ByteUnits,
     /// None only until the file has been read.
     pub(crate) digest: Option<Digest>,
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use recording::Bytes;
+use recording::ByteUnits;
 
 /// Why a plan was not applied, or not undone. Unless it says otherwise, every file is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -35,9 +35,9 @@ pub enum Error {
         /// A directory on it.
         directory: PathBuf,
         /// What is needed.
-        needed: Bytes,
+        needed: ByteUnits,
         /// What is free.
-        free: Bytes,
+        free: ByteUnits,
     },
     /// A file is no plan that this becalm can read.
     #[error("{}: is no plan that this becalm can read: {problem}", path.display())]

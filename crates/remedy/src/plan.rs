@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use recording::Bytes;
+use recording::ByteUnits;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::text;
@@ -127,7 +127,7 @@ pub struct Edit {
 #[serde(deny_unknown_fields)]
 pub struct Seen {
     /// The file's size.
-    pub size: Bytes,
+    pub size: ByteUnits,
     /// The inode's number.
     pub inode: u64,
     /// When its content was changed last, in nanoseconds since 1970.
@@ -153,7 +153,7 @@ impl Seen {
     pub fn from_metadata(found: &std::fs::Metadata) -> Seen {
         let nanos = |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000_000) + nanos;
         Seen {
-            size: Bytes(found.size()),
+            size: ByteUnits(found.size()),
             inode: found.ino(),
             mtime_ns: nanos(found.mtime(), found.mtime_nsec()),
             ctime_ns: nanos(found.ctime(), found.ctime_nsec()),

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use recording::Bytes;
+use recording::ByteUnits;
 
 use crate::change::Version;
 use crate::digest::Hasher;
@@ -45,7 +45,7 @@ impl RewriteFailure {
 /// # Errors
 /// In words, if the edits are not in order, overlap, lie outside of a file of that size, or
 /// change its size elsewhere than at its end.
-pub(crate) fn size_after(size: Bytes, edits: &[Edit]) -> Result<Bytes, String> {
+pub(crate) fn size_after(size: ByteUnits, edits: &[Edit]) -> Result<ByteUnits, String> {
     let mut free_from = 0;
     let mut after = size.0;
     for (at, edit) in edits.iter().enumerate() {
@@ -63,7 +63,7 @@ pub(crate) fn size_after(size: Bytes, edits: &[Edit]) -> Result<Bytes, String> {
             after = edit.offset + edit.new.len() as u64;
         }
     }
-    Ok(Bytes(after))
+    Ok(ByteUnits(after))
 }
 
 /// Whether the old bytes of all edits are in the file.
@@ -92,7 +92,7 @@ pub(crate) struct Rewritten {
 /// as it is zero.
 pub(crate) fn rewrite(
     source: &File,
-    size: Bytes,
+    size: ByteUnits,
     edits: &[Edit],
     holes: &[(u64, u64)],
     target: &File,
@@ -140,7 +140,7 @@ pub(crate) fn rewrite(
 /// Copies all of `source` into `target`, an empty file, with its holes: what was written.
 pub(crate) fn copy(source: &File, target: &File) -> Result<Version, RewriteFailure> {
     let size = source.metadata().map_err(RewriteFailure::Read)?.len();
-    rewrite(source, Bytes(size), &[], &[], target).map(|written| written.after)
+    rewrite(source, ByteUnits(size), &[], &[], target).map(|written| written.after)
 }
 
 /// Into a file that shares the source's bytes, only what is new.
@@ -192,5 +192,5 @@ pub(crate) fn version_of(file: &File) -> io::Result<Version> {
             Err(error) => return Err(error),
         }
     }
-    Ok(Version { size: Bytes(from), digest: Some(hasher.finish()) })
+    Ok(Version { size: ByteUnits(from), digest: Some(hasher.finish()) })
 }

@@ -9,7 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt, 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use recording::Bytes;
+use recording::ByteUnits;
 use rustix::fs::{CWD, OFlags, RenameFlags};
 use rustix::io::Errno;
 
@@ -185,7 +185,7 @@ fn write_content(
         NewContent::Nowhere => rewrite::version_of(&target).map_err(failed("read"))?,
         NewContent::Memory(bytes) => {
             target.write_all_at(bytes, 0).map_err(failed("write"))?;
-            Version { size: Bytes(bytes.len() as u64), digest: Some(Digest::of(bytes)) }
+            Version { size: ByteUnits(bytes.len() as u64), digest: Some(Digest::of(bytes)) }
         }
         NewContent::File(kept) => {
             let source = File::open(kept).map_err(|error| Error::at("open", kept, error))?;

@@ -1,6 +1,6 @@
 //! Questions that tests ask of a recording.
 
-use recording::{Event, Outcome, Process, Recording, Status};
+use recording::{Event, ExitStatus, Outcome, Process, Recording};
 
 /// All calls on paths that begin so.
 pub fn calls_below<'a>(recording: &'a Recording, prefix: &[u8]) -> Vec<&'a Event> {
@@ -40,6 +40,6 @@ pub fn process_of<'a>(recording: &'a Recording, name: &str) -> &'a Process {
 
 /// How a process ended.
 #[track_caller]
-pub fn end_of(process: &Process) -> Status {
+pub fn end_of(process: &Process) -> ExitStatus {
     process.end.unwrap_or_else(|| panic!("{process:?} did not end")).status
 }

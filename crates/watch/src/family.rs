@@ -5,7 +5,7 @@ use std::io;
 use std::rc::Rc;
 
 use launch::Ended;
-use recording::{Blind, Bytes, Exec, How, Record, Status, Usage};
+use recording::{Blind, ByteUnits, Exec, ExitStatus, Record, StartCall, Usage};
 
 use crate::files::proc_link;
 use crate::memory;
@@ -22,7 +22,7 @@ impl Tracer {
     /// Takes in the command itself, which stands at its exec.
     pub fn adopt_main(&mut self, task: Task) {
         self.in_call = usize::from(task.pending.is_some());
-        self.begin(task, None, Some(How::Command));
+        self.begin(task, None, Some(StartCall::Command));
     }
 
     /// CLONE_UNTRACED would make a child that has the filter and no tracer: its calls would
@@ -56,9 +56,9 @@ impl Tracer {
         let thread = has(libc::CLONE_THREAD);
         let how = match has(libc::CLONE_VM) {
             _ if thread => None,
-            true if has(libc::CLONE_VFORK) => Some(How::Vfork),
-            true => Some(How::Clone),
-            false => Some(How::Fork),
+            true if has(libc::CLONE_VFORK) => Some(StartCall::Vfork),
+            true => Some(StartCall::Clone),
+            false => Some(StartCall::Fork),
         };
         let child = Task {
             tid: child,
@@ -79,7 +79,7 @@ impl Tracer {
     }
 
     /// Takes in a new thread or process, and what it has already done.
-    pub fn begin(&mut self, mut task: Task, parent: Option<i32>, how: Option<How>) {
+    pub fn begin(&mut self, mut task: Task, parent: Option<i32>, how: Option<StartCall>) {
         let (tid, at) = (task.tid, self.log.now());
         match how {
             None => {
@@ -99,7 +99,7 @@ impl Tracer {
                     children: Usage::default(),
                     peak: None,
                     watches_exit: false,
-                    parent_rss: Bytes::default(),
+                    parent_rss: ByteUnits::default(),
                 };
                 self.processes.insert(tid, process);
                 if let Some(tapped) = &mut self.tapped {
@@ -207,7 +207,7 @@ impl Tracer {
     pub fn at_exit(&mut self, tid: i32) -> io::Result<()> {
         let group = self.tasks.get(&tid).map_or(tid, |task| task.group);
         if let Some(process) = self.processes.get_mut(&group) {
-            process.peak = signals::status_number(tid, "VmHWM").map(|kib| Bytes(kib * 1024));
+            process.peak = signals::status_number(tid, "VmHWM").map(|kib| ByteUnits(kib * 1024));
             let (id, parent_rss) = (process.id, process.parent_rss);
             if tid == group {
                 self.look_at_end(group, id, parent_rss);
@@ -230,8 +230,8 @@ impl Tracer {
             process: process.id,
             at: self.log.now(),
             status: match ended {
-                Ended::Exited(code) => Status::Exited(code),
-                Ended::Signaled(signal) => Status::Signaled(signal.unsigned_abs() as u8),
+                Ended::Exited(code) => ExitStatus::Exited(code),
+                Ended::Signaled(signal) => ExitStatus::Signaled(signal.unsigned_abs() as u8),
             },
             usage: process.own_usage(&both),
         });
@@ -264,7 +264,7 @@ impl Tracer {
         let orphans: Vec<i32> = self.early.keys().copied().filter(orphan).collect();
         for tid in orphans {
             let task = Task::new(tid);
-            self.begin(task, Some(self.main), Some(How::Fork));
+            self.begin(task, Some(self.main), Some(StartCall::Fork));
         }
     }
 

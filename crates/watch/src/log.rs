@@ -8,12 +8,14 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use recording::{Blind, Event, Image, Nanos, PathId, ProcessId, Record, Summary, Writer};
+use recording::{
+    Blind, Event, MappedElf, Nanos, PathId, ProcessId, Record, RecordingSummary, Writer,
+};
 
 use crate::files::FullPath;
 
 /// Reads what an ELF file says of its own search; none for what is no ELF file.
-pub type ReadImage = fn(&Path) -> Option<Image>;
+pub type ReadImage = fn(&Path) -> Option<MappedElf>;
 
 /// The recording in the making.
 pub(crate) struct Log {
@@ -32,7 +34,7 @@ pub(crate) struct Log {
 /// no cold question, and the run does not wait for it.
 struct Reading {
     files: Sender<Vec<u8>>,
-    thread: JoinHandle<Vec<(Vec<u8>, Image)>>,
+    thread: JoinHandle<Vec<(Vec<u8>, MappedElf)>>,
 }
 
 impl Reading {
@@ -124,7 +126,7 @@ impl Log {
     }
 
     /// Ends the recording.
-    pub fn finish(mut self) -> io::Result<Summary> {
+    pub fn finish(mut self) -> io::Result<RecordingSummary> {
         self.settle();
         let ended = self.now();
         self.writer.finish(ended)

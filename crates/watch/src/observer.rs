@@ -2,7 +2,7 @@
 
 use std::io;
 
-use recording::{Bytes, Frame, Origin, ProcessId, Record};
+use recording::{ByteUnits, Frame, Origin, ProcessId, Record};
 
 use crate::memory;
 use crate::shape::Special;
@@ -150,7 +150,7 @@ impl Tracer {
     }
 
     /// A process ends: records where it was started, if that is known only now.
-    pub fn look_at_end(&mut self, pid: i32, process: ProcessId, parent_rss: Bytes) {
+    pub fn look_at_end(&mut self, pid: i32, process: ProcessId, parent_rss: ByteUnits) {
         let Some(observer) = &mut self.observer else { return };
         let places = observer.ended(pid);
         if !places.is_empty() {
@@ -173,10 +173,10 @@ impl Tracer {
 }
 
 /// A process's resident set (proc_pid_statm(5)).
-fn resident(tid: i32) -> Bytes {
+fn resident(tid: i32) -> ByteUnits {
     let text = std::fs::read_to_string(format!("/proc/{tid}/statm")).unwrap_or_default();
     let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0);
     // SAFETY: asks for a constant of the system.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    Bytes(pages * page.unsigned_abs())
+    ByteUnits(pages * page.unsigned_abs())
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use recording::{Bytes, Call, Micros, Nanos, Outcome, Phase, ProcessId, Usage};
+use recording::{ByteUnits, Call, Micros, Nanos, Outcome, Phase, ProcessId, Usage};
 
 use crate::files::{Directories, Files, FullPath};
 use crate::shape::Shape;
@@ -105,10 +105,10 @@ pub(crate) struct Process {
     /// What its reaped children used, which the kernel adds to what it used itself.
     pub children: Usage,
     /// Its own largest resident set, where `children` hides it.
-    pub peak: Option<Bytes>,
+    pub peak: Option<ByteUnits>,
     pub watches_exit: bool,
     /// Its parent's resident set when it was started, where somebody looked.
-    pub parent_rss: Bytes,
+    pub parent_rss: ByteUnits,
 }
 
 impl Process {
@@ -138,6 +138,6 @@ pub(crate) fn usage(raw: &libc::rusage) -> Usage {
     Usage {
         user: micros(raw.ru_utime),
         system: micros(raw.ru_stime),
-        max_rss: Bytes(raw.ru_maxrss.unsigned_abs() * 1024),
+        max_rss: ByteUnits(raw.ru_maxrss.unsigned_abs() * 1024),
     }
 }

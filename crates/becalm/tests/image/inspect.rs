@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::BECALM;
 use image::sif::{
-    Arch, Container, Filesystem, INSPECT_METADATA, Kind, Part, Partition, Role, write,
+    Arch, Container, Filesystem, INSPECT_METADATA, Partition, Role, SifObjectKind, SifPart, write,
 };
 use serde_json::Value;
 use testkit::schema::Schema;
@@ -62,10 +62,10 @@ fn sif(scene: &Scene) -> String {
     let system = partition(Filesystem::Squashfs, Role::PrimarySystem);
     let layer = partition(Filesystem::Ext3, Role::Overlay);
     let parts = [
-        Part::of_bytes(Kind::Deffile, "", deffile.as_bytes()),
-        Part::of_bytes(Kind::Json, INSPECT_METADATA, metadata.as_bytes()),
-        Part::of_image(&root, "", system).unwrap(),
-        Part::of_image(&over, "", layer).unwrap(),
+        SifPart::of_bytes(SifObjectKind::Deffile, "", deffile.as_bytes()),
+        SifPart::of_bytes(SifObjectKind::Json, INSPECT_METADATA, metadata.as_bytes()),
+        SifPart::of_image(&root, "", system).unwrap(),
+        SifPart::of_image(&over, "", layer).unwrap(),
     ];
     let path = scene.at("app.sif");
     write(&File::create(&path).unwrap(), &parts, 1_700_000_000).unwrap();

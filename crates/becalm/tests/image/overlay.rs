@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::process::Command;
 
 use crate::BECALM;
-use image::Source;
+use image::ReadAt;
 use image::sif::{Filesystem, Role, Sif};
 use serde_json::Value;
 use testkit::schema::Schema;

@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::process::Command;
 
-use recording::{Recording, Status};
+use recording::{ExitStatus, Recording};
 use testkit::live::wait_until;
 use testkit::seen::{end_of, marks};
 use testkit::{Scene, run, trap};
@@ -36,7 +36,7 @@ fn becalm_returns_with_the_command_and_follows_the_daemon_to_its_end() {
     let recording = scene.recording();
     assert_eq!(marks(&recording, "daemon-"), 100);
     let ends: Vec<_> = recording.processes.iter().map(end_of).collect();
-    assert_eq!(ends, [Status::Exited(3), Status::Exited(0), Status::Exited(5)]);
+    assert_eq!(ends, [ExitStatus::Exited(3), ExitStatus::Exited(0), ExitStatus::Exited(5)]);
 }
 
 #[test]

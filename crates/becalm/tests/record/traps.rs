@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use super::BACKEND;
-use recording::{Abi, Blind, How, Kind, Outcome, Status};
+use recording::{Abi, Blind, ExitStatus, Kind, Outcome, StartCall};
 use testkit::scene::running;
 use testkit::seen::{calls_below, calls_on, end_of, marks, process_of};
 use testkit::user::{is_root, record_as_a_user, scene_for_a_user};
@@ -20,7 +20,7 @@ fn exec_from_a_thread_that_is_not_the_first_keeps_the_process() {
         assert_eq!((ran.code(), ran.out()), (7, "after exec\n".into()));
         assert_eq!(recording.processes.len(), 1);
         assert_eq!(recording.processes[0].execs.len(), 2, "{how}");
-        assert_eq!(end_of(&recording.processes[0]), Status::Exited(7));
+        assert_eq!(end_of(&recording.processes[0]), ExitStatus::Exited(7));
         assert_eq!(marks(&recording, "after-exec"), 1);
     }
 }
@@ -29,14 +29,14 @@ fn exec_from_a_thread_that_is_not_the_first_keeps_the_process() {
 fn a_process_outlives_its_first_thread() {
     let (ran, recording) = BACKEND.assert_same(AS_IS, &[&trap("first_thread_ends")]);
     assert_eq!(ran.code(), 9);
-    assert_eq!(end_of(&recording.processes[0]), Status::Exited(9));
+    assert_eq!(end_of(&recording.processes[0]), ExitStatus::Exited(9));
     assert_eq!(marks(&recording, "without-first-"), 20);
 }
 
 #[test]
 fn a_child_that_is_its_parents_sibling_is_seen() {
     let (_, recording) = BACKEND.assert_same(AS_IS, &[&trap("sibling")]);
-    assert_eq!(end_of(&recording.processes[1]), Status::Exited(6));
+    assert_eq!(end_of(&recording.processes[1]), ExitStatus::Exited(6));
     assert_eq!(marks(&recording, "sibling-"), 10);
 }
 
@@ -57,9 +57,9 @@ fn every_call_of_every_thread_is_seen() {
 fn a_vforked_child_and_its_parent_keep_their_order() {
     let (_, recording) = BACKEND.assert_same(AS_IS, &[&trap("vfork")]);
     let how: Vec<_> = recording.processes.iter().map(|process| process.how).collect();
-    assert_eq!(how, [How::Command, How::Vfork, How::Vfork]);
-    assert_eq!(end_of(&recording.processes[1]), Status::Exited(3));
-    assert_eq!(end_of(process_of(&recording, "sh")), Status::Exited(4));
+    assert_eq!(how, [StartCall::Command, StartCall::Vfork, StartCall::Vfork]);
+    assert_eq!(end_of(&recording.processes[1]), ExitStatus::Exited(3));
+    assert_eq!(end_of(process_of(&recording, "sh")), ExitStatus::Exited(4));
     assert_eq!(marks(&recording, "vfork-exits"), 1);
 }
 
@@ -67,8 +67,8 @@ fn a_vforked_child_and_its_parent_keep_their_order() {
 fn posix_spawn_is_seen_and_so_is_its_failure() {
     let (_, recording) = BACKEND.assert_same(AS_IS, &[&trap("spawn")]);
     assert_eq!(recording.processes.len(), 3);
-    assert!(recording.processes[1..].iter().all(|process| process.how == How::Vfork));
-    assert_eq!(end_of(process_of(&recording, "sh")), Status::Exited(6));
+    assert!(recording.processes[1..].iter().all(|process| process.how == StartCall::Vfork));
+    assert_eq!(end_of(process_of(&recording, "sh")), ExitStatus::Exited(6));
     assert_eq!(recording.processes[2].execs.len(), 0);
     assert_eq!(calls_below(&recording, b"/nonexistent/program").len(), 1);
 }
@@ -78,7 +78,7 @@ fn ten_thousand_short_children_are_all_seen() {
     let (_, recording) = BACKEND.assert_same(AS_IS, &[&trap("children"), "10000"]);
     assert_eq!(recording.processes.len(), 10_001);
     for (number, child) in recording.processes[1..].iter().enumerate() {
-        assert_eq!(end_of(child), Status::Exited(number as u8));
+        assert_eq!(end_of(child), ExitStatus::Exited(number as u8));
         assert_eq!(child.parent, Some(recording.processes[0].id));
     }
     for (number, call) in calls_below(&recording, b"/nonexistent/child-").iter().enumerate() {
@@ -91,7 +91,7 @@ fn ten_thousand_short_children_are_all_seen() {
 #[test]
 fn a_parent_sees_its_child_stop_and_go_on_and_be_killed() {
     let (_, recording) = BACKEND.assert_same(AS_IS, &[&trap("stops")]);
-    assert_eq!(end_of(&recording.processes[1]), Status::Signaled(libc::SIGKILL as u8));
+    assert_eq!(end_of(&recording.processes[1]), ExitStatus::Signaled(libc::SIGKILL as u8));
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn a_child_cloned_to_be_untraced_is_traced_and_unharmed() {
     for call in ["clone", "clone3"] {
         let (_, recording) = BACKEND.assert_same(AS_IS, &[&trap("untraced_clone"), call]);
         assert_eq!(marks(&recording, "untraced-"), 10, "{call}");
-        assert_eq!(end_of(&recording.processes[1]), Status::Exited(4), "{call}");
+        assert_eq!(end_of(&recording.processes[1]), ExitStatus::Exited(4), "{call}");
     }
 }
 
@@ -432,7 +432,7 @@ fn thread_groups_killed_in_the_middle_of_calls_end_for_becalm_too() {
     let (_, recording) = BACKEND.assert_same(AS_IS, &[&trap("killed_threads")]);
     assert_eq!(recording.processes.len(), 21);
     for child in &recording.processes[1..] {
-        assert_eq!(end_of(child), Status::Signaled(libc::SIGKILL as u8));
+        assert_eq!(end_of(child), ExitStatus::Signaled(libc::SIGKILL as u8));
     }
 }
 
@@ -457,7 +457,7 @@ fn a_pid_used_again_is_another_process() {
     }
     assert_eq!(marks(&recording, "reused-"), 200);
     for (number, child) in recording.processes[1..].iter().enumerate() {
-        assert_eq!((child.pid, end_of(child)), (4000, Status::Exited(2 * number as u8)));
+        assert_eq!((child.pid, end_of(child)), (4000, ExitStatus::Exited(2 * number as u8)));
     }
 }
 

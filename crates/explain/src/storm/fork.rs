@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use recording::{Bytes, Micros, Nanos, PathId, Process, ProcessId, Recording};
+use recording::{ByteUnits, Micros, Nanos, PathId, Process, ProcessId, Recording};
 use serde::{Deserialize, Serialize};
 
 use super::{DetectedStorm, Storm, StormSource};
@@ -56,7 +56,7 @@ pub enum ForkSource {
         cpu_us: Micros,
         /// The largest resident set of the interpreter at a fork, which the fork had to copy the
         /// page tables of.
-        parent_rss_bytes: Bytes,
+        parent_rss_bytes: ByteUnits,
     },
     /// What the processes' metadata operations are for.
     Causes {
@@ -275,7 +275,7 @@ struct LineForks {
     programs: BTreeMap<Option<String>, u64>,
     processes: u64,
     cpu: Micros,
-    parent_rss: Bytes,
+    parent_rss: ByteUnits,
 }
 
 /// The lines that fork enough to be a storm, most processes first.

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use cost::{CostModel, FilesystemProfile};
 use explain::{ExplainOptions, Finding, Findings, Storm};
 use recording::{
-    Bytes, Call, Event, Exec, Header, How, Image, Micros, Mount, Nanos, Outcome, Phase, ProcessId,
-    Record, Recording, Status, Usage, Writer,
+    ByteUnits, Call, Event, Exec, ExitStatus, Header, MappedElf, Micros, Mount, Nanos, Outcome,
+    Phase, ProcessId, Record, Recording, StartCall, Usage, Writer,
 };
 
 pub const YES: Outcome = Outcome::Returned(3);
@@ -45,7 +45,7 @@ impl Tale {
     /// Of a command that became this program.
     pub fn of(program: &str, argv: &[&str], env: &[(&str, &str)]) -> Tale {
         let mut tale = Tale::without_program(argv);
-        tale.start(None, How::Command);
+        tale.start(None, StartCall::Command);
         tale.exec(0, program, program, argv, env);
         tale
     }
@@ -72,7 +72,7 @@ impl Tale {
     }
 
     /// A new process; its number.
-    pub fn start(&mut self, parent: Option<u32>, how: How) -> u32 {
+    pub fn start(&mut self, parent: Option<u32>, how: StartCall) -> u32 {
         let process = self.processes;
         self.processes += 1;
         let at = Nanos(self.tick(1000));
@@ -112,15 +112,15 @@ impl Tale {
     /// A process ends after so many microseconds more, having used so many of CPU.
     pub fn end(&mut self, process: u32, after: u64, cpu: u64) {
         let at = Nanos(self.tick(after * 1000));
-        let usage = Usage { user: Micros(cpu), system: Micros(0), max_rss: Bytes(0) };
-        let (process_id, status) = (ProcessId(process), Status::Exited(0));
+        let usage = Usage { user: Micros(cpu), system: Micros(0), max_rss: ByteUnits(0) };
+        let (process_id, status) = (ProcessId(process), ExitStatus::Exited(0));
         self.writer.record(&Record::End { process: process_id, at, status, usage });
         self.ended.push(process);
     }
 
     /// A child that becomes a program and ends: what `$(program …)` does.
     pub fn child(&mut self, parent: u32, program: &str, opens: &[(&str, Outcome)]) -> u32 {
-        let child = self.start(Some(parent), How::Fork);
+        let child = self.start(Some(parent), StartCall::Fork);
         // By its name alone, as a script has it.
         let name = program.rsplit('/').next().unwrap();
         self.exec(child, program, program, &[name], &[]);
@@ -198,11 +198,11 @@ impl Tale {
 
     /// What a mapped file says of its search.
     pub fn image(&mut self, path: &str, needed: &[&str], rpath: &[String], runpath: &[String]) {
-        let image = Image {
+        let image = MappedElf {
             needed: needed.iter().map(|name| name.to_string()).collect(),
             rpath: rpath.to_vec(),
             runpath: runpath.to_vec(),
-            ..Image::default()
+            ..MappedElf::default()
         };
         let path = self.writer.path(path.as_bytes());
         self.writer.record(&Record::Image { path, image });

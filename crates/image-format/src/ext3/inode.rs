@@ -16,7 +16,7 @@ pub const EXTRA: u16 = 32;
 
 /// A file's place: its map, the indirect blocks that belong to it, and what it takes up.
 #[derive(Clone, Debug, Default)]
-pub struct Map {
+pub struct BlockMap {
     /// The map in the inode.
     pub pointers: [u32; 15],
     /// Blocks of pointers: number and content.
@@ -25,10 +25,10 @@ pub struct Map {
     pub data: Vec<u32>,
 }
 
-impl Map {
+impl BlockMap {
     /// `count` blocks from `allocate`, with indirect ones where they are needed.
-    pub fn of<E>(count: u32, mut allocate: impl FnMut() -> Result<u32, E>) -> Result<Map, E> {
-        let mut map = Map::default();
+    pub fn of<E>(count: u32, mut allocate: impl FnMut() -> Result<u32, E>) -> Result<BlockMap, E> {
+        let mut map = BlockMap::default();
         let mut left = count as usize;
         for pointer in map.pointers.iter_mut().take(left.min(DIRECT)) {
             *pointer = allocate()?;
@@ -51,8 +51,8 @@ impl Map {
     }
 
     /// A map with nothing but a double indirect block.
-    pub fn double(block: u32, pointers: &[u32]) -> Map {
-        let mut map = Map::default();
+    pub fn double(block: u32, pointers: &[u32]) -> BlockMap {
+        let mut map = BlockMap::default();
         map.pointers[DOUBLE] = block;
         map.indirect.push((block, block_of(pointers)));
         map
@@ -90,7 +90,7 @@ pub fn block_of(pointers: &[u32]) -> Vec<u8> {
 
 /// What an inode says.
 #[derive(Clone, Copy, Debug)]
-pub struct Inode {
+pub struct Ext3Inode {
     /// Type and permissions.
     pub mode: u16,
     /// User and group.
@@ -107,7 +107,7 @@ pub struct Inode {
     pub pointers: [u32; 15],
 }
 
-impl Inode {
+impl Ext3Inode {
     /// Its bytes (ext4(5), "struct ext4_inode").
     pub fn bytes(&self) -> [u8; INODE] {
         let mut bytes = [0; INODE];
@@ -144,7 +144,7 @@ mod tests {
             Ok(next)
         };
         let count = 12 + 1024 + 3 * 1024 + 5;
-        let map = Map::of(count, &mut allocate).unwrap();
+        let map = BlockMap::of(count, &mut allocate).unwrap();
         assert_eq!(map.data.len(), count as usize);
         // One single, one double, four below it.
         assert_eq!(map.indirect.len(), 6);

@@ -23,7 +23,7 @@ use std::io;
 use std::path::PathBuf;
 
 pub use geometry::SIZES;
-pub use superblock::Facts;
+pub use superblock::Ext3Facts;
 pub use writer::create;
 
 /// The inode of the journal.
@@ -31,7 +31,7 @@ const JOURNAL_INODE: u32 = 8;
 
 /// What is wanted.
 #[derive(Clone, Debug)]
-pub struct Overlay {
+pub struct Ext3Overlay {
     /// Bytes of the image; a last part of a block is not used.
     pub size: u64,
     /// User and group that all of it belongs to.
@@ -46,7 +46,7 @@ pub struct Overlay {
 
 /// Why an image was not made.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum Ext3Error {
     /// Too small or too large.
     #[error("{0} bytes: an ext3 image has 64 MiB at least and less than 16 TiB")]
     Size(u64),

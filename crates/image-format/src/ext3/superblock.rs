@@ -5,7 +5,7 @@ use std::io;
 use super::geometry::{BLOCK, BLOCKS_PER_GROUP, Geometry, INODE};
 use super::inode::EXTRA;
 use super::tree::LOST_AND_FOUND;
-use crate::source::Source;
+use crate::source::ReadAt;
 
 /// Where it is, and how many bytes it has.
 pub const PLACE: u64 = 1024;
@@ -25,7 +25,7 @@ const EXT3_INCOMPATIBLE: u32 = 0x2 | 0x4 | 0x10;
 const EXT3_READ_ONLY_COMPATIBLE: u32 = 0x1 | 0x2 | 0x4;
 
 /// What differs from image to image.
-pub struct Superblock<'a> {
+pub struct Ext3Superblock<'a> {
     pub geometry: &'a Geometry,
     pub free_blocks: u32,
     pub free_inodes: u32,
@@ -38,7 +38,7 @@ pub struct Superblock<'a> {
     pub journal: ([u32; 15], u64),
 }
 
-impl Superblock<'_> {
+impl Ext3Superblock<'_> {
     /// The copy that a group has (ext4(5), "struct ext4_super_block").
     pub fn bytes(&self, group: u32) -> [u8; SIZE] {
         let mut bytes = [0; SIZE];
@@ -97,7 +97,7 @@ impl Superblock<'_> {
 
 /// What a filesystem of the ext family says of itself.
 #[derive(Clone, Debug)]
-pub struct Facts {
+pub struct Ext3Facts {
     /// Whether apptainer takes it as ext3: a journal, and nothing that ext3 has not.
     pub is_ext3: bool,
     /// Bytes of the filesystem, as it says.
@@ -118,21 +118,21 @@ pub struct Facts {
     pub written: u32,
 }
 
-impl Facts {
+impl Ext3Facts {
     /// Those of the filesystem in `source`; None if there is no ext2, ext3 or ext4 in it.
     ///
     /// # Errors
     /// Those of reading.
-    pub fn read<S: Source + ?Sized>(source: &S) -> io::Result<Option<Facts>> {
+    pub fn read<S: ReadAt + ?Sized>(source: &S) -> io::Result<Option<Ext3Facts>> {
         let mut bytes = [0; SIZE];
         match source.read_exact_at(&mut bytes, PLACE) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             done => done?,
         }
-        Ok(Facts::parse(&bytes))
+        Ok(Ext3Facts::parse(&bytes))
     }
 
-    fn parse(bytes: &[u8; SIZE]) -> Option<Facts> {
+    fn parse(bytes: &[u8; SIZE]) -> Option<Ext3Facts> {
         let u32_at = |at: usize| {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
         };
@@ -151,7 +151,7 @@ impl Facts {
         let inodes = u32_at(0);
         let mut uuid = [0; 16];
         uuid.copy_from_slice(&bytes[104..120]);
-        Some(Facts {
+        Some(Ext3Facts {
             is_ext3: compatible & 0x4 != 0
                 && incompatible & !EXT3_INCOMPATIBLE == 0
                 && read_only & !EXT3_READ_ONLY_COMPATIBLE == 0,

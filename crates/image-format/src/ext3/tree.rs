@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
-use super::Error;
+use super::Ext3Error;
 use super::geometry::BLOCK;
 
 /// The root's inode.
@@ -24,7 +24,7 @@ const LONGEST_NAME: usize = 255;
 const DIRECTORY: u8 = 2;
 
 /// A directory.
-pub struct Directory {
+pub struct OverlayDirectory {
     /// Its inode.
     pub inode: u32,
     parent: u32,
@@ -33,13 +33,13 @@ pub struct Directory {
 }
 
 /// All directories, by inode number: the root, then `lost+found`, then the others.
-pub struct Tree(pub Vec<Directory>);
+pub struct OverlayTree(pub Vec<OverlayDirectory>);
 
-impl Tree {
+impl OverlayTree {
     /// The directories of an overlay, and `create`, with all above them, below `upper`.
-    pub fn of_overlay(create: &[impl AsRef<Path>]) -> Result<Tree, Error> {
-        let root = Directory { inode: ROOT, parent: ROOT, entries: BTreeMap::new() };
-        let mut tree = Tree(vec![root]);
+    pub fn of_overlay(create: &[impl AsRef<Path>]) -> Result<OverlayTree, Ext3Error> {
+        let root = OverlayDirectory { inode: ROOT, parent: ROOT, entries: BTreeMap::new() };
+        let mut tree = OverlayTree(vec![root]);
         tree.directory(0, b"lost+found")?;
         let upper = tree.directory(0, b"upper")?;
         tree.directory(0, b"work")?;
@@ -50,7 +50,7 @@ impl Tree {
                 match component {
                     Component::Normal(name) => at = tree.directory(at, name.as_bytes())?,
                     Component::RootDir | Component::CurDir => {}
-                    _ => return Err(Error::NotBelowUpper(path.to_owned())),
+                    _ => return Err(Ext3Error::NotBelowUpper(path.to_owned())),
                 }
             }
         }
@@ -59,21 +59,21 @@ impl Tree {
 
     /// The directory of this name in another, made if it is not there. Both by their place in the
     /// list.
-    fn directory(&mut self, parent: usize, name: &[u8]) -> Result<usize, Error> {
+    fn directory(&mut self, parent: usize, name: &[u8]) -> Result<usize, Ext3Error> {
         if name.len() > LONGEST_NAME {
-            return Err(Error::LongName(OsStr::from_bytes(name).into()));
+            return Err(Ext3Error::LongName(OsStr::from_bytes(name).into()));
         }
         if let Some(inode) = self.0[parent].entries.get(name) {
             return Ok(place(*inode));
         }
         if self.0.len() == MOST_DIRECTORIES {
-            return Err(Error::TooManyDirectories(MOST_DIRECTORIES));
+            return Err(Ext3Error::TooManyDirectories(MOST_DIRECTORIES));
         }
         let inode = LOST_AND_FOUND + self.0.len() as u32 - 1;
         let above = &mut self.0[parent];
         above.entries.insert(name.to_owned(), inode);
         let parent = above.inode;
-        self.0.push(Directory { inode, parent, entries: BTreeMap::new() });
+        self.0.push(OverlayDirectory { inode, parent, entries: BTreeMap::new() });
         Ok(self.0.len() - 1)
     }
 }
@@ -83,7 +83,7 @@ fn place(inode: u32) -> usize {
     if inode == ROOT { 0 } else { (inode - LOST_AND_FOUND) as usize + 1 }
 }
 
-impl Directory {
+impl OverlayDirectory {
     /// How many names lead to it: its own, its `.`, and the `..` of each directory in it.
     pub fn links(&self) -> u16 {
         2 + self.entries.len() as u16

@@ -8,10 +8,10 @@ use rustix::fs::{FallocateFlags, fallocate};
 use sha2::{Digest, Sha256};
 
 use super::geometry::{BLOCK, BLOCKS_PER_GROUP, Geometry, INODE, has_super};
-use super::inode::{DIRECTORY, FILE, Inode, Map, block_of};
-use super::superblock::{PLACE, Superblock};
-use super::tree::{Directory, LOST_AND_FOUND, Tree};
-use super::{Error, JOURNAL_INODE, Overlay};
+use super::inode::{BlockMap, DIRECTORY, Ext3Inode, FILE, block_of};
+use super::superblock::{Ext3Superblock, PLACE};
+use super::tree::{LOST_AND_FOUND, OverlayDirectory, OverlayTree};
+use super::{Ext3Error, Ext3Overlay, JOURNAL_INODE};
 
 /// The inode that holds the blocks kept for more group descriptors.
 const RESIZE_INODE: u32 = 7;
@@ -20,13 +20,15 @@ const RESIZE_INODE: u32 = 7;
 ///
 /// # Errors
 /// Where it cannot be as it is wanted, or writing fails. `out` is then of no use.
-pub fn create(out: &File, overlay: &Overlay) -> Result<(), Error> {
-    let geometry = Geometry::of(overlay.size).ok_or(Error::Size(overlay.size))?;
-    let tree = Tree::of_overlay(&overlay.directories)?;
-    let plan = Plan::of(&geometry, overlay, &tree)?;
+pub fn create(out: &File, overlay: &Ext3Overlay) -> Result<(), Ext3Error> {
+    let geometry = Geometry::of(overlay.size).ok_or(Ext3Error::Size(overlay.size))?;
+    let tree = OverlayTree::of_overlay(&overlay.directories)?;
+    let plan = Ext3Plan::of(&geometry, overlay, &tree)?;
     if !overlay.sparse {
-        let failed =
-            |error: rustix::io::Errno| Error::Allocate { size: overlay.size, error: error.into() };
+        let failed = |error: rustix::io::Errno| Ext3Error::Allocate {
+            size: overlay.size,
+            error: error.into(),
+        };
         fallocate(out, FallocateFlags::empty(), 0, overlay.size).map_err(failed)?;
     }
     out.set_len(overlay.size)?;
@@ -41,15 +43,15 @@ struct Allocator<'a> {
 }
 
 impl Allocator<'_> {
-    fn take(&mut self) -> Result<u32, Error> {
+    fn take(&mut self) -> Result<u32, Ext3Error> {
         let group = self.next / BLOCKS_PER_GROUP;
         if group >= self.geometry.groups {
-            return Err(Error::NoRoom);
+            return Err(Ext3Error::NoRoom);
         }
         let data = self.geometry.first(group) + self.geometry.overhead(group);
         let block = self.next.max(data);
         if block >= self.geometry.first(group) + self.geometry.length(group) {
-            return Err(Error::NoRoom);
+            return Err(Ext3Error::NoRoom);
         }
         // Never past the last block, whose number fits.
         self.next = block + 1;
@@ -65,27 +67,31 @@ impl Allocator<'_> {
 }
 
 /// Everything, before the first byte is written.
-struct Plan<'a> {
+struct Ext3Plan<'a> {
     geometry: &'a Geometry,
-    overlay: &'a Overlay,
+    overlay: &'a Ext3Overlay,
     time: u32,
     /// Inodes by number; and blocks of data by number.
-    inodes: Vec<(u32, Inode)>,
+    inodes: Vec<(u32, Ext3Inode)>,
     blocks: Vec<(u32, Vec<u8>)>,
-    journal: Map,
+    journal: BlockMap,
     taken: Allocator<'a>,
     directories: u16,
 }
 
-impl<'a> Plan<'a> {
-    fn of(geometry: &'a Geometry, overlay: &'a Overlay, tree: &Tree) -> Result<Plan<'a>, Error> {
-        let mut plan = Plan {
+impl<'a> Ext3Plan<'a> {
+    fn of(
+        geometry: &'a Geometry,
+        overlay: &'a Ext3Overlay,
+        tree: &OverlayTree,
+    ) -> Result<Ext3Plan<'a>, Ext3Error> {
+        let mut plan = Ext3Plan {
             geometry,
             overlay,
             time: overlay.created.clamp(0, i64::from(i32::MAX)) as u32,
             inodes: Vec::new(),
             blocks: Vec::new(),
-            journal: Map::default(),
+            journal: BlockMap::default(),
             taken: Allocator { geometry, next: 0 },
             directories: tree.0.len() as u16,
         };
@@ -97,11 +103,11 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
-    fn directory(&mut self, directory: &Directory) -> Result<(), Error> {
+    fn directory(&mut self, directory: &OverlayDirectory) -> Result<(), Ext3Error> {
         let content = directory.blocks();
-        let map = Map::of((content.len() / BLOCK) as u32, || self.taken.take())?;
+        let map = BlockMap::of((content.len() / BLOCK) as u32, || self.taken.take())?;
         let mode = if directory.inode == LOST_AND_FOUND { 0o700 } else { 0o755 };
-        let inode = Inode {
+        let inode = Ext3Inode {
             mode: DIRECTORY | mode,
             owner: self.overlay.owner,
             size: content.len() as u64,
@@ -120,7 +126,7 @@ impl<'a> Plan<'a> {
     /// The inode that owns the blocks kept for more group descriptors, in all groups: a double
     /// indirect block points to those in the first group, each of those to its copies
     /// (e2fsprogs: `ext2fs_create_resize_inode`).
-    fn room_to_grow(&mut self) -> Result<(), Error> {
+    fn room_to_grow(&mut self) -> Result<(), Ext3Error> {
         let geometry = self.geometry;
         let double = self.taken.take()?;
         let first = 1 + geometry.descriptors;
@@ -134,9 +140,9 @@ impl<'a> Plan<'a> {
             let copies = copies.iter().map(|group| block + geometry.first(*group));
             self.blocks.push((*block, block_of(&copies.collect::<Vec<_>>())));
         }
-        let map = Map::double(double, &pointers);
+        let map = BlockMap::double(double, &pointers);
         let block_numbers = (BLOCK / 4) as u64;
-        let inode = Inode {
+        let inode = Ext3Inode {
             mode: FILE | 0o600,
             owner: (0, 0),
             // All that direct, indirect and double indirect blocks can map.
@@ -151,9 +157,9 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    fn journal(&mut self) -> Result<(), Error> {
-        let map = Map::of(self.geometry.journal, || self.taken.take())?;
-        let inode = Inode {
+    fn journal(&mut self) -> Result<(), Ext3Error> {
+        let map = BlockMap::of(self.geometry.journal, || self.taken.take())?;
+        let inode = Ext3Inode {
             mode: FILE | 0o600,
             owner: (0, 0),
             size: self.journal_size(),
@@ -231,10 +237,10 @@ impl<'a> Plan<'a> {
         bytes
     }
 
-    fn superblock(&self) -> Superblock<'_> {
+    fn superblock(&self) -> Ext3Superblock<'_> {
         let groups = 0..self.geometry.groups;
         let sum = |of: &dyn Fn(u32) -> u32| groups.clone().map(of).sum::<u32>();
-        Superblock {
+        Ext3Superblock {
             geometry: self.geometry,
             free_blocks: self.geometry.blocks - sum(&|group| self.taken.taken(group)),
             free_inodes: self.geometry.inodes() - self.inodes_taken(0),
@@ -252,7 +258,7 @@ impl<'a> Plan<'a> {
 
     /// A number made from all that is wanted: the same wishes make the same image.
     fn number(&self, what: &str) -> [u8; 16] {
-        let Overlay { size, owner, directories, created, sparse: _ } = self.overlay;
+        let Ext3Overlay { size, owner, directories, created, sparse: _ } = self.overlay;
         let wishes = format!("becalm ext3 {what} {size} {owner:?} {directories:?} {created}");
         crate::sif::uuid(Sha256::new_with_prefix(wishes))
     }

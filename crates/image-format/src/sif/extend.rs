@@ -2,9 +2,9 @@
 
 use std::fs::File;
 
-use super::format::{Filesystem, Kind, Role};
+use super::format::{Filesystem, Role, SifObjectKind};
 use super::reader::Sif;
-use super::writer::Part;
+use super::writer::SifPart;
 
 /// Why nothing can be added to a SIF.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -35,8 +35,8 @@ impl Sif {
     pub fn with<'a>(
         &'a self,
         file: &'a File,
-        more: Vec<Part<'a>>,
-    ) -> Result<Vec<Part<'a>>, NotExtendable> {
+        more: Vec<SifPart<'a>>,
+    ) -> Result<Vec<SifPart<'a>>, NotExtendable> {
         let root = self.primary().ok_or(NotExtendable::NoRoot)?;
         if self.is_signed() {
             return Err(NotExtendable::Signed);
@@ -47,11 +47,11 @@ impl Sif {
         if self.objects.iter().any(|object| object.group != root.group) {
             return Err(NotExtendable::Groups);
         }
-        let is_ext3 = |part: &Part<'_>| {
+        let is_ext3 = |part: &SifPart<'_>| {
             part.partition()
                 .is_some_and(|it| it.role == Role::Overlay && it.filesystem == Filesystem::Ext3)
         };
-        let there = self.objects.iter().map(|object| (object.id, Part::of_object(object, file)));
+        let there = self.objects.iter().map(|object| (object.id, SifPart::of_object(object, file)));
         let there: Vec<_> = there.collect();
         let writable = there.iter().find(|(_, part)| is_ext3(part)).map(|(id, _)| *id);
         match writable {
@@ -63,7 +63,7 @@ impl Sif {
     /// Whether a partition of it is encrypted.
     pub fn is_encrypted(&self) -> bool {
         self.objects.iter().any(|object| {
-            object.kind == Kind::CryptoMessage
+            object.kind == SifObjectKind::CryptoMessage
                 || object.partition.is_some_and(|partition| {
                     let encrypted = [Filesystem::EncryptedSquashfs, Filesystem::GocryptfsSquashfs];
                     encrypted.contains(&partition.filesystem)

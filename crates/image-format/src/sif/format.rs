@@ -69,7 +69,7 @@ macro_rules! numbered {
 
 numbered! {
     /// What an object is.
-    Kind {
+    SifObjectKind {
         /// The definition file that an image was built from.
         Deffile = 0x4001, "definition file";
         /// Variables for a container's environment.
@@ -190,7 +190,7 @@ pub struct Partition {
 
 impl Partition {
     pub(super) fn parse(extra: &[u8; EXTRA]) -> Partition {
-        let mut fields = Fields(extra);
+        let mut fields = PackedFields(extra);
         Partition {
             filesystem: Filesystem::of(fields.i32()),
             role: Role::of(fields.i32()),
@@ -209,7 +209,7 @@ impl Partition {
 
 /// The header, field for field.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Header {
+pub(super) struct SifHeader {
     pub launch: [u8; 32],
     pub magic: [u8; 10],
     pub version: [u8; 3],
@@ -225,10 +225,10 @@ pub(super) struct Header {
     pub data_size: i64,
 }
 
-impl Header {
-    pub fn parse(bytes: &[u8; HEADER]) -> Header {
-        let mut fields = Fields(bytes);
-        Header {
+impl SifHeader {
+    pub fn parse(bytes: &[u8; HEADER]) -> SifHeader {
+        let mut fields = PackedFields(bytes);
+        SifHeader {
             launch: fields.take(),
             magic: fields.take(),
             version: fields.take(),
@@ -282,7 +282,7 @@ pub(super) struct Descriptor {
 
 impl Descriptor {
     pub fn parse(bytes: &[u8; DESCRIPTOR]) -> Descriptor {
-        let mut fields = Fields(bytes);
+        let mut fields = PackedFields(bytes);
         Descriptor {
             kind: fields.i32(),
             used: fields.take::<1>()[0],
@@ -322,9 +322,9 @@ impl Descriptor {
 
 /// Fields of a packed struct, one after the other. Past its end there are zeros: the structs
 /// here have a fixed length, and all their fields lie in it.
-struct Fields<'a>(&'a [u8]);
+struct PackedFields<'a>(&'a [u8]);
 
-impl Fields<'_> {
+impl PackedFields<'_> {
     fn take<const N: usize>(&mut self) -> [u8; N] {
         match self.0.split_first_chunk() {
             Some((field, rest)) => {
@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn header_and_descriptor_are_written_as_they_are_read_byte_for_byte() {
         let header: [u8; HEADER] = std::array::from_fn(|at| at as u8);
-        assert_eq!(Header::parse(&header).bytes(), header);
+        assert_eq!(SifHeader::parse(&header).bytes(), header);
         let descriptor: [u8; DESCRIPTOR] = std::array::from_fn(|at| (at * 7) as u8);
         assert_eq!(Descriptor::parse(&descriptor).bytes(), descriptor);
     }

@@ -19,8 +19,8 @@ mod sparse;
 mod writer;
 
 pub use extend::NotExtendable;
-pub use format::{Arch, Filesystem, Kind, Partition, Role};
-pub use reader::{Error, Link, Object, Sif, uuid_text};
+pub use format::{Arch, Filesystem, Partition, Role, SifObjectKind};
+pub use reader::{Link, Sif, SifObject, SifReadError, uuid_text};
 pub use root::{Container, INSPECT_METADATA};
 pub(crate) use writer::uuid;
-pub use writer::{Part, WriteError, Written, next_partition, write, write_telling};
+pub use writer::{SifPart, SifWriteError, WrittenSif, next_partition, write, write_telling};

@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 use std::io;
 
 use super::format::{
-    Arch, DESCRIPTOR, Descriptor, EXTRA, GROUP, HEADER, Header, Kind, MAGIC, Partition, Role,
-    VERSION,
+    Arch, DESCRIPTOR, Descriptor, EXTRA, GROUP, HEADER, MAGIC, Partition, Role, SifHeader,
+    SifObjectKind, VERSION,
 };
-use crate::source::{Source, Window};
+use crate::source::{ReadAt, ReadWindow};
 
 /// More descriptors than any image has: siftool makes 48.
 const MOST_DESCRIPTORS: i64 = 4096;
 
 /// Why a file cannot be read as a SIF.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum SifReadError {
     /// It does not begin as one.
     #[error("is no SIF: its header has no SIF_MAGIC")]
     NotSif,
@@ -40,11 +40,11 @@ pub enum Link {
 
 /// A data object: one used row of the table.
 #[derive(Clone, Debug)]
-pub struct Object {
+pub struct SifObject {
     /// Its number, from 1, unique in the file.
     pub id: u32,
     /// What it is.
-    pub kind: Kind,
+    pub kind: SifObjectKind,
     /// The group it belongs to. Overlays belong to the root of the same group.
     pub group: Option<u32>,
     /// What it says something of: what a signature signs, for example.
@@ -67,23 +67,23 @@ pub struct Object {
     pub(super) extra: Box<[u8; EXTRA]>,
 }
 
-impl Object {
+impl SifObject {
     /// Its bytes in the file it was read from. None where that file has become shorter since.
     ///
     /// # Errors
     /// Those of asking for the file's size.
-    pub fn window<'a, S: Source + ?Sized>(
+    pub fn window<'a, S: ReadAt + ?Sized>(
         &self,
         source: &'a S,
-    ) -> io::Result<Option<Window<'a, S>>> {
-        Window::of(source, self.offset, self.size)
+    ) -> io::Result<Option<ReadWindow<'a, S>>> {
+        ReadWindow::of(source, self.offset, self.size)
     }
 
     /// The first `most` of its bytes.
     ///
     /// # Errors
     /// Those of reading.
-    pub fn start<S: Source + ?Sized>(&self, source: &S, most: usize) -> io::Result<Vec<u8>> {
+    pub fn start<S: ReadAt + ?Sized>(&self, source: &S, most: usize) -> io::Result<Vec<u8>> {
         let size = usize::try_from(self.size).unwrap_or(usize::MAX).min(most);
         let mut bytes = vec![0; size];
         source.read_exact_at(&mut bytes, self.offset)?;
@@ -107,7 +107,7 @@ pub struct Sif {
     /// How many objects fit the table.
     pub capacity: usize,
     /// The objects, in the order of the table.
-    pub objects: Vec<Object>,
+    pub objects: Vec<SifObject>,
 }
 
 impl Sif {
@@ -115,7 +115,7 @@ impl Sif {
     ///
     /// # Errors
     /// Those of reading.
-    pub fn is_in<S: Source + ?Sized>(source: &S) -> io::Result<bool> {
+    pub fn is_in<S: ReadAt + ?Sized>(source: &S) -> io::Result<bool> {
         Ok(header(source)?.is_some_and(|header| header.magic == *MAGIC))
     }
 
@@ -123,13 +123,13 @@ impl Sif {
     ///
     /// # Errors
     /// Where it is no SIF, says of itself what cannot be, or cannot be read.
-    pub fn read<S: Source + ?Sized>(source: &S) -> Result<Sif, Error> {
+    pub fn read<S: ReadAt + ?Sized>(source: &S) -> Result<Sif, SifReadError> {
         let header = header(source)?.filter(|header| header.magic == *MAGIC);
-        let header = header.ok_or(Error::NotSif)?;
+        let header = header.ok_or(SifReadError::NotSif)?;
         if header.version != *VERSION {
-            return Err(Error::Version(text(&header.version)));
+            return Err(SifReadError::Version(text(&header.version)));
         }
-        let table = Table::of(&header, source.size()?)?;
+        let table = DescriptorTable::of(&header, source.size()?)?;
         let mut objects = Vec::new();
         let mut row = [0; DESCRIPTOR];
         for number in 0..table.rows {
@@ -152,13 +152,13 @@ impl Sif {
     }
 
     /// The partition that a container's root is in.
-    pub fn primary(&self) -> Option<&Object> {
+    pub fn primary(&self) -> Option<&SifObject> {
         self.objects.iter().find(|object| has_role(object, Role::PrimarySystem))
     }
 
     /// The partitions that are laid over the root, lowest first: those of its group, as apptainer
     /// chooses them (pkg/image/sif.go).
-    pub fn overlays(&self) -> impl Iterator<Item = &Object> {
+    pub fn overlays(&self) -> impl Iterator<Item = &SifObject> {
         let group = self.primary().and_then(|primary| primary.group);
         self.objects
             .iter()
@@ -168,7 +168,7 @@ impl Sif {
 
     /// Whether there is a signature in it. It is not verified.
     pub fn is_signed(&self) -> bool {
-        self.objects.iter().any(|object| object.kind == Kind::Signature)
+        self.objects.iter().any(|object| object.kind == SifObjectKind::Signature)
     }
 
     /// The image's number as it is written: `8-4-4-4-12` hexadecimal digits.
@@ -184,27 +184,27 @@ pub fn uuid_text(uuid: &[u8; 16]) -> String {
 }
 
 /// The header's fields, whatever they say; None in a source that is too short for one.
-fn header<S: Source + ?Sized>(source: &S) -> io::Result<Option<Header>> {
+fn header<S: ReadAt + ?Sized>(source: &S) -> io::Result<Option<SifHeader>> {
     let mut bytes = [0; HEADER];
     match source.read_exact_at(&mut bytes, 0) {
-        Ok(()) => Ok(Some(Header::parse(&bytes))),
+        Ok(()) => Ok(Some(SifHeader::parse(&bytes))),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         Err(error) => Err(error),
     }
 }
 
 /// Where the rows are, in a file of a known size.
-struct Table {
+struct DescriptorTable {
     offset: u64,
     rows: u64,
     file: u64,
 }
 
-impl Table {
-    fn of(header: &Header, file: u64) -> Result<Table, Error> {
+impl DescriptorTable {
+    fn of(header: &SifHeader, file: u64) -> Result<DescriptorTable, SifReadError> {
         let total = header.descriptors_total;
         if !(0..=MOST_DESCRIPTORS).contains(&total) {
-            return Err(Error::Broken(format!("a table of {total} descriptors")));
+            return Err(SifReadError::Broken(format!("a table of {total} descriptors")));
         }
         let size = total * DESCRIPTOR as i64;
         let offset = header.descriptors_offset;
@@ -214,22 +214,22 @@ impl Table {
             || !offset.checked_add(size).is_some_and(inside)
         {
             let problem = format!("its table, {size} bytes at {offset}, is not in the file");
-            return Err(Error::Broken(problem));
+            return Err(SifReadError::Broken(problem));
         }
-        Ok(Table { offset: offset as u64, rows: total as u64, file })
+        Ok(DescriptorTable { offset: offset as u64, rows: total as u64, file })
     }
 
-    fn object(&self, row: &Descriptor) -> Result<Object, Error> {
+    fn object(&self, row: &Descriptor) -> Result<SifObject, SifReadError> {
         let (offset, size) = (u64::try_from(row.offset), u64::try_from(row.size));
         let place = offset.ok().zip(size.ok()).filter(|(offset, size)| self.has(*offset, *size));
         let Some((offset, size)) = place else {
-            return Err(Error::Broken(format!(
+            return Err(SifReadError::Broken(format!(
                 "object {}: {} bytes at {} are not in the file's data",
                 row.id, row.size, row.offset
             )));
         };
-        let kind = Kind::of(row.kind);
-        Ok(Object {
+        let kind = SifObjectKind::of(row.kind);
+        Ok(SifObject {
             id: row.id,
             kind,
             group: Some(row.group & !GROUP).filter(|group| *group != 0),
@@ -243,9 +243,9 @@ impl Table {
             created: row.created,
             modified: row.modified,
             name: text(&row.name),
-            partition: (kind == Kind::Partition).then(|| Partition::parse(&row.extra)),
+            partition: (kind == SifObjectKind::Partition).then(|| Partition::parse(&row.extra)),
             // The hash's number comes first.
-            fingerprint: (kind == Kind::Signature).then(|| hex(&row.extra[4..24])),
+            fingerprint: (kind == SifObjectKind::Signature).then(|| hex(&row.extra[4..24])),
             extra: Box::new(row.extra),
         })
     }
@@ -260,19 +260,19 @@ impl Table {
     }
 }
 
-fn check_as_a_whole(objects: &[Object]) -> Result<(), Error> {
+fn check_as_a_whole(objects: &[SifObject]) -> Result<(), SifReadError> {
     let mut ids = BTreeSet::new();
     if let Some(twice) = objects.iter().find(|object| !ids.insert(object.id)) {
-        return Err(Error::Broken(format!("two objects have the number {}", twice.id)));
+        return Err(SifReadError::Broken(format!("two objects have the number {}", twice.id)));
     }
     let primaries = objects.iter().filter(|object| has_role(object, Role::PrimarySystem));
     if primaries.count() > 1 {
-        return Err(Error::Broken("it has more than one primary system".to_owned()));
+        return Err(SifReadError::Broken("it has more than one primary system".to_owned()));
     }
     Ok(())
 }
 
-fn has_role(object: &Object, role: Role) -> bool {
+fn has_role(object: &SifObject, role: Role) -> bool {
     object.partition.is_some_and(|partition| partition.role == role)
 }
 

@@ -15,7 +15,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 use serde_json::json;
 
-use crate::tree::{Addition, What};
+use crate::tree::{AddedContent, AddedFile};
 
 /// The object in a SIF that `apptainer inspect` answers from.
 pub const INSPECT_METADATA: &str = "inspect-metadata.json";
@@ -58,10 +58,10 @@ impl Container {
     }
 
     /// All that is added to the root.
-    pub fn additions(&self) -> Vec<Addition> {
-        let directories = DIRECTORIES.map(|path| addition(path, What::Directory, true));
-        let links = LINKS.map(|(path, to)| addition(path, What::Link(to), true));
-        let empty = EMPTY.map(|path| addition(path, What::Text(String::new()), true));
+    pub fn additions(&self) -> Vec<AddedFile> {
+        let directories = DIRECTORIES.map(|path| addition(path, AddedContent::Directory, true));
+        let links = LINKS.map(|(path, to)| addition(path, AddedContent::Link(to), true));
+        let empty = EMPTY.map(|path| addition(path, AddedContent::Text(String::new()), true));
         let scripts = self.scripts().map(|(path, text)| {
             // A root that was a container's before keeps what is not said anew.
             let is_said = match path {
@@ -69,12 +69,12 @@ impl Container {
                 ENVIRONMENT => self.environment.is_some(),
                 _ => true,
             };
-            addition(path, What::Script(text), !is_said)
+            addition(path, AddedContent::Script(text), !is_said)
         });
-        let labels = addition(LABELS, What::Text(self.labels_json()), false);
+        let labels = addition(LABELS, AddedContent::Text(self.labels_json()), false);
         let deffile = self.deffile.clone().unwrap_or_default();
         let has_none = deffile.is_empty();
-        let deffile = addition(DEFFILE, What::Text(deffile), has_none);
+        let deffile = addition(DEFFILE, AddedContent::Text(deffile), has_none);
 
         let rest = links.into_iter().chain(empty).chain(scripts).chain([labels, deffile]);
         directories.into_iter().chain(rest).collect()
@@ -141,8 +141,8 @@ fn text_in(root: &Path, path: &str) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-fn addition(path: &'static str, what: What, keeps_existing: bool) -> Addition {
-    Addition { path, what, keeps_existing }
+fn addition(path: &'static str, what: AddedContent, keeps_existing: bool) -> AddedFile {
+    AddedFile { path, what, keeps_existing }
 }
 
 /// A script with a first line that says who reads it.
@@ -208,13 +208,13 @@ mod tests {
     use super::*;
 
     fn add_to(root: &Path, container: &Container) {
-        for Addition { path, what, .. } in container.additions() {
+        for AddedFile { path, what, .. } in container.additions() {
             let path = root.join(path);
             match what {
-                What::Directory => fs::create_dir(path).unwrap(),
-                What::Link(to) => symlink(to, path).unwrap(),
-                What::Text(text) => fs::write(path, text).unwrap(),
-                What::Script(text) => {
+                AddedContent::Directory => fs::create_dir(path).unwrap(),
+                AddedContent::Link(to) => symlink(to, path).unwrap(),
+                AddedContent::Text(text) => fs::write(path, text).unwrap(),
+                AddedContent::Script(text) => {
                     fs::write(&path, text).unwrap();
                     fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
                 }

@@ -11,10 +11,10 @@ use std::os::unix::fs::FileExt;
 use sha2::{Digest, Sha256};
 
 use super::format::{
-    ALIGNMENT, Arch, CAPACITY, DATA, DESCRIPTOR, Descriptor, EXTRA, GROUP, Header, Kind, LAUNCH,
-    MAGIC, NAME, Partition, Role, TABLE, VERSION,
+    ALIGNMENT, Arch, CAPACITY, DATA, DESCRIPTOR, Descriptor, EXTRA, GROUP, LAUNCH, MAGIC, NAME,
+    Partition, Role, SifHeader, SifObjectKind, TABLE, VERSION,
 };
-use super::reader::Object;
+use super::reader::SifObject;
 use super::sparse::{Chunk, Chunks};
 
 /// The group that all objects of a new image belong to, as siftool has it.
@@ -22,7 +22,7 @@ const ONLY_GROUP: u32 = 1;
 
 /// Why a SIF was not written.
 #[derive(Debug, thiserror::Error)]
-pub enum WriteError {
+pub enum SifWriteError {
     /// The table of a SIF has 48 places.
     #[error("{0} objects: a SIF has places for {CAPACITY}")]
     TooMany(usize),
@@ -49,7 +49,7 @@ pub enum WriteError {
 
 /// Where a part's bytes come from.
 #[derive(Debug)]
-enum Content<'a> {
+enum PartContent<'a> {
     /// Memory.
     Bytes(&'a [u8]),
     /// A file, or a part of one: an object of another SIF, for example. Holes stay holes.
@@ -67,59 +67,63 @@ enum Content<'a> {
 
 /// A data object to be.
 #[derive(Debug)]
-pub struct Part<'a> {
-    kind: Kind,
+pub struct SifPart<'a> {
+    kind: SifObjectKind,
     name: &'a str,
-    content: Content<'a>,
+    content: PartContent<'a>,
     extra: [u8; EXTRA],
 }
 
-impl<'a> Part<'a> {
+impl<'a> SifPart<'a> {
     /// Text or JSON from memory. Its name has at most 128 bytes, and may be empty.
-    pub fn of_bytes(kind: Kind, name: &'a str, bytes: &'a [u8]) -> Part<'a> {
-        Part { kind, name, content: Content::Bytes(bytes), extra: [0; EXTRA] }
+    pub fn of_bytes(kind: SifObjectKind, name: &'a str, bytes: &'a [u8]) -> SifPart<'a> {
+        SifPart { kind, name, content: PartContent::Bytes(bytes), extra: [0; EXTRA] }
     }
 
     /// A partition: all of a file that holds a filesystem.
     ///
     /// # Errors
     /// Those of asking for the file's size.
-    pub fn of_image(file: &'a File, name: &'a str, partition: Partition) -> io::Result<Part<'a>> {
-        let content = Content::File { file, offset: 0, size: file.metadata()?.len() };
-        Ok(Part { kind: Kind::Partition, name, content, extra: partition.extra() })
+    pub fn of_image(
+        file: &'a File,
+        name: &'a str,
+        partition: Partition,
+    ) -> io::Result<SifPart<'a>> {
+        let content = PartContent::File { file, offset: 0, size: file.metadata()?.len() };
+        Ok(SifPart { kind: SifObjectKind::Partition, name, content, extra: partition.extra() })
     }
 
     /// A partition that was written into the image already, at [`next_partition`].
-    pub fn in_place(size: u64, partition: Partition) -> Part<'static> {
-        let content = Content::InPlace(size);
-        Part { kind: Kind::Partition, name: "", content, extra: partition.extra() }
+    pub fn in_place(size: u64, partition: Partition) -> SifPart<'static> {
+        let content = PartContent::InPlace(size);
+        SifPart { kind: SifObjectKind::Partition, name: "", content, extra: partition.extra() }
     }
 
     /// An object of the SIF in `file`, as it is there but for number, group, link and times.
-    pub fn of_object(object: &'a Object, file: &'a File) -> Part<'a> {
-        let content = Content::File { file, offset: object.offset, size: object.size };
-        Part { kind: object.kind, name: &object.name, content, extra: *object.extra }
+    pub fn of_object(object: &'a SifObject, file: &'a File) -> SifPart<'a> {
+        let content = PartContent::File { file, offset: object.offset, size: object.size };
+        SifPart { kind: object.kind, name: &object.name, content, extra: *object.extra }
     }
 
     pub(super) fn partition(&self) -> Option<Partition> {
-        (self.kind == Kind::Partition).then(|| Partition::parse(&self.extra))
+        (self.kind == SifObjectKind::Partition).then(|| Partition::parse(&self.extra))
     }
 
     fn size(&self) -> u64 {
         match self.content {
-            Content::Bytes(bytes) => bytes.len() as u64,
-            Content::File { size, .. } | Content::InPlace(size) => size,
+            PartContent::Bytes(bytes) => bytes.len() as u64,
+            PartContent::File { size, .. } | PartContent::InPlace(size) => size,
         }
     }
 
     fn alignment(&self) -> u64 {
-        if self.kind == Kind::Partition { ALIGNMENT } else { 1 }
+        if self.kind == SifObjectKind::Partition { ALIGNMENT } else { 1 }
     }
 }
 
 /// What was written.
 #[derive(Clone, Copy, Debug)]
-pub struct Written {
+pub struct WrittenSif {
     /// The image's number.
     pub uuid: [u8; 16],
     /// Bytes of the file.
@@ -134,7 +138,7 @@ pub struct Written {
 ///
 /// # Errors
 /// Where the parts cannot make a SIF, or reading or writing fails. `out` is then of no use.
-pub fn write(out: &File, parts: &[Part<'_>], created: i64) -> Result<Written, WriteError> {
+pub fn write(out: &File, parts: &[SifPart<'_>], created: i64) -> Result<WrittenSif, SifWriteError> {
     write_telling(out, parts, created, &|_, _| {})
 }
 
@@ -144,15 +148,15 @@ pub fn write(out: &File, parts: &[Part<'_>], created: i64) -> Result<Written, Wr
 /// As [`write()`].
 pub fn write_telling(
     out: &File,
-    parts: &[Part<'_>],
+    parts: &[SifPart<'_>],
     created: i64,
     tell: &dyn Fn(u64, u64),
-) -> Result<Written, WriteError> {
+) -> Result<WrittenSif, SifWriteError> {
     check(parts)?;
     let mut hash = Sha256::new();
     let mut descriptors = Vec::new();
     let mut end = DATA;
-    let of = parts.iter().map(Part::size).sum();
+    let of = parts.iter().map(SifPart::size).sum();
     let mut done = 0;
     for (number, part) in (1..).zip(parts) {
         let offset = end.next_multiple_of(part.alignment());
@@ -173,32 +177,32 @@ pub fn write_telling(
         // A hole at the end, or parts without any byte.
         out.set_len(end)
     };
-    let failed = |error| WriteError::Call { part: 0, operation: "write the image", error };
+    let failed = |error| SifWriteError::Call { part: 0, operation: "write the image", error };
     whole().map_err(failed)?;
-    Ok(Written { uuid, size: end })
+    Ok(WrittenSif { uuid, size: end })
 }
 
 /// Where in the image a partition begins that comes after these parts.
-pub fn next_partition(parts: &[Part<'_>]) -> u64 {
+pub fn next_partition(parts: &[SifPart<'_>]) -> u64 {
     let end =
         parts.iter().fold(DATA, |end, part| end.next_multiple_of(part.alignment()) + part.size());
     end.next_multiple_of(ALIGNMENT)
 }
 
-fn check(parts: &[Part<'_>]) -> Result<(), WriteError> {
+fn check(parts: &[SifPart<'_>]) -> Result<(), SifWriteError> {
     if parts.len() > CAPACITY {
-        return Err(WriteError::TooMany(parts.len()));
+        return Err(SifWriteError::TooMany(parts.len()));
     }
     if parts.iter().filter(|part| is_primary(part)).count() > 1 {
-        return Err(WriteError::TwoPrimaries);
+        return Err(SifWriteError::TwoPrimaries);
     }
     match parts.iter().find(|part| part.name.len() > NAME) {
-        Some(part) => Err(WriteError::LongName(part.name.to_owned())),
+        Some(part) => Err(SifWriteError::LongName(part.name.to_owned())),
         None => Ok(()),
     }
 }
 
-fn is_primary(part: &Part<'_>) -> bool {
+fn is_primary(part: &SifPart<'_>) -> bool {
     part.partition().is_some_and(|partition| partition.role == Role::PrimarySystem)
 }
 
@@ -206,12 +210,12 @@ fn is_primary(part: &Part<'_>) -> bool {
 fn copy(
     out: &File,
     number: usize,
-    part: &Part<'_>,
+    part: &SifPart<'_>,
     offset: u64,
     hash: &mut Sha256,
     tell: &dyn Fn(u64),
-) -> Result<(), WriteError> {
-    let failed = |operation| move |error| WriteError::Call { part: number, operation, error };
+) -> Result<(), SifWriteError> {
+    let failed = |operation| move |error| SifWriteError::Call { part: number, operation, error };
     let mut take = |chunk: Chunk<'_>, is_there: bool| {
         hash.update(chunk.at.to_le_bytes());
         hash.update(chunk.bytes);
@@ -222,16 +226,16 @@ fn copy(
         }
     };
     let (mut chunks, is_there) = match part.content {
-        Content::Bytes(bytes) => return take(Chunk { at: 0, bytes }, false),
-        Content::File { file, offset, size } => (Chunks::of(file, offset, size), false),
-        Content::InPlace(size) => (Chunks::of(out, offset, size), true),
+        PartContent::Bytes(bytes) => return take(Chunk { at: 0, bytes }, false),
+        PartContent::File { file, offset, size } => (Chunks::of(file, offset, size), false),
+        PartContent::InPlace(size) => (Chunks::of(out, offset, size), true),
     };
     loop {
         match chunks.next() {
             Ok(Some(chunk)) => take(chunk, is_there)?,
             Ok(None) => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                return Err(WriteError::Shrunk(number));
+                return Err(SifWriteError::Shrunk(number));
             }
             Err(error) => return Err(failed("read")(error)),
         }
@@ -240,7 +244,7 @@ fn copy(
 
 fn descriptor(
     number: usize,
-    part: &Part<'_>,
+    part: &SifPart<'_>,
     offset: u64,
     end_of_last: u64,
     created: i64,
@@ -264,11 +268,11 @@ fn descriptor(
     }
 }
 
-fn header(parts: &[Part<'_>], uuid: [u8; 16], created: i64, end: u64) -> Header {
+fn header(parts: &[SifPart<'_>], uuid: [u8; 16], created: i64, end: u64) -> SifHeader {
     let mut launch = [0; 32];
     launch[..LAUNCH.len()].copy_from_slice(LAUNCH);
-    let primary = parts.iter().find(|part| is_primary(part)).and_then(Part::partition);
-    Header {
+    let primary = parts.iter().find(|part| is_primary(part)).and_then(SifPart::partition);
+    SifHeader {
         launch,
         magic: *MAGIC,
         version: *VERSION,

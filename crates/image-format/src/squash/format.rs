@@ -60,7 +60,7 @@ pub(crate) const XATTR_ELSEWHERE: u16 = 1 << 8;
 
 /// The superblock. Offsets are from the start of the image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Superblock {
+pub(crate) struct SquashSuperblock {
     pub inodes: u32,
     /// When the image was made, in seconds since 1970.
     pub made: u32,
@@ -79,7 +79,7 @@ pub(crate) struct Superblock {
     pub export_table: u64,
 }
 
-impl Superblock {
+impl SquashSuperblock {
     /// The bytes on disk.
     pub(crate) fn encode(&self) -> [u8; SUPERBLOCK] {
         let mut bytes = [0; SUPERBLOCK];
@@ -116,8 +116,8 @@ impl Superblock {
 
     /// Reads the bytes on disk. Says what is wrong with them; that the tables lie inside the
     /// file is for the reader to check.
-    pub(crate) fn decode(bytes: &[u8; SUPERBLOCK]) -> Result<Superblock, &'static str> {
-        let mut fields = Fields::new(bytes);
+    pub(crate) fn decode(bytes: &[u8; SUPERBLOCK]) -> Result<SquashSuperblock, &'static str> {
+        let mut fields = FieldReader::new(bytes);
         if fields.u32() != Some(MAGIC) {
             return Err("it does not begin as a squashfs does");
         }
@@ -130,7 +130,7 @@ impl Superblock {
             return Err("it is not version 4.0");
         }
         let mut next = || fields.u64().unwrap_or_default();
-        let superblock = Superblock {
+        let superblock = SquashSuperblock {
             inodes,
             made,
             block_size,
@@ -163,13 +163,13 @@ impl Superblock {
 }
 
 /// Numbers, one after the other, out of a slice that may be too short.
-pub(crate) struct Fields<'a> {
+pub(crate) struct FieldReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Fields<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Fields<'a> {
-        Fields { rest: bytes }
+impl<'a> FieldReader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> FieldReader<'a> {
+        FieldReader { rest: bytes }
     }
 
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {

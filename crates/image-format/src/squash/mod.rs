@@ -14,10 +14,11 @@ mod write;
 
 pub use compression::Compression;
 pub use read::{
-    Attributes, Content, Entry, Facts, FilePart, Image, Mark, NodeId, NodeKind, ReadError,
+    FileContent, FilePart, ListingPosition, NodeKind, SquashAttributes, SquashEntry, SquashImage,
+    SquashNode, SquashReadError, SuperblockFacts,
 };
 pub(crate) use write::can_hold_xattr;
 pub use write::{SquashOptions, SquashSummary, write};
 
 /// Name and value of an extended attribute.
-pub type Xattr = (Vec<u8>, Vec<u8>);
+pub type XattrPair = (Vec<u8>, Vec<u8>);

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Kind, Layout, Tree, Wanted};
-use crate::BuildError;
+use super::{FileNodeKind, FileTree, ImageLayout, ScanOptions};
+use crate::SquashWriteError;
 
 /// What the sources of an image looked like: enough to see that one was edited, added or taken
 /// away, without reading any.
@@ -26,13 +26,14 @@ impl Fingerprint {
     ///
     /// # Errors
     /// Where something cannot be read, or is a socket.
-    pub fn now(layout: &Layout, readers: usize) -> Result<Fingerprint, BuildError> {
-        let wanted = Wanted { readers, xattrs: false, skip_unreadable: true, skip_special: true };
-        Ok(Tree::scan(layout.clone(), wanted)?.fingerprint())
+    pub fn now(layout: &ImageLayout, readers: usize) -> Result<Fingerprint, SquashWriteError> {
+        let wanted =
+            ScanOptions { readers, xattrs: false, skip_unreadable: true, skip_special: true };
+        Ok(FileTree::scan(layout.clone(), wanted)?.fingerprint())
     }
 }
 
-impl Tree {
+impl FileTree {
     /// What the sources looked like.
     pub fn fingerprint(&self) -> Fingerprint {
         let mut hash = Sha256::new();
@@ -40,12 +41,12 @@ impl Tree {
         // What lies beside the packed paths may change.
         for node in self.nodes.iter().filter(|node| !node.is_above) {
             let (what, size, text): (u8, u64, &[u8]) = match &node.kind {
-                Kind::Directory(children) => (b'd', children.len() as u64, b""),
-                Kind::File { size, .. } => (b'f', *size, b""),
-                Kind::Symlink(target) => (b'l', target.len() as u64, target),
-                Kind::CharDevice(number) => (b'c', u64::from(*number), b""),
-                Kind::BlockDevice(number) => (b'b', u64::from(*number), b""),
-                Kind::Fifo => (b'p', 0, b""),
+                FileNodeKind::Directory(children) => (b'd', children.len() as u64, b""),
+                FileNodeKind::File { size, .. } => (b'f', *size, b""),
+                FileNodeKind::Symlink(target) => (b'l', target.len() as u64, target),
+                FileNodeKind::CharDevice(number) => (b'c', u64::from(*number), b""),
+                FileNodeKind::BlockDevice(number) => (b'b', u64::from(*number), b""),
+                FileNodeKind::Fifo => (b'p', 0, b""),
             };
             entries += 1;
             bytes += if what == b'f' { size } else { 0 };

@@ -3,23 +3,23 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::{Attributes, Found, Id, Kind, Node, Tree};
-use crate::BuildError;
+use super::{FileAttributes, FileNode, FileNodeId, FileNodeKind, FileTree, PathTarget};
+use crate::SquashWriteError;
 
 /// A file, directory or link to be added to a root.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Addition {
+pub struct AddedFile {
     /// Where, from the root, without a slash before it. Directories come before what is in them.
     pub path: &'static str,
     /// What.
-    pub what: What,
+    pub what: AddedContent,
     /// Whether what is there already stays. A directory always does.
     pub keeps_existing: bool,
 }
 
 /// What is added.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum AddedContent {
     /// A directory of mode 0755.
     Directory,
     /// A file that can be executed, of mode 0755.
@@ -30,41 +30,42 @@ pub enum What {
     Link(&'static str),
 }
 
-impl What {
-    fn node(&self) -> (Kind, u16) {
-        let file = |text: &String| Kind::File {
+impl AddedContent {
+    fn node(&self) -> (FileNodeKind, u16) {
+        let file = |text: &String| FileNodeKind::File {
             size: text.len() as u64,
             has_holes: false,
             given: Some(text.as_bytes().into()),
         };
         match self {
-            What::Directory => (Kind::Directory(Vec::new()), 0o755),
-            What::Script(text) => (file(text), 0o755),
-            What::Text(text) => (file(text), 0o644),
-            What::Link(to) => (Kind::Symlink(to.as_bytes().to_vec()), 0o777),
+            AddedContent::Directory => (FileNodeKind::Directory(Vec::new()), 0o755),
+            AddedContent::Script(text) => (file(text), 0o755),
+            AddedContent::Text(text) => (file(text), 0o644),
+            AddedContent::Link(to) => (FileNodeKind::Symlink(to.as_bytes().to_vec()), 0o777),
         }
     }
 }
 
-impl Tree {
+impl FileTree {
     /// Adds files of the root directory's owner and this time, in seconds since 1970. Those that
     /// are to replace something that is there do; what they lie in may be a symbolic link.
     ///
     /// # Errors
     /// Where one is in the way of another, or what it lies in is no directory of the tree.
-    pub fn add(&mut self, additions: &[Addition], time: u32) -> Result<(), BuildError> {
+    pub fn add(&mut self, additions: &[AddedFile], time: u32) -> Result<(), SquashWriteError> {
         additions.iter().try_for_each(|addition| self.add_one(addition, time))
     }
 
-    fn add_one(&mut self, addition: &Addition, time: u32) -> Result<(), BuildError> {
+    fn add_one(&mut self, addition: &AddedFile, time: u32) -> Result<(), SquashWriteError> {
         let path = self.stands_for.join(addition.path);
-        let unfit =
-            |why| Err(BuildError::Unfit { path: self.layout.base().join(addition.path), why });
-        let keeps = addition.keeps_existing || addition.what == What::Directory;
+        let unfit = |why| {
+            Err(SquashWriteError::Unfit { path: self.layout.base().join(addition.path), why })
+        };
+        let keeps = addition.keeps_existing || addition.what == AddedContent::Directory;
         let above = path.parent().unwrap_or(Path::new("/"));
         let name = path.file_name().unwrap_or_default().as_bytes();
         let directory = match self.find(above) {
-            Found::Inside(id) if self.is_directory(id) => id,
+            PathTarget::Inside(id) if self.is_directory(id) => id,
             _ if keeps => return Ok(()),
             _ => return unfit("the directory above it is none, or leads out of the root"),
         };
@@ -87,18 +88,24 @@ impl Tree {
         }
     }
 
-    fn is_directory(&self, id: Id) -> bool {
-        matches!(self.nodes[id as usize].kind, Kind::Directory(_))
+    fn is_directory(&self, id: FileNodeId) -> bool {
+        matches!(self.nodes[id as usize].kind, FileNodeKind::Directory(_))
     }
 
-    fn new_node(&self, addition: &Addition, parent: Id, name: &[u8], time: u32) -> Node {
+    fn new_node(
+        &self,
+        addition: &AddedFile,
+        parent: FileNodeId,
+        name: &[u8],
+        time: u32,
+    ) -> FileNode {
         let (kind, mode) = addition.what.node();
-        let Attributes { uid, gid, .. } = self.nodes[0].attributes;
+        let FileAttributes { uid, gid, .. } = self.nodes[0].attributes;
         let mtime = (i64::from(time), 0);
-        Node {
+        FileNode {
             name: name.to_vec(),
             parent,
-            attributes: Attributes { mode, uid, gid, mtime, identity: (0, 0) },
+            attributes: FileAttributes { mode, uid, gid, mtime, identity: (0, 0) },
             kind,
             first_name: None,
             xattrs: Vec::new(),
@@ -107,7 +114,7 @@ impl Tree {
     }
 
     /// A name is to be another file's: further names of the file that it was lose their first.
-    fn forget(&mut self, id: Id) {
+    fn forget(&mut self, id: FileNodeId) {
         let mut first = None;
         for (other, node) in (0..).zip(&mut self.nodes) {
             if node.first_name == Some(id) {
@@ -117,11 +124,13 @@ impl Tree {
         }
     }
 
-    fn insert(&mut self, node: Node) {
-        let id = self.nodes.len() as Id;
-        let Kind::Directory(siblings) = &self.nodes[node.parent as usize].kind else { return };
+    fn insert(&mut self, node: FileNode) {
+        let id = self.nodes.len() as FileNodeId;
+        let FileNodeKind::Directory(siblings) = &self.nodes[node.parent as usize].kind else {
+            return;
+        };
         let at = siblings.partition_point(|it| self.nodes[*it as usize].name < node.name);
-        if let Kind::Directory(siblings) = &mut self.nodes[node.parent as usize].kind {
+        if let FileNodeKind::Directory(siblings) = &mut self.nodes[node.parent as usize].kind {
             siblings.insert(at, id);
         }
         self.nodes.push(node);
@@ -133,24 +142,24 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    use super::super::{Layout, Wanted};
+    use super::super::{ImageLayout, ScanOptions};
     use super::*;
 
-    fn scan(root: &Path) -> Tree {
-        let layout = Layout::of(&[root.to_owned()]).unwrap();
+    fn scan(root: &Path) -> FileTree {
+        let layout = ImageLayout::of(&[root.to_owned()]).unwrap();
         let wanted =
-            Wanted { readers: 1, xattrs: false, skip_unreadable: false, skip_special: false };
-        Tree { stands_for: "/".into(), ..Tree::scan(layout, wanted).unwrap() }
+            ScanOptions { readers: 1, xattrs: false, skip_unreadable: false, skip_special: false };
+        FileTree { stands_for: "/".into(), ..FileTree::scan(layout, wanted).unwrap() }
     }
 
-    fn text(path: &'static str, keeps_existing: bool) -> Addition {
-        Addition { path, what: What::Text("new".to_owned()), keeps_existing }
+    fn text(path: &'static str, keeps_existing: bool) -> AddedFile {
+        AddedFile { path, what: AddedContent::Text("new".to_owned()), keeps_existing }
     }
 
-    fn given(tree: &Tree, path: &str) -> Option<Vec<u8>> {
-        let Found::Inside(id) = tree.find(Path::new(path)) else { panic!("{path}") };
+    fn given(tree: &FileTree, path: &str) -> Option<Vec<u8>> {
+        let PathTarget::Inside(id) = tree.find(Path::new(path)) else { panic!("{path}") };
         match &tree.nodes[id as usize].kind {
-            Kind::File { given, .. } => given.as_deref().map(<[u8]>::to_vec),
+            FileNodeKind::File { given, .. } => given.as_deref().map(<[u8]>::to_vec),
             other => panic!("{path}: {other:?}"),
         }
     }
@@ -172,7 +181,7 @@ mod tests {
         assert_eq!(given(&tree, "/more").unwrap(), b"new");
         assert_eq!(given(&tree, "/second"), None);
         let first_of = |path: &str| match tree.find(Path::new(path)) {
-            Found::Inside(id) => (id, tree.nodes[id as usize].first_name),
+            PathTarget::Inside(id) => (id, tree.nodes[id as usize].first_name),
             other => panic!("{other:?}"),
         };
         assert_eq!(first_of("/second").1, None);

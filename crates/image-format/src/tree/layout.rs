@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::BuildError;
+use crate::SquashWriteError;
 
 /// How the paths that are packed lie in the image.
 ///
 /// Of one directory, the image's root is that directory. Of several paths, or of a file, the root
 /// is `/`, and each lies at its own absolute path below it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Layout {
+pub struct ImageLayout {
     /// The directory that the image's root stands for: where it is to be mounted.
     #[serde(with = "crate::path_json")]
     root: PathBuf,
@@ -20,21 +20,24 @@ pub struct Layout {
     paths: Vec<PathBuf>,
 }
 
-impl Layout {
+impl ImageLayout {
     /// The layout of an image of these paths.
     ///
     /// # Errors
     /// Where there are none, or one cannot be found.
-    pub fn of(paths: &[PathBuf]) -> Result<Layout, BuildError> {
-        let real = |path: &PathBuf| path.canonicalize().map_err(BuildError::at("find", path));
+    pub fn of(paths: &[PathBuf]) -> Result<ImageLayout, SquashWriteError> {
+        let real = |path: &PathBuf| path.canonicalize().map_err(SquashWriteError::at("find", path));
         let mut paths = paths.iter().map(real).collect::<Result<Vec<_>, _>>()?;
         // A directory sorts before what is below it.
         paths.sort();
         paths.dedup_by(|later, earlier| later.starts_with(earlier));
         match &paths[..] {
-            [] => Err(BuildError::Unfit { path: PathBuf::new(), why: "there is nothing to pack" }),
-            [one] if one.is_dir() => Ok(Layout { root: one.clone(), paths }),
-            _ => Ok(Layout { root: PathBuf::from("/"), paths }),
+            [] => Err(SquashWriteError::Unfit {
+                path: PathBuf::new(),
+                why: "there is nothing to pack",
+            }),
+            [one] if one.is_dir() => Ok(ImageLayout { root: one.clone(), paths }),
+            _ => Ok(ImageLayout { root: PathBuf::from("/"), paths }),
         }
     }
 
@@ -42,9 +45,9 @@ impl Layout {
     /// where there is one only.
     ///
     /// # Errors
-    /// As [`Layout::of`].
-    pub fn at_their_places(paths: &[PathBuf]) -> Result<Layout, BuildError> {
-        Ok(Layout { root: PathBuf::from("/"), ..Layout::of(paths)? })
+    /// As [`ImageLayout::of`].
+    pub fn at_their_places(paths: &[PathBuf]) -> Result<ImageLayout, SquashWriteError> {
+        Ok(ImageLayout { root: PathBuf::from("/"), ..ImageLayout::of(paths)? })
     }
 
     /// The directory that the image's root stands for.

@@ -21,54 +21,54 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::squash::Xattr;
+use crate::squash::XattrPair;
 
 pub use fingerprint::Fingerprint;
-pub use graft::{Addition, What};
-pub use layout::Layout;
-pub use scan::Wanted;
-pub use walk::{Found, clean};
+pub use graft::{AddedContent, AddedFile};
+pub use layout::ImageLayout;
+pub use scan::ScanOptions;
+pub use walk::{PathTarget, clean};
 
-/// A number of a node in a [`Tree`].
-pub type Id = u32;
+/// A number of a node in a [`FileTree`].
+pub type FileNodeId = u32;
 
 /// All that goes into an image. Directories come before what is in them, and what is in a directory
 /// is sorted by the bytes of its names.
 #[derive(Debug)]
-pub struct Tree {
+pub struct FileTree {
     /// Which paths, and where in the image each goes.
-    pub layout: Layout,
+    pub layout: ImageLayout,
     /// What the image's root is where the image is used: links and names in the tree mean that.
     /// The directory that it was made of, or, of a whole system, `/`.
     pub stands_for: PathBuf,
     /// The first is the root.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<FileNode>,
     /// What was left out, as it was asked for.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<OmittedFile>,
 }
 
 /// One file or directory.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct FileNode {
     /// Its name; of the root, none.
     pub name: Vec<u8>,
     /// The directory that it is in; of the root, itself.
-    pub parent: Id,
+    pub parent: FileNodeId,
     /// What stat(2) says of it.
-    pub attributes: Attributes,
+    pub attributes: FileAttributes,
     /// What it is.
-    pub kind: Kind,
+    pub kind: FileNodeKind,
     /// The first name of the same file, where this is a further one.
-    pub first_name: Option<Id>,
+    pub first_name: Option<FileNodeId>,
     /// Names and values, sorted.
-    pub xattrs: Vec<Xattr>,
+    pub xattrs: Vec<XattrPair>,
     /// A directory above what is packed, which is there to hold it.
     pub is_above: bool,
 }
 
 /// What stat(2) says of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Attributes {
+pub struct FileAttributes {
     /// Permissions, set-user-ID and sticky bits; not the type.
     pub mode: u16,
     /// Its owner.
@@ -83,9 +83,9 @@ pub struct Attributes {
 
 /// What a node is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileNodeKind {
     /// A directory, and what is in it, by the bytes of its names.
-    Directory(Vec<Id>),
+    Directory(Vec<FileNodeId>),
     /// A regular file.
     File {
         /// Bytes of its content.
@@ -107,41 +107,41 @@ pub enum Kind {
 
 /// A file that is not in the image.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct LeftOut {
+pub struct OmittedFile {
     /// Where it is.
     #[serde(serialize_with = "crate::path_json::serialize")]
     pub path: PathBuf,
     /// Why it was left out.
-    pub why: Reason,
+    pub why: OmitReason,
 }
 
 /// Why a file is not in the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reason {
+pub enum OmitReason {
     /// Whoever made the image may not read it.
     Unreadable,
     /// It is a socket.
     Socket,
 }
 
-impl Tree {
+impl FileTree {
     /// Where a node was found.
-    pub fn source(&self, node: Id) -> PathBuf {
+    pub fn source(&self, node: FileNodeId) -> PathBuf {
         let mut path = self.layout.base().to_owned();
         path.extend(&self.below(node));
         path
     }
 
     /// Where a node is when the image is used.
-    pub fn place(&self, node: Id) -> PathBuf {
+    pub fn place(&self, node: FileNodeId) -> PathBuf {
         let mut path = self.stands_for.clone();
         path.extend(&self.below(node));
         path
     }
 
     /// A node's path from the image's root.
-    pub fn below(&self, node: Id) -> PathBuf {
+    pub fn below(&self, node: FileNodeId) -> PathBuf {
         let mut names = Vec::new();
         let mut at = node;
         while at != 0 {
@@ -153,9 +153,10 @@ impl Tree {
     }
 
     /// The files whose content is packed: one of the names of each.
-    pub fn files(&self) -> impl Iterator<Item = Id> {
+    pub fn files(&self) -> impl Iterator<Item = FileNodeId> {
         (0..).zip(&self.nodes).filter_map(|(id, node)| {
-            let is_file = matches!(node.kind, Kind::File { .. }) && node.first_name.is_none();
+            let is_file =
+                matches!(node.kind, FileNodeKind::File { .. }) && node.first_name.is_none();
             is_file.then_some(id)
         })
     }

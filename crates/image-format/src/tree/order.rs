@@ -3,15 +3,15 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::{Found, Id, Kind, Tree, clean};
+use super::{FileNodeId, FileNodeKind, FileTree, PathTarget, clean};
 
-impl Tree {
+impl FileTree {
     /// All files with content: first those of a trace, in its order, then the rest by path.
     /// With them, how many of the trace's are in the tree.
-    pub fn order(&self, first: &[PathBuf]) -> (Vec<Id>, usize) {
+    pub fn order(&self, first: &[PathBuf]) -> (Vec<FileNodeId>, usize) {
         let mut placed = vec![false; self.nodes.len()];
         let mut order = Vec::new();
-        let mut place = |id: Id, order: &mut Vec<Id>| {
+        let mut place = |id: FileNodeId, order: &mut Vec<FileNodeId>| {
             if !std::mem::replace(&mut placed[id as usize], true) {
                 order.push(id);
             }
@@ -23,9 +23,9 @@ impl Tree {
             });
             // A whole system may have been traced from the inside.
             let path = found.map_or_else(|| path.clone(), |path| self.in_use(&clean(&path)));
-            if let Found::Inside(id) = self.find(&path) {
+            if let PathTarget::Inside(id) = self.find(&path) {
                 let node = &self.nodes[id as usize];
-                if let Kind::File { .. } = node.kind {
+                if let FileNodeKind::File { .. } = node.kind {
                     place(node.first_name.unwrap_or(id), &mut order);
                 }
             }

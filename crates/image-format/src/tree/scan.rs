@@ -10,9 +10,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
-use super::{Attributes, Id, Kind, Layout, LeftOut, Node, Reason, Tree};
-use crate::BuildError;
-use crate::squash::Xattr;
+use super::{
+    FileAttributes, FileNode, FileNodeId, FileNodeKind, FileTree, ImageLayout, OmitReason,
+    OmittedFile,
+};
+use crate::SquashWriteError;
+use crate::squash::XattrPair;
 
 /// Names of one directory that one thread asks about.
 const BATCH: usize = 32;
@@ -23,7 +26,7 @@ const XATTRS_MOST: usize = 64 << 10;
 
 /// What is wanted of a scan.
 #[derive(Clone, Copy)]
-pub struct Wanted {
+pub struct ScanOptions {
     /// How many threads read at a time.
     pub readers: usize,
     /// Read xattrs.
@@ -34,25 +37,25 @@ pub struct Wanted {
     pub skip_special: bool,
 }
 
-impl Tree {
+impl FileTree {
     /// Reads all that is below the paths of a layout.
     ///
     /// # Errors
     /// Where something cannot be read, or is a socket.
-    pub fn scan(layout: Layout, wanted: Wanted) -> Result<Tree, BuildError> {
+    pub fn scan(layout: ImageLayout, wanted: ScanOptions) -> Result<FileTree, SquashWriteError> {
         let mut found = Vec::new();
         let mut jobs = Vec::new();
         if layout.paths() == [layout.base()] {
             let path = layout.base();
-            let stat = rustix::fs::lstat(path).map_err(BuildError::at("stat", path))?;
-            found.push(node(Vec::new(), 0, &stat, Kind::Directory(Vec::new())));
+            let stat = rustix::fs::lstat(path).map_err(SquashWriteError::at("stat", path))?;
+            found.push(node(Vec::new(), 0, &stat, FileNodeKind::Directory(Vec::new())));
             found[0].xattrs = if wanted.xattrs { xattrs(path)? } else { Vec::new() };
-            jobs.push(Job::List(0, path.to_owned()));
+            jobs.push(ScanJob::List(0, path.to_owned()));
         } else {
             above(&layout, &mut found, &mut jobs)?;
         }
-        let state = State { found, jobs, ..State::default() };
-        let scan = Scan { wanted, state: Mutex::new(state), wake: Condvar::new() };
+        let state = ScanState { found, jobs, ..ScanState::default() };
+        let scan = TreeScan { wanted, state: Mutex::new(state), wake: Condvar::new() };
         std::thread::scope(|scope| {
             for _ in 0..wanted.readers.max(1) {
                 scope.spawn(|| scan.work());
@@ -65,21 +68,29 @@ impl Tree {
         let mut left_out = state.left_out;
         left_out.sort_by(|a, b| a.path.cmp(&b.path));
         let stands_for = layout.base().to_owned();
-        Ok(Tree { layout, stands_for, nodes: in_order(state.found), left_out })
+        Ok(FileTree { layout, stands_for, nodes: in_order(state.found), left_out })
     }
 }
 
 /// The directories above several paths, and what is to be read of those.
-fn above(layout: &Layout, found: &mut Vec<Node>, jobs: &mut Vec<Job>) -> Result<(), BuildError> {
-    let directory = |name: Vec<u8>, parent: Id, path: &Path| -> Result<Node, BuildError> {
-        let stat = rustix::fs::stat(path).map_err(BuildError::at("stat", path))?;
-        Ok(Node { is_above: true, ..node(name, parent, &stat, Kind::Directory(Vec::new())) })
-    };
+fn above(
+    layout: &ImageLayout,
+    found: &mut Vec<FileNode>,
+    jobs: &mut Vec<ScanJob>,
+) -> Result<(), SquashWriteError> {
+    let directory =
+        |name: Vec<u8>, parent: FileNodeId, path: &Path| -> Result<FileNode, SquashWriteError> {
+            let stat = rustix::fs::stat(path).map_err(SquashWriteError::at("stat", path))?;
+            Ok(FileNode {
+                is_above: true,
+                ..node(name, parent, &stat, FileNodeKind::Directory(Vec::new()))
+            })
+        };
     found.push(directory(Vec::new(), 0, Path::new("/"))?);
     let mut known = HashMap::from([(PathBuf::from("/"), 0)]);
     for path in layout.paths() {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(BuildError::Unfit { path: path.clone(), why: "it has no name" });
+            return Err(SquashWriteError::Unfit { path: path.clone(), why: "it has no name" });
         };
         let mut id = 0;
         let mut at = PathBuf::from("/");
@@ -88,46 +99,46 @@ fn above(layout: &Layout, found: &mut Vec<Node>, jobs: &mut Vec<Job>) -> Result<
             id = match known.get(&at) {
                 Some(known) => *known,
                 None => {
-                    let new = found.len() as Id;
+                    let new = found.len() as FileNodeId;
                     found.push(directory(part.as_os_str().as_bytes().to_vec(), id, &at)?);
                     known.insert(at.clone(), new);
                     new
                 }
             };
         }
-        let open = open_directory(parent).map_err(BuildError::at("open", parent))?;
+        let open = open_directory(parent).map_err(SquashWriteError::at("open", parent))?;
         let names = vec![name.as_bytes().to_vec()];
-        jobs.push(Job::Look(id, Arc::new((open, parent.to_owned())), names));
+        jobs.push(ScanJob::Look(id, Arc::new((open, parent.to_owned())), names));
     }
     Ok(())
 }
 
 /// A piece of work for one thread.
-enum Job {
+enum ScanJob {
     /// List a directory.
-    List(Id, PathBuf),
+    List(FileNodeId, PathBuf),
     /// Ask about names in a directory.
-    Look(Id, Arc<(OwnedFd, PathBuf)>, Vec<Vec<u8>>),
+    Look(FileNodeId, Arc<(OwnedFd, PathBuf)>, Vec<Vec<u8>>),
 }
 
-struct Scan {
-    wanted: Wanted,
-    state: Mutex<State>,
+struct TreeScan {
+    wanted: ScanOptions,
+    state: Mutex<ScanState>,
     wake: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    found: Vec<Node>,
-    left_out: Vec<LeftOut>,
-    jobs: Vec<Job>,
+struct ScanState {
+    found: Vec<FileNode>,
+    left_out: Vec<OmittedFile>,
+    jobs: Vec<ScanJob>,
     /// Threads that may still bring new jobs.
     busy: usize,
-    failed: Option<BuildError>,
+    failed: Option<SquashWriteError>,
 }
 
-impl Scan {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl TreeScan {
+    fn lock(&self) -> MutexGuard<'_, ScanState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -142,8 +153,8 @@ impl Scan {
                 state.busy += 1;
                 drop(state);
                 let done = match job {
-                    Job::List(id, path) => self.list(id, path),
-                    Job::Look(id, directory, names) => self.look(id, &directory, names),
+                    ScanJob::List(id, path) => self.list(id, path),
+                    ScanJob::Look(id, directory, names) => self.look(id, &directory, names),
                 };
                 state = self.lock();
                 state.busy -= 1;
@@ -158,17 +169,17 @@ impl Scan {
         self.wake.notify_all();
     }
 
-    fn list(&self, id: Id, path: PathBuf) -> Result<(), BuildError> {
+    fn list(&self, id: FileNodeId, path: PathBuf) -> Result<(), SquashWriteError> {
         let directory = match open_directory(&path) {
             Err(Errno::ACCESS) if self.wanted.skip_unreadable => {
-                self.lock().left_out.push(LeftOut { path, why: Reason::Unreadable });
+                self.lock().left_out.push(OmittedFile { path, why: OmitReason::Unreadable });
                 return Ok(());
             }
-            directory => directory.map_err(BuildError::at("open", &path))?,
+            directory => directory.map_err(SquashWriteError::at("open", &path))?,
         };
         let mut names = Vec::new();
-        for entry in Dir::read_from(&directory).map_err(BuildError::at("list", &path))? {
-            let entry = entry.map_err(BuildError::at("list", &path))?;
+        for entry in Dir::read_from(&directory).map_err(SquashWriteError::at("list", &path))? {
+            let entry = entry.map_err(SquashWriteError::at("list", &path))?;
             let name = entry.file_name().to_bytes();
             if name != b"." && name != b".." {
                 names.push(name.to_vec());
@@ -176,7 +187,7 @@ impl Scan {
         }
         let directory = Arc::new((directory, path));
         let batches =
-            names.chunks(BATCH).map(|names| Job::Look(id, directory.clone(), names.to_vec()));
+            names.chunks(BATCH).map(|names| ScanJob::Look(id, directory.clone(), names.to_vec()));
         self.lock().jobs.extend(batches);
         self.wake.notify_all();
         Ok(())
@@ -184,28 +195,28 @@ impl Scan {
 
     fn look(
         &self,
-        id: Id,
+        id: FileNodeId,
         directory: &(OwnedFd, PathBuf),
         names: Vec<Vec<u8>>,
-    ) -> Result<(), BuildError> {
+    ) -> Result<(), SquashWriteError> {
         let mut nodes = Vec::with_capacity(names.len());
         let mut left_out = Vec::new();
         for name in names {
             let path = directory.1.join(std::ffi::OsStr::from_bytes(&name));
             match self.look_at(id, &directory.0, name, &path)? {
                 Some(node) => nodes.push((node, path)),
-                None => left_out.push(LeftOut { path, why: Reason::Socket }),
+                None => left_out.push(OmittedFile { path, why: OmitReason::Socket }),
             }
         }
         let mut state = self.lock();
         state.left_out.append(&mut left_out);
         for (node, path) in nodes {
-            if let Kind::Directory(_) = node.kind {
-                let id = state.found.len() as Id;
-                state.jobs.push(Job::List(id, path));
+            if let FileNodeKind::Directory(_) = node.kind {
+                let id = state.found.len() as FileNodeId;
+                state.jobs.push(ScanJob::List(id, path));
             }
-            if state.found.len() >= Id::MAX as usize / 2 {
-                return Err(BuildError::TooMuch("files"));
+            if state.found.len() >= FileNodeId::MAX as usize / 2 {
+                return Err(SquashWriteError::TooMuch("files"));
             }
             state.found.push(node);
         }
@@ -217,29 +228,33 @@ impl Scan {
     /// One file; none for a socket.
     fn look_at(
         &self,
-        parent: Id,
+        parent: FileNodeId,
         directory: &OwnedFd,
         name: Vec<u8>,
         path: &Path,
-    ) -> Result<Option<Node>, BuildError> {
+    ) -> Result<Option<FileNode>, SquashWriteError> {
         let stat = rustix::fs::statat(directory, &name[..], AtFlags::SYMLINK_NOFOLLOW)
-            .map_err(BuildError::at("stat", path))?;
+            .map_err(SquashWriteError::at("stat", path))?;
         let kind = match FileType::from_raw_mode(stat.st_mode as RawMode) {
-            FileType::Directory => Kind::Directory(Vec::new()),
+            FileType::Directory => FileNodeKind::Directory(Vec::new()),
             FileType::RegularFile => {
                 let size = stat.st_size as u64;
-                Kind::File { size, has_holes: (stat.st_blocks as u64) * 512 < size, given: None }
+                FileNodeKind::File {
+                    size,
+                    has_holes: (stat.st_blocks as u64) * 512 < size,
+                    given: None,
+                }
             }
             FileType::Symlink => {
                 let target = rustix::fs::readlinkat(directory, &name[..], Vec::new())
-                    .map_err(BuildError::at("read the link", path))?;
-                Kind::Symlink(target.into_bytes())
+                    .map_err(SquashWriteError::at("read the link", path))?;
+                FileNodeKind::Symlink(target.into_bytes())
             }
-            FileType::CharacterDevice => Kind::CharDevice(device(stat.st_rdev)),
-            FileType::BlockDevice => Kind::BlockDevice(device(stat.st_rdev)),
-            FileType::Fifo => Kind::Fifo,
+            FileType::CharacterDevice => FileNodeKind::CharDevice(device(stat.st_rdev)),
+            FileType::BlockDevice => FileNodeKind::BlockDevice(device(stat.st_rdev)),
+            FileType::Fifo => FileNodeKind::Fifo,
             FileType::Socket if self.wanted.skip_special => return Ok(None),
-            _ => return Err(BuildError::Socket(path.to_owned())),
+            _ => return Err(SquashWriteError::Socket(path.to_owned())),
         };
         let mut node = node(name, parent, &stat, kind);
         if self.wanted.xattrs {
@@ -253,15 +268,23 @@ fn open_directory(path: &Path) -> Result<OwnedFd, Errno> {
     rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
-fn node(name: Vec<u8>, parent: Id, stat: &Stat, kind: Kind) -> Node {
-    let attributes = Attributes {
+fn node(name: Vec<u8>, parent: FileNodeId, stat: &Stat, kind: FileNodeKind) -> FileNode {
+    let attributes = FileAttributes {
         mode: (stat.st_mode & 0o7777) as u16,
         uid: stat.st_uid,
         gid: stat.st_gid,
         mtime: (stat.st_mtime, stat.st_mtime_nsec as u32),
         identity: (stat.st_dev, stat.st_ino),
     };
-    Node { name, parent, attributes, kind, first_name: None, xattrs: Vec::new(), is_above: false }
+    FileNode {
+        name,
+        parent,
+        attributes,
+        kind,
+        first_name: None,
+        xattrs: Vec::new(),
+        is_above: false,
+    }
 }
 
 /// A device number as squashfs keeps it (Linux: new_encode_dev).
@@ -271,14 +294,14 @@ fn device(number: u64) -> u32 {
 }
 
 /// The xattrs of a file that squashfs can hold, sorted by name. ACLs it cannot.
-fn xattrs(path: &Path) -> Result<Vec<Xattr>, BuildError> {
+fn xattrs(path: &Path) -> Result<Vec<XattrPair>, SquashWriteError> {
     let mut names = vec![0; XATTRS_MOST];
     match rustix::fs::llistxattr(path, &mut names[..]) {
         // Filesystems without any; and a link of /proc, which may not be asked.
         Err(Errno::NOTSUP | Errno::NOSYS | Errno::ACCESS | Errno::PERM) | Ok(0) => {
             return Ok(Vec::new());
         }
-        length => names.truncate(length.map_err(BuildError::at("list the xattrs", path))?),
+        length => names.truncate(length.map_err(SquashWriteError::at("list the xattrs", path))?),
     }
     let names = names.split(|byte| *byte == 0).filter(|name| crate::squash::can_hold_xattr(name));
     let mut xattrs = Vec::new();
@@ -288,7 +311,7 @@ fn xattrs(path: &Path) -> Result<Vec<Xattr>, BuildError> {
             // Taken away meanwhile, or not for this user.
             Err(Errno::NODATA | Errno::PERM | Errno::ACCESS) => {}
             size => {
-                value.truncate(size.map_err(BuildError::at("read an xattr", path))?);
+                value.truncate(size.map_err(SquashWriteError::at("read an xattr", path))?);
                 xattrs.push((name.to_vec(), value));
             }
         }
@@ -298,23 +321,23 @@ fn xattrs(path: &Path) -> Result<Vec<Xattr>, BuildError> {
 }
 
 /// Nodes as they were found, put in the order of a tree; further names of a file know its first.
-fn in_order(found: Vec<Node>) -> Vec<Node> {
-    let mut children: Vec<Vec<Id>> = vec![Vec::new(); found.len()];
+fn in_order(found: Vec<FileNode>) -> Vec<FileNode> {
+    let mut children: Vec<Vec<FileNodeId>> = vec![Vec::new(); found.len()];
     for (id, node) in found.iter().enumerate().skip(1) {
-        children[node.parent as usize].push(id as Id);
+        children[node.parent as usize].push(id as FileNodeId);
     }
     for list in &mut children {
         list.sort_by(|a, b| found[*a as usize].name.cmp(&found[*b as usize].name));
     }
-    let mut found: Vec<Option<Node>> = found.into_iter().map(Some).collect();
-    let mut nodes: Vec<Node> = Vec::with_capacity(found.len());
+    let mut found: Vec<Option<FileNode>> = found.into_iter().map(Some).collect();
+    let mut nodes: Vec<FileNode> = Vec::with_capacity(found.len());
     let mut files = HashMap::new();
     let mut stack = vec![(0, 0)];
     while let Some((old, parent)) = stack.pop() {
         let Some(mut node) = found[old as usize].take() else { continue };
-        let id = nodes.len() as Id;
+        let id = nodes.len() as FileNodeId;
         node.parent = parent;
-        if let Kind::Directory(_) = node.kind {
+        if let FileNodeKind::Directory(_) = node.kind {
             stack.extend(children[old as usize].iter().rev().map(|child| (*child, id)));
         } else {
             let first = *files.entry(node.attributes.identity).or_insert(id);
@@ -322,7 +345,7 @@ fn in_order(found: Vec<Node>) -> Vec<Node> {
         }
         nodes.push(node);
         if id != 0
-            && let Kind::Directory(list) = &mut nodes[parent as usize].kind
+            && let FileNodeKind::Directory(list) = &mut nodes[parent as usize].kind
         {
             list.push(id);
         }

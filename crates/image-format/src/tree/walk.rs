@@ -3,14 +3,14 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::{Id, Kind, Tree};
+use super::{FileNodeId, FileNodeKind, FileTree};
 
 /// Links that one path may go through (Linux: MAXSYMLINKS).
 const LINKS: usize = 40;
 
 /// Where a path leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum PathTarget {
     /// To a node of the tree.
     Inside(u32),
     /// Out of the tree: to this path.
@@ -19,17 +19,17 @@ pub enum Found {
     Nowhere,
 }
 
-impl Tree {
+impl FileTree {
     /// Where an absolute path leads where the image is used, with all symbolic links followed.
     /// Only links that are in the tree are seen.
-    pub fn find(&self, path: &Path) -> Found {
+    pub fn find(&self, path: &Path) -> PathTarget {
         let mut links = 0;
         let mut path = path.to_owned();
         'again: loop {
             let Ok(below) = path.strip_prefix(&self.stands_for) else {
-                return Found::Outside(path);
+                return PathTarget::Outside(path);
             };
-            let mut at: Id = 0;
+            let mut at: FileNodeId = 0;
             let mut parts = below.components();
             while let Some(part) = parts.next() {
                 match part {
@@ -37,14 +37,14 @@ impl Tree {
                         let Some(next) = self.child(at, name.as_bytes()) else {
                             // In a directory that is only there in part, the rest is outside.
                             return match self.nodes[at as usize].is_above {
-                                true => Found::Outside(path.clone()),
-                                false => Found::Nowhere,
+                                true => PathTarget::Outside(path.clone()),
+                                false => PathTarget::Nowhere,
                             };
                         };
-                        if let Kind::Symlink(target) = &self.nodes[next as usize].kind {
+                        if let FileNodeKind::Symlink(target) = &self.nodes[next as usize].kind {
                             links += 1;
                             if links > LINKS {
-                                return Found::Nowhere;
+                                return PathTarget::Nowhere;
                             }
                             let target = Path::new(std::ffi::OsStr::from_bytes(target));
                             let rest = parts.as_path().to_owned();
@@ -53,16 +53,18 @@ impl Tree {
                         }
                         at = next;
                     }
-                    _ => return Found::Nowhere,
+                    _ => return PathTarget::Nowhere,
                 }
             }
-            return Found::Inside(at);
+            return PathTarget::Inside(at);
         }
     }
 
-    pub(super) fn child(&self, directory: Id, name: &[u8]) -> Option<Id> {
-        let Kind::Directory(children) = &self.nodes[directory as usize].kind else { return None };
-        let name_of = |id: &Id| &self.nodes[*id as usize].name[..];
+    pub(super) fn child(&self, directory: FileNodeId, name: &[u8]) -> Option<FileNodeId> {
+        let FileNodeKind::Directory(children) = &self.nodes[directory as usize].kind else {
+            return None;
+        };
+        let name_of = |id: &FileNodeId| &self.nodes[*id as usize].name[..];
         children.binary_search_by(|child| name_of(child).cmp(name)).ok().map(|at| children[at])
     }
 }

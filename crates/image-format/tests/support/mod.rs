@@ -13,10 +13,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use image_format::squash::{
-    self, Image, Mark, NodeId, NodeKind, SquashOptions, SquashSummary, Xattr,
+    self, ListingPosition, NodeKind, SquashImage, SquashNode, SquashOptions, SquashSummary,
+    XattrPair,
 };
-use image_format::tree::{Layout, Tree, Wanted};
-use image_format::{BuildError, ImageWriter};
+use image_format::tree::{FileTree, ImageLayout, ScanOptions};
+use image_format::{ImageWriter, SquashWriteError};
 
 /// All that a tree is, by path: what `diff -r` would see, and what it would not.
 pub type Seen = BTreeMap<PathBuf, String>;
@@ -41,9 +42,10 @@ pub fn pack_all(
     paths: &[PathBuf],
     image: &Path,
     options: &SquashOptions<'_>,
-) -> Result<SquashSummary, BuildError> {
-    let wanted = Wanted { readers: 4, xattrs: true, skip_unreadable: false, skip_special: false };
-    let tree = Tree::scan(Layout::of(paths)?, wanted)?;
+) -> Result<SquashSummary, SquashWriteError> {
+    let wanted =
+        ScanOptions { readers: 4, xattrs: true, skip_unreadable: false, skip_special: false };
+    let tree = FileTree::scan(ImageLayout::of(paths)?, wanted)?;
     let file = File::create(image).unwrap();
     let mut writer = ImageWriter::new(&file, image, 0);
     let summary = squash::write(&tree, &mut writer, options)?;
@@ -151,7 +153,7 @@ fn line(
     owner: (u32, u32),
     mtime: i64,
     names: u64,
-    xattrs: &[Xattr],
+    xattrs: &[XattrPair],
 ) -> String {
     // Filesystems count the names of directories in different ways.
     let names = if what == "directory" { 0 } else { names };
@@ -176,7 +178,7 @@ fn checksum(path: &Path) -> u32 {
     sink.0.finalize()
 }
 
-fn xattrs(path: &Path) -> Vec<Xattr> {
+fn xattrs(path: &Path) -> Vec<XattrPair> {
     let mut names = vec![0; 65536];
     let length = rustix::fs::llistxattr(path, &mut names[..]).unwrap_or(0);
     let names = names[..length].split(|byte| *byte == 0);
@@ -199,12 +201,12 @@ fn xattrs(path: &Path) -> Vec<Xattr> {
 }
 
 /// What an image is, by becalm's reader. Every way in is used and held against the others.
-pub fn read(image: &Image) -> Seen {
+pub fn read(image: &SquashImage) -> Seen {
     let mut all = Seen::new();
     let mut left = vec![(PathBuf::new(), image.root())];
     while let Some((path, node)) = left.pop() {
         let about = image.attributes(node).unwrap();
-        assert_eq!(NodeId::from_number(node.number(image), image), node);
+        assert_eq!(SquashNode::from_number(node.number(image), image), node);
         let what = match about.kind {
             NodeKind::Directory => {
                 for (name, child) in list(image, node) {
@@ -235,13 +237,13 @@ pub fn read(image: &Image) -> Seen {
 }
 
 /// A listing, in steps of a few names, as a FUSE server is asked for it.
-fn list(image: &Image, directory: NodeId) -> Vec<(Vec<u8>, NodeId)> {
+fn list(image: &SquashImage, directory: SquashNode) -> Vec<(Vec<u8>, SquashNode)> {
     let mut all = Vec::new();
-    let mut mark = Mark::default();
+    let mut mark = ListingPosition::default();
     let step = if image.attributes(directory).unwrap().size > 100_000 { 1000 } else { 3 };
     loop {
         let (before, from) = (all.len(), mark);
-        let mut each = |entry: squash::Entry| {
+        let mut each = |entry: squash::SquashEntry| {
             mark = entry.after;
             all.push((entry.name, entry.node));
             match all.len() - before < step {
@@ -257,7 +259,7 @@ fn list(image: &Image, directory: NodeId) -> Vec<(Vec<u8>, NodeId)> {
 }
 
 /// The checksum of a file's content, read in odd steps.
-fn content(image: &Image, node: NodeId) -> u32 {
+fn content(image: &SquashImage, node: SquashNode) -> u32 {
     let file = image.open(node).unwrap();
     let mut hash = crc32fast::Hasher::new();
     let mut at = 0;

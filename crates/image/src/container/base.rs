@@ -7,11 +7,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::{opened, read};
-use crate::error::Error;
-use crate::sif::{Arch, Filesystem, Part, Sif};
-use crate::squash::{Image, NodeId, NodeKind, ReadError};
-use crate::tree::{Kind, Tree};
-use crate::{Outside, Reference};
+use crate::error::ImageError;
+use crate::sif::{Arch, Filesystem, Sif, SifPart};
+use crate::squash::{NodeKind, SquashImage, SquashNode, SquashReadError};
+use crate::tree::{FileNodeKind, FileTree};
+use crate::{OutsideReference, Reference};
 
 /// Links that one path may go through (Linux: MAXSYMLINKS).
 const LINKS: usize = 40;
@@ -34,11 +34,11 @@ pub(super) struct Base {
     file: File,
     sif: Sif,
     /// Its root; none where it is compressed in a way that is not known here.
-    root: Option<Image>,
+    root: Option<SquashImage>,
 }
 
 impl Base {
-    pub fn open(path: &Path) -> Result<Base, Error> {
+    pub fn open(path: &Path) -> Result<Base, ImageError> {
         let file = opened(path)?;
         let sif = read(path, &file)?;
         let root = root(path, &file, &sif)?;
@@ -51,18 +51,20 @@ impl Base {
     }
 
     /// What it holds, and more.
-    pub fn with<'a>(&'a self, more: Vec<Part<'a>>) -> Result<Vec<Part<'a>>, Error> {
+    pub fn with<'a>(&'a self, more: Vec<SifPart<'a>>) -> Result<Vec<SifPart<'a>>, ImageError> {
         let path = || self.path.clone();
-        self.sif.with(&self.file, more).map_err(|source| Error::Closed { path: path(), source })
+        self.sif
+            .with(&self.file, more)
+            .map_err(|source| ImageError::Closed { path: path(), source })
     }
 
     /// It is not replaced itself.
-    pub fn check_target(&self, target: &Path) -> Result<(), Error> {
+    pub fn check_target(&self, target: &Path) -> Result<(), ImageError> {
         let identity = |there: std::fs::Metadata| (there.dev(), there.ino());
-        let own = self.file.metadata().map(identity).map_err(Error::at("stat", &self.path))?;
+        let own = self.file.metadata().map(identity).map_err(ImageError::at("stat", &self.path))?;
         match target.metadata().map(identity) {
             Ok(there) if there == own => {
-                Err(Error::Unfit { path: target.to_owned(), why: "it is the base itself" })
+                Err(ImageError::Unfit { path: target.to_owned(), why: "it is the base itself" })
             }
             _ => Ok(()),
         }
@@ -70,12 +72,12 @@ impl Base {
 
     /// The directories above what is packed look as they do in the base, which they are laid over.
     /// One that is a symbolic link there would hide all that the link leads to.
-    pub fn take_over(&self, tree: &mut Tree) -> Result<(), Error> {
+    pub fn take_over(&self, tree: &mut FileTree) -> Result<(), ImageError> {
         let Some(root) = &self.root else { return Ok(()) };
         for id in 0..tree.nodes.len() as u32 {
             let node = &tree.nodes[id as usize];
             let is_top = tree.nodes[node.parent as usize].is_above;
-            if !matches!(node.kind, Kind::Directory(_)) || !(node.is_above || is_top) {
+            if !matches!(node.kind, FileNodeKind::Directory(_)) || !(node.is_above || is_top) {
                 continue;
             }
             let below = tree.below(id);
@@ -88,7 +90,7 @@ impl Base {
                 }
                 None | Some((_, NodeKind::Directory)) => {}
                 Some(_) => {
-                    return Err(Error::Unfit {
+                    return Err(ImageError::Unfit {
                         path: tree.place(id),
                         why: "in the base it is no directory: laid over that, it would hide what the \
                               base has there",
@@ -100,7 +102,11 @@ impl Base {
     }
 
     /// What is at a path from the root; no link is followed.
-    fn look(&self, root: &Image, below: &Path) -> Result<Option<(NodeId, NodeKind)>, ReadError> {
+    fn look(
+        &self,
+        root: &SquashImage,
+        below: &Path,
+    ) -> Result<Option<(SquashNode, NodeKind)>, SquashReadError> {
         let mut at = (root.root(), NodeKind::Directory);
         for name in below {
             if at.1 != NodeKind::Directory {
@@ -112,8 +118,8 @@ impl Base {
         Ok(Some(at))
     }
 
-    fn damaged(&self, error: &ReadError) -> Error {
-        Error::At {
+    fn damaged(&self, error: &SquashReadError) -> ImageError {
+        ImageError::At {
             operation: "read its root",
             path: self.path.clone(),
             source: std::io::Error::other(error.to_string()),
@@ -121,7 +127,7 @@ impl Base {
     }
 
     /// Whether something that is used from what is packed is in the base.
-    pub fn has(&self, outside: &Outside) -> bool {
+    pub fn has(&self, outside: &OutsideReference) -> bool {
         let Some(root) = &self.root else { return false };
         match outside.by {
             Reference::Library => LIBRARIES
@@ -133,16 +139,16 @@ impl Base {
 }
 
 /// The squashfs that the root is, if it can be read.
-fn root(path: &Path, file: &File, sif: &Sif) -> Result<Option<Image>, Error> {
-    let is_squashfs = |it: &&crate::sif::Object| {
+fn root(path: &Path, file: &File, sif: &Sif) -> Result<Option<SquashImage>, ImageError> {
+    let is_squashfs = |it: &&crate::sif::SifObject| {
         it.partition.is_some_and(|it| it.filesystem == Filesystem::Squashfs)
     };
     let Some(object) = sif.primary().filter(is_squashfs) else { return Ok(None) };
-    let file = file.try_clone().map_err(Error::at("open", path))?;
-    match Image::open_part(file, object.offset, object.size) {
+    let file = file.try_clone().map_err(ImageError::at("open", path))?;
+    match SquashImage::open_part(file, object.offset, object.size) {
         Ok(image) => Ok(Some(image)),
-        Err(ReadError::Unsupported(_)) => Ok(None),
-        Err(error) => Err(Error::At {
+        Err(SquashReadError::Unsupported(_)) => Ok(None),
+        Err(error) => Err(ImageError::At {
             operation: "read its root",
             path: path.to_owned(),
             source: std::io::Error::other(error.to_string()),
@@ -151,7 +157,7 @@ fn root(path: &Path, file: &File, sif: &Sif) -> Result<Option<Image>, Error> {
 }
 
 /// Whether there is something at an absolute path in an image, with links followed in it.
-fn leads_somewhere(image: &Image, path: &Path) -> bool {
+fn leads_somewhere(image: &SquashImage, path: &Path) -> bool {
     let mut left: Vec<_> = names(path);
     let mut directories = vec![image.root()];
     let mut links = 0;

@@ -14,18 +14,19 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FallocateFlags, Mode as FileMode, OFlags, fallocate, open};
 use serde::Serialize;
 
-use crate::error::Error;
-use crate::ext3::{self, Overlay};
-use crate::out::{Mode, Out, directory_of};
+use crate::error::ImageError;
+use crate::ext3::{self, Ext3Overlay};
+use crate::out::{AccessMode, Out, directory_of};
 use crate::sif::{
-    self, Arch, Container, Filesystem, INSPECT_METADATA, Kind, Part, Partition, Role, Sif,
+    self, Arch, Container, Filesystem, INSPECT_METADATA, Partition, Role, Sif, SifObjectKind,
+    SifPart,
 };
-use crate::squash::{self, Built, Options, Progress};
-use crate::tree::{Fingerprint, Layout, Tree};
+use crate::squash::{self, BuiltImage, ImageOptions, ImageProgress};
+use crate::tree::{FileTree, Fingerprint, ImageLayout};
 use base::Base;
 
 /// What a container is made of.
-pub enum Content<'a> {
+pub enum ContainerContent<'a> {
     /// A whole root directory, and what the container is told to do. What is not told is taken from
     /// the directory, if it was a container's before.
     Root(&'a Path, Container),
@@ -51,28 +52,30 @@ pub struct Sealed {
 
 fn base_text<S: serde::Serializer>(base: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
-    struct Text<'a>(#[serde(with = "crate::text")] &'a Path);
-    base.as_deref().map(Text).serialize(to)
+    struct BasePath<'a>(#[serde(with = "crate::text")] &'a Path);
+    base.as_deref().map(BasePath).serialize(to)
 }
 
 /// Packs a container into a SIF. The target takes its name once all of it is on the disk; where
 /// something goes wrong, nothing is left. The layer to write to is the last part.
 ///
-/// All times in the SIF and its layer are [`Options::made`], or that of the newest file.
+/// All times in the SIF and its layer are [`ImageOptions::made`], or that of the newest file.
 ///
 /// # Errors
 /// Those of [`squash::build`]; a directory that is no root; a base that cannot be added to, or in
 /// which the paths would hide something.
 pub fn build(
-    content: Content<'_>,
+    content: ContainerContent<'_>,
     target: &Path,
-    options: &Options<'_>,
-    overlay: Option<&Overlay>,
-) -> Result<(Built, Sealed), Error> {
+    options: &ImageOptions<'_>,
+    overlay: Option<&Ext3Overlay>,
+) -> Result<(BuiltImage, Sealed), ImageError> {
     squash::check(target, options)?;
     match content {
-        Content::Root(root, container) => of_root(root, container, target, options, overlay),
-        Content::Over(base, paths) => over(base, paths, target, options, overlay),
+        ContainerContent::Root(root, container) => {
+            of_root(root, container, target, options, overlay)
+        }
+        ContainerContent::Over(base, paths) => over(base, paths, target, options, overlay),
     }
 }
 
@@ -83,13 +86,13 @@ pub fn build(
 pub fn with_overlay(
     base: &Path,
     target: &Path,
-    overlay: &Overlay,
-    progress: &dyn Fn(Progress),
-) -> Result<Sealed, Error> {
+    overlay: &Ext3Overlay,
+    progress: &dyn Fn(ImageProgress),
+) -> Result<Sealed, ImageError> {
     let base = Base::open(base)?;
-    let out = Out::new(target, Mode::Executable)?;
-    let layer = Layer::new(target, overlay, base.arch(), overlay.created)?;
-    let job = Job { target, created: overlay.created, arch: base.arch(), progress };
+    let out = Out::new(target, AccessMode::Executable)?;
+    let layer = WritableLayer::new(target, overlay, base.arch(), overlay.created)?;
+    let job = SifJob { target, created: overlay.created, arch: base.arch(), progress };
     let sealed = job.seal(&out, &base.with(vec![layer.part()?])?, Some(&layer))?;
     out.finish(true)?;
     Ok(Sealed { base: Some(base.path.clone()), ..sealed })
@@ -99,9 +102,9 @@ pub fn with_overlay(
 ///
 /// # Errors
 /// A size or directory that cannot be; what cannot be written.
-pub fn overlay(target: &Path, overlay: &Overlay) -> Result<(), Error> {
-    let out = Out::new(target, Mode::Private)?;
-    ext3::create(out.file(), overlay).map_err(Error::overlay(target))?;
+pub fn overlay(target: &Path, overlay: &Ext3Overlay) -> Result<(), ImageError> {
+    let out = Out::new(target, AccessMode::Private)?;
+    ext3::create(out.file(), overlay).map_err(ImageError::overlay(target))?;
     out.finish(true)
 }
 
@@ -109,18 +112,18 @@ fn of_root(
     root: &Path,
     container: Container,
     target: &Path,
-    options: &Options<'_>,
-    overlay: Option<&Overlay>,
-) -> Result<(Built, Sealed), Error> {
-    let layout = Layout::of(&[root.to_owned()])?;
+    options: &ImageOptions<'_>,
+    overlay: Option<&Ext3Overlay>,
+) -> Result<(BuiltImage, Sealed), ImageError> {
+    let layout = ImageLayout::of(&[root.to_owned()])?;
     squash::check_place(target, &layout)?;
-    let no_shell = || Error::Unfit {
+    let no_shell = || ImageError::Unfit {
         path: root.to_owned(),
         why: "it is no whole root: there is no /bin/sh in it for a known processor",
     };
     let arch = Arch::of_root(root).ok_or_else(no_shell)?;
     let container = container.or_of_root(root);
-    let out = Out::beside(target, Mode::Executable)?;
+    let out = Out::beside(target, AccessMode::Executable)?;
     let mut tree = squash::scan(layout, options)?;
     let sources = tree.fingerprint();
     let made = options.made.unwrap_or(sources.newest);
@@ -130,14 +133,15 @@ fn of_root(
     tree.nodes[0].attributes.mode |= 0o755;
     tree.add(&container.additions(), made)?;
 
-    let texts = Texts::of(&container);
+    let texts = ContainerTexts::of(&container);
     let mut parts = texts.parts();
-    let job = Job { target, created: made.into(), arch, progress: options.progress };
+    let job = SifJob { target, created: made.into(), arch, progress: options.progress };
     let at = sif::next_partition(&parts);
     let built = job.pack(&tree, &sources, &|_| false, at, options, &out)?;
     parts.push(job.packed(&built, Role::PrimarySystem));
-    let layer =
-        overlay.map(|overlay| Layer::new(target, overlay, arch, job.created)).transpose()?;
+    let layer = overlay
+        .map(|overlay| WritableLayer::new(target, overlay, arch, job.created))
+        .transpose()?;
     if let Some(layer) = &layer {
         parts.push(layer.part()?);
     }
@@ -150,25 +154,26 @@ fn over(
     base: &Path,
     paths: &[PathBuf],
     target: &Path,
-    options: &Options<'_>,
-    overlay: Option<&Overlay>,
-) -> Result<(Built, Sealed), Error> {
-    let layout = Layout::at_their_places(paths)?;
+    options: &ImageOptions<'_>,
+    overlay: Option<&Ext3Overlay>,
+) -> Result<(BuiltImage, Sealed), ImageError> {
+    let layout = ImageLayout::at_their_places(paths)?;
     squash::check_place(target, &layout)?;
     let base = Base::open(base)?;
     base.check_target(target)?;
     let arch = base.arch();
-    let out = Out::beside(target, Mode::Executable)?;
+    let out = Out::beside(target, AccessMode::Executable)?;
     let mut tree = squash::scan(layout, options)?;
     base.take_over(&mut tree)?;
     let sources = tree.fingerprint();
     let created = options.made.unwrap_or(sources.newest).into();
-    let job = Job { target, created, arch, progress: options.progress };
+    let job = SifJob { target, created, arch, progress: options.progress };
     let at = sif::next_partition(&base.with(Vec::new())?);
-    let layer =
-        overlay.map(|overlay| Layer::new(target, overlay, arch, job.created)).transpose()?;
+    let layer = overlay
+        .map(|overlay| WritableLayer::new(target, overlay, arch, job.created))
+        .transpose()?;
     // Refused before hours of reading.
-    let layer_part = || layer.iter().map(Layer::part).collect::<Result<Vec<_>, _>>();
+    let layer_part = || layer.iter().map(WritableLayer::part).collect::<Result<Vec<_>, _>>();
     base.with(layer_part()?)?;
     let built = job.pack(&tree, &sources, &|outside| base.has(outside), at, options, &out)?;
     let mut more = vec![job.packed(&built, Role::Overlay)];
@@ -179,48 +184,48 @@ fn over(
 }
 
 /// What all parts of a SIF have in common.
-struct Job<'a> {
+struct SifJob<'a> {
     target: &'a Path,
     created: i64,
     arch: Arch,
-    progress: &'a dyn Fn(Progress),
+    progress: &'a dyn Fn(ImageProgress),
 }
 
-impl Job<'_> {
+impl SifJob<'_> {
     /// Writes the squashfs to where it belongs in the SIF.
     fn pack(
         &self,
-        tree: &Tree,
+        tree: &FileTree,
         sources: &Fingerprint,
-        is_there: &dyn Fn(&crate::Outside) -> bool,
+        is_there: &dyn Fn(&crate::OutsideReference) -> bool,
         at: u64,
-        options: &Options<'_>,
+        options: &ImageOptions<'_>,
         out: &Out,
-    ) -> Result<Built, Error> {
-        squash::write(squash::Packing { tree, sources, is_there }, options, out, at)
+    ) -> Result<BuiltImage, ImageError> {
+        squash::write(squash::TreeAndSources { tree, sources, is_there }, options, out, at)
     }
 
     /// The part that is the squashfs.
-    fn packed(&self, built: &Built, role: Role) -> Part<'static> {
+    fn packed(&self, built: &BuiltImage, role: Role) -> SifPart<'static> {
         let partition = Partition { filesystem: Filesystem::Squashfs, role, arch: self.arch };
-        Part::in_place(built.image_bytes, partition)
+        SifPart::in_place(built.image_bytes, partition)
     }
 
     /// Writes all other parts, and the table.
     fn seal(
         &self,
         out: &Out,
-        parts: &[Part<'_>],
-        layer: Option<&Layer<'_>>,
-    ) -> Result<Sealed, Error> {
-        let tell = |done, of| (self.progress)(Progress::Copying { done, of });
+        parts: &[SifPart<'_>],
+        layer: Option<&WritableLayer<'_>>,
+    ) -> Result<Sealed, ImageError> {
+        let tell = |done, of| (self.progress)(ImageProgress::Copying { done, of });
         let written = sif::write_telling(out.file(), parts, self.created, &tell);
-        let written = written.map_err(Error::sif_write(self.target))?;
-        if let Some(Layer { overlay, .. }) = layer.filter(|layer| !layer.overlay.sparse) {
+        let written = written.map_err(ImageError::sif_write(self.target))?;
+        if let Some(WritableLayer { overlay, .. }) = layer.filter(|layer| !layer.overlay.sparse) {
             // It is the last part.
             let start = written.size - overlay.size;
             fallocate(out.file(), FallocateFlags::empty(), start, overlay.size)
-                .map_err(Error::at("set room aside for the overlay", self.target))?;
+                .map_err(ImageError::at("set room aside for the overlay", self.target))?;
         }
         Ok(Sealed {
             uuid: sif::uuid_text(&written.uuid),
@@ -233,75 +238,80 @@ impl Job<'_> {
 }
 
 /// A layer to write to, in a file without a name.
-struct Layer<'a> {
+struct WritableLayer<'a> {
     file: File,
-    overlay: &'a Overlay,
+    overlay: &'a Ext3Overlay,
     arch: Arch,
     target: &'a Path,
 }
 
-impl<'a> Layer<'a> {
+impl<'a> WritableLayer<'a> {
     fn new(
         target: &'a Path,
-        overlay: &'a Overlay,
+        overlay: &'a Ext3Overlay,
         arch: Arch,
         created: i64,
-    ) -> Result<Layer<'a>, Error> {
+    ) -> Result<WritableLayer<'a>, ImageError> {
         let file = tempfile::tempfile_in(directory_of(target));
-        let file = file.map_err(Error::at("write a file beside it", target))?;
-        let sparse = Overlay { sparse: true, created, ..overlay.clone() };
-        ext3::create(&file, &sparse).map_err(Error::overlay(target))?;
-        Ok(Layer { file, overlay, arch, target })
+        let file = file.map_err(ImageError::at("write a file beside it", target))?;
+        let sparse = Ext3Overlay { sparse: true, created, ..overlay.clone() };
+        ext3::create(&file, &sparse).map_err(ImageError::overlay(target))?;
+        Ok(WritableLayer { file, overlay, arch, target })
     }
 
-    fn part(&self) -> Result<Part<'_>, Error> {
+    fn part(&self) -> Result<SifPart<'_>, ImageError> {
         let (filesystem, role) = (Filesystem::Ext3, Role::Overlay);
         let partition = Partition { filesystem, role, arch: self.arch };
-        Part::of_image(&self.file, "", partition).map_err(Error::at("stat", self.target))
+        SifPart::of_image(&self.file, "", partition).map_err(ImageError::at("stat", self.target))
     }
 }
 
 /// What a SIF says of a container beside its root.
-struct Texts<'a> {
+struct ContainerTexts<'a> {
     container: &'a Container,
     labels: String,
     metadata: String,
 }
 
-impl Texts<'_> {
-    fn of(container: &Container) -> Texts<'_> {
+impl ContainerTexts<'_> {
+    fn of(container: &Container) -> ContainerTexts<'_> {
         let (labels, metadata) = (container.labels_json(), container.inspect_metadata());
-        Texts { container, labels, metadata }
+        ContainerTexts { container, labels, metadata }
     }
 
-    fn parts(&self) -> Vec<Part<'_>> {
+    fn parts(&self) -> Vec<SifPart<'_>> {
         let Container { deffile, environment, labels, .. } = self.container;
         let mut parts = Vec::new();
         if let Some(deffile) = deffile {
-            parts.push(Part::of_bytes(Kind::Deffile, "", deffile.as_bytes()));
+            parts.push(SifPart::of_bytes(SifObjectKind::Deffile, "", deffile.as_bytes()));
         }
         if let Some(environment) = environment {
-            parts.push(Part::of_bytes(Kind::Environment, "", environment.as_bytes()));
+            parts.push(SifPart::of_bytes(SifObjectKind::Environment, "", environment.as_bytes()));
         }
         if !labels.is_empty() {
-            parts.push(Part::of_bytes(Kind::Labels, "", self.labels.as_bytes()));
+            parts.push(SifPart::of_bytes(SifObjectKind::Labels, "", self.labels.as_bytes()));
         }
-        parts.push(Part::of_bytes(Kind::Json, INSPECT_METADATA, self.metadata.as_bytes()));
+        parts.push(SifPart::of_bytes(
+            SifObjectKind::Json,
+            INSPECT_METADATA,
+            self.metadata.as_bytes(),
+        ));
         parts
     }
 }
 
 /// Opens a file that bytes can be read from at any place. A pipe is not waited for.
-fn opened(path: &Path) -> Result<File, Error> {
+fn opened(path: &Path) -> Result<File, ImageError> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = File::from(open(path, flags, FileMode::empty()).map_err(Error::at("open", path))?);
-    match file.metadata().map_err(Error::at("stat", path))?.is_file() {
+    let file =
+        File::from(open(path, flags, FileMode::empty()).map_err(ImageError::at("open", path))?);
+    match file.metadata().map_err(ImageError::at("stat", path))?.is_file() {
         true => Ok(file),
-        false => Err(Error::Unfit { path: path.to_owned(), why: "is no regular file" }),
+        false => Err(ImageError::Unfit { path: path.to_owned(), why: "is no regular file" }),
     }
 }
 
 /// The SIF in a file.
-fn read(path: &Path, file: &File) -> Result<Sif, Error> {
-    Sif::read(file).map_err(|source| Error::Sif { path: path.to_owned(), source })
+fn read(path: &Path, file: &File) -> Result<Sif, ImageError> {
+    Sif::read(file).map_err(|source| ImageError::Sif { path: path.to_owned(), source })
 }

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::{BLOCK, ExtractError};
-use crate::squash::{Image, Mark, NodeId, NodeKind};
+use crate::squash::{ListingPosition, NodeKind, SquashImage, SquashNode};
 
 /// A path of the system has no more bytes (PATH_MAX).
 const MOST_PATH: usize = 4095;
@@ -18,15 +18,15 @@ const MOST_PATHS: usize = 1 << 30;
 
 /// What is to be made, by its path from the directory.
 #[derive(Default)]
-pub(crate) struct List {
+pub(crate) struct ExtractList {
     /// Those above come first; the first is the directory itself.
-    pub directories: Vec<(PathBuf, NodeId)>,
+    pub directories: Vec<(PathBuf, SquashNode)>,
     /// In the order in which their content is in the image.
-    pub files: Vec<(PathBuf, NodeId)>,
+    pub files: Vec<(PathBuf, SquashNode)>,
     /// Further names, and a name that the file has before.
     pub names: Vec<(PathBuf, PathBuf)>,
-    pub links: Vec<(PathBuf, NodeId)>,
-    pub special: Vec<(PathBuf, NodeId)>,
+    pub links: Vec<(PathBuf, SquashNode)>,
+    pub special: Vec<(PathBuf, SquashNode)>,
     /// How many of all of these.
     pub entries: u64,
     /// Bytes of the files.
@@ -36,25 +36,29 @@ pub(crate) struct List {
 }
 
 /// A list that is being made.
-struct Walk<'a> {
-    image: &'a Image,
-    list: List,
+struct ExtractWalk<'a> {
+    image: &'a SquashImage,
+    list: ExtractList,
     /// Directories that were seen: in an image that loops, one is seen twice.
-    seen: HashSet<NodeId>,
+    seen: HashSet<SquashNode>,
     /// The first names of what has several.
-    first: HashMap<NodeId, PathBuf>,
+    first: HashMap<SquashNode, PathBuf>,
     /// Where in the image the content of each file begins.
     positions: Vec<u64>,
     /// Bytes of all paths so far.
     paths: usize,
 }
 
-impl List {
+impl ExtractList {
     /// All below some paths of an image; all of it if there are none.
-    pub fn of(image: &Image, file: &Path, paths: &[PathBuf]) -> Result<List, ExtractError> {
-        let mut walk = Walk {
+    pub fn of(
+        image: &SquashImage,
+        file: &Path,
+        paths: &[PathBuf],
+    ) -> Result<ExtractList, ExtractError> {
+        let mut walk = ExtractWalk {
             image,
-            list: List::default(),
+            list: ExtractList::default(),
             seen: HashSet::new(),
             first: HashMap::new(),
             positions: Vec::new(),
@@ -71,7 +75,7 @@ impl List {
             let node = walk.lead_to(&path, file)?;
             walk.all_below(path, node)?;
         }
-        let Walk { mut list, positions, .. } = walk;
+        let ExtractWalk { mut list, positions, .. } = walk;
         let mut files: Vec<_> = positions.into_iter().zip(list.files).collect();
         files.sort_by_key(|(position, _)| *position);
         list.files = files.into_iter().map(|(_, file)| file).collect();
@@ -92,9 +96,9 @@ fn below(path: &Path) -> Result<PathBuf, ExtractError> {
     Ok(below)
 }
 
-impl Walk<'_> {
+impl ExtractWalk<'_> {
     /// The directories above a path, and what is there.
-    fn lead_to(&mut self, path: &Path, file: &Path) -> Result<NodeId, ExtractError> {
+    fn lead_to(&mut self, path: &Path, file: &Path) -> Result<SquashNode, ExtractError> {
         let mut at = PathBuf::new();
         let mut node = self.image.root();
         for name in path {
@@ -113,11 +117,11 @@ impl Walk<'_> {
         Ok(node)
     }
 
-    fn kind(&self, path: &Path, node: NodeId) -> Result<NodeKind, ExtractError> {
+    fn kind(&self, path: &Path, node: SquashNode) -> Result<NodeKind, ExtractError> {
         Ok(self.image.attributes(node).map_err(ExtractError::read(path))?.kind)
     }
 
-    fn directory(&mut self, path: PathBuf, node: NodeId) -> Result<(), ExtractError> {
+    fn directory(&mut self, path: PathBuf, node: SquashNode) -> Result<(), ExtractError> {
         if !self.seen.insert(node) {
             return Err(ExtractError::unfit(
                 &path,
@@ -130,7 +134,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn all_below(&mut self, path: PathBuf, node: NodeId) -> Result<(), ExtractError> {
+    fn all_below(&mut self, path: PathBuf, node: SquashNode) -> Result<(), ExtractError> {
         // A stack of our own: names may be nested deeper than a thread's stack is.
         let mut left = vec![(path, node)];
         while let Some((path, node)) = left.pop() {
@@ -165,11 +169,11 @@ impl Walk<'_> {
     fn list_directory(
         &mut self,
         path: &Path,
-        node: NodeId,
-        left: &mut Vec<(PathBuf, NodeId)>,
+        node: SquashNode,
+        left: &mut Vec<(PathBuf, SquashNode)>,
     ) -> Result<(), ExtractError> {
         let paths = &mut self.paths;
-        let mut each = |entry: crate::squash::Entry| {
+        let mut each = |entry: crate::squash::SquashEntry| {
             let path = path.join(OsStr::from_bytes(&entry.name));
             *paths += path.as_os_str().len();
             left.push((path, entry.node));
@@ -178,7 +182,7 @@ impl Walk<'_> {
                 false => ControlFlow::Break(()),
             }
         };
-        let listed = self.image.list(node, Mark::default(), &mut each);
+        let listed = self.image.list(node, ListingPosition::default(), &mut each);
         listed.map_err(ExtractError::read(path))?;
         match self.paths <= MOST_PATHS {
             true => Ok(()),
@@ -187,7 +191,7 @@ impl Walk<'_> {
     }
 
     /// Whether this is another name of what has one on the list already.
-    fn is_further_name(&mut self, path: &Path, node: NodeId) -> Result<bool, ExtractError> {
+    fn is_further_name(&mut self, path: &Path, node: SquashNode) -> Result<bool, ExtractError> {
         if self.image.attributes(node).map_err(ExtractError::read(path))?.names < 2 {
             return Ok(false);
         }
@@ -203,7 +207,7 @@ impl Walk<'_> {
         }
     }
 
-    fn file(&mut self, path: PathBuf, node: NodeId) -> Result<(), ExtractError> {
+    fn file(&mut self, path: PathBuf, node: SquashNode) -> Result<(), ExtractError> {
         let read = |error| ExtractError::read(&path)(error);
         let content = self.image.open(node).map_err(read)?;
         // Not what the inode says of its holes: what its blocks are.

@@ -23,10 +23,10 @@ use serde::Serialize;
 
 use crate::Manifest;
 use crate::out::directory_of;
-use crate::sif::{Filesystem, Object, Sif};
-use crate::squash::{FilePart, Image, ReadError};
-pub(crate) use list::List;
-use write::Writer;
+use crate::sif::{Filesystem, Sif, SifObject};
+use crate::squash::{FilePart, SquashImage, SquashReadError};
+pub(crate) use list::ExtractList;
+use write::ExtractWriter;
 
 /// Bytes of decompressed blocks that are kept: small files share them.
 const KEPT: usize = 128 << 20;
@@ -52,7 +52,7 @@ pub enum ExtractError {
         /// The image, or the file in it.
         path: PathBuf,
         /// Why not.
-        source: ReadError,
+        source: SquashReadError,
     },
     /// A SIF that cannot be read.
     #[error("{}", path.display())]
@@ -60,7 +60,7 @@ pub enum ExtractError {
         /// Its file.
         path: PathBuf,
         /// Why not.
-        source: crate::sif::Error,
+        source: crate::sif::SifReadError,
     },
     /// There is something about the image, or a path in it, that will not do.
     #[error("{}: {why}", path.display())]
@@ -97,7 +97,7 @@ impl ExtractError {
         move |source| ExtractError::At { operation, path: path.to_owned(), source: source.into() }
     }
 
-    fn read(path: &Path) -> impl FnOnce(ReadError) -> ExtractError {
+    fn read(path: &Path) -> impl FnOnce(SquashReadError) -> ExtractError {
         move |source| ExtractError::Read { path: path.to_owned(), source }
     }
 
@@ -107,7 +107,7 @@ impl ExtractError {
 }
 
 /// What is to be unpacked, and how.
-pub struct Wanted<'a> {
+pub struct ExtractRequest<'a> {
     /// Paths from the image's root; all of it if there are none.
     pub paths: &'a [PathBuf],
     /// The number of the object in a SIF; by default the one that is its root.
@@ -119,7 +119,7 @@ pub struct Wanted<'a> {
 }
 
 /// How files are made.
-pub(crate) struct How<'a> {
+pub(crate) struct ExtractRules<'a> {
     /// How many to write at a time.
     pub writers: usize,
     /// Is told how many bytes are written, and of how many.
@@ -180,13 +180,13 @@ fn path_or_none<S: serde::Serializer>(path: &Option<PathBuf>, to: S) -> Result<S
 pub fn extract(
     image: &Path,
     directory: &Path,
-    wanted: &Wanted<'_>,
+    wanted: &ExtractRequest<'_>,
 ) -> Result<Extracted, ExtractError> {
     let (squash, about) = opened(image, wanted.object)?;
     check_target(directory)?;
-    let list = List::of(&squash, image, wanted.paths)?;
+    let list = ExtractList::of(&squash, image, wanted.paths)?;
     check_room(directory, &list)?;
-    let how = How { writers: wanted.writers, progress: wanted.progress, stand_in: None };
+    let how = ExtractRules { writers: wanted.writers, progress: wanted.progress, stand_in: None };
     let written = unpack(&squash, &list, directory, &how)?;
     Ok(Extracted {
         object: about.object,
@@ -198,16 +198,16 @@ pub fn extract(
 
 /// Makes all that is on a list, in a directory that takes its name once all is in it.
 pub(crate) fn unpack(
-    image: &Image,
-    list: &List,
+    image: &SquashImage,
+    list: &ExtractList,
     directory: &Path,
-    how: &How<'_>,
+    how: &ExtractRules<'_>,
 ) -> Result<Extracted, ExtractError> {
     let staged = tempfile::Builder::new()
         .prefix(".becalm-")
         .tempdir_in(directory_of(directory))
         .map_err(ExtractError::at("make a directory beside it", directory))?;
-    let writer = Writer::new(image, list, staged.path(), how)?;
+    let writer = ExtractWriter::new(image, list, staged.path(), how)?;
     let written = writer.run()?;
     if let Err(error) = fs::rename(staged.path(), directory) {
         // So that they can be removed.
@@ -219,7 +219,7 @@ pub(crate) fn unpack(
 }
 
 /// The squashfs in a file, and what is known of it.
-fn opened(path: &Path, object: Option<u32>) -> Result<(Image, Extracted), ExtractError> {
+fn opened(path: &Path, object: Option<u32>) -> Result<(SquashImage, Extracted), ExtractError> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = open(path, flags, Mode::empty()).map_err(ExtractError::at("open", path))?;
     let file = File::from(file);
@@ -236,11 +236,11 @@ fn opened(path: &Path, object: Option<u32>) -> Result<(Image, Extracted), Extrac
             about.overlays = sif.overlays().filter(|it| is_squashfs(it)).map(|it| it.id).collect();
         }
         let part = FilePart { file, offset: part.offset, size: part.size };
-        Image::new(Box::new(part), KEPT)
+        SquashImage::new(Box::new(part), KEPT)
     } else if object.is_some() {
         return Err(ExtractError::unfit(path, "is no SIF: it has no objects"));
     } else {
-        Image::new(Box::new(file), KEPT)
+        SquashImage::new(Box::new(file), KEPT)
     };
     let image = image.map_err(ExtractError::read(path))?;
     let manifest = Manifest::of(&image).map_err(ExtractError::read(path))?;
@@ -250,7 +250,7 @@ fn opened(path: &Path, object: Option<u32>) -> Result<(Image, Extracted), Extrac
     Ok((image, about))
 }
 
-fn chosen<'a>(path: &Path, sif: &'a Sif, id: Option<u32>) -> Result<&'a Object, ExtractError> {
+fn chosen<'a>(path: &Path, sif: &'a Sif, id: Option<u32>) -> Result<&'a SifObject, ExtractError> {
     let (object, missing) = match id {
         Some(id) => {
             let object = sif.objects.iter().find(|object| object.id == id);
@@ -273,7 +273,7 @@ fn chosen<'a>(path: &Path, sif: &'a Sif, id: Option<u32>) -> Result<&'a Object, 
     }
 }
 
-fn is_squashfs(object: &Object) -> bool {
+fn is_squashfs(object: &SifObject) -> bool {
     object.partition.is_some_and(|partition| partition.filesystem == Filesystem::Squashfs)
 }
 
@@ -289,7 +289,7 @@ fn check_target(directory: &Path) -> Result<(), ExtractError> {
 }
 
 /// Says no before anything is written, if it would not fit.
-fn check_room(directory: &Path, list: &List) -> Result<(), ExtractError> {
+fn check_room(directory: &Path, list: &ExtractList) -> Result<(), ExtractError> {
     let above = directory_of(directory);
     let room = statvfs(above).map_err(ExtractError::at("ask for the room in", above))?;
     // Some filesystems do not count files.

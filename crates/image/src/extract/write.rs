@@ -13,9 +13,9 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::list::List;
-use super::{ExtractError, Extracted, How};
-use crate::squash::{Attributes, Image, NodeId, NodeKind, Xattr};
+use super::list::ExtractList;
+use super::{ExtractError, ExtractRules, Extracted};
+use crate::squash::{NodeKind, SquashAttributes, SquashImage, SquashNode, XattrPair};
 
 /// Bytes that are read and written at a time.
 const BUFFER: usize = 1 << 20;
@@ -25,10 +25,10 @@ const SET_ID: u32 = 0o6000;
 const WRITE: u32 = 0o222;
 
 /// Makes what is on a list.
-pub(super) struct Writer<'a> {
-    image: &'a Image,
-    list: &'a List,
-    how: &'a How<'a>,
+pub(super) struct ExtractWriter<'a> {
+    image: &'a SquashImage,
+    list: &'a ExtractList,
+    how: &'a ExtractRules<'a>,
     root: OwnedFd,
     place: PathBuf,
     /// Whether files can be given to others.
@@ -38,18 +38,18 @@ pub(super) struct Writer<'a> {
     done: AtomicU64,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> ExtractWriter<'a> {
     /// Writes into this directory, which is empty.
     pub fn new(
-        image: &'a Image,
-        list: &'a List,
+        image: &'a SquashImage,
+        list: &'a ExtractList,
         place: &Path,
-        how: &'a How<'a>,
-    ) -> Result<Writer<'a>, ExtractError> {
+        how: &'a ExtractRules<'a>,
+    ) -> Result<ExtractWriter<'a>, ExtractError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let root = rustix::fs::open(place, flags, Mode::empty());
         let is_root = rustix::process::geteuid().is_root();
-        Ok(Writer {
+        Ok(ExtractWriter {
             image,
             list,
             how,
@@ -140,7 +140,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn file(&self, path: &Path, node: NodeId, buffer: &mut [u8]) -> Result<(), ExtractError> {
+    fn file(&self, path: &Path, node: SquashNode, buffer: &mut [u8]) -> Result<(), ExtractError> {
         let read = |error| ExtractError::read(path)(error);
         let content = self.image.open(node).map_err(read)?;
         let flags =
@@ -180,12 +180,12 @@ impl<'a> Writer<'a> {
         (self.how.progress)(done, self.list.bytes);
     }
 
-    fn attributes(&self, path: &Path, node: NodeId) -> Result<Attributes, ExtractError> {
+    fn attributes(&self, path: &Path, node: SquashNode) -> Result<SquashAttributes, ExtractError> {
         self.image.attributes(node).map_err(ExtractError::read(path))
     }
 
     /// Owner, mode, xattrs and time of a file or directory that is complete.
-    fn settle(&self, file: impl AsFd, path: &Path, node: NodeId) -> Result<(), ExtractError> {
+    fn settle(&self, file: impl AsFd, path: &Path, node: SquashNode) -> Result<(), ExtractError> {
         let file = file.as_fd();
         let about = self.attributes(path, node)?;
         let is_given = self.is_root
@@ -203,7 +203,7 @@ impl<'a> Writer<'a> {
     }
 
     /// The same by path, for what cannot be opened: a link, a device.
-    fn settle_by_path(&self, path: &Path, node: NodeId) -> Result<(), ExtractError> {
+    fn settle_by_path(&self, path: &Path, node: SquashNode) -> Result<(), ExtractError> {
         let about = self.attributes(path, node)?;
         let owner = Some(Uid::from_raw(about.uid));
         let flags = AtFlags::SYMLINK_NOFOLLOW;
@@ -226,7 +226,7 @@ impl<'a> Writer<'a> {
     }
 
     /// A program that ran as somebody does not run as somebody else.
-    fn mode(&self, about: &Attributes, is_given: bool) -> Mode {
+    fn mode(&self, about: &SquashAttributes, is_given: bool) -> Mode {
         let bits = u32::from(about.mode);
         let keeps_id = about.kind == NodeKind::Directory || is_given && self.how.stand_in.is_none();
         let read_only = self.how.stand_in.as_ref().is_some_and(|stand_in| stand_in.read_only);
@@ -246,7 +246,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn xattrs(&self, path: &Path, node: NodeId) -> Result<Vec<Xattr>, ExtractError> {
+    fn xattrs(&self, path: &Path, node: SquashNode) -> Result<Vec<XattrPair>, ExtractError> {
         self.image.xattrs(node).map_err(ExtractError::read(path))
     }
 
@@ -260,7 +260,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn link(&self, path: &Path, node: NodeId) -> Result<(), ExtractError> {
+    fn link(&self, path: &Path, node: SquashNode) -> Result<(), ExtractError> {
         let target = self.image.target(node).map_err(ExtractError::read(path))?;
         let other = self.how.stand_in.as_ref().and_then(|stand_in| (stand_in.target)(&target));
         let target = other.unwrap_or(target);
@@ -270,7 +270,7 @@ impl<'a> Writer<'a> {
     }
 
     /// A pipe, socket or device. False for one that this user may not make.
-    fn special(&self, path: &Path, node: NodeId) -> Result<bool, ExtractError> {
+    fn special(&self, path: &Path, node: SquashNode) -> Result<bool, ExtractError> {
         let about = self.attributes(path, node)?;
         let kind = match about.kind {
             NodeKind::Fifo => FileType::Fifo,
@@ -288,11 +288,11 @@ impl<'a> Writer<'a> {
     }
 }
 
-fn gid(about: &Attributes) -> Option<Gid> {
+fn gid(about: &SquashAttributes) -> Option<Gid> {
     Some(Gid::from_raw(about.gid))
 }
 
-fn times(about: &Attributes) -> Timestamps {
+fn times(about: &SquashAttributes) -> Timestamps {
     Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
         last_modification: Timespec { tv_sec: about.mtime.into(), tv_nsec: 0 },

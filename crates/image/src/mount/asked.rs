@@ -10,13 +10,13 @@ use sandbox::join::NamespaceId;
 use sha2::{Digest, Sha256};
 
 use super::error::{self, MountError, system};
-use super::overlay::Overlay;
-use super::wanted::Wanted;
+use super::overlay::WritableOverlay;
+use super::wanted::MountRequest;
 
 /// What is asked for.
 #[derive(Debug)]
-pub(crate) struct Asked<'a> {
-    pub wanted: &'a Wanted,
+pub(crate) struct SharedMountRequest<'a> {
+    pub wanted: &'a MountRequest,
     /// The image's file.
     pub image: PathBuf,
     /// The working directory.
@@ -30,9 +30,9 @@ pub(crate) struct Asked<'a> {
     pub around: String,
 }
 
-impl Asked<'_> {
+impl SharedMountRequest<'_> {
     /// Looks at the image's file and at overlays, and opens none.
-    pub fn of(wanted: &Wanted) -> Result<Asked<'_>, MountError> {
+    pub fn of(wanted: &MountRequest) -> Result<SharedMountRequest<'_>, MountError> {
         check_writers(wanted)?;
         let image = wanted.image.canonicalize().map_err(error::file(&wanted.image, "find"))?;
         let directory = std::env::current_dir().map_err(system("tell the working directory"))?;
@@ -41,7 +41,7 @@ impl Asked<'_> {
         let root = identity(&look(Path::new("/"))?);
         let name = format!("becalm-{}", digest([request.clone(), format!("{namespaces:?}"), root]));
         let around = digest([format!("{directory:?} {:?}", std::env::var_os("HOME"))]);
-        Ok(Asked { wanted, image, directory, name, request, around })
+        Ok(SharedMountRequest { wanted, image, directory, name, request, around })
     }
 
     /// The name for ranks with the same working directory and home, if the image is a whole root
@@ -56,7 +56,7 @@ impl Asked<'_> {
     }
 }
 
-fn request(wanted: &Wanted, image: &Path) -> Result<String, MountError> {
+fn request(wanted: &MountRequest, image: &Path) -> Result<String, MountError> {
     let mut parts = vec![
         env!("CARGO_PKG_VERSION").to_owned(),
         rustix::process::geteuid().as_raw().to_string(),
@@ -67,7 +67,7 @@ fn request(wanted: &Wanted, image: &Path) -> Result<String, MountError> {
         let mode = if overlay.read_only { ":ro" } else { "" };
         parts.push(identity(&overlay.look()?) + mode);
     }
-    let Wanted { at, writable_tmpfs, binds, by, .. } = wanted;
+    let MountRequest { at, writable_tmpfs, binds, by, .. } = wanted;
     // A relative path is another one in another directory.
     let at = at.as_ref().map(std::path::absolute).transpose().map_err(system("find --at"))?;
     parts.push(format!("{at:?} {writable_tmpfs} {binds:?} {by:?}"));
@@ -122,9 +122,9 @@ fn job() -> String {
     }
 }
 
-fn check_writers(wanted: &Wanted) -> Result<(), MountError> {
+fn check_writers(wanted: &MountRequest) -> Result<(), MountError> {
     let mut writers = wanted.overlays.iter().filter(|overlay| !overlay.read_only);
-    let first: Option<&Overlay> = writers.next();
+    let first: Option<&WritableOverlay> = writers.next();
     let why = match (first, writers.next(), wanted.writable_tmpfs) {
         (Some(_), None, true) => "changes cannot go there and into memory (--writable-tmpfs)",
         (_, Some(_), _) => "changes can go to one place only: add :ro to the others",

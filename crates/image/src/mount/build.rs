@@ -10,21 +10,24 @@ use sandbox::Loopback;
 use sandbox::mounts::{self, PathHandle};
 use sandbox::namespace::{self, FuseMount, NamespaceError, NamespaceKind};
 
-use super::door::{self, Message};
+use super::door::{self, DoorMessage};
 use super::error::{self, MountError, system};
 use super::fresh;
-use super::holder::{self, Held, Holder};
-use super::overlay::Form;
-use super::plan::{Plan, Where};
-use super::points::{self, Kind, Points};
+use super::holder::{self, HeldImage, Holder};
+use super::overlay::OverlayForm;
+use super::plan::{MountPlan, MountTarget};
+use super::points::{self, MountPointKind, Points};
 use super::root;
-use super::wanted::{Bind, By};
+use super::wanted::{Bind, MountMethod};
 
 /// Makes the mounts and starts the holder. The calling process sees them.
-pub(super) fn first(plan: &Plan<'_>, door: Option<UnixListener>) -> Result<Held, MountError> {
+pub(super) fn first(
+    plan: &MountPlan<'_>,
+    door: Option<UnixListener>,
+) -> Result<HeldImage, MountError> {
     fresh::check(plan)?;
     let mark = mark()?;
-    let mut held = Held {
+    let mut held = HeldImage {
         over: plan.over(),
         around: plan.is_root().then(|| plan.around.to_owned()),
         by_kernel: false,
@@ -34,18 +37,25 @@ pub(super) fn first(plan: &Plan<'_>, door: Option<UnixListener>) -> Result<Held,
     let line = start_holder(plan, door, &mark, &held)?;
     said(&line, plan)?;
     let means = namespace::own_mounts().map_err(|error| no_means(plan, error))?;
-    let mut build =
-        Build { plan, means, line, mark, points: Points::default(), mounted: 0, by: By::Fuse };
+    let mut build = Build {
+        plan,
+        means,
+        line,
+        mark,
+        points: Points::default(),
+        mounted: 0,
+        by: MountMethod::Fuse,
+    };
     match &plan.place {
-        Where::Over(paths) => build.over(paths)?,
-        Where::Root => root::enter(&mut build)?,
+        MountTarget::Over(paths) => build.over(paths)?,
+        MountTarget::Root => root::enter(&mut build)?,
     }
     build.points.done()?;
     super::back_to(plan.directory, plan.is_root())?;
     let own = File::open("/proc/self/ns/mnt").map_err(system("open the own mounts"))?;
     door::send(&build.line, holder::READY, "", &[own.as_fd()])
         .map_err(system("tell the holder"))?;
-    held.by_kernel = build.by == By::Kernel;
+    held.by_kernel = build.by == MountMethod::Kernel;
     Ok(held)
 }
 
@@ -57,10 +67,10 @@ fn mark() -> Result<String, MountError> {
 }
 
 fn start_holder(
-    plan: &Plan<'_>,
+    plan: &MountPlan<'_>,
     door: Option<UnixListener>,
     mark: &str,
-    held: &Held,
+    held: &HeldImage,
 ) -> Result<UnixStream, MountError> {
     let failed = || system("start the image's holder");
     let (line, theirs) = UnixStream::pair().map_err(failed())?;
@@ -78,24 +88,24 @@ fn start_holder(
 }
 
 /// Waits for the holder's word.
-fn said(line: &UnixStream, plan: &Plan<'_>) -> Result<(), MountError> {
+fn said(line: &UnixStream, plan: &MountPlan<'_>) -> Result<(), MountError> {
     let gone = |why: String| MountError::Holder { pid: 0, why };
     match door::receive(line).map_err(|error| gone(error.to_string()))? {
-        Some(Message { tag: holder::DONE, .. }) => Ok(()),
-        Some(Message { tag: holder::IN_USE, text, .. }) => {
+        Some(DoorMessage { tag: holder::DONE, .. }) => Ok(()),
+        Some(DoorMessage { tag: holder::IN_USE, text, .. }) => {
             let (index, why) = text.split_once(' ').unwrap_or_default();
             let overlay = index.parse::<usize>().ok().and_then(|index| plan.overlays.get(index));
             let path = overlay.map(|overlay| overlay.wanted.path.clone()).unwrap_or_default();
             Err(MountError::Overlay { path, why: why.to_owned() })
         }
-        Some(Message { text, .. }) => Err(gone(text)),
+        Some(DoorMessage { text, .. }) => Err(gone(text)),
         None => Err(gone("has ended too early".to_owned())),
     }
 }
 
 /// The work of the first rank.
 pub(super) struct Build<'a> {
-    pub plan: &'a Plan<'a>,
+    pub plan: &'a MountPlan<'a>,
     pub means: NamespaceKind,
     line: UnixStream,
     pub points: Points,
@@ -104,13 +114,13 @@ pub(super) struct Build<'a> {
     /// How many mounts are stacked.
     mounted: usize,
     /// What mounts the image.
-    by: By,
+    by: MountMethod,
 }
 
 /// A bind, its source opened before anything is mounted over it.
-pub(super) struct Source {
+pub(super) struct BindSource {
     pub place: PathHandle,
-    pub kind: Kind,
+    pub kind: MountPointKind,
     pub from: PathBuf,
     pub at: PathBuf,
     pub read_only: bool,
@@ -124,7 +134,7 @@ impl Build<'_> {
         let mut targets = Vec::new();
         for (path, inner) in paths {
             let is_dir = self.plan.layers[0].is_dir(inner);
-            let kind = if is_dir { Kind::Directory } else { Kind::File };
+            let kind = if is_dir { MountPointKind::Directory } else { MountPointKind::File };
             targets.push((self.points.make(path, kind)?, inner));
         }
         let directory = targets.iter().map(|(path, _)| path).find(|path| path.is_dir());
@@ -160,22 +170,22 @@ impl Build<'_> {
     }
 
     /// Opens what is to be bound.
-    pub fn sources(&self) -> Result<Vec<Source>, MountError> {
-        let open = |bind: &Bind| -> Result<Source, MountError> {
+    pub fn sources(&self) -> Result<Vec<BindSource>, MountError> {
+        let open = |bind: &Bind| -> Result<BindSource, MountError> {
             let wrong = |error: std::io::Error| MountError::Bind {
                 path: bind.from.clone(),
                 why: error.to_string(),
             };
             let place = PathHandle::at(&bind.from).map_err(wrong)?;
             let is_dir = place.is_dir().map_err(wrong)?;
-            let kind = if is_dir { Kind::Directory } else { Kind::File };
+            let kind = if is_dir { MountPointKind::Directory } else { MountPointKind::File };
             let Bind { from, at, read_only } = bind.clone();
-            Ok(Source { place, kind, from, at, read_only })
+            Ok(BindSource { place, kind, from, at, read_only })
         };
         self.plan.wanted.binds.iter().map(open).collect()
     }
 
-    pub fn bind(&mut self, sources: Vec<Source>) -> Result<(), MountError> {
+    pub fn bind(&mut self, sources: Vec<BindSource>) -> Result<(), MountError> {
         for source in sources {
             let at = self.points.make(&source.at, source.kind)?;
             mounts::bind(&source.place, &at, source.read_only)?;
@@ -185,9 +195,9 @@ impl Build<'_> {
 
     /// The directories of overlays, opened before anything is mounted over them: what is only seen,
     /// and what is written to with its work directory.
-    pub fn directories(&self) -> Result<Directories, MountError> {
-        let mut directories = Directories { lower: Vec::new(), upper: None };
-        for overlay in self.plan.overlays.iter().filter(|one| one.form == Form::Directory) {
+    pub fn directories(&self) -> Result<OverlayDirectories, MountError> {
+        let mut directories = OverlayDirectories { lower: Vec::new(), upper: None };
+        for overlay in self.plan.overlays.iter().filter(|one| one.form == OverlayForm::Directory) {
             let path = &overlay.wanted.path;
             let open = |name: &str| {
                 let path = path.join(name);
@@ -204,7 +214,11 @@ impl Build<'_> {
 
     /// Mounts images and overlays at a directory, one over the other, until it shows all of them as
     /// one. What is below is hidden by what is above, and needs no other place.
-    pub fn stack(&mut self, stage: &Path, directories: Directories) -> Result<(), MountError> {
+    pub fn stack(
+        &mut self,
+        stage: &Path,
+        directories: OverlayDirectories,
+    ) -> Result<(), MountError> {
         // Below all: by it the holder tells these mounts from others of the same number.
         mounts::tmpfs(stage, &self.mark)?;
         self.mounted += 1;
@@ -238,20 +252,22 @@ impl Build<'_> {
     /// that the holder is to serve.
     fn images(&mut self, stage: &Path) -> Result<(Vec<PathHandle>, Vec<OwnedFd>), MountError> {
         let (mut places, mut devices) = (Vec::new(), Vec::new());
-        let mut by_kernel =
-            self.means == NamespaceKind::Privileged && self.plan.wanted.by != Some(By::Fuse);
+        let mut by_kernel = self.means == NamespaceKind::Privileged
+            && self.plan.wanted.by != Some(MountMethod::Fuse);
         for image in &self.plan.layers {
             if by_kernel {
                 let mounted = Loopback::attach(&image.file, image.offset, image.size, true)
                     .map_err(error::file("/dev/loop-control", "make a loop device"))
                     .and_then(|device| Ok(mounts::device(device.path(), "squashfs", stage, true)?));
                 match mounted {
-                    Err(error) if self.plan.wanted.by == Some(By::Kernel) => return Err(error),
+                    Err(error) if self.plan.wanted.by == Some(MountMethod::Kernel) => {
+                        return Err(error);
+                    }
                     // A container without loop devices, a kernel without squashfs or zstd.
                     Err(_) => by_kernel = false,
                     Ok(()) => {}
                 }
-            } else if self.plan.wanted.by == Some(By::Kernel) {
+            } else if self.plan.wanted.by == Some(MountMethod::Kernel) {
                 let why = "only root can have the kernel mount it: leave out --by kernel";
                 return Err(MountError::Image {
                     path: self.plan.image.to_owned(),
@@ -264,7 +280,7 @@ impl Build<'_> {
             self.mounted += 1;
             places.push(PathHandle::at(stage).map_err(error::file(stage, "open"))?);
         }
-        self.by = if by_kernel { By::Kernel } else { By::Fuse };
+        self.by = if by_kernel { MountMethod::Kernel } else { MountMethod::Fuse };
         Ok((places, devices))
     }
 
@@ -287,7 +303,7 @@ impl Build<'_> {
         lower: &mut Vec<PathHandle>,
         upper: &mut Option<(PathHandle, PathHandle)>,
     ) -> Result<(), MountError> {
-        let given = self.plan.overlays.iter().filter(|overlay| overlay.form == Form::Ext);
+        let given = self.plan.overlays.iter().filter(|overlay| overlay.form == OverlayForm::Ext);
         let given = given.map(|overlay| {
             let path = overlay.wanted.path.as_path();
             (path, &overlay.file, 0, 0, overlay.wanted.read_only)
@@ -341,7 +357,7 @@ impl Build<'_> {
 }
 
 /// What is left to do where nothing can be mounted, and whether there is room for it.
-fn no_means(plan: &Plan<'_>, error: NamespaceError) -> MountError {
+fn no_means(plan: &MountPlan<'_>, error: NamespaceError) -> MountError {
     let megabytes = |bytes: u64| format!("{} MB", bytes.div_ceil(1_000_000));
     let needed = plan.layers[0].manifest().map(|manifest| manifest.fingerprint.bytes);
     let free = rustix::fs::statvfs("/dev/shm").map(|stat| stat.f_bavail * stat.f_frsize);
@@ -365,7 +381,7 @@ fn no_means(plan: &Plan<'_>, error: NamespaceError) -> MountError {
 }
 
 /// Directories of overlays.
-pub(super) struct Directories {
+pub(super) struct OverlayDirectories {
     lower: Vec<PathHandle>,
     upper: Option<(PathHandle, PathHandle)>,
 }

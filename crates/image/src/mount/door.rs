@@ -17,7 +17,7 @@ const TRIES: usize = 3000;
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// What is behind a name.
-pub(super) enum Found {
+pub(super) enum SocketState {
     /// Nobody was there: this is our door now.
     Free(UnixListener),
     /// Somebody of the same user answers.
@@ -27,26 +27,26 @@ pub(super) enum Found {
 }
 
 /// Knocks at a name. None: nobody is there.
-pub(super) fn knock(name: &str) -> io::Result<Option<Found>> {
+pub(super) fn knock(name: &str) -> io::Result<Option<SocketState>> {
     match UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?) {
         Ok(stream) if peer(&stream)?.1 == rustix::process::geteuid().as_raw() => {
-            Ok(Some(Found::Holder(stream)))
+            Ok(Some(SocketState::Holder(stream)))
         }
-        Ok(_) => Ok(Some(Found::Foreign)),
+        Ok(_) => Ok(Some(SocketState::Foreign)),
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(None),
         Err(error) => Err(error),
     }
 }
 
 /// Knocks at a name, or takes it.
-pub(super) fn knock_or_take(name: &str) -> io::Result<Found> {
+pub(super) fn knock_or_take(name: &str) -> io::Result<SocketState> {
     let address = SocketAddr::from_abstract_name(name)?;
     for _ in 0..TRIES {
         if let Some(found) = knock(name)? {
             return Ok(found);
         }
         match UnixListener::bind_addr(&address) {
-            Ok(listener) => return Ok(Found::Free(listener)),
+            Ok(listener) => return Ok(SocketState::Free(listener)),
             // Taken since, or bound and not yet listening.
             Err(error) if error.kind() == ErrorKind::AddrInUse => std::thread::sleep(PAUSE),
             Err(error) => return Err(error),
@@ -62,7 +62,7 @@ pub(super) fn peer(stream: &UnixStream) -> io::Result<(i32, u32)> {
 }
 
 /// What is said over the socket: what it is, a text, and descriptors.
-pub(super) struct Message {
+pub(super) struct DoorMessage {
     /// What it is.
     pub tag: u8,
     /// A text, for an error.
@@ -91,7 +91,7 @@ pub(super) fn send(
 }
 
 /// The next message; none once the other side is gone.
-pub(super) fn receive(stream: &UnixStream) -> io::Result<Option<Message>> {
+pub(super) fn receive(stream: &UnixStream) -> io::Result<Option<DoorMessage>> {
     let mut head = [0; 5];
     let (got, descriptors) = match rights::receive(stream, &mut head) {
         Err(error) if is_gone(&error) => return Ok(None),
@@ -107,7 +107,7 @@ pub(super) fn receive(stream: &UnixStream) -> io::Result<Option<Message>> {
     match rest {
         Ok(()) => {
             let text = String::from_utf8_lossy(&text).into_owned();
-            Ok(Some(Message { tag: head[0], text, descriptors }))
+            Ok(Some(DoorMessage { tag: head[0], text, descriptors }))
         }
         Err(error) if is_gone(&error) => Ok(None),
         Err(error) => Err(error),
@@ -129,8 +129,8 @@ mod tests {
     fn who_takes_a_name_first_has_it_and_others_find_them() {
         let name = format!("becalm-test-{}", std::process::id());
         assert!(knock(&name).unwrap().is_none());
-        let Found::Free(door) = knock_or_take(&name).unwrap() else { panic!("it is taken") };
-        let Found::Holder(here) = knock_or_take(&name).unwrap() else { panic!("nobody") };
+        let SocketState::Free(door) = knock_or_take(&name).unwrap() else { panic!("it is taken") };
+        let SocketState::Holder(here) = knock_or_take(&name).unwrap() else { panic!("nobody") };
         let (there, _) = door.accept().unwrap();
         assert_eq!(peer(&there).unwrap().0, std::process::id() as i32);
         let file = std::fs::File::open("/proc/self/stat").unwrap();
@@ -141,6 +141,6 @@ mod tests {
         assert_eq!(message.descriptors.len(), 2);
         assert!(receive(&there).unwrap().is_none());
         drop((door, message));
-        assert!(matches!(knock_or_take(&name).unwrap(), Found::Free(_)));
+        assert!(matches!(knock_or_take(&name).unwrap(), SocketState::Free(_)));
     }
 }

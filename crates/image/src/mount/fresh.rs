@@ -22,10 +22,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::error::MountError;
-use super::layer::Layer;
-use super::plan::{Plan, Where};
+use super::layer::ImageLayer;
+use super::plan::{MountPlan, MountTarget};
 use super::wanted::Freshness;
-use crate::squash::{Attributes, Entry, Mark, NodeId, NodeKind};
+use crate::squash::{ListingPosition, NodeKind, SquashAttributes, SquashEntry, SquashNode};
 use crate::tree::seconds;
 
 /// For so long a comparison holds for ranks of its job that come later: they ask once a node.
@@ -42,14 +42,14 @@ const NAMED: usize = 3;
 ///
 /// # Errors
 /// [`MountError::Stale`], with what has changed.
-pub(crate) fn check(plan: &Plan<'_>) -> Result<(), MountError> {
+pub(crate) fn check(plan: &MountPlan<'_>) -> Result<(), MountError> {
     let layer = &plan.layers[0];
-    let Where::Over(paths) = &plan.place else { return Ok(()) };
+    let MountTarget::Over(paths) = &plan.place else { return Ok(()) };
     // Only an image that says what it was made of can be older than that.
     if layer.manifest().is_none() || plan.wanted.at.is_some() {
         return Ok(());
     }
-    let mut look = Look { layer, changed: Vec::new(), more: 0 };
+    let mut look = SourceState { layer, changed: Vec::new(), more: 0 };
     for (path, inner) in paths.iter().filter(|(path, _)| path.exists()) {
         let Some(node) = layer.find(inner) else { continue };
         match plan.wanted.freshness {
@@ -64,17 +64,17 @@ pub(crate) fn check(plan: &Plan<'_>) -> Result<(), MountError> {
     }
 }
 
-struct Look<'a> {
-    layer: &'a Layer,
+struct SourceState<'a> {
+    layer: &'a ImageLayer,
     changed: Vec<String>,
     /// Changes beyond those that are named.
     more: usize,
 }
 
 /// A file or directory that is asked for, and what it was.
-type Question = (PathBuf, Attributes);
+type SourceCheck = (PathBuf, SquashAttributes);
 
-impl Look<'_> {
+impl SourceState<'_> {
     fn said(&self) -> String {
         match self.more {
             0 => self.changed.join(", "),
@@ -89,7 +89,7 @@ impl Look<'_> {
         }
     }
 
-    fn quick(&mut self, path: &Path, node: NodeId) {
+    fn quick(&mut self, path: &Path, node: SquashNode) {
         let Ok(packed) = self.layer.image.attributes(node) else { return };
         let mut questions = vec![(path.to_owned(), packed)];
         self.deciding(path, node, &mut questions);
@@ -99,7 +99,7 @@ impl Look<'_> {
     }
 
     /// Adds all below a directory that decides which code runs.
-    fn deciding(&self, directory: &Path, node: NodeId, questions: &mut Vec<Question>) {
+    fn deciding(&self, directory: &Path, node: SquashNode, questions: &mut Vec<SourceCheck>) {
         for entry in self.entries(node) {
             let decides = match entry.kind {
                 NodeKind::Directory => entry.name != b"__pycache__",
@@ -122,7 +122,7 @@ impl Look<'_> {
 
     /// Whether the trace opened a file, or it lies where what it opened does; without a trace,
     /// whether it looks like code.
-    fn is_used(&self, file: &Entry) -> bool {
+    fn is_used(&self, file: &SquashEntry) -> bool {
         let image = &self.layer.image;
         match self.layer.manifest().map_or(0, |manifest| manifest.front) {
             0 => is_code(&file.name),
@@ -134,7 +134,7 @@ impl Look<'_> {
         }
     }
 
-    fn full(&mut self, path: &Path, node: NodeId) {
+    fn full(&mut self, path: &Path, node: SquashNode) {
         let Ok(packed) = self.layer.image.attributes(node) else { return };
         let there = fs::symlink_metadata(path);
         let is_dir = there.as_ref().is_ok_and(Metadata::is_dir);
@@ -154,16 +154,16 @@ impl Look<'_> {
         }
     }
 
-    fn compare(&mut self, path: &Path, packed: &Attributes, there: io::Result<Metadata>) {
+    fn compare(&mut self, path: &Path, packed: &SquashAttributes, there: io::Result<Metadata>) {
         if let Some(how) = difference(packed, there) {
             self.note(path, how);
         }
     }
 
-    fn entries(&self, directory: NodeId) -> Vec<Entry> {
+    fn entries(&self, directory: SquashNode) -> Vec<SquashEntry> {
         let mut entries = Vec::new();
         // A damaged image is said to be so by whatever reads it.
-        let _ = self.layer.image.list(directory, Mark::default(), &mut |entry| {
+        let _ = self.layer.image.list(directory, ListingPosition::default(), &mut |entry| {
             entries.push(entry);
             ControlFlow::Continue(())
         });
@@ -172,7 +172,7 @@ impl Look<'_> {
 }
 
 /// How what is there differs from what was packed.
-fn difference(packed: &Attributes, there: io::Result<Metadata>) -> Option<&'static str> {
+fn difference(packed: &SquashAttributes, there: io::Result<Metadata>) -> Option<&'static str> {
     use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     match there {
         Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Some("is gone"),
@@ -189,8 +189,8 @@ fn difference(packed: &Attributes, there: io::Result<Metadata>) -> Option<&'stat
 }
 
 /// The differences, in the order of the questions.
-fn answers(questions: &[Question]) -> Vec<Option<&'static str>> {
-    let answer = |(path, packed): &Question| difference(packed, fs::symlink_metadata(path));
+fn answers(questions: &[SourceCheck]) -> Vec<Option<&'static str>> {
+    let answer = |(path, packed): &SourceCheck| difference(packed, fs::symlink_metadata(path));
     if questions.len() < FEW {
         return questions.iter().map(answer).collect();
     }

@@ -29,7 +29,7 @@ use sandbox::join;
 
 use super::door;
 use super::holder::{DONE, wait_for};
-use super::overlay::Opened;
+use super::overlay::OpenedOverlay;
 
 /// Between two looks at all processes.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -45,7 +45,7 @@ pub(super) struct Guard {
 
 impl Guard {
     /// Forks it. The caller must have one thread.
-    pub fn start(devices: &[OwnedFd], overlays: &[Opened], mark: &str) -> io::Result<Guard> {
+    pub fn start(devices: &[OwnedFd], overlays: &[OpenedOverlay], mark: &str) -> io::Result<Guard> {
         let (line, theirs) = UnixStream::pair()?;
         let overlays = overlays.iter().map(|overlay| overlay.file.as_fd());
         let devices = devices.iter().map(AsFd::as_fd);

@@ -20,11 +20,11 @@ use sandbox::join::{NamespaceId, ProcessNamespaces};
 use serde::{Deserialize, Serialize};
 
 use super::asked::is_in_job;
-use super::door::{self, Message};
+use super::door::{self, DoorMessage};
 use super::fresh;
 use super::guard::Guard;
-use super::layer::Layer;
-use super::overlay::Opened;
+use super::layer::ImageLayer;
+use super::overlay::OpenedOverlay;
 use super::serve;
 use super::wanted::Freshness;
 
@@ -52,7 +52,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a later rank is told with the namespaces, in JSON: it need not open the image.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Held {
+pub(super) struct HeldImage {
     /// The paths that the image is mounted over; `/` where it is a whole root.
     #[serde(with = "crate::text::list")]
     pub over: Vec<PathBuf>,
@@ -66,7 +66,7 @@ pub(super) struct Held {
     pub checked_at: u64,
 }
 
-impl Held {
+impl HeldImage {
     /// Whether a rank that comes now has to compare for itself.
     pub fn is_too_old_for(&self, freshness: Freshness) -> bool {
         let is_long_ago = !is_in_job() || since_start() > self.checked_at + fresh::HOLDS.as_secs();
@@ -86,15 +86,15 @@ pub(super) struct Holder<'a> {
     /// Where later ones knock; none: nobody can join.
     pub door: Option<UnixListener>,
     /// The images, the lowest first.
-    pub images: &'a [Layer],
+    pub images: &'a [ImageLayer],
     /// What is locked as long as this lives.
-    pub overlays: &'a [Opened],
+    pub overlays: &'a [OpenedOverlay],
     /// The first rank.
     pub first: i32,
     /// The source of a mount that only these mounts have.
     pub mark: &'a str,
     /// What later ranks are told; it is for the holder to say what mounts the image.
-    pub held: &'a Held,
+    pub held: &'a HeldImage,
 }
 
 impl Holder<'_> {
@@ -118,7 +118,8 @@ impl Holder<'_> {
             }
         }
         door::send(&self.line, DONE, "", &[])?;
-        let Some(Message { tag: DEVICES, text, descriptors }) = door::receive(&self.line)? else {
+        let Some(DoorMessage { tag: DEVICES, text, descriptors }) = door::receive(&self.line)?
+        else {
             return Ok(());
         };
         let needed = !descriptors.is_empty() || !self.overlays.is_empty();
@@ -143,7 +144,7 @@ impl Holder<'_> {
         };
         door::send(&self.line, DONE, "", &[])?;
         fetch_fronts(mounted.to_vec());
-        let Some(Message { tag: READY, descriptors, .. }) = door::receive(&self.line)? else {
+        let Some(DoorMessage { tag: READY, descriptors, .. }) = door::receive(&self.line)? else {
             return Ok(());
         };
         // Not by the rank's number: it may be its command by now, or have ended.
@@ -151,7 +152,7 @@ impl Holder<'_> {
         let mounts = NamespaceId::of_descriptor(mounts)?;
         let mark = self.mark.to_owned();
         let known = Mutex::new(vec![self.first]);
-        let held = Held { by_kernel: served.is_empty(), ..self.held.clone() };
+        let held = HeldImage { by_kernel: served.is_empty(), ..self.held.clone() };
         let held = Mutex::new(held);
         let members = Arc::new(Members { mounts, mark, known, held });
         if let Some(door) = &self.door {
@@ -170,13 +171,13 @@ impl Holder<'_> {
 
 /// The kernel's squashfs asks for a block after the other, and nobody sees which: so what the
 /// trace opened is fetched before it does. What is served here is fetched when it is asked for.
-fn fetch_fronts(images: Vec<Layer>) {
+fn fetch_fronts(images: Vec<ImageLayer>) {
     // Without it all is read as well, in more pieces.
-    let _ = thread::Builder::new().spawn(move || images.iter().for_each(Layer::fetch_front));
+    let _ = thread::Builder::new().spawn(move || images.iter().for_each(ImageLayer::fetch_front));
 }
 
 fn serve_all(
-    images: &[Layer],
+    images: &[ImageLayer],
     devices: Vec<OwnedFd>,
     all_mine: bool,
 ) -> io::Result<Vec<thread::JoinHandle<io::Result<()>>>> {
@@ -190,7 +191,7 @@ struct Members {
     mark: String,
     /// Ranks, the latest last; some may have ended.
     known: Mutex<Vec<i32>>,
-    held: Mutex<Held>,
+    held: Mutex<HeldImage>,
 }
 
 impl Members {
@@ -235,7 +236,7 @@ impl Members {
         stream.set_read_timeout(Some(PATIENCE))?;
         match door::receive(stream)? {
             // From here on the guard finds it, if this holder is killed.
-            Some(Message { text, .. }) => {
+            Some(DoorMessage { text, .. }) => {
                 if let Ok(compared) = serde_json::from_str(&text) {
                     let mut held = held();
                     (held.checked, held.checked_at) = (compared, since_start());

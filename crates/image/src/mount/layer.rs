@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use super::ahead::Ahead;
 use super::error::MountError;
-use crate::squash::{Facts, Image, NodeId, NodeKind, ReadError};
-use crate::{Manifest, Source};
+use crate::squash::{NodeKind, SquashImage, SquashNode, SquashReadError, SuperblockFacts};
+use crate::{Manifest, ReadAt};
 
 /// Decompressed blocks that are kept. The kernel keeps what it has read; these are for the other
 /// files in a block.
@@ -22,40 +22,46 @@ const MOST_FRONT: u64 = 512 << 20;
 
 /// One squashfs: a file, or a part of one.
 #[derive(Clone)]
-pub(crate) struct Layer {
+pub(crate) struct ImageLayer {
     /// The holder keeps this descriptor and no other of it.
     pub file: Arc<File>,
     /// Where it begins in the file, and how long it is, in bytes.
     pub offset: u64,
     pub size: u64,
     /// What it holds.
-    pub image: Arc<Image>,
+    pub image: Arc<SquashImage>,
     /// What its superblock says.
-    pub facts: Facts,
+    pub facts: SuperblockFacts,
     manifest: Option<Manifest>,
     ahead: Arc<Ahead>,
 }
 
-impl fmt::Debug for Layer {
+impl fmt::Debug for ImageLayer {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(to, "{:?} {} {}", self.file, self.offset, self.size)
     }
 }
 
-impl Layer {
+impl ImageLayer {
     /// Opens the squashfs in a file, or in a part of it: its offset and size.
-    pub fn open(path: &Path, file: File, part: Option<(u64, u64)>) -> Result<Layer, MountError> {
-        let wrong =
-            |error: ReadError| MountError::Image { path: path.to_owned(), why: error.to_string() };
+    pub fn open(
+        path: &Path,
+        file: File,
+        part: Option<(u64, u64)>,
+    ) -> Result<ImageLayer, MountError> {
+        let wrong = |error: SquashReadError| MountError::Image {
+            path: path.to_owned(),
+            why: error.to_string(),
+        };
         let file = Arc::new(file);
         let whole = file.metadata().map_err(super::error::file(path, "look at"))?.len();
         let (offset, size) = part.unwrap_or((0, whole));
         let ahead = Arc::new(Ahead::of(&file, whole));
-        let part = Part { file: file.clone(), offset, size, ahead: ahead.clone() };
-        let image = Arc::new(Image::new(Box::new(part), CACHE).map_err(wrong)?);
+        let part = LayerPart { file: file.clone(), offset, size, ahead: ahead.clone() };
+        let image = Arc::new(SquashImage::new(Box::new(part), CACHE).map_err(wrong)?);
         let manifest = Manifest::of(&image).map_err(wrong)?;
         let facts = image.facts().map_err(wrong)?;
-        Ok(Layer { file, offset, size, image, facts, manifest, ahead })
+        Ok(ImageLayer { file, offset, size, image, facts, manifest, ahead })
     }
 
     /// Has all fetched that the trace opened, one large piece after the other, and waits for it.
@@ -70,7 +76,7 @@ impl Layer {
     }
 
     /// What a path in it, from its root, leads to; symbolic links are not followed.
-    pub fn find(&self, path: &Path) -> Option<NodeId> {
+    pub fn find(&self, path: &Path) -> Option<SquashNode> {
         let mut node = self.image.root();
         for name in path.strip_prefix("/").unwrap_or(path) {
             node = self.image.lookup(node, name.as_bytes()).ok()??;
@@ -91,14 +97,14 @@ impl Layer {
 }
 
 /// A part of a file, as if it were all of it.
-struct Part {
+struct LayerPart {
     file: Arc<File>,
     offset: u64,
     size: u64,
     ahead: Arc<Ahead>,
 }
 
-impl Source for Part {
+impl ReadAt for LayerPart {
     fn size(&self) -> io::Result<u64> {
         Ok(self.size)
     }

@@ -49,14 +49,14 @@ use std::time::Duration;
 use sandbox::join::ProcessNamespaces;
 
 pub use error::MountError;
-pub use overlay::Overlay;
+pub use overlay::WritableOverlay;
 pub use possible::why_impossible;
-pub use wanted::{Bind, By, Freshness, Wanted};
+pub use wanted::{Bind, Freshness, MountMethod, MountRequest};
 
-use asked::Asked;
-use door::Found;
-use holder::Held;
-use plan::Plan;
+use asked::SharedMountRequest;
+use door::SocketState;
+use holder::HeldImage;
+use plan::MountPlan;
 
 /// A holder that does not answer for so long is stopped, or stuck.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -71,7 +71,7 @@ pub struct Entered {
     /// The paths that it is mounted over; `/` where it is a whole root.
     pub over: Vec<PathBuf>,
     /// What mounts it.
-    pub by: By,
+    pub by: MountMethod,
     /// Whether another rank was here before, and its mount is used.
     pub joined: bool,
     /// What the command's environment gets: `BECALM_IMAGE`.
@@ -83,35 +83,38 @@ pub struct Entered {
 ///
 /// # Errors
 /// [`MountError`]. The process may have entered other namespaces by then, and should end.
-pub fn enter(wanted: &Wanted) -> Result<Entered, MountError> {
-    let asked = Asked::of(wanted)?;
+pub fn enter(wanted: &MountRequest) -> Result<Entered, MountError> {
+    let asked = SharedMountRequest::of(wanted)?;
     let look = || error::system("look for other ranks");
     let mut name = asked.name.clone();
     for _ in 0..TRIES {
         // Nothing is opened before somebody says that this is to be the first rank.
         let around = door::knock(&asked.name_around()).map_err(look())?;
         match around.map_or_else(|| door::knock_or_take(&name), Ok).map_err(look())? {
-            Found::Free(door) => return first(&asked, Some(door)),
-            Found::Holder(stream) => match join(&stream, &asked)? {
+            SocketState::Free(door) => return first(&asked, Some(door)),
+            SocketState::Holder(stream) => match join(&stream, &asked)? {
                 Joined::Here(held) => return Ok(entered(&asked, held, true)),
                 Joined::Elsewhere => name = asked.name_around(),
                 // Its last rank has just ended, and so will it.
                 Joined::Nowhere => std::thread::sleep(Duration::from_millis(1)),
             },
-            Found::Foreign => break,
+            SocketState::Foreign => break,
         }
     }
     // Alone: another user has taken the name, or a holder stays that nobody can join.
     first(&asked, None)
 }
 
-fn first(asked: &Asked<'_>, door: Option<UnixListener>) -> Result<Entered, MountError> {
-    let held = build::first(&Plan::of(asked)?, door)?;
+fn first(
+    asked: &SharedMountRequest<'_>,
+    door: Option<UnixListener>,
+) -> Result<Entered, MountError> {
+    let held = build::first(&MountPlan::of(asked)?, door)?;
     Ok(entered(asked, held, false))
 }
 
-fn entered(asked: &Asked<'_>, held: Held, joined: bool) -> Entered {
-    let by = if held.by_kernel { By::Kernel } else { By::Fuse };
+fn entered(asked: &SharedMountRequest<'_>, held: HeldImage, joined: bool) -> Entered {
+    let by = if held.by_kernel { MountMethod::Kernel } else { MountMethod::Fuse };
     let image = asked.image.clone();
     let variables = vec![("BECALM_IMAGE".into(), image.clone().into())];
     Entered { image, over: held.over, by, joined, variables }
@@ -120,7 +123,7 @@ fn entered(asked: &Asked<'_>, held: Held, joined: bool) -> Entered {
 /// What came of a knock.
 enum Joined {
     /// The process sees the image.
-    Here(Held),
+    Here(HeldImage),
     /// A whole root, with another working directory or home in it.
     Elsewhere,
     /// The holder is about to leave.
@@ -128,7 +131,7 @@ enum Joined {
 }
 
 /// Enters where the holder says.
-fn join(stream: &UnixStream, asked: &Asked<'_>) -> Result<Joined, MountError> {
+fn join(stream: &UnixStream, asked: &SharedMountRequest<'_>) -> Result<Joined, MountError> {
     let (pid, _) = door::peer(stream).unwrap_or_default();
     let silent = |error: std::io::Error| MountError::Holder {
         pid,
@@ -141,7 +144,7 @@ fn join(stream: &UnixStream, asked: &Asked<'_>) -> Result<Joined, MountError> {
         return Ok(Joined::Nowhere);
     };
     let mut descriptors = message.descriptors.into_iter();
-    let held: Option<Held> = serde_json::from_str(&message.text).ok();
+    let held: Option<HeldImage> = serde_json::from_str(&message.text).ok();
     let (holder::ENTER, Some(mounts), Some(held)) = (message.tag, descriptors.next(), held) else {
         return Err(MountError::Holder { pid, why: message.text });
     };
@@ -150,7 +153,7 @@ fn join(stream: &UnixStream, asked: &Asked<'_>) -> Result<Joined, MountError> {
     }
     let mut compared = String::new();
     if held.is_too_old_for(asked.wanted.freshness) {
-        fresh::check(&Plan::of(asked)?)?;
+        fresh::check(&MountPlan::of(asked)?)?;
         compared = serde_json::to_string(&asked.wanted.freshness).unwrap_or_default();
     }
     ProcessNamespaces::received(mounts, descriptors.next()).enter()?;

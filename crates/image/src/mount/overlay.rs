@@ -19,23 +19,23 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What `--overlay` was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Overlay {
+pub struct WritableOverlay {
     /// A directory, or an image.
     pub path: PathBuf,
     /// Only seen, not written to.
     pub read_only: bool,
 }
 
-impl Overlay {
+impl WritableOverlay {
     /// From `PATH`, `PATH:ro` or `PATH:rw`.
-    pub fn parse(text: &OsStr) -> Overlay {
+    pub fn parse(text: &OsStr) -> WritableOverlay {
         let bytes = text.as_bytes();
         let (path, read_only) = match (bytes.strip_suffix(b":ro"), bytes.strip_suffix(b":rw")) {
             (Some(path), _) => (path, true),
             (_, Some(path)) => (path, false),
             _ => (bytes, false),
         };
-        Overlay { path: PathBuf::from(OsStr::from_bytes(path)), read_only }
+        WritableOverlay { path: PathBuf::from(OsStr::from_bytes(path)), read_only }
     }
 
     /// Looks at it without opening it.
@@ -58,7 +58,7 @@ impl Overlay {
 
 /// What an overlay is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum OverlayForm {
     /// A directory with `upper` and `work` in it.
     Directory,
     /// A squashfs: nothing can be written.
@@ -69,34 +69,34 @@ pub(super) enum Form {
 
 /// An overlay, opened.
 #[derive(Debug)]
-pub(super) struct Opened {
-    pub wanted: Overlay,
-    pub form: Form,
+pub(super) struct OpenedOverlay {
+    pub wanted: WritableOverlay,
+    pub form: OverlayForm,
     pub file: File,
 }
 
-impl Opened {
+impl OpenedOverlay {
     /// Looks what it is.
-    pub fn of(wanted: &Overlay) -> Result<Opened, MountError> {
+    pub fn of(wanted: &WritableOverlay) -> Result<OpenedOverlay, MountError> {
         let path = &wanted.path;
         let form = match wanted.look()?.is_dir() {
-            true => Form::Directory,
+            true => OverlayForm::Directory,
             false => form_of(path)?
                 .ok_or_else(|| wanted.refused("it is no directory, squashfs or ext3"))?,
         };
-        if form == Form::Squash && !wanted.read_only {
+        if form == OverlayForm::Squash && !wanted.read_only {
             return Err(wanted.refused("a squashfs cannot be written to: add :ro"));
         }
-        let writes = form == Form::Ext && !wanted.read_only;
+        let writes = form == OverlayForm::Ext && !wanted.read_only;
         let file = File::options().read(true).write(writes).open(path);
         let file = file.map_err(error::file(path, "open"))?;
-        if form == Form::Directory && !wanted.read_only {
+        if form == OverlayForm::Directory && !wanted.read_only {
             for name in ["upper", "work"] {
                 make_directory(&path.join(name))?;
             }
             keep_own_group(&path.join("work"));
         }
-        Ok(Opened { wanted: wanted.clone(), form, file })
+        Ok(OpenedOverlay { wanted: wanted.clone(), form, file })
     }
 
     /// Keeps other writers out, for as long as the file is open anywhere; readers keep writers
@@ -162,15 +162,15 @@ fn keep_own_group(path: &Path) {
 
 /// What kind of filesystem a file holds, by the magic numbers of squashfs (at its start) and ext2
 /// (0xEF53 at 1080).
-fn form_of(path: &Path) -> Result<Option<Form>, MountError> {
+fn form_of(path: &Path) -> Result<Option<OverlayForm>, MountError> {
     let file = File::open(path).map_err(error::file(path, "open"))?;
     let read = |at: u64, length: usize| {
         let mut bytes = vec![0; length];
         file.read_exact_at(&mut bytes, at).ok().map(|()| bytes)
     };
     Ok(match (read(0, 4).as_deref(), read(1080, 2).as_deref()) {
-        (Some(b"hsqs"), _) => Some(Form::Squash),
-        (_, Some([0x53, 0xEF])) => Some(Form::Ext),
+        (Some(b"hsqs"), _) => Some(OverlayForm::Squash),
+        (_, Some([0x53, 0xEF])) => Some(OverlayForm::Ext),
         _ => None,
     })
 }
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn only_a_last_ro_or_rw_is_no_part_of_the_path() {
         let parse = |text: &str| {
-            let overlay = Overlay::parse(OsStr::new(text));
+            let overlay = WritableOverlay::parse(OsStr::new(text));
             (overlay.path.to_str().unwrap().to_owned(), overlay.read_only)
         };
         assert_eq!(parse("a"), ("a".to_owned(), false));
@@ -216,32 +216,32 @@ mod tests {
     #[test]
     fn two_writers_are_kept_apart_and_the_second_is_told_who_the_first_is() {
         let directory = tempfile::tempdir().unwrap();
-        let overlay = |read_only| Overlay { path: directory.path().to_owned(), read_only };
-        let first = Opened::of(&overlay(false)).unwrap();
+        let overlay = |read_only| WritableOverlay { path: directory.path().to_owned(), read_only };
+        let first = OpenedOverlay::of(&overlay(false)).unwrap();
         first.lock().unwrap();
         let pid = format!("process {} ", std::process::id());
         for read_only in [false, true] {
-            let why = Opened::of(&overlay(read_only)).unwrap().lock().unwrap_err();
+            let why = OpenedOverlay::of(&overlay(read_only)).unwrap().lock().unwrap_err();
             assert!(why.starts_with(&pid), "{why}");
         }
         drop(first);
-        let readers = [true, true].map(|read_only| Opened::of(&overlay(read_only)).unwrap());
+        let readers = [true, true].map(|read_only| OpenedOverlay::of(&overlay(read_only)).unwrap());
         assert!(readers.iter().all(|reader| reader.lock().is_ok()));
-        assert!(Opened::of(&overlay(false)).unwrap().lock().is_err());
+        assert!(OpenedOverlay::of(&overlay(false)).unwrap().lock().is_err());
     }
 
     #[test]
     fn a_writer_that_is_about_to_leave_is_waited_for() {
         let directory = tempfile::tempdir().unwrap();
-        let overlay = || Overlay { path: directory.path().to_owned(), read_only: false };
-        let first = Opened::of(&overlay()).unwrap();
+        let overlay = || WritableOverlay { path: directory.path().to_owned(), read_only: false };
+        let first = OpenedOverlay::of(&overlay()).unwrap();
         first.lock().unwrap();
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 std::thread::sleep(PATIENCE / 10);
                 drop(first);
             });
-            assert_eq!(Opened::of(&overlay()).unwrap().lock(), Ok(()));
+            assert_eq!(OpenedOverlay::of(&overlay()).unwrap().lock(), Ok(()));
         });
     }
 }

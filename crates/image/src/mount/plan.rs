@@ -4,16 +4,16 @@ use std::fs::File;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use super::asked::Asked;
+use super::asked::SharedMountRequest;
 use super::error::{self, MountError};
-use super::layer::Layer;
-use super::overlay::{Form, Opened};
-use super::wanted::Wanted;
+use super::layer::ImageLayer;
+use super::overlay::{OpenedOverlay, OverlayForm};
+use super::wanted::MountRequest;
 use crate::sif::{Filesystem, Sif};
 
 /// Where the image goes.
 #[derive(Debug)]
-pub(crate) enum Where {
+pub(crate) enum MountTarget {
     /// Over these paths: where it is, and where that lies in the image.
     Over(Vec<(PathBuf, PathBuf)>),
     /// It is all there is.
@@ -22,46 +22,46 @@ pub(crate) enum Where {
 
 /// All that is known before anything is changed.
 #[derive(Debug)]
-pub(crate) struct Plan<'a> {
-    pub wanted: &'a Wanted,
+pub(crate) struct MountPlan<'a> {
+    pub wanted: &'a MountRequest,
     /// The image's file.
     pub image: &'a Path,
     /// Images, the lowest first.
-    pub layers: Vec<Layer>,
+    pub layers: Vec<ImageLayer>,
     /// Partitions of a SIF that hold an ext3: (file, offset, size), seen by root only.
     pub partitions: Vec<(File, u64, u64)>,
-    pub(super) overlays: Vec<Opened>,
-    pub place: Where,
+    pub(super) overlays: Vec<OpenedOverlay>,
+    pub place: MountTarget,
     /// The working directory.
     pub directory: &'a Path,
     /// What a whole root depends on besides.
     pub around: &'a str,
 }
 
-impl Plan<'_> {
-    pub fn of<'a>(asked: &'a Asked<'_>) -> Result<Plan<'a>, MountError> {
-        let Asked { wanted, image, directory, around, .. } = asked;
+impl MountPlan<'_> {
+    pub fn of<'a>(asked: &'a SharedMountRequest<'_>) -> Result<MountPlan<'a>, MountError> {
+        let SharedMountRequest { wanted, image, directory, around, .. } = asked;
         let (layers, partitions, is_sif) = layers(image)?;
         let mut overlays = Vec::new();
         for overlay in &wanted.overlays {
-            overlays.push(Opened::of(overlay)?);
+            overlays.push(OpenedOverlay::of(overlay)?);
         }
         let place = place(image, &layers[0], wanted, is_sif)?;
         let mut plan =
-            Plan { wanted, image, layers, partitions, overlays, place, directory, around };
+            MountPlan { wanted, image, layers, partitions, overlays, place, directory, around };
         plan.add_squash_overlays()?;
         Ok(plan)
     }
 
     pub fn is_root(&self) -> bool {
-        matches!(self.place, Where::Root)
+        matches!(self.place, MountTarget::Root)
     }
 
     /// The paths that the image is mounted over; `/` where it is a whole root.
     pub fn over(&self) -> Vec<PathBuf> {
         match &self.place {
-            Where::Over(paths) => paths.iter().map(|(path, _)| path.clone()).collect(),
-            Where::Root => vec!["/".into()],
+            MountTarget::Over(paths) => paths.iter().map(|(path, _)| path.clone()).collect(),
+            MountTarget::Root => vec!["/".into()],
         }
     }
 
@@ -72,10 +72,10 @@ impl Plan<'_> {
 
     /// Squashfs overlays are served as the image is.
     fn add_squash_overlays(&mut self) -> Result<(), MountError> {
-        for overlay in self.overlays.iter().filter(|overlay| overlay.form == Form::Squash) {
+        for overlay in self.overlays.iter().filter(|overlay| overlay.form == OverlayForm::Squash) {
             let path = &overlay.wanted.path;
             let file = overlay.file.try_clone().map_err(error::file(path, "open"))?;
-            self.layers.push(Layer::open(path, file, None)?);
+            self.layers.push(ImageLayer::open(path, file, None)?);
         }
         Ok(())
     }
@@ -83,7 +83,7 @@ impl Plan<'_> {
 
 /// The images in a file, the lowest first; those that only root can mount; whether it is a SIF.
 #[expect(clippy::type_complexity, reason = "three answers to one question")]
-fn layers(path: &Path) -> Result<(Vec<Layer>, Vec<(File, u64, u64)>, bool), MountError> {
+fn layers(path: &Path) -> Result<(Vec<ImageLayer>, Vec<(File, u64, u64)>, bool), MountError> {
     let open = || File::open(path).map_err(error::file(path, "open"));
     let there = path.metadata().map_err(error::file(path, "find"))?;
     // To open a FIFO waits for a writer.
@@ -93,7 +93,7 @@ fn layers(path: &Path) -> Result<(Vec<Layer>, Vec<(File, u64, u64)>, bool), Moun
     }
     let file = open()?;
     if !Sif::is_in(&file).map_err(error::file(path, "read"))? {
-        return Ok((vec![Layer::open(path, file, None)?], Vec::new(), false));
+        return Ok((vec![ImageLayer::open(path, file, None)?], Vec::new(), false));
     }
     let wrong = |why: String| MountError::Image { path: path.to_owned(), why };
     let sif = Sif::read(&file).map_err(|error| wrong(error.to_string()))?;
@@ -104,7 +104,7 @@ fn layers(path: &Path) -> Result<(Vec<Layer>, Vec<(File, u64, u64)>, bool), Moun
         let Some(partition) = &object.partition else { continue };
         match partition.filesystem {
             Filesystem::Squashfs => {
-                layers.push(Layer::open(path, open()?, Some((object.offset, object.size)))?);
+                layers.push(ImageLayer::open(path, open()?, Some((object.offset, object.size)))?);
             }
             Filesystem::Ext3 if object.id != root.id => {
                 partitions.push((open()?, object.offset, object.size));
@@ -115,14 +115,23 @@ fn layers(path: &Path) -> Result<(Vec<Layer>, Vec<(File, u64, u64)>, bool), Moun
     Ok((layers, partitions, true))
 }
 
-fn place(path: &Path, image: &Layer, wanted: &Wanted, is_sif: bool) -> Result<Where, MountError> {
+fn place(
+    path: &Path,
+    image: &ImageLayer,
+    wanted: &MountRequest,
+    is_sif: bool,
+) -> Result<MountTarget, MountError> {
     let root = Path::new("/");
     if let Some(at) = &wanted.at {
         let at = std::path::absolute(at).map_err(error::file(at, "find"))?;
-        return Ok(if at == root { Where::Root } else { Where::Over(vec![(at, root.into())]) });
+        return Ok(if at == root {
+            MountTarget::Root
+        } else {
+            MountTarget::Over(vec![(at, root.into())])
+        });
     }
     if is_sif {
-        return Ok(Where::Root);
+        return Ok(MountTarget::Root);
     }
     if let Some(manifest) = image.manifest() {
         let layout = &manifest.layout;
@@ -131,13 +140,13 @@ fn place(path: &Path, image: &Layer, wanted: &Wanted, is_sif: bool) -> Result<Wh
             (path.clone(), root.join(inner))
         };
         return match layout.paths() {
-            [only] if only == root => Ok(Where::Root),
-            paths => Ok(Where::Over(paths.iter().map(inside).collect())),
+            [only] if only == root => Ok(MountTarget::Root),
+            paths => Ok(MountTarget::Over(paths.iter().map(inside).collect())),
         };
     }
     // Somebody else's: a whole root looks like one.
     match ["bin", "etc", "usr"].iter().all(|name| image.has(name)) {
-        true => Ok(Where::Root),
+        true => Ok(MountTarget::Root),
         false => Err(MountError::Nowhere(path.to_owned())),
     }
 }

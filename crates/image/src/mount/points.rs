@@ -24,7 +24,7 @@ pub(super) struct Points {
 
 /// What is to be mounted there.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MountPointKind {
     Directory,
     File,
 }
@@ -35,13 +35,13 @@ impl Points {
     /// Where it is not there, the nearest directory above it that is there is covered by one in
     /// memory with the same entries, each a bind of what was there (Singularity calls that an
     /// underlay). What others make in that directory later is not seen.
-    pub fn make(&mut self, path: &Path, kind: Kind) -> Result<PathBuf, MountError> {
+    pub fn make(&mut self, path: &Path, kind: MountPointKind) -> Result<PathBuf, MountError> {
         match fs::metadata(path) {
-            Ok(there) if there.is_dir() == (kind == Kind::Directory) => {
+            Ok(there) if there.is_dir() == (kind == MountPointKind::Directory) => {
                 return path.canonicalize().map_err(error::file(path, "find"));
             }
             Ok(_) => {
-                let is = if kind == Kind::Directory {
+                let is = if kind == MountPointKind::Directory {
                     "it is no directory"
                 } else {
                     "it is a directory"
@@ -160,14 +160,14 @@ pub(super) fn anywhere(bound: &[&Path]) -> Result<PathBuf, MountError> {
     })
 }
 
-fn create(path: &Path, kind: Kind) -> io::Result<()> {
+fn create(path: &Path, kind: MountPointKind) -> io::Result<()> {
     let exists = |error: io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => Ok(()),
         _ => Err(error),
     };
     match kind {
-        Kind::Directory => fs::create_dir_all(path),
-        Kind::File => {
+        MountPointKind::Directory => fs::create_dir_all(path),
+        MountPointKind::File => {
             fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
             File::create_new(path).map(drop).or_else(exists)
         }

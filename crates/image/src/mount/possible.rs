@@ -9,22 +9,22 @@ use std::path::Path;
 use sandbox::namespace::{self, FuseMount, NamespaceError, NamespaceKind};
 use sandbox::{Loopback, mounts};
 
-use super::asked::Asked;
-use super::door::{self, Found};
+use super::asked::SharedMountRequest;
+use super::door::{self, SocketState};
 use super::error::{MountError, system};
-use super::plan::Plan;
-use super::wanted::Wanted;
+use super::plan::MountPlan;
+use super::wanted::MountRequest;
 
 /// Why no image can be mounted here; none where it can. The process must have one thread, and
 /// stays as it is.
 ///
 /// # Errors
 /// An image or overlay that is not there; [`MountError::System`] where nothing can be tried.
-pub fn why_impossible(wanted: &Wanted) -> Result<Option<String>, MountError> {
-    let asked = Asked::of(wanted)?;
+pub fn why_impossible(wanted: &MountRequest) -> Result<Option<String>, MountError> {
+    let asked = SharedMountRequest::of(wanted)?;
     for name in [&asked.name, &asked.name_around()] {
         // What another rank has mounted can be joined.
-        if matches!(door::knock(name), Ok(Some(Found::Holder(_)))) {
+        if matches!(door::knock(name), Ok(Some(SocketState::Holder(_)))) {
             return Ok(None);
         }
     }
@@ -49,7 +49,7 @@ pub fn why_impossible(wanted: &Wanted) -> Result<Option<String>, MountError> {
     Ok((!can).then(|| said.unwrap_or_else(killed)))
 }
 
-fn tried(asked: &Asked<'_>) -> Result<(), String> {
+fn tried(asked: &SharedMountRequest<'_>) -> Result<(), String> {
     let said = |error: NamespaceError| error.to_string();
     let means = namespace::own_mounts().map_err(said)?;
     let by_fuse = namespace::fuse_device().and_then(|device| {
@@ -66,8 +66,8 @@ fn tried(asked: &Asked<'_>) -> Result<(), String> {
 }
 
 /// Has the kernel mount the image itself, as it may lack its compression.
-fn by_kernel(asked: &Asked<'_>) -> Result<(), MountError> {
-    let plan = Plan::of(asked)?;
+fn by_kernel(asked: &SharedMountRequest<'_>) -> Result<(), MountError> {
+    let plan = MountPlan::of(asked)?;
     let image = &plan.layers[0];
     let file: &File = &image.file;
     let device = Loopback::attach(file, image.offset, image.size, true)

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use sandbox::mounts::{self, PathHandle};
 
-use super::build::{Build, Source};
+use super::build::{BindSource, Build};
 use super::error::{self, MountError};
-use super::points::{self, Kind};
+use super::points::{self, MountPointKind};
 
 /// Makes the image the root of all that the calling process sees.
 pub(super) fn enter(build: &mut Build<'_>) -> Result<(), MountError> {
@@ -54,11 +54,12 @@ fn leave_mark(mark: &str) -> Result<(), MountError> {
 }
 
 /// Those of these paths that are there.
-fn sources(paths: impl IntoIterator<Item = PathBuf>) -> Vec<Source> {
+fn sources(paths: impl IntoIterator<Item = PathBuf>) -> Vec<BindSource> {
     let open = |path: PathBuf| {
         let place = PathHandle::at(&path).ok()?;
-        let kind = if place.is_dir().ok()? { Kind::Directory } else { Kind::File };
-        Some(Source { place, kind, from: path.clone(), at: path, read_only: false })
+        let kind =
+            if place.is_dir().ok()? { MountPointKind::Directory } else { MountPointKind::File };
+        Some(BindSource { place, kind, from: path.clone(), at: path, read_only: false })
     };
     paths.into_iter().filter_map(open).collect()
 }
@@ -84,7 +85,7 @@ fn usual(directory: &Path) -> Vec<PathBuf> {
 
 /// The image's passwd or group with the user's line, where the image has the file and not the
 /// line.
-fn account(stage: &Path, notes: &PathHandle, name: &str) -> Option<Source> {
+fn account(stage: &Path, notes: &PathHandle, name: &str) -> Option<BindSource> {
     let text = fs::read_to_string(stage.join("etc").join(name)).ok()?;
     let id = match name {
         "passwd" => rustix::process::getuid().as_raw(),
@@ -111,5 +112,11 @@ fn account(stage: &Path, notes: &PathHandle, name: &str) -> Option<Source> {
         PathHandle::at(&path)
     };
     let at = Path::new("/etc").join(name);
-    Some(Source { place: write().ok()?, kind: Kind::File, from: at.clone(), at, read_only: false })
+    Some(BindSource {
+        place: write().ok()?,
+        kind: MountPointKind::File,
+        from: at.clone(),
+        at,
+        read_only: false,
+    })
 }

@@ -22,8 +22,11 @@ use fuser::{
     SessionACL,
 };
 
-use super::layer::Layer;
-use crate::squash::{Attributes, Content, Facts, Image, Mark, NodeId, NodeKind, ReadError};
+use super::layer::ImageLayer;
+use crate::squash::{
+    FileContent, ListingPosition, NodeKind, SquashAttributes, SquashImage, SquashNode,
+    SquashReadError, SuperblockFacts,
+};
 
 /// The largest request, in bytes.
 const REQUEST: u32 = 1 << 20;
@@ -36,7 +39,7 @@ const FOR_EVER: Duration = Duration::from_secs(1 << 31);
 
 /// Adds a name to an answer: what has it, where to go on after it, its kind, and the name. True
 /// once the answer is full.
-type Add<'a> = dyn FnMut(NodeId, u64, NodeKind, &[u8]) -> bool + 'a;
+type Add<'a> = dyn FnMut(SquashNode, u64, NodeKind, &[u8]) -> bool + 'a;
 
 /// Serves an image to whoever mounted the device, until it is mounted nowhere any more. With
 /// `all_mine`, all files are shown as this user's.
@@ -44,12 +47,12 @@ type Add<'a> = dyn FnMut(NodeId, u64, NodeKind, &[u8]) -> bool + 'a;
 /// # Errors
 /// If the kernel and this program do not understand each other.
 pub(super) fn start(
-    layer: &Layer,
+    layer: &ImageLayer,
     device: OwnedFd,
     all_mine: bool,
 ) -> io::Result<thread::JoinHandle<io::Result<()>>> {
     let own = || (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    let server = Server {
+    let server = ImageServer {
         image: layer.image.clone(),
         owner: all_mine.then(own),
         facts: layer.facts.clone(),
@@ -64,9 +67,9 @@ pub(super) fn start(
     thread::Builder::new().spawn(move || session.run())
 }
 
-struct Server {
-    image: Arc<Image>,
-    facts: Facts,
+struct ImageServer {
+    image: Arc<SquashImage>,
+    facts: SuperblockFacts,
     contents: Mutex<Contents>,
     /// Whose all files are. In a user namespace others could not be shown, and an overlay could
     /// not copy their files.
@@ -80,7 +83,7 @@ struct Server {
 /// looked up once.
 #[derive(Default)]
 struct Contents {
-    known: HashMap<NodeId, Arc<Content>>,
+    known: HashMap<SquashNode, Arc<FileContent>>,
     blocks: u64,
 }
 
@@ -92,25 +95,25 @@ thread_local! {
 }
 
 /// What a damaged image looks like to a program.
-fn errno(error: &ReadError) -> Errno {
+fn errno(error: &SquashReadError) -> Errno {
     match error {
-        ReadError::IsNo("directory") => Errno::ENOTDIR,
-        ReadError::IsNo(_) => Errno::EINVAL,
+        SquashReadError::IsNo("directory") => Errno::ENOTDIR,
+        SquashReadError::IsNo(_) => Errno::EINVAL,
         _ => Errno::EIO,
     }
 }
 
-impl Server {
-    fn node(&self, number: INodeNo) -> NodeId {
-        NodeId::from_number(number.0, &self.image)
+impl ImageServer {
+    fn node(&self, number: INodeNo) -> SquashNode {
+        SquashNode::from_number(number.0, &self.image)
     }
 
-    fn about(&self, node: NodeId) -> Result<FileAttr, ReadError> {
+    fn about(&self, node: SquashNode) -> Result<FileAttr, SquashReadError> {
         let attributes = self.image.attributes(node)?;
         Ok(self.attributes(INodeNo(node.number(&self.image)), &attributes))
     }
 
-    fn attributes(&self, ino: INodeNo, of: &Attributes) -> FileAttr {
+    fn attributes(&self, ino: INodeNo, of: &SquashAttributes) -> FileAttr {
         let changed = UNIX_EPOCH + Duration::from_secs(u64::from(of.mtime));
         let (uid, gid) = self.owner.unwrap_or((of.uid, of.gid));
         FileAttr {
@@ -132,7 +135,7 @@ impl Server {
         }
     }
 
-    fn content(&self, node: NodeId) -> Result<Arc<Content>, ReadError> {
+    fn content(&self, node: SquashNode) -> Result<Arc<FileContent>, SquashReadError> {
         let lock = || self.contents.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(content) = lock().known.get(&node) {
             return Ok(content.clone());
@@ -148,19 +151,29 @@ impl Server {
         Ok(content)
     }
 
-    fn read(&self, node: NodeId, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
+    fn read(
+        &self,
+        node: SquashNode,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<usize, SquashReadError> {
         self.image.read_at(&*self.content(node)?, offset, buffer)
     }
 
     /// The names in a directory from an offset on, until `add` says that it is full.
-    fn entries(&self, directory: INodeNo, offset: u64, add: &mut Add<'_>) -> Result<(), ReadError> {
+    fn entries(
+        &self,
+        directory: INodeNo,
+        offset: u64,
+        add: &mut Add<'_>,
+    ) -> Result<(), SquashReadError> {
         let node = self.node(directory);
         for (own, name) in [(1, b".".as_slice()), (2, b"..")] {
             if offset < own && add(node, own, NodeKind::Directory, name) {
                 return Ok(());
             }
         }
-        let from = Mark(offset.saturating_sub(2));
+        let from = ListingPosition(offset.saturating_sub(2));
         self.image.list(node, from, &mut |entry| match add(
             entry.node,
             entry.after.0 + 2,
@@ -185,7 +198,7 @@ fn kind(kind: NodeKind) -> FileType {
     }
 }
 
-impl Filesystem for Server {
+impl Filesystem for ImageServer {
     fn init(&mut self, _: &Request, kernel: &mut KernelConfig) -> io::Result<()> {
         let wanted = [
             InitFlags::FUSE_ASYNC_READ,
@@ -216,7 +229,7 @@ impl Filesystem for Server {
             Ok(Some(about)) => reply.entry(&FOR_EVER, &about, Generation(0)),
             // An entry without an inode: there is none, and never will be.
             Ok(None) => {
-                let nothing = Attributes {
+                let nothing = SquashAttributes {
                     kind: NodeKind::File,
                     mode: 0,
                     uid: 0,
@@ -277,7 +290,7 @@ impl Filesystem for Server {
     ) {
         BUFFER.with_borrow_mut(|buffer| {
             buffer.resize(size as usize, 0);
-            match Server::read(self, self.node(ino), offset, buffer) {
+            match ImageServer::read(self, self.node(ino), offset, buffer) {
                 Ok(got) => reply.data(&buffer[..got]),
                 Err(error) => reply.error(errno(&error)),
             }

@@ -4,30 +4,30 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::overlay::Overlay;
+use super::overlay::WritableOverlay;
 
 /// How a command is to see an image.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct MountRequest {
     /// A squashfs, or a SIF.
     pub image: PathBuf,
     /// Where it is mounted; none: where it says that it belongs. `/`: it is a whole root.
     pub at: Option<PathBuf>,
     /// What lies on top of it; the last one uppermost.
-    pub overlays: Vec<Overlay>,
+    pub overlays: Vec<WritableOverlay>,
     /// Changes go into memory, and are gone with the last rank.
     pub writable_tmpfs: bool,
     /// What else is seen, and where.
     pub binds: Vec<Bind>,
     /// Mounted by what; none: by the best there is.
-    pub by: Option<By>,
+    pub by: Option<MountMethod>,
     /// How closely its sources are compared with it before.
     pub freshness: Freshness,
 }
 
 /// What mounts an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum MountMethod {
     /// The kernel's squashfs, over a loop device: root only.
     Kernel,
     /// The holder, through FUSE.

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::{Reference, Survey, path};
-use crate::squash::ReadError;
-use crate::tree::Id;
+use super::{OutsideSurvey, Reference, path};
+use crate::squash::SquashReadError;
+use crate::tree::FileNodeId;
 
 /// Program headers that are looked at, and entries of the dynamic section.
 const MOST_HEADERS: u64 = 256;
@@ -21,29 +21,33 @@ const DT_RPATH: u64 = 15;
 const DT_RUNPATH: u64 = 29;
 
 /// Fills a buffer with what a file has at an offset, as pread(2) does.
-type Read<'a> = &'a dyn Fn(u64, &mut [u8]) -> Result<usize, ReadError>;
+type Read<'a> = &'a dyn Fn(u64, &mut [u8]) -> Result<usize, SquashReadError>;
 
 /// A file, as far as its program headers say.
-pub(crate) struct Elf<'a> {
+pub(crate) struct ElfReader<'a> {
     read: Read<'a>,
-    headers: Vec<Header>,
+    headers: Vec<ElfSegment>,
 }
 
-struct Header {
+struct ElfSegment {
     kind: u64,
     offset: u64,
     address: u64,
     length: u64,
 }
 
-impl Survey<'_> {
+impl OutsideSurvey<'_> {
     /// Looks at an ELF file; at what only looks like one, not further than that shows.
-    pub(super) fn elf(&mut self, id: Id, names: &HashSet<&[u8]>) -> Result<(), ReadError> {
+    pub(super) fn elf(
+        &mut self,
+        id: FileNodeId,
+        names: &HashSet<&[u8]>,
+    ) -> Result<(), SquashReadError> {
         let Some(node) = self.node(id)? else { return Ok(()) };
         let image = self.image;
         let file = image.open(node)?;
         let read = |offset, buffer: &mut [u8]| image.read_at(&file, offset, buffer);
-        let Some(elf) = Elf::new(&read)? else { return Ok(()) };
+        let Some(elf) = ElfReader::new(&read)? else { return Ok(()) };
         if let Some(interpreter) = elf.interpreter()?
             && interpreter.starts_with(b"/")
         {
@@ -60,10 +64,10 @@ impl Survey<'_> {
     }
 }
 
-impl<'a> Elf<'a> {
+impl<'a> ElfReader<'a> {
     /// None where it is no such file.
-    pub(crate) fn new(read: Read<'a>) -> Result<Option<Elf<'a>>, ReadError> {
-        let mut elf = Elf { read, headers: Vec::new() };
+    pub(crate) fn new(read: Read<'a>) -> Result<Option<ElfReader<'a>>, SquashReadError> {
+        let mut elf = ElfReader { read, headers: Vec::new() };
         // ELFCLASS64, ELFDATA2LSB.
         if !elf.bytes(0, 6)?.ends_with(&[2, 1]) {
             return Ok(None);
@@ -73,7 +77,7 @@ impl<'a> Elf<'a> {
         for number in 0..count.min(MOST_HEADERS) {
             let at = start.saturating_add(number * size);
             let field = |offset: u64, length| elf.number(at.saturating_add(offset), length);
-            let header = Header {
+            let header = ElfSegment {
                 kind: field(0, 4)?,
                 offset: field(8, 8)?,
                 address: field(16, 8)?,
@@ -84,26 +88,26 @@ impl<'a> Elf<'a> {
         Ok(Some(elf))
     }
 
-    fn header(&self, kind: u64) -> Option<&Header> {
+    fn header(&self, kind: u64) -> Option<&ElfSegment> {
         self.headers.iter().find(|header| header.kind == kind)
     }
 
-    fn interpreter(&self) -> Result<Option<Vec<u8>>, ReadError> {
+    fn interpreter(&self) -> Result<Option<Vec<u8>>, SquashReadError> {
         self.header(PT_INTERP).map(|header| self.name(header.offset)).transpose()
     }
 
     /// The names in DT_NEEDED.
-    fn needed(&self) -> Result<Vec<Vec<u8>>, ReadError> {
+    fn needed(&self) -> Result<Vec<Vec<u8>>, SquashReadError> {
         self.strings(&[DT_NEEDED])
     }
 
     /// DT_RPATH and DT_RUNPATH: directories between colons.
-    pub(crate) fn search_paths(&self) -> Result<Vec<Vec<u8>>, ReadError> {
+    pub(crate) fn search_paths(&self) -> Result<Vec<Vec<u8>>, SquashReadError> {
         self.strings(&[DT_RPATH, DT_RUNPATH])
     }
 
     /// The texts that entries of the dynamic section point to.
-    fn strings(&self, tags: &[u64]) -> Result<Vec<Vec<u8>>, ReadError> {
+    fn strings(&self, tags: &[u64]) -> Result<Vec<Vec<u8>>, SquashReadError> {
         let Some(dynamic) = self.header(PT_DYNAMIC) else { return Ok(Vec::new()) };
         let (mut names, mut strings) = (Vec::new(), None);
         for number in 0..(dynamic.length / 16).min(MOST_DYNAMIC) {
@@ -130,14 +134,14 @@ impl<'a> Elf<'a> {
     }
 
     /// The bytes up to the next NUL.
-    fn name(&self, offset: u64) -> Result<Vec<u8>, ReadError> {
+    fn name(&self, offset: u64) -> Result<Vec<u8>, SquashReadError> {
         let mut bytes = self.bytes(offset, MOST_NAME)?;
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(0);
         bytes.truncate(end);
         Ok(bytes)
     }
 
-    fn number(&self, offset: u64, length: usize) -> Result<u64, ReadError> {
+    fn number(&self, offset: u64, length: usize) -> Result<u64, SquashReadError> {
         let mut number = [0; 8];
         let bytes = self.bytes(offset, length)?;
         number[..bytes.len()].copy_from_slice(&bytes);
@@ -145,7 +149,7 @@ impl<'a> Elf<'a> {
     }
 
     /// As many bytes as there are, at most so many.
-    fn bytes(&self, offset: u64, length: usize) -> Result<Vec<u8>, ReadError> {
+    fn bytes(&self, offset: u64, length: usize) -> Result<Vec<u8>, SquashReadError> {
         let mut bytes = vec![0; length];
         let length = (self.read)(offset, &mut bytes)?;
         bytes.truncate(length);

@@ -16,15 +16,15 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::squash::{Image, NodeId, ReadError};
-use crate::tree::{Found, Id, Kind, Tree};
+use crate::squash::{SquashImage, SquashNode, SquashReadError};
+use crate::tree::{FileNodeId, FileNodeKind, FileTree, PathTarget};
 
 /// Bytes of a text file that are looked at.
 const MOST_TEXT: u64 = 1 << 20;
 
 /// Something that is used from the image and lies outside.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Outside {
+pub struct OutsideReference {
     /// How it is referred to.
     pub by: Reference,
     /// What lies outside: a path, or of a library its name.
@@ -56,12 +56,16 @@ pub enum Reference {
 }
 
 /// Finds what lies outside, sorted by kind and name.
-pub(crate) fn survey(tree: &Tree, image: &Image, elf: &[Id]) -> Result<Vec<Outside>, ReadError> {
-    let mut survey = Survey { tree, image, found: BTreeMap::new() };
+pub(crate) fn survey(
+    tree: &FileTree,
+    image: &SquashImage,
+    elf: &[FileNodeId],
+) -> Result<Vec<OutsideReference>, SquashReadError> {
+    let mut survey = OutsideSurvey { tree, image, found: BTreeMap::new() };
     for (id, node) in (0..).zip(&tree.nodes) {
         match &node.kind {
-            Kind::Symlink(_) => survey.point_to(Reference::Symlink, tree.place(id), id),
-            Kind::File { size, .. } if *size <= MOST_TEXT => survey.python(id)?,
+            FileNodeKind::Symlink(_) => survey.point_to(Reference::Symlink, tree.place(id), id),
+            FileNodeKind::File { size, .. } if *size <= MOST_TEXT => survey.python(id)?,
             _ => {}
         }
     }
@@ -70,31 +74,33 @@ pub(crate) fn survey(tree: &Tree, image: &Image, elf: &[Id]) -> Result<Vec<Outsi
         survey.elf(*id, &names)?;
     }
     let outside = survey.found.into_iter();
-    Ok(outside.map(|((by, what), (from, times))| Outside { by, what, from, times }).collect())
+    Ok(outside
+        .map(|((by, what), (from, times))| OutsideReference { by, what, from, times })
+        .collect())
 }
 
-struct Survey<'a> {
-    tree: &'a Tree,
-    image: &'a Image,
+struct OutsideSurvey<'a> {
+    tree: &'a FileTree,
+    image: &'a SquashImage,
     /// By how and what: one that refers to it, and how many do.
     found: BTreeMap<(Reference, PathBuf), (PathBuf, u64)>,
 }
 
-impl Survey<'_> {
+impl OutsideSurvey<'_> {
     /// A file refers to a path, which may lie outside.
-    fn point_to(&mut self, by: Reference, path: PathBuf, from: Id) {
-        if let Found::Outside(path) = self.tree.find(&crate::tree::clean(&path)) {
+    fn point_to(&mut self, by: Reference, path: PathBuf, from: FileNodeId) {
+        if let PathTarget::Outside(path) = self.tree.find(&crate::tree::clean(&path)) {
             self.add(by, path, from);
         }
     }
 
-    fn add(&mut self, by: Reference, what: PathBuf, from: Id) {
+    fn add(&mut self, by: Reference, what: PathBuf, from: FileNodeId) {
         let from = self.tree.place(from);
         self.found.entry((by, what)).or_insert((from, 0)).1 += 1;
     }
 
     /// A file in the image; none where it was left out.
-    fn node(&self, id: Id) -> Result<Option<NodeId>, ReadError> {
+    fn node(&self, id: FileNodeId) -> Result<Option<SquashNode>, SquashReadError> {
         let mut node = self.image.root();
         for name in &self.tree.below(id) {
             match self.image.lookup(node, name.as_bytes())? {
@@ -106,7 +112,7 @@ impl Survey<'_> {
     }
 
     /// The start of a file.
-    fn read(&self, id: Id) -> Result<Vec<u8>, ReadError> {
+    fn read(&self, id: FileNodeId) -> Result<Vec<u8>, SquashReadError> {
         let Some(node) = self.node(id)? else { return Ok(Vec::new()) };
         let file = self.image.open(node)?;
         let mut bytes = vec![0; file.size().min(MOST_TEXT) as usize];

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use super::{Reference, Survey, path};
-use crate::squash::ReadError;
-use crate::tree::Id;
+use super::{OutsideSurvey, Reference, path};
+use crate::squash::SquashReadError;
+use crate::tree::FileNodeId;
 
-impl Survey<'_> {
+impl OutsideSurvey<'_> {
     /// Looks at a file that may be one of those by which an environment refers to others.
-    pub(super) fn python(&mut self, id: Id) -> Result<(), ReadError> {
+    pub(super) fn python(&mut self, id: FileNodeId) -> Result<(), SquashReadError> {
         let name = &self.tree.nodes[id as usize].name[..];
         if name.ends_with(b".pth") {
             self.pth(id)?;
@@ -23,7 +23,7 @@ impl Survey<'_> {
     }
 
     /// site.py: a line is a path, relative to the file's directory, unless it begins with `import`.
-    fn pth(&mut self, id: Id) -> Result<(), ReadError> {
+    fn pth(&mut self, id: FileNodeId) -> Result<(), SquashReadError> {
         let file = self.tree.place(id);
         let directory = file.parent().unwrap_or(Path::new("/"));
         for line in self.read(id)?.split(|byte| *byte == b'\n') {
@@ -37,7 +37,7 @@ impl Survey<'_> {
     }
 
     /// PEP 610: where a package was installed from, and whether it is still used there.
-    fn direct_url(&mut self, id: Id) -> Result<(), ReadError> {
+    fn direct_url(&mut self, id: FileNodeId) -> Result<(), SquashReadError> {
         #[derive(serde::Deserialize)]
         struct DirectUrl {
             url: String,
@@ -59,7 +59,7 @@ impl Survey<'_> {
     }
 
     /// setuptools' finder of an editable install: its absolute paths, in quotes.
-    fn finder(&mut self, id: Id) -> Result<(), ReadError> {
+    fn finder(&mut self, id: FileNodeId) -> Result<(), SquashReadError> {
         let text = self.read(id)?;
         for quote in [b'\'', b'"'] {
             for (number, part) in text.split(|byte| *byte == quote).enumerate() {
@@ -71,7 +71,7 @@ impl Survey<'_> {
         Ok(())
     }
 
-    fn home(&mut self, id: Id) -> Result<(), ReadError> {
+    fn home(&mut self, id: FileNodeId) -> Result<(), SquashReadError> {
         for line in self.read(id)?.split(|byte| *byte == b'\n') {
             let mut parts = line.splitn(2, |byte| *byte == b'=').map(<[u8]>::trim_ascii);
             if let (Some(b"home"), Some(directory)) = (parts.next(), parts.next()) {

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::moved::Moved;
+use super::moved::MovedPaths;
 
 /// Bytes of a script that are looked at.
 const HEAD: u64 = 4096;
@@ -15,7 +15,7 @@ const HEAD: u64 = 4096;
 /// where it is a script whose interpreter was in the image, that interpreter in the tree with it.
 /// Other arguments may name what is to be written, and stay.
 pub(super) fn moved(
-    moved: &Moved,
+    moved: &MovedPaths,
     argv: &[OsString],
     variables: &[(OsString, OsString)],
 ) -> Vec<OsString> {
@@ -48,7 +48,7 @@ fn absolute(word: &OsStr) -> Option<PathBuf> {
 /// What starts the command's file, and the file, where it is a script for an interpreter that has
 /// moved.
 fn script(
-    moved: &Moved,
+    moved: &MovedPaths,
     argv: &[OsString],
     variables: &[(OsString, OsString)],
 ) -> Option<(Vec<OsString>, PathBuf)> {

@@ -4,11 +4,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::extract::ExtractError;
-use crate::mount::{MountError, Wanted};
+use crate::mount::{MountError, MountRequest};
 
 /// Why an image cannot be staged.
 #[derive(Debug, thiserror::Error)]
-pub enum StageError {
+pub enum ImageStageError {
     /// The image, or what was asked for with it.
     #[error(transparent)]
     Image(#[from] MountError),
@@ -67,16 +67,16 @@ pub enum StageError {
 pub(super) fn file<E: Into<io::Error>>(
     path: &Path,
     what: &'static str,
-) -> impl FnOnce(E) -> StageError {
+) -> impl FnOnce(E) -> ImageStageError {
     let path = path.to_owned();
-    move |error| StageError::File { path, what, error: error.into() }
+    move |error| ImageStageError::File { path, what, error: error.into() }
 }
 
 /// Refuses what only a mount can do.
-pub(super) fn check(wanted: &Wanted) -> Result<(), StageError> {
+pub(super) fn check(wanted: &MountRequest) -> Result<(), ImageStageError> {
     match (wanted.overlays.is_empty(), wanted.binds.is_empty()) {
-        (false, _) => Err(StageError::TakesMount("an image with --overlay")),
-        (_, false) => Err(StageError::TakesMount("an image with --bind")),
+        (false, _) => Err(ImageStageError::TakesMount("an image with --overlay")),
+        (_, false) => Err(ImageStageError::TakesMount("an image with --bind")),
         _ => Ok(()),
     }
 }

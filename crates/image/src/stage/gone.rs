@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::VARIABLE;
 use super::home::Home;
-use super::lock::{Lock, State};
+use super::lock::{Lock, LockState};
 use super::tree;
 
 /// How often it is looked whether a process that has closed the lock's descriptor lives.
@@ -24,7 +24,7 @@ pub(super) fn after_the_last(home: Home, name: &str) -> io::Result<()> {
     let lock = Lock::find(home.lock(name))?;
     let directory = home.directory(name);
     launch::orphan("becalm-holder", &[lock.as_fd()], || {
-        while let State::Current = lock.own()? {
+        while let LockState::Current = lock.own()? {
             if !is_used(&directory) {
                 remove(&directory)?;
                 lock.remove()?;

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use super::error::{self, StageError};
+use super::error::{self, ImageStageError};
 
 /// TMPFS_MAGIC and RAMFS_MAGIC of statfs(2).
 const MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
@@ -14,7 +14,7 @@ const OTHERS_WRITE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
 /// A directory in which this user's trees may be made.
-pub(super) struct Place {
+pub(super) struct StageParent {
     /// The directory; it may be everybody's.
     pub directory: PathBuf,
     /// What is in it is in memory.
@@ -22,7 +22,7 @@ pub(super) struct Place {
 }
 
 /// The directory that was named, or /dev/shm, or $TMPDIR where that is in memory.
-pub(super) fn choose(wanted: Option<&Path>) -> Result<Place, StageError> {
+pub(super) fn choose(wanted: Option<&Path>) -> Result<StageParent, ImageStageError> {
     if let Some(wanted) = wanted {
         return usable(&wanted.canonicalize().map_err(error::file(wanted, "find"))?);
     }
@@ -36,12 +36,12 @@ pub(super) fn choose(wanted: Option<&Path>) -> Result<Place, StageError> {
             Err(error) => why.push(error.to_string()),
         }
     }
-    Err(StageError::NoMemory(why.join("; ")))
+    Err(ImageStageError::NoMemory(why.join("; ")))
 }
 
-fn usable(directory: &Path) -> Result<Place, StageError> {
+fn usable(directory: &Path) -> Result<StageParent, ImageStageError> {
     let wrong =
-        |why: &str| StageError::Directory { path: directory.to_owned(), why: why.to_owned() };
+        |why: &str| ImageStageError::Directory { path: directory.to_owned(), why: why.to_owned() };
     let there = fs::metadata(directory).map_err(error::file(directory, "look at"))?;
     if !there.is_dir() {
         return Err(wrong("is no directory"));
@@ -59,7 +59,7 @@ fn usable(directory: &Path) -> Result<Place, StageError> {
     }
     let kind = rustix::fs::statfs(directory).map_err(error::file(directory, "look at"))?.f_type;
     let in_memory = MEMORY.contains(&kind);
-    Ok(Place { directory: directory.to_owned(), in_memory })
+    Ok(StageParent { directory: directory.to_owned(), in_memory })
 }
 
 /// This user's own directory in it.
@@ -69,7 +69,7 @@ pub(super) struct Home {
 
 impl Home {
     /// Makes it, or finds it; nobody else's is ever used.
-    pub fn of(place: &Place) -> Result<Home, StageError> {
+    pub fn of(place: &StageParent) -> Result<Home, ImageStageError> {
         let user = rustix::process::geteuid().as_raw();
         let path = place.directory.join(format!("becalm-stage-{user}"));
         match DirBuilder::new().mode(0o700).create(&path) {
@@ -88,7 +88,7 @@ impl Home {
                     there.mode() & 0o7777,
                     there.uid()
                 );
-                Err(StageError::Directory { path, why })
+                Err(ImageStageError::Directory { path, why })
             }
         }
     }

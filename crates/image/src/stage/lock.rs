@@ -23,7 +23,7 @@ pub(super) struct Lock {
 }
 
 /// What has become of it meanwhile.
-pub(super) enum State {
+pub(super) enum LockState {
     /// It is the one that all others meet at.
     Current,
     /// It lost its name: the tree was removed, or has never come to be.
@@ -50,16 +50,16 @@ impl Lock {
     }
 
     /// Waits until nobody makes or removes the tree, and keeps anybody from that.
-    pub fn share(&self) -> io::Result<State> {
+    pub fn share(&self) -> io::Result<LockState> {
         self.wait(FlockOperation::LockShared)
     }
 
     /// Waits until nobody uses the tree. Whoever held it shared gives that up before.
-    pub fn own(&self) -> io::Result<State> {
+    pub fn own(&self) -> io::Result<LockState> {
         self.wait(FlockOperation::LockExclusive)
     }
 
-    fn wait(&self, operation: FlockOperation) -> io::Result<State> {
+    fn wait(&self, operation: FlockOperation) -> io::Result<LockState> {
         loop {
             match flock(&self.file, operation) {
                 Err(Errno::INTR) => {}
@@ -72,7 +72,7 @@ impl Lock {
     /// The same without waiting; false where the tree is in use, or gone.
     pub fn own_at_once(&self) -> bool {
         flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_ok()
-            && matches!(self.state(), Ok(State::Current))
+            && matches!(self.state(), Ok(LockState::Current))
     }
 
     /// Gives it up.
@@ -80,13 +80,13 @@ impl Lock {
         Ok(flock(&self.file, FlockOperation::Unlock)?)
     }
 
-    fn state(&self) -> io::Result<State> {
+    fn state(&self) -> io::Result<LockState> {
         if self.file.metadata()?.nlink() > 0 {
-            return Ok(State::Current);
+            return Ok(LockState::Current);
         }
         let mut words = String::new();
         (&self.file).take(MOST_WORDS).read_to_string(&mut words)?;
-        Ok(State::Gone { failure: Some(words).filter(|words| !words.is_empty()) })
+        Ok(LockState::Gone { failure: Some(words).filter(|words| !words.is_empty()) })
     }
 
     /// Takes its name away, for who owns it: who waits for it looks for a new one.

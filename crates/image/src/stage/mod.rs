@@ -34,16 +34,16 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-pub use error::StageError;
+pub use error::ImageStageError;
 pub use named::Named;
 
-use crate::mount::asked::Asked;
-use crate::mount::plan::Plan;
-use crate::mount::{Wanted, fresh};
-use home::{Home, Place};
-use lock::{Lock, State};
-use moved::Moved;
-use tree::{About, Given};
+use crate::mount::asked::SharedMountRequest;
+use crate::mount::plan::MountPlan;
+use crate::mount::{MountRequest, fresh};
+use home::{Home, StageParent};
+use lock::{Lock, LockState};
+use moved::MovedPaths;
+use tree::{StagedTree, TreeOrigin};
 
 /// The variable that tells the tree; by it, processes that use the tree are known.
 const VARIABLE: &str = "BECALM_STAGED";
@@ -84,21 +84,21 @@ pub struct Staged {
 /// many, where this rank is the one that unpacks.
 ///
 /// # Errors
-/// [`StageError`]. Nothing is left then.
+/// [`ImageStageError`]. Nothing is left then.
 pub fn enter(
-    wanted: &Wanted,
+    wanted: &MountRequest,
     directory: Option<&Path>,
     argv: &[OsString],
     progress: &(dyn Fn(u64, u64) + Sync),
-) -> Result<Staged, StageError> {
+) -> Result<Staged, ImageStageError> {
     error::check(wanted)?;
-    let asked = Asked::of(wanted)?;
+    let asked = SharedMountRequest::of(wanted)?;
     let place = home::choose(directory)?;
-    let given = Given { place: &place, argv, progress };
-    let make = |directory: &Path| tree::make(&Plan::of(&asked)?, directory, &given);
+    let given = TreeOrigin { place: &place, argv, progress };
+    let make = |directory: &Path| tree::make(&MountPlan::of(&asked)?, directory, &given);
     let (tree, about, joined) = find_or_make(&asked, &place, make)?;
-    let About { over, aliases, bytes, named, .. } = about;
-    let moved = Moved { over: [&over[..], &aliases].concat(), tree: tree.clone() };
+    let StagedTree { over, aliases, bytes, named, .. } = about;
+    let moved = MovedPaths { over: [&over[..], &aliases].concat(), tree: tree.clone() };
     let mut variables = moved.variables(std::env::vars_os());
     let changed = variables.iter().map(|(name, _)| name.clone()).collect();
     let argv = command::moved(&moved, argv, &variables);
@@ -110,10 +110,10 @@ pub fn enter(
 
 /// The tree, what is known of it, and whether it was there.
 fn find_or_make(
-    asked: &Asked<'_>,
-    place: &Place,
-    make: impl Fn(&Path) -> Result<(), StageError>,
-) -> Result<(PathBuf, About, bool), StageError> {
+    asked: &SharedMountRequest<'_>,
+    place: &StageParent,
+    make: impl Fn(&Path) -> Result<(), ImageStageError>,
+) -> Result<(PathBuf, StagedTree, bool), ImageStageError> {
     let name = name(asked, place)?;
     let (mut joined, mut opened) = (true, None);
     for _ in 0..TRIES {
@@ -129,11 +129,11 @@ fn find_or_make(
         if !is_current(lock.share().map_err(wrong("lock"))?)? {
             continue;
         }
-        if let Some(about) = About::of(&directory) {
+        if let Some(about) = StagedTree::of(&directory) {
             let is_too_old = about.is_too_old_for(asked.wanted.freshness, &directory);
             if is_too_old {
-                fresh::check(&Plan::of(asked)?)?;
-                About::compared_now(&directory);
+                fresh::check(&MountPlan::of(asked)?)?;
+                StagedTree::compared_now(&directory);
             }
             lock.keep().map_err(wrong("keep"))?;
             if !joined {
@@ -147,7 +147,7 @@ fn find_or_make(
             lock.let_go().map_err(wrong("unlock"))?;
             thread::sleep(PAUSE);
             opened = Some(lock);
-        } else if About::of(&directory).is_none() {
+        } else if StagedTree::of(&directory).is_none() {
             gone::left_by_others(&home, &name);
             make(&directory).inspect_err(|why| {
                 // Who waits for it hears why, and does not try in vain.
@@ -158,12 +158,12 @@ fn find_or_make(
         }
     }
     let why = "it is taken away again and again".to_owned();
-    Err(StageError::Directory { path: place.directory.clone(), why })
+    Err(ImageStageError::Directory { path: place.directory.clone(), why })
 }
 
 /// The same for all ranks of this node and job that ask for the same. It begins with what no other
 /// node has: the directory may be on a filesystem that they share.
-fn name(asked: &Asked<'_>, place: &Place) -> Result<String, StageError> {
+fn name(asked: &SharedMountRequest<'_>, place: &StageParent) -> Result<String, ImageStageError> {
     let path = Path::new("/proc/sys/kernel/random/boot_id");
     let boot = std::fs::read_to_string(path).map_err(error::file(path, "read"))?;
     let node = boot.trim().replace('-', "");
@@ -172,11 +172,11 @@ fn name(asked: &Asked<'_>, place: &Place) -> Result<String, StageError> {
 }
 
 /// Whether a lock is the one that all meet at.
-fn is_current(state: State) -> Result<bool, StageError> {
+fn is_current(state: LockState) -> Result<bool, ImageStageError> {
     match state {
-        State::Current => Ok(true),
-        State::Gone { failure: None } => Ok(false),
-        State::Gone { failure: Some(why) } => Err(StageError::Other(why)),
+        LockState::Current => Ok(true),
+        LockState::Gone { failure: None } => Ok(false),
+        LockState::Gone { failure: Some(why) } => Err(ImageStageError::Other(why)),
     }
 }
 
@@ -190,22 +190,22 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let image = directory.path().join("image");
         std::fs::write(&image, "").unwrap();
-        let wanted = Wanted { image, freshness: Freshness::No, ..Wanted::default() };
+        let wanted = MountRequest { image, freshness: Freshness::No, ..MountRequest::default() };
         let place = home::choose(Some(directory.path())).unwrap();
-        let name = name(&Asked::of(&wanted).unwrap(), &place).unwrap();
+        let name = name(&SharedMountRequest::of(&wanted).unwrap(), &place).unwrap();
         let home = Home::of(&place).unwrap();
         // Another rank, which has the lock from before the tree is there until its end.
         let other = Lock::open(home.lock(&name)).unwrap();
         assert!(is_current(other.share().unwrap()).unwrap());
         let (found, tree) = std::sync::mpsc::channel();
         thread::spawn(move || {
-            let asked = Asked::of(&wanted).unwrap();
+            let asked = SharedMountRequest::of(&wanted).unwrap();
             let (tree, _, joined) = find_or_make(&asked, &place, |_| panic!("made")).unwrap();
             found.send((tree, joined)).unwrap();
         });
         thread::sleep(PAUSE * 10);
         let (over, aliases, named) = (Vec::new(), Vec::new(), Named::default());
-        let about = About { over, aliases, checked: Freshness::Full, bytes: 0, named };
+        let about = StagedTree { over, aliases, checked: Freshness::Full, bytes: 0, named };
         let directory = home.directory(&name);
         std::fs::create_dir(&directory).unwrap();
         std::fs::write(directory.join(tree::ABOUT), about.encode().unwrap()).unwrap();

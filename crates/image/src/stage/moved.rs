@@ -70,14 +70,14 @@ pub(super) fn aliases(over: &[Over], values: impl Iterator<Item = OsString>) -> 
 
 /// Which paths have moved, and where they are now.
 #[derive(Debug)]
-pub(super) struct Moved {
+pub(super) struct MovedPaths {
     /// The paths that the tree stands for, under all their names.
     pub over: Vec<Over>,
     /// The tree: the image's root.
     pub tree: PathBuf,
 }
 
-impl Moved {
+impl MovedPaths {
     /// A path in the tree instead, if it is in the image: absolute, whole names, no `..`. What
     /// follows the prefix stays as it is written.
     pub fn path(&self, path: &[u8]) -> Option<Vec<u8>> {
@@ -165,12 +165,12 @@ mod tests {
         assert_eq!(alias("/lustre/me/env/bin", "/lustre/me/env/bin"), None);
     }
 
-    fn moved(tree: &Path) -> Moved {
+    fn moved(tree: &Path) -> MovedPaths {
         for directory in ["bin", "lib:x", "opt/other/lib"] {
             std::fs::create_dir_all(tree.join(directory)).unwrap();
         }
         let over = vec![over("/shared/env", "/"), over("/opt/other", "/opt/other")];
-        Moved { over, tree: tree.to_owned() }
+        MovedPaths { over, tree: tree.to_owned() }
     }
 
     #[test]

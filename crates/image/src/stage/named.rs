@@ -8,8 +8,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::extract::List;
-use crate::outside::elf::Elf;
+use crate::extract::ExtractList;
+use crate::outside::elf::ElfReader;
 
 /// Texts are not longer.
 const MOST_TEXT: u64 = 1 << 20;
@@ -26,7 +26,7 @@ pub struct Named {
 }
 
 /// Looks through a tree. What cannot be read is not counted.
-pub(super) fn count(tree: &Path, list: &List, paths: &[&Path]) -> Named {
+pub(super) fn count(tree: &Path, list: &ExtractList, paths: &[&Path]) -> Named {
     let mut named = Named::default();
     let names = |text: &[u8]| paths.iter().any(|path| holds(text, path.as_os_str().as_bytes()));
     for (inner, _) in &list.files {
@@ -57,7 +57,7 @@ fn search_paths(file: &Path) -> Option<Vec<Vec<u8>>> {
     let read = |offset, buffer: &mut [u8]| Ok(file.read_at(buffer, offset)?);
     let mut magic = [0; 4];
     file.read_exact_at(&mut magic, 0).ok().filter(|()| magic == *b"\x7fELF")?;
-    Elf::new(&read).ok()??.search_paths().ok()
+    ElfReader::new(&read).ok()??.search_paths().ok()
 }
 
 /// Whether a text has a path in it whose last name is whole.

@@ -5,9 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::error::StageError;
-use super::home::Place;
-use crate::extract::List;
+use super::error::ImageStageError;
+use super::home::StageParent;
+use crate::extract::ExtractList;
 
 /// Of what there is in all, one in so many bytes is left alone.
 const LEFT_ALONE: u64 = 20;
@@ -20,7 +20,7 @@ const LOOK: u64 = 32 << 20;
 const GROUPS: &str = "/sys/fs/cgroup";
 
 /// How much there is where a tree is to be made.
-pub(super) struct Room {
+pub(super) struct StageRoom {
     directory: PathBuf,
     in_memory: bool,
     written: AtomicU64,
@@ -39,26 +39,30 @@ impl Pool {
     }
 }
 
-impl Room {
-    pub fn of(place: &Place) -> Room {
-        let Place { directory, in_memory } = place;
-        Room { directory: directory.clone(), in_memory: *in_memory, written: AtomicU64::new(0) }
+impl StageRoom {
+    pub fn of(place: &StageParent) -> StageRoom {
+        let StageParent { directory, in_memory } = place;
+        StageRoom {
+            directory: directory.clone(),
+            in_memory: *in_memory,
+            written: AtomicU64::new(0),
+        }
     }
 
     /// Says no before anything is written, if it would not fit. The list goes by the blocks that
     /// the image has, and never by a number in it.
-    pub fn check(&self, image: &Path, list: &List) -> Result<(), StageError> {
+    pub fn check(&self, image: &Path, list: &ExtractList) -> Result<(), ImageStageError> {
         let needed = list.bytes_on_disk.saturating_add(list.entries.saturating_mul(PER_ENTRY));
         let room = rustix::fs::statvfs(&self.directory)
             .map_err(super::error::file(&self.directory, "ask for the room in"))?;
         // Some filesystems do not count files.
         if room.f_files != 0 && room.f_favail < list.entries {
             let why = format!("{} files are needed, {} can be made", list.entries, room.f_favail);
-            return Err(StageError::Directory { path: self.directory.clone(), why });
+            return Err(ImageStageError::Directory { path: self.directory.clone(), why });
         }
         match self.pools().into_iter().find(|pool| !pool.has(needed)) {
             None => Ok(()),
-            Some(pool) => Err(StageError::NoRoom {
+            Some(pool) => Err(ImageStageError::NoRoom {
                 image: image.to_owned(),
                 directory: self.directory.clone(),
                 needed: needed.div_ceil(1_000_000),
@@ -136,7 +140,7 @@ fn groups(top: &Path, own: &str) -> Vec<Pool> {
 }
 
 /// The names of what a memory controller says.
-struct Files {
+struct MemoryFiles {
     limit: &'static str,
     used: &'static str,
     /// In memory.stat: content of files that was not used lately, and is dropped where memory
@@ -144,15 +148,15 @@ struct Files {
     cache: &'static str,
 }
 
-const VERSION_1: Files = Files {
+const VERSION_1: MemoryFiles = MemoryFiles {
     limit: "memory.limit_in_bytes",
     used: "memory.usage_in_bytes",
     cache: "total_inactive_file ",
 };
-const VERSION_2: Files =
-    Files { limit: "memory.max", used: "memory.current", cache: "inactive_file " };
+const VERSION_2: MemoryFiles =
+    MemoryFiles { limit: "memory.max", used: "memory.current", cache: "inactive_file " };
 
-impl Files {
+impl MemoryFiles {
     /// None where there is no limit (`max`, or more than any machine has).
     fn pool(&self, group: &Path) -> Option<Pool> {
         let read = |name: &str| fs::read_to_string(group.join(name)).ok();

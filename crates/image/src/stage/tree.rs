@@ -10,15 +10,15 @@ use std::time::SystemTime;
 use recording::{seal, unseal};
 use serde::{Deserialize, Serialize};
 
-use super::error::{self, StageError};
-use super::home::Place;
-use super::moved::{self, Moved, Over};
+use super::error::{self, ImageStageError};
+use super::home::StageParent;
+use super::moved::{self, MovedPaths, Over};
 use super::named::Named;
-use super::room::Room;
+use super::room::StageRoom;
 use super::{gone, named};
-use crate::extract::{How, List, StandIn, unpack};
+use crate::extract::{ExtractList, ExtractRules, StandIn, unpack};
 use crate::mount::asked::is_in_job;
-use crate::mount::plan::{Plan, Where};
+use crate::mount::plan::{MountPlan, MountTarget};
 use crate::mount::{Freshness, fresh};
 
 /// The name of what the image's root is.
@@ -32,7 +32,7 @@ const WRITERS: usize = 16;
 
 /// What is known of a tree.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct About {
+pub(super) struct StagedTree {
     /// The paths that it stands for.
     pub over: Vec<Over>,
     /// Other names of them.
@@ -45,7 +45,7 @@ pub(super) struct About {
     pub named: Named,
 }
 
-impl About {
+impl StagedTree {
     /// Whether a rank that comes now has to compare the image with its sources for itself. When
     /// that was done last is the time of the file that this was read from.
     pub fn is_too_old_for(&self, freshness: Freshness, directory: &Path) -> bool {
@@ -63,7 +63,7 @@ impl About {
     }
 
     /// Of the tree in a directory, if it is complete, and what is known of it as it was written.
-    pub fn of(directory: &Path) -> Option<About> {
+    pub fn of(directory: &Path) -> Option<StagedTree> {
         serde_json::from_slice(unseal(MAGIC, &fs::read(directory.join(ABOUT)).ok()?)?).ok()
     }
 
@@ -74,8 +74,8 @@ impl About {
 }
 
 /// What a tree is made by, besides the image.
-pub(super) struct Given<'a> {
-    pub place: &'a Place,
+pub(super) struct TreeOrigin<'a> {
+    pub place: &'a StageParent,
     /// The command: it and the environment tell what else the image's paths are called.
     pub argv: &'a [OsString],
     /// Is told how many bytes are written, and of how many.
@@ -83,9 +83,13 @@ pub(super) struct Given<'a> {
 }
 
 /// Unpacks an image into a directory, in which there may be what is left of another try.
-pub(super) fn make(plan: &Plan<'_>, directory: &Path, given: &Given<'_>) -> Result<(), StageError> {
-    let Where::Over(over) = &plan.place else {
-        return Err(StageError::TakesMount("a whole root"));
+pub(super) fn make(
+    plan: &MountPlan<'_>,
+    directory: &Path,
+    given: &TreeOrigin<'_>,
+) -> Result<(), ImageStageError> {
+    let MountTarget::Over(over) = &plan.place else {
+        return Err(ImageStageError::TakesMount("a whole root"));
     };
     fresh::check(plan)?;
     let over = over.iter().map(|(path, inner)| Over { path: path.clone(), inner: inner.clone() });
@@ -98,28 +102,28 @@ pub(super) fn make(plan: &Plan<'_>, directory: &Path, given: &Given<'_>) -> Resu
 }
 
 fn fill(
-    plan: &Plan<'_>,
+    plan: &MountPlan<'_>,
     directory: &Path,
     over: Vec<Over>,
-    given: &Given<'_>,
-) -> Result<(), StageError> {
+    given: &TreeOrigin<'_>,
+) -> Result<(), ImageStageError> {
     let image = &plan.layers[0].image;
-    let list = List::of(image, plan.image, &[])?;
-    let room = Room::of(given.place);
+    let list = ExtractList::of(image, plan.image, &[])?;
+    let room = StageRoom::of(given.place);
     room.check(plan.image, &list)?;
     fs::create_dir(directory).map_err(error::file(directory, "make"))?;
     let values = std::env::vars_os().map(|(_, value)| value).chain(given.argv.iter().cloned());
     let aliases = moved::aliases(&over, values);
-    let moved = Moved { over: [&over[..], &aliases].concat(), tree: directory.join(ROOT) };
+    let moved = MovedPaths { over: [&over[..], &aliases].concat(), tree: directory.join(ROOT) };
     let stand_in = StandIn {
         read_only: !plan.wanted.writable_tmpfs,
         target: &|target| moved.link(target),
         room: &|bytes| room.before_writing(bytes),
     };
-    let how = How { writers: WRITERS, progress: given.progress, stand_in: Some(stand_in) };
+    let how = ExtractRules { writers: WRITERS, progress: given.progress, stand_in: Some(stand_in) };
     unpack(image, &list, &moved.tree, &how)?;
     let paths: Vec<&Path> = moved.over.iter().map(|over| over.path.as_path()).collect();
-    let about = About {
+    let about = StagedTree {
         over,
         aliases,
         checked: plan.wanted.freshness,

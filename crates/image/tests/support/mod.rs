@@ -7,11 +7,11 @@ mod tree;
 
 use std::path::Path;
 
-use image::squash::{self, Options};
+use image::squash::{self, ImageOptions};
 
 pub use tree::*;
 
 /// Packs a directory.
-pub fn pack(directory: &Path, image: &Path, options: &Options<'_>) -> squash::Built {
+pub fn pack(directory: &Path, image: &Path, options: &ImageOptions<'_>) -> squash::BuiltImage {
     squash::build(&[directory.to_owned()], image, options).unwrap()
 }

@@ -11,17 +11,19 @@ use super::compare::{Compared, compare};
 use super::farm::root_of;
 use super::lessons::Lessons;
 use super::outcome::finish;
-use super::pins::{Rules, decide};
+use super::pins::{PinRules, decide};
 use super::resolve::Resolver;
 use super::store_of;
 use super::today::{Today, eligible};
 use super::trust::distrusted;
 use super::variants::Variants;
-use super::wanted::{Caution, Known, Places, Wanted, dlopens, wanted};
-use super::{BindError, Binding, Effect, Leave, LeftOut, Options, Progress, Store};
-use crate::edit::{Edited, PatchError, Refused, Request, Room, apply, edit};
+use super::wanted::{BindEdits, BindFacts, Caution, StartIndex, dlopens, wanted};
+use super::{
+    BindError, BindOptions, BindProgress, Binding, Effect, Leave, PackageStore, UnboundFile,
+};
+use crate::edit::{EditRequest, EditRoom, Edited, PatchError, Refused, apply, edit};
 use crate::source::open_unnoticed;
-use crate::{ElfError, Object, Overlay, World};
+use crate::{ElfError, ElfObject, PlannedWorld, World};
 
 /// How often a file is tried with its list kept, where a start differs. After that it is left as
 /// it is at once; in practice the second attempt holds.
@@ -30,15 +32,15 @@ const GENTLE: usize = 4;
 pub(super) fn plan(
     world: &dyn World,
     paths: &[PathBuf],
-    options: &Options,
-    progress: &(dyn Fn(Progress) + Sync),
+    options: &BindOptions,
+    progress: &(dyn Fn(BindProgress) + Sync),
 ) -> Result<Binding, BindError> {
     let paths = &real(paths)?;
     refuse_immutable(paths.iter().filter_map(|path| store_of(path)), options)?;
-    progress(Progress::Looking);
+    progress(BindProgress::Looking);
     let Collected { files, left_out, stores } = collect(paths)?;
     refuse_immutable(stores.iter().cloned(), options)?;
-    let stores: BTreeSet<Store> =
+    let stores: BTreeSet<PackageStore> =
         paths.iter().filter_map(|path| store_of(path)).chain(stores).collect();
     let stores = stores.into_iter().collect();
     let mut lessons = Lessons { left_out, ..Lessons::default() };
@@ -49,15 +51,15 @@ pub(super) fn plan(
     let today = Today::of(&resolver, &eligible, &mut lessons.left_out, progress);
     let variants = &Variants::new(world);
     let absolute = options.absolute;
-    let rules = Rules { files: &files, leave: &leave, variants, absolute };
+    let rules = PinRules { files: &files, leave: &leave, variants, absolute };
     let pins = decide(&rules, &today.programs, &today.alone, &today.own);
     let candidates = today.candidates(&files, &eligible);
     let roots: BTreeSet<PathBuf> =
         candidates.iter().map(|number| root_of(files[*number].path(), paths)).collect();
-    let distrusted: BTreeMap<PathBuf, LeftOut> =
+    let distrusted: BTreeMap<PathBuf, UnboundFile> =
         roots.into_iter().filter_map(|root| Some((root.clone(), distrusted(&root)?))).collect();
     lessons.left_out.extend(distrusted.values().cloned());
-    let known = Known {
+    let known = BindFacts {
         world,
         distrusted: &distrusted,
         files: &files,
@@ -69,7 +71,7 @@ pub(super) fn plan(
         dlopens: &dlopens(today.in_use(&candidates)),
         candidates: &candidates,
         variants,
-        places: &Places::in_starts(today.programs.iter().chain(&today.alone)),
+        places: &StartIndex::in_starts(today.programs.iter().chain(&today.alone)),
         musl: &today.musl(&files),
     };
     let binding = loop {
@@ -94,18 +96,18 @@ fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>, BindError> {
 
 /// Fails for a store that must not change, unless that was asked for.
 fn refuse_immutable(
-    mut stores: impl Iterator<Item = Store>,
-    options: &Options,
+    mut stores: impl Iterator<Item = PackageStore>,
+    options: &BindOptions,
 ) -> Result<(), BindError> {
     match stores.find(|store| store.manager.is_immutable() && !options.immutable) {
-        Some(Store { manager, root }) => Err(BindError::Immutable { path: root, manager }),
+        Some(PackageStore { manager, root }) => Err(BindError::Immutable { path: root, manager }),
         None => Ok(()),
     }
 }
 
 /// What an attempt came to.
 pub(super) struct Attempted {
-    pub wanted: Wanted,
+    pub wanted: BindEdits,
     pub edits: Vec<Made>,
     pub programs: Vec<Effect>,
     pub libraries: Vec<Effect>,
@@ -116,23 +118,23 @@ pub(super) struct Made {
     pub number: usize,
     pub seen: remedy::Seen,
     pub edited: Edited,
-    pub object: Object,
+    pub object: ElfObject,
 }
 
 /// Edits that agree with today. Each time that they do not, at least one file is treated with more
 /// caution, so that this comes to an end: with what agrees, be it nothing.
 fn attempt(
     resolver: &Resolver<'_>,
-    known: &Known<'_>,
+    known: &BindFacts<'_>,
     lessons: &mut Lessons,
-    progress: &(dyn Fn(Progress) + Sync),
+    progress: &(dyn Fn(BindProgress) + Sync),
 ) -> Attempted {
     let mut round = 0;
     loop {
-        progress(Progress::Editing);
+        progress(BindProgress::Editing);
         let wanted = wanted(known, &lessons.cautions);
         let (edits, refused) = make(known, &wanted);
-        progress(Progress::Checking);
+        progress(BindProgress::Checking);
         round += 1;
         if !refused.is_empty() {
             lessons.take_refused(known, refused);
@@ -156,9 +158,9 @@ fn attempt(
 }
 
 /// Makes the edits that are asked for; files that an edit is refused for, with the reason.
-fn make(known: &Known<'_>, wanted: &Wanted) -> (Vec<Made>, Vec<(usize, Unmade)>) {
-    let room = Room { grow: known.options.grow };
-    let each = |(number, request): (&usize, &Request)| {
+fn make(known: &BindFacts<'_>, wanted: &BindEdits) -> (Vec<Made>, Vec<(usize, Unmade)>) {
+    let room = EditRoom { grow: known.options.grow };
+    let each = |(number, request): (&usize, &EditRequest)| {
         let path = known.files[*number].path();
         match made(*number, path, request, room) {
             Ok(made) if made.edited.patches.is_empty() => None,
@@ -191,25 +193,25 @@ pub(super) enum Unmade {
     Elf(#[from] ElfError),
 }
 
-fn made(number: usize, path: &Path, request: &Request, room: Room) -> Result<Made, Unmade> {
+fn made(number: usize, path: &Path, request: &EditRequest, room: EditRoom) -> Result<Made, Unmade> {
     let mut file = open_unnoticed(path)?;
     let seen = remedy::Seen::from_metadata(&file.metadata()?);
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     let edited = edit(&bytes, request, room)?;
     let after = apply(&bytes, &edited.patches)?;
-    let object = Object::parse(&after)?;
+    let object = ElfObject::parse(&after)?;
     Ok(Made { number, seen, edited, object })
 }
 
 /// The world once all is applied.
 fn overlay<'a>(
     world: &'a dyn World,
-    known: &Known<'_>,
-    wanted: &Wanted,
+    known: &BindFacts<'_>,
+    wanted: &BindEdits,
     edits: &[Made],
-) -> Overlay<'a> {
-    let mut overlay = Overlay::new(world);
+) -> PlannedWorld<'a> {
+    let mut overlay = PlannedWorld::new(world);
     for made in edits {
         overlay.replace(known.files[made.number].id, made.object.clone());
     }
@@ -218,7 +220,7 @@ fn overlay<'a>(
         links.iter().for_each(|(name, target)| overlay.link(&directory.join(name), target));
     }
     for (path, content) in &wanted.stubs {
-        if let Ok(object) = Object::parse(content) {
+        if let Ok(object) = ElfObject::parse(content) {
             path.parent().into_iter().for_each(|directory| overlay.directory(directory));
             overlay.file(path, object);
         }

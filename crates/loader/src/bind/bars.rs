@@ -10,7 +10,7 @@ use crate::FileId;
 /// What keeps some users from a file: its own permissions, or those of a directory on the way to
 /// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Bar {
+pub(super) enum AccessBar {
     /// Only this group passes.
     Group(u32),
     /// Only this user passes.
@@ -31,8 +31,8 @@ pub(super) const USED: u32 = 0o5;
 /// Which files some users of others may not load.
 #[derive(Debug, Default)]
 pub(super) struct Closed {
-    loaded: HashMap<FileId, BTreeSet<Bar>>,
-    used: HashMap<FileId, BTreeSet<Bar>>,
+    loaded: HashMap<FileId, BTreeSet<AccessBar>>,
+    used: HashMap<FileId, BTreeSet<AccessBar>>,
 }
 
 impl Closed {
@@ -55,13 +55,13 @@ impl Closed {
 /// What keeps users from files, each directory asked once.
 #[derive(Debug, Default)]
 pub(super) struct Bars {
-    directories: HashMap<PathBuf, BTreeSet<Bar>>,
+    directories: HashMap<PathBuf, BTreeSet<AccessBar>>,
 }
 
 impl Bars {
     /// All that keeps some users from a file or directory by this path, where these rights of
     /// others are enough: any of them.
-    pub fn of(&mut self, path: &Path, enough: u32) -> BTreeSet<Bar> {
+    pub fn of(&mut self, path: &Path, enough: u32) -> BTreeSet<AccessBar> {
         let mut bars = self.on_the_way(path);
         if fs::symlink_metadata(path).is_ok_and(|seen| seen.is_symlink())
             && let Ok(real) = path.canonicalize()
@@ -72,7 +72,7 @@ impl Bars {
         bars
     }
 
-    fn on_the_way(&mut self, path: &Path) -> BTreeSet<Bar> {
+    fn on_the_way(&mut self, path: &Path) -> BTreeSet<AccessBar> {
         let Some(directory) = path.parent() else { return BTreeSet::new() };
         if let Some(known) = self.directories.get(directory) {
             return known.clone();
@@ -84,16 +84,16 @@ impl Bars {
 }
 
 /// The bar that the permissions of one file or directory are.
-fn own(path: &Path, enough: u32) -> Option<Bar> {
+fn own(path: &Path, enough: u32) -> Option<AccessBar> {
     let seen = fs::metadata(path).ok()?;
     if has_list(path) {
-        return Some(Bar::List { device: seen.dev(), inode: seen.ino() });
+        return Some(AccessBar::List { device: seen.dev(), inode: seen.ino() });
     }
     let may = |shift: u32| (seen.mode() >> shift) & enough != 0;
     match (may(0), may(3)) {
         (true, _) => None,
-        (false, true) => Some(Bar::Group(seen.gid())),
-        (false, false) => Some(Bar::Owner(seen.uid())),
+        (false, true) => Some(AccessBar::Group(seen.gid())),
+        (false, false) => Some(AccessBar::Owner(seen.uid())),
     }
 }
 

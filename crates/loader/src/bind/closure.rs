@@ -12,31 +12,31 @@ use super::Leave;
 use super::collect::OWN_DIRECTORY;
 use super::farm::short_digest;
 use super::places::RELOCATABLE;
-use super::resolve::{Found, Member, Run, Through, is_variant};
-use super::wanted::{Caution, Known, Wanted};
-use crate::edit::{ElfIdentity, Needed, Request, stub};
+use super::resolve::{LoaderRun, LoaderRunObject, ResolvedBy, Through, is_variant};
+use super::wanted::{BindEdits, BindFacts, Caution};
+use crate::edit::{EditRequest, ElfIdentity, NeededEdit, stub};
 
 /// The edit of one program; nothing for libraries.
 pub(super) fn request(
-    known: &Known<'_>,
+    known: &BindFacts<'_>,
     number: usize,
     caution: Option<Caution>,
-    wanted: &mut Wanted,
-) -> Request {
+    wanted: &mut BindEdits,
+) -> EditRequest {
     let file = &known.files[number];
     let Some(run) = known.programs.iter().find(|run| run.root == number) else {
-        return Request::default();
+        return EditRequest::default();
     };
     if is_done(run) {
-        return Request::default();
+        return EditRequest::default();
     }
     if let Some(reason) = why_not(known, run) {
         wanted.refused.push((number, reason));
-        return Request::default();
+        return EditRequest::default();
     }
     let leave = Leave::with(&known.options.leave);
-    let name = |member: &Member| -> Vec<u8> {
-        let stays = member.found == Found::Loader
+    let name = |member: &LoaderRunObject| -> Vec<u8> {
+        let stays = member.found == ResolvedBy::Loader
             || leave.pattern(&member.asked_as).is_some()
             || depends_on_processor(known, member);
         match known.pins.names.get(&member.id).filter(|_| !stays) {
@@ -44,12 +44,12 @@ pub(super) fn request(
             None => member.asked_as.as_bytes().to_vec(),
         }
     };
-    let loaded = || run.members.iter().skip(1).filter(|member| member.found != Found::Kernel);
+    let loaded = || run.members.iter().skip(1).filter(|member| member.found != ResolvedBy::Kernel);
     let names: Vec<Vec<u8>> = loaded().map(name).collect();
     let providers = providers(loaded(), &names);
     let object = &file.object;
     let identity = ElfIdentity {
-        wide: object.class == crate::object::Class::Elf64,
+        wide: object.class == crate::object::ElfClass::Elf64,
         big_endian: object.big_endian,
         os_abi: object.os_abi,
         abi_version: object.abi_version,
@@ -63,17 +63,17 @@ pub(super) fn request(
         Ok(library) => wanted.stubs.insert(path.clone(), library),
         Err(refused) => {
             wanted.refused.push((number, refused.to_string()));
-            return Request::default();
+            return EditRequest::default();
         }
     };
     let names = vec![path.into_os_string().into_vec()];
     let search = known.search(number, caution, &mut wanted.farms);
-    Request { needed: Needed::List { names, providers }, search }
+    EditRequest { needed: NeededEdit::List { names, providers }, search }
 }
 
 /// Whether another node may find another file by that name.
-fn depends_on_processor(known: &Known<'_>, member: &Member) -> bool {
-    let by_list = matches!(member.found, Found::ByList { through: Through::Processor, .. });
+fn depends_on_processor(known: &BindFacts<'_>, member: &LoaderRunObject) -> bool {
+    let by_list = matches!(member.found, ResolvedBy::ByList { through: Through::Processor, .. });
     let variants = || match (member.path.parent(), member.path.file_name()) {
         (Some(directory), Some(name)) => known.variants.has(directory, name),
         _ => false,
@@ -82,15 +82,15 @@ fn depends_on_processor(known: &Known<'_>, member: &Member) -> bool {
 }
 
 /// Whether the program needs a closure library already.
-fn is_done(run: &Run) -> bool {
+fn is_done(run: &LoaderRun) -> bool {
     let directory = OsStr::new(OWN_DIRECTORY);
     run.members.get(1).is_some_and(|first| {
-        first.found == Found::Directly
+        first.found == ResolvedBy::Directly
             && first.path.components().any(|part| part.as_os_str() == directory)
     })
 }
 
-fn why_not(known: &Known<'_>, run: &Run) -> Option<String> {
+fn why_not(known: &BindFacts<'_>, run: &LoaderRun) -> Option<String> {
     if run.is_musl {
         return Some(
             "musl's loader knows no SONAME, so that a closure saves nothing; use the mode farm"
@@ -100,24 +100,24 @@ fn why_not(known: &Known<'_>, run: &Run) -> Option<String> {
     if let Some(missing) = run.missing.first() {
         return Some(format!("{} is not found today", missing.to_string_lossy()));
     }
-    let is_closed = |member: &&Member| known.pins.closed.is_closed(member.id, run.members[0].id);
+    let is_closed =
+        |member: &&LoaderRunObject| known.pins.closed.is_closed(member.id, run.members[0].id);
     if let Some(member) = run.members.iter().skip(1).find(is_closed) {
         return Some(format!("not everyone may read {}", member.path.display()));
     }
     let moves = |through| matches!(through, Through::Origin | Through::Linked);
-    let origin =
-        |member: &Member| matches!(member.found, Found::ByList { through, .. } if moves(through));
+    let origin = |member: &LoaderRunObject| matches!(member.found, ResolvedBy::ByList { through, .. } if moves(through));
     (!known.options.absolute && run.members.iter().any(origin)).then(|| RELOCATABLE.into())
 }
 
 /// What each name that versions are asked of becomes.
 fn providers<'a>(
-    loaded: impl Iterator<Item = &'a Member>,
+    loaded: impl Iterator<Item = &'a LoaderRunObject>,
     names: &[Vec<u8>],
 ) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let by_name: HashMap<&[u8], &Vec<u8>> = loaded
         .zip(names)
-        .filter(|(member, _)| member.found != Found::Loader)
+        .filter(|(member, _)| member.found != ResolvedBy::Loader)
         .map(|(member, name)| (member.asked_as.as_bytes(), name))
         .collect();
     by_name.into_iter().map(|(old, new)| (old.to_vec(), new.clone())).collect()

@@ -11,17 +11,17 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::places::depends_on_place;
-use super::stores::{Store, store_marked_by};
-use super::{BindError, LeftOut};
+use super::stores::{PackageStore, store_marked_by};
+use super::{BindError, UnboundFile};
 use crate::object::is_library_name;
-use crate::{ElfError, FileId, Object, Opened, World};
+use crate::{ElfError, ElfObject, FileId, OpenedFile, World};
 
 /// The directory of farms and closure libraries.
 pub(super) const OWN_DIRECTORY: &str = ".becalm";
 
 /// One ELF file: an inode, with its names below the given paths.
 #[derive(Debug)]
-pub(super) struct File {
+pub(super) struct ElfFileNames {
     pub id: FileId,
     /// Its names, sorted; the first stands for it.
     pub names: Vec<PathBuf>,
@@ -29,10 +29,10 @@ pub(super) struct File {
     pub links: u64,
     /// Permissions, with the bits for other rights.
     pub mode: u32,
-    pub object: Arc<Object>,
+    pub object: Arc<ElfObject>,
 }
 
-impl File {
+impl ElfFileNames {
     pub fn path(&self) -> &Path {
         &self.names[0]
     }
@@ -41,7 +41,7 @@ impl File {
     pub fn tell(&self, world: &dyn World) {
         let (object, set_user_id) = (Ok(Arc::clone(&self.object)), self.mode & 0o4000 != 0);
         let identity = Some(self.object.identity());
-        let known = Opened { id: self.id, set_user_id, identity, object };
+        let known = OpenedFile { id: self.id, set_user_id, identity, object };
         self.names.iter().for_each(|name| world.learn(name, &known));
     }
 
@@ -59,18 +59,18 @@ impl File {
 }
 
 /// The number of each file.
-pub(super) fn numbers(files: &[File]) -> HashMap<FileId, usize> {
+pub(super) fn numbers(files: &[ElfFileNames]) -> HashMap<FileId, usize> {
     files.iter().enumerate().map(|(number, file)| (file.id, number)).collect()
 }
 
 /// What the walk found.
 #[derive(Debug, Default)]
 pub(super) struct Collected {
-    pub files: Vec<File>,
+    pub files: Vec<ElfFileNames>,
     /// Files that could not be read, and files that were named and are not ELF.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<UnboundFile>,
     /// Stores that begin at or below the paths.
-    pub stores: Vec<Store>,
+    pub stores: Vec<PackageStore>,
 }
 
 /// The ELF files at and below `paths`. In directories only what is named `*.so*` or may be executed
@@ -88,17 +88,17 @@ pub(super) fn collect(paths: &[PathBuf]) -> Result<Collected, BindError> {
         }
     }
     let (mut collected, mut links) = (Collected::default(), 0);
-    let mut by_id: HashMap<FileId, File> = HashMap::new();
+    let mut by_id: HashMap<FileId, ElfFileNames> = HashMap::new();
     for each in found {
         match each {
-            Found::Elf(file) => match by_id.get_mut(&file.id) {
+            FoundFiles::Elf(file) => match by_id.get_mut(&file.id) {
                 Some(known) => known.names.extend(file.names),
                 None => drop(by_id.insert(file.id, *file)),
             },
-            Found::LeftOut(left) => collected.left_out.push(left),
-            Found::Store(store) => collected.stores.push(store),
-            Found::Link => links += 1,
-            Found::Other => {}
+            FoundFiles::LeftOut(left) => collected.left_out.push(left),
+            FoundFiles::Store(store) => collected.stores.push(store),
+            FoundFiles::Link => links += 1,
+            FoundFiles::Other => {}
         }
     }
     collected.files = by_id.into_values().collect();
@@ -108,31 +108,31 @@ pub(super) fn collect(paths: &[PathBuf]) -> Result<Collected, BindError> {
     }
     if collected.files.is_empty() && links > 0 {
         let reason = "symbolic links are not followed: name what they lead to".to_owned();
-        collected.left_out.push(LeftOut { path: paths[0].clone(), reason });
+        collected.left_out.push(UnboundFile { path: paths[0].clone(), reason });
     }
     collected.files.sort_unstable_by(|a, b| a.names.cmp(&b.names));
     collected.left_out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(collected)
 }
 
-enum Found {
-    Elf(Box<File>),
-    LeftOut(LeftOut),
-    Store(Store),
+enum FoundFiles {
+    Elf(Box<ElfFileNames>),
+    LeftOut(UnboundFile),
+    Store(PackageStore),
     Link,
     /// A file of another kind.
     Other,
 }
 
-fn walk(directory: &Path) -> Vec<Found> {
+fn walk(directory: &Path) -> Vec<FoundFiles> {
     let entries = match fs::read_dir(directory).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
         Ok(entries) => entries,
-        Err(error) => return vec![Found::LeftOut(unreadable(directory, &error))],
+        Err(error) => return vec![FoundFiles::LeftOut(unreadable(directory, &error))],
     };
     entries.par_iter().flat_map(visit).collect()
 }
 
-fn visit(entry: &DirEntry) -> Vec<Found> {
+fn visit(entry: &DirEntry) -> Vec<FoundFiles> {
     let path = entry.path();
     let looked = entry.file_type().and_then(|kind| {
         if kind.is_dir() {
@@ -140,11 +140,11 @@ fn visit(entry: &DirEntry) -> Vec<Found> {
             if entry.file_name() == OWN_DIRECTORY {
                 return Ok(Vec::new());
             }
-            let store = store_marked_by(&path).map(Found::Store);
+            let store = store_marked_by(&path).map(FoundFiles::Store);
             return Ok(store.into_iter().chain(walk(&path)).collect());
         }
         if kind.is_symlink() && has_so(&path) {
-            return Ok(vec![Found::Link]);
+            return Ok(vec![FoundFiles::Link]);
         }
         // A name tells what a library is; for the rest the bits for execution do.
         if !kind.is_file() {
@@ -154,7 +154,7 @@ fn visit(entry: &DirEntry) -> Vec<Found> {
         let may_be = has_so(&path) || seen.mode() & 0o111 != 0;
         Ok(if may_be { vec![read(&path, &seen, false)] } else { Vec::new() })
     });
-    looked.unwrap_or_else(|error| vec![Found::LeftOut(unreadable(&path, &error))])
+    looked.unwrap_or_else(|error| vec![FoundFiles::LeftOut(unreadable(&path, &error))])
 }
 
 fn has_so(path: &Path) -> bool {
@@ -162,10 +162,10 @@ fn has_so(path: &Path) -> bool {
     is_library_name(name)
 }
 
-fn read(path: &Path, seen: &Metadata, named: bool) -> Found {
-    let left = |reason: String| Found::LeftOut(LeftOut { path: path.to_owned(), reason });
-    match Object::read_unnoticed(path) {
-        Ok(object) => Found::Elf(Box::new(File {
+fn read(path: &Path, seen: &Metadata, named: bool) -> FoundFiles {
+    let left = |reason: String| FoundFiles::LeftOut(UnboundFile { path: path.to_owned(), reason });
+    match ElfObject::read_unnoticed(path) {
+        Ok(object) => FoundFiles::Elf(Box::new(ElfFileNames {
             id: FileId { device: seen.dev(), inode: seen.ino() },
             names: vec![path.to_owned()],
             links: seen.nlink(),
@@ -173,11 +173,11 @@ fn read(path: &Path, seen: &Metadata, named: bool) -> Found {
             object: Arc::new(object),
         })),
         // Scripts, texts with a library's name, empty files: a store is full of them.
-        Err(ElfError::NotElf | ElfError::NotAFile) if !named => Found::Other,
+        Err(ElfError::NotElf | ElfError::NotAFile) if !named => FoundFiles::Other,
         Err(error) => left(error.to_string()),
     }
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> LeftOut {
-    LeftOut { path: path.to_owned(), reason: format!("it cannot be read: {error}") }
+fn unreadable(path: &Path, error: &io::Error) -> UnboundFile {
+    UnboundFile { path: path.to_owned(), reason: format!("it cannot be read: {error}") }
 }

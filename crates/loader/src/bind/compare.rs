@@ -9,11 +9,11 @@ use rayon::prelude::*;
 
 use super::Effect;
 use super::attempt::Made;
-use super::collect::File;
-use super::resolve::{Found, Member, Resolver, Run};
+use super::collect::ElfFileNames;
+use super::resolve::{LoaderRun, LoaderRunObject, ResolvedBy, Resolver};
 use super::today::is_loader;
-use super::wanted::Known;
-use crate::{FileId, Overlay};
+use super::wanted::BindFacts;
+use crate::{FileId, PlannedWorld};
 
 /// The starts with edits in them, all of which load what they load today.
 pub(super) struct Compared {
@@ -32,14 +32,14 @@ type Rerun = Result<(Effect, Vec<usize>), Vec<usize>>;
 /// that would load something else.
 pub(super) fn compare(
     resolver: &Resolver<'_>,
-    known: &Known<'_>,
-    world: &Overlay<'_>,
+    known: &BindFacts<'_>,
+    world: &PlannedWorld<'_>,
     edits: &[Made],
 ) -> Result<Compared, Vec<usize>> {
     let edited: HashMap<FileId, usize> =
         edits.iter().map(|made| (known.files[made.number].id, made.number)).collect();
-    let rerun = |runs: &'_ [Run]| -> Vec<Rerun> {
-        let again = |before: &Run| {
+    let rerun = |runs: &'_ [LoaderRun]| -> Vec<Rerun> {
+        let again = |before: &LoaderRun| {
             let members = members(before, &edited);
             if members.is_empty() {
                 return None;
@@ -74,14 +74,14 @@ pub(super) fn compare(
     })
 }
 
-fn is_calmer(before: &Run, after: &Run) -> bool {
-    let asks = |run: &Run| run.when_whole.opens + run.when_whole.stats;
+fn is_calmer(before: &LoaderRun, after: &LoaderRun) -> bool {
+    let asks = |run: &LoaderRun| run.when_whole.opens + run.when_whole.stats;
     asks(after) < asks(before)
 }
 
 /// Libraries that programs load and whose list of directories changes, though something that they
 /// need searches on and may look there: in another process than those that are known, too.
-fn relying(known: &Known<'_>, edits: &[Made]) -> Vec<usize> {
+fn relying(known: &BindFacts<'_>, edits: &[Made]) -> Vec<usize> {
     let closed: HashMap<FileId, bool> = edits
         .iter()
         .map(|made| {
@@ -89,9 +89,9 @@ fn relying(known: &Known<'_>, edits: &[Made]) -> Vec<usize> {
             (known.files[made.number].id, !made.object.needed().any(bare))
         })
         .collect();
-    let searches_on = |member: &Member| {
+    let searches_on = |member: &LoaderRunObject| {
         let is_closed = closed.get(&member.id).copied().unwrap_or(member.is_closed);
-        !is_closed && member.found != Found::Kernel
+        !is_closed && member.found != ResolvedBy::Kernel
     };
     let open: HashSet<FileId> = known
         .programs
@@ -109,13 +109,13 @@ fn relying(known: &Known<'_>, edits: &[Made]) -> Vec<usize> {
     edits.iter().filter(relies).map(|made| made.number).collect()
 }
 
-fn members(run: &Run, edited: &HashMap<FileId, usize>) -> Vec<usize> {
+fn members(run: &LoaderRun, edited: &HashMap<FileId, usize>) -> Vec<usize> {
     run.members.iter().filter_map(|member| edited.get(&member.id)).copied().collect()
 }
 
 /// Whether the same files come in the same order, and the same serves each need. A closure
 /// library, which holds no code, does not count.
-fn is_same(before: &Run, after: &Run) -> bool {
+fn is_same(before: &LoaderRun, after: &LoaderRun) -> bool {
     let (mut was, mut is) = (served(before), served(after));
     // A program with a closure library needs that alone.
     if after.members.iter().any(|member| is_closure(&member.path)) {
@@ -134,7 +134,7 @@ fn is_same(before: &Run, after: &Run) -> bool {
 }
 
 /// Every object in its order, and what serves its needs.
-fn served(run: &Run) -> Vec<(FileId, Vec<Option<FileId>>)> {
+fn served(run: &LoaderRun) -> Vec<(FileId, Vec<Option<FileId>>)> {
     let to = |to: &Option<usize>| to.map(|to| run.members[to].id);
     let real = run.members.iter().filter(|member| !is_closure(&member.path));
     let all = real.map(|member| (member.id, member.needed.iter().map(to).collect()));
@@ -145,7 +145,7 @@ fn is_closure(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"libbecalm-closure-"))
 }
 
-fn effect(files: &[File], before: &Run, after: &Run) -> Effect {
+fn effect(files: &[ElfFileNames], before: &LoaderRun, after: &LoaderRun) -> Effect {
     Effect {
         path: before.path(files).to_owned(),
         objects: before.members.len(),

@@ -48,7 +48,7 @@ impl Farms {
     /// a directory with a library that finds others through `$ORIGIN`, which would be the farm, or
     /// that not everyone may read who finds the farm.
     pub fn instead_of(&mut self, world: &dyn World, root: &Path, list: &[u8]) -> Option<Vec<u8>> {
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<FarmPart> = Vec::new();
         let mut seen = BTreeSet::new();
         for directory in
             list.split(|byte| *byte == b':').filter(|directory| seen.insert(*directory))
@@ -56,19 +56,19 @@ impl Farms {
             let path = Path::new(OsStr::from_bytes(directory));
             let stays = self.is_bound_to_place(world, root, path) || self.is_closed(root, path);
             match self.offered(root, path).filter(|_| !stays) {
-                None => parts.push(Part::Plain(directory.to_vec())),
+                None => parts.push(FarmPart::Plain(directory.to_vec())),
                 Some(names) => {
-                    if !matches!(parts.last(), Some(Part::Farm(_))) {
-                        parts.push(Part::Farm(BTreeMap::new()));
+                    if !matches!(parts.last(), Some(FarmPart::Farm(_))) {
+                        parts.push(FarmPart::Farm(BTreeMap::new()));
                     }
-                    let Some(Part::Farm(links)) = parts.last_mut() else { continue };
+                    let Some(FarmPart::Farm(links)) = parts.last_mut() else { continue };
                     for name in names {
                         links.entry(name.clone()).or_insert_with(|| path.join(name));
                     }
                 }
             }
         }
-        parts.retain(|part| !matches!(part, Part::Farm(links) if links.is_empty()));
+        parts.retain(|part| !matches!(part, FarmPart::Farm(links) if links.is_empty()));
         let shorter = seen.len() > SHORT && parts.len() < seen.len();
         shorter.then(|| {
             let texts: Vec<Vec<u8>> = parts.into_iter().map(|part| self.text(root, part)).collect();
@@ -107,10 +107,10 @@ impl Farms {
         directory
     }
 
-    fn text(&mut self, root: &Path, part: Part) -> Vec<u8> {
+    fn text(&mut self, root: &Path, part: FarmPart) -> Vec<u8> {
         match part {
-            Part::Plain(directory) => directory,
-            Part::Farm(links) => self.of(root, links).into_os_string().into_vec(),
+            FarmPart::Plain(directory) => directory,
+            FarmPart::Farm(links) => self.of(root, links).into_os_string().into_vec(),
         }
     }
 
@@ -175,7 +175,7 @@ impl Offer {
     }
 }
 
-enum Part {
+enum FarmPart {
     Plain(Vec<u8>),
     Farm(BTreeMap<OsString, PathBuf>),
 }

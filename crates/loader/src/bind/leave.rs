@@ -66,7 +66,7 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
 
 /// A file that stays as it is.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct LeftOut {
+pub struct UnboundFile {
     /// The file.
     #[serde(serialize_with = "recording::serialize_shown")]
     pub path: PathBuf,

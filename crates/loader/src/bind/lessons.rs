@@ -8,27 +8,27 @@ use std::path::{Path, PathBuf};
 use remedy::{Obstacle, Plan, Step};
 
 use super::attempt::Unmade;
-use super::wanted::{Caution, Known};
-use super::{Binding, Change, LeftOut};
+use super::wanted::{BindFacts, Caution};
+use super::{BindChange, Binding, UnboundFile};
 use crate::edit::Refused;
 
 /// What has been learnt so far.
 #[derive(Default)]
 pub(super) struct Lessons {
     pub cautions: HashMap<usize, Caution>,
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<UnboundFile>,
     /// The files that would be bound, and cannot be changed.
     pub barred: HashSet<usize>,
 }
 
 impl Lessons {
-    pub fn leave_out(&mut self, known: &Known<'_>, number: usize, reason: String) {
+    pub fn leave_out(&mut self, known: &BindFacts<'_>, number: usize, reason: String) {
         self.cautions.insert(number, Caution::Leave);
-        self.left_out.push(LeftOut { path: known.files[number].path().to_owned(), reason });
+        self.left_out.push(UnboundFile { path: known.files[number].path().to_owned(), reason });
     }
 
     /// Files of which no edit can be made. What has no room is tried with fewer names first.
-    pub fn take_refused(&mut self, known: &Known<'_>, refused: Vec<(usize, Unmade)>) {
+    pub fn take_refused(&mut self, known: &BindFacts<'_>, refused: Vec<(usize, Unmade)>) {
         for (number, refused) in refused {
             let lacks_room = matches!(refused, Unmade::Refused(Refused::NoRoom { .. }));
             if lacks_room && !self.cautions.contains_key(&number) {
@@ -40,7 +40,7 @@ impl Lessons {
     }
 
     /// Edited files of starts that would load something else.
-    pub fn take_differing(&mut self, known: &Known<'_>, differing: &[usize], gently: bool) {
+    pub fn take_differing(&mut self, known: &BindFacts<'_>, differing: &[usize], gently: bool) {
         for number in differing.iter().collect::<HashSet<_>>() {
             if !(gently && self.keep_list(*number)) {
                 let reason = "edited, it would make a start load something else than today";
@@ -61,7 +61,7 @@ impl Lessons {
     /// What `remedy` would not do of a plan: asked before the plan is shown, by the same questions
     /// as when it is applied, so that one file never keeps the others from being bound. False, if
     /// it would do all of it.
-    pub fn take_obstacles(&mut self, known: &Known<'_>, binding: &Binding) -> bool {
+    pub fn take_obstacles(&mut self, known: &BindFacts<'_>, binding: &Binding) -> bool {
         let plan = binding.to_plan(String::new());
         let state = remedy::state_directory().unwrap_or_default();
         let obstacles = remedy::obstacles(&plan, &remedy::Options::new(state));
@@ -108,7 +108,7 @@ impl Lessons {
         let is_directory =
             |obstacle: &&Obstacle| matches!(plan.steps[obstacle.step], Step::Directory { .. });
         let first = obstacles.iter().filter(is_directory).min_by_key(|obstacle| obstacle.step);
-        self.left_out.extend(first.map(|Obstacle { step, error }| LeftOut {
+        self.left_out.extend(first.map(|Obstacle { step, error }| UnboundFile {
             path: target(&plan.steps[*step]).to_owned(),
             reason: format!(
                 "it cannot be made, so that files keep their lists of directories: {error}"
@@ -117,7 +117,7 @@ impl Lessons {
     }
 
     /// The files that stay as they are, each with the first reason.
-    pub fn into_left_out(self) -> Vec<LeftOut> {
+    pub fn into_left_out(self) -> Vec<UnboundFile> {
         let mut told: HashSet<PathBuf> = HashSet::new();
         self.left_out.into_iter().filter(|left| told.insert(left.path.clone())).collect()
     }
@@ -143,7 +143,7 @@ fn target(step: &Step) -> &Path {
 
 /// Whether an edited file relies on what is added at a path: it names that, or something in it; or
 /// it names the directory that it is in.
-fn uses(change: &Change, added: &Path) -> bool {
+fn uses(change: &BindChange, added: &Path) -> bool {
     let lists = change.search.iter().flat_map(|(_, list)| list.as_bytes().split(|b| *b == b':'));
     let needed = change.needed.iter().map(|(_, name)| name.as_bytes());
     let mut named = lists.chain(needed).filter(|name| !name.is_empty());

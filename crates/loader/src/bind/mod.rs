@@ -50,9 +50,9 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-pub use leave::{Leave, LeftOut};
+pub use leave::{Leave, UnboundFile};
 pub use remedy::Counts;
-pub use stores::{Manager, Store, store_of};
+pub use stores::{Manager, PackageStore, store_of};
 
 use crate::World;
 use crate::edit::Tier;
@@ -60,7 +60,7 @@ use crate::edit::Tier;
 /// How objects are bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum BindMode {
     /// Each DT_NEEDED becomes an absolute path, in every object.
     Needed,
     /// The program alone is edited: it needs all it comes to load, in the same order.
@@ -85,12 +85,12 @@ pub enum KeepRpath {
 
 /// What to bind, and how.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// By default, [`Mode::Needed`] for glibc's programs and [`Mode::Farm`] for musl's.
-    pub mode: Option<Mode>,
+pub struct BindOptions {
+    /// By default, [`BindMode::Needed`] for glibc's programs and [`BindMode::Farm`] for musl's.
+    pub mode: Option<BindMode>,
     /// What stays of the lists.
     pub keep_rpath: KeepRpath,
-    /// With [`Mode::Farm`]: a DT_RUNPATH, which LD_LIBRARY_PATH comes before.
+    /// With [`BindMode::Farm`]: a DT_RUNPATH, which LD_LIBRARY_PATH comes before.
     pub overridable: bool,
     /// Whether a file may grow by a segment where it has no room.
     pub grow: bool,
@@ -106,7 +106,7 @@ pub struct Options {
 
 /// How far planning is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum BindProgress {
     /// Looking for ELF files.
     Looking,
     /// Simulating today's starts: how many of how many are done.
@@ -151,7 +151,7 @@ pub enum BindError {
 #[derive(Debug, Default)]
 pub struct Binding {
     /// The files to change, sorted by path.
-    pub changes: Vec<Change>,
+    pub changes: Vec<BindChange>,
     /// New directories, each after the one it lies in.
     pub directories: Vec<PathBuf>,
     /// New symbolic links: the link, and what it says.
@@ -167,20 +167,20 @@ pub struct Binding {
     /// How many files would be bound, and cannot be changed: they are among those left out.
     pub barred: usize,
     /// What stays as it is, and why.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<UnboundFile>,
     /// Names that two programs find in two places.
     pub conflicts: Vec<Conflict>,
     /// Names that are still searched, and why, in files whose start searches in vain.
     pub names_left: Vec<NameLeft>,
     /// The stores that the paths lie in.
-    pub stores: Vec<Store>,
+    pub stores: Vec<PackageStore>,
     /// What may go wrong once it is applied, one sentence each.
     pub risks: Vec<String>,
 }
 
 /// One file's change.
 #[derive(Debug)]
-pub struct Change {
+pub struct BindChange {
     /// The file.
     pub path: PathBuf,
     /// Its other names (hard links).
@@ -194,7 +194,7 @@ pub struct Change {
     /// Where the new names go.
     pub tier: Tier,
     /// What is written.
-    pub patches: Vec<crate::edit::Patch>,
+    pub patches: Vec<crate::edit::BytePatch>,
 }
 
 /// What binding does to one start.
@@ -242,8 +242,8 @@ pub struct Conflict {
 pub fn plan(
     world: &dyn World,
     paths: &[PathBuf],
-    options: &Options,
-    progress: &(dyn Fn(Progress) + Sync),
+    options: &BindOptions,
+    progress: &(dyn Fn(BindProgress) + Sync),
 ) -> Result<Binding, BindError> {
     attempt::plan(world, paths, options, progress)
 }

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use super::attempt::{Attempted, Made};
 use super::pins::{Pin, needed};
-use super::wanted::Known;
-use super::{Binding, Change, KeepRpath, Mode, NameLeft};
-use crate::Object;
+use super::wanted::BindFacts;
+use super::{BindChange, BindMode, Binding, KeepRpath, NameLeft};
+use crate::ElfObject;
 
 /// Puts the result together.
-pub(super) fn finish(known: &Known<'_>, attempted: Attempted) -> Binding {
+pub(super) fn finish(known: &BindFacts<'_>, attempted: Attempted) -> Binding {
     let mut binding = Binding::default();
     let Attempted { wanted, edits, programs, libraries } = attempted;
     let used = used(&edits);
@@ -47,7 +47,7 @@ pub(super) fn finish(known: &Known<'_>, attempted: Attempted) -> Binding {
 }
 
 /// The names that stay, where that costs searches.
-fn names_left(known: &Known<'_>) -> Vec<NameLeft> {
+fn names_left(known: &BindFacts<'_>) -> Vec<NameLeft> {
     let mut numbers: Vec<usize> = known.candidates.iter().copied().collect();
     numbers.sort_unstable();
     let names = numbers.into_iter().flat_map(|number| {
@@ -80,13 +80,13 @@ fn add_directories(directory: &Path, directories: &mut BTreeSet<PathBuf>) {
     directories.extend(absent.map(Path::to_path_buf));
 }
 
-fn change(known: &Known<'_>, made: Made) -> Change {
+fn change(known: &BindFacts<'_>, made: Made) -> BindChange {
     let file = &known.files[made.number];
     let pairs = file.object.needed().cloned().zip(made.object.needed().cloned());
     let list =
-        |object: &Object| object.runpath.clone().or(object.rpath.clone()).unwrap_or_default();
+        |object: &ElfObject| object.runpath.clone().or(object.rpath.clone()).unwrap_or_default();
     let (before, now) = (list(&file.object), list(&made.object));
-    Change {
+    BindChange {
         path: file.path().to_owned(),
         also: file.names[1..].to_vec(),
         seen: made.seen,
@@ -97,7 +97,7 @@ fn change(known: &Known<'_>, made: Made) -> Change {
     }
 }
 
-fn risks(known: &Known<'_>, binding: &Binding) -> Vec<String> {
+fn risks(known: &BindFacts<'_>, binding: &Binding) -> Vec<String> {
     let mut risks = Vec::new();
     if binding.changes.is_empty() {
         return risks;
@@ -107,9 +107,9 @@ fn risks(known: &Known<'_>, binding: &Binding) -> Vec<String> {
          manager or IMA keeps of them."
             .to_owned(),
     );
-    let modes: HashSet<Mode> =
+    let modes: HashSet<BindMode> =
         known.candidates.iter().map(|number| known.mode_of(*number)).collect();
-    if modes.contains(&Mode::Needed) || modes.contains(&Mode::Closure) {
+    if modes.contains(&BindMode::Needed) || modes.contains(&BindMode::Closure) {
         risks.push(
             "LD_LIBRARY_PATH no longer replaces a bound library; another copy that is preloaded, \
              or that a program elsewhere brings along, is loaded besides."
@@ -139,7 +139,7 @@ fn risks(known: &Known<'_>, binding: &Binding) -> Vec<String> {
 }
 
 /// A library outside the named paths that something was bound to.
-fn outside(known: &Known<'_>, binding: &Binding) -> Option<PathBuf> {
+fn outside(known: &BindFacts<'_>, binding: &Binding) -> Option<PathBuf> {
     let targets = binding.changes.iter().flat_map(|change| &change.needed);
     let mut paths = targets.map(|(_, new)| Path::new(new)).filter(|path| path.is_absolute());
     let within = |path: &Path| known.named.iter().any(|named| path.starts_with(named));

@@ -12,16 +12,16 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::collect::File;
+use super::collect::ElfFileNames;
 use super::farm::FOR_HARDWARE;
 use super::pins::needed;
 use super::resolve::Resolver;
 use super::wanted::list;
 use crate::object::{Dependency, Tag};
-use crate::{FileId, Object, World};
+use crate::{ElfObject, FileId, World};
 
 /// What own lists find.
-pub(super) struct Own<'a> {
+pub(super) struct OwnLists<'a> {
     world: &'a dyn World,
     /// The directories that hold a name, or a variant of it for some hardware.
     holders: HashMap<OsString, Vec<PathBuf>>,
@@ -30,7 +30,7 @@ pub(super) struct Own<'a> {
 }
 
 /// Whether a list can be asked by name: no directory of it depends on where the file is.
-pub(super) fn is_plain(file: &File) -> bool {
+pub(super) fn is_plain(file: &ElfFileNames) -> bool {
     list(file).is_none_or(|(list, _)| {
         let list = list.as_bytes();
         !list.contains(&b'$')
@@ -38,9 +38,9 @@ pub(super) fn is_plain(file: &File) -> bool {
     })
 }
 
-impl<'a> Own<'a> {
+impl<'a> OwnLists<'a> {
     /// For these files, whose lists are plain.
-    pub fn of(resolver: &Resolver<'a>, files: &[&File]) -> Own<'a> {
+    pub fn of(resolver: &Resolver<'a>, files: &[&ElfFileNames]) -> OwnLists<'a> {
         let mut directories: BTreeSet<&[u8]> = BTreeSet::new();
         for (list, _) in files.iter().filter_map(|file| list(file)) {
             directories.extend(list.as_bytes().split(|byte| *byte == b':'));
@@ -59,11 +59,11 @@ impl<'a> Own<'a> {
         }
         let names: HashSet<&OsStr> = files.iter().flat_map(|file| needed(file)).collect();
         let machine = files.first().map(|file| machine(resolver, &file.object, names));
-        Own { world: resolver.world, holders, machine: machine.unwrap_or_default() }
+        OwnLists { world: resolver.world, holders, machine: machine.unwrap_or_default() }
     }
 
     /// What a need of the file would come to in a process that has loaded nothing else.
-    pub fn finds(&self, file: &File, name: &OsStr) -> Option<FileId> {
+    pub fn finds(&self, file: &ElfFileNames, name: &OsStr) -> Option<FileId> {
         let own = list(file).and_then(|(list, _)| {
             let place =
                 |directory: &Path| position(list.as_bytes(), directory.as_os_str().as_bytes());
@@ -104,10 +104,10 @@ fn libraries(directory: &Path, deeper: bool) -> Vec<OsString> {
 /// What the machine's own directories have of these names: one start of a file that needs them all.
 fn machine(
     resolver: &Resolver<'_>,
-    like: &Object,
+    like: &ElfObject,
     names: HashSet<&OsStr>,
 ) -> HashMap<OsString, FileId> {
-    let mut object = Object { rpath: None, runpath: None, soname: None, ..like.clone() };
+    let mut object = ElfObject { rpath: None, runpath: None, soname: None, ..like.clone() };
     let mut sorted: Vec<&OsStr> = names.into_iter().collect();
     sorted.sort_unstable();
     let entry = |name: &OsStr| Dependency { tag: Tag::Needed, name: name.to_owned() };

@@ -11,9 +11,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::bars::Closed;
-use super::collect::{File, OWN_DIRECTORY, numbers};
-use super::own::Own;
-use super::resolve::{Found, Run, Through, is_variant};
+use super::collect::{ElfFileNames, OWN_DIRECTORY, numbers};
+use super::own::OwnLists;
+use super::resolve::{LoaderRun, ResolvedBy, Through, is_variant};
 use super::variants::Variants;
 use super::{Conflict, Leave};
 use crate::FileId;
@@ -37,12 +37,12 @@ pub(super) enum Pin {
     /// It stays, and no search is behind it: it holds a path, or it is the loader.
     Settled,
     /// It stays a name that is searched.
-    Open(Open),
+    Open(SearchedReason),
 }
 
 /// Why a name is left to the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Open {
+pub(super) enum SearchedReason {
     /// It is on the list of names that are not bound.
     Listed,
     /// Nothing serves it today.
@@ -67,29 +67,33 @@ pub(super) enum Open {
     Unknown,
 }
 
-impl Open {
+impl SearchedReason {
     /// Why, in words; nothing where the name costs no search.
     pub fn reason(self) -> Option<&'static str> {
         match self {
-            Open::Served | Open::Conflict => None,
-            Open::Listed => Some("on the list of names that are not bound"),
-            Open::Missing => Some("not found today"),
-            Open::Relocatable => Some("found through $ORIGIN: --absolute binds it to its place"),
-            Open::Linked => {
+            SearchedReason::Served | SearchedReason::Conflict => None,
+            SearchedReason::Listed => Some("on the list of names that are not bound"),
+            SearchedReason::Missing => Some("not found today"),
+            SearchedReason::Relocatable => {
+                Some("found through $ORIGIN: --absolute binds it to its place")
+            }
+            SearchedReason::Linked => {
                 Some("found through $ORIGIN by a file with names in several directories")
             }
-            Open::Closed => Some("not everyone may read the file that is found"),
-            Open::Processor => Some("the loader chooses the file by the processor"),
-            Open::Incomplete => Some("another library is missing: LD_LIBRARY_PATH will decide"),
-            Open::Variable => Some("found through LD_LIBRARY_PATH"),
-            Open::Unknown => Some("found by the system, in no program that is known"),
+            SearchedReason::Closed => Some("not everyone may read the file that is found"),
+            SearchedReason::Processor => Some("the loader chooses the file by the processor"),
+            SearchedReason::Incomplete => {
+                Some("another library is missing: LD_LIBRARY_PATH will decide")
+            }
+            SearchedReason::Variable => Some("found through LD_LIBRARY_PATH"),
+            SearchedReason::Unknown => Some("found by the system, in no program that is known"),
         }
     }
 }
 
 /// How to decide.
-pub(super) struct Rules<'a> {
-    pub files: &'a [File],
+pub(super) struct PinRules<'a> {
+    pub files: &'a [ElfFileNames],
     pub leave: &'a Leave,
     pub variants: &'a Variants<'a>,
     /// Whether trees that find themselves by `$ORIGIN` are bound to where they are.
@@ -101,11 +105,16 @@ pub(super) struct Rules<'a> {
 struct Vote {
     run: usize,
     to: Option<FileId>,
-    found: Found,
+    found: ResolvedBy,
 }
 
 /// Decides for every file.
-pub(super) fn decide(rules: &Rules<'_>, programs: &[Run], alone: &[Run], own: &Own<'_>) -> Pins {
+pub(super) fn decide(
+    rules: &PinRules<'_>,
+    programs: &[LoaderRun],
+    alone: &[LoaderRun],
+    own: &OwnLists<'_>,
+) -> Pins {
     let numbers = numbers(rules.files);
     let votes = collect_votes(&numbers, programs);
     let alone_votes: HashMap<usize, Vec<Vote>> =
@@ -129,7 +138,9 @@ pub(super) fn decide(rules: &Rules<'_>, programs: &[Run], alone: &[Run], own: &O
             },
         };
         let unless_closed = |pin| match pin {
-            Pin::To(target) if pins.closed.is_closed(target, file.id) => Pin::Open(Open::Closed),
+            Pin::To(target) if pins.closed.is_closed(target, file.id) => {
+                Pin::Open(SearchedReason::Closed)
+            }
             other => other,
         };
         let decided = decided.into_iter().map(unless_closed).collect();
@@ -141,7 +152,7 @@ pub(super) fn decide(rules: &Rules<'_>, programs: &[Run], alone: &[Run], own: &O
 /// What all programs say of each file's entries: one list of votes for each entry.
 fn collect_votes(
     numbers: &HashMap<FileId, usize>,
-    programs: &[Run],
+    programs: &[LoaderRun],
 ) -> HashMap<usize, Vec<Vec<Vote>>> {
     let mut votes: HashMap<usize, Vec<Vec<Vote>>> = HashMap::new();
     for (at, run) in programs.iter().enumerate() {
@@ -161,24 +172,24 @@ fn collect_votes(
 }
 
 /// What matters of a vote: where it leads, by what kind of search, in a start that is complete.
-fn says(vote: &Vote, programs: &[Run]) -> (Option<FileId>, Found, bool) {
+fn says(vote: &Vote, programs: &[LoaderRun]) -> (Option<FileId>, ResolvedBy, bool) {
     let found = match vote.found {
-        Found::ByList { through, .. } => Found::ByList { of: 0, through },
+        ResolvedBy::ByList { through, .. } => ResolvedBy::ByList { of: 0, through },
         other => other,
     };
     (vote.to, found, programs[vote.run].missing.is_empty())
 }
 
-fn votes_of(run: &Run, at: usize, member: usize) -> Vec<Vote> {
+fn votes_of(run: &LoaderRun, at: usize, member: usize) -> Vec<Vote> {
     let vote = |to: &Option<usize>| match to.map(|to| &run.members[to]) {
         Some(target) => Vote { run: at, to: Some(target.id), found: target.found },
-        None => Vote { run: at, to: None, found: Found::Directly },
+        None => Vote { run: at, to: None, found: ResolvedBy::Directly },
     };
     run.members[member].needed.iter().map(vote).collect()
 }
 
 /// The files that each name came to in programs.
-fn winners(programs: &[Run]) -> HashMap<OsString, HashSet<FileId>> {
+fn winners(programs: &[LoaderRun]) -> HashMap<OsString, HashSet<FileId>> {
     let mut winners: HashMap<OsString, HashSet<FileId>> = HashMap::new();
     for member in programs.iter().flat_map(|run| &run.members) {
         if let Some(name) = member.path.file_name() {
@@ -189,17 +200,17 @@ fn winners(programs: &[Run]) -> HashMap<OsString, HashSet<FileId>> {
 }
 
 /// The names of a file's DT_NEEDED entries.
-pub(super) fn needed(file: &File) -> impl Iterator<Item = &OsStr> {
+pub(super) fn needed(file: &ElfFileNames) -> impl Iterator<Item = &OsStr> {
     let entries = file.object.dependencies.iter().filter(|entry| entry.tag == Tag::Needed);
     entries.map(|entry| entry.name.as_os_str())
 }
 
 fn by_programs(
-    rules: &Rules<'_>,
-    file: &File,
+    rules: &PinRules<'_>,
+    file: &ElfFileNames,
     votes: &[Vec<Vote>],
     elsewhere: &dyn Fn(usize, &OsStr) -> Option<FileId>,
-    programs: &[Run],
+    programs: &[LoaderRun],
     conflicts: &mut Vec<Conflict>,
 ) -> Vec<Pin> {
     let decide = |(entry, name): (usize, &OsStr)| {
@@ -208,7 +219,7 @@ fn by_programs(
             return settled;
         }
         let Some(Vote { to: Some(winner), .. }) = votes.first() else {
-            return Pin::Open(Open::Missing);
+            return Pin::Open(SearchedReason::Missing);
         };
         if let Some(other) = votes.iter().find(|vote| vote.to != Some(*winner)) {
             let path_in = |run: usize, id: Option<FileId>| {
@@ -224,7 +235,7 @@ fn by_programs(
                 name: name.to_owned(),
                 sides: [side(&votes[0]), side(other)],
             });
-            return Pin::Open(Open::Conflict);
+            return Pin::Open(SearchedReason::Conflict);
         }
         if let Some(open) = unsafe_to_pin(rules, votes, programs) {
             return Pin::Open(open);
@@ -232,7 +243,7 @@ fn by_programs(
         // What the library would find in a start that is not known here.
         match file.is_program() {
             false if elsewhere(entry, name).is_some_and(|other| other != *winner) => {
-                Pin::Open(Open::Served)
+                Pin::Open(SearchedReason::Served)
             }
             _ => Pin::To(*winner),
         }
@@ -243,65 +254,70 @@ fn by_programs(
 /// A library that no known program loads: only what its own list finds is sure, and only where
 /// no program here has another file of that name.
 fn by_itself(
-    rules: &Rules<'_>,
-    file: &File,
+    rules: &PinRules<'_>,
+    file: &ElfFileNames,
     votes: &[Vote],
     winners: &HashMap<OsString, HashSet<FileId>>,
-    alone: &[Run],
+    alone: &[LoaderRun],
 ) -> Vec<Pin> {
     let decide = |(name, vote): (&OsStr, &Vote)| {
         if let Some(settled) = settled(rules, name, std::slice::from_ref(vote)) {
             return settled;
         }
-        let Some(to) = vote.to else { return Pin::Open(Open::Missing) };
+        let Some(to) = vote.to else { return Pin::Open(SearchedReason::Missing) };
         if let Some(open) = unsafe_to_pin(rules, std::slice::from_ref(vote), alone) {
             return Pin::Open(open);
         }
         let others = winners.get(name).is_some_and(|ids| ids.iter().any(|id| *id != to));
         match vote.found {
-            Found::ByList { of: 0, .. } if !others => Pin::To(to),
-            Found::ByList { .. } => Pin::Open(Open::Served),
-            _ => Pin::Open(Open::Unknown),
+            ResolvedBy::ByList { of: 0, .. } if !others => Pin::To(to),
+            ResolvedBy::ByList { .. } => Pin::Open(SearchedReason::Served),
+            _ => Pin::Open(SearchedReason::Unknown),
         }
     };
     needed(file).zip(votes).map(decide).collect()
 }
 
 /// What needs no decision.
-fn settled(rules: &Rules<'_>, name: &OsStr, votes: &[Vote]) -> Option<Pin> {
-    if name.as_bytes().contains(&b'/') || votes.iter().any(|vote| vote.found == Found::Loader) {
+fn settled(rules: &PinRules<'_>, name: &OsStr, votes: &[Vote]) -> Option<Pin> {
+    if name.as_bytes().contains(&b'/') || votes.iter().any(|vote| vote.found == ResolvedBy::Loader)
+    {
         return Some(Pin::Settled);
     }
-    rules.leave.pattern(name).map(|_| Pin::Open(Open::Listed))
+    rules.leave.pattern(name).map(|_| Pin::Open(SearchedReason::Listed))
 }
 
-fn unsafe_to_pin(rules: &Rules<'_>, votes: &[Vote], runs: &[Run]) -> Option<Open> {
+fn unsafe_to_pin(
+    rules: &PinRules<'_>,
+    votes: &[Vote],
+    runs: &[LoaderRun],
+) -> Option<SearchedReason> {
     let by = |wanted: Through| {
-        votes
-            .iter()
-            .any(|vote| matches!(vote.found, Found::ByList { through, .. } if through == wanted))
+        votes.iter().any(
+            |vote| matches!(vote.found, ResolvedBy::ByList { through, .. } if through == wanted),
+        )
     };
     if by(Through::Processor) || votes.iter().any(|vote| has_variants(rules, vote, runs)) {
-        return Some(Open::Processor);
+        return Some(SearchedReason::Processor);
     }
     if by(Through::Linked) {
-        return Some(Open::Linked);
+        return Some(SearchedReason::Linked);
     }
     if !rules.absolute && by(Through::Origin) {
-        return Some(Open::Relocatable);
+        return Some(SearchedReason::Relocatable);
     }
-    if votes.iter().any(|vote| vote.found == Found::ByVariable) {
-        return Some(Open::Variable);
+    if votes.iter().any(|vote| vote.found == ResolvedBy::ByVariable) {
+        return Some(SearchedReason::Variable);
     }
     // A list in a file comes before LD_LIBRARY_PATH only if it is an RPATH; whoever relies on
     // the variable has other files in it, too.
-    let by_list = |vote: &Vote| matches!(vote.found, Found::ByList { .. });
+    let by_list = |vote: &Vote| matches!(vote.found, ResolvedBy::ByList { .. });
     let relies = |vote: &Vote| !runs[vote.run].missing.is_empty() && !by_list(vote);
-    votes.iter().any(relies).then_some(Open::Incomplete)
+    votes.iter().any(relies).then_some(SearchedReason::Incomplete)
 }
 
 /// Whether there are variants of a file for some hardware, of this processor or another.
-fn has_variants(rules: &Rules<'_>, vote: &Vote, runs: &[Run]) -> bool {
+fn has_variants(rules: &PinRules<'_>, vote: &Vote, runs: &[LoaderRun]) -> bool {
     let mut members = runs[vote.run].members.iter();
     let Some(member) = members.find(|member| Some(member.id) == vote.to) else { return false };
     let (Some(directory), Some(name)) = (member.path.parent(), member.path.file_name()) else {
@@ -313,7 +329,11 @@ fn has_variants(rules: &Rules<'_>, vote: &Vote, runs: &[Run]) -> bool {
 /// The one path by which each file shall be known: the loader compares paths before it opens
 /// (`_dl_map_object`), so that a second path costs a second open. Of those it was opened by, the
 /// one without detours that most starts use.
-fn names(files: &[File], programs: &[Run], alone: &[Run]) -> HashMap<FileId, PathBuf> {
+fn names(
+    files: &[ElfFileNames],
+    programs: &[LoaderRun],
+    alone: &[LoaderRun],
+) -> HashMap<FileId, PathBuf> {
     let mut used: HashMap<FileId, BTreeMap<&Path, usize>> = HashMap::new();
     for member in programs.iter().chain(alone).flat_map(|run| &run.members) {
         *used.entry(member.id).or_default().entry(&member.path).or_default() += 1;
@@ -324,7 +344,7 @@ fn names(files: &[File], programs: &[Run], alone: &[Run]) -> HashMap<FileId, Pat
             true => std::fs::read_link(path).unwrap_or_else(|_| path.to_owned()),
             false => path.to_owned(),
         };
-    let own: HashMap<FileId, &File> = files.iter().map(|file| (file.id, file)).collect();
+    let own: HashMap<FileId, &ElfFileNames> = files.iter().map(|file| (file.id, file)).collect();
     let best = |(id, paths): (FileId, BTreeMap<&Path, usize>)| {
         let plain = |path: &Path| path.is_absolute() && is_normal(path);
         let chosen = paths

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::Object;
+use crate::ElfObject;
 
 /// Why a file is not bound to where it is.
 pub(super) const RELOCATABLE: &str =
@@ -11,7 +11,7 @@ pub(super) const RELOCATABLE: &str =
 
 /// Whether what an object finds depends on the path that it is opened by, or on where it is
 /// started: `$ORIGIN` and other tokens, relative directories.
-pub(super) fn depends_on_place(object: &Object) -> bool {
+pub(super) fn depends_on_place(object: &ElfObject) -> bool {
     let lists = object.rpath.iter().chain(&object.runpath);
     let names = object.dependencies.iter().map(|entry| &entry.name).chain(&object.audit);
     lists.into_iter().any(|list| list_depends_on_place(list))

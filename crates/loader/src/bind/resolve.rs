@@ -8,21 +8,23 @@ use std::sync::{Arc, Mutex};
 
 use rayon::prelude::*;
 
-use super::collect::File;
-use super::{Counts, LeftOut};
+use super::collect::ElfFileNames;
+use super::{Counts, UnboundFile};
 use crate::object::Tag;
-use crate::simulation::{Edge, How, Loaded};
-use crate::{FileId, Identity, Libc, Object, Overlay, Setting, Simulation, World, outline};
+use crate::simulation::{Edge, FoundBy, LoadedObject};
+use crate::{
+    ElfObject, FileId, Identity, Libc, LoaderSetting, PlannedWorld, Simulation, World, outline,
+};
 
 /// One start, reduced to what binding needs: a store has thousands of them.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct LoaderRun {
     /// The file that is started, as an index into the collected files.
     pub root: usize,
     /// Whether it is a program; else a library, loaded as if nothing else were.
     pub is_program: bool,
     pub is_musl: bool,
-    pub members: Vec<Member>,
+    pub members: Vec<LoaderRunObject>,
     /// The calls that its start makes: up to the end, or to the first name that is missing.
     pub counts: Counts,
     /// Those that it makes once nothing is missing, by LD_LIBRARY_PATH perhaps.
@@ -33,13 +35,13 @@ pub(super) struct Run {
 
 /// One object of a start.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct LoaderRunObject {
     /// The path by which it was opened.
     pub path: PathBuf,
     pub id: FileId,
     /// How it was found.
-    pub found: Found,
-    pub object: Arc<Object>,
+    pub found: ResolvedBy,
+    pub object: Arc<ElfObject>,
     /// The member that serves each DT_NEEDED.
     pub needed: Vec<Option<usize>>,
     /// The name that it was asked for by.
@@ -52,7 +54,7 @@ pub(super) struct Member {
 
 /// How an object was found, as far as binding cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum ResolvedBy {
     /// It is the loader itself.
     Loader,
     /// It is the kernel's own library, of no file.
@@ -122,23 +124,23 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
 /// Simulates starts, each loader's setting made once.
 pub(super) struct Resolver<'a> {
     pub world: &'a dyn World,
-    pub files: &'a [File],
+    pub files: &'a [ElfFileNames],
     /// Files that may find others from each of their names.
     linked: HashSet<FileId>,
     /// The loaders that programs here name.
     loaders: HashMap<Identity, PathBuf>,
     library_path: Option<OsString>,
-    settings: Mutex<HashMap<(PathBuf, Identity), Result<Setting, String>>>,
+    settings: Mutex<HashMap<(PathBuf, Identity), Result<LoaderSetting, String>>>,
 }
 
 impl<'a> Resolver<'a> {
     pub fn new(
         world: &'a dyn World,
-        files: &'a [File],
+        files: &'a [ElfFileNames],
         library_path: Option<OsString>,
     ) -> Resolver<'a> {
         let programs = files.iter().filter(|file| file.is_program());
-        let loader = |file: &File| {
+        let loader = |file: &ElfFileNames| {
             Some((file.object.identity(), PathBuf::from(file.object.interpreter.as_ref()?)))
         };
         // Of several, the first by path: planning twice comes to the same.
@@ -149,11 +151,18 @@ impl<'a> Resolver<'a> {
     }
 
     /// The starts of the files with these numbers, and those that cannot be simulated.
-    pub fn runs(&self, numbers: &[usize], done: &(dyn Fn() + Sync)) -> (Vec<Run>, Vec<LeftOut>) {
+    pub fn runs(
+        &self,
+        numbers: &[usize],
+        done: &(dyn Fn() + Sync),
+    ) -> (Vec<LoaderRun>, Vec<UnboundFile>) {
         let each = |number: &usize| {
             let run = self.run(self.world, *number);
             done();
-            run.map_err(|reason| LeftOut { path: self.files[*number].path().to_owned(), reason })
+            run.map_err(|reason| UnboundFile {
+                path: self.files[*number].path().to_owned(),
+                reason,
+            })
         };
         let all: Vec<_> = numbers.par_iter().map(each).collect();
         let (mut runs, mut left_out) = (Vec::new(), Vec::new());
@@ -167,7 +176,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// One start, in this world. Of a set-user-id program, as others start it.
-    pub fn run(&self, world: &dyn World, number: usize) -> Result<Run, String> {
+    pub fn run(&self, world: &dyn World, number: usize) -> Result<LoaderRun, String> {
         let file = &self.files[number];
         let mut setting = self.setting(&file.object)?;
         setting.secure =
@@ -178,10 +187,10 @@ impl<'a> Resolver<'a> {
     }
 
     /// What an object that is no file comes to load for each of its needs.
-    pub fn needs_of(&self, object: Object) -> Result<HashMap<OsString, FileId>, String> {
+    pub fn needs_of(&self, object: ElfObject) -> Result<HashMap<OsString, FileId>, String> {
         let setting = self.setting(&object)?;
         let path = Path::new("/nowhere/needs");
-        let mut world = Overlay::new(self.world);
+        let mut world = PlannedWorld::new(self.world);
         world.file(path, object);
         let simulation = outline(&world, path, &setting).map_err(|error| error.to_string())?;
         let Some(first) = simulation.objects.first() else { return Ok(HashMap::new()) };
@@ -189,7 +198,7 @@ impl<'a> Resolver<'a> {
         Ok(first.edges.iter().filter_map(found).collect())
     }
 
-    fn setting(&self, object: &Object) -> Result<Setting, String> {
+    fn setting(&self, object: &ElfObject) -> Result<LoaderSetting, String> {
         let interpreter = match &object.interpreter {
             Some(interpreter) => PathBuf::from(interpreter),
             None => self.loader_for(object)?,
@@ -197,10 +206,10 @@ impl<'a> Resolver<'a> {
         let mut settings = self.settings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let identity = object.identity();
         let made = settings.entry((interpreter.clone(), identity)).or_insert_with(|| {
-            let setting = Setting::for_interpreter(self.world, &interpreter, identity);
+            let setting = LoaderSetting::for_interpreter(self.world, &interpreter, identity);
             let library_path = self.library_path.clone();
             setting
-                .map(|setting| Setting { library_path, ..setting })
+                .map(|setting| LoaderSetting { library_path, ..setting })
                 .map_err(|error| error.to_string())
         });
         made.clone()
@@ -208,44 +217,44 @@ impl<'a> Resolver<'a> {
 
     /// The loader of the programs that a library is for: that of a program beside it, else the
     /// machine's own.
-    fn loader_for(&self, object: &Object) -> Result<PathBuf, String> {
-        let own = || Setting::usual_interpreter(object).map(PathBuf::from);
+    fn loader_for(&self, object: &ElfObject) -> Result<PathBuf, String> {
+        let own = || LoaderSetting::usual_interpreter(object).map(PathBuf::from);
         let identity = object.identity();
         self.loaders.get(&identity).cloned().or_else(own).ok_or_else(|| foreign(identity))
     }
 
-    fn reduced(&self, root: usize, setting: &Setting, simulation: Simulation) -> Run {
+    fn reduced(&self, root: usize, setting: &LoaderSetting, simulation: Simulation) -> LoaderRun {
         let missing = simulation.missing.iter().map(|missing| missing.name.clone()).collect();
         let found = |number: usize| {
             let loaded = &simulation.objects[number];
             let list = |of: usize| {
-                let Loaded { object, id, .. } = &simulation.objects[of];
+                let LoadedObject { object, id, .. } = &simulation.objects[of];
                 if self.linked.contains(id) {
-                    return Found::ByList { of, through: Through::Linked };
+                    return ResolvedBy::ByList { of, through: Through::Linked };
                 }
                 let list = object.runpath.as_ref().or(object.rpath.as_ref());
                 let list = list.map(|list| list.as_bytes()).unwrap_or_default();
-                Found::ByList { of, through: Through::of(list, &loaded.path) }
+                ResolvedBy::ByList { of, through: Through::of(list, &loaded.path) }
             };
             match loaded.how {
-                How::Interpreter => Found::Loader,
-                How::Kernel => Found::Kernel,
-                How::Rpath { of } => list(of),
-                How::Runpath => list(loaded.loader.unwrap_or(0)),
-                How::Cache | How::Default => Found::BySystem,
-                How::LibraryPath => Found::ByVariable,
-                _ if loaded.path == setting.interpreter => Found::Loader,
-                _ => Found::Directly,
+                FoundBy::Interpreter => ResolvedBy::Loader,
+                FoundBy::Kernel => ResolvedBy::Kernel,
+                FoundBy::Rpath { of } => list(of),
+                FoundBy::Runpath => list(loaded.loader.unwrap_or(0)),
+                FoundBy::Cache | FoundBy::Default => ResolvedBy::BySystem,
+                FoundBy::LibraryPath => ResolvedBy::ByVariable,
+                _ if loaded.path == setting.interpreter => ResolvedBy::Loader,
+                _ => ResolvedBy::Directly,
             }
         };
-        let all: Vec<Found> = (0..simulation.objects.len()).map(found).collect();
+        let all: Vec<ResolvedBy> = (0..simulation.objects.len()).map(found).collect();
         let members = simulation.objects.iter().zip(&all).map(|(loaded, found)| {
             let needed = loaded.edges.iter().filter(|edge| edge.kind == Tag::Needed);
             let is_settled = |edge: &Edge| {
-                let is_loader = edge.to.is_some_and(|to| all[to] == Found::Loader);
+                let is_loader = edge.to.is_some_and(|to| all[to] == ResolvedBy::Loader);
                 is_loader || edge.name.as_bytes().contains(&b'/')
             };
-            Member {
+            LoaderRunObject {
                 path: loaded.path.clone(),
                 id: loaded.id,
                 found: *found,
@@ -260,7 +269,7 @@ impl<'a> Resolver<'a> {
         let is_musl = matches!(setting.libc, Libc::Musl(_));
         let Simulation { counts, when_whole, .. } = simulation;
         let is_program = self.files[root].is_program();
-        Run { root, is_program, is_musl, members, counts, when_whole, missing }
+        LoaderRun { root, is_program, is_musl, members, counts, when_whole, missing }
     }
 }
 
@@ -269,9 +278,9 @@ pub(super) fn foreign(identity: Identity) -> String {
     format!("it is for {}: the loader of that machine is not known", identity.machine_name())
 }
 
-impl Run {
+impl LoaderRun {
     /// A member and all that it needs, at whatever distance.
-    pub fn below(&self, member: usize) -> impl Iterator<Item = &Member> {
+    pub fn below(&self, member: usize) -> impl Iterator<Item = &LoaderRunObject> {
         let mut left = vec![member];
         let mut seen: HashSet<usize> = HashSet::from([member]);
         while let Some(number) = left.pop() {
@@ -282,7 +291,10 @@ impl Run {
     }
 
     /// The members that need, at whatever distance, one that is marked; and these themselves.
-    pub fn reaching(&self, is_marked: impl Fn(&Member) -> bool) -> impl Iterator<Item = &Member> {
+    pub fn reaching(
+        &self,
+        is_marked: impl Fn(&LoaderRunObject) -> bool,
+    ) -> impl Iterator<Item = &LoaderRunObject> {
         let mut needed_by: Vec<Vec<usize>> = vec![Vec::new(); self.members.len()];
         for (number, member) in self.members.iter().enumerate() {
             member.needed.iter().flatten().for_each(|to| needed_by[*to].push(number));
@@ -298,19 +310,20 @@ impl Run {
     }
 
     /// The names that are searched, each with who needs it and what serves it.
-    pub fn searched(&self) -> impl Iterator<Item = (&OsStr, &Member, &Member)> {
+    pub fn searched(&self) -> impl Iterator<Item = (&OsStr, &LoaderRunObject, &LoaderRunObject)> {
         self.members.iter().flat_map(|member| {
             let served = |(name, to): (_, &Option<usize>)| Some((name, &self.members[(*to)?]));
             member.object.needed().zip(&member.needed).filter_map(served).filter_map(
-                move |(name, target): (_, &Member)| {
+                move |(name, target): (_, &LoaderRunObject)| {
                     let is_path = name.as_bytes().contains(&b'/');
-                    (!is_path && target.found != Found::Loader).then_some((&**name, member, target))
+                    (!is_path && target.found != ResolvedBy::Loader)
+                        .then_some((&**name, member, target))
                 },
             )
         })
     }
 
-    pub fn path<'a>(&self, files: &'a [File]) -> &'a Path {
+    pub fn path<'a>(&self, files: &'a [ElfFileNames]) -> &'a Path {
         files[self.root].path()
     }
 }

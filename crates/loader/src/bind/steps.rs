@@ -4,7 +4,7 @@ use std::ops::AddAssign;
 
 use remedy::{Counts, Edit, Plan, Prediction, Step};
 
-use super::{Binding, Change, Effect};
+use super::{BindChange, Binding, Effect};
 
 impl Binding {
     /// Whether there is nothing to do.
@@ -41,8 +41,8 @@ impl Binding {
     }
 }
 
-fn patch(change: &Change) -> Step {
-    let edit = |patch: &crate::edit::Patch| Edit {
+fn patch(change: &BindChange) -> Step {
+    let edit = |patch: &crate::edit::BytePatch| Edit {
         offset: patch.offset,
         old: patch.old.clone(),
         new: patch.new.clone(),

@@ -25,7 +25,7 @@ pub enum Manager {
 
 /// Where a store begins, and whose it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
-pub struct Store {
+pub struct PackageStore {
     /// Whose store it is.
     pub manager: Manager,
     /// The store's root; of EasyBuild, the prefix.
@@ -52,9 +52,9 @@ impl Manager {
 
 /// The store that an absolute path lies in, if there is one: the path itself or a directory above
 /// it.
-pub fn store_of(path: &Path) -> Option<Store> {
+pub fn store_of(path: &Path) -> Option<PackageStore> {
     path.ancestors().find_map(|directory| {
-        let of = |manager| Some(Store { manager, root: directory.to_owned() });
+        let of = |manager| Some(PackageStore { manager, root: directory.to_owned() });
         if directory.ends_with("nix/store") {
             of(Manager::Nix)
         } else if directory.ends_with("gnu/store") {
@@ -70,8 +70,8 @@ pub fn store_of(path: &Path) -> Option<Store> {
 }
 
 /// The store that a directory says there is: it begins there, or one directory above.
-pub(super) fn store_marked_by(directory: &Path) -> Option<Store> {
-    let of = |manager, root: &Path| Some(Store { manager, root: root.to_owned() });
+pub(super) fn store_marked_by(directory: &Path) -> Option<PackageStore> {
+    let of = |manager, root: &Path| Some(PackageStore { manager, root: root.to_owned() });
     let above = directory.parent()?;
     if directory.ends_with("nix/store") {
         of(Manager::Nix, directory)

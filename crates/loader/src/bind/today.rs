@@ -5,29 +5,29 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::collect::{File, numbers};
-use super::own::{Own, is_plain};
-use super::resolve::{Resolver, Run, foreign};
-use super::{Leave, LeftOut, Progress};
+use super::collect::{ElfFileNames, numbers};
+use super::own::{OwnLists, is_plain};
+use super::resolve::{LoaderRun, Resolver, foreign};
+use super::{BindProgress, Leave, UnboundFile};
 use crate::FileId;
 
 /// The files that may be edited as far as they themselves are concerned.
 pub(super) fn eligible(
-    files: &[File],
+    files: &[ElfFileNames],
     leave: &Leave,
-    left_out: &mut Vec<LeftOut>,
+    left_out: &mut Vec<UnboundFile>,
 ) -> HashSet<usize> {
     let mut eligible = HashSet::new();
     for (number, file) in files.iter().enumerate() {
         match why_not(file, leave) {
             None => drop(eligible.insert(number)),
-            Some(reason) => left_out.push(LeftOut { path: file.path().to_owned(), reason }),
+            Some(reason) => left_out.push(UnboundFile { path: file.path().to_owned(), reason }),
         }
     }
     eligible
 }
 
-fn why_not(file: &File, leave: &Leave) -> Option<String> {
+fn why_not(file: &ElfFileNames, leave: &Leave) -> Option<String> {
     let name = file.path().file_name().unwrap_or_default();
     let soname = file.object.soname.as_deref().unwrap_or(name);
     if !file.object.is_dynamic {
@@ -64,18 +64,18 @@ pub(super) fn is_loader(soname: &OsStr) -> bool {
 
 /// What is loaded today.
 pub(super) struct Today<'a> {
-    pub programs: Vec<Run>,
+    pub programs: Vec<LoaderRun>,
     /// Libraries that no program loads, each loaded as if nothing else were.
-    pub alone: Vec<Run>,
-    pub own: Own<'a>,
+    pub alone: Vec<LoaderRun>,
+    pub own: OwnLists<'a>,
 }
 
 impl<'a> Today<'a> {
     pub fn of(
         resolver: &Resolver<'a>,
         eligible: &HashSet<usize>,
-        left_out: &mut Vec<LeftOut>,
-        progress: &(dyn Fn(Progress) + Sync),
+        left_out: &mut Vec<UnboundFile>,
+        progress: &(dyn Fn(BindProgress) + Sync),
     ) -> Today<'a> {
         let files = resolver.files;
         // A program that is left out loads what others are bound to, too.
@@ -91,7 +91,7 @@ impl<'a> Today<'a> {
             let of = numbers.len();
             resolver.runs(numbers, &|| {
                 let done = count.fetch_add(1, Ordering::Relaxed) + 1;
-                progress(Progress::Simulating { done, of });
+                progress(BindProgress::Simulating { done, of });
             })
         };
         let (programs, cannot) = run(&programs);
@@ -103,12 +103,13 @@ impl<'a> Today<'a> {
         count.store(0, Ordering::Relaxed);
         let (alone, cannot) = run(&others);
         left_out.extend(cannot);
-        let by_program: Vec<&File> = by_program.iter().map(|number| &files[*number]).collect();
-        Today { programs, alone, own: Own::of(resolver, &by_program) }
+        let by_program: Vec<&ElfFileNames> =
+            by_program.iter().map(|number| &files[*number]).collect();
+        Today { programs, alone, own: OwnLists::of(resolver, &by_program) }
     }
 
     /// The numbers of files whose start, or a start that they are part of, searches in vain.
-    pub fn candidates(&self, files: &[File], eligible: &HashSet<usize>) -> HashSet<usize> {
+    pub fn candidates(&self, files: &[ElfFileNames], eligible: &HashSet<usize>) -> HashSet<usize> {
         let numbers = numbers(files);
         let (mut gain, mut in_programs): (HashSet<usize>, HashSet<usize>) = Default::default();
         for run in &self.programs {
@@ -123,7 +124,7 @@ impl<'a> Today<'a> {
         gain.intersection(eligible).copied().collect()
     }
 
-    pub fn musl(&self, files: &[File]) -> HashSet<usize> {
+    pub fn musl(&self, files: &[ElfFileNames]) -> HashSet<usize> {
         let numbers = numbers(files);
         let runs = self.programs.iter().chain(&self.alone).filter(|run| run.is_musl);
         runs.flat_map(|run| &run.members)
@@ -135,12 +136,12 @@ impl<'a> Today<'a> {
     pub fn in_use<'b>(
         &'b self,
         candidates: &'b HashSet<usize>,
-    ) -> impl Iterator<Item = &'b Run> + Clone {
-        let concerned = |run: &&Run| candidates.contains(&run.root) || searches_in_vain(run);
+    ) -> impl Iterator<Item = &'b LoaderRun> + Clone {
+        let concerned = |run: &&LoaderRun| candidates.contains(&run.root) || searches_in_vain(run);
         self.programs.iter().chain(&self.alone).filter(concerned)
     }
 }
 
-fn searches_in_vain(run: &Run) -> bool {
+fn searches_in_vain(run: &LoaderRun) -> bool {
     run.when_whole.failed_opens + run.when_whole.failed_stats > 0
 }

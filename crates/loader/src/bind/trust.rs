@@ -5,11 +5,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::LeftOut;
+use super::UnboundFile;
 use super::collect::OWN_DIRECTORY;
 
 /// What in a root's own directory is another user's to change, if anything is.
-pub(super) fn distrusted(root: &Path) -> Option<LeftOut> {
+pub(super) fn distrusted(root: &Path) -> Option<UnboundFile> {
     let own = root.join(OWN_DIRECTORY);
     let below = ["farm", "closure"].map(|name| own.join(name));
     let entries = |directory: &PathBuf| {
@@ -19,7 +19,7 @@ pub(super) fn distrusted(root: &Path) -> Option<LeftOut> {
     let told = |path: &Path| {
         let reason = why_not(path)?;
         let reason = format!("{reason}: it is not relied on, and files keep their lists");
-        Some(LeftOut { path: path.to_owned(), reason })
+        Some(UnboundFile { path: path.to_owned(), reason })
     };
     // From the outside to the inside: what is in a link is not looked at.
     told(&own)

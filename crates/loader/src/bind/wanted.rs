@@ -7,26 +7,26 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::collect::{File, OWN_DIRECTORY};
+use super::collect::{ElfFileNames, OWN_DIRECTORY};
 use super::farm::{Farms, root_of};
 use super::pins::{Pin, Pins, needed};
 use super::places::{RELOCATABLE, depends_on_place, list_depends_on_place};
-use super::resolve::{Found, Member, Run, Through};
+use super::resolve::{LoaderRun, LoaderRunObject, ResolvedBy, Through};
 use super::variants::Variants;
-use super::{KeepRpath, LeftOut, Mode, Options, closure, dlopen};
-use crate::edit::{Needed, Request, Search};
+use super::{BindMode, BindOptions, KeepRpath, UnboundFile, closure, dlopen};
+use crate::edit::{EditRequest, NeededEdit, SearchPathEdit};
 use crate::{FileId, World};
 
 /// What is known when edits are asked for.
-pub(super) struct Known<'a> {
+pub(super) struct BindFacts<'a> {
     pub world: &'a dyn World,
     /// Roots whose own directory is another user's to change.
-    pub distrusted: &'a BTreeMap<PathBuf, LeftOut>,
-    pub files: &'a [File],
-    pub programs: &'a [Run],
-    pub alone: &'a [Run],
+    pub distrusted: &'a BTreeMap<PathBuf, UnboundFile>,
+    pub files: &'a [ElfFileNames],
+    pub programs: &'a [LoaderRun],
+    pub alone: &'a [LoaderRun],
     pub pins: &'a Pins,
-    pub options: &'a Options,
+    pub options: &'a BindOptions,
     /// The paths that the user named.
     pub named: &'a [PathBuf],
     /// Objects that call dlopen, or need one that does.
@@ -35,31 +35,31 @@ pub(super) struct Known<'a> {
     pub candidates: &'a HashSet<usize>,
     pub variants: &'a Variants<'a>,
     /// Where each file is in the starts.
-    pub places: &'a Places<'a>,
+    pub places: &'a StartIndex<'a>,
     /// Files that musl's loader loads.
     pub musl: &'a HashSet<usize>,
 }
 
 /// Where each file is in the starts: as which member of which.
 #[derive(Debug)]
-pub(super) struct Places<'a>(HashMap<FileId, Vec<(&'a Run, usize)>>);
+pub(super) struct StartIndex<'a>(HashMap<FileId, Vec<(&'a LoaderRun, usize)>>);
 
-impl<'a> Places<'a> {
-    pub fn in_starts(runs: impl Iterator<Item = &'a Run>) -> Places<'a> {
-        let mut places: HashMap<FileId, Vec<(&Run, usize)>> = HashMap::new();
+impl<'a> StartIndex<'a> {
+    pub fn in_starts(runs: impl Iterator<Item = &'a LoaderRun>) -> StartIndex<'a> {
+        let mut places: HashMap<FileId, Vec<(&LoaderRun, usize)>> = HashMap::new();
         for run in runs {
             for (number, member) in run.members.iter().enumerate() {
                 places.entry(member.id).or_default().push((run, number));
             }
         }
-        Places(places)
+        StartIndex(places)
     }
 
     fn knows(&self, id: FileId) -> bool {
         self.0.contains_key(&id)
     }
 
-    fn of(&self, id: FileId) -> impl Iterator<Item = (&'a Run, usize)> {
+    fn of(&self, id: FileId) -> impl Iterator<Item = (&'a LoaderRun, usize)> {
         self.0.get(&id).into_iter().flatten().copied()
     }
 }
@@ -77,8 +77,8 @@ pub(super) enum Caution {
 
 /// Edits, and what has to be there for them.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
-    pub requests: BTreeMap<usize, Request>,
+pub(super) struct BindEdits {
+    pub requests: BTreeMap<usize, EditRequest>,
     pub farms: Farms,
     /// Closure libraries: path and content.
     pub stubs: BTreeMap<PathBuf, Vec<u8>>,
@@ -87,8 +87,8 @@ pub(super) struct Wanted {
 }
 
 /// The edits, given what earlier attempts taught.
-pub(super) fn wanted(known: &Known<'_>, cautions: &HashMap<usize, Caution>) -> Wanted {
-    let mut wanted = Wanted::default();
+pub(super) fn wanted(known: &BindFacts<'_>, cautions: &HashMap<usize, Caution>) -> BindEdits {
+    let mut wanted = BindEdits::default();
     let mut union: Option<Union> = None;
     let mut farm_root: Option<PathBuf> = None;
     for number in sorted(known.candidates) {
@@ -98,24 +98,24 @@ pub(super) fn wanted(known: &Known<'_>, cautions: &HashMap<usize, Caution>) -> W
         }
         let mode = known.mode_of(number);
         let root = match mode {
-            Mode::Farm => farm_root.get_or_insert_with(|| known.common_root()).clone(),
-            Mode::Needed | Mode::Closure => known.root(number),
+            BindMode::Farm => farm_root.get_or_insert_with(|| known.common_root()).clone(),
+            BindMode::Needed | BindMode::Closure => known.root(number),
         };
         let request = match mode {
-            Mode::Farm | Mode::Closure if known.distrusted.contains_key(&root) => {
-                Request::default()
+            BindMode::Farm | BindMode::Closure if known.distrusted.contains_key(&root) => {
+                EditRequest::default()
             }
-            Mode::Needed => known.needed_request(number, caution, &mut wanted.farms),
-            Mode::Farm => {
+            BindMode::Needed => known.needed_request(number, caution, &mut wanted.farms),
+            BindMode::Farm => {
                 let union = union.get_or_insert_with(|| Union::of(known, &mut wanted.farms));
                 known.farm_request(number, caution, union, &mut wanted)
             }
-            Mode::Closure => closure::request(known, number, caution, &mut wanted),
+            BindMode::Closure => closure::request(known, number, caution, &mut wanted),
         };
-        if request != Request::default() && known.files[number].is_in_several_places() {
+        if request != EditRequest::default() && known.files[number].is_in_several_places() {
             let reason = "has names in several directories, and finds libraries through $ORIGIN";
             wanted.refused.push((number, reason.to_owned()));
-        } else if request != Request::default() {
+        } else if request != EditRequest::default() {
             wanted.requests.insert(number, request);
         }
     }
@@ -128,9 +128,9 @@ fn sorted(numbers: &HashSet<usize>) -> Vec<usize> {
     numbers
 }
 
-impl Known<'_> {
-    pub fn mode_of(&self, number: usize) -> Mode {
-        let usual = if self.musl.contains(&number) { Mode::Farm } else { Mode::Needed };
+impl BindFacts<'_> {
+    pub fn mode_of(&self, number: usize) -> BindMode {
+        let usual = if self.musl.contains(&number) { BindMode::Farm } else { BindMode::Needed };
         self.options.mode.unwrap_or(usual)
     }
 
@@ -156,28 +156,28 @@ impl Known<'_> {
         number: usize,
         caution: Option<Caution>,
         farms: &mut Farms,
-    ) -> Request {
+    ) -> EditRequest {
         let mut paths = self.paths(number);
         if caution == Some(Caution::Spare) {
             paths.retain(|entry, _| !self.is_brought(number, *entry));
         }
-        let needed = if paths.is_empty() { Needed::Keep } else { Needed::Replace(paths) };
+        let needed = if paths.is_empty() { NeededEdit::Keep } else { NeededEdit::Replace(paths) };
         // A file of which no name could be bound searches on, as it did.
-        let search = match needed == Needed::Keep && self.has_open(number) {
-            true => Search::Keep,
+        let search = match needed == NeededEdit::Keep && self.has_open(number) {
+            true => SearchPathEdit::Keep,
             false => self.search(number, caution, farms),
         };
-        Request { needed, search }
+        EditRequest { needed, search }
     }
 
     /// Whether a need is one of the system's libraries, which the file's own list has no say in,
     /// and which in every start another object asks for first: the loader knows the name then.
     fn is_brought(&self, number: usize, entry: usize) -> bool {
         let id = self.files[number].id;
-        let is_brought = |(run, member): (&Run, usize)| {
+        let is_brought = |(run, member): (&LoaderRun, usize)| {
             let target = run.members[member].needed.get(entry).copied().flatten();
             target.map(|target| &run.members[target]).is_some_and(|target| {
-                target.found == Found::BySystem && target.asked_by != Some(member)
+                target.found == ResolvedBy::BySystem && target.asked_by != Some(member)
             })
         };
         self.places.knows(id) && self.places.of(id).all(is_brought)
@@ -187,7 +187,7 @@ impl Known<'_> {
     /// in themselves: whoever opens one of these by name gets it without a search.
     fn is_all_loaded(&self, number: usize, list: &[u8], farms: &mut Farms) -> bool {
         let Some(offered) = farms.all_offered(&self.root(number), list) else { return false };
-        let all_known = |(run, member): (&Run, usize)| {
+        let all_known = |(run, member): (&LoaderRun, usize)| {
             let known: HashSet<&OsStr> =
                 run.below(member).filter_map(|member| member.object.soname.as_deref()).collect();
             offered.iter().all(|name| known.contains(&**name))
@@ -202,31 +202,40 @@ impl Known<'_> {
     }
 
     /// What becomes of the list of directories.
-    pub fn search(&self, number: usize, caution: Option<Caution>, farms: &mut Farms) -> Search {
+    pub fn search(
+        &self,
+        number: usize,
+        caution: Option<Caution>,
+        farms: &mut Farms,
+    ) -> SearchPathEdit {
         let file = &self.files[number];
-        let Some((list, kind)) = list(file) else { return Search::Keep };
+        let Some((list, kind)) = list(file) else { return SearchPathEdit::Keep };
         let keeps = self.options.keep_rpath == KeepRpath::All
             || caution.is_some_and(|caution| caution > Caution::Spare);
         if keeps || list.is_empty() {
-            return Search::Keep;
+            return SearchPathEdit::Keep;
         }
         let relied_on = self.has_open(number)
             || self.dlopens.contains(&file.id)
                 && !self.is_all_loaded(number, list.as_bytes(), farms)
             || file.is_program() && farms.offer(list.as_bytes(), is_for_libc);
         if !relied_on {
-            return Search::Remove;
+            return SearchPathEdit::Remove;
         }
         if self.options.keep_rpath == KeepRpath::None {
-            return if self.has_open(number) { Search::Keep } else { Search::Remove };
+            return if self.has_open(number) {
+                SearchPathEdit::Keep
+            } else {
+                SearchPathEdit::Remove
+            };
         }
         let root = self.root(number);
         if self.distrusted.contains_key(&root) {
-            return Search::Keep;
+            return SearchPathEdit::Keep;
         }
         match farms.instead_of(self.world, &root, list.as_bytes()) {
-            None => Search::Keep,
-            Some(text) if text.is_empty() => Search::Remove,
+            None => SearchPathEdit::Keep,
+            Some(text) if text.is_empty() => SearchPathEdit::Remove,
             Some(text) => kind(text),
         }
     }
@@ -237,19 +246,19 @@ impl Known<'_> {
         number: usize,
         caution: Option<Caution>,
         union: &Union,
-        wanted: &mut Wanted,
-    ) -> Request {
+        wanted: &mut BindEdits,
+    ) -> EditRequest {
         let file = &self.files[number];
-        let Some((list, kind)) = list(file) else { return Request::default() };
+        let Some((list, kind)) = list(file) else { return EditRequest::default() };
         // A farm is kept, even where new files would make another one.
         let first = list.as_bytes().split(|byte| *byte == b':').next().unwrap_or_default();
         let first = Path::new(OsStr::from_bytes(first));
         if first.components().any(|part| part.as_os_str() == OWN_DIRECTORY) {
-            return Request::default();
+            return EditRequest::default();
         }
         if !self.options.absolute && list_depends_on_place(list) {
             wanted.refused.push((number, RELOCATABLE.to_owned()));
-            return Request::default();
+            return EditRequest::default();
         }
         let pins = self.pins.by_file.get(&number).map_or(&[][..], Vec::as_slice);
         let in_farm = |(entry, name): (usize, &OsStr)| {
@@ -266,21 +275,22 @@ impl Known<'_> {
         };
         if searches_on {
             append(list.as_bytes());
-        } else if let Search::Rpath(rest) | Search::Runpath(rest) =
+        } else if let SearchPathEdit::Rpath(rest) | SearchPathEdit::Runpath(rest) =
             self.rest(number, &mut wanted.farms)
         {
             append(&rest);
         }
-        let search = if self.options.overridable { Search::Runpath(text) } else { kind(text) };
-        Request { needed: Needed::Keep, search }
+        let search =
+            if self.options.overridable { SearchPathEdit::Runpath(text) } else { kind(text) };
+        EditRequest { needed: NeededEdit::Keep, search }
     }
 
     /// What a farmed file keeps for dlopen.
-    fn rest(&self, number: usize, farms: &mut Farms) -> Search {
+    fn rest(&self, number: usize, farms: &mut Farms) -> SearchPathEdit {
         match self.search(number, None, farms) {
-            Search::Keep => {
+            SearchPathEdit::Keep => {
                 let list = list(&self.files[number]).map(|(list, _)| list.as_bytes().to_vec());
-                list.map_or(Search::Keep, Search::Rpath)
+                list.map_or(SearchPathEdit::Keep, SearchPathEdit::Rpath)
             }
             other => other,
         }
@@ -294,13 +304,13 @@ impl Known<'_> {
 }
 
 /// Makes a list of the same kind: DT_RPATH or DT_RUNPATH.
-type MakeList = fn(Vec<u8>) -> Search;
+type MakeList = fn(Vec<u8>) -> SearchPathEdit;
 
 /// A file's list of directories, and what makes a list of the same kind.
-pub(super) fn list(file: &File) -> Option<(&OsStr, MakeList)> {
+pub(super) fn list(file: &ElfFileNames) -> Option<(&OsStr, MakeList)> {
     match (&file.object.runpath, &file.object.rpath) {
-        (Some(list), _) => Some((list, Search::Runpath)),
-        (None, Some(list)) => Some((list, Search::Rpath)),
+        (Some(list), _) => Some((list, SearchPathEdit::Runpath)),
+        (None, Some(list)) => Some((list, SearchPathEdit::Rpath)),
         (None, None) => None,
     }
 }
@@ -319,7 +329,7 @@ struct Union {
 }
 
 impl Union {
-    fn of(known: &Known<'_>, farms: &mut Farms) -> Union {
+    fn of(known: &BindFacts<'_>, farms: &mut Farms) -> Union {
         let links = searched_names(known);
         let names = links.keys().cloned().collect();
         Union { directory: farms.of(&known.common_root(), links), names }
@@ -327,21 +337,21 @@ impl Union {
 }
 
 /// The names that all starts of farmed programs ask for, each with the one file that serves it.
-fn searched_names(known: &Known<'_>) -> BTreeMap<OsString, PathBuf> {
+fn searched_names(known: &BindFacts<'_>) -> BTreeMap<OsString, PathBuf> {
     let mut served: BTreeMap<&OsStr, HashSet<FileId>> = BTreeMap::new();
     let mut stay: HashSet<&OsStr> = HashSet::new();
     // A link would be another place, and lead to one place from all.
-    let stays = |target: &Member| {
+    let stays = |target: &LoaderRunObject| {
         let moves = match target.found {
-            Found::ByList { through: Through::Plain, .. } => false,
-            Found::ByList { through: Through::Origin, .. } => !known.options.absolute,
-            Found::ByList { .. } => true,
+            ResolvedBy::ByList { through: Through::Plain, .. } => false,
+            ResolvedBy::ByList { through: Through::Origin, .. } => !known.options.absolute,
+            ResolvedBy::ByList { .. } => true,
             _ => false,
         };
         moves || depends_on_place(&target.object)
     };
     for run in known.programs.iter().chain(known.alone) {
-        if known.mode_of(run.root) != Mode::Farm {
+        if known.mode_of(run.root) != BindMode::Farm {
             continue;
         }
         for (name, member, target) in run.searched() {
@@ -362,16 +372,16 @@ fn searched_names(known: &Known<'_>) -> BTreeMap<OsString, PathBuf> {
 
 /// The objects that call dlopen, or need, at whatever distance, one that does. The C library
 /// does not count: every program needs it.
-pub(super) fn dlopens<'a>(runs: impl Iterator<Item = &'a Run> + Clone) -> HashSet<FileId> {
+pub(super) fn dlopens<'a>(runs: impl Iterator<Item = &'a LoaderRun> + Clone) -> HashSet<FileId> {
     let members = runs.clone().flat_map(|run| &run.members);
     let by_id: HashMap<FileId, &Path> = members
-        .filter(|member| member.found != Found::Kernel && !is_c_library(&member.path))
+        .filter(|member| member.found != ResolvedBy::Kernel && !is_c_library(&member.path))
         .map(|member| (member.id, &*member.path))
         .collect();
     let calls =
         |(id, path): (FileId, &Path)| dlopen::is_called_in(path).unwrap_or(true).then_some(id);
     let calling: HashSet<FileId> = by_id.into_par_iter().filter_map(calls).collect();
-    let reaching = |run: &'a Run| run.reaching(|member| calling.contains(&member.id));
+    let reaching = |run: &'a LoaderRun| run.reaching(|member| calling.contains(&member.id));
     runs.flat_map(reaching).map(|member| member.id).collect()
 }
 

@@ -8,23 +8,23 @@ use std::ops::Range;
 use ::object::elf;
 
 use super::Refused;
-use super::elf::Elf;
+use super::elf::ElfFile;
 use super::format::{slice, write};
-use super::goal::{Goal, Value};
-use super::patch::Patch;
-use super::records::{Section, Segment};
+use super::goal::{FieldValue, Goal};
+use super::patch::BytePatch;
+use super::records::{ElfProgramHeader, Section};
 use super::references::{References, is_text, live_ranges};
 use super::yielding::{VERSION_TAGS, is_version_table};
 
 /// Whether `new` says what `goal` wants, and everything else as `old` did.
 pub(super) fn check(
-    old: &Elf<'_>,
+    old: &ElfFile<'_>,
     references: &References,
     goal: &Goal,
     new: &[u8],
-    patches: &[Patch],
+    patches: &[BytePatch],
 ) -> Result<(), Refused> {
-    let new = Elf::parse(new)?;
+    let new = ElfFile::parse(new)?;
     let now = References::of(&new)?;
     check_entries(old, goal, &new)?;
     check_versions(old, references, goal, &new, &now)?;
@@ -39,15 +39,15 @@ fn ensure(holds: bool, what: &'static str) -> Result<(), Refused> {
     if holds { Ok(()) } else { Err(Refused::SelfCheck(what)) }
 }
 
-fn text_of<'a>(old: &Elf<'a>, value: &'a Value) -> Result<&'a [u8], Refused> {
+fn text_of<'a>(old: &ElfFile<'a>, value: &'a FieldValue) -> Result<&'a [u8], Refused> {
     match value {
-        Value::Same(offset) => old.text(*offset),
-        Value::Text(text) => Ok(text),
+        FieldValue::Same(offset) => old.text(*offset),
+        FieldValue::Text(text) => Ok(text),
     }
 }
 
 /// Every dynamic entry, by its text where it has one.
-fn check_entries(old: &Elf<'_>, goal: &Goal, new: &Elf<'_>) -> Result<(), Refused> {
+fn check_entries(old: &ElfFile<'_>, goal: &Goal, new: &ElfFile<'_>) -> Result<(), Refused> {
     ensure(new.dynamic.at == old.dynamic.at, "the dynamic section moved")?;
     ensure(new.dynamic.entries.len() == goal.entries.len(), "the number of dynamic entries")?;
     for (entry, (tag, value)) in new.dynamic.entries.iter().zip(&goal.entries) {
@@ -55,7 +55,7 @@ fn check_entries(old: &Elf<'_>, goal: &Goal, new: &Elf<'_>) -> Result<(), Refuse
         if is_text(*tag) {
             ensure(new.text(entry.value)? == text_of(old, value)?, "a dynamic entry's text")?;
         } else if !may_move(*tag) {
-            ensure(*value == Value::Same(entry.value), "a dynamic entry's value")?;
+            ensure(*value == FieldValue::Same(entry.value), "a dynamic entry's value")?;
         }
     }
     Ok(())
@@ -69,10 +69,10 @@ fn may_move(tag: u64) -> bool {
 
 /// The version needs' files; the versions themselves stay where they are.
 fn check_versions(
-    old: &Elf<'_>,
+    old: &ElfFile<'_>,
     references: &References,
     goal: &Goal,
-    new: &Elf<'_>,
+    new: &ElfFile<'_>,
     now: &References,
 ) -> Result<(), Refused> {
     ensure(now.versions == references.versions, "a version's name")?;
@@ -85,9 +85,9 @@ fn check_versions(
 
 /// Names of symbols and versions: at the same offsets, and there the same bytes.
 fn check_symbols(
-    old: &Elf<'_>,
+    old: &ElfFile<'_>,
     references: &References,
-    new: &Elf<'_>,
+    new: &ElfFile<'_>,
     now: &References,
 ) -> Result<(), Refused> {
     ensure(now.symbols == references.symbols, "a symbol's name")?;
@@ -101,12 +101,12 @@ fn check_symbols(
 }
 
 /// Every segment is there, as it was or longer; at most one is new, for one that was spared.
-fn check_segments(old: &Elf<'_>, new: &Elf<'_>) -> Result<(), Refused> {
-    let same = |before: &Segment, after: &Segment| {
+fn check_segments(old: &ElfFile<'_>, new: &ElfFile<'_>) -> Result<(), Refused> {
+    let same = |before: &ElfProgramHeader, after: &ElfProgramHeader| {
         let grown = after.file_size - before.file_size.min(after.file_size);
         after.file_size >= before.file_size
             && *after
-                == Segment {
+                == ElfProgramHeader {
                     file_size: before.file_size.wrapping_add(grown),
                     memory_size: before.memory_size.wrapping_add(grown),
                     ..before.clone()
@@ -116,13 +116,13 @@ fn check_segments(old: &Elf<'_>, new: &Elf<'_>) -> Result<(), Refused> {
     let lost =
         old.segments.iter().filter(|before| !new.segments.iter().any(|after| same(before, after)));
     let spared: Vec<_> = lost.collect();
-    let spare = |segment: &&Segment| matches!(segment.kind, elf::PT_NULL | elf::PT_NOTE);
+    let spare = |segment: &&ElfProgramHeader| matches!(segment.kind, elf::PT_NULL | elf::PT_NOTE);
     ensure(spared.len() <= 1 && spared.iter().all(spare), "a segment")?;
     ensure(new.segments.len() == old.segments.len(), "the number of segments")
 }
 
 /// Every section is as it was, save the string tables'.
-fn check_sections(old: &Elf<'_>, new: &Elf<'_>) -> Result<(), Refused> {
+fn check_sections(old: &ElfFile<'_>, new: &ElfFile<'_>) -> Result<(), Refused> {
     let added = new.sections.len().wrapping_sub(old.sections.len());
     ensure(added <= 1, "the number of sections")?;
     let own = [old.strings.section, old.strings.slack_section, Some(usize::from(old.header.names))];
@@ -142,9 +142,9 @@ fn check_sections(old: &Elf<'_>, new: &Elf<'_>) -> Result<(), Refused> {
 /// The version tables hold what they held, except the names of files, and the loader finds them
 /// where the section headers do.
 fn check_version_tables(
-    old: &Elf<'_>,
+    old: &ElfFile<'_>,
     references: &References,
-    new: &Elf<'_>,
+    new: &ElfFile<'_>,
 ) -> Result<(), Refused> {
     for tag in VERSION_TAGS {
         let (before, after) = (old.dynamic.value(*tag), new.dynamic.value(*tag));
@@ -173,7 +173,11 @@ fn check_version_tables(
 }
 
 /// No patch touches a byte of anything else.
-fn check_bytes(old: &Elf<'_>, references: &References, patches: &[Patch]) -> Result<(), Refused> {
+fn check_bytes(
+    old: &ElfFile<'_>,
+    references: &References,
+    patches: &[BytePatch],
+) -> Result<(), Refused> {
     let ours = own_ranges(old, references);
     for patch in patches {
         let range = patch.offset..patch.offset + patch.old.len() as u64;
@@ -201,7 +205,7 @@ fn check_bytes(old: &Elf<'_>, references: &References, patches: &[Patch]) -> Res
 }
 
 /// What an edit may write to.
-fn own_ranges(old: &Elf<'_>, references: &References) -> Vec<Range<u64>> {
+fn own_ranges(old: &ElfFile<'_>, references: &References) -> Vec<Range<u64>> {
     let mut ranges = vec![
         0..u64::from(old.header.size),
         old.segment_table(),

@@ -5,19 +5,19 @@ use std::ops::Range;
 use ::object::elf;
 
 use super::Refused;
-use super::elf::Elf;
+use super::elf::ElfFile;
 use super::format::write;
-use super::goal::{Goal, Value};
+use super::goal::{FieldValue, Goal};
 use super::hazard::check_alone;
-use super::names::Names;
-use super::records::{Entry, Header, Section, Segment};
+use super::names::NewStrings;
+use super::records::{DynamicEntry, ElfHeader, ElfProgramHeader, Section};
 use super::references::References;
 use super::yielding::{VERSION_TAGS, Yielding};
 
 /// The parts of a file that an edit may change.
 pub(super) struct Draft {
     pub(super) bytes: Vec<u8>,
-    pub(super) segments: Vec<Segment>,
+    pub(super) segments: Vec<ElfProgramHeader>,
     pub(super) sections: Vec<Section>,
     pub(super) sections_at: u64,
     /// DT_STRTAB.
@@ -32,7 +32,7 @@ pub(super) struct Draft {
 
 impl Draft {
     /// The file as it is.
-    pub(super) fn of(elf: &Elf<'_>) -> Self {
+    pub(super) fn of(elf: &ElfFile<'_>) -> Self {
         Self {
             bytes: elf.bytes.to_vec(),
             segments: elf.segments.clone(),
@@ -49,7 +49,7 @@ impl Draft {
     /// is more than before stays as it is there.
     pub(super) fn move_table(
         &mut self,
-        elf: &Elf<'_>,
+        elf: &ElfFile<'_>,
         (offset, address): (u64, u64),
         size: u64,
     ) -> Result<(), Refused> {
@@ -65,10 +65,10 @@ impl Draft {
     /// The file that says what `goal` wants, its names placed by `names`.
     pub(super) fn finish(
         mut self,
-        elf: &Elf<'_>,
+        elf: &ElfFile<'_>,
         references: &References,
         goal: &Goal,
-        names: &Names,
+        names: &NewStrings,
     ) -> Result<Vec<u8>, Refused> {
         self.write_headers(elf)?;
         self.write_names(elf, names)?;
@@ -84,7 +84,7 @@ impl Draft {
         Ok(self.bytes)
     }
 
-    fn write_headers(&mut self, elf: &Elf<'_>) -> Result<(), Refused> {
+    fn write_headers(&mut self, elf: &ElfFile<'_>) -> Result<(), Refused> {
         let format = elf.format;
         let segments: Vec<u8> = self.segments.iter().flat_map(|item| item.encode(format)).collect();
         write(&mut self.bytes, elf.header.segments_at, &segments)?;
@@ -92,10 +92,10 @@ impl Draft {
         if !sections.is_empty() {
             write(&mut self.bytes, self.sections_at, &sections)?;
         }
-        let (at, count) = (Header::sections_at_field(format), self.sections.len() as u64);
+        let (at, count) = (ElfHeader::sections_at_field(format), self.sections.len() as u64);
         format.put(&mut self.bytes, at, self.sections_at, format.word())?;
         if count > 0 {
-            format.put(&mut self.bytes, Header::sections_field(format), count, 2)?;
+            format.put(&mut self.bytes, ElfHeader::sections_field(format), count, 2)?;
         }
         Ok(())
     }
@@ -111,7 +111,7 @@ impl Draft {
     }
 
     /// New names; into the old table only where nothing else has its bytes.
-    fn write_names(&mut self, elf: &Elf<'_>, names: &Names) -> Result<(), Refused> {
+    fn write_names(&mut self, elf: &ElfFile<'_>, names: &NewStrings) -> Result<(), Refused> {
         for (at, text) in names.fresh() {
             let from = self.offset + at;
             let end = from + text.len() as u64 + 1;
@@ -125,7 +125,12 @@ impl Draft {
     }
 
     /// The dynamic section: as many entries as before, the last ones DT_NULL.
-    fn write_entries(&mut self, elf: &Elf<'_>, goal: &Goal, names: &Names) -> Result<(), Refused> {
+    fn write_entries(
+        &mut self,
+        elf: &ElfFile<'_>,
+        goal: &Goal,
+        names: &NewStrings,
+    ) -> Result<(), Refused> {
         let mut table = Vec::new();
         for (tag, value) in &goal.entries {
             let value = match u32::try_from(*tag) {
@@ -139,18 +144,18 @@ impl Draft {
             if value > elf.format.largest() {
                 return Err(Refused::SelfCheck("a number that does not fit its class"));
             }
-            table.extend(Entry { tag: *tag, value }.encode(elf.format));
+            table.extend(DynamicEntry { tag: *tag, value }.encode(elf.format));
         }
         for _ in goal.entries.len()..elf.dynamic.entries.len() {
-            table.extend(Entry { tag: elf::DT_NULL.into(), value: 0 }.encode(elf.format));
+            table.extend(DynamicEntry { tag: elf::DT_NULL.into(), value: 0 }.encode(elf.format));
         }
         write(&mut self.bytes, elf.dynamic.at, &table)
     }
 }
 
-fn offset_of(value: &Value, names: &Names) -> Result<u64, Refused> {
+fn offset_of(value: &FieldValue, names: &NewStrings) -> Result<u64, Refused> {
     match value {
-        Value::Same(number) => Ok(*number),
-        Value::Text(text) => names.at(text),
+        FieldValue::Same(number) => Ok(*number),
+        FieldValue::Text(text) => names.at(text),
     }
 }

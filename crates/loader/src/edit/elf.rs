@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use ::object::elf;
 
-use super::format::{Format, slice};
-use super::records::{Entry, Header, Section, Segment};
+use super::format::{NumberFormat, slice};
+use super::records::{DynamicEntry, ElfHeader, ElfProgramHeader, Section};
 use super::{ElfIdentity, Hazard, Refused};
 
 /// The section that this module adds over the slack that it takes.
@@ -18,35 +18,35 @@ pub(super) const SLACK_SECTION: &[u8] = b".becalm.dynstr";
 const MOST_ENTRIES: u64 = 1 << 16;
 
 /// A file, read.
-pub(super) struct Elf<'a> {
+pub(super) struct ElfFile<'a> {
     pub(super) bytes: &'a [u8],
-    pub(super) format: Format,
-    pub(super) header: Header,
-    pub(super) segments: Vec<Segment>,
+    pub(super) format: NumberFormat,
+    pub(super) header: ElfHeader,
+    pub(super) segments: Vec<ElfProgramHeader>,
     pub(super) sections: Vec<Section>,
-    pub(super) dynamic: Dynamic,
+    pub(super) dynamic: DynamicSection,
     pub(super) strings: Strings,
 }
 
 /// The dynamic section.
-pub(super) struct Dynamic {
+pub(super) struct DynamicSection {
     /// Where it is in the file, in bytes.
     pub(super) at: u64,
     /// Its entries, without the DT_NULL at its end.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<DynamicEntry>,
     /// How many entries it has room for, DT_NULL included.
     pub(super) capacity: usize,
 }
 
-impl Dynamic {
+impl DynamicSection {
     /// The value of a tag that counts once.
     pub(super) fn value(&self, tag: u32) -> Option<u64> {
         self.entries.iter().rev().find(|entry| entry.tag == u64::from(tag)).map(|entry| entry.value)
     }
 
     /// The bytes that it takes in the file.
-    pub(super) fn range(&self, format: Format) -> Range<u64> {
-        self.at..self.at + self.capacity as u64 * Entry::bytes(format)
+    pub(super) fn range(&self, format: NumberFormat) -> Range<u64> {
+        self.at..self.at + self.capacity as u64 * DynamicEntry::bytes(format)
     }
 }
 
@@ -64,14 +64,14 @@ pub(super) struct Strings {
     pub(super) slack_section: Option<usize>,
 }
 
-impl<'a> Elf<'a> {
+impl<'a> ElfFile<'a> {
     /// Reads `bytes`.
     ///
     /// # Errors
     /// Where it is no sound executable or library that a loader links.
     pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, Refused> {
-        let format = Format::of(&ElfIdentity::of(bytes)?);
-        let header = Header::read(format, bytes)?;
+        let format = NumberFormat::of(&ElfIdentity::of(bytes)?);
+        let header = ElfHeader::read(format, bytes)?;
         if !matches!(header.kind, elf::ET_EXEC | elf::ET_DYN) {
             return Err(Refused::NotLoadable);
         }
@@ -106,7 +106,7 @@ impl<'a> Elf<'a> {
     }
 
     /// The segments that are loaded.
-    pub(super) fn loads(&self) -> impl Iterator<Item = &Segment> {
+    pub(super) fn loads(&self) -> impl Iterator<Item = &ElfProgramHeader> {
         self.segments.iter().filter(|segment| segment.kind == elf::PT_LOAD)
     }
 
@@ -120,7 +120,7 @@ impl<'a> Elf<'a> {
     /// The table of program headers, in the file.
     pub(super) fn segment_table(&self) -> Range<u64> {
         let from = self.header.segments_at;
-        from..from + self.segments.len() as u64 * Segment::bytes(self.format)
+        from..from + self.segments.len() as u64 * ElfProgramHeader::bytes(self.format)
     }
 
     /// The table of section headers, in the file.
@@ -138,7 +138,7 @@ impl<'a> Elf<'a> {
 
     /// Where the last part of the file ends that its headers name.
     pub(super) fn end(&self) -> u64 {
-        let segments = self.segments.iter().map(Segment::file_end);
+        let segments = self.segments.iter().map(ElfProgramHeader::file_end);
         let sections = self.sections_in_file().map(|(_, section)| section.file_end());
         let tables = [self.segment_table().end, self.section_table().end];
         segments.chain(sections).chain(tables).max().unwrap_or(0)
@@ -151,20 +151,24 @@ impl<'a> Elf<'a> {
 }
 
 /// The tables are read whole, so they must be of the size that elf(5) says, and in the file.
-fn read_segments(format: Format, header: &Header, bytes: &[u8]) -> Result<Vec<Segment>, Refused> {
+fn read_segments(
+    format: NumberFormat,
+    header: &ElfHeader,
+    bytes: &[u8],
+) -> Result<Vec<ElfProgramHeader>, Refused> {
     if header.segments == 0 {
         return Err(Refused::Static);
     }
     if header.segments == elf::PN_XNUM {
         return Err(Refused::Damaged("too many program headers"));
     }
-    let size = Segment::bytes(format);
+    let size = ElfProgramHeader::bytes(format);
     if u64::from(header.segment_size) != size {
         return Err(Refused::Damaged("its program headers' size"));
     }
     slice(bytes, header.segments_at, u64::from(header.segments) * size)?;
     let segments = (0..u64::from(header.segments))
-        .map(|index| Segment::read(format, bytes, header.segments_at + index * size))
+        .map(|index| ElfProgramHeader::read(format, bytes, header.segments_at + index * size))
         .collect::<Result<Vec<_>, _>>()?;
     check_loads(format, &segments, bytes)?;
     Ok(segments)
@@ -172,7 +176,11 @@ fn read_segments(format: Format, header: &Header, bytes: &[u8]) -> Result<Vec<Se
 
 /// PT_LOAD ascending and apart, each whole and where its address says: else the kernel and the
 /// loader map other bytes than those that are read here.
-fn check_loads(format: Format, segments: &[Segment], bytes: &[u8]) -> Result<(), Refused> {
+fn check_loads(
+    format: NumberFormat,
+    segments: &[ElfProgramHeader],
+    bytes: &[u8],
+) -> Result<(), Refused> {
     let mut end = 0;
     for load in segments.iter().filter(|segment| segment.kind == elf::PT_LOAD) {
         if load.file_size > 0 {
@@ -199,7 +207,11 @@ fn check_loads(format: Format, segments: &[Segment], bytes: &[u8]) -> Result<(),
 /// The smallest page, in bytes: what it holds beside a segment's bytes, any larger page holds.
 pub(super) const PAGE: u64 = 4096;
 
-fn read_sections(format: Format, header: &Header, bytes: &[u8]) -> Result<Vec<Section>, Refused> {
+fn read_sections(
+    format: NumberFormat,
+    header: &ElfHeader,
+    bytes: &[u8],
+) -> Result<Vec<Section>, Refused> {
     if header.sections_at == 0 {
         return Ok(Vec::new());
     }
@@ -219,7 +231,11 @@ fn read_sections(format: Format, header: &Header, bytes: &[u8]) -> Result<Vec<Se
     Ok(sections)
 }
 
-fn read_dynamic(format: Format, segments: &[Segment], bytes: &[u8]) -> Result<Dynamic, Refused> {
+fn read_dynamic(
+    format: NumberFormat,
+    segments: &[ElfProgramHeader],
+    bytes: &[u8],
+) -> Result<DynamicSection, Refused> {
     let mut found = segments.iter().filter(|segment| segment.kind == elf::PT_DYNAMIC);
     let segment = found.next().ok_or(Refused::Static)?;
     if found.next().is_some() {
@@ -229,22 +245,26 @@ fn read_dynamic(format: Format, segments: &[Segment], bytes: &[u8]) -> Result<Dy
     if at != segment.offset || left < segment.file_size {
         return Err(Refused::Damaged("its dynamic section is elsewhere in memory"));
     }
-    let count = segment.file_size / Entry::bytes(format);
+    let count = segment.file_size / DynamicEntry::bytes(format);
     if count > MOST_ENTRIES {
         return Err(Refused::Damaged("a dynamic section that is too large"));
     }
     let all = (0..count)
-        .map(|index| Entry::read(format, bytes, at + index * Entry::bytes(format)))
+        .map(|index| DynamicEntry::read(format, bytes, at + index * DynamicEntry::bytes(format)))
         .collect::<Result<Vec<_>, _>>()?;
     let used = all.iter().position(|entry| entry.tag == u64::from(elf::DT_NULL));
     let used = used.ok_or(Refused::Damaged("a dynamic section without end"))?;
     let spare = all[used..].iter().take_while(|entry| entry.tag == 0 && entry.value == 0).count();
     let entries = all[..used].to_vec();
     // A DT_NULL with a value ends the list as well, but is nobody's to write to.
-    Ok(Dynamic { at, entries, capacity: used + spare.max(1) })
+    Ok(DynamicSection { at, entries, capacity: used + spare.max(1) })
 }
 
-fn read_strings(segments: &[Segment], dynamic: &Dynamic, bytes: &[u8]) -> Result<Strings, Refused> {
+fn read_strings(
+    segments: &[ElfProgramHeader],
+    dynamic: &DynamicSection,
+    bytes: &[u8],
+) -> Result<Strings, Refused> {
     for tag in ONCE {
         let with = dynamic.entries.iter().filter(|entry| entry.tag == u64::from(*tag));
         if with.count() > 1 {
@@ -278,7 +298,7 @@ const ONCE: &[u32] = &[
 
 /// Finds the headers of the string table's sections.
 fn find_sections(
-    header: &Header,
+    header: &ElfHeader,
     sections: &[Section],
     bytes: &[u8],
     strings: &mut Strings,
@@ -315,7 +335,7 @@ fn find_sections(
 }
 
 fn section_name<'a>(
-    header: &Header,
+    header: &ElfHeader,
     sections: &[Section],
     bytes: &'a [u8],
     section: &Section,
@@ -325,7 +345,7 @@ fn section_name<'a>(
     names.get(usize::try_from(section.name).ok()?..)?.split(|byte| *byte == 0).next()
 }
 
-fn file_offset(segments: &[Segment], address: u64) -> Result<(u64, u64), Refused> {
+fn file_offset(segments: &[ElfProgramHeader], address: u64) -> Result<(u64, u64), Refused> {
     segments
         .iter()
         .filter(|segment| segment.kind == elf::PT_LOAD)

@@ -7,14 +7,14 @@ use super::{ElfIdentity, Refused};
 
 /// How a file writes its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Format {
+pub(super) struct NumberFormat {
     /// ELFCLASS64.
     pub(super) wide: bool,
     /// ELFDATA2MSB.
     pub(super) big_endian: bool,
 }
 
-impl Format {
+impl NumberFormat {
     pub(super) fn of(identity: &ElfIdentity) -> Self {
         Self { wide: identity.wide, big_endian: identity.big_endian }
     }
@@ -82,14 +82,14 @@ pub(super) fn write(bytes: &mut [u8], at: u64, field: &[u8]) -> Result<(), Refus
 }
 
 /// Reads one number after the other.
-pub(super) struct Reader<'a> {
-    format: Format,
+pub(super) struct NumberReader<'a> {
+    format: NumberFormat,
     bytes: &'a [u8],
     at: u64,
 }
 
-impl<'a> Reader<'a> {
-    pub(super) fn new(format: Format, bytes: &'a [u8], at: u64) -> Self {
+impl<'a> NumberReader<'a> {
+    pub(super) fn new(format: NumberFormat, bytes: &'a [u8], at: u64) -> Self {
         Self { format, bytes, at }
     }
 

@@ -4,24 +4,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ::object::elf;
 
-use super::elf::Elf;
+use super::elf::ElfFile;
 use super::hazard::is_loader;
-use super::records::Entry;
+use super::records::DynamicEntry;
 use super::references::References;
-use super::{Hazard, Needed, Refused, Request, Search};
+use super::{EditRequest, Hazard, NeededEdit, Refused, SearchPathEdit};
 
 /// The entries and version needs of the file afterwards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Goal {
     /// The dynamic entries, without the DT_NULL at the end.
-    pub(super) entries: Vec<(u64, Value)>,
+    pub(super) entries: Vec<(u64, FieldValue)>,
     /// The version needs' files, in their order.
-    pub(super) providers: Vec<Value>,
+    pub(super) providers: Vec<FieldValue>,
 }
 
 /// What a field shall hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Value {
+pub(super) enum FieldValue {
     /// What it holds now.
     Same(u64),
     /// The offset of this text, wherever that will be.
@@ -30,9 +30,9 @@ pub(super) enum Value {
 
 impl Goal {
     pub(super) fn of(
-        elf: &Elf<'_>,
+        elf: &ElfFile<'_>,
         references: &References,
-        request: &Request,
+        request: &EditRequest,
     ) -> Result<Self, Refused> {
         let mut entries: Vec<_> = elf.dynamic.entries.iter().copied().map(same).collect();
         let renamed = set_needed(elf, &mut entries, &request.needed)?;
@@ -51,9 +51,9 @@ impl Goal {
             .iter()
             .map(|provider| {
                 let value = match renamed.get(elf.text(provider.name)?) {
-                    Some(Some(text)) => Value::Text(text.clone()),
+                    Some(Some(text)) => FieldValue::Text(text.clone()),
                     Some(None) => return Err(Hazard::AmbiguousVersion.into()),
-                    None => Value::Same(provider.name),
+                    None => FieldValue::Same(provider.name),
                 };
                 Ok(value)
             })
@@ -62,42 +62,42 @@ impl Goal {
     }
 
     /// Whether the file says it already.
-    pub(super) fn is_met(&self, elf: &Elf<'_>) -> bool {
+    pub(super) fn is_met(&self, elf: &ElfFile<'_>) -> bool {
         let same: Vec<_> = elf.dynamic.entries.iter().copied().map(same).collect();
         self.entries == same
-            && self.providers.iter().all(|provider| matches!(provider, Value::Same(_)))
+            && self.providers.iter().all(|provider| matches!(provider, FieldValue::Same(_)))
     }
 
     /// The texts that shall be there, each once.
     pub(super) fn texts(&self) -> BTreeSet<&[u8]> {
         self.values()
             .filter_map(|value| match value {
-                Value::Text(text) => Some(&text[..]),
-                Value::Same(_) => None,
+                FieldValue::Text(text) => Some(&text[..]),
+                FieldValue::Same(_) => None,
             })
             .collect()
     }
 
-    fn values(&self) -> impl Iterator<Item = &Value> {
+    fn values(&self) -> impl Iterator<Item = &FieldValue> {
         self.entries.iter().map(|(_, value)| value).chain(&self.providers)
     }
 
     /// The offsets of the texts that stay, by entry and by version need.
     pub(super) fn kept(&self) -> impl Iterator<Item = u64> {
         let entries = self.entries.iter().filter_map(|(tag, value)| match value {
-            Value::Same(offset) if super::references::is_text(*tag) => Some(*offset),
+            FieldValue::Same(offset) if super::references::is_text(*tag) => Some(*offset),
             _ => None,
         });
         let providers = self.providers.iter().filter_map(|value| match value {
-            Value::Same(offset) => Some(*offset),
-            Value::Text(_) => None,
+            FieldValue::Same(offset) => Some(*offset),
+            FieldValue::Text(_) => None,
         });
         entries.chain(providers)
     }
 }
 
-fn same(entry: Entry) -> (u64, Value) {
-    (entry.tag, Value::Same(entry.value))
+fn same(entry: DynamicEntry) -> (u64, FieldValue) {
+    (entry.tag, FieldValue::Same(entry.value))
 }
 
 /// New names by old one; none where it has two.
@@ -105,21 +105,21 @@ type Renamed = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 /// Sets the DT_NEEDED entries.
 fn set_needed(
-    elf: &Elf<'_>,
-    entries: &mut Vec<(u64, Value)>,
-    needed: &Needed,
+    elf: &ElfFile<'_>,
+    entries: &mut Vec<(u64, FieldValue)>,
+    needed: &NeededEdit,
 ) -> Result<Renamed, Refused> {
     let places: Vec<usize> =
         (0..entries.len()).filter(|index| entries[*index].0 == u64::from(elf::DT_NEEDED)).collect();
     match needed {
-        Needed::Keep => Ok(Renamed::new()),
-        Needed::Replace(names) => {
+        NeededEdit::Keep => Ok(Renamed::new()),
+        NeededEdit::Replace(names) => {
             if let Some((position, _)) = names.range(places.len()..).next() {
                 return Err(Refused::NoSuchNeeded { position: *position });
             }
             replace(elf, entries, &places, names)
         }
-        Needed::List { names, providers } => {
+        NeededEdit::List { names, providers } => {
             list(elf, entries, &places, names)?;
             for name in providers.iter().flat_map(|(old, new)| [old, new]) {
                 check_name(name)?;
@@ -132,8 +132,8 @@ fn set_needed(
 }
 
 fn replace(
-    elf: &Elf<'_>,
-    entries: &mut [(u64, Value)],
+    elf: &ElfFile<'_>,
+    entries: &mut [(u64, FieldValue)],
     places: &[usize],
     names: &BTreeMap<usize, Vec<u8>>,
 ) -> Result<Renamed, Refused> {
@@ -145,7 +145,7 @@ fn replace(
             check_name(new)?;
             check_not_loader(elf, old)?;
             check_not_loader(elf, new)?;
-            entries[*index].1 = Value::Text(new.to_vec());
+            entries[*index].1 = FieldValue::Text(new.to_vec());
         }
         renamed
             .entry(old.to_vec())
@@ -161,8 +161,8 @@ fn replace(
 }
 
 fn list(
-    elf: &Elf<'_>,
-    entries: &mut Vec<(u64, Value)>,
+    elf: &ElfFile<'_>,
+    entries: &mut Vec<(u64, FieldValue)>,
     places: &[usize],
     names: &[Vec<u8>],
 ) -> Result<(), Refused> {
@@ -170,7 +170,7 @@ fn list(
         if elf.text(elf.dynamic.entries[*index].value)? != &name[..] {
             check_name(name)?;
             check_not_other_loader(elf, name)?;
-            entries[*index].1 = Value::Text(name.clone());
+            entries[*index].1 = FieldValue::Text(name.clone());
         }
     }
     for index in places.iter().skip(names.len()).rev() {
@@ -183,22 +183,22 @@ fn list(
         check_name(name)?;
         check_not_other_loader(elf, name)?;
     }
-    let entry = |name: &Vec<u8>| (elf::DT_NEEDED.into(), Value::Text(name.clone()));
+    let entry = |name: &Vec<u8>| (elf::DT_NEEDED.into(), FieldValue::Text(name.clone()));
     entries.splice(behind..behind, more.iter().map(entry));
     Ok(())
 }
 
 /// Sets DT_RPATH and DT_RUNPATH. The first of them that is there keeps its place.
 fn set_search(
-    elf: &Elf<'_>,
-    entries: &mut Vec<(u64, Value)>,
-    search: &Search,
+    elf: &ElfFile<'_>,
+    entries: &mut Vec<(u64, FieldValue)>,
+    search: &SearchPathEdit,
 ) -> Result<(), Refused> {
     let wanted = match search {
-        Search::Keep => return Ok(()),
-        Search::Remove => None,
-        Search::Rpath(list) => Some((u64::from(elf::DT_RPATH), list)),
-        Search::Runpath(list) => Some((u64::from(elf::DT_RUNPATH), list)),
+        SearchPathEdit::Keep => return Ok(()),
+        SearchPathEdit::Remove => None,
+        SearchPathEdit::Rpath(list) => Some((u64::from(elf::DT_RPATH), list)),
+        SearchPathEdit::Runpath(list) => Some((u64::from(elf::DT_RUNPATH), list)),
     };
     let is_search = |tag: u64| [elf::DT_RPATH, elf::DT_RUNPATH].map(u64::from).contains(&tag);
     let first = entries.iter().position(|(tag, _)| is_search(*tag));
@@ -208,14 +208,14 @@ fn set_search(
     };
     check_name(text)?;
     let Some(first) = first else {
-        entries.push((tag, Value::Text(text.clone())));
+        entries.push((tag, FieldValue::Text(text.clone())));
         return Ok(());
     };
-    let Value::Same(offset) = entries[first].1 else {
+    let FieldValue::Same(offset) = entries[first].1 else {
         return Err(Refused::SelfCheck("a search list that was set twice"));
     };
     let is_there = elf.text(offset)? == &text[..];
-    let value = if is_there { Value::Same(offset) } else { Value::Text(text.clone()) };
+    let value = if is_there { FieldValue::Same(offset) } else { FieldValue::Text(text.clone()) };
     let before = entries.split_off(first);
     entries.push((tag, value));
     entries.extend(before.into_iter().filter(|(tag, _)| !is_search(*tag)));
@@ -229,13 +229,13 @@ fn check_name(name: &[u8]) -> Result<(), Refused> {
     Ok(())
 }
 
-fn check_not_loader(elf: &Elf<'_>, name: &[u8]) -> Result<(), Refused> {
+fn check_not_loader(elf: &ElfFile<'_>, name: &[u8]) -> Result<(), Refused> {
     if is_loader(name, elf.interpreter()) { Err(Hazard::LoaderName.into()) } else { Ok(()) }
 }
 
 /// In a list the loader may stand, by its own name or by PT_INTERP's path: glibc knows it by
 /// these two, and loads it again by any other.
-fn check_not_other_loader(elf: &Elf<'_>, name: &[u8]) -> Result<(), Refused> {
+fn check_not_other_loader(elf: &ElfFile<'_>, name: &[u8]) -> Result<(), Refused> {
     if !name.contains(&b'/') || elf.interpreter() == Some(name) {
         return Ok(());
     }

@@ -8,12 +8,12 @@
 use ::object::elf;
 
 use super::draft::Draft;
-use super::elf::{Elf, PAGE};
-use super::records::Segment;
+use super::elf::{ElfFile, PAGE};
+use super::records::ElfProgramHeader;
 use super::{Hazard, Refused};
 
 /// A draft with `missing` bytes more in its string table, and where in the table these are.
-pub(super) fn grow(elf: &Elf<'_>, missing: u64) -> Result<(Draft, u64), Refused> {
+pub(super) fn grow(elf: &ElfFile<'_>, missing: u64) -> Result<(Draft, u64), Refused> {
     if elf.has_overlay() {
         return Err(Hazard::Overlay.into());
     }
@@ -41,13 +41,13 @@ pub(super) fn grow(elf: &Elf<'_>, missing: u64) -> Result<(Draft, u64), Refused>
 }
 
 /// A read-only segment behind all others, aligned as the strictest of them.
-fn segment(elf: &Elf<'_>, offset: u64, size: u64) -> Result<Segment, Refused> {
+fn segment(elf: &ElfFile<'_>, offset: u64, size: u64) -> Result<ElfProgramHeader, Refused> {
     let too_far = Refused::Damaged("no address is left for a new segment");
     let align = elf.loads().map(|load| load.align).max().unwrap_or(PAGE).max(PAGE);
     if !align.is_power_of_two() {
         return Err(Refused::Damaged("a segment's alignment"));
     }
-    let end = elf.loads().map(Segment::memory_end).max().unwrap_or(0);
+    let end = elf.loads().map(ElfProgramHeader::memory_end).max().unwrap_or(0);
     let address = end
         .checked_next_multiple_of(align)
         .and_then(|address| address.checked_add(offset % align))
@@ -56,7 +56,7 @@ fn segment(elf: &Elf<'_>, offset: u64, size: u64) -> Result<Segment, Refused> {
     if address.checked_add(size).is_none_or(|end| end > elf.format.largest() / 2) {
         return Err(too_far);
     }
-    Ok(Segment {
+    Ok(ElfProgramHeader {
         kind: elf::PT_LOAD,
         flags: elf::PF_R,
         offset,
@@ -69,13 +69,13 @@ fn segment(elf: &Elf<'_>, offset: u64, size: u64) -> Result<Segment, Refused> {
 }
 
 /// The index of a program header that nothing needs.
-fn spare_header(elf: &Elf<'_>) -> Option<usize> {
+fn spare_header(elf: &ElfFile<'_>) -> Option<usize> {
     let last_load = elf.segments.iter().rposition(|segment| segment.kind == elf::PT_LOAD)?;
     elf.segments
         .iter()
         .enumerate()
         .rposition(|(index, segment)| {
-            let shown_by = |other: &Segment| {
+            let shown_by = |other: &ElfProgramHeader| {
                 other.offset == segment.offset
                     && other.file_size == segment.file_size
                     && other.address == segment.address

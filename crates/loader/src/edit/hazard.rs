@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use ::object::elf;
 
-use super::elf::Elf;
+use super::elf::ElfFile;
 use super::yielding::{VERSION_TAGS, tag_of};
 use super::{Hazard, Refused};
 
@@ -30,7 +30,7 @@ fn base(path: &[u8]) -> &[u8] {
 }
 
 /// Refuses files that must be left alone whatever the request.
-pub(super) fn check(elf: &Elf<'_>) -> Result<(), Refused> {
+pub(super) fn check(elf: &ElfFile<'_>) -> Result<(), Refused> {
     let head = &elf.bytes[..elf.bytes.len().min(1024)];
     // UPX's header follows the program headers (UPX, src/p_lx_elf.cpp).
     if head.windows(4).any(|four| four == b"UPX!") {
@@ -60,7 +60,7 @@ pub(super) fn check(elf: &Elf<'_>) -> Result<(), Refused> {
 
 /// The tables that an edit reads or moves are, in the section headers, where the loader finds
 /// them, each once.
-fn check_agreement(elf: &Elf<'_>) -> Result<(), Refused> {
+fn check_agreement(elf: &ElfFile<'_>) -> Result<(), Refused> {
     let disagree = Refused::Damaged("its section headers and its segments disagree");
     for section in &elf.sections {
         let tag = match tag_of(section) {
@@ -83,7 +83,7 @@ fn check_agreement(elf: &Elf<'_>) -> Result<(), Refused> {
 }
 
 /// Only the sections that hold the known references may be linked to the string table.
-fn check_links(elf: &Elf<'_>) -> Result<(), Refused> {
+fn check_links(elf: &ElfFile<'_>) -> Result<(), Refused> {
     let Some(strings) = elf.strings.section else { return Ok(()) };
     if usize::from(elf.header.names) == strings {
         return Err(Hazard::SharedStrings.into());
@@ -106,7 +106,7 @@ fn check_links(elf: &Elf<'_>) -> Result<(), Refused> {
 
 /// Refuses where anything but the string table, or the segment that loads it, has bytes in
 /// `range` of the file.
-pub(super) fn check_alone(elf: &Elf<'_>, range: &Range<u64>) -> Result<(), Refused> {
+pub(super) fn check_alone(elf: &ElfFile<'_>, range: &Range<u64>) -> Result<(), Refused> {
     let meets = |other: Range<u64>| other.start < range.end && range.start < other.end;
     let own = [elf.strings.section, elf.strings.slack_section];
     let section = elf.sections_in_file().any(|(index, section)| {

@@ -3,8 +3,8 @@
 use ::object::elf;
 
 use super::Refused;
-use super::format::Format;
-use super::records::Header;
+use super::format::NumberFormat;
+use super::records::ElfHeader;
 
 /// For which machine, and by which rules, an ELF file is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,7 +48,7 @@ impl ElfIdentity {
         if *version != elf::EV_CURRENT {
             return Err(Refused::Damaged("its version"));
         }
-        let header = Header::read(Format { wide, big_endian }, file)?;
+        let header = ElfHeader::read(NumberFormat { wide, big_endian }, file)?;
         Ok(Self {
             wide,
             big_endian,

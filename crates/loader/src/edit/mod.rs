@@ -1,6 +1,6 @@
 //! Edits of an ELF file in place: what it needs and where it searches.
 //!
-//! An edit is a list of [`Patch`]es: small, reviewable, reversible. Nothing that the file does not
+//! An edit is a list of [`BytePatch`]es: small, reviewable, reversible. Nothing that the file does not
 //! use any more is wasted: names go where dead names were ([`Tier::DeadBytes`]), then where the
 //! page of a read-only segment has slack ([`Tier::Slack`]), and only where the caller allows it
 //! into a segment of their own ([`Tier::Grown`]).
@@ -27,28 +27,28 @@ mod stub;
 mod yielding;
 
 use draft::Draft;
-use elf::Elf;
+use elf::ElfFile;
 use goal::Goal;
-use names::Names;
+use names::NewStrings;
 use references::References;
 
 pub use identity::ElfIdentity;
-pub use patch::{Patch, PatchError, apply, reverse};
+pub use patch::{BytePatch, PatchError, apply, reverse};
 pub use refused::{Hazard, Refused};
 pub use stub::stub;
 
 /// What a file shall say of its own search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Request {
+pub struct EditRequest {
     /// Its DT_NEEDED entries.
-    pub needed: Needed,
+    pub needed: NeededEdit,
     /// Its DT_RPATH and DT_RUNPATH.
-    pub search: Search,
+    pub search: SearchPathEdit,
 }
 
 /// The DT_NEEDED entries afterwards.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Needed {
+pub enum NeededEdit {
     /// As they are.
     #[default]
     Keep,
@@ -66,7 +66,7 @@ pub enum Needed {
 
 /// DT_RPATH and DT_RUNPATH afterwards.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Search {
+pub enum SearchPathEdit {
     /// As they are.
     #[default]
     Keep,
@@ -80,7 +80,7 @@ pub enum Search {
 
 /// How much room an edit may take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Room {
+pub struct EditRoom {
     /// Allow a new PT_LOAD at the end of the file, where nothing smaller does.
     pub grow: bool,
 }
@@ -101,7 +101,7 @@ pub enum Tier {
 pub struct Edited {
     /// What changes: sorted by offset, not overlapping. Empty where the file already says what
     /// was asked.
-    pub patches: Vec<Patch>,
+    pub patches: Vec<BytePatch>,
     /// Where the new names went.
     pub tier: Tier,
     /// The file's size before, in bytes.
@@ -114,8 +114,8 @@ pub struct Edited {
 ///
 /// # Errors
 /// [`Refused`]: the file is left alone.
-pub fn edit(file: &[u8], request: &Request, room: Room) -> Result<Edited, Refused> {
-    let elf = Elf::parse(file)?;
+pub fn edit(file: &[u8], request: &EditRequest, room: EditRoom) -> Result<Edited, Refused> {
+    let elf = ElfFile::parse(file)?;
     hazard::check(&elf)?;
     let references = References::of(&elf)?;
     let goal = Goal::of(&elf, &references, request)?;
@@ -124,7 +124,7 @@ pub fn edit(file: &[u8], request: &Request, room: Room) -> Result<Edited, Refuse
         let tier = Tier::DeadBytes;
         return Ok(Edited { patches: Vec::new(), tier, bytes_before: size, bytes_after: size });
     }
-    let names = Names::place(&elf, &references, &goal)?;
+    let names = NewStrings::place(&elf, &references, &goal)?;
     let (draft, names, tier) = make_room(&elf, &references, names, room)?;
     let new = draft.finish(&elf, &references, &goal, &names)?;
     let patches = patch::difference(file, &new);
@@ -134,11 +134,11 @@ pub fn edit(file: &[u8], request: &Request, room: Room) -> Result<Edited, Refuse
 
 /// Places the names that dead bytes do not hold, with the least means.
 fn make_room(
-    elf: &Elf<'_>,
+    elf: &ElfFile<'_>,
     references: &References,
-    names: Names,
-    room: Room,
-) -> Result<(Draft, Names, Tier), Refused> {
+    names: NewStrings,
+    room: EditRoom,
+) -> Result<(Draft, NewStrings, Tier), Refused> {
     let missing = names.missing();
     if missing == 0 {
         return Ok((Draft::of(elf), names, Tier::DeadBytes));

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use super::Refused;
-use super::elf::Elf;
+use super::elf::ElfFile;
 use super::format::slice;
 use super::goal::Goal;
 use super::references::{References, is_text, live_ranges};
 
 /// The new names and their places: offsets into the string table, in bytes.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Names {
+pub(super) struct NewStrings {
     at: BTreeMap<Vec<u8>, u64>,
     /// What has to be written, without the NULs behind.
     fresh: Vec<(u64, Vec<u8>)>,
@@ -21,10 +21,10 @@ pub(super) struct Names {
     suffixes: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-impl Names {
+impl NewStrings {
     /// Finds places for the texts of `goal` in the bytes of the string table as it is.
     pub(super) fn place(
-        elf: &Elf<'_>,
+        elf: &ElfFile<'_>,
         references: &References,
         goal: &Goal,
     ) -> Result<Self, Refused> {
@@ -43,7 +43,7 @@ impl Names {
     /// Takes the texts that the table holds already, as a text or the end of one.
     fn reuse(
         &mut self,
-        elf: &Elf<'_>,
+        elf: &ElfFile<'_>,
         known: &[Range<u64>],
         wanted: &[&[u8]],
     ) -> Result<(), Refused> {
@@ -166,7 +166,7 @@ fn take(by_size: &mut BTreeMap<u64, Vec<u64>>, needs: u64) -> Option<(u64, u64)>
 /// The bytes that surely belong to names, relative to the table: its sections, or where there
 /// are no section headers, what is referred to. (DT_STRSZ may span more: an earlier edit
 /// stretched it over what lies between the table and the slack.)
-fn known(elf: &Elf<'_>, references: &References) -> Result<Vec<Range<u64>>, Refused> {
+fn known(elf: &ElfFile<'_>, references: &References) -> Result<Vec<Range<u64>>, Refused> {
     let own: Vec<_> = [elf.strings.section, elf.strings.slack_section]
         .into_iter()
         .flatten()

@@ -2,7 +2,7 @@
 
 /// Bytes at an offset that become others.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Patch {
+pub struct BytePatch {
     /// Where in the file, in bytes.
     pub offset: u64,
     /// What is there. Shorter than `new` only where the file grows, longer only where it
@@ -33,7 +33,7 @@ pub enum PatchError {
 ///
 /// # Errors
 /// [`PatchError`]; nothing is applied then.
-pub fn apply(file: &[u8], patches: &[Patch]) -> Result<Vec<u8>, PatchError> {
+pub fn apply(file: &[u8], patches: &[BytePatch]) -> Result<Vec<u8>, PatchError> {
     let mut result = Vec::with_capacity(file.len());
     for (index, patch) in patches.iter().enumerate() {
         let changed = PatchError::Changed { offset: patch.offset };
@@ -62,8 +62,8 @@ pub fn apply(file: &[u8], patches: &[Patch]) -> Result<Vec<u8>, PatchError> {
 
 /// The patches that take `patches` back.
 #[must_use]
-pub fn reverse(patches: &[Patch]) -> Vec<Patch> {
-    let swap = |patch: &Patch| Patch {
+pub fn reverse(patches: &[BytePatch]) -> Vec<BytePatch> {
+    let swap = |patch: &BytePatch| BytePatch {
         offset: patch.offset,
         old: patch.new.clone(),
         new: patch.old.clone(),
@@ -75,7 +75,7 @@ pub fn reverse(patches: &[Patch]) -> Vec<Patch> {
 const JOIN: usize = 16;
 
 /// The patches that make `new` of `old`.
-pub(super) fn difference(old: &[u8], new: &[u8]) -> Vec<Patch> {
+pub(super) fn difference(old: &[u8], new: &[u8]) -> Vec<BytePatch> {
     let both = old.len().min(new.len());
     let mut ranges: Vec<(usize, usize)> = Vec::new();
     for at in (0..both).filter(|at| old[*at] != new[*at]) {
@@ -84,9 +84,9 @@ pub(super) fn difference(old: &[u8], new: &[u8]) -> Vec<Patch> {
             _ => ranges.push((at, at + 1)),
         }
     }
-    let mut patches: Vec<Patch> = ranges
+    let mut patches: Vec<BytePatch> = ranges
         .into_iter()
-        .map(|(from, end)| Patch {
+        .map(|(from, end)| BytePatch {
             offset: from as u64,
             old: old[from..end].to_vec(),
             new: new[from..end].to_vec(),
@@ -94,7 +94,7 @@ pub(super) fn difference(old: &[u8], new: &[u8]) -> Vec<Patch> {
         .collect();
     if old.len() != new.len() {
         let tail =
-            Patch { offset: both as u64, old: old[both..].to_vec(), new: new[both..].to_vec() };
+            BytePatch { offset: both as u64, old: old[both..].to_vec(), new: new[both..].to_vec() };
         match patches.last_mut() {
             Some(last) if last.offset + last.old.len() as u64 == tail.offset => {
                 last.old.extend(tail.old);

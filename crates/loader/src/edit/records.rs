@@ -1,11 +1,11 @@
 //! The records of an ELF file that an edit reads and writes (elf(5)), the same for both classes.
 
 use super::Refused;
-use super::format::{Format, Reader};
+use super::format::{NumberFormat, NumberReader};
 
 /// The ELF header, without what an edit never looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct ElfHeader {
     pub(super) kind: u16,
     pub(super) machine: u16,
     pub(super) segments_at: u64,
@@ -22,9 +22,9 @@ pub(super) struct Header {
 /// `e_type` follows the identification.
 const IDENTIFICATION: u64 = 16;
 
-impl Header {
-    pub(super) fn read(format: Format, bytes: &[u8]) -> Result<Self, Refused> {
-        let mut read = Reader::new(format, bytes, IDENTIFICATION);
+impl ElfHeader {
+    pub(super) fn read(format: NumberFormat, bytes: &[u8]) -> Result<Self, Refused> {
+        let mut read = NumberReader::new(format, bytes, IDENTIFICATION);
         let (kind, machine) = (read.half()?, read.half()?);
         let (_version, _entry) = (read.u32()?, read.word()?);
         Ok(Self {
@@ -43,24 +43,24 @@ impl Header {
     }
 
     /// Where `e_shoff` is.
-    pub(super) fn sections_at_field(format: Format) -> u64 {
+    pub(super) fn sections_at_field(format: NumberFormat) -> u64 {
         IDENTIFICATION + 8 + 2 * format.word() as u64
     }
 
     /// Where `e_shnum` is.
-    pub(super) fn sections_field(format: Format) -> u64 {
+    pub(super) fn sections_field(format: NumberFormat) -> u64 {
         Self::bytes(format) - 4
     }
 
     /// Its size in bytes.
-    pub(super) fn bytes(format: Format) -> u64 {
+    pub(super) fn bytes(format: NumberFormat) -> u64 {
         if format.wide { 64 } else { 52 }
     }
 }
 
 /// A program header.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Segment {
+pub(super) struct ElfProgramHeader {
     pub(super) kind: u32,
     pub(super) flags: u32,
     pub(super) offset: u64,
@@ -71,14 +71,14 @@ pub(super) struct Segment {
     pub(super) align: u64,
 }
 
-impl Segment {
+impl ElfProgramHeader {
     /// Its size in bytes.
-    pub(super) fn bytes(format: Format) -> u64 {
+    pub(super) fn bytes(format: NumberFormat) -> u64 {
         if format.wide { 56 } else { 32 }
     }
 
-    pub(super) fn read(format: Format, bytes: &[u8], at: u64) -> Result<Self, Refused> {
-        let mut read = Reader::new(format, bytes, at);
+    pub(super) fn read(format: NumberFormat, bytes: &[u8], at: u64) -> Result<Self, Refused> {
+        let mut read = NumberReader::new(format, bytes, at);
         let kind = read.u32()?;
         let before = if format.wide { read.u32()? } else { 0 };
         let (offset, address, physical) = (read.word()?, read.word()?, read.word()?);
@@ -88,7 +88,7 @@ impl Segment {
         Ok(Self { kind, flags, offset, address, physical, file_size, memory_size, align })
     }
 
-    pub(super) fn encode(&self, format: Format) -> Vec<u8> {
+    pub(super) fn encode(&self, format: NumberFormat) -> Vec<u8> {
         let mut out = Vec::new();
         format.push(&mut out, self.kind.into(), 4);
         if format.wide {
@@ -138,12 +138,12 @@ pub(super) struct Section {
 
 impl Section {
     /// Its size in bytes.
-    pub(super) fn bytes(format: Format) -> u64 {
+    pub(super) fn bytes(format: NumberFormat) -> u64 {
         if format.wide { 64 } else { 40 }
     }
 
-    pub(super) fn read(format: Format, bytes: &[u8], at: u64) -> Result<Self, Refused> {
-        let mut read = Reader::new(format, bytes, at);
+    pub(super) fn read(format: NumberFormat, bytes: &[u8], at: u64) -> Result<Self, Refused> {
+        let mut read = NumberReader::new(format, bytes, at);
         Ok(Self {
             name: read.u32()?,
             kind: read.u32()?,
@@ -158,7 +158,7 @@ impl Section {
         })
     }
 
-    pub(super) fn encode(&self, format: Format) -> Vec<u8> {
+    pub(super) fn encode(&self, format: NumberFormat) -> Vec<u8> {
         let mut out = Vec::new();
         format.push(&mut out, self.name.into(), 4);
         format.push(&mut out, self.kind.into(), 4);
@@ -180,23 +180,23 @@ impl Section {
 
 /// An entry of the dynamic section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct DynamicEntry {
     pub(super) tag: u64,
     pub(super) value: u64,
 }
 
-impl Entry {
+impl DynamicEntry {
     /// Its size in bytes.
-    pub(super) fn bytes(format: Format) -> u64 {
+    pub(super) fn bytes(format: NumberFormat) -> u64 {
         2 * format.word() as u64
     }
 
-    pub(super) fn read(format: Format, bytes: &[u8], at: u64) -> Result<Self, Refused> {
-        let mut read = Reader::new(format, bytes, at);
+    pub(super) fn read(format: NumberFormat, bytes: &[u8], at: u64) -> Result<Self, Refused> {
+        let mut read = NumberReader::new(format, bytes, at);
         Ok(Self { tag: read.word()?, value: read.word()? })
     }
 
-    pub(super) fn encode(&self, format: Format) -> Vec<u8> {
+    pub(super) fn encode(&self, format: NumberFormat) -> Vec<u8> {
         let mut out = Vec::new();
         format.push(&mut out, self.tag, format.word());
         format.push(&mut out, self.value, format.word());

@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use ::object::elf;
 
-use super::elf::Elf;
-use super::format::Format;
+use super::elf::ElfFile;
+use super::format::NumberFormat;
 use super::{Hazard, Refused};
 
 /// Who refers to what: offsets are relative to the string table, in bytes.
@@ -67,7 +67,7 @@ pub(super) fn is_text(tag: u64) -> bool {
 
 impl References {
     /// All of `elf`, except the entries of its dynamic section: those it shows itself.
-    pub(super) fn of(elf: &Elf<'_>) -> Result<Self, Refused> {
+    pub(super) fn of(elf: &ElfFile<'_>) -> Result<Self, Refused> {
         if let Some(entry) = elf.dynamic.entries.iter().find(|entry| FOREIGN.contains(&entry.tag)) {
             return Err(Hazard::UnknownTag(entry.tag).into());
         }
@@ -91,7 +91,7 @@ impl References {
 }
 
 /// The bytes that the texts at `offsets` (sorted) take, their NULs included: sorted and apart.
-pub(super) fn live_ranges(elf: &Elf<'_>, offsets: &[u64]) -> Result<Vec<Range<u64>>, Refused> {
+pub(super) fn live_ranges(elf: &ElfFile<'_>, offsets: &[u64]) -> Result<Vec<Range<u64>>, Refused> {
     let mut ranges: Vec<Range<u64>> = Vec::new();
     for offset in offsets {
         match ranges.last_mut() {
@@ -109,7 +109,7 @@ pub(super) fn live_ranges(elf: &Elf<'_>, offsets: &[u64]) -> Result<Vec<Range<u6
     Ok(ranges)
 }
 
-fn symbols(elf: &Elf<'_>) -> Result<Vec<u64>, Refused> {
+fn symbols(elf: &ElfFile<'_>) -> Result<Vec<u64>, Refused> {
     let Some(address) = elf.dynamic.value(elf::DT_SYMTAB) else { return Ok(Vec::new()) };
     let size: u64 = if elf.format.wide { 24 } else { 16 };
     if elf.dynamic.value(elf::DT_SYMENT).is_some_and(|entry| entry != size) {
@@ -132,7 +132,7 @@ fn symbols(elf: &Elf<'_>) -> Result<Vec<u64>, Refused> {
 const BEYOND: Refused = Refused::Damaged("a name beyond its string table");
 
 /// How many dynamic symbols there are: the most that any of its witnesses says.
-fn symbol_count(elf: &Elf<'_>, address: u64) -> Result<u64, Refused> {
+fn symbol_count(elf: &ElfFile<'_>, address: u64) -> Result<u64, Refused> {
     let section = elf
         .sections
         .iter()
@@ -143,7 +143,7 @@ fn symbol_count(elf: &Elf<'_>, address: u64) -> Result<u64, Refused> {
 }
 
 /// DT_HASH has a chain for each symbol.
-fn hash_count(elf: &Elf<'_>) -> Result<Option<u64>, Refused> {
+fn hash_count(elf: &ElfFile<'_>) -> Result<Option<u64>, Refused> {
     let Some(address) = elf.dynamic.value(elf::DT_HASH) else { return Ok(None) };
     let (at, _) = elf.file_offset(address)?;
     let size = hash_word(elf.format, elf.header.machine);
@@ -152,13 +152,13 @@ fn hash_count(elf: &Elf<'_>) -> Result<Option<u64>, Refused> {
 
 /// The bytes of a word of DT_HASH: on two machines as many as an address has, as
 /// readelf(1) of binutils knows.
-pub(super) fn hash_word(format: Format, machine: u16) -> usize {
+pub(super) fn hash_word(format: NumberFormat, machine: u16) -> usize {
     if format.wide && matches!(machine, elf::EM_S390 | elf::EM_ALPHA) { 8 } else { 4 }
 }
 
 /// The highest symbol that DT_GNU_HASH reaches, plus one. Unknown where it holds none: symbols
 /// that are only needed are not in it.
-fn gnu_hash_count(elf: &Elf<'_>) -> Result<Option<u64>, Refused> {
+fn gnu_hash_count(elf: &ElfFile<'_>) -> Result<Option<u64>, Refused> {
     let Some(address) = elf.dynamic.value(elf::DT_GNU_HASH) else { return Ok(None) };
     let (at, left) = elf.file_offset(address)?;
     let number = |offset: u64| elf.format.number(elf.bytes, at + offset, 4);
@@ -184,7 +184,7 @@ fn gnu_hash_count(elf: &Elf<'_>) -> Result<Option<u64>, Refused> {
 }
 
 /// The records of DT_VERNEED, as glibc walks them (elf/dl-version.c): to the one without a next.
-fn needed_versions(elf: &Elf<'_>, references: &mut References) -> Result<(), Refused> {
+fn needed_versions(elf: &ElfFile<'_>, references: &mut References) -> Result<(), Refused> {
     let Some(address) = elf.dynamic.value(elf::DT_VERNEED) else { return Ok(()) };
     let (mut need, _) = elf.file_offset(address)?;
     let mut records = need..need;
@@ -213,7 +213,7 @@ fn needed_versions(elf: &Elf<'_>, references: &mut References) -> Result<(), Ref
 }
 
 /// The records of DT_VERDEF.
-fn defined_versions(elf: &Elf<'_>, references: &mut References) -> Result<(), Refused> {
+fn defined_versions(elf: &ElfFile<'_>, references: &mut References) -> Result<(), Refused> {
     let Some(address) = elf.dynamic.value(elf::DT_VERDEF) else { return Ok(()) };
     let (mut definition, _) = elf.file_offset(address)?;
     let mut records = definition..definition;
@@ -240,7 +240,7 @@ fn defined_versions(elf: &Elf<'_>, references: &mut References) -> Result<(), Re
 }
 
 /// Both kinds of records begin with their version, which is 1.
-fn check_version(elf: &Elf<'_>, at: u64) -> Result<(), Refused> {
+fn check_version(elf: &ElfFile<'_>, at: u64) -> Result<(), Refused> {
     if elf.format.number(elf.bytes, at, 2)? == 1 {
         Ok(())
     } else {
@@ -249,7 +249,7 @@ fn check_version(elf: &Elf<'_>, at: u64) -> Result<(), Refused> {
 }
 
 /// Entries may all name the same long text: what follows reads each of them.
-fn check_texts(elf: &Elf<'_>, references: &References) -> Result<(), Refused> {
+fn check_texts(elf: &ElfFile<'_>, references: &References) -> Result<(), Refused> {
     let tags = elf.dynamic.entries.iter().filter(|entry| is_text(entry.tag));
     let providers = references.providers.iter().map(|provider| provider.name);
     let mut left = MOST_TEXT;

@@ -9,9 +9,9 @@
 use ::object::elf;
 
 use super::draft::Draft;
-use super::elf::{Elf, PAGE, SLACK_SECTION};
+use super::elf::{ElfFile, PAGE, SLACK_SECTION};
 use super::format::slice;
-use super::records::{Section, Segment};
+use super::records::{ElfProgramHeader, Section};
 use super::references::References;
 use super::yielding::yielding;
 use super::{Hazard, Refused};
@@ -31,7 +31,7 @@ struct Slack {
 
 /// A draft with `missing` bytes more in its string table, and where in the table these are.
 pub(super) fn stretch(
-    elf: &Elf<'_>,
+    elf: &ElfFile<'_>,
     references: &References,
     missing: u64,
 ) -> Result<Option<(Draft, u64)>, Refused> {
@@ -49,12 +49,12 @@ pub(super) fn stretch(
 }
 
 /// The largest slack, in bytes.
-pub(super) fn most(elf: &Elf<'_>) -> u64 {
+pub(super) fn most(elf: &ElfFile<'_>) -> u64 {
     slacks(elf).iter().map(|slack| slack.size).max().unwrap_or(0)
 }
 
 /// A table (or what an earlier edit added to it) that ends where its segment ends.
-fn extend(elf: &Elf<'_>, all: &[Slack], missing: u64) -> Option<(Draft, u64)> {
+fn extend(elf: &ElfFile<'_>, all: &[Slack], missing: u64) -> Option<(Draft, u64)> {
     let mut draft = Draft::of(elf);
     let own = [elf.strings.slack_section, elf.strings.section];
     let last = own.into_iter().flatten().next();
@@ -73,7 +73,11 @@ fn extend(elf: &Elf<'_>, all: &[Slack], missing: u64) -> Option<(Draft, u64)> {
 }
 
 /// A table that fits into the slack as a whole. One that spans other sections stays.
-fn relocate(elf: &Elf<'_>, all: &[Slack], missing: u64) -> Result<Option<(Draft, u64)>, Refused> {
+fn relocate(
+    elf: &ElfFile<'_>,
+    all: &[Slack],
+    missing: u64,
+) -> Result<Option<(Draft, u64)>, Refused> {
     let whole = elf.strings.size + missing;
     let in_one_piece =
         elf.strings.section.is_none_or(|index| elf.sections[index].size == elf.strings.size);
@@ -88,7 +92,7 @@ fn relocate(elf: &Elf<'_>, all: &[Slack], missing: u64) -> Result<Option<(Draft,
 
 /// The version tables behind the string table go, and it takes their place.
 fn make_way(
-    elf: &Elf<'_>,
+    elf: &ElfFile<'_>,
     references: &References,
     all: &[Slack],
     missing: u64,
@@ -108,7 +112,7 @@ fn make_way(
 }
 
 /// The new names alone, under a section header of their own.
-fn cover(elf: &Elf<'_>, all: &[Slack], missing: u64) -> Result<Option<(Draft, u64)>, Refused> {
+fn cover(elf: &ElfFile<'_>, all: &[Slack], missing: u64) -> Result<Option<(Draft, u64)>, Refused> {
     // A second section would be one that the next edit does not find.
     let behind = |slack: &&Slack| slack.offset > elf.strings.offset && slack.size >= missing;
     let Some(slack) = all.iter().find(behind).filter(|_| elf.strings.slack_section.is_none())
@@ -140,13 +144,13 @@ fn cover(elf: &Elf<'_>, all: &[Slack], missing: u64) -> Result<Option<(Draft, u6
     Ok(Some((draft, at)))
 }
 
-fn grow_segment(segment: &mut Segment, bytes: u64) {
+fn grow_segment(segment: &mut ElfProgramHeader, bytes: u64) {
     segment.file_size += bytes;
     segment.memory_size += bytes;
 }
 
 /// Every slack, that of the table's own segment first.
-fn slacks(elf: &Elf<'_>) -> Vec<Slack> {
+fn slacks(elf: &ElfFile<'_>) -> Vec<Slack> {
     let Some(own) = elf.load_of(elf.strings.offset) else { return Vec::new() };
     let others = (0..elf.segments.len()).filter(|index| *index != own);
     std::iter::once(own)
@@ -156,7 +160,7 @@ fn slacks(elf: &Elf<'_>) -> Vec<Slack> {
         .collect()
 }
 
-fn slack_of(elf: &Elf<'_>, index: usize) -> Option<Slack> {
+fn slack_of(elf: &ElfFile<'_>, index: usize) -> Option<Slack> {
     let segment = &elf.segments[index];
     let writable = segment.flags & elf::PF_W != 0;
     let readable = segment.flags & elf::PF_R != 0;
@@ -176,7 +180,7 @@ fn slack_of(elf: &Elf<'_>, index: usize) -> Option<Slack> {
 }
 
 /// How many bytes of the file from `offset` belong to nothing that a header names.
-fn free(elf: &Elf<'_>, offset: u64) -> u64 {
+fn free(elf: &ElfFile<'_>, offset: u64) -> u64 {
     let segments = elf.segments.iter().map(|segment| segment.offset..segment.file_end());
     let sections = elf.sections_in_file().map(|(_, section)| section.offset..section.file_end());
     let next = segments
@@ -191,7 +195,7 @@ fn free(elf: &Elf<'_>, offset: u64) -> u64 {
 
 /// Puts `section` last into the table, under our name. The table has to move, and its names,
 /// which usually precede it at the end of the file, grow.
-fn add_section(elf: &Elf<'_>, draft: &mut Draft, mut section: Section) -> Result<(), Refused> {
+fn add_section(elf: &ElfFile<'_>, draft: &mut Draft, mut section: Section) -> Result<(), Refused> {
     if elf.has_overlay() {
         return Err(Hazard::Overlay.into());
     }
@@ -225,12 +229,12 @@ fn add_section(elf: &Elf<'_>, draft: &mut Draft, mut section: Section) -> Result
 }
 
 /// Where the section names go: to where they are, if only the table of sections follows.
-fn names_at(elf: &Elf<'_>, index: usize) -> u64 {
+fn names_at(elf: &ElfFile<'_>, index: usize) -> u64 {
     let (names, table) = (&elf.sections[index], elf.section_table());
     let end = elf.bytes.len() as u64;
     let sections = elf.sections_in_file().filter(|(other, _)| *other != index);
     let last = sections.map(|(_, section)| section.file_end());
-    let last = last.chain(elf.segments.iter().map(Segment::file_end)).max().unwrap_or(0);
+    let last = last.chain(elf.segments.iter().map(ElfProgramHeader::file_end)).max().unwrap_or(0);
     let between = names.file_end()..table.start;
     let only_padding = slice(elf.bytes, between.start, between.end.saturating_sub(between.start))
         .is_ok_and(|bytes| bytes.len() < 16 && bytes.iter().all(|byte| *byte == 0));

@@ -7,8 +7,8 @@
 
 use ::object::elf;
 
-use super::format::Format;
-use super::records::{Entry, Header, Section, Segment};
+use super::format::NumberFormat;
+use super::records::{DynamicEntry, ElfHeader, ElfProgramHeader, Section};
 use super::references::hash_word;
 use super::{ElfIdentity, Hazard, Refused};
 
@@ -27,18 +27,18 @@ pub fn stub(like: &ElfIdentity, soname: &[u8], needed: &[Vec<u8>]) -> Result<Vec
             return Err(Refused::BadName(String::from_utf8_lossy(name).into_owned()));
         }
     }
-    Ok(Stub::new(Format::of(like), like, soname, needed).write(like))
+    Ok(Stub::new(NumberFormat::of(like), like, soname, needed).write(like))
 }
 
 /// The parts of the library, each at its place.
 struct Stub {
-    format: Format,
+    format: NumberFormat,
     /// In the order of the section table, without the null section.
-    parts: Vec<Part>,
+    parts: Vec<StubPart>,
     segment_align: u64,
 }
 
-struct Part {
+struct StubPart {
     name: &'static [u8],
     section: Section,
     bytes: Vec<u8>,
@@ -53,7 +53,7 @@ const STRINGS: usize = 2;
 const DYNAMIC: usize = 3;
 
 impl Stub {
-    fn new(format: Format, like: &ElfIdentity, soname: &[u8], needed: &[Vec<u8>]) -> Self {
+    fn new(format: NumberFormat, like: &ElfIdentity, soname: &[u8], needed: &[Vec<u8>]) -> Self {
         let mut strings = vec![0];
         let mut add = |text: &[u8]| {
             let at = strings.len() as u64;
@@ -71,12 +71,12 @@ impl Stub {
         }
         // Its entries hold addresses, which are known once all sizes are.
         let entries = needed.len() + 7;
-        let dynamic = vec![0; entries * Entry::bytes(format) as usize];
+        let dynamic = vec![0; entries * DynamicEntry::bytes(format) as usize];
         let parts = vec![
             part(b".hash", elf::SHT_HASH, 2, 0, hash as u64, hash_table),
             part(b".dynsym", elf::SHT_DYNSYM, 3, 1, symbol, vec![0; symbol as usize]),
             part(b".dynstr", elf::SHT_STRTAB, 0, 0, 0, strings),
-            part(b".dynamic", elf::SHT_DYNAMIC, 3, 0, Entry::bytes(format), dynamic),
+            part(b".dynamic", elf::SHT_DYNAMIC, 3, 0, DynamicEntry::bytes(format), dynamic),
         ];
         let small_pages = [elf::EM_386, elf::EM_X86_64, elf::EM_S390, elf::EM_RISCV];
         let segment_align = if small_pages.contains(&like.machine) { 0x1000 } else { 0x10000 };
@@ -88,7 +88,8 @@ impl Stub {
 
     /// One part behind the other; address and offset are the same.
     fn place(&mut self) {
-        let mut at = Header::bytes(self.format) + SEGMENTS * Segment::bytes(self.format);
+        let mut at =
+            ElfHeader::bytes(self.format) + SEGMENTS * ElfProgramHeader::bytes(self.format);
         for part in &mut self.parts {
             at = at.next_multiple_of(8);
             part.section.address = at;
@@ -112,12 +113,12 @@ impl Stub {
             (elf::DT_SYMENT, section(SYMBOLS).entry_size),
             (elf::DT_NULL, 0),
         ]);
-        let encode = |(tag, value)| Entry { tag: u64::from(tag), value }.encode(self.format);
+        let encode = |(tag, value)| DynamicEntry { tag: u64::from(tag), value }.encode(self.format);
         self.parts[DYNAMIC].bytes = entries.into_iter().flat_map(encode).collect();
     }
 
     fn write(&self, like: &ElfIdentity) -> Vec<u8> {
-        let mut bytes = vec![0; Header::bytes(self.format) as usize];
+        let mut bytes = vec![0; ElfHeader::bytes(self.format) as usize];
         bytes.extend(self.segments().iter().flat_map(|segment| segment.encode(self.format)));
         for part in &self.parts {
             bytes.resize(part.section.offset as usize, 0);
@@ -147,9 +148,9 @@ impl Stub {
         bytes
     }
 
-    fn segments(&self) -> [Segment; SEGMENTS as usize] {
+    fn segments(&self) -> [ElfProgramHeader; SEGMENTS as usize] {
         let dynamic = &self.parts[DYNAMIC].section;
-        let segment = |kind, flags, at, size, align| Segment {
+        let segment = |kind, flags, at, size, align| ElfProgramHeader {
             kind,
             flags,
             offset: at,
@@ -180,12 +181,12 @@ impl Stub {
         out.resize(16, 0);
         push(&mut out, &[elf::ET_DYN.into(), like.machine.into()], 2);
         push(&mut out, &[elf::EV_CURRENT.into()], 4);
-        push(&mut out, &[0, Header::bytes(format), sections_at], format.word());
+        push(&mut out, &[0, ElfHeader::bytes(format), sections_at], format.word());
         push(&mut out, &[like.flags.into()], 4);
         let sections = self.parts.len() as u64 + 2;
         let counts = [
-            Header::bytes(format),
-            Segment::bytes(format),
+            ElfHeader::bytes(format),
+            ElfProgramHeader::bytes(format),
             SEGMENTS,
             Section::bytes(format),
             sections,
@@ -211,9 +212,9 @@ fn part(
     info: u32,
     entry_size: u64,
     bytes: Vec<u8>,
-) -> Part {
+) -> StubPart {
     let flags = elf::SHF_ALLOC.into();
     let align = if kind == elf::SHT_STRTAB { 1 } else { 8 };
     let section = Section { kind, flags, link, info, entry_size, align, ..Section::default() };
-    Part { name, section, bytes }
+    StubPart { name, section, bytes }
 }

@@ -11,7 +11,7 @@ use ::object::elf;
 
 use super::Refused;
 use super::draft::Draft;
-use super::elf::Elf;
+use super::elf::ElfFile;
 use super::format::{slice, write};
 use super::records::Section;
 use super::references::References;
@@ -46,7 +46,11 @@ pub(super) fn tag_of(section: &Section) -> Option<u32> {
 }
 
 /// The version tables behind the string table: as few as yield `missing` bytes.
-pub(super) fn yielding(elf: &Elf<'_>, references: &References, missing: u64) -> Option<Yielding> {
+pub(super) fn yielding(
+    elf: &ElfFile<'_>,
+    references: &References,
+    missing: u64,
+) -> Option<Yielding> {
     let table = &elf.sections[elf.strings.section?];
     if table.size != elf.strings.size {
         return None;
@@ -75,7 +79,7 @@ pub(super) fn yielding(elf: &Elf<'_>, references: &References, missing: u64) -> 
 
 /// Whether all that is in `range` of the file, and no less, is those tables, whole.
 fn holds_all(
-    elf: &Elf<'_>,
+    elf: &ElfFile<'_>,
     references: &References,
     sections: &[usize],
     range: Range<u64>,
@@ -109,7 +113,7 @@ impl Yielding {
     pub(super) fn move_by(
         self,
         distance: u64,
-        elf: &Elf<'_>,
+        elf: &ElfFile<'_>,
         draft: &mut Draft,
     ) -> Result<(), Refused> {
         let block = slice(elf.bytes, self.range.start, self.size())?;

@@ -2,7 +2,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `parse` | from bytes to an [`Object`] |
+//! | `parse` | from bytes to an [`ElfObject`] |
 //! | `texts` | texts of the string table, within limits |
 //! | `versions` | DT_VERNEED |
 //! | `notes` | the ABI tag and the x86 properties |
@@ -46,7 +46,7 @@ pub enum ElfError {
 
 /// The size of addresses: `EI_CLASS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Class {
+pub enum ElfClass {
     /// 32-bit addresses.
     Elf32,
     /// 64-bit addresses.
@@ -58,7 +58,7 @@ pub enum Class {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// `EI_CLASS`.
-    pub class: Class,
+    pub class: ElfClass,
     /// `EI_DATA`.
     pub big_endian: bool,
     /// `e_machine`.
@@ -95,11 +95,11 @@ pub struct VersionNeed {
 }
 
 /// What one ELF file says that matters to the loader's search. Of a tag that is given twice the
-/// last counts (glibc, elf/get-dynamic-info.h), save for [dependencies](Object::dependencies).
+/// last counts (glibc, elf/get-dynamic-info.h), save for [dependencies](ElfObject::dependencies).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Object {
+pub struct ElfObject {
     /// `EI_CLASS`.
-    pub class: Class,
+    pub class: ElfClass,
     /// `EI_DATA`.
     pub big_endian: bool,
     /// `e_machine`, e.g. 62 for x86-64.
@@ -126,7 +126,7 @@ pub struct Object {
     pub runpath: Option<OsString>,
     /// `DT_AUDIT` and `DT_DEPAUDIT`: libraries that may change every step of the search.
     pub audit: Vec<OsString>,
-    /// `DT_FLAGS_1`: [`Object::NODEFLIB`] and others.
+    /// `DT_FLAGS_1`: [`ElfObject::NODEFLIB`] and others.
     pub flags_1: u64,
     /// `GNU_PROPERTY_X86_ISA_1_NEEDED`: bits of the x86-64 levels that the CPU must have.
     pub isa_needed: u32,
@@ -135,12 +135,12 @@ pub struct Object {
     /// `DT_VERNEED`.
     pub verneed: Vec<VersionNeed>,
     /// What else the loader checks before it maps the file.
-    pub header: Header,
+    pub header: LoadHeader,
 }
 
 /// Fields of the ELF header and of the program headers that a loader rejects files for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Header {
+pub struct LoadHeader {
     /// `EI_VERSION`; 1 is right.
     pub ident_version: u8,
     /// Whether the rest of `e_ident` is zero.
@@ -162,39 +162,42 @@ pub(crate) fn is_library_name(name: &[u8]) -> bool {
     name.ends_with(b".so") || memchr::memmem::find(name, b".so.").is_some()
 }
 
-impl Object {
+impl ElfObject {
     /// Whom it is for.
     pub fn identity(&self) -> Identity {
-        let Object { class, big_endian, machine, .. } = *self;
+        let ElfObject { class, big_endian, machine, .. } = *self;
         Identity { class, big_endian, machine }
     }
 
-    /// `DF_1_NODEFLIB` of [`flags_1`](Object::flags_1): no default directories (`-z nodefaultlib`).
+    /// `DF_1_NODEFLIB` of [`flags_1`](ElfObject::flags_1): no default directories (`-z nodefaultlib`).
     pub const NODEFLIB: u64 = 0x800;
-    /// `DF_1_PIE` of [`flags_1`](Object::flags_1): an executable, though it can be moved.
+    /// `DF_1_PIE` of [`flags_1`](ElfObject::flags_1): an executable, though it can be moved.
     pub const PIE: u64 = 0x0800_0000;
 
     /// Reads the file at `path`. A statically linked program is no error.
     ///
     /// # Errors
     /// [`ElfError`]. A file that is not ELF is [`ElfError::NotElf`]. A FIFO does not block.
-    pub fn read(path: &Path) -> Result<Object, ElfError> {
-        Object::read_open(&open(path)?)
+    pub fn read(path: &Path) -> Result<ElfObject, ElfError> {
+        ElfObject::read_open(&open(path)?)
     }
 
     /// The same of a file that may be changed: its access time stays.
-    pub(crate) fn read_unnoticed(path: &Path) -> Result<Object, ElfError> {
-        Object::read_open(&open_unnoticed(path)?)
+    pub(crate) fn read_unnoticed(path: &Path) -> Result<ElfObject, ElfError> {
+        ElfObject::read_open(&open_unnoticed(path)?)
     }
 
-    fn read_open(file: &File) -> Result<Object, ElfError> {
+    fn read_open(file: &File) -> Result<ElfObject, ElfError> {
         let size = file.metadata()?.len();
-        Object::of_file(file, size).1
+        ElfObject::of_file(file, size).1
     }
 
     /// Reads an open regular file of `size` bytes.
-    pub(crate) fn of_file(file: &File, size: u64) -> (Option<Identity>, Result<Object, ElfError>) {
-        let window = window::Window::new(file, size);
+    pub(crate) fn of_file(
+        file: &File,
+        size: u64,
+    ) -> (Option<Identity>, Result<ElfObject, ElfError>) {
+        let window = window::FileWindow::new(file, size);
         (parse::identity(&window), parse::object(&window))
     }
 
@@ -207,7 +210,7 @@ impl Object {
     ///
     /// # Errors
     /// [`ElfError`].
-    pub fn parse(bytes: &[u8]) -> Result<Object, ElfError> {
+    pub fn parse(bytes: &[u8]) -> Result<ElfObject, ElfError> {
         parse::object(&bytes)
     }
 

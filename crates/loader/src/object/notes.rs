@@ -3,7 +3,7 @@
 use ::object::Endianness;
 use ::object::endian::Endian;
 
-use super::Class;
+use super::ElfClass;
 
 /// `NT_GNU_ABI_TAG` and `NT_GNU_PROPERTY_TYPE_0`, of the vendor "GNU".
 const ABI_TAG: u32 = 1;
@@ -24,8 +24,8 @@ pub(super) fn abi_tag(notes: &[u8], endian: Endianness) -> Option<[u32; 4]> {
 
 /// The bits of the x86-64 levels that must be there; 0 where nothing is said. As
 /// `_dl_process_pt_gnu_property` (elf/dl-load.c), it looks at the first note only.
-pub(super) fn isa_needed(notes: &[u8], class: Class, endian: Endianness) -> u32 {
-    let align = if class == Class::Elf64 { 8 } else { 4 };
+pub(super) fn isa_needed(notes: &[u8], class: ElfClass, endian: Endianness) -> u32 {
+    let align = if class == ElfClass::Elf64 { 8 } else { 4 };
     let Some((_, note)) = gnu_notes(notes, align, endian).find(|(kind, _)| *kind == PROPERTY)
     else {
         return 0;

@@ -1,4 +1,4 @@
-//! From bytes to an [`Object`].
+//! From bytes to an [`ElfObject`].
 //!
 //! The rules are those of the loader, not of the linker: only program headers count (section
 //! headers may be stripped), and addresses are found through the PT_LOAD segments.
@@ -15,9 +15,9 @@ use ::object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use ::object::{Endianness, FileKind, pod};
 
 use super::notes::{abi_tag, isa_needed};
-use super::texts::Texts;
-use super::{Class, Dependency, ElfError, Header, Identity, Object, Tag, versions};
-use crate::source::Source;
+use super::texts::StringTable;
+use super::{Dependency, ElfClass, ElfError, ElfObject, Identity, LoadHeader, Tag, versions};
+use crate::source::ByteSource;
 
 /// One read that usually holds all headers.
 const HEAD: usize = 4096;
@@ -35,12 +35,12 @@ const PADDING: std::ops::Range<usize> = 9..16;
 const HEADER: usize = 64;
 
 /// What the file is for, where it is long enough that a loader looks.
-pub(super) fn identity(source: &impl Source) -> Option<Identity> {
+pub(super) fn identity(source: &impl ByteSource) -> Option<Identity> {
     let head = source.at_most(0, HEAD).ok()?;
     let ident = head.get(..HEADER)?;
     let class = match ident[4] {
-        1 => Class::Elf32,
-        2 => Class::Elf64,
+        1 => ElfClass::Elf32,
+        2 => ElfClass::Elf64,
         _ => return None,
     };
     let machine = [ident[18], ident[19]];
@@ -51,21 +51,21 @@ pub(super) fn identity(source: &impl Source) -> Option<Identity> {
 }
 
 /// Reads the whole object.
-pub(super) fn object(source: &impl Source) -> Result<Object, ElfError> {
+pub(super) fn object(source: &impl ByteSource) -> Result<ElfObject, ElfError> {
     let head = source.at_most(0, HEAD)?;
     match FileKind::parse(&head[..]) {
-        Ok(FileKind::Elf32) => read::<FileHeader32<Endianness>>(source, &head, Class::Elf32),
-        Ok(FileKind::Elf64) => read::<FileHeader64<Endianness>>(source, &head, Class::Elf64),
+        Ok(FileKind::Elf32) => read::<FileHeader32<Endianness>>(source, &head, ElfClass::Elf32),
+        Ok(FileKind::Elf64) => read::<FileHeader64<Endianness>>(source, &head, ElfClass::Elf64),
         _ if head.starts_with(b"\x7fELF") => Err(ElfError::Truncated),
         _ => Err(ElfError::NotElf),
     }
 }
 
 fn read<H: FileHeader<Endian = Endianness>>(
-    source: &impl Source,
+    source: &impl ByteSource,
     head: &[u8],
-    class: Class,
-) -> Result<Object, ElfError> {
+    class: ElfClass,
+) -> Result<ElfObject, ElfError> {
     let header = H::parse(head).map_err(|_| ElfError::Damaged("its header"))?;
     let endian = header.endian().map_err(|_| ElfError::Damaged("its byte order"))?;
     let table = segment_bytes::<H>(source, header, endian)?;
@@ -74,7 +74,7 @@ fn read<H: FileHeader<Endian = Endianness>>(
     whole::<H>(source.length(), segments, endian)?;
     let mut object = bare::<H>(header, head, segments, endian, class);
     let find = |kind| segments.iter().find(|segment| segment.p_type(endian) == kind);
-    let mut texts = Texts::new(source);
+    let mut texts = StringTable::new(source);
     if let Some(interpreter) = find(PT_INTERP) {
         let (at, size) = interpreter.file_range(endian);
         object.interpreter = Some(texts.read(at, size)?);
@@ -99,7 +99,7 @@ fn read<H: FileHeader<Endian = Endianness>>(
         bytes.truncate(bytes.len() - bytes.len() % size_of::<H::Dyn>());
         let entries = pod::slice_from_all_bytes::<H::Dyn>(&bytes)
             .map_err(|()| ElfError::Damaged("its dynamic section"))?;
-        Dynamic::<H>::new(entries, segments, endian).read(&mut texts, &mut object)?;
+        DynamicEntries::<H>::new(entries, segments, endian).read(&mut texts, &mut object)?;
     }
     Ok(object)
 }
@@ -129,10 +129,10 @@ fn bare<H: FileHeader<Endian = Endianness>>(
     head: &[u8],
     segments: &[H::ProgramHeader],
     endian: Endianness,
-    class: Class,
-) -> Object {
+    class: ElfClass,
+) -> ElfObject {
     let of = |kind| segments.iter().filter(move |segment| segment.p_type(endian) == kind);
-    Object {
+    ElfObject {
         class,
         big_endian: endian == Endianness::Big,
         machine: header.e_machine(endian),
@@ -151,7 +151,7 @@ fn bare<H: FileHeader<Endian = Endianness>>(
         isa_needed: 0,
         abi_tag: None,
         verneed: Vec::new(),
-        header: Header {
+        header: LoadHeader {
             ident_version: header.e_ident().version,
             padded: head[PADDING].iter().all(|byte| *byte == 0),
             version: header.e_version(endian),
@@ -168,7 +168,7 @@ fn bare<H: FileHeader<Endian = Endianness>>(
 
 /// The table of program headers.
 fn segment_bytes<H: FileHeader<Endian = Endianness>>(
-    source: &impl Source,
+    source: &impl ByteSource,
     header: &H,
     endian: Endianness,
 ) -> Result<Vec<u8>, ElfError> {
@@ -189,20 +189,20 @@ fn segment_bytes<H: FileHeader<Endian = Endianness>>(
 }
 
 /// The entries of the dynamic section, up to DT_NULL.
-struct Dynamic<'a, H: FileHeader> {
+struct DynamicEntries<'a, H: FileHeader> {
     tags: Vec<(u32, u64)>,
     segments: &'a [H::ProgramHeader],
     endian: Endianness,
 }
 
-impl<'a, H: FileHeader<Endian = Endianness>> Dynamic<'a, H> {
+impl<'a, H: FileHeader<Endian = Endianness>> DynamicEntries<'a, H> {
     fn new(entries: &[H::Dyn], segments: &'a [H::ProgramHeader], endian: Endianness) -> Self {
         let tags = entries
             .iter()
             .filter_map(|entry| Some((entry.tag32(endian)?, entry.d_val(endian).into())))
             .take_while(|(tag, _)| *tag != DT_NULL)
             .collect();
-        Dynamic { tags, segments, endian }
+        DynamicEntries { tags, segments, endian }
     }
 
     fn last(&self, wanted: u32) -> Option<u64> {
@@ -220,7 +220,11 @@ impl<'a, H: FileHeader<Endian = Endianness>> Dynamic<'a, H> {
         })
     }
 
-    fn read(&self, texts: &mut Texts<'_, impl Source>, to: &mut Object) -> Result<(), ElfError> {
+    fn read(
+        &self,
+        texts: &mut StringTable<'_, impl ByteSource>,
+        to: &mut ElfObject,
+    ) -> Result<(), ElfError> {
         to.flags_1 = self.last(DT_FLAGS_1).unwrap_or(0);
         let Some(address) = self.last(DT_STRTAB) else {
             return match self.tags.iter().find(|(tag, _)| TEXT_TAGS.contains(tag)) {

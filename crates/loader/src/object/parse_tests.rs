@@ -1,9 +1,9 @@
-use recording::Image;
+use recording::MappedElf;
 
 use super::super::texts::TEXTS_LIMIT;
 use super::*;
 
-fn facts_of(bytes: &[u8]) -> Result<Image, ElfError> {
+fn facts_of(bytes: &[u8]) -> Result<MappedElf, ElfError> {
     object(&bytes).map(|object| object.image())
 }
 
@@ -101,7 +101,7 @@ fn all_crafts() -> [Craft; 4] {
 
 #[test]
 fn both_sizes_and_both_byte_orders_say_the_same() {
-    let expected = Image {
+    let expected = MappedElf {
         soname: Some("libself.so.2".into()),
         needed: vec!["libz.so.1".into(), "libm.so.6".into()],
         rpath: vec!["/a/lib".into(), String::new(), "$ORIGIN/../lib".into()],

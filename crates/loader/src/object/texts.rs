@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use super::ElfError;
 use super::parse::name;
-use crate::source::Source;
+use crate::source::ByteSource;
 
 /// One text. An RPATH of 1000 Spack prefixes is some 100 kB.
 const TEXT_LIMIT: usize = 1 << 20;
@@ -14,17 +14,17 @@ pub(super) const TEXTS_LIMIT: usize = 4 << 20;
 const FIRST: usize = 256;
 
 /// Reads texts, and keeps count of them.
-pub(super) struct Texts<'a, S> {
+pub(super) struct StringTable<'a, S> {
     pub(super) source: &'a S,
     left: usize,
     table: u64,
     size: u64,
 }
 
-impl<'a, S: Source> Texts<'a, S> {
-    /// No table yet: only [`Texts::read`] may be called.
-    pub(super) fn new(source: &'a S) -> Texts<'a, S> {
-        Texts { source, left: TEXTS_LIMIT, table: 0, size: 0 }
+impl<'a, S: ByteSource> StringTable<'a, S> {
+    /// No table yet: only [`StringTable::read`] may be called.
+    pub(super) fn new(source: &'a S) -> StringTable<'a, S> {
+        StringTable { source, left: TEXTS_LIMIT, table: 0, size: 0 }
     }
 
     /// The string table has `size` bytes from `table` of the file.

@@ -3,9 +3,9 @@
 use ::object::Endianness;
 use ::object::endian::Endian;
 
-use super::texts::Texts;
+use super::texts::StringTable;
 use super::{ElfError, VersionNeed};
-use crate::source::Source;
+use crate::source::ByteSource;
 
 /// Both kinds of entries have 16 bytes, in 32-bit and 64-bit files.
 const ENTRY: usize = 16;
@@ -15,7 +15,7 @@ const ENTRIES_LIMIT: usize = 16 << 10;
 /// Reads `count` entries from offset `at` of the file. The entries are linked by distances,
 /// which only go forward.
 pub(super) fn needs(
-    texts: &mut Texts<'_, impl Source>,
+    texts: &mut StringTable<'_, impl ByteSource>,
     mut at: u64,
     count: u64,
     endian: Endianness,
@@ -48,7 +48,7 @@ fn step(at: u64, distance: u32) -> Result<u64, ElfError> {
     at.checked_add(distance.into()).ok_or(ElfError::Truncated)
 }
 
-fn read(source: &impl Source, at: u64, budget: &mut usize) -> Result<[u8; ENTRY], ElfError> {
+fn read(source: &impl ByteSource, at: u64, budget: &mut usize) -> Result<[u8; ENTRY], ElfError> {
     *budget = budget.checked_sub(1).ok_or(ElfError::Excessive)?;
     let bytes = source.exactly(at, ENTRY as u64, ENTRY)?;
     bytes.try_into().map_err(|_| ElfError::Truncated)

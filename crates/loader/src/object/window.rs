@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use crate::source::Source;
+use crate::source::ByteSource;
 
 /// A file of this size is read by one call; libraries of a store are often smaller.
 const WHOLE: u64 = 32 << 10;
@@ -15,16 +15,16 @@ const PIECE: usize = 4 << 10;
 const AHEAD: u64 = 64 << 10;
 
 /// An open file with the pieces read so far.
-pub(super) struct Window<'a> {
+pub(super) struct FileWindow<'a> {
     file: &'a File,
     size: u64,
     pieces: RefCell<Vec<(u64, Vec<u8>)>>,
 }
 
-impl<'a> Window<'a> {
+impl<'a> FileWindow<'a> {
     /// `file`, which has `size` bytes.
-    pub(super) fn new(file: &'a File, size: u64) -> Window<'a> {
-        Window { file, size, pieces: RefCell::default() }
+    pub(super) fn new(file: &'a File, size: u64) -> FileWindow<'a> {
+        FileWindow { file, size, pieces: RefCell::default() }
     }
 
     fn keep(&self, offset: u64, length: usize) -> io::Result<()> {
@@ -60,7 +60,7 @@ impl<'a> Window<'a> {
     }
 }
 
-impl Source for Window<'_> {
+impl ByteSource for FileWindow<'_> {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         if offset >= self.size {
             return Ok(0);

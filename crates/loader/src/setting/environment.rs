@@ -4,14 +4,17 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use super::cpu::Features;
-use super::{Libc, Profile, Setting};
+use super::{GlibcProfile, Libc, LoaderSetting};
 
-impl Setting {
+impl LoaderSetting {
     /// Takes in what the loader reads from the environment: `LD_LIBRARY_PATH`, `LD_PRELOAD`,
     /// `LD_AUDIT`, and for glibc `GLIBC_TUNABLES` and `LD_HWCAP_MASK`. `lookup` gives the value
     /// of a variable, as [`std::env::var_os`] does.
     #[must_use]
-    pub fn with_environment(mut self, lookup: impl Fn(&OsStr) -> Option<OsString>) -> Setting {
+    pub fn with_environment(
+        mut self,
+        lookup: impl Fn(&OsStr) -> Option<OsString>,
+    ) -> LoaderSetting {
         let get = |name: &str| lookup(OsStr::new(name));
         self.library_path = get("LD_LIBRARY_PATH");
         self.preload = get("LD_PRELOAD");
@@ -32,7 +35,7 @@ impl Setting {
     }
 }
 
-impl Profile {
+impl GlibcProfile {
     /// Follows one assignment of GLIBC_TUNABLES (since 2.26), if it matters to the search.
     fn tune(&mut self, tunable: &[u8]) {
         if self.version < (2, 26) {

@@ -3,21 +3,21 @@
 
 use std::borrow::Cow;
 
-use super::Profile;
+use super::GlibcProfile;
 use super::profile::X86_64;
 use crate::Identity;
-use crate::object::Class;
+use crate::object::ElfClass;
 
 pub(crate) use super::profile::I386;
 
 /// `_DL_CACHE_DEFAULT_ID`: a library of libc6, for x86-64 also that
 /// (sysdeps/unix/sysv/linux/x86_64/dl-cache.h).
-pub(crate) fn cache_flags(profile: &Profile) -> u32 {
+pub(crate) fn cache_flags(profile: &GlibcProfile) -> u32 {
     if profile.machine == X86_64 { 0x303 } else { 3 }
 }
 
 /// `_dl_cache_check_flags`: where nothing else is said, a library of any libc will do.
-pub(crate) fn takes_cache_flags(profile: &Profile, flags: u32) -> bool {
+pub(crate) fn takes_cache_flags(profile: &GlibcProfile, flags: u32) -> bool {
     flags == cache_flags(profile) || (profile.machine != X86_64 && flags == 1)
 }
 
@@ -25,12 +25,13 @@ impl Identity {
     /// Whether the loaders of this machine are simulated: those of x86-64 and of 32-bit x86.
     pub fn is_simulated(&self) -> bool {
         let Identity { class, big_endian, machine } = *self;
-        !big_endian && matches!((machine, class), (X86_64, Class::Elf64) | (I386, Class::Elf32))
+        !big_endian
+            && matches!((machine, class), (X86_64, ElfClass::Elf64) | (I386, ElfClass::Elf32))
     }
 
     /// What the machine is called, as its users do.
     pub fn machine_name(&self) -> Cow<'static, str> {
-        let wide = self.class == Class::Elf64;
+        let wide = self.class == ElfClass::Elf64;
         let by_order = |big, little| if self.big_endian { big } else { little };
         // The numbers are those of the System V ABI (e_machine; linux/elf-em.h).
         let name = match self.machine {

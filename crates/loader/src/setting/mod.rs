@@ -22,23 +22,23 @@ use std::sync::Arc;
 
 pub use cpu::{Cpu, Features};
 pub use musl::Musl;
-pub use profile::Profile;
+pub use profile::GlibcProfile;
 
-use crate::object::Class;
+use crate::object::ElfClass;
 use crate::{ElfError, Errno, Identity, World};
 
 /// Which C library's loader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Libc {
     /// The GNU C library's ld.so.
-    Glibc(Profile),
+    Glibc(GlibcProfile),
     /// musl's ld-musl.
     Musl(Musl),
 }
 
 /// How a run is set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
+pub struct LoaderSetting {
     /// Which loader.
     pub libc: Libc,
     /// The path of the loader, as in `PT_INTERP`.
@@ -89,14 +89,14 @@ pub enum SettingError {
     },
 }
 
-impl Setting {
+impl LoaderSetting {
     /// The setting of `program` on this machine, started by this user, without environment
     /// variables. The loader that the program names is read, never run. A library names none: it
-    /// gets the [usual](Setting::usual_interpreter) one.
+    /// gets the [usual](LoaderSetting::usual_interpreter) one.
     ///
     /// # Errors
     /// [`SettingError`].
-    pub fn for_program(world: &dyn World, program: &Path) -> Result<Setting, SettingError> {
+    pub fn for_program(world: &dyn World, program: &Path) -> Result<LoaderSetting, SettingError> {
         let fail = |errno| SettingError::Open(program.to_owned(), errno);
         let absolute = std::path::absolute(program).map_err(|error| fail(Errno::from(error)))?;
         let opened = world.open(&absolute).map_err(fail)?;
@@ -106,22 +106,23 @@ impl Setting {
             return Err(SettingError::Foreign(program.to_owned(), identity));
         }
         // A static executable that can be moved has a dynamic section, too.
-        let is_static = !object.is_dynamic || object.flags_1 & crate::Object::PIE != 0;
-        let usual = || Setting::usual_interpreter(&object).filter(|_| !is_static).map(Path::new);
+        let is_static = !object.is_dynamic || object.flags_1 & crate::ElfObject::PIE != 0;
+        let usual =
+            || LoaderSetting::usual_interpreter(&object).filter(|_| !is_static).map(Path::new);
         let named = object.interpreter.as_deref().filter(|_| object.is_dynamic).map(Path::new);
         let interpreter = named.or_else(usual);
         let interpreter = interpreter.ok_or_else(|| SettingError::Static(program.to_owned()))?;
-        let mut setting = Setting::for_interpreter(world, interpreter, identity)?;
+        let mut setting = LoaderSetting::for_interpreter(world, interpreter, identity)?;
         setting.secure = world.gains_rights(&absolute);
         Ok(setting)
     }
 
     /// Where glibc's loader usually is, for the machine of an object (glibc,
     /// sysdeps/unix/sysv/linux/*/ldconfig.h).
-    pub fn usual_interpreter(object: &crate::Object) -> Option<&'static str> {
+    pub fn usual_interpreter(object: &crate::ElfObject) -> Option<&'static str> {
         match (object.machine, object.class) {
-            (profile::X86_64, Class::Elf64) => Some("/lib64/ld-linux-x86-64.so.2"),
-            (profile::I386, Class::Elf32) => Some("/lib/ld-linux.so.2"),
+            (profile::X86_64, ElfClass::Elf64) => Some("/lib64/ld-linux-x86-64.so.2"),
+            (profile::I386, ElfClass::Elf32) => Some("/lib/ld-linux.so.2"),
             _ => None,
         }
     }
@@ -135,7 +136,7 @@ impl Setting {
         world: &dyn World,
         interpreter: &Path,
         wanted: Identity,
-    ) -> Result<Setting, SettingError> {
+    ) -> Result<LoaderSetting, SettingError> {
         let path = interpreter.to_owned();
         if !wanted.is_simulated() {
             return Err(SettingError::Foreign(path, wanted));
@@ -143,7 +144,7 @@ impl Setting {
         let bytes =
             world.bytes(interpreter).map_err(|errno| SettingError::Open(path.clone(), errno))?;
         let unknown = || SettingError::UnknownLoader(path.clone());
-        let is = crate::Object::identity_of(&bytes).ok_or_else(unknown)?;
+        let is = crate::ElfObject::identity_of(&bytes).ok_or_else(unknown)?;
         if is != wanted {
             return Err(SettingError::ForeignLoader { path, is, wanted });
         }
@@ -151,7 +152,7 @@ impl Setting {
             true => Libc::Musl(Musl::of(&bytes).ok_or_else(unknown)?),
             false => Libc::Glibc(glibc(world, interpreter, &bytes).ok_or_else(unknown)?),
         };
-        Ok(Setting {
+        Ok(LoaderSetting {
             libc,
             interpreter: interpreter.to_owned(),
             library_path: None,
@@ -164,13 +165,13 @@ impl Setting {
 }
 
 /// The profile of the loader with these bytes.
-fn glibc(world: &dyn World, path: &Path, bytes: &[u8]) -> Option<Profile> {
-    let object = crate::Object::parse(bytes).ok()?;
+fn glibc(world: &dyn World, path: &Path, bytes: &[u8]) -> Option<GlibcProfile> {
+    let object = crate::ElfObject::parse(bytes).ok()?;
     let cpu = Cpu::of_this_machine();
     let version = glibc_version(world, path, bytes)?;
     let mut profile = match (object.machine, object.class) {
-        (profile::X86_64, Class::Elf64) => Profile::x86_64(version, cpu),
-        (profile::I386, Class::Elf32) => Profile::i386(version, cpu),
+        (profile::X86_64, ElfClass::Elf64) => GlibcProfile::x86_64(version, cpu),
+        (profile::I386, ElfClass::Elf32) => GlibcProfile::i386(version, cpu),
         _ => return None,
     };
     let directories = loader_file::system_directories(bytes);

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 
 use super::cpu::{Cpu, Features};
 use crate::Errno;
-use crate::object::Class;
+use crate::object::ElfClass;
 
 /// One build of glibc's loader on one CPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Profile {
+pub struct GlibcProfile {
     /// The version, e.g. `(2, 36)`.
     pub version: (u32, u32),
     /// What it loads: `EI_CLASS`.
-    pub class: Class,
+    pub class: ElfClass,
     /// What it loads: `e_machine`.
     pub machine: u16,
     /// What it loads: `EI_DATA`.
@@ -23,12 +23,12 @@ pub struct Profile {
     /// `glibc.cpu.hwcap_mask`, if it is not the default.
     pub hwcap_mask: Option<u64>,
     /// Directories tried in each search directory, in order, each with a slash at its end; the last
-    /// is empty. Made by [`Profile::renew`].
+    /// is empty. Made by [`GlibcProfile::renew`].
     pub subdirectories: Vec<OsString>,
     /// The names below `glibc-hwcaps` that are searched, best first. Made by
-    /// [`Profile::renew`].
+    /// [`GlibcProfile::renew`].
     pub hwcaps: Vec<&'static str>,
-    /// What `$PLATFORM` stands for. Made by [`Profile::renew`].
+    /// What `$PLATFORM` stands for. Made by [`GlibcProfile::renew`].
     pub platform: Option<OsString>,
     /// What `$LIB` stands for.
     pub lib: OsString,
@@ -66,23 +66,23 @@ const FIRST_PLATFORM: usize = 48;
 /// `_DL_HWCAP_TLS_MASK` (elf/dl-cache.c).
 const TLS: u64 = 1 << 63;
 
-impl Profile {
+impl GlibcProfile {
     /// The loader for x86-64 as upstream builds it, with `/lib64` and `/usr/lib64`.
-    pub fn x86_64(version: (u32, u32), cpu: Cpu) -> Profile {
-        Profile::new(version, cpu, Class::Elf64, X86_64)
+    pub fn x86_64(version: (u32, u32), cpu: Cpu) -> GlibcProfile {
+        GlibcProfile::new(version, cpu, ElfClass::Elf64, X86_64)
     }
 
     /// The loader for 32-bit x86 as upstream builds it, with `/lib` and `/usr/lib`.
-    pub fn i386(version: (u32, u32), cpu: Cpu) -> Profile {
-        Profile::new(version, cpu, Class::Elf32, I386)
+    pub fn i386(version: (u32, u32), cpu: Cpu) -> GlibcProfile {
+        GlibcProfile::new(version, cpu, ElfClass::Elf32, I386)
     }
 
-    fn new(version: (u32, u32), cpu: Cpu, class: Class, machine: u16) -> Profile {
+    fn new(version: (u32, u32), cpu: Cpu, class: ElfClass, machine: u16) -> GlibcProfile {
         let (lib, vdso) = match class {
-            Class::Elf64 => ("lib64", "linux-vdso.so.1"),
-            Class::Elf32 => ("lib", "linux-gate.so.1"),
+            ElfClass::Elf64 => ("lib64", "linux-vdso.so.1"),
+            ElfClass::Elf32 => ("lib", "linux-gate.so.1"),
         };
-        let mut profile = Profile {
+        let mut profile = GlibcProfile {
             version,
             class,
             machine,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Libc, Setting};
+use crate::{Libc, LoaderSetting};
 
 const ALL: Features = Features::ALL;
 
@@ -9,7 +9,7 @@ fn intel() -> Cpu {
 }
 
 fn subdirectories(version: (u32, u32), cpu: Cpu) -> Vec<String> {
-    let profile = Profile::x86_64(version, cpu);
+    let profile = GlibcProfile::x86_64(version, cpu);
     profile.subdirectories.iter().map(|name| name.to_str().unwrap().to_owned()).collect()
 }
 
@@ -18,7 +18,7 @@ fn subdirectories(version: (u32, u32), cpu: Cpu) -> Vec<String> {
 fn version_2_17_tries_tls_and_the_platform() {
     let expected = ["tls/x86_64/", "tls/", "x86_64/", ""];
     assert_eq!(subdirectories((2, 17), intel()), expected);
-    assert_eq!(Profile::x86_64((2, 17), intel()).platform.unwrap(), "x86_64");
+    assert_eq!(GlibcProfile::x86_64((2, 17), intel()).platform.unwrap(), "x86_64");
 }
 
 /// sysdeps/x86/cpu-features.c since 2.26, elf/dl-hwcaps.c: the power set of avx512_1, x86_64,
@@ -65,17 +65,17 @@ fn versions_from_2_37_on_try_levels_only() {
 #[test]
 fn a_xeon_phi_has_a_platform_of_its_own() {
     let cpu = Cpu { intel: true, features: ALL };
-    let profile = Profile::x86_64((2, 28), cpu);
+    let profile = GlibcProfile::x86_64((2, 28), cpu);
     assert_eq!(profile.platform.clone().unwrap(), "xeon_phi");
     assert!(!profile.subdirectories.iter().any(|name| name.to_str().unwrap().contains("avx512_1")));
 }
 
 #[test]
 fn calls_have_the_names_of_their_time() {
-    use crate::simulation::Call;
+    use crate::simulation::ProbeCall;
     let names = |version| {
-        let setting = Setting {
-            libc: Libc::Glibc(Profile::x86_64(version, intel())),
+        let setting = LoaderSetting {
+            libc: Libc::Glibc(GlibcProfile::x86_64(version, intel())),
             interpreter: "/lib64/ld-linux-x86-64.so.2".into(),
             library_path: None,
             preload: None,
@@ -83,7 +83,7 @@ fn calls_have_the_names_of_their_time() {
             working_directory: "/".into(),
             secure: false,
         };
-        [Call::Open, Call::Stat].map(|call| setting.system_call(call))
+        [ProbeCall::Open, ProbeCall::Stat].map(|call| setting.system_call(call))
     };
     assert_eq!(names((2, 17)), ["open", "stat"]);
     assert_eq!(names((2, 28)), ["openat", "stat"]);
@@ -93,7 +93,8 @@ fn calls_have_the_names_of_their_time() {
 /// A search ends at errors that say more than "not here", and the list of these was shortened.
 #[test]
 fn a_component_that_is_no_directory_ends_old_searches_only() {
-    let goes_on = |version, errno| Profile::x86_64(version, intel()).goes_on_after(Errno(errno));
+    let goes_on =
+        |version, errno| GlibcProfile::x86_64(version, intel()).goes_on_after(Errno(errno));
     for version in [(2, 17), (2, 36), (2, 39)] {
         assert!(goes_on(version, libc::ENOENT) && goes_on(version, libc::EACCES));
         assert!(!goes_on(version, libc::ELOOP) && !goes_on(version, libc::ENAMETOOLONG));

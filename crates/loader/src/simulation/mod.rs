@@ -26,18 +26,18 @@ use std::sync::Arc;
 use probes::Keep;
 pub use remedy::Counts;
 
-use crate::object::{Class, Tag};
-use crate::{ElfError, Errno, FileId, Libc, Object, Setting, World};
+use crate::object::{ElfClass, Tag};
+use crate::{ElfError, ElfObject, Errno, FileId, Libc, LoaderSetting, World};
 
 /// What the loader did to start a program.
 #[derive(Debug, Clone)]
 pub struct Simulation {
     /// The objects, in the order of the link map: the program first. This is the order in which
     /// symbols are looked up.
-    pub objects: Vec<Loaded>,
+    pub objects: Vec<LoadedObject>,
     /// Every path that the loader asks for, in order, up to the end of the start: where it
     /// fails, to what ends it. Empty after [`outline`].
-    pub probes: Vec<Probe>,
+    pub probes: Vec<SearchProbe>,
     /// How many of these there are: opens, and stats by path.
     pub counts: Counts,
     /// How many `ldd` makes, which goes on after what is missing: as many as a start would in
@@ -52,19 +52,19 @@ pub struct Simulation {
 
 /// One object in memory.
 #[derive(Debug, Clone)]
-pub struct Loaded {
+pub struct LoadedObject {
     /// The path by which it was opened (`l_name`); may be relative.
     pub path: PathBuf,
     /// Which file it is.
     pub id: FileId,
     /// What it says.
-    pub object: Arc<Object>,
+    pub object: Arc<ElfObject>,
     /// The object that asked for it first, as an index into [`Simulation::objects`].
     pub loader: Option<usize>,
     /// The name that was asked for.
     pub asked_as: OsString,
     /// How it was found.
-    pub how: How,
+    pub how: FoundBy,
     /// What it needs, and what that came to.
     pub edges: Vec<Edge>,
 }
@@ -82,7 +82,7 @@ pub struct Edge {
 
 /// How an object was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum How {
+pub enum FoundBy {
     /// It is the program itself.
     Program,
     /// It is the program's interpreter, that is, the loader.
@@ -108,7 +108,7 @@ pub enum How {
 
 /// Which system call asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Call {
+pub enum ProbeCall {
     /// `open` or `openat`.
     Open,
     /// `stat` or `newfstatat`.
@@ -121,7 +121,7 @@ pub enum Call {
 
 /// What became of a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum ProbeResult {
     /// The call succeeded, and the loader takes what it got.
     Found,
     /// The call failed.
@@ -143,13 +143,13 @@ pub enum Rejection {
 
 /// One path that the loader asks the kernel for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Probe {
+pub struct SearchProbe {
     /// By which call.
-    pub call: Call,
+    pub call: ProbeCall,
     /// The path, as passed to the kernel.
     pub path: PathBuf,
     /// What came of it.
-    pub answer: Answer,
+    pub answer: ProbeResult,
     /// The object whose dependency is searched, as an index into [`Simulation::objects`].
     pub for_object: usize,
     /// The name that is searched; empty if none is.
@@ -166,12 +166,12 @@ pub struct Missing {
     /// By which tag.
     pub kind: Tag,
     /// Why.
-    pub why: Why,
+    pub why: MissingReason,
 }
 
 /// Why a dependency could not be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Why {
+pub enum MissingReason {
     /// Found nowhere; the error of the last attempt.
     #[error("not found: {0}")]
     NotFound(Errno),
@@ -215,25 +215,25 @@ pub enum SimulateError {
     Audited(PathBuf),
 }
 
-impl Setting {
+impl LoaderSetting {
     /// The name of the system call that the loader makes, on x86.
     ///
     /// glibc opens by `openat` since 2.26 and asks by `newfstatat` since 2.33; 32-bit programs
     /// ask by `stat64` before that and by `statx` since.
-    pub fn system_call(&self, call: Call) -> &'static str {
+    pub fn system_call(&self, call: ProbeCall) -> &'static str {
         let (version, narrow) = match &self.libc {
-            Libc::Glibc(profile) => (profile.version, profile.class == Class::Elf32),
+            Libc::Glibc(profile) => (profile.version, profile.class == ElfClass::Elf32),
             Libc::Musl(_) => ((0, 0), false),
         };
         match call {
-            Call::Open if version >= (2, 26) => "openat",
-            Call::Open => "open",
-            Call::Stat if narrow && version >= (2, 33) => "statx",
-            Call::Stat if narrow => "stat64",
-            Call::Stat if version >= (2, 33) => "newfstatat",
-            Call::Stat => "stat",
-            Call::Access => "access",
-            Call::Readlink => "readlink",
+            ProbeCall::Open if version >= (2, 26) => "openat",
+            ProbeCall::Open => "open",
+            ProbeCall::Stat if narrow && version >= (2, 33) => "statx",
+            ProbeCall::Stat if narrow => "stat64",
+            ProbeCall::Stat if version >= (2, 33) => "newfstatat",
+            ProbeCall::Stat => "stat",
+            ProbeCall::Access => "access",
+            ProbeCall::Readlink => "readlink",
         }
     }
 }
@@ -245,7 +245,7 @@ impl Setting {
 pub fn simulate(
     world: &dyn World,
     program: &Path,
-    setting: &Setting,
+    setting: &LoaderSetting,
 ) -> Result<Simulation, SimulateError> {
     start(world, program, setting, Keep::All)
 }
@@ -257,7 +257,7 @@ pub fn simulate(
 pub fn outline(
     world: &dyn World,
     program: &Path,
-    setting: &Setting,
+    setting: &LoaderSetting,
 ) -> Result<Simulation, SimulateError> {
     start(world, program, setting, Keep::Counts)
 }
@@ -265,7 +265,7 @@ pub fn outline(
 fn start(
     world: &dyn World,
     program: &Path,
-    setting: &Setting,
+    setting: &LoaderSetting,
     keep: Keep,
 ) -> Result<Simulation, SimulateError> {
     let absolute = setting.working_directory.join(program);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use remedy::Counts;
 
-use super::{Answer, Call, Probe};
+use super::{ProbeCall, ProbeResult, SearchProbe};
 
 /// All paths together, and some room for each. A program with 900 libraries and long lists takes
 /// a tenth of it.
@@ -26,7 +26,7 @@ pub(super) enum Keep {
 pub(super) struct Probes {
     keep: Keep,
     /// With [`Keep::Counts`], the last one, without its path.
-    list: Vec<Probe>,
+    list: Vec<SearchProbe>,
     made: usize,
     taken: usize,
     counts: Counts,
@@ -43,7 +43,7 @@ impl Probes {
     }
 
     /// Takes in a probe for `path`; that of the probe itself is filled in.
-    pub(super) fn push(&mut self, path: &Path, mut probe: Probe) {
+    pub(super) fn push(&mut self, path: &Path, mut probe: SearchProbe) {
         if self.are_too_many() {
             return;
         }
@@ -74,18 +74,18 @@ impl Probes {
         self.made
     }
 
-    pub(super) fn last(&self) -> Option<&Probe> {
+    pub(super) fn last(&self) -> Option<&SearchProbe> {
         self.list.last()
     }
 
     /// The last probe; none if only `ldd` makes it.
-    pub(super) fn last_mut(&mut self) -> Option<&mut Probe> {
+    pub(super) fn last_mut(&mut self) -> Option<&mut SearchProbe> {
         if self.has_failed { None } else { self.list.last_mut() }
     }
 
     /// All that were kept, how many there were, and how many `ldd` makes; nothing if they were
     /// too many.
-    pub(super) fn into_list(mut self) -> Option<(Vec<Probe>, Counts, Counts)> {
+    pub(super) fn into_list(mut self) -> Option<(Vec<SearchProbe>, Counts, Counts)> {
         if self.keep == Keep::Counts {
             self.list.clear();
         }
@@ -93,12 +93,12 @@ impl Probes {
     }
 }
 
-fn count(counts: &mut Counts, probe: &Probe) {
-    let failed = u64::from(matches!(probe.answer, Answer::Refused(_)));
+fn count(counts: &mut Counts, probe: &SearchProbe) {
+    let failed = u64::from(matches!(probe.answer, ProbeResult::Refused(_)));
     let (all, fails) = match probe.call {
-        Call::Open => (&mut counts.opens, &mut counts.failed_opens),
-        Call::Stat => (&mut counts.stats, &mut counts.failed_stats),
-        Call::Access | Call::Readlink => return,
+        ProbeCall::Open => (&mut counts.opens, &mut counts.failed_opens),
+        ProbeCall::Stat => (&mut counts.stats, &mut counts.failed_stats),
+        ProbeCall::Access | ProbeCall::Readlink => return,
     };
     *all += 1;
     *fails += failed;

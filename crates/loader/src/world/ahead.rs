@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::{Disk, World};
-use crate::Object;
+use crate::ElfObject;
 
 /// Shorter lists are not worth a thread.
 const LONG: usize = 32;
@@ -47,7 +47,7 @@ impl Disk {
         let Some(object) = self.open(program).ok().and_then(|opened| opened.object.ok()) else {
             return Vec::new();
         };
-        let Object { rpath, runpath, .. } = &*object;
+        let ElfObject { rpath, runpath, .. } = &*object;
         let lists = runpath.iter().chain(rpath).filter_map(|list| list.to_str());
         let directories = lists.flat_map(|list| list.split(':'));
         directories

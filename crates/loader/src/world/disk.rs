@@ -13,10 +13,10 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use rustc_hash::FxHashMap;
 use rustix::fs::FileType;
 
-use super::listing::{Entries, Listing};
-use super::{Errno, FileId, Opened, World};
+use super::listing::{DirectoryEntries, DirectoryListing};
+use super::{Errno, FileId, OpenedFile, World};
 use crate::object::is_library_name;
-use crate::{ElfError, Object};
+use crate::{ElfError, ElfObject};
 
 /// The real filesystem. Directories are listed once, files parsed once; made to be shared by many
 /// simulations, in many threads. What changes on disk afterwards is not seen.
@@ -24,30 +24,30 @@ use crate::{ElfError, Object};
 /// A path whose directory's listing does not name it is absent: no call is needed to know that.
 #[derive(Debug, Default)]
 pub struct Disk {
-    directories: Table<Box<[u8]>, Arc<Directory>>,
-    opened: Table<Box<[u8]>, Result<Opened, Errno>>,
-    files: Table<FileId, Opened>,
-    contents: Table<Box<[u8]>, Content>,
+    directories: PathTable<Box<[u8]>, Arc<KnownDirectory>>,
+    opened: PathTable<Box<[u8]>, Result<OpenedFile, Errno>>,
+    files: PathTable<FileId, OpenedFile>,
+    contents: PathTable<Box<[u8]>, DiskContent>,
 }
 
 /// What reading a file gave.
-type Content = Result<Arc<[u8]>, Errno>;
+type DiskContent = Result<Arc<[u8]>, Errno>;
 
 /// What is known of a directory.
 #[derive(Debug)]
-enum Directory {
+enum KnownDirectory {
     /// There is none, for this reason.
     Absent(Errno),
     /// Something else has its path.
     File,
     /// It has these entries and no others.
-    Listed(Entries),
+    Listed(DirectoryEntries),
     /// It is asked entry by entry, because it is large or asked rarely.
-    Open(Asked),
+    Open(DiskLookup),
 }
 
 #[derive(Debug, Default)]
-struct Asked {
+struct DiskLookup {
     /// How many names were asked for in vain.
     vain: AtomicUsize,
     exists: OnceLock<Result<bool, Errno>>,
@@ -71,52 +71,54 @@ impl Disk {
 
     /// What is known of the directory at `path`, if anything. What is known of directories above it
     /// may tell.
-    fn known(&self, path: &[u8]) -> Option<Arc<Directory>> {
+    fn known(&self, path: &[u8]) -> Option<Arc<KnownDirectory>> {
         if let Some(directory) = self.directories.get(path) {
             return Some(directory);
         }
         let (mut above, mut name) = split(path)?;
         let directory = loop {
             if name.len() > NAME_MAX {
-                break Directory::Absent(Errno(libc::ENAMETOOLONG));
+                break KnownDirectory::Absent(Errno(libc::ENAMETOOLONG));
             }
             match self.directories.get(above).as_deref() {
-                Some(Directory::Absent(errno)) => break Directory::Absent(*errno),
-                Some(Directory::File) => break Directory::Absent(Errno(libc::ENOTDIR)),
-                Some(Directory::Listed(entries)) => match entries.get(name) {
-                    None => break Directory::Absent(Errno(libc::ENOENT)),
+                Some(KnownDirectory::Absent(errno)) => break KnownDirectory::Absent(*errno),
+                Some(KnownDirectory::File) => break KnownDirectory::Absent(Errno(libc::ENOTDIR)),
+                Some(KnownDirectory::Listed(entries)) => match entries.get(name) {
+                    None => break KnownDirectory::Absent(Errno(libc::ENOENT)),
                     Some(FileType::RegularFile) if above.len() + 1 + name.len() >= path.len() => {
-                        break Directory::File;
+                        break KnownDirectory::File;
                     }
-                    Some(FileType::RegularFile) => break Directory::Absent(Errno(libc::ENOTDIR)),
+                    Some(FileType::RegularFile) => {
+                        break KnownDirectory::Absent(Errno(libc::ENOTDIR));
+                    }
                     Some(_) => return None,
                 },
-                Some(Directory::Open(_)) => return None,
+                Some(KnownDirectory::Open(_)) => return None,
                 None => (above, name) = split(above)?,
             }
         };
         Some(self.directories.put(path, Arc::new(directory)))
     }
 
-    fn directory(&self, path: &[u8]) -> Arc<Directory> {
+    fn directory(&self, path: &[u8]) -> Arc<KnownDirectory> {
         self.known(path).unwrap_or_else(|| {
-            self.directories.put(path, Arc::new(Directory::Open(Asked::default())))
+            self.directories.put(path, Arc::new(KnownDirectory::Open(DiskLookup::default())))
         })
     }
 
     /// Lists the directory at `path`; if it is large, only when `small` is false.
-    fn list(&self, path: &[u8], small: bool) -> Arc<Directory> {
-        let listed = Listing::open(path).and_then(|listing| listing.entries(small));
+    fn list(&self, path: &[u8], small: bool) -> Arc<KnownDirectory> {
+        let listed = DirectoryListing::open(path).and_then(|listing| listing.entries(small));
         let directory = match listed {
-            Ok(Some(entries)) => Directory::Listed(entries),
+            Ok(Some(entries)) => KnownDirectory::Listed(entries),
             Err(errno) if errno.0 == libc::ENOTDIR && fs::metadata(as_path(path)).is_ok() => {
-                Directory::File
+                KnownDirectory::File
             }
             Err(errno) if matches!(errno.0, libc::ENOENT | libc::ENOTDIR | libc::ELOOP) => {
-                Directory::Absent(errno)
+                KnownDirectory::Absent(errno)
             }
             // It may be searched though it cannot be read, or it is too large.
-            Ok(None) | Err(_) => Directory::Open(Asked::default()),
+            Ok(None) | Err(_) => KnownDirectory::Open(DiskLookup::default()),
         };
         self.directories.put(path, Arc::new(directory))
     }
@@ -126,14 +128,14 @@ impl Disk {
         self.expect(directory);
         let path = trim(directory.as_os_str().as_bytes());
         let directory = self.directory(path);
-        let Directory::Listed(entries) = &*directory else { return };
+        let KnownDirectory::Listed(entries) = &*directory else { return };
         for (name, kind) in entries.iter().filter(|(name, _)| is_library_name(name)).take(AHEAD) {
             let _ = self.open_file(&[path, b"/", name].concat(), Some(*kind));
         }
     }
 
     /// Opens what is at `path`, which is there as far as is known.
-    fn open_file(&self, path: &[u8], kind: Option<FileType>) -> Result<Opened, Errno> {
+    fn open_file(&self, path: &[u8], kind: Option<FileType>) -> Result<OpenedFile, Errno> {
         if let Some(opened) = self.opened.get(path) {
             return opened;
         }
@@ -141,7 +143,7 @@ impl Disk {
         self.opened.put(path, opened)
     }
 
-    fn read_file(&self, path: &Path, kind: Option<FileType>) -> Result<Opened, Errno> {
+    fn read_file(&self, path: &Path, kind: Option<FileType>) -> Result<OpenedFile, Errno> {
         // To open a device may do something.
         if matches!(kind, Some(FileType::CharacterDevice | FileType::BlockDevice | FileType::Fifo))
         {
@@ -157,13 +159,13 @@ impl Disk {
         if !metadata.is_file() {
             return Ok(no_file(&metadata));
         }
-        let (identity, object) = Object::of_file(&file, metadata.len());
+        let (identity, object) = ElfObject::of_file(&file, metadata.len());
         let object = object.map(Arc::new).map_err(Arc::new);
         let set_user_id = metadata.mode() & libc::S_ISUID != 0;
-        Ok(self.files.put(id, Opened { id, set_user_id, identity, object }))
+        Ok(self.files.put(id, OpenedFile { id, set_user_id, identity, object }))
     }
 
-    fn read_content(path: &Path) -> Content {
+    fn read_content(path: &Path) -> DiskContent {
         let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
         let file = File::options().read(true).custom_flags(flags).open(path)?;
         let metadata = file.metadata()?;
@@ -177,21 +179,21 @@ impl Disk {
 }
 
 impl World for Disk {
-    fn open(&self, path: &Path) -> Result<Opened, Errno> {
+    fn open(&self, path: &Path) -> Result<OpenedFile, Errno> {
         let path = path.as_os_str().as_bytes();
         if path.len() >= PATH_MAX {
             return Err(Errno(libc::ENAMETOOLONG));
         }
         let Some((above, name)) = split(path) else { return self.open_file(path, None) };
         match &*self.directory(above) {
-            Directory::Absent(errno) => Err(*errno),
-            Directory::File => Err(Errno(libc::ENOTDIR)),
-            Directory::Listed(_) if name.len() > NAME_MAX => Err(Errno(libc::ENAMETOOLONG)),
-            Directory::Listed(entries) => match entries.get(name) {
+            KnownDirectory::Absent(errno) => Err(*errno),
+            KnownDirectory::File => Err(Errno(libc::ENOTDIR)),
+            KnownDirectory::Listed(_) if name.len() > NAME_MAX => Err(Errno(libc::ENAMETOOLONG)),
+            KnownDirectory::Listed(entries) => match entries.get(name) {
                 None => Err(Errno(libc::ENOENT)),
                 Some(kind) => self.open_file(path, Some(*kind)),
             },
-            Directory::Open(asked) => {
+            KnownDirectory::Open(asked) => {
                 let opened = self.open_file(path, None);
                 if opened.is_err() && asked.vain.fetch_add(1, Ordering::Relaxed) == VAIN {
                     self.list(above, false);
@@ -207,10 +209,10 @@ impl World for Disk {
             return Err(Errno(libc::ENAMETOOLONG));
         }
         match &*self.directory(path) {
-            Directory::Absent(errno) => Err(*errno),
-            Directory::File => Ok(false),
-            Directory::Listed(_) => Ok(true),
-            Directory::Open(asked) => *asked.exists.get_or_init(|| {
+            KnownDirectory::Absent(errno) => Err(*errno),
+            KnownDirectory::File => Ok(false),
+            KnownDirectory::Listed(_) => Ok(true),
+            KnownDirectory::Open(asked) => *asked.exists.get_or_init(|| {
                 let is_directory = fs::metadata(as_path(path)).map(|metadata| metadata.is_dir());
                 is_directory.map_err(Errno::from)
             }),
@@ -231,7 +233,7 @@ impl World for Disk {
         super::rights::gained(path)
     }
 
-    fn learn(&self, path: &Path, known: &Opened) {
+    fn learn(&self, path: &Path, known: &OpenedFile) {
         self.files.put(known.id, known.clone());
         let _ = self.opened.put(path.as_os_str().as_bytes(), Ok(known.clone()));
     }
@@ -239,7 +241,7 @@ impl World for Disk {
     fn lacks(&self, directory: &Path, name: &OsStr) -> bool {
         let directory = self.directories.get(trim(directory.as_os_str().as_bytes()));
         match directory.as_deref() {
-            Some(Directory::Listed(entries)) => !entries.contains_key(name.as_bytes()),
+            Some(KnownDirectory::Listed(entries)) => !entries.contains_key(name.as_bytes()),
             _ => false,
         }
     }
@@ -252,9 +254,9 @@ impl World for Disk {
     }
 }
 
-fn no_file(metadata: &Metadata) -> Opened {
+fn no_file(metadata: &Metadata) -> OpenedFile {
     let object = Err(Arc::new(ElfError::NotAFile));
-    Opened { id: id_of(metadata), set_user_id: false, identity: None, object }
+    OpenedFile { id: id_of(metadata), set_user_id: false, identity: None, object }
 }
 
 fn id_of(metadata: &Metadata) -> FileId {
@@ -281,15 +283,15 @@ fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
 /// A map that many threads fill, by long paths: the hash of the standard library would take
 /// longer than the rest of a simulation. Two threads may find the same thing out; the first counts.
 #[derive(Debug)]
-struct Table<K, V>(RwLock<FxHashMap<K, V>>);
+struct PathTable<K, V>(RwLock<FxHashMap<K, V>>);
 
-impl<K, V> Default for Table<K, V> {
-    fn default() -> Table<K, V> {
-        Table(RwLock::default())
+impl<K, V> Default for PathTable<K, V> {
+    fn default() -> PathTable<K, V> {
+        PathTable(RwLock::default())
     }
 }
 
-impl<K: Hash + Eq, V: Clone> Table<K, V> {
+impl<K: Hash + Eq, V: Clone> PathTable<K, V> {
     fn get<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<V>
     where
         K: std::borrow::Borrow<Q>,

@@ -10,27 +10,27 @@ use rustix::io::Errno as Error;
 use super::Errno;
 
 /// The entries of a directory and their kinds, `.` and `..` among them.
-pub(super) type Entries = FxHashMap<Box<[u8]>, FileType>;
+pub(super) type DirectoryEntries = FxHashMap<Box<[u8]>, FileType>;
 
 /// The kernel fills this by one call, if the directory has fewer than some thousand entries.
 const BUFFER: usize = 64 << 10;
 
 /// A directory being listed.
-pub(super) struct Listing {
+pub(super) struct DirectoryListing {
     directory: OwnedFd,
-    entries: Entries,
+    entries: DirectoryEntries,
 }
 
-impl Listing {
+impl DirectoryListing {
     /// Opens the directory at `path`.
-    pub(super) fn open(path: &[u8]) -> Result<Listing, Errno> {
+    pub(super) fn open(path: &[u8]) -> Result<DirectoryListing, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = openat(rustix::fs::CWD, path, flags, Mode::empty()).map_err(number)?;
-        Ok(Listing { directory, entries: Entries::default() })
+        Ok(DirectoryListing { directory, entries: DirectoryEntries::default() })
     }
 
     /// The entries; nothing if there are more than fit and only `small` directories are wanted.
-    pub(super) fn entries(mut self, small: bool) -> Result<Option<Entries>, Errno> {
+    pub(super) fn entries(mut self, small: bool) -> Result<Option<DirectoryEntries>, Errno> {
         let mut buffer = vec![MaybeUninit::uninit(); BUFFER];
         let mut raw = RawDir::new(&self.directory, &mut buffer);
         let mut filled = 0;

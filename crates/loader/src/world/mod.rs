@@ -1,7 +1,7 @@
 //! The filesystem as the loader sees it: what it opens, stats and reads.
 //!
 //! A [`World`] answers for paths; the simulation asks nothing else of the machine. [`Disk`] is
-//! the real one, [`Overlay`] one with planned changes on top.
+//! the real one, [`PlannedWorld`] one with planned changes on top.
 
 mod ahead;
 mod disk;
@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use disk::Disk;
-pub use overlay::Overlay;
+pub use overlay::PlannedWorld;
 
-use crate::{ElfError, Identity, Object};
+use crate::{ElfError, ElfObject, Identity};
 
 /// Which file a path leads to, as the loader tells files apart (elf/dl-fileid.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,7 +52,7 @@ impl From<io::Error> for Errno {
 
 /// A file that could be opened.
 #[derive(Debug, Clone)]
-pub struct Opened {
+pub struct OpenedFile {
     /// Which file it is.
     pub id: FileId,
     /// Whether it has the set-user-id bit.
@@ -60,7 +60,7 @@ pub struct Opened {
     /// Whom it is for; nothing if it is no ELF file, or too short for one.
     pub identity: Option<Identity>,
     /// What it says of its search, or why it says nothing.
-    pub object: Result<Arc<Object>, Arc<ElfError>>,
+    pub object: Result<Arc<ElfObject>, Arc<ElfError>>,
 }
 
 /// The filesystem, as far as the loader asks for it. Paths are absolute; they are looked up as
@@ -70,7 +70,7 @@ pub trait World: Sync {
     ///
     /// # Errors
     /// The error number of the kernel.
-    fn open(&self, path: &Path) -> Result<Opened, Errno>;
+    fn open(&self, path: &Path) -> Result<OpenedFile, Errno>;
 
     /// Whether `stat(path)` tells of a directory.
     ///
@@ -105,7 +105,7 @@ pub trait World: Sync {
     }
 
     /// A hint: what the regular file at `path` is was found out already.
-    fn learn(&self, path: &Path, known: &Opened) {
+    fn learn(&self, path: &Path, known: &OpenedFile) {
         let _ = (path, known);
     }
 

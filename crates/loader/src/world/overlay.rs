@@ -5,30 +5,30 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::{Errno, FileId, Opened, World};
-use crate::Object;
+use super::{Errno, FileId, OpenedFile, World};
+use crate::ElfObject;
 
 /// A world with planned changes on top, to simulate a plan before it is applied. Nothing is
 /// written. Paths are absolute.
-pub struct Overlay<'a> {
+pub struct PlannedWorld<'a> {
     below: &'a dyn World,
-    replaced: HashMap<FileId, Arc<Object>>,
+    replaced: HashMap<FileId, Arc<ElfObject>>,
     /// What is new, by the real path of its directory and its name.
-    added: HashMap<PathBuf, Node>,
+    added: HashMap<PathBuf, OverlayNode>,
     real_directories: RwLock<HashMap<PathBuf, Result<PathBuf, Errno>>>,
 }
 
 /// Something new.
 #[derive(Debug, Clone)]
-enum Node {
-    File(Box<Opened>),
+enum OverlayNode {
+    File(Box<OpenedFile>),
     Link(PathBuf),
     Directory,
 }
 
 /// Where a path leads.
-enum Place<'a> {
-    New(PathBuf, &'a Node),
+enum OverlayTarget<'a> {
+    New(PathBuf, &'a OverlayNode),
     /// To this path of the world below; links that are new are followed already.
     Below(PathBuf),
 }
@@ -36,10 +36,10 @@ enum Place<'a> {
 /// As many links as the kernel follows (`MAXSYMLINKS` in linux/namei.h).
 const LINKS: usize = 40;
 
-impl<'a> Overlay<'a> {
+impl<'a> PlannedWorld<'a> {
     /// `below`, unchanged so far.
-    pub fn new(below: &'a dyn World) -> Overlay<'a> {
-        Overlay {
+    pub fn new(below: &'a dyn World) -> PlannedWorld<'a> {
+        PlannedWorld {
             below,
             replaced: HashMap::new(),
             added: HashMap::new(),
@@ -48,22 +48,25 @@ impl<'a> Overlay<'a> {
     }
 
     /// The file `id` will say what `object` says, under all of its paths.
-    pub fn replace(&mut self, id: FileId, object: Object) {
+    pub fn replace(&mut self, id: FileId, object: ElfObject) {
         self.replaced.insert(id, Arc::new(object));
     }
 
     /// There will be a regular file at `path`, instead of what may be there.
-    pub fn file(&mut self, path: &Path, object: Object) {
+    pub fn file(&mut self, path: &Path, object: ElfObject) {
         // No device has this number, so that the file is another than all that exist.
         let id = FileId { device: u64::MAX, inode: self.added.len() as u64 };
         let identity = Some(object.identity());
         let object = Ok(Arc::new(object));
-        self.add(path, Node::File(Box::new(Opened { id, set_user_id: false, identity, object })));
+        self.add(
+            path,
+            OverlayNode::File(Box::new(OpenedFile { id, set_user_id: false, identity, object })),
+        );
     }
 
     /// There will be a symbolic link to `target` at `path`, instead of what may be there.
     pub fn link(&mut self, path: &Path, target: &Path) {
-        self.add(path, Node::Link(target.to_owned()));
+        self.add(path, OverlayNode::Link(target.to_owned()));
     }
 
     /// There will be a directory at `path`, and directories above it.
@@ -71,12 +74,12 @@ impl<'a> Overlay<'a> {
         let missing = path.ancestors().take_while(|each| self.below.is_directory(each) != Ok(true));
         for directory in missing.map(Path::to_owned).collect::<Vec<_>>().into_iter().rev() {
             if !self.is_directory(&directory).unwrap_or(false) {
-                self.add(&directory, Node::Directory);
+                self.add(&directory, OverlayNode::Directory);
             }
         }
     }
 
-    fn add(&mut self, path: &Path, node: Node) {
+    fn add(&mut self, path: &Path, node: OverlayNode) {
         let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return };
         let above = self.real_path(above).unwrap_or_else(|_| above.to_owned());
         self.added.insert(above.join(name), node);
@@ -84,19 +87,19 @@ impl<'a> Overlay<'a> {
     }
 
     /// Follows `path` through what is new.
-    fn place(&self, path: &Path) -> Result<Place<'_>, Errno> {
+    fn place(&self, path: &Path) -> Result<OverlayTarget<'_>, Errno> {
         if self.added.is_empty() {
-            return Ok(Place::Below(path.to_owned()));
+            return Ok(OverlayTarget::Below(path.to_owned()));
         }
         self.follow(path, LINKS)
     }
 
-    fn follow(&self, path: &Path, links: usize) -> Result<Place<'_>, Errno> {
-        let Some(above) = path.parent() else { return Ok(Place::Below(path.to_owned())) };
+    fn follow(&self, path: &Path, links: usize) -> Result<OverlayTarget<'_>, Errno> {
+        let Some(above) = path.parent() else { return Ok(OverlayTarget::Below(path.to_owned())) };
         let real = match self.real_directory(above, links) {
             Ok(real) => real,
             // The world below says what is wrong.
-            Err(Errno(libc::ENOENT)) => return Ok(Place::Below(path.to_owned())),
+            Err(Errno(libc::ENOENT)) => return Ok(OverlayTarget::Below(path.to_owned())),
             Err(errno) => return Err(errno),
         };
         let Some(name) = path.file_name() else {
@@ -104,10 +107,10 @@ impl<'a> Overlay<'a> {
         };
         let path = real.join(name);
         match self.added.get(&path) {
-            None => Ok(Place::Below(path)),
-            Some(Node::Link(_)) if links == 0 => Err(Errno(libc::ELOOP)),
-            Some(Node::Link(target)) => self.follow(&real.join(target), links - 1),
-            Some(node) => Ok(Place::New(path, node)),
+            None => Ok(OverlayTarget::Below(path)),
+            Some(OverlayNode::Link(_)) if links == 0 => Err(Errno(libc::ELOOP)),
+            Some(OverlayNode::Link(target)) => self.follow(&real.join(target), links - 1),
+            Some(node) => Ok(OverlayTarget::New(path, node)),
         }
     }
 
@@ -127,9 +130,9 @@ impl<'a> Overlay<'a> {
 
     fn find_real_directory(&self, path: &Path, links: usize) -> Result<PathBuf, Errno> {
         match self.follow(path, links)? {
-            Place::New(real, Node::Directory) => Ok(real),
-            Place::New(..) => Err(Errno(libc::ENOTDIR)),
-            Place::Below(path) => match self.below.is_directory(&path) {
+            OverlayTarget::New(real, OverlayNode::Directory) => Ok(real),
+            OverlayTarget::New(..) => Err(Errno(libc::ENOTDIR)),
+            OverlayTarget::Below(path) => match self.below.is_directory(&path) {
                 Ok(true) => self.below.real_path(&path),
                 Ok(false) => Err(Errno(libc::ENOTDIR)),
                 Err(_) => Err(Errno(libc::ENOENT)),
@@ -138,7 +141,7 @@ impl<'a> Overlay<'a> {
     }
 
     /// The file with what is planned for it.
-    fn changed(&self, mut opened: Opened) -> Opened {
+    fn changed(&self, mut opened: OpenedFile) -> OpenedFile {
         if let Some(object) = self.replaced.get(&opened.id) {
             opened.identity = Some(object.identity());
             opened.object = Ok(object.clone());
@@ -147,44 +150,46 @@ impl<'a> Overlay<'a> {
     }
 }
 
-impl World for Overlay<'_> {
-    fn open(&self, path: &Path) -> Result<Opened, Errno> {
+impl World for PlannedWorld<'_> {
+    fn open(&self, path: &Path) -> Result<OpenedFile, Errno> {
         match self.place(path)? {
-            Place::New(_, Node::File(opened)) => Ok(self.changed((**opened).clone())),
-            Place::New(real, _) => {
+            OverlayTarget::New(_, OverlayNode::File(opened)) => {
+                Ok(self.changed((**opened).clone()))
+            }
+            OverlayTarget::New(real, _) => {
                 let object = Err(Arc::new(crate::ElfError::NotAFile));
                 let id = FileId { device: u64::MAX, inode: real.as_os_str().len() as u64 };
-                Ok(Opened { id, set_user_id: false, identity: None, object })
+                Ok(OpenedFile { id, set_user_id: false, identity: None, object })
             }
-            Place::Below(path) => Ok(self.changed(self.below.open(&path)?)),
+            OverlayTarget::Below(path) => Ok(self.changed(self.below.open(&path)?)),
         }
     }
 
     fn is_directory(&self, path: &Path) -> Result<bool, Errno> {
         match self.place(path)? {
-            Place::New(_, node) => Ok(matches!(node, Node::Directory)),
-            Place::Below(path) => self.below.is_directory(&path),
+            OverlayTarget::New(_, node) => Ok(matches!(node, OverlayNode::Directory)),
+            OverlayTarget::Below(path) => self.below.is_directory(&path),
         }
     }
 
     fn real_path(&self, path: &Path) -> Result<PathBuf, Errno> {
         match self.place(path)? {
-            Place::New(real, _) => Ok(real),
-            Place::Below(path) => self.below.real_path(&path),
+            OverlayTarget::New(real, _) => Ok(real),
+            OverlayTarget::Below(path) => self.below.real_path(&path),
         }
     }
 
     fn bytes(&self, path: &Path) -> Result<Arc<[u8]>, Errno> {
         match self.place(path)? {
             // Only libraries are planned, of which nobody asks the bytes.
-            Place::New(..) => Err(Errno(libc::EIO)),
-            Place::Below(path) => self.below.bytes(&path),
+            OverlayTarget::New(..) => Err(Errno(libc::EIO)),
+            OverlayTarget::Below(path) => self.below.bytes(&path),
         }
     }
 
     fn gains_rights(&self, path: &Path) -> bool {
         match self.place(path) {
-            Ok(Place::Below(path)) => self.below.gains_rights(&path),
+            Ok(OverlayTarget::Below(path)) => self.below.gains_rights(&path),
             _ => false,
         }
     }
@@ -194,7 +199,7 @@ impl World for Overlay<'_> {
     }
 
     fn expect(&self, directory: &Path) {
-        if let Ok(Place::Below(directory)) = self.place(directory) {
+        if let Ok(OverlayTarget::Below(directory)) = self.place(directory) {
             self.below.expect(&directory);
         }
     }

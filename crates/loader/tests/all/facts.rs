@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use loader::{ElfError, facts};
-use recording::Image;
+use recording::MappedElf;
 
 /// What `readelf -dl` says, read from its text.
-fn readelf(path: &Path) -> Image {
+fn readelf(path: &Path) -> MappedElf {
     let output = Command::new("readelf")
         .args(["--wide", "--dynamic", "--program-headers"])
         .arg(path)
         .env("LC_ALL", "C")
         .output()
         .unwrap();
-    let mut image = Image::default();
+    let mut image = MappedElf::default();
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         let Some((before, rest)) = line.split_once('[') else { continue };
         let Some(text) = rest.strip_suffix(']') else { continue };

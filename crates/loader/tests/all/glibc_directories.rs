@@ -11,7 +11,7 @@ use crate::real::Run;
 use crate::real::build::{Workshop, patchelf, rpath, runpath};
 use crate::real::say::{directory_of, how, text, true_simulation};
 use loader::Disk;
-use loader::simulation::{How, Why};
+use loader::simulation::{FoundBy, MissingReason};
 
 #[test]
 fn rpath_is_inherited_from_who_loaded_the_requester() {
@@ -21,7 +21,7 @@ fn rpath_is_inherited_from_who_loaded_the_requester() {
     let list = format!("{}:{}", text(&shop.path("middle")), text(&shop.path("low")));
     let program = shop.program("program", &[&middle], &[&rpath(&list)]);
     let simulation = true_simulation(&Run::of(program));
-    assert_eq!(how(&simulation, "liblow.so"), How::Rpath { of: 0 });
+    assert_eq!(how(&simulation, "liblow.so"), FoundBy::Rpath { of: 0 });
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn runpath_is_not_inherited() {
     let list = format!("{}:{}", text(&shop.path("middle")), text(&shop.path("low")));
     let program = shop.program("program", &[&middle], &[&runpath(&list)]);
     let simulation = true_simulation(&Run::of(program));
-    assert_eq!(simulation.missing[0].why, Why::NotFound(loader::Errno(2)));
+    assert_eq!(simulation.missing[0].why, MissingReason::NotFound(loader::Errno(2)));
     assert!(simulation.fatal.is_some());
 }
 
@@ -71,7 +71,7 @@ fn add_runpath(file: &Path, list: &str) {
     let spare = (rpath..).step_by(16).find(|at| bytes[*at..*at + 32] == [0; 32]).unwrap();
     bytes[spare..spare + 16].copy_from_slice(&entry);
     fs::write(file, bytes).unwrap();
-    let object = loader::Object::read(file).unwrap();
+    let object = loader::ElfObject::read(file).unwrap();
     assert!(object.rpath.is_some() && object.runpath.is_some(), "{list}");
 }
 
@@ -85,9 +85,9 @@ fn library_path_comes_after_rpath_and_before_runpath() {
     let new = shop.program("new", &[&library], &[&runpath(text(&list))]);
     let environment = shop.path("second");
     let simulation = true_simulation(&Run::of(old).with("LD_LIBRARY_PATH", &environment));
-    assert_eq!(how(&simulation, "libany.so"), How::Rpath { of: 0 });
+    assert_eq!(how(&simulation, "libany.so"), FoundBy::Rpath { of: 0 });
     let simulation = true_simulation(&Run::of(new).with("LD_LIBRARY_PATH", &environment));
-    assert_eq!(how(&simulation, "libany.so"), How::LibraryPath);
+    assert_eq!(how(&simulation, "libany.so"), FoundBy::LibraryPath);
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn empty_and_relative_elements_are_tried_for_every_library() {
     }
     let plain = shop.program("plain", &[&one], &[]);
     let run = Run::of(plain).within(shop.path("lib")).with("LD_LIBRARY_PATH", "/nowhere:");
-    assert_eq!(how(&true_simulation(&run), "libone.so"), How::LibraryPath);
+    assert_eq!(how(&true_simulation(&run), "libone.so"), FoundBy::LibraryPath);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_loop_of_links_ends_the_list_in_which_it_is_met() {
     let program = shop.program("program", &[&library], &[&rpath(&list)]);
     assert_eq!(true_simulation(&Run::of(&program)).missing.len(), 1);
     let run = Run::of(program).with("LD_LIBRARY_PATH", shop.path("lib"));
-    assert_eq!(how(&true_simulation(&run), "libany.so"), How::LibraryPath);
+    assert_eq!(how(&true_simulation(&run), "libany.so"), FoundBy::LibraryPath);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_name_with_a_slash_is_opened_and_not_searched() {
     let low = shop.library("lib/liblow.so", &[], &["no soname"]);
     let library = shop.library("lib/libany.so", &[&low], &["no soname", &runpath("$ORIGIN")]);
     let program = shop.program("program", &[&library], &[]);
-    assert_eq!(how(&true_simulation(&Run::of(program)), "libany.so"), How::Path);
+    assert_eq!(how(&true_simulation(&Run::of(program)), "libany.so"), FoundBy::Path);
     let program = shop.program("relative", &[], &[]);
     patchelf(&program, &["--add-needed", "lib/libany.so"]);
     true_simulation(&Run::of(&program).within(shop.path("")));

@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use crate::real::Run;
 use crate::real::build::{Workshop, patchelf, rpath};
 use crate::real::say::{directory_of, how, text, true_simulation};
-use loader::simulation::{How, Why};
+use loader::simulation::{FoundBy, MissingReason};
 use loader::{Disk, Simulation};
 
 #[test]
@@ -24,7 +24,7 @@ fn files_for_other_addresses_or_machines_are_skipped() {
     let simulation = true_simulation(&Run::of(program));
     assert_eq!(directory_of(&simulation, "libany.so"), shop.path("right"));
     let program = shop.program("lost", &[&library], &[&rpath(&all[..2].join(":"))]);
-    assert_eq!(true_simulation(&Run::of(program)).missing[0].why, Why::OtherClass);
+    assert_eq!(true_simulation(&Run::of(program)).missing[0].why, MissingReason::OtherClass);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn what_cannot_be_loaded_ends_the_run_though_another_follows() {
     spoil("entries", &with(54, 57));
     fs::create_dir_all(shop.path("directory/libany.so")).unwrap();
     let program = shop.program("pie/libany.so", &[], &[]);
-    assert!(loader::Object::read(&program).unwrap().flags_1 & loader::Object::PIE != 0);
+    assert!(loader::ElfObject::read(&program).unwrap().flags_1 & loader::ElfObject::PIE != 0);
     shop.program("fixed/libany.so", &[], &["-no-pie"]);
     let names = [
         "empty",
@@ -74,7 +74,7 @@ fn what_cannot_be_loaded_ends_the_run_though_another_follows() {
         let list = format!("{}:{}", text(&shop.path(name)), text(&shop.path("right")));
         let program = shop.program(&format!("for-{name}"), &[&library], &[&rpath(&list)]);
         let simulation = true_simulation(&Run::of(program));
-        assert!(matches!(simulation.missing[0].why, Why::Unfit(..)), "{name}");
+        assert!(matches!(simulation.missing[0].why, MissingReason::Unfit(..)), "{name}");
         assert!(simulation.fatal.is_some());
     }
 }
@@ -92,7 +92,7 @@ fn one_file_under_two_names_is_loaded_once() {
         patchelf(&program, &["--add-needed", name]);
     }
     let simulation = true_simulation(&Run::of(program));
-    assert_eq!(how(&simulation, "libone.so"), How::Rpath { of: 0 });
+    assert_eq!(how(&simulation, "libone.so"), FoundBy::Rpath { of: 0 });
     assert_eq!(
         simulation.objects.iter().filter(|object| object.asked_as == "libone.so").count(),
         1
@@ -109,7 +109,7 @@ fn a_library_is_known_by_its_soname_whatever_its_file_is_called() {
         patchelf(&program, &["--add-needed", name]);
     }
     let simulation = true_simulation(&Run::of(program));
-    assert_eq!((simulation.missing.len(), how(&simulation, "libfile.so")), (0, How::Path));
+    assert_eq!((simulation.missing.len(), how(&simulation, "libfile.so")), (0, FoundBy::Path));
 }
 
 #[test]

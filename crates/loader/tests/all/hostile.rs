@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use crate::real::Run;
 use crate::real::build::{Workshop, patchelf, rpath, run};
-use loader::simulation::{How, Why};
-use loader::{Disk, ElfError, Errno, Object, Setting, SettingError, World, simulate};
+use loader::simulation::{FoundBy, MissingReason};
+use loader::{Disk, ElfError, ElfObject, Errno, LoaderSetting, SettingError, World, simulate};
 
 #[test]
 fn a_pipe_a_socket_or_a_device_does_not_hold_the_model_up() {
@@ -50,12 +50,12 @@ fn what_has_no_loader_says_so() {
     fs::write(&script, "#!/bin/sh\n").unwrap();
     let disk = Disk::new();
     // What a disk knows it does not ask again, so that each question gets a new one.
-    let fails = |path: &Path| Setting::for_program(&Disk::new(), path).unwrap_err();
+    let fails = |path: &Path| LoaderSetting::for_program(&Disk::new(), path).unwrap_err();
     for path in [&statically, &pie] {
         assert!(matches!(fails(path), SettingError::Static(_)), "{}", path.display());
     }
     // A library names no loader; programs beside it do, the usual one.
-    let usual = Setting::for_program(&disk, &library).unwrap();
+    let usual = LoaderSetting::for_program(&disk, &library).unwrap();
     assert_eq!(usual.interpreter, Path::new("/lib64/ld-linux-x86-64.so.2"));
     assert!(matches!(fails(&script), SettingError::Elf(..)));
     assert!(matches!(fails(Path::new("/")), SettingError::Elf(..)));
@@ -97,11 +97,11 @@ fn libraries_in_a_circle_and_a_library_that_needs_itself_are_loaded_once() {
 struct Endless;
 
 impl World for Endless {
-    fn open(&self, path: &Path) -> Result<loader::Opened, Errno> {
+    fn open(&self, path: &Path) -> Result<loader::OpenedFile, Errno> {
         let name = path.file_name().unwrap().to_str().unwrap();
         let number: u64 =
             name.trim_matches(|letter: char| !letter.is_ascii_digit()).parse().unwrap_or(1);
-        let mut object = Object::read(Path::new("/bin/true")).unwrap();
+        let mut object = ElfObject::read(Path::new("/bin/true")).unwrap();
         (object.kind, object.flags_1) = (3, 0);
         let next = (1..=2u64).map(|step| loader::object::Dependency {
             tag: loader::object::Tag::Needed,
@@ -110,7 +110,7 @@ impl World for Endless {
         object.dependencies = next.collect();
         let id = loader::FileId { device: 1, inode: number };
         let identity = Some(object.identity());
-        Ok(loader::Opened { id, set_user_id: false, identity, object: Ok(Arc::new(object)) })
+        Ok(loader::OpenedFile { id, set_user_id: false, identity, object: Ok(Arc::new(object)) })
     }
     fn is_directory(&self, _: &Path) -> Result<bool, Errno> {
         Ok(true)
@@ -134,16 +134,16 @@ fn thousands_of_libraries_take_seconds_at_most() {
 }
 
 /// A world in which nothing is found, but every directory exists.
-struct Empty(Object);
+struct Empty(ElfObject);
 
 impl World for Empty {
-    fn open(&self, path: &Path) -> Result<loader::Opened, Errno> {
+    fn open(&self, path: &Path) -> Result<loader::OpenedFile, Errno> {
         if path != Path::new("/program") {
             return Err(Errno(libc::ENOENT));
         }
         let id = loader::FileId { device: 1, inode: 1 };
         let (identity, object) = (Some(self.0.identity()), Ok(Arc::new(self.0.clone())));
-        Ok(loader::Opened { id, set_user_id: false, identity, object })
+        Ok(loader::OpenedFile { id, set_user_id: false, identity, object })
     }
     fn is_directory(&self, _: &Path) -> Result<bool, Errno> {
         Ok(true)
@@ -158,7 +158,7 @@ impl World for Empty {
 
 #[test]
 fn ten_thousand_names_in_ten_thousand_directories_are_refused_before_memory_is_gone() {
-    let mut object = Object::read(Path::new("/bin/true")).unwrap();
+    let mut object = ElfObject::read(Path::new("/bin/true")).unwrap();
     let directories: Vec<String> = (0..10_000).map(|number| format!("/f{number}")).collect();
     object.rpath = Some(directories.join(":").into());
     let one = object.dependencies[0].clone();
@@ -181,7 +181,7 @@ fn a_real_library_cut_anywhere_or_changed_is_an_error_or_an_object() {
     let library = shop.library("libany.so", &[], &[&rpath("/a:$ORIGIN"), "-lc"]);
     let whole = fs::read(&library).unwrap();
     for length in (0..whole.len()).step_by(7) {
-        let _ = Object::parse(&whole[..length]);
+        let _ = ElfObject::parse(&whole[..length]);
     }
     let mut seed = 88_172_645_463_325_252u64;
     let mut outcomes = [0; 2];
@@ -199,7 +199,7 @@ fn a_real_library_cut_anywhere_or_changed_is_an_error_or_an_object() {
             };
             bytes[at] = (seed >> 24) as u8;
         }
-        outcomes[usize::from(Object::parse(&bytes).is_ok())] += 1;
+        outcomes[usize::from(ElfObject::parse(&bytes).is_ok())] += 1;
     }
     assert!(outcomes.iter().all(|count| *count > 1000), "one-sided: {outcomes:?}");
 }
@@ -211,14 +211,16 @@ fn a_file_that_is_cut_while_it_lies_there_is_truncated_not_fatal() {
     let bytes = fs::read(&library).unwrap();
     fs::write(&library, &bytes[..bytes.len() / 2]).unwrap();
     assert!(matches!(
-        Object::read(&library),
+        ElfObject::read(&library),
         Err(ElfError::Truncated | ElfError::Damaged(_)) | Ok(_)
     ));
     let program = shop.program("program", &[], &[]);
     patchelf(&program, &["--add-needed", library.to_str().unwrap()]);
     let simulation = Run::of(&program).predict(&Disk::new());
-    assert!(simulation.missing.iter().all(|missing| matches!(missing.why, Why::Unfit(..))));
-    assert!(simulation.objects.iter().all(|object| object.how != How::Default));
+    assert!(
+        simulation.missing.iter().all(|missing| matches!(missing.why, MissingReason::Unfit(..)))
+    );
+    assert!(simulation.objects.iter().all(|object| object.how != FoundBy::Default));
 }
 
 /// How long this thread has had a processor (proc_pid_schedstat(5)): however busy the machine is,

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::real::Run;
 use crate::real::build::{Workshop, patchelf, rpath, runpath};
 use crate::real::say::{self, how, text};
-use loader::simulation::How;
+use loader::simulation::FoundBy;
 use loader::{Disk, Libc, Simulation};
 
 fn shop() -> Workshop {
@@ -28,7 +28,7 @@ fn lists_are_inherited_whether_rpath_or_runpath() {
         let list = format!("{}:{}", text(&shop.path("middle")), text(&shop.path("low")));
         let program = shop.program("program", &[&middle], &[&kind(&list)]);
         let simulation = true_simulation(&Run::of(program));
-        assert_eq!(how(&simulation, "liblow.so"), How::Rpath { of: 0 });
+        assert_eq!(how(&simulation, "liblow.so"), FoundBy::Rpath { of: 0 });
     }
 }
 
@@ -39,7 +39,7 @@ fn the_environment_comes_first_and_empty_elements_do_not_count() {
     shop.library("second/libany.so", &[], &[]);
     let program = shop.program("program", &[&library], &[&rpath(text(&shop.path("first")))]);
     let run = Run::of(&program).with("LD_LIBRARY_PATH", shop.path("second"));
-    assert_eq!(how(&true_simulation(&run), "libany.so"), How::LibraryPath);
+    assert_eq!(how(&true_simulation(&run), "libany.so"), FoundBy::LibraryPath);
     for list in [":", "::/nowhere:", "first:second", ";", "/nowhere/\n/else", "first//"] {
         Run::of(&program).within(shop.path("")).with("LD_LIBRARY_PATH", list).assert_true();
     }

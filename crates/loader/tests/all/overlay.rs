@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crate::real::Run;
 use crate::real::build::{Workshop, patchelf, rpath, runpath};
-use loader::simulation::How;
-use loader::{Disk, Errno, FileId, Object, Overlay, World, simulate};
+use loader::simulation::FoundBy;
+use loader::{Disk, ElfObject, Errno, FileId, PlannedWorld, World, simulate};
 
 #[test]
 fn a_planned_farm_of_links_is_simulated_as_it_will_be() {
@@ -20,7 +20,7 @@ fn a_planned_farm_of_links_is_simulated_as_it_will_be() {
     let run = Run::of(&program);
     let disk = Disk::new();
     assert!(run.predict(&disk).fatal.is_some(), "there is no farm yet");
-    let mut plan = Overlay::new(&disk);
+    let mut plan = PlannedWorld::new(&disk);
     plan.directory(&shop.path("new/farm"));
     plan.link(&shop.path("new/farm/libhigh.so"), &high);
     plan.link(&shop.path("new/farm/liblow.so"), Path::new("../../b/lib/liblow.so"));
@@ -51,8 +51,8 @@ fn a_planned_edit_holds_under_every_path_of_the_file() {
     fs::copy(&library, &copy).unwrap();
     patchelf(&copy, &["--add-needed", "libm.so.6"]);
     let disk = Disk::new();
-    let mut plan = Overlay::new(&disk);
-    plan.replace(id(&library), Object::read(&copy).unwrap());
+    let mut plan = PlannedWorld::new(&disk);
+    plan.replace(id(&library), ElfObject::read(&copy).unwrap());
     let run = Run::of(&program);
     let planned = simulate(&plan, &program, &run.setting(&disk)).unwrap();
     fs::rename(&copy, &library).unwrap();
@@ -69,12 +69,12 @@ fn a_planned_file_is_found_through_existing_links_and_steps_back() {
     symlink("real", shop.path("link")).unwrap();
     let program = shop.program("program", &[&library], &[&rpath("$ORIGIN/link/deep/../deep")]);
     let disk = Disk::new();
-    let mut plan = Overlay::new(&disk);
+    let mut plan = PlannedWorld::new(&disk);
     plan.directory(&shop.path("link/deep"));
-    plan.file(&shop.path("link/deep/libany.so"), Object::read(&library).unwrap());
+    plan.file(&shop.path("link/deep/libany.so"), ElfObject::read(&library).unwrap());
     let setting = Run::of(&program).setting(&disk);
     let planned = simulate(&plan, &program, &setting).unwrap();
-    assert_eq!(planned.objects[1].how, How::Rpath { of: 0 });
+    assert_eq!(planned.objects[1].how, FoundBy::Rpath { of: 0 });
     assert_eq!(plan.is_directory(&shop.path("real/deep/..")), Ok(true));
     assert_eq!(plan.real_path(&shop.path("link/deep")), Ok(shop.path("real/deep")));
     assert_eq!(plan.open(&shop.path("link/deep/absent")).unwrap_err(), Errno(2));
@@ -85,7 +85,7 @@ fn a_planned_file_is_found_through_existing_links_and_steps_back() {
 #[test]
 fn a_planned_loop_of_links_ends_as_the_kernel_ends_it() {
     let disk = Disk::new();
-    let mut plan = Overlay::new(&disk);
+    let mut plan = PlannedWorld::new(&disk);
     plan.link(Path::new("/tmp/one"), Path::new("two"));
     plan.link(Path::new("/tmp/two"), Path::new("one"));
     assert_eq!(plan.open(Path::new("/tmp/one")).unwrap_err(), Errno(40));

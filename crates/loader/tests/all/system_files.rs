@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use crate::real::build::{Workshop, rpath, run, runpath};
 use crate::real::{Run, difference};
-use loader::simulation::How;
-use loader::{Disk, Errno, Opened, Simulation, World, simulate};
+use loader::simulation::FoundBy;
+use loader::{Disk, Errno, OpenedFile, Simulation, World, simulate};
 
 /// The real filesystem, but for /etc.
 struct OtherEtc {
@@ -28,7 +28,7 @@ impl OtherEtc {
 }
 
 impl World for OtherEtc {
-    fn open(&self, path: &Path) -> Result<Opened, Errno> {
+    fn open(&self, path: &Path) -> Result<OpenedFile, Errno> {
         self.disk.open(&self.real(path))
     }
     fn is_directory(&self, path: &Path) -> Result<bool, Errno> {
@@ -84,7 +84,7 @@ fn the_cache_names_the_best_library_for_the_cpu() {
             let etc = etc(&shop, std::slice::from_ref(&lib), &["-c", format]);
             let simulation = true_simulation(&Run::of(&program), &etc);
             let any = simulation.objects.iter().find(|object| object.asked_as == "libany.so.1");
-            assert_eq!(any.unwrap().how, How::Cache);
+            assert_eq!(any.unwrap().how, FoundBy::Cache);
             for feature in ["-AVX512F", "-AVX2", "-SSE4_2"] {
                 let tunable = format!("glibc.cpu.hwcaps={feature}");
                 true_simulation(&Run::of(&program).with("GLIBC_TUNABLES", tunable), &etc);
@@ -152,7 +152,7 @@ fn nodefaultlib_takes_what_the_cache_has_outside_the_system_directories() {
         &["-Wl,-z,nodefaultlib", &rpath("/lib/x86_64-linux-gnu")],
     );
     let simulation = true_simulation(&Run::of(program), &etc(&shop, &[shop.path("lib")], &[]));
-    assert_eq!(simulation.objects[1].how, How::Cache);
+    assert_eq!(simulation.objects[1].how, FoundBy::Cache);
 }
 
 #[test]

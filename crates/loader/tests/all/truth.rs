@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::real::{Run, difference};
-use loader::{Disk, Object};
+use loader::{Disk, ElfObject};
 
 /// Programs that do something even when asked for their version, and why. The name, or how it
 /// starts if it ends in a star.
@@ -62,7 +62,7 @@ fn programs() -> Vec<PathBuf> {
             if !metadata.is_file() || metadata.mode() & 0o111 == 0 || is_denied(&path) {
                 continue;
             }
-            let Ok(object) = Object::read(&path) else { continue };
+            let Ok(object) = ElfObject::read(&path) else { continue };
             let dynamic = object.is_dynamic && object.interpreter.is_some();
             if dynamic && seen.insert((metadata.dev(), metadata.ino())) {
                 programs.push(path);

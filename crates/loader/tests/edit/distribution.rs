@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use loader::edit::{Needed, Refused, Request, Room, Tier, edit};
+use loader::edit::{EditRequest, EditRoom, NeededEdit, Refused, Tier, edit};
 
 use crate::toolchain::{checked_edit, install, is_loader, names, needed, replace, run, run_for};
 
@@ -59,7 +59,7 @@ fn outcome(result: &Result<Tier, Refused>) -> String {
 fn sweep(
     files: &[(PathBuf, Vec<String>)],
     name: fn(&str) -> Option<String>,
-    room: Room,
+    room: EditRoom,
 ) -> BTreeMap<String, usize> {
     let (mut counts, mut covered) = (BTreeMap::new(), 0);
     for (path, needed) in files {
@@ -87,7 +87,7 @@ fn every_object_of_the_distribution_is_edited_and_undone_or_refused() {
     let files: Vec<_> = files.into_iter().map(|path| (path.clone(), needed(&path))).collect();
     for (what, name) in [("system", system_path as fn(&str) -> _), ("spack", spack_path)] {
         for grow in [false, true] {
-            let counts = sweep(&files, name, Room { grow });
+            let counts = sweep(&files, name, EditRoom { grow });
             println!("{what} paths, grow {grow}: {} files, {counts:?}", files.len());
             let done = |tier: Tier| counts.get(&format!("{tier:?}")).copied().unwrap_or(0);
             let all = done(Tier::DeadBytes) + done(Tier::Slack);
@@ -137,7 +137,7 @@ fn programs_of_the_distribution_run_as_before_with_absolute_names() {
         if before.status.signal() == Some(9) {
             continue;
         }
-        let Ok((edited, after)) = checked_edit(&bytes, &request, Room { grow: true }) else {
+        let Ok((edited, after)) = checked_edit(&bytes, &request, EditRoom { grow: true }) else {
             continue;
         };
         install(&copy, &after);
@@ -168,9 +168,9 @@ fn is_steady(text: &[u8]) -> bool {
 
 #[test]
 fn the_distributions_loader_and_static_programs_are_left_alone() {
-    let request = Request { needed: Needed::Keep, ..Request::default() };
+    let request = EditRequest { needed: NeededEdit::Keep, ..EditRequest::default() };
     let loader = fs::read("/lib64/ld-linux-x86-64.so.2").unwrap();
-    assert_eq!(edit(&loader, &request, Room::default()), Err(Refused::Loader));
+    assert_eq!(edit(&loader, &request, EditRoom::default()), Err(Refused::Loader));
     let script = fs::read("/usr/bin/ldd").unwrap();
-    assert_eq!(edit(&script, &request, Room::default()), Err(Refused::NotElf));
+    assert_eq!(edit(&script, &request, EditRoom::default()), Err(Refused::NotElf));
 }

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use loader::edit::{ElfIdentity, Needed, Refused, Request, Room, Search, apply, edit, reverse};
+use loader::edit::{
+    EditRequest, EditRoom, ElfIdentity, NeededEdit, Refused, SearchPathEdit, apply, edit, reverse,
+};
 
 use testkit::Random;
 
@@ -45,18 +47,24 @@ fn without_sections(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-fn requests() -> Vec<Request> {
+fn requests() -> Vec<EditRequest> {
     let short = b"/lib/libc.so.6".to_vec();
     let long = [b"/opt/".to_vec(), vec![b'x'; 150], b"/libc.so.6".to_vec()].concat();
     vec![
-        Request { needed: Needed::Replace([(0, short)].into()), search: Search::Remove },
-        Request { needed: Needed::Replace([(0, long.clone())].into()), search: Search::Keep },
-        Request {
-            needed: Needed::List {
+        EditRequest {
+            needed: NeededEdit::Replace([(0, short)].into()),
+            search: SearchPathEdit::Remove,
+        },
+        EditRequest {
+            needed: NeededEdit::Replace([(0, long.clone())].into()),
+            search: SearchPathEdit::Keep,
+        },
+        EditRequest {
+            needed: NeededEdit::List {
                 names: vec![b"/a/libstub.so".to_vec(), b"libm.so.6".to_vec()],
                 providers: [(b"libc.so.6".to_vec(), long)].into(),
             },
-            search: Search::Runpath(b"/short".to_vec()),
+            search: SearchPathEdit::Runpath(b"/short".to_vec()),
         },
     ]
 }
@@ -94,7 +102,7 @@ fn a_hundred_thousand_mutations_give_an_error_or_an_edit_that_holds() {
             bytes.truncate(below(&mut random, bytes.len()));
         }
         let request = &requests[below(&mut random, requests.len())];
-        let room = Room { grow: below(&mut random, 2) == 0 };
+        let room = EditRoom { grow: below(&mut random, 2) == 0 };
         match edit(&bytes, request, room) {
             Ok(edit) => {
                 let after = apply(&bytes, &edit.patches).unwrap();
@@ -112,7 +120,7 @@ fn a_hundred_thousand_mutations_give_an_error_or_an_edit_that_holds() {
 
 /// What was written is a file that can be edited again.
 fn check_reads_back(after: &[u8], round: usize) {
-    let keep = edit(after, &Request::default(), Room::default());
+    let keep = edit(after, &EditRequest::default(), EditRoom::default());
     assert_eq!(keep.map(|edit| edit.patches), Ok(Vec::new()), "round {round}");
 }
 
@@ -121,7 +129,7 @@ fn every_truncation_gives_an_error_or_an_edit_that_holds() {
     for seed in seeds() {
         for length in (0..seed.len()).step_by(7) {
             for request in requests() {
-                if let Ok(edit) = edit(&seed[..length], &request, Room { grow: true }) {
+                if let Ok(edit) = edit(&seed[..length], &request, EditRoom { grow: true }) {
                     apply(&seed[..length], &edit.patches).unwrap();
                 }
             }
@@ -144,7 +152,7 @@ fn many_names_of_one_long_text_are_refused_in_no_time() {
         file[found + 16 * index..][..16].copy_from_slice(&entry(soname));
     }
     let before = processor_time();
-    let result = edit(&file, &requests()[0], Room::default());
+    let result = edit(&file, &requests()[0], EditRoom::default());
     assert_eq!(result, Err(Refused::Damaged("names that are too long")));
     assert!(processor_time() - before < Duration::from_secs(2));
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::iter;
 use std::path::{Path, PathBuf};
 
-use loader::edit::{Refused, Request, Room, Search, Tier};
+use loader::edit::{EditRequest, EditRoom, Refused, SearchPathEdit, Tier};
 use tempfile::TempDir;
 
 use crate::toolchain::{checked_edit, install, is_loader, needed, replace, run, tool};
@@ -77,10 +77,10 @@ impl Project {
 
     /// Makes all names of `path` absolute and drops its RPATH; how that went. A detour is how
     /// many `./` the names have, to make them long.
-    fn bind(&self, path: &Path, detour: usize, room: Room) -> Result<Tier, Refused> {
+    fn bind(&self, path: &Path, detour: usize, room: EditRoom) -> Result<Tier, Refused> {
         let bytes = fs::read(path).unwrap();
         let needed = replace(&by_patchelf(path), |name| self.absolute(name, detour));
-        let request = Request { needed, search: Search::Remove };
+        let request = EditRequest { needed, search: SearchPathEdit::Remove };
         let (edited, after) = checked_edit(&bytes, &request, room)?;
         install(path, &after);
         Ok(edited.tier)
@@ -188,7 +188,7 @@ fn copy(path: &Path) {
 fn experiment(
     flags: &[&str],
     (rpath, names): (bool, usize),
-    room: Room,
+    room: EditRoom,
 ) -> Result<[Tier; 2], Refused> {
     let project = Project::build(flags, rpath, names);
     let program = project.bind(&project.program(), 0, room)?;
@@ -220,7 +220,7 @@ const FLAGS: &[&[&str]] = &[
 fn a_long_rpath_makes_room_for_absolute_names_whatever_the_linker() {
     for flags in FLAGS {
         assert_eq!(
-            experiment(flags, (true, 0), Room::default()),
+            experiment(flags, (true, 0), EditRoom::default()),
             Ok([Tier::DeadBytes; 2]),
             "{flags:?}"
         );
@@ -231,7 +231,7 @@ fn a_long_rpath_makes_room_for_absolute_names_whatever_the_linker() {
 fn without_rpath_the_slack_holds_absolute_names_and_survives_strip() {
     let mut done = 0;
     for flags in FLAGS {
-        match experiment(flags, (false, 0), Room::default()) {
+        match experiment(flags, (false, 0), EditRoom::default()) {
             Ok(tiers) => done += usize::from(tiers.contains(&Tier::Slack)),
             Err(refused) => println!("{flags:?}: {refused}"),
         }
@@ -242,7 +242,7 @@ fn without_rpath_the_slack_holds_absolute_names_and_survives_strip() {
 #[test]
 fn a_large_string_table_stays_and_its_new_names_survive_strip() {
     for flags in FLAGS.iter().filter(|flags| !flags[0].starts_with("-fuse-ld")) {
-        let tiers = experiment(flags, (false, 150), Room::default());
+        let tiers = experiment(flags, (false, 150), EditRoom::default());
         assert_eq!(tiers, Ok([Tier::Slack; 2]), "{flags:?}");
     }
 }
@@ -252,14 +252,14 @@ fn names_under_a_section_header_of_their_own_survive_strip_and_make_room_again()
     for flags in FLAGS.iter().filter(|flags| !flags[0].starts_with("-fuse-ld")) {
         let project = Project::build(flags, false, 150);
         let library = project.path_of("a");
-        project.bind(&project.program(), 0, Room::default()).unwrap();
+        project.bind(&project.program(), 0, EditRoom::default()).unwrap();
         // More than the version tables yield; then less; then more.
         for (detour, tier, grows) in
             [(250, Tier::Slack, true), (10, Tier::DeadBytes, false), (255, Tier::Slack, false)]
         {
             let before = fs::metadata(&library).unwrap().len();
             assert_eq!(
-                project.bind(&library, detour, Room::default()),
+                project.bind(&library, detour, EditRoom::default()),
                 Ok(tier),
                 "{flags:?} {detour}"
             );
@@ -282,21 +282,21 @@ const DETOUR: usize = 1900;
 fn names_larger_than_any_slack_get_a_segment_where_a_header_can_be_spared() {
     for flags in FLAGS {
         let project = Project::build(flags, false, 0);
-        let refused = project.bind(&project.program(), DETOUR, Room::default());
+        let refused = project.bind(&project.program(), DETOUR, EditRoom::default());
         assert!(matches!(refused, Err(Refused::NoRoom { .. })), "{flags:?}: {refused:?}");
-        let mut grown = project.bind(&project.program(), DETOUR, Room { grow: true });
+        let mut grown = project.bind(&project.program(), DETOUR, EditRoom { grow: true });
         if grown == Err(Refused::NoSpareHeader) {
             // No PT_GNU_PROPERTY, or a PT_NOTE that shows more than that.
             assert!(flags[0].starts_with("-fuse-ld") || flags[0] == "-m32", "{flags:?}");
             null_the_notes(&project.program());
-            grown = project.bind(&project.program(), DETOUR, Room { grow: true });
+            grown = project.bind(&project.program(), DETOUR, EditRoom { grow: true });
         }
         if flags[0] == "-fuse-ld=mold" {
             assert_eq!(grown, Err(Refused::NoSpareHeader), "mold puts notes before PT_LOAD");
             continue;
         }
         assert_eq!(grown, Ok(Tier::Grown), "{flags:?}");
-        let room = Room { grow: true };
+        let room = EditRoom { grow: true };
         if project.bind(&project.path_of("a"), 0, room) == Err(Refused::NoSpareHeader) {
             null_the_notes(&project.path_of("a"));
             project.bind(&project.path_of("a"), 0, room).unwrap();

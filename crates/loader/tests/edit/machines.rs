@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use loader::edit::{ElfIdentity, Needed, Request, Room, Search, Tier, stub};
+use loader::edit::{EditRequest, EditRoom, ElfIdentity, NeededEdit, SearchPathEdit, Tier, stub};
 use tempfile::TempDir;
 
 use crate::toolchain::{checked_edit, install, names, needed, run, tool};
@@ -59,10 +59,11 @@ fn big_endian_programs_run_with_absolute_names() {
         assert_eq!(run_big_endian(&program), b"hi\n");
         let libc = format!("{SYSROOT}/libc.so.6");
         let position = needed(program.as_ref()).iter().position(|name| name == "libc.so.6");
-        let needed_now = Needed::Replace([(position.unwrap(), libc.clone().into_bytes())].into());
-        let request = Request { needed: needed_now, search: Search::Remove };
+        let needed_now =
+            NeededEdit::Replace([(position.unwrap(), libc.clone().into_bytes())].into());
+        let request = EditRequest { needed: needed_now, search: SearchPathEdit::Remove };
         let bytes = fs::read(&program).unwrap();
-        let (edited, after) = checked_edit(&bytes, &request, Room::default()).unwrap();
+        let (edited, after) = checked_edit(&bytes, &request, EditRoom::default()).unwrap();
         assert_eq!(edited.tier, tier);
         install(program.as_ref(), &after);
         assert!(needed(program.as_ref()).contains(&libc));
@@ -82,12 +83,12 @@ fn big_endian_stubs_load() {
         .unwrap();
     let closure = directory.path().join("closure.so");
     install(&closure, &made);
-    let list = Needed::List {
+    let list = NeededEdit::List {
         names: vec![closure.to_str().unwrap().as_bytes().to_vec()],
         providers: [(b"libc.so.6".to_vec(), libc)].into(),
     };
-    let request = Request { needed: list, search: Search::Remove };
-    let (_, after) = checked_edit(&bytes, &request, Room::default()).unwrap();
+    let request = EditRequest { needed: list, search: SearchPathEdit::Remove };
+    let (_, after) = checked_edit(&bytes, &request, EditRoom::default()).unwrap();
     install(program.as_ref(), &after);
     assert_eq!(run_big_endian(&program), b"hi\n");
 }
@@ -106,19 +107,19 @@ fn musl_loads_edited_programs_and_stubs() {
     let bytes = fs::read(at("program")).unwrap();
     let position = needed(at("program").as_ref()).iter().position(|name| name == "liba.so");
     let position = position.unwrap();
-    let replace = Needed::Replace([(position, at("liba.so").into_bytes())].into());
-    let (_, after) = checked_edit(&bytes, &names(replace), Room::default()).unwrap();
+    let replace = NeededEdit::Replace([(position, at("liba.so").into_bytes())].into());
+    let (_, after) = checked_edit(&bytes, &names(replace), EditRoom::default()).unwrap();
     install(at("program").as_ref(), &after);
     assert_eq!(run(at("program").as_ref(), &[], &[]).status.code(), Some(3));
 
     let like = ElfIdentity::of(&bytes).unwrap();
     let made = stub(&like, b"closure.so", &[at("liba.so").into_bytes()]).unwrap();
     install(at("closure.so").as_ref(), &made);
-    let list = Needed::List {
+    let list = NeededEdit::List {
         names: vec![at("closure.so").into_bytes(), b"libc.so".to_vec()],
         providers: [].into(),
     };
-    let (_, after) = checked_edit(&bytes, &names(list), Room::default()).unwrap();
+    let (_, after) = checked_edit(&bytes, &names(list), EditRoom::default()).unwrap();
     install(at("program").as_ref(), &after);
     assert_eq!(run(at("program").as_ref(), &[], &[]).status.code(), Some(3));
 }

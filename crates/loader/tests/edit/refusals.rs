@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use loader::edit::{Hazard, Needed, Refused, Request, Room, Search, Tier, edit};
+use loader::edit::{
+    EditRequest, EditRoom, Hazard, NeededEdit, Refused, SearchPathEdit, Tier, edit,
+};
 use tempfile::TempDir;
 
 use crate::toolchain::{checked_edit, install, names, needed, run, tool};
@@ -19,12 +21,12 @@ fn program(directory: &TempDir, flags: &[&str]) -> PathBuf {
     path
 }
 
-fn absolute() -> Request {
-    names(Needed::Replace([(0, b"/lib/x86_64-linux-gnu/libc.so.6".to_vec())].into()))
+fn absolute() -> EditRequest {
+    names(NeededEdit::Replace([(0, b"/lib/x86_64-linux-gnu/libc.so.6".to_vec())].into()))
 }
 
-fn refusal(bytes: &[u8], request: &Request) -> Refused {
-    edit(bytes, request, Room { grow: true }).unwrap_err()
+fn refusal(bytes: &[u8], request: &EditRequest) -> Refused {
+    edit(bytes, request, EditRoom { grow: true }).unwrap_err()
 }
 
 #[test]
@@ -36,7 +38,7 @@ fn static_programs_and_object_files_are_refused() {
     ] {
         let directory = TempDir::new().unwrap();
         let bytes = fs::read(program(&directory, flags)).unwrap();
-        assert_eq!(refusal(&bytes, &Request::default()), why, "{flags:?}");
+        assert_eq!(refusal(&bytes, &EditRequest::default()), why, "{flags:?}");
     }
 }
 
@@ -47,9 +49,10 @@ fn the_loader_keeps_its_name() {
     let path = program(&directory, &["-Wl,--no-as-needed", loader]);
     let position = needed(&path).iter().position(|name| name.contains("ld-linux")).unwrap();
     let bytes = fs::read(path).unwrap();
-    let rename = |to: &str| names(Needed::Replace([(position, to.as_bytes().to_vec())].into()));
+    let rename = |to: &str| names(NeededEdit::Replace([(position, to.as_bytes().to_vec())].into()));
     assert_eq!(refusal(&bytes, &rename(loader)), Hazard::LoaderName.into());
-    let rename = names(Needed::Replace([(0, b"/opt/lib/ld-linux-x86-64.so.2".to_vec())].into()));
+    let rename =
+        names(NeededEdit::Replace([(0, b"/opt/lib/ld-linux-x86-64.so.2".to_vec())].into()));
     assert_eq!(refusal(&bytes, &rename), Hazard::LoaderName.into());
 }
 
@@ -57,7 +60,7 @@ fn the_loader_keeps_its_name() {
 fn requests_that_make_no_sense_are_refused() {
     let directory = TempDir::new().unwrap();
     let bytes = fs::read(program(&directory, &[])).unwrap();
-    let replace = |at, name: &[u8]| names(Needed::Replace([(at, name.to_vec())].into()));
+    let replace = |at, name: &[u8]| names(NeededEdit::Replace([(at, name.to_vec())].into()));
     assert_eq!(refusal(&bytes, &replace(1, b"/a")), Refused::NoSuchNeeded { position: 1 });
     assert_eq!(refusal(&bytes, &replace(0, b"")), Refused::BadName(String::new()));
     assert!(matches!(refusal(&bytes, &replace(0, b"a\0b")), Refused::BadName(_)));
@@ -69,10 +72,10 @@ fn a_list_longer_than_the_spare_entries_is_refused() {
     let bytes = fs::read(program(&directory, &[])).unwrap();
     let list = |count: usize| {
         let names = (0..count).map(|index| format!("lib{index}.so").into_bytes()).collect();
-        Needed::List { names, providers: [].into() }
+        NeededEdit::List { names, providers: [].into() }
     };
     assert!(matches!(refusal(&bytes, &names(list(60))), Refused::NoSpareEntry { missing: 50.. }));
-    checked_edit(&bytes, &names(list(3)), Room::default()).unwrap();
+    checked_edit(&bytes, &names(list(3)), EditRoom::default()).unwrap();
 }
 
 #[test]
@@ -86,13 +89,13 @@ fn data_behind_the_file_stays_at_its_end() {
     let path = program(&directory, &[&many, "-rdynamic"]);
     let mut bytes = fs::read(&path).unwrap();
     let long = [b"/opt/".to_vec(), vec![b'x'; 1200], b"/libc.so.6".to_vec()].concat();
-    let request = names(Needed::Replace([(0, long)].into()));
-    let (edited, _) = checked_edit(&bytes, &request, Room::default()).unwrap();
+    let request = names(NeededEdit::Replace([(0, long)].into()));
+    let (edited, _) = checked_edit(&bytes, &request, EditRoom::default()).unwrap();
     assert!(edited.tier == Tier::Slack && edited.bytes_after > edited.bytes_before);
     bytes.extend_from_slice(b"payload");
     assert_eq!(refusal(&bytes, &request), Hazard::Overlay.into());
     // What needs no growth is done, and the payload stays where it was.
-    let (_, after) = checked_edit(&bytes, &absolute(), Room::default()).unwrap();
+    let (_, after) = checked_edit(&bytes, &absolute(), EditRoom::default()).unwrap();
     assert!(after.len() == bytes.len() && after.ends_with(b"payload"));
     install(&path, &after);
     assert_eq!(run(&path, &[], &[]).stdout, b"hi\n");
@@ -111,11 +114,11 @@ fn without_section_headers_the_slack_is_taken_without_one() {
     let mut bytes = fs::read(&path).unwrap();
     bytes[40..48].fill(0);
     bytes[60..64].fill(0);
-    let (edited, mut after) = checked_edit(&bytes, &absolute(), Room::default()).unwrap();
+    let (edited, mut after) = checked_edit(&bytes, &absolute(), EditRoom::default()).unwrap();
     assert_eq!((edited.tier, after.len()), (Tier::Slack, bytes.len()));
     for name in ["/usr/lib/x86_64-linux-gnu/./libc.so.6", "/lib/x86_64-linux-gnu/././libc.so.6"] {
-        let again = names(Needed::Replace([(0, name.as_bytes().to_vec())].into()));
-        after = checked_edit(&after, &again, Room::default()).unwrap().1;
+        let again = names(NeededEdit::Replace([(0, name.as_bytes().to_vec())].into()));
+        after = checked_edit(&after, &again, EditRoom::default()).unwrap().1;
         install(&path, &after);
         assert_eq!(run(&path, &[], &[]).stdout, b"hi\n");
     }
@@ -128,8 +131,8 @@ fn an_edited_file_is_edited_again_in_the_same_room() {
     let mut bytes = fs::read(&path).unwrap();
     for dots in [1, 3, 2, 5] {
         let name = format!("/lib/x86_64-linux-gnu/{}libc.so.6", "./".repeat(dots));
-        let request = names(Needed::Replace([(0, name.clone().into_bytes())].into()));
-        let (edited, after) = checked_edit(&bytes, &request, Room::default()).unwrap();
+        let request = names(NeededEdit::Replace([(0, name.clone().into_bytes())].into()));
+        let (edited, after) = checked_edit(&bytes, &request, EditRoom::default()).unwrap();
         assert_eq!(edited.bytes_before, edited.bytes_after);
         bytes = after;
         install(&path, &bytes);
@@ -148,25 +151,25 @@ fn search_lists_are_set_and_removed_and_nothing_else_changes() {
     let original = fs::read(&path).unwrap();
     let dynamic = || tool("readelf", &["--dynamic", "--wide", path.to_str().unwrap()]);
     for (search, has, lacks) in [
-        (Search::Remove, "(NEEDED)", "PATH"),
+        (SearchPathEdit::Remove, "(NEEDED)", "PATH"),
         (
-            Search::Rpath(b"/opt/farm".to_vec()),
+            SearchPathEdit::Rpath(b"/opt/farm".to_vec()),
             "(RPATH)              Library rpath: [/opt/farm]",
             "RUNPATH",
         ),
         (
-            Search::Runpath(b"/opt/farm".to_vec()),
+            SearchPathEdit::Runpath(b"/opt/farm".to_vec()),
             "(RUNPATH)            Library runpath: [/opt/farm]",
             "(RPATH)",
         ),
         (
-            Search::Runpath(b"/opt/another/directory/of/libraries".to_vec()),
+            SearchPathEdit::Runpath(b"/opt/another/directory/of/libraries".to_vec()),
             "[/opt/another/directory/of/libraries]",
             "(RPATH)",
         ),
     ] {
-        let request = Request { needed: Needed::Keep, search };
-        let (edited, after) = checked_edit(&original, &request, Room::default()).unwrap();
+        let request = EditRequest { needed: NeededEdit::Keep, search };
+        let (edited, after) = checked_edit(&original, &request, EditRoom::default()).unwrap();
         assert_eq!(edited.tier, Tier::DeadBytes);
         install(&path, &after);
         let text = dynamic();
@@ -203,9 +206,9 @@ fn a_version_need_cannot_follow_two_names() {
     let path = program(&directory, &[]);
     let bytes = fs::read(&path).unwrap();
     // The same library twice, then each under another name.
-    let twice = Needed::List { names: vec![b"libc.so.6".to_vec(); 2], providers: [].into() };
-    let (_, bytes) = checked_edit(&bytes, &names(twice), Room::default()).unwrap();
+    let twice = NeededEdit::List { names: vec![b"libc.so.6".to_vec(); 2], providers: [].into() };
+    let (_, bytes) = checked_edit(&bytes, &names(twice), EditRoom::default()).unwrap();
     let apart =
-        Needed::Replace([(0, b"/a/libc.so.6".to_vec()), (1, b"/b/libc.so.6".to_vec())].into());
+        NeededEdit::Replace([(0, b"/a/libc.so.6".to_vec()), (1, b"/b/libc.so.6".to_vec())].into());
     assert_eq!(refusal(&bytes, &names(apart)), Hazard::AmbiguousVersion.into());
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use loader::edit::{ElfIdentity, Needed, Request, Room, Search, stub};
+use loader::edit::{EditRequest, EditRoom, ElfIdentity, NeededEdit, SearchPathEdit, stub};
 
 use crate::toolchain::{checked_edit, install, needed, run, tool};
 
@@ -40,14 +40,14 @@ fn a_program_that_needs_only_a_stub_finds_all_libraries_in_its_order() {
         install(at("closure.so").as_ref(), &made);
         let providers = ["libm.so.6", "libc.so.6"]
             .map(|name| (name.as_bytes().to_vec(), format!("{libc}/{name}").into_bytes()));
-        let request = Request {
-            needed: Needed::List {
+        let request = EditRequest {
+            needed: NeededEdit::List {
                 names: vec![at("closure.so").into_bytes()],
                 providers: providers.into(),
             },
-            search: Search::Remove,
+            search: SearchPathEdit::Remove,
         };
-        let (_, after) = checked_edit(&bytes, &request, Room::default()).unwrap();
+        let (_, after) = checked_edit(&bytes, &request, EditRoom::default()).unwrap();
         install(program.as_ref(), &after);
         for way in ["", "strip", "eu-strip"] {
             if !way.is_empty() {
@@ -72,12 +72,16 @@ fn a_program_that_needs_only_a_stub_finds_all_libraries_in_its_order() {
 fn a_stub_itself_can_be_edited() {
     let like = ElfIdentity::of(&fs::read("/bin/true").unwrap()).unwrap();
     let made = stub(&like, b"closure.so", &[b"libm.so.6".to_vec(), b"libc.so.6".to_vec()]).unwrap();
-    let needed = Needed::Replace([(0, b"libc.so".to_vec())].into());
-    let loader = checked_edit(&made, &Request { needed, search: Search::Keep }, Room::default());
+    let needed = NeededEdit::Replace([(0, b"libc.so".to_vec())].into());
+    let loader = checked_edit(
+        &made,
+        &EditRequest { needed, search: SearchPathEdit::Keep },
+        EditRoom::default(),
+    );
     assert!(loader.is_err(), "musl's loader is not a name to give");
-    let needed = Needed::Replace([(0, b"m.so.6".to_vec())].into());
-    let request = Request { needed, search: Search::Keep };
-    let (edited, _) = checked_edit(&made, &request, Room::default()).unwrap();
+    let needed = NeededEdit::Replace([(0, b"m.so.6".to_vec())].into());
+    let request = EditRequest { needed, search: SearchPathEdit::Keep };
+    let (edited, _) = checked_edit(&made, &request, EditRoom::default()).unwrap();
     assert_eq!(edited.patches.len(), 1, "the end of a name that is there");
 }
 
@@ -86,15 +90,15 @@ fn a_long_list_of_needs_becomes_a_short_one_and_no_longer_than_before() {
     let like = ElfIdentity::of(&fs::read("/bin/true").unwrap()).unwrap();
     let many: Vec<_> = (0..60).map(|index| format!("lib{index}.so").into_bytes()).collect();
     let made = stub(&like, b"many.so", &many).unwrap();
-    let list = |names: &[&[u8]]| Request {
-        needed: Needed::List {
+    let list = |names: &[&[u8]]| EditRequest {
+        needed: NeededEdit::List {
             names: names.iter().map(|name| name.to_vec()).collect(),
             providers: [].into(),
         },
-        search: Search::Keep,
+        search: SearchPathEdit::Keep,
     };
     for names in [&[][..], &[&b"/a/closure.so"[..]], &[&b"lib1.so"[..], b"lib0.so"]] {
-        let (_, after) = checked_edit(&made, &list(names), Room::default()).unwrap();
+        let (_, after) = checked_edit(&made, &list(names), EditRoom::default()).unwrap();
         let path = tempfile::NamedTempFile::new().unwrap();
         fs::write(path.path(), &after).unwrap();
         let names: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name)).collect();

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use loader::edit::{Edited, Needed, Refused, Request, Room, Search, apply, edit, reverse};
+use loader::edit::{
+    EditRequest, EditRoom, Edited, NeededEdit, Refused, SearchPathEdit, apply, edit, reverse,
+};
 
 /// Runs a tool that has to succeed; its output.
 pub fn tool(name: &str, arguments: &[&str]) -> String {
@@ -27,10 +29,10 @@ pub fn needed(path: &Path) -> Vec<String> {
 }
 
 /// New names by what `rename` makes of the old.
-pub fn replace(old: &[String], rename: impl Fn(&str) -> Option<String>) -> Needed {
+pub fn replace(old: &[String], rename: impl Fn(&str) -> Option<String>) -> NeededEdit {
     let pairs = old.iter().enumerate();
     let new = |(at, name): (usize, &String)| Some((at, rename(name)?.into_bytes()));
-    Needed::Replace(pairs.filter_map(new).collect::<BTreeMap<_, _>>())
+    NeededEdit::Replace(pairs.filter_map(new).collect::<BTreeMap<_, _>>())
 }
 
 /// Whether a name is the loader's, which keeps it.
@@ -41,8 +43,8 @@ pub fn is_loader(name: &str) -> bool {
 /// The edit, and all that holds of every edit: undone byte for byte, and none the second time.
 pub fn checked_edit(
     bytes: &[u8],
-    request: &Request,
-    room: Room,
+    request: &EditRequest,
+    room: EditRoom,
 ) -> Result<(Edited, Vec<u8>), Refused> {
     let edited = edit(bytes, request, room)?;
     let after = apply(bytes, &edited.patches).unwrap();
@@ -54,8 +56,8 @@ pub fn checked_edit(
 }
 
 /// A request for names alone.
-pub fn names(needed: Needed) -> Request {
-    Request { needed, search: Search::Keep }
+pub fn names(needed: NeededEdit) -> EditRequest {
+    EditRequest { needed, search: SearchPathEdit::Keep }
 }
 
 /// Writes a program. The last hand on it is another process's: a file that this one has open

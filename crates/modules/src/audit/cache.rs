@@ -1,14 +1,18 @@
 //! Rules about a modulepath's `.modulecache`: what `becalm modules cache check` says of it.
 
-use super::finding::{Finding, Rule};
-use super::report::About;
+use super::finding::{AuditFinding, AuditRule};
+use super::report::FindingContext;
 use crate::cache::{self, Fault};
-use crate::site::Site;
-use crate::tree::{Kind, Tree};
+use crate::site::ModulesSite;
+use crate::tree::{ModulepathTree, TreeEntryKind};
 
 /// What a modulepath's cache gives rise to.
-pub(super) fn findings(tree: &Tree, site: Option<&Site>, about: &About<'_>) -> Vec<Finding> {
-    if !tree.entries.iter().any(|entry| entry.kind == Kind::Cache) {
+pub(super) fn findings(
+    tree: &ModulepathTree,
+    site: Option<&ModulesSite>,
+    about: &FindingContext<'_>,
+) -> Vec<AuditFinding> {
+    if !tree.entries.iter().any(|entry| entry.kind == TreeEntryKind::Cache) {
         return Vec::new();
     }
     let checked = cache::check(&tree.root, site);
@@ -23,14 +27,14 @@ pub(super) fn findings(tree: &Tree, site: Option<&Site>, about: &About<'_>) -> V
     checked.faults.iter().filter_map(finding).collect()
 }
 
-fn rule(kind: cache::Kind) -> Option<Rule> {
+fn rule(kind: cache::FaultKind) -> Option<AuditRule> {
     Some(match kind {
-        cache::Kind::Hostile | cache::Kind::Untrusted => Rule::UntrustedCache,
-        cache::Kind::Disclosing => Rule::DisclosingCache,
-        cache::Kind::Partial => Rule::BrokenCache,
-        cache::Kind::Stale => Rule::StaleCache,
-        cache::Kind::ForeignVersion => Rule::ForeignCache,
-        cache::Kind::Unused | cache::Kind::Unchecked => Rule::UnusedCache,
-        cache::Kind::Absent => return None,
+        cache::FaultKind::Hostile | cache::FaultKind::Untrusted => AuditRule::UntrustedCache,
+        cache::FaultKind::Disclosing => AuditRule::DisclosingCache,
+        cache::FaultKind::Partial => AuditRule::BrokenCache,
+        cache::FaultKind::Stale => AuditRule::StaleCache,
+        cache::FaultKind::ForeignVersion => AuditRule::ForeignCache,
+        cache::FaultKind::Unused | cache::FaultKind::Unchecked => AuditRule::UnusedCache,
+        cache::FaultKind::Absent => return None,
     })
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// System calls on the directories and files of a tree, those on their descriptors included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Calls {
+pub struct TreeCalls {
     /// stat and the like, by path.
     pub stats: u64,
     /// access.
@@ -27,7 +27,7 @@ pub struct Calls {
     pub others: u64,
 }
 
-impl Calls {
+impl TreeCalls {
     /// All of them.
     pub fn all(&self) -> u64 {
         self.metadata() + self.reads + self.closes + self.others
@@ -40,7 +40,7 @@ impl Calls {
     }
 
     /// Those of a recording that are on these trees.
-    pub fn of(recording: &Recording, trees: &[&Path]) -> Calls {
+    pub fn of(recording: &Recording, trees: &[&Path]) -> TreeCalls {
         let trees: Vec<Vec<u8>> =
             trees.iter().map(|tree| clean(tree.as_os_str().as_bytes()).into_owned()).collect();
         let is_inside = |path: &[u8]| {
@@ -51,7 +51,7 @@ impl Calls {
             })
         };
         let inside: Vec<bool> = recording.paths().map(is_inside).collect();
-        let mut calls = Calls::default();
+        let mut calls = TreeCalls::default();
         let on_tree = recording.events.iter().filter(|event| {
             event.path.is_some_and(|path| inside.get(path.0 as usize).copied().unwrap_or(false))
         });
@@ -70,8 +70,8 @@ impl Calls {
     }
 }
 
-impl AddAssign for Calls {
-    fn add_assign(&mut self, more: Calls) {
+impl AddAssign for TreeCalls {
+    fn add_assign(&mut self, more: TreeCalls) {
         self.stats += more.stats;
         self.accesses += more.accesses;
         self.opens += more.opens;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::site::Release;
-use crate::tree::{Cookie, Kind, Tree};
+use crate::tree::{Cookie, ModulepathTree, TreeEntryKind};
 
 /// What there is in a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,20 +26,20 @@ pub struct Census {
 
 impl Census {
     /// Counts a tree for a release of Modules; without one, every cookie will do.
-    pub fn of(tree: &Tree, release: Option<&Release>) -> Census {
+    pub fn of(tree: &ModulepathTree, release: Option<&Release>) -> Census {
         let mut census = Census::default();
         for entry in &tree.entries {
             *match &entry.kind {
-                Kind::Directory { .. } => &mut census.directories,
-                Kind::Rc(..) => &mut census.rc_files,
-                Kind::File(Cookie::Missing) => &mut census.strays,
-                Kind::File(cookie)
+                TreeEntryKind::Directory { .. } => &mut census.directories,
+                TreeEntryKind::Rc(..) => &mut census.rc_files,
+                TreeEntryKind::File(Cookie::Missing) => &mut census.strays,
+                TreeEntryKind::File(cookie)
                     if release.is_none_or(|release| cookie.is_valid_for(release)) =>
                 {
                     &mut census.modulefiles
                 }
-                Kind::File(_) => &mut census.newer,
-                Kind::Unreadable { .. } => &mut census.unreadable,
+                TreeEntryKind::File(_) => &mut census.newer,
+                TreeEntryKind::Unreadable { .. } => &mut census.unreadable,
                 _ => &mut census.others,
             } += 1;
         }

@@ -18,7 +18,7 @@ pub enum Level {
 /// What is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rule {
+pub enum AuditRule {
     /// A modulepath that is not there.
     MissingModulepath,
     /// A modulepath that is no directory.
@@ -70,161 +70,171 @@ pub enum Rule {
     UnusedCache,
 }
 
-impl Rule {
+impl AuditRule {
     /// All of them.
-    pub const ALL: [Rule; 24] = [
-        Rule::MissingModulepath,
-        Rule::NoDirectory,
-        Rule::OddModulepath,
-        Rule::Network,
-        Rule::TooLarge,
-        Rule::Loop,
-        Rule::Special,
-        Rule::Stray,
-        Rule::Lua,
-        Rule::Dangling,
-        Rule::Unreadable,
-        Rule::NewerCookie,
-        Rule::RcWithoutCookie,
-        Rule::MovableRc,
-        Rule::BrokenRc,
-        Rule::BreakingName,
-        Rule::Crowded,
-        Rule::Ignored,
-        Rule::UntrustedCache,
-        Rule::StaleCache,
-        Rule::BrokenCache,
-        Rule::DisclosingCache,
-        Rule::ForeignCache,
-        Rule::UnusedCache,
+    pub const ALL: [AuditRule; 24] = [
+        AuditRule::MissingModulepath,
+        AuditRule::NoDirectory,
+        AuditRule::OddModulepath,
+        AuditRule::Network,
+        AuditRule::TooLarge,
+        AuditRule::Loop,
+        AuditRule::Special,
+        AuditRule::Stray,
+        AuditRule::Lua,
+        AuditRule::Dangling,
+        AuditRule::Unreadable,
+        AuditRule::NewerCookie,
+        AuditRule::RcWithoutCookie,
+        AuditRule::MovableRc,
+        AuditRule::BrokenRc,
+        AuditRule::BreakingName,
+        AuditRule::Crowded,
+        AuditRule::Ignored,
+        AuditRule::UntrustedCache,
+        AuditRule::StaleCache,
+        AuditRule::BrokenCache,
+        AuditRule::DisclosingCache,
+        AuditRule::ForeignCache,
+        AuditRule::UnusedCache,
     ];
 
     /// Its name, as in JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Rule::MissingModulepath => "missing_modulepath",
-            Rule::NoDirectory => "no_directory",
-            Rule::OddModulepath => "odd_modulepath",
-            Rule::Network => "network",
-            Rule::TooLarge => "too_large",
-            Rule::Loop => "loop",
-            Rule::Special => "special",
-            Rule::Stray => "stray",
-            Rule::Lua => "lua",
-            Rule::Dangling => "dangling",
-            Rule::Unreadable => "unreadable",
-            Rule::NewerCookie => "newer_cookie",
-            Rule::RcWithoutCookie => "rc_without_cookie",
-            Rule::MovableRc => "movable_rc",
-            Rule::BrokenRc => "broken_rc",
-            Rule::BreakingName => "breaking_name",
-            Rule::Crowded => "crowded",
-            Rule::Ignored => "ignored",
-            Rule::UntrustedCache => "untrusted_cache",
-            Rule::StaleCache => "stale_cache",
-            Rule::BrokenCache => "broken_cache",
-            Rule::DisclosingCache => "disclosing_cache",
-            Rule::ForeignCache => "foreign_cache",
-            Rule::UnusedCache => "unused_cache",
+            AuditRule::MissingModulepath => "missing_modulepath",
+            AuditRule::NoDirectory => "no_directory",
+            AuditRule::OddModulepath => "odd_modulepath",
+            AuditRule::Network => "network",
+            AuditRule::TooLarge => "too_large",
+            AuditRule::Loop => "loop",
+            AuditRule::Special => "special",
+            AuditRule::Stray => "stray",
+            AuditRule::Lua => "lua",
+            AuditRule::Dangling => "dangling",
+            AuditRule::Unreadable => "unreadable",
+            AuditRule::NewerCookie => "newer_cookie",
+            AuditRule::RcWithoutCookie => "rc_without_cookie",
+            AuditRule::MovableRc => "movable_rc",
+            AuditRule::BrokenRc => "broken_rc",
+            AuditRule::BreakingName => "breaking_name",
+            AuditRule::Crowded => "crowded",
+            AuditRule::Ignored => "ignored",
+            AuditRule::UntrustedCache => "untrusted_cache",
+            AuditRule::StaleCache => "stale_cache",
+            AuditRule::BrokenCache => "broken_cache",
+            AuditRule::DisclosingCache => "disclosing_cache",
+            AuditRule::ForeignCache => "foreign_cache",
+            AuditRule::UnusedCache => "unused_cache",
         }
     }
 
     /// How bad it is.
     pub fn level(self) -> Level {
         match self {
-            Rule::NoDirectory
-            | Rule::TooLarge
-            | Rule::Loop
-            | Rule::Special
-            | Rule::BrokenRc
-            | Rule::BreakingName
-            | Rule::UntrustedCache
-            | Rule::StaleCache
-            | Rule::BrokenCache
-            | Rule::DisclosingCache
-            | Rule::ForeignCache => Level::Error,
-            Rule::MissingModulepath
-            | Rule::Stray
-            | Rule::Lua
-            | Rule::Dangling
-            | Rule::NewerCookie
-            | Rule::RcWithoutCookie
-            | Rule::MovableRc
-            | Rule::Crowded
-            | Rule::UnusedCache => Level::Warning,
-            Rule::OddModulepath | Rule::Network | Rule::Unreadable | Rule::Ignored => Level::Note,
+            AuditRule::NoDirectory
+            | AuditRule::TooLarge
+            | AuditRule::Loop
+            | AuditRule::Special
+            | AuditRule::BrokenRc
+            | AuditRule::BreakingName
+            | AuditRule::UntrustedCache
+            | AuditRule::StaleCache
+            | AuditRule::BrokenCache
+            | AuditRule::DisclosingCache
+            | AuditRule::ForeignCache => Level::Error,
+            AuditRule::MissingModulepath
+            | AuditRule::Stray
+            | AuditRule::Lua
+            | AuditRule::Dangling
+            | AuditRule::NewerCookie
+            | AuditRule::RcWithoutCookie
+            | AuditRule::MovableRc
+            | AuditRule::Crowded
+            | AuditRule::UnusedCache => Level::Warning,
+            AuditRule::OddModulepath
+            | AuditRule::Network
+            | AuditRule::Unreadable
+            | AuditRule::Ignored => Level::Note,
         }
     }
 
     /// What it is, in a sentence.
     pub fn words(self) -> &'static str {
         match self {
-            Rule::MissingModulepath => "a modulepath that is not there",
-            Rule::NoDirectory => "a modulepath that is no directory",
-            Rule::OddModulepath => "a modulepath that is not the same everywhere",
-            Rule::Network => "a modulepath on a filesystem that is served over a network",
-            Rule::TooLarge => "a tree with more names than were looked at",
-            Rule::Loop => "a link to a directory that it lies in: walked some 40 times over",
-            Rule::Special => "a FIFO, socket or device: to open a FIFO waits for ever",
-            Rule::Stray => "a file that is no modulefile: read by every avail, shown by none",
-            Rule::Lua => "a modulefile of Lmod, which Environment Modules reads and ignores",
-            Rule::Dangling => "a link to nothing: asked for by every avail",
-            Rule::Unreadable => "a file or directory that a user may not read",
-            Rule::NewerCookie => "a cookie that asks for a newer Modules: not shown, not loadable",
-            Rule::RcWithoutCookie => "an rc file without a cookie: ignored by avail",
-            Rule::MovableRc => "an rc file that could be lines of the modulepath's own",
-            Rule::BrokenRc => "an rc file that Tcl cannot read to its end",
-            Rule::BreakingName => {
+            AuditRule::MissingModulepath => "a modulepath that is not there",
+            AuditRule::NoDirectory => "a modulepath that is no directory",
+            AuditRule::OddModulepath => "a modulepath that is not the same everywhere",
+            AuditRule::Network => "a modulepath on a filesystem that is served over a network",
+            AuditRule::TooLarge => "a tree with more names than were looked at",
+            AuditRule::Loop => "a link to a directory that it lies in: walked some 40 times over",
+            AuditRule::Special => "a FIFO, socket or device: to open a FIFO waits for ever",
+            AuditRule::Stray => "a file that is no modulefile: read by every avail, shown by none",
+            AuditRule::Lua => "a modulefile of Lmod, which Environment Modules reads and ignores",
+            AuditRule::Dangling => "a link to nothing: asked for by every avail",
+            AuditRule::Unreadable => "a file or directory that a user may not read",
+            AuditRule::NewerCookie => {
+                "a cookie that asks for a newer Modules: not shown, not loadable"
+            }
+            AuditRule::RcWithoutCookie => "an rc file without a cookie: ignored by avail",
+            AuditRule::MovableRc => "an rc file that could be lines of the modulepath's own",
+            AuditRule::BrokenRc => "an rc file that Tcl cannot read to its end",
+            AuditRule::BreakingName => {
                 "an rc file in a directory with an open brace in its name: 5.2 fails, later ones pass over it"
             }
-            Rule::Crowded => "a directory with hundreds of files: load reads them all",
-            Rule::Ignored => "a name that Modules asks about and ignores",
-            Rule::UntrustedCache => {
+            AuditRule::Crowded => "a directory with hundreds of files: load reads them all",
+            AuditRule::Ignored => "a name that Modules asks about and ignores",
+            AuditRule::UntrustedCache => {
                 "a cache with code in it, or that others may write: each command runs it"
             }
-            Rule::StaleCache => "a cache that is older than what it describes",
-            Rule::BrokenCache => "a cache that ends in the middle, or is none",
-            Rule::DisclosingCache => "a cache that tells what not everyone may read",
-            Rule::ForeignCache => "a cache that another release of Modules built",
-            Rule::UnusedCache => "a cache that Modules does not use, or that cannot be checked",
+            AuditRule::StaleCache => "a cache that is older than what it describes",
+            AuditRule::BrokenCache => "a cache that ends in the middle, or is none",
+            AuditRule::DisclosingCache => "a cache that tells what not everyone may read",
+            AuditRule::ForeignCache => "a cache that another release of Modules built",
+            AuditRule::UnusedCache => {
+                "a cache that Modules does not use, or that cannot be checked"
+            }
         }
     }
 
     /// What to do about it.
     pub fn advice(self) -> &'static str {
         match self {
-            Rule::MissingModulepath => "take it out of MODULEPATH",
-            Rule::NoDirectory => "take it out of MODULEPATH, or make it a directory",
-            Rule::OddModulepath => "write it as an absolute path",
-            Rule::Network => "have an index answer: becalm modules index",
-            Rule::TooLarge => "name a modulepath, not a filesystem's root",
-            Rule::Loop => "remove the link",
-            Rule::Special => "remove it",
-            Rule::Stray => "move it out of the modulepath: becalm modules tidy",
-            Rule::Lua => "keep trees for Lmod and for Environment Modules apart",
-            Rule::Dangling => "remove the link",
-            Rule::Unreadable => "none is needed if it is meant to be private",
-            Rule::NewerCookie => "ask for the Modules that the file needs, or upgrade",
-            Rule::RcWithoutCookie => "begin it with #%Module",
-            Rule::MovableRc => "becalm modules tidy",
-            Rule::BrokenRc => "close its braces and quotes",
-            Rule::BreakingName => "rename the directory",
-            Rule::Crowded => "remove old versions, or give them a modulepath of their own",
-            Rule::Ignored => "move it out of the modulepath: becalm modules tidy",
-            Rule::UntrustedCache => "remove it, and see who wrote it; becalm modules cache build",
-            Rule::StaleCache | Rule::BrokenCache | Rule::DisclosingCache | Rule::ForeignCache => {
-                "becalm modules cache build"
+            AuditRule::MissingModulepath => "take it out of MODULEPATH",
+            AuditRule::NoDirectory => "take it out of MODULEPATH, or make it a directory",
+            AuditRule::OddModulepath => "write it as an absolute path",
+            AuditRule::Network => "have an index answer: becalm modules index",
+            AuditRule::TooLarge => "name a modulepath, not a filesystem's root",
+            AuditRule::Loop => "remove the link",
+            AuditRule::Special => "remove it",
+            AuditRule::Stray => "move it out of the modulepath: becalm modules tidy",
+            AuditRule::Lua => "keep trees for Lmod and for Environment Modules apart",
+            AuditRule::Dangling => "remove the link",
+            AuditRule::Unreadable => "none is needed if it is meant to be private",
+            AuditRule::NewerCookie => "ask for the Modules that the file needs, or upgrade",
+            AuditRule::RcWithoutCookie => "begin it with #%Module",
+            AuditRule::MovableRc => "becalm modules tidy",
+            AuditRule::BrokenRc => "close its braces and quotes",
+            AuditRule::BreakingName => "rename the directory",
+            AuditRule::Crowded => "remove old versions, or give them a modulepath of their own",
+            AuditRule::Ignored => "move it out of the modulepath: becalm modules tidy",
+            AuditRule::UntrustedCache => {
+                "remove it, and see who wrote it; becalm modules cache build"
             }
-            Rule::UnusedCache => "becalm modules cache check says why",
+            AuditRule::StaleCache
+            | AuditRule::BrokenCache
+            | AuditRule::DisclosingCache
+            | AuditRule::ForeignCache => "becalm modules cache build",
+            AuditRule::UnusedCache => "becalm modules cache check says why",
         }
     }
 }
 
 /// One thing that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct AuditFinding {
     /// Which rule.
-    pub rule: Rule,
+    pub rule: AuditRule,
     /// How bad it is.
     pub level: Level,
     /// The modulepath.

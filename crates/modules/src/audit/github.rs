@@ -1,13 +1,13 @@
 //! Findings as GitHub's workflow commands: annotations beside the files.
 
-use super::{Audit, Finding, Level};
+use super::{Audit, AuditFinding, Level};
 
 /// One line a finding.
 pub fn annotations(audit: &Audit) -> String {
     audit.findings.iter().map(annotation).collect()
 }
 
-fn annotation(finding: &Finding) -> String {
+fn annotation(finding: &AuditFinding) -> String {
     let level = match finding.level {
         Level::Note => "notice",
         Level::Warning => "warning",

@@ -8,14 +8,14 @@ use launch::{Command, Ended, Stage};
 use recording::Recording;
 use serde::{Deserialize, Serialize};
 
-use super::{Ask, Calls};
-use crate::site::{Site, User};
+use super::{ModuleCommand, TreeCalls};
+use crate::site::{ModulesSite, User};
 
 /// What a command did.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Its calls on the trees.
-    pub calls: Calls,
+    pub calls: TreeCalls,
     /// All its calls on files and descriptors.
     pub everywhere: u64,
     /// How long it took without a recorder, in milliseconds: the median of three.
@@ -37,9 +37,9 @@ pub struct Timeout(pub Duration);
 /// # Errors
 /// Why not, in words.
 pub fn measure(
-    ask: &Ask,
+    ask: &ModuleCommand,
     modulepaths: &[&Path],
-    site: &Site,
+    site: &ModulesSite,
     user: Option<&User>,
     timeout: Timeout,
 ) -> Result<Measured, String> {
@@ -79,7 +79,7 @@ fn run(command: &Command, modulepaths: &[&Path]) -> Result<Measured, String> {
     Ok(Measured { calls, everywhere, milliseconds: times[1], ended })
 }
 
-fn recorded(command: &Command, modulepaths: &[&Path]) -> Result<(Calls, u64, Ended), String> {
+fn recorded(command: &Command, modulepaths: &[&Path]) -> Result<(TreeCalls, u64, Ended), String> {
     let words = |error: &dyn std::error::Error| error.to_string();
     let file = launch::scratch_file().map_err(|error| words(&error))?;
     let again = file.try_clone().map_err(|error| words(&error))?;
@@ -97,6 +97,6 @@ fn recorded(command: &Command, modulepaths: &[&Path]) -> Result<(Calls, u64, End
         return Err(format!("the recording cannot be written: {failure}"));
     }
     let recording = Recording::read_beside(&again).map_err(|error| words(&error))?;
-    let calls = Calls::of(&recording, modulepaths);
+    let calls = TreeCalls::of(&recording, modulepaths);
     Ok((calls, recording.events.len() as u64, finished.ended))
 }

@@ -26,13 +26,13 @@ mod report;
 mod sarif;
 mod view;
 
-pub use calls::Calls;
+pub use calls::TreeCalls;
 pub use census::Census;
-pub use finding::{Finding, Level, Rule};
+pub use finding::{AuditFinding, AuditRule, Level};
 pub use github::annotations;
 pub use measure::{Measured, Timeout, measure};
-pub use predict::{Ask, Prediction, predict};
+pub use predict::{CommandPrediction, ModuleCommand, predict};
 pub use rc::{Movable, WhyNot};
-pub use report::{Audit, Cost, Path, RuleSum, Wanted, audit};
+pub use report::{Audit, AuditRequest, AuditedModulepath, CommandCost, RuleSum, audit};
 pub use sarif::sarif;
-pub use view::View;
+pub use view::UserView;

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::finding::{Finding, Rule};
-use super::report::About;
-use crate::site::Odd;
-use crate::tree::{Kind, Tree};
+use super::finding::{AuditFinding, AuditRule};
+use super::report::FindingContext;
+use crate::site::ModulepathOddity;
+use crate::tree::{ModulepathTree, TreeEntryKind};
 
 /// Filesystems that are served over a network, by their numbers (statfs(2), linux/magic.h and
 /// the filesystems' own sources).
@@ -32,34 +32,40 @@ pub(super) fn network(path: &Path) -> Option<&'static str> {
 }
 
 /// What a modulepath gives rise to.
-pub(super) fn findings(tree: &Tree, odd: Option<Odd>, about: &About<'_>) -> Vec<Finding> {
+pub(super) fn findings(
+    tree: &ModulepathTree,
+    odd: Option<ModulepathOddity>,
+    about: &FindingContext<'_>,
+) -> Vec<AuditFinding> {
     let root = &tree.root;
     let finding = |rule, text: &str| about.finding(rule, root, text.to_owned(), 0);
     let mut findings = Vec::new();
     match odd {
-        Some(Odd::Relative) => {
-            findings.push(finding(Rule::OddModulepath, "it depends on the working directory"));
+        Some(ModulepathOddity::Relative) => {
+            findings.push(finding(AuditRule::OddModulepath, "it depends on the working directory"));
         }
-        Some(Odd::Variable) => findings.push(finding(
-            Rule::OddModulepath,
+        Some(ModulepathOddity::Variable) => findings.push(finding(
+            AuditRule::OddModulepath,
             "it has a variable in it, and was not walked as Modules would read it",
         )),
         None => {}
     }
     match tree.top.kind {
-        Kind::Directory { .. } => {}
-        Kind::Dangling => findings.push(finding(Rule::MissingModulepath, "it is not there")),
-        Kind::Unreadable { why, .. } => {
-            findings.push(about.finding(Rule::Unreadable, root, why.to_string(), 1));
+        TreeEntryKind::Directory { .. } => {}
+        TreeEntryKind::Dangling => {
+            findings.push(finding(AuditRule::MissingModulepath, "it is not there"))
         }
-        _ => findings.push(finding(Rule::NoDirectory, "it is a file")),
+        TreeEntryKind::Unreadable { why, .. } => {
+            findings.push(about.finding(AuditRule::Unreadable, root, why.to_string(), 1));
+        }
+        _ => findings.push(finding(AuditRule::NoDirectory, "it is a file")),
     }
     if let Some(filesystem) = network(root) {
-        findings.push(finding(Rule::Network, filesystem));
+        findings.push(finding(AuditRule::Network, filesystem));
     }
     if tree.is_cut {
         let text = format!("only {} names were looked at", tree.entries.len());
-        findings.push(about.finding(Rule::TooLarge, root, text, 0));
+        findings.push(about.finding(AuditRule::TooLarge, root, text, 0));
     }
     findings
 }

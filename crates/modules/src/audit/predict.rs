@@ -11,9 +11,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::Calls;
-use crate::site::{Release, Site};
-use crate::tree::{Cookie, Entry, Kind, Tree};
+use super::TreeCalls;
+use crate::site::{ModulesSite, Release};
+use crate::tree::{Cookie, ModulepathTree, TreeEntry, TreeEntryKind};
 
 /// `readFile` reads in pieces of this many bytes (`READ_BUFFER_SIZE`).
 const PIECE: u64 = 4096;
@@ -23,7 +23,7 @@ const LISTING: u64 = 32768;
 /// What is asked of Modules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ask {
+pub enum ModuleCommand {
     /// `module avail`
     Avail,
     /// `module whatis`
@@ -32,22 +32,22 @@ pub enum Ask {
     Load(String),
 }
 
-impl Ask {
+impl ModuleCommand {
     /// As one types it after `module`.
     pub fn words(&self) -> Vec<&str> {
         match self {
-            Ask::Avail => vec!["avail"],
-            Ask::Whatis => vec!["whatis"],
-            Ask::Load(name) => vec!["load", name],
+            ModuleCommand::Avail => vec!["avail"],
+            ModuleCommand::Whatis => vec!["whatis"],
+            ModuleCommand::Load(name) => vec!["load", name],
         }
     }
 }
 
 /// What a command would do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Prediction {
+pub struct CommandPrediction {
     /// Its calls on the trees.
-    pub calls: Calls,
+    pub calls: TreeCalls,
     /// Whether there are more: a loop is walked until the kernel refuses, and what the walk did
     /// not see is not counted.
     pub at_least: bool,
@@ -56,7 +56,7 @@ pub struct Prediction {
 }
 
 /// What of a site makes a difference.
-struct Rules {
+struct SiteRules {
     /// Modules before 5.6 asks whether an rc file is a directory.
     stats_rc: bool,
     /// From 5.3 on, it asks for `.modulecache`.
@@ -67,10 +67,10 @@ struct Rules {
     opens_all: bool,
 }
 
-impl Rules {
-    fn of(site: &Site) -> Rules {
+impl SiteRules {
+    fn of(site: &ModulesSite) -> SiteRules {
         let number = site.release.number();
-        Rules {
+        SiteRules {
             stats_rc: number < (5, 6),
             asks_for_cache: number >= (5, 3),
             asks_for_top_rc: number >= (5, 6),
@@ -80,15 +80,19 @@ impl Rules {
 }
 
 /// What a command does on these trees, without a cache.
-pub fn predict(ask: &Ask, trees: &[&Tree], site: &Site) -> Prediction {
-    let rules = Rules::of(site);
-    let mut prediction = Prediction::default();
+pub fn predict(
+    ask: &ModuleCommand,
+    trees: &[&ModulepathTree],
+    site: &ModulesSite,
+) -> CommandPrediction {
+    let rules = SiteRules::of(site);
+    let mut prediction = CommandPrediction::default();
     for tree in trees {
         let mut one =
             One { ask, rules: &rules, release: &site.release, prediction: &mut prediction };
         one.tree(tree);
         // The first modulepath that has the module is the last that is looked at.
-        if matches!(ask, Ask::Load(_)) && one.has_it(tree) {
+        if matches!(ask, ModuleCommand::Load(_)) && one.has_it(tree) {
             break;
         }
     }
@@ -96,14 +100,14 @@ pub fn predict(ask: &Ask, trees: &[&Tree], site: &Site) -> Prediction {
 }
 
 struct One<'a> {
-    ask: &'a Ask,
-    rules: &'a Rules,
+    ask: &'a ModuleCommand,
+    rules: &'a SiteRules,
     release: &'a Release,
-    prediction: &'a mut Prediction,
+    prediction: &'a mut CommandPrediction,
 }
 
 impl One<'_> {
-    fn tree(&mut self, tree: &Tree) {
+    fn tree(&mut self, tree: &ModulepathTree) {
         self.prediction.at_least |= tree.is_cut;
         let calls = &mut self.prediction.calls;
         calls.accesses += u64::from(self.rules.asks_for_cache);
@@ -122,32 +126,32 @@ impl One<'_> {
     }
 
     /// `load` looks at what begins with its name, and at the rc file at the top.
-    fn is_wanted(&self, entry: &Entry) -> bool {
-        let Ask::Load(name) = self.ask else { return true };
+    fn is_wanted(&self, entry: &TreeEntry) -> bool {
+        let ModuleCommand::Load(name) = self.ask else { return true };
         let mut parts = entry.name.iter();
         let first = parts.next();
-        let is_top_rc = parts.next().is_none() && matches!(entry.kind, Kind::Rc(..));
+        let is_top_rc = parts.next().is_none() && matches!(entry.kind, TreeEntryKind::Rc(..));
         is_top_rc || first == Some(OsStr::new(name))
     }
 
-    fn has_it(&self, tree: &Tree) -> bool {
+    fn has_it(&self, tree: &ModulepathTree) -> bool {
         tree.entries.iter().any(|entry| {
             let takes =
-                matches!(&entry.kind, Kind::File(cookie) if cookie.is_valid_for(self.release));
+                matches!(&entry.kind, TreeEntryKind::File(cookie) if cookie.is_valid_for(self.release));
             takes && self.is_wanted(entry)
         })
     }
 
-    fn entry(&mut self, entry: &Entry, listings: &HashMap<&Path, u64>) {
+    fn entry(&mut self, entry: &TreeEntry, listings: &HashMap<&Path, u64>) {
         let calls = &mut self.prediction.calls;
         match &entry.kind {
-            Kind::Directory { .. } => {
+            TreeEntryKind::Directory { .. } => {
                 calls.stats += 1;
                 self.opened_directory(listings.get(entry.name.as_path()).copied().unwrap_or(1));
             }
-            Kind::Rc(_, cookie) => self.rc(entry, cookie),
-            Kind::File(cookie) => self.file(entry, cookie),
-            Kind::Unreadable { is_directory, .. } => match rc_name(entry) {
+            TreeEntryKind::Rc(_, cookie) => self.rc(entry, cookie),
+            TreeEntryKind::File(cookie) => self.file(entry, cookie),
+            TreeEntryKind::Unreadable { is_directory, .. } => match rc_name(entry) {
                 true if is_at_top(entry, b".version") => {}
                 true => calls.accesses += 1,
                 false => {
@@ -155,22 +159,22 @@ impl One<'_> {
                     calls.opens += u64::from(*is_directory || self.rules.opens_all);
                 }
             },
-            Kind::Dangling => {
+            TreeEntryKind::Dangling => {
                 calls.stats += 1;
                 calls.opens += u64::from(self.rules.opens_all);
             }
-            Kind::Loop { .. } => {
+            TreeEntryKind::Loop { .. } => {
                 calls.stats += 1;
                 self.prediction.at_least = true;
             }
-            Kind::Special => {
+            TreeEntryKind::Special => {
                 calls.stats += 1;
                 self.prediction.hangs |= self.rules.opens_all && is_fifo(entry);
             }
-            Kind::Cache if self.rules.asks_for_cache => calls.stats += 1,
-            Kind::Cache => self.file(entry, &Cookie::Plain),
-            Kind::IgnoredFile if is_at_top(entry, b".version") => {}
-            Kind::IgnoredFile | Kind::IgnoredDirectory => calls.stats += 1,
+            TreeEntryKind::Cache if self.rules.asks_for_cache => calls.stats += 1,
+            TreeEntryKind::Cache => self.file(entry, &Cookie::Plain),
+            TreeEntryKind::IgnoredFile if is_at_top(entry, b".version") => {}
+            TreeEntryKind::IgnoredFile | TreeEntryKind::IgnoredDirectory => calls.stats += 1,
         }
     }
 
@@ -183,7 +187,7 @@ impl One<'_> {
         calls.closes += 1;
     }
 
-    fn rc(&mut self, entry: &Entry, cookie: &Cookie) {
+    fn rc(&mut self, entry: &TreeEntry, cookie: &Cookie) {
         let is_at_top = is_at_top(entry, b".modulerc");
         let calls = &mut self.prediction.calls;
         calls.accesses += 1;
@@ -193,7 +197,7 @@ impl One<'_> {
         calls.closes += 1;
     }
 
-    fn file(&mut self, entry: &Entry, cookie: &Cookie) {
+    fn file(&mut self, entry: &TreeEntry, cookie: &Cookie) {
         let is_opened = self.rules.opens_all || self.evaluates(cookie);
         let calls = &mut self.prediction.calls;
         calls.stats += 1;
@@ -201,41 +205,41 @@ impl One<'_> {
             return;
         }
         calls.opens += 1;
-        calls.reads += reads(entry, cookie, !matches!(self.ask, Ask::Avail));
+        calls.reads += reads(entry, cookie, !matches!(self.ask, ModuleCommand::Avail));
         calls.closes += 1;
     }
 
     /// Whether a modulefile is evaluated, besides being looked at.
     fn evaluates(&self, cookie: &Cookie) -> bool {
-        *self.ask == Ask::Whatis && cookie.is_valid_for(self.release)
+        *self.ask == ModuleCommand::Whatis && cookie.is_valid_for(self.release)
     }
 }
 
 /// How many reads a file takes: one for its cookie, or all of it and the one that says that it is
 /// the end; of a file without a cookie only the first piece.
-fn reads(entry: &Entry, cookie: &Cookie, whole: bool) -> u64 {
+fn reads(entry: &TreeEntry, cookie: &Cookie, whole: bool) -> u64 {
     let size = entry.stamp.map_or(0, |stamp| stamp.size);
     if !whole || *cookie == Cookie::Missing || size == 0 { 1 } else { size.div_ceil(PIECE) + 1 }
 }
 
-fn rc_name(entry: &Entry) -> bool {
+fn rc_name(entry: &TreeEntry) -> bool {
     matches!(entry.file_name().as_bytes(), b".modulerc" | b".version")
 }
 
-fn is_at_top(entry: &Entry, name: &[u8]) -> bool {
+fn is_at_top(entry: &TreeEntry, name: &[u8]) -> bool {
     entry.name.as_os_str().as_bytes() == name
 }
 
-fn is_fifo(entry: &Entry) -> bool {
+fn is_fifo(entry: &TreeEntry) -> bool {
     entry.stamp.is_some_and(|stamp| stamp.mode & 0o170_000 == 0o010_000)
 }
 
 /// How many getdents64(2) a directory takes, the one that says that it is the end included.
-fn listings(tree: &Tree) -> HashMap<&Path, u64> {
+fn listings(tree: &ModulepathTree) -> HashMap<&Path, u64> {
     // The records of `.` and `..`.
     let mut filled: HashMap<&Path, u64> = HashMap::from([(Path::new(""), 48)]);
     for entry in &tree.entries {
-        if matches!(entry.kind, Kind::Directory { .. }) {
+        if matches!(entry.kind, TreeEntryKind::Directory { .. }) {
             filled.insert(&entry.name, 48);
         }
     }

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::finding::{Finding, Rule};
-use super::report::About;
+use super::finding::{AuditFinding, AuditRule};
+use super::report::FindingContext;
 use crate::tcl::rc::{Defined, Definition, Unread, read};
-use crate::tcl::{Why, join, split};
-use crate::tree::{Cookie, Entry, Kind, Rc, Tree, content};
+use crate::tcl::{DynamicReason, join, split};
+use crate::tree::{Cookie, ModulepathTree, Rc, TreeEntry, TreeEntryKind, content};
 
 /// More than this of an rc file is not read.
 const MOST: u64 = 1 << 20;
@@ -44,13 +44,13 @@ pub enum WhyNot {
 
 /// The rc files of a tree that could be lines of the modulepath's own.
 pub struct Movable<'a> {
-    tree: &'a Tree,
-    names: HashMap<&'a Path, &'a Entry>,
+    tree: &'a ModulepathTree,
+    names: HashMap<&'a Path, &'a TreeEntry>,
 }
 
 impl<'a> Movable<'a> {
     /// Of that tree.
-    pub fn of(tree: &'a Tree) -> Movable<'a> {
+    pub fn of(tree: &'a ModulepathTree) -> Movable<'a> {
         let names = tree.entries.iter().map(|entry| (entry.name.as_path(), entry));
         Movable { tree, names: names.collect() }
     }
@@ -61,7 +61,7 @@ impl<'a> Movable<'a> {
     ///
     /// # Errors
     /// Why it must stay.
-    pub fn line(&self, entry: &Entry) -> Result<String, WhyNot> {
+    pub fn line(&self, entry: &TreeEntry) -> Result<String, WhyNot> {
         let directory = entry.name.parent().filter(|directory| !directory.as_os_str().is_empty());
         let directory = directory.ok_or(WhyNot::AtTop)?;
         let bytes =
@@ -73,7 +73,7 @@ impl<'a> Movable<'a> {
         }
         let [Defined { definition, .. }] = &definitions[..] else { return Err(WhyNot::NotOne) };
         let (version, symbols) = match (definition, &entry.kind) {
-            (Definition::Default(version), Kind::Rc(Rc::Version, _)) => {
+            (Definition::Default(version), TreeEntryKind::Rc(Rc::Version, _)) => {
                 (version.as_str(), vec!["default".to_owned()])
             }
             (Definition::Symbols { module, symbols }, _) => {
@@ -89,12 +89,12 @@ impl<'a> Movable<'a> {
         Ok(join(["module-version".to_owned(), target].into_iter().chain(symbols)))
     }
 
-    fn is_beside_another(&self, entry: &Entry, directory: &Path) -> bool {
+    fn is_beside_another(&self, entry: &TreeEntry, directory: &Path) -> bool {
         let mut names = [".modulerc", ".version"].iter().map(|name| directory.join(name));
         names.any(|name| name != entry.name && self.names.contains_key(name.as_path()))
     }
 
-    fn everyone_may_read(&self, entry: &Entry) -> Result<(), WhyNot> {
+    fn everyone_may_read(&self, entry: &TreeEntry) -> Result<(), WhyNot> {
         if !self.tree.top.stamp.is_some_and(|stamp| stamp.everyone_may_read()) {
             return Err(WhyNot::Private);
         }
@@ -111,7 +111,7 @@ impl<'a> Movable<'a> {
 
     fn is_public_module(&self, name: &Path) -> bool {
         self.names.get(name).is_some_and(|entry| {
-            matches!(entry.kind, Kind::File(Cookie::Plain | Cookie::Version(_)))
+            matches!(entry.kind, TreeEntryKind::File(Cookie::Plain | Cookie::Version(_)))
                 && entry.stamp.is_some_and(|stamp| stamp.everyone_may_read())
         })
     }
@@ -124,42 +124,51 @@ fn version_of<'a>(module: &'a str, directory: &Path) -> Option<&'a str> {
 }
 
 /// What the rc files of a tree give rise to.
-pub(super) fn findings(tree: &Tree, about: &About<'_>) -> Vec<Finding> {
-    let rc_files = tree.entries.iter().filter(|entry| matches!(entry.kind, Kind::Rc(..)));
+pub(super) fn findings(tree: &ModulepathTree, about: &FindingContext<'_>) -> Vec<AuditFinding> {
+    let rc_files = tree.entries.iter().filter(|entry| matches!(entry.kind, TreeEntryKind::Rc(..)));
     let movable = Movable::of(tree);
     rc_files.filter_map(|entry| finding(&movable, entry, about)).collect()
 }
 
-fn finding(movable: &Movable<'_>, entry: &Entry, about: &About<'_>) -> Option<Finding> {
+fn finding(
+    movable: &Movable<'_>,
+    entry: &TreeEntry,
+    about: &FindingContext<'_>,
+) -> Option<AuditFinding> {
     let path = movable.tree.path(entry);
-    let Kind::Rc(_, cookie) = &entry.kind else { return None };
+    let TreeEntryKind::Rc(_, cookie) = &entry.kind else { return None };
     if breaks(&path) {
         let text = "Modules puts this path in braces".to_owned();
-        return Some(about.finding(Rule::BreakingName, &path, text, 0));
+        return Some(about.finding(AuditRule::BreakingName, &path, text, 0));
     }
     if let Cookie::Version(asked) = cookie
         && !about.takes(asked)
     {
         return Some(about.finding(
-            Rule::NewerCookie,
+            AuditRule::NewerCookie,
             &path,
             format!("it asks for Modules {asked}"),
             5,
         ));
     }
     if *cookie == Cookie::Missing {
-        return Some(about.finding(Rule::RcWithoutCookie, &path, "no magic cookie".to_owned(), 5));
+        return Some(about.finding(
+            AuditRule::RcWithoutCookie,
+            &path,
+            "no magic cookie".to_owned(),
+            5,
+        ));
     }
     let bytes = content(&path, MOST).ok()?;
     if let Err(Unread::Dynamic(dynamic)) = read(&bytes)
-        && matches!(dynamic.why, Why::Open | Why::Follows)
+        && matches!(dynamic.why, DynamicReason::Open | DynamicReason::Follows)
     {
-        let mut broken = about.finding(Rule::BrokenRc, &path, dynamic.why.to_string(), 0);
+        let mut broken = about.finding(AuditRule::BrokenRc, &path, dynamic.why.to_string(), 0);
         broken.line = Some(dynamic.line);
         return Some(broken);
     }
     let line = movable.line(entry).ok()?;
-    Some(about.finding(Rule::MovableRc, &path, format!("could be: {line}"), 6))
+    Some(about.finding(AuditRule::MovableRc, &path, format!("could be: {line}"), 6))
 }
 
 /// Whether a path is another word, or none, when it is put in braces, as `execute-modulerc` of

@@ -6,20 +6,23 @@ use std::path;
 use recording::Name;
 use serde::{Deserialize, Serialize};
 
-use super::{Ask, Census, Finding, Level, Measured, Prediction, Rule, Timeout, View};
+use super::{
+    AuditFinding, AuditRule, Census, CommandPrediction, Level, Measured, ModuleCommand, Timeout,
+    UserView,
+};
 use super::{cache, measure, names, path as modulepaths, predict, rc};
-use crate::site::{Odd, Release, Site};
-use crate::tree::{Kind, Tree};
+use crate::site::{ModulepathOddity, ModulesSite, Release};
+use crate::tree::{ModulepathTree, TreeEntryKind};
 
 /// How many findings of one rule are kept; all are counted.
 const KEPT: usize = 1000;
 
 /// What to look at, and how.
-pub struct Wanted<'a> {
+pub struct AuditRequest<'a> {
     /// The modulepaths, and what is odd about them.
-    pub modulepaths: &'a [(path::PathBuf, Option<Odd>)],
+    pub modulepaths: &'a [(path::PathBuf, Option<ModulepathOddity>)],
     /// The site's Modules, if it has one.
-    pub site: Option<&'a Site>,
+    pub site: Option<&'a ModulesSite>,
     /// Whether trees are read by Lmod only: then files of Lua are no strays.
     pub is_lmod: bool,
     /// The name to load; without one, the first of the directory with the most files.
@@ -36,18 +39,18 @@ pub struct Audit {
     /// Its `modulecmd.tcl`.
     pub command: Option<Name>,
     /// The modulepaths.
-    pub modulepaths: Vec<Path>,
+    pub modulepaths: Vec<AuditedModulepath>,
     /// What commands cost, for each user.
-    pub costs: Vec<Cost>,
+    pub costs: Vec<CommandCost>,
     /// How often each rule was met, those with the most calls first.
     pub rules: Vec<RuleSum>,
     /// What was found, at most 1,000 of each rule.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<AuditFinding>,
 }
 
 /// A modulepath.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Path {
+pub struct AuditedModulepath {
     /// Where.
     pub path: Name,
     /// The network filesystem that it is on, if it is on one that is known.
@@ -60,13 +63,13 @@ pub struct Path {
 
 /// What a command costs a user.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Cost {
+pub struct CommandCost {
     /// As it is typed: `module avail`.
     pub command: String,
     /// Who.
     pub user: String,
     /// By the model, without a cache; none without a Modules.
-    pub predicted: Option<Prediction>,
+    pub predicted: Option<CommandPrediction>,
     /// By the real command.
     pub measured: Option<Measured>,
     /// Why it was not run, where it was to be.
@@ -77,7 +80,7 @@ pub struct Cost {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleSum {
     /// Which.
-    pub rule: Rule,
+    pub rule: AuditRule,
     /// How bad it is.
     pub level: Level,
     /// How often.
@@ -87,7 +90,7 @@ pub struct RuleSum {
 }
 
 /// What a finding has to know of its surroundings.
-pub(super) struct About<'a> {
+pub(super) struct FindingContext<'a> {
     modulepath: Name,
     release: Option<&'a Release>,
     /// Whether an Environment Modules reads the tree.
@@ -95,7 +98,7 @@ pub(super) struct About<'a> {
     user: Option<String>,
 }
 
-impl About<'_> {
+impl FindingContext<'_> {
     /// Whether the site's Modules takes a file with that cookie.
     pub(super) fn takes(&self, asked: &str) -> bool {
         self.release.is_none_or(|release| !release.is_older_than(asked))
@@ -103,12 +106,12 @@ impl About<'_> {
 
     pub(super) fn finding(
         &self,
-        rule: Rule,
+        rule: AuditRule,
         path: &path::Path,
         text: String,
         calls: u64,
-    ) -> Finding {
-        Finding {
+    ) -> AuditFinding {
+        AuditFinding {
             rule,
             level: rule.level(),
             modulepath: self.modulepath.clone(),
@@ -126,10 +129,10 @@ impl About<'_> {
 ///
 /// Real commands are run if a timeout is given: this then forks, so call it while the process has
 /// one thread.
-pub fn audit(views: &[View], wanted: &Wanted<'_>, progress: &dyn Fn(u64, u64)) -> Audit {
+pub fn audit(views: &[UserView], wanted: &AuditRequest<'_>, progress: &dyn Fn(u64, u64)) -> Audit {
     let mut findings = Vec::new();
     for (at, (path, odd)) in wanted.modulepaths.iter().enumerate() {
-        let mut about = About {
+        let mut about = FindingContext {
             modulepath: Name::of(path),
             release: wanted.site.map(|site| &site.release),
             reads_tcl: !wanted.is_lmod,
@@ -155,7 +158,12 @@ pub fn audit(views: &[View], wanted: &Wanted<'_>, progress: &dyn Fn(u64, u64)) -
     }
 }
 
-fn of_tree(tree: &Tree, odd: Option<Odd>, wanted: &Wanted<'_>, about: &About<'_>) -> Vec<Finding> {
+fn of_tree(
+    tree: &ModulepathTree,
+    odd: Option<ModulepathOddity>,
+    wanted: &AuditRequest<'_>,
+    about: &FindingContext<'_>,
+) -> Vec<AuditFinding> {
     let mut findings = modulepaths::findings(tree, odd, about);
     findings.extend(names::findings(tree, about));
     if about.reads_tcl {
@@ -165,17 +173,17 @@ fn of_tree(tree: &Tree, odd: Option<Odd>, wanted: &Wanted<'_>, about: &About<'_>
     findings
 }
 
-fn unreadable(tree: &Tree, about: &About<'_>) -> Vec<Finding> {
-    let findings = tree
-        .unreadable()
-        .map(|(entry, why)| about.finding(Rule::Unreadable, &tree.path(entry), why.to_string(), 2));
+fn unreadable(tree: &ModulepathTree, about: &FindingContext<'_>) -> Vec<AuditFinding> {
+    let findings = tree.unreadable().map(|(entry, why)| {
+        about.finding(AuditRule::Unreadable, &tree.path(entry), why.to_string(), 2)
+    });
     findings.collect()
 }
 
 /// The same thing for several users is one finding.
-fn merged(findings: Vec<Finding>) -> Vec<Finding> {
-    let mut merged: Vec<Finding> = Vec::with_capacity(findings.len());
-    let mut places: BTreeMap<(Rule, Name, String), usize> = BTreeMap::new();
+fn merged(findings: Vec<AuditFinding>) -> Vec<AuditFinding> {
+    let mut merged: Vec<AuditFinding> = Vec::with_capacity(findings.len());
+    let mut places: BTreeMap<(AuditRule, Name, String), usize> = BTreeMap::new();
     for finding in findings {
         let place = (finding.rule, finding.path.clone(), finding.text.clone());
         match places.get(&place) {
@@ -193,8 +201,8 @@ fn merged(findings: Vec<Finding>) -> Vec<Finding> {
     merged
 }
 
-fn sums(findings: &[Finding]) -> Vec<RuleSum> {
-    let mut sums: BTreeMap<Rule, RuleSum> = BTreeMap::new();
+fn sums(findings: &[AuditFinding]) -> Vec<RuleSum> {
+    let mut sums: BTreeMap<AuditRule, RuleSum> = BTreeMap::new();
     for finding in findings {
         let RuleSum { count, calls, .. } = sums.entry(finding.rule).or_insert(RuleSum {
             rule: finding.rule,
@@ -210,7 +218,7 @@ fn sums(findings: &[Finding]) -> Vec<RuleSum> {
     sums
 }
 
-fn kept(mut findings: Vec<Finding>) -> Vec<Finding> {
+fn kept(mut findings: Vec<AuditFinding>) -> Vec<AuditFinding> {
     findings.sort_by(|a, b| {
         b.level
             .cmp(&a.level)
@@ -218,7 +226,7 @@ fn kept(mut findings: Vec<Finding>) -> Vec<Finding> {
             .then(b.calls.cmp(&a.calls))
             .then(a.path.cmp(&b.path))
     });
-    let mut counts: BTreeMap<Rule, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<AuditRule, usize> = BTreeMap::new();
     findings.retain(|finding| {
         let count = counts.entry(finding.rule).or_default();
         *count += 1;
@@ -227,12 +235,12 @@ fn kept(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings
 }
 
-fn paths(views: &[View], wanted: &Wanted<'_>) -> Vec<Path> {
+fn paths(views: &[UserView], wanted: &AuditRequest<'_>) -> Vec<AuditedModulepath> {
     let trees = views.first().map_or(&[][..], |view| &view.trees);
-    let paths = trees.iter().map(|tree| Path {
+    let paths = trees.iter().map(|tree| AuditedModulepath {
         path: Name::of(&tree.root),
         network: modulepaths::network(&tree.root).map(str::to_owned),
-        has_cache: tree.entries.iter().any(|entry| entry.kind == Kind::Cache),
+        has_cache: tree.entries.iter().any(|entry| entry.kind == TreeEntryKind::Cache),
         census: Census::of(tree, wanted.site.map(|site| &site.release)),
     });
     paths.collect()
@@ -240,14 +248,22 @@ fn paths(views: &[View], wanted: &Wanted<'_>) -> Vec<Path> {
 
 /// What each command costs each user who is asked for. Where root looks for others, it is not one
 /// of them.
-fn costs(views: &[View], wanted: &Wanted<'_>, progress: &dyn Fn(u64, u64)) -> Vec<Cost> {
+fn costs(
+    views: &[UserView],
+    wanted: &AuditRequest<'_>,
+    progress: &dyn Fn(u64, u64),
+) -> Vec<CommandCost> {
     let Some(site) = wanted.site else { return Vec::new() };
     let views = if views.len() > 1 { &views[1..] } else { views };
     let mut costs = Vec::new();
     for view in views {
-        let trees: Vec<&Tree> = view.trees.iter().collect();
+        let trees: Vec<&ModulepathTree> = view.trees.iter().collect();
         let load = wanted.load.clone().or_else(|| largest(&trees));
-        let asks = [Some(Ask::Avail), load.map(Ask::Load), Some(Ask::Whatis)];
+        let asks = [
+            Some(ModuleCommand::Avail),
+            load.map(ModuleCommand::Load),
+            Some(ModuleCommand::Whatis),
+        ];
         for ask in asks.into_iter().flatten() {
             progress(costs.len() as u64, 3 * views.len() as u64);
             costs.push(cost(&ask, view, &trees, site, wanted));
@@ -256,7 +272,13 @@ fn costs(views: &[View], wanted: &Wanted<'_>, progress: &dyn Fn(u64, u64)) -> Ve
     costs
 }
 
-fn cost(ask: &Ask, view: &View, trees: &[&Tree], site: &Site, wanted: &Wanted<'_>) -> Cost {
+fn cost(
+    ask: &ModuleCommand,
+    view: &UserView,
+    trees: &[&ModulepathTree],
+    site: &ModulesSite,
+    wanted: &AuditRequest<'_>,
+) -> CommandCost {
     let predicted = predict(ask, trees, site);
     let (measured, not_measured) = match wanted.timeout {
         None => (None, None),
@@ -269,7 +291,7 @@ fn cost(ask: &Ask, view: &View, trees: &[&Tree], site: &Site, wanted: &Wanted<'_
             }
         }
     };
-    Cost {
+    CommandCost {
         command: format!("module {}", ask.words().join(" ")),
         user: view.name.clone(),
         predicted: Some(predicted),
@@ -279,10 +301,12 @@ fn cost(ask: &Ask, view: &View, trees: &[&Tree], site: &Site, wanted: &Wanted<'_
 }
 
 /// The module with the most files in one directory: to load it is what costs most.
-fn largest(trees: &[&Tree]) -> Option<String> {
+fn largest(trees: &[&ModulepathTree]) -> Option<String> {
     let mut files: BTreeMap<&str, u64> = BTreeMap::new();
     let all = trees.iter().flat_map(|tree| &tree.entries);
-    for entry in all.filter(|entry| matches!(entry.kind, Kind::File(_)) && !entry.is_dotted()) {
+    for entry in
+        all.filter(|entry| matches!(entry.kind, TreeEntryKind::File(_)) && !entry.is_dotted())
+    {
         let mut parts = entry.name.iter();
         if let (Some(first), Some(_)) = (parts.next().and_then(|part| part.to_str()), parts.next())
         {

@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::{Audit, Finding, Level, Rule};
+use super::{Audit, AuditFinding, AuditRule, Level};
 
 /// The findings as a SARIF log.
 pub fn sarif(audit: &Audit, version: &str) -> Value {
-    let rules: Vec<Value> = Rule::ALL.iter().map(|rule| described(*rule)).collect();
+    let rules: Vec<Value> = AuditRule::ALL.iter().map(|rule| described(*rule)).collect();
     let results: Vec<Value> = audit.findings.iter().map(result).collect();
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -19,7 +19,7 @@ pub fn sarif(audit: &Audit, version: &str) -> Value {
     })
 }
 
-fn described(rule: Rule) -> Value {
+fn described(rule: AuditRule) -> Value {
     json!({
         "id": rule.name(),
         "shortDescription": { "text": rule.words() },
@@ -28,14 +28,14 @@ fn described(rule: Rule) -> Value {
     })
 }
 
-fn result(finding: &Finding) -> Value {
+fn result(finding: &AuditFinding) -> Value {
     let mut place = json!({ "artifactLocation": { "uri": uri(finding.path.bytes()) } });
     if let Some(line) = finding.line {
         place["region"] = json!({ "startLine": line });
     }
     json!({
         "ruleId": finding.rule.name(),
-        "ruleIndex": Rule::ALL.iter().position(|rule| *rule == finding.rule),
+        "ruleIndex": AuditRule::ALL.iter().position(|rule| *rule == finding.rule),
         "level": level(finding.level),
         "message": { "text": format!("{}: {}", finding.rule.words(), finding.text) },
         "locations": [{ "physicalLocation": place }],

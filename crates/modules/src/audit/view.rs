@@ -5,24 +5,24 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::site::{User, UserError};
-use crate::tree::{Limits, Tree, walk};
+use crate::tree::{ModulepathTree, WalkLimits, walk};
 
 /// The trees as one user sees them.
 #[derive(Clone, Debug)]
-pub struct View {
+pub struct UserView {
     /// The user whom a process has to become for it; none is the caller.
     pub user: Option<User>,
     /// The user's name, or number where there is none.
     pub name: String,
     /// The trees, in the order of the modulepath.
-    pub trees: Vec<Tree>,
+    pub trees: Vec<ModulepathTree>,
 }
 
 /// What crosses from the user's process.
 #[derive(Serialize, Deserialize)]
-struct Seen(Vec<Tree>);
+struct UserTrees(Vec<ModulepathTree>);
 
-impl View {
+impl UserView {
     /// Walks modulepaths as a user, or as the caller.
     ///
     /// This forks: call it while the process has one thread.
@@ -32,10 +32,10 @@ impl View {
     pub fn of(
         modulepaths: &[&Path],
         user: Option<User>,
-        limits: Limits,
-    ) -> Result<View, UserError> {
-        let look = || Seen(modulepaths.iter().map(|path| walk(path, limits)).collect());
-        let Seen(trees) = match &user {
+        limits: WalkLimits,
+    ) -> Result<UserView, UserError> {
+        let look = || UserTrees(modulepaths.iter().map(|path| walk(path, limits)).collect());
+        let UserTrees(trees) = match &user {
             Some(user) => user.play(&launch::Stage::new(), look)?,
             None => look(),
         };
@@ -44,6 +44,6 @@ impl View {
             Some(user) => user.name.clone(),
             None => User::named(&own).map_or(own, |user| user.name),
         };
-        Ok(View { user, name, trees })
+        Ok(UserView { user, name, trees })
     }
 }

@@ -4,13 +4,13 @@ use std::cell::OnceCell;
 
 use rustc_hash::FxHashMap;
 
-use super::found::{Name, What};
+use super::found::{AvailName, NameKind};
 
 /// A map that keeps its order.
 pub(super) struct Catalog<'a> {
-    entries: Vec<(Name<'a>, Option<What>)>,
+    entries: Vec<(AvailName<'a>, Option<NameKind>)>,
     /// Where each name is. Of 20,000 names in a tree without symbols, nobody asks.
-    places: OnceCell<FxHashMap<Name<'a>, u32>>,
+    places: OnceCell<FxHashMap<AvailName<'a>, u32>>,
     /// Whether a symbolic version is among them.
     has_versions: bool,
 }
@@ -22,8 +22,8 @@ impl<'a> Catalog<'a> {
     }
 
     /// Puts down a name that is not there yet.
-    pub(super) fn push(&mut self, name: Name<'a>, what: What) {
-        self.has_versions |= matches!(what, What::Version(_));
+    pub(super) fn push(&mut self, name: AvailName<'a>, what: NameKind) {
+        self.has_versions |= matches!(what, NameKind::Version(_));
         if let Some(places) = self.places.get_mut() {
             places.insert(name.clone(), self.entries.len() as u32);
         }
@@ -31,11 +31,11 @@ impl<'a> Catalog<'a> {
     }
 
     /// Puts a name down, or changes what it is.
-    pub(super) fn insert(&mut self, name: Name<'a>, what: What) {
+    pub(super) fn insert(&mut self, name: AvailName<'a>, what: NameKind) {
         match self.place(&name) {
             None => self.push(name, what),
             Some(place) => {
-                self.has_versions |= matches!(what, What::Version(_));
+                self.has_versions |= matches!(what, NameKind::Version(_));
                 self.entries[place].1 = Some(what);
             }
         }
@@ -47,12 +47,12 @@ impl<'a> Catalog<'a> {
         }
     }
 
-    pub(super) fn entry(&self, name: &str) -> Option<(&Name<'a>, &What)> {
+    pub(super) fn entry(&self, name: &str) -> Option<(&AvailName<'a>, &NameKind)> {
         let (name, what) = &self.entries[self.place(name)?];
         Some((name, what.as_ref()?))
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&What> {
+    pub(super) fn get(&self, name: &str) -> Option<&NameKind> {
         self.entry(name).map(|(_, what)| what)
     }
 
@@ -60,13 +60,13 @@ impl<'a> Catalog<'a> {
         self.get(name).is_some()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Name<'a>, &What)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&AvailName<'a>, &NameKind)> {
         self.entries.iter().filter_map(|(name, what)| Some((name, what.as_ref()?)))
     }
 
     /// All of them, in the memory that they are in: `collect` of a `Vec`'s own iterator takes it
     /// over.
-    pub(super) fn into_iter(self) -> impl Iterator<Item = (Name<'a>, What)> {
+    pub(super) fn into_iter(self) -> impl Iterator<Item = (AvailName<'a>, NameKind)> {
         self.entries.into_iter().filter_map(|(name, what)| Some((name, what?)))
     }
 

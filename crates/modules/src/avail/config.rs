@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::Unable;
-use super::request::{Color, Request};
+use super::request::{AvailRequest, Color};
 use crate::index::SiteNotes;
 use crate::site::{Environment, Release};
 use crate::tcl::split;
@@ -52,7 +52,7 @@ pub(super) enum Style {
 
 /// What the terminal is like.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Terminal {
+pub struct TerminalStyle {
     /// Whether stderr, which `avail` writes to, is one.
     pub is_stderr: bool,
     /// Its columns, by stdin; none if stdin is no terminal.
@@ -114,10 +114,10 @@ impl Config {
     pub(super) fn of(
         notes: &SiteNotes,
         environment: &Environment,
-        request: &Request,
-        terminal: Terminal,
+        request: &AvailRequest,
+        terminal: TerminalStyle,
     ) -> Result<Config, Unable> {
-        let options = Options { notes, environment };
+        let options = AvailOptions { notes, environment };
         options.refuse_what_is_not_modelled()?;
         let style = style(&notes.site.release)?;
         let value = |name| options.value(name);
@@ -161,12 +161,12 @@ fn style(release: &Release) -> Result<Style, Unable> {
     }
 }
 
-struct Options<'a> {
+struct AvailOptions<'a> {
     notes: &'a SiteNotes,
     environment: &'a Environment,
 }
 
-impl Options<'_> {
+impl AvailOptions<'_> {
     fn refuse_what_is_not_modelled(&self) -> Result<(), Unable> {
         if self.notes.site.is_customised() {
             return Err(Unable::Site("a site configuration script"));
@@ -254,8 +254,8 @@ impl Options<'_> {
     /// `initConfColor` and `initConfColors`.
     fn colors(
         &self,
-        request: &Request,
-        terminal: Terminal,
+        request: &AvailRequest,
+        terminal: TerminalStyle,
     ) -> Result<Option<Vec<(String, String)>>, Unable> {
         let get = |name| self.environment.get(name);
         let general = if get("NO_COLOR").is_some() {
@@ -294,7 +294,11 @@ impl Options<'_> {
     }
 
     /// `initStatePaginate`
-    fn pager(&self, request: &Request, terminal: Terminal) -> Result<Option<Vec<String>>, Unable> {
+    fn pager(
+        &self,
+        request: &AvailRequest,
+        terminal: TerminalStyle,
+    ) -> Result<Option<Vec<String>>, Unable> {
         let built_in = self.notes.site.setting("pager").unwrap_or_default();
         let set = self.environment.get("MODULES_PAGER");
         let unknown = || Unable::Variable("MODULES_PAGER".to_owned());

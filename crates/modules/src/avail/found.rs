@@ -7,20 +7,20 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::catalog::Catalog;
 use super::config::{Config, Style};
-use super::glob::Case;
+use super::glob::LetterCase;
 use super::pattern::Pattern;
-use super::request::Filter;
-use super::symbols::Symbols;
-use super::view::View;
+use super::request::AvailFilter;
+use super::symbols::RcSymbols;
+use super::view::ModulepathView;
 use crate::tcl::dictionary;
 use crate::tree::Cookie;
 
 /// A name, of the index or of an rc file.
-pub(super) type Name<'a> = Cow<'a, str>;
+pub(super) type AvailName<'a> = Cow<'a, str>;
 
 /// What a name is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum NameKind {
     Module,
     /// What it means.
     Alias(String),
@@ -33,10 +33,10 @@ pub(super) enum What {
 }
 
 /// All names of a modulepath, and what directories hold.
-pub(super) struct Found<'a> {
+pub(super) struct AvailNames<'a> {
     pub(super) names: Catalog<'a>,
     /// The last parts of what is in a directory, sorted as Modules sorts versions.
-    pub(super) directories: FxHashMap<Name<'a>, Vec<Name<'a>>>,
+    pub(super) directories: FxHashMap<AvailName<'a>, Vec<AvailName<'a>>>,
     /// `default` and `latest` that nobody defined.
     pub(super) automatic: FxHashSet<String>,
     /// Whether something that an rc file defines has the name of a file that is no modulefile: what
@@ -49,8 +49,8 @@ pub(super) struct Found<'a> {
 
 /// What is found while one command runs, and stays.
 #[derive(Debug, Default)]
-pub(super) struct State {
-    pub(super) symbols: Symbols,
+pub(super) struct AvailState {
+    pub(super) symbols: RcSymbols,
     /// Names with the tag `hidden`.
     pub(super) hidden: FxHashSet<String>,
     /// Whether any modulepath can have symbols. Where none has, directories are not shown, and what
@@ -60,9 +60,9 @@ pub(super) struct State {
     walked: FxHashMap<String, Vec<String>>,
 }
 
-impl State {
-    pub(super) fn new(has_symbols: bool) -> State {
-        State { has_symbols, ..State::default() }
+impl AvailState {
+    pub(super) fn new(has_symbols: bool) -> AvailState {
+        AvailState { has_symbols, ..AvailState::default() }
     }
 
     /// What is walked for a pattern: what was walked before, if that has all of it. None where
@@ -72,7 +72,8 @@ impl State {
         if before.iter().any(|walked| walked == wanted) {
             return Some(wanted.to_owned());
         }
-        let mut with_all = before.iter().filter(|walked| Case::Sensitive.matches(walked, wanted));
+        let mut with_all =
+            before.iter().filter(|walked| LetterCase::Sensitive.matches(walked, wanted));
         match (with_all.next(), with_all.next()) {
             (Some(walked), None) => Some(walked.clone()),
             (Some(_), Some(_)) => None,
@@ -84,53 +85,53 @@ impl State {
     }
 }
 
-impl<'a> Found<'a> {
+impl<'a> AvailNames<'a> {
     /// Reads what rc files say and puts all names together. None where that depends on what Tcl
     /// does in no certain order.
     pub(super) fn of(
-        view: &View<'a>,
+        view: &ModulepathView<'a>,
         config: &Config,
         pattern: &Pattern<'_>,
-        filter: Filter,
-        state: &mut State,
-    ) -> Option<Found<'a>> {
+        filter: AvailFilter,
+        state: &mut AvailState,
+    ) -> Option<AvailNames<'a>> {
         let pattern = &pattern.walking(state.walk(view.root(), pattern.walked())?);
         read_rcs(view, config, pattern, &mut state.symbols);
         let names = Catalog::with_room_for(view.len());
         let directories = FxHashMap::default();
         let automatic = FxHashSet::default();
         let (defines_broken, is_tangled) = (false, false);
-        let mut found = Found { names, directories, automatic, defines_broken, is_tangled };
+        let mut found = AvailNames { names, directories, automatic, defines_broken, is_tangled };
         found.add_files(view, config, pattern);
         let targeted = found.add_definitions(view, &state.symbols);
         found.leave_out_dotted(config, pattern, filter, &targeted, state);
         // A pattern may name a symbol that Modules itself defines.
-        if state.has_symbols || filter != Filter::All || !pattern.fits_all() {
+        if state.has_symbols || filter != AvailFilter::All || !pattern.fits_all() {
             found.fill_directories();
             found.add_directories(config, pattern, &mut state.symbols);
         }
         (!found.is_tangled).then_some(found)
     }
 
-    fn add_files(&mut self, view: &View<'a>, config: &Config, pattern: &Pattern<'_>) {
+    fn add_files(&mut self, view: &ModulepathView<'a>, config: &Config, pattern: &Pattern<'_>) {
         let is_valid =
             |cookie: &Cookie| !config.checks_cookies || cookie.is_valid_for(&config.release);
         let valid: Vec<bool> = view.cookies().iter().map(is_valid).collect();
         for file in view.files().filter(|file| pattern.walks_into(top(&file.name))) {
             let is_module = valid.get(file.cookie as usize) == Some(&true);
-            let what = if is_module { What::Module } else { What::Broken };
+            let what = if is_module { NameKind::Module } else { NameKind::Broken };
             self.names.push(file.name.clone(), what);
         }
         for directory in view.unreadable().filter(|directory| pattern.walks_into(top(directory))) {
-            self.names.insert(Cow::Owned(directory.clone()), What::Broken);
+            self.names.insert(Cow::Owned(directory.clone()), NameKind::Broken);
         }
     }
 
     /// Definitions of this modulepath's rc files. What each module's symbols are.
     fn add_definitions(
         &mut self,
-        view: &View<'_>,
-        symbols: &Symbols,
+        view: &ModulepathView<'_>,
+        symbols: &RcSymbols,
     ) -> FxHashMap<String, Vec<String>> {
         let root = format!("{}/", view.root());
         let mut targeted: FxHashMap<String, Vec<String>> = FxHashMap::default();
@@ -138,19 +139,19 @@ impl<'a> Found<'a> {
             if target.source.starts_with(&root) {
                 let module = target.module.clone();
                 targeted.entry(module.clone()).or_default().push(name.clone());
-                self.define(name, What::Version(module));
+                self.define(name, NameKind::Version(module));
             }
         }
         for (name, target) in &symbols.aliases {
             if target.source.starts_with(&root) {
-                self.define(name, What::Alias(target.module.clone()));
+                self.define(name, NameKind::Alias(target.module.clone()));
             }
         }
         targeted
     }
 
-    fn define(&mut self, name: &str, what: What) {
-        self.defines_broken |= self.names.get(name) == Some(&What::Broken);
+    fn define(&mut self, name: &str, what: NameKind) {
+        self.defines_broken |= self.names.get(name) == Some(&NameKind::Broken);
         self.names.insert(Cow::Owned(name.to_owned()), what);
     }
 
@@ -159,25 +160,25 @@ impl<'a> Found<'a> {
         &mut self,
         config: &Config,
         pattern: &Pattern<'_>,
-        filter: Filter,
+        filter: AvailFilter,
         targeted: &FxHashMap<String, Vec<String>>,
-        state: &mut State,
+        state: &mut AvailState,
     ) {
-        let is_asked = |name: &str, what: &What| {
+        let is_asked = |name: &str, what: &NameKind| {
             let symbols = targeted.get(name).map(Vec::as_slice).unwrap_or_default();
-            let by_default = filter == Filter::Defaults;
+            let by_default = filter == AvailFilter::Defaults;
             let is_default =
                 |symbol: &str| by_default && symbol == format!("{}/default", pattern.text());
-            let is_version = matches!(what, What::Version(_));
+            let is_version = matches!(what, NameKind::Version(_));
             symbols.iter().any(|symbol| pattern.is(symbol) || is_default(symbol))
                 || by_default && is_version && last(name) == "default"
         };
         let names = self.names.iter().map(|(name, _)| name);
-        let dotted: Vec<Name<'_>> = names.filter(|name| is_dotted(name)).cloned().collect();
+        let dotted: Vec<AvailName<'_>> = names.filter(|name| is_dotted(name)).cloned().collect();
         for name in dotted {
             let Some(what) = self.names.get(&name) else { continue };
             if !config.shows_hidden && !pattern.asks_for_dotted(&name) && !is_asked(&name, what) {
-                if let What::Version(module) = what {
+                if let NameKind::Version(module) = what {
                     state.symbols.hide(module, last(&name));
                 }
                 self.names.remove(&name);
@@ -187,10 +188,10 @@ impl<'a> Found<'a> {
     }
 
     fn fill_directories(&mut self) {
-        let mut last_parent: Option<Name<'a>> = None;
-        let mut inside: Vec<Name<'a>> = Vec::new();
+        let mut last_parent: Option<AvailName<'a>> = None;
+        let mut inside: Vec<AvailName<'a>> = Vec::new();
         for (name, what) in self.names.iter() {
-            if matches!(what, What::Version(_) | What::Broken) {
+            if matches!(what, NameKind::Version(_) | NameKind::Broken) {
                 continue;
             }
             let mut child = name.clone();
@@ -222,8 +223,8 @@ impl<'a> Found<'a> {
     }
 
     /// Directories, unless something else has the name, with the symbols that Modules gives them.
-    fn add_directories(&mut self, config: &Config, pattern: &Pattern<'_>, symbols: &mut Symbols) {
-        let directories: Vec<Name<'a>> = self
+    fn add_directories(&mut self, config: &Config, pattern: &Pattern<'_>, symbols: &mut RcSymbols) {
+        let directories: Vec<AvailName<'a>> = self
             .directories
             .keys()
             .filter(|name| !self.names.contains_key(name))
@@ -243,7 +244,7 @@ impl<'a> Found<'a> {
                     self.add_automatic(&directory, symbol, &version, pattern, symbols);
                 }
             }
-            self.names.insert(directory, What::Directory);
+            self.names.insert(directory, NameKind::Directory);
         }
     }
 
@@ -253,38 +254,38 @@ impl<'a> Found<'a> {
         symbol: &str,
         version: &str,
         pattern: &Pattern<'_>,
-        symbols: &mut Symbols,
+        symbols: &mut RcSymbols,
     ) {
         let name = format!("{directory}/{symbol}");
         let module = format!("{directory}/{version}");
         let before = self.names.get(name.as_str());
         let is_directory = self.directories.contains_key(name.as_str());
-        self.is_tangled |= is_directory && matches!(before, None | Some(What::Directory));
+        self.is_tangled |= is_directory && matches!(before, None | Some(NameKind::Directory));
         let is_new = before.is_none();
-        if is_new || before == Some(&What::Broken) {
+        if is_new || before == Some(&NameKind::Broken) {
             symbols.automatic(&name, &module);
         }
         // They lead to what is found without them where all is found.
         if is_new && !pattern.fits_all() {
             self.automatic.insert(name.clone());
-            self.names.insert(Cow::Owned(name), What::Version(module));
+            self.names.insert(Cow::Owned(name), NameKind::Version(module));
         }
     }
 
     /// The last part of what `directory/default` means, if an rc file says so.
     pub(super) fn named_default(&self, directory: &str) -> Option<String> {
         match self.names.get(format!("{directory}/default").as_str()) {
-            Some(What::Version(module)) => Some(last(module).to_owned()),
+            Some(NameKind::Version(module)) => Some(last(module).to_owned()),
             _ => None,
         }
     }
 
     /// The name that something has, letters of both cases being the same if they are to be.
-    pub(super) fn real_name<'s>(&'s self, name: &'s str, case: Case) -> Option<&'s str> {
+    pub(super) fn real_name<'s>(&'s self, name: &'s str, case: LetterCase) -> Option<&'s str> {
         if let Some((known, _)) = self.names.entry(name) {
             return Some(known);
         }
-        if case == Case::Sensitive {
+        if case == LetterCase::Sensitive {
             return None;
         }
         let known = self.names.iter().map(|(known, _)| known.as_ref());
@@ -295,9 +296,9 @@ impl<'a> Found<'a> {
 
 /// What a directory holds is put down at once.
 fn flush<'a>(
-    directories: &mut FxHashMap<Name<'a>, Vec<Name<'a>>>,
-    directory: Option<Name<'a>>,
-    inside: &mut Vec<Name<'a>>,
+    directories: &mut FxHashMap<AvailName<'a>, Vec<AvailName<'a>>>,
+    directory: Option<AvailName<'a>>,
+    inside: &mut Vec<AvailName<'a>>,
 ) {
     if let Some(directory) = directory.filter(|_| !inside.is_empty()) {
         directories.entry(directory).or_default().append(inside);
@@ -305,7 +306,12 @@ fn flush<'a>(
 }
 
 /// rc files of what is walked, in the order that this release reads them.
-fn read_rcs(view: &View<'_>, config: &Config, pattern: &Pattern<'_>, symbols: &mut Symbols) {
+fn read_rcs(
+    view: &ModulepathView<'_>,
+    config: &Config,
+    pattern: &Pattern<'_>,
+    symbols: &mut RcSymbols,
+) {
     let is_walked = |name: &str| !name.contains('/') || pattern.walks_into(top(name));
     let valid = |rc: &&crate::index::RcFile| rc.cookie.is_valid_for(&config.release);
     let mut rcs: Vec<_> = view.rcs().filter(|rc| is_walked(&rc.name)).filter(valid).collect();
@@ -339,7 +345,7 @@ pub(super) fn last(name: &str) -> &str {
 }
 
 /// A name's directory and last part, if it has a directory.
-pub(super) fn split<'a>(name: &Name<'a>) -> Option<(Name<'a>, Name<'a>)> {
+pub(super) fn split<'a>(name: &AvailName<'a>) -> Option<(AvailName<'a>, AvailName<'a>)> {
     match name {
         Cow::Borrowed(name) => {
             let (parent, tail) = name.rsplit_once('/')?;

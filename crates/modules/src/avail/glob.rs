@@ -1,16 +1,16 @@
 //! `string match` and `string equal` of Tcl, for the patterns that `avail` is asked with: plain
-//! ASCII, with `*` and `?` ([`super::Request`] takes no others).
+//! ASCII, with `*` and `?` ([`super::AvailRequest`] takes no others).
 
 /// Whether letters of both cases are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Case {
+pub(super) enum LetterCase {
     /// They are two letters.
     Sensitive,
     /// They are one letter.
     Ignored,
 }
 
-impl Case {
+impl LetterCase {
     /// `string match`, `*` and `?` being the only special letters (`TclByteArrayMatch`).
     pub(super) fn matches(self, pattern: &str, text: &str) -> bool {
         let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
@@ -42,8 +42,8 @@ impl Case {
     /// `string equal`.
     pub(super) fn equals(self, left: &str, right: &str) -> bool {
         match self {
-            Case::Sensitive => left == right,
-            Case::Ignored => left.eq_ignore_ascii_case(right),
+            LetterCase::Sensitive => left == right,
+            LetterCase::Ignored => left.eq_ignore_ascii_case(right),
         }
     }
 
@@ -57,15 +57,15 @@ impl Case {
 
     fn is_same(self, left: u8, right: u8) -> bool {
         match self {
-            Case::Sensitive => left == right,
-            Case::Ignored => left.eq_ignore_ascii_case(&right),
+            LetterCase::Sensitive => left == right,
+            LetterCase::Ignored => left.eq_ignore_ascii_case(&right),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Case::{Ignored, Sensitive};
+    use super::LetterCase::{Ignored, Sensitive};
 
     #[test]
     fn stars_take_as_much_as_is_needed() {

@@ -43,22 +43,22 @@ use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
 
-pub use config::Terminal;
+pub use config::TerminalStyle;
 pub use roots::modulepaths;
 
-use crate::index::{SiteNotes, Store, StoreError};
+use crate::index::{IndexStore, SiteNotes, StoreError};
 use crate::site::{Environment, Release};
 use config::{Config, Style};
-use found::{Found, State};
+use found::{AvailNames, AvailState};
 use pattern::Pattern;
-use report::Report;
-use request::Request;
+use report::AvailReport;
+use request::AvailRequest;
 use select::Selected;
-use view::View;
+use view::ModulepathView;
 
 /// What `module avail` writes. It writes nothing to stdout, and its status is 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct AvailOutput {
     /// To stderr.
     pub text: String,
     /// The program that shows it, with its arguments: only where stderr is a terminal.
@@ -113,22 +113,22 @@ pub enum Unable {
 pub fn avail(
     words: &[String],
     environment: &Environment,
-    terminal: Terminal,
-    store: &Store,
-) -> Result<Answer, Unable> {
-    let request = Request::parse(words)?;
+    terminal: TerminalStyle,
+    store: &IndexStore,
+) -> Result<AvailOutput, Unable> {
+    let request = AvailRequest::parse(words)?;
     let command = environment.get("MODULES_CMD").ok_or(Unable::Site("no MODULES_CMD"))?;
     let notes = store.site(Path::new(command))?;
     answer(&request, &notes, environment, terminal, store)
 }
 
 fn answer(
-    request: &Request,
+    request: &AvailRequest,
     notes: &SiteNotes,
     environment: &Environment,
-    terminal: Terminal,
-    store: &Store,
-) -> Result<Answer, Unable> {
+    terminal: TerminalStyle,
+    store: &IndexStore,
+) -> Result<AvailOutput, Unable> {
     if !notes.is_fresh() {
         return Err(Unable::Stale(notes.site.command.clone()));
     }
@@ -142,11 +142,11 @@ fn answer(
     let patterns: Vec<_> = request.patterns.iter().map(|text| Pattern::of(text, &config)).collect();
     let mut views = Vec::new();
     for (root, held) in &held {
-        views.push(View::of(root, held, &patterns, &config)?);
+        views.push(ModulepathView::of(root, held, &patterns, &config)?);
     }
-    let has_symbols = !views.iter().all(View::is_plain);
-    let mut state = State::new(has_symbols);
-    let mut report = Report::new(request, &config);
+    let has_symbols = !views.iter().all(ModulepathView::is_plain);
+    let mut state = AvailState::new(has_symbols);
+    let mut report = AvailReport::new(request, &config);
     match config.style {
         Style::Since57 => {
             answer_part(&patterns, &views, request, &config, &mut state, &mut report)?
@@ -157,22 +157,22 @@ fn answer(
             }
         }
     }
-    Ok(Answer { text: report.finish()?, pager: config.pager })
+    Ok(AvailOutput { text: report.finish()?, pager: config.pager })
 }
 
 /// One list a modulepath, of all that some patterns find.
 fn answer_part(
     patterns: &[Pattern<'_>],
-    views: &[View<'_>],
-    request: &Request,
+    views: &[ModulepathView<'_>],
+    request: &AvailRequest,
     config: &Config,
-    state: &mut State,
-    report: &mut Report<'_>,
+    state: &mut AvailState,
+    report: &mut AvailReport<'_>,
 ) -> Result<(), Unable> {
     for view in views {
         let mut all = Selected::new();
         for pattern in patterns {
-            let found = Found::of(view, config, pattern, request.filter, state);
+            let found = AvailNames::of(view, config, pattern, request.filter, state);
             let found = found.ok_or(Unable::Tangled)?;
             let selected = select::select(found, pattern, config, request.filter, &state.symbols);
             let mut selected = selected.ok_or(Unable::Tangled)?;

@@ -3,14 +3,14 @@
 
 use super::config::{Config, Style};
 use super::found::is_dotted;
-use super::glob::Case;
+use super::glob::LetterCase;
 
 /// A pattern, taken apart.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern<'a> {
     text: &'a str,
     style: Style,
-    pub(super) case: Case,
+    pub(super) case: LetterCase,
     pub(super) contains: bool,
     extended_default: bool,
     /// How many `/` it has.
@@ -25,7 +25,7 @@ pub(super) struct Pattern<'a> {
 
 impl<'a> Pattern<'a> {
     pub(super) fn of(text: &'a str, config: &Config) -> Pattern<'a> {
-        let case = if config.ignore_case { Case::Ignored } else { Case::Sensitive };
+        let case = if config.ignore_case { LetterCase::Ignored } else { LetterCase::Sensitive };
         let first = text.split('/').next().unwrap_or(text);
         let is_flat = !text.trim_end_matches('/').contains('/');
         let walked = match (config.contains, is_flat && !first.ends_with('*')) {

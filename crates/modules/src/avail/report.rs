@@ -6,18 +6,18 @@ use std::path::Path;
 
 use super::Unable;
 use super::config::{Config, Style};
-use super::found::{State, What};
+use super::found::{AvailState, NameKind};
 use super::grid::{Grid, padded, tight};
 use super::long;
 use super::paint::Paint;
 use super::pattern::Pattern;
-use super::request::{Form, Request};
+use super::request::{AvailRequest, OutputForm};
 use super::select::Selected;
 use crate::tcl::dictionary;
 
 /// What has been written.
-pub(super) struct Report<'a> {
-    form: Form,
+pub(super) struct AvailReport<'a> {
+    form: OutputForm,
     config: &'a Config,
     paint: Paint,
     text: String,
@@ -46,10 +46,10 @@ impl Item<'_> {
     }
 }
 
-impl<'a> Report<'a> {
-    pub(super) fn new(request: &Request, config: &'a Config) -> Report<'a> {
-        let text = if request.form == Form::Json { "{" } else { "" };
-        Report {
+impl<'a> AvailReport<'a> {
+    pub(super) fn new(request: &AvailRequest, config: &'a Config) -> AvailReport<'a> {
+        let text = if request.form == OutputForm::Json { "{" } else { "" };
+        AvailReport {
             form: request.form,
             config,
             paint: Paint::new(config),
@@ -68,16 +68,18 @@ impl<'a> Report<'a> {
         root: &str,
         selected: &Selected<'_>,
         patterns: &[Pattern<'_>],
-        state: &State,
+        state: &AvailState,
     ) -> Result<(), Unable> {
         let texts: Vec<&str> = patterns.iter().map(Pattern::text).collect();
         let marks = self.paint.marks(&texts);
         let mut items = Vec::with_capacity(selected.len());
         for (name, what) in selected {
             let item = match self.form {
-                Form::Json => self.json(root, name, what, state),
-                Form::Long => self.long(root, name, what, state, &marks)?,
-                Form::Columns | Form::Terse => self.short(root, name, what, state, &marks)?,
+                OutputForm::Json => self.json(root, name, what, state),
+                OutputForm::Long => self.long(root, name, what, state, &marks)?,
+                OutputForm::Columns | OutputForm::Terse => {
+                    self.short(root, name, what, state, &marks)?
+                }
             };
             items.extend(item);
         }
@@ -89,9 +91,9 @@ impl<'a> Report<'a> {
         let long: usize = items.iter().map(|item| item.text().len() + 2).sum();
         self.text.reserve(long);
         match self.form {
-            Form::Columns => columns(&items, self.config, &mut self.text),
-            Form::Json => joined(&items, ",\n", "\n}", &mut self.text),
-            Form::Terse | Form::Long => joined(&items, "\n", "\n", &mut self.text),
+            OutputForm::Columns => columns(&items, self.config, &mut self.text),
+            OutputForm::Json => joined(&items, ",\n", "\n}", &mut self.text),
+            OutputForm::Terse | OutputForm::Long => joined(&items, "\n", "\n", &mut self.text),
         }
         self.is_apart = true;
         Ok(())
@@ -100,27 +102,27 @@ impl<'a> Report<'a> {
     /// All that was written, and the key.
     pub(super) fn finish(mut self) -> Result<String, Unable> {
         match self.form {
-            Form::Json => self.text.push_str("}\n"),
-            Form::Columns => self.key()?,
-            Form::Terse | Form::Long => {}
+            OutputForm::Json => self.text.push_str("}\n"),
+            OutputForm::Columns => self.key()?,
+            OutputForm::Terse | OutputForm::Long => {}
         }
         Ok(self.text)
     }
 
     fn header(&mut self, root: &str) {
-        if self.form == Form::Long && !self.has_table_header {
+        if self.form == OutputForm::Long && !self.has_table_header {
             self.has_table_header = true;
             let header = long::table_header(&mut self.paint);
             self.line(&header);
         }
         let painted = match self.form {
-            Form::Json => String::new(),
+            OutputForm::Json => String::new(),
             _ => self.paint.text(&["mp"], root, &[]),
         };
         let header = match self.form {
-            Form::Json => format!("\"{root}\": {{"),
-            Form::Terse | Form::Long => format!("{painted}:"),
-            Form::Columns => {
+            OutputForm::Json => format!("\"{root}\": {{"),
+            OutputForm::Terse | OutputForm::Long => format!("{painted}:"),
+            OutputForm::Columns => {
                 let taken = root.len() + 2;
                 let left = (self.config.width.saturating_sub(taken) / 2).max(1);
                 let right = self.config.width.saturating_sub(taken + left).max(1);
@@ -133,7 +135,7 @@ impl<'a> Report<'a> {
     /// A line, and what sets it apart from what was written before.
     fn line(&mut self, line: &str) {
         if std::mem::take(&mut self.is_apart) {
-            self.text.push_str(if self.form == Form::Json { ",\n" } else { "\n" });
+            self.text.push_str(if self.form == OutputForm::Json { ",\n" } else { "\n" });
         }
         self.text.push_str(line);
         self.text.push('\n');
@@ -144,26 +146,26 @@ impl<'a> Report<'a> {
         &mut self,
         root: &str,
         name: &'n str,
-        what: &What,
-        state: &State,
+        what: &NameKind,
+        state: &AvailState,
         marks: &[(String, String)],
     ) -> Result<Option<Item<'n>>, Unable> {
         let (key, suffix) = match what {
-            What::Module => ("", ""),
-            What::Directory => ("di", "/"),
-            What::Alias(_) => ("al", ""),
-            What::Version(_) | What::Broken => return Ok(None),
+            NameKind::Module => ("", ""),
+            NameKind::Directory => ("di", "/"),
+            NameKind::Alias(_) => ("al", ""),
+            NameKind::Version(_) | NameKind::Broken => return Ok(None),
         };
-        if *what == What::Module && self.is_bare(name, state) {
+        if *what == NameKind::Module && self.is_bare(name, state) {
             return Ok(Some(Item { plain: name.into(), written: None, length: name.len() }));
         }
         let mut symbols = state.symbols.of(name);
-        if matches!(what, What::Alias(_)) && !self.paint.has("al") {
+        if matches!(what, NameKind::Alias(_)) && !self.paint.has("al") {
             symbols.push("@");
             self.marks_alias = true;
         }
         let tags = match what {
-            What::Directory => Vec::new(),
+            NameKind::Directory => Vec::new(),
             _ => self.tags_of(root, name, what, state),
         };
         if self.paint.is_on() && !tags.is_empty() {
@@ -189,7 +191,7 @@ impl<'a> Report<'a> {
     }
 
     /// Whether a module is written as its name.
-    fn is_bare(&self, name: &str, state: &State) -> bool {
+    fn is_bare(&self, name: &str, state: &AvailState) -> bool {
         let nothing_is_known =
             state.symbols.is_empty() && state.hidden.is_empty() && self.config.loaded.is_empty();
         nothing_is_known && !self.paint.is_on() && !name.contains(' ')
@@ -209,15 +211,15 @@ impl<'a> Report<'a> {
         &mut self,
         root: &str,
         name: &str,
-        what: &What,
-        state: &State,
+        what: &NameKind,
+        state: &AvailState,
         marks: &[(String, String)],
     ) -> Result<Option<Item<'static>>, Unable> {
         let (key, suffix, time) = match what {
-            What::Module => ("", String::new(), long::modified(&Path::new(root).join(name))?),
-            What::Directory => ("di", "/".to_owned(), String::new()),
-            What::Alias(module) => ("al", format!(" -> {module}"), String::new()),
-            What::Version(_) | What::Broken => return Ok(None),
+            NameKind::Module => ("", String::new(), long::modified(&Path::new(root).join(name))?),
+            NameKind::Directory => ("di", "/".to_owned(), String::new()),
+            NameKind::Alias(module) => ("al", format!(" -> {module}"), String::new()),
+            NameKind::Version(_) | NameKind::Broken => return Ok(None),
         };
         let mut symbols = state.symbols.of(name);
         let keys = keys(&self.paint, key, &mut symbols);
@@ -242,12 +244,12 @@ impl<'a> Report<'a> {
         &mut self,
         root: &str,
         name: &str,
-        what: &What,
-        state: &State,
+        what: &NameKind,
+        state: &AvailState,
     ) -> Option<Item<'static>> {
         let symbols = array(&state.symbols.of(name));
         let tags: Vec<String> = match what {
-            What::Directory => Vec::new(),
+            NameKind::Directory => Vec::new(),
             _ => {
                 self.whole_tags_of(root, name, what, state).into_iter().map(str::to_owned).collect()
             }
@@ -255,23 +257,23 @@ impl<'a> Report<'a> {
         let tags = array(&tags.iter().map(String::as_str).collect::<Vec<_>>());
         let via = if self.config.style == Style::Since57 { ", \"via\": []" } else { "" };
         let about = match what {
-            What::Directory => format!("\"directory\", \"symbols\": {symbols}"),
-            What::Module => format!(
+            NameKind::Directory => format!("\"directory\", \"symbols\": {symbols}"),
+            NameKind::Module => format!(
                 "\"modulefile\", \"symbols\": {symbols}, \"tags\": {tags}, \"pathname\": \"{root}/{name}\""
             ),
-            What::Alias(module) => {
+            NameKind::Alias(module) => {
                 format!(
                     "\"alias\", \"symbols\": {symbols}, \"tags\": {tags}, \"target\": \"{module}\""
                 )
             }
-            What::Version(_) | What::Broken => return None,
+            NameKind::Version(_) | NameKind::Broken => return None,
         };
         let written = format!("\"{name}\": {{ \"name\": \"{name}\", \"type\": {about}{via}}}");
         Some(Item { plain: written.into(), written: None, length: 0 })
     }
 
     /// Tags, as they are written for short.
-    fn tags_of(&self, root: &str, name: &str, what: &What, state: &State) -> Vec<String> {
+    fn tags_of(&self, root: &str, name: &str, what: &NameKind, state: &AvailState) -> Vec<String> {
         let short = |tag| match tag {
             "hidden" => self.config.hidden_tag.clone(),
             _ => self.config.loaded_tag.clone(),
@@ -287,12 +289,13 @@ impl<'a> Report<'a> {
         &self,
         root: &str,
         name: &str,
-        what: &What,
-        state: &State,
+        what: &NameKind,
+        state: &AvailState,
     ) -> Vec<&'static str> {
         let loaded = self.config.loaded.iter().rev().find(|(module, _)| module == name);
         // Since 5.7, tags of a loaded module are not those of another file of the same name.
-        if let (Some((_, file)), What::Module, Style::Since57) = (loaded, what, self.config.style)
+        if let (Some((_, file)), NameKind::Module, Style::Since57) =
+            (loaded, what, self.config.style)
             && *file != format!("{root}/{name}")
         {
             return Vec::new();

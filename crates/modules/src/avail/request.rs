@@ -4,11 +4,11 @@ use super::Unable;
 
 /// A parsed command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Request {
+pub(super) struct AvailRequest {
     /// The patterns; `*` without any.
     pub(super) patterns: Vec<String>,
-    pub(super) form: Form,
-    pub(super) filter: Filter,
+    pub(super) form: OutputForm,
+    pub(super) filter: AvailFilter,
     /// `-C` or `-S`; none leaves it to the configuration.
     pub(super) contains: Option<bool>,
     /// `-a`: hidden ones, too.
@@ -25,7 +25,7 @@ pub(super) struct Request {
 
 /// How the answer is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum OutputForm {
     Columns,
     /// `-t`
     Terse,
@@ -37,7 +37,7 @@ pub(super) enum Form {
 
 /// What of a directory is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Filter {
+pub(super) enum AvailFilter {
     /// All versions; the directory itself only if it has symbols (`noplaindir`).
     All,
     /// `-d`
@@ -65,16 +65,16 @@ impl Color {
     }
 }
 
-impl Request {
+impl AvailRequest {
     /// From the words after the shell's name: `avail -t gcc`.
     ///
     /// # Errors
     /// Where it is another command, or anything in it is not known for certain.
-    pub(super) fn parse(words: &[String]) -> Result<Request, Unable> {
-        let mut request = Request {
+    pub(super) fn parse(words: &[String]) -> Result<AvailRequest, Unable> {
+        let mut request = AvailRequest {
             patterns: Vec::new(),
-            form: Form::Columns,
-            filter: Filter::All,
+            form: OutputForm::Columns,
+            filter: AvailFilter::All,
             contains: None,
             all: false,
             ignore_case: false,
@@ -118,11 +118,11 @@ impl Request {
 
     fn option(&mut self, option: &str) -> Result<(), Unable> {
         match option {
-            "-t" | "--terse" => self.form = Form::Terse,
-            "-l" | "--long" => self.form = Form::Long,
-            "-j" | "--json" => self.form = Form::Json,
-            "-d" | "--default" => self.filter = Filter::Defaults,
-            "-L" | "--latest" => self.filter = Filter::Latest,
+            "-t" | "--terse" => self.form = OutputForm::Terse,
+            "-l" | "--long" => self.form = OutputForm::Long,
+            "-j" | "--json" => self.form = OutputForm::Json,
+            "-d" | "--default" => self.filter = AvailFilter::Defaults,
+            "-L" | "--latest" => self.filter = AvailFilter::Latest,
             "-C" | "--contains" => self.contains = Some(true),
             "-S" | "--starts-with" => self.contains = Some(false),
             "-a" | "--all" => self.all = true,
@@ -174,15 +174,15 @@ fn is_plain(pattern: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn parse(words: &str) -> Result<Request, Unable> {
-        Request::parse(&words.split(' ').map(str::to_owned).collect::<Vec<_>>())
+    fn parse(words: &str) -> Result<AvailRequest, Unable> {
+        AvailRequest::parse(&words.split(' ').map(str::to_owned).collect::<Vec<_>>())
     }
 
     #[test]
     fn most_options_may_stand_anywhere_and_the_last_form_counts() {
         let request = parse("-t avail gcc -l -w 100 --color=never").unwrap();
         assert_eq!(request.patterns, ["gcc"]);
-        assert_eq!(request.form, Form::Long);
+        assert_eq!(request.form, OutputForm::Long);
         assert_eq!(request.width, Some(100));
         assert_eq!(request.color, Some(Color::Never));
         assert_eq!(parse("avail").unwrap().patterns, ["*"]);

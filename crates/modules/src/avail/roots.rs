@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::Unable;
-use crate::site::{Environment, Odd, modulepath};
+use crate::site::{Environment, ModulepathOddity, modulepath};
 
 /// The modulepaths of an environment as Modules resolves them, each once, whether they are there
 /// or not.
@@ -18,8 +18,8 @@ pub fn modulepaths(environment: &Environment) -> Result<Vec<PathBuf>, Unable> {
         let text = path.to_str().ok_or_else(|| unable(&path.to_string_lossy()))?;
         let root = match odd {
             None => Some(text.to_owned()),
-            Some(Odd::Relative) => None,
-            Some(Odd::Variable) => resolved(text, environment),
+            Some(ModulepathOddity::Relative) => None,
+            Some(ModulepathOddity::Variable) => resolved(text, environment),
         };
         let root = root.filter(|root| is_normal(root)).ok_or_else(|| unable(text))?;
         let root = PathBuf::from(root);

@@ -5,25 +5,25 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::config::Config;
-use super::found::{Found, Name, What, is_dotted, last, split};
+use super::found::{AvailName, AvailNames, NameKind, is_dotted, last, split};
 use super::pattern::Pattern;
-use super::request::Filter;
-use super::symbols::Symbols;
+use super::request::AvailFilter;
+use super::symbols::RcSymbols;
 use crate::tcl::dictionary;
 
 /// What is shown.
-pub(super) type Selected<'a> = Vec<(Name<'a>, What)>;
+pub(super) type Selected<'a> = Vec<(AvailName<'a>, NameKind)>;
 
 pub(super) struct Selection<'f, 'a> {
-    found: &'f Found<'a>,
+    found: &'f AvailNames<'a>,
     pattern: &'f Pattern<'f>,
     config: &'f Config,
-    filter: Filter,
-    selected: FxHashMap<Name<'a>, What>,
+    filter: AvailFilter,
+    selected: FxHashMap<AvailName<'a>, NameKind>,
     /// What was selected of each directory.
-    directories: BTreeMap<Name<'a>, Vec<Name<'a>>>,
+    directories: BTreeMap<AvailName<'a>, Vec<AvailName<'a>>>,
     /// What `-d` and `-L` leave.
-    kept: FxHashSet<Name<'a>>,
+    kept: FxHashSet<AvailName<'a>>,
     /// Whether a symbol means a hidden module in a directory that is not there otherwise, another
     /// symbol, or, with `-d` and `-L`, a module outside of directories: what is shown depends on
     /// the order in which Tcl keeps names then.
@@ -32,13 +32,13 @@ pub(super) struct Selection<'f, 'a> {
 
 /// Selects, and leaves out what the filter does not want. None where that cannot be said.
 pub(super) fn select<'a>(
-    found: Found<'a>,
+    found: AvailNames<'a>,
     pattern: &Pattern<'_>,
     config: &Config,
-    filter: Filter,
-    symbols: &Symbols,
+    filter: AvailFilter,
+    symbols: &RcSymbols,
 ) -> Option<Selected<'a>> {
-    if !found.names.has_versions() && filter == Filter::All && symbols.is_empty() {
+    if !found.names.has_versions() && filter == AvailFilter::All && symbols.is_empty() {
         return Some(plain(found, pattern));
     }
     let mut selection = Selection {
@@ -49,7 +49,7 @@ pub(super) fn select<'a>(
         selected: FxHashMap::default(),
         directories: BTreeMap::new(),
         kept: FxHashSet::default(),
-        is_tangled: filter != Filter::All && found.defines_broken,
+        is_tangled: filter != AvailFilter::All && found.defines_broken,
     };
     for (name, what) in found.names.iter() {
         if selection.is_found(name, what) {
@@ -60,7 +60,7 @@ pub(super) fn select<'a>(
         return None;
     }
     selection.finish_directories(symbols);
-    if filter != Filter::All {
+    if filter != AvailFilter::All {
         let kept = &selection.kept;
         selection.selected.retain(|name, _| kept.contains(name));
     }
@@ -69,36 +69,36 @@ pub(super) fn select<'a>(
 
 /// Where nothing has a symbol: no directory is shown, and all else for itself. Of many names, most
 /// of the time goes to memory that is touched for the first time: they stay where they are.
-fn plain<'a>(found: Found<'a>, pattern: &Pattern<'_>) -> Selected<'a> {
-    let is_shown = |what: &What| matches!(what, What::Module | What::Alias(_));
+fn plain<'a>(found: AvailNames<'a>, pattern: &Pattern<'_>) -> Selected<'a> {
+    let is_shown = |what: &NameKind| matches!(what, NameKind::Module | NameKind::Alias(_));
     let all = found.names.into_iter();
     all.filter(|(name, what)| is_shown(what) && pattern.finds(name)).collect()
 }
 
 impl<'a> Selection<'_, 'a> {
-    fn is_found(&self, name: &str, what: &What) -> bool {
-        let is_directory = *what == What::Directory;
+    fn is_found(&self, name: &str, what: &NameKind) -> bool {
+        let is_directory = *what == NameKind::Directory;
         let fits = self.pattern.finds(name) || is_directory && self.pattern.finds_directory(name);
         fits && (!self.found.automatic.contains(name)
             || name.matches('/').count() != self.pattern.depth() && !self.pattern.contains
             || self.pattern.is(name))
     }
 
-    fn add(&mut self, name: &Name<'a>, what: &What) {
+    fn add(&mut self, name: &AvailName<'a>, what: &NameKind) {
         self.selected.insert(name.clone(), what.clone());
         let mut tracked = Some(name.clone());
         match what {
-            What::Directory => {
+            NameKind::Directory => {
                 self.directories.entry(name.clone()).or_default();
             }
-            What::Version(module) => tracked = self.add_target(name, module),
-            What::Broken => tracked = None,
-            What::Module | What::Alias(_) => {}
+            NameKind::Version(module) => tracked = self.add_target(name, module),
+            NameKind::Broken => tracked = None,
+            NameKind::Module | NameKind::Alias(_) => {}
         }
         let Some(tracked) = tracked else { return };
         match split(&tracked) {
             Some((directory, tail)) => self.directories.entry(directory).or_default().push(tail),
-            None if self.filter != Filter::All && *what != What::Directory => {
+            None if self.filter != AvailFilter::All && *what != NameKind::Directory => {
                 self.kept.insert(name.clone());
             }
             None => {}
@@ -107,7 +107,7 @@ impl<'a> Selection<'_, 'a> {
 
     /// What a symbolic version means is found with it, though it may not fit the pattern. The
     /// target, if it is to be tracked in its directory.
-    fn add_target(&mut self, symbol: &str, module: &str) -> Option<Name<'a>> {
+    fn add_target(&mut self, symbol: &str, module: &str) -> Option<AvailName<'a>> {
         let Some(real) = self.found.real_name(module, self.pattern.case) else {
             let directory = module.rsplit_once('/').map(|(directory, _)| directory);
             self.is_tangled |= is_dotted(module)
@@ -115,24 +115,24 @@ impl<'a> Selection<'_, 'a> {
             return None;
         };
         let (real, what) = self.found.names.entry(real)?;
-        self.is_tangled |= self.filter != Filter::All && !real.contains('/');
-        let tracked = (*what != What::Broken).then(|| real.clone());
+        self.is_tangled |= self.filter != AvailFilter::All && !real.contains('/');
+        let tracked = (*what != NameKind::Broken).then(|| real.clone());
         let mut targets = vec![real.clone()];
         while let Some(target) = targets.pop() {
             let Some(what) = self.found.names.get(&target) else { continue };
-            if matches!(what, What::Version(_)) {
+            if matches!(what, NameKind::Version(_)) {
                 // Where another symbol is what is meant, it depends on who comes first.
                 self.is_tangled |= target != symbol;
                 continue;
             }
-            if *what == What::Directory && !self.selected.contains_key(&target) {
+            if *what == NameKind::Directory && !self.selected.contains_key(&target) {
                 self.directories.entry(target.clone()).or_default();
                 let inside =
                     self.found.directories.get(&target).map(Vec::as_slice).unwrap_or_default();
                 targets.extend(inside.iter().map(|tail| format!("{target}/{tail}").into()));
             }
             if target != *real
-                && *what != What::Broken
+                && *what != NameKind::Broken
                 && let Some((directory, tail)) = split(&target)
             {
                 self.directories.entry(directory).or_default().push(tail);
@@ -143,12 +143,12 @@ impl<'a> Selection<'_, 'a> {
     }
 
     /// Directories without anything are not shown, and others only for their symbols.
-    fn finish_directories(&mut self, symbols: &Symbols) {
+    fn finish_directories(&mut self, symbols: &RcSymbols) {
         // Each before the directory that it is in.
-        let names: Vec<Name<'a>> = self.directories.keys().rev().cloned().collect();
+        let names: Vec<AvailName<'a>> = self.directories.keys().rev().cloned().collect();
         for name in names {
-            let is_directory = self.found.names.get(&name) == Some(&What::Directory);
-            let keeps = self.filter != Filter::All;
+            let is_directory = self.found.names.get(&name) == Some(&NameKind::Directory);
+            let keeps = self.filter != AvailFilter::All;
             if !is_directory || !(self.selected.contains_key(&name) || keeps) {
                 continue;
             }
@@ -164,7 +164,7 @@ impl<'a> Selection<'_, 'a> {
             }
             inside.sort_by(|left, right| dictionary(left, right));
             if keeps {
-                self.selected.insert(name.clone(), What::Directory);
+                self.selected.insert(name.clone(), NameKind::Directory);
                 self.keep_one_of(&name, &inside);
             } else if !symbols.has_any(&name) {
                 self.selected.remove(&name);
@@ -173,21 +173,21 @@ impl<'a> Selection<'_, 'a> {
     }
 
     /// `-d` keeps a directory's default, `-L` its highest version.
-    fn keep_one_of(&mut self, directory: &str, inside: &[Name<'a>]) {
+    fn keep_one_of(&mut self, directory: &str, inside: &[AvailName<'a>]) {
         let highest = inside.last().map(|name| name.as_ref());
         let version = match self.filter {
-            Filter::Latest => highest.map(str::to_owned),
+            AvailFilter::Latest => highest.map(str::to_owned),
             _ => self.default_of(directory, highest),
         };
         let Some(version) = version else { return };
-        let name: Name<'a> = format!("{directory}/{version}").into();
-        if self.selected.get(&name).is_some_and(|what| *what != What::Directory) {
+        let name: AvailName<'a> = format!("{directory}/{version}").into();
+        if self.selected.get(&name).is_some_and(|what| *what != NameKind::Directory) {
             self.kept.insert(name);
         }
     }
 
     fn default_of(&self, directory: &str, highest: Option<&str>) -> Option<String> {
-        if let Some(What::Version(module)) =
+        if let Some(NameKind::Version(module)) =
             self.found.names.get(format!("{directory}/default").as_str())
             && (self.selected.contains_key(module.as_str())
                 || !self.found.names.contains_key(module.as_str()))

@@ -4,13 +4,13 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::index::{RcFile, Rule};
+use crate::index::{RcDefinition, RcFile};
 use crate::tcl::dictionary;
 
 /// The definitions of all rc files that were read so far, in their order. It grows as `avail`
 /// comes by more of them, and one definition can change what an earlier one leads to.
 #[derive(Debug, Default)]
-pub(super) struct Symbols {
+pub(super) struct RcSymbols {
     /// rc files that were read, by their paths.
     read: FxHashSet<String>,
     /// `foo/default` -> `foo/1` (`g_moduleVersion`), and the rc file that says so.
@@ -49,7 +49,7 @@ pub(super) struct Target {
 
 /// How a name came to mean another.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Said<'a> {
+enum DefinedBy<'a> {
     /// `module-alias`
     Alias,
     /// A symbol of a version, by an rc file.
@@ -58,7 +58,7 @@ enum Said<'a> {
     Automatic,
 }
 
-impl Symbols {
+impl RcSymbols {
     /// Reads an rc file, once.
     pub(super) fn read(&mut self, root: &str, rc: &RcFile) {
         let source = format!("{root}/{}", rc.name);
@@ -66,33 +66,39 @@ impl Symbols {
             return;
         }
         for (name, target) in std::mem::take(&mut self.pending) {
-            self.resolve(&name, &target, Said::Automatic, true, "");
+            self.resolve(&name, &target, DefinedBy::Automatic, true, "");
         }
         let directory = rc.name.rsplit_once('/').map_or(".", |(directory, _)| directory);
         for rule in &rc.rules {
             match rule {
-                Rule::Default(version) => {
+                RcDefinition::Default(version) => {
                     let (name, target) =
                         (format!("{directory}/default"), format!("{directory}/{version}"));
-                    self.resolve(&name, &target, Said::Symbol("default"), true, &source);
+                    self.resolve(&name, &target, DefinedBy::Symbol("default"), true, &source);
                 }
-                Rule::Symbols { module, symbols } => {
+                RcDefinition::Symbols { module, symbols } => {
                     let (name, version) = relative(module, directory);
                     let module = whole(&name, version.as_deref());
                     for symbol in symbols {
                         let symbolic = format!("{name}/{symbol}");
                         // Who comes first is right.
                         if !self.versions.contains_key(&symbolic) {
-                            self.resolve(&symbolic, &module, Said::Symbol(symbol), true, &source);
+                            self.resolve(
+                                &symbolic,
+                                &module,
+                                DefinedBy::Symbol(symbol),
+                                true,
+                                &source,
+                            );
                         }
                     }
                 }
-                Rule::Alias { name, module } => {
+                RcDefinition::Alias { name, module } => {
                     let (base, version) = own(name, directory);
                     let alias = whole(&base, version.as_deref());
                     let (name, version) = relative(module, directory);
                     let module = whole(&name, version.as_deref());
-                    if self.resolve(&alias, &module, Said::Alias, true, &source) {
+                    if self.resolve(&alias, &module, DefinedBy::Alias, true, &source) {
                         let target = Target { module, source: source.clone() };
                         self.aliases.insert(alias, target);
                     }
@@ -137,7 +143,7 @@ impl Symbols {
         &mut self,
         name: &str,
         target: &str,
-        said: Said<'_>,
+        said: DefinedBy<'_>,
         override_next: bool,
         source: &str,
     ) -> bool {
@@ -149,7 +155,7 @@ impl Symbols {
         let Some(path) = self.path(name, target) else { return false };
         let end = path[path.len() - 1].clone();
         let base = name.rsplit_once('/').map_or(name, |(base, _)| base).to_owned();
-        let alternative = (said == Said::Symbol("default")).then(|| base.clone());
+        let alternative = (said == DefinedBy::Symbol("default")).then(|| base.clone());
         if alternative.as_ref().is_some_and(|other| path.contains(other)) {
             // `foo` would lead to itself: Modules fills its memory once it comes by there.
             self.is_tangled = true;
@@ -215,7 +221,7 @@ impl Symbols {
         name: &str,
         base: &str,
         target: &str,
-        said: Said<'_>,
+        said: DefinedBy<'_>,
         path: &[String],
         alternative: Option<&str>,
         source: &str,
@@ -223,9 +229,9 @@ impl Symbols {
         let mut symbols = self.symbols.get(name).cloned().unwrap_or_default();
         let mut other_module = None;
         match said {
-            Said::Automatic => return,
-            Said::Alias => other_module = Some(target.to_owned()),
-            Said::Symbol(symbol) => {
+            DefinedBy::Automatic => return,
+            DefinedBy::Alias => other_module = Some(target.to_owned()),
+            DefinedBy::Symbol(symbol) => {
                 if let Some(more) = alternative.and_then(|other| self.symbols.get(other)) {
                     symbols = merged(&symbols, more);
                     self.symbols.insert(name.to_owned(), symbols.clone());
@@ -246,7 +252,7 @@ impl Symbols {
             let module_base = parts(&module).0.to_owned();
             for symbol in symbols {
                 let symbolic = format!("{module_base}/{symbol}");
-                self.resolve(&symbolic, &module, Said::Symbol(&symbol), false, source);
+                self.resolve(&symbolic, &module, DefinedBy::Symbol(&symbol), false, source);
             }
         }
     }

@@ -10,8 +10,8 @@ use super::Unable;
 use super::config::Config;
 use super::found::last;
 use super::pattern::Pattern;
-use crate::index::{FileName, Held, Names, RcFile, Store, StoreError};
-use crate::tree::{Cookie, Kind, Limits, walk};
+use crate::index::{FileName, IndexNames, IndexStore, RcFile, StoreError, TrustedIndex};
+use crate::tree::{Cookie, TreeEntryKind, WalkLimits, walk};
 
 /// Some MB of names, of which every user has to look at each.
 const MOST_LIMITED: usize = 10_000;
@@ -21,8 +21,8 @@ const LOOKED_AT: u64 = 33 * 4;
 
 /// A modulepath, as this user sees it.
 #[derive(Debug)]
-pub(super) struct View<'a> {
-    names: Names<'a>,
+pub(super) struct ModulepathView<'a> {
+    names: IndexNames<'a>,
     /// Files that not everyone sees, as this user does.
     own: Vec<FileName<'a>>,
     /// Directories that this user may not list.
@@ -30,7 +30,7 @@ pub(super) struct View<'a> {
 }
 
 /// The index of a modulepath. None if there is no such directory: Modules passes over it.
-pub(super) fn held(root: &Path, store: &Store) -> Result<Option<Held>, Unable> {
+pub(super) fn held(root: &Path, store: &IndexStore) -> Result<Option<TrustedIndex>, Unable> {
     match store.held(root) {
         Ok(held) => Ok(Some(held)),
         Err(StoreError::Absent { .. }) if is_nowhere(root) => Ok(None),
@@ -38,15 +38,15 @@ pub(super) fn held(root: &Path, store: &Store) -> Result<Option<Held>, Unable> {
     }
 }
 
-impl<'a> View<'a> {
+impl<'a> ModulepathView<'a> {
     /// A modulepath, if the tree is still what its index says, as far as Modules would look at it
     /// for these patterns: it opens files if it checks their cookies.
     pub(super) fn of(
         root: &Path,
-        held: &'a Held,
+        held: &'a TrustedIndex,
         patterns: &[Pattern<'_>],
         config: &Config,
-    ) -> Result<View<'a>, Unable> {
+    ) -> Result<ModulepathView<'a>, Unable> {
         let names = held.names(root)?;
         let is_leased = held.age.as_secs() < u64::from(names.lease);
         let walked = |top: &str| patterns.iter().any(|pattern| pattern.walks_into(top));
@@ -54,7 +54,7 @@ impl<'a> View<'a> {
         {
             return Err(Unable::Stale(root.to_owned()));
         }
-        let mut view = View { names, own: Vec::new(), unreadable: Vec::new() };
+        let mut view = ModulepathView { names, own: Vec::new(), unreadable: Vec::new() };
         view.look()?;
         Ok(view)
     }
@@ -139,7 +139,7 @@ impl<'a> View<'a> {
     /// A directory, and all in it.
     fn look_into(&mut self, name: &str) -> Result<(), Unable> {
         let path = Path::new(&self.names.root).join(name);
-        let limits = Limits { entries: MOST_LIMITED, ..Limits::default() };
+        let limits = WalkLimits { entries: MOST_LIMITED, ..WalkLimits::default() };
         let tree = walk(&path, limits);
         if !tree.is_listed() {
             self.unreadable.push(name.to_owned());
@@ -155,10 +155,14 @@ impl<'a> View<'a> {
             };
             let inside = format!("{name}/{inside}");
             match &entry.kind {
-                Kind::Directory { .. } | Kind::IgnoredDirectory | Kind::IgnoredFile => {}
-                Kind::Unreadable { is_directory: true, .. } => self.unreadable.push(inside),
-                Kind::File(cookie) => self.add(inside, cookie.clone()),
-                Kind::Unreadable { is_directory: false, .. } | Kind::Dangling => {
+                TreeEntryKind::Directory { .. }
+                | TreeEntryKind::IgnoredDirectory
+                | TreeEntryKind::IgnoredFile => {}
+                TreeEntryKind::Unreadable { is_directory: true, .. } => {
+                    self.unreadable.push(inside)
+                }
+                TreeEntryKind::File(cookie) => self.add(inside, cookie.clone()),
+                TreeEntryKind::Unreadable { is_directory: false, .. } | TreeEntryKind::Dangling => {
                     self.add(inside, Cookie::Missing);
                 }
                 // rc files, loops, what avail would wait for; and what only the modulepath's top

@@ -9,23 +9,23 @@ use remedy::{Plan, Step};
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
-use super::compare::{Comparison, changed_directories};
-use super::elsewhere::Elsewhere;
-use super::fault::{Counts, Fault, Kind};
-use super::readers::Readers;
+use super::compare::{CacheComparison, changed_directories};
+use super::elsewhere::PrivateDirectory;
+use super::fault::{Fault, FaultCounts, FaultKind};
+use super::readers::FileReaders;
 use super::repair::repair;
-use super::script::{Odd, parse};
-use super::view::{Difference, differences};
+use super::script::{CacheOddity, parse};
+use super::view::{ViewDifference, differences};
 use super::{NAME, held};
-use crate::site::{Site, User, UserError};
-use crate::tree::{self, Limits, Tree, walk};
+use crate::site::{ModulesSite, User, UserError};
+use crate::tree::{self, ModulepathTree, WalkLimits, walk};
 
 /// A tree that is being changed is built so often, until it stands still for one build.
 const TRIES: usize = 3;
 
 /// Why no cache was published. The one that was there is as it was.
 #[derive(Debug, thiserror::Error)]
-pub enum BuildError {
+pub enum CacheBuildError {
     /// The site's Modules has no caches.
     #[error("Modules {release} has no caches (5.3 and newer have); nothing was done")]
     TooOld {
@@ -78,7 +78,7 @@ pub enum BuildError {
     },
     /// What `cachebuild` made is no cache.
     #[error("cachebuild made a cache that cannot be trusted: {0}")]
-    Odd(#[from] Odd),
+    Odd(#[from] CacheOddity),
     /// The new cache does not give what a walk gives.
     #[error("the new cache is not published: {}", .0.first().map_or("", |fault| &fault.what))]
     Wrong(Vec<Fault>),
@@ -93,12 +93,12 @@ pub enum BuildError {
         "the new cache is not published: with it, {} sees {:?} where a walk gives {:?}",
         .0.user, .0.first.1, .0.first.0
     )]
-    Differs(Difference),
+    Differs(ViewDifference),
 }
 
-impl BuildError {
-    pub(super) fn at(operation: &'static str, path: &Path, error: io::Error) -> BuildError {
-        BuildError::Call { path: path.to_owned(), operation, error }
+impl CacheBuildError {
+    pub(super) fn at(operation: &'static str, path: &Path, error: io::Error) -> CacheBuildError {
+        CacheBuildError::Call { path: path.to_owned(), operation, error }
     }
 }
 
@@ -115,7 +115,7 @@ pub struct Occasion {
 
 /// A cache that was published.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Built {
+pub struct PublishedCache {
     /// The modulepath.
     #[serde(serialize_with = "recording::serialize_shown")]
     pub modulepath: PathBuf,
@@ -127,7 +127,7 @@ pub struct Built {
     /// What `becalm undo` takes it back by; none where nothing was kept, in upkeep.
     pub journal: Option<String>,
     /// What it records.
-    pub entries: Counts,
+    pub entries: FaultCounts,
     /// How many entries of `cachebuild`'s had shown what not everyone may read, and show it no
     /// longer.
     pub repaired: u64,
@@ -144,28 +144,28 @@ pub struct Built {
 /// This forks: call it while the process has one thread.
 ///
 /// # Errors
-/// [`BuildError`]; the cache that was there stays.
+/// [`CacheBuildError`]; the cache that was there stays.
 pub fn build(
     modulepath: &Path,
-    site: &Site,
+    site: &ModulesSite,
     users: &[User],
     occasion: &Occasion,
     progress: &dyn Fn(u64, u64),
-) -> Result<Built, BuildError> {
+) -> Result<PublishedCache, CacheBuildError> {
     if !super::reads_caches(site) {
-        return Err(BuildError::TooOld { release: site.release.text().to_owned() });
+        return Err(CacheBuildError::TooOld { release: site.release.text().to_owned() });
     }
     let modulepath = &std::path::absolute(modulepath)
-        .map_err(|error| BuildError::at("getcwd", modulepath, error))?;
+        .map_err(|error| CacheBuildError::at("getcwd", modulepath, error))?;
     for _ in 0..TRIES {
-        let tree = walk(modulepath, Limits { cookies: false, ..Limits::default() });
+        let tree = walk(modulepath, WalkLimits { cookies: false, ..WalkLimits::default() });
         let builder = builder(&tree)?;
-        let place = Place::beside(modulepath)?;
+        let place = CacheDraft::beside(modulepath)?;
         progress(0, 1 + 2 * users.len() as u64);
         let draft = draft(modulepath, site, &builder, place.as_of)?;
         let script = parse(&draft.text)?;
-        let tree = walk(modulepath, Limits { cookies: false, ..Limits::default() });
-        let comparison = Comparison {
+        let tree = walk(modulepath, WalkLimits { cookies: false, ..WalkLimits::default() });
+        let comparison = CacheComparison {
             tree: &tree,
             release: Some(&site.release),
             as_of: place.as_of,
@@ -173,15 +173,15 @@ pub fn build(
             is_exact: true,
         };
         let (faults, entries) = comparison.faults(&script);
-        if faults.iter().any(|fault| fault.kind == Kind::Stale) {
+        if faults.iter().any(|fault| fault.kind == FaultKind::Stale) {
             continue;
         }
         if !faults.is_empty() {
-            return Err(BuildError::Wrong(faults));
+            return Err(CacheBuildError::Wrong(faults));
         }
         let (differences, asked) = differences(site, modulepath, &draft.text, users, progress)?;
         if let Some(difference) = differences.into_iter().next() {
-            return Err(BuildError::Differs(difference));
+            return Err(CacheBuildError::Differs(difference));
         }
         let bytes = draft.text.len() as u64;
         let cache = place.cache.clone();
@@ -189,7 +189,7 @@ pub fn build(
             true => place.publish(&draft.text).map(|()| None)?,
             false => Some(place.apply(draft.text, occasion)?),
         };
-        return Ok(Built {
+        return Ok(PublishedCache {
             modulepath: modulepath.clone(),
             cache,
             bytes,
@@ -200,27 +200,27 @@ pub fn build(
             notes: super::load::note(site).into_iter().collect(),
         });
     }
-    Err(BuildError::Busy(modulepath.clone()))
+    Err(CacheBuildError::Busy(modulepath.clone()))
 }
 
 /// What `cachebuild` makes of the tree now, repaired.
 fn draft(
     modulepath: &Path,
-    site: &Site,
+    site: &ModulesSite,
     builder: &User,
     as_of: i128,
-) -> Result<super::repair::Repaired, BuildError> {
-    let elsewhere = Elsewhere::new(site, builder)?;
+) -> Result<super::repair::Repaired, CacheBuildError> {
+    let elsewhere = PrivateDirectory::new(site, builder)?;
     elsewhere.build(site, builder, modulepath)?;
     let path = elsewhere.cache();
-    let held = held::hold(&path).map_err(|fault| BuildError::Wrong(vec![fault]))?;
+    let held = held::hold(&path).map_err(|fault| CacheBuildError::Wrong(vec![fault]))?;
     let script = parse(&held.bytes)?;
-    Ok(repair(&held.bytes, &script, as_of, &mut Readers::of(modulepath)))
+    Ok(repair(&held.bytes, &script, as_of, &mut FileReaders::of(modulepath)))
 }
 
 /// Who builds: the modulepath's owner, where root builds, since rc files are evaluated.
-fn builder(tree: &Tree) -> Result<User, BuildError> {
-    let wrong = |name: &Path, what: &str| BuildError::Tree {
+fn builder(tree: &ModulepathTree) -> Result<User, CacheBuildError> {
+    let wrong = |name: &Path, what: &str| CacheBuildError::Tree {
         path: tree.root.join(name),
         what: what.to_owned(),
     };
@@ -234,11 +234,13 @@ fn builder(tree: &Tree) -> Result<User, BuildError> {
     let builds = if own == 0 { top.user } else { own };
     for entry in &tree.entries {
         let what = match (&entry.kind, entry.stamp) {
-            (tree::Kind::Special, _) => "it is no file: cachebuild, like avail, would wait for it",
-            (tree::Kind::Loop { .. }, _) => {
+            (tree::TreeEntryKind::Special, _) => {
+                "it is no file: cachebuild, like avail, would wait for it"
+            }
+            (tree::TreeEntryKind::Loop { .. }, _) => {
                 "it leads back to a directory above: cachebuild would walk in circles"
             }
-            (tree::Kind::Rc(..), Some(stamp))
+            (tree::TreeEntryKind::Rc(..), Some(stamp))
                 if own == 0 && stamp.user != 0 && stamp.user != builds =>
             {
                 "it belongs to another user than the modulepath, and building as root would \
@@ -252,16 +254,16 @@ fn builder(tree: &Tree) -> Result<User, BuildError> {
 }
 
 /// A file beside the cache that will take its place. Modules passes over its name.
-struct Place {
+struct CacheDraft {
     file: NamedTempFile,
     cache: PathBuf,
     /// The filesystem's time when it was made, in nanoseconds since 1970.
     as_of: i128,
 }
 
-impl Place {
-    fn beside(modulepath: &Path) -> Result<Place, BuildError> {
-        let at = |error| BuildError::at("create a file", modulepath, error);
+impl CacheDraft {
+    fn beside(modulepath: &Path) -> Result<CacheDraft, CacheBuildError> {
+        let at = |error| CacheBuildError::at("create a file", modulepath, error);
         let file = tempfile::Builder::new()
             .prefix(".modulecache.")
             .suffix("~")
@@ -269,11 +271,11 @@ impl Place {
             .map_err(at)?;
         let made = file.as_file().metadata().map_err(at)?;
         let as_of = i128::from(made.mtime()) * 1_000_000_000 + i128::from(made.mtime_nsec());
-        Ok(Place { file, cache: modulepath.join(NAME), as_of })
+        Ok(CacheDraft { file, cache: modulepath.join(NAME), as_of })
     }
 
     /// Has the cache put in place so that it can be undone: as what, in the journal.
-    fn apply(self, content: Vec<u8>, occasion: &Occasion) -> Result<String, BuildError> {
+    fn apply(self, content: Vec<u8>, occasion: &Occasion) -> Result<String, CacheBuildError> {
         let path = self.cache;
         // Nothing else of becalm's is to be in the directory meanwhile.
         drop(self.file);
@@ -290,21 +292,23 @@ impl Place {
     }
 
     /// Readers have the old cache or the new one, whole.
-    fn publish(mut self, text: &[u8]) -> Result<(), BuildError> {
+    fn publish(mut self, text: &[u8]) -> Result<(), CacheBuildError> {
         let path = self.file.path().to_owned();
         let at = |operation| {
             let path = path.clone();
-            move |error| BuildError::Call { path, operation, error }
+            move |error| CacheBuildError::Call { path, operation, error }
         };
         self.file.write_all(text).map_err(at("write"))?;
         let file = self.file.as_file();
         file.set_permissions(fs::Permissions::from_mode(0o644)).map_err(at("chmod"))?;
         file.sync_all().map_err(at("fsync"))?;
         let cache = self.cache;
-        self.file.persist(&cache).map_err(|error| BuildError::at("rename", &cache, error.error))?;
+        self.file
+            .persist(&cache)
+            .map_err(|error| CacheBuildError::at("rename", &cache, error.error))?;
         let directory = cache.parent().unwrap_or(Path::new("/"));
         fs::File::open(directory)
             .and_then(|open| open.sync_all())
-            .map_err(|error| BuildError::at("fsync", directory, error))
+            .map_err(|error| CacheBuildError::at("fsync", directory, error))
     }
 }

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::compare::{Comparison, changed_directories};
-use super::fault::{Checked, Counts, Fault, Kind};
-use super::held::{self, Held};
-use super::script::{Odd, Script, parse};
-use crate::site::Site;
-use crate::tree::{Limits, Stamp, Tree, walk};
+use super::compare::{CacheComparison, changed_directories};
+use super::fault::{Checked, Fault, FaultCounts, FaultKind};
+use super::held::{self, CacheOnDisk};
+use super::script::{CacheOddity, Script, parse};
+use crate::site::ModulesSite;
+use crate::tree::{ChangeStamp, ModulepathTree, WalkLimits, walk};
 
 /// `cachebuild` reads a tree for a while, and the file says only when it was done: what changed
 /// in its last minute may have been there or not.
@@ -17,20 +17,20 @@ const BUILD: i128 = 60 * 1_000_000_000;
 /// Checks a modulepath's cache as the calling user, without evaluating it; where becalm has made
 /// it, without opening a file of the tree that has not changed since. Without a site, what depends
 /// on the release that reads it is not looked at.
-pub fn check(modulepath: &Path, site: Option<&Site>) -> Checked {
+pub fn check(modulepath: &Path, site: Option<&ModulesSite>) -> Checked {
     let cache = modulepath.join(super::NAME);
     let mut checked = Checked {
         modulepath: modulepath.to_owned(),
         cache: cache.clone(),
         bytes: 0,
-        entries: Counts::default(),
+        entries: FaultCounts::default(),
         faults: Vec::new(),
         notes: Vec::new(),
     };
-    let tree = walk(modulepath, Limits { cookies: false, ..Limits::default() });
+    let tree = walk(modulepath, WalkLimits { cookies: false, ..WalkLimits::default() });
     if !tree.is_listed() {
         let what = "the modulepath is no directory that can be listed";
-        checked.faults.push(Fault::whole(Kind::Unchecked, what));
+        checked.faults.push(Fault::whole(FaultKind::Unchecked, what));
         return checked;
     }
     let held = match held::hold(&cache) {
@@ -56,9 +56,15 @@ pub fn check(modulepath: &Path, site: Option<&Site>) -> Checked {
 }
 
 /// What is wrong with what a cache says.
-fn read(checked: &mut Checked, held: &Held, script: &Script<'_>, tree: &Tree, site: Option<&Site>) {
+fn read(
+    checked: &mut Checked,
+    held: &CacheOnDisk,
+    script: &Script<'_>,
+    tree: &ModulepathTree,
+    site: Option<&ModulesSite>,
+) {
     let as_of = script.as_of.unwrap_or(held.stamp.modified - BUILD);
-    let comparison = Comparison {
+    let comparison = CacheComparison {
         tree,
         changed: changed_directories(tree, as_of),
         release: site.map(|site| &site.release),
@@ -70,7 +76,7 @@ fn read(checked: &mut Checked, held: &Held, script: &Script<'_>, tree: &Tree, si
     checked.faults.extend(faults);
     if tree.is_cut {
         let what = "the tree has more names than are looked at";
-        checked.faults.push(Fault::whole(Kind::Unchecked, what));
+        checked.faults.push(Fault::whole(FaultKind::Unchecked, what));
     }
     if let Some(site) = site {
         checked.faults.extend(passed_over(script, &held.stamp, site));
@@ -83,32 +89,34 @@ fn read(checked: &mut Checked, held: &Held, script: &Script<'_>, tree: &Tree, si
     }
 }
 
-fn fault_of(odd: &Odd) -> Fault {
+fn fault_of(odd: &CacheOddity) -> Fault {
     match odd {
-        Odd::Cut { .. } | Odd::Empty => Fault::whole(Kind::Partial, odd.to_string()),
-        Odd::NoCache => Fault::whole(Kind::Unused, odd.to_string()),
-        Odd::Code { .. } => {
-            Fault::whole(Kind::Hostile, format!("{odd}: Modules would evaluate it as code"))
+        CacheOddity::Cut { .. } | CacheOddity::Empty => {
+            Fault::whole(FaultKind::Partial, odd.to_string())
+        }
+        CacheOddity::NoCache => Fault::whole(FaultKind::Unused, odd.to_string()),
+        CacheOddity::Code { .. } => {
+            Fault::whole(FaultKind::Hostile, format!("{odd}: Modules would evaluate it as code"))
         }
     }
 }
 
 /// Why this Modules would not use it at all.
-fn passed_over(script: &Script<'_>, stamp: &Stamp, site: &Site) -> Vec<Fault> {
+fn passed_over(script: &Script<'_>, stamp: &ChangeStamp, site: &ModulesSite) -> Vec<Fault> {
     if !super::reads_caches(site) {
         return Vec::new();
     }
     let mut faults = Vec::new();
     if site.release.is_older_than(script.asks) {
         let what = format!("it asks for Modules {}, and this is {}", script.asks, site.release);
-        faults.push(Fault::whole(Kind::ForeignVersion, what));
+        faults.push(Fault::whole(FaultKind::ForeignVersion, what));
     }
     let expiry = site.setting("cache_expiry_secs").and_then(|text| text.parse::<i128>().ok());
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let age = i128::try_from(now).unwrap_or(i128::MAX) - stamp.modified;
     if expiry.is_some_and(|seconds| seconds != 0 && age >= seconds * 1_000_000_000) {
         let what = format!("it has expired: it is {} s old", age / 1_000_000_000);
-        faults.push(Fault::whole(Kind::Unused, what));
+        faults.push(Fault::whole(FaultKind::Unused, what));
     }
     faults
 }

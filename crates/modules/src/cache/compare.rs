@@ -6,12 +6,12 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::fault::{Counts, Fault, Kind};
+use super::fault::{Fault, FaultCounts, FaultKind};
 use super::held::open;
-use super::readers::{Limit, Readers, path};
-use super::script::{Entry, Says, Script};
+use super::readers::{FileReaders, Limit, path};
+use super::script::{CacheCommand, Says, Script};
 use crate::site::Release;
-use crate::tree::{self, Cookie, Stamp, Tree};
+use crate::tree::{self, ChangeStamp, Cookie, ModulepathTree};
 
 /// How much of a file Modules looks at for its cookie, at most.
 const COOKIE: usize = 132;
@@ -20,9 +20,9 @@ const COOKIE: usize = 132;
 const IGNORES: &[u8] = b"modulepath-ignore";
 
 /// What a cache is held against.
-pub(super) struct Comparison<'a> {
+pub(super) struct CacheComparison<'a> {
     /// The tree as it is now, walked without cookies.
-    pub(super) tree: &'a Tree,
+    pub(super) tree: &'a ModulepathTree,
     /// The release that reads the cache, if it is known.
     pub(super) release: Option<&'a Release>,
     /// The moment that the cache shows, in nanoseconds since 1970.
@@ -36,34 +36,39 @@ pub(super) struct Comparison<'a> {
 
 /// The directories of a tree that have changed since a moment. The root is none of them: the cache
 /// itself is put there.
-pub(super) fn changed_directories(tree: &Tree, as_of: i128) -> HashSet<&Path> {
+pub(super) fn changed_directories(tree: &ModulepathTree, as_of: i128) -> HashSet<&Path> {
     let directories = tree.entries.iter().filter(|entry| {
         matches!(
             entry.kind,
-            tree::Kind::Directory { .. } | tree::Kind::Unreadable { is_directory: true, .. }
+            tree::TreeEntryKind::Directory { .. }
+                | tree::TreeEntryKind::Unreadable { is_directory: true, .. }
         )
     });
-    let is_old = |entry: &&tree::Entry| entry.stamp.is_some_and(|stamp| stamp.changed < as_of);
+    let is_old = |entry: &&tree::TreeEntry| entry.stamp.is_some_and(|stamp| stamp.changed < as_of);
     directories.filter(|entry| !is_old(entry)).map(|entry| entry.name.as_path()).collect()
 }
 
-impl Comparison<'_> {
+impl CacheComparison<'_> {
     /// All that is wrong, and how many entries there are.
-    pub(super) fn faults(&self, script: &Script<'_>) -> (Vec<Fault>, Counts) {
-        let mut readers = Readers::of(&self.tree.root);
-        let known: HashMap<&[u8], &tree::Entry> = self
+    pub(super) fn faults(&self, script: &Script<'_>) -> (Vec<Fault>, FaultCounts) {
+        let mut readers = FileReaders::of(&self.tree.root);
+        let known: HashMap<&[u8], &tree::TreeEntry> = self
             .tree
             .entries
             .iter()
             .map(|entry| (entry.name.as_os_str().as_bytes(), entry))
             .collect();
         let mut faults = Vec::new();
-        let mut counts = Counts::default();
+        let mut counts = FaultCounts::default();
         let mut recorded = HashSet::with_capacity(script.entries.len());
         for entry in &script.entries {
             *count(&mut counts, &entry.says) += 1;
             if !recorded.insert(&*entry.name) {
-                faults.push(Fault::of(Kind::Hostile, path(&entry.name), "it is recorded twice"));
+                faults.push(Fault::of(
+                    FaultKind::Hostile,
+                    path(&entry.name),
+                    "it is recorded twice",
+                ));
             }
             let there = known.get(&*entry.name).copied();
             let wrong = self.entry(entry, there);
@@ -78,10 +83,10 @@ impl Comparison<'_> {
     /// What is wrong with one entry.
     fn entry(
         &self,
-        entry: &Entry<'_>,
-        there: Option<&tree::Entry>,
-    ) -> Option<(Kind, &'static str)> {
-        use tree::Kind as Is;
+        entry: &CacheCommand<'_>,
+        there: Option<&tree::TreeEntry>,
+    ) -> Option<(FaultKind, &'static str)> {
+        use tree::TreeEntryKind as Is;
         let Some(there) = there else { return Some(self.gone(&entry.says)) };
         match (&entry.says, &there.kind) {
             (Says::Modulefile { modified, asks, body }, Is::File(_)) => {
@@ -95,28 +100,30 @@ impl Comparison<'_> {
             (Says::LimitedFile | Says::LimitedDirectory, Is::Dangling | Is::Special) => None,
             // `cachebuild` records what is no modulefile, whatever it is.
             (Says::Invalid { .. }, Is::Unreadable { .. } | Is::Dangling | Is::Special) => None,
-            _ => Some((Kind::Stale, "it is something else by now")),
+            _ => Some((FaultKind::Stale, "it is something else by now")),
         }
     }
 
-    fn gone(&self, says: &Says<'_>) -> (Kind, &'static str) {
+    fn gone(&self, says: &Says<'_>) -> (FaultKind, &'static str) {
         match says {
-            Says::Modulefile { .. } => (Kind::Stale, "it was removed, and still loads"),
-            Says::Rc { .. } => (Kind::Stale, "it was removed, and what it defines still holds"),
-            _ => (Kind::Stale, "it was removed"),
+            Says::Modulefile { .. } => (FaultKind::Stale, "it was removed, and still loads"),
+            Says::Rc { .. } => {
+                (FaultKind::Stale, "it was removed, and what it defines still holds")
+            }
+            _ => (FaultKind::Stale, "it was removed"),
         }
     }
 
     fn modulefile(
         &self,
-        there: &tree::Entry,
+        there: &tree::TreeEntry,
         modified: i64,
         asks: &[u8],
         body: &[u8],
-    ) -> Option<(Kind, &'static str)> {
+    ) -> Option<(FaultKind, &'static str)> {
         let stamp = there.stamp?;
         if stamp.modified.div_euclid(1_000_000_000) != i128::from(modified) {
-            return Some((Kind::Stale, "it was changed; what loads is what it was"));
+            return Some((FaultKind::Stale, "it was changed; what loads is what it was"));
         }
         if let wrong @ Some(_) = self.body(there, body) {
             return wrong;
@@ -128,25 +135,31 @@ impl Comparison<'_> {
             _ => false,
         };
         if !is_told {
-            return Some((Kind::Hostile, "its recorded cookie is not the one that it begins with"));
+            return Some((
+                FaultKind::Hostile,
+                "its recorded cookie is not the one that it begins with",
+            ));
         }
         let is_too_new = self.release.is_some_and(|release| !cookie.is_valid_for(release));
         is_too_new.then_some((
-            Kind::ForeignVersion,
+            FaultKind::ForeignVersion,
             "it asks for a newer Modules than this, which would take it from this cache",
         ))
     }
 
     /// Whether a recorded body is still the file's.
-    fn body(&self, there: &tree::Entry, body: &[u8]) -> Option<(Kind, &'static str)> {
+    fn body(&self, there: &tree::TreeEntry, body: &[u8]) -> Option<(FaultKind, &'static str)> {
         let stamp = there.stamp?;
         let changed =
-            || (Kind::Stale, "it is not what is recorded; what counts is what is recorded");
+            || (FaultKind::Stale, "it is not what is recorded; what counts is what is recorded");
         if stamp.size != body.len() as u64 {
             return Some(changed());
         }
         if memchr::memchr(b'\r', body).is_some() {
-            return Some((Kind::Stale, "its lines end with CR, which Modules loses in a cache"));
+            return Some((
+                FaultKind::Stale,
+                "its lines end with CR, which Modules loses in a cache",
+            ));
         }
         let is_as_it_was = self.is_exact
             && stamp.changed < self.as_of
@@ -157,34 +170,34 @@ impl Comparison<'_> {
 
     /// Whether a directory that a file lies in has changed since: with a directory that was moved
     /// into the tree come files that have not changed for long.
-    fn came(&self, there: &tree::Entry) -> bool {
+    fn came(&self, there: &tree::TreeEntry) -> bool {
         let above = there.name.ancestors().skip(1);
         above.into_iter().any(|directory| self.changed.contains(directory))
     }
 
     /// Whether a file's content is this. What cannot be read now is not known to differ.
-    fn reads(&self, there: &tree::Entry, body: &[u8]) -> bool {
+    fn reads(&self, there: &tree::TreeEntry, body: &[u8]) -> bool {
         let Ok(file) = open(&self.tree.path(there)) else { return true };
         let mut now = Vec::with_capacity(body.len() + 1);
         let read = File::from(file).take(body.len() as u64 + 1).read_to_end(&mut now);
         read.is_ok() && now == body
     }
 
-    fn invalid(&self, there: &tree::Entry) -> Option<(Kind, &'static str)> {
+    fn invalid(&self, there: &tree::TreeEntry) -> Option<(FaultKind, &'static str)> {
         if !self.is_modulefile(there) {
             return None;
         }
         Some(match there.stamp {
             Some(stamp) if stamp.changed < self.as_of => (
-                Kind::ForeignVersion,
+                FaultKind::ForeignVersion,
                 "this Modules takes it, and the one that built the cache not",
             ),
-            _ => (Kind::Stale, "it has become a modulefile"),
+            _ => (FaultKind::Stale, "it has become a modulefile"),
         })
     }
 
     /// Whether a walk would find a modulefile in it now.
-    fn is_modulefile(&self, there: &tree::Entry) -> bool {
+    fn is_modulefile(&self, there: &tree::TreeEntry) -> bool {
         let Ok(file) = open(&self.tree.path(there)) else { return false };
         let mut start = Vec::with_capacity(COOKIE);
         if File::from(file).take(COOKIE as u64).read_to_end(&mut start).is_err() {
@@ -219,9 +232,9 @@ impl Comparison<'_> {
                 continue;
             }
             let lacks = match there.kind {
-                tree::Kind::File(_) if is_a_cache(&there.name) => false,
-                tree::Kind::File(_) => self.is_modulefile(there),
-                tree::Kind::Rc(..) => open(&self.tree.path(there)).is_ok(),
+                tree::TreeEntryKind::File(_) if is_a_cache(&there.name) => false,
+                tree::TreeEntryKind::File(_) => self.is_modulefile(there),
+                tree::TreeEntryKind::Rc(..) => open(&self.tree.path(there)).is_ok(),
                 _ => false,
             };
             if lacks {
@@ -231,18 +244,24 @@ impl Comparison<'_> {
         faults
     }
 
-    fn lacking(&self, there: &tree::Entry, stamp: Option<Stamp>) -> Fault {
+    fn lacking(&self, there: &tree::TreeEntry, stamp: Option<ChangeStamp>) -> Fault {
         match stamp {
-            Some(stamp) if stamp.changed < self.as_of => {
-                Fault::of(Kind::Partial, &there.name, "it is older than the cache and not in it")
-            }
-            _ => Fault::of(Kind::Stale, &there.name, "it was added, and cannot be seen or loaded"),
+            Some(stamp) if stamp.changed < self.as_of => Fault::of(
+                FaultKind::Partial,
+                &there.name,
+                "it is older than the cache and not in it",
+            ),
+            _ => Fault::of(
+                FaultKind::Stale,
+                &there.name,
+                "it was added, and cannot be seen or loaded",
+            ),
         }
     }
 }
 
 /// Whether the tree hides names from itself.
-fn ignores_names(entry: &Entry<'_>) -> bool {
+fn ignores_names(entry: &CacheCommand<'_>) -> bool {
     matches!(&entry.says, Says::Rc { body } if memchr::memmem::find(body, IGNORES).is_some())
 }
 
@@ -252,9 +271,9 @@ fn is_a_cache(name: &Path) -> bool {
 
 /// What an entry shows to who may not see it.
 fn disclosure(
-    entry: &Entry<'_>,
-    there: Option<&tree::Entry>,
-    readers: &mut Readers<'_>,
+    entry: &CacheCommand<'_>,
+    there: Option<&tree::TreeEntry>,
+    readers: &mut FileReaders<'_>,
 ) -> Option<Fault> {
     let what = match &entry.says {
         Says::LimitedFile | Says::LimitedDirectory => return None,
@@ -271,14 +290,18 @@ fn disclosure(
         Limit::File => "not everyone may read it".to_owned(),
         Limit::Directory(directory) => format!("not everyone may read {}", directory.display()),
     };
-    Some(Fault::of(Kind::Disclosing, path(&entry.name), format!("{why}; the cache shows {what}")))
+    Some(Fault::of(
+        FaultKind::Disclosing,
+        path(&entry.name),
+        format!("{why}; the cache shows {what}"),
+    ))
 }
 
 fn is_gone(why: rustix::io::Errno) -> bool {
     matches!(why, rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR)
 }
 
-fn count<'a>(counts: &'a mut Counts, says: &Says<'_>) -> &'a mut u64 {
+fn count<'a>(counts: &'a mut FaultCounts, says: &Says<'_>) -> &'a mut u64 {
     match says {
         Says::Modulefile { .. } => &mut counts.modulefiles,
         Says::Rc { .. } => &mut counts.rc_files,

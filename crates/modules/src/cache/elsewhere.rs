@@ -13,8 +13,8 @@ use std::time::Duration;
 use launch::{Command, Ended, Stage};
 use serde::{Deserialize, Serialize};
 
-use super::build::BuildError;
-use crate::site::{Site, User};
+use super::build::CacheBuildError;
+use crate::site::{ModulesSite, User};
 use crate::tcl::element;
 
 /// Longer than a build of the largest tree that was heard of: 195,000 modulefiles in 2 minutes.
@@ -22,7 +22,7 @@ const LONGEST: Duration = Duration::from_secs(3600);
 
 /// What came of one run of a command of Modules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Said {
+pub(super) struct ModulesRun {
     /// Whether Modules took the script that leads it to the cache that is elsewhere.
     pub(super) led_here: bool,
     pub(super) ended: Ended,
@@ -33,32 +33,44 @@ pub(super) struct Said {
 
 /// A directory that a user may write and nobody else may enter, with the script that leads Modules
 /// to a cache in it.
-pub(super) struct Elsewhere {
+pub(super) struct PrivateDirectory {
     directory: tempfile::TempDir,
 }
 
-impl Elsewhere {
-    pub(super) fn new(site: &Site, user: &User) -> Result<Elsewhere, BuildError> {
-        Elsewhere::made(site, user, None)
+impl PrivateDirectory {
+    pub(super) fn new(
+        site: &ModulesSite,
+        user: &User,
+    ) -> Result<PrivateDirectory, CacheBuildError> {
+        PrivateDirectory::made(site, user, None)
     }
 
     /// The same, with a cache in it.
-    pub(super) fn with(site: &Site, user: &User, cache: &[u8]) -> Result<Elsewhere, BuildError> {
-        Elsewhere::made(site, user, Some(cache))
+    pub(super) fn with(
+        site: &ModulesSite,
+        user: &User,
+        cache: &[u8],
+    ) -> Result<PrivateDirectory, CacheBuildError> {
+        PrivateDirectory::made(site, user, Some(cache))
     }
 
     /// The directory becomes the user's last: while root writes, nobody else puts links in its way.
-    fn made(site: &Site, user: &User, cache: Option<&[u8]>) -> Result<Elsewhere, BuildError> {
+    fn made(
+        site: &ModulesSite,
+        user: &User,
+        cache: Option<&[u8]>,
+    ) -> Result<PrivateDirectory, CacheBuildError> {
         let directory = tempfile::Builder::new()
             .prefix("becalm-cache-")
             .tempdir()
-            .map_err(|error| BuildError::at("mkdir", &std::env::temp_dir(), error))?;
-        let elsewhere = Elsewhere { directory };
+            .map_err(|error| CacheBuildError::at("mkdir", &std::env::temp_dir(), error))?;
+        let elsewhere = PrivateDirectory { directory };
         let text = elsewhere.text(site);
         let script = (elsewhere.script(), text.as_bytes());
         for (path, content) in [script].into_iter().chain(cache.map(|all| (elsewhere.cache(), all)))
         {
-            fs::write(&path, content).map_err(|error| BuildError::at("write", &path, error))?;
+            fs::write(&path, content)
+                .map_err(|error| CacheBuildError::at("write", &path, error))?;
             hand_over(user, &path)?;
         }
         hand_over(user, elsewhere.directory.path())?;
@@ -79,7 +91,7 @@ impl Elsewhere {
     }
 
     /// After the site's own script, so that this one has the last word.
-    fn text(&self, site: &Site) -> String {
+    fn text(&self, site: &ModulesSite) -> String {
         let quoted = |path: &Path| element(&path.to_string_lossy());
         let own = site.setting("extra_siteconfig").filter(|path| !path.is_empty());
         let own = own.map(|path| {
@@ -98,30 +110,30 @@ impl Elsewhere {
     /// Runs the site's `cachebuild` as a user. That it writes elsewhere is made sure of first.
     pub(super) fn build(
         &self,
-        site: &Site,
+        site: &ModulesSite,
         user: &User,
         modulepath: &Path,
-    ) -> Result<(), BuildError> {
+    ) -> Result<(), CacheBuildError> {
         let probe = self.run(site, user, modulepath, ["config", "cache_buffer_bytes"])?;
         if !probe.led_here {
-            return Err(BuildError::Locked { said: words(&probe) });
+            return Err(CacheBuildError::Locked { said: words(&probe) });
         }
         let said =
             self.run(site, user, modulepath, [OsString::from("cachebuild"), modulepath.into()])?;
         match self.cache().symlink_metadata() {
             Ok(about) if about.is_file() => Ok(()),
-            _ => Err(BuildError::NothingBuilt { said: words(&said) }),
+            _ => Err(CacheBuildError::NothingBuilt { said: words(&said) }),
         }
     }
 
     /// Runs a command of Modules on one modulepath, with the cache that is elsewhere.
     pub(super) fn run<W: Into<OsString>>(
         &self,
-        site: &Site,
+        site: &ModulesSite,
         user: &User,
         modulepath: &Path,
         arguments: impl IntoIterator<Item = W>,
-    ) -> Result<Said, BuildError> {
+    ) -> Result<ModulesRun, CacheBuildError> {
         let argv = site.argv("sh", arguments);
         let stage = Stage {
             environment: vec![
@@ -146,7 +158,7 @@ impl Elsewhere {
                     .map_err(|why| why.to_string())
             });
             match played {
-                Ok(played) => Ok(Said {
+                Ok(played) => Ok(ModulesRun {
                     led_here: false,
                     ended: played.result?,
                     digests: [played.stdout.sha256(), played.stderr.sha256()],
@@ -155,23 +167,24 @@ impl Elsewhere {
                 Err(error) => Err(error.to_string()),
             }
         })?;
-        let cannot = |why: String| BuildError::CannotRun { command: site.command.clone(), why };
+        let cannot =
+            |why: String| CacheBuildError::CannotRun { command: site.command.clone(), why };
         let led_here = fs::remove_file(self.ready()).is_ok();
-        Ok(Said { led_here, ..said.map_err(cannot)? })
+        Ok(ModulesRun { led_here, ..said.map_err(cannot)? })
     }
 }
 
 /// Gives a file of root's to the user.
-fn hand_over(user: &User, path: &Path) -> Result<(), BuildError> {
+fn hand_over(user: &User, path: &Path) -> Result<(), CacheBuildError> {
     if !rustix::process::geteuid().is_root() || user.user == 0 {
         return Ok(());
     }
     chown(path, Some(user.user), Some(user.group))
-        .map_err(|error| BuildError::at("chown", path, error))
+        .map_err(|error| CacheBuildError::at("chown", path, error))
 }
 
 /// What Modules said, in one line.
-pub(super) fn words(said: &Said) -> String {
+pub(super) fn words(said: &ModulesRun) -> String {
     let text = String::from_utf8_lossy(&said.heads[1]);
     let line: Vec<&str> = text.split_whitespace().take(60).collect();
     if line.is_empty() { format!("{:?}", said.ended) } else { line.join(" ") }

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// A kind of fault. The first four are dangers, the rest are wrong or useless answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum FaultKind {
     /// Modules would evaluate or wait for what `cachebuild` never makes.
     Hostile,
     /// Somebody else may write what every user evaluates.
@@ -33,7 +33,7 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fault {
     /// Which.
-    pub kind: Kind,
+    pub kind: FaultKind,
     /// The file or directory that it is about, from the modulepath on; none for the cache as a
     /// whole. What is not UTF-8 in it is replaced.
     pub name: Option<String>,
@@ -42,11 +42,11 @@ pub struct Fault {
 }
 
 impl Fault {
-    pub(super) fn whole(kind: Kind, what: impl Into<String>) -> Fault {
+    pub(super) fn whole(kind: FaultKind, what: impl Into<String>) -> Fault {
         Fault { kind, name: None, what: what.into() }
     }
 
-    pub(super) fn of(kind: Kind, name: &Path, what: impl Into<String>) -> Fault {
+    pub(super) fn of(kind: FaultKind, name: &Path, what: impl Into<String>) -> Fault {
         Fault { kind, name: Some(shown_name(name)), what: what.into() }
     }
 }
@@ -63,7 +63,7 @@ pub struct Checked {
     /// Its size in bytes; 0 if there is none.
     pub bytes: u64,
     /// What it records.
-    pub entries: Counts,
+    pub entries: FaultCounts,
     /// What is wrong, the worst first.
     pub faults: Vec<Fault>,
     /// What is not wrong, and worth knowing.
@@ -78,14 +78,14 @@ impl Checked {
 
     /// Whether a new cache would mend any of it.
     pub fn wants_build(&self) -> bool {
-        let hopeless = |fault: &Fault| fault.kind == Kind::Unchecked;
+        let hopeless = |fault: &Fault| fault.kind == FaultKind::Unchecked;
         !self.is_good() && !self.faults.iter().all(hopeless)
     }
 }
 
 /// How many entries of each kind a cache has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct FaultCounts {
     /// Modulefiles, with all that is in them.
     pub modulefiles: u64,
     /// rc files, with all that is in them.

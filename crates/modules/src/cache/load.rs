@@ -1,9 +1,9 @@
 //! What a cache does to `module load`: it is read and evaluated whole for a single modulefile.
 
-use crate::site::Site;
+use crate::site::ModulesSite;
 
 /// What to do so that `load` stays as fast as without a cache; none where that is done.
-pub(super) fn note(site: &Site) -> Option<String> {
+pub(super) fn note(site: &ModulesSite) -> Option<String> {
     if !super::reads_caches(site) {
         return None;
     }
@@ -27,7 +27,7 @@ pub(super) fn note(site: &Site) -> Option<String> {
 }
 
 /// The commands that do without caches, where the release knows the option.
-fn setting(site: &Site) -> Option<Vec<&str>> {
+fn setting(site: &ModulesSite) -> Option<Vec<&str>> {
     let known = site.settings.iter().find(|setting| setting.name == "ignore_cache_subcmds")?;
     let value = known.value.as_deref().unwrap_or_default();
     Some(value.split(':').filter(|command| !command.is_empty()).collect())

@@ -31,19 +31,19 @@ mod script;
 mod view;
 mod watch;
 
-pub use build::{BuildError, Built, Occasion, build};
+pub use build::{CacheBuildError, Occasion, PublishedCache, build};
 pub use check::check;
-pub use fault::{Checked, Counts, Fault, Kind};
-pub use script::{Entry, Odd, Says, Script, parse};
-pub use view::{Difference, users};
-pub use watch::{How, Watch, WatchError};
+pub use fault::{Checked, Fault, FaultCounts, FaultKind};
+pub use script::{CacheCommand, CacheOddity, Says, Script, parse};
+pub use view::{ViewDifference, users};
+pub use watch::{Watch, WatchError, WatchMethod};
 
-use crate::site::Site;
+use crate::site::ModulesSite;
 
 /// The name of a modulepath's cache (`getModuleCacheFilename`).
 pub const NAME: &str = ".modulecache";
 
 /// Whether this Modules reads caches: since 5.3.
-pub fn reads_caches(site: &Site) -> bool {
+pub fn reads_caches(site: &ModulesSite) -> bool {
     site.release.number() >= (5, 3)
 }

@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 
 use crate::tree::rights::{Everyone, way_is_open};
-use crate::tree::{Entry, Stamp};
+use crate::tree::{ChangeStamp, TreeEntry};
 
 /// What is known of one modulepath's files.
-pub(super) struct Readers<'a> {
+pub(super) struct FileReaders<'a> {
     root: &'a Path,
     /// The modulepath's real place: whoever reads the cache came through all directories above it.
     real: PathBuf,
@@ -33,10 +33,10 @@ pub(super) enum Limit {
     Directory(PathBuf),
 }
 
-impl<'a> Readers<'a> {
-    pub(super) fn of(root: &'a Path) -> Readers<'a> {
+impl<'a> FileReaders<'a> {
+    pub(super) fn of(root: &'a Path) -> FileReaders<'a> {
         let real = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-        Readers { root, real, directories: HashMap::new(), everyone: Everyone::default() }
+        FileReaders { root, real, directories: HashMap::new(), everyone: Everyone::default() }
     }
 
     /// The modulepath.
@@ -46,7 +46,7 @@ impl<'a> Readers<'a> {
 
     /// What keeps somebody who may enter the modulepath from reading `name`; the outermost
     /// directory that does, or the file. What a walk knows of it already is `known`.
-    pub(super) fn limit(&mut self, name: &Path, known: Option<&Entry>) -> Option<Limit> {
+    pub(super) fn limit(&mut self, name: &Path, known: Option<&TreeEntry>) -> Option<Limit> {
         let mut directories: Vec<_> = name.ancestors().skip(1).collect();
         directories.reverse();
         for directory in
@@ -58,7 +58,7 @@ impl<'a> Readers<'a> {
         }
         let path = self.root.join(name);
         let is_open = match known {
-            Some(Entry { is_link: false, stamp: Some(stamp), .. }) => {
+            Some(TreeEntry { is_link: false, stamp: Some(stamp), .. }) => {
                 self.everyone.may_read(stamp, &path)
             }
             _ => self.is_open(&path),
@@ -80,12 +80,12 @@ impl<'a> Readers<'a> {
     fn is_open(&mut self, path: &Path) -> bool {
         let Ok(own) = rustix::fs::lstat(path) else { return false };
         if FileType::from_raw_mode(own.st_mode) != FileType::Symlink {
-            return self.everyone.may_read(&Stamp::of(&own), path);
+            return self.everyone.may_read(&ChangeStamp::of(&own), path);
         }
         let (Ok(target), Ok(stat)) = (path.canonicalize(), rustix::fs::stat(path)) else {
             return false;
         };
-        self.everyone.may_read(&Stamp::of(&stat), &target) && self.link_is_open(path)
+        self.everyone.may_read(&ChangeStamp::of(&stat), &target) && self.link_is_open(path)
     }
 
     /// Whether everyone may pass through the directories that a link leads through. Whoever reads
@@ -93,7 +93,7 @@ impl<'a> Readers<'a> {
     fn link_is_open(&mut self, link: &Path) -> bool {
         let (Some(directory), Some(name)) = (link.parent(), link.file_name()) else { return false };
         let Ok(directory) = directory.canonicalize() else { return false };
-        let Readers { real, directories, everyone, .. } = self;
+        let FileReaders { real, directories, everyone, .. } = self;
         way_is_open(&directory, Path::new(name), |directory| {
             let known = directories.get(directory).copied();
             real.starts_with(directory)

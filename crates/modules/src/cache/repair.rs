@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::held::open;
-use super::readers::{Limit, Readers, path};
+use super::readers::{FileReaders, Limit, path};
 use super::script::{Says, Script, stamp};
 
 /// A cache that is fit to be published.
@@ -24,7 +24,7 @@ pub(super) fn repair(
     text: &[u8],
     script: &Script<'_>,
     as_of: i128,
-    readers: &mut Readers<'_>,
+    readers: &mut FileReaders<'_>,
 ) -> Repaired {
     let mut repaired = Repaired { text: Vec::with_capacity(text.len() + 128), disclosing: 0 };
     let out = &mut repaired.text;
@@ -75,7 +75,7 @@ fn is_limited(says: &Says<'_>) -> bool {
     matches!(says, Says::LimitedFile | Says::LimitedDirectory)
 }
 
-impl Readers<'_> {
+impl FileReaders<'_> {
     /// Whether there is no file of that name: Tcl has taken bytes that are no UTF-8 for others.
     fn lacks(&self, name: &Path) -> bool {
         rustix::fs::lstat(self.root().join(name)).is_err()

@@ -19,12 +19,12 @@ pub struct Script<'a> {
     /// 1970. A file whose inode has not changed since is as recorded.
     pub as_of: Option<i128>,
     /// What it records.
-    pub entries: Vec<Entry<'a>>,
+    pub entries: Vec<CacheCommand<'a>>,
 }
 
 /// One command of it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Entry<'a> {
+pub struct CacheCommand<'a> {
     /// The file or directory, from the modulepath on.
     pub name: Cow<'a, [u8]>,
     /// What is recorded of it.
@@ -63,7 +63,7 @@ pub enum Says<'a> {
 
 /// Why a file is no cache that `cachebuild` wrote.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Odd {
+pub enum CacheOddity {
     /// It ends where more must follow.
     #[error("line {line}: it ends in the middle of an entry")]
     Cut {
@@ -90,36 +90,36 @@ pub enum Odd {
 ///
 /// # Errors
 /// The first place where it is not what `cachebuild` writes.
-pub fn parse(text: &[u8]) -> Result<Script<'_>, Odd> {
+pub fn parse(text: &[u8]) -> Result<Script<'_>, CacheOddity> {
     if text.is_empty() {
-        return Err(Odd::Empty);
+        return Err(CacheOddity::Empty);
     }
     let head = memchr::memchr(b'\n', text).unwrap_or(text.len());
     let asks = header(&text[..head])?;
-    let mut reader = Reader { text, at: head, began: head };
+    let mut reader = CacheReader { text, at: head, began: head };
     let mut script = Script { asks, as_of: None, entries: Vec::new() };
     while let Some(line) = reader.line()? {
         match line {
-            Line::Comment(comment) => {
+            CacheScriptLine::Comment(comment) => {
                 let rest = text.get(reader.at + 1..).unwrap_or_default();
                 script.as_of = script.as_of.or_else(|| as_of(comment, rest));
             }
-            Line::Entry(entry) => script.entries.push(entry),
+            CacheScriptLine::Entry(entry) => script.entries.push(entry),
         }
     }
     Ok(script)
 }
 
 /// The release in the first line, which is a comment to Tcl: it must not go on in the next.
-fn header(line: &[u8]) -> Result<&str, Odd> {
-    let line = std::str::from_utf8(line).map_err(|_| Odd::NoCache)?;
+fn header(line: &[u8]) -> Result<&str, CacheOddity> {
+    let line = std::str::from_utf8(line).map_err(|_| CacheOddity::NoCache)?;
     let asks = line.strip_prefix("#%Module").map(|rest| rest.trim_end_matches('#'));
     let is_version = |text: &&str| {
         text.starts_with(|letter: char| letter.is_ascii_digit())
             && text.len() <= 16
             && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '.')
     };
-    asks.filter(is_version).ok_or(Odd::NoCache)
+    asks.filter(is_version).ok_or(CacheOddity::NoCache)
 }
 
 /// The line by which becalm knows a cache that it has built, and that all below is as it was then:
@@ -134,29 +134,29 @@ fn as_of(comment: &[u8], rest: &[u8]) -> Option<i128> {
     (stamp(as_of, rest).as_bytes() == comment).then_some(as_of)
 }
 
-enum Line<'a> {
+enum CacheScriptLine<'a> {
     Comment(&'a [u8]),
-    Entry(Entry<'a>),
+    Entry(CacheCommand<'a>),
 }
 
-struct Reader<'a> {
+struct CacheReader<'a> {
     text: &'a [u8],
     at: usize,
     /// Where the command that is being read began.
     began: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> CacheReader<'a> {
     fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
 
-    fn cut<T>(&self) -> Result<T, Odd> {
-        Err(Odd::Cut { line: self.line_of(self.began) })
+    fn cut<T>(&self) -> Result<T, CacheOddity> {
+        Err(CacheOddity::Cut { line: self.line_of(self.began) })
     }
 
-    fn code<T>(&self, what: &'static str) -> Result<T, Odd> {
-        Err(Odd::Code { line: self.line_of(self.at), what })
+    fn code<T>(&self, what: &'static str) -> Result<T, CacheOddity> {
+        Err(CacheOddity::Code { line: self.line_of(self.at), what })
     }
 
     /// Counted only where it is told.
@@ -165,7 +165,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next line that says something. Each must be ended, as `puts` ends it.
-    fn line(&mut self) -> Result<Option<Line<'a>>, Odd> {
+    fn line(&mut self) -> Result<Option<CacheScriptLine<'a>>, CacheOddity> {
         while self.peek() == Some(b'\n') {
             self.at += 1;
         }
@@ -174,12 +174,12 @@ impl<'a> Reader<'a> {
             // `cachebuild` ends the last line, too.
             None if self.text.ends_with(b"\n") => Ok(None),
             None => self.cut(),
-            Some(b'#') => self.comment().map(|comment| Some(Line::Comment(comment))),
-            Some(_) => self.entry().map(|entry| Some(Line::Entry(entry))),
+            Some(b'#') => self.comment().map(|comment| Some(CacheScriptLine::Comment(comment))),
+            Some(_) => self.entry().map(|entry| Some(CacheScriptLine::Entry(entry))),
         }
     }
 
-    fn comment(&mut self) -> Result<&'a [u8], Odd> {
+    fn comment(&mut self) -> Result<&'a [u8], CacheOddity> {
         let Some(length) = memchr::memchr(b'\n', &self.text[self.at..]) else { return self.cut() };
         let comment = &self.text[self.at..self.at + length];
         if comment.contains(&b'\\') {
@@ -189,7 +189,7 @@ impl<'a> Reader<'a> {
         Ok(comment)
     }
 
-    fn entry(&mut self) -> Result<Entry<'a>, Odd> {
+    fn entry(&mut self) -> Result<CacheCommand<'a>, CacheOddity> {
         let mut words: [Cow<'a, [u8]>; 5] = Default::default();
         let mut many = 0;
         loop {
@@ -234,10 +234,10 @@ impl<'a> Reader<'a> {
             self.at = self.began;
             return self.code("an entry for a file that is not below the modulepath");
         }
-        Ok(Entry { name, says, text })
+        Ok(CacheCommand { name, says, text })
     }
 
-    fn word(&mut self) -> Result<Cow<'a, [u8]>, Odd> {
+    fn word(&mut self) -> Result<Cow<'a, [u8]>, CacheOddity> {
         match self.peek() {
             None => self.cut(),
             Some(b'{') => self.braced().map(Cow::Borrowed),
@@ -247,7 +247,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Within braces Tcl substitutes nothing but a backslash at the end of a line.
-    fn braced(&mut self) -> Result<&'a [u8], Odd> {
+    fn braced(&mut self) -> Result<&'a [u8], CacheOddity> {
         let start = self.at + 1;
         let mut depth = 0_usize;
         loop {
@@ -273,7 +273,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn bare(&mut self) -> Result<Cow<'a, [u8]>, Odd> {
+    fn bare(&mut self) -> Result<Cow<'a, [u8]>, CacheOddity> {
         let start = self.at;
         let mut escaped: Option<Vec<u8>> = None;
         while let Some(byte) = self.peek() {

@@ -6,10 +6,10 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use serde::Serialize;
 
-use super::build::BuildError;
-use super::elsewhere::{Elsewhere, Said};
-use crate::site::{Site, User, UserError};
-use crate::tree::Tree;
+use super::build::CacheBuildError;
+use super::elsewhere::{ModulesRun, PrivateDirectory};
+use crate::site::{ModulesSite, User, UserError};
+use crate::tree::ModulepathTree;
 
 /// Of the owners of a tree's files, so many are asked.
 const OWNERS: usize = 6;
@@ -18,7 +18,7 @@ const OUTSIDER: u32 = 65534;
 
 /// A user who would see something else.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Difference {
+pub struct ViewDifference {
     /// The user.
     pub user: String,
     /// The first line that differs: without the cache, and with it.
@@ -32,7 +32,7 @@ pub struct Difference {
 ///
 /// # Errors
 /// [`UserError`].
-pub fn users(tree: &Tree) -> Result<Vec<User>, UserError> {
+pub fn users(tree: &ModulepathTree) -> Result<Vec<User>, UserError> {
     let own = rustix::process::geteuid().as_raw();
     // rc files are evaluated: root does not run another's.
     let is_other_s = tree.top.stamp.is_some_and(|top| top.user != 0);
@@ -61,12 +61,12 @@ pub fn users(tree: &Tree) -> Result<Vec<User>, UserError> {
 /// The users, in turns, who see something else with this cache than without; and the names of
 /// those that could be asked, because they may run Modules and enter the modulepath.
 pub(super) fn differences(
-    site: &Site,
+    site: &ModulesSite,
     modulepath: &Path,
     cache: &[u8],
     users: &[User],
     progress: &dyn Fn(u64, u64),
-) -> Result<(Vec<Difference>, Vec<String>), BuildError> {
+) -> Result<(Vec<ViewDifference>, Vec<String>), CacheBuildError> {
     let (mut differences, mut asked) = (Vec::new(), Vec::new());
     // After `cachebuild` itself.
     let tell = |done: usize| progress(1 + done as u64, 1 + 2 * users.len() as u64);
@@ -75,7 +75,7 @@ pub(super) fn differences(
         if !enters(user, modulepath)? {
             continue;
         }
-        let elsewhere = Elsewhere::with(site, user, cache)?;
+        let elsewhere = PrivateDirectory::with(site, user, cache)?;
         let walked =
             elsewhere.run(site, user, modulepath, ["--ignore-cache", "avail", "-a", "-l"])?;
         tell(2 * at + 1);
@@ -86,14 +86,14 @@ pub(super) fn differences(
         }
         if (&walked.ended, &walked.digests) != (&cached.ended, &cached.digests) {
             let first = first_difference(&walked, &cached);
-            differences.push(Difference { user: user.name.clone(), first });
+            differences.push(ViewDifference { user: user.name.clone(), first });
         }
         asked.push(user.name.clone());
     }
     Ok((differences, asked))
 }
 
-fn enters(user: &User, modulepath: &Path) -> Result<bool, BuildError> {
+fn enters(user: &User, modulepath: &Path) -> Result<bool, CacheBuildError> {
     let act = || {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         rustix::fs::open(modulepath, flags, Mode::empty()).is_ok()
@@ -101,8 +101,8 @@ fn enters(user: &User, modulepath: &Path) -> Result<bool, BuildError> {
     Ok(user.play(&launch::Stage::new(), act)?)
 }
 
-fn first_difference(walked: &Said, cached: &Said) -> (String, String) {
-    let lines = |said: &Said| {
+fn first_difference(walked: &ModulesRun, cached: &ModulesRun) -> (String, String) {
+    let lines = |said: &ModulesRun| {
         let text = [&said.heads[0][..], &said.heads[1][..]].concat();
         String::from_utf8_lossy(&text).lines().map(str::to_owned).collect::<Vec<_>>()
     };

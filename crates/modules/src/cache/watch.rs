@@ -12,7 +12,7 @@ use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::fs::statfs;
 use rustix::io::Errno;
 
-use crate::tree::{Kind, Tree};
+use crate::tree::{ModulepathTree, TreeEntryKind};
 
 /// Whoever changes a tree changes more than one file: it is done when it is quiet for so long.
 const QUIET: Duration = Duration::from_secs(1);
@@ -47,7 +47,7 @@ const REMOTE: &[u64] = &[
 
 /// How changes are noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum WatchMethod {
     /// The kernel tells at once.
     Inotify,
     /// Each tree is looked at in turns, because one is on a filesystem that other machines change.
@@ -66,7 +66,7 @@ pub struct WatchError {
 
 /// Trees that are watched.
 pub struct Watch {
-    how: How,
+    how: WatchMethod,
     inotify: Option<OwnedFd>,
     interval: Duration,
 }
@@ -77,30 +77,30 @@ impl Watch {
     ///
     /// # Errors
     /// If inotify cannot be used for a reason that time does not heal.
-    pub fn over(trees: &[Tree], interval: Duration) -> Result<Watch, WatchError> {
+    pub fn over(trees: &[ModulepathTree], interval: Duration) -> Result<Watch, WatchError> {
         let by_clock = |how| Watch { how, inotify: None, interval };
         if trees.iter().any(is_remote) {
-            return Ok(by_clock(How::Remote));
+            return Ok(by_clock(WatchMethod::Remote));
         }
         let fd = match inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK) {
             Ok(fd) => fd,
-            Err(Errno::MFILE) => return Ok(by_clock(How::NoMoreWatches)),
+            Err(Errno::MFILE) => return Ok(by_clock(WatchMethod::NoMoreWatches)),
             Err(why) => return Err(WatchError { operation: "inotify_init", error: why.into() }),
         };
         for tree in trees {
             match add(&fd, tree) {
                 Ok(()) => {}
-                Err(Errno::NOSPC) => return Ok(by_clock(How::NoMoreWatches)),
+                Err(Errno::NOSPC) => return Ok(by_clock(WatchMethod::NoMoreWatches)),
                 Err(why) => {
                     return Err(WatchError { operation: "inotify_add_watch", error: why.into() });
                 }
             }
         }
-        Ok(Watch { how: How::Inotify, inotify: Some(fd), interval })
+        Ok(Watch { how: WatchMethod::Inotify, inotify: Some(fd), interval })
     }
 
     /// How changes are noticed.
-    pub fn how(&self) -> How {
+    pub fn how(&self) -> WatchMethod {
         self.how
     }
 
@@ -127,7 +127,7 @@ impl Watch {
 }
 
 /// Watches each directory, and each file behind a link, which may be in any directory.
-fn add(fd: &OwnedFd, tree: &Tree) -> Result<(), Errno> {
+fn add(fd: &OwnedFd, tree: &ModulepathTree) -> Result<(), Errno> {
     let directory = WatchFlags::CREATE
         | WatchFlags::DELETE
         | WatchFlags::MOVE
@@ -138,10 +138,10 @@ fn add(fd: &OwnedFd, tree: &Tree) -> Result<(), Errno> {
     watch(fd, &tree.root, directory | WatchFlags::ONLYDIR)?;
     for entry in &tree.entries {
         match entry.kind {
-            Kind::Directory { .. } => {
+            TreeEntryKind::Directory { .. } => {
                 watch(fd, &tree.path(entry), directory | WatchFlags::ONLYDIR)?
             }
-            Kind::File(_) | Kind::Rc(..) if entry.is_link => {
+            TreeEntryKind::File(_) | TreeEntryKind::Rc(..) if entry.is_link => {
                 watch(fd, &tree.path(entry), directory)?;
             }
             _ => {}
@@ -178,7 +178,7 @@ fn drain(fd: &OwnedFd) {
 }
 
 /// Whether any of it is on a filesystem that other machines change.
-fn is_remote(tree: &Tree) -> bool {
+fn is_remote(tree: &ModulepathTree) -> bool {
     let mut seen = HashSet::new();
     let entries = std::iter::once(&tree.top).chain(&tree.entries);
     let new = entries.filter(|entry| entry.stamp.is_some_and(|stamp| seen.insert(stamp.device)));

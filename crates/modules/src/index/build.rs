@@ -4,14 +4,16 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::names::{Directory, FileName, Limited, Names, RcFile, Rule, Seen};
+use super::names::{
+    FileName, IndexDirectory, IndexNames, Limited, PathState, RcDefinition, RcFile,
+};
 use super::still::pause;
 use crate::cache;
-use crate::site::{Odd, Site, modulepath};
+use crate::site::{ModulepathOddity, ModulesSite, modulepath};
 use crate::tcl::dictionary;
 use crate::tcl::rc::{self, Definition, Unread};
 use crate::tree::rights::{Everyone, way_is_open};
-use crate::tree::{Entry, Kind, Limits, Rc, Stamp, Tree, walk};
+use crate::tree::{ChangeStamp, ModulepathTree, Rc, TreeEntry, TreeEntryKind, WalkLimits, walk};
 
 /// rc files are some kilobytes; one of a cookbook's virtual modulepath, a megabyte.
 const MOST_RC: u64 = 16 << 20;
@@ -91,12 +93,16 @@ pub enum NotIndexable {
 ///
 /// # Errors
 /// [`NotIndexable`].
-pub fn build(root: &Path, site: &Site, lease: u32) -> Result<Names<'static>, NotIndexable> {
+pub fn build(
+    root: &Path,
+    site: &ModulesSite,
+    lease: u32,
+) -> Result<IndexNames<'static>, NotIndexable> {
     let text = plain_root(root).ok_or_else(|| NotIndexable::Path { path: root.to_owned() })?;
-    let mut before = walk(root, Limits { cookies: false, ..Limits::default() });
+    let mut before = walk(root, WalkLimits { cookies: false, ..WalkLimits::default() });
     for _ in 0..WALKS {
         std::thread::sleep(pause(stamps(&before).map(|stamp| stamp.changed)));
-        let tree = walk(root, Limits::default());
+        let tree = walk(root, WalkLimits::default());
         if is_as_before(&before, &tree) {
             let names = Collector::collect(&tree, text, site, lease)?;
             if names.is_fresh(|_| true, true) {
@@ -108,14 +114,14 @@ pub fn build(root: &Path, site: &Site, lease: u32) -> Result<Names<'static>, Not
     Err(NotIndexable::Changing { path: root.to_owned() })
 }
 
-fn stamps(tree: &Tree) -> impl Iterator<Item = &Stamp> {
+fn stamps(tree: &ModulepathTree) -> impl Iterator<Item = &ChangeStamp> {
     std::iter::once(&tree.top).chain(&tree.entries).filter_map(|entry| entry.stamp.as_ref())
 }
 
 /// Whether two walks have found the same files, with the same times.
-fn is_as_before(before: &Tree, now: &Tree) -> bool {
-    let same = |(one, other): (&Entry, &Entry)| {
-        let seen = |entry: &Entry| entry.stamp.as_ref().map(Seen::from);
+fn is_as_before(before: &ModulepathTree, now: &ModulepathTree) -> bool {
+    let same = |(one, other): (&TreeEntry, &TreeEntry)| {
+        let seen = |entry: &TreeEntry| entry.stamp.as_ref().map(PathState::from);
         one.name == other.name && seen(one) == seen(other)
     };
     before.entries.len() == now.entries.len()
@@ -127,7 +133,7 @@ fn is_as_before(before: &Tree, now: &Tree) -> bool {
 fn plain_root(root: &Path) -> Option<&str> {
     let text = root.to_str()?;
     let entries = modulepath(root.as_os_str());
-    let is_absolute = matches!(&entries[..], [(_, None::<Odd>)]);
+    let is_absolute = matches!(&entries[..], [(_, None::<ModulepathOddity>)]);
     let is_plain = text.bytes().all(is_plain_letter) && !text.contains(['{', '}', '\\', '"', '[']);
     let is_normal = text.strip_prefix('/')?.split('/').all(is_plain_part);
     (is_absolute && is_plain && is_normal).then_some(text)
@@ -149,8 +155,8 @@ fn plain_name(name: &Path) -> Option<&str> {
 }
 
 struct Collector<'a> {
-    tree: &'a Tree,
-    names: Names<'static>,
+    tree: &'a ModulepathTree,
+    names: IndexNames<'static>,
     /// Directories that not everyone may read, or that are links: what is in them is left out.
     closed: HashSet<&'a Path>,
     everyone: Everyone,
@@ -158,11 +164,11 @@ struct Collector<'a> {
 
 impl<'a> Collector<'a> {
     fn collect(
-        tree: &'a Tree,
+        tree: &'a ModulepathTree,
         root: &str,
-        site: &Site,
+        site: &ModulesSite,
         lease: u32,
-    ) -> Result<Names<'static>, NotIndexable> {
+    ) -> Result<IndexNames<'static>, NotIndexable> {
         let path = || tree.root.clone();
         let Some(top) = tree.top.stamp.as_ref().filter(|_| tree.is_listed()) else {
             return Err(NotIndexable::NotListed { path: path() });
@@ -177,9 +183,9 @@ impl<'a> Collector<'a> {
         if tree.is_cut {
             return Err(NotIndexable::TooMany { path: path() });
         }
-        let names = Names {
+        let names = IndexNames {
             root: root.to_owned(),
-            directories: vec![Directory { name: "".into(), seen: top.into() }],
+            directories: vec![IndexDirectory { name: "".into(), seen: top.into() }],
             rcs: Vec::new(),
             cookies: Vec::new(),
             files: Vec::new(),
@@ -200,47 +206,58 @@ impl<'a> Collector<'a> {
         Ok(names)
     }
 
-    fn add(&mut self, entry: &'a Entry, site: &Site) -> Result<(), NotIndexable> {
+    fn add(&mut self, entry: &'a TreeEntry, site: &ModulesSite) -> Result<(), NotIndexable> {
         let path = self.tree.path(entry);
-        if matches!(entry.kind, Kind::IgnoredDirectory | Kind::IgnoredFile) {
+        if matches!(entry.kind, TreeEntryKind::IgnoredDirectory | TreeEntryKind::IgnoredFile) {
             return Ok(());
         }
         let Some(name) = plain_name(&entry.name).map(str::to_owned) else {
             return Err(NotIndexable::Name { path });
         };
-        let is_open = |stamp: &&Stamp| !entry.is_link && self.everyone.may_read(stamp, &path);
+        let is_open = |stamp: &&ChangeStamp| !entry.is_link && self.everyone.may_read(stamp, &path);
         let open = entry.stamp.as_ref().filter(is_open);
         match (&entry.kind, open) {
-            (Kind::IgnoredDirectory | Kind::IgnoredFile, _) => {}
-            (Kind::Loop { .. }, _) => {
+            (TreeEntryKind::IgnoredDirectory | TreeEntryKind::IgnoredFile, _) => {}
+            (TreeEntryKind::Loop { .. }, _) => {
                 return Err(NotIndexable::Trap { path, what: "a loop of links" });
             }
-            (Kind::Special, _) => {
+            (TreeEntryKind::Special, _) => {
                 return Err(NotIndexable::Trap { path, what: "a FIFO, a socket or a device" });
             }
-            (Kind::Cache, _) => self.names.cache = cache_as_tree(self.tree, entry, site)?,
-            (Kind::Rc(_, _), None) => {
+            (TreeEntryKind::Cache, _) => self.names.cache = cache_as_tree(self.tree, entry, site)?,
+            (TreeEntryKind::Rc(_, _), None) => {
                 let why = "not everyone may read it, or it is a link".to_owned();
                 return Err(NotIndexable::Rc { path, why });
             }
-            (Kind::Rc(rc, cookie), Some(stamp)) => {
+            (TreeEntryKind::Rc(rc, cookie), Some(stamp)) => {
                 let rules = rules(&path, *rc, &name)?;
                 let (cookie, seen) = (cookie.clone(), stamp.into());
                 self.names.rcs.push(RcFile { name, seen, cookie, rules });
             }
-            (Kind::Directory { .. }, Some(stamp)) => {
-                self.names.directories.push(Directory { name: name.into(), seen: stamp.into() });
+            (TreeEntryKind::Directory { .. }, Some(stamp)) => {
+                self.names
+                    .directories
+                    .push(IndexDirectory { name: name.into(), seen: stamp.into() });
             }
-            (Kind::File(cookie), Some(stamp)) => {
+            (TreeEntryKind::File(cookie), Some(stamp)) => {
                 let cookie = self.names.cookie(cookie.clone());
-                let changed = Seen::from(stamp).changed;
+                let changed = PathState::from(stamp).changed;
                 self.names.files.push(FileName { name: name.into(), cookie, changed });
             }
-            (Kind::Directory { .. } | Kind::Unreadable { is_directory: true, .. }, _) => {
+            (
+                TreeEntryKind::Directory { .. }
+                | TreeEntryKind::Unreadable { is_directory: true, .. },
+                _,
+            ) => {
                 self.closed.insert(&entry.name);
                 self.names.limited.push(Limited { name, is_directory: true });
             }
-            (Kind::File(_) | Kind::Unreadable { is_directory: false, .. } | Kind::Dangling, _) => {
+            (
+                TreeEntryKind::File(_)
+                | TreeEntryKind::Unreadable { is_directory: false, .. }
+                | TreeEntryKind::Dangling,
+                _,
+            ) => {
                 let tail = name.rsplit('/').next().unwrap_or(&name);
                 if matches!(tail, ".modulerc" | ".version") {
                     let why = "not everyone may read it, or it leads nowhere".to_owned();
@@ -254,7 +271,11 @@ impl<'a> Collector<'a> {
 }
 
 /// A `.modulecache` is what Modules looks at instead of the tree: it has to say the same.
-fn cache_as_tree(tree: &Tree, entry: &Entry, site: &Site) -> Result<Option<Seen>, NotIndexable> {
+fn cache_as_tree(
+    tree: &ModulepathTree,
+    entry: &TreeEntry,
+    site: &ModulesSite,
+) -> Result<Option<PathState>, NotIndexable> {
     if cache::reads_caches(site) {
         let checked = cache::check(&tree.root, Some(site));
         if let Some(fault) = checked.faults.first() {
@@ -262,11 +283,11 @@ fn cache_as_tree(tree: &Tree, entry: &Entry, site: &Site) -> Result<Option<Seen>
             return Err(NotIndexable::Cache { path: tree.path(entry), why });
         }
     }
-    Ok(entry.stamp.as_ref().map(Seen::from))
+    Ok(entry.stamp.as_ref().map(PathState::from))
 }
 
 /// What an rc file defines.
-fn rules(path: &Path, kind: Rc, name: &str) -> Result<Vec<Rule>, NotIndexable> {
+fn rules(path: &Path, kind: Rc, name: &str) -> Result<Vec<RcDefinition>, NotIndexable> {
     let wrong = |why: String| NotIndexable::Rc { path: path.to_owned(), why };
     // Its path is put between quotes in a script.
     if name.contains(['{', '}', '\\', '"', '$', '[', ']']) {
@@ -286,31 +307,31 @@ fn rules(path: &Path, kind: Rc, name: &str) -> Result<Vec<Rule>, NotIndexable> {
         let line = defined.line;
         match rule(defined.definition, name).map_err(|why| wrong(format!("line {line}: {why}")))? {
             // The last one counts, after all else of the file.
-            Rule::Default(version) => default = Some(version),
+            RcDefinition::Default(version) => default = Some(version),
             rule => rules.push(rule),
         }
     }
     // In `.modulerc`, it is nobody's default.
-    rules.extend(default.filter(|_| kind == Rc::Version).map(Rule::Default));
+    rules.extend(default.filter(|_| kind == Rc::Version).map(RcDefinition::Default));
     Ok(rules)
 }
 
-fn rule(definition: Definition, rc: &str) -> Result<Rule, &'static str> {
+fn rule(definition: Definition, rc: &str) -> Result<RcDefinition, &'static str> {
     let at_top = !rc.contains('/');
     let rule = match definition {
-        Definition::Default(version) => Rule::Default(version),
-        Definition::Symbols { module, symbols } => Rule::Symbols { module, symbols },
-        Definition::Alias { name, module } => Rule::Alias { name, module },
+        Definition::Default(version) => RcDefinition::Default(version),
+        Definition::Symbols { module, symbols } => RcDefinition::Symbols { module, symbols },
+        Definition::Alias { name, module } => RcDefinition::Alias { name, module },
         Definition::Virtual { .. } => return Err("module-virtual"),
         Definition::Other(_) => return Err("hides, forbids or tags modules"),
     };
     let is_plain = match &rule {
-        Rule::Default(version) => is_plain_word(version) && !version.contains('/'),
-        Rule::Symbols { module, symbols } => {
+        RcDefinition::Default(version) => is_plain_word(version) && !version.contains('/'),
+        RcDefinition::Symbols { module, symbols } => {
             let plain = |symbol: &String| is_plain_word(symbol) && !symbol.contains('/');
             is_plain_module(module, at_top) && symbols.iter().all(plain)
         }
-        Rule::Alias { name, module } => {
+        RcDefinition::Alias { name, module } => {
             is_plain_module(name, at_top) && is_plain_module(module, at_top)
         }
     };

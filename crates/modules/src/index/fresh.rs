@@ -1,9 +1,9 @@
 //! Whether the tree is still what the index says.
 
-use super::names::{FileName, Names, Seen};
-use crate::tree::Stamp;
+use super::names::{FileName, IndexNames, PathState};
+use crate::tree::ChangeStamp;
 
-impl Names<'_> {
+impl IndexNames<'_> {
     /// Asks for the state of each directory and rc file, and of each other file where `files` are
     /// opened, too: their content and permissions count then. One call each, of what is in those
     /// names at the modulepath's top that `walked` picks.
@@ -37,11 +37,11 @@ impl Names<'_> {
     }
 
     /// The state of a file or directory; none where it cannot be asked.
-    fn now(&self, name: &str, path: &mut String) -> Option<Seen> {
+    fn now(&self, name: &str, path: &mut String) -> Option<PathState> {
         path.clear();
         for part in [&self.root, "/", name] {
             path.push_str(part);
         }
-        rustix::fs::stat(path.as_str()).ok().map(|stat| Seen::from(&Stamp::of(&stat)))
+        rustix::fs::stat(path.as_str()).ok().map(|stat| PathState::from(&ChangeStamp::of(&stat)))
     }
 }

@@ -21,6 +21,6 @@ mod still;
 mod store;
 
 pub use build::{NotIndexable, build};
-pub use names::{Directory, FileName, Limited, Names, RcFile, Rule, Seen};
+pub use names::{FileName, IndexDirectory, IndexNames, Limited, PathState, RcDefinition, RcFile};
 pub use site::SiteNotes;
-pub use store::{Held, Store, StoreError, parse};
+pub use store::{IndexStore, StoreError, TrustedIndex, parse};

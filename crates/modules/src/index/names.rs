@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::tree::{Cookie, Stamp};
+use crate::tree::{ChangeStamp, Cookie};
 
 /// All that `avail` shows of a modulepath, for any release and any user. Names are from the
 /// modulepath on, plain ASCII.
@@ -12,12 +12,12 @@ use crate::tree::{Cookie, Stamp};
 /// Of 20,000 names, copies would be the most of the time: those that are read borrow from what
 /// they are read from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Names<'a> {
+pub struct IndexNames<'a> {
     /// The modulepath, absolute.
     pub root: String,
     /// Its directories, itself first, with an empty name.
     #[serde(borrow)]
-    pub directories: Vec<Directory<'a>>,
+    pub directories: Vec<IndexDirectory<'a>>,
     /// Its rc files.
     pub rcs: Vec<RcFile>,
     /// What files begin with.
@@ -30,19 +30,19 @@ pub struct Names<'a> {
     pub limited: Vec<Limited>,
     /// `.modulecache`, which said the same as the tree when the index was made. None if there is
     /// none.
-    pub cache: Option<Seen>,
+    pub cache: Option<PathState>,
     /// For how many seconds after it was written the index is taken without a look at the tree.
     pub lease: u32,
 }
 
 /// A directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Directory<'a> {
+pub struct IndexDirectory<'a> {
     /// Its name.
     #[serde(borrow)]
     pub name: Cow<'a, str>,
     /// Its state: another one once a name in it came or went.
-    pub seen: Seen,
+    pub seen: PathState,
 }
 
 /// An rc file, as what it defines.
@@ -51,16 +51,16 @@ pub struct RcFile {
     /// Its name, `gcc/.modulerc`.
     pub name: String,
     /// Its state: another one once it was written.
-    pub seen: Seen,
+    pub seen: PathState,
     /// What it begins with: a release that is too old for it evaluates nothing of it.
     pub cookie: Cookie,
     /// What it defines, in its order.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<RcDefinition>,
 }
 
 /// A definition of an rc file, as it is written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Rule {
+pub enum RcDefinition {
     /// `set ModulesVersion VERSION` of a `.version`.
     Default(String),
     /// `module-version MODULE SYMBOL…`
@@ -85,7 +85,7 @@ pub struct FileName<'a> {
     /// Its name.
     #[serde(borrow)]
     pub name: Cow<'a, str>,
-    /// What it begins with: which of [`Names::cookies`].
+    /// What it begins with: which of [`IndexNames::cookies`].
     pub cookie: u32,
     /// When anything of it changed, in nanoseconds since 1970.
     pub changed: i64,
@@ -103,7 +103,7 @@ pub struct Limited {
 /// The state of a file or directory, as far as a change of it shows. Times are in nanoseconds since
 /// 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct PathState {
     /// The device.
     pub device: u64,
     /// The inode's number.
@@ -114,11 +114,11 @@ pub struct Seen {
     pub changed: i64,
 }
 
-impl From<&Stamp> for Seen {
-    fn from(stamp: &Stamp) -> Seen {
+impl From<&ChangeStamp> for PathState {
+    fn from(stamp: &ChangeStamp) -> PathState {
         // Until the year 2262.
         let nanos = |time: i128| i64::try_from(time).unwrap_or(i64::MAX);
-        Seen {
+        PathState {
             device: stamp.device,
             inode: stamp.inode,
             modified: nanos(stamp.modified),
@@ -127,8 +127,8 @@ impl From<&Stamp> for Seen {
     }
 }
 
-impl Names<'_> {
-    /// The place of a cookie among [`Names::cookies`].
+impl IndexNames<'_> {
+    /// The place of a cookie among [`IndexNames::cookies`].
     pub(crate) fn cookie(&mut self, cookie: Cookie) -> u32 {
         let known = self.cookies.iter().position(|known| *known == cookie);
         let at = known.unwrap_or_else(|| {

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::names::Seen;
+use super::names::PathState;
 use super::still::pause;
-use crate::site::{Environment, Site, SiteError};
-use crate::tree::{Stamp, content};
+use crate::site::{Environment, ModulesSite, SiteError};
+use crate::tree::{ChangeStamp, content};
 
 /// `modulecmd.tcl` of 5.7 has 0.8 MB.
 const MOST: u64 = 16 << 20;
@@ -20,9 +20,9 @@ const LOOKS: usize = 3;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteNotes {
     /// Its release and options, without the environment's.
-    pub site: Site,
+    pub site: ModulesSite,
     /// The files that may change what it does, and their state; none where there is no file.
-    pub files: Vec<(PathBuf, Option<Seen>)>,
+    pub files: Vec<(PathBuf, Option<PathState>)>,
     /// The rc file for all users, which must not be there.
     pub global_rc: Vec<PathBuf>,
     /// The default colours on a light and on a dark terminal, as `MODULES_COLORS` has them.
@@ -51,8 +51,8 @@ impl SiteNotes {
 
     /// What is in the files, and then their state.
     fn look(environment: &Environment) -> Result<SiteNotes, SiteError> {
-        let found = Site::find(environment)?;
-        let site = Site::at(&found.command, &Environment::default())?;
+        let found = ModulesSite::find(environment)?;
+        let site = ModulesSite::at(&found.command, &Environment::default())?;
         let unreadable = |error| SiteError::Unreadable { path: site.command.clone(), error };
         let script = content(&site.command, MOST).map_err(unreadable)?;
         let script = String::from_utf8_lossy(&script);
@@ -70,8 +70,8 @@ impl SiteNotes {
     }
 }
 
-fn seen(path: &Path) -> Option<Seen> {
-    rustix::fs::stat(path).ok().map(|stat| Seen::from(&Stamp::of(&stat)))
+fn seen(path: &Path) -> Option<PathState> {
+    rustix::fs::stat(path).ok().map(|stat| PathState::from(&ChangeStamp::of(&stat)))
 }
 
 /// The file that `getGlobalRcFileList` names: `[file isfile {/etc/environment-modules/rc}]`.

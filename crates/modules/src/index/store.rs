@@ -13,7 +13,7 @@ use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::names::Names;
+use super::names::IndexNames;
 use super::site::SiteNotes;
 use crate::site::Environment;
 use crate::tree::rights::{Everyone, way_is_open};
@@ -29,7 +29,7 @@ const FOR_ALL: &str = "/var/cache/becalm/modules";
 
 /// Directories with indexes, the first is looked at first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Store {
+pub struct IndexStore {
     directories: Vec<PathBuf>,
 }
 
@@ -66,18 +66,18 @@ pub enum StoreError {
     },
 }
 
-impl Store {
+impl IndexStore {
     /// `$BECALM_MODULES_INDEX` (directories, between colons), else the user's own in
     /// `$XDG_CACHE_HOME/becalm/modules`, then /var/cache/becalm/modules. Where root writes, it is
     /// the latter.
-    pub fn of(environment: &Environment) -> Store {
+    pub fn of(environment: &Environment) -> IndexStore {
         let set = |name| environment.get(name).filter(|value| !value.is_empty());
         if let Some(directories) = set("BECALM_MODULES_INDEX") {
             let directories = directories.as_bytes().split(|byte| *byte == b':');
             let directories = directories.filter(|directory| directory.starts_with(b"/"));
             let path =
                 |bytes: &[u8]| PathBuf::from(OsString::from(std::ffi::OsStr::from_bytes(bytes)));
-            return Store { directories: directories.map(path).collect() };
+            return IndexStore { directories: directories.map(path).collect() };
         }
         let home = || set("HOME").map(|home| Path::new(home).join(".cache"));
         let cache = set("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
@@ -85,12 +85,12 @@ impl Store {
         let for_all = Some(PathBuf::from(FOR_ALL));
         let directories =
             if rustix::process::geteuid().is_root() { [for_all, own] } else { [own, for_all] };
-        Store { directories: directories.into_iter().flatten().collect() }
+        IndexStore { directories: directories.into_iter().flatten().collect() }
     }
 
     /// One directory.
-    pub fn at(directory: &Path) -> Store {
-        Store { directories: vec![directory.to_owned()] }
+    pub fn at(directory: &Path) -> IndexStore {
+        IndexStore { directories: vec![directory.to_owned()] }
     }
 
     /// Where indexes are written.
@@ -111,7 +111,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub fn held(&self, root: &Path) -> Result<Held, StoreError> {
+    pub fn held(&self, root: &Path) -> Result<TrustedIndex, StoreError> {
         self.find(root, "names")
     }
 
@@ -132,7 +132,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Io`].
-    pub fn keep(&self, names: &Names<'_>) -> Result<PathBuf, StoreError> {
+    pub fn keep(&self, names: &IndexNames<'_>) -> Result<PathBuf, StoreError> {
         self.write(Path::new(&names.root), "names", names)
     }
 
@@ -159,7 +159,7 @@ impl Store {
         }
     }
 
-    fn find(&self, of: &Path, kind: &str) -> Result<Held, StoreError> {
+    fn find(&self, of: &Path, kind: &str) -> Result<TrustedIndex, StoreError> {
         let name = file_name(of, kind);
         for directory in &self.directories {
             match trusted(&directory.join(&name)) {
@@ -195,20 +195,20 @@ impl Store {
 
 /// An index that can be trusted, as it is kept.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct TrustedIndex {
     path: PathBuf,
     content: Vec<u8>,
     /// How long ago it was written.
     pub age: Duration,
 }
 
-impl Held {
+impl TrustedIndex {
     /// The index.
     ///
     /// # Errors
     /// [`StoreError`], also where it is of another modulepath.
-    pub fn names(&self, root: &Path) -> Result<Names<'_>, StoreError> {
-        let names: Names<'_> = self.value()?;
+    pub fn names(&self, root: &Path) -> Result<IndexNames<'_>, StoreError> {
+        let names: IndexNames<'_> = self.value()?;
         if Path::new(&names.root) != root {
             return Err(StoreError::Absent { of: root.to_owned() });
         }
@@ -222,7 +222,7 @@ impl Held {
 }
 
 /// An index of names, by the bytes that it is kept as; none if they are no such index.
-pub fn parse(content: &[u8]) -> Option<Names<'_>> {
+pub fn parse(content: &[u8]) -> Option<IndexNames<'_>> {
     decoded(content)
 }
 
@@ -257,7 +257,7 @@ fn file_name(of: &Path, kind: &str) -> String {
 
 /// A file of root or of the user that nobody else may write: asked of the open file, so that
 /// nothing else is read than what was asked about.
-fn trusted(path: &Path) -> Result<Held, StoreError> {
+fn trusted(path: &Path) -> Result<TrustedIndex, StoreError> {
     let failed =
         |error: io::Error| StoreError::Io { path: path.to_owned(), operation: "read", error };
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -282,5 +282,5 @@ fn trusted(path: &Path) -> Result<Held, StoreError> {
     file.read_exact(&mut content).map_err(failed)?;
     let age = about.modified().ok().and_then(|then| SystemTime::now().duration_since(then).ok());
     // From the future: it is no age to rely on.
-    Ok(Held { path: path.to_owned(), content, age: age.unwrap_or(Duration::MAX) })
+    Ok(TrustedIndex { path: path.to_owned(), content, age: age.unwrap_or(Duration::MAX) })
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::setting::settings;
-use super::{Environment, Release, Setting};
+use super::{Environment, ModulesSetting, Release};
 use crate::tcl::commands;
 
 /// `modulecmd.tcl` of 5.7 has 0.8 MB.
@@ -16,7 +16,7 @@ const MOST: u64 = 16 << 20;
 
 /// A Modules installation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Site {
+pub struct ModulesSite {
     /// `modulecmd.tcl`.
     pub command: PathBuf,
     /// The interpreter that its first line names.
@@ -24,7 +24,7 @@ pub struct Site {
     /// Its release.
     pub release: Release,
     /// Its options.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<ModulesSetting>,
     /// The site's scripts, which may change anything.
     pub scripts: Vec<SiteScript>,
 }
@@ -66,15 +66,15 @@ pub enum SiteError {
     },
 }
 
-impl Site {
+impl ModulesSite {
     /// The Modules that `module` runs in this environment: `$MODULES_CMD`, which its shell
     /// initialisation sets, else in `$MODULESHOME`, else where packages put it.
     ///
     /// # Errors
     /// [`SiteError`].
-    pub fn find(environment: &Environment) -> Result<Site, SiteError> {
+    pub fn find(environment: &Environment) -> Result<ModulesSite, SiteError> {
         if let Some(command) = environment.get("MODULES_CMD").filter(|path| !path.is_empty()) {
-            return Site::at(Path::new(command), environment);
+            return ModulesSite::at(Path::new(command), environment);
         }
         let home = environment.get("MODULESHOME").map(PathBuf::from);
         let below_home = home.map(|home| home.join("libexec/modulecmd.tcl"));
@@ -86,14 +86,14 @@ impl Site {
         ];
         let mut places = below_home.into_iter().chain(usual);
         let command = places.find(|place| place.is_file()).ok_or(SiteError::Nowhere)?;
-        Site::at(&command, environment)
+        ModulesSite::at(&command, environment)
     }
 
     /// The Modules whose `modulecmd.tcl` this is.
     ///
     /// # Errors
     /// [`SiteError`].
-    pub fn at(command: &Path, environment: &Environment) -> Result<Site, SiteError> {
+    pub fn at(command: &Path, environment: &Environment) -> Result<ModulesSite, SiteError> {
         let unknown = |what| SiteError::Unknown { path: command.to_owned(), what };
         let text = text(command)
             .map_err(|error| SiteError::Unreadable { path: command.to_owned(), error })?;
@@ -101,7 +101,7 @@ impl Site {
         let release = release(&text).ok_or_else(|| unknown("it does not say its release"))?;
         let settings = settings(&text, environment)
             .ok_or_else(|| unknown("it does not say its configuration options"))?;
-        let mut site = Site {
+        let mut site = ModulesSite {
             command: command.to_owned(),
             tclsh: tclsh.into(),
             release,

@@ -18,8 +18,8 @@ mod setting;
 mod user;
 
 pub use environment::Environment;
-pub use found::{Site, SiteError, SiteScript};
-pub use modulepath::{Odd, modulepath};
+pub use found::{ModulesSite, SiteError, SiteScript};
+pub use modulepath::{ModulepathOddity, modulepath};
 pub use release::Release;
-pub use setting::{Setting, Source};
+pub use setting::{ModulesSetting, SettingSource};
 pub use user::{User, UserError};

@@ -7,7 +7,7 @@ use crate::tcl::split;
 
 /// One option.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Setting {
+pub struct ModulesSetting {
     /// Its name: `mcookie_check`.
     pub name: String,
     /// Its value, as Modules writes it; none if it is undefined. A value of the environment that
@@ -19,13 +19,13 @@ pub struct Setting {
     /// The variable that sets it, if one may: `MODULES_MCOOKIE_CHECK`.
     pub variable: Option<String>,
     /// Where its value comes from.
-    pub source: Source,
+    pub source: SettingSource,
 }
 
 /// Where an option's value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum SettingSource {
     /// The default that it was built with.
     BuiltIn,
     /// The environment.
@@ -34,7 +34,7 @@ pub enum Source {
 
 /// The options that a `modulecmd.tcl` defines (`array set g_config_defs [list … ]`), with what
 /// the environment sets of them; none if it does not define any.
-pub(super) fn settings(script: &str, environment: &Environment) -> Option<Vec<Setting>> {
+pub(super) fn settings(script: &str, environment: &Environment) -> Option<Vec<ModulesSetting>> {
     let (_, after) = script.split_once("\narray set g_config_defs [list")?;
     let (list, _) = after.split_once("\\\n]")?;
     let words = split(&list.replace("\\\n", " ")).ok()?;
@@ -44,7 +44,7 @@ pub(super) fn settings(script: &str, environment: &Environment) -> Option<Vec<Se
 
 /// From `{VARIABLE DEFAULT LOCKABLE [KIND] {ALLOWED…} {INTERNAL…} INIT HOW}`. The kind (one
 /// letter) came with 5.6.
-fn setting(name: &str, properties: &str, environment: &Environment) -> Option<Setting> {
+fn setting(name: &str, properties: &str, environment: &Environment) -> Option<ModulesSetting> {
     let properties = split(properties).ok()?;
     let [variable, built_in, _, rest @ ..] = &properties[..] else { return None };
     let (kind, rest) = match rest {
@@ -59,10 +59,10 @@ fn setting(name: &str, properties: &str, environment: &Environment) -> Option<Se
     let variable = (!variable.is_empty()).then(|| variable.clone());
     let given = variable.as_deref().and_then(|variable| environment.text(variable));
     let given = given.filter(|value| is_allowed(value, &allowed, how, kind));
-    Some(Setting {
+    Some(ModulesSetting {
         name: name.to_owned(),
         value: given.map(str::to_owned).or_else(|| built_in.clone()),
-        source: if given.is_some() { Source::Environment } else { Source::BuiltIn },
+        source: if given.is_some() { SettingSource::Environment } else { SettingSource::BuiltIn },
         built_in,
         variable,
     })

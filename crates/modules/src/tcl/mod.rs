@@ -15,4 +15,4 @@ mod words;
 
 pub use dictionary::dictionary;
 pub use list::{ListError, element, join, split};
-pub use words::{Dynamic, TclCommand, Why, commands};
+pub use words::{DynamicReason, DynamicWord, TclCommand, commands};

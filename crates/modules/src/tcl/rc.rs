@@ -1,6 +1,6 @@
 //! An rc file as what it defines, where that is the same for everybody and at all times.
 
-use super::{Dynamic, TclCommand, commands};
+use super::{DynamicWord, TclCommand, commands};
 use crate::tree::Cookie;
 
 /// Characters of an unknown command that an error shows.
@@ -56,7 +56,7 @@ pub enum Unread {
     NoCookie,
     /// It is more than literal words.
     #[error(transparent)]
-    Dynamic(#[from] Dynamic),
+    Dynamic(#[from] DynamicWord),
     /// A command that is not one of the definitions, or one with words that do not fit it.
     #[error("line {line}: {command}")]
     Command {

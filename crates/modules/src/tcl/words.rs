@@ -13,16 +13,16 @@ pub struct TclCommand {
 /// Where a script is more than literal words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
-pub struct Dynamic {
+pub struct DynamicWord {
     /// The line; the first is 1.
     pub line: usize,
     /// What is there.
-    pub why: Why,
+    pub why: DynamicReason,
 }
 
 /// What makes a script more than literal words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Why {
+pub enum DynamicReason {
     /// `$`
     #[error("a variable")]
     Variable,
@@ -51,7 +51,7 @@ pub enum Why {
 /// # Errors
 /// The first place where it is more than that. (A `$` or `\` that Tcl would take literally is
 /// one, too.)
-pub fn commands(script: &[u8]) -> Result<Vec<TclCommand>, Dynamic> {
+pub fn commands(script: &[u8]) -> Result<Vec<TclCommand>, DynamicWord> {
     let odd = script.iter().position(|byte| matches!(byte, 0 | 0x1a));
     let text = match (std::str::from_utf8(script), odd) {
         (Ok(text), None) => text,
@@ -61,7 +61,7 @@ pub fn commands(script: &[u8]) -> Result<Vec<TclCommand>, Dynamic> {
             return Err(binary(&script[..at]));
         }
     };
-    let mut reader = Reader { text, at: 0, line: 1 };
+    let mut reader = TclReader { text, at: 0, line: 1 };
     let mut commands = Vec::new();
     while let Some(command) = reader.command()? {
         commands.push(command);
@@ -69,17 +69,20 @@ pub fn commands(script: &[u8]) -> Result<Vec<TclCommand>, Dynamic> {
     Ok(commands)
 }
 
-fn binary(before: &[u8]) -> Dynamic {
-    Dynamic { line: 1 + before.iter().filter(|byte| **byte == b'\n').count(), why: Why::Binary }
+fn binary(before: &[u8]) -> DynamicWord {
+    DynamicWord {
+        line: 1 + before.iter().filter(|byte| **byte == b'\n').count(),
+        why: DynamicReason::Binary,
+    }
 }
 
-struct Reader<'a> {
+struct TclReader<'a> {
     text: &'a str,
     at: usize,
     line: usize,
 }
 
-impl Reader<'_> {
+impl TclReader<'_> {
     /// The next byte. All that has a meaning in Tcl is ASCII.
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
@@ -96,11 +99,11 @@ impl Reader<'_> {
         }
     }
 
-    fn fail<T>(&self, why: Why) -> Result<T, Dynamic> {
-        Err(Dynamic { line: self.line, why })
+    fn fail<T>(&self, why: DynamicReason) -> Result<T, DynamicWord> {
+        Err(DynamicWord { line: self.line, why })
     }
 
-    fn command(&mut self) -> Result<Option<TclCommand>, Dynamic> {
+    fn command(&mut self) -> Result<Option<TclCommand>, DynamicWord> {
         loop {
             self.skip(|byte| is_space(byte) || is_end(byte));
             match self.peek() {
@@ -129,21 +132,23 @@ impl Reader<'_> {
         }
     }
 
-    fn word(&mut self) -> Result<String, Dynamic> {
+    fn word(&mut self) -> Result<String, DynamicWord> {
         match self.peek() {
             Some(b'{') => {
                 let word = self.braced()?;
                 let follows = self.peek().is_some_and(|byte| !is_space(byte) && !is_end(byte));
                 match (follows, word.as_str()) {
                     (false, _) => Ok(word),
-                    (true, "*") => self.fail(Why::Expansion),
-                    (true, _) => self.fail(Why::Follows),
+                    (true, "*") => self.fail(DynamicReason::Expansion),
+                    (true, _) => self.fail(DynamicReason::Follows),
                 }
             }
             Some(b'"') => {
                 let word = self.quoted()?;
                 match self.peek() {
-                    Some(byte) if !is_space(byte) && !is_end(byte) => self.fail(Why::Follows),
+                    Some(byte) if !is_space(byte) && !is_end(byte) => {
+                        self.fail(DynamicReason::Follows)
+                    }
                     _ => Ok(word),
                 }
             }
@@ -151,30 +156,30 @@ impl Reader<'_> {
         }
     }
 
-    fn bare(&mut self) -> Result<String, Dynamic> {
+    fn bare(&mut self) -> Result<String, DynamicWord> {
         let start = self.at;
         while let Some(byte) = self.peek() {
             match byte {
                 _ if is_space(byte) || is_end(byte) => break,
-                b'$' => return self.fail(Why::Variable),
-                b'[' => return self.fail(Why::Bracket),
-                b'\\' => return self.fail(Why::Backslash),
+                b'$' => return self.fail(DynamicReason::Variable),
+                b'[' => return self.fail(DynamicReason::Bracket),
+                b'\\' => return self.fail(DynamicReason::Backslash),
                 _ => self.bump(),
             }
         }
         Ok(self.text[start..self.at].to_owned())
     }
 
-    fn quoted(&mut self) -> Result<String, Dynamic> {
+    fn quoted(&mut self) -> Result<String, DynamicWord> {
         self.bump();
         let start = self.at;
         loop {
             match self.peek() {
-                None => return self.fail(Why::Open),
+                None => return self.fail(DynamicReason::Open),
                 Some(b'"') => break,
-                Some(b'$') => return self.fail(Why::Variable),
-                Some(b'[') => return self.fail(Why::Bracket),
-                Some(b'\\') => return self.fail(Why::Backslash),
+                Some(b'$') => return self.fail(DynamicReason::Variable),
+                Some(b'[') => return self.fail(DynamicReason::Bracket),
+                Some(b'\\') => return self.fail(DynamicReason::Backslash),
                 Some(_) => self.bump(),
             }
         }
@@ -183,15 +188,15 @@ impl Reader<'_> {
         Ok(word)
     }
 
-    fn braced(&mut self) -> Result<String, Dynamic> {
+    fn braced(&mut self) -> Result<String, DynamicWord> {
         self.bump();
         let start = self.at;
         let mut depth = 1;
         loop {
             match self.peek() {
-                None => return self.fail(Why::Open),
+                None => return self.fail(DynamicReason::Open),
                 // Within braces it is literal, but for braces and the end of a line.
-                Some(b'\\') => return self.fail(Why::Backslash),
+                Some(b'\\') => return self.fail(DynamicReason::Backslash),
                 Some(b'{') => depth += 1,
                 Some(b'}') => depth -= 1,
                 Some(_) => {}
@@ -223,8 +228,8 @@ mod tests {
         commands(script.as_bytes()).unwrap().into_iter().map(|command| command.words).collect()
     }
 
-    fn why(script: &[u8]) -> (usize, Why) {
-        let Dynamic { line, why } = commands(script).unwrap_err();
+    fn why(script: &[u8]) -> (usize, DynamicReason) {
+        let DynamicWord { line, why } = commands(script).unwrap_err();
         (line, why)
     }
 
@@ -242,14 +247,14 @@ mod tests {
 
     #[test]
     fn whatever_tcl_would_substitute_is_named_with_its_line() {
-        assert_eq!(why(b"a\nb $c"), (2, Why::Variable));
-        assert_eq!(why(b"a \"\n[b]\""), (2, Why::Bracket));
-        assert_eq!(why(b"a \\\n b"), (1, Why::Backslash));
-        assert_eq!(why(b"a {b \\} c}"), (1, Why::Backslash));
-        assert_eq!(why(b"{*}{a b}"), (1, Why::Expansion));
-        assert_eq!(why(b"a {b"), (1, Why::Open));
-        assert_eq!(why(b"a {b}c"), (1, Why::Follows));
-        assert_eq!(why(b"a\n\n\xff"), (3, Why::Binary));
-        assert_eq!(why(b"a\n\0"), (2, Why::Binary));
+        assert_eq!(why(b"a\nb $c"), (2, DynamicReason::Variable));
+        assert_eq!(why(b"a \"\n[b]\""), (2, DynamicReason::Bracket));
+        assert_eq!(why(b"a \\\n b"), (1, DynamicReason::Backslash));
+        assert_eq!(why(b"a {b \\} c}"), (1, DynamicReason::Backslash));
+        assert_eq!(why(b"{*}{a b}"), (1, DynamicReason::Expansion));
+        assert_eq!(why(b"a {b"), (1, DynamicReason::Open));
+        assert_eq!(why(b"a {b}c"), (1, DynamicReason::Follows));
+        assert_eq!(why(b"a\n\n\xff"), (3, DynamicReason::Binary));
+        assert_eq!(why(b"a\n\0"), (2, DynamicReason::Binary));
     }
 }

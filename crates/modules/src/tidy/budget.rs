@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::merge::Candidates;
 use super::shelf::Shelf;
-use crate::tree::Kind;
+use crate::tree::TreeEntryKind;
 
 /// The calls that one rc file costs: access, stat, open, two reads and close (5.2 to 5.7).
 const RC: u64 = 6;
@@ -97,7 +97,7 @@ pub(super) fn too_dear(shelves: &[Shelf<'_>], planned: &[Planned<'_>]) -> Option
 /// The calls that a `load` of this name saves, in this modulepath.
 fn saved_by_load(shelf: &Shelf<'_>, planned: &Planned<'_>, top: &Path) -> u64 {
     let merged = planned.merged.by_top.get(top).map_or(0, Vec::len) as u64;
-    let checked = shelf.below(top).filter(|entry| matches!(entry.kind, Kind::File(_)));
+    let checked = shelf.below(top).filter(|entry| matches!(entry.kind, TreeEntryKind::File(_)));
     let cookies = match planned.unchecked {
         unchecked if !shelf.release.is_older_than(FRUGAL) => usize::from(unchecked),
         true => checked.count(),
@@ -110,7 +110,8 @@ fn saved_by_load(shelf: &Shelf<'_>, planned: &Planned<'_>, top: &Path) -> u64 {
 pub(super) fn saved_by_avail(shelves: &[Shelf<'_>], planned: &[Planned<'_>]) -> u64 {
     let of = |(shelf, planned): (&Shelf<'_>, &Planned<'_>)| {
         let merged = planned.merged.by_top.values().map(Vec::len).sum::<usize>();
-        let files = shelf.entries.values().filter(|entry| matches!(entry.kind, Kind::File(_)));
+        let files =
+            shelf.entries.values().filter(|entry| matches!(entry.kind, TreeEntryKind::File(_)));
         let cookies = if planned.unchecked { files.count() } else { planned.moved.len() };
         let saved = merged as u64 * RC + cookies as u64 * COOKIE;
         saved.saturating_sub(u64::from(planned.gets_root) * RC)

@@ -25,32 +25,32 @@ const INDIRECT: [&str; 11] = [
 
 /// What a script may define something of.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum DefinitionReach {
     /// Anything.
     All,
     /// Names that begin with one of these directories, and names in its own directory.
     Tops(BTreeSet<String>),
 }
 
-impl Reach {
+impl DefinitionReach {
     /// What the script may speak of, by its words; nothing is evaluated.
-    pub(super) fn of(script: &[u8]) -> Reach {
-        let Ok(text) = std::str::from_utf8(script) else { return Reach::All };
+    pub(super) fn of(script: &[u8]) -> DefinitionReach {
+        let Ok(text) = std::str::from_utf8(script) else { return DefinitionReach::All };
         if text.contains('\\') || words(text).any(|word| INDIRECT.contains(&word)) {
-            return Reach::All;
+            return DefinitionReach::All;
         }
         if text.split(['\n', ';']).any(is_computed) {
-            return Reach::All;
+            return DefinitionReach::All;
         }
         let tops = words(text).filter_map(|word| word.split('/').next()).map(str::to_owned);
-        Reach::Tops(tops.collect())
+        DefinitionReach::Tops(tops.collect())
     }
 
     /// Whether it may be about this directory of the modulepath's root.
     pub(super) fn includes(&self, top: &str) -> bool {
         match self {
-            Reach::All => true,
-            Reach::Tops(tops) => tops.contains(top),
+            DefinitionReach::All => true,
+            DefinitionReach::Tops(tops) => tops.contains(top),
         }
     }
 }
@@ -76,16 +76,25 @@ mod tests {
     #[test]
     fn a_script_speaks_of_the_directories_that_it_names() {
         let script = b"#%Module\nif {[info exists env(X)]} { module-version foo/1.0 default }\n";
-        let reach = Reach::of(script);
+        let reach = DefinitionReach::of(script);
         assert!(reach.includes("foo") && !reach.includes("bar"), "{reach:?}");
     }
 
     #[test]
     fn a_script_that_puts_names_together_may_speak_of_anything() {
-        assert_eq!(Reach::of(b"#%Module\nmodule-version $x default"), Reach::All);
-        assert_eq!(Reach::of(b"#%Module\nforeach x {a b} { module-tag t $x }"), Reach::All);
-        assert_eq!(Reach::of(b"#%Module\nsource other"), Reach::All);
-        assert_eq!(Reach::of(b"#%Module\nmodule-version f\\157o/1 x"), Reach::All);
-        assert_eq!(Reach::of(b"#%Module\nmodule-version [x] y"), Reach::All);
+        assert_eq!(
+            DefinitionReach::of(b"#%Module\nmodule-version $x default"),
+            DefinitionReach::All
+        );
+        assert_eq!(
+            DefinitionReach::of(b"#%Module\nforeach x {a b} { module-tag t $x }"),
+            DefinitionReach::All
+        );
+        assert_eq!(DefinitionReach::of(b"#%Module\nsource other"), DefinitionReach::All);
+        assert_eq!(
+            DefinitionReach::of(b"#%Module\nmodule-version f\\157o/1 x"),
+            DefinitionReach::All
+        );
+        assert_eq!(DefinitionReach::of(b"#%Module\nmodule-version [x] y"), DefinitionReach::All);
     }
 }

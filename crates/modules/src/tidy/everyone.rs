@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::tree::{Stamp, acl};
+use crate::tree::{ChangeStamp, acl};
 
 /// Whether everyone who may enter `root` may read `name` in it: by the permissions of owner,
 /// group and others of it and of each directory on the way, and no access control list. A link must
@@ -38,5 +38,5 @@ fn is_shut(directory: &Path) -> bool {
 
 fn is_open(path: &Path) -> bool {
     let stat = rustix::fs::stat(path);
-    stat.is_ok_and(|stat| Stamp::of(&stat).everyone_may_read()) && !acl::is_there(path)
+    stat.is_ok_and(|stat| ChangeStamp::of(&stat).everyone_may_read()) && !acl::is_there(path)
 }

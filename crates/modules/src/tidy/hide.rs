@@ -6,10 +6,10 @@ use std::path::Path;
 
 use super::everyone;
 use super::shelf::{Shelf, is_plain};
-use super::{Hidden, View};
+use super::{Hidden, TidyView};
 use crate::site::User;
 use crate::tcl;
-use crate::tree::{Cookie, Entry, Kind, acl};
+use crate::tree::{Cookie, TreeEntry, TreeEntryKind, acl};
 
 /// The lines that a modulepath needs.
 ///
@@ -19,7 +19,7 @@ pub(super) fn lines(
     shelf: &Shelf<'_>,
     at: usize,
     leaving: &[&Path],
-    views: &[View],
+    views: &[TidyView],
 ) -> Result<Vec<Hidden>, String> {
     let mut hidden = Vec::new();
     for (name, entry) in &shelf.entries {
@@ -40,10 +40,10 @@ pub(super) fn lines(
 }
 
 /// Whether `avail` would show the name without a look into the file.
-fn is_listed(entry: &Entry) -> bool {
+fn is_listed(entry: &TreeEntry) -> bool {
     match entry.kind {
-        Kind::File(_) | Kind::Special | Kind::Dangling => true,
-        Kind::Unreadable { is_directory, .. } => !is_directory,
+        TreeEntryKind::File(_) | TreeEntryKind::Special | TreeEntryKind::Dangling => true,
+        TreeEntryKind::Unreadable { is_directory, .. } => !is_directory,
         _ => false,
     }
 }
@@ -51,8 +51,8 @@ fn is_listed(entry: &Entry) -> bool {
 fn line(
     shelf: &Shelf<'_>,
     at: usize,
-    entry: &Entry,
-    views: &[View],
+    entry: &TreeEntry,
+    views: &[TidyView],
 ) -> Result<Option<(String, &'static str)>, String> {
     let name = entry.name.to_str().ok_or("its name is no text")?;
     let hide = |options: &[&str]| -> Result<String, String> {
@@ -63,8 +63,8 @@ fn line(
         Ok(tcl::join(words.chain([name])))
     };
     match &entry.kind {
-        Kind::File(Cookie::Missing) => Ok(Some((hide(&[])?, "it is no modulefile"))),
-        Kind::File(Cookie::Version(asked)) if !shelf.is_modulefile(&entry.name) => {
+        TreeEntryKind::File(Cookie::Missing) => Ok(Some((hide(&[])?, "it is no modulefile"))),
+        TreeEntryKind::File(Cookie::Version(asked)) if !shelf.is_modulefile(&entry.name) => {
             if !asked.chars().all(|letter| letter.is_ascii_digit() || letter == '.') {
                 return Err(format!("it asks for the release {asked:?}"));
             }
@@ -72,13 +72,13 @@ fn line(
             let line = format!("if {{[versioncmp $ModuleToolVersion {asked}] < 0}} {{ {hide} }}");
             Ok(Some((line, "it asks for a newer Modules")))
         }
-        Kind::File(_)
+        TreeEntryKind::File(_)
             if everyone::may_read(shelf.root, &entry.name)
                 || everyone::who_lists_it_may_read(shelf.root, &entry.name) =>
         {
             Ok(None)
         }
-        Kind::File(_) => {
+        TreeEntryKind::File(_) => {
             let readers = readers(shelf, entry)?;
             agrees_with(views, at, &entry.name, &readers)?;
             Ok(Some((hide(&["--not-user", &tcl::join(&readers)])?, "others may not read it")))
@@ -88,7 +88,7 @@ fn line(
 }
 
 /// The names of those who may read a file that others may not.
-fn readers(shelf: &Shelf<'_>, entry: &Entry) -> Result<Vec<String>, String> {
+fn readers(shelf: &Shelf<'_>, entry: &TreeEntry) -> Result<Vec<String>, String> {
     let path = shelf.root.join(&entry.name);
     let stamp = entry.stamp.ok_or("nothing is known of it")?;
     if entry.is_link || acl::is_there(&path) || stamp.mode & 0o044 != 0 {
@@ -105,11 +105,16 @@ fn readers(shelf: &Shelf<'_>, entry: &Entry) -> Result<Vec<String>, String> {
 
 /// Whether the users who were asked see the file just as its permissions say: a filesystem that
 /// keeps root out, or a security module, may know better.
-fn agrees_with(views: &[View], at: usize, name: &Path, readers: &[String]) -> Result<(), String> {
+fn agrees_with(
+    views: &[TidyView],
+    at: usize,
+    name: &Path,
+    readers: &[String],
+) -> Result<(), String> {
     for view in views {
         let Some(tree) = view.trees.get(at) else { continue };
         let Some(entry) = tree.entries.iter().find(|entry| entry.name == name) else { continue };
-        let reads = matches!(entry.kind, Kind::File(_));
+        let reads = matches!(entry.kind, TreeEntryKind::File(_));
         if reads != readers.contains(&view.user.name) {
             return Err(format!("{} sees it otherwise than its permissions say", view.user.name));
         }

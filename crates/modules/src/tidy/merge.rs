@@ -9,10 +9,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::elsewhere::Reach;
+use super::elsewhere::DefinitionReach;
 use super::everyone;
-use super::reads::Readers;
-use super::shelf::{RcFile, Shelf, is_plain};
+use super::reads::ModulefileReaders;
+use super::shelf::{Shelf, ShelfRcFile, is_plain};
 use crate::tcl;
 use crate::tcl::rc::{Defined, Definition};
 
@@ -39,7 +39,7 @@ pub(super) struct Candidates<'a> {
 /// Where they are to be removed, `readers` are those of the modulepaths.
 pub(super) fn candidates<'a>(
     shelves: &'a [Shelf<'a>],
-    readers: Option<&Readers>,
+    readers: Option<&ModulefileReaders>,
 ) -> Vec<Candidates<'a>> {
     let tops: Vec<BTreeSet<&Path>> = shelves.iter().map(all_tops).collect();
     let is_elsewhere = |at: usize, top: &Path| {
@@ -66,7 +66,7 @@ fn top_of(name: &Path) -> Option<&Path> {
 
 fn of_shelf<'a>(
     shelf: &'a Shelf<'a>,
-    readers: Option<&Readers>,
+    readers: Option<&ModulefileReaders>,
     is_elsewhere: impl Fn(&Path) -> bool,
 ) -> Candidates<'a> {
     let mut candidates = Candidates::default();
@@ -125,7 +125,11 @@ fn keep_what_others_speak_of(shelves: &[Shelf<'_>], all: &mut [Candidates<'_>]) 
             let staying = shelf.rcs.iter().filter(|(name, _)| !merged.contains(**name));
             for (name, rc) in staying.filter(|(name, _)| looked_at.insert((at, name.to_path_buf())))
             {
-                reaches.push((shelf.root.join(name), top_of(name), Reach::of(&rc.content)));
+                reaches.push((
+                    shelf.root.join(name),
+                    top_of(name),
+                    DefinitionReach::of(&rc.content),
+                ));
             }
         }
         if reaches.is_empty() {
@@ -135,8 +139,9 @@ fn keep_what_others_speak_of(shelves: &[Shelf<'_>], all: &mut [Candidates<'_>]) 
             let tops: Vec<_> = candidates.by_top.keys().copied().collect();
             for top in tops {
                 let text = top.to_string_lossy();
-                let includes =
-                    |own: &Option<&Path>, reach: &Reach| *own == Some(top) || reach.includes(&text);
+                let includes = |own: &Option<&Path>, reach: &DefinitionReach| {
+                    *own == Some(top) || reach.includes(&text)
+                };
                 if let Some((by, ..)) = reaches.iter().find(|(_, own, reach)| includes(own, reach))
                 {
                     let why = format!("{}, which stays, may be about it, too", by.display());
@@ -147,7 +152,11 @@ fn keep_what_others_speak_of(shelves: &[Shelf<'_>], all: &mut [Candidates<'_>]) 
     }
 }
 
-fn candidate<'a>(shelf: &Shelf<'a>, name: &'a Path, rc: &RcFile) -> Result<Candidate<'a>, String> {
+fn candidate<'a>(
+    shelf: &Shelf<'a>,
+    name: &'a Path,
+    rc: &ShelfRcFile,
+) -> Result<Candidate<'a>, String> {
     let directory = name.parent().and_then(Path::to_str).ok_or("its name is no text")?;
     let defines = rc.defines.as_ref().map_err(String::clone)?;
     if !everyone::may_read(shelf.root, name) {

@@ -44,17 +44,17 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::site::User;
-use crate::tree::{Limits, Tree, walk};
+use crate::tree::{ModulepathTree, WalkLimits, walk};
 
 pub use plan::{Ground, plan};
-pub use question::Question;
-pub use survey::{Answer, Asking, Cost, Effort, Survey, SurveyError};
+pub use question::CheckedCommand;
+pub use survey::{Asking, CommandOutput, CommandSurvey, Effort, MeasuredCommand, SurveyError};
 pub use users::{caller, whom_to_ask};
-pub use verdict::{Change, Difference, Verdict};
+pub use verdict::{CostChange, OutputDifference, TidyVerdict};
 
 /// What to do.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct TidyOptions {
     /// Leave strays where they are.
     pub keep_strays: bool,
     /// The directory that strays are moved to; without one, `PATH.strays` beside each modulepath.
@@ -69,24 +69,24 @@ pub struct Options {
 
 /// Modulepaths as a user sees them.
 #[derive(Clone, Debug)]
-pub struct View {
+pub struct TidyView {
     /// Who.
     pub user: User,
     /// The modulepaths, in their order.
-    pub trees: Vec<Tree>,
+    pub trees: Vec<ModulepathTree>,
 }
 
-impl View {
+impl TidyView {
     /// What the user sees of the modulepaths.
     ///
     /// This forks: call it while the process has one thread.
     ///
     /// # Errors
     /// If the user cannot be asked.
-    pub fn of(user: &User, roots: &[PathBuf]) -> Result<View, crate::site::UserError> {
-        let walk_all = || roots.iter().map(|root| walk(root, Limits::default())).collect();
-        let trees: Vec<Tree> = user.play(&launch::Stage::new(), walk_all)?;
-        Ok(View { user: user.clone(), trees })
+    pub fn of(user: &User, roots: &[PathBuf]) -> Result<TidyView, crate::site::UserError> {
+        let walk_all = || roots.iter().map(|root| walk(root, WalkLimits::default())).collect();
+        let trees: Vec<ModulepathTree> = user.play(&launch::Stage::new(), walk_all)?;
+        Ok(TidyView { user: user.clone(), trees })
     }
 }
 
@@ -94,9 +94,9 @@ impl View {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Tidying {
     /// Rc files whose definitions move to the root of their modulepath.
-    pub merged: Vec<Merged>,
+    pub merged: Vec<MergedRcFile>,
     /// Strays that move out.
-    pub moved: Vec<Moved>,
+    pub moved: Vec<MovedStray>,
     /// Files that are hidden, because Modules would show them to whom it does not today.
     pub hidden: Vec<Hidden>,
     /// Modulepaths of virtual modules, to be used instead.
@@ -118,7 +118,7 @@ pub struct Tidying {
 
 /// An rc file whose definitions move to the root of its modulepath.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Merged {
+pub struct MergedRcFile {
     /// The file; it is removed.
     #[serde(serialize_with = "recording::serialize_shown")]
     pub path: PathBuf,
@@ -131,7 +131,7 @@ pub struct Merged {
 
 /// A stray that moves out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Moved {
+pub struct MovedStray {
     /// From where.
     #[serde(serialize_with = "recording::serialize_shown")]
     pub from: PathBuf,
@@ -192,7 +192,7 @@ pub struct Kept {
     #[serde(serialize_with = "recording::serialize_shown")]
     pub path: PathBuf,
     /// What it is.
-    pub what: What,
+    pub what: TidySubject,
     /// Why it stays.
     pub reason: String,
 }
@@ -200,7 +200,7 @@ pub struct Kept {
 /// What a tidying is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum TidySubject {
     /// An rc file.
     Rc,
     /// A file that is no modulefile.

@@ -3,38 +3,39 @@
 use std::path::PathBuf;
 
 use super::budget::{self, Planned};
-use super::reads::Readers;
+use super::reads::ModulefileReaders;
 use super::shelf::Shelf;
 use super::{
-    Hidden, Kept, Merged, Options, RootRc, Tidying, View, What, hide, merge, strays, virtual_path,
+    Hidden, Kept, MergedRcFile, RootRc, TidyOptions, TidySubject, TidyView, Tidying, hide, merge,
+    strays, virtual_path,
 };
-use crate::site::Site;
-use crate::tree::Kind;
+use crate::site::ModulesSite;
+use crate::tree::TreeEntryKind;
 
 /// What a plan stands on.
 pub struct Ground<'a> {
     /// The site's Modules.
-    pub site: &'a Site,
+    pub site: &'a ModulesSite,
     /// The modulepaths as whoever applies the plan sees them, and then as others do.
-    pub views: &'a [View],
+    pub views: &'a [TidyView],
 }
 
 /// Plans. Nothing is written, and nothing is run.
-pub fn plan(ground: &Ground<'_>, options: &Options) -> Tidying {
+pub fn plan(ground: &Ground<'_>, options: &TidyOptions) -> Tidying {
     let Some(view) = ground.views.first() else { return Tidying::default() };
     let modulepath = view.trees.iter().map(|tree| tree.root.clone()).collect();
     let mut tidying = Tidying { modulepath, ..Tidying::default() };
     let shelves: Vec<Shelf<'_>> = view
         .trees
         .iter()
-        .filter(|tree| matches!(tree.top.kind, Kind::Directory { .. }))
+        .filter(|tree| matches!(tree.top.kind, TreeEntryKind::Directory { .. }))
         .map(|tree| Shelf::of(tree, &ground.site.release))
         .collect();
     if shelves.len() < view.trees.len() || overlap(&shelves, options) {
         let reason = "each modulepath must be a directory that can be read, and neither another nor \
                       what is moved out or made may lie in it";
         let path = tidying.modulepath.first().cloned().unwrap_or_default();
-        tidying.kept.push(Kept { path, what: What::Rc, reason: reason.into() });
+        tidying.kept.push(Kept { path, what: TidySubject::Rc, reason: reason.into() });
         return tidying;
     }
     match &options.virtual_in {
@@ -45,7 +46,7 @@ pub fn plan(ground: &Ground<'_>, options: &Options) -> Tidying {
     tidying
 }
 
-fn overlap(shelves: &[Shelf<'_>], options: &Options) -> bool {
+fn overlap(shelves: &[Shelf<'_>], options: &TidyOptions) -> bool {
     let apart = options.strays.iter().chain(&options.virtual_in);
     let mut apart = apart.flat_map(|directory| shelves.iter().map(move |shelf| (directory, shelf)));
     if apart.any(|(directory, shelf)| directory.starts_with(shelf.root)) {
@@ -60,11 +61,11 @@ fn overlap(shelves: &[Shelf<'_>], options: &Options) -> bool {
 
 fn in_place<'a>(
     ground: &Ground<'_>,
-    options: &Options,
+    options: &TidyOptions,
     shelves: &'a [Shelf<'a>],
     tidying: &mut Tidying,
 ) {
-    let readers = Readers::of(shelves);
+    let readers = ModulefileReaders::of(shelves);
     let mut planned: Vec<_> = shelves.iter().map(|_| Planned::default()).collect();
     let is_checked = ground.site.setting("mcookie_check") != Some("eval");
     if is_checked {
@@ -84,7 +85,7 @@ fn in_place<'a>(
             }
             Err(reason) => {
                 let path = shelves.first().map_or(PathBuf::new(), |shelf| shelf.root.to_owned());
-                tidying.kept.push(Kept { path, what: What::CookieCheck, reason });
+                tidying.kept.push(Kept { path, what: TidySubject::CookieCheck, reason });
             }
         }
     }
@@ -103,7 +104,7 @@ fn in_place<'a>(
 /// What is hidden where cookies are no longer checked, if that makes no `load` dearer.
 fn unchecked(
     ground: &Ground<'_>,
-    options: &Options,
+    options: &TidyOptions,
     shelves: &[Shelf<'_>],
     planned: &mut Vec<Planned<'_>>,
 ) -> Result<Vec<Vec<Hidden>>, String> {
@@ -136,13 +137,13 @@ fn unchecked(
 fn write_root(shelf: &Shelf<'_>, planned: Planned<'_>, hidden: Vec<Hidden>, tidying: &mut Tidying) {
     let path = shelf.root.join(".modulerc");
     for (name, reason) in planned.merged.kept {
-        tidying.kept.push(Kept { path: shelf.root.join(name), what: What::Rc, reason });
+        tidying.kept.push(Kept { path: shelf.root.join(name), what: TidySubject::Rc, reason });
     }
     let mut lines: Vec<String> = Vec::new();
     for one in planned.merged.by_top.into_values().flatten() {
         lines.extend(one.lines.iter().cloned());
         let from = shelf.root.join(one.name);
-        tidying.merged.push(Merged { path: from, into: path.clone(), lines: one.lines });
+        tidying.merged.push(MergedRcFile { path: from, into: path.clone(), lines: one.lines });
     }
     lines.extend(hidden.iter().map(|hidden| hidden.line.clone()));
     tidying.hidden.extend(hidden);

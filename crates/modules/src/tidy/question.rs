@@ -7,22 +7,22 @@ use launch::Ended;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Answer, View};
+use super::{CommandOutput, TidyView};
 use crate::site::Release;
-use crate::tree::{Entry, Kind};
+use crate::tree::{TreeEntry, TreeEntryKind};
 
 /// A `module` command whose answer must not change.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Question {
+pub struct CheckedCommand {
     /// The words after `module`.
     pub words: Vec<String>,
 }
 
-impl Question {
+impl CheckedCommand {
     /// `module WORDS…`
-    pub fn new(words: &[&str]) -> Question {
-        Question { words: words.iter().map(|word| (*word).to_owned()).collect() }
+    pub fn new(words: &[&str]) -> CheckedCommand {
+        CheckedCommand { words: words.iter().map(|word| (*word).to_owned()).collect() }
     }
 
     /// Whether the answer is JSON, in which the order of names says nothing.
@@ -37,7 +37,7 @@ impl Question {
 }
 
 /// What is asked of a whole modulepath.
-pub(super) fn general() -> Vec<Question> {
+pub(super) fn general() -> Vec<CheckedCommand> {
     [
         &["avail"][..],
         &["avail", "-t"],
@@ -48,20 +48,20 @@ pub(super) fn general() -> Vec<Question> {
         &["avail", "-L"],
         &["whatis"],
     ]
-    .map(Question::new)
+    .map(CheckedCommand::new)
     .to_vec()
 }
 
 /// What names all modules and symbols that a user sees.
-pub(super) fn names_question() -> Question {
-    Question::new(&["avail", "-a", "-j"])
+pub(super) fn names_question() -> CheckedCommand {
+    CheckedCommand::new(&["avail", "-a", "-j"])
 }
 
 /// Whether a user was shown modules, where there are some. Two answers that fail are equal, and
 /// prove nothing.
-pub(super) fn lists_modules(answer: &Answer, view: &View, release: &Release) -> bool {
-    let is_modulefile = |entry: &Entry| match &entry.kind {
-        Kind::File(cookie) => cookie.is_valid_for(release),
+pub(super) fn lists_modules(answer: &CommandOutput, view: &TidyView, release: &Release) -> bool {
+    let is_modulefile = |entry: &TreeEntry| match &entry.kind {
+        TreeEntryKind::File(cookie) => cookie.is_valid_for(release),
         _ => false,
     };
     let mut entries = view.trees.iter().flat_map(|tree| &tree.entries);
@@ -72,7 +72,7 @@ pub(super) fn lists_modules(answer: &Answer, view: &View, release: &Release) -> 
 /// Every name that means a module to one of the users: of files, of directories that hold some, of
 /// symbols and aliases. `answers` are those to [`names_question`].
 pub(super) fn names<'a>(
-    views: &[View],
+    views: &[TidyView],
     answers: impl IntoIterator<Item = &'a str>,
 ) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
@@ -81,7 +81,7 @@ pub(super) fn names<'a>(
         names.extend(parts.filter_map(Path::to_str).map(str::to_owned));
     };
     let entries = views.iter().flat_map(|view| &view.trees).flat_map(|tree| &tree.entries);
-    for entry in entries.filter(|entry| matches!(entry.kind, Kind::File(_))) {
+    for entry in entries.filter(|entry| matches!(entry.kind, TreeEntryKind::File(_))) {
         add(&entry.name);
     }
     for answer in answers {
@@ -110,13 +110,13 @@ fn modules(answer: &str) -> Vec<(String, Value)> {
 }
 
 /// A few modules of each modulepath, spread over it: those that are loaded, and timed.
-pub(super) fn some_loads(answer: &str, each: usize) -> Vec<Question> {
+pub(super) fn some_loads(answer: &str, each: usize) -> Vec<CheckedCommand> {
     let Ok(Value::Object(paths)) = serde_json::from_str(answer.trim()) else { return Vec::new() };
     let mut loads = Vec::new();
     for modules in paths.values().filter_map(Value::as_object) {
         let step = modules.len().div_ceil(each).max(1);
         let names = modules.keys().step_by(step).filter(|name| !name.starts_with('-'));
-        loads.extend(names.map(|name| Question::new(&["load", name])));
+        loads.extend(names.map(|name| CheckedCommand::new(&["load", name])));
     }
     loads
 }

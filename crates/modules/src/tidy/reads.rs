@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::script::{OWN, apart, bare, command, last_name, named, plain, words};
 use super::shelf::{self, Shelf};
 use super::spelled::{Leads, leads};
-use crate::tree::{Cookie, Entry, Kind};
+use crate::tree::{Cookie, TreeEntry, TreeEntryKind};
 
 /// Commands that read files, list directories, or have others do it, whichever those are.
 const TOUCHING: [&str; 16] = [
@@ -93,16 +93,16 @@ const INDIRECT: [&str; 3] = ["[$", "\n$", "; $"];
 const MOST: usize = 256 << 20;
 
 /// The modulefiles and rc files of the modulepaths of one `module` command.
-pub(super) struct Readers {
-    texts: Vec<Reader>,
+pub(super) struct ModulefileReaders {
+    texts: Vec<ScriptReader>,
     /// Why it is not known what they read.
     unknown: Option<String>,
 }
 
-struct Reader {
+struct ScriptReader {
     path: PathBuf,
     text: String,
-    reach: Reach,
+    reach: ReadReach,
     /// The last names of the paths that it names: of files, or of directories.
     named: BTreeSet<String>,
     /// Whether it may come upon files whose names begin with a dot.
@@ -111,7 +111,7 @@ struct Reader {
 
 /// What one of them may read beside what it names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Reach {
+enum ReadReach {
     Nothing,
     /// All that is in its own directory, and below.
     Directory(String),
@@ -119,8 +119,8 @@ enum Reach {
     All(String),
 }
 
-impl Readers {
-    pub(super) fn of(shelves: &[Shelf<'_>]) -> Readers {
+impl ModulefileReaders {
+    pub(super) fn of(shelves: &[Shelf<'_>]) -> ModulefileReaders {
         let roots: Vec<String> = shelves.iter().flat_map(|shelf| names_of(shelf.root)).collect();
         let real = shelves.iter().filter_map(|shelf| shelf.root.canonicalize().ok());
         let real: Vec<PathBuf> = real.collect();
@@ -129,12 +129,12 @@ impl Readers {
         });
         let (mut due, mut others): (Vec<_>, Vec<_>) =
             entries.partition(|(_, entry)| is_evaluated(entry));
-        let mut readers = Readers { texts: Vec::new(), unknown: None };
+        let mut readers = ModulefileReaders { texts: Vec::new(), unknown: None };
         let mut sourced = BTreeSet::new();
         // What is sourced may source others.
         while !due.is_empty() && readers.unknown.is_none() {
             readers.unknown = readers.read(due, &roots, &real, &mut sourced).err();
-            let is_sourced = |(_, entry): &(PathBuf, &Entry)| {
+            let is_sourced = |(_, entry): &(PathBuf, &TreeEntry)| {
                 sourced.contains(&*entry.file_name().to_string_lossy())
             };
             (due, others) = others.into_iter().partition(is_sourced);
@@ -152,7 +152,7 @@ impl Readers {
     /// Reads files, and adds the names of what they source.
     fn read(
         &mut self,
-        files: Vec<(PathBuf, &Entry)>,
+        files: Vec<(PathBuf, &TreeEntry)>,
         roots: &[String],
         real: &[PathBuf],
         sourced: &mut BTreeSet<String>,
@@ -161,14 +161,14 @@ impl Readers {
             let content = shelf::content(&path);
             let (content, _) = content.map_err(|why| format!("{}: {why}", path.display()))?;
             let text = String::from_utf8_lossy(&content).into_owned();
-            let mut look = Look::new(roots, real);
+            let mut look = TextScan::new(roots, real);
             look.at(&plain(&text), sourced);
-            let Look { mut reach, named, finds_hidden, .. } = look;
+            let TextScan { mut reach, named, finds_hidden, .. } = look;
             // What is sourced has for its own directory that of whoever sources it.
-            if let (Reach::Directory(how), false) = (&reach, is_evaluated(entry)) {
-                reach = Reach::All(how.clone());
+            if let (ReadReach::Directory(how), false) = (&reach, is_evaluated(entry)) {
+                reach = ReadReach::All(how.clone());
             }
-            self.texts.push(Reader { path, text, reach, named, finds_hidden });
+            self.texts.push(ScriptReader { path, text, reach, named, finds_hidden });
         }
         match self.texts.iter().map(|reader| reader.text.len()).sum::<usize>() > MOST {
             true => Err("the modulefiles are too large to be searched for what they read".into()),
@@ -183,7 +183,7 @@ impl Readers {
         }
         let tail = file.file_name()?.to_string_lossy();
         let others = self.texts.iter().filter(|reader| reader.path != file);
-        let reads = |reader: &&Reader| reader.finds_hidden || reader.text.contains(&*tail);
+        let reads = |reader: &&ScriptReader| reader.finds_hidden || reader.text.contains(&*tail);
         let by = others.into_iter().find(reads)?;
         Some(format!("{} may read it", by.path.display()))
     }
@@ -202,8 +202,8 @@ impl Readers {
             let by = reader.path.display();
             let own = reader.path.parent().unwrap_or(Path::new("/"));
             match &reader.reach {
-                Reach::All(how) => Some(format!("{by} may read it: {how}")),
-                Reach::Directory(how) if file.starts_with(own) => {
+                ReadReach::All(how) => Some(format!("{by} may read it: {how}")),
+                ReadReach::Directory(how) if file.starts_with(own) => {
                     Some(format!("{by} may read it: {how}"))
                 }
                 _ if reader.text.contains(tail) => Some(format!("{by} has its name")),
@@ -223,37 +223,43 @@ fn names_of(root: &Path) -> Vec<String> {
     both.map(|path| path.to_string_lossy().into_owned()).collect()
 }
 
-fn is_evaluated(entry: &Entry) -> bool {
+fn is_evaluated(entry: &TreeEntry) -> bool {
     match &entry.kind {
-        Kind::File(cookie) => *cookie != Cookie::Missing,
-        Kind::Rc(..) => true,
+        TreeEntryKind::File(cookie) => *cookie != Cookie::Missing,
+        TreeEntryKind::Rc(..) => true,
         _ => false,
     }
 }
 
 /// A look at one text.
-struct Look<'a> {
+struct TextScan<'a> {
     roots: &'a [String],
     /// The same without links.
     real: &'a [PathBuf],
-    reach: Reach,
+    reach: ReadReach,
     named: BTreeSet<String>,
     finds_hidden: bool,
 }
 
-impl<'a> Look<'a> {
-    fn new(roots: &'a [String], real: &'a [PathBuf]) -> Look<'a> {
-        Look { roots, real, reach: Reach::Nothing, named: BTreeSet::new(), finds_hidden: false }
+impl<'a> TextScan<'a> {
+    fn new(roots: &'a [String], real: &'a [PathBuf]) -> TextScan<'a> {
+        TextScan {
+            roots,
+            real,
+            reach: ReadReach::Nothing,
+            named: BTreeSet::new(),
+            finds_hidden: false,
+        }
     }
 
-    fn may(&mut self, reach: Reach) {
+    fn may(&mut self, reach: ReadReach) {
         if reach > self.reach {
             self.reach = reach;
         }
     }
 
     fn at(&mut self, text: &str, sourced: &mut BTreeSet<String>) {
-        let all = |how: &str| Reach::All(how.to_owned());
+        let all = |how: &str| ReadReach::All(how.to_owned());
         let whole = PLACES.iter().chain(&INDIRECT).find(|place| text.contains(*place));
         if let Some(how) = whole {
             self.may(all(how.trim()));
@@ -270,7 +276,7 @@ impl<'a> Look<'a> {
             before = [before[1], word];
         }
         // A directory, told to a program or kept in a variable.
-        self.told(text, OWN, Reach::Directory("it names its own directory".to_owned()));
+        self.told(text, OWN, ReadReach::Directory("it names its own directory".to_owned()));
         for root in self.roots {
             self.told(text, root, all("it names the modulepath"));
         }
@@ -283,7 +289,7 @@ impl<'a> Look<'a> {
     }
 
     /// Where a directory is named: the name that follows, or else all that is in it.
-    fn told(&mut self, text: &str, directory: &str, reach: Reach) {
+    fn told(&mut self, text: &str, directory: &str, reach: ReadReach) {
         for (at, _) in text.match_indices(directory) {
             match named(&text[at + directory.len()..]) {
                 Some(name) => drop(self.named.insert(name.to_owned())),
@@ -319,7 +325,7 @@ impl<'a> Look<'a> {
             "package" => ["require", "provide"].contains(&first),
             _ if is_literal && arguments.contains(OWN) => {
                 self.finds_hidden |= word != "glob" || words.iter().any(|word| is_of_hidden(word));
-                self.may(Reach::Directory(format!("{word} in its own directory")));
+                self.may(ReadReach::Directory(format!("{word} in its own directory")));
                 true
             }
             "glob" => {
@@ -334,7 +340,7 @@ impl<'a> Look<'a> {
         };
         if !is_fine {
             self.finds_hidden |= !["glob", "open", "source", "file"].contains(&word);
-            self.may(Reach::All(word.to_owned()));
+            self.may(ReadReach::All(word.to_owned()));
         }
     }
 }

@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 use super::everyone;
 use crate::site::Release;
 use crate::tcl::rc::{self, Defined};
-use crate::tree::{Entry, Kind, Tree};
+use crate::tree::{ModulepathTree, TreeEntry, TreeEntryKind};
 
 /// A larger rc file or modulefile is not read.
 pub(super) const MOST: u64 = 1 << 20;
@@ -19,15 +19,15 @@ pub(super) const MOST: u64 = 1 << 20;
 /// A modulepath: its names, and its rc files as far as they can be read.
 pub(super) struct Shelf<'a> {
     pub(super) root: &'a Path,
-    pub(super) entries: BTreeMap<&'a Path, &'a Entry>,
+    pub(super) entries: BTreeMap<&'a Path, &'a TreeEntry>,
     /// Every rc file, the root's included, by its name.
-    pub(super) rcs: BTreeMap<&'a Path, RcFile>,
+    pub(super) rcs: BTreeMap<&'a Path, ShelfRcFile>,
     pub(super) release: &'a Release,
     pub(super) is_cut: bool,
 }
 
 /// An rc file.
-pub(super) struct RcFile {
+pub(super) struct ShelfRcFile {
     pub(super) content: Vec<u8>,
     /// What it defines, or why that cannot be said.
     pub(super) defines: Result<Vec<Defined>, String>,
@@ -36,17 +36,17 @@ pub(super) struct RcFile {
 }
 
 impl<'a> Shelf<'a> {
-    pub(super) fn of(tree: &'a Tree, release: &'a Release) -> Shelf<'a> {
+    pub(super) fn of(tree: &'a ModulepathTree, release: &'a Release) -> Shelf<'a> {
         let entries: BTreeMap<_, _> =
             tree.entries.iter().map(|entry| (entry.name.as_path(), entry)).collect();
         let rcs = tree.entries.iter().filter(|entry| is_rc(entry));
-        let rcs = rcs.map(|entry| (entry.name.as_path(), RcFile::read(tree, entry, release)));
+        let rcs = rcs.map(|entry| (entry.name.as_path(), ShelfRcFile::read(tree, entry, release)));
         let rcs = rcs.collect();
         Shelf { root: &tree.root, entries, rcs, release, is_cut: tree.is_cut }
     }
 
     /// The rc file at its root, if it has one, or may have.
-    pub(super) fn root_rc(&self) -> Option<&RcFile> {
+    pub(super) fn root_rc(&self) -> Option<&ShelfRcFile> {
         self.rcs.get(Path::new(".modulerc"))
     }
 
@@ -78,7 +78,7 @@ impl<'a> Shelf<'a> {
     /// Whether a name is a modulefile that this release of Modules shows.
     pub(super) fn is_modulefile(&self, name: &Path) -> bool {
         let kind = self.entries.get(name).map(|entry| &entry.kind);
-        matches!(kind, Some(Kind::File(cookie)) if cookie.is_valid_for(self.release))
+        matches!(kind, Some(TreeEntryKind::File(cookie)) if cookie.is_valid_for(self.release))
     }
 
     /// The names directly below its root that hold or are modules.
@@ -94,30 +94,31 @@ impl<'a> Shelf<'a> {
     }
 
     /// The files of a name, and of all below it.
-    pub(super) fn below<'b>(&'b self, top: &'b Path) -> impl Iterator<Item = &'a Entry> + 'b {
+    pub(super) fn below<'b>(&'b self, top: &'b Path) -> impl Iterator<Item = &'a TreeEntry> + 'b {
         let below = self.entries.range(top..).take_while(move |(name, _)| name.starts_with(top));
         below.map(|(_, entry)| *entry)
     }
 }
 
-fn is_rc(entry: &Entry) -> bool {
-    matches!(entry.kind, Kind::Rc(..))
+fn is_rc(entry: &TreeEntry) -> bool {
+    matches!(entry.kind, TreeEntryKind::Rc(..))
 }
 
-impl RcFile {
-    fn read(tree: &Tree, entry: &Entry, release: &Release) -> RcFile {
+impl ShelfRcFile {
+    fn read(tree: &ModulepathTree, entry: &TreeEntry, release: &Release) -> ShelfRcFile {
         let path = tree.root.join(&entry.name);
         let (content, links) = match content(&path) {
             Ok(read) => read,
-            Err(why) => return RcFile { content: Vec::new(), defines: Err(why), links: 0 },
+            Err(why) => return ShelfRcFile { content: Vec::new(), defines: Err(why), links: 0 },
         };
-        let valid = matches!(&entry.kind, Kind::Rc(_, cookie) if cookie.is_valid_for(release));
+        let valid =
+            matches!(&entry.kind, TreeEntryKind::Rc(_, cookie) if cookie.is_valid_for(release));
         let defines = match rc::read(&content) {
             _ if entry.is_link => Err("it is a symbolic link".into()),
             _ if !valid => Err("Modules does not take it: its magic cookie".into()),
             read => read.map_err(|why| why.to_string()),
         };
-        RcFile { content, defines, links }
+        ShelfRcFile { content, defines, links }
     }
 }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use recording::Bytes;
+use recording::ByteUnits;
 use remedy::{Edit, Plan, Seen, Step};
 
-use super::{Moved, RootRc, Tidying};
+use super::{MovedStray, RootRc, Tidying};
 
 /// Directories that are made can be entered by all; what is in them has its own permissions.
 const DIRECTORY: u32 = 0o755;
@@ -27,7 +27,7 @@ impl Tidying {
             let (path, content) = (made.path.join(".modulerc"), made.content.clone());
             steps.push(Step::Create { path, mode: FILE, content });
         }
-        for Moved { from, to, mode, content } in &self.moved {
+        for MovedStray { from, to, mode, content } in &self.moved {
             steps.push(Step::Create { path: to.clone(), mode: *mode, content: content.clone() });
             steps.push(Step::Remove { path: from.clone() });
         }
@@ -57,7 +57,7 @@ impl RootRc {
         let Some(size) = self.there else {
             return Ok(Step::Create { path, mode: FILE, content: new });
         };
-        let seen = Seen { size: Bytes(size), ..Seen::of(&path)? };
+        let seen = Seen { size: ByteUnits(size), ..Seen::of(&path)? };
         let edits = vec![Edit { offset: size, old: Vec::new(), new }];
         Ok(Step::Patch { path, also: Vec::new(), seen, edits })
     }

@@ -5,10 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::everyone;
-use super::reads::Readers;
+use super::reads::ModulefileReaders;
 use super::shelf::{self, Shelf};
-use super::{Kept, Moved, Options, What};
-use crate::tree::{Cookie, Entry, Kind};
+use super::{Kept, MovedStray, TidyOptions, TidySubject};
+use crate::tree::{Cookie, TreeEntry, TreeEntryKind};
 
 /// Endings of files that other files read.
 const READ_BY_OTHERS: [&str; 11] =
@@ -17,14 +17,18 @@ const READ_BY_OTHERS: [&str; 11] =
 /// The strays of one modulepath.
 #[derive(Default)]
 pub(super) struct Strays<'a> {
-    pub(super) moved: Vec<(&'a Path, Moved)>,
+    pub(super) moved: Vec<(&'a Path, MovedStray)>,
     pub(super) kept: Vec<Kept>,
 }
 
 /// What can be moved out of a modulepath.
-pub(super) fn of<'a>(shelf: &Shelf<'a>, readers: &Readers, options: &Options) -> Strays<'a> {
-    let is_stray = |entry: &&&Entry| matches!(entry.kind, Kind::File(Cookie::Missing));
-    let found: Vec<&Entry> = shelf.entries.values().filter(is_stray).copied().collect();
+pub(super) fn of<'a>(
+    shelf: &Shelf<'a>,
+    readers: &ModulefileReaders,
+    options: &TidyOptions,
+) -> Strays<'a> {
+    let is_stray = |entry: &&&TreeEntry| matches!(entry.kind, TreeEntryKind::File(Cookie::Missing));
+    let found: Vec<&TreeEntry> = shelf.entries.values().filter(is_stray).copied().collect();
     let mut strays = Strays::default();
     let directory = directory(shelf.root, options);
     for entry in found {
@@ -32,7 +36,7 @@ pub(super) fn of<'a>(shelf: &Shelf<'a>, readers: &Readers, options: &Options) ->
             Ok(moved) => strays.moved.push((&entry.name, moved)),
             Err(reason) => {
                 let path = shelf.root.join(&entry.name);
-                strays.kept.push(Kept { path, what: What::Stray, reason });
+                strays.kept.push(Kept { path, what: TidySubject::Stray, reason });
             }
         }
     }
@@ -40,7 +44,7 @@ pub(super) fn of<'a>(shelf: &Shelf<'a>, readers: &Readers, options: &Options) ->
 }
 
 /// Where the strays of a modulepath go.
-fn directory(root: &Path, options: &Options) -> PathBuf {
+fn directory(root: &Path, options: &TidyOptions) -> PathBuf {
     let name = root.file_name().unwrap_or_default();
     match &options.strays {
         Some(directory) => directory.join(name),
@@ -54,11 +58,11 @@ fn directory(root: &Path, options: &Options) -> PathBuf {
 
 fn moved(
     shelf: &Shelf<'_>,
-    entry: &Entry,
-    readers: &Readers,
+    entry: &TreeEntry,
+    readers: &ModulefileReaders,
     directory: &Path,
-    options: &Options,
-) -> Result<Moved, String> {
+    options: &TidyOptions,
+) -> Result<MovedStray, String> {
     if options.keep_strays {
         return Err("as asked for".into());
     }
@@ -73,11 +77,11 @@ fn moved(
         return Err(format!("{} is there already", to.display()));
     }
     let mode = from.metadata().map_err(|error| error.to_string())?.permissions().mode();
-    Ok(Moved { from, to, mode: mode & 0o777, content })
+    Ok(MovedStray { from, to, mode: mode & 0o777, content })
 }
 
 /// Why a stray may be of use where it is.
-fn stays(shelf: &Shelf<'_>, entry: &Entry, readers: &Readers) -> Result<(), String> {
+fn stays(shelf: &Shelf<'_>, entry: &TreeEntry, readers: &ModulefileReaders) -> Result<(), String> {
     let tail = entry.file_name();
     let tail = tail.to_str().ok_or("its name is no text")?;
     let ending = Path::new(tail).extension().and_then(|ending| ending.to_str()).unwrap_or("");

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use launch::{CannotStart, Command, Ended, Stage};
 use recording::Recording;
-use recording::query::{self, By, Filter};
+use recording::query::{self, CallFilter, GroupBy};
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
 
-use super::{Question, View, question};
-use crate::site::{Environment, Site, User, UserError};
-use crate::tree::Kind;
+use super::{CheckedCommand, TidyView, question};
+use crate::site::{Environment, ModulesSite, User, UserError};
+use crate::tree::TreeEntryKind;
 
 /// No answer is read beyond this, in bytes.
 const MOST: u64 = 256 << 20;
@@ -31,7 +31,7 @@ const TIMED: usize = 4;
 
 /// What one command answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct CommandOutput {
     /// How it ended.
     pub ended: Ended,
     /// Its standard output.
@@ -40,10 +40,10 @@ pub struct Answer {
     pub stderr: String,
 }
 
-impl Answer {
+impl CommandOutput {
     /// Whether Modules said that it failed: by its status, by what it gave the shell to do, or,
     /// asked for a path, by giving none.
-    pub fn is_failure(&self, question: &Question) -> bool {
+    pub fn is_failure(&self, question: &CheckedCommand) -> bool {
         let is_path = question.words.first().is_some_and(|word| word == "path");
         self.ended != Ended::Exited(0)
             || self.stdout.contains("test 0 = 1")
@@ -64,22 +64,22 @@ pub struct Effort {
 
 /// A command and what it costs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Cost {
+pub struct MeasuredCommand {
     /// Which.
-    pub question: Question,
+    pub question: CheckedCommand,
     /// How much.
     pub effort: Effort,
 }
 
 /// What Modules answers to several users.
 #[derive(Clone, Debug)]
-pub struct Survey {
+pub struct CommandSurvey {
     /// What was asked: the same of all.
-    pub questions: Vec<Question>,
+    pub questions: Vec<CheckedCommand>,
     /// Who was asked, and what they were answered, in the order of the questions.
-    pub answers: Vec<(User, Vec<Answer>)>,
+    pub answers: Vec<(User, Vec<CommandOutput>)>,
     /// What commands cost the last of the users.
-    pub costs: Vec<Cost>,
+    pub costs: Vec<MeasuredCommand>,
 }
 
 /// Why nobody could be asked.
@@ -105,7 +105,7 @@ pub enum SurveyError {
 #[derive(Clone)]
 pub struct Asking<'a> {
     /// The site's Modules.
-    pub site: &'a Site,
+    pub site: &'a ModulesSite,
     /// The environment of whoever asks.
     pub environment: &'a Environment,
     /// The modulepath.
@@ -116,7 +116,7 @@ pub struct Asking<'a> {
     pub progress: &'a dyn Fn(&'static str, u64, u64),
 }
 
-impl Survey {
+impl CommandSurvey {
     /// Asks what must stay the same: what a modulepath shows in each form, what each of its
     /// names means, and some loads; and takes what that costs.
     ///
@@ -124,7 +124,7 @@ impl Survey {
     ///
     /// # Errors
     /// [`SurveyError`].
-    pub fn begin(asking: &Asking<'_>, views: &[View]) -> Result<Survey, SurveyError> {
+    pub fn begin(asking: &Asking<'_>, views: &[TidyView]) -> Result<CommandSurvey, SurveyError> {
         if let Some(path) = endless(views) {
             return Err(SurveyError::Endless(path));
         }
@@ -150,27 +150,31 @@ impl Survey {
         let timed = loads(TIMED);
         let all = loads(LOADS).into_iter().chain(timed.iter().cloned());
         questions.extend(all.collect::<BTreeSet<_>>());
-        let lists = [Question::new(&["avail"]), Question::new(&["whatis"])];
+        let lists = [CheckedCommand::new(&["avail"]), CheckedCommand::new(&["whatis"])];
         let timed: Vec<_> = lists.into_iter().chain(timed).collect();
-        questions.extend(names.iter().map(|name| Question::new(&["path", name])));
-        Survey::take(asking, views, &questions, &timed)
+        questions.extend(names.iter().map(|name| CheckedCommand::new(&["path", name])));
+        CommandSurvey::take(asking, views, &questions, &timed)
     }
 
     /// Asks the same again.
     ///
     /// # Errors
-    /// As [`Survey::begin`].
-    pub fn again(&self, asking: &Asking<'_>, views: &[View]) -> Result<Survey, SurveyError> {
+    /// As [`CommandSurvey::begin`].
+    pub fn again(
+        &self,
+        asking: &Asking<'_>,
+        views: &[TidyView],
+    ) -> Result<CommandSurvey, SurveyError> {
         let timed: Vec<_> = self.costs.iter().map(|cost| cost.question.clone()).collect();
-        Survey::take(asking, views, &self.questions, &timed)
+        CommandSurvey::take(asking, views, &self.questions, &timed)
     }
 
     fn take(
         asking: &Asking<'_>,
-        views: &[View],
-        questions: &[Question],
-        timed: &[Question],
-    ) -> Result<Survey, SurveyError> {
+        views: &[TidyView],
+        questions: &[CheckedCommand],
+        timed: &[CheckedCommand],
+    ) -> Result<CommandSurvey, SurveyError> {
         let mut answers = Vec::new();
         for view in views {
             let of_user = asking.answers(&view.user, questions, "asking users")?;
@@ -181,18 +185,18 @@ impl Survey {
             for (done, question) in timed.iter().enumerate() {
                 (asking.progress)("measuring", done as u64, timed.len() as u64);
                 let effort = asking.effort(&view.user, question)?;
-                costs.push(Cost { question: question.clone(), effort });
+                costs.push(MeasuredCommand { question: question.clone(), effort });
             }
         }
-        Ok(Survey { questions: questions.to_vec(), answers, costs })
+        Ok(CommandSurvey { questions: questions.to_vec(), answers, costs })
     }
 }
 
 /// A FIFO or device that `module avail` would open.
-fn endless(views: &[View]) -> Option<std::path::PathBuf> {
+fn endless(views: &[TidyView]) -> Option<std::path::PathBuf> {
     let trees = views.iter().flat_map(|view| &view.trees);
     let mut special = trees.flat_map(|tree| {
-        let special = tree.entries.iter().filter(|entry| entry.kind == Kind::Special);
+        let special = tree.entries.iter().filter(|entry| entry.kind == TreeEntryKind::Special);
         special.map(|entry| tree.root.join(&entry.name))
     });
     special.next()
@@ -230,15 +234,15 @@ impl Asking<'_> {
     fn answers(
         &self,
         user: &User,
-        questions: &[Question],
+        questions: &[CheckedCommand],
         doing: &'static str,
-    ) -> Result<Vec<Answer>, SurveyError> {
+    ) -> Result<Vec<CommandOutput>, SurveyError> {
         let mut answers = Vec::new();
         for some in questions.chunks(AT_ONCE) {
             (self.progress)(doing, answers.len() as u64, questions.len() as u64);
-            let ask = || -> Vec<Result<Answer, String>> {
+            let ask = || -> Vec<Result<CommandOutput, String>> {
                 let at_root = std::env::set_current_dir("/").map_err(|error| error.to_string());
-                let one = |question: &Question| {
+                let one = |question: &CheckedCommand| {
                     at_root.clone()?;
                     answer(&self.command(&question.words))
                 };
@@ -257,7 +261,11 @@ impl Asking<'_> {
     ///
     /// # Errors
     /// [`SurveyError`].
-    pub(super) fn effort(&self, user: &User, question: &Question) -> Result<Effort, SurveyError> {
+    pub(super) fn effort(
+        &self,
+        user: &User,
+        question: &CheckedCommand,
+    ) -> Result<Effort, SurveyError> {
         let measure = || -> Result<Effort, String> {
             std::env::set_current_dir("/").map_err(|error| error.to_string())?;
             effort(&self.command(&question.words), &self.command(&["--version".to_owned()]))
@@ -269,10 +277,10 @@ impl Asking<'_> {
 
 /// Runs a command, and reads what it writes. This process's own output goes the same way from
 /// then on: it is a stage.
-fn answer(command: &Command) -> Result<Answer, String> {
+fn answer(command: &Command) -> Result<CommandOutput, String> {
     let (mut stdout, mut stderr) = (capture(1)?, capture(2)?);
     let ended = launch::timed(command).map_err(|why: CannotStart| why.to_string())?.ended;
-    Ok(Answer { ended, stdout: text(&mut stdout)?, stderr: text(&mut stderr)? })
+    Ok(CommandOutput { ended, stdout: text(&mut stdout)?, stderr: text(&mut stderr)? })
 }
 
 /// Makes a standard stream a file in memory.
@@ -328,6 +336,6 @@ fn calls(command: &Command) -> Result<u64, String> {
         return Err(failure);
     }
     let recording = Recording::read_beside(&again).map_err(|error| error.to_string())?;
-    let filter = Filter { default_set: true, ..Filter::default() };
-    Ok(query::table(&recording, By::Syscall, &filter).total.calls)
+    let filter = CallFilter { default_set: true, ..CallFilter::default() };
+    Ok(query::table(&recording, GroupBy::Syscall, &filter).total.calls)
 }

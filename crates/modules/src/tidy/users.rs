@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rustix::process::{getegid, geteuid, getgroups};
 
 use crate::site::{User, UserError};
-use crate::tree::{Stamp, Tree};
+use crate::tree::{ChangeStamp, ModulepathTree};
 
 /// No more owners than this are asked.
 const OWNERS: usize = 6;
@@ -29,7 +29,7 @@ pub fn caller() -> Result<User, UserError> {
 ///
 /// # Errors
 /// If id(1) cannot be asked.
-pub fn whom_to_ask(trees: &[Tree]) -> Result<Vec<User>, UserError> {
+pub fn whom_to_ask(trees: &[ModulepathTree]) -> Result<Vec<User>, UserError> {
     if !geteuid().is_root() {
         return Ok(vec![caller()?]);
     }
@@ -50,6 +50,6 @@ pub fn whom_to_ask(trees: &[Tree]) -> Result<Vec<User>, UserError> {
     Ok(users)
 }
 
-fn is_roots_alone(stamp: &Stamp) -> bool {
+fn is_roots_alone(stamp: &ChangeStamp) -> bool {
     stamp.user == 0 && !stamp.others_may_write()
 }

@@ -7,7 +7,10 @@ use serde_json::Value;
 use stats::{independent, median};
 
 use super::survey::Asking;
-use super::{Answer, Cost, Effort, Question, Survey, SurveyError, Tidying, View};
+use super::{
+    CheckedCommand, CommandOutput, CommandSurvey, Effort, MeasuredCommand, SurveyError, TidyView,
+    Tidying,
+};
 
 /// A command is called slower if it took this much longer, with certainty.
 const SLOWER: f64 = 0.97;
@@ -16,20 +19,20 @@ const AGAIN: usize = 4;
 
 /// What became of answers and costs.
 #[derive(Clone, Debug, Serialize)]
-pub struct Verdict {
+pub struct TidyVerdict {
     /// Whose answers were compared.
     pub users: Vec<String>,
     /// How many commands each was answered.
     pub questions: usize,
     /// Answers that changed.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<OutputDifference>,
     /// What commands cost the last of the users.
-    pub changes: Vec<Change>,
+    pub changes: Vec<CostChange>,
 }
 
 /// An answer that changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Difference {
+pub struct OutputDifference {
     /// Whose.
     pub user: String,
     /// The command.
@@ -42,7 +45,7 @@ pub struct Difference {
 
 /// What a command costs, before and after.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Change {
+pub struct CostChange {
     /// The command.
     pub command: String,
     /// Its system calls before.
@@ -57,18 +60,18 @@ pub struct Change {
     pub is_slower: bool,
 }
 
-impl Verdict {
+impl TidyVerdict {
     /// Compares. What seems slower is measured again.
     ///
     /// # Errors
     /// If that cannot be done.
     pub fn of(
         tidying: &Tidying,
-        before: &Survey,
-        after: &Survey,
+        before: &CommandSurvey,
+        after: &CommandSurvey,
         asking: &Asking<'_>,
-        views: &[View],
-    ) -> Result<Verdict, SurveyError> {
+        views: &[TidyView],
+    ) -> Result<TidyVerdict, SurveyError> {
         let users = before.answers.iter().map(|(user, _)| user.name.clone()).collect();
         let mut differences = Vec::new();
         for ((user, before_it), (_, after_it)) in before.answers.iter().zip(&after.answers) {
@@ -76,36 +79,37 @@ impl Verdict {
             differences.extend(pairs.filter_map(|(question, (before, after))| {
                 let (before, after) = difference(tidying, question, before, after)?;
                 let (user, command) = (user.name.clone(), question.text());
-                Some(Difference { user, command, before, after })
+                Some(OutputDifference { user, command, before, after })
             }));
         }
         let mut changes = Vec::new();
         for (before, after) in before.costs.iter().zip(&after.costs) {
             changes.push(change(before, after, asking, views)?);
         }
-        Ok(Verdict { users, questions: before.questions.len(), differences, changes })
+        Ok(TidyVerdict { users, questions: before.questions.len(), differences, changes })
     }
 
     /// Whether nobody sees otherwise, and nothing is slower. A slower `load` may be accepted.
     pub fn is_good(&self, slower_load: bool) -> bool {
-        let accepted = |change: &Change| slower_load && change.command.starts_with("module load ");
+        let accepted =
+            |change: &CostChange| slower_load && change.command.starts_with("module load ");
         self.differences.is_empty()
             && self.changes.iter().all(|change| !change.is_slower || accepted(change))
     }
 }
 
 fn change(
-    before: &Cost,
-    after: &Cost,
+    before: &MeasuredCommand,
+    after: &MeasuredCommand,
     asking: &Asking<'_>,
-    views: &[View],
-) -> Result<Change, SurveyError> {
+    views: &[TidyView],
+) -> Result<CostChange, SurveyError> {
     let mut effort = after.effort.clone();
     for _ in 0..AGAIN {
         let Some(view) = views.last().filter(|_| is_slower(&before.effort, &effort)) else { break };
         effort = asking.effort(&view.user, &before.question)?;
     }
-    Ok(Change {
+    Ok(CostChange {
         command: before.question.text(),
         calls_before: before.effort.calls,
         calls_after: effort.calls,
@@ -132,9 +136,9 @@ fn is_slower(before: &Effort, after: &Effort) -> bool {
 /// Where two answers differ first. What failed may fail in other words.
 fn difference(
     tidying: &Tidying,
-    question: &Question,
-    before: &Answer,
-    after: &Answer,
+    question: &CheckedCommand,
+    before: &CommandOutput,
+    after: &CommandOutput,
 ) -> Option<(String, String)> {
     if before.is_failure(question) && after.is_failure(question) {
         return None;
@@ -159,7 +163,7 @@ fn renamed(tidying: &Tidying) -> Vec<(PathBuf, PathBuf)> {
     renamed.map(|made| (made.path.clone(), made.instead_of.clone())).collect()
 }
 
-fn whole(answer: &Answer, renamed: &[(PathBuf, PathBuf)]) -> String {
+fn whole(answer: &CommandOutput, renamed: &[(PathBuf, PathBuf)]) -> String {
     let mut text = format!("{:?}\n{}\n{}", answer.ended, answer.stdout, answer.stderr);
     for (now, before) in renamed {
         text = text.replace(&*now.to_string_lossy(), &before.to_string_lossy());

@@ -8,7 +8,7 @@ use super::shelf::{Shelf, is_plain};
 use super::{Tidying, Virtual, merge};
 use crate::tcl;
 use crate::tcl::rc::Definition;
-use crate::tree::{Cookie, Kind};
+use crate::tree::{Cookie, TreeEntryKind};
 
 /// The virtual modulepath for one whose rc files can all be merged.
 ///
@@ -45,15 +45,18 @@ pub(super) fn of(
 }
 
 /// Whether a name is one that somebody is shown, now or later.
-fn is_shown(kind: &Kind) -> bool {
+fn is_shown(kind: &TreeEntryKind) -> bool {
     match kind {
-        Kind::File(cookie) => *cookie != Cookie::Missing,
-        Kind::Directory { .. }
-        | Kind::Rc(..)
-        | Kind::Cache
-        | Kind::IgnoredFile
-        | Kind::IgnoredDirectory => false,
-        Kind::Loop { .. } | Kind::Special | Kind::Unreadable { .. } | Kind::Dangling => true,
+        TreeEntryKind::File(cookie) => *cookie != Cookie::Missing,
+        TreeEntryKind::Directory { .. }
+        | TreeEntryKind::Rc(..)
+        | TreeEntryKind::Cache
+        | TreeEntryKind::IgnoredFile
+        | TreeEntryKind::IgnoredDirectory => false,
+        TreeEntryKind::Loop { .. }
+        | TreeEntryKind::Special
+        | TreeEntryKind::Unreadable { .. }
+        | TreeEntryKind::Dangling => true,
     }
 }
 
@@ -64,7 +67,7 @@ fn module(shelf: &Shelf<'_>, name: &Path) -> Result<Option<String>, String> {
     let text = name.to_str().filter(|text| is_plain(text));
     let text = text.ok_or_else(|| fails("its name is more than a plain name"))?;
     let kind = shelf.entries.get(name).map(|entry| &entry.kind);
-    if !matches!(kind, Some(Kind::File(_))) {
+    if !matches!(kind, Some(TreeEntryKind::File(_))) {
         return Err(fails("it cannot be read, or is no file"));
     }
     if !everyone::may_read(shelf.root, name) {
@@ -119,7 +122,7 @@ pub(super) fn plan(shelves: &[Shelf<'_>], directory: &Path, tidying: &mut Tidyin
             }
             Err(reason) => tidying.kept.push(super::Kept {
                 path: shelf.root.to_owned(),
-                what: super::What::Virtual,
+                what: super::TidySubject::Virtual,
                 reason,
             }),
         }

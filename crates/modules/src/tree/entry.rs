@@ -10,15 +10,15 @@ use super::Cookie;
 
 /// An error number of the system: 13 is EACCES.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Errno(pub i32);
+pub struct SystemErrno(pub i32);
 
-impl From<rustix::io::Errno> for Errno {
-    fn from(errno: rustix::io::Errno) -> Errno {
-        Errno(errno.raw_os_error())
+impl From<rustix::io::Errno> for SystemErrno {
+    fn from(errno: rustix::io::Errno) -> SystemErrno {
+        SystemErrno(errno.raw_os_error())
     }
 }
 
-impl std::fmt::Display for Errno {
+impl std::fmt::Display for SystemErrno {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::io::Error::from_raw_os_error(self.0).fmt(f)
     }
@@ -26,22 +26,22 @@ impl std::fmt::Display for Errno {
 
 /// One name in a tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct TreeEntry {
     /// Its path from the modulepath on: `gcc/12.2`.
     #[serde(with = "super::path")]
     pub name: PathBuf,
     /// What it is.
-    pub kind: Kind,
+    pub kind: TreeEntryKind,
     /// Whether the name is a symbolic link. All else is of what it leads to.
     pub is_link: bool,
     /// Of what the name leads to; none if that cannot be asked.
-    pub stamp: Option<Stamp>,
+    pub stamp: Option<ChangeStamp>,
 }
 
 /// What a name is, to Modules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum TreeEntryKind {
     /// A directory, whose entries follow.
     Directory {
         /// How many names are in it, `.` and `..` left out.
@@ -72,7 +72,7 @@ pub enum Kind {
         /// Whether it is a directory.
         is_directory: bool,
         /// Why.
-        why: Errno,
+        why: SystemErrno,
     },
     /// A link to nothing.
     Dangling,
@@ -90,7 +90,7 @@ pub enum Rc {
 
 /// What of a file changes when it is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Stamp {
+pub struct ChangeStamp {
     /// The device.
     pub device: u64,
     /// The number of its inode there.
@@ -109,11 +109,11 @@ pub struct Stamp {
     pub group: u32,
 }
 
-impl Stamp {
+impl ChangeStamp {
     /// From what stat(2) says.
-    pub fn of(stat: &rustix::fs::Stat) -> Stamp {
+    pub fn of(stat: &rustix::fs::Stat) -> ChangeStamp {
         let time = |seconds: i64, nanos: u64| i128::from(seconds) * 1_000_000_000 + nanos as i128;
-        Stamp {
+        ChangeStamp {
             device: stat.st_dev,
             inode: stat.st_ino,
             size: u64::try_from(stat.st_size).unwrap_or(0),
@@ -138,7 +138,7 @@ impl Stamp {
     }
 }
 
-impl Entry {
+impl TreeEntry {
     /// The last part of its name.
     pub fn file_name(&self) -> &OsStr {
         self.name.file_name().unwrap_or_default()

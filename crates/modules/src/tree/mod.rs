@@ -21,6 +21,6 @@ pub(crate) mod rights;
 mod walk;
 
 pub use cookie::Cookie;
-pub use entry::{Entry, Errno, Kind, Rc, Stamp};
+pub use entry::{ChangeStamp, Rc, SystemErrno, TreeEntry, TreeEntryKind};
 pub use read::content;
-pub use walk::{IGNORED_DIRECTORIES, Limits, Tree, walk};
+pub use walk::{IGNORED_DIRECTORIES, ModulepathTree, WalkLimits, walk};

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{FileType, statfs};
 
-use super::Stamp;
+use super::ChangeStamp;
 use super::acl::{self, ENTER, READ};
 
 /// Filesystems on which permissions do not say who may read, and the server asks something else
@@ -27,7 +27,7 @@ pub(crate) struct Everyone {
 impl Everyone {
     /// Whether a file may be read (a directory: listed and entered) by owner, group and others
     /// alike, and no access control list says otherwise. With mode 0604 the group may not.
-    pub(crate) fn may_read(&mut self, stamp: &Stamp, path: &Path) -> bool {
+    pub(crate) fn may_read(&mut self, stamp: &ChangeStamp, path: &Path) -> bool {
         let is_directory = FileType::from_raw_mode(stamp.mode) == FileType::Directory;
         let wanted = if is_directory { READ | ENTER } else { READ };
         stamp.everyone_may_read() && self.modes_count(stamp, path) && !acl::denies(path, wanted)
@@ -36,13 +36,13 @@ impl Everyone {
     /// Whether a directory may be passed through.
     pub(crate) fn may_enter(&mut self, directory: &Path) -> bool {
         let Ok(stat) = rustix::fs::stat(directory) else { return false };
-        let stamp = Stamp::of(&stat);
+        let stamp = ChangeStamp::of(&stat);
         stamp.mode & 0o111 == 0o111
             && self.modes_count(&stamp, directory)
             && !acl::denies(directory, ENTER)
     }
 
-    fn modes_count(&mut self, stamp: &Stamp, path: &Path) -> bool {
+    fn modes_count(&mut self, stamp: &ChangeStamp, path: &Path) -> bool {
         // The kernel's numbers have 32 bits, whatever the type of the field.
         let ask =
             || statfs(path).is_ok_and(|fs| !OWN_RIGHTS.contains(&u64::from(fs.f_type as u32)));

@@ -11,79 +11,81 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, openat, stat, stata
 use serde::{Deserialize, Serialize};
 
 use super::cookie::LOOKED_AT;
-use super::{Cookie, Entry, Errno, Kind, Rc, Stamp};
+use super::{ChangeStamp, Cookie, Rc, SystemErrno, TreeEntry, TreeEntryKind};
 
 /// The directories that Modules does not enter (`ignored_dirs`, the default of 5.0 to 5.7).
 pub const IGNORED_DIRECTORIES: [&str; 7] = ["CVS", "RCS", "SCCS", ".svn", ".git", ".SYNC", ".sos"];
 
 /// How far a walk goes.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct WalkLimits {
     /// Names, after which the walk stops and says so.
     pub entries: usize,
     /// Whether files are opened for their cookies. Without, a walk only lists and stats.
     pub cookies: bool,
 }
 
-impl Default for Limits {
+impl Default for WalkLimits {
     /// A million names, cookies read.
-    fn default() -> Limits {
-        Limits { entries: 1_000_000, cookies: true }
+    fn default() -> WalkLimits {
+        WalkLimits { entries: 1_000_000, cookies: true }
     }
 }
 
 /// A modulepath, walked as the calling user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tree {
+pub struct ModulepathTree {
     /// The modulepath, as it was given.
     #[serde(with = "super::path")]
     pub root: PathBuf,
-    /// The modulepath's directory: a [`Kind::Directory`] unless it is missing, no directory, or may
+    /// The modulepath's directory: a [`TreeEntryKind::Directory`] unless it is missing, no directory, or may
     /// not be read. Its name is empty.
-    pub top: Entry,
+    pub top: TreeEntry,
     /// All that is in it: a directory before its entries, names in the order of their bytes.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<TreeEntry>,
     /// Whether there was more than the limit allowed.
     pub is_cut: bool,
 }
 
-/// Walks a modulepath. What cannot be read is an [`Entry`] that says so: this has no error.
+/// Walks a modulepath. What cannot be read is an [`TreeEntry`] that says so: this has no error.
 ///
 /// Nothing but regular files is opened, and those without blocking. A link to a directory is
 /// followed, as Modules does, unless it leads to a directory that it lies in.
-pub fn walk(root: &Path, limits: Limits) -> Tree {
+pub fn walk(root: &Path, limits: WalkLimits) -> ModulepathTree {
     let (top, directory) = top(root);
-    let mut tree = Tree { root: root.to_owned(), top, entries: Vec::new(), is_cut: false };
+    let mut tree =
+        ModulepathTree { root: root.to_owned(), top, entries: Vec::new(), is_cut: false };
     let (Some(directory), Some(stamp)) = (directory, tree.top.stamp) else { return tree };
-    let mut walk = Walk { root: directory, limits, above: parents(root), tree: &mut tree };
+    let mut walk =
+        ModulepathWalk { root: directory, limits, above: parents(root), tree: &mut tree };
     tree.top.kind = walk.directory(Path::new(""), stamp);
     tree
 }
 
 /// The modulepath itself.
-fn top(root: &Path) -> (Entry, Option<OwnedFd>) {
+fn top(root: &Path) -> (TreeEntry, Option<OwnedFd>) {
     let is_link = root.is_symlink();
-    let entry = |kind, stamp| Entry { name: PathBuf::new(), kind, is_link, stamp };
+    let entry = |kind, stamp| TreeEntry { name: PathBuf::new(), kind, is_link, stamp };
     let stat = match stat(root) {
         Ok(stat) => stat,
-        Err(rustix::io::Errno::NOENT) => return (entry(Kind::Dangling, None), None),
+        Err(rustix::io::Errno::NOENT) => return (entry(TreeEntryKind::Dangling, None), None),
         Err(why) => {
-            let kind = Kind::Unreadable { is_directory: true, why: why.into() };
+            let kind = TreeEntryKind::Unreadable { is_directory: true, why: why.into() };
             return (entry(kind, None), None);
         }
     };
-    let stamp = Some(Stamp::of(&stat));
+    let stamp = Some(ChangeStamp::of(&stat));
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory => {}
-        FileType::RegularFile => return (entry(Kind::File(Cookie::NotRead), stamp), None),
-        _ => return (entry(Kind::Special, stamp), None),
+        FileType::RegularFile => return (entry(TreeEntryKind::File(Cookie::NotRead), stamp), None),
+        _ => return (entry(TreeEntryKind::Special, stamp), None),
     }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     match rustix::fs::open(root, flags, Mode::empty()) {
-        Ok(directory) => (entry(Kind::Directory { names: 0 }, stamp), Some(directory)),
+        Ok(directory) => (entry(TreeEntryKind::Directory { names: 0 }, stamp), Some(directory)),
         Err(why) => {
             let why = why.into();
-            (entry(Kind::Unreadable { is_directory: true, why }, stamp), None)
+            (entry(TreeEntryKind::Unreadable { is_directory: true, why }, stamp), None)
         }
     }
 }
@@ -105,21 +107,21 @@ struct Above {
     name: PathBuf,
 }
 
-struct Walk<'a> {
+struct ModulepathWalk<'a> {
     root: OwnedFd,
-    limits: Limits,
+    limits: WalkLimits,
     above: Vec<Above>,
-    tree: &'a mut Tree,
+    tree: &'a mut ModulepathTree,
 }
 
-impl Walk<'_> {
+impl ModulepathWalk<'_> {
     /// Lists a directory and walks what is in it. What it turns out to be.
     ///
     /// It calls itself, at most as deep as the longest path has directories: some 2,000.
-    fn directory(&mut self, name: &Path, stamp: Stamp) -> Kind {
+    fn directory(&mut self, name: &Path, stamp: ChangeStamp) -> TreeEntryKind {
         let names = match self.names(name) {
             Ok(names) => names,
-            Err(why) => return Kind::Unreadable { is_directory: true, why: why.into() },
+            Err(why) => return TreeEntryKind::Unreadable { is_directory: true, why: why.into() },
         };
         let inode = (stamp.device, stamp.inode);
         self.above.push(Above { inode, name: name.to_owned() });
@@ -130,7 +132,7 @@ impl Walk<'_> {
             self.child(name.join(OsStr::from_bytes(child)));
         }
         self.above.pop();
-        Kind::Directory { names: names.len() as u64 }
+        TreeEntryKind::Directory { names: names.len() as u64 }
     }
 
     /// The names in a directory, in the order of their bytes.
@@ -164,45 +166,47 @@ impl Walk<'_> {
         let is_link = own.is_ok_and(|stat| is(&stat, FileType::Symlink));
         let stat = if is_link { statat(&self.root, &name, AtFlags::empty()) } else { own };
         let at = self.tree.entries.len();
-        let stamp = stat.as_ref().ok().map(Stamp::of);
+        let stamp = stat.as_ref().ok().map(ChangeStamp::of);
         let kind = match &stat {
             Ok(stat) => self.kind(&name, stat),
-            Err(_) if is_ignored(tail_of(&name)) => Kind::IgnoredFile,
-            Err(why) if is_link && is_nowhere(*why) => Kind::Dangling,
-            Err(why) => Kind::Unreadable { is_directory: false, why: (*why).into() },
+            Err(_) if is_ignored(tail_of(&name)) => TreeEntryKind::IgnoredFile,
+            Err(why) if is_link && is_nowhere(*why) => TreeEntryKind::Dangling,
+            Err(why) => TreeEntryKind::Unreadable { is_directory: false, why: (*why).into() },
         };
-        let is_directory = matches!(kind, Kind::Directory { .. });
-        self.tree.entries.push(Entry { name: name.clone(), kind, is_link, stamp });
+        let is_directory = matches!(kind, TreeEntryKind::Directory { .. });
+        self.tree.entries.push(TreeEntry { name: name.clone(), kind, is_link, stamp });
         if let (true, Some(stamp)) = (is_directory, stamp) {
             self.tree.entries[at].kind = self.directory(&name, stamp);
         }
     }
 
-    fn kind(&self, name: &Path, stat: &Stat) -> Kind {
+    fn kind(&self, name: &Path, stat: &Stat) -> TreeEntryKind {
         let tail = tail_of(name);
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => self.directory_kind(tail, stat),
-            _ if is_ignored(tail) => Kind::IgnoredFile,
-            FileType::RegularFile if tail == b".modulecache" && is_at_top(name) => Kind::Cache,
+            _ if is_ignored(tail) => TreeEntryKind::IgnoredFile,
+            FileType::RegularFile if tail == b".modulecache" && is_at_top(name) => {
+                TreeEntryKind::Cache
+            }
             FileType::RegularFile => match (tail, self.cookie(name)) {
-                (_, Err(why)) => Kind::Unreadable { is_directory: false, why: why.into() },
-                (b".modulerc", Ok(cookie)) => Kind::Rc(Rc::Modulerc, cookie),
+                (_, Err(why)) => TreeEntryKind::Unreadable { is_directory: false, why: why.into() },
+                (b".modulerc", Ok(cookie)) => TreeEntryKind::Rc(Rc::Modulerc, cookie),
                 // At the top, `.version` is not looked at.
-                (b".version", Ok(_)) if is_at_top(name) => Kind::IgnoredFile,
-                (b".version", Ok(cookie)) => Kind::Rc(Rc::Version, cookie),
-                (_, Ok(cookie)) => Kind::File(cookie),
+                (b".version", Ok(_)) if is_at_top(name) => TreeEntryKind::IgnoredFile,
+                (b".version", Ok(cookie)) => TreeEntryKind::Rc(Rc::Version, cookie),
+                (_, Ok(cookie)) => TreeEntryKind::File(cookie),
             },
-            _ => Kind::Special,
+            _ => TreeEntryKind::Special,
         }
     }
 
-    fn directory_kind(&self, tail: &[u8], stat: &Stat) -> Kind {
+    fn directory_kind(&self, tail: &[u8], stat: &Stat) -> TreeEntryKind {
         if IGNORED_DIRECTORIES.iter().any(|ignored| ignored.as_bytes() == tail) {
-            return Kind::IgnoredDirectory;
+            return TreeEntryKind::IgnoredDirectory;
         }
         match self.above.iter().find(|above| above.inode == (stat.st_dev, stat.st_ino)) {
-            Some(above) => Kind::Loop { to: above.name.clone() },
-            None => Kind::Directory { names: 0 },
+            Some(above) => TreeEntryKind::Loop { to: above.name.clone() },
+            None => TreeEntryKind::Directory { names: 0 },
         }
     }
 
@@ -251,9 +255,9 @@ fn is_ignored(tail: &[u8]) -> bool {
         || (tail.len() > 1 && tail.starts_with(b"#") && tail.ends_with(b"#"))
 }
 
-impl Tree {
+impl ModulepathTree {
     /// Where an entry is.
-    pub fn path(&self, entry: &Entry) -> PathBuf {
+    pub fn path(&self, entry: &TreeEntry) -> PathBuf {
         if entry.name.as_os_str().is_empty() {
             return self.root.clone();
         }
@@ -262,13 +266,13 @@ impl Tree {
 
     /// Whether the modulepath is a directory that could be listed.
     pub fn is_listed(&self) -> bool {
-        matches!(self.top.kind, Kind::Directory { .. })
+        matches!(self.top.kind, TreeEntryKind::Directory { .. })
     }
 
     /// Why the modulepath or something in it could not be seen, by this user.
-    pub fn unreadable(&self) -> impl Iterator<Item = (&Entry, Errno)> {
+    pub fn unreadable(&self) -> impl Iterator<Item = (&TreeEntry, SystemErrno)> {
         std::iter::once(&self.top).chain(&self.entries).filter_map(|entry| match entry.kind {
-            Kind::Unreadable { why, .. } => Some((entry, why)),
+            TreeEntryKind::Unreadable { why, .. } => Some((entry, why)),
             _ => None,
         })
     }

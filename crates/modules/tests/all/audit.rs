@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use crate::support::{ModuleTree, sites};
 use modules::audit::{
-    Ask, Audit, Rule, Timeout, View, Wanted, annotations, audit, measure, predict, sarif,
+    Audit, AuditRequest, AuditRule, ModuleCommand, Timeout, UserView, annotations, audit, measure,
+    predict, sarif,
 };
-use modules::site::Site;
-use modules::tree::{Limits, walk};
+use modules::site::ModulesSite;
+use modules::tree::{WalkLimits, walk};
 
 const LONG: Timeout = Timeout(Duration::from_secs(60));
 
@@ -40,24 +41,29 @@ fn tree() -> ModuleTree {
     scene
 }
 
-fn audited(scene: &Path, site: Option<&Site>) -> Audit {
+fn audited(scene: &Path, site: Option<&ModulesSite>) -> Audit {
     let modulepaths = [(scene.to_owned(), None)];
-    let views = [View::of(&[scene], None, Limits::default()).unwrap()];
+    let views = [UserView::of(&[scene], None, WalkLimits::default()).unwrap()];
     let wanted =
-        Wanted { modulepaths: &modulepaths, site, is_lmod: false, load: None, timeout: None };
+        AuditRequest { modulepaths: &modulepaths, site, is_lmod: false, load: None, timeout: None };
     audit(&views, &wanted, &|_, _| {})
 }
 
-fn count(audit: &Audit, rule: Rule) -> u64 {
+fn count(audit: &Audit, rule: AuditRule) -> u64 {
     audit.rules.iter().find(|sum| sum.rule == rule).map_or(0, |sum| sum.count)
 }
 
 #[test]
 fn avail_whatis_and_load_make_the_predicted_calls_call_by_call() {
     let scene = tree();
-    let tree = walk(scene.path(), Limits::default());
+    let tree = walk(scene.path(), WalkLimits::default());
     for site in sites() {
-        for ask in [Ask::Avail, Ask::Whatis, Ask::Load("gcc".into()), Ask::Load("long".into())] {
+        for ask in [
+            ModuleCommand::Avail,
+            ModuleCommand::Whatis,
+            ModuleCommand::Load("gcc".into()),
+            ModuleCommand::Load("long".into()),
+        ] {
             let predicted = predict(&ask, &[&tree], &site);
             let measured = measure(&ask, &[scene.path()], &site, None, LONG).unwrap();
             assert_eq!(predicted.calls, measured.calls, "{ask:?} of {}", site.release);
@@ -74,10 +80,10 @@ fn a_top_rc_file_and_several_modulepaths_are_predicted_too() {
     two.module("gcc/10.0");
     let missing = two.at("missing");
     let paths = [one.path(), two.path(), missing.as_path()];
-    let trees = paths.map(|path| walk(path, Limits::default()));
+    let trees = paths.map(|path| walk(path, WalkLimits::default()));
     let trees: Vec<_> = trees.iter().collect();
     for site in sites() {
-        for ask in [Ask::Avail, Ask::Load("gcc".into())] {
+        for ask in [ModuleCommand::Avail, ModuleCommand::Load("gcc".into())] {
             let predicted = predict(&ask, &trees, &site);
             let measured = measure(&ask, &paths, &site, None, LONG).unwrap();
             assert_eq!(predicted.calls, measured.calls, "{ask:?} of {}", site.release);
@@ -91,17 +97,20 @@ fn a_loop_is_more_than_predicted_and_a_fifo_is_not_waited_for() {
     scene.module("a/1");
     symlink("..", scene.at("a/loop")).unwrap();
     let site = &sites()[0];
-    let predicted = predict(&Ask::Avail, &[&walk(scene.path(), Limits::default())], site);
-    let measured = measure(&Ask::Avail, &[scene.path()], site, None, LONG).unwrap();
+    let predicted =
+        predict(&ModuleCommand::Avail, &[&walk(scene.path(), WalkLimits::default())], site);
+    let measured = measure(&ModuleCommand::Avail, &[scene.path()], site, None, LONG).unwrap();
     assert!(predicted.at_least && measured.calls.all() > 10 * predicted.calls.all());
     let made = std::process::Command::new("mkfifo").arg(scene.at("pipe")).status().unwrap();
     assert!(made.success());
-    assert!(predict(&Ask::Avail, &[&walk(scene.path(), Limits::default())], site).hangs);
+    assert!(
+        predict(&ModuleCommand::Avail, &[&walk(scene.path(), WalkLimits::default())], site).hangs
+    );
     let short = Timeout(Duration::from_millis(1500));
-    let hung = measure(&Ask::Avail, &[scene.path()], site, None, short).unwrap_err();
+    let hung = measure(&ModuleCommand::Avail, &[scene.path()], site, None, short).unwrap_err();
     assert!(hung.contains("not done after 1.5 s"), "{hung}");
     let audit = audited(scene.path(), Some(site));
-    assert_eq!((count(&audit, Rule::Loop), count(&audit, Rule::Special)), (1, 1));
+    assert_eq!((count(&audit, AuditRule::Loop), count(&audit, AuditRule::Special)), (1, 1));
 }
 
 #[test]
@@ -115,22 +124,23 @@ fn what_makes_a_tree_slow_or_wrong_is_named() {
     scene.file("lua/1.lua", "whatis('x')\n");
     let audit = audited(scene.path(), Some(&sites()[0]));
     for (rule, expected) in [
-        (Rule::Stray, 2),
-        (Rule::Lua, 1),
-        (Rule::NewerCookie, 1),
-        (Rule::Dangling, 1),
-        (Rule::Crowded, 1),
-        (Rule::BrokenRc, 1),
-        (Rule::RcWithoutCookie, 1),
-        (Rule::MovableRc, 2),
-        (Rule::Ignored, 2),
+        (AuditRule::Stray, 2),
+        (AuditRule::Lua, 1),
+        (AuditRule::NewerCookie, 1),
+        (AuditRule::Dangling, 1),
+        (AuditRule::Crowded, 1),
+        (AuditRule::BrokenRc, 1),
+        (AuditRule::RcWithoutCookie, 1),
+        (AuditRule::MovableRc, 2),
+        (AuditRule::Ignored, 2),
     ] {
         assert_eq!(count(&audit, rule), expected, "{rule:?}");
     }
     assert!(audit.is_wrong());
-    let broken = audit.findings.iter().find(|finding| finding.rule == Rule::BrokenRc).unwrap();
+    let broken = audit.findings.iter().find(|finding| finding.rule == AuditRule::BrokenRc).unwrap();
     assert_eq!(broken.line, Some(4));
-    let moved: Vec<_> = audit.findings.iter().filter(|one| one.rule == Rule::MovableRc).collect();
+    let moved: Vec<_> =
+        audit.findings.iter().filter(|one| one.rule == AuditRule::MovableRc).collect();
     assert_eq!(moved[0].text, "could be: module-version gcc/3.0 default");
     assert_eq!(moved[1].text, "could be: module-version mpi/2.0 stable");
     let log = sarif(&audit, "1");
@@ -165,14 +175,14 @@ fn an_rc_file_stays_where_moving_it_would_change_something_for_somebody() {
         }
         scene.file(name, content);
         let audit = audited(scene.path(), Some(&sites()[0]));
-        assert_eq!(count(&audit, Rule::MovableRc), 0, "{name}: {content}");
+        assert_eq!(count(&audit, AuditRule::MovableRc), 0, "{name}: {content}");
         // What is private must not be told in a place that all may read.
         let scene = ModuleTree::new();
         scene.module("d/1");
         let private = scene.file("d/.version", "#%Module\nset ModulesVersion 1\n");
-        assert_eq!(count(&audited(scene.path(), None), Rule::MovableRc), 1);
+        assert_eq!(count(&audited(scene.path(), None), AuditRule::MovableRc), 1);
         fs::set_permissions(private, fs::Permissions::from_mode(0o640)).unwrap();
-        assert_eq!(count(&audited(scene.path(), None), Rule::MovableRc), 0);
+        assert_eq!(count(&audited(scene.path(), None), AuditRule::MovableRc), 0);
     }
 }
 
@@ -226,9 +236,9 @@ fn random_trees_of_odd_names_are_predicted_too() {
         fs::create_dir(scene.at("m")).unwrap();
         grow(&scene, "m", 0, &mut Numbers(seed * 0x9e37_79b9_7f4a));
         let root = scene.at("m");
-        let tree = walk(&root, Limits::default());
+        let tree = walk(&root, WalkLimits::default());
         for site in sites() {
-            for ask in [Ask::Avail, Ask::Whatis] {
+            for ask in [ModuleCommand::Avail, ModuleCommand::Whatis] {
                 let predicted = predict(&ask, &[&tree], &site);
                 let measured = measure(&ask, &[&root], &site, None, LONG).unwrap();
                 let names: Vec<_> = tree.entries.iter().map(|entry| &entry.name).collect();
@@ -247,7 +257,7 @@ fn an_open_brace_in_a_directories_name_ends_avail_of_5_2_if_it_has_an_rc_file() 
         scene.file(&format!("{name}/.modulerc"), "#%Module\n");
         for site in sites() {
             let audit = audited(scene.path(), Some(&site));
-            assert_eq!(count(&audit, Rule::BreakingName), u64::from(breaks), "{name}");
+            assert_eq!(count(&audit, AuditRule::BreakingName), u64::from(breaks), "{name}");
             let ran = std::process::Command::new(&site.tclsh)
                 .arg(&site.command)
                 .args(["bash", "avail"])

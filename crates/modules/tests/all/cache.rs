@@ -8,9 +8,9 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::support::{ModuleTree, modern_modules};
-use modules::cache::{self, BuildError, Checked, Kind, NAME, Occasion};
-use modules::site::{Environment, Site, User};
-use modules::tree::{Limits, walk};
+use modules::cache::{self, CacheBuildError, Checked, FaultKind, NAME, Occasion};
+use modules::site::{Environment, ModulesSite, User};
+use modules::tree::{WalkLimits, walk};
 
 /// One test at a time: becalm's helpers fork, and are called while nothing else runs.
 fn alone() -> MutexGuard<'static, ()> {
@@ -19,7 +19,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// A Modules that every user can run: the one of setup/modern-modules may be in root's home.
-fn everyones(scene: &ModuleTree, name: &str) -> Site {
+fn everyones(scene: &ModuleTree, name: &str) -> ModulesSite {
     let from = modern_modules().join(name);
     let to = scene.at(name);
     assert!(from.join("modulecmd.tcl").exists(), "run setup/modern-modules");
@@ -29,14 +29,14 @@ fn everyones(scene: &ModuleTree, name: &str) -> Site {
         to = to.display()
     );
     assert!(Command::new("sh").args(["-c", &script]).status().unwrap().success());
-    Site::at(&to.join("modulecmd.tcl"), &Environment::default()).unwrap()
+    ModulesSite::at(&to.join("modulecmd.tcl"), &Environment::default()).unwrap()
 }
 
-fn newest(scene: &ModuleTree) -> Site {
+fn newest(scene: &ModuleTree) -> ModulesSite {
     everyones(scene, "newest")
 }
 
-fn stock(site: &Site, modulepath: &Path) {
+fn stock(site: &ModulesSite, modulepath: &Path) {
     let done = Command::new(&site.tclsh)
         .arg(&site.command)
         .args(["sh", "cachebuild"])
@@ -47,7 +47,7 @@ fn stock(site: &Site, modulepath: &Path) {
 }
 
 /// What `avail -a -l` prints for a user.
-fn avail(site: &Site, modulepath: &Path, user: u32, options: &[&str]) -> String {
+fn avail(site: &ModulesSite, modulepath: &Path, user: u32, options: &[&str]) -> String {
     let done = Command::new("setpriv")
         .args(["--reuid", &user.to_string(), "--regid", &user.to_string(), "--clear-groups"])
         .arg(&site.tclsh)
@@ -62,8 +62,8 @@ fn avail(site: &Site, modulepath: &Path, user: u32, options: &[&str]) -> String 
     String::from_utf8_lossy(&done.stderr).into_owned()
 }
 
-fn built(modulepath: &Path, site: &Site) -> Result<cache::Built, BuildError> {
-    let users = cache::users(&walk(modulepath, Limits::default())).unwrap();
+fn built(modulepath: &Path, site: &ModulesSite) -> Result<cache::PublishedCache, CacheBuildError> {
+    let users = cache::users(&walk(modulepath, WalkLimits::default())).unwrap();
     cache::build(modulepath, site, &users, &occasion(modulepath), &|_, _| {})
 }
 
@@ -72,11 +72,11 @@ fn occasion(modulepath: &Path) -> Occasion {
     Occasion { state: modulepath.with_extension("state"), is_upkeep: false }
 }
 
-fn kinds(checked: &Checked) -> BTreeSet<Kind> {
+fn kinds(checked: &Checked) -> BTreeSet<FaultKind> {
     checked.faults.iter().map(|fault| fault.kind).collect()
 }
 
-fn kind_of(checked: &Checked, name: &str) -> Option<Kind> {
+fn kind_of(checked: &Checked, name: &str) -> Option<FaultKind> {
     let mut about = checked.faults.iter().filter(|fault| fault.name.as_deref() == Some(name));
     about.next().map(|fault| fault.kind)
 }
@@ -169,7 +169,12 @@ fn added_removed_and_edited_files_make_a_cache_stale() {
     scene.file("tree/README", "#%Module\n");
     let checked = cache::check(&tree, Some(&site));
     for name in ["gcc/14", "python/.modulerc", "gcc/12.2", "gcc/.version", "gcc/13", "README"] {
-        assert_eq!(kind_of(&checked, name), Some(Kind::Stale), "{name}: {:#?}", checked.faults);
+        assert_eq!(
+            kind_of(&checked, name),
+            Some(FaultKind::Stale),
+            "{name}: {:#?}",
+            checked.faults
+        );
     }
     assert_eq!(checked.faults.len(), 6);
 }
@@ -186,7 +191,7 @@ fn an_edit_that_keeps_size_and_time_is_seen() {
     scene.file("tree/gcc/13", "#%Module1.0\nmodule-whatis {A MODULE}\n");
     fs::File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
     let checked = cache::check(&tree, Some(&site));
-    assert_eq!(kind_of(&checked, "gcc/13"), Some(Kind::Stale));
+    assert_eq!(kind_of(&checked, "gcc/13"), Some(FaultKind::Stale));
     assert_eq!(checked.faults.len(), 1);
 }
 
@@ -207,7 +212,7 @@ fn a_cache_that_was_cut_is_never_good() {
     let end = whole[..whole.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap();
     fs::write(tree.join(NAME), &whole[..=end]).unwrap();
     chmod(&tree.join(NAME), 0o644);
-    assert_eq!(kinds(&cache::check(&tree, Some(&site))), BTreeSet::from([Kind::Partial]));
+    assert_eq!(kinds(&cache::check(&tree, Some(&site))), BTreeSet::from([FaultKind::Partial]));
 }
 
 #[test]
@@ -241,11 +246,15 @@ fn code_in_a_cache_is_named_and_never_run() {
     for code in codes {
         fs::write(tree.join(NAME), format!("{whole}{code}\n")).unwrap();
         let checked = cache::check(&tree, Some(&site));
-        assert_eq!(checked.faults.first().map(|fault| fault.kind), Some(Kind::Hostile), "{code}");
+        assert_eq!(
+            checked.faults.first().map(|fault| fault.kind),
+            Some(FaultKind::Hostile),
+            "{code}"
+        );
         assert!(checked.faults[0].what.contains("line "), "{:?}", checked.faults[0]);
     }
     fs::write(tree.join(NAME), "#%Module5.3 \\\nexec touch x\n").unwrap();
-    assert_eq!(kinds(&cache::check(&tree, Some(&site))), BTreeSet::from([Kind::Unused]));
+    assert_eq!(kinds(&cache::check(&tree, Some(&site))), BTreeSet::from([FaultKind::Unused]));
     assert!(!touched.exists());
 }
 
@@ -259,25 +268,25 @@ fn a_cache_that_is_no_file_or_that_others_may_write_is_named() {
     let cache = tree.join(NAME);
     let kinds = || kinds(&cache::check(&tree, Some(&site)));
     chmod(&cache, 0o664);
-    assert_eq!(kinds(), BTreeSet::from([Kind::Untrusted]));
+    assert_eq!(kinds(), BTreeSet::from([FaultKind::Untrusted]));
     chmod(&cache, 0o600);
-    assert_eq!(kinds(), BTreeSet::from([Kind::Unused]));
+    assert_eq!(kinds(), BTreeSet::from([FaultKind::Unused]));
     chmod(&cache, 0o644);
     if root() {
         chown(&cache, Some(65534), None).unwrap();
-        assert_eq!(kinds(), BTreeSet::from([Kind::Untrusted]));
+        assert_eq!(kinds(), BTreeSet::from([FaultKind::Untrusted]));
     }
     chmod(&tree, 0o777);
-    assert!(kinds().contains(&Kind::Untrusted));
-    assert!(matches!(self::built(&tree, &site), Err(BuildError::Tree { .. })));
+    assert!(kinds().contains(&FaultKind::Untrusted));
+    assert!(matches!(self::built(&tree, &site), Err(CacheBuildError::Tree { .. })));
     chmod(&tree, 0o755);
     fs::remove_file(&cache).unwrap();
-    assert_eq!(kinds(), BTreeSet::from([Kind::Absent]));
+    assert_eq!(kinds(), BTreeSet::from([FaultKind::Absent]));
     assert!(Command::new("mkfifo").arg(&cache).status().unwrap().success());
-    assert_eq!(kinds(), BTreeSet::from([Kind::Hostile]));
+    assert_eq!(kinds(), BTreeSet::from([FaultKind::Hostile]));
     fs::remove_file(&cache).unwrap();
     fs::create_dir(&cache).unwrap();
-    assert_eq!(kinds(), BTreeSet::from([Kind::Hostile]));
+    assert_eq!(kinds(), BTreeSet::from([FaultKind::Hostile]));
 }
 
 #[test]
@@ -310,7 +319,7 @@ fn what_not_everyone_may_read_is_told_of_the_stock_cache_and_not_in_a_built_one(
     for name in names {
         assert_eq!(
             kind_of(&checked, name),
-            Some(Kind::Disclosing),
+            Some(FaultKind::Disclosing),
             "{name}: {:#?}",
             checked.faults
         );
@@ -343,7 +352,7 @@ fn below_a_modulepath_of_a_group_each_file_is_looked_at() {
     chown(&tree, None, Some(1234)).unwrap();
     chmod(&tree, 0o750);
     stock(&site, &tree);
-    assert_eq!(kind_of(&cache::check(&tree, Some(&site)), "own/1"), Some(Kind::Disclosing));
+    assert_eq!(kind_of(&cache::check(&tree, Some(&site)), "own/1"), Some(FaultKind::Disclosing));
     let member = User { name: "member".into(), user: 1234, group: 1234, groups: vec![1234] };
     let built = cache::build(&tree, &site, &[member], &occasion(&tree), &|_, _| {}).unwrap();
     assert_eq!(built.users, ["member"]);
@@ -375,7 +384,7 @@ fn root_builds_as_the_owner_of_the_modulepath() {
     chown(&rc, Some(4321), None).unwrap();
     assert!(matches!(
         cache::build(&tree, &site, &one, &occasion(&tree), &|_, _| {}),
-        Err(BuildError::Tree { .. })
+        Err(CacheBuildError::Tree { .. })
     ));
 }
 
@@ -388,10 +397,10 @@ fn a_tree_that_would_hang_cachebuild_is_refused() {
     let tree = scene.at("tree");
     let fifo = tree.join("gcc/fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    assert!(matches!(built(&tree, &site), Err(BuildError::Tree { path, .. }) if path == fifo));
+    assert!(matches!(built(&tree, &site), Err(CacheBuildError::Tree { path, .. }) if path == fifo));
     fs::remove_file(&fifo).unwrap();
     symlink("..", tree.join("gcc/loop")).unwrap();
-    assert!(matches!(built(&tree, &site), Err(BuildError::Tree { .. })));
+    assert!(matches!(built(&tree, &site), Err(CacheBuildError::Tree { .. })));
 }
 
 #[test]
@@ -405,7 +414,7 @@ fn a_site_that_takes_no_extra_configuration_keeps_the_cache_it_has() {
     scene.file("tree/.modulecache", "old\n");
     let tree = scene.at("tree");
     let error = built(&tree, &site).unwrap_err();
-    assert!(matches!(error, BuildError::Locked { .. }), "{error}");
+    assert!(matches!(error, CacheBuildError::Locked { .. }), "{error}");
     assert_eq!(fs::read_to_string(tree.join(NAME)).unwrap(), "old\n");
 }
 
@@ -419,14 +428,19 @@ fn a_cache_for_another_release_is_named() {
     let tree = scene.at("tree");
     stock(&new, &tree);
     let checked = cache::check(&tree, Some(&old));
-    assert_eq!(kind_of(&checked, "needs/1"), Some(Kind::ForeignVersion), "{:#?}", checked.faults);
+    assert_eq!(
+        kind_of(&checked, "needs/1"),
+        Some(FaultKind::ForeignVersion),
+        "{:#?}",
+        checked.faults
+    );
     stock(&old, &tree);
     let checked = cache::check(&tree, Some(&new));
-    assert_eq!(kind_of(&checked, "needs/1"), Some(Kind::Stale), "{:#?}", checked.faults);
+    assert_eq!(kind_of(&checked, "needs/1"), Some(FaultKind::Stale), "{:#?}", checked.faults);
     let text = fs::read_to_string(tree.join(NAME)).unwrap();
     fs::write(tree.join(NAME), text.replacen("#%Module5.5", "#%Module99.1", 1)).unwrap();
     let checked = cache::check(&tree, Some(&old));
-    assert!(kinds(&checked).contains(&Kind::ForeignVersion), "{:#?}", checked.faults);
+    assert!(kinds(&checked).contains(&FaultKind::ForeignVersion), "{:#?}", checked.faults);
 }
 
 #[test]

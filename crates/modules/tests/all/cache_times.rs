@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use crate::support::{ModuleTree, sites};
-use modules::cache::{self, Kind, NAME, Occasion};
-use modules::site::Site;
+use modules::cache::{self, FaultKind, NAME, Occasion};
+use modules::site::ModulesSite;
 
 /// One test at a time: becalm's helpers fork, and are called while nothing else runs.
 fn alone() -> MutexGuard<'static, ()> {
@@ -17,7 +17,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// A tree with a cache that becalm has made of it.
-fn built(scene: &ModuleTree, site: &Site) -> PathBuf {
+fn built(scene: &ModuleTree, site: &ModulesSite) -> PathBuf {
     let tree = scene.at("tree");
     scene.module("tree/gcc/12");
     scene.file("tree/gcc/.version", "#%Module\nset ModulesVersion 12\n");
@@ -46,9 +46,9 @@ fn edit(path: &Path, from: &str, to: &str) {
     fs::File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
 }
 
-fn stale(tree: &Path, site: &Site) -> Vec<Option<String>> {
+fn stale(tree: &Path, site: &ModulesSite) -> Vec<Option<String>> {
     let faults = cache::check(tree, Some(site)).faults;
-    assert!(faults.iter().all(|fault| fault.kind == Kind::Stale), "{faults:#?}");
+    assert!(faults.iter().all(|fault| fault.kind == FaultKind::Stale), "{faults:#?}");
     faults.into_iter().map(|fault| fault.name).collect()
 }
 

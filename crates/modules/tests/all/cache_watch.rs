@@ -6,13 +6,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::support::ModuleTree;
-use modules::cache::{How, Watch};
-use modules::tree::{Limits, walk};
+use modules::cache::{Watch, WatchMethod};
+use modules::tree::{WalkLimits, walk};
 
 fn told(scene: &ModuleTree, change: impl FnOnce() + Send) -> Duration {
-    let tree = walk(&scene.at("tree"), Limits::default());
+    let tree = walk(&scene.at("tree"), WalkLimits::default());
     let watch = Watch::over(&[tree], Duration::from_secs(3600)).unwrap();
-    assert_eq!(watch.how(), How::Inotify);
+    assert_eq!(watch.how(), WatchMethod::Inotify);
     let begun = Instant::now();
     thread::scope(|threads| {
         threads.spawn(|| {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use crate::support::sites;
-use modules::site::{Environment, Site};
+use modules::site::{Environment, ModulesSite};
 
 /// What Modules prints of itself: its state and configuration, by name.
-fn said(site: &Site, environment: &Environment) -> BTreeMap<String, String> {
+fn said(site: &ModulesSite, environment: &Environment) -> BTreeMap<String, String> {
     let output = Command::new(&site.tclsh)
         .arg(&site.command)
         .args(["bash", "config", "--dump-state"])
@@ -36,7 +36,7 @@ fn release_and_options_are_those_that_modules_reports() {
     environment.set("MODULES_AVAIL_OUTPUT", "modulepath:nonsense");
     environment.set("MODULES_AVAIL_TERSE_OUTPUT", "modulepath:sym");
     for found in sites() {
-        let site = Site::at(&found.command, &environment).unwrap();
+        let site = ModulesSite::at(&found.command, &environment).unwrap();
         let said = said(&site, &environment);
         assert!(said.len() > 40, "{said:?}");
         // Modules computes these from more than their variable.
@@ -71,14 +71,19 @@ fn a_site_is_found_by_its_variable_and_its_scripts_are_looked_at() {
     let newest = sites().pop().unwrap();
     let mut environment = Environment::default();
     environment.set("MODULES_CMD", newest.command.clone());
-    let site = Site::find(&environment).unwrap();
+    let site = ModulesSite::find(&environment).unwrap();
     assert_eq!(site.release, newest.release);
     assert!(!site.release.is_older_than("5.5.0"));
     assert!(!site.is_customised(), "{:?}", site.scripts);
     let scene = crate::support::ModuleTree::new();
     let script = scene.file("extra.tcl", "# only\nsetConf ignored_dirs {x}\n");
     environment.set("MODULES_SITECONFIG", script);
-    assert!(Site::find(&environment).unwrap().is_customised());
+    assert!(ModulesSite::find(&environment).unwrap().is_customised());
     environment.set("MODULES_CMD", scene.file("modulecmd.tcl", "#!/usr/bin/tclsh\nputs hello\n"));
-    assert!(Site::find(&environment).unwrap_err().to_string().contains("does not say its release"));
+    assert!(
+        ModulesSite::find(&environment)
+            .unwrap_err()
+            .to_string()
+            .contains("does not say its release")
+    );
 }

@@ -5,19 +5,19 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
 use crate::support::ModuleTree;
-use modules::site::{Environment, Site, User};
-use modules::tidy::{Ground, Options, Tidying, View, What, plan};
-use modules::tree::{Limits, walk};
+use modules::site::{Environment, ModulesSite, User};
+use modules::tidy::{Ground, TidyOptions, TidySubject, TidyView, Tidying, plan};
+use modules::tree::{WalkLimits, walk};
 
-fn planned_with(scene: &ModuleTree, paths: &[&str], options: &Options) -> Tidying {
-    let site = Site::find(&Environment::default()).unwrap();
-    let trees = paths.iter().map(|path| walk(&scene.at(path), Limits::default())).collect();
+fn planned_with(scene: &ModuleTree, paths: &[&str], options: &TidyOptions) -> Tidying {
+    let site = ModulesSite::find(&Environment::default()).unwrap();
+    let trees = paths.iter().map(|path| walk(&scene.at(path), WalkLimits::default())).collect();
     let user = User { name: "root".into(), user: 0, group: 0, groups: vec![0] };
-    plan(&Ground { site: &site, views: &[View { user, trees }] }, options)
+    plan(&Ground { site: &site, views: &[TidyView { user, trees }] }, options)
 }
 
 fn planned(scene: &ModuleTree) -> Tidying {
-    planned_with(scene, &["m"], &Options::default())
+    planned_with(scene, &["m"], &TidyOptions::default())
 }
 
 /// The lines that the root of `m` gets.
@@ -123,7 +123,7 @@ fn a_root_that_is_not_literal_words_gets_no_lines() {
 fn a_name_that_two_modulepaths_have_is_left_alone() {
     let scene = scene(".version", "#%Module\nset ModulesVersion 1.0\n");
     scene.module("n/foo/1.0");
-    let tidying = planned_with(&scene, &["m", "n"], &Options::default());
+    let tidying = planned_with(&scene, &["m", "n"], &TidyOptions::default());
     assert!(why(&scene, &tidying, "m/foo/.version").contains("another modulepath"));
 }
 
@@ -135,7 +135,7 @@ fn a_root_rc_file_is_made_only_where_each_load_that_comes_by_loses_one() {
     scene.module("m/bar/1");
     let tidying = planned(&scene);
     assert!(why(&scene, &tidying, "m/foo/.version").contains("load bar would make 6 calls more"));
-    let options = Options { slower_load: true, ..Options::default() };
+    let options = TidyOptions { slower_load: true, ..TidyOptions::default() };
     assert_eq!(planned_with(&scene, &["m"], &options).merged.len(), 1);
 }
 
@@ -150,7 +150,7 @@ fn strays_move_out_unless_something_may_read_them_where_they_are() {
     let tidying = planned(&scene);
     let moved: Vec<_> = tidying.moved.iter().map(|moved| (&moved.from, &moved.to)).collect();
     assert_eq!(moved, [(&scene.at("m/foo/README"), &scene.at("m.strays/foo/README"))]);
-    let kept = tidying.kept.iter().filter(|kept| kept.what == What::Stray).count();
+    let kept = tidying.kept.iter().filter(|kept| kept.what == TidySubject::Stray).count();
     assert_eq!(kept, 5);
 }
 
@@ -246,14 +246,14 @@ fn an_rc_file_that_a_modulefile_may_read_is_not_merged() {
 
 #[test]
 fn cookies_are_checked_further_where_it_cannot_be_said_from_whom_to_hide() {
-    let options = Options { no_cookie_checks: true, ..Options::default() };
+    let options = TidyOptions { no_cookie_checks: true, ..TidyOptions::default() };
     for mode in [0o640, 0o604] {
         let scene = scene(".version", "#%Module\nset ModulesVersion 1.0\n");
         scene.module("m/foo/3.0");
         fs::set_permissions(scene.at("m/foo/3.0"), fs::Permissions::from_mode(mode)).unwrap();
         let tidying = planned_with(&scene, &["m"], &options);
         assert!(tidying.environment.is_empty(), "{mode:o}");
-        assert!(tidying.kept.iter().any(|kept| kept.what == What::CookieCheck));
+        assert!(tidying.kept.iter().any(|kept| kept.what == TidySubject::CookieCheck));
     }
     let scene = scene(".version", "#%Module\nset ModulesVersion 1.0\n");
     scene.file("m/foo/3.0", "#%Module5.10\n");

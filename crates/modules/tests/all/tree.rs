@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::support::ModuleTree;
 use modules::site::User;
-use modules::tree::{Cookie, Kind, Limits, Rc, Tree, walk};
+use modules::tree::{Cookie, ModulepathTree, Rc, TreeEntryKind, WalkLimits, walk};
 
-fn kind<'a>(tree: &'a Tree, name: &str) -> &'a Kind {
+fn kind<'a>(tree: &'a ModulepathTree, name: &str) -> &'a TreeEntryKind {
     &tree.entries.iter().find(|entry| entry.name == Path::new(name)).unwrap().kind
 }
 
@@ -25,19 +25,19 @@ fn each_name_is_what_it_is_to_modules() {
     scene.file("new/9", "#%Module9.9\n");
     scene.module(".git/x");
     scene.module("with space/{brace} $x/é");
-    let tree = walk(scene.path(), Limits::default());
-    assert_eq!(*kind(&tree, "gcc/12.2"), Kind::File(Cookie::Version("1.0".into())));
-    assert_eq!(*kind(&tree, "gcc/.version"), Kind::Rc(Rc::Version, Cookie::Plain));
-    assert_eq!(*kind(&tree, ".version"), Kind::IgnoredFile);
-    assert_eq!(*kind(&tree, ".modulerc"), Kind::Rc(Rc::Modulerc, Cookie::Plain));
-    assert_eq!(*kind(&tree, ".modulecache"), Kind::Cache);
-    assert_eq!(*kind(&tree, "README"), Kind::File(Cookie::Missing));
-    assert_eq!(*kind(&tree, "empty"), Kind::File(Cookie::Missing));
-    assert_eq!(*kind(&tree, "gcc/11~"), Kind::IgnoredFile);
-    assert_eq!(*kind(&tree, "new/9"), Kind::File(Cookie::Version("9.9".into())));
-    assert_eq!(*kind(&tree, ".git"), Kind::IgnoredDirectory);
-    assert_eq!(*kind(&tree, "gcc"), Kind::Directory { names: 3 });
-    assert!(matches!(kind(&tree, "with space/{brace} $x/é"), Kind::File(_)));
+    let tree = walk(scene.path(), WalkLimits::default());
+    assert_eq!(*kind(&tree, "gcc/12.2"), TreeEntryKind::File(Cookie::Version("1.0".into())));
+    assert_eq!(*kind(&tree, "gcc/.version"), TreeEntryKind::Rc(Rc::Version, Cookie::Plain));
+    assert_eq!(*kind(&tree, ".version"), TreeEntryKind::IgnoredFile);
+    assert_eq!(*kind(&tree, ".modulerc"), TreeEntryKind::Rc(Rc::Modulerc, Cookie::Plain));
+    assert_eq!(*kind(&tree, ".modulecache"), TreeEntryKind::Cache);
+    assert_eq!(*kind(&tree, "README"), TreeEntryKind::File(Cookie::Missing));
+    assert_eq!(*kind(&tree, "empty"), TreeEntryKind::File(Cookie::Missing));
+    assert_eq!(*kind(&tree, "gcc/11~"), TreeEntryKind::IgnoredFile);
+    assert_eq!(*kind(&tree, "new/9"), TreeEntryKind::File(Cookie::Version("9.9".into())));
+    assert_eq!(*kind(&tree, ".git"), TreeEntryKind::IgnoredDirectory);
+    assert_eq!(*kind(&tree, "gcc"), TreeEntryKind::Directory { names: 3 });
+    assert!(matches!(kind(&tree, "with space/{brace} $x/é"), TreeEntryKind::File(_)));
     assert!(tree.entries.iter().all(|entry| entry.name != Path::new(".git/x")));
 }
 
@@ -52,14 +52,14 @@ fn fifos_loops_and_dangling_links_are_named_and_not_followed() {
     symlink("nowhere", scene.at("gone")).unwrap();
     symlink("itself", scene.at("itself")).unwrap();
     symlink("a", scene.at("b")).unwrap();
-    let tree = walk(scene.path(), Limits::default());
-    assert_eq!(*kind(&tree, "a/pipe"), Kind::Special);
-    assert_eq!(*kind(&tree, "a/loop"), Kind::Loop { to: PathBuf::new() });
-    assert_eq!(*kind(&tree, "root"), Kind::Loop { to: "/".into() });
-    assert_eq!(*kind(&tree, "gone"), Kind::Dangling);
-    assert_eq!(*kind(&tree, "itself"), Kind::Dangling);
+    let tree = walk(scene.path(), WalkLimits::default());
+    assert_eq!(*kind(&tree, "a/pipe"), TreeEntryKind::Special);
+    assert_eq!(*kind(&tree, "a/loop"), TreeEntryKind::Loop { to: PathBuf::new() });
+    assert_eq!(*kind(&tree, "root"), TreeEntryKind::Loop { to: "/".into() });
+    assert_eq!(*kind(&tree, "gone"), TreeEntryKind::Dangling);
+    assert_eq!(*kind(&tree, "itself"), TreeEntryKind::Dangling);
     assert!(
-        matches!(kind(&tree, "b/1"), Kind::File(_)),
+        matches!(kind(&tree, "b/1"), TreeEntryKind::File(_)),
         "a link to a directory beside it is followed"
     );
 }
@@ -70,18 +70,18 @@ fn a_walk_stops_at_its_limit_and_says_so() {
     for number in 0..20 {
         scene.module(&format!("a/{number}"));
     }
-    let tree = walk(scene.path(), Limits { entries: 10, cookies: false });
+    let tree = walk(scene.path(), WalkLimits { entries: 10, cookies: false });
     assert!(tree.is_cut && tree.entries.len() <= 10);
-    assert!(!walk(scene.path(), Limits { entries: 21, cookies: false }).is_cut);
+    assert!(!walk(scene.path(), WalkLimits { entries: 21, cookies: false }).is_cut);
 }
 
 #[test]
 fn a_modulepath_that_is_a_file_or_missing_is_a_fact() {
     let scene = ModuleTree::new();
     let file = scene.module("file");
-    assert!(matches!(walk(&file, Limits::default()).top.kind, Kind::File(_)));
-    assert_eq!(walk(&scene.at("no"), Limits::default()).top.kind, Kind::Dangling);
-    assert!(!walk(&file, Limits::default()).is_listed());
+    assert!(matches!(walk(&file, WalkLimits::default()).top.kind, TreeEntryKind::File(_)));
+    assert_eq!(walk(&scene.at("no"), WalkLimits::default()).top.kind, TreeEntryKind::Dangling);
+    assert!(!walk(&file, WalkLimits::default()).is_listed());
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn another_user_sees_what_he_may_see() {
     let nobody = User::named("nobody").unwrap();
     assert_eq!((nobody.user, nobody.name.as_str()), (65534, "nobody"));
     let stage = launch::Stage::new();
-    let tree = nobody.play(&stage, || walk(scene.path(), Limits::default())).unwrap();
+    let tree = nobody.play(&stage, || walk(scene.path(), WalkLimits::default())).unwrap();
     let unreadable: Vec<_> =
         tree.unreadable().map(|(entry, why)| (entry.name.clone(), why.0)).collect();
     assert_eq!(unreadable, [("a/secret".into(), 13), ("private".into(), 13)]);

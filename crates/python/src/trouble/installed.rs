@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use recording::query::python::{Places, directory_and_stem, split};
+use recording::query::python::{ModuleDirectories, directory_and_stem, split};
 use recording::{Kind, shown};
 use term::number::counted;
 
@@ -90,7 +90,7 @@ pub(super) fn editable(placed: &[Placed]) -> Option<Trouble> {
 
 /// A package without `__init__` is looked for in every entry of `sys.path`, since it may have
 /// portions in each (PEP 420).
-pub(super) fn namespaces(placed: &[Placed], places: &Places) -> Option<Trouble> {
+pub(super) fn namespaces(placed: &[Placed], places: &ModuleDirectories) -> Option<Trouble> {
     let mut lacks = HashSet::new();
     let mut is_there = HashSet::new();
     let mut holds = HashSet::new();

@@ -13,7 +13,7 @@ mod link;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use recording::query::python::Places;
+use recording::query::python::ModuleDirectories;
 use recording::shown;
 use serde::{Deserialize, Serialize};
 
@@ -67,7 +67,7 @@ pub(crate) fn troubles(
     placed: &[Placed],
     tree: &Tree,
     known: &Known,
-    places: &Places,
+    places: &ModuleDirectories,
 ) -> Vec<Trouble> {
     let mut troubles = bytecode::troubles(placed);
     troubles.extend(link::troubles(placed, tree));

@@ -7,8 +7,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::Options;
-use super::timeline::{Moment, timeline};
+use super::ExportOptions;
+use super::timeline::{TimelineMoment, timeline};
 use crate::query::program_name;
 use crate::{Attributor, Event, Exec, Kind, Nanos, Outcome, Process, Recording, errno_name, shown};
 
@@ -16,7 +16,11 @@ use crate::{Attributor, Event, Exec, Kind, Nanos, Outcome, Process, Recording, e
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write(recording: &Recording, out: &mut dyn Write, _options: &Options) -> io::Result<()> {
+pub fn write(
+    recording: &Recording,
+    out: &mut dyn Write,
+    _options: &ExportOptions,
+) -> io::Result<()> {
     let mut attributor = Attributor::new(recording);
     let about = serde_json::json!({
         "command": recording.header.command(),
@@ -38,9 +42,9 @@ pub fn write(recording: &Recording, out: &mut dyn Write, _options: &Options) -> 
     }
     for (_, moment) in timeline(recording) {
         match moment {
-            Moment::Exec(process, exec) => put(instant(recording, process, exec))?,
-            Moment::Call(event) => put(complete(recording, &mut attributor, event))?,
-            Moment::Start(_) | Moment::Signal(_) | Moment::End(..) => {}
+            TimelineMoment::Exec(process, exec) => put(instant(recording, process, exec))?,
+            TimelineMoment::Call(event) => put(complete(recording, &mut attributor, event))?,
+            TimelineMoment::Start(_) | TimelineMoment::Signal(_) | TimelineMoment::End(..) => {}
         }
     }
     out.write_all(b"\n]}\n")
@@ -61,11 +65,11 @@ struct TraceEvent {
     /// An instant's scope: its process.
     #[serde(skip_serializing_if = "Option::is_none")]
     s: Option<&'static str>,
-    args: Args,
+    args: ChromeArgs,
 }
 
 #[derive(Default, Serialize)]
-struct Args {
+struct ChromeArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,7 +99,7 @@ fn process_name(recording: &Recording, process: &Process) -> TraceEvent {
         ph: "M",
         pid: process.pid,
         tid: process.pid,
-        args: Args { name: Some(name), ..Args::default() },
+        args: ChromeArgs { name: Some(name), ..ChromeArgs::default() },
         ..TraceEvent::default()
     }
 }
@@ -109,10 +113,10 @@ fn instant(recording: &Recording, process: &Process, exec: &Exec) -> TraceEvent 
         pid: process.pid,
         tid: process.pid,
         s: Some("p"),
-        args: Args {
+        args: ChromeArgs {
             argv: Some(exec.argv.clone()),
             path: Some(recording.shown(exec.path)),
-            ..Args::default()
+            ..ChromeArgs::default()
         },
         ..TraceEvent::default()
     }
@@ -132,13 +136,13 @@ fn complete(recording: &Recording, attributor: &mut Attributor, event: &Event) -
         dur: Some(micros(event.took)),
         pid: recording.process(event.process).pid,
         tid: event.thread,
-        args: Args {
+        args: ChromeArgs {
             path: event.path.map(|path| recording.shown(path)),
             result,
             error,
             kind: Some(event.kind()),
             guess: Some(attribution.guess),
-            ..Args::default()
+            ..ChromeArgs::default()
         },
         ..TraceEvent::default()
     }

@@ -7,9 +7,9 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use super::Options;
+use super::ExportOptions;
 use super::jsonl::abi_name;
-use super::timeline::{Moment, timeline};
+use super::timeline::{TimelineMoment, timeline};
 use crate::query::program_name;
 use crate::{Attributor, Event, Outcome, PathId, Phase, Recording, errno_name, shown};
 
@@ -21,12 +21,16 @@ pub const HEADER: &str = "at_ns,took_ns,process,pid,thread,program,call,abi,meta
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write(recording: &Recording, out: &mut dyn Write, _options: &Options) -> io::Result<()> {
+pub fn write(
+    recording: &Recording,
+    out: &mut dyn Write,
+    _options: &ExportOptions,
+) -> io::Result<()> {
     let mut attributor = Attributor::new(recording);
     let mut line = String::new();
     writeln!(out, "{HEADER}")?;
     for (_, moment) in timeline(recording) {
-        let Moment::Call(event) = moment else { continue };
+        let TimelineMoment::Call(event) = moment else { continue };
         line.clear();
         row(&mut line, recording, &mut attributor, event);
         // The last field has a separator after it, too.

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use super::{Options, Weight};
+use super::{ExportOptions, Weight};
 use crate::query::program_name;
 use crate::{Attributor, Cause, Exec, PathId, ProcessId, Recording, shown};
 
@@ -20,10 +20,14 @@ const DEEPEST: usize = 64;
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write(recording: &Recording, out: &mut dyn Write, options: &Options) -> io::Result<()> {
+pub fn write(
+    recording: &Recording,
+    out: &mut dyn Write,
+    options: &ExportOptions,
+) -> io::Result<()> {
     let mut attributor = Attributor::new(recording);
     let mut tree =
-        Tree { recording, stacks: Vec::new(), known: HashMap::new(), ids: HashMap::new() };
+        StackTree { recording, stacks: Vec::new(), known: HashMap::new(), ids: HashMap::new() };
     let mut weights: HashMap<(usize, Cause, Option<PathId>), u64> = HashMap::new();
     for event in &recording.events {
         let cause = attributor.attribute(event).cause;
@@ -67,20 +71,20 @@ fn frame(name: &[u8]) -> String {
 }
 
 /// The stacks of programs, each distinct one once.
-struct Tree<'a> {
+struct StackTree<'a> {
     recording: &'a Recording,
-    stacks: Vec<Stack>,
+    stacks: Vec<FoldedStack>,
     known: HashMap<(ProcessId, Option<usize>), usize>,
     ids: HashMap<(Option<usize>, String), usize>,
 }
 
-struct Stack {
+struct FoldedStack {
     above: Option<usize>,
     frame: String,
     depth: usize,
 }
 
-impl Tree<'_> {
+impl StackTree<'_> {
     /// The stack of a process while it runs a program: its ancestors as they were when they
     /// started it, and the program.
     fn stack(
@@ -121,7 +125,7 @@ impl Tree<'_> {
             None => "(before exec)".into(),
         };
         *self.ids.entry((above, frame.clone())).or_insert_with(|| {
-            self.stacks.push(Stack { above, frame, depth });
+            self.stacks.push(FoldedStack { above, frame, depth });
             self.stacks.len() - 1
         })
     }

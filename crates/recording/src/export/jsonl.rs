@@ -8,11 +8,11 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::ser::CompactFormatter;
 use term::json::Harmless;
 
-use super::Options;
-use super::timeline::{Moment, timeline};
+use super::ExportOptions;
+use super::timeline::{TimelineMoment, timeline};
 use crate::{
-    Abi, Attributor, End, Event, Exec, Frame, Image, Origin, Outcome, PathId, Process, Recording,
-    Signal, errno_name, shown,
+    Abi, Attributor, Event, Exec, Frame, MappedElf, Origin, Outcome, PathId, Process, ProcessEnd,
+    Recording, Signal, errno_name, shown,
 };
 
 /// The schema that the first line names.
@@ -23,14 +23,18 @@ pub const SCHEMA: &str = "becalm.export/1";
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write(recording: &Recording, out: &mut dyn Write, _options: &Options) -> io::Result<()> {
+pub fn write(
+    recording: &Recording,
+    out: &mut dyn Write,
+    _options: &ExportOptions,
+) -> io::Result<()> {
     let mut attributor = Attributor::new(recording);
     let mut buffer = Vec::new();
-    let mut line = |fill: &mut dyn FnMut(&mut Object) -> Result| {
+    let mut line = |fill: &mut dyn FnMut(&mut JsonObject) -> Result| {
         buffer.clear();
         let formatter = Harmless(CompactFormatter);
         let mut json = serde_json::Serializer::with_formatter(&mut buffer, formatter);
-        let mut object = Object { recording, map: json.serialize_map(None)? };
+        let mut object = JsonObject { recording, map: json.serialize_map(None)? };
         fill(&mut object)?;
         object.map.end()?;
         buffer.push(b'\n');
@@ -39,11 +43,11 @@ pub fn write(recording: &Recording, out: &mut dyn Write, _options: &Options) -> 
     line(&mut |object| header(object, recording))?;
     for (_, moment) in timeline(recording) {
         line(&mut |object| match moment {
-            Moment::Start(process) => start(object, process),
-            Moment::Exec(process, exec) => self::exec(object, process, exec),
-            Moment::Call(event) => call(object, &mut attributor, event),
-            Moment::Signal(signal) => self::signal(object, signal),
-            Moment::End(process, end) => self::end(object, process, end),
+            TimelineMoment::Start(process) => start(object, process),
+            TimelineMoment::Exec(process, exec) => self::exec(object, process, exec),
+            TimelineMoment::Call(event) => call(object, &mut attributor, event),
+            TimelineMoment::Signal(signal) => self::signal(object, signal),
+            TimelineMoment::End(process, end) => self::end(object, process, end),
         })?;
     }
     for blind in &recording.blinds {
@@ -64,15 +68,15 @@ pub fn write(recording: &Recording, out: &mut dyn Write, _options: &Options) -> 
 }
 
 type Result = std::result::Result<(), serde_json::Error>;
-type Map<'a> = serde_json::ser::Compound<'a, &'a mut Vec<u8>, Harmless<CompactFormatter>>;
+type JsonMap<'a> = serde_json::ser::Compound<'a, &'a mut Vec<u8>, Harmless<CompactFormatter>>;
 
 /// One JSON object that is being written.
-struct Object<'a> {
+struct JsonObject<'a> {
     recording: &'a Recording,
-    map: Map<'a>,
+    map: JsonMap<'a>,
 }
 
-impl Object<'_> {
+impl JsonObject<'_> {
     fn field(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> Result {
         self.map.serialize_entry(name, value)
     }
@@ -99,7 +103,7 @@ impl Object<'_> {
     }
 }
 
-fn header(object: &mut Object, recording: &Recording) -> Result {
+fn header(object: &mut JsonObject, recording: &Recording) -> Result {
     object.field("schema", SCHEMA)?;
     object.field("type", "header")?;
     object.field("header", &recording.header)?;
@@ -107,7 +111,7 @@ fn header(object: &mut Object, recording: &Recording) -> Result {
     object.field("cut", &recording.cut)
 }
 
-fn start(object: &mut Object, process: &Process) -> Result {
+fn start(object: &mut JsonObject, process: &Process) -> Result {
     object.field("type", "start")?;
     object.field("at_ns", &process.started)?;
     object.process(process)?;
@@ -116,7 +120,7 @@ fn start(object: &mut Object, process: &Process) -> Result {
     object.field("threads", &process.threads)
 }
 
-fn exec(object: &mut Object, process: &Process, exec: &Exec) -> Result {
+fn exec(object: &mut JsonObject, process: &Process, exec: &Exec) -> Result {
     // Of a variable that is given twice the first counts (getenv(3)).
     let env: BTreeMap<_, _> = exec.env.iter().rev().map(|(name, value)| (name, value)).collect();
     object.field("type", "exec")?;
@@ -130,7 +134,7 @@ fn exec(object: &mut Object, process: &Process, exec: &Exec) -> Result {
     object.field("env", &env)
 }
 
-fn call(object: &mut Object, attributor: &mut Attributor, event: &Event) -> Result {
+fn call(object: &mut JsonObject, attributor: &mut Attributor, event: &Event) -> Result {
     let attribution = attributor.attribute(event);
     let (result, errno) = match event.outcome {
         Outcome::Returned(value) => (Some(value), None),
@@ -161,7 +165,7 @@ fn call(object: &mut Object, attributor: &mut Attributor, event: &Event) -> Resu
     object.field("guess", &attribution.guess)
 }
 
-fn signal(object: &mut Object, signal: &Signal) -> Result {
+fn signal(object: &mut JsonObject, signal: &Signal) -> Result {
     object.field("type", "signal")?;
     object.field("at_ns", &signal.at)?;
     object.process(object.recording.process(signal.process))?;
@@ -169,7 +173,7 @@ fn signal(object: &mut Object, signal: &Signal) -> Result {
     object.field("signal", &signal.signal)
 }
 
-fn end(object: &mut Object, process: &Process, end: &End) -> Result {
+fn end(object: &mut JsonObject, process: &Process, end: &ProcessEnd) -> Result {
     object.field("type", "end")?;
     object.field("at_ns", &end.at)?;
     object.process(process)?;
@@ -179,7 +183,7 @@ fn end(object: &mut Object, process: &Process, end: &End) -> Result {
     object.field("max_rss_bytes", &end.usage.max_rss)
 }
 
-fn origin(object: &mut Object, process: &Process, origin: &Origin) -> Result {
+fn origin(object: &mut JsonObject, process: &Process, origin: &Origin) -> Result {
     let recording = object.recording;
     let frame = |frame: &Frame| {
         let file = frame.file.map(|file| recording.shown(file));
@@ -192,7 +196,7 @@ fn origin(object: &mut Object, process: &Process, origin: &Origin) -> Result {
     object.field("frames", &frames)
 }
 
-fn image(object: &mut Object, path: PathId, image: &Image) -> Result {
+fn image(object: &mut JsonObject, path: PathId, image: &MappedElf) -> Result {
     object.field("type", "image")?;
     object.path("path", Some(path))?;
     object.field("image", image)

@@ -24,7 +24,7 @@ use crate::Recording;
 
 /// A format to export to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
+pub enum ExportFormat {
     /// JSON lines.
     Jsonl,
     /// strace's text.
@@ -37,24 +37,29 @@ pub enum Format {
     Csv,
 }
 
-impl Format {
+impl ExportFormat {
     /// All formats.
-    pub const ALL: [Format; 5] =
-        [Format::Jsonl, Format::Strace, Format::Chrome, Format::Folded, Format::Csv];
+    pub const ALL: [ExportFormat; 5] = [
+        ExportFormat::Jsonl,
+        ExportFormat::Strace,
+        ExportFormat::Chrome,
+        ExportFormat::Folded,
+        ExportFormat::Csv,
+    ];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Format::Jsonl => "jsonl",
-            Format::Strace => "strace",
-            Format::Chrome => "chrome",
-            Format::Folded => "folded",
-            Format::Csv => "csv",
+            ExportFormat::Jsonl => "jsonl",
+            ExportFormat::Strace => "strace",
+            ExportFormat::Chrome => "chrome",
+            ExportFormat::Folded => "folded",
+            ExportFormat::Csv => "csv",
         }
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for ExportFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -65,10 +70,10 @@ impl fmt::Display for Format {
 #[error("'{0}' is not one of jsonl, strace, chrome, folded, csv")]
 pub struct UnknownFormat(pub String);
 
-impl FromStr for Format {
+impl FromStr for ExportFormat {
     type Err = UnknownFormat;
-    fn from_str(word: &str) -> Result<Format, UnknownFormat> {
-        let known = Format::ALL.into_iter().find(|format| format.name() == word);
+    fn from_str(word: &str) -> Result<ExportFormat, UnknownFormat> {
+        let known = ExportFormat::ALL.into_iter().find(|format| format.name() == word);
         known.ok_or_else(|| UnknownFormat(word.to_owned()))
     }
 }
@@ -111,7 +116,7 @@ impl FromStr for Weight {
 
 /// How to export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct ExportOptions {
     /// Of folded stacks: what to count.
     pub weight: Weight,
 }
@@ -123,15 +128,15 @@ pub struct Options {
 /// Those of `out`.
 pub fn write(
     recording: &Recording,
-    format: Format,
+    format: ExportFormat,
     out: &mut dyn Write,
-    options: &Options,
+    options: &ExportOptions,
 ) -> io::Result<()> {
     match format {
-        Format::Jsonl => jsonl::write(recording, out, options),
-        Format::Strace => strace::write(recording, out, options),
-        Format::Chrome => chrome::write(recording, out, options),
-        Format::Folded => folded::write(recording, out, options),
-        Format::Csv => csv::write(recording, out, options),
+        ExportFormat::Jsonl => jsonl::write(recording, out, options),
+        ExportFormat::Strace => strace::write(recording, out, options),
+        ExportFormat::Chrome => chrome::write(recording, out, options),
+        ExportFormat::Folded => folded::write(recording, out, options),
+        ExportFormat::Csv => csv::write(recording, out, options),
     }
 }

@@ -6,10 +6,10 @@
 
 use std::io::{self, Write};
 
-use super::Options;
+use super::ExportOptions;
 use super::symbols::{self, quote};
-use super::timeline::{Moment, timeline};
-use crate::{Event, Nanos, Outcome, PathId, Recording, Status, errno_name};
+use super::timeline::{TimelineMoment, timeline};
+use crate::{Event, ExitStatus, Nanos, Outcome, PathId, Recording, errno_name};
 
 /// strace puts results in this column, where the call is shorter.
 const RESULT_COLUMN: usize = 40;
@@ -18,26 +18,30 @@ const RESULT_COLUMN: usize = 40;
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write(recording: &Recording, out: &mut dyn Write, _options: &Options) -> io::Result<()> {
+pub fn write(
+    recording: &Recording,
+    out: &mut dyn Write,
+    _options: &ExportOptions,
+) -> io::Result<()> {
     let mut line = String::new();
     for (at, moment) in timeline(recording) {
         line.clear();
         match moment {
-            Moment::Start(_) | Moment::Exec(..) => continue,
-            Moment::Call(event) => {
+            TimelineMoment::Start(_) | TimelineMoment::Exec(..) => continue,
+            TimelineMoment::Call(event) => {
                 begin(&mut line, recording, event.thread, at);
                 call(&mut line, recording, event);
             }
-            Moment::Signal(signal) => {
+            TimelineMoment::Signal(signal) => {
                 begin(&mut line, recording, signal.thread, at);
                 let name = symbols::signal(signal.signal);
                 line += &format!("--- {name} {{si_signo={name}, ...}} ---");
             }
-            Moment::End(process, end) => {
+            TimelineMoment::End(process, end) => {
                 begin(&mut line, recording, process.pid, at);
                 line += &match end.status {
-                    Status::Exited(code) => format!("+++ exited with {code} +++"),
-                    Status::Signaled(number) => {
+                    ExitStatus::Exited(code) => format!("+++ exited with {code} +++"),
+                    ExitStatus::Signaled(number) => {
                         format!("+++ killed by {} +++", symbols::signal(number))
                     }
                 };

@@ -55,11 +55,11 @@ pub(super) fn returns_address(name: &str) -> bool {
 }
 
 /// Flag names by value; what several bits name comes before its parts.
-type Names = &'static [(u64, &'static str)];
+type FlagNames = &'static [(u64, &'static str)];
 
 /// `asm-generic/fcntl.h`, in the order of strace's table.
 #[rustfmt::skip]
-const OPEN: Names = &[
+const OPEN: FlagNames = &[
     (0o100, "O_CREAT"), (0o200, "O_EXCL"), (0o400, "O_NOCTTY"), (0o1000, "O_TRUNC"),
     (0o2000, "O_APPEND"), (0o4000, "O_NONBLOCK"), (0o4010000, "O_SYNC"), (0o10000, "O_DSYNC"),
     (0o20000, "FASYNC"), (0o40000, "O_DIRECT"), (0o100000, "O_LARGEFILE"),
@@ -68,22 +68,22 @@ const OPEN: Names = &[
 ];
 
 /// `unistd.h`.
-const ACCESS: Names = &[(4, "R_OK"), (2, "W_OK"), (1, "X_OK")];
+const ACCESS: FlagNames = &[(4, "R_OK"), (2, "W_OK"), (1, "X_OK")];
 
 /// `linux/fcntl.h`.
 #[rustfmt::skip]
-const AT: Names = &[
+const AT: FlagNames = &[
     (0x100, "AT_SYMLINK_NOFOLLOW"), (0x400, "AT_SYMLINK_FOLLOW"), (0x800, "AT_NO_AUTOMOUNT"),
     (0x1000, "AT_EMPTY_PATH"), (0x2000, "AT_STATX_FORCE_SYNC"), (0x4000, "AT_STATX_DONT_SYNC"),
     (0x8000, "AT_RECURSIVE"),
 ];
 
 /// `asm-generic/mman-common.h`.
-const PROTECTION: Names = &[(1, "PROT_READ"), (2, "PROT_WRITE"), (4, "PROT_EXEC")];
+const PROTECTION: FlagNames = &[(1, "PROT_READ"), (2, "PROT_WRITE"), (4, "PROT_EXEC")];
 
 /// `linux/sched.h`.
 #[rustfmt::skip]
-const CLONE: Names = &[
+const CLONE: FlagNames = &[
     (0x100, "CLONE_VM"), (0x200, "CLONE_FS"), (0x400, "CLONE_FILES"), (0x800, "CLONE_SIGHAND"),
     (0x1000, "CLONE_PIDFD"), (0x2000, "CLONE_PTRACE"), (0x4000, "CLONE_VFORK"),
     (0x8000, "CLONE_PARENT"), (0x10000, "CLONE_THREAD"), (0x20000, "CLONE_NEWNS"),
@@ -97,7 +97,7 @@ const CLONE: Names = &[
 
 /// The names of the bits that are set, and what has no name in hexadecimal; `none` if no bit
 /// is set.
-fn symbolic(flags: u64, names: Names, none: &str) -> String {
+fn symbolic(flags: u64, names: FlagNames, none: &str) -> String {
     let mut parts = Vec::new();
     let mut rest = flags;
     for (bits, name) in names.iter().filter(|(bits, _)| flags & bits == *bits) {

@@ -1,21 +1,21 @@
 //! Calls by why they were made.
 
-use super::Row;
-use super::sum::{Groups, Place};
+use super::QueryRow;
+use super::sum::{Groups, RowOfCall};
 use crate::{Attributor, Cause, Recording};
 
 pub(super) fn group(recording: &Recording, attributor: &mut Attributor) -> Groups {
     let rows = Cause::ALL
-        .map(|cause| Row {
+        .map(|cause| QueryRow {
             key: cause.name().into(),
             raw_key: cause.name().into(),
-            ..Row::default()
+            ..QueryRow::default()
         })
         .into();
     let place = |event| {
         let attribution = attributor.attribute(event);
         let row = attribution.cause as u32;
-        if attribution.guess { Place::guessed(row) } else { Place::observed(row) }
+        if attribution.guess { RowOfCall::guessed(row) } else { RowOfCall::observed(row) }
     };
     Groups { rows, places: recording.events.iter().map(place).collect() }
 }

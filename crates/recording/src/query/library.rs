@@ -8,24 +8,24 @@
 use std::collections::HashMap;
 
 use super::process::base_name;
-use super::search::Searches;
-use super::sum::{Groups, Keys, Place};
+use super::search::SearchEnds;
+use super::sum::{Groups, Keys, RowOfCall};
 use crate::{Attributor, Event, Kind, PathId, ProcessId, Recording};
 
 /// Calls of the loader that concern no library.
 const NONE: &[u8] = b"(no library)";
 
 pub(super) fn group(recording: &Recording, attributor: &Attributor, selected: &[bool]) -> Groups {
-    let mut pass = Pass {
+    let mut pass = LibraryPass {
         recording,
         keys: Keys::default(),
         names: HashMap::new(),
-        places: vec![Place::NONE; recording.events.len()],
+        places: vec![RowOfCall::NONE; recording.events.len()],
         tries: Vec::new(),
         loaders: HashMap::new(),
     };
     for (at, event) in recording.events.iter().enumerate().filter(|(_, event)| event.in_loader) {
-        let loader = Loader {
+        let loader = LoaderOfThread {
             process: event.process,
             thread: event.thread,
             program: attributor.at(event.process, event.start),
@@ -37,14 +37,14 @@ pub(super) fn group(recording: &Recording, attributor: &Attributor, selected: &[
 
 /// One thread's dynamic loader. After an exec it is another.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Loader {
+struct LoaderOfThread {
     process: ProcessId,
     thread: u32,
     program: Option<usize>,
 }
 
 #[derive(Default)]
-struct State {
+struct LoaderState {
     /// The last search of this loader.
     last: Option<usize>,
     /// Calls that belong to the next one.
@@ -69,17 +69,17 @@ impl Try {
     }
 }
 
-struct Pass<'a> {
+struct LibraryPass<'a> {
     recording: &'a Recording,
     keys: Keys,
     names: HashMap<PathId, u32>,
-    places: Vec<Place>,
+    places: Vec<RowOfCall>,
     tries: Vec<Try>,
-    loaders: HashMap<Loader, State>,
+    loaders: HashMap<LoaderOfThread, LoaderState>,
 }
 
-impl Pass<'_> {
-    fn take(&mut self, at: usize, event: &Event, loader: Loader, selected: bool) {
+impl LibraryPass<'_> {
+    fn take(&mut self, at: usize, event: &Event, loader: LoaderOfThread, selected: bool) {
         let named = event.path.map(|path| (path, self.row(path)));
         let state = self.loaders.entry(loader).or_default();
         let last = state.last.map(|last| &mut self.tries[last]);
@@ -98,23 +98,23 @@ impl Pass<'_> {
                     }
                 }
                 for waiting in state.waiting.drain(..) {
-                    self.places[waiting] = Place::guessed(row);
+                    self.places[waiting] = RowOfCall::guessed(row);
                 }
-                Place::observed(row)
+                RowOfCall::observed(row)
             }
             (Some((path, row)), kind)
                 if !kind.is_metadata() || is_library(self.recording.path(path)) =>
             {
-                Place::observed(row)
+                RowOfCall::observed(row)
             }
             (Some(_), _) => match last {
-                Some(last) if last.found.is_none() => Place::observed(last.row),
+                Some(last) if last.found.is_none() => RowOfCall::observed(last.row),
                 _ => {
                     state.waiting.push(at);
                     return;
                 }
             },
-            (None, _) => Place::observed(self.keys.row(NONE)),
+            (None, _) => RowOfCall::observed(self.keys.row(NONE)),
         };
         self.places[at] = place;
     }
@@ -128,9 +128,9 @@ impl Pass<'_> {
         let waiting: Vec<usize> =
             self.loaders.values_mut().flat_map(|state| state.waiting.drain(..)).collect();
         for at in waiting {
-            self.places[at] = Place::observed(self.keys.row(NONE));
+            self.places[at] = RowOfCall::observed(self.keys.row(NONE));
         }
-        let mut searches = Searches::default();
+        let mut searches = SearchEnds::default();
         for one in self.tries.iter().filter(|one| one.selected) {
             searches.tried(one.row, one.probes);
             searches.ended(one.row, one.found);

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use super::Filter;
-use super::sum::{Groups, Keys, Place};
+use super::CallFilter;
+use super::sum::{Groups, Keys, RowOfCall};
 use crate::{Frame, Recording};
 
 /// What processes are that no line is known of.
 const UNKNOWN: &[u8] = b"(line not known)";
 
-pub(super) fn group(recording: &Recording, filter: &Filter) -> Groups {
+pub(super) fn group(recording: &Recording, filter: &CallFilter) -> Groups {
     let mut keys = Keys::default();
     let mut known: HashMap<Option<(Option<crate::PathId>, u32)>, u32> = HashMap::new();
     let of_process: Vec<u32> = recording
@@ -23,7 +23,7 @@ pub(super) fn group(recording: &Recording, filter: &Filter) -> Groups {
         .collect();
     let places = recording.events.iter().map(|event| {
         let row = of_process.get(event.process.0 as usize);
-        row.map_or(Place::NONE, |row| Place::observed(*row))
+        row.map_or(RowOfCall::NONE, |row| RowOfCall::observed(*row))
     });
     let places = places.collect();
     let wanted = |only: &&crate::Process| filter.process.is_none_or(|process| only.id == process);

@@ -1,6 +1,6 @@
 //! Questions to a recording, answered as tables: how many calls, by what.
 //!
-//! A table groups the calls of a recording by one thing ([`By`]); each call is in at most one
+//! A table groups the calls of a recording by one thing ([`GroupBy`]); each call is in at most one
 //! row, and the rows add up to the total. The files here each hold one grouping; this one adds
 //! up.
 
@@ -28,14 +28,14 @@ pub use clean::clean;
 
 pub use process::program_name;
 
-use prefix::Directories;
+use prefix::PrefixDirectories;
 
-use crate::{Attributor, Bytes, Cause, Event, Micros, Nanos, ProcessId, Recording};
+use crate::{Attributor, ByteUnits, Cause, Event, Micros, Nanos, ProcessId, Recording};
 
 /// What a table's rows are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum By {
+pub enum GroupBy {
     /// Why the call was made.
     Cause,
     /// Below which directory its path lies.
@@ -52,26 +52,33 @@ pub enum By {
     Line,
 }
 
-impl By {
+impl GroupBy {
     /// All groupings.
-    pub const ALL: [By; 7] =
-        [By::Cause, By::Prefix, By::Process, By::Syscall, By::Library, By::Module, By::Line];
+    pub const ALL: [GroupBy; 7] = [
+        GroupBy::Cause,
+        GroupBy::Prefix,
+        GroupBy::Process,
+        GroupBy::Syscall,
+        GroupBy::Library,
+        GroupBy::Module,
+        GroupBy::Line,
+    ];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            By::Cause => "cause",
-            By::Prefix => "prefix",
-            By::Process => "process",
-            By::Syscall => "syscall",
-            By::Library => "library",
-            By::Module => "module",
-            By::Line => "line",
+            GroupBy::Cause => "cause",
+            GroupBy::Prefix => "prefix",
+            GroupBy::Process => "process",
+            GroupBy::Syscall => "syscall",
+            GroupBy::Library => "library",
+            GroupBy::Module => "module",
+            GroupBy::Line => "line",
         }
     }
 }
 
-impl fmt::Display for By {
+impl fmt::Display for GroupBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -82,17 +89,17 @@ impl fmt::Display for By {
 #[error("'{0}' is not one of cause, prefix, process, syscall, library, module, line")]
 pub struct UnknownBy(pub String);
 
-impl FromStr for By {
+impl FromStr for GroupBy {
     type Err = UnknownBy;
-    fn from_str(word: &str) -> Result<By, UnknownBy> {
-        let known = By::ALL.into_iter().find(|by| by.name() == word);
+    fn from_str(word: &str) -> Result<GroupBy, UnknownBy> {
+        let known = GroupBy::ALL.into_iter().find(|by| by.name() == word);
         known.ok_or_else(|| UnknownBy(word.to_owned()))
     }
 }
 
 /// Which calls a table counts. The default counts all that the recording holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filter {
+pub struct CallFilter {
     /// Only calls whose (first) path is this directory or below it.
     pub below: Option<Vec<u8>>,
     /// Only calls of this process.
@@ -106,7 +113,7 @@ pub struct Filter {
 
 /// The calls of a recording that share one thing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Row {
+pub struct QueryRow {
     /// What they share, as text to show: see [`crate::shown`] for how paths are escaped.
     pub key: String,
     /// The same as bytes: for paths and names of files, what the program really asked for.
@@ -127,12 +134,12 @@ pub struct Row {
     pub time: Nanos,
     /// Calls whose place in this row is a guess by path, not an observation.
     pub guessed: u64,
-    /// [`By::Process`] and [`By::Line`] only: what ran.
+    /// [`GroupBy::Process`] and [`GroupBy::Line`] only: what ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub programs: Option<Programs>,
-    /// [`By::Library`] and [`By::Module`] only: how the search went.
+    /// [`GroupBy::Library`] and [`GroupBy::Module`] only: how the search went.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub search: Option<Search>,
+    pub search: Option<NameSearch>,
 }
 
 /// The processes that ran one program, or that one line started.
@@ -149,26 +156,26 @@ pub struct Programs {
     pub system: Micros,
     /// The largest resident set of any of them.
     #[serde(rename = "max_rss_bytes")]
-    pub max_rss: Bytes,
+    pub max_rss: ByteUnits,
 }
 
 /// How the search for one library or module went, over all processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Search {
+pub struct NameSearch {
     /// How many searches were made: one each time a process looked for it. For a module only
     /// those that found it: one that is not there leaves no file that names it.
     pub searches: u64,
     /// How many files were tried by name, the found one included.
     pub probes: u64,
     /// Where it was found, most often first.
-    pub found: Vec<Found>,
+    pub found: Vec<SearchEnd>,
     /// How many searches found nothing.
     pub not_found: u64,
 }
 
 /// A file that ended a search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Found {
+pub struct SearchEnd {
     /// The file, as text to show.
     pub path: String,
     /// The same as bytes.
@@ -180,73 +187,78 @@ pub struct Found {
 
 /// Rows that add up to a total.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Table {
+pub struct QueryTable {
     /// What the rows are.
-    pub by: By,
-    /// Most metadata operations first, then most calls, then by key; [`By::Syscall`] by name.
-    pub rows: Vec<Row>,
+    pub by: GroupBy,
+    /// Most metadata operations first, then most calls, then by key; [`GroupBy::Syscall`] by name.
+    pub rows: Vec<QueryRow>,
     /// Of all rows. `distinct` counts a path once, even where two rows have it.
-    pub total: Row,
+    pub total: QueryRow,
 }
 
 /// Groups the calls of a recording.
-pub fn table(recording: &Recording, by: By, filter: &Filter) -> Table {
-    let mut counted = Counted::new(recording, filter);
+pub fn table(recording: &Recording, by: GroupBy, filter: &CallFilter) -> QueryTable {
+    let mut counted = CountedCalls::new(recording, filter);
     let directories = counted.directories(by);
     counted.table(by, &directories)
 }
 
 /// Groups the calls of two recordings in the same way, so that the tables can be compared row
-/// by row: with [`By::Prefix`], both tell the same directories apart.
-pub fn tables(a: &Recording, b: &Recording, by: By, filter: &Filter) -> (Table, Table) {
-    let (mut a, mut b) = (Counted::new(a, filter), Counted::new(b, filter));
+/// by row: with [`GroupBy::Prefix`], both tell the same directories apart.
+pub fn tables(
+    a: &Recording,
+    b: &Recording,
+    by: GroupBy,
+    filter: &CallFilter,
+) -> (QueryTable, QueryTable) {
+    let (mut a, mut b) = (CountedCalls::new(a, filter), CountedCalls::new(b, filter));
     let directories = a.directories(by).union(&b.directories(by)).cloned().collect();
     (a.table(by, &directories), b.table(by, &directories))
 }
 
 /// A recording, and which of its calls are counted.
-struct Counted<'a> {
+struct CountedCalls<'a> {
     recording: &'a Recording,
-    filter: &'a Filter,
+    filter: &'a CallFilter,
     attributor: Attributor<'a>,
     selected: Vec<bool>,
 }
 
-impl<'a> Counted<'a> {
-    fn new(recording: &'a Recording, filter: &'a Filter) -> Counted<'a> {
+impl<'a> CountedCalls<'a> {
+    fn new(recording: &'a Recording, filter: &'a CallFilter) -> CountedCalls<'a> {
         let mut attributor = Attributor::new(recording);
         let selected = filter.select(recording, &mut attributor);
-        Counted { recording, filter, attributor, selected }
+        CountedCalls { recording, filter, attributor, selected }
     }
 
-    fn directories(&self, by: By) -> Directories {
+    fn directories(&self, by: GroupBy) -> PrefixDirectories {
         match by {
-            By::Prefix => prefix::heavy(self.recording, &self.selected),
-            _ => Directories::new(),
+            GroupBy::Prefix => prefix::heavy(self.recording, &self.selected),
+            _ => PrefixDirectories::new(),
         }
     }
 
-    fn table(&mut self, by: By, directories: &Directories) -> Table {
-        let Counted { recording, filter, attributor, selected } = self;
+    fn table(&mut self, by: GroupBy, directories: &PrefixDirectories) -> QueryTable {
+        let CountedCalls { recording, filter, attributor, selected } = self;
         let groups = match by {
-            By::Cause => cause::group(recording, attributor),
-            By::Prefix => prefix::group(recording, filter, directories),
-            By::Process => process::group(recording, attributor, filter),
-            By::Syscall => syscall::group(recording),
-            By::Library => library::group(recording, attributor, selected),
-            By::Module => module::group(recording, attributor, selected),
-            By::Line => line::group(recording, filter),
+            GroupBy::Cause => cause::group(recording, attributor),
+            GroupBy::Prefix => prefix::group(recording, filter, directories),
+            GroupBy::Process => process::group(recording, attributor, filter),
+            GroupBy::Syscall => syscall::group(recording),
+            GroupBy::Library => library::group(recording, attributor, selected),
+            GroupBy::Module => module::group(recording, attributor, selected),
+            GroupBy::Line => line::group(recording, filter),
         };
         let (mut rows, total) = sum::add_up(recording, selected, groups);
         rows.sort_by(|a, b| match by {
-            By::Syscall => a.raw_key.cmp(&b.raw_key),
+            GroupBy::Syscall => a.raw_key.cmp(&b.raw_key),
             _ => (b.metadata, b.calls, &a.raw_key).cmp(&(a.metadata, a.calls, &b.raw_key)),
         });
-        Table { by, rows, total }
+        QueryTable { by, rows, total }
     }
 }
 
-impl Filter {
+impl CallFilter {
     /// Of each call, whether it is counted.
     fn select(&self, recording: &Recording, attributor: &mut Attributor) -> Vec<bool> {
         let inside = self.below.as_ref().map(|directory| below::paths_below(recording, directory));

@@ -9,9 +9,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::modulefile::modulefile;
-use super::python::{Places, package_of};
-use super::search::Searches;
-use super::sum::{Groups, Keys, Place};
+use super::python::{ModuleDirectories, package_of};
+use super::search::SearchEnds;
+use super::sum::{Groups, Keys, RowOfCall};
 use crate::{Attributor, Cause, Event, Exec, Kind, PathId, ProcessId, Recording};
 
 /// What Python asked of directories after the last module it found.
@@ -25,15 +25,15 @@ pub(super) fn group(
     selected: &[bool],
 ) -> Groups {
     let packages = packages(recording);
-    let mut pass = Pass {
+    let mut pass = ModulePass {
         recording,
         packages: &packages,
         searched: HashMap::new(),
         keys: Keys::default(),
         names: HashMap::new(),
-        places: vec![Place::NONE; recording.events.len()],
+        places: vec![RowOfCall::NONE; recording.events.len()],
         waiting: HashMap::new(),
-        searches: Searches::default(),
+        searches: SearchEnds::default(),
     };
     for (at, event) in recording.events.iter().enumerate() {
         let cause = attributor.attribute(event).cause;
@@ -61,22 +61,22 @@ fn packages(recording: &Recording) -> HashSet<&[u8]> {
 }
 
 /// Names depend on the path and on the program, whose environment says where searches begin.
-type Asked = (PathId, Option<usize>);
+type ModuleLookup = (PathId, Option<usize>);
 
-struct Pass<'a> {
+struct ModulePass<'a> {
     recording: &'a Recording,
     packages: &'a HashSet<&'a [u8]>,
     /// Where each program finds its modules.
-    searched: HashMap<Option<usize>, Places<'a>>,
+    searched: HashMap<Option<usize>, ModuleDirectories<'a>>,
     keys: Keys,
-    names: HashMap<Asked, Option<u32>>,
-    places: Vec<Place>,
+    names: HashMap<ModuleLookup, Option<u32>>,
+    places: Vec<RowOfCall>,
     /// Calls that belong to the module that their thread names next.
     waiting: HashMap<(ProcessId, u32), Vec<usize>>,
-    searches: Searches,
+    searches: SearchEnds,
 }
 
-impl Pass<'_> {
+impl ModulePass<'_> {
     /// The row of the module or modulefile that a call's path names.
     fn row(
         &mut self,
@@ -92,7 +92,8 @@ impl Pass<'_> {
             let name = match cause {
                 Cause::ModuleTool => modulefile(variable("MODULEPATH"), bytes),
                 _ => {
-                    let of = || Places::of_variable(variable("PYTHONPATH"), self.packages);
+                    let of =
+                        || ModuleDirectories::of_variable(variable("PYTHONPATH"), self.packages);
                     self.searched.entry(program).or_insert_with(of).module(bytes)
                 }
             };
@@ -105,14 +106,14 @@ impl Pass<'_> {
     fn put(&mut self, at: usize, event: &Event, cause: Cause, row: Option<u32>) {
         let thread = (event.process, event.thread);
         self.places[at] = match (cause, row) {
-            (Cause::ModuleTool, Some(row)) => Place::observed(row),
-            (Cause::ModuleTool, None) => Place::observed(self.keys.row(TOOL)),
+            (Cause::ModuleTool, Some(row)) => RowOfCall::observed(row),
+            (Cause::ModuleTool, None) => RowOfCall::observed(self.keys.row(TOOL)),
             (_, None) => {
                 self.waiting.entry(thread).or_default().push(at);
                 return;
             }
             // That a call is an import's is itself a guess by path.
-            (_, Some(row)) => Place::guessed(row),
+            (_, Some(row)) => RowOfCall::guessed(row),
         };
         // Calls on descriptors may be recorded late: the module they name is not the next one.
         if !event.is_metadata() {
@@ -143,7 +144,7 @@ impl Pass<'_> {
 
     fn end(mut self) -> Groups {
         for at in self.waiting.into_values().flatten() {
-            self.places[at] = Place::guessed(self.keys.row(UNNAMED));
+            self.places[at] = RowOfCall::guessed(self.keys.row(UNNAMED));
         }
         self.searches.write(self.recording, &mut self.keys.rows);
         Groups { rows: self.keys.rows, places: self.places }

@@ -9,13 +9,13 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
-use super::sum::{Groups, Keys, Place};
-use super::{Filter, clean};
+use super::sum::{Groups, Keys, RowOfCall};
+use super::{CallFilter, clean};
 use crate::header::is_below;
 use crate::{Event, Kind, Recording};
 
 /// The directories that a table tells apart.
-pub(super) type Directories = BTreeSet<Vec<u8>>;
+pub(super) type PrefixDirectories = BTreeSet<Vec<u8>>;
 
 /// A directory is a row if it holds one part in this many that no row below it has.
 const PARTS: u64 = 20;
@@ -28,7 +28,11 @@ const NO_PATH: &[u8] = b"(no path)";
 
 /// Puts each call in the row of the next level below the filter's directory; without one, in that
 /// of the deepest of `directories` that it is below.
-pub(super) fn group(recording: &Recording, filter: &Filter, directories: &Directories) -> Groups {
+pub(super) fn group(
+    recording: &Recording,
+    filter: &CallFilter,
+    directories: &PrefixDirectories,
+) -> Groups {
     let mut keys = Keys::default();
     let rows = match &filter.below {
         Some(directory) => children(recording, &clean(directory), &mut keys),
@@ -36,13 +40,17 @@ pub(super) fn group(recording: &Recording, filter: &Filter, directories: &Direct
     };
     let none = keys.row(NO_PATH);
     let place = |event: &Event| {
-        Place::observed(event.path.map_or(none, |path| rows[path.0 as usize].unwrap_or(none)))
+        RowOfCall::observed(event.path.map_or(none, |path| rows[path.0 as usize].unwrap_or(none)))
     };
     Groups { places: recording.events.iter().map(place).collect(), rows: keys.rows }
 }
 
 /// The row of each path: the deepest of the directories above it.
-fn deepest(recording: &Recording, directories: &Directories, keys: &mut Keys) -> Vec<Option<u32>> {
+fn deepest(
+    recording: &Recording,
+    directories: &PrefixDirectories,
+    keys: &mut Keys,
+) -> Vec<Option<u32>> {
     let lengths: BTreeSet<usize> = directories.iter().map(|directory| directory.len()).collect();
     let mut row = |path: &[u8]| {
         let path = clean(path);
@@ -85,7 +93,7 @@ fn children(recording: &Recording, directory: &[u8], keys: &mut Keys) -> Vec<Opt
 }
 
 /// A directory of the recording, or a file: the tree of all paths.
-struct Node {
+struct PrefixNode {
     parent: usize,
     /// Length of its path, which is a prefix of the path that made it.
     length: usize,
@@ -96,7 +104,7 @@ struct Node {
 }
 
 /// The directories to tell apart in a table of the selected calls; the root is always one.
-pub(super) fn heavy(recording: &Recording, selected: &[bool]) -> Directories {
+pub(super) fn heavy(recording: &Recording, selected: &[bool]) -> PrefixDirectories {
     let paths: Vec<_> = recording.paths().map(clean).collect();
     let (mut nodes, leaves) = tree(&paths);
     let mut total = 0;
@@ -111,10 +119,10 @@ pub(super) fn heavy(recording: &Recording, selected: &[bool]) -> Directories {
             nodes[leaf].is_directory = true;
         }
     }
-    let mut directories = Directories::from([b"/".to_vec()]);
+    let mut directories = PrefixDirectories::from([b"/".to_vec()]);
     // Children come after their parents, so this goes from the leaves up.
     for at in (1..nodes.len()).rev() {
-        let Node { parent, length, path, is_directory, weight } = nodes[at];
+        let PrefixNode { parent, length, path, is_directory, weight } = nodes[at];
         if is_directory && weight > 0 && weight * PARTS >= total {
             directories.insert(paths[path][..length].to_vec());
         } else {
@@ -126,8 +134,9 @@ pub(super) fn heavy(recording: &Recording, selected: &[bool]) -> Directories {
 
 /// The tree of all absolute paths, its root first and parents before children, and the node of
 /// each path.
-fn tree(paths: &[Cow<[u8]>]) -> (Vec<Node>, Vec<Option<usize>>) {
-    let mut nodes = vec![Node { parent: 0, length: 1, path: 0, is_directory: true, weight: 0 }];
+fn tree(paths: &[Cow<[u8]>]) -> (Vec<PrefixNode>, Vec<Option<usize>>) {
+    let mut nodes =
+        vec![PrefixNode { parent: 0, length: 1, path: 0, is_directory: true, weight: 0 }];
     let mut known: HashMap<&[u8], usize> = HashMap::from([(&b"/"[..], 0)]);
     let mut leaves = Vec::with_capacity(paths.len());
     for (path, bytes) in paths.iter().enumerate() {
@@ -140,7 +149,7 @@ fn tree(paths: &[Cow<[u8]>]) -> (Vec<Node>, Vec<Option<usize>>) {
         for length in ends.filter(|end| *end > 1).take(DEEPEST) {
             nodes[at].is_directory = true;
             at = *known.entry(&bytes[..length]).or_insert_with(|| {
-                nodes.push(Node { parent: at, length, path, is_directory: false, weight: 0 });
+                nodes.push(PrefixNode { parent: at, length, path, is_directory: false, weight: 0 });
                 nodes.len() - 1
             });
         }

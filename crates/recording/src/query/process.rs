@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::sum::{Groups, Keys, Place};
-use super::{Filter, Programs};
+use super::sum::{Groups, Keys, RowOfCall};
+use super::{CallFilter, Programs};
 use crate::{Attributor, Exec, Process, Recording, Role};
 
 /// What a process is before it has executed anything.
 const BEFORE: &[u8] = b"(before exec)";
 
-pub(super) fn group(recording: &Recording, attributor: &Attributor, filter: &Filter) -> Groups {
+pub(super) fn group(recording: &Recording, attributor: &Attributor, filter: &CallFilter) -> Groups {
     let mut keys = Keys::default();
     let mut known = HashMap::new();
     let mut row = |keys: &mut Keys, program: Option<usize>| {
@@ -21,7 +21,7 @@ pub(super) fn group(recording: &Recording, attributor: &Attributor, filter: &Fil
     let mut places = Vec::with_capacity(recording.events.len());
     for event in &recording.events {
         let program = attributor.at(event.process, event.start);
-        places.push(Place::observed(row(&mut keys, program)));
+        places.push(RowOfCall::observed(row(&mut keys, program)));
     }
     let wanted = |process: &&Process| filter.process.is_none_or(|only| process.id == only);
     for process in recording.processes.iter().filter(wanted) {

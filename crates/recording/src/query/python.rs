@@ -60,19 +60,22 @@ pub fn package_of(path: &[u8]) -> Option<&[u8]> {
 
 /// What is known of where modules are found.
 #[derive(Debug)]
-pub struct Places<'a> {
+pub struct ModuleDirectories<'a> {
     /// Entries of `sys.path`, as far as they are known.
     pub entries: HashSet<Cow<'a, [u8]>>,
     /// Directories that hold an `__init__` file that was there.
     pub packages: &'a HashSet<&'a [u8]>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> ModuleDirectories<'a> {
     /// Those that a `PYTHONPATH` names.
-    pub(super) fn of_variable(roots: &str, packages: &'a HashSet<&'a [u8]>) -> Places<'a> {
+    pub(super) fn of_variable(
+        roots: &str,
+        packages: &'a HashSet<&'a [u8]>,
+    ) -> ModuleDirectories<'a> {
         let roots = roots.split(':').map(|root| clean(root.as_bytes()).into_owned());
         let entries = roots.filter(|root| !root.is_empty()).map(Cow::Owned).collect();
-        Places { entries, packages }
+        ModuleDirectories { entries, packages }
     }
 
     /// The dotted name of the module in a file; none for a directory or another kind of file.
@@ -139,7 +142,7 @@ mod tests {
     fn a_name_is_counted_from_the_directory_that_is_searched() {
         let packages = HashSet::from([&b"/x/app"[..], b"/x/app/sub"]);
         let entries = HashSet::from([Cow::Borrowed(&b"/w/src"[..])]);
-        let places = Places { entries, packages: &packages };
+        let places = ModuleDirectories { entries, packages: &packages };
         for (path, name) in [
             ("/v/lib/python3.11/site-packages/numpy/core/__init__.py", "numpy.core"),
             ("/v/lib/python3.11/site-packages/n/__pycache__/x.cpython-311.pyc", "n.x"),
@@ -159,7 +162,7 @@ mod tests {
 
     fn python(roots: &str, packages: &[&'static str], path: &str) -> Option<String> {
         let packages = packages.iter().map(|directory| directory.as_bytes()).collect();
-        let name = Places::of_variable(roots, &packages).module(path.as_bytes())?;
+        let name = ModuleDirectories::of_variable(roots, &packages).module(path.as_bytes())?;
         Some(String::from_utf8_lossy(&name).into_owned())
     }
 

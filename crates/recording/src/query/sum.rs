@@ -2,40 +2,40 @@
 
 use std::collections::HashMap;
 
-use super::Row;
+use super::QueryRow;
 use crate::{Recording, shown};
 
 /// Which row a call is in, and whether that is a guess.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct RowOfCall {
     row: u32,
     guess: bool,
 }
 
-impl Place {
+impl RowOfCall {
     /// In no row.
-    pub(super) const NONE: Place = Place { row: u32::MAX, guess: false };
+    pub(super) const NONE: RowOfCall = RowOfCall { row: u32::MAX, guess: false };
 
-    pub(super) fn observed(row: u32) -> Place {
-        Place { row, guess: false }
+    pub(super) fn observed(row: u32) -> RowOfCall {
+        RowOfCall { row, guess: false }
     }
 
-    pub(super) fn guessed(row: u32) -> Place {
-        Place { row, guess: true }
+    pub(super) fn guessed(row: u32) -> RowOfCall {
+        RowOfCall { row, guess: true }
     }
 }
 
 /// The rows of a table, not yet counted, and the place of each call of the recording.
 #[derive(Default)]
 pub(super) struct Groups {
-    pub(super) rows: Vec<Row>,
-    pub(super) places: Vec<Place>,
+    pub(super) rows: Vec<QueryRow>,
+    pub(super) places: Vec<RowOfCall>,
 }
 
 /// Numbers rows by key.
 #[derive(Default)]
 pub(super) struct Keys {
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<QueryRow>,
     known: HashMap<Box<[u8]>, u32>,
 }
 
@@ -47,7 +47,7 @@ impl Keys {
         }
         let row = self.rows.len() as u32;
         self.known.insert(key.into(), row);
-        self.rows.push(Row { key: shown(key), raw_key: key.to_vec(), ..Row::default() });
+        self.rows.push(QueryRow { key: shown(key), raw_key: key.to_vec(), ..QueryRow::default() });
         row
     }
 }
@@ -57,22 +57,23 @@ pub(super) fn add_up(
     recording: &Recording,
     selected: &[bool],
     mut groups: Groups,
-) -> (Vec<Row>, Row) {
-    let mut total = Row { key: "total".into(), raw_key: b"total".to_vec(), ..Row::default() };
+) -> (Vec<QueryRow>, QueryRow) {
+    let mut total =
+        QueryRow { key: "total".into(), raw_key: b"total".to_vec(), ..QueryRow::default() };
     let mut named = Vec::new();
     for ((event, place), selected) in recording.events.iter().zip(&groups.places).zip(selected) {
         let Some(row) = groups.rows.get_mut(place.row as usize).filter(|_| *selected) else {
             continue;
         };
         let metadata = event.is_metadata();
-        let one = Row {
+        let one = QueryRow {
             calls: 1,
             errors: u64::from(event.outcome.failed()),
             metadata: u64::from(metadata),
             missing: u64::from(metadata && event.is_missing()),
             time: event.took,
             guessed: u64::from(place.guess),
-            ..Row::default()
+            ..QueryRow::default()
         };
         row.add(&one);
         total.add(&one);
@@ -93,9 +94,9 @@ pub(super) fn add_up(
     (groups.rows, total)
 }
 
-impl Row {
+impl QueryRow {
     /// Adds another row's calls; distinct paths do not add up.
-    fn add(&mut self, other: &Row) {
+    fn add(&mut self, other: &QueryRow) {
         self.calls += other.calls;
         self.errors += other.errors;
         self.metadata += other.metadata;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use super::sum::{Groups, Keys, Place};
-use super::{Row, Table};
+use super::sum::{Groups, Keys, RowOfCall};
+use super::{QueryRow, QueryTable};
 use crate::{Abi, Call, Recording};
 
 /// strace's names of the tables that a call can be in, in the order it prints them; a machine's
@@ -23,7 +23,7 @@ pub(super) fn group(recording: &Recording) -> Groups {
     let mut keys = Keys::default();
     let mut known: HashMap<Call, u32> = HashMap::new();
     let place = |event: &crate::Event| {
-        Place::observed(
+        RowOfCall::observed(
             *known.entry(event.call).or_insert_with(|| keys.row(key(event.call).as_bytes())),
         )
     };
@@ -39,15 +39,15 @@ fn key(call: Call) -> String {
     }
 }
 
-impl Table {
+impl QueryTable {
     /// The text that `strace -f -c -U calls,errors,name -S name` would have printed for the
     /// same calls, byte for byte (`call_summary_pers` of strace's count.c): a summary for each
-    /// table of calls that was used. Of a table [`super::By::Syscall`]; empty if it has no
+    /// table of calls that was used. Of a table [`super::GroupBy::Syscall`]; empty if it has no
     /// rows. Calls that have no name are not in it, as strace does not count them.
     pub fn strace_text(&self) -> String {
         let mut text = String::new();
         for mode in MODES {
-            let rows: Vec<(&Row, &str)> =
+            let rows: Vec<(&QueryRow, &str)> =
                 self.rows.iter().filter_map(|row| Some((row, name_in(mode, &row.key)?))).collect();
             if rows.is_empty() {
                 continue;
@@ -74,7 +74,7 @@ fn name_in<'a>(mode: &str, key: &'a str) -> Option<&'a str> {
 
 /// One summary. Columns are as wide as strace's: at least 9, 9 and 16, and one more than the
 /// longest name.
-fn summary(text: &mut String, rows: &[(&Row, &str)]) {
+fn summary(text: &mut String, rows: &[(&QueryRow, &str)]) {
     let calls: u64 = rows.iter().map(|(row, _)| row.calls).sum();
     let errors: u64 = rows.iter().map(|(row, _)| row.errors).sum();
     let longest = rows.iter().map(|(_, name)| name.len()).max().unwrap_or(0);

@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 
-use recording::{Nanos, ReadError, Recording, Writer};
+use recording::{Nanos, Recording, RecordingReadError, Writer};
 use testkit::made::{Shared, every_kind, header, read};
 
 /// The offsets at which a block ends, from the file's own frames.
@@ -37,8 +37,10 @@ fn a_recording_cut_anywhere_reads_up_to_the_cut_and_says_so() {
                 let recording = Recording::read(&bytes[..cut]).unwrap();
                 assert!(!recording.is_whole(), "cut at {cut}");
             }
-            Err(ReadError::Foreign) => assert!(cut < 16, "cut at {cut}"),
-            Err(ReadError::NoHeader) => assert!((16..ends[1]).contains(&cut), "cut at {cut}"),
+            Err(RecordingReadError::Foreign) => assert!(cut < 16, "cut at {cut}"),
+            Err(RecordingReadError::NoHeader) => {
+                assert!((16..ends[1]).contains(&cut), "cut at {cut}")
+            }
             Err(error) => panic!("cut at {cut}: {error}"),
         }
     }

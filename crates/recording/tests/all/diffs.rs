@@ -1,6 +1,6 @@
 //! What changed between two runs.
 
-use recording::query::{By, Filter, tables};
+use recording::query::{CallFilter, GroupBy, tables};
 use recording::{Recording, diff};
 use testkit::made::{Made, ask};
 
@@ -18,7 +18,7 @@ fn rows_are_paired_by_key_and_the_largest_change_comes_first() {
     let many = [("openat", "/a"); 9];
     let before = run(&[&many[..], &[("access", "/b"), ("readlink", "/c")]].concat());
     let after = run(&[("access", "/b"), ("readlink", "/c"), ("stat", "/d"), ("stat", "/d")]);
-    let (a, b) = tables(&before, &after, By::Syscall, &Filter::default());
+    let (a, b) = tables(&before, &after, GroupBy::Syscall, &CallFilter::default());
     let rows = diff::tables(&a, &b);
     let changes: Vec<_> = rows
         .iter()
@@ -32,8 +32,8 @@ fn rows_are_paired_by_key_and_the_largest_change_comes_first() {
 #[test]
 fn a_run_compared_with_itself_has_not_changed() {
     let run = run(&[("openat", "/a"), ("stat", "/b")]);
-    for by in By::ALL {
-        let (a, b) = tables(&run, &run, by, &Filter::default());
+    for by in GroupBy::ALL {
+        let (a, b) = tables(&run, &run, by, &CallFilter::default());
         assert!(diff::tables(&a, &b).iter().all(|row| row.before == row.after), "{by}");
     }
     let paths = diff::paths(&run, &run);

@@ -3,17 +3,17 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use recording::export::{self, Format, Options, Weight};
-use recording::{Recording, Status};
+use recording::export::{self, ExportFormat, ExportOptions, Weight};
+use recording::{ExitStatus, Recording};
 use testkit::made::{Made, ask, bare, every_kind};
 
-fn exported(recording: &Recording, format: Format) -> String {
+fn exported(recording: &Recording, format: ExportFormat) -> String {
     exported_with(recording, format, Weight::Count)
 }
 
-fn exported_with(recording: &Recording, format: Format, weight: Weight) -> String {
+fn exported_with(recording: &Recording, format: ExportFormat, weight: Weight) -> String {
     let mut text = Vec::new();
-    export::write(recording, format, &mut text, &Options { weight }).unwrap();
+    export::write(recording, format, &mut text, &ExportOptions { weight }).unwrap();
     String::from_utf8(text).expect("exports are UTF-8")
 }
 
@@ -52,9 +52,9 @@ fn demo() -> Made {
     made.call(grandchild, ask("openat", "/usr/lib/libc.so.6").loading().returned(3));
     made.call(grandchild, ask("openat", "/usr/lib/libc.so.6").loading().returned(3));
     made.call(grandchild, bare("wait4").failed(512));
-    made.end(grandchild, Status::Signaled(15));
-    made.end(child, Status::Exited(1));
-    made.end(bash, Status::Exited(0));
+    made.end(grandchild, ExitStatus::Signaled(15));
+    made.end(child, ExitStatus::Exited(1));
+    made.end(bash, ExitStatus::Exited(0));
     made
 }
 
@@ -74,7 +74,7 @@ print(sorted((kind, sum(line['type'] == kind for line in lines)) for kind in {li
 times = [line['at_ns'] for line in lines if 'at_ns' in line]
 assert times == sorted(times)
 ";
-    let text = exported(&every_record(), Format::Jsonl);
+    let text = exported(&every_record(), ExportFormat::Jsonl);
     let expected = "becalm.export/1 header node1 None\n[('blind', 8), ('call', 5), ('end', 4), \
                     ('exec', 2), ('header', 1), ('image', 1), ('origin', 1), \
                     ('signal', 1), ('start', 4)]\n";
@@ -96,7 +96,7 @@ for line in map(json.loads, sys.stdin):
                line['phase'], line['by_descriptor'],
                path(line, 'path'), path(line, 'other_path'), path(line, 'site')])
 ";
-    let printed = python(script, &exported(&recording, Format::Jsonl));
+    let printed = python(script, &exported(&recording, ExportFormat::Jsonl));
     let mut events = recording.events.clone();
     events.sort_by_key(|event| event.start);
     let expected: String = events.iter().map(|event| in_python(&recording, event)).collect();
@@ -140,7 +140,7 @@ fn in_python(recording: &Recording, event: &recording::Event) -> String {
 
 #[test]
 fn jq_answers_questions_of_jsonl() {
-    let text = exported(&demo().recording(), Format::Jsonl);
+    let text = exported(&demo().recording(), ExportFormat::Jsonl);
     let query = r#"select(.type == "call" and .error == "ENOENT") | [.call, .cause, .guess]"#;
     let answer = piped("jq", &["-c", query], &text);
     assert_eq!(answer, "[\"newfstatat\",\"shell\",false]\n".repeat(2));
@@ -156,7 +156,7 @@ fn jq_answers_questions_of_jsonl() {
 #[test]
 fn csv_has_a_row_a_call_and_a_field_a_column_whatever_the_path() {
     let recording = demo().recording();
-    let text = exported(&recording, Format::Csv);
+    let text = exported(&recording, ExportFormat::Csv);
     assert!(text.starts_with(&format!("{}\n", export::csv::HEADER)));
     let script = r"
 import sys, csv
@@ -175,7 +175,7 @@ for row in rows:
     // Universal newlines would change the path's.
     let script = script.replace("sys.stdin.read()", "open(0, newline='').read()");
     assert_eq!(python(&script, &text), expected);
-    let rows = exported(&every_record(), Format::Csv);
+    let rows = exported(&every_record(), ExportFormat::Csv);
     let count = "import csv; print(len(list(csv.reader(open(0, newline=''), strict=True))))";
     assert_eq!(python(count, &rows), "6\n");
 }
@@ -208,8 +208,11 @@ print(len(complete))
 [('openat', 'shell', 60.0, 1.5, None), ('newfstatat', 'shell', 80.0, 2.499, 'ENOENT')]
 6
 ";
-    assert_eq!(python(script, &exported(&recording, Format::Chrome)), expected);
-    python("import sys, json; json.load(sys.stdin)", &exported(&every_record(), Format::Chrome));
+    assert_eq!(python(script, &exported(&recording, ExportFormat::Chrome)), expected);
+    python(
+        "import sys, json; json.load(sys.stdin)",
+        &exported(&every_record(), ExportFormat::Chrome),
+    );
 }
 
 #[test]
@@ -221,8 +224,8 @@ bash go;shell;/home/me;\xff\x3bé 1
 bash go;bash go;dirname;loader (start);/usr/lib;libc.so.6 2
 bash go;bash go;dirname;program 1
 "#;
-    assert_eq!(exported(&recording, Format::Folded), expected);
-    let micros = exported_with(&recording, Format::Folded, Weight::Time);
+    assert_eq!(exported(&recording, ExportFormat::Folded), expected);
+    let micros = exported_with(&recording, ExportFormat::Folded, Weight::Time);
     let numbers: Vec<u64> =
         micros.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse().unwrap()).collect();
     assert_eq!(numbers, [2, 2, 1, 20, 10], "rounded to whole microseconds");
@@ -234,7 +237,7 @@ fn straces_text_has_calls_signals_and_ends_in_the_order_of_time() {
     let at = recording::Nanos(made.now + 1);
     let (process, thread) = (recording::ProcessId(0), 1000);
     made.writer.record(&recording::Record::Signal { process, thread, signal: 17, at });
-    let text = exported(&made.recording(), Format::Strace);
+    let text = exported(&made.recording(), ExportFormat::Strace);
     let expected = r#"1000  1700000000.123516 openat(3, "/home/me/go", O_RDONLY|O_CLOEXEC) = 3 <0.000001>
 1000  1700000000.123536 newfstatat(AT_FDCWD, "/home/me/a, \"b\"\r\nc", ..., 0) = -1 ENOENT (No such file or directory) <0.000002>
 1000  1700000000.123556 newfstatat(AT_FDCWD, "/home/me/\377;\303\251", ..., 0) = -1 ENOENT (No such file or directory) <0.000000>
@@ -260,7 +263,7 @@ fn an_execve_has_the_arguments_that_the_new_program_found() {
     made.call(bash, ask("newfstatat", "/x").fd(3).by_descriptor().flags(0x1000));
     let address = bare("mmap").fd(-1).flags(5).returned(0x7f00_0000_1000);
     made.call(bash, address);
-    let text = exported(&made.recording(), Format::Strace);
+    let text = exported(&made.recording(), ExportFormat::Strace);
     let calls: Vec<_> = text.lines().map(|line| &line[24..]).collect();
     let expected = [
         r#"execve("/bin/nothing", ..., ...) = -1 ENOENT (No such file or directory) <0.000010>"#,
@@ -292,9 +295,10 @@ impl Write for Closed {
 #[test]
 fn every_export_reports_its_sinks_error_as_it_is() {
     let recording = demo().recording();
-    for format in Format::ALL {
+    for format in ExportFormat::ALL {
         for room in [0, 100] {
-            let result = export::write(&recording, format, &mut Closed(room), &Options::default());
+            let result =
+                export::write(&recording, format, &mut Closed(room), &ExportOptions::default());
             assert_eq!(
                 result.unwrap_err().kind(),
                 std::io::ErrorKind::BrokenPipe,
@@ -307,9 +311,9 @@ fn every_export_reports_its_sinks_error_as_it_is() {
 #[test]
 fn every_export_of_an_empty_run_is_well_formed() {
     let recording = Made::new().recording();
-    assert_eq!(exported(&recording, Format::Strace), "");
-    assert_eq!(exported(&recording, Format::Folded), "");
-    assert_eq!(exported(&recording, Format::Csv).lines().count(), 1);
-    assert_eq!(exported(&recording, Format::Jsonl).lines().count(), 1);
-    piped("jq", &["-e", ".traceEvents == []"], &exported(&recording, Format::Chrome));
+    assert_eq!(exported(&recording, ExportFormat::Strace), "");
+    assert_eq!(exported(&recording, ExportFormat::Folded), "");
+    assert_eq!(exported(&recording, ExportFormat::Csv).lines().count(), 1);
+    assert_eq!(exported(&recording, ExportFormat::Jsonl).lines().count(), 1);
+    piped("jq", &["-e", ".traceEvents == []"], &exported(&recording, ExportFormat::Chrome));
 }

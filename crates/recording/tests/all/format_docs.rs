@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use recording::export::{self, Format, Options};
-use recording::{Blind, Header, ProcessId, Record, Recording, Status};
+use recording::export::{self, ExportFormat, ExportOptions};
+use recording::{Blind, ExitStatus, Header, ProcessId, Record, Recording};
 use testkit::made::{Made, ask, every_kind, storm};
 
 const DOCUMENT: &str = include_str!("../../../../docs/recording-format.md");
@@ -24,7 +24,7 @@ fn foreign(file: &Path) -> Vec<serde_json::Value> {
 /// The same records from becalm's JSON lines: paths in hexadecimal, derived fields left out.
 fn own(recording: &Recording) -> Vec<serde_json::Value> {
     let mut text = Vec::new();
-    export::write(recording, Format::Jsonl, &mut text, &Options::default()).unwrap();
+    export::write(recording, ExportFormat::Jsonl, &mut text, &ExportOptions::default()).unwrap();
     let lines = String::from_utf8(text).unwrap();
     lines.lines().map(|line| as_foreign(serde_json::from_str(line).unwrap())).collect()
 }
@@ -179,7 +179,7 @@ fn example() -> Made {
     made.exec(process, "/bin/true", "/bin/true", &["true"]);
     made.call(process, ask("openat", "/lib/libc.so.6").missing().flags(0o2000000).loading());
     made.call(process, ask("openat", "/usr/lib/libc.so.6").returned(3).flags(0o2000000).loading());
-    made.end(process, Status::Exited(0));
+    made.end(process, ExitStatus::Exited(0));
     made
 }
 

@@ -1,9 +1,9 @@
 //! Files that are no recordings, or were made to do harm: one clear error, no panic, no memory
 //! beyond what the file is worth.
 
-use recording::export::{self, Format, Options};
-use recording::query::{By, Filter, table};
-use recording::{ReadError, Recording};
+use recording::export::{self, ExportFormat, ExportOptions};
+use recording::query::{CallFilter, GroupBy, table};
+use recording::{Recording, RecordingReadError};
 use testkit::Random;
 use testkit::made::{every_kind, header, read};
 
@@ -30,7 +30,7 @@ fn with_records(content: &[u8]) -> Vec<u8> {
     [MAGIC, &block(b'H', &header), &block(b'R', content)].concat()
 }
 
-fn error(bytes: &[u8]) -> ReadError {
+fn error(bytes: &[u8]) -> RecordingReadError {
     Recording::read(bytes).expect_err("an error")
 }
 
@@ -38,7 +38,7 @@ fn error(bytes: &[u8]) -> ReadError {
 fn another_kind_of_file_is_told_in_one_line() {
     let png = b"\x89PNG\r\n\x1a\n and so on and on".as_slice();
     for foreign in [b"".as_slice(), b"#!/bin/sh\necho hello, a script\n", png, &[0; 4096]] {
-        assert!(matches!(error(foreign), ReadError::Foreign));
+        assert!(matches!(error(foreign), RecordingReadError::Foreign));
         assert_eq!(
             error(foreign).to_string(),
             "not a recording (it does not begin with 'becalm-record')"
@@ -57,10 +57,10 @@ fn another_version_of_the_format_is_named() {
 fn a_header_that_makes_no_sense_is_refused() {
     for header in [b"".as_slice(), b"{}", b"[1,2", b"null", "[".repeat(100_000).as_bytes()] {
         let bytes = [MAGIC, &block(b'H', header)].concat();
-        assert!(matches!(error(&bytes), ReadError::NoHeader));
+        assert!(matches!(error(&bytes), RecordingReadError::NoHeader));
     }
     let records_first = [MAGIC, &block(b'R', b"")].concat();
-    assert!(matches!(error(&records_first), ReadError::NoHeader));
+    assert!(matches!(error(&records_first), RecordingReadError::NoHeader));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn lengths_that_lie_allocate_nothing_and_end_the_recording() {
     let zeros = zstd::bulk::compress(&[0; 1000], 1).unwrap();
     for said in [999, 1001] {
         let bytes = [&header[..], &frame(b'R', said, &zeros)].concat();
-        assert!(matches!(error(&bytes), ReadError::Damaged(_)));
+        assert!(matches!(error(&bytes), RecordingReadError::Damaged(_)));
     }
 }
 
@@ -107,7 +107,7 @@ fn records_that_make_no_sense_are_damage() {
     ];
     for (what, content) in damaged {
         let error = error(&with_records(content));
-        assert!(matches!(error, ReadError::Damaged(_)), "{what}: {error}");
+        assert!(matches!(error, RecordingReadError::Damaged(_)), "{what}: {error}");
         assert!(error.to_string().starts_with("damaged: "), "{what}");
     }
 }
@@ -126,7 +126,7 @@ fn a_summary_that_makes_no_sense_and_a_second_header_are_damage() {
     let whole = serde_json::to_vec(&header()).unwrap();
     for end in [block(b'S', b"{"), block(b'H', &whole)] {
         let bytes = [MAGIC, &block(b'H', &whole), &end].concat();
-        assert!(matches!(error(&bytes), ReadError::Damaged(_)));
+        assert!(matches!(error(&bytes), RecordingReadError::Damaged(_)));
     }
 }
 
@@ -151,13 +151,13 @@ fn a_recording_that_lost_a_block_in_the_middle_is_not_taken_for_whole() {
 
 /// All that becalm does with a recording.
 fn use_all(recording: &Recording) {
-    for by in By::ALL {
-        let table = table(recording, by, &Filter::default());
+    for by in GroupBy::ALL {
+        let table = table(recording, by, &CallFilter::default());
         let rows: u64 = table.rows.iter().map(|row| row.calls).sum();
         assert_eq!(rows, table.total.calls);
     }
-    for format in Format::ALL {
-        export::write(recording, format, &mut std::io::sink(), &Options::default()).unwrap();
+    for format in ExportFormat::ALL {
+        export::write(recording, format, &mut std::io::sink(), &ExportOptions::default()).unwrap();
     }
 }
 

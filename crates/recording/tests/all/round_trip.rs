@@ -1,6 +1,6 @@
 //! What is written is what is read.
 
-use recording::{Nanos, Recording, Status, Summary, Writer};
+use recording::{ExitStatus, Nanos, Recording, RecordingSummary, Writer};
 use testkit::made::{every_kind, header, read};
 
 #[test]
@@ -9,7 +9,7 @@ fn every_kind_of_record_is_read_as_it_was_written() {
     let read = read::all(&bytes).unwrap();
     assert_eq!(read.records, records);
     assert_eq!(read.cut, None);
-    assert_eq!(read.summary, Some(Summary { ended: Nanos(5000), calls: 5, processes: 4 }));
+    assert_eq!(read.summary, Some(RecordingSummary { ended: Nanos(5000), calls: 5, processes: 4 }));
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn a_recording_in_memory_holds_what_the_file_does() {
     assert_eq!((recording.signals, recording.delivered[0].signal), (1, 64));
     assert_eq!(recording.processes[1].threads, 1);
     let ends: Vec<_> = recording.processes.iter().map(|p| p.end.map(|end| end.status)).collect();
-    assert_eq!(ends[..2], [Some(Status::Exited(0)), Some(Status::Signaled(9))]);
+    assert_eq!(ends[..2], [Some(ExitStatus::Exited(0)), Some(ExitStatus::Signaled(9))]);
     let strange = recording.events[4].path.unwrap();
     assert_eq!(recording.path(strange), b"/tmp/new\nline \xff \"quoted\"");
     assert_eq!(recording.shown(strange), r#"/tmp/new\x0aline \xff "quoted""#);

@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use recording::export::{self, Format, Options};
-use recording::query::{By, Filter, table};
+use recording::export::{self, ExportFormat, ExportOptions};
+use recording::query::{CallFilter, GroupBy, table};
 use recording::{Abi, Header, ProcessId};
 use testkit::made::{Ask, Made, ask, bare, header};
 
@@ -68,7 +68,7 @@ fn the_summary_is_straces_own_byte_for_byte() {
         for (name, failed) in returned(log) {
             made.call(demo, if failed { bare(name).missing() } else { bare(name) });
         }
-        let table = table(&made.recording(), By::Syscall, &Filter::default());
+        let table = table(&made.recording(), GroupBy::Syscall, &CallFilter::default());
         assert_eq!(table.strace_text(), summary, "{command:?}");
     }
 }
@@ -85,7 +85,7 @@ fn calls_of_another_table_have_a_summary_of_their_own() {
     for _ in 0..3 {
         made.call(demo, bare("close").abi(Abi::I386, 20));
     }
-    let text = table(&made.recording(), By::Syscall, &Filter::default()).strace_text();
+    let text = table(&made.recording(), GroupBy::Syscall, &CallFilter::default()).strace_text();
     let expected = "    \
     calls    errors syscall
 --------- --------- -----------------------
@@ -232,7 +232,8 @@ fn a_log_of_straces_that_is_recorded_is_exported_as_strace_wrote_it() {
         assert!(calls > 0, "strace saw no {name}");
     }
     let mut text = Vec::new();
-    export::write(&made.recording(), Format::Strace, &mut text, &Options::default()).unwrap();
+    export::write(&made.recording(), ExportFormat::Strace, &mut text, &ExportOptions::default())
+        .unwrap();
     let text = String::from_utf8(text).unwrap();
     assert_eq!(text.lines().collect::<Vec<_>>(), lines);
 }

@@ -1,25 +1,25 @@
 //! What each table counts, on small runs whose calls are all written down here.
 
-use recording::query::{By, Filter, Row, Table, prefix_counts, table, tables};
-use recording::{Abi, Cause, ProcessId, Recording, Status};
+use recording::query::{CallFilter, GroupBy, QueryRow, QueryTable, prefix_counts, table, tables};
+use recording::{Abi, Cause, ExitStatus, ProcessId, Recording};
 use testkit::made::{Made, ask, bare};
 
-fn all(recording: &Recording, by: By) -> Table {
-    table(recording, by, &Filter::default())
+fn all(recording: &Recording, by: GroupBy) -> QueryTable {
+    table(recording, by, &CallFilter::default())
 }
 
-fn row<'a>(table: &'a Table, key: &str) -> &'a Row {
+fn row<'a>(table: &'a QueryTable, key: &str) -> &'a QueryRow {
     let keys: Vec<_> = table.rows.iter().map(|row| &row.key).collect();
     table.rows.iter().find(|row| row.key == key).unwrap_or_else(|| panic!("{key} in {keys:?}"))
 }
 
-fn keys(table: &Table) -> Vec<&str> {
+fn keys(table: &QueryTable) -> Vec<&str> {
     table.rows.iter().map(|row| row.key.as_str()).collect()
 }
 
 /// Every table's rows are disjoint: they add up to its total.
-fn assert_adds_up(table: &Table) {
-    let sum = |part: fn(&Row) -> u64| table.rows.iter().map(part).sum::<u64>();
+fn assert_adds_up(table: &QueryTable) {
+    let sum = |part: fn(&QueryRow) -> u64| table.rows.iter().map(part).sum::<u64>();
     assert_eq!(sum(|row| row.calls), table.total.calls, "{}", table.by);
     assert_eq!(sum(|row| row.errors), table.total.errors, "{}", table.by);
     assert_eq!(sum(|row| row.metadata), table.total.metadata, "{}", table.by);
@@ -39,7 +39,7 @@ fn a_descriptors_attributes_are_no_lookup_and_enotdir_is_missing_too() {
     made.call(demo, ask("openat", "/etc/passwd/x").failed(20));
     made.call(demo, ask("openat", "/etc/shadow").failed(13));
     made.call(demo, ask("read", "/etc/passwd").fd(3).failed(2));
-    let total = all(&made.recording(), By::Syscall).total;
+    let total = all(&made.recording(), GroupBy::Syscall).total;
     assert_eq!((total.calls, total.errors), (7, 3));
     assert_eq!((total.metadata, total.missing, total.distinct), (3, 1, 3));
     assert_eq!(total.time.0, 70_000);
@@ -54,7 +54,7 @@ fn by_cause_tells_observed_from_guessed() {
     made.call(python, ask("openat", "/usr/lib/locale/locale-archive").missing());
     made.call(python, ask("newfstatat", "/usr/lib/python3.11/os.py"));
     made.call(python, ask("openat", "/data/input"));
-    let table = all(&made.recording(), By::Cause);
+    let table = all(&made.recording(), GroupBy::Cause);
     for (cause, guessed) in [
         (Cause::LoaderStart, 0),
         (Cause::LoaderDlopen, 0),
@@ -78,7 +78,7 @@ fn by_syscall_keeps_the_tables_of_numbers_apart_and_sorts_by_name() {
     made.call(demo, bare("close").fd(9).failed(9));
     made.call(demo, bare("close").abi(Abi::I386, 6).failed(9));
     made.call(demo, bare("close").abi(Abi::X86_64, 9999));
-    let table = all(&made.recording(), By::Syscall);
+    let table = all(&made.recording(), GroupBy::Syscall);
     assert_eq!(keys(&table), ["close", "close (32 bit)", "read", "syscall_0x270f"]);
     assert_eq!((row(&table, "close").calls, row(&table, "close").errors), (2, 1));
     assert_adds_up(&table);
@@ -98,7 +98,7 @@ fn by_prefix_descends_while_one_directory_explains_and_stops_where_it_forks() {
     made.call(demo, ask("openat", "/etc/passwd"));
     made.call(demo, ask("newfstatat", "/usr/lib/x"));
     made.call(demo, bare("read").fd(0));
-    let table = all(&made.recording(), By::Prefix);
+    let table = all(&made.recording(), GroupBy::Prefix);
     assert_eq!(keys(&table), ["/opt/store", "/usr/share/demo/a", "/", "(no path)"]);
     assert_eq!(row(&table, "/opt/store").missing, 200);
     assert_eq!(row(&table, "/").metadata, 2);
@@ -113,7 +113,7 @@ fn by_prefix_has_about_a_screen_of_rows_however_many_directories_there_are() {
         let path = format!("/data/{}/{}/{}/f", file % 7, file % 77, file % 1001);
         made.call(demo, ask("newfstatat", &path));
     }
-    let table = all(&made.recording(), By::Prefix);
+    let table = all(&made.recording(), GroupBy::Prefix);
     assert!((7..=21).contains(&table.rows.len()), "{:?}", keys(&table));
     assert_adds_up(&table);
 }
@@ -125,9 +125,9 @@ fn by_prefix_below_a_directory_shows_its_next_level_by_whole_components() {
     for path in ["/home/me/a/1", "/home/me/a/2", "/home/me/b", "/home/me", "/home/menu/c", "/x"] {
         made.call(demo, ask("openat", path));
     }
-    let filter = Filter { below: Some(b"/home//me/".to_vec()), ..Filter::default() };
+    let filter = CallFilter { below: Some(b"/home//me/".to_vec()), ..CallFilter::default() };
     let recording = made.recording();
-    let table = table(&recording, By::Prefix, &filter);
+    let table = table(&recording, GroupBy::Prefix, &filter);
     assert_eq!(keys(&table), ["/home/me/a", "/home/me", "/home/me/b"]);
     assert_eq!(table.total.metadata, 4);
     assert_adds_up(&table);
@@ -165,14 +165,14 @@ fn by_process_adds_up_all_processes_of_a_program_and_names_scripts() {
         made.call(child, ask("execve", "/usr/bin/dirname"));
         made.exec(child, "/usr/bin/dirname", "/usr/bin/dirname", &["dirname", "x"]);
         made.call(child, ask("openat", "/lib/libc.so.6").loading());
-        made.end(child, Status::Exited(0));
+        made.end(child, ExitStatus::Exited(0));
     }
     let link = made.start(Some(bash));
     made.exec(link, "/usr/bin/awk", "/usr/bin/mawk", &["awk", "1"]);
     made.call(link, ask("openat", "/dev/null"));
     let forked = made.start(Some(bash));
     made.call(forked, ask("openat", "/dev/null"));
-    let table = all(&made.recording(), By::Process);
+    let table = all(&made.recording(), GroupBy::Process);
     let processes = |key: &str| row(&table, key).programs.clone().unwrap();
     assert_eq!(processes("dirname").processes, 3);
     assert_eq!(processes("dirname").user.0, 3000);
@@ -199,7 +199,7 @@ fn by_library_gives_each_probe_to_the_library_that_was_searched() {
     made.call(demo, ask("openat", "/a/liby.so").loading().missing());
     made.call(demo, ask("openat", "/b/liby.so").loading().missing());
     made.call(demo, ask("openat", "/not/the/loader/libx.so.1"));
-    let table = all(&made.recording(), By::Library);
+    let table = all(&made.recording(), GroupBy::Library);
     let x = row(&table, "libx.so.1");
     assert_eq!((x.calls, x.metadata, x.missing, x.guessed), (7, 5, 3, 0));
     let search = x.search.clone().unwrap();
@@ -224,7 +224,7 @@ fn by_library_tells_searches_of_threads_programs_and_repetitions_apart() {
     made.call(demo, ask("openat", "/a/libx.so").dlopen().thread(1).missing());
     made.exec(demo, "/bin/other", "/bin/other", &["other"]);
     made.call(demo, ask("openat", "/b/libx.so").loading().thread(1));
-    let table = all(&made.recording(), By::Library);
+    let table = all(&made.recording(), GroupBy::Library);
     let x = row(&table, "libx.so");
     let search = x.search.clone().unwrap();
     assert_eq!((search.searches, search.not_found, x.calls), (3, 2, 4));
@@ -248,7 +248,7 @@ fn by_module_names_what_the_next_file_names_and_says_that_it_is_a_guess() {
     made.call(python, ask("newfstatat", &extension));
     made.call(python, ask("openat", &extension).dlopen());
     made.call(python, ask("newfstatat", &format!("{site}/last")).missing());
-    let table = all(&made.recording(), By::Module);
+    let table = all(&made.recording(), GroupBy::Module);
     let numpy = row(&table, "numpy");
     assert_eq!((numpy.calls, numpy.metadata, numpy.guessed), (6, 4, 6), "and not its neighbour's");
     assert_eq!(numpy.search.clone().unwrap().found[0].path, cached);
@@ -269,7 +269,7 @@ fn by_module_names_modulefiles_by_their_path_below_the_modulepath() {
     made.call(tool, ask("openat", "/apps/mods/gcc").flags(0o200000));
     made.call(tool, ask("openat", "/apps/mods/gcc/12.1"));
     made.call(tool, ask("newfstatat", "/apps/mods/gcc/12.1"));
-    let table = all(&made.recording(), By::Module);
+    let table = all(&made.recording(), GroupBy::Module);
     assert_eq!(keys(&table), ["gcc/12.1", "(module tool itself)", "(modulepath)", "gcc"]);
     assert_eq!(row(&table, "gcc/12.1").guessed, 0);
     assert_eq!(row(&table, "gcc").search.clone().unwrap().searches, 0, "a directory is no module");
@@ -285,12 +285,12 @@ fn filters_choose_calls_by_process_cause_directory_and_default_set() {
     made.call(child, ask("openat", "/lib/libc.so.6").loading());
     made.call(child, bare("mprotect"));
     let recording = made.recording();
-    let calls = |filter: Filter| table(&recording, By::Syscall, &filter).total.calls;
-    assert_eq!(calls(Filter::default()), 3);
-    assert_eq!(calls(Filter { process: Some(ProcessId(1)), ..Filter::default() }), 2);
-    assert_eq!(calls(Filter { cause: Some(Cause::LoaderStart), ..Filter::default() }), 1);
-    assert_eq!(calls(Filter { below: Some(b"/etc".to_vec()), ..Filter::default() }), 1);
-    assert_eq!(calls(Filter { default_set: true, ..Filter::default() }), 2);
+    let calls = |filter: CallFilter| table(&recording, GroupBy::Syscall, &filter).total.calls;
+    assert_eq!(calls(CallFilter::default()), 3);
+    assert_eq!(calls(CallFilter { process: Some(ProcessId(1)), ..CallFilter::default() }), 2);
+    assert_eq!(calls(CallFilter { cause: Some(Cause::LoaderStart), ..CallFilter::default() }), 1);
+    assert_eq!(calls(CallFilter { below: Some(b"/etc".to_vec()), ..CallFilter::default() }), 1);
+    assert_eq!(calls(CallFilter { default_set: true, ..CallFilter::default() }), 2);
 }
 
 #[test]
@@ -307,7 +307,7 @@ fn two_prefix_tables_made_together_have_comparable_rows() {
         made.recording()
     };
     let (before, after) = (run(1000, 10), run(2, 10));
-    let (a, b) = tables(&before, &after, By::Prefix, &Filter::default());
+    let (a, b) = tables(&before, &after, GroupBy::Prefix, &CallFilter::default());
     assert_eq!(row(&a, "/usr/lib").metadata, 10, "too little for a row in the first run alone");
     assert_eq!(row(&b, "/opt/a/b/c").metadata, 2);
     assert_adds_up(&a);
@@ -317,9 +317,9 @@ fn two_prefix_tables_made_together_have_comparable_rows() {
 #[test]
 fn every_table_of_an_empty_run_is_empty() {
     let recording = Made::new().recording();
-    for by in By::ALL {
+    for by in GroupBy::ALL {
         let table = all(&recording, by);
         assert!(table.rows.is_empty() && table.total.calls == 0, "{by}");
     }
-    assert_eq!(all(&recording, By::Syscall).strace_text(), "");
+    assert_eq!(all(&recording, GroupBy::Syscall).strace_text(), "");
 }

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use recording::Bytes;
+use recording::ByteUnits;
 
 use super::{patch, resolved};
 use crate::attributes::{FileAttributes, Who};
@@ -19,7 +19,7 @@ pub(super) fn create<'a>(path: &Path, mode: u32, content: &'a [u8]) -> Result<Fi
 }
 
 fn new_file(path: &Path, mode: u32, content: &[u8]) -> Result<ItemKind, Error> {
-    let size = Bytes(content.len() as u64);
+    let size = ByteUnits(content.len() as u64);
     let version = Version { size, digest: Some(Digest::of(content)) };
     Ok(ItemKind::File { version, mode: permissions(path, mode)?, kept: None })
 }
@@ -108,7 +108,7 @@ fn there(path: &Path, who: &Who) -> Result<(Item, FileStamp), Error> {
             ));
         }
         let attributes = patch::replaceable(&file, &found, &real, who)?;
-        let version = Version { size: Bytes(found.size()), digest: None };
+        let version = Version { size: ByteUnits(found.size()), digest: None };
         (ItemKind::File { version, mode: found.mode() & 0o7777, kept: None }, attributes)
     };
     Ok((Item { path: real, thing, attributes: Some(attributes) }, FileStamp::of(&found)))

@@ -5,7 +5,7 @@ use std::fs::{self, File, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use recording::Bytes;
+use recording::ByteUnits;
 use rustix::fs::{AtFlags, IFlags, StatxAttributes, StatxFlags};
 
 use super::resolved;
@@ -45,7 +45,7 @@ pub(super) fn job<'a>(
     rewrite::fits(&file, edits)
         .map_err(|error| Error::at("read", real, error))?
         .map_err(refused)?;
-    let version = |size: Bytes, digest| Version { size, digest };
+    let version = |size: ByteUnits, digest| Version { size, digest };
     let patch = FilePatch {
         names,
         before: version(seen.size, seen.digest),

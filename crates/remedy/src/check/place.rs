@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use recording::Bytes;
+use recording::ByteUnits;
 use rustix::fs::{Access, StatVfsMountFlags};
 
 use super::{CheckedPlan, patch};
@@ -145,7 +145,7 @@ fn is_enough(SpaceNeeded { directory, needed }: &SpaceNeeded) -> Result<(), Erro
     let free = blocks.saturating_mul(room.f_frsize);
     // A filesystem without a size (some FUSE ones) says nothing of its room.
     if room.f_blocks > 0 && free < *needed {
-        let (needed, free) = (Bytes(*needed), Bytes(free));
+        let (needed, free) = (ByteUnits(*needed), ByteUnits(free));
         return Err(Error::NoRoom { directory: directory.clone(), needed, free });
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use recording::{Bytes, Descent, Frame, Micros, Nanos, PathId, Process, ProcessId, Recording};
+use recording::{ByteUnits, Descent, Frame, Micros, Nanos, PathId, Process, ProcessId, Recording};
 use serde::Serialize;
 
 use super::advice::{self, Advice};
@@ -71,7 +71,7 @@ pub struct Line {
     pub phases: Phases,
     /// The largest resident set of the parent at a fork.
     #[serde(rename = "parent_rss_bytes")]
-    pub parent_rss: Bytes,
+    pub parent_rss: ByteUnits,
     /// Programs that were tried and not there.
     pub misses: u64,
     /// What to write instead.

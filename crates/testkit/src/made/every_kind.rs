@@ -1,8 +1,8 @@
 //! A small recording that holds every kind of record, and every kind of value in them.
 
 use recording::{
-    Abi, Blind, Bytes, Call, Event, Exec, Frame, How, Image, Micros, Nanos, Origin, Outcome,
-    PathId, Phase, ProcessId, Record, Status, Usage, Writer,
+    Abi, Blind, ByteUnits, Call, Event, Exec, ExitStatus, Frame, MappedElf, Micros, Nanos, Origin,
+    Outcome, PathId, Phase, ProcessId, Record, StartCall, Usage, Writer,
 };
 
 use super::{Shared, header};
@@ -14,33 +14,34 @@ pub fn records(writer: &mut Writer) -> Vec<Record> {
     let loader = writer.path(b"/lib64/ld-linux-x86-64.so.2");
     let strange = writer.path(b"/tmp/new\nline \xff \"quoted\"");
     let mut records = vec![
-        start(0, 4711, None, How::Command, 10),
-        start(1, 4712, Some(0), How::Fork, 20),
-        start(2, 4713, Some(1), How::Vfork, 30),
-        start(3, u32::MAX, Some(0), How::Clone, 40),
+        start(0, 4711, None, StartCall::Command, 10),
+        start(1, 4712, Some(0), StartCall::Fork, 20),
+        start(2, 4713, Some(1), StartCall::Vfork, 30),
+        start(3, u32::MAX, Some(0), StartCall::Clone, 40),
         Record::Origin { process: ProcessId(2), origin: origin(cwd) },
         Record::Thread { process: ProcessId(1), thread: 4800, at: Nanos(50) },
         Record::Exec { process: ProcessId(0), exec: exec(demo, demo, cwd, Some(loader)) },
         Record::Exec { process: ProcessId(2), exec: exec(strange, demo, cwd, None) },
         Record::Image { path: demo, image: image() },
         Record::Signal { process: ProcessId(1), thread: 4712, signal: 64, at: Nanos(60) },
-        end(2, Status::Exited(255), u64::MAX),
-        end(1, Status::Signaled(9), 0),
-        end(0, Status::Exited(0), 12_345),
-        end(3, Status::Exited(0), 1),
+        end(2, ExitStatus::Exited(255), u64::MAX),
+        end(1, ExitStatus::Signaled(9), 0),
+        end(0, ExitStatus::Exited(0), 12_345),
+        end(3, ExitStatus::Exited(0), 1),
     ];
     records.extend(blinds().map(Record::Blind));
     records.extend(calls([demo, strange, loader]).map(Record::Call));
     records
 }
 
-fn start(process: u32, pid: u32, parent: Option<u32>, how: How, at: u64) -> Record {
+fn start(process: u32, pid: u32, parent: Option<u32>, how: StartCall, at: u64) -> Record {
     let (process, parent) = (ProcessId(process), parent.map(ProcessId));
     Record::Start { process, pid, parent, how, at: Nanos(at) }
 }
 
-fn end(process: u32, status: Status, number: u64) -> Record {
-    let usage = Usage { user: Micros(number), system: Micros(number / 2), max_rss: Bytes(number) };
+fn end(process: u32, status: ExitStatus, number: u64) -> Record {
+    let usage =
+        Usage { user: Micros(number), system: Micros(number / 2), max_rss: ByteUnits(number) };
     Record::End { process: ProcessId(process), at: Nanos(number), status, usage }
 }
 
@@ -59,11 +60,11 @@ fn exec(path: PathId, image: PathId, cwd: PathId, loader: Option<PathId>) -> Exe
 fn origin(file: PathId) -> Origin {
     let frame = |file, line, function: &str| Frame { file, line, function: function.into() };
     let frames = vec![frame(Some(file), u32::MAX, "né\n"), frame(None, 0, "")];
-    Origin { rss: Bytes(u64::MAX), frames }
+    Origin { rss: ByteUnits(u64::MAX), frames }
 }
 
-fn image() -> Image {
-    Image {
+fn image() -> MappedElf {
+    MappedElf {
         soname: Some("libdemo.so.1".into()),
         needed: vec!["libc.so.6".into(), "libm.so.6".into()],
         rpath: vec!["$ORIGIN/../lib".into()],

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
 use recording::{
-    Abi, Bytes, Call, End, Event, Exec, Header, How, Micros, Mount, Nanos, Outcome, Phase,
-    ProcessId, Record, Recording, Sink, Status, Usage, Writer,
+    Abi, ByteUnits, Call, Event, Exec, ExitStatus, Header, Micros, Mount, Nanos, Outcome, Phase,
+    ProcessEnd, ProcessId, Record, Recording, Sink, StartCall, Usage, Writer,
 };
 
 pub mod every_kind;
@@ -197,7 +197,7 @@ impl Made {
     pub fn start(&mut self, parent: Option<ProcessId>) -> ProcessId {
         let process = ProcessId(self.processes);
         self.processes += 1;
-        let how = if parent.is_some() { How::Fork } else { How::Command };
+        let how = if parent.is_some() { StartCall::Fork } else { StartCall::Command };
         let at = self.tick();
         let pid = 1000 + process.0;
         self.writer.record(&Record::Start { process, pid, parent, how, at });
@@ -251,9 +251,10 @@ impl Made {
         self.writer.call(event);
     }
 
-    pub fn end(&mut self, process: ProcessId, status: Status) {
-        let usage = Usage { user: Micros(1000), system: Micros(2000), max_rss: Bytes(4096 * 1024) };
-        let end = End { at: self.tick(), status, usage };
+    pub fn end(&mut self, process: ProcessId, status: ExitStatus) {
+        let usage =
+            Usage { user: Micros(1000), system: Micros(2000), max_rss: ByteUnits(4096 * 1024) };
+        let end = ProcessEnd { at: self.tick(), status, usage };
         self.writer.record(&Record::End { process, at: end.at, status, usage });
     }
 

@@ -1,15 +1,15 @@
 //! Reads a recording record by record.
 
-use recording::{ReadError, Reader, Record, Summary};
+use recording::{Reader, Record, RecordingReadError, RecordingSummary};
 
 /// All that could be read, and how it ended.
 pub struct All {
     pub records: Vec<Record>,
-    pub summary: Option<Summary>,
+    pub summary: Option<RecordingSummary>,
     pub cut: Option<&'static str>,
 }
 
-pub fn all(bytes: &[u8]) -> Result<All, ReadError> {
+pub fn all(bytes: &[u8]) -> Result<All, RecordingReadError> {
     let mut reader = Reader::new(bytes)?;
     let mut records = Vec::new();
     while let Some(record) = reader.next_record()? {

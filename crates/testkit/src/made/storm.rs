@@ -2,8 +2,8 @@
 //! its Python modules over many prefixes, as on a cluster without binding.
 
 use recording::{
-    Bytes, Call, Event, Exec, How, Micros, Nanos, Outcome, PathId, Phase, ProcessId, Record,
-    Status, Usage, Writer,
+    ByteUnits, Call, Event, Exec, ExitStatus, Micros, Nanos, Outcome, PathId, Phase, ProcessId,
+    Record, StartCall, Usage, Writer,
 };
 use stats::Random;
 
@@ -39,7 +39,7 @@ pub fn record(writer: &mut Writer, calls: u64) -> Nanos {
 impl Storm<'_> {
     fn start(&mut self, process: ProcessId) {
         let parent = (process.0 > 0).then_some(ProcessId(0));
-        let how = if parent.is_some() { How::Vfork } else { How::Command };
+        let how = if parent.is_some() { StartCall::Vfork } else { StartCall::Command };
         let pid = 4_000 + process.0;
         let at = Nanos(self.now);
         self.writer.record(&Record::Start { process, pid, parent, how, at });
@@ -82,8 +82,8 @@ impl Storm<'_> {
             }
         }
         let usage =
-            Usage { user: Micros(200_000), system: Micros(90_000), max_rss: Bytes(1 << 26) };
-        let status = Status::Exited(0);
+            Usage { user: Micros(200_000), system: Micros(90_000), max_rss: ByteUnits(1 << 26) };
+        let status = ExitStatus::Exited(0);
         self.writer.record(&Record::End { process, at: Nanos(self.now), status, usage });
     }
 

@@ -4,7 +4,7 @@ mod view;
 
 use std::path::PathBuf;
 
-use recording::query::By;
+use recording::query::GroupBy;
 
 use super::report;
 use crate::exit::Failure;
@@ -26,7 +26,7 @@ pub struct Args {
     after: PathBuf,
     /// What to group the calls by
     #[arg(long, default_value = "cause", value_parser = report::by())]
-    by: By,
+    by: GroupBy,
     /// Compare which paths were asked for
     #[arg(long, conflicts_with = "by")]
     paths: bool,

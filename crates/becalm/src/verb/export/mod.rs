@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use recording::export::{self, Format, Options, UnknownFormat, UnknownWeight, Weight};
+use recording::export::{self, ExportFormat, ExportOptions, UnknownFormat, UnknownWeight, Weight};
 
 use crate::exit::{Failure, USAGE};
 use crate::recording_head::RecordingHead;
@@ -29,7 +29,7 @@ pub struct Args {
     recording: PathBuf,
     /// Which format
     #[arg(long, value_parser = format())]
-    format: Format,
+    format: ExportFormat,
     /// Of folded stacks, what their numbers are: calls, or microseconds
     #[arg(long, default_value = "count", value_parser = weight())]
     weight: Weight,
@@ -41,9 +41,9 @@ pub struct Args {
     json: bool,
 }
 
-fn format() -> impl TypedValueParser<Value = Format> {
-    PossibleValuesParser::new(Format::ALL.map(Format::name))
-        .try_map(|word| -> Result<Format, UnknownFormat> { word.parse() })
+fn format() -> impl TypedValueParser<Value = ExportFormat> {
+    PossibleValuesParser::new(ExportFormat::ALL.map(ExportFormat::name))
+        .try_map(|word| -> Result<ExportFormat, UnknownFormat> { word.parse() })
 }
 
 fn weight() -> impl TypedValueParser<Value = Weight> {
@@ -56,7 +56,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     let recording = crate::load::load(&args.recording)?;
     let run = RecordingHead::of(&args.recording, &recording);
     run.warnings().iter().for_each(|line| term::warn(line));
-    let options = Options { weight: args.weight };
+    let options = ExportOptions { weight: args.weight };
     let write = |out: &mut dyn Write| export::write(&recording, args.format, out, &options);
     let Some(file) = args.output.as_ref().filter(|file| file.as_os_str() != "-") else {
         if args.json {

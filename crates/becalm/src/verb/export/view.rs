@@ -3,8 +3,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use recording::export::Format;
-use recording::{Bytes, shown_name};
+use recording::export::ExportFormat;
+use recording::{ByteUnits, shown_name};
 use serde::Serialize;
 use term::number::{bytes, counted};
 use term::{plain, quoted, style};
@@ -33,7 +33,7 @@ pub struct Export {
 
 impl Export {
     /// The export of a recording to `file`, which is written by now.
-    pub fn of(run: RecordingHead, format: Format, file: &Path) -> Export {
+    pub fn of(run: RecordingHead, format: ExportFormat, file: &Path) -> Export {
         let written = std::fs::metadata(file).ok().filter(std::fs::Metadata::is_file);
         Export {
             schema: "becalm.export/1",
@@ -50,7 +50,7 @@ impl Export {
     pub fn render(&self) -> String {
         let calls = counted(self.run.calls, "system call", "system calls");
         let size =
-            self.output_bytes.map_or(String::new(), |size| format!(", {}", bytes(Bytes(size))));
+            self.output_bytes.map_or(String::new(), |size| format!(", {}", bytes(ByteUnits(size))));
         let headline = format!("{}: {calls} as {}{size}", plain(&self.output), self.format);
         style::headline(&headline, usize::MAX) + &style::next(&self.next())
     }

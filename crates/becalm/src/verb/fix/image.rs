@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use cure::TakenAway;
 use explain::SourcePath;
-use image::squash::{self, Options, Progress};
-use image::{Fingerprint, Holds, Inspection, Layout};
+use image::squash::{self, ImageOptions, ImageProgress};
+use image::{Fingerprint, Holds, ImageLayout, Inspection};
 use launch::CommandLine;
 use prove::{Behaviour, Proof, ProofVerdict, Speed, Subject};
 use recording::{Nanos, Recording};
@@ -28,7 +28,7 @@ pub(super) fn resolved(
 ) -> anyhow::Result<EnvironmentImage> {
     check(image)?;
     let environment = directory.path().to_owned();
-    let layout = Layout::of(std::slice::from_ref(&environment))?;
+    let layout = ImageLayout::of(std::slice::from_ref(&environment))?;
     let holds = Fingerprint::now(&layout, READERS)?;
     Ok(EnvironmentImage {
         taken,
@@ -77,17 +77,17 @@ impl BuiltImage {
             .into_temp_path();
         let waiting = term::Waiting::new();
         let progress = |progress| {
-            if let Progress::Packing { done, of } = progress {
+            if let ImageProgress::Packing { done, of } = progress {
                 waiting.tell("building the image", done, of);
             }
         };
         let opened = image::opened(recording);
-        let options = Options {
+        let options = ImageOptions {
             first: &opened,
             trace: Some(trace),
             settles: true,
             progress: &progress,
-            ..Options::default()
+            ..ImageOptions::default()
         };
         let made = squash::build(std::slice::from_ref(&wanted.environment), &built, &options)?;
         wanted.image_bytes = Some(made.image_bytes);

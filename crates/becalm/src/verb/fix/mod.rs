@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::Context;
 use cost::CostModel;
 use launch::CommandLine;
-use loader::bind::{Binding, LeftOut};
+use loader::bind::{Binding, UnboundFile};
 use prove::{ProofBench, RunSurroundings, Subject};
 use recording::Recording;
 
@@ -309,7 +309,7 @@ fn binding(args: &FixArgs, plan: &cure::CurePlan) -> Result<Binding, Failure> {
         false => simulated(&files, &options)?,
     };
     let reason = "of the operating system: its package manager would put it back";
-    let left = |path: PathBuf| LeftOut { path, reason: reason.to_owned() };
+    let left = |path: PathBuf| UnboundFile { path, reason: reason.to_owned() };
     let of_the_system = plan.of_the_system.iter().map(|file| file.path().to_owned());
     binding.left_out.extend(of_the_system.filter(|path| path.is_file()).map(left));
     Ok(binding)

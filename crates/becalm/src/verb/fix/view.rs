@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use cure::TakenAway;
 use loader::bind::Binding;
 use prove::{Harm, Proof};
-use recording::{Bytes, shown_name};
+use recording::{ByteUnits, shown_name};
 use serde_json::{Value, json};
 use term::number::{bytes, counted};
 use term::{plain, style, width};
@@ -109,14 +109,14 @@ impl EnvironmentImage {
     fn headline(&self) -> String {
         let (did, size) = match self.image_bytes {
             None => ("Would build", String::new()),
-            Some(size) => ("Built", format!(" ({})", bytes(Bytes(size)))),
+            Some(size) => ("Built", format!(" ({})", bytes(ByteUnits(size)))),
         };
         format!(
             "{did} one image, {}{size}, of {} ({}, {}): it serves {} of this start",
             plain(&self.image.to_string_lossy()),
             plain(&self.environment.to_string_lossy()),
             counted(self.entries, "file", "files"),
-            bytes(Bytes(self.bytes)),
+            bytes(ByteUnits(self.bytes)),
             counted(self.taken.metadata_ops, "metadata operation", "metadata operations"),
         )
     }

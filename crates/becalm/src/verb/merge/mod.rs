@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use recording::Ranks;
+use recording::RankedRecordings;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::exit::Failure;
@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     }
     allow_many_files();
     let opened = args.files.iter().map(|file| Ok((file.clone(), open(file)?)));
-    let joined = Ranks::join(opened.collect::<anyhow::Result<_>>()?)?;
+    let joined = RankedRecordings::join(opened.collect::<anyhow::Result<_>>()?)?;
     let one = match args.rank {
         Some(rank) => Some(joined.of(rank).ok_or_else(|| anyhow!("rank {rank} is not there"))?),
         None => None,
@@ -73,7 +73,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn open(file: &Path) -> anyhow::Result<Ranks> {
+fn open(file: &Path) -> anyhow::Result<RankedRecordings> {
     if file.is_dir() {
         return job::left_behind(file).with_context(|| file.display().to_string());
     }

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use recording::{Ranks, shown_name};
+use recording::{RankedRecordings, shown_name};
 use serde::Serialize;
 use term::number::counted;
 use term::{plain, quoted, style};
@@ -40,7 +40,12 @@ pub struct Merged {
 
 impl Merged {
     /// What was joined from `files` to `target`; one rank only, if `only` says so.
-    pub fn of(target: &Path, files: &[PathBuf], only: Option<u32>, joined: &Ranks) -> Merged {
+    pub fn of(
+        target: &Path,
+        files: &[PathBuf],
+        only: Option<u32>,
+        joined: &RankedRecordings,
+    ) -> Merged {
         let first = joined.members.first().map(|member| member.rank.clone()).unwrap_or_default();
         let there: Vec<u32> = joined.members.iter().map(|member| member.rank.rank).collect();
         let taken = joined.members.iter().filter(|it| only.is_none_or(|only| it.rank.rank == only));

@@ -220,7 +220,8 @@ impl RehearsalAnswer {
 
     fn row(&self, table: &mut Table, name: &str, share: String, part: &RpcSum) {
         let queued = if part.queued_ns > 0 { time(Nanos(part.queued_ns)) } else { String::new() };
-        let data = if part.bytes > 0 { bytes(recording::Bytes(part.bytes)) } else { String::new() };
+        let data =
+            if part.bytes > 0 { bytes(recording::ByteUnits(part.bytes)) } else { String::new() };
         table.row([
             plain(name),
             count(part.operations),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use recording::query::{By, UnknownBy};
+use recording::query::{GroupBy, UnknownBy};
 
 use crate::exit::Failure;
 use crate::reporting_rank::load_rank;
@@ -37,7 +37,7 @@ pub struct Args {
     recording: PathBuf,
     /// What to group the calls by [default: cause]
     #[arg(long, value_parser = by())]
-    by: Option<By>,
+    by: Option<GroupBy>,
     /// Of a file with many ranks: this one's calls
     #[arg(long, value_name = "N")]
     rank: Option<u32>,
@@ -52,10 +52,10 @@ pub struct Args {
     json: bool,
 }
 
-/// One of [`By`]'s names.
-pub fn by() -> impl TypedValueParser<Value = By> {
-    PossibleValuesParser::new(By::ALL.map(By::name))
-        .try_map(|word| -> Result<By, UnknownBy> { word.parse() })
+/// One of [`GroupBy`]'s names.
+pub fn by() -> impl TypedValueParser<Value = GroupBy> {
+    PossibleValuesParser::new(GroupBy::ALL.map(GroupBy::name))
+        .try_map(|word| -> Result<GroupBy, UnknownBy> { word.parse() })
 }
 
 /// How many rows of a table are shown.
@@ -74,7 +74,8 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     };
     let below = args.below.as_ref().map(std::path::absolute).transpose().context("--below")?;
     let below = below.as_ref().map(|directory| directory.as_os_str().as_bytes());
-    let mut report = Report::of(&args.recording, &recording, args.by.unwrap_or(By::Cause), below);
+    let mut report =
+        Report::of(&args.recording, &recording, args.by.unwrap_or(GroupBy::Cause), below);
     report.run.rank = args.rank;
     report.run.warnings().iter().for_each(|line| term::warn(line));
     if args.json {

@@ -43,7 +43,7 @@ fn library(command: &launch::Command) -> Library {
     // What cannot be found or read is said when it is executed.
     let Ok(file) = command.file() else { return Library::Unknown };
     let file = hugepages::interpreter_of_script(&file).unwrap_or(file);
-    match loader::Object::read(&file) {
+    match loader::ElfObject::read(&file) {
         Ok(object) => Library::of(object.interpreter.as_deref().map(Path::new)),
         Err(_) => Library::Unknown,
     }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use image::mount::{self, Bind, By, Entered, Overlay, Wanted};
+use image::mount::{self, Bind, Entered, MountMethod, MountRequest, WritableOverlay};
 use recording::shown_name;
 
 use super::image_freshness::ImageFreshness;
@@ -74,29 +74,29 @@ fn about(entered: &Entered) -> serde_json::Value {
         "file": shown_name(&entered.image),
         "over": entered.over.iter().map(shown_name).collect::<Vec<_>>(),
         "by": match entered.by {
-            By::Kernel => "kernel",
-            By::Fuse => "fuse",
+            MountMethod::Kernel => "kernel",
+            MountMethod::Fuse => "fuse",
         },
         "joined": entered.joined,
         "staged": null,
     })
 }
 
-fn wanted(args: &Args, image: &Path, freshness: ImageFreshness) -> Result<Wanted, Failure> {
+fn wanted(args: &Args, image: &Path, freshness: ImageFreshness) -> Result<MountRequest, Failure> {
     let usage = |text: &OsString, why| Failure {
         status: USAGE,
         error: anyhow!("--bind {}: {why}", text.to_string_lossy()),
     };
     let binds = args.bind.iter().map(|text| Bind::parse(text).map_err(|why| usage(text, why)));
-    Ok(Wanted {
+    Ok(MountRequest {
         image: image.to_path_buf(),
         at: args.at.clone(),
-        overlays: args.overlay.iter().map(|text| Overlay::parse(text)).collect(),
+        overlays: args.overlay.iter().map(|text| WritableOverlay::parse(text)).collect(),
         writable_tmpfs: args.writable_tmpfs,
         binds: binds.collect::<Result<_, _>>()?,
         by: args.by.map(|means| match means {
-            Means::Kernel => By::Kernel,
-            Means::Fuse => By::Fuse,
+            Means::Kernel => MountMethod::Kernel,
+            Means::Fuse => MountMethod::Fuse,
         }),
         freshness: freshness.into(),
     })

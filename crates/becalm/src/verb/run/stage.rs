@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use image::mount::{self, Wanted};
+use image::mount::{self, MountRequest};
 use image::stage::{self, Named, Staged};
 use job::LaunchedRank;
 use recording::shown_name;
@@ -26,7 +26,7 @@ pub struct Args {
 pub fn enter(
     args: &Args,
     json: bool,
-    wanted: &Wanted,
+    wanted: &MountRequest,
     command: &mut launch::Command,
     variables: &mut Vec<(OsString, OsString)>,
 ) -> Result<Option<serde_json::Value>, Failure> {

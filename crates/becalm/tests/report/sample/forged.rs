@@ -5,15 +5,15 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use recording::{
-    Bytes, Frame, Header, How, Image, Micros, Nanos, Origin, PathId, ProcessId, Record, Status,
-    Usage, Writer,
+    ByteUnits, ExitStatus, Frame, Header, MappedElf, Micros, Nanos, Origin, PathId, ProcessId,
+    Record, StartCall, Usage, Writer,
 };
 
 const FIRST: ProcessId = ProcessId(0);
 
 fn start(process: ProcessId) -> Record {
     let parent = process.0.checked_sub(1).map(ProcessId);
-    let how = if parent.is_none() { How::Command } else { How::Fork };
+    let how = if parent.is_none() { StartCall::Command } else { StartCall::Fork };
     Record::Start { process, pid: process.0 + 1, parent, how, at: Nanos(u64::from(process.0)) }
 }
 
@@ -34,7 +34,7 @@ fn exec(process: ProcessId, at: u64, path: PathId, argv: Vec<String>) -> Record 
 pub fn bulky() -> Vec<(&'static str, Record)> {
     let texts = |number| vec![String::new(); number];
     let frames = vec![Frame { file: None, line: 0, function: String::new() }; 30_000];
-    let image = Image { needed: texts(100_000), ..Image::default() };
+    let image = MappedElf { needed: texts(100_000), ..MappedElf::default() };
     let signal = Record::Signal { process: FIRST, thread: 0, signal: 0, at: Nanos(0) };
     vec![
         ("signals", signal),
@@ -42,7 +42,7 @@ pub fn bulky() -> Vec<(&'static str, Record)> {
         ("threads", Record::Thread { process: FIRST, thread: 0, at: Nanos(0) }),
         ("arguments", exec(FIRST, 0, PathId(0), texts(100_000))),
         ("images", Record::Image { path: PathId(0), image }),
-        ("frames", Record::Origin { process: FIRST, origin: Origin { rss: Bytes(0), frames } }),
+        ("frames", Record::Origin { process: FIRST, origin: Origin { rss: ByteUnits(0), frames } }),
     ]
 }
 
@@ -83,7 +83,7 @@ pub fn chain(file: &Path, processes: u32) {
             0 => writer.record(&exec(process, 0, path, vec!["sh".into()])),
             1 => {
                 let frame = Frame { file: Some(path), line: 7, function: "f".into() };
-                let origin = Origin { rss: Bytes(0), frames: vec![frame] };
+                let origin = Origin { rss: ByteUnits(0), frames: vec![frame] };
                 writer.record(&Record::Origin { process, origin });
             }
             // The upper half has nothing but its parent's program.
@@ -94,10 +94,10 @@ pub fn chain(file: &Path, processes: u32) {
             _ => {}
         }
     }
-    let usage = Usage { user: Micros(1), system: Micros(1), max_rss: Bytes(1) };
+    let usage = Usage { user: Micros(1), system: Micros(1), max_rss: ByteUnits(1) };
     for number in 0..processes {
         let (process, at) = (ProcessId(number), Nanos(end + 2));
-        writer.record(&Record::End { process, at, status: Status::Exited(0), usage });
+        writer.record(&Record::End { process, at, status: ExitStatus::Exited(0), usage });
     }
     writer.finish(Nanos(end + 3)).unwrap();
 }

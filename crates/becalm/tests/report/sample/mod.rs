@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use recording::{
-    Blind, Bytes, Call, Event, Exec, Header, How, Micros, Nanos, Outcome, Phase, ProcessId, Record,
-    Status, Usage, Writer,
+    Blind, ByteUnits, Call, Event, Exec, ExitStatus, Header, Micros, Nanos, Outcome, Phase,
+    ProcessId, Record, StartCall, Usage, Writer,
 };
 
 pub const FOUND: Outcome = Outcome::Returned(3);
@@ -50,8 +50,13 @@ impl Sample {
         let (path, cwd) = (writer.path(program.as_bytes()), writer.path(b"/home/me"));
         let loader = Some(writer.path(b"/lib64/ld-linux-x86-64.so.2"));
         let process = ProcessId(0);
-        let start =
-            Record::Start { process, pid: 4711, parent: None, how: How::Command, at: Nanos(0) };
+        let start = Record::Start {
+            process,
+            pid: 4711,
+            parent: None,
+            how: StartCall::Command,
+            at: Nanos(0),
+        };
         writer.record(&start);
         let exec = Exec { at: Nanos(0), path, image: path, argv, cwd, loader, env: vec![] };
         writer.record(&Record::Exec { process, exec });
@@ -122,9 +127,10 @@ impl Sample {
     }
 
     fn end_process(&mut self) {
-        let usage = Usage { user: Micros(12_000), system: Micros(3_400), max_rss: Bytes(24 << 20) };
+        let usage =
+            Usage { user: Micros(12_000), system: Micros(3_400), max_rss: ByteUnits(24 << 20) };
         let (process, at) = (ProcessId(0), Nanos(self.now));
-        self.writer.record(&Record::End { process, at, status: Status::Exited(0), usage });
+        self.writer.record(&Record::End { process, at, status: ExitStatus::Exited(0), usage });
     }
 }
 

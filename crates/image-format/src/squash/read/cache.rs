@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::ReadError;
+use super::SquashReadError;
 
 /// A decompressed block.
 #[derive(Debug)]
-pub(crate) struct Block {
+pub(crate) struct UnpackedBlock {
     pub bytes: Vec<u8>,
     /// Where the image goes on after it.
     pub next: u64,
@@ -15,47 +15,47 @@ pub(crate) struct Block {
 
 /// Which block: its position, and what it is taken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Key {
+pub(crate) enum BlockKey {
     Metadata(u64),
     Data(u64),
 }
 
 /// A place for a block. Who comes first fills it, others wait: no block is decompressed twice at
 /// the same time.
-type Place = Arc<Mutex<Option<Arc<Block>>>>;
+type BlockPlace = Arc<Mutex<Option<Arc<UnpackedBlock>>>>;
 
 /// Blocks that are kept. The least recently used go first.
-pub(crate) struct Cache {
+pub(crate) struct BlockCache {
     most: usize,
-    inner: Mutex<Inner>,
+    inner: Mutex<CachedBlocks>,
 }
 
 #[derive(Default)]
-struct Inner {
-    slots: HashMap<Key, Slot>,
+struct CachedBlocks {
+    slots: HashMap<BlockKey, CachedBlock>,
     bytes: usize,
     clock: u64,
 }
 
-struct Slot {
-    place: Place,
+struct CachedBlock {
+    place: BlockPlace,
     bytes: usize,
     used: u64,
 }
 
-impl Cache {
+impl BlockCache {
     /// Keeps at most so many bytes.
-    pub(crate) fn new(most: usize) -> Cache {
-        Cache { most, inner: Mutex::default() }
+    pub(crate) fn new(most: usize) -> BlockCache {
+        BlockCache { most, inner: Mutex::default() }
     }
 
     /// The block, kept or loaded. It has at most `bytes` bytes.
     pub(crate) fn get(
         &self,
-        key: Key,
+        key: BlockKey,
         bytes: usize,
-        load: impl FnOnce() -> Result<Block, ReadError>,
-    ) -> Result<Arc<Block>, ReadError> {
+        load: impl FnOnce() -> Result<UnpackedBlock, SquashReadError>,
+    ) -> Result<Arc<UnpackedBlock>, SquashReadError> {
         let place = self.place(key, bytes);
         let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(block) = &*place {
@@ -64,7 +64,7 @@ impl Cache {
         Ok(place.insert(Arc::new(load()?)).clone())
     }
 
-    fn place(&self, key: Key, bytes: usize) -> Place {
+    fn place(&self, key: BlockKey, bytes: usize) -> BlockPlace {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let inner = &mut *inner;
         inner.clock += 1;
@@ -73,8 +73,8 @@ impl Cache {
             slot.used = used;
             return slot.place.clone();
         }
-        let place = Place::default();
-        inner.slots.insert(key, Slot { place: place.clone(), bytes, used });
+        let place = BlockPlace::default();
+        inner.slots.insert(key, CachedBlock { place: place.clone(), bytes, used });
         inner.bytes += bytes;
         if inner.bytes > self.most {
             inner.shrink(self.most - self.most / 4);
@@ -83,7 +83,7 @@ impl Cache {
     }
 }
 
-impl Inner {
+impl CachedBlocks {
     /// Lets go of the least recently used until so many bytes are left: many at a time, as the
     /// search for them takes longer than the letting go.
     fn shrink(&mut self, most: usize) {
@@ -104,16 +104,16 @@ impl Inner {
 mod tests {
     use super::*;
 
-    fn block() -> Result<Block, ReadError> {
-        Ok(Block { bytes: vec![0; 10], next: 0 })
+    fn block() -> Result<UnpackedBlock, SquashReadError> {
+        Ok(UnpackedBlock { bytes: vec![0; 10], next: 0 })
     }
 
     #[test]
     fn what_was_used_last_is_kept() {
-        let cache = Cache::new(100);
+        let cache = BlockCache::new(100);
         for position in 0..1000 {
-            cache.get(Key::Data(position), 10, block).unwrap();
-            cache.get(Key::Data(0), 10, || panic!("it was just used")).unwrap();
+            cache.get(BlockKey::Data(position), 10, block).unwrap();
+            cache.get(BlockKey::Data(0), 10, || panic!("it was just used")).unwrap();
         }
         assert!(cache.inner.lock().unwrap().bytes <= 100);
         let mut again = false;
@@ -121,14 +121,14 @@ mod tests {
             again = true;
             block()
         };
-        cache.get(Key::Data(1), 10, load).unwrap();
+        cache.get(BlockKey::Data(1), 10, load).unwrap();
         assert!(again);
     }
 
     #[test]
     fn a_block_that_could_not_be_loaded_is_tried_again() {
-        let cache = Cache::new(100);
-        assert!(cache.get(Key::Metadata(1), 10, || ReadError::damaged("x", 1)).is_err());
-        assert!(cache.get(Key::Metadata(1), 10, block).is_ok());
+        let cache = BlockCache::new(100);
+        assert!(cache.get(BlockKey::Metadata(1), 10, || SquashReadError::damaged("x", 1)).is_err());
+        assert!(cache.get(BlockKey::Metadata(1), 10, block).is_ok());
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::cache::{Block, Key};
+use super::cache::{BlockKey, UnpackedBlock};
 use super::cursor::Cursor;
-use super::node::Place;
-use super::{Image, NodeId, ReadError};
+use super::node::InodeContent;
+use super::{SquashImage, SquashNode, SquashReadError};
 use crate::squash::compression::unpack;
 use crate::squash::format::{DATA_STORED, NONE_U32};
 
@@ -14,7 +14,7 @@ pub(crate) const MOST_BLOCKS: u64 = 1 << 22;
 
 /// Where a file's content is: what an open file needs.
 #[derive(Clone, Debug)]
-pub struct Content {
+pub struct FileContent {
     size: u64,
     /// Position and size, as it is written, of each block.
     blocks: Vec<(u64, u32)>,
@@ -22,7 +22,7 @@ pub struct Content {
     fragment: Option<(u32, u32)>,
 }
 
-impl Content {
+impl FileContent {
     /// Bytes of the file.
     pub fn size(&self) -> u64 {
         self.size
@@ -40,15 +40,15 @@ impl Content {
     }
 }
 
-impl Image {
-    /// Where a file's content is, to be read by [`Image::read_at`].
+impl SquashImage {
+    /// Where a file's content is, to be read by [`SquashImage::read_at`].
     ///
     /// # Errors
     /// Where it is no regular file, or the image is damaged.
-    pub fn open(&self, file: NodeId) -> Result<Content, ReadError> {
+    pub fn open(&self, file: SquashNode) -> Result<FileContent, SquashReadError> {
         let (inode, mut sizes) = self.inode(file)?;
-        let Place::File { start, fragment, offset } = inode.place else {
-            return Err(ReadError::IsNo("regular file"));
+        let InodeContent::File { start, fragment, offset } = inode.place else {
+            return Err(SquashReadError::IsNo("regular file"));
         };
         let size = inode.attributes.size;
         let block_size = u64::from(self.superblock.block_size);
@@ -58,7 +58,7 @@ impl Image {
             None => size.div_ceil(block_size),
         };
         if count > MOST_BLOCKS {
-            return ReadError::damaged("a file of more blocks than are read", sizes.near());
+            return SquashReadError::damaged("a file of more blocks than are read", sizes.near());
         }
         let mut blocks = Vec::new();
         let mut position = start;
@@ -69,16 +69,16 @@ impl Image {
             position = position.saturating_add(u64::from(size & !DATA_STORED));
         }
         if count > 0 && position > self.superblock.bytes_used {
-            return ReadError::damaged("a file beyond the image's end", start);
+            return SquashReadError::damaged("a file beyond the image's end", start);
         }
-        Ok(Content { size, blocks, fragment })
+        Ok(FileContent { size, blocks, fragment })
     }
 
     /// Where in the image a file's content begins; 0 where it has none.
     ///
     /// # Errors
     /// Where the image is damaged.
-    pub fn position(&self, file: &Content) -> Result<u64, ReadError> {
+    pub fn position(&self, file: &FileContent) -> Result<u64, SquashReadError> {
         match (file.blocks.first(), file.fragment) {
             (Some((position, _)), _) => Ok(*position),
             (None, Some((fragment, _))) => self.fragment_position(fragment),
@@ -86,10 +86,10 @@ impl Image {
         }
     }
 
-    fn fragment_position(&self, number: u32) -> Result<u64, ReadError> {
+    fn fragment_position(&self, number: u32) -> Result<u64, SquashReadError> {
         match &self.fragments {
             Some(table) => table.entry(self, u64::from(number))?.u64(),
-            None => ReadError::damaged("a fragment where there are none", 0),
+            None => SquashReadError::damaged("a fragment where there are none", 0),
         }
     }
 
@@ -100,10 +100,10 @@ impl Image {
     /// Where the image cannot be read, or is damaged.
     pub fn read_at(
         &self,
-        file: &Content,
+        file: &FileContent,
         offset: u64,
         buffer: &mut [u8],
-    ) -> Result<usize, ReadError> {
+    ) -> Result<usize, SquashReadError> {
         let length = file.size.saturating_sub(offset).min(buffer.len() as u64) as usize;
         let mut rest = &mut buffer[..length];
         let mut at = offset;
@@ -118,10 +118,10 @@ impl Image {
     /// Reads from one block. The buffer ends before the file does.
     fn read_block(
         &self,
-        file: &Content,
+        file: &FileContent,
         offset: u64,
         buffer: &mut [u8],
-    ) -> Result<usize, ReadError> {
+    ) -> Result<usize, SquashReadError> {
         let block_size = u64::from(self.superblock.block_size);
         let number = offset / block_size;
         let within = (offset % block_size) as usize;
@@ -136,44 +136,46 @@ impl Image {
             Some((position, size)) => {
                 let block = self.data(*position, *size)?;
                 if block.bytes.len() != expected {
-                    return ReadError::damaged("a block of the wrong length", *position);
+                    return SquashReadError::damaged("a block of the wrong length", *position);
                 }
                 (block, within)
             }
             None => {
                 let Some((fragment, start)) = file.fragment else {
-                    return ReadError::damaged("a file without an end", offset);
+                    return SquashReadError::damaged("a file without an end", offset);
                 };
                 (self.fragment(fragment)?, start as usize + within)
             }
         };
         match block.bytes.get(from..from + length) {
             Some(bytes) => buffer.copy_from_slice(bytes),
-            None => return ReadError::damaged("a fragment shorter than its files", block.next),
+            None => {
+                return SquashReadError::damaged("a fragment shorter than its files", block.next);
+            }
         }
         Ok(length)
     }
 
-    fn fragment(&self, number: u32) -> Result<Arc<Block>, ReadError> {
+    fn fragment(&self, number: u32) -> Result<Arc<UnpackedBlock>, SquashReadError> {
         let mut entry: Cursor<'_> = match &self.fragments {
             Some(table) => table.entry(self, u64::from(number))?,
-            None => return ReadError::damaged("a fragment where there are none", 0),
+            None => return SquashReadError::damaged("a fragment where there are none", 0),
         };
         let (position, size) = (entry.u64()?, entry.u32()?);
         self.data(position, size)
     }
 
     /// A block of data: where it is, and its size as it is written.
-    fn data(&self, position: u64, size: u32) -> Result<Arc<Block>, ReadError> {
+    fn data(&self, position: u64, size: u32) -> Result<Arc<UnpackedBlock>, SquashReadError> {
         let most = self.superblock.block_size;
-        self.cache.get(Key::Data(position), most as usize, || {
+        self.cache.get(BlockKey::Data(position), most as usize, || {
             let length = size & !DATA_STORED;
             let end = position.checked_add(u64::from(length));
             if length == 0
                 || length > most
                 || end.is_none_or(|end| end > self.superblock.bytes_used)
             {
-                return ReadError::damaged("a block of an absurd size", position);
+                return SquashReadError::damaged("a block of an absurd size", position);
             }
             let mut packed = vec![0; length as usize];
             self.read_exact(position, &mut packed)?;
@@ -182,8 +184,8 @@ impl Image {
                 _ => Some(packed),
             };
             match bytes {
-                Some(bytes) => Ok(Block { bytes, next: position + u64::from(length) }),
-                None => ReadError::damaged("a block that cannot be decompressed", position),
+                Some(bytes) => Ok(UnpackedBlock { bytes, next: position + u64::from(length) }),
+                None => SquashReadError::damaged("a block that cannot be decompressed", position),
             }
         })
     }

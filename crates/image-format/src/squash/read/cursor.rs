@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use super::cache::{Block, Key};
-use super::{Image, ReadError};
+use super::cache::{BlockKey, UnpackedBlock};
+use super::{SquashImage, SquashReadError};
 use crate::squash::compression::unpack;
 use crate::squash::format::{METADATA, METADATA_STORED};
 
 /// A place in metadata that moves on as it is read from.
 #[derive(Clone)]
 pub(crate) struct Cursor<'a> {
-    image: &'a Image,
-    block: Arc<Block>,
+    image: &'a SquashImage,
+    block: Arc<UnpackedBlock>,
     offset: usize,
     /// Where the table ends at the latest.
     end: u64,
@@ -20,20 +20,20 @@ pub(crate) struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     /// Begins in the block at a position, at an offset in what that holds.
     pub(crate) fn new(
-        image: &'a Image,
+        image: &'a SquashImage,
         position: u64,
         offset: usize,
         end: u64,
-    ) -> Result<Cursor<'a>, ReadError> {
+    ) -> Result<Cursor<'a>, SquashReadError> {
         let block = image.metadata(position, end)?;
         if offset > block.bytes.len() {
-            return ReadError::damaged("an offset beyond its block", position);
+            return SquashReadError::damaged("an offset beyond its block", position);
         }
         Ok(Cursor { image, block, offset, end })
     }
 
     /// Fills a buffer.
-    pub(crate) fn read(&mut self, mut buffer: &mut [u8]) -> Result<(), ReadError> {
+    pub(crate) fn read(&mut self, mut buffer: &mut [u8]) -> Result<(), SquashReadError> {
         while !buffer.is_empty() {
             let rest = &self.block.bytes[self.offset..];
             if rest.is_empty() {
@@ -49,26 +49,26 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], ReadError> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], SquashReadError> {
         let mut bytes = [0; N];
         self.read(&mut bytes)?;
         Ok(bytes)
     }
 
-    pub(crate) fn u16(&mut self) -> Result<u16, ReadError> {
+    pub(crate) fn u16(&mut self) -> Result<u16, SquashReadError> {
         self.array().map(u16::from_le_bytes)
     }
 
-    pub(crate) fn u32(&mut self) -> Result<u32, ReadError> {
+    pub(crate) fn u32(&mut self) -> Result<u32, SquashReadError> {
         self.array().map(u32::from_le_bytes)
     }
 
-    pub(crate) fn u64(&mut self) -> Result<u64, ReadError> {
+    pub(crate) fn u64(&mut self) -> Result<u64, SquashReadError> {
         self.array().map(u64::from_le_bytes)
     }
 
     /// So many bytes. The caller bounds the length.
-    pub(crate) fn bytes(&mut self, length: usize) -> Result<Vec<u8>, ReadError> {
+    pub(crate) fn bytes(&mut self, length: usize) -> Result<Vec<u8>, SquashReadError> {
         let mut bytes = vec![0; length];
         self.read(&mut bytes)?;
         Ok(bytes)
@@ -80,62 +80,75 @@ impl<'a> Cursor<'a> {
     }
 }
 
-impl Image {
+impl SquashImage {
     /// The metadata block at a position, before `end`.
-    pub(crate) fn metadata(&self, position: u64, end: u64) -> Result<Arc<Block>, ReadError> {
-        self.cache.get(Key::Metadata(position), METADATA, || {
+    pub(crate) fn metadata(
+        &self,
+        position: u64,
+        end: u64,
+    ) -> Result<Arc<UnpackedBlock>, SquashReadError> {
+        self.cache.get(BlockKey::Metadata(position), METADATA, || {
             let available = end.saturating_sub(position).min(METADATA as u64 + 2) as usize;
             let mut buffer = [0; METADATA + 2];
             let buffer = &mut buffer[..available];
             let Some(_) = available.checked_sub(3) else {
-                return ReadError::damaged("a table that ends too early", position);
+                return SquashReadError::damaged("a table that ends too early", position);
             };
             self.read_exact(position, buffer)?;
             let header = u16::from_le_bytes([buffer[0], buffer[1]]);
             // 0x8000 alone stood for a length of 32 KiB that no block can have.
             let length = usize::from(header & !METADATA_STORED);
             let Some(packed) = buffer.get(2..2 + length).filter(|packed| !packed.is_empty()) else {
-                return ReadError::damaged("a block of metadata longer than its table", position);
+                return SquashReadError::damaged(
+                    "a block of metadata longer than its table",
+                    position,
+                );
             };
             let bytes = match header & METADATA_STORED {
                 0 => unpack(self.compression, packed, METADATA).unwrap_or_default(),
                 _ => packed.to_vec(),
             };
             if bytes.is_empty() {
-                return ReadError::damaged("a block of metadata that is no block", position);
+                return SquashReadError::damaged("a block of metadata that is no block", position);
             }
-            Ok(Block { bytes, next: position + 2 + length as u64 })
+            Ok(UnpackedBlock { bytes, next: position + 2 + length as u64 })
         })
     }
 }
 
 /// A table with an index: fixed-size entries in metadata blocks, whose positions the index holds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Table {
+pub(crate) struct IndexedTable {
     index: u64,
     entry: u64,
     count: u64,
 }
 
-impl Table {
+impl IndexedTable {
     /// A table of `count` entries of `entry` bytes each, whose index is at a position.
     pub(crate) fn new(
-        image: &Image,
+        image: &SquashImage,
         index: u64,
         entry: u64,
         count: u64,
-    ) -> Result<Table, ReadError> {
+    ) -> Result<IndexedTable, SquashReadError> {
         let blocks = (entry * count).div_ceil(METADATA as u64);
         match index.checked_add(blocks * 8) {
-            Some(end) if end <= image.superblock.bytes_used => Ok(Table { index, entry, count }),
-            _ => ReadError::damaged("a table beyond the image's end", index),
+            Some(end) if end <= image.superblock.bytes_used => {
+                Ok(IndexedTable { index, entry, count })
+            }
+            _ => SquashReadError::damaged("a table beyond the image's end", index),
         }
     }
 
     /// A cursor on an entry.
-    pub(crate) fn entry<'a>(&self, image: &'a Image, number: u64) -> Result<Cursor<'a>, ReadError> {
+    pub(crate) fn entry<'a>(
+        &self,
+        image: &'a SquashImage,
+        number: u64,
+    ) -> Result<Cursor<'a>, SquashReadError> {
         if number >= self.count {
-            return ReadError::damaged("a number beyond its table", self.index);
+            return SquashReadError::damaged("a number beyond its table", self.index);
         }
         let at = number * self.entry;
         let (block, offset) = (at / METADATA as u64, at % METADATA as u64);

@@ -4,7 +4,7 @@ use std::io;
 
 /// Why something could not be read from an image.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum SquashReadError {
     /// The system said no.
     #[error("the image cannot be read")]
     Io(#[from] io::Error),
@@ -27,8 +27,8 @@ pub enum ReadError {
     IsNo(&'static str),
 }
 
-impl ReadError {
-    pub(crate) fn damaged<T>(what: &'static str, at: u64) -> Result<T, ReadError> {
-        Err(ReadError::Damaged { what, at })
+impl SquashReadError {
+    pub(crate) fn damaged<T>(what: &'static str, at: u64) -> Result<T, SquashReadError> {
+        Err(SquashReadError::Damaged { what, at })
     }
 }

@@ -5,7 +5,7 @@
 //! damaged image gives an error; in time and memory it costs no more than a healthy one of its
 //! size could.
 //!
-//! An [`Image`] is shared by threads. Nodes are told by [`NodeId`]; nothing has to be closed.
+//! An [`SquashImage`] is shared by threads. Nodes are told by [`SquashNode`]; nothing has to be closed.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -28,18 +28,18 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-pub use content::Content;
+pub use content::FileContent;
 pub(crate) use content::MOST_BLOCKS;
-pub use directory::{Entry, Mark};
-pub use error::ReadError;
-pub use node::{Attributes, NodeId, NodeKind};
+pub use directory::{ListingPosition, SquashEntry};
+pub use error::SquashReadError;
+pub use node::{NodeKind, SquashAttributes, SquashNode};
 
 use super::Compression;
-use super::format::{NONE_U64, SUPERBLOCK, Superblock};
-use crate::source::{Source, Window};
-use cache::Cache;
-use cursor::Table;
-use xattrs::Xattrs;
+use super::format::{NONE_U64, SUPERBLOCK, SquashSuperblock};
+use crate::source::{ReadAt, ReadWindow};
+use cache::BlockCache;
+use cursor::IndexedTable;
+use xattrs::XattrTable;
 
 /// Bytes of decompressed blocks that are kept, unless something else is asked for.
 const KEPT: usize = 64 << 20;
@@ -47,20 +47,20 @@ const KEPT: usize = 64 << 20;
 const TRAILER: u64 = 4096;
 
 /// A squashfs image that is read.
-pub struct Image {
-    source: Box<dyn Source + Send + Sync>,
-    superblock: Superblock,
+pub struct SquashImage {
+    source: Box<dyn ReadAt + Send + Sync>,
+    superblock: SquashSuperblock,
     compression: Compression,
-    cache: Cache,
+    cache: BlockCache,
     /// Users and groups.
     ids: Vec<u32>,
-    fragments: Option<Table>,
-    xattrs: Option<Xattrs>,
+    fragments: Option<IndexedTable>,
+    xattrs: Option<XattrTable>,
 }
 
 /// What a superblock says, believed or not.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Facts {
+pub struct SuperblockFacts {
     /// How it is compressed, as mksquashfs calls it.
     pub compression: &'static str,
     /// Bytes of a block of data.
@@ -81,14 +81,14 @@ pub struct Facts {
     pub exportable: bool,
 }
 
-impl Facts {
+impl SuperblockFacts {
     /// What the superblock of an image says. Enough for one that cannot be read further.
     ///
     /// # Errors
     /// Where it cannot be read, or is none.
-    pub fn of(source: &(impl Source + ?Sized)) -> Result<Facts, ReadError> {
+    pub fn of(source: &(impl ReadAt + ?Sized)) -> Result<SuperblockFacts, SquashReadError> {
         let superblock = superblock(source)?;
-        Ok(Facts {
+        Ok(SuperblockFacts {
             compression: name_of(superblock.compression),
             block_size: superblock.block_size,
             inodes: superblock.inodes,
@@ -102,50 +102,53 @@ impl Facts {
     }
 }
 
-impl Image {
+impl SquashImage {
     /// The image in a file.
     ///
     /// # Errors
     /// Where it cannot be read, is none, or is damaged.
-    pub fn open_path(path: &Path) -> Result<Image, ReadError> {
-        Image::new(Box::new(File::open(path)?), KEPT)
+    pub fn open_path(path: &Path) -> Result<SquashImage, SquashReadError> {
+        SquashImage::new(Box::new(File::open(path)?), KEPT)
     }
 
     /// The image that lies in a part of a file, such as a partition of a SIF. It may not read
     /// beyond that.
     ///
     /// # Errors
-    /// As [`Image::open_path`].
-    pub fn open_part(file: File, offset: u64, size: u64) -> Result<Image, ReadError> {
-        Image::new(Box::new(FilePart { file, offset, size }), KEPT)
+    /// As [`SquashImage::open_path`].
+    pub fn open_part(file: File, offset: u64, size: u64) -> Result<SquashImage, SquashReadError> {
+        SquashImage::new(Box::new(FilePart { file, offset, size }), KEPT)
     }
 
     /// The image that these bytes are.
     ///
     /// # Errors
-    /// As [`Image::open_path`].
-    pub fn of_bytes(bytes: Vec<u8>) -> Result<Image, ReadError> {
-        Image::new(Box::new(Bytes(bytes)), KEPT)
+    /// As [`SquashImage::open_path`].
+    pub fn of_bytes(bytes: Vec<u8>) -> Result<SquashImage, SquashReadError> {
+        SquashImage::new(Box::new(ImageBytes(bytes)), KEPT)
     }
 
     /// An image that is read from anywhere, and keeps at most so many bytes of decompressed
     /// blocks.
     ///
     /// # Errors
-    /// As [`Image::open_path`].
-    pub fn new(source: Box<dyn Source + Send + Sync>, kept: usize) -> Result<Image, ReadError> {
+    /// As [`SquashImage::open_path`].
+    pub fn new(
+        source: Box<dyn ReadAt + Send + Sync>,
+        kept: usize,
+    ) -> Result<SquashImage, SquashReadError> {
         let superblock = superblock(&*source)?;
         if superblock.bytes_used > source.size()? {
-            return Err(ReadError::NotSquashfs("its end is missing"));
+            return Err(SquashReadError::NotSquashfs("its end is missing"));
         }
         let compression = superblock.compression();
         let compression =
-            compression.ok_or(ReadError::Unsupported(name_of(superblock.compression)))?;
-        let mut image = Image {
+            compression.ok_or(SquashReadError::Unsupported(name_of(superblock.compression)))?;
+        let mut image = SquashImage {
             source,
             superblock,
             compression,
-            cache: Cache::new(kept),
+            cache: BlockCache::new(kept),
             ids: Vec::new(),
             fragments: None,
             xattrs: None,
@@ -154,26 +157,26 @@ impl Image {
         Ok(image)
     }
 
-    fn tables(&mut self) -> Result<(), ReadError> {
+    fn tables(&mut self) -> Result<(), SquashReadError> {
         let superblock = self.superblock.clone();
-        let ids = Table::new(self, superblock.id_table, 4, u64::from(superblock.ids))?;
+        let ids = IndexedTable::new(self, superblock.id_table, 4, u64::from(superblock.ids))?;
         self.ids = (0..u64::from(superblock.ids))
             .map(|number| ids.entry(self, number)?.u32())
             .collect::<Result<_, _>>()?;
         if superblock.fragment_table != NONE_U64 && superblock.fragments > 0 {
             let count = u64::from(superblock.fragments);
-            self.fragments = Some(Table::new(self, superblock.fragment_table, 16, count)?);
+            self.fragments = Some(IndexedTable::new(self, superblock.fragment_table, 16, count)?);
         }
-        self.xattrs = Xattrs::of(self)?;
+        self.xattrs = XattrTable::of(self)?;
         match self.attributes(self.root())?.kind {
             NodeKind::Directory => Ok(()),
-            _ => ReadError::damaged("a root that is no directory", superblock.inode_table),
+            _ => SquashReadError::damaged("a root that is no directory", superblock.inode_table),
         }
     }
 
     /// The root directory.
-    pub fn root(&self) -> NodeId {
-        NodeId(self.superblock.root)
+    pub fn root(&self) -> SquashNode {
+        SquashNode(self.superblock.root)
     }
 
     /// Bytes of a block: reads of whole blocks cost least.
@@ -185,8 +188,8 @@ impl Image {
     ///
     /// # Errors
     /// Where it can no longer be read.
-    pub fn facts(&self) -> Result<Facts, ReadError> {
-        Facts::of(&*self.source)
+    pub fn facts(&self) -> Result<SuperblockFacts, SquashReadError> {
+        SuperblockFacts::of(&*self.source)
     }
 
     /// What its file has behind the image: from the next multiple of 4 KiB on. Other readers of
@@ -194,46 +197,49 @@ impl Image {
     ///
     /// # Errors
     /// Those of asking for the file's size.
-    pub fn trailer(&self) -> io::Result<Option<Window<'_, dyn Source + Send + Sync>>> {
+    pub fn trailer(&self) -> io::Result<Option<ReadWindow<'_, dyn ReadAt + Send + Sync>>> {
         let start = self.superblock.bytes_used.next_multiple_of(TRAILER);
         match self.source.size()?.checked_sub(start) {
             None | Some(0) => Ok(None),
-            Some(size) => Window::of(&*self.source, start, size),
+            Some(size) => ReadWindow::of(&*self.source, start, size),
         }
     }
 
     /// A user or group by its number in the image.
-    fn id(&self, number: u16) -> Result<u32, ReadError> {
+    fn id(&self, number: u16) -> Result<u32, SquashReadError> {
         match self.ids.get(usize::from(number)) {
             Some(id) => Ok(*id),
-            None => ReadError::damaged("a user that is not in its table", self.superblock.id_table),
+            None => SquashReadError::damaged(
+                "a user that is not in its table",
+                self.superblock.id_table,
+            ),
         }
     }
 
     /// Reads what the image has at a position, as it is.
-    fn read_exact(&self, position: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
+    fn read_exact(&self, position: u64, buffer: &mut [u8]) -> Result<(), SquashReadError> {
         match position.checked_add(buffer.len() as u64) {
             Some(end) if end <= self.superblock.bytes_used => {
                 Ok(self.source.read_exact_at(buffer, position)?)
             }
-            _ => ReadError::damaged("something beyond the image's end", position),
+            _ => SquashReadError::damaged("something beyond the image's end", position),
         }
     }
 }
 
-fn superblock(source: &(impl Source + ?Sized)) -> Result<Superblock, ReadError> {
+fn superblock(source: &(impl ReadAt + ?Sized)) -> Result<SquashSuperblock, SquashReadError> {
     let mut bytes = [0; SUPERBLOCK];
     match source.read_exact_at(&mut bytes, 0) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            return Err(ReadError::NotSquashfs("it is too short"));
+            return Err(SquashReadError::NotSquashfs("it is too short"));
         }
         read => read?,
     }
-    let superblock = Superblock::decode(&bytes).map_err(ReadError::NotSquashfs)?;
+    let superblock = SquashSuperblock::decode(&bytes).map_err(SquashReadError::NotSquashfs)?;
     // So that sums with positions in it never overflow.
     match superblock.bytes_used <= i64::MAX as u64 {
         true => Ok(superblock),
-        false => Err(ReadError::NotSquashfs("its length is absurd")),
+        false => Err(SquashReadError::NotSquashfs("its length is absurd")),
     }
 }
 
@@ -247,9 +253,9 @@ fn name_of(compression: u16) -> &'static str {
 }
 
 /// An image in memory.
-struct Bytes(Vec<u8>);
+struct ImageBytes(Vec<u8>);
 
-impl Source for Bytes {
+impl ReadAt for ImageBytes {
     fn size(&self) -> io::Result<u64> {
         Ok(self.0.len() as u64)
     }
@@ -269,9 +275,9 @@ pub struct FilePart {
     pub size: u64,
 }
 
-impl Source for FilePart {
+impl ReadAt for FilePart {
     fn size(&self) -> io::Result<u64> {
-        let after = Source::size(&self.file)?.saturating_sub(self.offset);
+        let after = ReadAt::size(&self.file)?.saturating_sub(self.offset);
         Ok(self.size.min(after))
     }
 
@@ -280,7 +286,7 @@ impl Source for FilePart {
         let start = offset.checked_add(self.offset);
         match (end, start) {
             (Some(end), Some(start)) if end <= self.size => {
-                Source::read_exact_at(&self.file, buffer, start)
+                ReadAt::read_exact_at(&self.file, buffer, start)
             }
             _ => Err(io::ErrorKind::UnexpectedEof.into()),
         }

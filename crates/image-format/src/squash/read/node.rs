@@ -1,23 +1,23 @@
 //! Inodes: what stat(2) would say of a file, and where its content is.
 
 use super::cursor::Cursor;
-use super::{Image, ReadError};
+use super::{SquashImage, SquashReadError};
 use crate::squash::format::{NONE_U32, kind};
 
 /// A file or directory in an image, by the place of its inode. All names of a file have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NodeId(pub(crate) u64);
+pub struct SquashNode(pub(crate) u64);
 
-impl NodeId {
+impl SquashNode {
     /// A number for it as FUSE wants one: the root's is 1, none is 0.
-    pub fn number(self, image: &Image) -> u64 {
+    pub fn number(self, image: &SquashImage) -> u64 {
         if self == image.root() { 1 } else { self.0 + 2 }
     }
 
     /// The node that has this number. Whether there is one is only known when it is asked for
     /// something.
-    pub fn from_number(number: u64, image: &Image) -> NodeId {
-        if number <= 1 { image.root() } else { NodeId(number - 2) }
+    pub fn from_number(number: u64, image: &SquashImage) -> SquashNode {
+        if number <= 1 { image.root() } else { SquashNode(number - 2) }
     }
 }
 
@@ -57,7 +57,7 @@ impl NodeKind {
 
 /// What stat(2) would say of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attributes {
+pub struct SquashAttributes {
     /// What it is.
     pub kind: NodeKind,
     /// Permissions, set-user-ID and sticky bits.
@@ -81,26 +81,26 @@ pub struct Attributes {
 }
 
 /// An inode as it is in the image.
-pub(crate) struct Inode {
-    pub attributes: Attributes,
+pub(crate) struct SquashInode {
+    pub attributes: SquashAttributes,
     /// The number of its set of xattrs; `NONE_U32` for none.
     pub xattrs: u32,
-    pub place: Place,
+    pub place: InodeContent,
 }
 
 /// Where the rest is.
-pub(crate) enum Place {
+pub(crate) enum InodeContent {
     File { start: u64, fragment: u32, offset: u32 },
     Directory { block: u32, offset: u16, indexes: u16 },
     Other,
 }
 
-impl Image {
+impl SquashImage {
     /// What stat(2) would say of a node.
     ///
     /// # Errors
     /// Where the image cannot be read, or is damaged.
-    pub fn attributes(&self, node: NodeId) -> Result<Attributes, ReadError> {
+    pub fn attributes(&self, node: SquashNode) -> Result<SquashAttributes, SquashReadError> {
         Ok(self.inode(node)?.0.attributes)
     }
 
@@ -108,33 +108,36 @@ impl Image {
     ///
     /// # Errors
     /// Where it is none, or the image is damaged.
-    pub fn target(&self, node: NodeId) -> Result<Vec<u8>, ReadError> {
+    pub fn target(&self, node: SquashNode) -> Result<Vec<u8>, SquashReadError> {
         let (inode, mut rest) = self.inode(node)?;
         if inode.attributes.kind != NodeKind::Symlink {
-            return Err(ReadError::IsNo("symbolic link"));
+            return Err(SquashReadError::IsNo("symbolic link"));
         }
         rest.bytes(inode.attributes.size as usize)
     }
 
     /// An inode, and a cursor on what follows its fixed part: blocks, an index, a target.
-    pub(crate) fn inode(&self, node: NodeId) -> Result<(Inode, Cursor<'_>), ReadError> {
+    pub(crate) fn inode(
+        &self,
+        node: SquashNode,
+    ) -> Result<(SquashInode, Cursor<'_>), SquashReadError> {
         let (block, offset) = (node.0 >> 16, (node.0 & 0xffff) as usize);
         let table = self.superblock.inode_table;
         let end = self.superblock.directory_table;
         let Some(position) = table.checked_add(block).filter(|position| *position < end) else {
-            return ReadError::damaged("an inode outside its table", table);
+            return SquashReadError::damaged("an inode outside its table", table);
         };
         let mut at = Cursor::new(self, position, offset, end)?;
         let number = at.u16()?;
         let is_extended = number > kind::EXTENDED;
         let basic = if is_extended { number - kind::EXTENDED } else { number };
         let Some(kind) = NodeKind::from_number(basic) else {
-            return ReadError::damaged("an inode of no known type", position);
+            return SquashReadError::damaged("an inode of no known type", position);
         };
         let mode = at.u16()? & 0o7777;
         let (uid, gid) = (self.id(at.u16()?)?, self.id(at.u16()?)?);
         let (mtime, inode) = (at.u32()?, at.u32()?);
-        let attributes = Attributes {
+        let attributes = SquashAttributes {
             kind,
             mode,
             uid,
@@ -146,7 +149,7 @@ impl Image {
             stored: 0,
             device: 0,
         };
-        let mut inode = Inode { attributes, xattrs: NONE_U32, place: Place::Other };
+        let mut inode = SquashInode { attributes, xattrs: NONE_U32, place: InodeContent::Other };
         match kind {
             NodeKind::Directory => inode.directory(&mut at, is_extended)?,
             NodeKind::File => inode.file(&mut at, is_extended)?,
@@ -167,15 +170,15 @@ impl Image {
     /// The number of xattrs of a symbolic link comes after its target.
     fn symlink<'a>(
         &'a self,
-        mut inode: Inode,
+        mut inode: SquashInode,
         mut at: Cursor<'a>,
         is_extended: bool,
-    ) -> Result<(Inode, Cursor<'a>), ReadError> {
+    ) -> Result<(SquashInode, Cursor<'a>), SquashReadError> {
         inode.attributes.names = at.u32()?;
         let size = at.u32()?;
         // Linux has none longer than PATH_MAX.
         if size > 4096 {
-            return ReadError::damaged("a link's target that is too long", at.near());
+            return SquashReadError::damaged("a link's target that is too long", at.near());
         }
         inode.attributes.size = u64::from(size);
         inode.attributes.stored = u64::from(size);
@@ -188,8 +191,8 @@ impl Image {
     }
 }
 
-impl Inode {
-    fn directory(&mut self, at: &mut Cursor<'_>, is_extended: bool) -> Result<(), ReadError> {
+impl SquashInode {
+    fn directory(&mut self, at: &mut Cursor<'_>, is_extended: bool) -> Result<(), SquashReadError> {
         let about = &mut self.attributes;
         if is_extended {
             about.names = at.u32()?;
@@ -198,19 +201,19 @@ impl Inode {
             let _parent = at.u32()?;
             let (indexes, offset) = (at.u16()?, at.u16()?);
             self.xattrs = at.u32()?;
-            self.place = Place::Directory { block, offset, indexes };
+            self.place = InodeContent::Directory { block, offset, indexes };
         } else {
             let block = at.u32()?;
             about.names = at.u32()?;
             about.size = u64::from(at.u16()?);
             let offset = at.u16()?;
             let _parent = at.u32()?;
-            self.place = Place::Directory { block, offset, indexes: 0 };
+            self.place = InodeContent::Directory { block, offset, indexes: 0 };
         }
         Ok(())
     }
 
-    fn file(&mut self, at: &mut Cursor<'_>, is_extended: bool) -> Result<(), ReadError> {
+    fn file(&mut self, at: &mut Cursor<'_>, is_extended: bool) -> Result<(), SquashReadError> {
         let about = &mut self.attributes;
         if is_extended {
             let start = at.u64()?;
@@ -220,17 +223,17 @@ impl Inode {
             let (fragment, offset) = (at.u32()?, at.u32()?);
             self.xattrs = at.u32()?;
             about.stored = about.size.saturating_sub(sparse);
-            self.place = Place::File { start, fragment, offset };
+            self.place = InodeContent::File { start, fragment, offset };
         } else {
             let start = u64::from(at.u32()?);
             let (fragment, offset) = (at.u32()?, at.u32()?);
             about.size = u64::from(at.u32()?);
             about.stored = about.size;
-            self.place = Place::File { start, fragment, offset };
+            self.place = InodeContent::File { start, fragment, offset };
         }
         // No file of Linux is larger (loff_t).
         if about.size > i64::MAX as u64 {
-            return ReadError::damaged("a file larger than any", at.near());
+            return SquashReadError::damaged("a file larger than any", at.near());
         }
         Ok(())
     }

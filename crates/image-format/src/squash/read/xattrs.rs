@@ -1,8 +1,8 @@
 //! xattrs.
 
-use super::cursor::{Cursor, Table};
-use super::{Image, NodeId, ReadError};
-use crate::squash::Xattr;
+use super::cursor::{Cursor, IndexedTable};
+use super::{SquashImage, SquashNode, SquashReadError};
+use crate::squash::XattrPair;
 use crate::squash::format::{NONE_U32, NONE_U64, XATTR_ELSEWHERE, XATTR_PREFIXES};
 
 /// Linux allows a value this many bytes (XATTR_SIZE_MAX), and names together as many
@@ -10,49 +10,53 @@ use crate::squash::format::{NONE_U32, NONE_U64, XATTR_ELSEWHERE, XATTR_PREFIXES}
 const MOST: usize = 64 << 10;
 
 /// Where the xattrs are.
-pub(crate) struct Xattrs {
+pub(crate) struct XattrTable {
     /// The names and values.
     start: u64,
     /// Where they end at the latest.
     end: u64,
-    sets: Table,
+    sets: IndexedTable,
 }
 
-impl Xattrs {
+impl XattrTable {
     /// What an image has of them.
-    pub(crate) fn of(image: &Image) -> Result<Option<Xattrs>, ReadError> {
+    pub(crate) fn of(image: &SquashImage) -> Result<Option<XattrTable>, SquashReadError> {
         let at = image.superblock.xattr_table;
         if at == NONE_U64 {
             return Ok(None);
         }
         let mut header = [0; 16];
         image.read_exact(at, &mut header)?;
-        let mut fields = crate::squash::format::Fields::new(&header);
+        let mut fields = crate::squash::format::FieldReader::new(&header);
         let (start, count) = (fields.u64().unwrap_or(0), fields.u32().unwrap_or(0));
-        let sets = Table::new(image, at + 16, 16, u64::from(count))?;
-        Ok(Some(Xattrs { start, end: at, sets }))
+        let sets = IndexedTable::new(image, at + 16, 16, u64::from(count))?;
+        Ok(Some(XattrTable { start, end: at, sets }))
     }
 
-    fn cursor<'a>(&self, image: &'a Image, reference: u64) -> Result<Cursor<'a>, ReadError> {
+    fn cursor<'a>(
+        &self,
+        image: &'a SquashImage,
+        reference: u64,
+    ) -> Result<Cursor<'a>, SquashReadError> {
         let Some(position) = self.start.checked_add(reference >> 16) else {
-            return ReadError::damaged("an xattr beyond its table", self.start);
+            return SquashReadError::damaged("an xattr beyond its table", self.start);
         };
         Cursor::new(image, position, (reference & 0xffff) as usize, self.end)
     }
 }
 
-impl Image {
+impl SquashImage {
     /// Names and values of a node's xattrs.
     ///
     /// # Errors
     /// Where the image is damaged.
-    pub fn xattrs(&self, node: NodeId) -> Result<Vec<Xattr>, ReadError> {
+    pub fn xattrs(&self, node: SquashNode) -> Result<Vec<XattrPair>, SquashReadError> {
         let set = self.inode(node)?.0.xattrs;
         if set == NONE_U32 {
             return Ok(Vec::new());
         }
         let Some(xattrs) = &self.xattrs else {
-            return ReadError::damaged("xattrs where there are none", 0);
+            return SquashReadError::damaged("xattrs where there are none", 0);
         };
         let mut entry = xattrs.sets.entry(self, u64::from(set))?;
         let (reference, count) = (entry.u64()?, entry.u32()?);
@@ -64,17 +68,21 @@ impl Image {
             names += name.len() + 1;
             values += value.len();
             if names > MOST || values > MOST * 16 {
-                return ReadError::damaged("more xattrs than a file can have", at.near());
+                return SquashReadError::damaged("more xattrs than a file can have", at.near());
             }
             list.push((name, value));
         }
         Ok(list)
     }
 
-    fn xattr(&self, xattrs: &Xattrs, at: &mut Cursor<'_>) -> Result<Xattr, ReadError> {
+    fn xattr(
+        &self,
+        xattrs: &XattrTable,
+        at: &mut Cursor<'_>,
+    ) -> Result<XattrPair, SquashReadError> {
         let (kind, length) = (at.u16()?, at.u16()?);
         let Some(prefix) = XATTR_PREFIXES.get(usize::from(kind & 0xff)) else {
-            return ReadError::damaged("an xattr of no known kind", at.near());
+            return SquashReadError::damaged("an xattr of no known kind", at.near());
         };
         let name = [prefix, &at.bytes(usize::from(length))?[..]].concat();
         let length = at.u32()?;
@@ -85,15 +93,15 @@ impl Image {
                 let length = elsewhere.u32()?;
                 value(&mut elsewhere, length)?
             }
-            _ => return ReadError::damaged("a reference that is none", at.near()),
+            _ => return SquashReadError::damaged("a reference that is none", at.near()),
         };
         Ok((name, value))
     }
 }
 
-fn value(at: &mut Cursor<'_>, length: u32) -> Result<Vec<u8>, ReadError> {
+fn value(at: &mut Cursor<'_>, length: u32) -> Result<Vec<u8>, SquashReadError> {
     match length as usize {
         length if length <= MOST => at.bytes(length),
-        _ => ReadError::damaged("an xattr larger than one can be", at.near()),
+        _ => SquashReadError::damaged("an xattr larger than one can be", at.near()),
     }
 }

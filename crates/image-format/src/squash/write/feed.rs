@@ -6,7 +6,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::tree::{Attributes, Id, Kind, Tree};
+use crate::tree::{FileAttributes, FileNodeId, FileNodeKind, FileTree};
 
 /// Bytes that may be underway: read, compressed, not yet written.
 const MOST_UNDERWAY: u64 = 64 << 20;
@@ -17,19 +17,19 @@ const PIECE: u64 = 1 << 20;
 pub(crate) struct Piece {
     /// Pieces are counted in the order in which they are placed.
     pub number: u64,
-    pub file: Id,
+    pub file: FileNodeId,
     /// From which byte on.
     pub at: u64,
     pub length: u64,
     pub is_first: bool,
     pub is_last: bool,
-    pub source: Arc<Source>,
+    pub source: Arc<SourceFile>,
 }
 
 /// A file that is read: opened by the first thread that needs it, closed by the last.
-pub(crate) struct Source {
+pub(crate) struct SourceFile {
     pub path: PathBuf,
-    pub attributes: Attributes,
+    pub attributes: FileAttributes,
     pub size: u64,
     pub has_holes: bool,
     /// The content, where it does not come from the disk.
@@ -40,7 +40,7 @@ pub(crate) struct Source {
 }
 
 /// What a thread is to do next.
-pub(crate) enum Work {
+pub(crate) enum PieceWork {
     Read(Piece),
     /// Compress a full fragment block. It has been given this number.
     Fragment(u32, Vec<u8>),
@@ -48,21 +48,21 @@ pub(crate) enum Work {
 
 /// The work that is left.
 pub(crate) struct Feed<'a> {
-    tree: &'a Tree,
+    tree: &'a FileTree,
     /// Files that have bytes.
-    order: &'a [Id],
+    order: &'a [FileNodeId],
     twins: &'a (dyn Fn(u64) -> bool + Sync),
     block_size: u32,
-    state: Mutex<State>,
+    state: Mutex<FeedState>,
     wake: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct FeedState {
     fragments: VecDeque<(u32, Vec<u8>)>,
     next_file: usize,
     /// The file that is being cut into pieces, and from where on.
-    cut: Option<(Id, Arc<Source>, u64)>,
+    cut: Option<(FileNodeId, Arc<SourceFile>, u64)>,
     next_piece: u64,
     underway: u64,
     is_over: bool,
@@ -70,8 +70,8 @@ struct State {
 
 impl<'a> Feed<'a> {
     pub(crate) fn new(
-        tree: &'a Tree,
-        order: &'a [Id],
+        tree: &'a FileTree,
+        order: &'a [FileNodeId],
         twins: &'a (dyn Fn(u64) -> bool + Sync),
         block_size: u32,
     ) -> Feed<'a> {
@@ -79,12 +79,12 @@ impl<'a> Feed<'a> {
         Feed { tree, order, twins, block_size, state, wake }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, FeedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for work; none when all is over.
-    pub(crate) fn next(&self) -> Option<Work> {
+    pub(crate) fn next(&self) -> Option<PieceWork> {
         let mut state = self.lock();
         loop {
             if state.is_over {
@@ -92,26 +92,26 @@ impl<'a> Feed<'a> {
             }
             // A full fragment first: all that comes after it waits for it.
             if let Some((number, block)) = state.fragments.pop_front() {
-                return Some(Work::Fragment(number, block));
+                return Some(PieceWork::Fragment(number, block));
             }
             if state.underway < MOST_UNDERWAY
                 && let Some(piece) = self.cut(&mut state)
             {
                 state.underway += piece.length;
-                return Some(Work::Read(piece));
+                return Some(PieceWork::Read(piece));
             }
             state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// The next piece.
-    fn cut(&self, state: &mut State) -> Option<Piece> {
+    fn cut(&self, state: &mut FeedState) -> Option<Piece> {
         while state.cut.is_none() {
             let id = *self.order.get(state.next_file)?;
             state.next_file += 1;
             let node = &self.tree.nodes[id as usize];
-            if let Kind::File { size, has_holes, ref given } = node.kind {
-                let source = Source {
+            if let FileNodeKind::File { size, has_holes, ref given } = node.kind {
+                let source = SourceFile {
                     path: self.tree.source(id),
                     attributes: node.attributes,
                     size,

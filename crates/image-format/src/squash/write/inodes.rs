@@ -6,58 +6,58 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::place::{Placed, Stored};
-use super::table::{Metadata, Place};
-use super::xattrs::Xattrs;
-use crate::BuildError;
+use super::place::{ContentPosition, StoredContent};
+use super::table::{Metadata, MetadataPosition};
+use super::xattrs::XattrSets;
+use crate::SquashWriteError;
 use crate::squash::format::{
     ENTRIES_PER_HEADER, LISTING_EXTRA, METADATA, NAME_MAX, NONE_U32, kind,
 };
-use crate::tree::{Id, Kind, Node, Tree, seconds};
+use crate::tree::{FileNode, FileNodeId, FileNodeKind, FileTree, seconds};
 
 /// What all inodes are made of.
-pub(crate) struct Source<'a> {
-    pub tree: &'a Tree,
-    pub stored: &'a Stored,
+pub(crate) struct InodeSources<'a> {
+    pub tree: &'a FileTree,
+    pub stored: &'a StoredContent,
     /// The time of directories that are only there to hold what is packed.
     pub made: u32,
 }
 
 /// Writes both tables.
 pub(crate) struct Tables<'a> {
-    from: Source<'a>,
+    from: InodeSources<'a>,
     inodes: Metadata<'a>,
     listings: Metadata<'a>,
-    xattrs: Xattrs,
+    xattrs: XattrSets,
     ids: Ids,
     /// Files that are left out, by their first names.
-    left_out: HashSet<Id>,
+    left_out: HashSet<FileNodeId>,
     /// Inode numbers, by first names: from 1, in the order in which inodes are written.
-    numbers: HashMap<Id, u32>,
+    numbers: HashMap<FileNodeId, u32>,
     /// How many names a file has in the image, by its first.
-    names: HashMap<Id, u32>,
+    names: HashMap<FileNodeId, u32>,
     /// Inodes that are written, in the order of their numbers.
-    places: Vec<Place>,
+    places: Vec<MetadataPosition>,
     /// Listings that are written, by directory.
-    listed: HashMap<Id, Listing>,
+    listed: HashMap<FileNodeId, ListingWriter>,
 }
 
 /// Both tables as they go into the image, and what else is known then.
-pub(crate) struct Written {
+pub(crate) struct WrittenTables {
     pub inodes: Vec<u8>,
     pub listings: Vec<u8>,
-    pub root: Place,
+    pub root: MetadataPosition,
     /// In the order of inode numbers.
-    pub places: Vec<Place>,
+    pub places: Vec<MetadataPosition>,
     /// Users and groups.
     pub ids: Vec<u32>,
-    pub xattrs: Xattrs,
+    pub xattrs: XattrSets,
 }
 
 /// A listing that is written.
 #[derive(Default)]
-struct Listing {
-    place: Place,
+struct ListingWriter {
+    place: MetadataPosition,
     /// Bytes.
     length: u32,
     index: Vec<Index>,
@@ -82,13 +82,13 @@ struct Ids {
 }
 
 impl Ids {
-    fn number(&mut self, id: u32) -> Result<u16, BuildError> {
+    fn number(&mut self, id: u32) -> Result<u16, SquashWriteError> {
         if let Some(number) = self.numbers.get(&id) {
             return Ok(*number);
         }
         // The superblock counts them in 16 bits.
         let number = u16::try_from(self.list.len()).ok().filter(|number| *number < u16::MAX);
-        let number = number.ok_or(BuildError::TooMuch("users and groups"))?;
+        let number = number.ok_or(SquashWriteError::TooMuch("users and groups"))?;
         self.list.push(id);
         self.numbers.insert(id, number);
         Ok(number)
@@ -97,7 +97,7 @@ impl Ids {
 
 impl<'a> Tables<'a> {
     pub(crate) fn new(
-        from: Source<'a>,
+        from: InodeSources<'a>,
         inodes: Metadata<'a>,
         listings: Metadata<'a>,
     ) -> Tables<'a> {
@@ -106,7 +106,7 @@ impl<'a> Tables<'a> {
             from,
             inodes,
             listings,
-            xattrs: Xattrs::default(),
+            xattrs: XattrSets::default(),
             ids: Ids::default(),
             left_out,
             numbers: HashMap::new(),
@@ -117,10 +117,10 @@ impl<'a> Tables<'a> {
     }
 
     /// Writes all.
-    pub(crate) fn write(mut self) -> Result<Written, BuildError> {
+    pub(crate) fn write(mut self) -> Result<WrittenTables, SquashWriteError> {
         self.number()?;
         for (directory, children) in directories(self.from.tree) {
-            let children: Vec<Id> = children
+            let children: Vec<FileNodeId> = children
                 .iter()
                 .copied()
                 .filter(|id| !self.left_out.contains(&self.first(*id)))
@@ -136,7 +136,7 @@ impl<'a> Tables<'a> {
         }
         self.inode(0)?;
         let root = self.places[self.places.len() - 1];
-        Ok(Written {
+        Ok(WrittenTables {
             inodes: self.inodes.finish()?.0,
             listings: self.listings.finish()?.0,
             root,
@@ -146,16 +146,16 @@ impl<'a> Tables<'a> {
         })
     }
 
-    fn node(&self, id: Id) -> &'a Node {
+    fn node(&self, id: FileNodeId) -> &'a FileNode {
         &self.from.tree.nodes[id as usize]
     }
 
-    fn first(&self, id: Id) -> Id {
+    fn first(&self, id: FileNodeId) -> FileNodeId {
         self.node(id).first_name.unwrap_or(id)
     }
 
     /// Numbers all inodes, in the order in which they will be written.
-    fn number(&mut self) -> Result<(), BuildError> {
+    fn number(&mut self) -> Result<(), SquashWriteError> {
         let lists = directories(self.from.tree).flat_map(|(_, children)| children.iter().copied());
         for id in lists.chain([0]) {
             let file = self.first(id);
@@ -169,36 +169,36 @@ impl<'a> Tables<'a> {
     }
 
     /// Writes one inode.
-    fn inode(&mut self, id: Id) -> Result<(), BuildError> {
+    fn inode(&mut self, id: FileNodeId) -> Result<(), SquashWriteError> {
         let node = self.node(id);
         let xattrs = self.xattrs.number(&node.xattrs)?;
         let names = self.names.get(&id).copied().unwrap_or(1);
         let mut rest = Vec::new();
         let (basic, is_extended) = match &node.kind {
-            Kind::Directory(_) => {
+            FileNodeKind::Directory(_) => {
                 let listing = self.listed.remove(&id).unwrap_or_default();
                 let parent = self.numbers[&node.parent];
                 (kind::DIRECTORY, directory(&mut rest, &listing, parent, xattrs)?)
             }
-            Kind::File { size, .. } => {
-                let nothing = Placed::default();
+            FileNodeKind::File { size, .. } => {
+                let nothing = ContentPosition::default();
                 let placed = self.from.stored.files.get(&id).unwrap_or(&nothing);
                 (kind::FILE, file(&mut rest, placed, *size, names, xattrs))
             }
-            Kind::Symlink(target) => {
+            FileNodeKind::Symlink(target) => {
                 put(&mut rest, &[names, target.len() as u32]);
                 rest.extend_from_slice(target);
                 (kind::SYMLINK, with_xattrs(&mut rest, xattrs))
             }
-            Kind::CharDevice(number) => {
+            FileNodeKind::CharDevice(number) => {
                 put(&mut rest, &[names, *number]);
                 (kind::CHAR_DEVICE, with_xattrs(&mut rest, xattrs))
             }
-            Kind::BlockDevice(number) => {
+            FileNodeKind::BlockDevice(number) => {
                 put(&mut rest, &[names, *number]);
                 (kind::BLOCK_DEVICE, with_xattrs(&mut rest, xattrs))
             }
-            Kind::Fifo => {
+            FileNodeKind::Fifo => {
                 put(&mut rest, &[names]);
                 (kind::FIFO, with_xattrs(&mut rest, xattrs))
             }
@@ -218,8 +218,9 @@ impl<'a> Tables<'a> {
     }
 
     /// Writes the listing of a directory whose inodes are written.
-    fn listing(&mut self, children: &[Id]) -> Result<Listing, BuildError> {
-        let mut listing = Listing { place: self.listings.place(), ..Listing::default() };
+    fn listing(&mut self, children: &[FileNodeId]) -> Result<ListingWriter, SquashWriteError> {
+        let mut listing =
+            ListingWriter { place: self.listings.place(), ..ListingWriter::default() };
         let mut last_index = 0;
         let mut rest = children;
         while let Some((header, run)) = self.run(rest)? {
@@ -227,7 +228,7 @@ impl<'a> Tables<'a> {
             // A lookup reads at most a block or two beyond the header that the index names.
             if listing.length - last_index > METADATA as u32 {
                 let block = u32::try_from(self.listings.place().block);
-                let block = block.map_err(|_| BuildError::TooMuch("names"))?;
+                let block = block.map_err(|_| SquashWriteError::TooMuch("names"))?;
                 let name = first.name.clone();
                 listing.index.push(Index { offset: listing.length, block, name });
                 last_index = listing.length;
@@ -236,12 +237,12 @@ impl<'a> Tables<'a> {
             for child in run {
                 let node = self.node(*child);
                 if node.name.is_empty() || node.name.len() > NAME_MAX {
-                    return Err(BuildError::Unfit {
+                    return Err(SquashWriteError::Unfit {
                         path: self.from.tree.source(*child),
                         why: "its name is too long",
                     });
                 }
-                listing.directories += u32::from(matches!(node.kind, Kind::Directory(_)));
+                listing.directories += u32::from(matches!(node.kind, FileNodeKind::Directory(_)));
                 let number = self.numbers[&self.first(*child)];
                 let difference = number.wrapping_sub(header.number) as u16;
                 let place = self.place_of(*child);
@@ -254,7 +255,7 @@ impl<'a> Tables<'a> {
             }
             let length = u64::from(listing.length) + bytes.len() as u64;
             listing.length = u32::try_from(length + u64::from(LISTING_EXTRA))
-                .map_err(|_| BuildError::TooMuch("names in one directory"))?
+                .map_err(|_| SquashWriteError::TooMuch("names in one directory"))?
                 - LISTING_EXTRA;
             self.listings.put(&bytes)?;
             rest = &rest[run.len()..];
@@ -262,43 +263,46 @@ impl<'a> Tables<'a> {
         Ok(listing)
     }
 
-    fn place_of(&self, child: Id) -> Place {
+    fn place_of(&self, child: FileNodeId) -> MetadataPosition {
         self.places[self.numbers[&self.first(child)] as usize - 1]
     }
 
     /// The entries that one header can stand for: their inodes are in one block, and have near
     /// numbers.
-    fn run<'b>(&self, children: &'b [Id]) -> Result<Option<(Header, &'b [Id])>, BuildError> {
+    fn run<'b>(
+        &self,
+        children: &'b [FileNodeId],
+    ) -> Result<Option<(EntryHeader, &'b [FileNodeId])>, SquashWriteError> {
         let Some(first) = children.first() else { return Ok(None) };
         let block = self.place_of(*first).block;
         let number = self.numbers[&self.first(*first)];
-        let fits = |child: &&Id| {
+        let fits = |child: &&FileNodeId| {
             let distance = i64::from(self.numbers[&self.first(**child)]) - i64::from(number);
             self.place_of(**child).block == block && i16::try_from(distance).is_ok()
         };
         let count = children.iter().take(ENTRIES_PER_HEADER).take_while(fits).count();
-        let block = u32::try_from(block).map_err(|_| BuildError::TooMuch("inodes"))?;
-        Ok(Some((Header { block, number }, &children[..count])))
+        let block = u32::try_from(block).map_err(|_| SquashWriteError::TooMuch("inodes"))?;
+        Ok(Some((EntryHeader { block, number }, &children[..count])))
     }
 }
 
 /// The directories of a tree with what is in them, from the deepest up.
-fn directories(tree: &Tree) -> impl Iterator<Item = (Id, &[Id])> {
+fn directories(tree: &FileTree) -> impl Iterator<Item = (FileNodeId, &[FileNodeId])> {
     (0..tree.nodes.len()).rev().filter_map(|id| match &tree.nodes[id].kind {
-        Kind::Directory(children) => Some((id as Id, &children[..])),
+        FileNodeKind::Directory(children) => Some((id as FileNodeId, &children[..])),
         _ => None,
     })
 }
 
 /// What stands before entries of a listing.
-struct Header {
+struct EntryHeader {
     /// The block that the entries' inodes are in.
     block: u32,
     /// The inode number that the entries' are told from.
     number: u32,
 }
 
-impl Header {
+impl EntryHeader {
     fn encode(&self, entries: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         put(&mut bytes, &[entries as u32 - 1, self.block, self.number]);
@@ -309,13 +313,14 @@ impl Header {
 /// The rest of a directory's inode; whether it is the extended one.
 fn directory(
     rest: &mut Vec<u8>,
-    listing: &Listing,
+    listing: &ListingWriter,
     parent: u32,
     xattrs: u32,
-) -> Result<bool, BuildError> {
+) -> Result<bool, SquashWriteError> {
     let length = listing.length + LISTING_EXTRA;
     let names = listing.directories + 2;
-    let block = u32::try_from(listing.place.block).map_err(|_| BuildError::TooMuch("names"))?;
+    let block =
+        u32::try_from(listing.place.block).map_err(|_| SquashWriteError::TooMuch("names"))?;
     if let Ok(length) = u16::try_from(length)
         && listing.index.is_empty()
         && xattrs == NONE_U32
@@ -340,7 +345,7 @@ fn directory(
 }
 
 /// The rest of a file's inode; whether it is the extended one.
-fn file(rest: &mut Vec<u8>, placed: &Placed, size: u64, names: u32, xattrs: u32) -> bool {
+fn file(rest: &mut Vec<u8>, placed: &ContentPosition, size: u64, names: u32, xattrs: u32) -> bool {
     let (fragment, offset) = placed.fragment.unwrap_or((NONE_U32, 0));
     let is_plain = names == 1 && xattrs == NONE_U32 && placed.sparse == 0;
     let is_extended = match (u32::try_from(placed.start), u32::try_from(size)) {
@@ -368,14 +373,14 @@ fn with_xattrs(rest: &mut Vec<u8>, xattrs: u32) -> bool {
     xattrs != NONE_U32
 }
 
-fn basic(kind: &Kind) -> u16 {
+fn basic(kind: &FileNodeKind) -> u16 {
     match kind {
-        Kind::Directory(_) => kind::DIRECTORY,
-        Kind::File { .. } => kind::FILE,
-        Kind::Symlink(_) => kind::SYMLINK,
-        Kind::CharDevice(_) => kind::CHAR_DEVICE,
-        Kind::BlockDevice(_) => kind::BLOCK_DEVICE,
-        Kind::Fifo => kind::FIFO,
+        FileNodeKind::Directory(_) => kind::DIRECTORY,
+        FileNodeKind::File { .. } => kind::FILE,
+        FileNodeKind::Symlink(_) => kind::SYMLINK,
+        FileNodeKind::CharDevice(_) => kind::CHAR_DEVICE,
+        FileNodeKind::BlockDevice(_) => kind::BLOCK_DEVICE,
+        FileNodeKind::Fifo => kind::FIFO,
     }
 }
 

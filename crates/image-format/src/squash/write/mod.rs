@@ -27,13 +27,13 @@ use std::path::Path;
 use std::sync::mpsc;
 
 use super::compression::Packer;
-use super::format::{NONE_U32, NONE_U64, SUPERBLOCK, Superblock, flag};
-use crate::tree::{Kind, LeftOut, Reason, Tree};
-use crate::{BuildError, ImageWriter};
+use super::format::{NONE_U32, NONE_U64, SUPERBLOCK, SquashSuperblock, flag};
+use crate::tree::{FileNodeKind, FileTree, OmitReason, OmittedFile};
+use crate::{ImageWriter, SquashWriteError};
 use feed::Feed;
-use inodes::{Source, Tables, Written};
-use piece::How;
-use place::{Placer, Stored};
+use inodes::{InodeSources, Tables, WrittenTables};
+use piece::PieceSettings;
+use place::{Placer, StoredContent};
 use table::Metadata;
 
 pub use options::{SquashOptions, SquashSummary};
@@ -48,17 +48,17 @@ const PAD: u64 = 4096;
 /// The same tree and options make the same bytes.
 ///
 /// # Errors
-/// [`BuildError`]: options that cannot be; what cannot be read or written, or changes while it is
+/// [`SquashWriteError`]: options that cannot be; what cannot be read or written, or changes while it is
 /// read.
 pub fn write(
-    tree: &Tree,
+    tree: &FileTree,
     out: &mut ImageWriter<'_>,
     options: &SquashOptions<'_>,
-) -> Result<SquashSummary, BuildError> {
-    options.check().map_err(|why| BuildError::Unfit { path: out.name().to_owned(), why })?;
+) -> Result<SquashSummary, SquashWriteError> {
+    options.check().map_err(|why| SquashWriteError::Unfit { path: out.name().to_owned(), why })?;
     let level = options.level();
     let (order, traced) = tree.order(options.first);
-    let how = How {
+    let how = PieceSettings {
         compression: options.compression,
         level,
         block_size: options.block_size,
@@ -66,7 +66,7 @@ pub fn write(
     };
     let compressor = table::stored(&options.compression.options_block(level));
     out.put(&[0; SUPERBLOCK])?;
-    out.put(&compressor.map_err(BuildError::at("compress", out.name()))?)?;
+    out.put(&compressor.map_err(SquashWriteError::at("compress", out.name()))?)?;
     let stored = pack(tree, &order, how, options, out)?;
     let made = options.made.unwrap_or_else(|| tree.newest());
     let superblock = tables(tree, &stored, how, made, out)?;
@@ -78,18 +78,18 @@ pub fn write(
 
 /// Packs the files' content.
 fn pack(
-    tree: &Tree,
+    tree: &FileTree,
     order: &[u32],
-    how: How,
+    how: PieceSettings,
     options: &SquashOptions<'_>,
     out: &mut ImageWriter<'_>,
-) -> Result<Stored, BuildError> {
+) -> Result<StoredContent, SquashWriteError> {
     let mut sizes = std::collections::HashMap::new();
     let mut of = 0;
     // A file without bytes has no piece: were it the last one, nobody would know that all is done.
     let mut filled = Vec::with_capacity(order.len());
     for id in order {
-        if let Kind::File { size: size @ 1.., .. } = tree.nodes[*id as usize].kind {
+        if let FileNodeKind::File { size: size @ 1.., .. } = tree.nodes[*id as usize].kind {
             *sizes.entry(size).or_insert(0u32) += 1;
             of += size;
             filled.push(*id);
@@ -108,7 +108,7 @@ fn pack(
             scope.spawn(move || piece::work(feed, how, &sender));
         }
         drop(sender);
-        let mut place = || -> Result<(), BuildError> {
+        let mut place = || -> Result<(), SquashWriteError> {
             for done in &results {
                 let is_all = placer.take(done?)?;
                 (options.progress)(placer.placed, of);
@@ -117,7 +117,7 @@ fn pack(
                 }
             }
             // Only if a thread ended before its work did, which is then told by its panic.
-            Err(BuildError::TooMuch("its threads"))
+            Err(SquashWriteError::TooMuch("its threads"))
         };
         let placed = place();
         // Whatever happened, the threads are sent home.
@@ -129,19 +129,19 @@ fn pack(
 
 /// Writes all tables.
 fn tables(
-    tree: &Tree,
-    stored: &Stored,
-    how: How,
+    tree: &FileTree,
+    stored: &StoredContent,
+    how: PieceSettings,
     made: u32,
     out: &mut ImageWriter<'_>,
-) -> Result<Superblock, BuildError> {
+) -> Result<SquashSuperblock, SquashWriteError> {
     let name = Path::new(how.compression.name());
     let packer =
-        || Packer::new(how.compression, how.level).map_err(BuildError::at("compress", name));
+        || Packer::new(how.compression, how.level).map_err(SquashWriteError::at("compress", name));
     let (mut packer, mut second) = (packer()?, packer()?);
-    let source = Source { tree, stored, made };
+    let source = InodeSources { tree, stored, made };
     let tables = Tables::new(source, Metadata::new(&mut packer), Metadata::new(&mut second));
-    let Written { inodes, listings, root, places, ids, xattrs } = tables.write()?;
+    let WrittenTables { inodes, listings, root, places, ids, xattrs } = tables.write()?;
     // Readers find a table's end by the start of the next: their order is fixed.
     let inode_table = out.position();
     out.put(&inodes)?;
@@ -164,9 +164,12 @@ fn tables(
     let xattr_table = xattrs.write(out, &mut packer)?;
     let no_xattrs = if xattrs.is_empty() { flag::NO_XATTRS } else { 0 };
     let count = |count: usize, what| {
-        u32::try_from(count).ok().filter(|count| *count < NONE_U32).ok_or(BuildError::TooMuch(what))
+        u32::try_from(count)
+            .ok()
+            .filter(|count| *count < NONE_U32)
+            .ok_or(SquashWriteError::TooMuch(what))
     };
-    Ok(Superblock {
+    Ok(SquashSuperblock {
         inodes: count(places.len(), "files")?,
         made,
         block_size: how.block_size,
@@ -185,7 +188,13 @@ fn tables(
     })
 }
 
-fn summary(tree: &Tree, stored: Stored, bytes: u64, traced: u64, front: u64) -> SquashSummary {
+fn summary(
+    tree: &FileTree,
+    stored: StoredContent,
+    bytes: u64,
+    traced: u64,
+    front: u64,
+) -> SquashSummary {
     let mut summary = SquashSummary {
         image_bytes: bytes,
         bytes: 0,
@@ -201,7 +210,7 @@ fn summary(tree: &Tree, stored: Stored, bytes: u64, traced: u64, front: u64) -> 
         elf: stored.elf,
     };
     for id in &stored.unreadable {
-        summary.left_out.push(LeftOut { path: tree.source(*id), why: Reason::Unreadable });
+        summary.left_out.push(OmittedFile { path: tree.source(*id), why: OmitReason::Unreadable });
     }
     let unreadable: HashSet<_> = stored.unreadable.iter().collect();
     for (id, node) in (0..).zip(&tree.nodes) {
@@ -209,12 +218,12 @@ fn summary(tree: &Tree, stored: Stored, bytes: u64, traced: u64, front: u64) -> 
             continue;
         }
         match node.kind {
-            Kind::Directory(_) => summary.directories += 1,
-            Kind::File { size, .. } => {
+            FileNodeKind::Directory(_) => summary.directories += 1,
+            FileNodeKind::File { size, .. } => {
                 summary.files += 1;
                 summary.bytes += size;
             }
-            Kind::Symlink(_) => summary.links += 1,
+            FileNodeKind::Symlink(_) => summary.links += 1,
             _ => summary.special += 1,
         }
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::squash::Compression;
 use crate::squash::format::{BLOCK_MAX, BLOCK_MIN};
-use crate::tree::{Id, LeftOut};
+use crate::tree::{FileNodeId, OmittedFile};
 
 /// How an image is written.
 pub struct SquashOptions<'a> {
@@ -91,7 +91,7 @@ pub struct SquashSummary {
     /// Their bytes.
     pub duplicate_bytes: u64,
     /// What is not in it.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<OmittedFile>,
     /// Files that begin as an ELF file does, by their numbers in the tree.
-    pub elf: Vec<Id>,
+    pub elf: Vec<FileNodeId>,
 }

@@ -9,50 +9,50 @@ use rustix::fs::{Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
-use super::feed::{Feed, Piece, Work};
-use crate::BuildError;
+use super::feed::{Feed, Piece, PieceWork};
+use crate::SquashWriteError;
 use crate::squash::Compression;
 use crate::squash::compression::Packer;
 use crate::squash::format::DATA_STORED;
-use crate::tree::Id;
+use crate::tree::FileNodeId;
 
 /// SHA-256.
 pub(crate) type Hash = [u8; 32];
 
 /// What a thread has done.
-pub(crate) enum Done {
+pub(crate) enum PieceDone {
     /// A piece was read.
     Piece(Ready),
     /// A fragment block was compressed.
-    Fragment(u32, Block),
+    Fragment(u32, PackedBlock),
 }
 
 /// A piece that was read.
 pub(crate) struct Ready {
     pub number: u64,
-    pub file: Id,
+    pub file: FileNodeId,
     /// How many bytes it had in the file.
     pub length: u64,
     pub is_first: bool,
     pub is_last: bool,
-    pub content: Content,
+    pub content: PieceContent,
     /// Of its bytes, where the file may have a twin.
     pub hash: Option<Hash>,
     pub is_elf: bool,
 }
 
 /// What was read.
-pub(crate) enum Content {
+pub(crate) enum PieceContent {
     /// A whole small file: it goes into a fragment block.
     Small(Vec<u8>),
     /// Blocks of a larger one.
-    Blocks(Vec<Block>),
+    Blocks(Vec<PackedBlock>),
     /// The file may not be read, and is left out.
     Unreadable,
 }
 
 /// A block as it is in the image.
-pub(crate) struct Block {
+pub(crate) struct PackedBlock {
     pub bytes: Vec<u8>,
     /// How its size is written in the image; 0 for nothing but zeros.
     pub size: u32,
@@ -60,22 +60,22 @@ pub(crate) struct Block {
     pub hole: u64,
 }
 
-impl Block {
-    pub(crate) fn pack(packer: &mut Packer, block: Vec<u8>) -> io::Result<Block> {
+impl PackedBlock {
+    pub(crate) fn pack(packer: &mut Packer, block: Vec<u8>) -> io::Result<PackedBlock> {
         Ok(match packer.pack(&block)? {
-            Some(packed) => Block { size: packed.len() as u32, bytes: packed, hole: 0 },
-            None => Block { size: block.len() as u32 | DATA_STORED, bytes: block, hole: 0 },
+            Some(packed) => PackedBlock { size: packed.len() as u32, bytes: packed, hole: 0 },
+            None => PackedBlock { size: block.len() as u32 | DATA_STORED, bytes: block, hole: 0 },
         })
     }
 
-    fn hole(length: u64) -> Block {
-        Block { bytes: Vec::new(), size: 0, hole: length }
+    fn hole(length: u64) -> PackedBlock {
+        PackedBlock { bytes: Vec::new(), size: 0, hole: length }
     }
 }
 
 /// What each thread knows.
 #[derive(Clone, Copy)]
-pub(crate) struct How {
+pub(crate) struct PieceSettings {
     pub compression: Compression,
     pub level: i32,
     pub block_size: u32,
@@ -83,23 +83,27 @@ pub(crate) struct How {
 }
 
 /// Works until there is nothing left, or nobody takes what is done.
-pub(crate) fn work(feed: &Feed<'_>, how: How, results: &Sender<Result<Done, BuildError>>) {
+pub(crate) fn work(
+    feed: &Feed<'_>,
+    how: PieceSettings,
+    results: &Sender<Result<PieceDone, SquashWriteError>>,
+) {
     let mut packer = match Packer::new(how.compression, how.level) {
         Ok(packer) => packer,
         Err(source) => {
             let path = std::path::PathBuf::from(how.compression.name());
-            let _ = results.send(Err(BuildError::At { operation: "compress", path, source }));
+            let _ = results.send(Err(SquashWriteError::At { operation: "compress", path, source }));
             return;
         }
     };
     while let Some(work) = feed.next() {
         let done = match work {
-            Work::Read(piece) => read(&piece, how, &mut packer).map(Done::Piece),
-            Work::Fragment(number, block) => {
+            PieceWork::Read(piece) => read(&piece, how, &mut packer).map(PieceDone::Piece),
+            PieceWork::Fragment(number, block) => {
                 let path = std::path::Path::new("a block");
-                Block::pack(&mut packer, block)
-                    .map(|block| Done::Fragment(number, block))
-                    .map_err(BuildError::at("compress", path))
+                PackedBlock::pack(&mut packer, block)
+                    .map(|block| PieceDone::Fragment(number, block))
+                    .map_err(SquashWriteError::at("compress", path))
             }
         };
         if results.send(done).is_err() {
@@ -108,7 +112,7 @@ pub(crate) fn work(feed: &Feed<'_>, how: How, results: &Sender<Result<Done, Buil
     }
 }
 
-fn read(piece: &Piece, how: How, packer: &mut Packer) -> Result<Ready, BuildError> {
+fn read(piece: &Piece, how: PieceSettings, packer: &mut Packer) -> Result<Ready, SquashWriteError> {
     let source = &*piece.source;
     let ready = |content, hash, is_elf| Ready {
         number: piece.number,
@@ -127,7 +131,7 @@ fn read(piece: &Piece, how: How, packer: &mut Packer) -> Result<Ready, BuildErro
         }
         None => match from_disk(piece, how)? {
             Some(bytes) => bytes,
-            None => return Ok(ready(Content::Unreadable, None, false)),
+            None => return Ok(ready(PieceContent::Unreadable, None, false)),
         },
     };
     let is_elf = piece.is_first && bytes.as_ref().is_some_and(|it| it.starts_with(b"\x7fELF"));
@@ -140,28 +144,33 @@ fn read(piece: &Piece, how: How, packer: &mut Packer) -> Result<Ready, BuildErro
 }
 
 /// The bytes of a piece as [`bytes`] says; none where the file may not be read and is left out.
-fn from_disk(piece: &Piece, how: How) -> Result<Option<Option<Vec<u8>>>, BuildError> {
+fn from_disk(
+    piece: &Piece,
+    how: PieceSettings,
+) -> Result<Option<Option<Vec<u8>>>, SquashWriteError> {
     let source = &*piece.source;
     let file = match source.opened.get_or_init(|| open(piece)) {
         Ok(file) => file,
         Err(Errno::ACCESS) if how.skip_unreadable => return Ok(None),
         // A symbolic link took its place, or nothing did.
-        Err(Errno::LOOP | Errno::NOENT) => return Err(BuildError::Changed(source.path.clone())),
-        Err(error) => return Err(BuildError::at("open", &source.path)(*error)),
+        Err(Errno::LOOP | Errno::NOENT) => {
+            return Err(SquashWriteError::Changed(source.path.clone()));
+        }
+        Err(error) => return Err(SquashWriteError::at("open", &source.path)(*error)),
     };
     let bytes = bytes(file, piece)?;
-    let now = file.metadata().map_err(BuildError::at("stat", &source.path))?;
+    let now = file.metadata().map_err(SquashWriteError::at("stat", &source.path))?;
     let is_same = (now.dev(), now.ino()) == source.attributes.identity
         && now.len() == source.size
         && (now.mtime(), now.mtime_nsec() as u32) == source.attributes.mtime;
     match is_same {
         true => Ok(Some(bytes)),
-        false => Err(BuildError::Changed(source.path.clone())),
+        false => Err(SquashWriteError::Changed(source.path.clone())),
     }
 }
 
 /// The bytes of a piece; none where it is nothing but a hole.
-fn bytes(file: &File, piece: &Piece) -> Result<Option<Vec<u8>>, BuildError> {
+fn bytes(file: &File, piece: &Piece) -> Result<Option<Vec<u8>>, SquashWriteError> {
     let source = &*piece.source;
     if source.has_holes && is_hole(file, piece) {
         return Ok(None);
@@ -169,9 +178,9 @@ fn bytes(file: &File, piece: &Piece) -> Result<Option<Vec<u8>>, BuildError> {
     let mut bytes = vec![0; piece.length as usize];
     match file.read_exact_at(&mut bytes, piece.at) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            Err(BuildError::Changed(source.path.clone()))
+            Err(SquashWriteError::Changed(source.path.clone()))
         }
-        read => read.map(|()| Some(bytes)).map_err(BuildError::at("read", &source.path)),
+        read => read.map(|()| Some(bytes)).map_err(SquashWriteError::at("read", &source.path)),
     }
 }
 
@@ -181,25 +190,27 @@ fn content(
     piece: &Piece,
     block_size: usize,
     packer: &mut Packer,
-) -> Result<Content, BuildError> {
+) -> Result<PieceContent, SquashWriteError> {
     let is_small = piece.source.size < block_size as u64;
     let Some(bytes) = bytes else {
         if is_small {
-            return Ok(Content::Small(vec![0; piece.length as usize]));
+            return Ok(PieceContent::Small(vec![0; piece.length as usize]));
         }
         let starts = (0..piece.length).step_by(block_size);
         let length = |start: u64| (piece.length - start).min(block_size as u64);
-        return Ok(Content::Blocks(starts.map(|start| Block::hole(length(start))).collect()));
+        return Ok(PieceContent::Blocks(
+            starts.map(|start| PackedBlock::hole(length(start))).collect(),
+        ));
     };
     if is_small {
-        return Ok(Content::Small(bytes));
+        return Ok(PieceContent::Small(bytes));
     }
     let pack = |block: &[u8]| match block.iter().all(|byte| *byte == 0) {
-        true => Ok(Block::hole(block.len() as u64)),
-        false => Block::pack(packer, block.to_vec()),
+        true => Ok(PackedBlock::hole(block.len() as u64)),
+        false => PackedBlock::pack(packer, block.to_vec()),
     };
     let blocks = bytes.chunks(block_size).map(pack).collect::<io::Result<Vec<_>>>();
-    Ok(Content::Blocks(blocks.map_err(BuildError::at("compress", &piece.source.path))?))
+    Ok(PieceContent::Blocks(blocks.map_err(SquashWriteError::at("compress", &piece.source.path))?))
 }
 
 fn open(piece: &Piece) -> Result<File, Errno> {

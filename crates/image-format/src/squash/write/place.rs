@@ -6,16 +6,16 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use sha2::{Digest, Sha256};
 
 use super::feed::Feed;
-use super::piece::{Block, Content, Done, Hash, Ready};
-use crate::BuildError;
+use super::piece::{Hash, PackedBlock, PieceContent, PieceDone, Ready};
 use crate::ImageWriter;
+use crate::SquashWriteError;
 use crate::squash::format::DATA_STORED;
 use crate::squash::read::MOST_BLOCKS;
-use crate::tree::Id;
+use crate::tree::FileNodeId;
 
 /// Where a file's content is.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Placed {
+pub(crate) struct ContentPosition {
     /// Its first block.
     pub start: u64,
     /// How the sizes of its blocks are written.
@@ -28,22 +28,22 @@ pub(crate) struct Placed {
 
 /// What is known once all is placed.
 #[derive(Default)]
-pub(crate) struct Stored {
+pub(crate) struct StoredContent {
     /// Files with bytes.
-    pub files: HashMap<Id, Placed>,
+    pub files: HashMap<FileNodeId, ContentPosition>,
     /// Fragment blocks: where, and how the size is written.
     pub fragments: Vec<(u64, u32)>,
-    pub unreadable: Vec<Id>,
-    pub elf: Vec<Id>,
+    pub unreadable: Vec<FileNodeId>,
+    pub elf: Vec<FileNodeId>,
     /// Files that were there already, under another name.
     pub duplicates: u64,
     /// Their bytes.
     pub duplicate_bytes: u64,
 }
 
-impl Stored {
+impl StoredContent {
     /// How many bytes from the image's start on hold the content of these files.
-    pub fn front(&self, files: &[Id]) -> u64 {
+    pub fn front(&self, files: &[FileNodeId]) -> u64 {
         let end = |(start, size): (u64, u32)| start + u64::from(size & !DATA_STORED);
         let ends = files.iter().filter_map(|id| self.files.get(id)).map(|placed| {
             let blocks = placed.blocks.iter().fold(placed.start, |at, size| end((at, *size)));
@@ -56,10 +56,10 @@ impl Stored {
 }
 
 /// Something that goes into the image when its turn comes.
-enum Slot {
+enum OutputSlot {
     /// The fragment block of this number and length, once it is compressed.
     Fragment(u32, u64),
-    Blocks(Ready, Vec<Block>),
+    Blocks(Ready, Vec<PackedBlock>),
 }
 
 /// Takes what the threads have done, in any order.
@@ -75,13 +75,13 @@ pub(crate) struct Placer<'a, 'w> {
     /// How many before it.
     fragments: u32,
     /// What is to be written, in order.
-    slots: VecDeque<Slot>,
+    slots: VecDeque<OutputSlot>,
     /// Compressed fragment blocks whose turn has not come.
-    packed: HashMap<u32, Block>,
-    seen: HashMap<(u64, Hash), Placed>,
+    packed: HashMap<u32, PackedBlock>,
+    seen: HashMap<(u64, Hash), ContentPosition>,
     /// The large file that is being written, and the hashes of its pieces.
-    open: (Placed, Sha256, u64),
-    content: Stored,
+    open: (ContentPosition, Sha256, u64),
+    content: StoredContent,
     /// Bytes of files that are placed.
     pub placed: u64,
 }
@@ -104,16 +104,16 @@ impl<'a, 'w> Placer<'a, 'w> {
             packed: HashMap::new(),
             seen: HashMap::new(),
             open: Default::default(),
-            content: Stored::default(),
+            content: StoredContent::default(),
             placed: 0,
         }
     }
 
     /// Takes one result. Says whether that was all.
-    pub(crate) fn take(&mut self, done: Done) -> Result<bool, BuildError> {
+    pub(crate) fn take(&mut self, done: PieceDone) -> Result<bool, SquashWriteError> {
         match done {
-            Done::Piece(ready) => drop(self.early.insert(ready.number, ready)),
-            Done::Fragment(number, block) => drop(self.packed.insert(number, block)),
+            PieceDone::Piece(ready) => drop(self.early.insert(ready.number, ready)),
+            PieceDone::Fragment(number, block) => drop(self.packed.insert(number, block)),
         }
         while let Some(ready) = self.early.remove(&self.next) {
             self.next += 1;
@@ -128,21 +128,21 @@ impl<'a, 'w> Placer<'a, 'w> {
     }
 
     /// What is known of all.
-    pub(crate) fn finish(self) -> Stored {
+    pub(crate) fn finish(self) -> StoredContent {
         self.content
     }
 
-    fn line_up(&mut self, mut ready: Ready) -> Result<(), BuildError> {
+    fn line_up(&mut self, mut ready: Ready) -> Result<(), SquashWriteError> {
         if ready.is_elf {
             self.content.elf.push(ready.file);
         }
-        match std::mem::replace(&mut ready.content, Content::Unreadable) {
-            Content::Small(bytes) => {
+        match std::mem::replace(&mut ready.content, PieceContent::Unreadable) {
+            PieceContent::Small(bytes) => {
                 self.place_small(&ready, &bytes)?;
                 self.settle(ready.length);
             }
-            Content::Blocks(blocks) => self.slots.push_back(Slot::Blocks(ready, blocks)),
-            Content::Unreadable => {
+            PieceContent::Blocks(blocks) => self.slots.push_back(OutputSlot::Blocks(ready, blocks)),
+            PieceContent::Unreadable => {
                 if ready.is_first {
                     self.content.unreadable.push(ready.file);
                 }
@@ -157,7 +157,7 @@ impl<'a, 'w> Placer<'a, 'w> {
         self.feed.settle(bytes);
     }
 
-    fn place_small(&mut self, ready: &Ready, bytes: &[u8]) -> Result<(), BuildError> {
+    fn place_small(&mut self, ready: &Ready, bytes: &[u8]) -> Result<(), SquashWriteError> {
         let key = ready.hash.map(|hash| (ready.length, hash));
         if let Some(placed) = key.and_then(|key| self.seen.get(&key)) {
             self.content.files.insert(ready.file, placed.clone());
@@ -170,7 +170,7 @@ impl<'a, 'w> Placer<'a, 'w> {
         }
         let at = (self.fragments, self.fragment.len() as u32);
         self.fragment.extend_from_slice(bytes);
-        let placed = Placed { fragment: Some(at), ..Placed::default() };
+        let placed = ContentPosition { fragment: Some(at), ..ContentPosition::default() };
         if let Some(key) = key {
             self.seen.insert(key, placed.clone());
         }
@@ -179,22 +179,23 @@ impl<'a, 'w> Placer<'a, 'w> {
     }
 
     /// Hands the fragment block to be compressed; it keeps its place in the image.
-    fn end_fragment(&mut self) -> Result<(), BuildError> {
+    fn end_fragment(&mut self) -> Result<(), SquashWriteError> {
         if self.fragment.is_empty() {
             return Ok(());
         }
         let block = std::mem::replace(&mut self.fragment, Vec::with_capacity(self.block_size));
-        self.slots.push_back(Slot::Fragment(self.fragments, block.len() as u64));
+        self.slots.push_back(OutputSlot::Fragment(self.fragments, block.len() as u64));
         self.feed.fragment(self.fragments, block);
-        self.fragments = self.fragments.checked_add(1).ok_or(BuildError::TooMuch("fragments"))?;
+        self.fragments =
+            self.fragments.checked_add(1).ok_or(SquashWriteError::TooMuch("fragments"))?;
         Ok(())
     }
 
     /// Writes all whose turn has come.
-    fn write(&mut self) -> Result<(), BuildError> {
+    fn write(&mut self) -> Result<(), SquashWriteError> {
         while let Some(slot) = self.slots.pop_front() {
             match slot {
-                Slot::Fragment(number, length) => {
+                OutputSlot::Fragment(number, length) => {
                     let Some(block) = self.packed.remove(&number) else {
                         self.slots.push_front(slot);
                         return Ok(());
@@ -203,22 +204,28 @@ impl<'a, 'w> Placer<'a, 'w> {
                     self.out.put(&block.bytes)?;
                     self.feed.settle(length);
                 }
-                Slot::Blocks(ready, blocks) => self.write_blocks(&ready, blocks)?,
+                OutputSlot::Blocks(ready, blocks) => self.write_blocks(&ready, blocks)?,
             }
         }
         Ok(())
     }
 
-    fn write_blocks(&mut self, ready: &Ready, blocks: Vec<Block>) -> Result<(), BuildError> {
+    fn write_blocks(
+        &mut self,
+        ready: &Ready,
+        blocks: Vec<PackedBlock>,
+    ) -> Result<(), SquashWriteError> {
         if ready.is_first {
             let start = self.out.position();
-            self.open = (Placed { start, ..Placed::default() }, Sha256::new(), 0);
+            self.open = (ContentPosition { start, ..ContentPosition::default() }, Sha256::new(), 0);
         }
         let (placed, hash, length) = &mut self.open;
         *length += ready.length;
         ready.hash.inspect(|piece| hash.update(piece));
         if placed.blocks.len() as u64 + blocks.len() as u64 > MOST_BLOCKS {
-            return Err(BuildError::TooMuch("blocks in one file; --block-size makes them fewer"));
+            return Err(SquashWriteError::TooMuch(
+                "blocks in one file; --block-size makes them fewer",
+            ));
         }
         for block in blocks {
             placed.blocks.push(block.size);

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use crate::BuildError;
 use crate::ImageWriter;
+use crate::SquashWriteError;
 use crate::squash::compression::Packer;
 use crate::squash::format::{METADATA, METADATA_STORED};
 
@@ -19,12 +19,12 @@ pub(crate) struct Metadata<'a> {
 
 /// A place in metadata: where its block begins in the table, and the offset in the block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct MetadataPosition {
     pub block: u64,
     pub offset: u16,
 }
 
-impl Place {
+impl MetadataPosition {
     /// As inodes and xattrs are referred to.
     pub(crate) fn reference(self) -> u64 {
         self.block << 16 | u64::from(self.offset)
@@ -37,11 +37,11 @@ impl<'a> Metadata<'a> {
     }
 
     /// Where the next byte goes.
-    pub(crate) fn place(&self) -> Place {
-        Place { block: self.packed.len() as u64, offset: self.block.len() as u16 }
+    pub(crate) fn place(&self) -> MetadataPosition {
+        MetadataPosition { block: self.packed.len() as u64, offset: self.block.len() as u16 }
     }
 
-    pub(crate) fn put(&mut self, mut bytes: &[u8]) -> Result<(), BuildError> {
+    pub(crate) fn put(&mut self, mut bytes: &[u8]) -> Result<(), SquashWriteError> {
         while !bytes.is_empty() {
             let (now, later) = bytes.split_at(bytes.len().min(METADATA - self.block.len()));
             self.block.extend_from_slice(now);
@@ -53,10 +53,10 @@ impl<'a> Metadata<'a> {
         Ok(())
     }
 
-    fn end_block(&mut self) -> Result<(), BuildError> {
+    fn end_block(&mut self) -> Result<(), SquashWriteError> {
         self.starts.push(self.packed.len() as u64);
         let packed = self.packer.pack(&self.block);
-        let packed = packed.map_err(BuildError::at("compress", Path::new("metadata")))?;
+        let packed = packed.map_err(SquashWriteError::at("compress", Path::new("metadata")))?;
         let (header, bytes) = match &packed {
             Some(packed) => (packed.len() as u16, packed),
             None => (self.block.len() as u16 | METADATA_STORED, &self.block),
@@ -68,7 +68,7 @@ impl<'a> Metadata<'a> {
     }
 
     /// All of it as it goes into the image, and where each block begins in it.
-    pub(crate) fn finish(mut self) -> Result<(Vec<u8>, Vec<u64>), BuildError> {
+    pub(crate) fn finish(mut self) -> Result<(Vec<u8>, Vec<u64>), SquashWriteError> {
         if !self.block.is_empty() {
             self.end_block()?;
         }
@@ -82,7 +82,7 @@ pub(crate) fn put_indexed(
     out: &mut ImageWriter<'_>,
     packer: &mut Packer,
     entries: &[u8],
-) -> Result<u64, BuildError> {
+) -> Result<u64, SquashWriteError> {
     let mut metadata = Metadata::new(packer);
     metadata.put(entries)?;
     let (packed, starts) = metadata.finish()?;

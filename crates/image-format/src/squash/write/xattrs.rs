@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 
 use super::table::Metadata;
-use crate::BuildError;
 use crate::ImageWriter;
-use crate::squash::Xattr;
+use crate::SquashWriteError;
+use crate::squash::XattrPair;
 use crate::squash::compression::Packer;
 use crate::squash::format::{NONE_U32, NONE_U64, XATTR_PREFIXES};
 
 /// Names and values of one file.
-type Set = [Xattr];
+type Set = [XattrPair];
 
 /// Whether squashfs has a place for an xattr of this name.
 pub(crate) fn can_hold(name: &[u8]) -> bool {
@@ -19,15 +19,15 @@ pub(crate) fn can_hold(name: &[u8]) -> bool {
 
 /// The sets, by number.
 #[derive(Default)]
-pub(crate) struct Xattrs {
+pub(crate) struct XattrSets {
     sets: Vec<Vec<u8>>,
     counts: Vec<u32>,
     numbers: HashMap<Vec<u8>, u32>,
 }
 
-impl Xattrs {
+impl XattrSets {
     /// The number of a set; that of none for none.
-    pub(crate) fn number(&mut self, set: &Set) -> Result<u32, BuildError> {
+    pub(crate) fn number(&mut self, set: &Set) -> Result<u32, SquashWriteError> {
         if set.is_empty() {
             return Ok(NONE_U32);
         }
@@ -36,7 +36,7 @@ impl Xattrs {
             return Ok(*number);
         }
         let number = u32::try_from(self.sets.len()).ok().filter(|number| *number < NONE_U32);
-        let number = number.ok_or(BuildError::TooMuch("sets of xattrs"))?;
+        let number = number.ok_or(SquashWriteError::TooMuch("sets of xattrs"))?;
         self.numbers.insert(bytes.clone(), number);
         self.sets.push(bytes);
         self.counts.push(set.len() as u32);
@@ -53,7 +53,7 @@ impl Xattrs {
         &self,
         out: &mut ImageWriter<'_>,
         packer: &mut Packer,
-    ) -> Result<u64, BuildError> {
+    ) -> Result<u64, SquashWriteError> {
         if self.sets.is_empty() {
             return Ok(NONE_U64);
         }

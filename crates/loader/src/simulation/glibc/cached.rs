@@ -5,12 +5,12 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::directories::with_slash;
 use super::search::Quest;
-use super::{Loader, NO_FILE};
-use crate::Object;
-use crate::cache::Cache;
-use crate::simulation::{Answer, Call};
+use super::{GlibcLoader, NO_FILE};
+use crate::ElfObject;
+use crate::cache::LdSoCache;
+use crate::simulation::{ProbeCall, ProbeResult};
 
-impl Loader<'_> {
+impl GlibcLoader<'_> {
     /// Where the cache says the name is. The cache is opened when first needed.
     pub(super) fn cached(&mut self, quest: &Quest) -> Option<OsString> {
         if quest.only_set_user_id {
@@ -24,7 +24,7 @@ impl Loader<'_> {
         let cache = self.cache.as_ref()?.as_ref()?;
         let path = cache.lookup(&quest.name, self.profile, no_hwcap)?.to_owned();
         let object = &self.maps[quest.map].object;
-        if object.flags_1 & Object::NODEFLIB != 0 {
+        if object.flags_1 & ElfObject::NODEFLIB != 0 {
             let mut system = self.profile.system_directories.iter();
             let in_system = system.any(|directory| {
                 let directory = with_slash(directory.as_os_str().as_bytes().to_vec());
@@ -35,14 +35,14 @@ impl Loader<'_> {
         Some(path)
     }
 
-    fn open_cache(&mut self, quest: &Quest) -> Option<Cache> {
+    fn open_cache(&mut self, quest: &Quest) -> Option<LdSoCache> {
         let path = self.profile.cache.clone()?;
         let bytes = self.world.bytes(&path);
         let answer = match &bytes {
-            Err(errno) if !NO_FILE.contains(&errno.0) => Answer::Refused(*errno),
-            _ => Answer::Found,
+            Err(errno) if !NO_FILE.contains(&errno.0) => ProbeResult::Refused(*errno),
+            _ => ProbeResult::Found,
         };
-        self.probe(Call::Open, &path, answer, quest.map, &quest.name);
-        Cache::parse(bytes.ok()?, self.profile)
+        self.probe(ProbeCall::Open, &path, answer, quest.map, &quest.name);
+        LdSoCache::parse(bytes.ok()?, self.profile)
     }
 }

@@ -4,22 +4,23 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use super::tokens::has_token;
-use super::{Loader, PROGRAM};
+use super::{GlibcLoader, PROGRAM};
 use crate::object::{Dependency, Tag};
-use crate::simulation::{Edge, Missing, Why};
+use crate::simulation::{Edge, Missing, MissingReason};
 
 /// One place in the order of symbol lookup.
-struct Place {
+struct ScopePosition {
     map: usize,
     done: bool,
 }
 
-impl Loader<'_> {
+impl GlibcLoader<'_> {
     /// Loads everything. Gives the order of symbol lookup.
     pub(super) fn load_dependencies(&mut self) -> Vec<usize> {
         let preloaded = super::KERNEL + 1..self.maps.len();
         let first = std::iter::once(PROGRAM).chain(preloaded);
-        let mut order: Vec<Place> = first.map(|map| Place { map, done: false }).collect();
+        let mut order: Vec<ScopePosition> =
+            first.map(|map| ScopePosition { map, done: false }).collect();
         let mut at = 0;
         while at < order.len() && !self.probes.are_too_many() {
             if order[at].done {
@@ -37,7 +38,7 @@ impl Loader<'_> {
                 let Some(to) = self.load(map, dependency) else { continue };
                 if dependency.tag == Tag::Needed {
                     if !order.iter().any(|place| place.map == to) {
-                        order.push(Place { map: to, done: false });
+                        order.push(ScopePosition { map: to, done: false });
                     }
                 } else {
                     here = self.put_before(&mut order, here, to);
@@ -63,7 +64,9 @@ impl Loader<'_> {
         if let Some(why) = why {
             let missing = Missing { name: name.clone(), needed_by: map, kind: *tag, why };
             match tag {
-                Tag::Auxiliary if missing.why != Why::SecureToken => self.missing.push(missing),
+                Tag::Auxiliary if missing.why != MissingReason::SecureToken => {
+                    self.missing.push(missing)
+                }
                 _ => self.lose(missing),
             }
         }
@@ -76,32 +79,32 @@ impl Loader<'_> {
         &mut self,
         map: usize,
         dependency: &Dependency,
-    ) -> Result<Option<OsString>, Why> {
+    ) -> Result<Option<OsString>, MissingReason> {
         let name = &dependency.name;
         if !has_token(name.as_bytes()) {
             return Ok(Some(name.clone()));
         }
         if self.setting.secure {
-            return Err(Why::SecureToken);
+            return Err(MissingReason::SecureToken);
         }
         let expanded = self.expand(name.as_bytes(), map);
         match expanded.is_empty() {
             false => Ok(Some(OsString::from_vec(expanded))),
-            true if dependency.tag == Tag::Auxiliary => Err(Why::EmptyToken),
+            true if dependency.tag == Tag::Auxiliary => Err(MissingReason::EmptyToken),
             true => Ok(None),
         }
     }
 
     /// Puts a filtee just before the object at `here`, unless it stands earlier already; in the
     /// chain, too. Gives the new place of the object.
-    fn put_before(&mut self, order: &mut Vec<Place>, here: usize, filtee: usize) -> usize {
+    fn put_before(&mut self, order: &mut Vec<ScopePosition>, here: usize, filtee: usize) -> usize {
         match order.iter().position(|place| place.map == filtee) {
             Some(earlier) if earlier <= here => return here,
             Some(later) => drop(order.remove(later)),
             None => {}
         }
         let map = order[here].map;
-        order.insert(here, Place { map: filtee, done: false });
+        order.insert(here, ScopePosition { map: filtee, done: false });
         self.chain.retain(|each| *each != filtee);
         let at = self.chain.iter().position(|each| *each == map).unwrap_or(0);
         self.chain.insert(at, filtee);

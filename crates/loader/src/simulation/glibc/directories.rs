@@ -6,11 +6,11 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use crate::setting::Profile;
+use crate::setting::GlibcProfile;
 
 /// `enum r_dir_status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Status {
+pub(super) enum DirectoryStatus {
     Unknown,
     Existing,
     Nonexisting,
@@ -18,16 +18,16 @@ pub(super) enum Status {
 
 /// One search directory, which all lists that name it share (`struct r_search_path_elem`).
 #[derive(Debug)]
-pub(super) struct Directory {
+pub(super) struct SearchDirectory {
     /// With a slash at its end; empty for the working directory.
     pub(super) name: Rc<[u8]>,
-    /// Of each sub-directory in [`Directories::subdirectories`].
-    pub(super) status: Vec<Status>,
+    /// Of each sub-directory in [`SearchDirectories::subdirectories`].
+    pub(super) status: Vec<DirectoryStatus>,
 }
 
-/// A list of directories, as indices into [`Directories::all`] (`struct r_search_path_struct`).
+/// A list of directories, as indices into [`SearchDirectories::all`] (`struct r_search_path_struct`).
 #[derive(Debug, Clone, Default)]
-pub(super) enum List {
+pub(super) enum SearchDirectoryList {
     /// Not looked at yet.
     #[default]
     Unread,
@@ -38,27 +38,27 @@ pub(super) enum List {
 }
 
 /// All search directories of the process.
-pub(super) struct Directories {
-    pub(super) all: Vec<Directory>,
+pub(super) struct SearchDirectories {
+    pub(super) all: Vec<SearchDirectory>,
     known: FxHashMap<Rc<[u8]>, usize>,
     /// The same by the elements of lists, as they are written.
     written: FxHashMap<Box<[u8]>, usize>,
     /// Sub-directories tried in each directory, each with a slash at its end; the last is empty.
     pub(super) subdirectories: Rc<[OsString]>,
-    pub(super) system: List,
-    pub(super) library_path: List,
+    pub(super) system: SearchDirectoryList,
+    pub(super) library_path: SearchDirectoryList,
 }
 
-impl Directories {
+impl SearchDirectories {
     /// With the system's directories only.
-    pub(super) fn new(profile: &Profile) -> Directories {
-        let mut directories = Directories {
+    pub(super) fn new(profile: &GlibcProfile) -> SearchDirectories {
+        let mut directories = SearchDirectories {
             all: Vec::new(),
             known: FxHashMap::default(),
             written: FxHashMap::default(),
             subdirectories: profile.subdirectories.clone().into(),
-            system: List::None,
-            library_path: List::None,
+            system: SearchDirectoryList::None,
+            library_path: SearchDirectoryList::None,
         };
         let names = profile.system_directories.iter();
         let names = names.map(|path| with_slash(path.as_os_str().as_bytes().to_vec())).collect();
@@ -81,13 +81,13 @@ impl Directories {
 
     /// The list with these elements, each of which has a slash at its end or is empty. What is
     /// named twice counts once (`fillin_rpath` in elf/dl-load.c).
-    pub(super) fn list(&mut self, elements: Vec<Vec<u8>>) -> List {
+    pub(super) fn list(&mut self, elements: Vec<Vec<u8>>) -> SearchDirectoryList {
         let directories = elements.into_iter().map(|name| self.directory(name)).collect();
         once_each(directories, self.all.len())
     }
 
     /// The list that a text without tokens says, its elements separated by colons.
-    pub(super) fn list_of(&mut self, text: &[u8]) -> List {
+    pub(super) fn list_of(&mut self, text: &[u8]) -> SearchDirectoryList {
         let directories = text.split(|byte| *byte == b':').map(|element| self.as_written(element));
         once_each(directories.collect(), self.all.len())
     }
@@ -107,9 +107,13 @@ impl Directories {
             return *known;
         }
         // The working directory may change, so that relative directories are always looked into.
-        let status = if name.starts_with(b"/") { Status::Unknown } else { Status::Existing };
+        let status = if name.starts_with(b"/") {
+            DirectoryStatus::Unknown
+        } else {
+            DirectoryStatus::Existing
+        };
         let name: Rc<[u8]> = name.into();
-        self.all.push(Directory {
+        self.all.push(SearchDirectory {
             name: name.clone(),
             status: vec![status; self.subdirectories.len()],
         });
@@ -119,10 +123,14 @@ impl Directories {
 }
 
 /// What is named twice counts once.
-fn once_each(mut directories: Vec<usize>, all: usize) -> List {
+fn once_each(mut directories: Vec<usize>, all: usize) -> SearchDirectoryList {
     let mut seen = vec![false; all];
     directories.retain(|directory| !std::mem::replace(&mut seen[*directory], true));
-    if directories.is_empty() { List::None } else { List::Of(directories.into()) }
+    if directories.is_empty() {
+        SearchDirectoryList::None
+    } else {
+        SearchDirectoryList::Of(directories.into())
+    }
 }
 
 /// With one slash at its end; the name is not empty.

@@ -4,34 +4,39 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::directories::List;
-use crate::simulation::{Edge, How, Loaded};
-use crate::{FileId, Object};
+use super::directories::SearchDirectoryList;
+use crate::simulation::{Edge, FoundBy, LoadedObject};
+use crate::{ElfObject, FileId};
 
 /// An object in memory, as `struct link_map` (include/link.h) has it.
-pub(super) struct Map {
+pub(super) struct LinkMap {
     /// `l_name`: the path by which it was opened; empty for the program.
     pub(super) path: OsString,
     /// `l_libname`: all names that were asked for and led here.
     names: Vec<OsString>,
     /// `l_file_id`; nothing where the loader does not know.
     pub(super) id: Option<FileId>,
-    pub(super) object: Arc<Object>,
-    pub(super) how: How,
+    pub(super) object: Arc<ElfObject>,
+    pub(super) how: FoundBy,
     /// `l_loader`: who asked first.
     pub(super) loader: Option<usize>,
     /// `l_origin`, once it is known; nothing inside if it cannot be known.
     pub(super) origin: Option<Option<OsString>>,
-    pub(super) rpath: List,
-    pub(super) runpath: List,
+    pub(super) rpath: SearchDirectoryList,
+    pub(super) runpath: SearchDirectoryList,
     pub(super) edges: Vec<Edge>,
     /// What to show for objects whose path or file the loader itself does not know.
     pub(super) shown: Option<(PathBuf, FileId)>,
 }
 
-impl Map {
-    pub(super) fn new(path: OsString, name: OsString, object: Arc<Object>, how: How) -> Map {
-        Map {
+impl LinkMap {
+    pub(super) fn new(
+        path: OsString,
+        name: OsString,
+        object: Arc<ElfObject>,
+        how: FoundBy,
+    ) -> LinkMap {
+        LinkMap {
             path,
             names: vec![name],
             id: None,
@@ -39,8 +44,8 @@ impl Map {
             how,
             loader: None,
             origin: None,
-            rpath: List::Unread,
-            runpath: List::Unread,
+            rpath: SearchDirectoryList::Unread,
+            runpath: SearchDirectoryList::Unread,
             edges: Vec::new(),
             shown: None,
         }
@@ -61,7 +66,7 @@ impl Map {
     }
 
     /// For the reader: with all indices translated by `place`.
-    pub(super) fn loaded(self, place: &[usize]) -> Loaded {
+    pub(super) fn loaded(self, place: &[usize]) -> LoadedObject {
         let id = self.id.unwrap_or(FileId { device: 0, inode: 0 });
         let asked_as = self.names.into_iter().next().unwrap_or_default();
         let (path, id) = self.shown.unwrap_or((PathBuf::from(self.path), id));
@@ -69,14 +74,14 @@ impl Map {
             edge.to = edge.to.map(|to| place[to]);
             edge
         });
-        Loaded {
+        LoadedObject {
             path,
             id,
             object: self.object,
             loader: self.loader.map(|loader| place[loader]),
             asked_as,
             how: match self.how {
-                How::Rpath { of } => How::Rpath { of: place[of] },
+                FoundBy::Rpath { of } => FoundBy::Rpath { of: place[of] },
                 how => how,
             },
             edges: edges.collect(),

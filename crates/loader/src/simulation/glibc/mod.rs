@@ -14,26 +14,26 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use directories::Directories;
-use map::Map;
+use directories::SearchDirectories;
+use map::LinkMap;
 
 use super::probes::{Keep, Probes};
-use super::{Answer, Call, Fatal, How, Missing, Probe, Simulation};
-use crate::setting::Profile;
-use crate::{Errno, FileId, Object, Opened, Setting, World, cache};
+use super::{Fatal, FoundBy, Missing, ProbeCall, ProbeResult, SearchProbe, Simulation};
+use crate::setting::GlibcProfile;
+use crate::{ElfObject, Errno, FileId, LoaderSetting, OpenedFile, World, cache};
 
 /// The loader's state, while it loads.
-struct Loader<'a> {
+struct GlibcLoader<'a> {
     world: &'a dyn World,
-    setting: &'a Setting,
-    profile: &'a Profile,
+    setting: &'a LoaderSetting,
+    profile: &'a GlibcProfile,
     program: &'a Path,
     /// Every object, in the order of loading; the indices of all that follows.
-    maps: Vec<Map>,
+    maps: Vec<LinkMap>,
     /// The order of the link map (`l_next`), which name matches follow.
     chain: Vec<usize>,
-    directories: Directories,
-    cache: Option<Option<cache::Cache>>,
+    directories: SearchDirectories,
+    cache: Option<Option<cache::LdSoCache>>,
     probes: Probes,
     missing: Vec<Missing>,
     fatal: Option<Fatal>,
@@ -51,18 +51,18 @@ const KERNEL: usize = 2;
 pub(super) fn start(
     world: &dyn World,
     program: &Path,
-    opened: &Opened,
-    object: Arc<Object>,
-    (setting, profile, keep): (&Setting, &Profile, Keep),
+    opened: &OpenedFile,
+    object: Arc<ElfObject>,
+    (setting, profile, keep): (&LoaderSetting, &GlibcProfile, Keep),
 ) -> Option<Simulation> {
-    let mut loader = Loader {
+    let mut loader = GlibcLoader {
         world,
         setting,
         profile,
         program,
         maps: Vec::new(),
         chain: Vec::new(),
-        directories: Directories::new(profile),
+        directories: SearchDirectories::new(profile),
         cache: None,
         probes: Probes::new(keep),
         missing: Vec::new(),
@@ -75,11 +75,11 @@ pub(super) fn start(
     loader.finish(&order)
 }
 
-impl Loader<'_> {
+impl GlibcLoader<'_> {
     /// The objects that are there before anything is searched: the program, the loader itself
     /// under the name that the program calls it, and the kernel's own library.
-    fn add_first(&mut self, opened: &Opened, object: Arc<Object>) {
-        let mut program = Map::new(OsString::new(), OsString::new(), object, How::Program);
+    fn add_first(&mut self, opened: &OpenedFile, object: Arc<ElfObject>) {
+        let mut program = LinkMap::new(OsString::new(), OsString::new(), object, FoundBy::Program);
         // The loader does not know which file the program is (rtld.c: "in a bit of trouble").
         program.shown = Some((self.program.to_owned(), opened.id));
         program.add_name(OsString::new());
@@ -87,11 +87,15 @@ impl Loader<'_> {
         let itself = self.world.open(&self.setting.interpreter);
         let id = itself.as_ref().map_or(FileId { device: 0, inode: 0 }, |opened| opened.id);
         let says = itself.ok().and_then(|opened| opened.object.ok());
-        let mut interpreter =
-            Map::new(name.clone(), name.clone(), says.unwrap_or_default(), How::Interpreter);
+        let mut interpreter = LinkMap::new(
+            name.clone(),
+            name.clone(),
+            says.unwrap_or_default(),
+            FoundBy::Interpreter,
+        );
         interpreter.shown = Some((self.setting.interpreter.clone(), id));
         let vdso = self.profile.vdso.clone();
-        let mut kernel = Map::new(vdso.clone(), vdso.clone(), Arc::default(), How::Kernel);
+        let mut kernel = LinkMap::new(vdso.clone(), vdso.clone(), Arc::default(), FoundBy::Kernel);
         kernel.shown = Some((PathBuf::from(vdso), FileId { device: 0, inode: 0 }));
         self.maps = vec![program, interpreter, kernel];
         self.chain = vec![PROGRAM, INTERPRETER, KERNEL];
@@ -129,11 +133,11 @@ impl Loader<'_> {
     fn probe_access(&mut self, path: &Path, map: usize, name: &Arc<OsString>) -> bool {
         // What is no regular file is there, too, though it cannot be read.
         let answer = match self.world.bytes(path) {
-            Err(errno) if !NO_FILE.contains(&errno.0) => Answer::Refused(errno),
-            _ => Answer::Found,
+            Err(errno) if !NO_FILE.contains(&errno.0) => ProbeResult::Refused(errno),
+            _ => ProbeResult::Found,
         };
-        let found = answer == Answer::Found;
-        self.probe(Call::Access, path, answer, map, name);
+        let found = answer == ProbeResult::Found;
+        self.probe(ProbeCall::Access, path, answer, map, name);
         found
     }
 
@@ -142,13 +146,21 @@ impl Loader<'_> {
         self.profile.nohwcap && self.probe_access(Path::new("/etc/ld.so.nohwcap"), map, name)
     }
 
-    fn probe(&mut self, call: Call, path: &Path, answer: Answer, map: usize, name: &Arc<OsString>) {
+    fn probe(
+        &mut self,
+        call: ProbeCall,
+        path: &Path,
+        answer: ProbeResult,
+        map: usize,
+        name: &Arc<OsString>,
+    ) {
         let name = name.clone();
-        self.probes.push(path, Probe { call, path: PathBuf::new(), answer, for_object: map, name });
+        self.probes
+            .push(path, SearchProbe { call, path: PathBuf::new(), answer, for_object: map, name });
     }
 
     /// A path as the kernel takes it.
-    fn open(&self, path: &Path) -> Result<Opened, Errno> {
+    fn open(&self, path: &Path) -> Result<OpenedFile, Errno> {
         if path.is_absolute() {
             self.world.open(path)
         } else if path.as_os_str().is_empty() {
@@ -173,7 +185,7 @@ impl Loader<'_> {
         for (at, map) in order.iter().enumerate() {
             place[*map] = at;
         }
-        let mut maps: Vec<Option<Map>> = self.maps.drain(..).map(Some).collect();
+        let mut maps: Vec<Option<LinkMap>> = self.maps.drain(..).map(Some).collect();
         let loaded = order.iter().filter_map(|map| maps[*map].take());
         let (mut probes, counts, when_whole) = self.probes.into_list()?;
         for probe in &mut probes {

@@ -6,14 +6,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Loader, PROGRAM};
-use crate::simulation::{Answer, Call};
+use super::{GlibcLoader, PROGRAM};
+use crate::simulation::{ProbeCall, ProbeResult};
 
 /// `SECURE_PATH_LIMIT` and `SECURE_NAME_LIMIT` (elf/rtld.c).
 const PATH_LIMIT: usize = 4096;
 const NAME_LIMIT: usize = 255;
 
-impl Loader<'_> {
+impl GlibcLoader<'_> {
     /// Loads all of them, in order.
     pub(super) fn preload(&mut self) {
         if let Some(list) = self.setting.preload.clone() {
@@ -31,7 +31,7 @@ impl Loader<'_> {
 
     /// The names in the file: separated by white space or colons, with comments.
     fn preload_from(&mut self, path: &Path) {
-        self.probe(Call::Open, path, Answer::Found, PROGRAM, &Arc::default());
+        self.probe(ProbeCall::Open, path, ProbeResult::Found, PROGRAM, &Arc::default());
         let content = self.world.bytes(path).map_or_else(|_| Vec::new(), |bytes| bytes.to_vec());
         for name in names(content) {
             self.preload_one(&name);

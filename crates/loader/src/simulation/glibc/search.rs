@@ -5,12 +5,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::directories::{List, Status};
-use super::map::Map;
+use super::directories::{DirectoryStatus, SearchDirectoryList};
+use super::map::LinkMap;
 use super::verify::{Attempt, unmappable};
-use super::{Loader, PROGRAM};
-use crate::simulation::{Answer, Call, How, Rejection, Why};
-use crate::{Errno, Object, Opened};
+use super::{GlibcLoader, PROGRAM};
+use crate::simulation::{FoundBy, MissingReason, ProbeCall, ProbeResult, Rejection};
+use crate::{ElfObject, Errno, OpenedFile};
 
 /// A name that is being looked for.
 pub(super) struct Quest {
@@ -26,16 +26,16 @@ pub(super) struct Quest {
 }
 
 /// A file that was found, or why the search was given up.
-type Found = Result<Option<(OsString, Opened, How)>, Why>;
+type SearchOutcome = Result<Option<(OsString, OpenedFile, FoundBy)>, MissingReason>;
 
-impl Loader<'_> {
+impl GlibcLoader<'_> {
     /// The object that `name` means to `map`, which is loaded if need be.
     pub(super) fn map_object(
         &mut self,
         name: &OsStr,
         map: usize,
         preload: bool,
-    ) -> Result<usize, Why> {
+    ) -> Result<usize, MissingReason> {
         // What lies before the program in the chain is never met.
         let start = self.chain.iter().position(|each| *each == PROGRAM).unwrap_or(0);
         let mut loaded = self.chain[start..].iter();
@@ -58,20 +58,20 @@ impl Loader<'_> {
         };
         match found? {
             Some((path, opened, how)) => self.take(&quest, path, opened, how),
-            None if quest.other_class => Err(Why::OtherClass),
-            None => Err(Why::NotFound(quest.errno)),
+            None if quest.other_class => Err(MissingReason::OtherClass),
+            None => Err(MissingReason::NotFound(quest.errno)),
         }
     }
 
     /// A name with a slash: tokens are replaced, and one file is opened.
-    fn open_path_name(&mut self, quest: &mut Quest) -> Found {
+    fn open_path_name(&mut self, quest: &mut Quest) -> SearchOutcome {
         let path = OsString::from_vec(self.expand(quest.name.as_bytes(), quest.map));
         let opened = self.attempt(quest, Path::new(&path))?;
-        Ok(opened.map(|opened| (path, opened, How::Path)))
+        Ok(opened.map(|opened| (path, opened, FoundBy::Path)))
     }
 
     /// A name without a slash: the lists in their order.
-    fn search(&mut self, quest: &mut Quest) -> Found {
+    fn search(&mut self, quest: &mut Quest) -> SearchOutcome {
         if self.maps[quest.map].object.runpath.is_none()
             && let Some(found) = self.search_rpaths(quest)?
         {
@@ -79,32 +79,32 @@ impl Loader<'_> {
         }
         let list = self.directories.library_path.clone();
         if let Some((path, opened)) = self.search_list(quest, &list)?.0 {
-            return Ok(Some((path, opened, How::LibraryPath)));
+            return Ok(Some((path, opened, FoundBy::LibraryPath)));
         }
         self.read_lists(quest.map);
         let list = self.maps[quest.map].runpath.clone();
         let (found, exists) = self.search_list(quest, &list)?;
         if !exists {
-            self.maps[quest.map].runpath = List::None;
+            self.maps[quest.map].runpath = SearchDirectoryList::None;
         }
         if let Some((path, opened)) = found {
-            return Ok(Some((path, opened, How::Runpath)));
+            return Ok(Some((path, opened, FoundBy::Runpath)));
         }
         if let Some(path) = self.cached(quest)
             && let Some(opened) = self.attempt(quest, Path::new(&path))?
         {
-            return Ok(Some((path, opened, How::Cache)));
+            return Ok(Some((path, opened, FoundBy::Cache)));
         }
-        if self.maps[quest.map].object.flags_1 & Object::NODEFLIB != 0 {
+        if self.maps[quest.map].object.flags_1 & ElfObject::NODEFLIB != 0 {
             return Ok(None);
         }
         let list = self.directories.system.clone();
         let found = self.search_list(quest, &list)?.0;
-        Ok(found.map(|(path, opened)| (path, opened, How::Default)))
+        Ok(found.map(|(path, opened)| (path, opened, FoundBy::Default)))
     }
 
     /// DT_RPATH of who asks, of who loaded it, and so on up; then of the program.
-    fn search_rpaths(&mut self, quest: &mut Quest) -> Found {
+    fn search_rpaths(&mut self, quest: &mut Quest) -> SearchOutcome {
         let mut next = Some(quest.map);
         let mut met_program = false;
         while let Some(map) = next.or((!met_program).then_some(PROGRAM)) {
@@ -114,10 +114,10 @@ impl Loader<'_> {
             let list = self.maps[map].rpath.clone();
             let (found, exists) = self.search_list(quest, &list)?;
             if !exists {
-                self.maps[map].rpath = List::None;
+                self.maps[map].rpath = SearchDirectoryList::None;
             }
             if let Some((path, opened)) = found {
-                return Ok(Some((path, opened, How::Rpath { of: map })));
+                return Ok(Some((path, opened, FoundBy::Rpath { of: map })));
             }
         }
         Ok(None)
@@ -127,9 +127,9 @@ impl Loader<'_> {
     fn search_list(
         &mut self,
         quest: &mut Quest,
-        list: &List,
-    ) -> Result<(Option<(OsString, Opened)>, bool), Why> {
-        let List::Of(list) = list else { return Ok((None, false)) };
+        list: &SearchDirectoryList,
+    ) -> Result<(Option<(OsString, OpenedFile)>, bool), MissingReason> {
+        let SearchDirectoryList::Of(list) = list else { return Ok((None, false)) };
         let mut any = false;
         for directory in list.iter() {
             let (found, here) = self.search_directory(quest, *directory)?;
@@ -150,16 +150,16 @@ impl Loader<'_> {
         &mut self,
         quest: &mut Quest,
         directory: usize,
-    ) -> Result<(Option<(OsString, Opened)>, bool), Why> {
+    ) -> Result<(Option<(OsString, OpenedFile)>, bool), MissingReason> {
         let (name, subdirectories) =
             (self.directories.all[directory].name.clone(), self.directories.subdirectories.clone());
         let mut here = false;
         for (at, subdirectory) in subdirectories.iter().enumerate() {
             let status = self.directories.all[directory].status[at];
-            if status == Status::Nonexisting {
+            if status == DirectoryStatus::Nonexisting {
                 continue;
             }
-            if at == 0 && status == Status::Unknown {
+            if at == 0 && status == DirectoryStatus::Unknown {
                 self.world.expect(Path::new(OsStr::from_bytes(&name)));
             }
             let mut path = Vec::with_capacity(name.len() + subdirectory.len() + quest.name.len());
@@ -168,19 +168,19 @@ impl Loader<'_> {
             let length = path.len();
             path.extend_from_slice(quest.name.as_bytes());
             let path = OsString::from_vec(path);
-            if status == Status::Unknown && self.lacks(&name, subdirectory) {
+            if status == DirectoryStatus::Unknown && self.lacks(&name, subdirectory) {
                 self.miss(quest, Path::new(&path), &path.as_bytes()[..length]);
-                self.directories.all[directory].status[at] = Status::Nonexisting;
+                self.directories.all[directory].status[at] = DirectoryStatus::Nonexisting;
                 continue;
             }
             let opened = self.attempt(quest, Path::new(&path))?;
-            if status == Status::Unknown {
+            if status == DirectoryStatus::Unknown {
                 self.directories.all[directory].status[at] = match &opened {
-                    Some(_) => Status::Existing,
+                    Some(_) => DirectoryStatus::Existing,
                     None => self.stat(quest, &path.as_bytes()[..length]),
                 };
             }
-            here |= self.directories.all[directory].status[at] != Status::Nonexisting;
+            here |= self.directories.all[directory].status[at] != DirectoryStatus::Nonexisting;
             if let Some(opened) = opened {
                 if !quest.only_set_user_id || opened.set_user_id {
                     return Ok((Some((path, opened)), true));
@@ -202,10 +202,10 @@ impl Loader<'_> {
     /// asked for.
     fn miss(&mut self, quest: &mut Quest, path: &Path, directory: &[u8]) {
         quest.errno = Errno(libc::ENOENT);
-        let answer = || Answer::Refused(Errno(libc::ENOENT));
-        self.probe(Call::Open, path, answer(), quest.map, &quest.name);
+        let answer = || ProbeResult::Refused(Errno(libc::ENOENT));
+        self.probe(ProbeCall::Open, path, answer(), quest.map, &quest.name);
         let asked = self.as_asked(directory);
-        self.probe(Call::Stat, asked, answer(), quest.map, &quest.name);
+        self.probe(ProbeCall::Stat, asked, answer(), quest.map, &quest.name);
     }
 
     /// A directory as stat is asked for it. Older versions cut the slash, so that the root becomes
@@ -219,37 +219,41 @@ impl Loader<'_> {
     }
 
     /// Asks whether a directory exists, because a file in it could not be opened.
-    fn stat(&mut self, quest: &mut Quest, directory: &[u8]) -> Status {
+    fn stat(&mut self, quest: &mut Quest, directory: &[u8]) -> DirectoryStatus {
         let asked = self.as_asked(directory);
         let answer = match asked.as_os_str().is_empty() {
             true => Err(Errno(libc::ENOENT)),
             false => self.world.is_directory(asked),
         };
         let (said, status) = match answer {
-            Ok(true) => (Answer::Found, Status::Existing),
-            Ok(false) => (Answer::Found, Status::Nonexisting),
+            Ok(true) => (ProbeResult::Found, DirectoryStatus::Existing),
+            Ok(false) => (ProbeResult::Found, DirectoryStatus::Nonexisting),
             Err(errno) => {
                 quest.errno = errno;
-                (Answer::Refused(errno), Status::Nonexisting)
+                (ProbeResult::Refused(errno), DirectoryStatus::Nonexisting)
             }
         };
-        self.probe(Call::Stat, asked, said, quest.map, &quest.name);
+        self.probe(ProbeCall::Stat, asked, said, quest.map, &quest.name);
         status
     }
 
     /// Opens one path. Nothing if the search goes on.
-    fn attempt(&mut self, quest: &mut Quest, path: &Path) -> Result<Option<Opened>, Why> {
+    fn attempt(
+        &mut self,
+        quest: &mut Quest,
+        path: &Path,
+    ) -> Result<Option<OpenedFile>, MissingReason> {
         let opened = self.open(path);
         let (attempt, mut answer) = self.verify(opened, &mut quest.other_class);
         if let Attempt::Fit(opened) = &attempt
             && self.loaded_as(opened).is_some()
         {
-            answer = Answer::Rejected(Rejection::Known);
+            answer = ProbeResult::Rejected(Rejection::Known);
         }
-        self.probe(Call::Open, path, answer, quest.map, &quest.name);
+        self.probe(ProbeCall::Open, path, answer, quest.map, &quest.name);
         match attempt {
             Attempt::Fit(opened) => Ok(Some(opened)),
-            Attempt::Unfit(why) => Err(Why::Unfit(path.to_owned(), why)),
+            Attempt::Unfit(why) => Err(MissingReason::Unfit(path.to_owned(), why)),
             Attempt::Next(errno) => {
                 quest.errno = errno;
                 Ok(None)
@@ -257,7 +261,7 @@ impl Loader<'_> {
         }
     }
 
-    fn loaded_as(&self, opened: &Opened) -> Option<usize> {
+    fn loaded_as(&self, opened: &OpenedFile) -> Option<usize> {
         let start = self.chain.iter().position(|each| *each == PROGRAM).unwrap_or(0);
         let mut loaded = self.chain[start..].iter();
         loaded.find(|each| self.maps[**each].id == Some(opened.id)).copied()
@@ -268,21 +272,21 @@ impl Loader<'_> {
         &mut self,
         quest: &Quest,
         path: OsString,
-        opened: Opened,
-        how: How,
-    ) -> Result<usize, Why> {
+        opened: OpenedFile,
+        how: FoundBy,
+    ) -> Result<usize, MissingReason> {
         if let Some(known) = self.loaded_as(&opened) {
             self.maps[known].add_name(quest.name.as_ref().clone());
             return Ok(known);
         }
-        let Ok(object) = opened.object else { return Err(Why::NotFound(quest.errno)) };
+        let Ok(object) = opened.object else { return Err(MissingReason::NotFound(quest.errno)) };
         if let Some(why) = unmappable(&object, self.profile.version) {
             if let Some(probe) = self.probes.last_mut() {
-                probe.answer = Answer::Rejected(Rejection::Unfit(why));
+                probe.answer = ProbeResult::Rejected(Rejection::Unfit(why));
             }
-            return Err(Why::Unfit(path.into(), why));
+            return Err(MissingReason::Unfit(path.into(), why));
         }
-        let mut map = Map::new(path, quest.name.as_ref().clone(), object, how);
+        let mut map = LinkMap::new(path, quest.name.as_ref().clone(), object, how);
         map.id = Some(opened.id);
         map.loader = Some(quest.map);
         self.maps.push(map);

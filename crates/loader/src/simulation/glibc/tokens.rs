@@ -5,9 +5,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::directories::{List, with_slash};
-use super::{Loader, PROGRAM};
-use crate::simulation::{Answer, Call};
+use super::directories::{SearchDirectoryList, with_slash};
+use super::{GlibcLoader, PROGRAM};
+use crate::simulation::{ProbeCall, ProbeResult};
 
 /// What a token stands for.
 #[derive(Clone, Copy)]
@@ -43,7 +43,7 @@ pub(super) fn has_token(text: &[u8]) -> bool {
     false
 }
 
-impl Loader<'_> {
+impl GlibcLoader<'_> {
     /// `text` with its tokens replaced, on behalf of `map`; empty if one stands for nothing
     /// (`_dl_dst_substitute`).
     pub(super) fn expand(&mut self, text: &[u8], map: usize) -> Vec<u8> {
@@ -87,9 +87,10 @@ impl Loader<'_> {
         }
         let origin = if map == PROGRAM {
             let real = self.world.real_path(self.program);
-            let answer = real.as_ref().map_or_else(|e| Answer::Refused(*e), |_| Answer::Found);
+            let answer =
+                real.as_ref().map_or_else(|e| ProbeResult::Refused(*e), |_| ProbeResult::Found);
             let exe = Path::new("/proc/self/exe");
-            self.probe(Call::Readlink, exe, answer, PROGRAM, &Arc::default());
+            self.probe(ProbeCall::Readlink, exe, answer, PROGRAM, &Arc::default());
             real.ok().map(|path| directory_of(path.as_os_str().as_bytes()))
         } else {
             let path = Path::new(&self.maps[map].path);
@@ -152,17 +153,17 @@ impl Loader<'_> {
     pub(super) fn read_lists(&mut self, map: usize) {
         let object = self.maps[map].object.clone();
         let rpath = object.rpath.as_ref().filter(|_| object.runpath.is_none());
-        if matches!(self.maps[map].runpath, List::Unread) {
+        if matches!(self.maps[map].runpath, SearchDirectoryList::Unread) {
             self.maps[map].runpath = self.read_list(object.runpath.as_deref(), map);
         }
-        if matches!(self.maps[map].rpath, List::Unread) {
+        if matches!(self.maps[map].rpath, SearchDirectoryList::Unread) {
             self.maps[map].rpath = self.read_list(rpath.map(OsString::as_os_str), map);
         }
     }
 
-    fn read_list(&mut self, list: Option<&OsStr>, map: usize) -> List {
+    fn read_list(&mut self, list: Option<&OsStr>, map: usize) -> SearchDirectoryList {
         match list.filter(|list| !list.is_empty()) {
-            None => List::None,
+            None => SearchDirectoryList::None,
             // Every object of a store names the same directories: most are known by then.
             Some(list) if memchr::memchr(b'$', list.as_bytes()).is_none() => {
                 self.directories.list_of(list.as_bytes())

@@ -1,14 +1,14 @@
 //! Which files the loader takes.
 
-use super::Loader;
-use crate::object::Class;
-use crate::simulation::{Answer, Rejection};
-use crate::{ElfError, Errno, Object, Opened};
+use super::GlibcLoader;
+use crate::object::ElfClass;
+use crate::simulation::{ProbeResult, Rejection};
+use crate::{ElfError, ElfObject, Errno, OpenedFile};
 
 /// What came of opening one path.
 pub(super) enum Attempt {
     /// A file that can be mapped, as far as its headers say.
-    Fit(Opened),
+    Fit(OpenedFile),
     /// The search goes on: the file cannot be opened, or is for another machine.
     Next(Errno),
     /// The loader gives up on this name.
@@ -21,18 +21,18 @@ const ET_DYN: u16 = 3;
 /// Operating systems that may be named: none, and GNU (with symbols of type IFUNC or UNIQUE).
 const OS_ABIS: [u8; 2] = [0, 3];
 
-impl Loader<'_> {
+impl GlibcLoader<'_> {
     /// `open_verify` in elf/dl-load.c, once the file has been asked for.
     pub(super) fn verify(
         &self,
-        opened: Result<Opened, Errno>,
+        opened: Result<OpenedFile, Errno>,
         other_class: &mut bool,
-    ) -> (Attempt, Answer) {
+    ) -> (Attempt, ProbeResult) {
         let opened = match opened {
             Ok(opened) => opened,
-            Err(errno) => return (Attempt::Next(errno), Answer::Refused(errno)),
+            Err(errno) => return (Attempt::Next(errno), ProbeResult::Refused(errno)),
         };
-        let unfit = |why| (Attempt::Unfit(why), Answer::Rejected(Rejection::Unfit(why)));
+        let unfit = |why| (Attempt::Unfit(why), ProbeResult::Rejected(Rejection::Unfit(why)));
         let Some(identity) = opened.identity else {
             return unfit(match opened.object.as_ref().map_err(AsRef::as_ref) {
                 Err(ElfError::NotAFile) => "cannot read file data",
@@ -42,7 +42,7 @@ impl Loader<'_> {
         };
         let profile = self.profile;
         let foreign = || {
-            let answer = Answer::Rejected(Rejection::Foreign);
+            let answer = ProbeResult::Rejected(Rejection::Foreign);
             (Attempt::Next(Errno(libc::ENOENT)), answer)
         };
         if identity.class != profile.class {
@@ -62,16 +62,16 @@ impl Loader<'_> {
             Err(_) => unfit("damaged ELF file"),
             Ok(object) => match fault(object, profile.class) {
                 Some(why) => unfit(why),
-                None => (Attempt::Fit(opened), Answer::Found),
+                None => (Attempt::Fit(opened), ProbeResult::Found),
             },
         }
     }
 }
 
 /// What `open_verify` finds wrong with an ELF header.
-fn fault(object: &Object, class: Class) -> Option<&'static str> {
+fn fault(object: &ElfObject, class: ElfClass) -> Option<&'static str> {
     let header = &object.header;
-    let entry = if class == Class::Elf64 { 56 } else { 32 };
+    let entry = if class == ElfClass::Elf64 { 56 } else { 32 };
     let faults = [
         (header.ident_version != 1, "ELF file version ident does not match current one"),
         (!OS_ABIS.contains(&object.os_abi), "ELF file OS ABI invalid"),
@@ -86,12 +86,12 @@ fn fault(object: &Object, class: Class) -> Option<&'static str> {
 
 /// `VALID_ELF_ABIVERSION` (sysdeps/gnu/ldsodefs.h): GNU's may say up to `LIBC_ABI_MAX`, which
 /// was 4 when it was last raised.
-fn abi_version_is_known(object: &Object) -> bool {
+fn abi_version_is_known(object: &ElfObject) -> bool {
     object.abi_version == 0 || (object.os_abi == 3 && object.abi_version < 4)
 }
 
 /// What `_dl_map_object_from_fd` finds wrong with a library.
-pub(super) fn unmappable(object: &Object, version: (u32, u32)) -> Option<&'static str> {
+pub(super) fn unmappable(object: &ElfObject, version: (u32, u32)) -> Option<&'static str> {
     let header = &object.header;
     let no_dynamic = !object.is_dynamic || header.empty_dynamic;
     let faults = [
@@ -100,7 +100,7 @@ pub(super) fn unmappable(object: &Object, version: (u32, u32)) -> Option<&'stati
         (object.kind != ET_DYN, "cannot dynamically load executable"),
         (no_dynamic, "object file has no dynamic section"),
         (
-            object.flags_1 & Object::PIE != 0 && version >= (2, 30),
+            object.flags_1 & ElfObject::PIE != 0 && version >= (2, 30),
             "cannot dynamically load position-independent executable",
         ),
     ];

@@ -5,66 +5,68 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Loader, NAME_MAX};
-use crate::simulation::{Answer, Call, How, Why};
-use crate::{Errno, Opened};
+use super::{MuslLoader, NAME_MAX};
+use crate::simulation::{FoundBy, MissingReason, ProbeCall, ProbeResult};
+use crate::{Errno, OpenedFile};
 
 /// `load_library` builds paths in a buffer of this size; what does not fit is passed over.
 const BUFFER: usize = 2 * NAME_MAX + 2;
 
 /// What a search came to: a file, nothing, or an error that forbids to go on.
-enum Search {
-    Found(PathBuf, Opened),
+enum MuslSearch {
+    Found(PathBuf, OpenedFile),
     Nothing,
     End,
 }
 
-impl Loader<'_> {
+impl MuslLoader<'_> {
     /// LD_LIBRARY_PATH, then the lists of who asks and of all who asked before, then the
     /// system's.
     pub(super) fn search(
         &mut self,
         name: &Arc<OsString>,
         needed_by: Option<usize>,
-    ) -> Result<(PathBuf, Opened, How), Why> {
+    ) -> Result<(PathBuf, OpenedFile, FoundBy), MissingReason> {
         let list = self.setting.library_path.clone().filter(|_| !self.setting.secure);
         let mut result = match list {
-            Some(list) => (self.path_open(&list, name, needed_by), How::LibraryPath),
-            None => (Search::Nothing, How::LibraryPath),
+            Some(list) => (self.path_open(&list, name, needed_by), FoundBy::LibraryPath),
+            None => (MuslSearch::Nothing, FoundBy::LibraryPath),
         };
         let mut next = needed_by;
-        while let (Search::Nothing, Some(of)) = (&result.0, next) {
+        while let (MuslSearch::Nothing, Some(of)) = (&result.0, next) {
             if !self.fix_rpath(of, needed_by, name) {
-                return Err(Why::NotFound(Errno(self.last_errno())));
+                return Err(MissingReason::NotFound(Errno(self.last_errno())));
             }
             if let Some(list) = self.more[of].rpath.clone() {
-                result = (self.path_open(&list, name, needed_by), How::Rpath { of });
+                result = (self.path_open(&list, name, needed_by), FoundBy::Rpath { of });
             }
             next = self.objects[of].loader;
         }
-        if let Search::Nothing = result.0 {
+        if let MuslSearch::Nothing = result.0 {
             let list = self.system_path(name, needed_by);
-            result = (self.path_open(&list, name, needed_by), How::Default);
+            result = (self.path_open(&list, name, needed_by), FoundBy::Default);
         }
         match result {
-            (Search::Found(path, opened), how) => Ok((path, opened, how)),
-            (Search::Nothing | Search::End, _) => Err(Why::NotFound(Errno(self.last_errno()))),
+            (MuslSearch::Found(path, opened), how) => Ok((path, opened, how)),
+            (MuslSearch::Nothing | MuslSearch::End, _) => {
+                Err(MissingReason::NotFound(Errno(self.last_errno())))
+            }
         }
     }
 
     fn last_errno(&self) -> i32 {
         match self.probes.last().map(|probe| &probe.answer) {
-            Some(Answer::Refused(errno)) => errno.0,
+            Some(ProbeResult::Refused(errno)) => errno.0,
             _ => libc::ENOENT,
         }
     }
 
     /// Tries every directory of a list, separated by colons or line ends; empty ones do not count
     /// (`path_open`).
-    fn path_open(&mut self, list: &OsStr, name: &Arc<OsString>, map: Option<usize>) -> Search {
+    fn path_open(&mut self, list: &OsStr, name: &Arc<OsString>, map: Option<usize>) -> MuslSearch {
         for directory in list.as_bytes().split(|byte| b":\n".contains(byte)) {
             if self.probes.are_too_many() {
-                return Search::End;
+                return MuslSearch::End;
             }
             if directory.is_empty() || directory.len() + 1 + name.len() >= BUFFER {
                 continue;
@@ -72,12 +74,12 @@ impl Loader<'_> {
             let path = [directory, b"/", name.as_bytes()].concat();
             let path = PathBuf::from(OsString::from_vec(path));
             match self.open(&path, map, name) {
-                Ok(opened) => return Search::Found(path, opened),
+                Ok(opened) => return MuslSearch::Found(path, opened),
                 Err(Errno(libc::ENOENT | libc::ENOTDIR | libc::EACCES | libc::ENAMETOOLONG)) => {}
-                Err(_) => return Search::End,
+                Err(_) => return MuslSearch::End,
             }
         }
-        Search::Nothing
+        MuslSearch::Nothing
     }
 
     /// Replaces `$ORIGIN` in the list of an object; any other token voids the list
@@ -135,8 +137,9 @@ impl Loader<'_> {
                 return Ok(None);
             }
             let real = self.world.real_path(self.program);
-            let answer = real.as_ref().map_or_else(|e| Answer::Refused(*e), |_| Answer::Found);
-            self.probe(Call::Readlink, Path::new("/proc/self/exe"), answer, map, name);
+            let answer =
+                real.as_ref().map_or_else(|e| ProbeResult::Refused(*e), |_| ProbeResult::Found);
+            self.probe(ProbeCall::Readlink, Path::new("/proc/self/exe"), answer, map, name);
             match real {
                 Ok(real) if real.as_os_str().len() >= BUFFER => return Ok(None),
                 Ok(real) => real,
@@ -160,8 +163,9 @@ impl Loader<'_> {
         }
         let file = self.path_file();
         let content = self.world.bytes(&file);
-        let answer = content.as_ref().map_or_else(|e| Answer::Refused(*e), |_| Answer::Found);
-        self.probe(Call::Open, &file, answer, map, name);
+        let answer =
+            content.as_ref().map_or_else(|e| ProbeResult::Refused(*e), |_| ProbeResult::Found);
+        self.probe(ProbeCall::Open, &file, answer, map, name);
         let path = match content {
             Ok(content) => {
                 let text = content.split(|byte| *byte == 0).next().unwrap_or_default();

@@ -12,22 +12,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::probes::{Keep, Probes};
-use super::{Answer, Call, Edge, Fatal, How, Loaded, Missing, Probe, Rejection, Simulation, Why};
+use super::{
+    Edge, Fatal, FoundBy, LoadedObject, Missing, MissingReason, ProbeCall, ProbeResult, Rejection,
+    SearchProbe, Simulation,
+};
 use crate::object::Tag;
 use crate::setting::Musl;
-use crate::{Errno, FileId, Object, Opened, Setting, World};
+use crate::{ElfObject, Errno, FileId, LoaderSetting, OpenedFile, World};
 
 /// Names that mean the C library itself, which is the loader: `lib` and one of these.
 const RESERVED: [&str; 7] = ["c.", "pthread.", "rt.", "m.", "dl.", "util.", "xnet."];
 const NAME_MAX: usize = 255;
 
 /// The loader's state, while it loads.
-struct Loader<'a> {
+struct MuslLoader<'a> {
     world: &'a dyn World,
-    setting: &'a Setting,
+    setting: &'a LoaderSetting,
     musl: &'a Musl,
     program: &'a Path,
-    objects: Vec<Loaded>,
+    objects: Vec<LoadedObject>,
     more: Vec<More>,
     /// Where the loader itself stands among the objects, once something needs it.
     itself: Option<usize>,
@@ -50,20 +53,20 @@ struct More {
 pub(super) fn start(
     world: &dyn World,
     program: &Path,
-    opened: &Opened,
-    object: Arc<Object>,
-    (setting, musl, keep): (&Setting, &Musl, Keep),
+    opened: &OpenedFile,
+    object: Arc<ElfObject>,
+    (setting, musl, keep): (&LoaderSetting, &Musl, Keep),
 ) -> Option<Simulation> {
-    let first = Loaded {
+    let first = LoadedObject {
         path: program.to_owned(),
         id: opened.id,
         object,
         loader: None,
         asked_as: OsString::new(),
-        how: How::Program,
+        how: FoundBy::Program,
         edges: Vec::new(),
     };
-    let mut loader = Loader {
+    let mut loader = MuslLoader {
         world,
         setting,
         musl,
@@ -90,7 +93,7 @@ pub(super) fn start(
     })
 }
 
-impl Loader<'_> {
+impl MuslLoader<'_> {
     /// `load_preload`: names separated by white space or colons. What is missing is passed over.
     fn preload(&mut self) {
         let list = self.setting.preload.clone().filter(|_| !self.setting.secure);
@@ -127,10 +130,14 @@ impl Loader<'_> {
     }
 
     /// The object that `name` means, which is loaded if need be.
-    fn load_library(&mut self, name: &OsStr, needed_by: Option<usize>) -> Result<usize, Why> {
+    fn load_library(
+        &mut self,
+        name: &OsStr,
+        needed_by: Option<usize>,
+    ) -> Result<usize, MissingReason> {
         let text = name.as_bytes();
         if text.is_empty() {
-            return Err(Why::NotFound(Errno(libc::EINVAL)));
+            return Err(MissingReason::NotFound(Errno(libc::EINVAL)));
         }
         let rest = text.strip_prefix(b"lib");
         let reserved =
@@ -142,15 +149,15 @@ impl Loader<'_> {
         if text.contains(&b'/') {
             let path = Path::new(name);
             let opened = self.open(path, needed_by, &named);
-            let opened = opened.map_err(Why::NotFound)?;
-            return self.take(path.to_owned(), opened, How::Path, &named, needed_by);
+            let opened = opened.map_err(MissingReason::NotFound)?;
+            return self.take(path.to_owned(), opened, FoundBy::Path, &named, needed_by);
         }
         let short = |more: &More| more.short_name.as_deref() == Some(name);
         if let Some(known) = self.more.iter().skip(1).position(short) {
             return Ok(known + 1);
         }
         if text.len() > NAME_MAX {
-            return Err(Why::NotFound(Errno(libc::ENOENT)));
+            return Err(MissingReason::NotFound(Errno(libc::ENOENT)));
         }
         let (path, opened, how) = self.search(&named, needed_by)?;
         self.take(path, opened, how, &named, needed_by)
@@ -160,12 +167,12 @@ impl Loader<'_> {
     fn take(
         &mut self,
         path: PathBuf,
-        opened: Opened,
-        how: How,
+        opened: OpenedFile,
+        how: FoundBy,
         name: &Arc<OsString>,
         needed_by: Option<usize>,
-    ) -> Result<usize, Why> {
-        let short_name = (how != How::Path).then(|| file_name(&path));
+    ) -> Result<usize, MissingReason> {
+        let short_name = (how != FoundBy::Path).then(|| file_name(&path));
         if let Some(known) = self.by_file.get(&opened.id).copied() {
             self.reject(Rejection::Known);
             if self.more[known].short_name.is_none() && short_name.is_some() {
@@ -178,7 +185,7 @@ impl Loader<'_> {
             _ => {
                 let why = "Exec format error";
                 self.reject(Rejection::Unfit(why));
-                return Err(Why::Unfit(path, why));
+                return Err(MissingReason::Unfit(path, why));
             }
         };
         if self.is_libc(opened.id, &object) {
@@ -188,7 +195,15 @@ impl Loader<'_> {
         let asked_as = name.as_ref().clone();
         let edges = Vec::new();
         let id = opened.id;
-        self.objects.push(Loaded { path, id, object, loader: needed_by, asked_as, how, edges });
+        self.objects.push(LoadedObject {
+            path,
+            id,
+            object,
+            loader: needed_by,
+            asked_as,
+            how,
+            edges,
+        });
         self.more.push(More { short_name, rpath: None });
         self.by_file.insert(id, self.objects.len() - 1);
         Ok(self.objects.len() - 1)
@@ -196,7 +211,7 @@ impl Loader<'_> {
 
     /// Whether a file that was opened under another name is a C library, which is never loaded a
     /// second time. The loader looks for two symbols; by the file and the SONAME it is told here.
-    fn is_libc(&self, id: FileId, object: &Object) -> bool {
+    fn is_libc(&self, id: FileId, object: &ElfObject) -> bool {
         let itself = self.world.open(&self.setting.interpreter).map(|opened| opened.id);
         let soname = object.soname.as_ref().map_or(&b""[..], |soname| soname.as_bytes());
         itself == Ok(id) || soname.starts_with(b"libc.so") || soname.starts_with(b"libc.musl-")
@@ -209,13 +224,13 @@ impl Loader<'_> {
         }
         let opened = self.world.open(&self.setting.interpreter);
         let nothing = FileId { device: 0, inode: 0 };
-        self.objects.push(Loaded {
+        self.objects.push(LoadedObject {
             path: self.setting.interpreter.clone(),
             id: opened.as_ref().map_or(nothing, |opened| opened.id),
             object: opened.ok().and_then(|opened| opened.object.ok()).unwrap_or_default(),
             loader: needed_by,
             asked_as: name.to_owned(),
-            how: How::Interpreter,
+            how: FoundBy::Interpreter,
             edges: Vec::new(),
         });
         self.more.push(More { short_name: Some("libc.so".into()), rpath: None });
@@ -227,29 +242,31 @@ impl Loader<'_> {
         path: &Path,
         map: Option<usize>,
         name: &Arc<OsString>,
-    ) -> Result<Opened, Errno> {
+    ) -> Result<OpenedFile, Errno> {
         let opened = self.world.open(&self.setting.working_directory.join(path));
-        let answer = opened.as_ref().map_or_else(|e| Answer::Refused(*e), |_| Answer::Found);
-        self.probe(Call::Open, path, answer, map, name);
+        let answer =
+            opened.as_ref().map_or_else(|e| ProbeResult::Refused(*e), |_| ProbeResult::Found);
+        self.probe(ProbeCall::Open, path, answer, map, name);
         opened
     }
 
     fn probe(
         &mut self,
-        call: Call,
+        call: ProbeCall,
         path: &Path,
-        answer: Answer,
+        answer: ProbeResult,
         map: Option<usize>,
         name: &Arc<OsString>,
     ) {
         let (name, for_object) = (name.clone(), map.unwrap_or(0));
-        self.probes.push(path, Probe { call, path: PathBuf::new(), answer, for_object, name });
+        self.probes
+            .push(path, SearchProbe { call, path: PathBuf::new(), answer, for_object, name });
     }
 
     /// The last file that was opened is not taken.
     fn reject(&mut self, why: Rejection) {
         if let Some(probe) = self.probes.last_mut() {
-            probe.answer = Answer::Rejected(why);
+            probe.answer = ProbeResult::Rejected(why);
         }
     }
 }

@@ -10,8 +10,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use loader::simulation::{Answer, Call, Probe};
-use loader::{Disk, Libc, Setting, Simulation, World, simulate};
+use loader::simulation::{ProbeCall, ProbeResult, SearchProbe};
+use loader::{Disk, Libc, LoaderSetting, Simulation, World, simulate};
 
 /// A probe as strace prints it: call, path, and the error's name if it fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,9 +54,9 @@ impl Run {
     }
 
     /// The setting that the model is told.
-    pub fn setting(&self, disk: &Disk) -> Setting {
+    pub fn setting(&self, disk: &Disk) -> LoaderSetting {
         let program = self.directory.as_deref().unwrap_or(Path::new("/")).join(&self.program);
-        let mut setting = Setting::for_program(disk, &program).unwrap();
+        let mut setting = LoaderSetting::for_program(disk, &program).unwrap();
         setting.working_directory = self.directory.clone().unwrap_or_else(|| "/".into());
         setting.with_environment(|name| {
             let mut all = self.environment.iter().rev();
@@ -121,18 +121,18 @@ impl Run {
 }
 
 /// The model's probes in strace's words.
-pub fn words(simulation: &Simulation, setting: &Setting) -> Vec<Seen> {
+pub fn words(simulation: &Simulation, setting: &LoaderSetting) -> Vec<Seen> {
     simulation.probes.iter().map(|probe| worded(probe, setting)).collect()
 }
 
 /// The model's probe in strace's words.
-fn worded(probe: &Probe, setting: &Setting) -> Seen {
+fn worded(probe: &SearchProbe, setting: &LoaderSetting) -> Seen {
     Seen {
         call: setting.system_call(probe.call).to_owned(),
         path: probe.path.clone(),
         error: match &probe.answer {
-            Answer::Refused(errno) => Some(errno.to_string()),
-            Answer::Found | Answer::Rejected(_) => None,
+            ProbeResult::Refused(errno) => Some(errno.to_string()),
+            ProbeResult::Found | ProbeResult::Rejected(_) => None,
         },
     }
 }
@@ -208,11 +208,11 @@ fn unquote(text: &str) -> Option<(PathBuf, &str)> {
 }
 
 /// Whether the program's loader is glibc's.
-pub fn is_glibc(setting: &Setting) -> bool {
+pub fn is_glibc(setting: &LoaderSetting) -> bool {
     matches!(setting.libc, Libc::Glibc(_))
 }
 
 /// The names of the calls, to see that a test meets what it is about.
-pub fn count(seen: &[Seen], call: Call, setting: &Setting) -> usize {
+pub fn count(seen: &[Seen], call: ProbeCall, setting: &LoaderSetting) -> usize {
     seen.iter().filter(|probe| probe.call == setting.system_call(call)).count()
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use loader::simulation::How;
+use loader::simulation::FoundBy;
 use loader::{Disk, Simulation};
 
 use super::Run;
@@ -15,7 +15,7 @@ pub fn true_simulation(run: &Run) -> Simulation {
 }
 
 /// How the object with this file name was found.
-pub fn how(simulation: &Simulation, name: &str) -> How {
+pub fn how(simulation: &Simulation, name: &str) -> FoundBy {
     let mut objects = simulation.objects.iter();
     let object = objects.find(|object| object.path.file_name() == Some(OsStr::new(name)));
     object.unwrap_or_else(|| panic!("no {name} in {:?}", simulation.objects)).how.clone()

@@ -8,9 +8,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::spider::{Spider, parse};
 use super::table::TableError;
-use crate::cache::fault::{Checked, Counts, Fault, Kind};
-use crate::cache::held::{self, Held, open};
-use crate::tree::{self, Cookie, Limits, Stamp, walk};
+use crate::cache::fault::{Checked, Fault, FaultCounts, FaultKind};
+use crate::cache::held::{self, CacheOnDisk, open};
+use crate::tree::{self, ChangeStamp, Cookie, WalkLimits, walk};
 
 const CACHE: &str = "spiderT.lua";
 /// Without a timestamp, Lmod takes a cache for a day (`LMOD_ANCIENT_TIME`, src/myGlobals.lua).
@@ -24,7 +24,7 @@ pub fn check(directory: &Path, timestamp: Option<&Path>) -> Checked {
         modulepath: directory.to_owned(),
         cache: cache.clone(),
         bytes: 0,
-        entries: Counts::default(),
+        entries: FaultCounts::default(),
         faults: Vec::new(),
         notes: Vec::new(),
     };
@@ -36,18 +36,18 @@ pub fn check(directory: &Path, timestamp: Option<&Path>) -> Checked {
         }
     };
     checked.bytes = held.bytes.len() as u64;
-    let around = rustix::fs::stat(directory).ok().map(|stat| Stamp::of(&stat));
+    let around = rustix::fs::stat(directory).ok().map(|stat| ChangeStamp::of(&stat));
     checked.faults = held::distrust(&held.stamp, around.as_ref());
     checked.faults.extend(compiled(directory, &held.stamp, around.as_ref()));
     checked.faults.extend(age(&held.stamp, timestamp));
     match parse(&held.bytes) {
         Ok(spider) => trees(&mut checked, &spider, &held),
         Err(TableError::Cut) => {
-            checked.faults.push(Fault::whole(Kind::Partial, TableError::Cut.to_string()));
+            checked.faults.push(Fault::whole(FaultKind::Partial, TableError::Cut.to_string()));
         }
         Err(code) => {
             let what = format!("{code}: Lmod would evaluate it as code");
-            checked.faults.push(Fault::whole(Kind::Hostile, what));
+            checked.faults.push(Fault::whole(FaultKind::Hostile, what));
         }
     }
     checked.faults.sort_by_key(|fault| fault.kind);
@@ -55,46 +55,46 @@ pub fn check(directory: &Path, timestamp: Option<&Path>) -> Checked {
 }
 
 /// Compiled caches, which win over the text that is checked here.
-fn compiled(directory: &Path, text: &Stamp, around: Option<&Stamp>) -> Vec<Fault> {
+fn compiled(directory: &Path, text: &ChangeStamp, around: Option<&ChangeStamp>) -> Vec<Fault> {
     let mut faults = Vec::new();
     let names = std::fs::read_dir(directory).into_iter().flatten().flatten();
     for entry in
         names.filter(|entry| entry.file_name().to_string_lossy().starts_with("spiderT.luac"))
     {
         let Ok(stat) = rustix::fs::stat(entry.path()) else { continue };
-        let stamp = Stamp::of(&stat);
+        let stamp = ChangeStamp::of(&stat);
         let name = PathBuf::from(entry.file_name());
         let named = |fault: Fault| Fault::of(fault.kind, &name, fault.what);
         faults.extend(held::distrust(&stamp, around).into_iter().map(named));
         if stamp.modified < text.modified {
             let what = "it is older than spiderT.lua, and the one that Lmod reads";
-            faults.push(Fault::of(Kind::Stale, &name, what));
+            faults.push(Fault::of(FaultKind::Stale, &name, what));
         }
     }
     faults
 }
 
 /// Whether Lmod passes it over as too old.
-fn age(stamp: &Stamp, timestamp: Option<&Path>) -> Option<Fault> {
+fn age(stamp: &ChangeStamp, timestamp: Option<&Path>) -> Option<Fault> {
     let limit = timestamp.and_then(|path| rustix::fs::stat(path).ok());
     if let Some(limit) = limit {
-        let is_older = stamp.modified < Stamp::of(&limit).modified;
+        let is_older = stamp.modified < ChangeStamp::of(&limit).modified;
         let what = "it is older than the timestamp: Lmod passes it over";
-        return is_older.then(|| Fault::whole(Kind::Unused, what));
+        return is_older.then(|| Fault::whole(FaultKind::Unused, what));
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let is_old = i128::try_from(now).unwrap_or(i128::MAX) - stamp.modified > DAY;
     let what = "it is older than a day, and there is no timestamp: Lmod passes it over";
-    is_old.then(|| Fault::whole(Kind::Unused, what))
+    is_old.then(|| Fault::whole(FaultKind::Unused, what))
 }
 
-fn trees(checked: &mut Checked, spider: &Spider, held: &Held) {
+fn trees(checked: &mut Checked, spider: &Spider, held: &CacheOnDisk) {
     for (root, files) in &spider.trees {
         checked.entries.modulefiles += files.len() as u64;
-        let tree = walk(root, Limits { cookies: false, ..Limits::default() });
+        let tree = walk(root, WalkLimits { cookies: false, ..WalkLimits::default() });
         if !tree.is_listed() {
             let what = "its modulepath cannot be listed by now";
-            checked.faults.push(Fault::of(Kind::Stale, root, what));
+            checked.faults.push(Fault::of(FaultKind::Stale, root, what));
             continue;
         }
         let recorded: HashSet<&Path> = files.iter().map(PathBuf::as_path).collect();
@@ -108,27 +108,29 @@ fn trees(checked: &mut Checked, spider: &Spider, held: &Held) {
                     .is_some_and(|now| now.modified.max(now.changed) >= held.stamp.modified);
                 if is_newer {
                     let what = "it was changed; what whatis and spider show is what it was";
-                    checked.faults.push(Fault::of(Kind::Stale, &path, what));
+                    checked.faults.push(Fault::of(FaultKind::Stale, &path, what));
                 }
                 there.insert(path);
-            } else if matches!(entry.kind, tree::Kind::File(_)) && is_shown(entry, &path) {
+            } else if matches!(entry.kind, tree::TreeEntryKind::File(_)) && is_shown(entry, &path) {
                 let is_newer = entry.stamp.is_some_and(|now| now.changed >= held.stamp.modified);
                 let (kind, what) = match is_newer {
-                    true => (Kind::Stale, "it was added, and avail does not show it"),
-                    false => (Kind::Partial, "it is older than the cache and not in it"),
+                    true => (FaultKind::Stale, "it was added, and avail does not show it"),
+                    false => (FaultKind::Partial, "it is older than the cache and not in it"),
                 };
                 checked.faults.push(Fault::of(kind, &path, what));
             }
         }
         let gone = recorded.iter().filter(|path| !there.contains(**path));
         checked.faults.extend(
-            gone.map(|path| Fault::of(Kind::Stale, path, "it was removed, and is still shown")),
+            gone.map(|path| {
+                Fault::of(FaultKind::Stale, path, "it was removed, and is still shown")
+            }),
         );
     }
 }
 
 /// Whether Lmod takes it for a module: `.lua`, or with the cookie, and not hidden.
-fn is_shown(entry: &tree::Entry, path: &Path) -> bool {
+fn is_shown(entry: &tree::TreeEntry, path: &Path) -> bool {
     if entry.is_dotted() {
         return false;
     }

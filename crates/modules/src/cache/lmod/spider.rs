@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-use super::table::{TableError, Value, assignments};
+use super::table::{LuaValue, TableError, assignments};
 
 /// A `spiderT.lua`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,11 +28,11 @@ pub fn parse(text: &[u8]) -> Result<Spider, TableError> {
         }
         for (key, tree) in value.fields() {
             match (key, tree) {
-                (Some(path), Value::Table(_)) => {
+                (Some(path), LuaValue::Table(_)) => {
                     let files = spider.trees.entry(as_path(path)).or_default();
                     tree.fields().iter().for_each(|(_, directory)| collect(directory, files));
                 }
-                (Some(key), Value::Other(version)) if key == b"version" => {
+                (Some(key), LuaValue::Other(version)) if key == b"version" => {
                     spider.version = Some(String::from_utf8_lossy(version).into_owned());
                 }
                 _ => {}
@@ -44,11 +44,11 @@ pub fn parse(text: &[u8]) -> Result<Spider, TableError> {
 
 /// The `fn` of each module in a table with `fileT` and `dirT`. No deeper than its tables, which
 /// are bounded.
-fn collect(directory: &Value, files: &mut Vec<PathBuf>) {
-    let modules = directory.get(b"fileT").map(Value::fields).unwrap_or_default();
+fn collect(directory: &LuaValue, files: &mut Vec<PathBuf>) {
+    let modules = directory.get(b"fileT").map(LuaValue::fields).unwrap_or_default();
     let names = modules.iter().filter_map(|(_, module)| module.get(b"fn")?.text());
     files.extend(names.map(as_path));
-    let below = directory.get(b"dirT").map(Value::fields).unwrap_or_default();
+    let below = directory.get(b"dirT").map(LuaValue::fields).unwrap_or_default();
     below.iter().for_each(|(_, directory)| collect(directory, files));
 }
 

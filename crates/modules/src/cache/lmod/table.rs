@@ -7,8 +7,8 @@ const DEPTH: usize = 32;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
-    Table(Vec<(Option<Vec<u8>>, Value)>),
+pub(super) enum LuaValue {
+    Table(Vec<(Option<Vec<u8>>, LuaValue)>),
     Text(Vec<u8>),
     /// A number, `true`, `false` or `nil`.
     Other(Vec<u8>),
@@ -31,8 +31,8 @@ pub enum TableError {
 }
 
 /// The assignments of a file: names and values.
-pub(super) fn assignments(text: &[u8]) -> Result<Vec<(Vec<u8>, Value)>, TableError> {
-    let mut reader = Reader { text, at: 0 };
+pub(super) fn assignments(text: &[u8]) -> Result<Vec<(Vec<u8>, LuaValue)>, TableError> {
+    let mut reader = LuaTableReader { text, at: 0 };
     let mut found = Vec::new();
     loop {
         reader.blanks()?;
@@ -48,9 +48,9 @@ pub(super) fn assignments(text: &[u8]) -> Result<Vec<(Vec<u8>, Value)>, TableErr
     }
 }
 
-impl Value {
+impl LuaValue {
     /// The value of a key, in a table.
-    pub(super) fn get(&self, key: &[u8]) -> Option<&Value> {
+    pub(super) fn get(&self, key: &[u8]) -> Option<&LuaValue> {
         self.fields()
             .iter()
             .find(|(known, _)| known.as_deref() == Some(key))
@@ -58,27 +58,27 @@ impl Value {
     }
 
     /// A table's keys and values; nothing of anything else.
-    pub(super) fn fields(&self) -> &[(Option<Vec<u8>>, Value)] {
+    pub(super) fn fields(&self) -> &[(Option<Vec<u8>>, LuaValue)] {
         match self {
-            Value::Table(fields) => fields,
+            LuaValue::Table(fields) => fields,
             _ => &[],
         }
     }
 
     pub(super) fn text(&self) -> Option<&[u8]> {
         match self {
-            Value::Text(text) => Some(text),
+            LuaValue::Text(text) => Some(text),
             _ => None,
         }
     }
 }
 
-struct Reader<'a> {
+struct LuaTableReader<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-impl Reader<'_> {
+impl LuaTableReader<'_> {
     fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
@@ -123,19 +123,19 @@ impl Reader<'_> {
         self.text[start..self.at].to_vec()
     }
 
-    fn value(&mut self, depth: usize) -> Result<Value, TableError> {
+    fn value(&mut self, depth: usize) -> Result<LuaValue, TableError> {
         self.blanks()?;
         match self.peek() {
             Some(b'{') if depth < DEPTH => self.table(depth + 1),
             Some(b'{') => self.code("tables within tables, too many"),
-            Some(b'"' | b'\'') => self.quoted().map(Value::Text),
-            Some(b'[') => self.long().map(Value::Text),
+            Some(b'"' | b'\'') => self.quoted().map(LuaValue::Text),
+            Some(b'[') => self.long().map(LuaValue::Text),
             _ => {
                 let word = self.name();
                 let is_literal = matches!(&word[..], b"true" | b"false" | b"nil")
                     || word.first().is_some_and(|byte| byte.is_ascii_digit() || *byte == b'-');
                 if is_literal {
-                    Ok(Value::Other(word))
+                    Ok(LuaValue::Other(word))
                 } else {
                     self.code("a value that is no literal")
                 }
@@ -143,13 +143,13 @@ impl Reader<'_> {
         }
     }
 
-    fn table(&mut self, depth: usize) -> Result<Value, TableError> {
+    fn table(&mut self, depth: usize) -> Result<LuaValue, TableError> {
         self.at += 1;
         let mut fields = Vec::new();
         loop {
             self.blanks()?;
             if self.takes(b'}') {
-                return Ok(Value::Table(fields));
+                return Ok(LuaValue::Table(fields));
             }
             let key = self.key()?;
             fields.push((key, self.value(depth)?));

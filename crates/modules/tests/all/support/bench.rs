@@ -5,22 +5,22 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
-use modules::avail::{Terminal, Unable, avail};
-use modules::index::{self, SiteNotes, Store};
-use modules::site::{Environment, Site};
+use modules::avail::{TerminalStyle, Unable, avail};
+use modules::index::{self, IndexStore, SiteNotes};
+use modules::site::{Environment, ModulesSite};
 
 /// A site with indexes of some modulepaths.
 pub struct Bench {
-    pub site: Site,
+    pub site: ModulesSite,
     pub environment: Environment,
-    store: Store,
+    store: IndexStore,
     pub directory: tempfile::TempDir,
 }
 
 impl Bench {
-    pub fn new(site: &Site, roots: &[PathBuf]) -> Bench {
+    pub fn new(site: &ModulesSite, roots: &[PathBuf]) -> Bench {
         let directory = tempfile::TempDir::new().unwrap();
-        let store = Store::at(directory.path());
+        let store = IndexStore::at(directory.path());
         let mut environment = Environment::default();
         environment.set("MODULES_CMD", site.command.clone());
         environment.set("MODULEPATH", std::env::join_paths(roots).unwrap());
@@ -49,7 +49,8 @@ impl Bench {
 
     pub fn native(&self, words: &[&str]) -> Result<String, Unable> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        avail(&words, &self.environment, Terminal::default(), &self.store).map(|answer| answer.text)
+        avail(&words, &self.environment, TerminalStyle::default(), &self.store)
+            .map(|answer| answer.text)
     }
 
     /// Natively as really.

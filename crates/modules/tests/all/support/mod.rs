@@ -7,18 +7,18 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use modules::site::{Environment, Site};
+use modules::site::{Environment, ModulesSite};
 use testkit::Scene;
 pub use testkit::installed::modern_modules;
 
 /// The real Modules: the distribution's, 5.5, and a newer one.
-pub fn sites() -> Vec<Site> {
+pub fn sites() -> Vec<ModulesSite> {
     let environment = Environment::default();
     let modern = modern_modules();
-    let mut sites = vec![Site::find(&environment).expect("package environment-modules")];
+    let mut sites = vec![ModulesSite::find(&environment).expect("package environment-modules")];
     for name in ["5.5", "newest"] {
         let command = modern.join(name).join("modulecmd.tcl");
-        sites.push(Site::at(&command, &environment).expect("run setup/modern-modules"));
+        sites.push(ModulesSite::at(&command, &environment).expect("run setup/modern-modules"));
     }
     sites
 }

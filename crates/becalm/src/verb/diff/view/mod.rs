@@ -6,7 +6,7 @@ use std::path::Path;
 
 use recording::Recording;
 use recording::diff::{self, DiffRow};
-use recording::query::{self, By, Filter, Row};
+use recording::query::{self, CallFilter, GroupBy, QueryRow};
 use serde::Serialize;
 use term::number::{change, change_percent, count, percent};
 use term::{Cell, Column, Table, style, width};
@@ -28,7 +28,7 @@ pub struct Diff {
     /// The second.
     pub after: RecordingHead,
     /// What the rows are.
-    pub by: By,
+    pub by: GroupBy,
     /// Whether calls outside strace's `%file`, `%desc` and `%process` were left out, because
     /// only one of the two recordings holds them.
     pub default_set: bool,
@@ -42,16 +42,16 @@ pub struct Diff {
 #[derive(Clone, Debug, Serialize)]
 pub struct Total {
     /// The first table's.
-    pub before: Row,
+    pub before: QueryRow,
     /// The second's.
-    pub after: Row,
+    pub after: QueryRow,
 }
 
 impl Diff {
     /// Compares two recordings, grouped by one thing.
-    pub fn of(before: Loaded, after: Loaded, by: By) -> Diff {
+    pub fn of(before: Loaded, after: Loaded, by: GroupBy) -> Diff {
         let default_set = before.1.header.all_syscalls != after.1.header.all_syscalls;
-        let filter = Filter { default_set, ..Filter::default() };
+        let filter = CallFilter { default_set, ..CallFilter::default() };
         let (a, b) = query::tables(before.1, after.1, by, &filter);
         Diff {
             schema: "becalm.diff/1",
@@ -90,7 +90,7 @@ impl Diff {
 
     fn table(&self, rows: usize) -> Table {
         let mut table =
-            side_by_side(if self.by == By::Prefix { "directory" } else { self.by.name() });
+            side_by_side(if self.by == GroupBy::Prefix { "directory" } else { self.by.name() });
         let mut rest = (0, 0, 0);
         for (at, row) in self.shown_rows().enumerate() {
             let (before, after) = (self.number(&row.before), self.number(&row.after));
@@ -114,17 +114,19 @@ impl Diff {
     }
 
     /// What is compared: calls, where the rows are system calls, else metadata operations.
-    fn number(&self, row: &Row) -> u64 {
-        if self.by == By::Syscall { row.calls } else { row.metadata }
+    fn number(&self, row: &QueryRow) -> u64 {
+        if self.by == GroupBy::Syscall { row.calls } else { row.metadata }
     }
 
     fn headline(&self) -> String {
         let (before, after) = (self.number(&self.total.before), self.number(&self.total.after));
         let what = match self.by {
-            By::Syscall => "system calls",
-            By::Library => "metadata operations in search of libraries",
-            By::Module => "metadata operations in search of modules",
-            By::Cause | By::Prefix | By::Process | By::Line => "metadata operations",
+            GroupBy::Syscall => "system calls",
+            GroupBy::Library => "metadata operations in search of libraries",
+            GroupBy::Module => "metadata operations in search of modules",
+            GroupBy::Cause | GroupBy::Prefix | GroupBy::Process | GroupBy::Line => {
+                "metadata operations"
+            }
         };
         match after.cmp(&before) {
             std::cmp::Ordering::Equal => format!("As many {what} as before: {}", count(after)),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 use loader::Disk;
-use loader::bind::{self, Binding, KeepRpath, Mode, Options, Progress};
+use loader::bind::{self, BindMode, BindOptions, BindProgress, Binding, KeepRpath};
 
 use crate::again;
 use crate::exit::{Failure, NO, USAGE};
@@ -105,17 +105,17 @@ impl How {
     ///
     /// # Errors
     /// Options that contradict each other.
-    pub fn options(&self) -> Result<Options, Failure> {
+    pub fn options(&self) -> Result<BindOptions, Failure> {
         if self.overridable && !matches!(self.mode, Some(ModeName::Farm)) {
             let error = anyhow!("--overridable is for --mode farm: a path is never overridden");
             return Err(Failure { status: USAGE, error });
         }
         let mode = |name| match name {
-            ModeName::Needed => Mode::Needed,
-            ModeName::Closure => Mode::Closure,
-            ModeName::Farm => Mode::Farm,
+            ModeName::Needed => BindMode::Needed,
+            ModeName::Closure => BindMode::Closure,
+            ModeName::Farm => BindMode::Farm,
         };
-        Ok(Options {
+        Ok(BindOptions {
             mode: self.mode.map(mode),
             keep_rpath: match self.keep_rpath {
                 KeepName::Farm => KeepRpath::Farm,
@@ -159,15 +159,15 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
 }
 
 /// Plans, with a bar where that takes long.
-pub fn plan(paths: &[PathBuf], options: &Options) -> Result<Binding, Failure> {
+pub fn plan(paths: &[PathBuf], options: &BindOptions) -> Result<Binding, Failure> {
     let waiting = term::Waiting::new();
     let tell = |progress| match progress {
-        Progress::Looking => waiting.tell("looking for ELF files", 0, 1),
-        Progress::Simulating { done, of } => {
+        BindProgress::Looking => waiting.tell("looking for ELF files", 0, 1),
+        BindProgress::Simulating { done, of } => {
             waiting.tell("simulating today's starts", done as u64, of as u64);
         }
-        Progress::Editing => waiting.tell("making edits", 0, 1),
-        Progress::Checking => waiting.tell("simulating starts with them", 0, 1),
+        BindProgress::Editing => waiting.tell("making edits", 0, 1),
+        BindProgress::Checking => waiting.tell("simulating starts with them", 0, 1),
     };
     Ok(bind::plan(&Disk::new(), paths, options, &tell)?)
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use loader::bind::{Binding, Change, Counts, Effect, NameLeft};
+use loader::bind::{BindChange, Binding, Counts, Effect, NameLeft};
 use loader::edit::Tier;
 use recording::shown_name;
 use serde_json::{Value, json};
@@ -186,7 +186,7 @@ impl<'a> Bound<'a> {
         let binding = self.binding;
         let text = |text: &OsStr| shown_name(text);
         let path = |path: &Path| text(path.as_os_str());
-        let change = |change: &Change| {
+        let change = |change: &BindChange| {
             let needed: Vec<_> = change
                 .needed
                 .iter()

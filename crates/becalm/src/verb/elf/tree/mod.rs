@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use loader::{Disk, Setting, outline, simulate};
+use loader::{Disk, LoaderSetting, outline, simulate};
 
 use crate::exit::{Failure, NO};
 use view::Tree;
@@ -45,7 +45,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     let world = Disk::new();
     let file = std::path::absolute(&args.file).context("the working directory")?;
     let mut setting =
-        Setting::for_program(&world, &file)?.with_environment(|name| std::env::var_os(name));
+        LoaderSetting::for_program(&world, &file)?.with_environment(|name| std::env::var_os(name));
     if let Some(list) = &args.library_path {
         setting.library_path = Some(list.clone());
     }

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use clap::ValueEnum;
-use image::container::{self, Content, Sealed};
-use image::ext3::Overlay;
+use image::container::{self, ContainerContent, Sealed};
+use image::ext3::Ext3Overlay;
 use image::sif::Container;
-use image::squash::{self, Built, Compression, Options, Progress};
+use image::squash::{self, BuiltImage, Compression, ImageOptions, ImageProgress};
 use image::{Holds, Inspection};
 use recording::shown_name;
 
@@ -172,8 +172,8 @@ impl Sif {
         })
     }
 
-    fn layer(&self) -> Option<Overlay> {
-        self.overlay.map(|size| Overlay {
+    fn layer(&self) -> Option<Ext3Overlay> {
+        self.overlay.map(|size| Ext3Overlay {
             size,
             owner: overlay::owner(),
             directories: self.create_dir.clone(),
@@ -320,10 +320,10 @@ fn build(
     first: &[PathBuf],
     trace: Option<String>,
     made: Option<u32>,
-) -> anyhow::Result<(Built, Option<Sealed>)> {
+) -> anyhow::Result<(BuiltImage, Option<Sealed>)> {
     let waiting = term::Waiting::new();
     let progress = |progress| tell(&waiting, progress);
-    let options = Options {
+    let options = ImageOptions {
         compression: args.compression(),
         level: args.level,
         block_size: args.block_size,
@@ -341,8 +341,8 @@ fn build(
         return Ok((squash::build(&args.paths, &args.output, &options)?, None));
     }
     let content = match &args.sif.base {
-        Some(base) => Content::Over(base, &args.paths),
-        None => Content::Root(&args.paths[0], args.sif.container()?),
+        Some(base) => ContainerContent::Over(base, &args.paths),
+        None => ContainerContent::Root(&args.paths[0], args.sif.container()?),
     };
     let layer = args.sif.layer();
     let (built, sealed) = container::build(content, &args.output, &options, layer.as_ref())?;
@@ -350,12 +350,12 @@ fn build(
 }
 
 /// Tells whoever waits how far it is.
-pub(super) fn tell(waiting: &term::Waiting, progress: Progress) {
+pub(super) fn tell(waiting: &term::Waiting, progress: ImageProgress) {
     match progress {
-        Progress::Listing => waiting.tell("listing", 0, 1),
-        Progress::Packing { done, of } => waiting.tell("packing", done, of),
-        Progress::Surveying => waiting.tell("looking for what lies outside", 0, 1),
-        Progress::Copying { done, of } => waiting.tell("copying", done, of),
+        ImageProgress::Listing => waiting.tell("listing", 0, 1),
+        ImageProgress::Packing { done, of } => waiting.tell("packing", done, of),
+        ImageProgress::Surveying => waiting.tell("looking for what lies outside", 0, 1),
+        ImageProgress::Copying { done, of } => waiting.tell("copying", done, of),
     }
 }
 

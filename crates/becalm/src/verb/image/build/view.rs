@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use image::container::Sealed;
-use image::squash::Built;
-use image::{LeftOut, Reason, Reference};
-use recording::{Bytes, shown_name};
+use image::squash::BuiltImage;
+use image::{OmitReason, OmittedFile, Reference};
+use recording::{ByteUnits, shown_name};
 use serde::Serialize;
 use term::number::{bytes, count, counted, percent};
 use term::{Cell, Column, Table, style};
@@ -19,13 +19,13 @@ pub struct Packed<'a> {
     schema: &'static str,
     image: String,
     #[serde(flatten)]
-    built: &'a Built,
+    built: &'a BuiltImage,
     sif: Option<&'a Sealed>,
 }
 
 impl<'a> Packed<'a> {
     /// What was packed into a file; into a container with what.
-    pub fn of(image: &Path, built: &'a Built, sif: Option<&'a Sealed>) -> Packed<'a> {
+    pub fn of(image: &Path, built: &'a BuiltImage, sif: Option<&'a Sealed>) -> Packed<'a> {
         let schema = "becalm.image.build/1";
         Packed { schema, image: shown_name(image), built, sif }
     }
@@ -55,8 +55,8 @@ impl<'a> Packed<'a> {
             term::plain(&self.image),
             self.sif.map_or_else(String::new, |sif| format!("SIF for {}, ", sif.arch)),
             counted(built.files, "file", "files"),
-            bytes(Bytes(built.bytes)),
-            bytes(Bytes(built.image_bytes)),
+            bytes(ByteUnits(built.bytes)),
+            bytes(ByteUnits(built.image_bytes)),
             share,
             self.beside(),
         )
@@ -71,7 +71,7 @@ impl<'a> Packed<'a> {
             .map(|base| format!("; over {}", term::plain(&base.to_string_lossy())));
         let layer = sif
             .overlay_bytes
-            .map(|size| format!("; with a layer of {} to write to", bytes(Bytes(size))));
+            .map(|size| format!("; with a layer of {} to write to", bytes(ByteUnits(size))));
         base.unwrap_or_default() + &layer.unwrap_or_default()
     }
 
@@ -80,9 +80,9 @@ impl<'a> Packed<'a> {
             return String::new();
         }
         let mut table = Table::new([Column::text("left out"), Column::path("").spare()]);
-        let why = |left: &LeftOut| match left.why {
-            Reason::Unreadable => "unreadable",
-            Reason::Socket => "socket",
+        let why = |left: &OmittedFile| match left.why {
+            OmitReason::Unreadable => "unreadable",
+            OmitReason::Socket => "socket",
         };
         for left in self.built.left_out.iter().take(ROWS) {
             table.row([why(left), &left.path.to_string_lossy()]);

@@ -4,7 +4,7 @@ mod view;
 
 use std::path::PathBuf;
 
-use image::extract::{self, Wanted};
+use image::extract::{self, ExtractRequest};
 
 use crate::exit::Failure;
 use view::Unpacked;
@@ -51,7 +51,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<u8, Failure> {
     let waiting = term::Waiting::new();
     let progress = |done, of| waiting.tell("unpacking", done, of);
-    let wanted = Wanted {
+    let wanted = ExtractRequest {
         paths: &args.path,
         object: args.object,
         writers: usize::from(args.writers),

@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use image::extract::Extracted;
-use recording::{Bytes, shown_name};
+use recording::{ByteUnits, shown_name};
 use serde::Serialize;
 use term::number::{bytes, counted};
 use term::{plain, quoted, style};
@@ -44,7 +44,7 @@ impl<'a> Unpacked<'a> {
             plain(&self.directory),
             counted(it.files, "file", "files"),
             counted(it.directories, "directory", "directories"),
-            bytes(Bytes(it.bytes)),
+            bytes(ByteUnits(it.bytes)),
         );
         let lost: String = self.lost().iter().map(|line| format!("- {line}\n")).collect();
         let gap = if lost.is_empty() { "" } else { "\n" };

@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use image::{ExtFacts, Holds, Inspection, ObjectFacts, SifFacts, SquashFacts};
-use recording::{Bytes, shown_name};
+use recording::{ByteUnits, shown_name};
 use serde::Serialize;
 use term::number::{bytes, count, counted, percent};
 use term::{Cell, Column, Table, plain, quoted, style};
@@ -37,7 +37,7 @@ impl Inspected {
 
     /// The answer as a person reads it, at most `columns` columns wide.
     pub fn render(&self, columns: usize) -> String {
-        let size = bytes(Bytes(self.inspection.bytes));
+        let size = bytes(ByteUnits(self.inspection.bytes));
         let (headline, body, next) = match &self.inspection.holds {
             Holds::Sif(sif) => (sif_headline(sif, &size), sif_body(sif, columns), self.next(sif)),
             Holds::Squashfs { squashfs } => (
@@ -98,7 +98,7 @@ fn sif_body(sif: &SifFacts, columns: usize) -> String {
             Cell::from(object.role.as_ref().unwrap_or(&object.object).as_str()),
             object_cell(object),
             Cell::from(count(object.offset)),
-            Cell::from(bytes(Bytes(object.bytes))),
+            Cell::from(bytes(ByteUnits(object.bytes))),
             Cell::from(object.name.as_str()),
         ]);
     }
@@ -162,7 +162,7 @@ fn squashfs_body(squashfs: &SquashFacts, columns: usize) -> String {
     let newest = moment(i64::from(sources.newest));
     table.row([
         "sources",
-        &format!("{packed}, {}, the newest of {newest}", bytes(Bytes(sources.bytes))),
+        &format!("{packed}, {}, the newest of {newest}", bytes(ByteUnits(sources.bytes))),
     ]);
     let order = match &manifest.trace {
         Some(trace) => format!("{} as {trace} opens them, then by path", count(manifest.traced)),
@@ -178,7 +178,7 @@ fn ext_headline(ext: &ExtFacts) -> String {
         "ext3" => "ext3",
         _ => "ext filesystem that Apptainer does not take for an overlay",
     };
-    format!("{what} of {}: {}", bytes(Bytes(ext.bytes)), ext_words(ext))
+    format!("{what} of {}: {}", bytes(ByteUnits(ext.bytes)), ext_words(ext))
 }
 
 fn ext_words(ext: &ExtFacts) -> String {
@@ -188,7 +188,7 @@ fn ext_words(ext: &ExtFacts) -> String {
 }
 
 fn used(ext: &ExtFacts) -> String {
-    format!("{} used ({})", bytes(Bytes(ext.used_bytes)), percent(ext.used_bytes, ext.bytes))
+    format!("{} used ({})", bytes(ByteUnits(ext.used_bytes)), percent(ext.used_bytes, ext.bytes))
 }
 
 /// A moment in seconds since 1970 as a person reads it: `2023-11-14 22:13 UTC`.

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
 use image::container;
-use image::ext3::{self, Overlay};
+use image::ext3::{self, Ext3Overlay};
 use rustix::process::{getgid, getuid};
 
 use super::build;
@@ -75,7 +75,7 @@ pub(super) fn owner() -> (u32, u32) {
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<u8, Failure> {
-    let overlay = Overlay {
+    let overlay = Ext3Overlay {
         size: args.size,
         owner: owner(),
         directories: args.create_dir.clone(),

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use recording::{Bytes, shown_name};
+use recording::{ByteUnits, shown_name};
 use serde::Serialize;
 use term::number::bytes;
 use term::{plain, quoted, style};
@@ -31,7 +31,12 @@ pub struct Overlaid {
 
 impl Overlaid {
     /// An overlay that was written to `path`, alone or with what `sif` holds.
-    pub fn of(path: &Path, sif: Option<&Path>, bytes: u64, overlay: &image::ext3::Overlay) -> Self {
+    pub fn of(
+        path: &Path,
+        sif: Option<&Path>,
+        bytes: u64,
+        overlay: &image::ext3::Ext3Overlay,
+    ) -> Self {
         Overlaid {
             schema: "becalm.image.overlay/1",
             file: shown_name(path),
@@ -51,7 +56,7 @@ impl Overlaid {
         let headline = format!(
             "{}: ext3 overlay of {}{} for user {user}, group {group}",
             plain(&self.file),
-            bytes(Bytes(self.overlay_bytes)),
+            bytes(ByteUnits(self.overlay_bytes)),
             with.unwrap_or_default(),
         );
         let file = quoted(self.path.as_os_str().as_bytes());

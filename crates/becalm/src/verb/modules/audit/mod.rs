@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::anyhow;
-use modules::audit::{Timeout, View, Wanted, annotations, sarif};
-use modules::site::{Environment, Odd, Site, SiteError, User, modulepath};
-use modules::tree::Limits;
+use modules::audit::{AuditRequest, Timeout, UserView, annotations, sarif};
+use modules::site::{Environment, ModulepathOddity, ModulesSite, SiteError, User, modulepath};
+use modules::tree::WalkLimits;
 
 use crate::exit::{Failure, NO, USAGE};
 use view::ModulesAudit;
@@ -80,7 +80,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     let is_lmod = args.lmod || (args.modulecmd.is_none() && runs_lmod(&environment));
     let site = if is_lmod { None } else { site(args, &environment)? };
     let timeout = Timeout(Duration::from_secs(u64::from(args.timeout)));
-    let wanted = Wanted {
+    let wanted = AuditRequest {
         modulepaths: &modulepaths,
         site: site.as_ref(),
         is_lmod,
@@ -100,7 +100,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
 fn modulepaths(
     args: &Args,
     environment: &Environment,
-) -> Result<Vec<(PathBuf, Option<Odd>)>, Failure> {
+) -> Result<Vec<(PathBuf, Option<ModulepathOddity>)>, Failure> {
     let given: Vec<&OsStr> = args.modulepaths.iter().map(|path| path.as_os_str()).collect();
     let named: OsString = match environment.get("MODULEPATH") {
         // Given by hand, a path is meant as it is, here and now.
@@ -125,10 +125,10 @@ fn runs_lmod(environment: &Environment) -> bool {
 }
 
 /// The site's Modules. Trees can be looked at without one.
-fn site(args: &Args, environment: &Environment) -> Result<Option<Site>, SiteError> {
+fn site(args: &Args, environment: &Environment) -> Result<Option<ModulesSite>, SiteError> {
     match &args.modulecmd {
-        Some(command) => Site::at(command, environment).map(Some),
-        None => match Site::find(environment) {
+        Some(command) => ModulesSite::at(command, environment).map(Some),
+        None => match ModulesSite::find(environment) {
             Ok(site) => Ok(Some(site)),
             Err(SiteError::Nowhere) => Ok(None),
             Err(error) => Err(error),
@@ -137,7 +137,10 @@ fn site(args: &Args, environment: &Environment) -> Result<Option<Site>, SiteErro
 }
 
 /// The trees as the caller sees them, and as others do.
-fn views(args: &Args, modulepaths: &[(PathBuf, Option<Odd>)]) -> Result<Vec<View>, Failure> {
+fn views(
+    args: &Args,
+    modulepaths: &[(PathBuf, Option<ModulepathOddity>)],
+) -> Result<Vec<UserView>, Failure> {
     let paths: Vec<&Path> = modulepaths.iter().map(|(path, _)| path.as_path()).collect();
     let mut users = Vec::new();
     for name in &args.users {
@@ -146,9 +149,9 @@ fn views(args: &Args, modulepaths: &[(PathBuf, Option<Odd>)]) -> Result<Vec<View
     if users.is_empty() && rustix::process::geteuid().is_root() {
         users.push(User::named("nobody").or_else(|_| User::named("65534"))?);
     }
-    let mut views = vec![View::of(&paths, None, Limits::default())?];
+    let mut views = vec![UserView::of(&paths, None, WalkLimits::default())?];
     for user in users {
-        views.push(View::of(&paths, Some(user), Limits::default())?);
+        views.push(UserView::of(&paths, Some(user), WalkLimits::default())?);
     }
     Ok(views)
 }

@@ -1,6 +1,6 @@
 //! `becalm modules audit`: what trees of modulefiles cost, and why, on one screen.
 
-use modules::audit::{Audit, Cost, Finding, Level, RuleSum};
+use modules::audit::{Audit, AuditFinding, CommandCost, Level, RuleSum};
 use serde::Serialize;
 use term::number::{count, counted};
 use term::{Column, Table, plain, quoted, style, width};
@@ -173,7 +173,7 @@ fn heading(sum: &RuleSum, columns: usize) -> String {
     format!("{}\n", style::paint(style, width::wrap(&text, columns).trim_end()))
 }
 
-fn line(finding: &Finding) -> String {
+fn line(finding: &AuditFinding) -> String {
     let line = finding.line.map(|line| format!(":{line}")).unwrap_or_default();
     let users = match &finding.users[..] {
         [] => String::new(),
@@ -183,7 +183,7 @@ fn line(finding: &Finding) -> String {
 }
 
 /// Why a command was not run, or how it failed.
-fn caution(cost: &Cost, columns: usize) -> String {
+fn caution(cost: &CommandCost, columns: usize) -> String {
     let failed = cost.measured.as_ref().filter(|it| it.ended != launch::Ended::Exited(0));
     let why = match (&cost.not_measured, failed) {
         (Some(why), _) => format!("! {} as {} was not run: {why}", cost.command, cost.user),

@@ -5,9 +5,9 @@ use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
-use modules::avail::{Answer, Terminal, Unable, avail};
-use modules::index::Store;
-use modules::site::{Environment, Site};
+use modules::avail::{AvailOutput, TerminalStyle, Unable, avail};
+use modules::index::IndexStore;
+use modules::site::{Environment, ModulesSite};
 
 use crate::exit::Failure;
 
@@ -90,24 +90,24 @@ pub fn of_words(all: &[OsString], or_run: Option<&str>) -> Result<u8, Failure> {
         return show(&answer);
     }
     let Some(shell) = or_run else { return Ok(ASK_MODULES) };
-    let site = Site::find(&Environment::own()).map_err(Failure::of_command)?;
+    let site = ModulesSite::find(&Environment::own()).map_err(Failure::of_command)?;
     let argv = site.argv(shell, all.iter().cloned());
     let never = launch::replace(&launch::Command { argv }, &[]);
     Err(Failure { status: never.exit_status(), error: never.into() })
 }
 
-fn answer(words: &[String]) -> Result<Answer, Unable> {
+fn answer(words: &[String]) -> Result<AvailOutput, Unable> {
     let environment = Environment::own();
     let columns = rustix::termios::tcgetwinsize(std::io::stdin()).ok();
-    let terminal = Terminal {
+    let terminal = TerminalStyle {
         is_stderr: std::io::stderr().is_terminal(),
         columns: columns.map(|size| size.ws_col.into()),
     };
-    avail(words, &environment, terminal, &Store::of(&environment))
+    avail(words, &environment, terminal, &IndexStore::of(&environment))
 }
 
 /// To stderr, where Modules writes, too; through the pager where there is one.
-fn show(answer: &Answer) -> Result<u8, Failure> {
+fn show(answer: &AvailOutput) -> Result<u8, Failure> {
     if let Some(pager) = answer.pager.as_ref().filter(|_| !answer.text.is_empty())
         && page(&answer.text, pager).is_err()
     {

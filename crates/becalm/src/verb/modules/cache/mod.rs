@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use modules::cache::{self, How, Occasion, Watch, lmod};
-use modules::site::{Environment, Site, User, modulepath};
-use modules::tree::{Limits, Tree, walk};
+use modules::cache::{self, Occasion, Watch, WatchMethod, lmod};
+use modules::site::{Environment, ModulesSite, User, modulepath};
+use modules::tree::{ModulepathTree, WalkLimits, walk};
 
 use super::index::{IndexAnswer, Indexer};
 use crate::exit::{Failure, NO, USAGE};
@@ -131,7 +131,7 @@ fn check(args: &Common) -> Result<Vec<CacheAnswer>, Failure> {
     let site = match &args.modulecmd {
         Some(_) => Some(site(args)?),
         // Without Modules, what does not depend on its release is told all the same.
-        None => Site::find(&Environment::own()).ok(),
+        None => ModulesSite::find(&Environment::own()).ok(),
     };
     let paths = modulepaths(args)?;
     Ok(paths.iter().map(|path| checked(cache::check(path, site.as_ref()))).collect())
@@ -165,7 +165,7 @@ fn indexed(indexer: &Result<Indexer, Failure>, path: &Path) -> Option<IndexAnswe
 fn one_built(
     args: &Common,
     path: &Path,
-    site: &Site,
+    site: &ModulesSite,
     only_if_needed: bool,
 ) -> Result<CacheAnswer, Failure> {
     let mut answer = CacheAnswer::default();
@@ -229,7 +229,7 @@ fn watch(args: &WatchArgs) -> Result<u8, Failure> {
     let mut told = None;
     loop {
         // Watched before it is looked at: nothing is missed in between.
-        let trees: Vec<Tree> = paths.iter().map(|path| tree(path)).collect();
+        let trees: Vec<ModulepathTree> = paths.iter().map(|path| tree(path)).collect();
         let watch = Watch::over(&trees, Duration::from_secs(args.every))?;
         if told != Some(watch.how()) {
             told = Some(watch.how());
@@ -246,27 +246,27 @@ fn watch(args: &WatchArgs) -> Result<u8, Failure> {
     }
 }
 
-fn how(how: How, every: u64) -> String {
+fn how(how: WatchMethod, every: u64) -> String {
     match how {
-        How::Inotify => "watching with inotify".to_owned(),
-        How::Remote => {
+        WatchMethod::Inotify => "watching with inotify".to_owned(),
+        WatchMethod::Remote => {
             format!("a network filesystem: other machines' changes are looked for every {every} s")
         }
-        How::NoMoreWatches => format!(
+        WatchMethod::NoMoreWatches => format!(
             "too many directories for inotify (fs.inotify.max_user_watches): looking every {every} s"
         ),
     }
 }
 
-fn tree(path: &Path) -> Tree {
-    walk(path, Limits { cookies: false, ..Limits::default() })
+fn tree(path: &Path) -> ModulepathTree {
+    walk(path, WalkLimits { cookies: false, ..WalkLimits::default() })
 }
 
-fn site(args: &Common) -> Result<Site, Failure> {
+fn site(args: &Common) -> Result<ModulesSite, Failure> {
     let environment = Environment::own();
     let site = match &args.modulecmd {
-        Some(command) => Site::at(command, &environment),
-        None => Site::find(&environment),
+        Some(command) => ModulesSite::at(command, &environment),
+        None => ModulesSite::find(&environment),
     };
     Ok(site.context("no Modules to build with")?)
 }

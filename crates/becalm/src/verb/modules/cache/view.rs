@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 
-use modules::cache::{Built, Checked, Kind};
-use recording::Bytes;
+use modules::cache::{Checked, FaultKind, PublishedCache};
+use recording::ByteUnits;
 use serde::Serialize;
 use term::number::{bytes, counted};
 use term::{Cell, Column, Table, plain, quoted, style, width};
@@ -31,7 +31,7 @@ pub struct CacheAnswer {
     /// What a check found; none where it was built unseen.
     pub checked: Option<Checked>,
     /// What was published.
-    pub built: Option<Built>,
+    pub built: Option<PublishedCache>,
     /// Why nothing was.
     pub refused: Option<String>,
     /// The index of `becalm modules avail`, if it was made anew or could not be.
@@ -118,10 +118,10 @@ fn found(checked: &Checked, columns: usize) -> String {
     let place = plain(&checked.cache.to_string_lossy());
     if checked.is_good() {
         let files = counted(checked.entries.modulefiles, "modulefile", "modulefiles");
-        let size = bytes(Bytes(checked.bytes));
+        let size = bytes(ByteUnits(checked.bytes));
         return style::headline(&format!("{place} is good: {files} in {size}"), columns);
     }
-    let mut kinds: BTreeMap<Kind, u64> = BTreeMap::new();
+    let mut kinds: BTreeMap<FaultKind, u64> = BTreeMap::new();
     checked.faults.iter().for_each(|fault| *kinds.entry(fault.kind).or_default() += 1);
     let words: Vec<String> =
         kinds
@@ -163,10 +163,10 @@ fn named(checked: &Checked, columns: usize) -> String {
     text
 }
 
-fn published(built: &Built, columns: usize) -> String {
+fn published(built: &PublishedCache, columns: usize) -> String {
     let place = plain(&built.cache.to_string_lossy());
     let files = counted(built.entries.modulefiles, "modulefile", "modulefiles");
-    let size = bytes(Bytes(built.bytes));
+    let size = bytes(ByteUnits(built.bytes));
     let mut text = style::headline(&format!("{place} is published: {files} in {size}"), columns);
     let limited = built.entries.limited_files + built.entries.limited_directories;
     if limited > 0 {
@@ -188,16 +188,16 @@ fn published(built: &Built, columns: usize) -> String {
 }
 
 /// A kind of fault, in a word.
-fn word(kind: Kind) -> &'static str {
+fn word(kind: FaultKind) -> &'static str {
     match kind {
-        Kind::Hostile => "hostile",
-        Kind::Untrusted => "untrusted",
-        Kind::Disclosing => "disclosing",
-        Kind::Partial => "partial",
-        Kind::Stale => "stale",
-        Kind::ForeignVersion => "foreign version",
-        Kind::Unused => "unused",
-        Kind::Absent => "absent",
-        Kind::Unchecked => "unchecked",
+        FaultKind::Hostile => "hostile",
+        FaultKind::Untrusted => "untrusted",
+        FaultKind::Disclosing => "disclosing",
+        FaultKind::Partial => "partial",
+        FaultKind::Stale => "stale",
+        FaultKind::ForeignVersion => "foreign version",
+        FaultKind::Unused => "unused",
+        FaultKind::Absent => "absent",
+        FaultKind::Unchecked => "unchecked",
     }
 }

@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use modules::avail::modulepaths as resolve;
-use modules::index::{SiteNotes, Store, build};
-use modules::site::{Environment, Site};
+use modules::index::{IndexStore, SiteNotes, build};
+use modules::site::{Environment, ModulesSite};
 
 use crate::exit::{Failure, NO, USAGE};
 use view::ModulesIndex;
@@ -61,8 +61,8 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
 /// Makes indexes for one site's Modules.
 pub(super) struct Indexer {
     environment: Environment,
-    site: Site,
-    store: Store,
+    site: ModulesSite,
+    store: IndexStore,
 }
 
 impl Indexer {
@@ -73,8 +73,8 @@ impl Indexer {
         if let Some(modulecmd) = modulecmd {
             environment.set("MODULES_CMD", modulecmd);
         }
-        let site = Site::find(&environment)?;
-        let store = Store::of(&environment);
+        let site = ModulesSite::find(&environment)?;
+        let store = IndexStore::of(&environment);
         store.keep_site(&SiteNotes::take(&environment)?)?;
         Ok(Indexer { environment, site, store })
     }

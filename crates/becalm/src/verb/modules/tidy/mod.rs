@@ -5,8 +5,10 @@ mod view;
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
-use modules::site::{Environment, Site, User, modulepath};
-use modules::tidy::{Asking, Ground, Options, Survey, Tidying, Verdict, View, plan, whom_to_ask};
+use modules::site::{Environment, ModulesSite, User, modulepath};
+use modules::tidy::{
+    Asking, CommandSurvey, Ground, TidyOptions, TidyVerdict, TidyView, Tidying, plan, whom_to_ask,
+};
 
 use crate::again;
 use crate::exit::{Failure, NO, USAGE};
@@ -85,8 +87,8 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     let environment = Environment::own();
     let paths = modulepaths(args, &environment)?;
     let site = match &args.modulecmd {
-        Some(command) => Site::at(&std::path::absolute(command)?, &environment)?,
-        None => Site::find(&environment)?,
+        Some(command) => ModulesSite::at(&std::path::absolute(command)?, &environment)?,
+        None => ModulesSite::find(&environment)?,
     };
     let views = views(args, &paths)?;
     let options = options(args)?;
@@ -124,12 +126,12 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
 
 /// Asks, applies, and asks again: the name in the journal, where files were to be changed.
 fn apply(
-    site: &Site,
+    site: &ModulesSite,
     environment: &Environment,
     tidying: &Tidying,
     steps: &remedy::Plan,
-    asked: &[View],
-) -> Result<(Option<String>, Verdict), Failure> {
+    asked: &[TidyView],
+) -> Result<(Option<String>, TidyVerdict), Failure> {
     let waiting = term::Waiting::new();
     let progress = |doing, done, of| waiting.tell(doing, done, of);
     let roots: Vec<_> = asked.iter().flat_map(|view| &view.trees).map(|tree| &tree.root).collect();
@@ -140,14 +142,15 @@ fn apply(
         variables: &tidying.environment,
         ..before.clone()
     };
-    let first = Survey::begin(&before, asked)?;
+    let first = CommandSurvey::begin(&before, asked)?;
     let applied = match steps.steps.is_empty() {
         true => None,
         false => Some(crate::verb::elf::bind::apply(steps)?),
     };
     // Whatever goes wrong from here on, the files are not left changed and unproven.
     let second = first.again(&after, asked);
-    let verdict = second.and_then(|second| Verdict::of(tidying, &first, &second, &after, asked));
+    let verdict =
+        second.and_then(|second| TidyVerdict::of(tidying, &first, &second, &after, asked));
     match verdict {
         Ok(verdict) => Ok((applied, verdict)),
         Err(error) => {
@@ -190,22 +193,22 @@ fn modulepaths(args: &Args, environment: &Environment) -> Result<Vec<PathBuf>, F
 }
 
 /// The trees as the caller sees them, and then as those do who are asked.
-fn views(args: &Args, paths: &[PathBuf]) -> Result<Vec<View>, Failure> {
-    let own = View::of(&modules::tidy::caller()?, paths)?;
+fn views(args: &Args, paths: &[PathBuf]) -> Result<Vec<TidyView>, Failure> {
+    let own = TidyView::of(&modules::tidy::caller()?, paths)?;
     let users = match args.users.is_empty() {
         true => whom_to_ask(&own.trees)?,
         false => args.users.iter().map(|name| User::named(name)).collect::<Result<_, _>>()?,
     };
     let mut views = vec![own];
     for user in users {
-        views.push(View::of(&user, paths)?);
+        views.push(TidyView::of(&user, paths)?);
     }
     Ok(views)
 }
 
-fn options(args: &Args) -> Result<Options, Failure> {
+fn options(args: &Args) -> Result<TidyOptions, Failure> {
     let whole = |path: &Option<PathBuf>| path.as_ref().map(std::path::absolute).transpose();
-    Ok(Options {
+    Ok(TidyOptions {
         keep_strays: args.keep_strays,
         strays: whole(&args.strays)?,
         no_cookie_checks: args.no_cookie_checks,

@@ -1,6 +1,6 @@
 //! What `becalm modules tidy` answers.
 
-use modules::tidy::{Change, Kept, Tidying, Verdict, What};
+use modules::tidy::{CostChange, Kept, TidySubject, TidyVerdict, Tidying};
 use recording::Nanos;
 use serde_json::{Value, json};
 use term::number::{change, count, counted, time};
@@ -16,7 +16,7 @@ pub struct ModulesTidy<'a> {
     /// Its name in the journal, once it was applied.
     pub applied: Option<&'a str>,
     /// What the users who were asked said before and after, once it was applied.
-    pub verdict: Option<&'a Verdict>,
+    pub verdict: Option<&'a TidyVerdict>,
     /// Whether it stays: nobody sees or waits otherwise.
     pub is_good: bool,
 }
@@ -159,9 +159,9 @@ impl ModulesTidy<'_> {
     }
 }
 
-fn row(measured: &Change) -> [Cell; 6] {
+fn row(measured: &CostChange) -> [Cell; 6] {
     let seconds = |seconds: f64| time(Nanos((seconds * 1e9) as u64));
-    let Change { calls_before, calls_after, .. } = *measured;
+    let CostChange { calls_before, calls_after, .. } = *measured;
     let style = if measured.is_slower { style::MORE } else { style::LESS };
     [
         Cell::from(plain(&measured.command)),
@@ -188,10 +188,10 @@ fn kept(kept: &[Kept], columns: usize) -> String {
     let mut text = String::new();
     for (one, times) in reasons.iter().take(SHOWN) {
         let what = match one.what {
-            What::Rc => "Kept",
-            What::Stray => "Kept, a stray",
-            What::CookieCheck => "Cookies are checked further",
-            What::Virtual => "No virtual modulepath",
+            TidySubject::Rc => "Kept",
+            TidySubject::Stray => "Kept, a stray",
+            TidySubject::CookieCheck => "Cookies are checked further",
+            TidySubject::Virtual => "No virtual modulepath",
         };
         let more = match times {
             1 => String::new(),

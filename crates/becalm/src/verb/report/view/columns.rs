@@ -1,24 +1,24 @@
 //! The columns of a report's table: some for all groupings, some for one.
 
-use recording::query::{By, Programs, Row, Search, Table};
+use recording::query::{GroupBy, NameSearch, Programs, QueryRow, QueryTable};
 use term::number::{bytes, count, percent, time};
 use term::{Cell, Column};
 
 /// A column, and what a row has in it. `None` leaves the cell empty.
 struct Field {
     column: Column,
-    cell: fn(&Row, &Table) -> Option<String>,
+    cell: fn(&QueryRow, &QueryTable) -> Option<String>,
 }
 
-fn field(column: Column, cell: fn(&Row, &Table) -> Option<String>) -> Field {
+fn field(column: Column, cell: fn(&QueryRow, &QueryTable) -> Option<String>) -> Field {
     Field { column, cell }
 }
 
 /// The first `rows` rows of a table, the rest of them as one row, and the total.
-pub(super) fn table(table: &Table, rows: usize) -> term::Table {
+pub(super) fn table(table: &QueryTable, rows: usize) -> term::Table {
     let fields = fields(table);
     let mut shown = term::Table::new(fields.iter().map(|field| field.column.clone()));
-    let cells = |row: &Row| -> Vec<Cell> {
+    let cells = |row: &QueryRow| -> Vec<Cell> {
         fields.iter().map(|field| (field.cell)(row, table).unwrap_or_default().into()).collect()
     };
     let (first, rest) = table.rows.split_at(rows.min(table.rows.len()));
@@ -34,8 +34,9 @@ pub(super) fn table(table: &Table, rows: usize) -> term::Table {
 
 /// The rows that are not shown, as one. How many different paths they name together is not
 /// known, so that cell stays empty.
-fn sum(rows: &[Row]) -> Row {
-    let mut sum = Row { key: format!("({} more)", count(rows.len() as u64)), ..Row::default() };
+fn sum(rows: &[QueryRow]) -> QueryRow {
+    let mut sum =
+        QueryRow { key: format!("({} more)", count(rows.len() as u64)), ..QueryRow::default() };
     for row in rows {
         sum.calls += row.calls;
         sum.errors += row.errors;
@@ -48,15 +49,15 @@ fn sum(rows: &[Row]) -> Row {
 }
 
 /// The columns in their order. Those that can be spared are left out from the right.
-fn fields(table: &Table) -> Vec<Field> {
+fn fields(table: &QueryTable) -> Vec<Field> {
     let key = field(Column::path(header(table.by)), |row, _| Some(row.key.clone()));
     let metadata = field(Column::number("metadata"), |row, _| Some(count(row.metadata)));
     let missing = field(Column::number("missing"), |row, _| Some(count(row.missing)));
     let mut fields = vec![key, metadata, missing];
     match table.by {
-        By::Process | By::Line => fields.extend(of_programs()),
-        By::Library | By::Module => fields.extend(of_searches()),
-        By::Cause | By::Prefix | By::Syscall => fields.extend(of_calls()),
+        GroupBy::Process | GroupBy::Line => fields.extend(of_programs()),
+        GroupBy::Library | GroupBy::Module => fields.extend(of_searches()),
+        GroupBy::Cause | GroupBy::Prefix | GroupBy::Syscall => fields.extend(of_calls()),
     }
     // Only where something was guessed: an observed table needs no column of zeros.
     if table.total.guessed > 0 {
@@ -71,10 +72,10 @@ fn share() -> Field {
     })
 }
 
-fn header(by: By) -> &'static str {
+fn header(by: GroupBy) -> &'static str {
     match by {
-        By::Prefix => "directory",
-        By::Process => "program",
+        GroupBy::Prefix => "directory",
+        GroupBy::Process => "program",
         other => other.name(),
     }
 }
@@ -103,7 +104,7 @@ fn of_programs() -> Vec<Field> {
     ]
 }
 
-fn programs(row: &Row, show: fn(&Programs) -> String) -> Option<String> {
+fn programs(row: &QueryRow, show: fn(&Programs) -> String) -> Option<String> {
     row.programs.as_ref().map(show)
 }
 
@@ -116,12 +117,12 @@ fn of_searches() -> Vec<Field> {
     ]
 }
 
-fn search(row: &Row, show: fn(&Search) -> String) -> Option<String> {
+fn search(row: &QueryRow, show: fn(&NameSearch) -> String) -> Option<String> {
     row.search.as_ref().map(show)
 }
 
 /// Where a search ended most often, and how many other places it ended at.
-fn found(search: &Search) -> String {
+fn found(search: &NameSearch) -> String {
     match search.found.as_slice() {
         [] if search.not_found > 0 => "nowhere".to_owned(),
         [] => String::new(),

@@ -8,7 +8,7 @@ mod spread;
 use std::path::Path;
 
 use recording::Recording;
-use recording::query::{self, By, Filter, PrefixCounts, Row};
+use recording::query::{self, CallFilter, GroupBy, PrefixCounts, QueryRow};
 use serde::Serialize;
 use term::number::{count, counted, percent, time};
 use term::{plain, style, width};
@@ -28,10 +28,10 @@ pub struct Report {
     pub below: Option<Below>,
     /// Of all calls that were asked about: those of `total`, and, by library and by module,
     /// those that were no search.
-    pub all: Row,
+    pub all: QueryRow,
     /// The rows, and their sum.
     #[serde(flatten)]
-    pub table: query::Table,
+    pub table: query::QueryTable,
 }
 
 /// What was asked of the files below a directory.
@@ -47,11 +47,13 @@ pub struct Below {
 impl Report {
     /// Groups the calls of the recording that was loaded from `file`; of the files below one
     /// directory only, if `below` says so.
-    pub fn of(file: &Path, recording: &Recording, by: By, below: Option<&[u8]>) -> Report {
-        let filter = Filter { below: below.map(<[u8]>::to_vec), ..Filter::default() };
+    pub fn of(file: &Path, recording: &Recording, by: GroupBy, below: Option<&[u8]>) -> Report {
+        let filter = CallFilter { below: below.map(<[u8]>::to_vec), ..CallFilter::default() };
         let table = query::table(recording, by, &filter);
         let all = match by {
-            By::Library | By::Module => query::table(recording, By::Cause, &filter).total,
+            GroupBy::Library | GroupBy::Module => {
+                query::table(recording, GroupBy::Cause, &filter).total
+            }
             _ => table.total.clone(),
         };
         let below = below.map(|directory| Below {
@@ -71,7 +73,7 @@ impl Report {
     /// table's first `rows` rows, and what to do next. By system call it is what `strace -c`
     /// prints, and nothing else.
     pub fn render(&self, columns: usize, rows: usize) -> String {
-        if self.table.by == By::Syscall {
+        if self.table.by == GroupBy::Syscall {
             return self.table.strace_text();
         }
         let mut text = style::headline(&self.headline(columns), columns);
@@ -138,7 +140,7 @@ impl Report {
         }
         if self.all.metadata > self.table.total.metadata {
             let searched = match self.table.by {
-                By::Library => "searches for shared libraries",
+                GroupBy::Library => "searches for shared libraries",
                 _ => "searches for modules",
             };
             notes.push(format!(

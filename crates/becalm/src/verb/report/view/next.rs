@@ -1,7 +1,7 @@
 //! What to ask next, as a command to paste.
 
 use recording::Cause;
-use recording::query::By;
+use recording::query::GroupBy;
 use term::quoted;
 
 use super::Report;
@@ -10,24 +10,24 @@ impl Report {
     /// The command that goes on where this table stops.
     pub(super) fn next(&self) -> String {
         let recording = self.run.quoted_file();
-        let by = |by: By| format!("becalm report {recording} --by {by}");
+        let by = |by: GroupBy| format!("becalm report {recording} --by {by}");
         let most = self.table.rows.first();
         match self.table.by {
-            By::Cause => match most.and_then(|row| cause(&row.key)) {
-                Some(Cause::LoaderStart | Cause::LoaderDlopen) => by(By::Library),
-                Some(Cause::PythonImport | Cause::ModuleTool) => by(By::Module),
-                Some(Cause::Shell) => by(By::Process),
-                _ => by(By::Prefix),
+            GroupBy::Cause => match most.and_then(|row| cause(&row.key)) {
+                Some(Cause::LoaderStart | Cause::LoaderDlopen) => by(GroupBy::Library),
+                Some(Cause::PythonImport | Cause::ModuleTool) => by(GroupBy::Module),
+                Some(Cause::Shell) => by(GroupBy::Process),
+                _ => by(GroupBy::Prefix),
             },
-            By::Prefix => match (&self.below, most) {
+            GroupBy::Prefix => match (&self.below, most) {
                 (None, Some(row)) if row.metadata > 0 => {
-                    format!("{} --below {}", by(By::Prefix), quoted(&row.raw_key))
+                    format!("{} --below {}", by(GroupBy::Prefix), quoted(&row.raw_key))
                 }
-                _ => by(By::Cause),
+                _ => by(GroupBy::Cause),
             },
-            By::Process => by(By::Cause),
-            By::Line => format!("becalm fork lines -- {}", self.run.command_line()),
-            By::Library | By::Module | By::Syscall => {
+            GroupBy::Process => by(GroupBy::Cause),
+            GroupBy::Line => format!("becalm fork lines -- {}", self.run.command_line()),
+            GroupBy::Library | GroupBy::Module | GroupBy::Syscall => {
                 format!("becalm check -- {}", self.run.command_line())
             }
         }

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use recording::{Name, RankRecording, Ranks, ReadError, Status, Totals, shown_name};
+use recording::{
+    ExitStatus, Name, RankRecording, RankedRecordings, RecordingReadError, Totals, shown_name,
+};
 use serde::Serialize;
 use term::number::{count, counted, time};
 use term::{Column, Table, plain, quoted, shell_line, style, width};
@@ -81,7 +83,7 @@ pub struct NodeRow {
 
 impl RanksReport {
     /// Adds up the recordings that were opened from `file`, on all CPUs.
-    pub fn of(file: &Path, ranks: &Ranks) -> RanksReport {
+    pub fn of(file: &Path, ranks: &RankedRecordings) -> RanksReport {
         let (rows, command) = rows(&ranks.members);
         let first = ranks.members.first().map(|member| member.rank.clone()).unwrap_or_default();
         let there: Vec<u32> = rows.iter().map(|row| row.rank).collect();
@@ -259,11 +261,12 @@ fn rows(members: &[RankRecording]) -> (Vec<RankRow>, Vec<Name>) {
 
 fn row(member: &RankRecording) -> RankRow {
     let totals = member.reader().and_then(Totals::of);
-    let unreadable = totals.as_ref().err().map(|error: &ReadError| plain(&error.to_string()));
+    let unreadable =
+        totals.as_ref().err().map(|error: &RecordingReadError| plain(&error.to_string()));
     let totals = totals.unwrap_or_default();
     let (status, signal) = match totals.status {
-        Some(Status::Exited(status)) => (Some(status), None),
-        Some(Status::Signaled(signal)) => (None, Some(signal)),
+        Some(ExitStatus::Exited(status)) => (Some(status), None),
+        Some(ExitStatus::Signaled(signal)) => (None, Some(signal)),
         None => (None, None),
     };
     let (rank, node) = (member.rank.rank, member.rank.node.clone());

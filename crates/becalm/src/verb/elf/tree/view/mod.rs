@@ -11,7 +11,10 @@ mod tree;
 use std::path::Path;
 
 use loader::object::Tag;
-use loader::simulation::{Answer, Call, Edge, How, Loaded, Missing, Probe, Rejection, Simulation};
+use loader::simulation::{
+    Edge, FoundBy, LoadedObject, Missing, ProbeCall, ProbeResult, Rejection, SearchProbe,
+    Simulation,
+};
 use recording::shown_name;
 use serde_json::{Value, json};
 use term::number::{count, counted};
@@ -43,7 +46,8 @@ impl<'a> Tree<'a> {
     /// The sentence that answers the question.
     fn headline(&self) -> String {
         let searches = self.simulation.counts;
-        let of_files = |loaded: &&Loaded| !matches!(loaded.how, How::Program | How::Kernel);
+        let of_files =
+            |loaded: &&LoadedObject| !matches!(loaded.how, FoundBy::Program | FoundBy::Kernel);
         let libraries = self.simulation.objects.iter().filter(of_files).count() as u64;
         let asked = searches.opens + searches.stats;
         let failed = searches.failed_opens + searches.failed_stats;
@@ -76,14 +80,14 @@ impl<'a> Tree<'a> {
     pub fn to_value(&self, probes: bool) -> Value {
         let Simulation { objects, missing, probes: asked, counts, fatal, .. } = self.simulation;
         let text = |path: &std::ffi::OsStr| shown_name(path);
-        let object = |loaded: &Loaded| {
+        let object = |loaded: &LoadedObject| {
             let edge = |edge: &Edge| json!({ "name": text(&edge.name), "tag": tag(edge.kind), "object": edge.to });
             json!({
                 "path": text(loaded.path.as_os_str()),
                 "asked_as": text(&loaded.asked_as),
                 "soname": loaded.object.soname.as_deref().map(text),
                 "found_by": found_by(&loaded.how),
-                "rpath_of": match loaded.how { How::Rpath { of } => Some(of), _ => None },
+                "rpath_of": match loaded.how { FoundBy::Rpath { of } => Some(of), _ => None },
                 "first_needed_by": loaded.loader,
                 "needs": loaded.edges.iter().map(edge).collect::<Vec<_>>(),
             })
@@ -106,7 +110,7 @@ impl<'a> Tree<'a> {
             "ends_after_probe": fatal.as_ref().map(|fatal| fatal.after),
         });
         if probes {
-            let probe = |probe: &Probe| {
+            let probe = |probe: &SearchProbe| {
                 json!({
                     "call": call(probe.call),
                     "path": text(probe.path.as_os_str()),
@@ -129,36 +133,36 @@ fn tag(tag: Tag) -> &'static str {
     }
 }
 
-fn call(call: Call) -> &'static str {
+fn call(call: ProbeCall) -> &'static str {
     match call {
-        Call::Open => "open",
-        Call::Stat => "stat",
-        Call::Access => "access",
-        Call::Readlink => "readlink",
+        ProbeCall::Open => "open",
+        ProbeCall::Stat => "stat",
+        ProbeCall::Access => "access",
+        ProbeCall::Readlink => "readlink",
     }
 }
 
 /// How an object was found, in a word.
-fn found_by(how: &How) -> &'static str {
+fn found_by(how: &FoundBy) -> &'static str {
     match how {
-        How::Program => "program",
-        How::Interpreter => "interpreter",
-        How::Path => "path",
-        How::Rpath { .. } => "rpath",
-        How::Runpath => "runpath",
-        How::LibraryPath => "LD_LIBRARY_PATH",
-        How::Cache => "ld.so.cache",
-        How::Default => "default path",
-        How::Kernel => "kernel",
+        FoundBy::Program => "program",
+        FoundBy::Interpreter => "interpreter",
+        FoundBy::Path => "path",
+        FoundBy::Rpath { .. } => "rpath",
+        FoundBy::Runpath => "runpath",
+        FoundBy::LibraryPath => "LD_LIBRARY_PATH",
+        FoundBy::Cache => "ld.so.cache",
+        FoundBy::Default => "default path",
+        FoundBy::Kernel => "kernel",
     }
 }
 
-fn answer(answer: &Answer) -> String {
+fn answer(answer: &ProbeResult) -> String {
     match answer {
-        Answer::Found => "found".to_owned(),
-        Answer::Refused(errno) => errno.to_string(),
-        Answer::Rejected(Rejection::Foreign) => "for another machine".to_owned(),
-        Answer::Rejected(Rejection::Known) => "loaded already".to_owned(),
-        Answer::Rejected(Rejection::Unfit(why)) => (*why).to_owned(),
+        ProbeResult::Found => "found".to_owned(),
+        ProbeResult::Refused(errno) => errno.to_string(),
+        ProbeResult::Rejected(Rejection::Foreign) => "for another machine".to_owned(),
+        ProbeResult::Rejected(Rejection::Known) => "loaded already".to_owned(),
+        ProbeResult::Rejected(Rejection::Unfit(why)) => (*why).to_owned(),
     }
 }

@@ -1,6 +1,6 @@
 //! Every path that the loader asks for, in order.
 
-use loader::simulation::Answer;
+use loader::simulation::ProbeResult;
 use term::{plain, style};
 
 use super::{Tree, answer, call};
@@ -17,7 +17,7 @@ impl Tree<'_> {
                 plain(&probe.path.to_string_lossy())
             );
             let styled = match probe.answer {
-                Answer::Found => line,
+                ProbeResult::Found => line,
                 _ => style::paint(style::HEADER, &line),
             };
             text.push_str(&styled);

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ffi::OsStr;
 
-use loader::simulation::{Edge, How, Loaded};
+use loader::simulation::{Edge, FoundBy, LoadedObject};
 use term::{plain, style};
 
 use super::{Tree, found_by};
@@ -81,10 +81,10 @@ impl Branch<'_> {
         is_first.then_some(to)
     }
 
-    fn where_from(&self, loaded: &Loaded, name: &str) -> String {
+    fn where_from(&self, loaded: &LoadedObject, name: &str) -> String {
         let path = plain(&loaded.path.to_string_lossy());
         let by = match loaded.how {
-            How::Rpath { of } if Some(of) != loaded.loader => {
+            FoundBy::Rpath { of } if Some(of) != loaded.loader => {
                 let of = &self.tree.simulation.objects[of];
                 let of = of.path.file_name().unwrap_or(of.path.as_os_str());
                 format!("rpath of {}", plain(&of.to_string_lossy()))

@@ -1,7 +1,7 @@
 //! `becalm lab fork collapse`: what huge pages brought a running process.
 
 use lab::collapse::{Collapsed, Memory};
-use recording::{Bytes, Nanos};
+use recording::{ByteUnits, Nanos};
 use serde::Serialize;
 
 use term::number::{bytes, count, time};
@@ -51,7 +51,7 @@ impl ForkCollapse {
         if let Some(why) = &collapsed.refused_why {
             lines.push(format!(
                 "{} could not be put into huge pages; the kernel's last reason: {why}",
-                bytes(Bytes(collapsed.refused_bytes))
+                bytes(ByteUnits(collapsed.refused_bytes))
             ));
         }
         lines
@@ -64,7 +64,7 @@ impl ForkCollapse {
         let mut table =
             Table::new([Column::text(""), Column::number("before"), Column::number("after")]);
         let mut row = |what: &str, of: &dyn Fn(&Memory) -> u64| {
-            let size = |memory| bytes(Bytes(of(memory)));
+            let size = |memory| bytes(ByteUnits(of(memory)));
             table.row([what.to_owned(), size(&collapsed.before), size(&collapsed.after)]);
         };
         row("anonymous memory", &|memory| memory.anonymous_bytes);
@@ -94,7 +94,7 @@ fn headline(collapsed: &Collapsed) -> String {
         0 => format!("{who} has no more memory in huge pages than before."),
         more => format!(
             "{who} has {} more in huge pages: a fork copies {} page table entries instead of {}.",
-            bytes(Bytes(more)),
+            bytes(ByteUnits(more)),
             count(after.fork_entries),
             count(before.fork_entries)
         ),
