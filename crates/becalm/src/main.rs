@@ -1,6 +1,7 @@
 //! becalm's command line. One file a verb in `verb/`: parse, call, print.
 
 mod again;
+mod command_line;
 mod command_report;
 mod cost_options;
 mod exit;
@@ -27,35 +28,35 @@ use clap::{Parser, Subcommand};
 #[command(after_help = "Example:\n  becalm check -- python3 -c 'import numpy'")]
 struct Cli {
     #[command(subcommand)]
-    verb: Verb,
+    verb: BecalmVerb,
 }
 
 #[derive(Subcommand)]
-enum Verb {
+enum BecalmVerb {
     Check(verb::check::CheckArgs),
-    Record(verb::record::Args),
-    Report(verb::report::Args),
-    Merge(verb::merge::Args),
-    Diff(verb::diff::Args),
-    Export(verb::export::Args),
+    Record(verb::record::RecordArgs),
+    Report(verb::report::ReportArgs),
+    Merge(verb::merge::MergeArgs),
+    Diff(verb::diff::DiffArgs),
+    Export(verb::export::ExportArgs),
     Lab(verb::lab::LabArgs),
     // As it was called before there was a laboratory; so is `aslr`.
     #[command(hide = true)]
     Profile(verb::lab::profile::ProfileArgs),
     Prove(Box<verb::prove::ProveArgs>),
-    Run(verb::run::Args),
+    Run(verb::run::RunArgs),
     Rehearse(verb::rehearse::RehearseArgs),
     Scale(verb::scale::ScaleArgs),
-    Python(verb::python::Args),
-    Modules(verb::modules::Args),
+    Python(verb::python::PythonArgs),
+    Modules(verb::modules::ModulesArgs),
     #[command(hide = true)]
     Aslr(verb::lab::aslr::AslrArgs),
     Fork(verb::fork::ForkArgs),
-    Undo(verb::undo::Args),
-    Doctor(verb::doctor::Args),
-    Elf(verb::elf::Args),
+    Undo(verb::undo::UndoArgs),
+    Doctor(verb::doctor::DoctorArgs),
+    Elf(verb::elf::ElfArgs),
     Fix(verb::fix::FixArgs),
-    Image(verb::image::Args),
+    Image(verb::image::ImageArgs),
 }
 
 fn main() -> ExitCode {
@@ -63,32 +64,32 @@ fn main() -> ExitCode {
     if let Some(done) = verb::modules::at_once(&words) {
         return exit::of(done);
     }
-    let cli = match Cli::try_parse_from(words) {
+    let cli = match command_line::parse(&words) {
         Ok(cli) => cli,
-        Err(error) => return exit::usage(&error),
+        Err(status) => return status,
     };
     let done = match cli.verb {
-        Verb::Check(args) => verb::check::run(&args),
-        Verb::Record(args) => verb::record::run(&args),
-        Verb::Report(args) => verb::report::run(&args),
-        Verb::Merge(args) => verb::merge::run(&args),
-        Verb::Diff(args) => verb::diff::run(&args),
-        Verb::Export(args) => verb::export::run(&args),
-        Verb::Lab(args) => verb::lab::run(&args),
-        Verb::Profile(args) => verb::lab::profile::run(&args),
-        Verb::Prove(args) => verb::prove::run(&args),
-        Verb::Run(args) => verb::run::run(&args),
-        Verb::Rehearse(args) => verb::rehearse::run(&args),
-        Verb::Scale(args) => verb::scale::run(&args),
-        Verb::Python(args) => verb::python::run(&args),
-        Verb::Modules(args) => verb::modules::run(&args),
-        Verb::Aslr(args) => verb::lab::aslr::run(&args),
-        Verb::Fork(args) => verb::fork::run(&args),
-        Verb::Undo(args) => verb::undo::run(&args),
-        Verb::Doctor(args) => verb::doctor::run(&args),
-        Verb::Elf(args) => verb::elf::run(&args),
-        Verb::Fix(args) => verb::fix::run(&args),
-        Verb::Image(args) => verb::image::run(&args),
+        BecalmVerb::Check(args) => verb::check::run(&args),
+        BecalmVerb::Record(args) => verb::record::run(&args),
+        BecalmVerb::Report(args) => verb::report::run(&args),
+        BecalmVerb::Merge(args) => verb::merge::run(&args),
+        BecalmVerb::Diff(args) => verb::diff::run(&args),
+        BecalmVerb::Export(args) => verb::export::run(&args),
+        BecalmVerb::Lab(args) => verb::lab::run(&args),
+        BecalmVerb::Profile(args) => verb::lab::profile::run(&args),
+        BecalmVerb::Prove(args) => verb::prove::run(&args),
+        BecalmVerb::Run(args) => verb::run::run(&args),
+        BecalmVerb::Rehearse(args) => verb::rehearse::run(&args),
+        BecalmVerb::Scale(args) => verb::scale::run(&args),
+        BecalmVerb::Python(args) => verb::python::run(&args),
+        BecalmVerb::Modules(args) => verb::modules::run(&args),
+        BecalmVerb::Aslr(args) => verb::lab::aslr::run(&args),
+        BecalmVerb::Fork(args) => verb::fork::run(&args),
+        BecalmVerb::Undo(args) => verb::undo::run(&args),
+        BecalmVerb::Doctor(args) => verb::doctor::run(&args),
+        BecalmVerb::Elf(args) => verb::elf::run(&args),
+        BecalmVerb::Fix(args) => verb::fix::run(&args),
+        BecalmVerb::Image(args) => verb::image::run(&args),
     };
     exit::of(done)
 }

@@ -13,7 +13,7 @@ use watch::{Finished, Session};
 use crate::exit::Failure;
 
 /// What to run, and how.
-pub struct Wanted {
+pub struct RecordRequest {
     /// The command and its arguments.
     pub command: Vec<OsString>,
     /// Every system call, or those on files, descriptors and processes.
@@ -28,10 +28,10 @@ pub struct Wanted {
     pub starts: Option<watch::Starts>,
 }
 
-impl Wanted {
+impl RecordRequest {
     /// The command, as becalm records by default.
-    pub fn of(command: &[OsString]) -> Wanted {
-        Wanted {
+    pub fn of(command: &[OsString]) -> RecordRequest {
+        RecordRequest {
             command: command.to_vec(),
             all_syscalls: false,
             bind: true,
@@ -56,13 +56,18 @@ impl Wanted {
 
 /// Runs the command and records it to a path. A file that is there is replaced if it is a
 /// recording, and only once the command has started.
-pub fn to_path(wanted: &Wanted, path: &Path) -> Result<Finished, Failure> {
+pub fn to_path(wanted: &RecordRequest, path: &Path) -> Result<Finished, Failure> {
     let existed = path.symlink_metadata().is_ok();
     let file = open(path, OpenOptions::new().write(true)).map_err(Failure::of_command)?;
     to_file(wanted, path, existed, file)
 }
 
-fn to_file(wanted: &Wanted, path: &Path, existed: bool, file: File) -> Result<Finished, Failure> {
+fn to_file(
+    wanted: &RecordRequest,
+    path: &Path,
+    existed: bool,
+    file: File,
+) -> Result<Finished, Failure> {
     let session = start(wanted, file).inspect_err(|_| {
         // Nothing ran, and nothing is in it. Once the command has started, what was recorded
         // stays, however the recorder ends.
@@ -74,14 +79,17 @@ fn to_file(wanted: &Wanted, path: &Path, existed: bool, file: File) -> Result<Fi
 }
 
 /// Runs the command, records it to a path or to a file without a name, and reads that back.
-pub fn and_read(wanted: &Wanted, path: Option<&Path>) -> Result<(Recording, Finished), Failure> {
+pub fn and_read(
+    wanted: &RecordRequest,
+    path: Option<&Path>,
+) -> Result<(Recording, Finished), Failure> {
     let (recording, finished, ()) = there_and_read(wanted, path, || Ok(()))?;
     Ok((recording, finished))
 }
 
 /// The same in other surroundings, which are entered once the recording's file is open.
 pub fn there_and_read<T>(
-    wanted: &Wanted,
+    wanted: &RecordRequest,
     path: Option<&Path>,
     enter: impl FnOnce() -> Result<T, Failure>,
 ) -> Result<(Recording, Finished, T), Failure> {
@@ -111,7 +119,7 @@ pub fn there_and_read<T>(
 }
 
 /// Starts the command, recorded to an open file.
-fn start(wanted: &Wanted, file: File) -> Result<Session, Failure> {
+fn start(wanted: &RecordRequest, file: File) -> Result<Session, Failure> {
     let command = launch::Command { argv: wanted.command.clone() };
     let (options, look) = (wanted.options(), Box::new(Look::default()));
     let session = match wanted.starts {

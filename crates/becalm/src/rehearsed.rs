@@ -64,13 +64,13 @@ impl RunSurroundings for ColdNode {
 
     fn enter(&self) -> Result<Box<dyn SurroundingsStay>, String> {
         let entered = Rehearsal::enter(&self.0).map_err(|error| error.to_string())?;
-        Ok(Box::new(OnIt(entered)))
+        Ok(Box::new(EnteredNode(entered)))
     }
 }
 
-struct OnIt(Rehearsal);
+struct EnteredNode(Rehearsal);
 
-impl SurroundingsStay for OnIt {
+impl SurroundingsStay for EnteredNode {
     fn leave(self: Box<Self>) -> Result<ServerCounts, String> {
         let account = self.0.finish().map_err(|error| error.to_string())?;
         Ok(asked(&account))

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::child::Failure;
+use crate::child::ChildFailure;
 use crate::host::Host;
 use crate::probe::c_library::Glibc;
 
@@ -173,7 +173,7 @@ impl About {
         Probe { remedy: Some(remedy.into()), ..self.answered(Answer::Absent, detail) }
     }
 
-    pub fn refused(self, failure: &Failure, culprit: Culprit) -> Probe {
+    pub fn refused(self, failure: &ChildFailure, culprit: Culprit) -> Probe {
         let error = failure.errno().map(|errno| errno_name(errno).into_owned());
         self.stopped(failure.call().to_owned(), error, culprit)
     }

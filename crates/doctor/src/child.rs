@@ -26,7 +26,7 @@ impl Stop {
 
 /// Why a child brought no answer that the probe hoped for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub(crate) enum ChildFailure {
     /// A call was refused.
     Error { call: String, errno: i32 },
     /// A call, or the child itself, was ended by a signal.
@@ -37,41 +37,44 @@ pub(crate) enum Failure {
     Silent,
 }
 
-impl Failure {
+impl ChildFailure {
     /// The call that failed, in words.
     pub fn call(&self) -> &str {
         match self {
-            Failure::Error { call, .. } | Failure::Killed { call, .. } => call,
-            Failure::Hung | Failure::Silent => "the probe",
+            ChildFailure::Error { call, .. } | ChildFailure::Killed { call, .. } => call,
+            ChildFailure::Hung | ChildFailure::Silent => "the probe",
         }
     }
 
     /// The error number, if a call returned one.
     pub fn errno(&self) -> Option<i32> {
         match self {
-            Failure::Error { errno, .. } => Some(*errno),
+            ChildFailure::Error { errno, .. } => Some(*errno),
             _ => None,
         }
     }
 
-    fn here(call: &str) -> Failure {
+    fn here(call: &str) -> ChildFailure {
         let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
-        Failure::Error { call: call.to_owned(), errno }
+        ChildFailure::Error { call: call.to_owned(), errno }
     }
 }
 
 /// Runs `probe` in a child. It must make system calls only: no allocation, no locks, no panic,
 /// because the parent may have had more threads than the one that is copied.
-pub(crate) fn ask(probe: impl FnOnce() -> Result<u64, Stop>) -> Result<u64, Failure> {
+pub(crate) fn ask(probe: impl FnOnce() -> Result<u64, Stop>) -> Result<u64, ChildFailure> {
     ask_within(LIMIT, probe)
 }
 
-fn ask_within(limit: Duration, probe: impl FnOnce() -> Result<u64, Stop>) -> Result<u64, Failure> {
-    let (mut reader, mut writer) = pipe().map_err(|_| Failure::here("pipe"))?;
+fn ask_within(
+    limit: Duration,
+    probe: impl FnOnce() -> Result<u64, Stop>,
+) -> Result<u64, ChildFailure> {
+    let (mut reader, mut writer) = pipe().map_err(|_| ChildFailure::here("pipe"))?;
     // SAFETY: the child makes system calls only (as `probe` promises) and leaves by _exit.
     let child = unsafe { libc::fork() };
     match child {
-        -1 => Err(Failure::here("fork")),
+        -1 => Err(ChildFailure::here("fork")),
         0 => {
             // SAFETY: plain system calls. The group lets the parent end the child's own
             // children too; the signal ends the child if becalm is ended.
@@ -95,7 +98,7 @@ fn ask_within(limit: Duration, probe: impl FnOnce() -> Result<u64, Stop>) -> Res
                 libc::kill(child, libc::SIGKILL);
             }
             bury(child);
-            decode(&reply.ok_or(Failure::Hung)?)
+            decode(&reply.ok_or(ChildFailure::Hung)?)
         }
     }
 }
@@ -115,18 +118,18 @@ fn listen(reader: &mut PipeReader, limit: Duration) -> Option<Vec<u8>> {
 }
 
 /// Waits for a child that has ended or been killed, and says how it ended.
-fn bury(child: libc::pid_t) -> Failure {
+fn bury(child: libc::pid_t) -> ChildFailure {
     let mut status = 0;
     // SAFETY: `status` is valid for writing.
     while unsafe { libc::waitpid(child, &raw mut status, 0) } < 0 {
         if std::io::Error::last_os_error().kind() != std::io::ErrorKind::Interrupted {
-            return Failure::Silent;
+            return ChildFailure::Silent;
         }
     }
     if libc::WIFSIGNALED(status) {
-        Failure::Killed { call: "the probe".to_owned(), signal: libc::WTERMSIG(status) }
+        ChildFailure::Killed { call: "the probe".to_owned(), signal: libc::WTERMSIG(status) }
     } else {
-        Failure::Silent
+        ChildFailure::Silent
     }
 }
 
@@ -151,18 +154,18 @@ fn encode(answer: Result<u64, Stop>) -> [u8; MESSAGE] {
     message
 }
 
-fn decode(message: &[u8]) -> Result<u64, Failure> {
+fn decode(message: &[u8]) -> Result<u64, ChildFailure> {
     let (Some((kind, rest)), true) = (message.split_first(), message.len() == MESSAGE) else {
-        return Err(Failure::Silent);
+        return Err(ChildFailure::Silent);
     };
     let (number, call) = rest.split_at(8);
     let number = number.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
     let call = String::from_utf8_lossy(call).trim_end_matches('\0').to_owned();
     match *kind {
         WORKS => Ok(number),
-        ERROR => Err(Failure::Error { call, errno: number as i32 }),
-        KILLED => Err(Failure::Killed { call, signal: number as i32 }),
-        _ => Err(Failure::Silent),
+        ERROR => Err(ChildFailure::Error { call, errno: number as i32 }),
+        KILLED => Err(ChildFailure::Killed { call, signal: number as i32 }),
+        _ => Err(ChildFailure::Silent),
     }
 }
 
@@ -177,7 +180,7 @@ mod tests {
         assert_eq!(ask(|| Ok(u64::MAX - 1)), Ok(u64::MAX - 1));
         assert_eq!(
             ask(|| Err(Stop::Error { call: "unshare(CLONE_NEWUSER)", errno: libc::ENOSPC })),
-            Err(Failure::Error { call: "unshare(CLONE_NEWUSER)".into(), errno: libc::ENOSPC })
+            Err(ChildFailure::Error { call: "unshare(CLONE_NEWUSER)".into(), errno: libc::ENOSPC })
         );
     }
 
@@ -185,10 +188,10 @@ mod tests {
     fn a_child_that_crashes_is_an_answer() {
         // SAFETY: ends the child by a signal.
         let crash = || unsafe { libc::abort() };
-        let crashed = Failure::Killed { call: "the probe".into(), signal: libc::SIGABRT };
+        let crashed = ChildFailure::Killed { call: "the probe".into(), signal: libc::SIGABRT };
         assert_eq!(ask(crash), Err(crashed));
         // SAFETY: ends the child.
-        assert_eq!(ask(|| unsafe { libc::_exit(0) }), Err(Failure::Silent));
+        assert_eq!(ask(|| unsafe { libc::_exit(0) }), Err(ChildFailure::Silent));
     }
 
     #[test]
@@ -202,7 +205,7 @@ mod tests {
                 libc::pause();
             }
         };
-        assert_eq!(ask_within(Duration::from_millis(200), hang), Err(Failure::Hung));
+        assert_eq!(ask_within(Duration::from_millis(200), hang), Err(ChildFailure::Hung));
         drop(right);
         // The end of the pipe that the grandchild held is closed: it is dead.
         assert_eq!(left.read(&mut [0]).unwrap(), 0);

@@ -4,7 +4,7 @@
 use std::fs::read_to_string;
 
 use crate::answer::{By, Culprit};
-use crate::child::{Failure, Stop, ask};
+use crate::child::{ChildFailure, Stop, ask};
 
 /// The facts that decide who refused.
 pub(crate) struct Host {
@@ -68,16 +68,20 @@ impl Host {
     /// Who refused, where that can be told whatever the probe: a filter, the time limit, or
     /// the kernel. `nonsense` is a form of the call that every kernel refuses with its second
     /// part: if it is refused otherwise, a filter did it, not the kernel.
-    pub fn usual_culprit(&self, failure: &Failure, nonsense: Option<Nonsense>) -> Option<Culprit> {
+    pub fn usual_culprit(
+        &self,
+        failure: &ChildFailure,
+        nonsense: Option<Nonsense>,
+    ) -> Option<Culprit> {
         match failure {
-            Failure::Hung => Some(Culprit::new(
+            ChildFailure::Hung => Some(Culprit::new(
                 By::Timeout,
                 "the time limit: no answer in 5 seconds",
                 "Try again when the machine is less busy.",
             )),
-            Failure::Killed { signal: libc::SIGSYS, call } => Some(by_filter(call)),
-            Failure::Error { call, .. } if self.is_filtered(nonsense) => Some(by_filter(call)),
-            Failure::Error { errno: libc::ENOSYS, .. } => Some(Culprit {
+            ChildFailure::Killed { signal: libc::SIGSYS, call } => Some(by_filter(call)),
+            ChildFailure::Error { call, .. } if self.is_filtered(nonsense) => Some(by_filter(call)),
+            ChildFailure::Error { errno: libc::ENOSYS, .. } => Some(Culprit {
                 by: By::Kernel,
                 what: "the kernel, which does not have this call".to_owned(),
                 remedy: None,
@@ -92,8 +96,8 @@ impl Host {
             return false;
         }
         match ask(call) {
-            Err(Failure::Error { errno, .. }) => errno != usual,
-            Err(Failure::Killed { signal, .. }) => signal == libc::SIGSYS,
+            Err(ChildFailure::Error { errno, .. }) => errno != usual,
+            Err(ChildFailure::Killed { signal, .. }) => signal == libc::SIGSYS,
             _ => false,
         }
     }

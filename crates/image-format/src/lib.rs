@@ -1,6 +1,4 @@
-//! The files that hold a filesystem on a cluster, written and read: squashfs, SIF, and ext3.
-//!
-//! Bytes only: nothing is mounted, and no process is started.
+#![doc = include_str!("../README.md")]
 //!
 //! | module | what it holds |
 //! |---|---|

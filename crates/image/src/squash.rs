@@ -122,7 +122,7 @@ pub enum ImageProgress {
 
 /// What was made.
 #[derive(Clone, Debug, Serialize)]
-pub struct BuiltImage {
+pub struct PathsImage {
     /// Bytes of the image's file.
     pub image_bytes: u64,
     /// Bytes of the files in it.
@@ -159,7 +159,7 @@ pub fn build(
     paths: &[PathBuf],
     target: &Path,
     options: &ImageOptions<'_>,
-) -> Result<BuiltImage, ImageError> {
+) -> Result<PathsImage, ImageError> {
     check(target, options)?;
     let layout = ImageLayout::of(paths)?;
     check_place(target, &layout)?;
@@ -219,7 +219,7 @@ pub(crate) fn write(
     options: &ImageOptions<'_>,
     out: &Out,
     start: u64,
-) -> Result<BuiltImage, ImageError> {
+) -> Result<PathsImage, ImageError> {
     let progress = |done, of| (options.progress)(ImageProgress::Packing { done, of });
     let made = options.made.or(Some(sources.newest));
     let squash = SquashOptions { made, ..options.squash(&progress) };
@@ -280,8 +280,8 @@ pub(crate) fn check_place(target: &Path, layout: &ImageLayout) -> Result<(), Ima
     Ok(())
 }
 
-fn built(summary: SquashSummary, manifest: Manifest, outside: Vec<OutsideReference>) -> BuiltImage {
-    BuiltImage {
+fn built(summary: SquashSummary, manifest: Manifest, outside: Vec<OutsideReference>) -> PathsImage {
+    PathsImage {
         image_bytes: summary.image_bytes,
         bytes: summary.bytes,
         files: summary.files,

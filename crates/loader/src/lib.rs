@@ -1,33 +1,6 @@
-//! What the dynamic loader does, told from the files it reads: nothing is run.
+#![doc = include_str!("../README.md")]
 //!
-//! The loader is ld.so of glibc or of musl. This crate reads ELF files as it does, follows its
-//! search step by step, and says every path that it will ask the kernel for, in order. That is
-//! held against the real thing, probe for probe, by the tests.
-//!
-//! ```
-//! use std::path::Path;
-//! use loader::{Disk, Setting, outline, simulate};
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let disk = Disk::new(); // what it reads once, it knows for all simulations
-//! let program = Path::new("/bin/sh");
-//! let setting = Setting::for_program(&disk, program)?
-//!     .with_environment(|name| std::env::var_os(name)); // LD_LIBRARY_PATH, LD_PRELOAD …
-//! let simulation = simulate(&disk, program, &setting)?;
-//! for object in &simulation.objects {
-//!     println!("{} ({:?})", object.path.display(), object.how);
-//! }
-//! for probe in &simulation.probes {
-//!     println!("{} {} {:?}", setting.system_call(probe.call), probe.path.display(), probe.answer);
-//! }
-//! for missing in &simulation.missing {
-//!     println!("missing: {} ({})", missing.name.display(), missing.why);
-//! }
-//! # Ok(())
-//! # }
-//! ```
-//!
-//! A [`World`] answers for the filesystem. [`Disk`] is the real one; an [`PlannedWorld`] has planned
+//! A [`World`] answers for the filesystem. [`Disk`] is the real one; a [`PlannedWorld`] has planned
 //! changes on top, so that a plan can be simulated before it is applied.
 //!
 //! | file | what it holds |
@@ -39,12 +12,14 @@
 //! | `simulation` | the search: `glibc`, `musl` |
 //! | `edit` | ELF files changed in place |
 //! | `bind` | a plan after which nothing is searched |
+//! | `arch` | what this machine's processor decides |
 //! | `facts` | what a recording keeps of an ELF file |
 //! | `source` | bytes at an offset, of a file that may be cut or hostile |
 //!
 //! Not simulated: auditing libraries ([`SimulateError::Audited`]), `dlopen` during the run, a
 //! loader that is started as a program (`ld.so PROGRAM`), and other machines than x86.
 
+mod arch;
 pub mod bind;
 mod cache;
 pub mod edit;

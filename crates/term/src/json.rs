@@ -11,7 +11,7 @@ use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 /// # Errors
 /// If the value has no JSON form.
 pub fn line(value: &impl Serialize) -> serde_json::Result<String> {
-    written(value, Harmless(CompactFormatter))
+    written(value, SafeFormatter(CompactFormatter))
 }
 
 /// `value` as indented JSON that ends in a newline.
@@ -19,7 +19,7 @@ pub fn line(value: &impl Serialize) -> serde_json::Result<String> {
 /// # Errors
 /// If the value has no JSON form.
 pub fn json(value: &impl Serialize) -> serde_json::Result<String> {
-    Ok(written(value, Harmless(PrettyFormatter::new()))? + "\n")
+    Ok(written(value, SafeFormatter(PrettyFormatter::new()))? + "\n")
 }
 
 fn written(value: &impl Serialize, formatter: impl Formatter) -> serde_json::Result<String> {
@@ -30,7 +30,7 @@ fn written(value: &impl Serialize, formatter: impl Formatter) -> serde_json::Res
 
 /// A formatter that writes no raw control character inside a string.
 #[derive(Clone, Debug)]
-pub struct Harmless<F>(pub F);
+pub struct SafeFormatter<F>(pub F);
 
 macro_rules! as_the_inner {
     ($($method:ident($($argument:ident: $type:ty),*);)*) => {$(
@@ -40,7 +40,7 @@ macro_rules! as_the_inner {
     )*};
 }
 
-impl<F: Formatter> Formatter for Harmless<F> {
+impl<F: Formatter> Formatter for SafeFormatter<F> {
     fn write_string_fragment<W: ?Sized + Write>(
         &mut self,
         out: &mut W,

@@ -13,7 +13,7 @@
 //! | `plain` | text without control characters, and quoted for a shell |
 //! | `json` | any value as JSON that is safe on a terminal |
 //! | `print` | the way out |
-//! | `waiting` | a bar for work that takes over a second |
+//! | `progress_bar` | a bar for work that takes over a second |
 
 pub mod json;
 pub mod number;
@@ -22,11 +22,11 @@ pub mod width;
 
 mod plain;
 mod print;
+mod progress_bar;
 mod table;
-mod waiting;
 
 pub use json::json;
 pub use plain::{plain, quoted, shell_line};
 pub use print::{print, warn};
+pub use progress_bar::ProgressBar;
 pub use table::{Cell, Column, Table};
-pub use waiting::Waiting;

@@ -18,7 +18,7 @@ use crate::recorded;
     Examples:\n  becalm record -o numpy.becalm -- python3 -c 'import numpy'\n  \
     becalm report numpy.becalm --by prefix\n  \
     srun -n 16 becalm record -o start.becalm -- ./app")]
-pub struct Args {
+pub struct RecordArgs {
     /// Where to save the recording
     #[arg(short, long, value_name = "REC")]
     output: PathBuf,
@@ -54,13 +54,13 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
-pub fn run(args: &Args) -> Result<u8, Failure> {
-    let wanted = recorded::Wanted {
+pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
+    let wanted = recorded::RecordRequest {
         all_syscalls: args.all_syscalls,
         bind: !args.no_bind,
         tap: !args.no_ebpf,
         old_kernel: args.old_kernel,
-        ..recorded::Wanted::of(&args.command)
+        ..recorded::RecordRequest::of(&args.command)
     };
     let target = RecordingTarget::of(&args.output, args.node_dir.as_deref());
     let target = target.map_err(Failure::of_command)?;

@@ -1,10 +1,9 @@
-//! The documentation leads somewhere: every link to a file reaches it, every page of the book is
-//! in its table of contents, and every verb has its schema there.
+//! The documentation leads somewhere: every link to a file reaches it, and every page of the book is
+//! in its table of contents.
 
 use std::collections::BTreeSet;
 use std::fs::{read_dir, read_to_string};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -62,43 +61,4 @@ fn every_page_is_in_the_table_of_contents() {
         .filter(|page| *page != summary && !listed.contains(page))
         .collect();
     assert!(missing.is_empty(), "not in SUMMARY.md: {missing:?}");
-}
-
-fn help(words: &[&str]) -> String {
-    let mut becalm = Command::new(env!("CARGO_BIN_EXE_becalm"));
-    let help = becalm.args(words).arg("--help").output().unwrap();
-    String::from_utf8(help.stdout).unwrap()
-}
-
-/// The verbs that a help text lists.
-fn verbs(help: &str) -> Vec<String> {
-    let list = help.split("Commands:\n").nth(1).unwrap_or_default();
-    list.lines()
-        .take_while(|line| !line.is_empty())
-        // A verb is indented by two; what follows of its description by more.
-        .filter(|line| !line.starts_with("   "))
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(|verb| *verb != "help")
-        .map(str::to_owned)
-        .collect()
-}
-
-#[test]
-fn the_help_of_every_verb_ends_with_an_example_and_offers_json() {
-    let verbs = verbs(&help(&[]));
-    assert!(verbs.len() >= 6, "{verbs:?}");
-    for verb in &verbs {
-        let all = help(&[verb]);
-        check_help(verb, &all);
-        for below in self::verbs(&all) {
-            check_help(&format!("{verb} {below}"), &help(&[verb, &below]));
-        }
-    }
-}
-
-fn check_help(verb: &str, help: &str) {
-    let last = help.trim_end().rsplit("\n\n").next().unwrap();
-    assert!(last.starts_with("Example"), "{verb} --help ends with: {last}");
-    assert!(last.contains(&format!("\n  becalm {verb} ")), "{last}");
-    assert!(help.contains("--json"), "{verb}");
 }

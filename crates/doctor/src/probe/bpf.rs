@@ -3,7 +3,7 @@
 use tap::TapError;
 
 use crate::answer::{About, By, Culprit, Probe};
-use crate::child::{Failure, Stop, ask};
+use crate::child::{ChildFailure, Stop, ask};
 use crate::host::{CAP_BPF, CAP_SYS_ADMIN, Host, Nonsense, sysctl};
 use crate::sys::checked;
 
@@ -133,7 +133,7 @@ fn bpf<T>(call: &'static str, command: i32, attributes: &T) -> Result<u64, Stop>
     checked(call, done)
 }
 
-fn culprit(host: &Host, failure: &Failure) -> Culprit {
+fn culprit(host: &Host, failure: &ChildFailure) -> Culprit {
     let unprivileged = sysctl("kernel/unprivileged_bpf_disabled").unwrap_or(0);
     let may = host.has(CAP_BPF) || host.has(CAP_SYS_ADMIN);
     // The sysctl may be asked before the command's number is, so that nonsense proves nothing

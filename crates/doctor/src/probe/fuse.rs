@@ -6,7 +6,7 @@ use std::io::{Cursor, Write};
 use std::os::unix::fs::MetadataExt;
 
 use crate::answer::{About, By, Culprit, Probe};
-use crate::child::{Failure, Stop, ask};
+use crate::child::{ChildFailure, Stop, ask};
 use crate::host::Host;
 use crate::probe::namespace;
 use crate::sys::{enter_private_mounts, mount as mount_at, open};
@@ -61,7 +61,7 @@ fn mount_fuse() -> Result<u64, Stop> {
     Ok(u64::from(inside))
 }
 
-fn not_opened(about: About, host: &Host, failure: &Failure) -> Probe {
+fn not_opened(about: About, host: &Host, failure: &ChildFailure) -> Probe {
     if let Some(culprit) = host.usual_culprit(failure, None) {
         return about.refused(failure, culprit);
     }

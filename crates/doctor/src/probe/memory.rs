@@ -3,7 +3,7 @@
 use std::fs::read_to_string;
 
 use crate::answer::{About, By, Culprit, Probe};
-use crate::child::{Failure, Stop, ask};
+use crate::child::{ChildFailure, Stop, ask};
 use crate::host::Host;
 use crate::sys::checked;
 
@@ -62,7 +62,7 @@ pub(crate) fn huge_pages(host: &Host) -> Probe {
         return about.refused(&failure, culprit);
     }
     match failure {
-        Failure::Error { errno: libc::EINVAL, .. } => about.absent(
+        ChildFailure::Error { errno: libc::EINVAL, .. } => about.absent(
             "this kernel does not know it (Linux 6.1 does) or has no large pages",
             "Nothing to do: it only makes some programs faster.",
         ),

@@ -1,7 +1,7 @@
 //! User and mount namespaces: a mount of one's own, without root.
 
 use crate::answer::{About, By, Culprit, Probe};
-use crate::child::{Failure, Stop, ask};
+use crate::child::{ChildFailure, Stop, ask};
 use crate::host::{Host, Nonsense, sysctl};
 use crate::sys::{
     MAKE_PRIVATE, become_root_of_a_user_namespace, checked, enter_private_mounts, mount as mount_at,
@@ -40,7 +40,7 @@ pub(crate) fn mount(host: &Host) -> Probe {
 }
 
 /// Who refused a user namespace, or a mount in one.
-pub(super) fn culprit(host: &Host, failure: &Failure) -> Culprit {
+pub(super) fn culprit(host: &Host, failure: &ChildFailure) -> Culprit {
     let nonsense =
         if failure.call().starts_with("mount") { MOUNT_NOWHERE } else { UNSHARE_NOTHING };
     if let Some(culprit) = host.usual_culprit(failure, Some(nonsense)) {

@@ -1,7 +1,7 @@
 //! perf: profiles of a start.
 
 use crate::answer::{About, By, Culprit, Probe};
-use crate::child::{Failure, Stop, ask};
+use crate::child::{ChildFailure, Stop, ask};
 use crate::host::{CAP_PERFMON, CAP_SYS_ADMIN, Host, Nonsense, sysctl};
 use crate::sys::checked;
 
@@ -76,7 +76,7 @@ fn perf_event_open(attributes: *const Attributes, flags: u64) -> Result<u64, Sto
     checked("perf_event_open", fd)
 }
 
-fn answer(about: About, host: &Host, reply: Result<u64, Failure>) -> Probe {
+fn answer(about: About, host: &Host, reply: Result<u64, ChildFailure>) -> Probe {
     let failure = match reply {
         Ok(0) => {
             return about.absent("the counter opens, but stays at 0", SOFTWARE_CLOCK_INSTEAD);

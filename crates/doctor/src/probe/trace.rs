@@ -3,7 +3,7 @@
 use libc::{c_int, c_long, sock_filter, sock_fprog};
 
 use crate::answer::{About, By, Culprit, Probe};
-use crate::child::{Failure, Stop, ask};
+use crate::child::{ChildFailure, Stop, ask};
 use crate::host::{CAP_SYS_PTRACE, Fact, Host, Nonsense, sysctl};
 use crate::sys::checked;
 use crate::tracee::{Seen, Tracee};
@@ -219,7 +219,7 @@ fn all_calls_arrived(about: About, seen: u64) -> Probe {
     )
 }
 
-fn refused_tracing(about: About, host: &Host, failure: &Failure) -> Probe {
+fn refused_tracing(about: About, host: &Host, failure: &ChildFailure) -> Probe {
     let nonsense = if failure.call().starts_with("ptrace") { NO_SUCH_PROCESS } else { NO_SUCH_OP };
     if let Some(culprit) = host.usual_culprit(failure, Some(nonsense)) {
         return about.refused(failure, culprit);

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::{FileAttributes, FileNode, FileNodeId, FileNodeKind, FileTree, PathTarget};
+use super::{FileNode, FileNodeId, FileNodeKind, FileTree, PathTarget, TreeAttributes};
 use crate::SquashWriteError;
 
 /// A file, directory or link to be added to a root.
@@ -100,12 +100,12 @@ impl FileTree {
         time: u32,
     ) -> FileNode {
         let (kind, mode) = addition.what.node();
-        let FileAttributes { uid, gid, .. } = self.nodes[0].attributes;
+        let TreeAttributes { uid, gid, .. } = self.nodes[0].attributes;
         let mtime = (i64::from(time), 0);
         FileNode {
             name: name.to_vec(),
             parent,
-            attributes: FileAttributes { mode, uid, gid, mtime, identity: (0, 0) },
+            attributes: TreeAttributes { mode, uid, gid, mtime, identity: (0, 0) },
             kind,
             first_name: None,
             xattrs: Vec::new(),

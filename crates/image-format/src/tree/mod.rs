@@ -55,7 +55,7 @@ pub struct FileNode {
     /// The directory that it is in; of the root, itself.
     pub parent: FileNodeId,
     /// What stat(2) says of it.
-    pub attributes: FileAttributes,
+    pub attributes: TreeAttributes,
     /// What it is.
     pub kind: FileNodeKind,
     /// The first name of the same file, where this is a further one.
@@ -68,7 +68,7 @@ pub struct FileNode {
 
 /// What stat(2) says of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FileAttributes {
+pub struct TreeAttributes {
     /// Permissions, set-user-ID and sticky bits; not the type.
     pub mode: u16,
     /// Its owner.

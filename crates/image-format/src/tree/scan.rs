@@ -11,8 +11,8 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
 use super::{
-    FileAttributes, FileNode, FileNodeId, FileNodeKind, FileTree, ImageLayout, OmitReason,
-    OmittedFile,
+    FileNode, FileNodeId, FileNodeKind, FileTree, ImageLayout, OmitReason, OmittedFile,
+    TreeAttributes,
 };
 use crate::SquashWriteError;
 use crate::squash::XattrPair;
@@ -35,6 +35,12 @@ pub struct ScanOptions {
     pub skip_unreadable: bool,
     /// Leave out sockets, rather than fail.
     pub skip_special: bool,
+}
+
+impl Default for ScanOptions {
+    fn default() -> Self {
+        ScanOptions { readers: 8, xattrs: true, skip_unreadable: false, skip_special: false }
+    }
 }
 
 impl FileTree {
@@ -269,7 +275,7 @@ fn open_directory(path: &Path) -> Result<OwnedFd, Errno> {
 }
 
 fn node(name: Vec<u8>, parent: FileNodeId, stat: &Stat, kind: FileNodeKind) -> FileNode {
-    let attributes = FileAttributes {
+    let attributes = TreeAttributes {
         mode: (stat.st_mode & 0o7777) as u16,
         uid: stat.st_uid,
         gid: stat.st_gid,

@@ -21,7 +21,7 @@ use crate::sif::{
     self, Arch, Container, Filesystem, INSPECT_METADATA, Partition, Role, Sif, SifObjectKind,
     SifPart,
 };
-use crate::squash::{self, BuiltImage, ImageOptions, ImageProgress};
+use crate::squash::{self, ImageOptions, ImageProgress, PathsImage};
 use crate::tree::{FileTree, Fingerprint, ImageLayout};
 use base::Base;
 
@@ -69,7 +69,7 @@ pub fn build(
     target: &Path,
     options: &ImageOptions<'_>,
     overlay: Option<&Ext3Overlay>,
-) -> Result<(BuiltImage, Sealed), ImageError> {
+) -> Result<(PathsImage, Sealed), ImageError> {
     squash::check(target, options)?;
     match content {
         ContainerContent::Root(root, container) => {
@@ -114,7 +114,7 @@ fn of_root(
     target: &Path,
     options: &ImageOptions<'_>,
     overlay: Option<&Ext3Overlay>,
-) -> Result<(BuiltImage, Sealed), ImageError> {
+) -> Result<(PathsImage, Sealed), ImageError> {
     let layout = ImageLayout::of(&[root.to_owned()])?;
     squash::check_place(target, &layout)?;
     let no_shell = || ImageError::Unfit {
@@ -156,7 +156,7 @@ fn over(
     target: &Path,
     options: &ImageOptions<'_>,
     overlay: Option<&Ext3Overlay>,
-) -> Result<(BuiltImage, Sealed), ImageError> {
+) -> Result<(PathsImage, Sealed), ImageError> {
     let layout = ImageLayout::at_their_places(paths)?;
     squash::check_place(target, &layout)?;
     let base = Base::open(base)?;
@@ -201,12 +201,12 @@ impl SifJob<'_> {
         at: u64,
         options: &ImageOptions<'_>,
         out: &Out,
-    ) -> Result<BuiltImage, ImageError> {
+    ) -> Result<PathsImage, ImageError> {
         squash::write(squash::TreeAndSources { tree, sources, is_there }, options, out, at)
     }
 
     /// The part that is the squashfs.
-    fn packed(&self, built: &BuiltImage, role: Role) -> SifPart<'static> {
+    fn packed(&self, built: &PathsImage, role: Role) -> SifPart<'static> {
         let partition = Partition { filesystem: Filesystem::Squashfs, role, arch: self.arch };
         SifPart::in_place(built.image_bytes, partition)
     }

@@ -12,6 +12,6 @@ use image::squash::{self, ImageOptions};
 pub use tree::*;
 
 /// Packs a directory.
-pub fn pack(directory: &Path, image: &Path, options: &ImageOptions<'_>) -> squash::BuiltImage {
+pub fn pack(directory: &Path, image: &Path, options: &ImageOptions<'_>) -> squash::PathsImage {
     squash::build(&[directory.to_owned()], image, options).unwrap()
 }

@@ -32,7 +32,7 @@ pub fn facts(path: &Path) -> Option<Facts> {
         return None;
     }
     let cache = ReadCache::new(file);
-    match ident[4] {
+    match elf::FileClass(ident[4]) {
         elf::ELFCLASS32 => look::<elf::FileHeader32<Endianness>, _>(&cache),
         _ => look::<elf::FileHeader64<Endianness>, _>(&cache),
     }

@@ -108,13 +108,13 @@ fn refuse_immutable(
 /// What an attempt came to.
 pub(super) struct Attempted {
     pub wanted: BindEdits,
-    pub edits: Vec<Made>,
+    pub edits: Vec<BindAttempt>,
     pub programs: Vec<Effect>,
     pub libraries: Vec<Effect>,
 }
 
 /// One file's edit, and the file as it would then be.
-pub(super) struct Made {
+pub(super) struct BindAttempt {
     pub number: usize,
     pub seen: remedy::Seen,
     pub edited: Edited,
@@ -158,7 +158,7 @@ fn attempt(
 }
 
 /// Makes the edits that are asked for; files that an edit is refused for, with the reason.
-fn make(known: &BindFacts<'_>, wanted: &BindEdits) -> (Vec<Made>, Vec<(usize, Unmade)>) {
+fn make(known: &BindFacts<'_>, wanted: &BindEdits) -> (Vec<BindAttempt>, Vec<(usize, Unmade)>) {
     let room = EditRoom { grow: known.options.grow };
     let each = |(number, request): (&usize, &EditRequest)| {
         let path = known.files[*number].path();
@@ -193,7 +193,12 @@ pub(super) enum Unmade {
     Elf(#[from] ElfError),
 }
 
-fn made(number: usize, path: &Path, request: &EditRequest, room: EditRoom) -> Result<Made, Unmade> {
+fn made(
+    number: usize,
+    path: &Path,
+    request: &EditRequest,
+    room: EditRoom,
+) -> Result<BindAttempt, Unmade> {
     let mut file = open_unnoticed(path)?;
     let seen = remedy::Seen::from_metadata(&file.metadata()?);
     let mut bytes = Vec::new();
@@ -201,7 +206,7 @@ fn made(number: usize, path: &Path, request: &EditRequest, room: EditRoom) -> Re
     let edited = edit(&bytes, request, room)?;
     let after = apply(&bytes, &edited.patches)?;
     let object = ElfObject::parse(&after)?;
-    Ok(Made { number, seen, edited, object })
+    Ok(BindAttempt { number, seen, edited, object })
 }
 
 /// The world once all is applied.
@@ -209,7 +214,7 @@ fn overlay<'a>(
     world: &'a dyn World,
     known: &BindFacts<'_>,
     wanted: &BindEdits,
-    edits: &[Made],
+    edits: &[BindAttempt],
 ) -> PlannedWorld<'a> {
     let mut overlay = PlannedWorld::new(world);
     for made in edits {

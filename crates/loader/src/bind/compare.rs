@@ -8,7 +8,7 @@ use std::path::Path;
 use rayon::prelude::*;
 
 use super::Effect;
-use super::attempt::Made;
+use super::attempt::BindAttempt;
 use super::collect::ElfFileNames;
 use super::resolve::{LoaderRun, LoaderRunObject, ResolvedBy, Resolver};
 use super::today::is_loader;
@@ -34,7 +34,7 @@ pub(super) fn compare(
     resolver: &Resolver<'_>,
     known: &BindFacts<'_>,
     world: &PlannedWorld<'_>,
-    edits: &[Made],
+    edits: &[BindAttempt],
 ) -> Result<Compared, Vec<usize>> {
     let edited: HashMap<FileId, usize> =
         edits.iter().map(|made| (known.files[made.number].id, made.number)).collect();
@@ -81,7 +81,7 @@ fn is_calmer(before: &LoaderRun, after: &LoaderRun) -> bool {
 
 /// Libraries that programs load and whose list of directories changes, though something that they
 /// need searches on and may look there: in another process than those that are known, too.
-fn relying(known: &BindFacts<'_>, edits: &[Made]) -> Vec<usize> {
+fn relying(known: &BindFacts<'_>, edits: &[BindAttempt]) -> Vec<usize> {
     let closed: HashMap<FileId, bool> = edits
         .iter()
         .map(|made| {
@@ -100,7 +100,7 @@ fn relying(known: &BindFacts<'_>, edits: &[Made]) -> Vec<usize> {
         .map(|member| member.id)
         .collect();
     let alone: HashSet<usize> = known.alone.iter().map(|run| run.root).collect();
-    let relies = |made: &&Made| {
+    let relies = |made: &&BindAttempt| {
         let file = &known.files[made.number];
         let (was, is) = (&file.object, &made.object);
         let other_list = (&was.rpath, &was.runpath) != (&is.rpath, &is.runpath);

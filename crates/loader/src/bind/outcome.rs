@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::attempt::{Attempted, Made};
+use super::attempt::{Attempted, BindAttempt};
 use super::pins::{Pin, needed};
 use super::wanted::BindFacts;
 use super::{BindChange, BindMode, Binding, KeepRpath, NameLeft};
@@ -63,8 +63,8 @@ fn names_left(known: &BindFacts<'_>) -> Vec<NameLeft> {
 }
 
 /// The names and directories that edited files hold afterwards.
-fn used(edits: &[Made]) -> HashSet<Vec<u8>> {
-    let texts = |made: &Made| {
+fn used(edits: &[BindAttempt]) -> HashSet<Vec<u8>> {
+    let texts = |made: &BindAttempt| {
         let object = &made.object;
         let lists = object.rpath.iter().chain(&object.runpath);
         let directories = lists.flat_map(|list| list.as_bytes().split(|byte| *byte == b':'));
@@ -80,7 +80,7 @@ fn add_directories(directory: &Path, directories: &mut BTreeSet<PathBuf>) {
     directories.extend(absent.map(Path::to_path_buf));
 }
 
-fn change(known: &BindFacts<'_>, made: Made) -> BindChange {
+fn change(known: &BindFacts<'_>, made: BindAttempt) -> BindChange {
     let file = &known.files[made.number];
     let pairs = file.object.needed().cloned().zip(made.object.needed().cloned());
     let list =

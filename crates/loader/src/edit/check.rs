@@ -62,9 +62,9 @@ fn check_entries(old: &ElfFile<'_>, goal: &Goal, new: &ElfFile<'_>) -> Result<()
 }
 
 /// Whether the value of `tag` may change: what it points to is checked on its own.
-fn may_move(tag: u64) -> bool {
+fn may_move(tag: elf::DynamicTag) -> bool {
     let strings = [elf::DT_STRTAB, elf::DT_STRSZ];
-    strings.iter().chain(VERSION_TAGS).any(|moving| u64::from(*moving) == tag)
+    strings.iter().chain(VERSION_TAGS).any(|moving| *moving == tag)
 }
 
 /// The version needs' files; the versions themselves stay where they are.

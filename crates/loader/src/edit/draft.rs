@@ -133,10 +133,10 @@ impl Draft {
     ) -> Result<(), Refused> {
         let mut table = Vec::new();
         for (tag, value) in &goal.entries {
-            let value = match u32::try_from(*tag) {
-                Ok(elf::DT_STRTAB) => self.address,
-                Ok(elf::DT_STRSZ) => self.size,
-                Ok(tag) if VERSION_TAGS.contains(&tag) => {
+            let value = match *tag {
+                elf::DT_STRTAB => self.address,
+                elf::DT_STRSZ => self.size,
+                tag if VERSION_TAGS.contains(&tag) => {
                     self.place_of(offset_of(value, names)?, |moved| &moved.addresses)
                 }
                 _ => offset_of(value, names)?,
@@ -147,7 +147,7 @@ impl Draft {
             table.extend(DynamicEntry { tag: *tag, value }.encode(elf.format));
         }
         for _ in goal.entries.len()..elf.dynamic.entries.len() {
-            table.extend(DynamicEntry { tag: elf::DT_NULL.into(), value: 0 }.encode(elf.format));
+            table.extend(DynamicEntry { tag: elf::DT_NULL, value: 0 }.encode(elf.format));
         }
         write(&mut self.bytes, elf.dynamic.at, &table)
     }

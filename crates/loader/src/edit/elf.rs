@@ -40,8 +40,8 @@ pub(super) struct DynamicSection {
 
 impl DynamicSection {
     /// The value of a tag that counts once.
-    pub(super) fn value(&self, tag: u32) -> Option<u64> {
-        self.entries.iter().rev().find(|entry| entry.tag == u64::from(tag)).map(|entry| entry.value)
+    pub(super) fn value(&self, tag: elf::DynamicTag) -> Option<u64> {
+        self.entries.iter().rev().find(|entry| entry.tag == tag).map(|entry| entry.value)
     }
 
     /// The bytes that it takes in the file.
@@ -252,9 +252,12 @@ fn read_dynamic(
     let all = (0..count)
         .map(|index| DynamicEntry::read(format, bytes, at + index * DynamicEntry::bytes(format)))
         .collect::<Result<Vec<_>, _>>()?;
-    let used = all.iter().position(|entry| entry.tag == u64::from(elf::DT_NULL));
+    let used = all.iter().position(|entry| entry.tag == elf::DT_NULL);
     let used = used.ok_or(Refused::Damaged("a dynamic section without end"))?;
-    let spare = all[used..].iter().take_while(|entry| entry.tag == 0 && entry.value == 0).count();
+    let spare = all[used..]
+        .iter()
+        .take_while(|entry| entry.tag == elf::DT_NULL && entry.value == 0)
+        .count();
     let entries = all[..used].to_vec();
     // A DT_NULL with a value ends the list as well, but is nobody's to write to.
     Ok(DynamicSection { at, entries, capacity: used + spare.max(1) })
@@ -266,7 +269,7 @@ fn read_strings(
     bytes: &[u8],
 ) -> Result<Strings, Refused> {
     for tag in ONCE {
-        let with = dynamic.entries.iter().filter(|entry| entry.tag == u64::from(*tag));
+        let with = dynamic.entries.iter().filter(|entry| entry.tag == *tag);
         if with.count() > 1 {
             return Err(Refused::Damaged("a dynamic entry that is there twice"));
         }
@@ -285,7 +288,7 @@ fn read_strings(
     Ok(Strings { address, offset, size, section: None, slack_section: None })
 }
 
-const ONCE: &[u32] = &[
+const ONCE: &[elf::DynamicTag] = &[
     elf::DT_STRTAB,
     elf::DT_STRSZ,
     elf::DT_SYMTAB,
@@ -306,7 +309,7 @@ fn find_sections(
     if sections.is_empty() {
         return Ok(());
     }
-    let allocated = |section: &Section| section.flags & u64::from(elf::SHF_ALLOC) != 0;
+    let allocated = |section: &Section| section.flags & elf::SHF_ALLOC.0 != 0;
     let index = sections
         .iter()
         .position(|section| {
@@ -316,7 +319,7 @@ fn find_sections(
         })
         .ok_or(Refused::Damaged("its section headers do not show its string table"))?;
     let section = &sections[index];
-    let compressed = section.flags & u64::from(elf::SHF_COMPRESSED) != 0;
+    let compressed = section.flags & elf::SHF_COMPRESSED.0 != 0;
     if section.offset != strings.offset || section.size > strings.size || compressed {
         return Err(Refused::Damaged("its section headers show another string table"));
     }

@@ -14,7 +14,7 @@ use super::{EditRequest, Hazard, NeededEdit, Refused, SearchPathEdit};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Goal {
     /// The dynamic entries, without the DT_NULL at the end.
-    pub(super) entries: Vec<(u64, FieldValue)>,
+    pub(super) entries: Vec<(elf::DynamicTag, FieldValue)>,
     /// The version needs' files, in their order.
     pub(super) providers: Vec<FieldValue>,
 }
@@ -96,7 +96,7 @@ impl Goal {
     }
 }
 
-fn same(entry: DynamicEntry) -> (u64, FieldValue) {
+fn same(entry: DynamicEntry) -> (elf::DynamicTag, FieldValue) {
     (entry.tag, FieldValue::Same(entry.value))
 }
 
@@ -106,11 +106,11 @@ type Renamed = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 /// Sets the DT_NEEDED entries.
 fn set_needed(
     elf: &ElfFile<'_>,
-    entries: &mut Vec<(u64, FieldValue)>,
+    entries: &mut Vec<(elf::DynamicTag, FieldValue)>,
     needed: &NeededEdit,
 ) -> Result<Renamed, Refused> {
     let places: Vec<usize> =
-        (0..entries.len()).filter(|index| entries[*index].0 == u64::from(elf::DT_NEEDED)).collect();
+        (0..entries.len()).filter(|index| entries[*index].0 == elf::DT_NEEDED).collect();
     match needed {
         NeededEdit::Keep => Ok(Renamed::new()),
         NeededEdit::Replace(names) => {
@@ -133,7 +133,7 @@ fn set_needed(
 
 fn replace(
     elf: &ElfFile<'_>,
-    entries: &mut [(u64, FieldValue)],
+    entries: &mut [(elf::DynamicTag, FieldValue)],
     places: &[usize],
     names: &BTreeMap<usize, Vec<u8>>,
 ) -> Result<Renamed, Refused> {
@@ -162,7 +162,7 @@ fn replace(
 
 fn list(
     elf: &ElfFile<'_>,
-    entries: &mut Vec<(u64, FieldValue)>,
+    entries: &mut Vec<(elf::DynamicTag, FieldValue)>,
     places: &[usize],
     names: &[Vec<u8>],
 ) -> Result<(), Refused> {
@@ -183,7 +183,7 @@ fn list(
         check_name(name)?;
         check_not_other_loader(elf, name)?;
     }
-    let entry = |name: &Vec<u8>| (elf::DT_NEEDED.into(), FieldValue::Text(name.clone()));
+    let entry = |name: &Vec<u8>| (elf::DT_NEEDED, FieldValue::Text(name.clone()));
     entries.splice(behind..behind, more.iter().map(entry));
     Ok(())
 }
@@ -191,16 +191,16 @@ fn list(
 /// Sets DT_RPATH and DT_RUNPATH. The first of them that is there keeps its place.
 fn set_search(
     elf: &ElfFile<'_>,
-    entries: &mut Vec<(u64, FieldValue)>,
+    entries: &mut Vec<(elf::DynamicTag, FieldValue)>,
     search: &SearchPathEdit,
 ) -> Result<(), Refused> {
     let wanted = match search {
         SearchPathEdit::Keep => return Ok(()),
         SearchPathEdit::Remove => None,
-        SearchPathEdit::Rpath(list) => Some((u64::from(elf::DT_RPATH), list)),
-        SearchPathEdit::Runpath(list) => Some((u64::from(elf::DT_RUNPATH), list)),
+        SearchPathEdit::Rpath(list) => Some((elf::DT_RPATH, list)),
+        SearchPathEdit::Runpath(list) => Some((elf::DT_RUNPATH, list)),
     };
-    let is_search = |tag: u64| [elf::DT_RPATH, elf::DT_RUNPATH].map(u64::from).contains(&tag);
+    let is_search = |tag| [elf::DT_RPATH, elf::DT_RUNPATH].contains(&tag);
     let first = entries.iter().position(|(tag, _)| is_search(*tag));
     let Some((tag, text)) = wanted else {
         entries.retain(|(tag, _)| !is_search(*tag));

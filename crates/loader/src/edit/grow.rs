@@ -58,7 +58,7 @@ fn segment(elf: &ElfFile<'_>, offset: u64, size: u64) -> Result<ElfProgramHeader
     }
     Ok(ElfProgramHeader {
         kind: elf::PT_LOAD,
-        flags: elf::PF_R,
+        flags: elf::PF_R.0,
         offset,
         address,
         physical: address,

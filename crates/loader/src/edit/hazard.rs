@@ -8,7 +8,7 @@ use super::elf::ElfFile;
 use super::yielding::{VERSION_TAGS, tag_of};
 use super::{Hazard, Refused};
 
-const DT_GNU_PRELINKED: u32 = 0x6fff_fdf5;
+const DT_GNU_PRELINKED: elf::DynamicTag = elf::DynamicTag(0x6fff_fdf5);
 
 /// The dynamic loader's own names: glibc's `ld.so` of all machines, musl's (which is also its
 /// libc), uClibc's.
@@ -39,7 +39,7 @@ pub(super) fn check(elf: &ElfFile<'_>) -> Result<(), Refused> {
     if matches!(elf.header.machine, elf::EM_MIPS | elf::EM_MIPS_RS3_LE) {
         return Err(Hazard::Mips.into());
     }
-    let has = |tag: u32| elf.dynamic.value(tag).is_some();
+    let has = |tag: elf::DynamicTag| elf.dynamic.value(tag).is_some();
     let prelink = [DT_GNU_PRELINKED, elf::DT_GNU_CONFLICT, elf::DT_GNU_LIBLIST];
     let liblist = elf.sections.iter().any(|section| section.kind == elf::SHT_GNU_LIBLIST);
     if liblist || prelink.into_iter().any(has) {
@@ -51,7 +51,7 @@ pub(super) fn check(elf: &ElfFile<'_>) -> Result<(), Refused> {
     }
     let needs = has(elf::DT_NEEDED);
     let flags = elf.dynamic.value(elf::DT_FLAGS_1).unwrap_or(0);
-    if !needs && elf.interpreter().is_none() && flags & u64::from(elf::DF_1_PIE) != 0 {
+    if !needs && elf.interpreter().is_none() && flags & elf::DF_1_PIE.0 != 0 {
         return Err(Refused::Static);
     }
     check_links(elf)?;

@@ -35,17 +35,17 @@ impl ElfIdentity {
         let Some([class, data, version, os_abi, abi_version]) = file.get(4..9) else {
             return Err(Refused::Damaged("its header is cut"));
         };
-        let wide = match *class {
+        let wide = match elf::FileClass(*class) {
             elf::ELFCLASS32 => false,
             elf::ELFCLASS64 => true,
             _ => return Err(Refused::Damaged("its class")),
         };
-        let big_endian = match *data {
+        let big_endian = match elf::DataEncoding(*data) {
             elf::ELFDATA2LSB => false,
             elf::ELFDATA2MSB => true,
             _ => return Err(Refused::Damaged("its byte order")),
         };
-        if *version != elf::EV_CURRENT {
+        if *version != elf::EV_CURRENT.0 {
             return Err(Refused::Damaged("its version"));
         }
         let header = ElfHeader::read(NumberFormat { wide, big_endian }, file)?;
@@ -54,7 +54,7 @@ impl ElfIdentity {
             big_endian,
             os_abi: *os_abi,
             abi_version: *abi_version,
-            machine: header.machine,
+            machine: header.machine.0,
             flags: header.flags,
         })
     }

@@ -1,13 +1,15 @@
 //! The records of an ELF file that an edit reads and writes (elf(5)), the same for both classes.
 
+use ::object::elf::{DynamicTag, FileType, Machine, ProgramType, SectionType};
+
 use super::Refused;
 use super::format::{NumberFormat, NumberReader};
 
 /// The ELF header, without what an edit never looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ElfHeader {
-    pub(super) kind: u16,
-    pub(super) machine: u16,
+    pub(super) kind: FileType,
+    pub(super) machine: Machine,
     pub(super) segments_at: u64,
     pub(super) sections_at: u64,
     pub(super) flags: u32,
@@ -25,7 +27,7 @@ const IDENTIFICATION: u64 = 16;
 impl ElfHeader {
     pub(super) fn read(format: NumberFormat, bytes: &[u8]) -> Result<Self, Refused> {
         let mut read = NumberReader::new(format, bytes, IDENTIFICATION);
-        let (kind, machine) = (read.half()?, read.half()?);
+        let (kind, machine) = (FileType(read.half()?), Machine(read.half()?));
         let (_version, _entry) = (read.u32()?, read.word()?);
         Ok(Self {
             kind,
@@ -61,7 +63,7 @@ impl ElfHeader {
 /// A program header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ElfProgramHeader {
-    pub(super) kind: u32,
+    pub(super) kind: ProgramType,
     pub(super) flags: u32,
     pub(super) offset: u64,
     pub(super) address: u64,
@@ -79,7 +81,7 @@ impl ElfProgramHeader {
 
     pub(super) fn read(format: NumberFormat, bytes: &[u8], at: u64) -> Result<Self, Refused> {
         let mut read = NumberReader::new(format, bytes, at);
-        let kind = read.u32()?;
+        let kind = ProgramType(read.u32()?);
         let before = if format.wide { read.u32()? } else { 0 };
         let (offset, address, physical) = (read.word()?, read.word()?, read.word()?);
         let (file_size, memory_size) = (read.word()?, read.word()?);
@@ -90,7 +92,7 @@ impl ElfProgramHeader {
 
     pub(super) fn encode(&self, format: NumberFormat) -> Vec<u8> {
         let mut out = Vec::new();
-        format.push(&mut out, self.kind.into(), 4);
+        format.push(&mut out, self.kind.0.into(), 4);
         if format.wide {
             format.push(&mut out, self.flags.into(), 4);
         }
@@ -125,7 +127,7 @@ impl ElfProgramHeader {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Section {
     pub(super) name: u32,
-    pub(super) kind: u32,
+    pub(super) kind: SectionType,
     pub(super) flags: u64,
     pub(super) address: u64,
     pub(super) offset: u64,
@@ -146,7 +148,7 @@ impl Section {
         let mut read = NumberReader::new(format, bytes, at);
         Ok(Self {
             name: read.u32()?,
-            kind: read.u32()?,
+            kind: SectionType(read.u32()?),
             flags: read.word()?,
             address: read.word()?,
             offset: read.word()?,
@@ -161,7 +163,7 @@ impl Section {
     pub(super) fn encode(&self, format: NumberFormat) -> Vec<u8> {
         let mut out = Vec::new();
         format.push(&mut out, self.name.into(), 4);
-        format.push(&mut out, self.kind.into(), 4);
+        format.push(&mut out, self.kind.0.into(), 4);
         for word in [self.flags, self.address, self.offset, self.size] {
             format.push(&mut out, word, format.word());
         }
@@ -181,7 +183,7 @@ impl Section {
 /// An entry of the dynamic section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DynamicEntry {
-    pub(super) tag: u64,
+    pub(super) tag: DynamicTag,
     pub(super) value: u64,
 }
 
@@ -193,12 +195,12 @@ impl DynamicEntry {
 
     pub(super) fn read(format: NumberFormat, bytes: &[u8], at: u64) -> Result<Self, Refused> {
         let mut read = NumberReader::new(format, bytes, at);
-        Ok(Self { tag: read.word()?, value: read.word()? })
+        Ok(Self { tag: DynamicTag(read.word()? as i64), value: read.word()? })
     }
 
     pub(super) fn encode(&self, format: NumberFormat) -> Vec<u8> {
         let mut out = Vec::new();
-        format.push(&mut out, self.tag, format.word());
+        format.push(&mut out, self.tag.0 as u64, format.word());
         format.push(&mut out, self.value, format.word());
         out
     }

@@ -35,7 +35,7 @@ pub(super) struct Provider {
 
 /// Tags whose value is an offset into the string table: elf(5), glibc's `elf/elf.h`, and what
 /// Solaris defined (Oracle, "Linker and Libraries Guide", Dynamic Section).
-pub(super) const TEXT_TAGS: &[u32] = &[
+pub(super) const TEXT_TAGS: &[elf::DynamicTag] = &[
     elf::DT_NEEDED,
     elf::DT_SONAME,
     elf::DT_RPATH,
@@ -49,10 +49,10 @@ pub(super) const TEXT_TAGS: &[u32] = &[
 ];
 
 /// An old name of DT_FILTER's kin in the range of processors.
-const DT_USED: u32 = 0x7fff_fffe;
+const DT_USED: elf::DynamicTag = elf::DynamicTag(0x7fff_fffe);
 
 /// Tags of operating systems below those that glibc knows: some hold names.
-const FOREIGN: Range<u64> = 0x6000_000d..0x6fff_f000;
+const FOREIGN: Range<i64> = 0x6000_000d..0x6fff_f000;
 
 /// More version records than any file has.
 const MOST_VERSIONS: usize = 1 << 18;
@@ -61,15 +61,16 @@ const MOST_VERSIONS: usize = 1 << 18;
 const MOST_TEXT: usize = 16 << 20;
 
 /// Whether the value of `tag` is an offset into the string table.
-pub(super) fn is_text(tag: u64) -> bool {
-    TEXT_TAGS.iter().any(|text| u64::from(*text) == tag)
+pub(super) fn is_text(tag: elf::DynamicTag) -> bool {
+    TEXT_TAGS.contains(&tag)
 }
 
 impl References {
     /// All of `elf`, except the entries of its dynamic section: those it shows itself.
     pub(super) fn of(elf: &ElfFile<'_>) -> Result<Self, Refused> {
-        if let Some(entry) = elf.dynamic.entries.iter().find(|entry| FOREIGN.contains(&entry.tag)) {
-            return Err(Hazard::UnknownTag(entry.tag).into());
+        if let Some(entry) = elf.dynamic.entries.iter().find(|entry| FOREIGN.contains(&entry.tag.0))
+        {
+            return Err(Hazard::UnknownTag(entry.tag.0 as u64).into());
         }
         let mut references = Self { symbols: symbols(elf)?, ..Self::default() };
         needed_versions(elf, &mut references)?;
@@ -152,7 +153,7 @@ fn hash_count(elf: &ElfFile<'_>) -> Result<Option<u64>, Refused> {
 
 /// The bytes of a word of DT_HASH: on two machines as many as an address has, as
 /// readelf(1) of binutils knows.
-pub(super) fn hash_word(format: NumberFormat, machine: u16) -> usize {
+pub(super) fn hash_word(format: NumberFormat, machine: elf::Machine) -> usize {
     if format.wide && matches!(machine, elf::EM_S390 | elf::EM_ALPHA) { 8 } else { 4 }
 }
 

@@ -130,7 +130,7 @@ fn cover(elf: &ElfFile<'_>, all: &[Slack], missing: u64) -> Result<Option<(Draft
         let section = Section {
             name: 0,
             kind: elf::SHT_PROGBITS,
-            flags: elf::SHF_ALLOC.into(),
+            flags: elf::SHF_ALLOC.0,
             address: slack.address,
             offset: slack.offset,
             size: missing,
@@ -162,8 +162,8 @@ fn slacks(elf: &ElfFile<'_>) -> Vec<Slack> {
 
 fn slack_of(elf: &ElfFile<'_>, index: usize) -> Option<Slack> {
     let segment = &elf.segments[index];
-    let writable = segment.flags & elf::PF_W != 0;
-    let readable = segment.flags & elf::PF_R != 0;
+    let writable = segment.flags & elf::PF_W.0 != 0;
+    let readable = segment.flags & elf::PF_R.0 != 0;
     let whole = segment.file_size == segment.memory_size && segment.file_size > 0;
     if segment.kind != elf::PT_LOAD || writable || !readable || !whole {
         return None;
@@ -202,7 +202,7 @@ fn add_section(elf: &ElfFile<'_>, draft: &mut Draft, mut section: Section) -> Re
     let damaged = Refused::Damaged("its section headers have no names");
     let index = usize::from(elf.header.names);
     let old = elf.sections.get(index).filter(|names| names.kind == elf::SHT_STRTAB);
-    let old = old.filter(|names| names.flags & u64::from(elf::SHF_ALLOC) == 0);
+    let old = old.filter(|names| names.flags & elf::SHF_ALLOC.0 == 0);
     let mut names = match old {
         Some(names) => slice(elf.bytes, names.offset, names.size)?.to_vec(),
         None => return Err(damaged),

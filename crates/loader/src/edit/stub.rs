@@ -19,7 +19,7 @@ use super::{ElfIdentity, Hazard, Refused};
 /// [`Refused::BadName`] for a name that is empty or has a NUL; [`Hazard::Mips`], where the loader
 /// wants a global offset table, too.
 pub fn stub(like: &ElfIdentity, soname: &[u8], needed: &[Vec<u8>]) -> Result<Vec<u8>, Refused> {
-    if matches!(like.machine, elf::EM_MIPS | elf::EM_MIPS_RS3_LE) {
+    if matches!(elf::Machine(like.machine), elf::EM_MIPS | elf::EM_MIPS_RS3_LE) {
         return Err(Hazard::Mips.into());
     }
     for name in needed.iter().map(Vec::as_slice).chain([soname]) {
@@ -63,7 +63,8 @@ impl Stub {
         };
         let needed: Vec<u64> = needed.iter().map(|name| add(name)).collect();
         let soname = add(soname);
-        let (symbol, hash) = (if format.wide { 24 } else { 16 }, hash_word(format, like.machine));
+        let (symbol, hash) =
+            (if format.wide { 24 } else { 16 }, hash_word(format, elf::Machine(like.machine)));
         let mut hash_table = Vec::new();
         // One bucket, which is empty; one chain, of the null symbol.
         for word in [1, 1, 0, 0] {
@@ -79,7 +80,8 @@ impl Stub {
             part(b".dynamic", elf::SHT_DYNAMIC, 3, 0, DynamicEntry::bytes(format), dynamic),
         ];
         let small_pages = [elf::EM_386, elf::EM_X86_64, elf::EM_S390, elf::EM_RISCV];
-        let segment_align = if small_pages.contains(&like.machine) { 0x1000 } else { 0x10000 };
+        let segment_align =
+            if small_pages.contains(&elf::Machine(like.machine)) { 0x1000 } else { 0x10000 };
         let mut stub = Self { format, parts, segment_align };
         stub.place();
         stub.fill_dynamic(&needed, soname);
@@ -97,12 +99,12 @@ impl Stub {
             part.section.size = part.bytes.len() as u64;
             at += part.section.size;
         }
-        self.parts[DYNAMIC].section.flags |= u64::from(elf::SHF_WRITE);
+        self.parts[DYNAMIC].section.flags |= elf::SHF_WRITE.0;
     }
 
     fn fill_dynamic(&mut self, needed: &[u64], soname: u64) {
         let section = |index: usize| &self.parts[index].section;
-        let mut entries: Vec<(u32, u64)> =
+        let mut entries: Vec<(elf::DynamicTag, u64)> =
             needed.iter().map(|name| (elf::DT_NEEDED, *name)).collect();
         entries.extend([
             (elf::DT_SONAME, soname),
@@ -113,7 +115,7 @@ impl Stub {
             (elf::DT_SYMENT, section(SYMBOLS).entry_size),
             (elf::DT_NULL, 0),
         ]);
-        let encode = |(tag, value)| DynamicEntry { tag: u64::from(tag), value }.encode(self.format);
+        let encode = |(tag, value)| DynamicEntry { tag, value }.encode(self.format);
         self.parts[DYNAMIC].bytes = entries.into_iter().flat_map(encode).collect();
     }
 
@@ -160,7 +162,7 @@ impl Stub {
             memory_size: size,
             align,
         };
-        let flags = elf::PF_R | elf::PF_W;
+        let flags = elf::PF_R.0 | elf::PF_W.0;
         [
             segment(elf::PT_LOAD, flags, 0, dynamic.file_end(), self.segment_align),
             segment(elf::PT_DYNAMIC, flags, dynamic.offset, dynamic.size, 8),
@@ -177,10 +179,10 @@ impl Stub {
         let class = if like.wide { elf::ELFCLASS64 } else { elf::ELFCLASS32 };
         let data = if like.big_endian { elf::ELFDATA2MSB } else { elf::ELFDATA2LSB };
         let mut out = elf::ELFMAG.to_vec();
-        out.extend([class, data, elf::EV_CURRENT, like.os_abi, like.abi_version]);
+        out.extend([class.0, data.0, elf::EV_CURRENT.0, like.os_abi, like.abi_version]);
         out.resize(16, 0);
-        push(&mut out, &[elf::ET_DYN.into(), like.machine.into()], 2);
-        push(&mut out, &[elf::EV_CURRENT.into()], 4);
+        push(&mut out, &[elf::ET_DYN.0.into(), like.machine.into()], 2);
+        push(&mut out, &[elf::EV_CURRENT.0.into()], 4);
         push(&mut out, &[0, ElfHeader::bytes(format), sections_at], format.word());
         push(&mut out, &[like.flags.into()], 4);
         let sections = self.parts.len() as u64 + 2;
@@ -207,13 +209,13 @@ fn add_name(names: &mut Vec<u8>, name: &[u8]) -> u32 {
 /// `link` and `info` are section indices, the null section counted.
 fn part(
     name: &'static [u8],
-    kind: u32,
+    kind: elf::SectionType,
     link: u32,
     info: u32,
     entry_size: u64,
     bytes: Vec<u8>,
 ) -> StubPart {
-    let flags = elf::SHF_ALLOC.into();
+    let flags = elf::SHF_ALLOC.0;
     let align = if kind == elf::SHT_STRTAB { 1 } else { 8 };
     let section = Section { kind, flags, link, info, entry_size, align, ..Section::default() };
     StubPart { name, section, bytes }

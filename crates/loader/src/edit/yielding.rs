@@ -28,7 +28,8 @@ pub(super) struct Yielding {
 }
 
 /// The tags of the tables that may move.
-pub(super) const VERSION_TAGS: &[u32] = &[elf::DT_VERSYM, elf::DT_VERDEF, elf::DT_VERNEED];
+pub(super) const VERSION_TAGS: &[elf::DynamicTag] =
+    &[elf::DT_VERSYM, elf::DT_VERDEF, elf::DT_VERNEED];
 
 /// Whether a section holds such a table.
 pub(super) fn is_version_table(section: &Section) -> bool {
@@ -36,7 +37,7 @@ pub(super) fn is_version_table(section: &Section) -> bool {
 }
 
 /// The tag that points to such a table.
-pub(super) fn tag_of(section: &Section) -> Option<u32> {
+pub(super) fn tag_of(section: &Section) -> Option<elf::DynamicTag> {
     match section.kind {
         elf::SHT_GNU_VERSYM => Some(elf::DT_VERSYM),
         elf::SHT_GNU_VERDEF => Some(elf::DT_VERDEF),

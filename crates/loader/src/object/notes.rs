@@ -66,5 +66,5 @@ fn gnu_notes(notes: &[u8], align: usize, endian: Endianness) -> impl Iterator<It
 
 fn word(bytes: &[u8], at: usize, endian: Endianness) -> Option<u32> {
     let bytes: [u8; 4] = bytes.get(at..at.checked_add(4)?)?.try_into().ok()?;
-    Some(endian.read_u32_bytes(bytes))
+    Some(endian.read_u32(bytes))
 }

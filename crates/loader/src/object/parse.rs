@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStringExt;
 
 use ::object::elf::{
     DT_AUDIT, DT_AUXILIARY, DT_DEPAUDIT, DT_FILTER, DT_FLAGS_1, DT_NEEDED, DT_NULL, DT_RPATH,
-    DT_RUNPATH, DT_SONAME, DT_STRSZ, DT_STRTAB, DT_VERNEED, DT_VERNEEDNUM, FileHeader32,
-    FileHeader64, PN_XNUM, PT_DYNAMIC, PT_GNU_PROPERTY, PT_INTERP, PT_LOAD, PT_NOTE,
+    DT_RUNPATH, DT_SONAME, DT_STRSZ, DT_STRTAB, DT_VERNEED, DT_VERNEEDNUM, DynamicTag,
+    FileHeader32, FileHeader64, PN_XNUM, PT_DYNAMIC, PT_GNU_PROPERTY, PT_INTERP, PT_LOAD, PT_NOTE,
 };
 use ::object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use ::object::{Endianness, FileKind, pod};
@@ -135,11 +135,11 @@ fn bare<H: FileHeader<Endian = Endianness>>(
     ElfObject {
         class,
         big_endian: endian == Endianness::Big,
-        machine: header.e_machine(endian),
-        kind: header.e_type(endian),
-        os_abi: header.e_ident().os_abi,
+        machine: header.e_machine(endian).0,
+        kind: header.e_type(endian).0,
+        os_abi: header.e_ident().os_abi.0,
         abi_version: header.e_ident().abi_version,
-        flags: header.e_flags(endian),
+        flags: header.e_flags(endian).0,
         interpreter: None,
         is_dynamic: of(PT_DYNAMIC).next().is_some(),
         soname: None,
@@ -152,7 +152,7 @@ fn bare<H: FileHeader<Endian = Endianness>>(
         abi_tag: None,
         verneed: Vec::new(),
         header: LoadHeader {
-            ident_version: header.e_ident().version,
+            ident_version: header.e_ident().version.0,
             padded: head[PADDING].iter().all(|byte| *byte == 0),
             version: header.e_version(endian),
             entry_size: header.e_phentsize(endian),
@@ -190,7 +190,7 @@ fn segment_bytes<H: FileHeader<Endian = Endianness>>(
 
 /// The entries of the dynamic section, up to DT_NULL.
 struct DynamicEntries<'a, H: FileHeader> {
-    tags: Vec<(u32, u64)>,
+    tags: Vec<(DynamicTag, u64)>,
     segments: &'a [H::ProgramHeader],
     endian: Endianness,
 }
@@ -199,13 +199,13 @@ impl<'a, H: FileHeader<Endian = Endianness>> DynamicEntries<'a, H> {
     fn new(entries: &[H::Dyn], segments: &'a [H::ProgramHeader], endian: Endianness) -> Self {
         let tags = entries
             .iter()
-            .filter_map(|entry| Some((entry.tag32(endian)?, entry.d_val(endian).into())))
+            .map(|entry| (entry.d_tag(endian), entry.d_val(endian).into()))
             .take_while(|(tag, _)| *tag != DT_NULL)
             .collect();
         DynamicEntries { tags, segments, endian }
     }
 
-    fn last(&self, wanted: u32) -> Option<u64> {
+    fn last(&self, wanted: DynamicTag) -> Option<u64> {
         self.tags.iter().rev().find(|(tag, _)| *tag == wanted).map(|(_, value)| *value)
     }
 
@@ -261,7 +261,7 @@ impl<'a, H: FileHeader<Endian = Endianness>> DynamicEntries<'a, H> {
     }
 }
 
-const TEXT_TAGS: &[u32] =
+const TEXT_TAGS: &[DynamicTag] =
     &[DT_NEEDED, DT_SONAME, DT_RPATH, DT_RUNPATH, DT_FILTER, DT_AUXILIARY, DT_AUDIT, DT_DEPAUDIT];
 
 /// The text's bytes as a name.

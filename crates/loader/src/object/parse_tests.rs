@@ -1,3 +1,4 @@
+use ::object::elf::ProgramType;
 use recording::MappedElf;
 
 use super::super::texts::TEXTS_LIMIT;
@@ -52,7 +53,7 @@ impl Craft {
         craft.segment(PT_DYNAMIC, dynamic, BASE + dynamic, size);
         for (number, (tag, value)) in tags.into_iter().enumerate() {
             let value = if number == 7 { BASE + texts } else { value };
-            craft.address(tag.into()).address(value);
+            craft.address(tag.0 as u64).address(value);
         }
         craft.bytes.extend(TEXTS);
         craft
@@ -81,8 +82,8 @@ impl Craft {
         self.number(value, if self.wide { 8 } else { 4 })
     }
 
-    fn segment(&mut self, kind: u32, at: u64, address: u64, size: u64) {
-        self.word(kind.into());
+    fn segment(&mut self, kind: ProgramType, at: u64, address: u64, size: u64) {
+        self.word(kind.0.into());
         if self.wide {
             self.word(4);
         }
@@ -172,9 +173,9 @@ fn a_million_entries_that_name_one_long_text_are_refused_before_memory_is_gone()
     craft.half(64).half(56).half(2).half(0).half(0).half(0);
     craft.segment(PT_LOAD, 0, 0, dynamic + size + text);
     craft.segment(PT_DYNAMIC, dynamic, 0, size);
-    craft.address(DT_STRTAB.into()).address(dynamic + size);
+    craft.address(DT_STRTAB.0 as u64).address(dynamic + size);
     for _ in 0..entries {
-        craft.address(DT_NEEDED.into()).address(0);
+        craft.address(DT_NEEDED.0 as u64).address(0);
     }
     craft.address(0).address(0);
     craft.bytes.resize(craft.bytes.len() + text as usize, b'x');

@@ -55,9 +55,9 @@ fn read(source: &impl ByteSource, at: u64, budget: &mut usize) -> Result<[u8; EN
 }
 
 fn half(entry: &[u8; ENTRY], at: usize, endian: Endianness) -> u16 {
-    endian.read_u16_bytes([entry[at], entry[at + 1]])
+    endian.read_u16([entry[at], entry[at + 1]])
 }
 
 fn word(entry: &[u8; ENTRY], at: usize, endian: Endianness) -> u32 {
-    endian.read_u32_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]])
+    endian.read_u32([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]])
 }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::ser::CompactFormatter;
-use term::json::Harmless;
+use term::json::SafeFormatter;
 
 use super::ExportOptions;
 use super::timeline::{TimelineMoment, timeline};
@@ -32,7 +32,7 @@ pub fn write(
     let mut buffer = Vec::new();
     let mut line = |fill: &mut dyn FnMut(&mut JsonObject) -> Result| {
         buffer.clear();
-        let formatter = Harmless(CompactFormatter);
+        let formatter = SafeFormatter(CompactFormatter);
         let mut json = serde_json::Serializer::with_formatter(&mut buffer, formatter);
         let mut object = JsonObject { recording, map: json.serialize_map(None)? };
         fill(&mut object)?;
@@ -68,7 +68,7 @@ pub fn write(
 }
 
 type Result = std::result::Result<(), serde_json::Error>;
-type JsonMap<'a> = serde_json::ser::Compound<'a, &'a mut Vec<u8>, Harmless<CompactFormatter>>;
+type JsonMap<'a> = serde_json::ser::Compound<'a, &'a mut Vec<u8>, SafeFormatter<CompactFormatter>>;
 
 /// One JSON object that is being written.
 struct JsonObject<'a> {

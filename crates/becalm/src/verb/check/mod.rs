@@ -56,7 +56,7 @@ pub struct CheckArgs {
 /// Runs the verb.
 pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let report = args.report.begin()?;
-    let wanted = recorded::Wanted::of(&args.command);
+    let wanted = recorded::RecordRequest::of(&args.command);
     let place = args.place.wanted(&[&args.command])?;
     let profile = place.as_ref().map(|place| &place.profile);
     let model = args.cost.model(profile).map_err(Failure::of_command)?;

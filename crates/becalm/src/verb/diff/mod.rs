@@ -19,7 +19,7 @@ use view::{Diff, PathsDiff};
   becalm diff before.becalm after.becalm
   becalm diff before.becalm after.becalm --by library
   becalm diff before.becalm after.becalm --paths")]
-pub struct Args {
+pub struct DiffArgs {
     /// The first recording
     before: PathBuf,
     /// The second recording
@@ -39,7 +39,7 @@ pub struct Args {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
     let recordings = (crate::load::load(&args.before)?, crate::load::load(&args.after)?);
     let before = (args.before.as_path(), &recordings.0);
     let after = (args.after.as_path(), &recordings.1);

@@ -10,13 +10,13 @@ use crate::exit::{Failure, NO};
 /// The exit status is 0 if commands can be recorded here, 1 if not.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  becalm doctor\n  becalm doctor --json | jq .can_record")]
-pub struct Args {
+pub struct DoctorArgs {
     /// Print one JSON object (docs/schema/becalm.doctor.md)
     #[arg(long)]
     json: bool,
 }
 
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &DoctorArgs) -> Result<u8, Failure> {
     let diagnosis = doctor::examine();
     if args.json {
         term::print(&term::json(&diagnosis)?)?;

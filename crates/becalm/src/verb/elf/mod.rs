@@ -13,21 +13,21 @@ use crate::exit::Failure;
 Examples:
   becalm elf tree /opt/app/bin/app
   becalm elf bind --dry-run /opt/spack/opt")]
-pub struct Args {
+pub struct ElfArgs {
     #[command(subcommand)]
-    verb: Verb,
+    verb: ElfVerb,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
-    Tree(tree::Args),
-    Bind(bind::Args),
+enum ElfVerb {
+    Tree(tree::ElfTreeArgs),
+    Bind(bind::ElfBindArgs),
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &ElfArgs) -> Result<u8, Failure> {
     match &args.verb {
-        Verb::Tree(args) => tree::run(args),
-        Verb::Bind(args) => bind::run(args),
+        ElfVerb::Tree(args) => tree::run(args),
+        ElfVerb::Bind(args) => bind::run(args),
     }
 }

@@ -24,7 +24,7 @@ use view::Export;
   becalm export run.becalm --format jsonl | jq 'select(.error == \"ENOENT\")'
   becalm export run.becalm --format folded | inferno-flamegraph > run.svg
   becalm export run.becalm --format chrome -o run.json      then open ui.perfetto.dev")]
-pub struct Args {
+pub struct ExportArgs {
     /// A recording that `becalm record` made
     recording: PathBuf,
     /// Which format
@@ -52,7 +52,7 @@ fn weight() -> impl TypedValueParser<Value = Weight> {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
     let recording = crate::load::load(&args.recording)?;
     let run = RecordingHead::of(&args.recording, &recording);
     run.warnings().iter().for_each(|line| term::warn(line));

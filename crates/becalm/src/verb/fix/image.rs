@@ -75,7 +75,7 @@ impl BuiltImage {
             .tempfile_in(directory.unwrap_or(Path::new(".")))
             .with_context(|| term::plain(&target.to_string_lossy()))?
             .into_temp_path();
-        let waiting = term::Waiting::new();
+        let waiting = term::ProgressBar::new();
         let progress = |progress| {
             if let ImageProgress::Packing { done, of } = progress {
                 waiting.tell("building the image", done, of);

@@ -18,7 +18,7 @@ use loader::bind::{Binding, UnboundFile};
 use prove::{ProofBench, RunSurroundings, Subject};
 use recording::Recording;
 
-use super::elf::bind::{How, apply, check, plan as simulated};
+use super::elf::bind::{BindFlags, apply, check, plan as simulated};
 use crate::again;
 use crate::exit::{Failure, NO};
 use crate::recorded;
@@ -68,7 +68,7 @@ pub struct FixArgs {
     place: RehearseOptions,
 
     #[command(flatten)]
-    how: How,
+    how: BindFlags,
 
     /// Print one JSON object (docs/schema/becalm.fix.md); the command's output goes to standard
     /// error
@@ -126,7 +126,7 @@ impl ResolvedPlan {
 }
 
 fn plan_only(args: &FixArgs) -> Result<u8, Failure> {
-    let wanted = recorded::Wanted::of(&args.command);
+    let wanted = recorded::RecordRequest::of(&args.command);
     let redirect = match args.json {
         true => {
             Some(crate::stdout_redirect::StdoutRedirect::to_stderr().map_err(Failure::of_command)?)
@@ -284,7 +284,7 @@ fn bench(args: &FixArgs) -> Result<ProofBench, Failure> {
     Ok(ProofBench {
         input: PathBuf::from("/dev/null"),
         timeout: args.timeout.map(|seconds| Duration::from_secs(seconds.into())),
-        recorder: recorded::Wanted::of(&args.command).options(),
+        recorder: recorded::RecordRequest::of(&args.command).options(),
         recordings: 2,
         cost: wanted
             .as_ref()

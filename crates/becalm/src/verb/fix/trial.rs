@@ -111,7 +111,7 @@ impl Trial<'_> {
         &self,
         measure: impl FnOnce(&mut dyn FnMut(ProofProgress)) -> Result<T, prove::ProofError>,
     ) -> Result<T, Failure> {
-        let waiting = term::Waiting::new();
+        let waiting = term::ProgressBar::new();
         let measured = measure(&mut |step| {
             waiting.tell("running", step.done as u64, step.of as u64);
         });

@@ -18,25 +18,25 @@ Examples:
   becalm image inspect app.sif
   becalm image extract env.sqsh /dev/shm/env
   becalm image overlay overlay.img 10G")]
-pub struct Args {
+pub struct ImageArgs {
     #[command(subcommand)]
-    verb: Verb,
+    verb: ImageVerb,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
-    Build(Box<build::Args>),
-    Extract(extract::Args),
-    Inspect(inspect::Args),
-    Overlay(overlay::Args),
+enum ImageVerb {
+    Build(Box<build::ImageBuildArgs>),
+    Extract(extract::ImageExtractArgs),
+    Inspect(inspect::ImageInspectArgs),
+    Overlay(overlay::ImageOverlayArgs),
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &ImageArgs) -> Result<u8, Failure> {
     match &args.verb {
-        Verb::Build(args) => build::run(args),
-        Verb::Extract(args) => extract::run(args),
-        Verb::Inspect(args) => inspect::run(args),
-        Verb::Overlay(args) => overlay::run(args),
+        ImageVerb::Build(args) => build::run(args),
+        ImageVerb::Extract(args) => extract::run(args),
+        ImageVerb::Inspect(args) => inspect::run(args),
+        ImageVerb::Overlay(args) => overlay::run(args),
     }
 }

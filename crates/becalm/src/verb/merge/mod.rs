@@ -13,7 +13,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::exit::Failure;
 use crate::save;
-use view::Merged;
+use view::MergedRecordings;
 
 /// Join the files that the nodes of a job left into one, or take one rank's recording out
 ///
@@ -27,7 +27,7 @@ Examples:
   becalm merge -o all.becalm start.*.becalm
   becalm merge --rank 7 -o slow.becalm all.becalm
   becalm merge -o n3.becalm /dev/shm/becalm-1000-slurm-1234.0-n3-*")]
-pub struct Args {
+pub struct MergeArgs {
     /// The file to write
     #[arg(short, long, value_name = "ALL")]
     output: PathBuf,
@@ -46,7 +46,7 @@ pub struct Args {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &MergeArgs) -> Result<u8, Failure> {
     if let (true, [directory]) = (args.when_done, args.files.as_slice()) {
         job::join_when_done(directory, &args.output)?;
         return Ok(0);
@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         Some(member) => std::io::copy(&mut member.bytes(), out).map(|_| ()),
         None => joined.write(out),
     })?;
-    let merged = Merged::of(&args.output, &args.files, args.rank, &joined);
+    let merged = MergedRecordings::of(&args.output, &args.files, args.rank, &joined);
     merged.warnings().iter().for_each(|line| term::warn(line));
     if args.json {
         term::print(&term::json(&merged)?)?;

@@ -11,9 +11,9 @@ use term::{plain, quoted, style};
 use crate::verb::report::view::ranks::{absent, nodes_of, numbers};
 
 /// What `becalm merge` answers: as JSON, docs/schema/becalm.merge.md; as text,
-/// [`Merged::render`].
+/// [`MergedRecordings::render`].
 #[derive(Clone, Debug, Serialize)]
-pub struct Merged {
+pub struct MergedRecordings {
     /// `becalm.merge/1`.
     pub schema: &'static str,
     /// The file that was written.
@@ -38,18 +38,18 @@ pub struct Merged {
     only: bool,
 }
 
-impl Merged {
+impl MergedRecordings {
     /// What was joined from `files` to `target`; one rank only, if `only` says so.
     pub fn of(
         target: &Path,
         files: &[PathBuf],
         only: Option<u32>,
         joined: &RankedRecordings,
-    ) -> Merged {
+    ) -> MergedRecordings {
         let first = joined.members.first().map(|member| member.rank.clone()).unwrap_or_default();
         let there: Vec<u32> = joined.members.iter().map(|member| member.rank.rank).collect();
         let taken = joined.members.iter().filter(|it| only.is_none_or(|only| it.rank.rank == only));
-        Merged {
+        MergedRecordings {
             schema: "becalm.merge/1",
             recording: shown_name(target),
             files: files.iter().map(shown_name).collect(),

@@ -23,20 +23,20 @@ Examples:
   becalm modules tidy --dry-run /apps/modulefiles
   becalm modules cache check /apps/modulefiles
   becalm modules index /apps/modulefiles")]
-pub struct Args {
+pub struct ModulesArgs {
     #[command(subcommand)]
-    verb: Verb,
+    verb: ModulesVerb,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
-    Audit(audit::Args),
-    Avail(avail::Args),
-    Cache(cache::Args),
+enum ModulesVerb {
+    Audit(audit::ModulesAuditArgs),
+    Avail(avail::ModulesAvailArgs),
+    Cache(cache::ModulesCacheArgs),
     Command(avail::CommandArgs),
-    Hook(hook::Args),
-    Index(index::Args),
-    Tidy(tidy::Args),
+    Hook(hook::ModulesHookArgs),
+    Index(index::ModulesIndexArgs),
+    Tidy(tidy::ModulesTidyArgs),
 }
 
 /// Answers `avail`, and what the hook asks, before the command line's whole tree is made, which
@@ -59,14 +59,14 @@ pub fn at_once(words: &[OsString]) -> Option<Result<u8, Failure>> {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &ModulesArgs) -> Result<u8, Failure> {
     match &args.verb {
-        Verb::Audit(args) => audit::run(args),
-        Verb::Avail(args) => avail::run(args),
-        Verb::Cache(args) => cache::run(args),
-        Verb::Command(args) => avail::command(args),
-        Verb::Hook(args) => hook::run(args),
-        Verb::Index(args) => index::run(args),
-        Verb::Tidy(args) => tidy::run(args),
+        ModulesVerb::Audit(args) => audit::run(args),
+        ModulesVerb::Avail(args) => avail::run(args),
+        ModulesVerb::Cache(args) => cache::run(args),
+        ModulesVerb::Command(args) => avail::command(args),
+        ModulesVerb::Hook(args) => hook::run(args),
+        ModulesVerb::Index(args) => index::run(args),
+        ModulesVerb::Tidy(args) => tidy::run(args),
     }
 }

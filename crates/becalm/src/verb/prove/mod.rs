@@ -18,7 +18,7 @@ use prove::{Proof, ProofBench, ProofPlan, RunSurroundings, Subject};
 use crate::again;
 use crate::cost_options::JobOptions;
 use crate::exit::{Failure, NO, USAGE};
-use crate::recorded::Wanted;
+use crate::recorded::RecordRequest;
 use crate::rehearsed::{ColdNode, RehearseOptions};
 use crate::reporting_rank::refuse_many_ranks;
 use crate::save;
@@ -129,7 +129,7 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
     let plan = plan(args)?;
     // Nothing that can be known before hours of runs is found out after them.
     check_files(args).map_err(Failure::of_command)?;
-    let bar = term::Waiting::new();
+    let bar = term::ProgressBar::new();
     let proof = prove::interleaved(&plan, &mut |step| {
         bar.tell("running", step.done as u64, step.of as u64);
     });
@@ -174,7 +174,7 @@ fn plan(args: &ProveArgs) -> Result<ProofPlan, Failure> {
         bench: ProofBench {
             input: args.input.clone(),
             timeout: args.timeout,
-            recorder: Wanted::of(&[]).options(),
+            recorder: RecordRequest::of(&[]).options(),
             recordings: RECORDINGS,
             elsewhere,
             cost,

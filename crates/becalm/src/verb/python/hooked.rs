@@ -14,7 +14,7 @@ pub(super) fn record(
     command: &[OsString],
     wants_hook: bool,
 ) -> Result<(Recording, Option<Hook>, Finished), Failure> {
-    let wanted = recorded::Wanted::of(command);
+    let wanted = recorded::RecordRequest::of(command);
     let may_hook = wants_hook && python::may_hook(command);
     let hook = may_hook.then(|| Hook::new(python_path::given().as_deref()));
     // The command runs all the same: what imports cause is then inferred from paths.

@@ -11,19 +11,19 @@ use crate::exit::Failure;
 #[command(after_help = "\
 Examples:
   becalm python scan -- python3 -c 'import numpy'")]
-pub struct Args {
+pub struct PythonArgs {
     #[command(subcommand)]
-    verb: Verb,
+    verb: PythonVerb,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
-    Scan(scan::Args),
+enum PythonVerb {
+    Scan(scan::PythonScanArgs),
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &PythonArgs) -> Result<u8, Failure> {
     match &args.verb {
-        Verb::Scan(args) => scan::run(args),
+        PythonVerb::Scan(args) => scan::run(args),
     }
 }

@@ -308,7 +308,7 @@ fn cold() -> Result<u8, Failure> {
 
 fn calibrate(args: &RehearseArgs, profile: &FilesystemProfile) -> Result<u8, Failure> {
     let below = args.paths.first().cloned().unwrap_or_else(std::env::temp_dir);
-    let waiting = term::Waiting::new();
+    let waiting = term::ProgressBar::new();
     let progress = |done, of| waiting.tell("measuring", done, of);
     let calibration = rehearse::calibrate::calibrate(profile, &below, &progress)?;
     drop(waiting);

@@ -85,7 +85,7 @@ fn through_fuse(
             (rehearsal, timed.ended, timed.wall, None)
         }
         Some(path) => {
-            let record = recorded::Wanted::of(&args.command);
+            let record = recorded::RecordRequest::of(&args.command);
             let (recording, finished, rehearsal) = recorded::there_and_read(&record, path, enter)?;
             recorded::say_what_is_missing(&finished);
             let wall = Duration::from_nanos(wall(&recording));
@@ -131,7 +131,7 @@ fn by_tracer(
     };
     let file = file.map_err(failed)?;
     let to = file.try_clone().map_err(Failure::of_command)?;
-    let options = recorded::Wanted::of(&[]).options();
+    let options = recorded::RecordRequest::of(&[]).options();
     let command = Command { argv: args.command.clone() };
     let failure =
         |error: traced::TracedError| Failure { status: error.exit_status(), error: error.into() };

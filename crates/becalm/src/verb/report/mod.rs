@@ -11,7 +11,7 @@ use recording::query::{GroupBy, UnknownBy};
 
 use crate::exit::Failure;
 use crate::reporting_rank::load_rank;
-use view::Report;
+use view::CallReport;
 use view::ranks::RanksReport;
 
 /// Rows of a table that fits a screen.
@@ -32,7 +32,7 @@ const SLOWEST: usize = 8;
   becalm report all.becalm --rank 7           of ranks: without --rank, all are compared
   becalm report run.becalm --by line
   becalm report run.becalm --by syscall       as strace -c -U calls,errors,name -S name")]
-pub struct Args {
+pub struct ReportArgs {
     /// A recording that `becalm record` made
     recording: PathBuf,
     /// What to group the calls by [default: cause]
@@ -64,7 +64,7 @@ pub fn rows(all: bool) -> usize {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
     let recording = match args.rank {
         Some(rank) => load_rank(&args.recording, rank)?,
         None => match crate::load::load(&args.recording) {
@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     let below = args.below.as_ref().map(std::path::absolute).transpose().context("--below")?;
     let below = below.as_ref().map(|directory| directory.as_os_str().as_bytes());
     let mut report =
-        Report::of(&args.recording, &recording, args.by.unwrap_or(GroupBy::Cause), below);
+        CallReport::of(&args.recording, &recording, args.by.unwrap_or(GroupBy::Cause), below);
     report.run.rank = args.rank;
     report.run.warnings().iter().for_each(|line| term::warn(line));
     if args.json {
@@ -87,7 +87,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
 }
 
 /// How the ranks of a file compare.
-fn over_ranks(args: &Args) -> Result<u8, Failure> {
+fn over_ranks(args: &ReportArgs) -> Result<u8, Failure> {
     if args.by.is_some() || args.below.is_some() {
         let file = args.recording.display();
         Err(anyhow!("{file}: has many ranks; say with --rank N whose calls to group"))?;

@@ -13,11 +13,11 @@ use crate::exit::{FAILED, Failure};
 /// Where memory lies.
 #[derive(clap::Args)]
 #[group(skip)]
-pub struct Args {
+pub struct RunAslrArgs {
     /// Lay memory out without randomisation (off), alike in all ranks of a job and fresh for each
     /// job (job), or as a scan has told (layout:0x1a2b3)
     #[arg(long, value_name = "off|job|layout:SPEC", group = "means")]
-    pub aslr: Option<Wanted>,
+    pub aslr: Option<AslrSetting>,
 
     /// What the job's layout is drawn from, instead of the job's number and a secret of the user
     #[arg(long, value_name = "TEXT", requires = "aslr")]
@@ -26,21 +26,21 @@ pub struct Args {
 
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Wanted {
+pub enum AslrSetting {
     Off,
     Job,
     Replayed(LayoutOffset),
 }
 
-impl FromStr for Wanted {
+impl FromStr for AslrSetting {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Wanted, String> {
+    fn from_str(text: &str) -> Result<AslrSetting, String> {
         match text {
-            "off" => Ok(Wanted::Off),
-            "job" => Ok(Wanted::Job),
+            "off" => Ok(AslrSetting::Off),
+            "job" => Ok(AslrSetting::Job),
             _ => match text.strip_prefix("layout:") {
-                Some(spec) => spec.parse().map(Wanted::Replayed),
+                Some(spec) => spec.parse().map(AslrSetting::Replayed),
                 None => Err("give off, job or layout:0x1a2b3".to_owned()),
             },
         }
@@ -50,7 +50,7 @@ impl FromStr for Wanted {
 /// Lays out what this process executes next, if that is asked for, and says what
 /// docs/schema/becalm.run.md describes. `variables` must hold all others: it is padded to a size.
 pub fn enter(
-    args: &Args,
+    args: &RunAslrArgs,
     command: &launch::Command,
     variables: &mut Vec<(OsString, OsString)>,
 ) -> Result<Option<serde_json::Value>, Failure> {
@@ -72,7 +72,7 @@ pub fn enter(
             return Err(Failure { status: why.exit_status(), error: why.into() });
         }
         Some((MemoryLayout::Moved(_), Err(why)))
-            if args.aslr == Some(Wanted::Job) && is_fixed(&why) =>
+            if args.aslr == Some(AslrSetting::Job) && is_fixed(&why) =>
         {
             layout::enter(MemoryLayout::Off, command, variables).map_err(Failure::of_command)?;
             notes.push(format!("{why}; the layout is that of --aslr off: every job has the same"));
@@ -97,7 +97,7 @@ pub fn enter(
 }
 
 /// A layout, and what is to be said about where it is from.
-pub struct Drawn {
+pub struct DrawnLayout {
     pub layout: MemoryLayout,
     /// What names the job, unless a seed does.
     job: Option<String>,
@@ -107,9 +107,9 @@ pub struct Drawn {
 }
 
 /// The layout that is asked for.
-pub fn draw(args: &Args) -> Result<Option<Drawn>, Failure> {
-    let plain = |layout| Drawn { layout, job: None, layouts: None, notes: Vec::new() };
-    if args.seed.is_some() && args.aslr != Some(Wanted::Job) {
+pub fn draw(args: &RunAslrArgs) -> Result<Option<DrawnLayout>, Failure> {
+    let plain = |layout| DrawnLayout { layout, job: None, layouts: None, notes: Vec::new() };
+    if args.seed.is_some() && args.aslr != Some(AslrSetting::Job) {
         return Err(Failure {
             status: crate::exit::USAGE,
             error: anyhow!("--seed is for --aslr job"),
@@ -117,13 +117,13 @@ pub fn draw(args: &Args) -> Result<Option<Drawn>, Failure> {
     }
     match args.aslr {
         None => Ok(None),
-        Some(Wanted::Off) => Ok(Some(plain(MemoryLayout::Off))),
-        Some(Wanted::Replayed(moved)) => Ok(Some(plain(MemoryLayout::Moved(moved)))),
-        Some(Wanted::Job) => draw_for_job(args.seed.as_deref()).map(Some),
+        Some(AslrSetting::Off) => Ok(Some(plain(MemoryLayout::Off))),
+        Some(AslrSetting::Replayed(moved)) => Ok(Some(plain(MemoryLayout::Moved(moved)))),
+        Some(AslrSetting::Job) => draw_for_job(args.seed.as_deref()).map(Some),
     }
 }
 
-fn draw_for_job(given: Option<&str>) -> Result<Drawn, Failure> {
+fn draw_for_job(given: Option<&str>) -> Result<DrawnLayout, Failure> {
     let mut notes = Vec::new();
     let job = if given.is_some() { None } else { job()? };
     let number = match (given, &job) {
@@ -148,7 +148,7 @@ fn draw_for_job(given: Option<&str>) -> Result<Drawn, Failure> {
         ));
     }
     let layout = MemoryLayout::Moved(LayoutOffset::drawn(number, layouts));
-    Ok(Drawn { layout, job, layouts: Some(layouts), notes })
+    Ok(DrawnLayout { layout, job, layouts: Some(layouts), notes })
 }
 
 /// What names the job that this process is of: a launcher's name for the run of a rank, or a

@@ -11,7 +11,7 @@ use crate::exit::Failure;
 /// Whether bash is given builtins.
 #[derive(clap::Args)]
 #[group(skip)]
-pub struct Args {
+pub struct RunBuiltinsArgs {
     /// Have bash scripts run mkdir, mv, rm, dirname and the like in bash's own process, where that
     /// is the same, and start others without a copy of bash; see docs/run-builtins.md
     #[arg(long, group = "means")]
@@ -24,7 +24,7 @@ pub struct Args {
 }
 
 /// What a command is given, and its file of numbers.
-pub struct Given {
+pub struct PreparedBuiltins {
     /// What docs/schema/becalm.run.md describes.
     pub about: Value,
     /// Where shells count, if they are to.
@@ -33,10 +33,10 @@ pub struct Given {
 
 /// Prepares the builtins, if they are asked for.
 pub fn prepare(
-    args: &Args,
+    args: &RunBuiltinsArgs,
     command: &launch::Command,
     variables: &mut Vec<(OsString, OsString)>,
-) -> Result<Option<Given>, Failure> {
+) -> Result<Option<PreparedBuiltins>, Failure> {
     if !args.builtins {
         return Ok(None);
     }
@@ -55,7 +55,7 @@ pub fn prepare(
         variables.push((builtins::COUNT_VARIABLE.into(), count.file().into()));
     }
     variables.push(("BASH_ENV".into(), prepared.bash_env));
-    Ok(Some(Given { about, count }))
+    Ok(Some(PreparedBuiltins { about, count }))
 }
 
 /// Which programs are done inside is decided by each shell at each command: here is which could be.
@@ -81,7 +81,7 @@ fn about(prepared: &Prepared, without: Option<String>) -> Value {
     })
 }
 
-impl Given {
+impl PreparedBuiltins {
     /// Says what was counted: in words, or as a field of the object.
     pub fn say_counted(&mut self, json: bool) -> Result<(), Failure> {
         let Some(count) = &self.count else { return Ok(()) };

@@ -9,7 +9,7 @@ use script::hugepages::{self, Library};
 /// Whether malloc asks for huge pages.
 #[derive(clap::Args)]
 #[group(skip)]
-pub struct Args {
+pub struct RunHugepagesArgs {
     /// Have glibc's malloc ask for huge pages, in the command and all that it starts: what has
     /// grown large forks faster; see docs/run.md
     #[arg(long, group = "means")]
@@ -18,7 +18,7 @@ pub struct Args {
 
 /// Sets the tunable, if that is asked for, and says what docs/schema/becalm.run.md describes.
 pub fn ask(
-    args: &Args,
+    args: &RunHugepagesArgs,
     command: &launch::Command,
     variables: &mut Vec<(OsString, OsString)>,
 ) -> Option<serde_json::Value> {

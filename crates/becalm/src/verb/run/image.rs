@@ -14,7 +14,7 @@ use crate::exit::{Failure, USAGE};
 /// An image, and what lies over it.
 #[derive(clap::Args)]
 #[group(skip)]
-pub struct Args {
+pub struct RunImageArgs {
     /// The image: a squashfs, or a SIF with a whole root
     #[arg(long, alias = "sif", value_name = "FILE", group = "means")]
     image: Option<PathBuf>,
@@ -41,7 +41,7 @@ pub struct Args {
     by: Option<Means>,
 
     #[command(flatten)]
-    stage: stage::Args,
+    stage: stage::RunStageArgs,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -52,7 +52,7 @@ enum Means {
 
 /// Enters the image, if one is asked for, and says what docs/schema/becalm.run.md describes.
 pub fn enter(
-    args: &Args,
+    args: &RunImageArgs,
     freshness: ImageFreshness,
     json: bool,
     command: &mut launch::Command,
@@ -82,7 +82,11 @@ fn about(entered: &Entered) -> serde_json::Value {
     })
 }
 
-fn wanted(args: &Args, image: &Path, freshness: ImageFreshness) -> Result<MountRequest, Failure> {
+fn wanted(
+    args: &RunImageArgs,
+    image: &Path,
+    freshness: ImageFreshness,
+) -> Result<MountRequest, Failure> {
     let usage = |text: &OsString, why| Failure {
         status: USAGE,
         error: anyhow!("--bind {}: {why}", text.to_string_lossy()),

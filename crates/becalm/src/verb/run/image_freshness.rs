@@ -5,7 +5,7 @@ use image::mount::Freshness;
 /// How closely to look.
 #[derive(clap::Args)]
 #[group(skip)]
-pub struct Args {
+pub struct RunFreshnessArgs {
     /// How closely to look whether what was packed has changed since: at the times of all
     /// directories and of what the trace opened, at every file, or not at all
     #[arg(

@@ -27,21 +27,21 @@ use crate::exit::Failure;
   becalm run --builtins --hugepages -- ./unpack.sh
   srun -n 64 becalm run --aslr job -- ./app")]
 #[command(group = clap::ArgGroup::new("means").required(true).multiple(true))]
-pub struct Args {
+pub struct RunArgs {
     #[command(flatten)]
-    image: image::Args,
+    image: image::RunImageArgs,
 
     #[command(flatten)]
-    builtins: builtins::Args,
+    builtins: builtins::RunBuiltinsArgs,
 
     #[command(flatten)]
-    hugepages: hugepages::Args,
+    hugepages: hugepages::RunHugepagesArgs,
 
     #[command(flatten)]
-    freshness: image_freshness::Args,
+    freshness: image_freshness::RunFreshnessArgs,
 
     #[command(flatten)]
-    aslr: aslr::Args,
+    aslr: aslr::RunAslrArgs,
 
     /// Print one JSON object on standard error: what was changed. It comes before the command
     /// starts; with --count, at its end
@@ -54,7 +54,7 @@ pub struct Args {
 }
 
 /// Runs the verb: becomes the command, unless that fails or its starts are counted.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let mut variables = Vec::new();
     // Where no image can be mounted, another one is started.
     let mut command = launch::Command { argv: args.command.clone() };
@@ -64,7 +64,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     let hugepages = hugepages::ask(&args.hugepages, &command, &mut variables);
     // The last one: it counts the variables of all others.
     let aslr = aslr::enter(&args.aslr, &command, &mut variables)?;
-    let tell = |builtins: Option<&builtins::Given>| -> Result<(), Failure> {
+    let tell = |builtins: Option<&builtins::PreparedBuiltins>| -> Result<(), Failure> {
         let about = serde_json::json!({
             "schema": "becalm.run/1", "image": image, "aslr": aslr,
             "builtins": builtins.map(|given| &given.about), "hugepages": hugepages

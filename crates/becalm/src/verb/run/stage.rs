@@ -13,7 +13,7 @@ use crate::exit::Failure;
 /// Whether an image may be staged.
 #[derive(clap::Args)]
 #[group(skip)]
-pub struct Args {
+pub struct RunStageArgs {
     /// Where nothing can be mounted, unpack the image for the time of the job, into memory of the
     /// node [default: /dev/shm, or TMPDIR where that is in memory]; see docs/run.md
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, requires = "image",
@@ -24,7 +24,7 @@ pub struct Args {
 /// Stages the image, if that may be and no mount can, and says what docs/schema/becalm.run.md
 /// describes.
 pub fn enter(
-    args: &Args,
+    args: &RunStageArgs,
     json: bool,
     wanted: &MountRequest,
     command: &mut launch::Command,
@@ -34,7 +34,7 @@ pub fn enter(
     let Some(why) = mount::why_impossible(wanted).map_err(Failure::of_command)? else {
         return Ok(None);
     };
-    let waiting = term::Waiting::new();
+    let waiting = term::ProgressBar::new();
     let progress = |done, of| waiting.tell("unpacking", done, of);
     let staged = stage::enter(wanted, directory.as_deref(), &command.argv, &progress);
     drop(waiting);

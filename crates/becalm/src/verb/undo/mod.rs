@@ -19,7 +19,7 @@ use view::{render, render_list};
   becalm undo --list
   becalm undo 20261121-1 --dry-run
   becalm undo")]
-pub struct Args {
+pub struct UndoArgs {
     /// What to undo, as --list shows it
     #[arg(conflicts_with = "list")]
     id: Option<String>,
@@ -40,13 +40,13 @@ pub struct Args {
 /// What the verb answers as JSON.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Answer<'a> {
-    List { schema: &'static str, applied: Vec<Listed<'a>> },
+enum UndoAnswer<'a> {
+    List { schema: &'static str, applied: Vec<ListedChange<'a>> },
     Undo { schema: &'static str, dry_run: bool, undone: &'a Undone },
 }
 
 #[derive(Serialize)]
-struct Listed<'a> {
+struct ListedChange<'a> {
     #[serde(flatten)]
     entry: &'a Entry,
     when: String,
@@ -55,12 +55,12 @@ struct Listed<'a> {
 const SCHEMA: &str = "becalm.undo/1";
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &UndoArgs) -> Result<u8, Failure> {
     let state = remedy::state_directory()?;
     if args.list {
         return list(&state, args.json);
     }
-    let waiting = term::Waiting::new();
+    let waiting = term::ProgressBar::new();
     let progress = |progress: remedy::Progress| {
         waiting.tell("restoring", progress.written as u64, progress.of as u64);
     };
@@ -70,8 +70,8 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
 fn list(state: &Path, json: bool) -> Result<u8, Failure> {
     let entries = remedy::list(state)?;
     if json {
-        let listed = entries.iter().map(|entry| Listed { entry, when: entry.when() });
-        let answer = Answer::List { schema: SCHEMA, applied: listed.collect() };
+        let listed = entries.iter().map(|entry| ListedChange { entry, when: entry.when() });
+        let answer = UndoAnswer::List { schema: SCHEMA, applied: listed.collect() };
         term::print(&term::json(&answer)?)?;
     } else {
         term::print(&render_list(&entries, width::terminal()))?;
@@ -79,7 +79,7 @@ fn list(state: &Path, json: bool) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn undo(args: &Args, options: Options) -> Result<u8, Failure> {
+fn undo(args: &UndoArgs, options: Options) -> Result<u8, Failure> {
     let id = match &args.id {
         Some(id) => id.clone(),
         None => {
@@ -93,7 +93,7 @@ fn undo(args: &Args, options: Options) -> Result<u8, Failure> {
     let how = UndoOptions { skip_changed: args.skip_changed, dry_run: args.dry_run };
     let undone = remedy::undo(&id, &options, how).map_err(|error| of(error, &id))?;
     if args.json {
-        let answer = Answer::Undo { schema: SCHEMA, dry_run: args.dry_run, undone: &undone };
+        let answer = UndoAnswer::Undo { schema: SCHEMA, dry_run: args.dry_run, undone: &undone };
         term::print(&term::json(&answer)?)?;
     } else {
         term::print(&render(&undone, args, width::terminal()))?;

@@ -4,7 +4,7 @@ use remedy::{Entry, Undone};
 use term::number::{count, counted};
 use term::{Column, Table, plain, style};
 
-use super::Args;
+use super::UndoArgs;
 
 /// What was applied, and what became of it.
 pub fn render_list(entries: &[Entry], columns: usize) -> String {
@@ -35,7 +35,7 @@ pub fn render_list(entries: &[Entry], columns: usize) -> String {
 }
 
 /// What was taken back, or would be.
-pub fn render(undone: &Undone, args: &Args, columns: usize) -> String {
+pub fn render(undone: &Undone, args: &UndoArgs, columns: usize) -> String {
     let restored = undone.restored;
     let parts = [
         (restored.patched, "file has its old bytes again", "files have their old bytes again"),

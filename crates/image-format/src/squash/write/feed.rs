@@ -6,7 +6,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::tree::{FileAttributes, FileNodeId, FileNodeKind, FileTree};
+use crate::tree::{FileNodeId, FileNodeKind, FileTree, TreeAttributes};
 
 /// Bytes that may be underway: read, compressed, not yet written.
 const MOST_UNDERWAY: u64 = 64 << 20;
@@ -29,7 +29,7 @@ pub(crate) struct Piece {
 /// A file that is read: opened by the first thread that needs it, closed by the last.
 pub(crate) struct SourceFile {
     pub path: PathBuf,
-    pub attributes: FileAttributes,
+    pub attributes: TreeAttributes,
     pub size: u64,
     pub has_holes: bool,
     /// The content, where it does not come from the disk.

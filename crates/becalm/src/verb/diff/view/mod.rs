@@ -16,7 +16,7 @@ use crate::recording_head::RecordingHead;
 pub use paths::PathsDiff;
 
 /// A recording and the file it was loaded from.
-pub type Loaded<'a> = (&'a Path, &'a Recording);
+pub type NamedRecording<'a> = (&'a Path, &'a Recording);
 
 /// What `becalm diff` answers: as JSON, docs/schema/becalm.diff.md; as text, [`Diff::render`].
 #[derive(Clone, Debug, Serialize)]
@@ -49,7 +49,7 @@ pub struct Total {
 
 impl Diff {
     /// Compares two recordings, grouped by one thing.
-    pub fn of(before: Loaded, after: Loaded, by: GroupBy) -> Diff {
+    pub fn of(before: NamedRecording, after: NamedRecording, by: GroupBy) -> Diff {
         let default_set = before.1.header.all_syscalls != after.1.header.all_syscalls;
         let filter = CallFilter { default_set, ..CallFilter::default() };
         let (a, b) = query::tables(before.1, after.1, by, &filter);

@@ -5,7 +5,7 @@ use serde::Serialize;
 use term::number::{count, counted};
 use term::{Column, Table, style};
 
-use super::{Loaded, cells, heading, side_by_side};
+use super::{NamedRecording, cells, heading, side_by_side};
 use crate::recording_head::RecordingHead;
 
 /// What `becalm diff --paths` answers: as JSON, docs/schema/becalm.diff.md; as text,
@@ -30,7 +30,7 @@ pub struct PathsDiff {
 
 impl PathsDiff {
     /// Compares the paths of two recordings.
-    pub fn of(before: Loaded, after: Loaded) -> PathsDiff {
+    pub fn of(before: NamedRecording, after: NamedRecording) -> PathsDiff {
         let paths = diff::paths(before.1, after.1);
         let both = paths.both.len();
         let differ: Vec<_> =

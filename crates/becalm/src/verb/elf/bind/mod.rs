@@ -29,13 +29,13 @@ Examples:
   becalm elf bind --dry-run /opt/spack/opt
   becalm elf bind /opt/spack/opt
   becalm elf bind --json --dry-run ./app | jq '.left_out'")]
-pub struct Args {
+pub struct ElfBindArgs {
     /// Files, and directories whose files are bound
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
 
     #[command(flatten)]
-    how: How,
+    how: BindFlags,
 
     /// Say what would be done, and write nothing
     #[arg(long)]
@@ -52,7 +52,7 @@ pub struct Args {
 
 /// How to bind.
 #[derive(clap::Args)]
-pub struct How {
+pub struct BindFlags {
     /// needed: every object names absolute paths. closure: only the program is edited, and needs
     /// a library that lists all. farm: one directory of links instead of long lists [default:
     /// needed; for musl's programs farm]
@@ -100,7 +100,7 @@ enum KeepName {
     All,
 }
 
-impl How {
+impl BindFlags {
     /// The same as the loader's crate says it.
     ///
     /// # Errors
@@ -133,7 +133,7 @@ impl How {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &ElfBindArgs) -> Result<u8, Failure> {
     let options = args.how.options()?;
     let binding = plan(&args.paths, &options)?;
     let named: Vec<String> =
@@ -160,7 +160,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
 
 /// Plans, with a bar where that takes long.
 pub fn plan(paths: &[PathBuf], options: &BindOptions) -> Result<Binding, Failure> {
-    let waiting = term::Waiting::new();
+    let waiting = term::ProgressBar::new();
     let tell = |progress| match progress {
         BindProgress::Looking => waiting.tell("looking for ELF files", 0, 1),
         BindProgress::Simulating { done, of } => {
@@ -183,7 +183,7 @@ fn state() -> anyhow::Result<PathBuf> {
 
 /// Applies, with a bar where that takes long; the name in the journal.
 pub fn apply(plan: &remedy::Plan) -> Result<String, Failure> {
-    let waiting = term::Waiting::new();
+    let waiting = term::ProgressBar::new();
     let progress = |progress: remedy::Progress| {
         waiting.tell("writing", progress.written as u64, progress.of as u64);
     };

@@ -9,7 +9,7 @@ use anyhow::Context;
 use loader::{Disk, LoaderSetting, outline, simulate};
 
 use crate::exit::{Failure, NO};
-use view::Tree;
+use view::LibraryTree;
 
 /// Show which libraries a program or library loads, and from where, without running it
 ///
@@ -22,7 +22,7 @@ Examples:
   becalm elf tree /usr/bin/python3
   becalm elf tree --probes ./app           every path that the loader asks for, in order
   becalm elf tree --json ./app | jq '.objects[].path'")]
-pub struct Args {
+pub struct ElfTreeArgs {
     /// An executable or a shared library
     file: PathBuf,
 
@@ -41,7 +41,7 @@ pub struct Args {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &ElfTreeArgs) -> Result<u8, Failure> {
     let world = Disk::new();
     let file = std::path::absolute(&args.file).context("the working directory")?;
     let mut setting =
@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         true => simulate(&world, &file, &setting),
         false => outline(&world, &file, &setting),
     })?;
-    let tree = Tree::of(&args.file, &simulation);
+    let tree = LibraryTree::of(&args.file, &simulation);
     if args.json {
         term::print(&term::json(&tree.to_value(args.probes))?)?;
     } else if args.probes {

@@ -81,7 +81,10 @@ fn of_recording(args: &ForkLinesArgs, file: &Path) -> Result<u8, Failure> {
 fn of_command(args: &ForkLinesArgs) -> Result<u8, Failure> {
     let report = args.report.begin()?;
     let starts = if args.locale { Starts::AndLocales } else { Starts::Alone };
-    let wanted = recorded::Wanted { starts: Some(starts), ..recorded::Wanted::of(&args.command) };
+    let wanted = recorded::RecordRequest {
+        starts: Some(starts),
+        ..recorded::RecordRequest::of(&args.command)
+    };
     let hook = hook(python_path::given().as_deref());
     let record = || recorded::and_read(&wanted, None);
     let (recording, finished) = match &hook {

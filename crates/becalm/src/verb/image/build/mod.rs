@@ -13,13 +13,13 @@ use clap::ValueEnum;
 use image::container::{self, ContainerContent, Sealed};
 use image::ext3::Ext3Overlay;
 use image::sif::Container;
-use image::squash::{self, BuiltImage, Compression, ImageOptions, ImageProgress};
+use image::squash::{self, Compression, ImageOptions, ImageProgress, PathsImage};
 use image::{Holds, Inspection};
 use recording::shown_name;
 
 use super::overlay;
 use crate::exit::{Failure, USAGE};
-use crate::recorded::{self, Wanted};
+use crate::recorded::{self, RecordRequest};
 use crate::stdout_redirect::StdoutRedirect;
 use view::Packed;
 
@@ -45,7 +45,7 @@ Examples:
   becalm image build -o all.sqsh --comp lz4 /opt/env /home/me/src/package
   becalm image build -o root.sif --runscript run.sh --label version=2 rootfs
   becalm image build -o app.sif --base root.sif --overlay 2G /opt/env")]
-pub struct Args {
+pub struct ImageBuildArgs {
     /// Directories and files to pack
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
@@ -97,13 +97,13 @@ pub struct Args {
     command: Vec<OsString>,
 
     #[command(flatten)]
-    sif: Sif,
+    sif: SifOptions,
 }
 
 /// What makes the image a container.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Containers")]
-struct Sif {
+struct SifOptions {
     /// Write a SIF, whatever FILE is called
     #[arg(long)]
     sif: bool,
@@ -148,7 +148,7 @@ fn label(text: &str) -> Result<(String, String), String> {
     }
 }
 
-impl Sif {
+impl SifOptions {
     /// Whether something is asked for that only a SIF has.
     fn is_told(&self) -> bool {
         let texts = [&self.base, &self.runscript, &self.env, &self.deffile];
@@ -183,7 +183,7 @@ impl Sif {
     }
 }
 
-impl Args {
+impl ImageBuildArgs {
     fn is_sif(&self) -> bool {
         self.sif.is_told() || self.output.extension() == Some(OsStr::new("sif"))
     }
@@ -226,7 +226,7 @@ fn block_size(text: &str) -> Result<u32, String> {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &ImageBuildArgs) -> Result<u8, Failure> {
     let made = made()?;
     let usage = |error| Failure { status: USAGE, error };
     check_level(args).map_err(usage)?;
@@ -259,7 +259,7 @@ fn made() -> Result<Option<u32>, Failure> {
     seconds.map(Some).ok_or_else(|| Failure { status: USAGE, error: error() })
 }
 
-fn check_level(args: &Args) -> anyhow::Result<()> {
+fn check_level(args: &ImageBuildArgs) -> anyhow::Result<()> {
     let compression = args.compression();
     match (args.level, compression.levels()) {
         (Some(_), None) => bail!("{} has no levels", compression.name()),
@@ -271,7 +271,7 @@ fn check_level(args: &Args) -> anyhow::Result<()> {
 }
 
 /// A container's root is one directory.
-fn check_paths(args: &Args) -> anyhow::Result<()> {
+fn check_paths(args: &ImageBuildArgs) -> anyhow::Result<()> {
     if args.is_sif() && args.sif.base.is_none() && args.paths.len() > 1 {
         bail!("a SIF is made of one root directory; to lay several paths over a root, give --base");
     }
@@ -299,7 +299,7 @@ fn check_output(output: &Path) -> anyhow::Result<()> {
 }
 
 /// The files that come first, and what says so.
-fn order(args: &Args) -> Result<(Vec<PathBuf>, Option<String>), Failure> {
+fn order(args: &ImageBuildArgs) -> Result<(Vec<PathBuf>, Option<String>), Failure> {
     if let Some(trace) = &args.trace {
         let recording = crate::load::load(trace)?;
         return Ok((image::opened(&recording), Some(shown_name(trace))));
@@ -307,7 +307,7 @@ fn order(args: &Args) -> Result<(Vec<PathBuf>, Option<String>), Failure> {
     if args.command.is_empty() {
         return Ok((Vec::new(), None));
     }
-    let (recording, finished) = recorded::and_read(&Wanted::of(&args.command), None)?;
+    let (recording, finished) = recorded::and_read(&RecordRequest::of(&args.command), None)?;
     if finished.ended.pass_on() != 0 {
         let status = finished.ended.pass_on();
         term::warn(&format!("the command ended with status {status}; its order is used as it is"));
@@ -316,12 +316,12 @@ fn order(args: &Args) -> Result<(Vec<PathBuf>, Option<String>), Failure> {
 }
 
 fn build(
-    args: &Args,
+    args: &ImageBuildArgs,
     first: &[PathBuf],
     trace: Option<String>,
     made: Option<u32>,
-) -> anyhow::Result<(BuiltImage, Option<Sealed>)> {
-    let waiting = term::Waiting::new();
+) -> anyhow::Result<(PathsImage, Option<Sealed>)> {
+    let waiting = term::ProgressBar::new();
     let progress = |progress| tell(&waiting, progress);
     let options = ImageOptions {
         compression: args.compression(),
@@ -350,7 +350,7 @@ fn build(
 }
 
 /// Tells whoever waits how far it is.
-pub(super) fn tell(waiting: &term::Waiting, progress: ImageProgress) {
+pub(super) fn tell(waiting: &term::ProgressBar, progress: ImageProgress) {
     match progress {
         ImageProgress::Listing => waiting.tell("listing", 0, 1),
         ImageProgress::Packing { done, of } => waiting.tell("packing", done, of),
@@ -364,7 +364,7 @@ fn name(path: &Path) -> String {
 }
 
 /// What to do next: run in it.
-fn next(args: &Args) -> String {
+fn next(args: &ImageBuildArgs) -> String {
     let image = term::quoted(args.output.as_os_str().as_bytes());
     match term::shell_line(&args.command) {
         words if words.is_empty() => format!("becalm image inspect {image}"),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use image::container::Sealed;
-use image::squash::BuiltImage;
+use image::squash::PathsImage;
 use image::{OmitReason, OmittedFile, Reference};
 use recording::{ByteUnits, shown_name};
 use serde::Serialize;
@@ -19,13 +19,13 @@ pub struct Packed<'a> {
     schema: &'static str,
     image: String,
     #[serde(flatten)]
-    built: &'a BuiltImage,
+    built: &'a PathsImage,
     sif: Option<&'a Sealed>,
 }
 
 impl<'a> Packed<'a> {
     /// What was packed into a file; into a container with what.
-    pub fn of(image: &Path, built: &'a BuiltImage, sif: Option<&'a Sealed>) -> Packed<'a> {
+    pub fn of(image: &Path, built: &'a PathsImage, sif: Option<&'a Sealed>) -> Packed<'a> {
         let schema = "becalm.image.build/1";
         Packed { schema, image: shown_name(image), built, sif }
     }

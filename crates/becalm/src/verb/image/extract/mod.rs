@@ -23,7 +23,7 @@ Examples:
   becalm image extract env.sqsh /dev/shm/env
   becalm image extract env.sqsh numpy lib/python3.11/site-packages/numpy
   becalm image extract --object 6 app.sif env")]
-pub struct Args {
+pub struct ImageExtractArgs {
     /// The image: a squashfs or a SIF
     image: PathBuf,
 
@@ -48,8 +48,8 @@ pub struct Args {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
-    let waiting = term::Waiting::new();
+pub fn run(args: &ImageExtractArgs) -> Result<u8, Failure> {
+    let waiting = term::ProgressBar::new();
     let progress = |done, of| waiting.tell("unpacking", done, of);
     let wanted = ExtractRequest {
         paths: &args.path,

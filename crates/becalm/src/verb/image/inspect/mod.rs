@@ -21,7 +21,7 @@ Examples:
   becalm image inspect app.sif
   becalm image inspect --deffile app.sif
   becalm image inspect --json app.sif | jq '.objects[] | select(.role == \"overlay\")'")]
-pub struct Args {
+pub struct ImageInspectArgs {
     /// The image's file
     file: PathBuf,
 
@@ -35,7 +35,7 @@ pub struct Args {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &ImageInspectArgs) -> Result<u8, Failure> {
     let name = || term::plain(&args.file.to_string_lossy());
     let file = opened(&args.file).with_context(name)?;
     if args.deffile {

@@ -25,7 +25,7 @@ Examples:
   becalm image overlay overlay.img 10G
   becalm image overlay --sparse --create-dir /opt/env overlay.img 100G
   becalm image overlay app-rw.sif 2G --sif app.sif      a new SIF: app.sif and an overlay")]
-pub struct Args {
+pub struct ImageOverlayArgs {
     /// The file to make
     out: PathBuf,
 
@@ -74,7 +74,7 @@ pub(super) fn owner() -> (u32, u32) {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &ImageOverlayArgs) -> Result<u8, Failure> {
     let overlay = Ext3Overlay {
         size: args.size,
         owner: owner(),
@@ -82,7 +82,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         created: now()?,
         sparse: args.sparse,
     };
-    let waiting = term::Waiting::new();
+    let waiting = term::ProgressBar::new();
     let bytes = match &args.sif {
         None => container::overlay(&args.out, &overlay).map(|()| overlay.size)?,
         Some(base) => {

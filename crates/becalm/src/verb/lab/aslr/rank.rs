@@ -16,7 +16,7 @@ use crate::exit::Failure;
 pub struct CampaignRankArgs {
     /// Its layout
     #[arg(long, value_name = "on|off|layout:SPEC")]
-    layout: Wanted,
+    layout: RankLayout,
 
     /// Of some ranks, the only processor
     #[arg(long, value_name = "RANK:CPU,…", value_delimiter = ',')]
@@ -44,19 +44,19 @@ pub struct CampaignRankArgs {
 }
 
 #[derive(Clone, Copy)]
-struct Wanted(Option<MemoryLayout>);
+struct RankLayout(Option<MemoryLayout>);
 
-impl FromStr for Wanted {
+impl FromStr for RankLayout {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Wanted, String> {
+    fn from_str(text: &str) -> Result<RankLayout, String> {
         let layout = match (text, text.strip_prefix("layout:")) {
             ("on", _) => None,
             ("off", _) => Some(MemoryLayout::Off),
             (_, Some(spec)) => Some(MemoryLayout::Moved(spec.parse()?)),
             _ => return Err("give on, off or layout:0x1a2b3".to_owned()),
         };
-        Ok(Wanted(layout))
+        Ok(RankLayout(layout))
     }
 }
 

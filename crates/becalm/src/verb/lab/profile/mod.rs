@@ -60,7 +60,7 @@ pub struct ProfileArgs {
     /// Take no samples: draw process starts alone, as wide as they are many, as the time that they
     /// took, or as their CPU time
     #[arg(long, value_name = "WIDTH")]
-    starts: Option<Starts>,
+    starts: Option<StartsWidth>,
 
     /// Print one JSON object (docs/schema/becalm.lab.profile.md) instead of the report: the command's
     /// standard output then goes to standard error
@@ -76,25 +76,25 @@ pub struct ProfileArgs {
 }
 
 /// What is written, with the names filled in.
-struct Files {
+struct ProfileFiles {
     svg: PathBuf,
     folded: Option<PathBuf>,
 }
 
-impl Files {
+impl ProfileFiles {
     /// Those of this rank; none where another's is drawn.
-    fn of(args: &ProfileArgs, rank: &ReportingRank) -> Option<Files> {
+    fn of(args: &ProfileArgs, rank: &ReportingRank) -> Option<ProfileFiles> {
         let (svg, is_own) = job::own_name(&args.output);
         let folded = args.folded.as_deref().map(job::own_name);
         let is_drawn = is_own || !rank.is_silent();
         // One file for all is of the rank that speaks.
         let folded = folded.filter(|(_, is_own)| *is_own || !rank.is_silent());
-        is_drawn.then_some(Files { svg, folded: folded.map(|(path, _)| path) })
+        is_drawn.then_some(ProfileFiles { svg, folded: folded.map(|(path, _)| path) })
     }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Starts {
+enum StartsWidth {
     Count,
     Wall,
     Cpu,
@@ -108,7 +108,7 @@ fn stack_bytes(text: &str) -> Result<u32, String> {
 /// Runs the verb.
 pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
     let rank = args.one.reporting_rank()?;
-    let files = Files::of(args, &rank);
+    let files = ProfileFiles::of(args, &rank);
     if let Some(files) = &files {
         check_target(&files.svg).map_err(Failure::of_command)?;
     }
@@ -118,9 +118,9 @@ pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
     };
     let allowed = Allowed::here();
     let sampler = files.is_some().then(|| sampler(args, &allowed));
-    let wanted = recorded::Wanted {
+    let wanted = recorded::RecordRequest {
         starts: Some(watch::Starts::Alone),
-        ..recorded::Wanted::of(&args.command)
+        ..recorded::RecordRequest::of(&args.command)
     };
     let (recording, finished) = recorded::and_read(&wanted, None)?;
     rank.say_what_is_missing(&finished);
@@ -183,11 +183,11 @@ fn sampled(recording: &Recording, sampler: Sampler, allowed: &Allowed) -> (Profi
     (gather.finish(), Sampling::of(samples.how, allowed, trouble))
 }
 
-fn width(starts: Option<Starts>) -> Width {
+fn width(starts: Option<StartsWidth>) -> Width {
     match starts {
-        None | Some(Starts::Count) => Width::Count,
-        Some(Starts::Wall) => Width::Wall,
-        Some(Starts::Cpu) => Width::Cpu,
+        None | Some(StartsWidth::Count) => Width::Count,
+        Some(StartsWidth::Wall) => Width::Wall,
+        Some(StartsWidth::Cpu) => Width::Cpu,
     }
 }
 
@@ -216,7 +216,7 @@ fn check_target(target: &Path) -> anyhow::Result<()> {
 
 fn write(args: &ProfileArgs, stacks: &[Stack], shown: &Profiled) -> anyhow::Result<()> {
     let unit = match (&shown.sampling.how, args.starts) {
-        (None, None | Some(Starts::Count)) => "process starts",
+        (None, None | Some(StartsWidth::Count)) => "process starts",
         _ => "µs",
     };
     let captions = Captions { title: shown.command_line(), subtitle: shown.subtitle(unit), unit };

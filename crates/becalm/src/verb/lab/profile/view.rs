@@ -56,7 +56,7 @@ pub struct Profiled {
 
 /// `becalm.lab.profile/1`.
 #[derive(Debug, Serialize)]
-pub struct Object<'a> {
+pub struct SampledObject<'a> {
     schema: &'static str,
     command: &'a [Name],
     rank: Option<u32>,
@@ -72,11 +72,11 @@ pub struct Object<'a> {
 
 impl Profiled {
     /// The answer for programs.
-    pub fn json(&self) -> Object<'_> {
+    pub fn json(&self) -> SampledObject<'_> {
         let mut profile = self.profile.clone();
         profile.warnings = self.warnings();
         let text = |path: &Path| shown_name(path);
-        Object {
+        SampledObject {
             schema: "becalm.lab.profile/1",
             command: &self.command,
             rank: self.rank,

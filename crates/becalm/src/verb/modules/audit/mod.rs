@@ -27,7 +27,7 @@ use view::ModulesAudit;
   becalm modules audit --no-run --sarif modulefiles >audit.sarif
   becalm modules audit --json | jq '.rules'")]
 #[command(group = clap::ArgGroup::new("format").args(["json", "sarif", "github"]))]
-pub struct Args {
+pub struct ModulesAuditArgs {
     /// The modulepaths; by default those of $MODULEPATH
     #[arg(value_name = "MODULEPATH")]
     modulepaths: Vec<PathBuf>,
@@ -74,7 +74,7 @@ pub struct Args {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &ModulesAuditArgs) -> Result<u8, Failure> {
     let environment = Environment::own();
     let modulepaths = modulepaths(args, &environment)?;
     let is_lmod = args.lmod || (args.modulecmd.is_none() && runs_lmod(&environment));
@@ -88,7 +88,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         timeout: (!args.no_run).then_some(timeout),
     };
     let views = views(args, &modulepaths)?;
-    let waiting = term::Waiting::new();
+    let waiting = term::ProgressBar::new();
     let progress = |done, of| waiting.tell("running Modules", done, of);
     let audit = modules::audit::audit(&views, &wanted, &progress);
     drop(waiting);
@@ -98,7 +98,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
 }
 
 fn modulepaths(
-    args: &Args,
+    args: &ModulesAuditArgs,
     environment: &Environment,
 ) -> Result<Vec<(PathBuf, Option<ModulepathOddity>)>, Failure> {
     let given: Vec<&OsStr> = args.modulepaths.iter().map(|path| path.as_os_str()).collect();
@@ -125,7 +125,10 @@ fn runs_lmod(environment: &Environment) -> bool {
 }
 
 /// The site's Modules. Trees can be looked at without one.
-fn site(args: &Args, environment: &Environment) -> Result<Option<ModulesSite>, SiteError> {
+fn site(
+    args: &ModulesAuditArgs,
+    environment: &Environment,
+) -> Result<Option<ModulesSite>, SiteError> {
     match &args.modulecmd {
         Some(command) => ModulesSite::at(command, environment).map(Some),
         None => match ModulesSite::find(environment) {
@@ -138,7 +141,7 @@ fn site(args: &Args, environment: &Environment) -> Result<Option<ModulesSite>, S
 
 /// The trees as the caller sees them, and as others do.
 fn views(
-    args: &Args,
+    args: &ModulesAuditArgs,
     modulepaths: &[(PathBuf, Option<ModulepathOddity>)],
 ) -> Result<Vec<UserView>, Failure> {
     let paths: Vec<&Path> = modulepaths.iter().map(|(path, _)| path.as_path()).collect();
@@ -156,7 +159,7 @@ fn views(
     Ok(views)
 }
 
-fn print(args: &Args, answer: &ModulesAudit) -> anyhow::Result<()> {
+fn print(args: &ModulesAuditArgs, answer: &ModulesAudit) -> anyhow::Result<()> {
     if args.json {
         term::print(&term::json(answer)?)?;
     } else if args.sarif {

@@ -25,7 +25,7 @@ const ASK_MODULES: u8 = 75;
   becalm modules avail
   becalm modules avail -t gcc
   becalm modules avail --why -C mpi")]
-pub struct Args {
+pub struct ModulesAvailArgs {
     /// Say why Modules has to answer, where it has to
     #[arg(long)]
     why: bool,
@@ -53,7 +53,7 @@ pub struct CommandArgs {
 }
 
 /// Runs `avail`.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &ModulesAvailArgs) -> Result<u8, Failure> {
     of_patterns(&args.words, args.why)
 }
 

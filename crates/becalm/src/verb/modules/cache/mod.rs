@@ -27,13 +27,13 @@ use view::{CacheAnswer, ModulesCache};
   becalm modules cache build --as alice /apps/modulefiles
   becalm modules cache refresh --modulecmd /opt/modules/libexec/modulecmd.tcl
   becalm modules cache check --lmod --timestamp /apps/lmod/timestamp /apps/lmod/cache")]
-pub struct Args {
+pub struct ModulesCacheArgs {
     #[command(subcommand)]
-    verb: Verb,
+    verb: ModulesCacheVerb,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
+enum ModulesCacheVerb {
     /// Say whether caches are stale, partial, disclosing, hostile or of another release
     #[command(after_help = "Examples:\n  becalm modules cache check\n  becalm modules cache \
         check --json /apps/modulefiles | jq '.caches[].checked.faults'")]
@@ -89,16 +89,18 @@ struct WatchArgs {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &ModulesCacheArgs) -> Result<u8, Failure> {
     match &args.verb {
-        Verb::Check(common) => answer("check", common, check(common)?),
-        Verb::Build(common) if common.lmod => answer("build", common, lmod_built(common, false)?),
-        Verb::Refresh(common) if common.lmod => {
+        ModulesCacheVerb::Check(common) => answer("check", common, check(common)?),
+        ModulesCacheVerb::Build(common) if common.lmod => {
+            answer("build", common, lmod_built(common, false)?)
+        }
+        ModulesCacheVerb::Refresh(common) if common.lmod => {
             answer("refresh", common, lmod_built(common, true)?)
         }
-        Verb::Build(common) => answer("build", common, built(common, false)?),
-        Verb::Refresh(common) => answer("refresh", common, built(common, true)?),
-        Verb::Watch(args) => watch(args),
+        ModulesCacheVerb::Build(common) => answer("build", common, built(common, false)?),
+        ModulesCacheVerb::Refresh(common) => answer("refresh", common, built(common, true)?),
+        ModulesCacheVerb::Watch(args) => watch(args),
     }
 }
 
@@ -181,7 +183,7 @@ fn one_built(
         true => cache::users(&tree(path))?,
         false => args.users.iter().map(|name| User::named(name)).collect::<Result<_, _>>()?,
     };
-    let waiting = term::Waiting::new();
+    let waiting = term::ProgressBar::new();
     let occasion = Occasion { state: remedy::state_directory()?, is_upkeep: only_if_needed };
     let progress = |done, of| waiting.tell("running Modules", done, of);
     match cache::build(path, site, &users, &occasion, &progress) {

@@ -22,7 +22,7 @@ const MOST: u64 = 1 << 16;
   becalm modules hook fish | source
   eval \"$(becalm modules hook zsh)\"
   eval \"`becalm modules hook csh`\"")]
-pub struct Args {
+pub struct ModulesHookArgs {
     /// The shell
     #[arg(value_name = "bash|zsh|fish|csh", value_parser = shell)]
     shell: Shell,
@@ -41,7 +41,7 @@ fn shell(name: &str) -> Result<Shell, String> {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &ModulesHookArgs) -> Result<u8, Failure> {
     let becalm = std::env::current_exe().context("cannot find becalm's own file")?;
     let becalm = becalm.to_str().context("becalm's own path is no text")?;
     if !args.alias {

@@ -24,7 +24,7 @@ pub use view::IndexAnswer;
   becalm modules index
   becalm modules index --lease 60 /apps/modulefiles
   becalm modules index --json")]
-pub struct Args {
+pub struct ModulesIndexArgs {
     /// The modulepaths, by default those of $MODULEPATH
     #[arg(value_name = "MODULEPATH")]
     modulepaths: Vec<PathBuf>,
@@ -43,7 +43,7 @@ pub struct Args {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &ModulesIndexArgs) -> Result<u8, Failure> {
     let indexer = Indexer::new(args.modulecmd.as_deref())?;
     let mut answers = Vec::new();
     for path in modulepaths(args, &indexer.environment)? {
@@ -125,7 +125,10 @@ impl Indexer {
 }
 
 /// Those that are there: Modules passes over others.
-fn modulepaths(args: &Args, environment: &Environment) -> Result<Vec<PathBuf>, Failure> {
+fn modulepaths(
+    args: &ModulesIndexArgs,
+    environment: &Environment,
+) -> Result<Vec<PathBuf>, Failure> {
     if !args.modulepaths.is_empty() {
         return Ok(args.modulepaths.clone());
     }

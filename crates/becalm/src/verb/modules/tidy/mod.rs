@@ -30,7 +30,7 @@ Examples:
   becalm modules tidy --apply --as alice --as bob /apps/modulefiles
   becalm modules tidy --no-cookie-checks
   becalm modules tidy --apply --virtual /apps/virtual --slower-load /apps/modulefiles")]
-pub struct Args {
+pub struct ModulesTidyArgs {
     /// The modulepaths, in the order in which they are searched; by default those of $MODULEPATH
     #[arg(value_name = "MODULEPATH")]
     modulepaths: Vec<PathBuf>,
@@ -83,7 +83,7 @@ pub struct Args {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &ModulesTidyArgs) -> Result<u8, Failure> {
     let environment = Environment::own();
     let paths = modulepaths(args, &environment)?;
     let site = match &args.modulecmd {
@@ -132,7 +132,7 @@ fn apply(
     steps: &remedy::Plan,
     asked: &[TidyView],
 ) -> Result<(Option<String>, TidyVerdict), Failure> {
-    let waiting = term::Waiting::new();
+    let waiting = term::ProgressBar::new();
     let progress = |doing, done, of| waiting.tell(doing, done, of);
     let roots: Vec<_> = asked.iter().flat_map(|view| &view.trees).map(|tree| &tree.root).collect();
     let now = modulepath_text(roots.into_iter().take(tidying.modulepath.len()));
@@ -173,7 +173,7 @@ fn take_back(id: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn modulepaths(args: &Args, environment: &Environment) -> Result<Vec<PathBuf>, Failure> {
+fn modulepaths(args: &ModulesTidyArgs, environment: &Environment) -> Result<Vec<PathBuf>, Failure> {
     let usage = |error| Failure { status: USAGE, error };
     if !args.modulepaths.is_empty() {
         return Ok(args.modulepaths.iter().map(std::path::absolute).collect::<Result<_, _>>()?);
@@ -193,7 +193,7 @@ fn modulepaths(args: &Args, environment: &Environment) -> Result<Vec<PathBuf>, F
 }
 
 /// The trees as the caller sees them, and then as those do who are asked.
-fn views(args: &Args, paths: &[PathBuf]) -> Result<Vec<TidyView>, Failure> {
+fn views(args: &ModulesTidyArgs, paths: &[PathBuf]) -> Result<Vec<TidyView>, Failure> {
     let own = TidyView::of(&modules::tidy::caller()?, paths)?;
     let users = match args.users.is_empty() {
         true => whom_to_ask(&own.trees)?,
@@ -206,7 +206,7 @@ fn views(args: &Args, paths: &[PathBuf]) -> Result<Vec<TidyView>, Failure> {
     Ok(views)
 }
 
-fn options(args: &Args) -> Result<TidyOptions, Failure> {
+fn options(args: &ModulesTidyArgs) -> Result<TidyOptions, Failure> {
     let whole = |path: &Option<PathBuf>| path.as_ref().map(std::path::absolute).transpose();
     Ok(TidyOptions {
         keep_strays: args.keep_strays,
@@ -223,7 +223,7 @@ fn title(paths: &[PathBuf]) -> String {
 }
 
 /// Prints it, with what to type next where there is something to do.
-fn print(args: &Args, shown: &ModulesTidy<'_>, goes_on: bool) -> Result<(), Failure> {
+fn print(args: &ModulesTidyArgs, shown: &ModulesTidy<'_>, goes_on: bool) -> Result<(), Failure> {
     let next = if goes_on { next(args, shown) } else { String::new() };
     let text = match args.json {
         true => term::json(&shown.to_value())?,
@@ -233,7 +233,7 @@ fn print(args: &Args, shown: &ModulesTidy<'_>, goes_on: bool) -> Result<(), Fail
 }
 
 /// What to do next.
-fn next(args: &Args, shown: &ModulesTidy<'_>) -> String {
+fn next(args: &ModulesTidyArgs, shown: &ModulesTidy<'_>) -> String {
     if let Some(id) = shown.applied {
         return format!("becalm undo {id}");
     }

@@ -27,7 +27,7 @@ use view::PythonScan;
   becalm python scan all.becalm --rank 7
   becalm python scan --json -- python3 app.py | jq '.packages[0]'")]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["recording", "command"]))]
-pub struct Args {
+pub struct PythonScanArgs {
     /// A recording that `becalm record` made, instead of a command
     recording: Option<PathBuf>,
 
@@ -52,14 +52,14 @@ pub struct Args {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &PythonScanArgs) -> Result<u8, Failure> {
     match &args.recording {
         Some(file) => of_recording(args, file),
         None => of_command(args),
     }
 }
 
-fn of_recording(args: &Args, file: &Path) -> Result<u8, Failure> {
+fn of_recording(args: &PythonScanArgs, file: &Path) -> Result<u8, Failure> {
     let recording = args.report.rank.load(file)?;
     let mut answer = PythonScan::of(&recording, Some(file), python::scan(&recording, None));
     answer.rank = args.report.rank.asked_for();
@@ -69,7 +69,7 @@ fn of_recording(args: &Args, file: &Path) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn of_command(args: &Args) -> Result<u8, Failure> {
+fn of_command(args: &PythonScanArgs) -> Result<u8, Failure> {
     let report = args.report.begin()?;
     let (recording, scan, finished) = record(args)?;
     let mut answer = PythonScan::of(&recording, None, scan);
@@ -88,14 +88,14 @@ fn of_command(args: &Args) -> Result<u8, Failure> {
 }
 
 /// Runs and records the command, with the hook unless it is not wanted.
-fn record(args: &Args) -> Result<(Recording, Scan, watch::Finished), Failure> {
+fn record(args: &PythonScanArgs) -> Result<(Recording, Scan, watch::Finished), Failure> {
     let (recording, hook, finished) = hooked::record(&args.command, !args.no_hook)?;
     let scan = python::scan(&recording, hook.map(|hook| hook.marks()).as_ref());
     Ok((recording, scan, finished))
 }
 
 /// What to do next: the same with times, and then the whole tree.
-fn next(args: &Args) -> String {
+fn next(args: &PythonScanArgs) -> String {
     match (args.importtime, args.all) {
         (false, _) => again::with(2, &["--importtime"]),
         (true, false) => again::with(2, &["--all"]),

@@ -37,7 +37,7 @@ pub struct PythonScan {
 }
 
 /// How many rows of each table fit one screen.
-struct Room {
+struct ScanRoom {
     packages: usize,
     modules: usize,
     reasons: usize,
@@ -45,8 +45,8 @@ struct Room {
     troubles: usize,
 }
 
-const SCREEN: Room = Room { packages: 6, modules: 6, reasons: 8, entries: 5, troubles: 4 };
-const ALL: Room = Room {
+const SCREEN: ScanRoom = ScanRoom { packages: 6, modules: 6, reasons: 8, entries: 5, troubles: 4 };
+const ALL: ScanRoom = ScanRoom {
     packages: usize::MAX,
     modules: usize::MAX,
     reasons: usize::MAX,
@@ -145,7 +145,7 @@ impl PythonScan {
         nesting.into_iter().chain(warnings).chain(self.no_times.clone()).collect()
     }
 
-    fn packages(&self, room: &Room) -> Table {
+    fn packages(&self, room: &ScanRoom) -> Table {
         let mut table = Table::new(
             [Column::path("package"), Column::number("modules")]
                 .into_iter()
@@ -161,7 +161,7 @@ impl PythonScan {
     }
 
     /// The modules that asked most; all of them, as a tree.
-    fn modules(&self, room: &Room, all: bool) -> Table {
+    fn modules(&self, room: &ScanRoom, all: bool) -> Table {
         let has_times = self.scan.modules.iter().any(|import| import.time.is_some());
         let mut columns = vec![
             Column::path("import"),
@@ -200,7 +200,7 @@ impl PythonScan {
         table
     }
 
-    fn reasons(&self, room: &Room) -> Table {
+    fn reasons(&self, room: &ScanRoom) -> Table {
         let mut table = Table::new([Column::path("reason")].into_iter().chain(columns_of_counts()));
         for by in self.scan.reasons.iter().take(room.reasons) {
             let name = by.reason.name().to_owned();
@@ -209,7 +209,7 @@ impl PythonScan {
         table
     }
 
-    fn entries(&self, room: &Room) -> Table {
+    fn entries(&self, room: &ScanRoom) -> Table {
         let mut table = Table::new(
             [Column::path("sys.path")]
                 .into_iter()

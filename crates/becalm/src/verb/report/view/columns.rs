@@ -5,13 +5,13 @@ use term::number::{bytes, count, percent, time};
 use term::{Cell, Column};
 
 /// A column, and what a row has in it. `None` leaves the cell empty.
-struct Field {
+struct ReportField {
     column: Column,
     cell: fn(&QueryRow, &QueryTable) -> Option<String>,
 }
 
-fn field(column: Column, cell: fn(&QueryRow, &QueryTable) -> Option<String>) -> Field {
-    Field { column, cell }
+fn field(column: Column, cell: fn(&QueryRow, &QueryTable) -> Option<String>) -> ReportField {
+    ReportField { column, cell }
 }
 
 /// The first `rows` rows of a table, the rest of them as one row, and the total.
@@ -49,7 +49,7 @@ fn sum(rows: &[QueryRow]) -> QueryRow {
 }
 
 /// The columns in their order. Those that can be spared are left out from the right.
-fn fields(table: &QueryTable) -> Vec<Field> {
+fn fields(table: &QueryTable) -> Vec<ReportField> {
     let key = field(Column::path(header(table.by)), |row, _| Some(row.key.clone()));
     let metadata = field(Column::number("metadata"), |row, _| Some(count(row.metadata)));
     let missing = field(Column::number("missing"), |row, _| Some(count(row.missing)));
@@ -66,7 +66,7 @@ fn fields(table: &QueryTable) -> Vec<Field> {
     fields
 }
 
-fn share() -> Field {
+fn share() -> ReportField {
     field(Column::number("share").spare(), |row, table| {
         Some(percent(row.metadata, table.total.metadata))
     })
@@ -80,7 +80,7 @@ fn header(by: GroupBy) -> &'static str {
     }
 }
 
-fn of_calls() -> Vec<Field> {
+fn of_calls() -> Vec<ReportField> {
     vec![
         share(),
         field(Column::number("paths").spare(), |row, _| {
@@ -92,7 +92,7 @@ fn of_calls() -> Vec<Field> {
     ]
 }
 
-fn of_programs() -> Vec<Field> {
+fn of_programs() -> Vec<ReportField> {
     vec![
         share(),
         field(Column::number("processes").spare(), |row, _| {
@@ -108,7 +108,7 @@ fn programs(row: &QueryRow, show: fn(&Programs) -> String) -> Option<String> {
     row.programs.as_ref().map(show)
 }
 
-fn of_searches() -> Vec<Field> {
+fn of_searches() -> Vec<ReportField> {
     vec![
         field(Column::number("searches").spare(), |row, _| search(row, |of| count(of.searches))),
         field(Column::path("found").spare(), |row, _| search(row, found)),

@@ -16,9 +16,9 @@ use term::{plain, style, width};
 use crate::recording_head::RecordingHead;
 
 /// What `becalm report` answers: as JSON, docs/schema/becalm.report.md; as text,
-/// [`Report::render`].
+/// [`CallReport::render`].
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct CallReport {
     /// `becalm.report/1`.
     pub schema: &'static str,
     /// What was recorded.
@@ -44,10 +44,10 @@ pub struct Below {
     pub counts: PrefixCounts,
 }
 
-impl Report {
+impl CallReport {
     /// Groups the calls of the recording that was loaded from `file`; of the files below one
     /// directory only, if `below` says so.
-    pub fn of(file: &Path, recording: &Recording, by: GroupBy, below: Option<&[u8]>) -> Report {
+    pub fn of(file: &Path, recording: &Recording, by: GroupBy, below: Option<&[u8]>) -> CallReport {
         let filter = CallFilter { below: below.map(<[u8]>::to_vec), ..CallFilter::default() };
         let table = query::table(recording, by, &filter);
         let all = match by {
@@ -60,7 +60,7 @@ impl Report {
             directory: recording::shown(&query::clean(directory)),
             counts: query::prefix_counts(recording, directory),
         });
-        Report {
+        CallReport {
             schema: "becalm.report/1",
             run: RecordingHead::of(file, recording),
             below,

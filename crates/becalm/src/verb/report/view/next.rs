@@ -4,9 +4,9 @@ use recording::Cause;
 use recording::query::GroupBy;
 use term::quoted;
 
-use super::Report;
+use super::CallReport;
 
-impl Report {
+impl CallReport {
     /// The command that goes on where this table stops.
     pub(super) fn next(&self) -> String {
         let recording = self.run.quoted_file();

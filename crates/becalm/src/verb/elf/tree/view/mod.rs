@@ -20,15 +20,15 @@ use serde_json::{Value, json};
 use term::number::{count, counted};
 
 /// What a program's loader does, as it is shown.
-pub struct Tree<'a> {
+pub struct LibraryTree<'a> {
     file: &'a Path,
     simulation: &'a Simulation,
 }
 
-impl<'a> Tree<'a> {
+impl<'a> LibraryTree<'a> {
     /// What was simulated of this file.
-    pub fn of(file: &'a Path, simulation: &'a Simulation) -> Tree<'a> {
-        Tree { file, simulation }
+    pub fn of(file: &'a Path, simulation: &'a Simulation) -> LibraryTree<'a> {
+        LibraryTree { file, simulation }
     }
 
     /// Whether all that is needed was found.

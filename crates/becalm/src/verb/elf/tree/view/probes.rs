@@ -3,9 +3,9 @@
 use loader::simulation::ProbeResult;
 use term::{plain, style};
 
-use super::{Tree, answer, call};
+use super::{LibraryTree, answer, call};
 
-impl Tree<'_> {
+impl LibraryTree<'_> {
     /// One line for each question: the call, the answer, the path. What is in vain is dimmed.
     pub fn render_probes(&self) -> String {
         let mut text = String::new();

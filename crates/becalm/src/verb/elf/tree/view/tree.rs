@@ -6,14 +6,14 @@ use std::ffi::OsStr;
 use loader::simulation::{Edge, FoundBy, LoadedObject};
 use term::{plain, style};
 
-use super::{Tree, found_by};
+use super::{LibraryTree, found_by};
 
 /// Missing names, as in libtree.
 const MISSING: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
 /// Names of libraries.
 const NAME: anstyle::Style = anstyle::AnsiColor::Cyan.on_default();
 
-impl Tree<'_> {
+impl LibraryTree<'_> {
     /// The answer in a sentence, then the tree. An object's needs are shown where the loader
     /// meets it first; elsewhere its name alone.
     pub fn render(&self, columns: usize) -> String {
@@ -36,7 +36,7 @@ impl Tree<'_> {
 }
 
 struct Branch<'a> {
-    tree: &'a Tree<'a>,
+    tree: &'a LibraryTree<'a>,
     shown: HashSet<usize>,
     text: String,
 }

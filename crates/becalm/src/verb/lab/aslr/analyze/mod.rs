@@ -189,8 +189,8 @@ fn as_ministat(args: &AnalyzeArgs, samples: &Samples) -> Result<String, Failure>
 }
 
 fn draw(args: &AnalyzeArgs, samples: &Samples, analysis: &Analysis) -> anyhow::Result<()> {
-    type Plot = fn(&Samples, &Analysis) -> String;
-    let plots: [(&Option<PathBuf>, Plot); 2] =
+    type PlotOf = fn(&Samples, &Analysis) -> String;
+    let plots: [(&Option<PathBuf>, PlotOf); 2] =
         [(&args.strip, analyze::strip_plot), (&args.tail, analyze::tail_plot)];
     for (target, plot) in plots {
         if let Some(target) = target {

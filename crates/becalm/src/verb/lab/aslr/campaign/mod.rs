@@ -15,7 +15,7 @@ use lab::aslr::log::Process;
 use launch::CommandLine;
 use launch::layout::seed;
 use launch::layout::{self, MemoryLayout};
-use term::Waiting;
+use term::ProgressBar;
 
 use crate::exit::{FAILED, Failure, USAGE};
 use crate::save;
@@ -213,7 +213,7 @@ fn campaign(args: &CampaignArgs) -> Result<u8, Failure> {
             retest: args.retest,
             pilot: stats::median(&times).unwrap_or(f64::INFINITY),
         };
-        let waiting = Waiting::new();
+        let waiting = ProgressBar::new();
         let tell = |what, done, of| waiting.tell(what, done, of);
         let done = run.go(logged, |order| starter.start(order), tell);
         drop(waiting);

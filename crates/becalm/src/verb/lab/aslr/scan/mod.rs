@@ -13,7 +13,7 @@ use lab::aslr::scan::{Question, scan};
 use launch::layout::{self, LayoutError, LayoutOffset, MemoryLayout};
 use launch::{Command, Ended};
 use recording::Name;
-use term::Waiting;
+use term::ProgressBar;
 
 use crate::exit::{FAILED, Failure, NO, USAGE};
 use view::AslrScan;
@@ -50,8 +50,8 @@ pub struct LayoutScanArgs {
     retests: u16,
 
     /// Which time counts: of the processor, or from the first instruction to the end
-    #[arg(long, value_name = "CLOCK", value_enum, default_value_t = Clock::Cpu)]
-    by: Clock,
+    #[arg(long, value_name = "CLOCK", value_enum, default_value_t = ScanClock::Cpu)]
+    by: ScanClock,
 
     /// What shuffles the runs
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -67,7 +67,7 @@ pub struct LayoutScanArgs {
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum Clock {
+enum ScanClock {
     Cpu,
     Wall,
 }
@@ -83,7 +83,7 @@ pub fn run(args: &LayoutScanArgs) -> Result<u8, Failure> {
         return Err(Failure { status: FAILED, error });
     }
     let out = silenced().map_err(Failure::of_command)?;
-    let waiting = Waiting::new();
+    let waiting = ProgressBar::new();
     let found = scan(
         &question,
         |moved| time(&command, moved, args.by),
@@ -93,8 +93,8 @@ pub fn run(args: &LayoutScanArgs) -> Result<u8, Failure> {
     let is_none = found.slow.is_empty();
     let words = args.command.iter().map(Name::of).collect();
     let by = match args.by {
-        Clock::Cpu => "CPU",
-        Clock::Wall => "wall",
+        ScanClock::Cpu => "CPU",
+        ScanClock::Wall => "wall",
     };
     let answer = AslrScan::of(found, words, by);
     let text = match args.json {
@@ -136,7 +136,7 @@ fn silenced() -> anyhow::Result<OwnedFd> {
 }
 
 /// One run, in seconds.
-fn time(command: &Command, moved: LayoutOffset, by: Clock) -> Result<f64, Failure> {
+fn time(command: &Command, moved: LayoutOffset, by: ScanClock) -> Result<f64, Failure> {
     let child =
         layout::start(command, Some(MemoryLayout::Moved(moved))).map_err(|why| match why {
             LayoutError::Command(why) => not_started(why),
@@ -145,8 +145,8 @@ fn time(command: &Command, moved: LayoutOffset, by: Clock) -> Result<f64, Failur
     let timed = child.timed().map_err(Failure::of_command)?;
     let took: Duration = match by {
         // The kernel shares it out between the two by ticks: only the sum is exact.
-        Clock::Cpu => timed.user + timed.system,
-        Clock::Wall => timed.wall,
+        ScanClock::Cpu => timed.user + timed.system,
+        ScanClock::Wall => timed.wall,
     };
     match timed.ended {
         Ended::Exited(0) if took.is_zero() => Err(Failure::of_command(anyhow!(

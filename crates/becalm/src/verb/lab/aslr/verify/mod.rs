@@ -32,7 +32,7 @@ pub struct LayoutVerifyArgs {
     files: Vec<PathBuf>,
 
     #[command(flatten)]
-    aslr: run::aslr::Args,
+    aslr: run::aslr::RunAslrArgs,
 
     /// Print one JSON object (docs/schema/becalm.lab.aslr.verify.md); a rank's line is always JSON
     #[arg(long)]

@@ -37,7 +37,7 @@ fn rounds() -> clap::builder::RangedI64ValueParser<u32> {
 /// Runs the verb.
 pub fn run(args: &ForkBenchArgs) -> Result<u8, Failure> {
     let options = Options { rounds: args.rounds, most: args.most };
-    let waiting = term::Waiting::new();
+    let waiting = term::ProgressBar::new();
     let measured = bench(options, &|done, of| waiting.tell("starting from parents", done, of))?;
     drop(waiting);
     let answer = ForkBench::of(measured);

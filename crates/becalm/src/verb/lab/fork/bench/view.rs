@@ -12,14 +12,14 @@ use term::{Column, Table, style, width};
 pub struct ForkBench {
     schema: &'static str,
     headline: String,
-    rows: Vec<Row>,
+    rows: Vec<BenchRow>,
     #[serde(flatten)]
     bench: Bench,
 }
 
 /// A size, with medians.
 #[derive(Clone, Debug, Serialize)]
-struct Row {
+struct BenchRow {
     megabytes: u64,
     fork_ns: u64,
     vfork_ns: u64,
@@ -33,7 +33,7 @@ struct Row {
 impl ForkBench {
     /// The answer.
     pub fn of(bench: Bench) -> ForkBench {
-        let rows: Vec<Row> = bench.parents.chunks_exact(2).map(row).collect();
+        let rows: Vec<BenchRow> = bench.parents.chunks_exact(2).map(row).collect();
         ForkBench { schema: "becalm.lab.fork.bench/1", headline: headline(&rows), rows, bench }
     }
 
@@ -78,9 +78,9 @@ impl ForkBench {
 }
 
 /// A size's two parents as a row.
-fn row(parents: &[Parent]) -> Row {
+fn row(parents: &[Parent]) -> BenchRow {
     let [plain, huge] = [&parents[0], &parents[1]];
-    Row {
+    BenchRow {
         megabytes: plain.megabytes,
         fork_ns: median(&plain.fork_ns),
         vfork_ns: median(&plain.vfork_ns),
@@ -98,7 +98,7 @@ fn median(times: &[u64]) -> u64 {
     times.get(times.len() / 2).copied().unwrap_or(0)
 }
 
-fn headline(rows: &[Row]) -> String {
+fn headline(rows: &[BenchRow]) -> String {
     let Some(largest) = rows.last() else { return "Nothing was measured.".to_owned() };
     format!(
         "From a process of {} MB, fork and exec take {}; with huge pages {}, by posix_spawn {}.",
@@ -109,7 +109,7 @@ fn headline(rows: &[Row]) -> String {
     )
 }
 
-fn table(rows: &[Row]) -> Table {
+fn table(rows: &[BenchRow]) -> Table {
     let mut table = Table::new([
         Column::number("parent"),
         Column::number("fork+exec"),
@@ -140,8 +140,8 @@ fn table(rows: &[Row]) -> Table {
 const MARGIN: usize = 9;
 
 /// A line a size, times along it on a logarithmic scale.
-fn plot(rows: &[Row], columns: usize) -> String {
-    let marks = |row: &Row| {
+fn plot(rows: &[BenchRow], columns: usize) -> String {
+    let marks = |row: &BenchRow| {
         // The later ones lie over the earlier ones.
         [
             (row.vfork_ns, 'v'),

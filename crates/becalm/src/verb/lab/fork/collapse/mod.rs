@@ -29,7 +29,7 @@ pub struct CollapseArgs {
 
 /// Runs the verb.
 pub fn run(args: &CollapseArgs) -> Result<u8, Failure> {
-    let waiting = term::Waiting::new();
+    let waiting = term::ProgressBar::new();
     let progress = |done, of| waiting.tell("collapsing, in MiB", done >> 20, of >> 20);
     let collapsed = lab::collapse::collapse(args.pid, &progress)?;
     drop(waiting);

@@ -2,34 +2,34 @@
 
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressDrawTarget, ProgressStyle};
 
 /// Work is silent for this long.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How far a piece of work is. Shown once it has taken over a second, where standard error is a
 /// terminal; may be told from several threads.
-pub struct Waiting {
-    bar: ProgressBar,
+pub struct ProgressBar {
+    bar: indicatif::ProgressBar,
     since: Instant,
 }
 
-impl Default for Waiting {
-    fn default() -> Waiting {
-        Waiting::new()
+impl Default for ProgressBar {
+    fn default() -> ProgressBar {
+        ProgressBar::new()
     }
 }
 
-impl Waiting {
+impl ProgressBar {
     /// Nothing is shown yet.
-    pub fn new() -> Waiting {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+    pub fn new() -> ProgressBar {
+        let bar = indicatif::ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         if let Ok(style) =
             ProgressStyle::with_template("{msg} {wide_bar} {human_pos} of {human_len}")
         {
             bar.set_style(style);
         }
-        Waiting { bar, since: Instant::now() }
+        ProgressBar { bar, since: Instant::now() }
     }
 
     /// What is being done, and how much of how much is done.
@@ -45,7 +45,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for ProgressBar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

@@ -1,0 +1,11 @@
+//! What the processor that becalm runs on decides: which features a loader finds in its CPU.
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "aarch64")]
+pub(crate) use aarch64::cpu;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::cpu;
