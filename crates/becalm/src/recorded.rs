@@ -25,7 +25,7 @@ pub struct RecordRequest {
     /// Whether to do without what Linux 5.3 brought.
     pub old_kernel: bool,
     /// Only what starts processes; what is said above of calls then counts for nothing.
-    pub starts: Option<watch::Starts>,
+    pub starts: Option<watch::RecordedStarts>,
 }
 
 impl RecordRequest {
@@ -42,8 +42,8 @@ impl RecordRequest {
     }
 
     /// The same as the recorder says it.
-    pub fn options(&self) -> watch::Options {
-        watch::Options {
+    pub fn options(&self) -> watch::RecorderOptions {
+        watch::RecorderOptions {
             all_syscalls: self.all_syscalls,
             // Where opens are not stopped at, a command could read in /proc that it is bound.
             bind: self.bind && self.starts.is_none(),
@@ -129,7 +129,7 @@ fn start(wanted: &RecordRequest, file: File) -> Result<Session, Failure> {
     session.map_err(failure)
 }
 
-fn failure(error: watch::Error) -> Failure {
+fn failure(error: watch::RecorderError) -> Failure {
     Failure { status: error.exit_status(), error: error.into() }
 }
 

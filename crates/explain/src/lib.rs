@@ -134,7 +134,9 @@ fn finding(
         enoent: survey.enoent(claim),
         distinct: survey.distinct(claim),
         avoidable: case.avoidable,
-        inferred: case.inferred.unwrap_or_else(|| each().filter(|op| op.why.guess).count() as u64),
+        inferred: case
+            .inferred
+            .unwrap_or_else(|| each().filter(|op| op.why.inferred).count() as u64),
         share: metadata_ops as f64 / survey.total().max(1) as f64,
         time_ns: case.time.unwrap_or_else(|| each().map(|op| op.event.took).sum()),
         causes: survey.causes(claim.iter().copied()),

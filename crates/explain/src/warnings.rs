@@ -30,6 +30,8 @@ pub enum WarningKind {
     OuterFilter,
     /// A process installed a seccomp filter of its own.
     OwnFilter,
+    /// The kernel refused what it takes to follow a process.
+    RequestFailed,
     /// A program gets privileges when it is executed, and under a tracer does not.
     Setuid,
     /// A process was refused to trace another one.
@@ -150,6 +152,12 @@ fn describe(blind: &Blind) -> (WarningKind, &'static str, Option<ProcessId>) {
             WarningKind::Lost,
             "calls on descriptors came faster than they could be recorded, and some are missing",
             None,
+        ),
+        Blind::RequestFailed { process, .. } => (
+            WarningKind::RequestFailed,
+            "could not be followed all the way, as the kernel refused what that takes: some of its \
+             calls are missing",
+            Some(*process),
         ),
     }
 }

@@ -24,7 +24,7 @@ pub struct ProofBench {
     /// After how long a run, recorded or timed, is ended and the proof given up.
     pub timeout: Option<Duration>,
     /// How to record.
-    pub recorder: watch::Options,
+    pub recorder: watch::RecorderOptions,
     /// How often each side is recorded: more than once shows whether its counts vary.
     pub recordings: usize,
     /// Where runs are made, if not simply on this machine.

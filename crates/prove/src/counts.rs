@@ -42,11 +42,11 @@ impl RecordedCounts {
         let calls = |row: &QueryRow| CallCount {
             calls: row.calls,
             errors: row.errors,
-            metadata: row.metadata,
+            metadata: row.metadata_ops,
         };
         RecordedCounts {
-            metadata: table.total.metadata,
-            missing: table.total.missing,
+            metadata: table.total.metadata_ops,
+            missing: table.total.enoent,
             calls: table.total.calls,
             processes: recording.processes.len() as u64,
             by_call: table.rows.iter().map(|row| (row.key.clone(), calls(row))).collect(),

@@ -30,7 +30,7 @@ pub(crate) struct Recorded {
 pub(crate) fn of(
     command: &Command,
     file: File,
-    options: &watch::Options,
+    options: &watch::RecorderOptions,
     cost: Option<&CostModel>,
 ) -> Result<Recorded, CannotRun> {
     let failed = |why: String| CannotRun { status: 125, why };

@@ -13,7 +13,7 @@ fn bench() -> ProofBench {
     ProofBench {
         input: "/dev/null".into(),
         timeout: Some(Duration::from_secs(60)),
-        recorder: watch::Options {
+        recorder: watch::RecorderOptions {
             all_syscalls: false,
             bind: true,
             tap: true,

@@ -1,4 +1,4 @@
-//! Causes of many calls: each distinct question is answered once.
+//! Causes of many calls: each distinct combination is worked out once.
 
 use std::collections::HashMap;
 
@@ -6,14 +6,14 @@ use crate::cause::attribute_as;
 use crate::{Attribution, Event, Exec, Kind, Nanos, PathId, Phase, ProcessId, Recording, Role};
 
 /// Answers [`Recording::attribute`] and [`Recording::program`] for many calls, fast: a million
-/// calls ask only a few thousand distinct questions.
+/// calls have only a few thousand distinct combinations.
 pub struct Attributor<'a> {
     recording: &'a Recording,
     /// Every exec of every process, one process after the other.
     programs: Vec<KnownProgram<'a>>,
     /// Of each process: where its execs begin in `programs`, and what it ran before the first.
     processes: Vec<ProgramRuns>,
-    answers: HashMap<CauseInputs, Attribution>,
+    causes: HashMap<CauseInputs, Attribution>,
 }
 
 struct KnownProgram<'a> {
@@ -44,7 +44,7 @@ impl<'a> Attributor<'a> {
             recording,
             programs: Vec::new(),
             processes: Vec::with_capacity(recording.processes.len()),
-            answers: HashMap::new(),
+            causes: HashMap::new(),
         };
         for process in &recording.processes {
             // A parent's number is below its child's, so its programs are known.
@@ -68,7 +68,7 @@ impl<'a> Attributor<'a> {
             Some(program) => self.programs[program].role,
             None => Role::Other,
         };
-        let question = CauseInputs {
+        let inputs = CauseInputs {
             path: event.path,
             role,
             kind: event.kind(),
@@ -76,7 +76,7 @@ impl<'a> Attributor<'a> {
             in_loader: event.in_loader,
         };
         let recording = self.recording;
-        *self.answers.entry(question).or_insert_with(|| {
+        *self.causes.entry(inputs).or_insert_with(|| {
             attribute_as(role, event, event.path.map_or(b"", |path| recording.path(path)))
         })
     }

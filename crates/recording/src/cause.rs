@@ -2,7 +2,7 @@
 //!
 //! A cause is derived when a recording is read, from what was observed when it was made: the
 //! file that the calling instruction lies in, whether the program had begun, and the program
-//! that the process ran. Where only the path speaks, the answer is marked as a guess.
+//! that the process ran. Where only the path speaks, the answer is marked as inferred.
 
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +64,7 @@ pub struct Attribution {
     /// Why.
     pub cause: Cause,
     /// True where only the path says so.
-    pub guess: bool,
+    pub inferred: bool,
 }
 
 /// What kind of program runs, as far as it changes why files are asked for.
@@ -115,14 +115,14 @@ pub(crate) fn attribute(recording: &Recording, event: &Event) -> Attribution {
 
 /// Why a program of this role made a call on this path.
 pub(crate) fn attribute_as(role: Role, event: &Event, path: &[u8]) -> Attribution {
-    let observed = |cause| Attribution { cause, guess: false };
-    let guess = |cause| Attribution { cause, guess: true };
+    let observed = |cause| Attribution { cause, inferred: false };
+    let inferred = |cause| Attribution { cause, inferred: true };
     if event.in_loader {
         if event.phase == Phase::Loading {
             return observed(Cause::LoaderStart);
         }
         return match service_of(path) {
-            Some(cause) => guess(cause),
+            Some(cause) => inferred(cause),
             None => observed(Cause::LoaderDlopen),
         };
     }
@@ -130,11 +130,11 @@ pub(crate) fn attribute_as(role: Role, event: &Event, path: &[u8]) -> Attributio
         return observed(Cause::ModuleTool);
     }
     if let Some(cause) = service_of(path) {
-        return guess(cause);
+        return inferred(cause);
     }
     match role {
         Role::Shell => observed(Cause::Shell),
-        Role::Python if looks_like_import(event.kind(), path) => guess(Cause::PythonImport),
+        Role::Python if looks_like_import(event.kind(), path) => inferred(Cause::PythonImport),
         _ => observed(Cause::Program),
     }
 }

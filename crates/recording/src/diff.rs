@@ -36,9 +36,9 @@ pub fn tables(before: &QueryTable, after: &QueryTable) -> Vec<DiffRow> {
     rows.sort_by_key(|row| {
         let (a, b) = (&row.before, &row.after);
         Reverse((
-            a.metadata.abs_diff(b.metadata),
+            a.metadata_ops.abs_diff(b.metadata_ops),
             a.calls.abs_diff(b.calls),
-            a.metadata.max(b.metadata),
+            a.metadata_ops.max(b.metadata_ops),
             a.calls.max(b.calls),
         ))
     });

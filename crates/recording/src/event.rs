@@ -56,7 +56,7 @@ impl Event {
         self.kind().is_metadata()
     }
 
-    /// Whether the answer was 'no such file': ENOENT or ENOTDIR.
+    /// Whether it is a failed lookup: it ended with ENOENT or ENOTDIR.
     pub fn is_missing(&self) -> bool {
         matches!(self.outcome, Outcome::Failed(libc_errno::ENOENT | libc_errno::ENOTDIR))
     }

@@ -10,8 +10,8 @@
 //! | `event` | one system call: who, what, which path, result, time |
 //! | `process` | one process: its execs, its end, what it used |
 //! | `origin` | where in its parent's script it was started |
-//! | `cause` | why a call was made, and whether that is observed or a guess |
-//! | `attributor` | the same for a million calls: each distinct question is answered once |
+//! | `cause` | why a call was made, and whether that is observed or inferred |
+//! | `attributor` | the same for a million calls: each distinct combination is worked out once |
 //! | `wire` | the records of the file, and how they are framed |
 //! | `writer`, `reader` | the file format, both ways (docs/recording-format.md) |
 //! | `budget` | how much memory a recording may take |

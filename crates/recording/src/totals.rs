@@ -10,9 +10,9 @@ use crate::{Blind, ExitStatus, Nanos, ProcessId, Reader, Record, RecordingReadEr
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     /// Metadata operations: what a metadata server would serve.
-    pub metadata: u64,
-    /// Of those, how many were answered 'no such file'.
-    pub missing: u64,
+    pub metadata_ops: u64,
+    /// Of those, failed lookups.
+    pub enoent: u64,
     /// System calls that the recording holds.
     pub calls: u64,
     /// Processes.
@@ -46,8 +46,8 @@ impl Totals {
                     totals.calls += 1;
                     last = last.max(Nanos(event.start.0.saturating_add(event.took.0)));
                     if event.is_metadata() {
-                        totals.metadata += 1;
-                        totals.missing += u64::from(event.is_missing());
+                        totals.metadata_ops += 1;
+                        totals.enoent += u64::from(event.is_missing());
                         let sum = totals.metadata_time.0.saturating_add(event.took.0);
                         totals.metadata_time = Nanos(sum);
                     }

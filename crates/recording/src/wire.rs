@@ -164,12 +164,26 @@ pub enum Blind {
         /// How many are missing, at least.
         calls: u64,
     },
+    /// The kernel refused the recorder what it needs to follow a process; what that was for is
+    /// missing.
+    RequestFailed {
+        /// Which process.
+        process: ProcessId,
+        /// What was asked for, and the answer.
+        error: String,
+    },
 }
 
 impl Blind {
     /// Whether it hides calls, so that the recording does not show all of the run.
     pub fn hides_calls(&self) -> bool {
-        matches!(self, Blind::IoUring { .. } | Blind::OwnFilter { .. } | Blind::Lost { .. })
+        matches!(
+            self,
+            Blind::IoUring { .. }
+                | Blind::OwnFilter { .. }
+                | Blind::Lost { .. }
+                | Blind::RequestFailed { .. }
+        )
     }
 }
 

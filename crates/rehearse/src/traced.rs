@@ -25,7 +25,7 @@ use launch::Command;
 use recording::Nanos;
 use rustc_hash::FxHashMap;
 use rustix::fs::{MemfdFlags, memfd_create};
-use watch::{Brake, Finished, Moments, Returned};
+use watch::{Deadlines, DelayPolicy, Finished, ReturnedCall};
 
 use crate::directory::{DirectoryError, RehearsalRoot};
 use crate::session::{RehearsalRequest, RehearsedDirectory};
@@ -55,7 +55,7 @@ pub enum TracedError {
     MachineQueue(#[from] QueueError),
     /// The recorder, or the command's start.
     #[error(transparent)]
-    Recorder(#[from] watch::Error),
+    Recorder(#[from] watch::RecorderError),
     /// What reached the server is not known.
     #[error("what reached the rehearsed server: {0}")]
     Account(std::io::Error),
@@ -82,7 +82,7 @@ impl TracedError {
 pub fn record(
     command: &Command,
     file: File,
-    options: &watch::Options,
+    options: &watch::RecorderOptions,
     wanted: &RehearsalRequest,
 ) -> Result<TracedRehearsal, TracedError> {
     let directories = RehearsalRoot::all(&wanted.paths)?;
@@ -91,8 +91,8 @@ pub fn record(
     drop(MachineQueues::shared(&wanted.profile)?);
     let account = nameless_file().map_err(TracedError::Account)?;
     let to = account.try_clone().map_err(TracedError::Account)?;
-    let brake = Box::new(Delays::new(&wanted.profile, &directories, to));
-    let session = watch::record_held(command, file, options, brake)?;
+    let delays = Box::new(Delays::new(&wanted.profile, &directories, to));
+    let session = watch::record_delayed(command, file, options, delays)?;
     let place = |directory: RehearsalRoot| RehearsedDirectory {
         path: directory.path,
         given: directory.given,
@@ -131,7 +131,7 @@ fn nameless_file() -> std::io::Result<File> {
     Ok(memfd_create(c"becalm account", MemfdFlags::CLOEXEC)?.into())
 }
 
-/// The brake: lives in the recorder's process once that has been forked.
+/// The delays: live in the recorder's process once that has been forked.
 struct Delays {
     profile: FilesystemProfile,
     node: ClientCache,
@@ -265,8 +265,8 @@ impl Delays {
     }
 }
 
-impl Brake for Delays {
-    fn hold(&mut self, call: &Returned<'_>) -> Option<Moments> {
+impl DelayPolicy for Delays {
+    fn delay(&mut self, call: &ReturnedCall<'_>) -> Option<Deadlines> {
         let path = call.path?;
         let (real, other) = (self.real(path), call.other_path.and_then(|other| self.real(other)));
         let path = real.as_deref().unwrap_or(path);
@@ -286,7 +286,7 @@ impl Brake for Delays {
         })))
     }
 
-    fn settle(&mut self) {
+    fn command_ended(&mut self) {
         let Some(mut to) = self.to.take() else { return };
         let told: Result<Account, String> = match &self.server {
             Some(Err(why)) => Err(why.clone()),

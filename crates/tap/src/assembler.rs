@@ -23,7 +23,7 @@ pub(crate) const STACK: Register = Register(10);
 
 /// How much a load or store moves.
 #[derive(Clone, Copy)]
-pub(crate) enum Width {
+pub(crate) enum MemoryWidth {
     /// 1 byte.
     Byte = 0x10,
     /// 4 bytes.
@@ -131,17 +131,23 @@ impl Assembler {
     }
 
     /// `to = *(from + offset)`
-    pub(crate) fn load(&mut self, width: Width, to: Register, from: Register, offset: i16) {
+    pub(crate) fn load(&mut self, width: MemoryWidth, to: Register, from: Register, offset: i16) {
         self.push(0x61 | width as u8, to, from, offset, 0);
     }
 
     /// `*(to + offset) = from`
-    pub(crate) fn store(&mut self, width: Width, to: Register, offset: i16, from: Register) {
+    pub(crate) fn store(&mut self, width: MemoryWidth, to: Register, offset: i16, from: Register) {
         self.push(0x63 | width as u8, to, from, offset, 0);
     }
 
     /// `*(to + offset) = value`
-    pub(crate) fn store_value(&mut self, width: Width, to: Register, offset: i16, value: i32) {
+    pub(crate) fn store_value(
+        &mut self,
+        width: MemoryWidth,
+        to: Register,
+        offset: i16,
+        value: i32,
+    ) {
         self.push(0x62 | width as u8, to, R0, offset, value);
     }
 
@@ -236,9 +242,9 @@ mod tests {
     #[test]
     fn load_and_store_name_destination_low_and_source_high() {
         let mut program = Assembler::default();
-        program.load(Width::Double, R1, R6, 8);
-        program.store(Width::Word, STACK, -4, R2);
-        program.load(Width::Byte, R1, R1, 0);
+        program.load(MemoryWidth::Double, R1, R6, 8);
+        program.store(MemoryWidth::Word, STACK, -4, R2);
+        program.load(MemoryWidth::Byte, R1, R1, 0);
         let expected = [(0x79, 0x61, 8, 0), (0x63, 0x2a, -4, 0), (0x71, 0x11, 0, 0)];
         assert_eq!(bytes(&program.finish()), expected);
     }

@@ -40,9 +40,9 @@ use rustix::process::{Resource, Rlimit, prlimit};
 
 use assembler::Instruction;
 use bpf::{MAPPABLE, MapShape, MapType};
-use mapping::Mapping;
+use mapping::SharedMapping;
 use namespace::Namespace;
-use program::{Call, Maps, NUMBERS, Record, Shared};
+use program::{Maps, NUMBERS, OngoingCall, TapControl, TapRecord};
 use ring::Ring;
 
 pub use bpf::ProgramKind;
@@ -129,7 +129,7 @@ pub struct Tap {
     // Dropped first: nothing runs any more when the maps go.
     _links: [OwnedFd; 3],
     ring: Ring,
-    shared: Mapping,
+    shared: SharedMapping,
     /// An epoll of the ring, which the programs make ready.
     ready: OwnedFd,
     follower: Follower,
@@ -232,7 +232,7 @@ impl Tap {
     fn attach(namespace: Namespace, ring_bytes: usize, compat_at: i32) -> Result<Tap, TapError> {
         let maps = with_memory(|| Maps::new(ring_bytes))?;
         let system = |what| move |error| TapError::System { what, error };
-        let shared = Mapping::new(maps.shared.as_fd(), 0, rustix::param::page_size(), true)
+        let shared = SharedMapping::new(maps.shared.as_fd(), 0, rustix::param::page_size(), true)
             .map_err(system("cannot map an eBPF map"))?;
         let ring =
             Ring::new(maps.ring.as_fd(), ring_bytes).map_err(system("cannot map an eBPF ring"))?;
@@ -273,7 +273,7 @@ impl Tap {
         self.shared().woken.store(0, Ordering::Release);
     }
 
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &TapControl {
         self.shared.shared()
     }
 }
@@ -312,18 +312,18 @@ impl Maps {
         // The ring first: it is what old kernels lack.
         Ok(Maps {
             ring: map("a ring", MapType::Ring, 0, 0, ring_bytes as u32, 0)?,
-            shared: map("an array", MapType::Array, 4, size_of::<Shared>(), 1, MAPPABLE)?,
+            shared: map("an array", MapType::Array, 4, size_of::<TapControl>(), 1, MAPPABLE)?,
             followed: map("a hash", MapType::Hash, 4, 4, ENTRIES, 0)?,
-            calls: map("a hash", MapType::Hash, 8, size_of::<Call>(), ENTRIES, 0)?,
+            calls: map("a hash", MapType::Hash, 8, size_of::<OngoingCall>(), ENTRIES, 0)?,
             ring_bytes,
         })
     }
 }
 
 impl TapEvent {
-    fn of(record: &Record) -> TapEvent {
-        let Record { call, value, end } = record;
-        let Call { registers, tid, tgid, start } = call;
+    fn of(record: &TapRecord) -> TapEvent {
+        let TapRecord { call, value, end } = record;
+        let OngoingCall { registers, tid, tgid, start } = call;
         TapEvent {
             tid: *tid as i32,
             tgid: *tgid as i32,

@@ -7,28 +7,28 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use rustix::mm::{self, Advice, MapFlags, ProtFlags};
 
-use crate::program::{Record, Shared};
+use crate::program::{TapControl, TapRecord};
 
 /// A mapped part of a map; not inherited by children: a fork has less to copy.
-pub(crate) struct Mapping {
+pub(crate) struct SharedMapping {
     start: NonNull<u8>,
     bytes: usize,
 }
 
 // SAFETY: a mapping belongs to the process, not to a thread; its bytes are only read, or changed
 // atomically.
-unsafe impl Send for Mapping {}
+unsafe impl Send for SharedMapping {}
 // SAFETY: as above.
-unsafe impl Sync for Mapping {}
+unsafe impl Sync for SharedMapping {}
 
-impl Mapping {
+impl SharedMapping {
     /// Maps `bytes` of what `map` holds from `offset` on, to write to as well if `writable`.
     pub(crate) fn new(
         map: BorrowedFd,
         offset: usize,
         bytes: usize,
         writable: bool,
-    ) -> io::Result<Mapping> {
+    ) -> io::Result<SharedMapping> {
         let access = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
         // SAFETY: a new mapping, at an address of the kernel's choice; where the advice is not
         // taken, forks are slower.
@@ -39,7 +39,7 @@ impl Mapping {
             start
         };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::InvalidData)?;
-        Ok(Mapping { start, bytes })
+        Ok(SharedMapping { start, bytes })
     }
 
     /// The number of 8 bytes at an offset, which the kernel too reads and writes atomically.
@@ -50,20 +50,20 @@ impl Mapping {
 
     /// The number of 4 bytes at an offset.
     pub(crate) fn word(&self, offset: usize) -> &AtomicU32 {
-        // SAFETY: as for [`Mapping::long`].
+        // SAFETY: as for [`SharedMapping::long`].
         unsafe { self.at::<AtomicU32>(offset).as_ref() }
     }
 
     /// What begins the mapping of the programs' shared element.
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &TapControl {
         // SAFETY: as above; it is made of numbers that are only ever changed atomically.
-        unsafe { self.at::<Shared>(0).as_ref() }
+        unsafe { self.at::<TapControl>(0).as_ref() }
     }
 
     /// The record at an offset, which no writer touches any more.
-    pub(crate) fn record(&self, offset: usize) -> Record {
-        // SAFETY: as above; `Record` is plain numbers.
-        unsafe { self.at::<Record>(offset).read() }
+    pub(crate) fn record(&self, offset: usize) -> TapRecord {
+        // SAFETY: as above; `TapRecord` is plain numbers.
+        unsafe { self.at::<TapRecord>(offset).read() }
     }
 
     fn at<T>(&self, offset: usize) -> NonNull<T> {
@@ -73,7 +73,7 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for SharedMapping {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and nothing borrowed from it outlives it. Nothing is to be
         // done where it fails.

@@ -18,10 +18,10 @@ use std::mem::offset_of;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU8, AtomicU64};
 
-use crate::arch::{COMPAT, Registers};
+use crate::arch::{COMPAT, KernelRegisters};
 use crate::assembler::{
-    Assembler, Helper, If, Instruction, Label, R0, R1, R2, R3, R4, R6, R7, R8, R9, Register, STACK,
-    Width,
+    Assembler, Helper, If, Instruction, Label, MemoryWidth, R0, R1, R2, R3, R4, R6, R7, R8, R9,
+    Register, STACK,
 };
 use crate::namespace::Namespace;
 
@@ -36,7 +36,7 @@ const BRAKE_AT: usize = 4;
 
 /// What the programs and we share without system calls.
 #[repr(C)]
-pub(crate) struct Shared {
+pub(crate) struct TapControl {
     /// Not 0 where the number is watched.
     pub(crate) watched: [AtomicU8; NUMBERS],
     /// Calls that were not reported for want of room.
@@ -50,8 +50,8 @@ pub(crate) struct Shared {
 /// A call that a thread is in.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(crate) struct Call {
-    pub(crate) registers: Registers,
+pub(crate) struct OngoingCall {
+    pub(crate) registers: KernelRegisters,
     pub(crate) tid: u32,
     pub(crate) tgid: u32,
     /// CLOCK_MONOTONIC, in ns; 0 where the thread is in no watched call.
@@ -61,14 +61,14 @@ pub(crate) struct Call {
 /// A call that has returned: what the ring holds.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(crate) struct Record {
-    pub(crate) call: Call,
+pub(crate) struct TapRecord {
+    pub(crate) call: OngoingCall,
     pub(crate) value: i64,
     pub(crate) end: u64,
 }
 
-const CALL_BYTES: i16 = size_of::<Call>() as i16;
-const START: i16 = offset_of!(Call, start) as i16;
+const CALL_BYTES: i16 = size_of::<OngoingCall>() as i16;
+const START: i16 = offset_of!(OngoingCall, start) as i16;
 
 /// The programs' maps.
 pub(crate) struct Maps {
@@ -98,18 +98,18 @@ pub(crate) fn entry(maps: &Maps, ids: &Namespace, compat_at: i32) -> Vec<Instruc
     p.copy(context, R1);
 
     // The cheapest question first: is the number watched?
-    p.load(Width::Double, number, context, 8);
+    p.load(MemoryWidth::Double, number, context, 8);
     p.jump_if(number, If::Above, NUMBERS as i32 - 1, out);
-    p.set_map_value(R1, maps.shared.as_fd(), offset_of!(Shared, watched));
+    p.set_map_value(R1, maps.shared.as_fd(), offset_of!(TapControl, watched));
     p.add_register(R1, number);
-    p.load(Width::Byte, R1, R1, 0);
+    p.load(MemoryWidth::Byte, R1, R1, 0);
     p.jump_if(R1, If::Is, 0, out);
 
     // Is the process followed?
     current_ids(&mut p, ids, pids, out);
     p.copy(R1, pids);
     p.shift_right(R1, 32);
-    p.store(Width::Word, STACK, PID, R1);
+    p.store(MemoryWidth::Word, STACK, PID, R1);
     p.set_map(R1, maps.followed.as_fd());
     address(&mut p, R2, PID);
     p.call(Helper::MapLookup);
@@ -117,25 +117,25 @@ pub(crate) fn entry(maps: &Maps, ids: &Namespace, compat_at: i32) -> Vec<Instruc
 
     // Is the number one of the native table?
     p.call(Helper::GetCurrentTask);
-    p.store(Width::Double, STACK, TASK, R0);
+    p.store(MemoryWidth::Double, STACK, TASK, R0);
     address(&mut p, R1, STATUS);
     p.set(R2, 4);
     p.copy(R3, R0);
     p.add(R3, compat_at);
     p.call(Helper::ProbeReadKernel);
     p.jump_if(R0, If::IsNot, 0, out);
-    p.load(Width::Word, R1, STACK, STATUS);
+    p.load(MemoryWidth::Word, R1, STACK, STATUS);
     p.jump_if(R1, If::Has, COMPAT, out);
 
     find_or_add_call(&mut p, maps, call, out);
     p.copy(R1, call);
-    p.set(R2, size_of::<Registers>() as i32);
-    p.load(Width::Double, R3, context, 0);
-    p.add(R3, Registers::AT);
+    p.set(R2, size_of::<KernelRegisters>() as i32);
+    p.load(MemoryWidth::Double, R3, context, 0);
+    p.add(R3, KernelRegisters::AT);
     p.call(Helper::ProbeReadKernel);
-    p.store(Width::Double, call, offset_of!(Call, tid) as i16, pids);
+    p.store(MemoryWidth::Double, call, offset_of!(OngoingCall, tid) as i16, pids);
     p.call(Helper::KtimeGetNs);
-    p.store(Width::Double, call, START, R0);
+    p.store(MemoryWidth::Double, call, START, R0);
     p.place(out);
     p.exit();
     p.finish()
@@ -150,29 +150,29 @@ pub(crate) fn exit(maps: &Maps) -> Vec<Instruction> {
 
     // Is the thread in a watched call?
     p.call(Helper::GetCurrentTask);
-    p.store(Width::Double, STACK, TASK, R0);
+    p.store(MemoryWidth::Double, STACK, TASK, R0);
     look_up_call(&mut p, maps);
     p.jump_if(R0, If::Is, 0, out);
     p.copy(call, R0);
-    p.load(Width::Double, R1, call, START);
+    p.load(MemoryWidth::Double, R1, call, START);
     p.jump_if(R1, If::Is, 0, out);
 
     p.call(Helper::KtimeGetNs);
     p.copy(end, R0);
     p.set_map(R1, maps.ring.as_fd());
-    p.set(R2, size_of::<Record>() as i32);
+    p.set(R2, size_of::<TapRecord>() as i32);
     p.set(R3, 0);
     p.call(Helper::RingReserve);
     p.jump_if(R0, If::Is, 0, no_room);
     p.copy(record, R0);
     for at in (0..CALL_BYTES).step_by(8) {
-        p.load(Width::Double, R1, call, at);
-        p.store(Width::Double, record, at, R1);
+        p.load(MemoryWidth::Double, R1, call, at);
+        p.store(MemoryWidth::Double, record, at, R1);
     }
-    p.store_value(Width::Double, call, START, 0);
-    p.load(Width::Double, R1, context, 8);
-    p.store(Width::Double, record, offset_of!(Record, value) as i16, R1);
-    p.store(Width::Double, record, offset_of!(Record, end) as i16, end);
+    p.store_value(MemoryWidth::Double, call, START, 0);
+    p.load(MemoryWidth::Double, R1, context, 8);
+    p.store(MemoryWidth::Double, record, offset_of!(TapRecord, value) as i16, R1);
+    p.store(MemoryWidth::Double, record, offset_of!(TapRecord, end) as i16, end);
     wake_or_brake(&mut p, maps, submit);
     p.place(submit);
     p.copy(R1, record);
@@ -180,7 +180,7 @@ pub(crate) fn exit(maps: &Maps) -> Vec<Instruction> {
     p.jump(out);
 
     p.place(no_room);
-    p.store_value(Width::Double, call, START, 0);
+    p.store_value(MemoryWidth::Double, call, START, 0);
     count_lost(&mut p, maps);
     p.place(out);
     p.exit();
@@ -191,7 +191,7 @@ pub(crate) fn exit(maps: &Maps) -> Vec<Instruction> {
 pub(crate) fn end(maps: &Maps) -> Vec<Instruction> {
     let mut p = Assembler::default();
     p.call(Helper::GetCurrentTask);
-    p.store(Width::Double, STACK, TASK, R0);
+    p.store(MemoryWidth::Double, STACK, TASK, R0);
     p.set_map(R1, maps.calls.as_fd());
     address(&mut p, R2, TASK);
     p.call(Helper::MapDelete);
@@ -213,7 +213,7 @@ fn current_ids(p: &mut Assembler, ids: &Namespace, to: Register, out: Label) {
             p.set(R4, 8);
             p.call(Helper::GetNsCurrentPidTgid);
             p.jump_if(R0, If::IsNot, 0, out);
-            p.load(Width::Double, to, STACK, IDS);
+            p.load(MemoryWidth::Double, to, STACK, IDS);
         }
     }
 }
@@ -224,7 +224,7 @@ fn find_or_add_call(p: &mut Assembler, maps: &Maps, to: Register, out: Label) {
     look_up_call(p, maps);
     p.jump_if(R0, If::IsNot, 0, found);
     for at in (0..CALL_BYTES).step_by(8) {
-        p.store_value(Width::Double, STACK, NEW_CALL + at, 0);
+        p.store_value(MemoryWidth::Double, STACK, NEW_CALL + at, 0);
     }
     p.set_map(R1, maps.calls.as_fd());
     address(p, R2, TASK);
@@ -260,23 +260,23 @@ fn wake_or_brake(p: &mut Assembler, maps: &Maps, submit: Label) {
 
     let brake_from = maps.ring_bytes - maps.ring_bytes / BRAKE_AT;
     p.jump_if(waiting, If::Below, brake_from as i32, no_brake);
-    p.set_map_value(R1, maps.shared.as_fd(), offset_of!(Shared, brake));
-    p.load(Width::Double, R1, R1, 0);
+    p.set_map_value(R1, maps.shared.as_fd(), offset_of!(TapControl, brake));
+    p.load(MemoryWidth::Double, R1, R1, 0);
     p.jump_if(R1, If::Is, 0, no_brake);
     p.set(R1, libc::SIGSTOP);
     p.call(Helper::SendSignalThread);
     p.place(no_brake);
 
     p.set(R2, 1); // BPF_RB_NO_WAKEUP
-    p.set_map_value(R1, maps.shared.as_fd(), offset_of!(Shared, woken));
-    p.load(Width::Double, R3, R1, 0);
+    p.set_map_value(R1, maps.shared.as_fd(), offset_of!(TapControl, woken));
+    p.load(MemoryWidth::Double, R3, R1, 0);
     p.jump_if(R3, If::IsNot, 0, submit);
-    p.store_value(Width::Double, R1, 0, 1);
+    p.store_value(MemoryWidth::Double, R1, 0, 1);
     p.set(R2, 2); // BPF_RB_FORCE_WAKEUP
 }
 
 fn count_lost(p: &mut Assembler, maps: &Maps) {
-    p.set_map_value(R1, maps.shared.as_fd(), offset_of!(Shared, lost));
+    p.set_map_value(R1, maps.shared.as_fd(), offset_of!(TapControl, lost));
     p.set(R2, 1);
     p.add_atomically(R1, 0, R2);
 }

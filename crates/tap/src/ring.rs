@@ -8,8 +8,8 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::mapping::Mapping;
-use crate::program::Record;
+use crate::mapping::SharedMapping;
+use crate::program::TapRecord;
 
 /// `BPF_RINGBUF_BUSY_BIT`: reserved, and not yet submitted.
 const BUSY: u32 = 1 << 31;
@@ -28,9 +28,9 @@ const BATCH_BYTES: u64 = 16 << 10;
 
 /// The mapped ring.
 pub(crate) struct Ring {
-    reader: Mapping,
+    reader: SharedMapping,
     /// The writers' position, and the data from the second page on.
-    writers: Mapping,
+    writers: SharedMapping,
     page: usize,
     bytes: usize,
 }
@@ -39,19 +39,19 @@ impl Ring {
     /// Maps the ring of `bytes` bytes, a power of two.
     pub(crate) fn new(map: BorrowedFd, bytes: usize) -> io::Result<Ring> {
         let page = rustix::param::page_size();
-        let reader = Mapping::new(map, 0, page, true)?;
-        let writers = Mapping::new(map, page, page + 2 * bytes, false)?;
+        let reader = SharedMapping::new(map, 0, page, true)?;
+        let writers = SharedMapping::new(map, page, page + 2 * bytes, false)?;
         Ok(Ring { reader, writers, page, bytes })
     }
 
     /// Hands over each record that is complete, up to the first that is not.
-    pub(crate) fn drain(&mut self, mut each: impl FnMut(&Record)) {
+    pub(crate) fn drain(&mut self, mut each: impl FnMut(&TapRecord)) {
         let mut position = self.read_up_to().load(Ordering::Relaxed);
         let mut given_back = position;
         while position < self.written_up_to().load(Ordering::Acquire) {
             let Some(header) = self.header(position) else { break };
             let length = header & !DISCARDED;
-            if header & DISCARDED == 0 && length as usize == size_of::<Record>() {
+            if header & DISCARDED == 0 && length as usize == size_of::<TapRecord>() {
                 each(&self.record(position));
             }
             position += (HEADER_BYTES + u64::from(length)).next_multiple_of(8);
@@ -85,7 +85,7 @@ impl Ring {
     }
 
     /// The record at `position`, which is complete and of a record's length.
-    fn record(&self, position: u64) -> Record {
+    fn record(&self, position: u64) -> TapRecord {
         self.writers.record(self.at(position + HEADER_BYTES))
     }
 

@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use recording::Nanos;
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
 /// How long two threads that could run share a CPU before they get theirs back.
 const PATIENCE: Nanos = Nanos(1_000_000);
@@ -25,15 +27,15 @@ const TICK: Duration = Duration::from_millis(5);
 const RENEW: u32 = 4;
 
 /// Binds threads and the recorder to one CPU, and lets them go.
-pub(crate) struct Binder {
-    shared: Option<Arc<Shared>>,
+pub(crate) struct CpuBinder {
+    shared: Option<Arc<SharedBinding>>,
     own: bool,
     parallel_since: Option<Nanos>,
 }
 
-struct Shared {
+struct SharedBinding {
     /// The CPUs that the command may run on.
-    all: libc::cpu_set_t,
+    all: CpuSet,
     bound: Mutex<HashSet<i32>>,
     /// Whether the watchdog has let all go since the recorder last looked.
     released: AtomicBool,
@@ -42,7 +44,7 @@ struct Shared {
     over: AtomicBool,
 }
 
-impl Shared {
+impl SharedBinding {
     fn lock(&self) -> MutexGuard<'_, HashSet<i32>> {
         self.bound.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -69,16 +71,15 @@ impl Shared {
     }
 }
 
-impl Binder {
+impl CpuBinder {
     /// A binder that does nothing where there is only one CPU, or where `wanted` is false.
-    pub fn new(wanted: bool) -> Binder {
+    pub fn new(wanted: bool) -> CpuBinder {
         let all = allowed();
-        // SAFETY: the set is initialised.
-        let several = unsafe { libc::CPU_COUNT(&all) } > 1;
+        let several = all.count() > 1;
         if !wanted || !several {
-            return Binder { shared: None, own: false, parallel_since: None };
+            return CpuBinder { shared: None, own: false, parallel_since: None };
         }
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedBinding {
             all,
             bound: Mutex::default(),
             released: AtomicBool::new(false),
@@ -90,7 +91,7 @@ impl Binder {
             move || shared.watch()
         });
         let shared = watchdog.is_ok().then_some(shared);
-        Binder { shared, own: false, parallel_since: None }
+        CpuBinder { shared, own: false, parallel_since: None }
     }
 
     /// A thread goes on, and no other can run: it runs where the recorder does.
@@ -111,9 +112,8 @@ impl Binder {
             return;
         }
         if !self.own {
-            // SAFETY: reads the number of the CPU that this thread runs on.
-            let cpu = unsafe { libc::sched_getcpu() };
-            if cpu < 0 {
+            let cpu = sched_getcpu();
+            if cpu >= CpuSet::MAX_CPU {
                 return;
             }
             set(0, &only(cpu));
@@ -176,27 +176,18 @@ impl Binder {
     }
 }
 
-/// The CPUs that the calling thread may run on.
-fn allowed() -> libc::cpu_set_t {
-    // SAFETY: an empty set is valid, and the kernel fills it.
-    unsafe {
-        let mut set = std::mem::zeroed();
-        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set);
-        set
-    }
+/// The CPUs that the calling thread may run on; none where the kernel does not tell.
+fn allowed() -> CpuSet {
+    sched_getaffinity(None).unwrap_or_default()
 }
 
-fn only(cpu: i32) -> libc::cpu_set_t {
-    // SAFETY: an empty set is valid; CPU_SET checks the number against its size.
-    unsafe {
-        let mut set = std::mem::zeroed();
-        libc::CPU_SET(cpu.unsigned_abs() as usize, &mut set);
-        set
-    }
+fn only(cpu: usize) -> CpuSet {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    set
 }
 
 /// Fails only for a thread that is gone, which needs no CPU.
-fn set(tid: i32, cpus: &libc::cpu_set_t) {
-    // SAFETY: the set is initialised.
-    unsafe { libc::sched_setaffinity(tid, size_of::<libc::cpu_set_t>(), cpus) };
+fn set(tid: i32, cpus: &CpuSet) {
+    let _ = sched_setaffinity(Pid::from_raw(tid), cpus);
 }

@@ -2,33 +2,37 @@
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
-use std::rc::Rc;
 use std::time::Instant;
 
 use launch::{CannotStart, Command, Gated};
-use recording::{Abi, Blind, Call, Header, Sink, Writer};
+use recording::{Call, Header, Sink, Writer};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::bind::Binder;
-use crate::brake::Braking;
-use crate::calls::Entry;
+use crate::bind::CpuBinder;
+use crate::decode::CallEntry;
+use crate::descriptor_tap::DescriptorTap;
 use crate::files::{self, FullPath};
-use crate::log::Log;
-use crate::message::{self, Message, Messages};
-use crate::ptrace::{self, Resume, Source, SyscallInfo};
-use crate::session::Company;
-use crate::shape::{self, Extent, Shapes};
-use crate::space::Site;
-use crate::tapped::Tapped;
-use crate::task::{Pending, Task};
-use crate::tracer::{Seeing, Tracer, Waited, wait};
-use crate::{Options, arch, filter, host, memory};
+use crate::inject::DelayInjector;
+use crate::log::RecordingLog;
+use crate::message::{self, Messages, TracerMessage};
+use crate::observers::Observers;
+use crate::ptrace::{
+    self, CallSource, PtraceStop, Resume, StopChange, StoppedThread, TraceError, Waited, wait,
+};
+use crate::reader::{self, CallReader, StoppedCall};
+use crate::session::Instruments;
+use crate::shape::{self, CallShapes, Extent};
+use crate::space::CallSite;
+use crate::task::{PendingCall, Task};
+use crate::tracer::{Tracer, TracerParts};
+use crate::{RecorderOptions, arch, filter, host, memory};
 
 /// All that the tracer process needs.
-pub(crate) struct Job<'a> {
+pub(crate) struct TracerStart<'a> {
     pub command: &'a Command,
     pub file: File,
-    pub options: Options,
-    pub company: Company,
+    pub options: RecorderOptions,
+    pub instruments: Instruments,
     /// The signal mask that becalm was started with.
     pub mask: libc::sigset_t,
     pub messages: Messages,
@@ -37,210 +41,204 @@ pub(crate) struct Job<'a> {
 
 /// The exec that made the child the command, as it was seen at its entry.
 struct FirstExec {
-    entry: Option<Entry>,
+    entry: Option<CallEntry>,
     path: Vec<u8>,
-    source: Source,
     inside: bool,
 }
 
 /// Runs the tracer process.
-pub(crate) fn run(mut job: Job<'_>) {
+pub(crate) fn run(mut job: TracerStart<'_>) {
     // Every call stops where everything is recorded, and where an outer filter could hide
     // calls from one of ours: its answers outrank SECCOMP_RET_TRACE (seccomp(2)).
     let filtered = !job.options.all_syscalls && !job.outer_filter;
     let mut tappable = shape::tappable();
-    if job.company.brake.is_some() {
-        // Who is held back must stop.
-        tappable.retain(|number| !Call::new(Abi::X86_64, u64::from(*number)).kind().is_metadata());
+    if job.instruments.delays.is_some() {
+        // Who is delayed must stop.
+        tappable.retain(|number| !Call::new(arch::NATIVE, u64::from(*number)).kind().is_metadata());
     }
-    let extent = match (job.company.starts, job.options.all_syscalls) {
+    let extent = match (job.instruments.starts, job.options.all_syscalls) {
         (Some(starts), _) => Extent::Starts(starts),
         (None, true) => Extent::All,
         (None, false) => Extent::Default,
     };
-    let tap = filtered && job.options.tap && job.company.starts.is_none();
-    let tapped = if tap { Tapped::open(&tappable) } else { None };
-    let shapes = Shapes::new(extent);
-    let shapes = Rc::new(if tapped.is_some() { shapes.without(&tappable) } else { shapes });
+    let tap = filtered && job.options.tap && job.instruments.starts.is_none();
+    let tapped = if tap { DescriptorTap::open(&tappable) } else { None };
+    let shapes = CallShapes::new(extent);
+    let shapes = if tapped.is_some() { shapes.without(&tappable) } else { shapes };
     let program = filter::build(&shapes);
     let prepare = || if filtered { filter::install(&program) } else { Ok(()) };
     let mut child = match launch::spawn(job.command, &job.mask, &prepare) {
         Ok(child) => child,
         Err(why) => return cannot_start(&mut job.messages, &why),
     };
-    let by_filter = if filtered { libc::PTRACE_O_TRACESECCOMP } else { 0 };
-    if let Err(error) = ptrace::seize(child.pid, ptrace::OPTIONS | by_filter) {
+    if let Err(error) = ptrace::seize(child.pid, reader::options(filtered)) {
         // The child still waits at its gate, and ends when the gate closes with this process.
-        let error = error.raw_os_error().unwrap_or(libc::EPERM);
-        job.messages.send(&Message::Forbidden { error });
+        let error = match error {
+            TraceError::Gone => libc::ESRCH,
+            TraceError::Failed { error, .. } => error.raw_os_error().unwrap_or(libc::EPERM),
+        };
+        job.messages.send(&TracerMessage::Forbidden { error });
         return;
     }
     message::drop_inherited();
     lift_limits();
-    let first = match open_gate(&mut child, filtered, job.options.old_kernel) {
+    let source = if job.options.old_kernel { CallSource::Registers } else { CallSource::Kernel };
+    let mut reader = CallReader { shapes, filtered, source };
+    let (first, thread) = match open_gate(&mut child, &mut reader) {
         Ok(Some(first)) => first,
         Ok(None) => return cannot_start(&mut job.messages, &child.why_not()),
         Err(error) => return cannot_start(&mut job.messages, &CannotStart::System(error)),
     };
     // Where it cannot begin, EXITKILL ends the command with this process.
-    if let Some(tracer) = begin(job, child.pid, first, shapes, filtered, tapped) {
-        follow(tracer);
+    if let Some(tracer) = begin(job, first, thread, reader, tapped) {
+        tracer.run();
     }
 }
 
 /// The command keeps the limits that it inherited; the recorder's own CPU time and descriptors
 /// must not count against them.
 fn lift_limits() {
-    const NONE: libc::rlimit =
-        libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: plain system calls on structures that outlive them.
-    unsafe {
-        // Only root may lift a hard limit; anyone may go up to it.
-        if libc::setrlimit(libc::RLIMIT_CPU, &NONE) != 0 {
-            lift_to_hard(libc::RLIMIT_CPU);
-        }
+    const NONE: Rlimit = Rlimit { current: None, maximum: None };
+    // Only root may lift a hard limit; anyone may go up to it.
+    if setrlimit(Resource::Cpu, NONE).is_err() {
+        lift_to_hard(Resource::Cpu);
     }
-    lift_to_hard(libc::RLIMIT_NOFILE);
+    lift_to_hard(Resource::Nofile);
 }
 
-fn lift_to_hard(resource: libc::__rlimit_resource_t) {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: plain system calls on a structure that outlives them.
-    unsafe {
-        if libc::getrlimit(resource, &mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(resource, &limit);
-        }
-    }
+/// Where it is refused after all, the recorder has to do with what there is.
+fn lift_to_hard(resource: Resource) {
+    let limit = getrlimit(resource);
+    let _ = setrlimit(resource, Rlimit { current: limit.maximum, ..limit });
 }
 
 fn cannot_start(messages: &mut Messages, why: &CannotStart) {
-    messages.send(&Message::CannotStart { status: why.exit_status(), why: why.to_string() });
+    messages.send(&TracerMessage::CannotStart { status: why.exit_status(), why: why.to_string() });
 }
 
-/// Lets the child go on up to its exec; none if it ended without one.
-fn open_gate(child: &mut Gated, filtered: bool, old_kernel: bool) -> io::Result<Option<FirstExec>> {
-    if !filtered {
+/// Lets the child go on up to its exec, where it stands then; none if it ended without one.
+fn open_gate(
+    child: &mut Gated,
+    reader: &mut CallReader,
+) -> io::Result<Option<(FirstExec, StoppedThread)>> {
+    if !reader.filtered {
         // Without a filter nothing stops the child before its exec but this.
-        ptrace::interrupt(child.pid)?;
+        ptrace::interrupt(child.pid).map_err(io::Error::other)?;
     }
     child.open()?;
-    let source = if old_kernel { Source::Registers } else { Source::Kernel };
-    let mut first = FirstExec { entry: None, path: Vec::new(), source, inside: false };
+    let mut first = FirstExec { entry: None, path: Vec::new(), inside: false };
     loop {
-        let change = match wait(child.pid, 0)? {
-            Waited::Change(change) => change,
+        let (thread, stop) = match wait(child.pid, 0)? {
+            Waited::Change(StopChange::Stopped(thread, stop)) => (thread, stop),
             Waited::Nothing => continue,
-            Waited::Nobody => return Ok(None),
+            Waited::Change(StopChange::Ended(_)) | Waited::Nobody => return Ok(None),
         };
-        if !libc::WIFSTOPPED(change.status) {
-            return Ok(None);
+        if reader.source == CallSource::Kernel {
+            reader.source = thread.call_source();
         }
-        if first.source == Source::Kernel {
-            first.source = ptrace::source_of(child.pid);
+        if stop == PtraceStop::Exec {
+            return Ok(Some((first, thread)));
         }
-        let mut how = Resume::Cont;
-        match (libc::WSTOPSIG(change.status), change.status >> 16) {
-            (_, libc::PTRACE_EVENT_EXEC) => return Ok(Some(first)),
-            (_, libc::PTRACE_EVENT_SECCOMP) => note_exec(child.pid, &mut first),
-            (signal, 0) if signal == libc::SIGTRAP | 0x80 => {
+        // The exec's entry is seen by the filter; without one, and after a signal, which takes back
+        // the interrupt that was asked for (kernel/signal.c, ptrace_stop), only by stopping at
+        // every call.
+        let gone_on = match stop {
+            PtraceStop::FilteredCall => {
+                note_exec(&thread, reader, &mut first);
+                thread.resume(Resume::ToCall, 0)
+            }
+            PtraceStop::Call => {
                 first.inside = !first.inside;
-                if first.inside && !filtered {
-                    note_exec(child.pid, &mut first);
+                if first.inside && !reader.filtered {
+                    note_exec(&thread, reader, &mut first);
                 }
+                thread.resume(Resume::ToCall, 0)
             }
-            // It takes back the interrupt that was asked for (kernel/signal.c, ptrace_stop), so
-            // that from here on it is by its calls that the child is not lost sight of.
-            (signal, 0) => {
-                ptrace::resume(child.pid, Resume::Syscall, signal)?;
-                continue;
-            }
-            (signal, libc::PTRACE_EVENT_STOP) if signal != libc::SIGTRAP => how = Resume::Listen,
-            _ => {}
+            PtraceStop::Signal(signal) => thread.resume(Resume::ToCall, signal),
+            PtraceStop::Group => thread.listen(),
+            _ => thread.resume(Resume::ToCall, 0),
+        };
+        match gone_on {
+            // It was killed: its end is next.
+            Ok(()) | Err(TraceError::Gone) => {}
+            Err(error) => return Err(io::Error::other(error)),
         }
-        // Without a filter the exec's entry is seen only by stopping at every call.
-        if how == Resume::Cont {
-            how = Resume::Syscall;
-        }
-        ptrace::resume(child.pid, how, 0)?;
     }
 }
 
-fn note_exec(tid: i32, first: &mut FirstExec) {
-    let info = ptrace::syscall_info(tid, first.source, true);
-    let Ok(SyscallInfo::Entry { arch, ip, number, args, .. }) = info else { return };
-    let (abi, number) = arch::table(arch, number);
-    let call = Call::new(abi, number);
-    if call.known_name() == Some("execve") {
+/// What cannot be read of it is left out: the exec's own stop says what has come of it.
+fn note_exec(thread: &StoppedThread, reader: &CallReader, first: &mut FirstExec) {
+    let Ok(StoppedCall::Entry(entry)) = reader.call(thread, true) else { return };
+    if entry.call.known_name() == Some("execve") {
         first.path.clear();
-        let _ = memory::read_string(tid, args[0], &mut first.path);
-        let shape = Shapes::new(Extent::Default).of(call);
-        first.entry = Some(Entry { call, shape, args, ip });
+        let _ = memory::read_string(thread.tid(), entry.args[0], &mut first.path);
+        let shape = CallShapes::new(Extent::Default).of(entry.call);
+        first.entry = Some(CallEntry { shape, ..entry });
     }
 }
 
 /// Starts the recording at the exec that made the child the command; none, and said so, if the
 /// recording cannot be written.
 fn begin(
-    job: Job<'_>,
-    pid: i32,
+    job: TracerStart<'_>,
     first: FirstExec,
-    shapes: Rc<Shapes>,
-    filtered: bool,
-    mut tapped: Option<Tapped>,
+    thread: StoppedThread,
+    reader: CallReader,
+    mut tap: Option<DescriptorTap>,
 ) -> Option<Tracer> {
-    let Job { command, file, options, company, mut messages, outer_filter, .. } = job;
+    let TracerStart { command, file, options, instruments, mut messages, outer_filter, .. } = job;
     let origin = Instant::now();
-    if let Some(tapped) = &mut tapped {
-        tapped.begin();
+    if let Some(tap) = &mut tap {
+        tap.begin();
     }
-    let backend = match (filtered, &tapped) {
+    let backend = match (reader.filtered, &tap) {
         (true, Some(_)) => "ptrace+seccomp+ebpf",
         (true, None) => "ptrace+seccomp",
         (false, _) => "ptrace",
     };
-    let starts_only = company.starts.is_some();
+    let starts_only = instruments.starts.is_some();
     let header = host::header(&command.argv, options.all_syscalls && !starts_only, backend);
     let header = Header { starts_only, ..header };
     let writer = match empty(file).and_then(|sink| Writer::new(sink, &header)) {
         Ok(writer) => writer,
         Err(error) => {
             let why = format!("cannot write the recording: {error}");
-            messages.send(&Message::CannotStart { status: 125, why });
+            messages.send(&TracerMessage::CannotStart { status: 125, why });
+            thread.killed();
             return None;
         }
     };
-    let log = Log::new(writer, origin, options.read_image);
-    let binder = Binder::new(options.bind);
-    let Company { brake, observer, .. } = company;
-    let braking = brake.map(|brake| Braking::new(brake, log.now()));
-    let seeing = Seeing { shapes, filtered, source: first.source, tapped, braking, observer };
-    let mut tracer = Tracer::new(pid, log, binder, messages, seeing);
+    let mut log = RecordingLog::new(writer, origin, options.read_image);
+    let binder = CpuBinder::new(options.bind);
+    let Instruments { delays, observer, .. } = instruments;
+    let injector = delays.map(|delays| DelayInjector::new(delays, log.now()));
     // The exec's own exit comes next.
-    let mut task = Task { inside: true, ..Task::new(pid) };
+    let mut task = Task { inside: true, ..Task::new(thread.tid()) };
     if let Some(entry) = first.entry {
         let mut path = std::env::current_dir().unwrap_or_default().into_os_string();
-        task.pending = Some(pending_exec(&mut tracer.log, &entry, &mut path, &first.path));
+        task.pending = Some(pending_exec(&mut log, &entry, &mut path, &first.path));
     }
-    inherit_files(&task, &mut tracer.log);
-    tracer.adopt_main(task);
-    if outer_filter {
-        tracer.log.blind(Blind::OuterFilter);
-    }
-    tracer.messages.send(&Message::Started);
-    if tracer.note_exec(pid).is_ok() {
-        let _ = tracer.go_on(pid, 0);
-    }
-    Some(tracer)
+    inherit_files(&task, &mut log);
+    let observers = Observers(observer);
+    #[rustfmt::skip]
+    let parts = TracerParts {
+        log, reader, observers, tap, injector, binder, messages, outer_filter,
+    };
+    Some(Tracer::begin(parts, task, thread))
 }
 
 /// The exec's own event: what `strace` counts as the first call.
-fn pending_exec(log: &mut Log, entry: &Entry, cwd: &mut std::ffi::OsString, raw: &[u8]) -> Pending {
+fn pending_exec(
+    log: &mut RecordingLog,
+    entry: &CallEntry,
+    cwd: &mut std::ffi::OsString,
+    raw: &[u8],
+) -> PendingCall {
     use std::os::unix::ffi::OsStringExt;
     let mut full = std::mem::take(cwd).into_vec();
     files::join(&mut full, b"", raw);
     let path: FullPath = log.full_path(&full);
-    Pending {
+    PendingCall {
         call: entry.call,
         shape: entry.shape,
         args: entry.args,
@@ -249,7 +247,7 @@ fn pending_exec(log: &mut Log, entry: &Entry, cwd: &mut std::ffi::OsString, raw:
         other_path: None,
         fd: None,
         flags: 0,
-        site: Site { file: None, in_loader: false },
+        site: CallSite { file: None, in_loader: false },
         phase: recording::Phase::Running,
         by_descriptor: false,
         clone_flags: 0,
@@ -257,7 +255,7 @@ fn pending_exec(log: &mut Log, entry: &Entry, cwd: &mut std::ffi::OsString, raw:
 }
 
 /// The files that the command inherits open.
-fn inherit_files(task: &Task, log: &mut Log) {
+fn inherit_files(task: &Task, log: &mut RecordingLog) {
     let Ok(entries) = std::fs::read_dir(format!("/proc/{}/fd", task.tid)) else { return };
     for entry in entries.flatten() {
         let Some(fd) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
@@ -276,14 +274,4 @@ fn empty(mut file: File) -> io::Result<Sink> {
     let _ = file.set_len(0);
     let _ = file.seek(SeekFrom::Start(0));
     Ok(Box::new(file))
-}
-
-fn follow(mut tracer: Tracer) {
-    let followed = tracer.follow();
-    tracer.drain();
-    tracer.note_lost();
-    tracer.settle_brake();
-    let finished = tracer.log.finish().map(|_| ());
-    let failure = followed.and(finished).err().map(|error| error.to_string());
-    tracer.messages.send(&Message::Finished { failure });
 }

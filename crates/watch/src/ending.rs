@@ -6,12 +6,14 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use proc::ProcessStat;
+use proc::{ProcessStat, ProcessStatus};
 use recording::Nanos;
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-use crate::ptrace::{self, Resume};
-use crate::task::Waiting;
-use crate::{arch, signals};
+use crate::ptrace::{PtraceStop, Resume, StoppedThread, TraceError};
+use crate::signals;
+use crate::task::InterruptedCall;
 
 /// So many signals are passed on, and as many more in each second; a process that gets more is
 /// traced no longer. Each costs it up to 20 us, where the tracer wakes on another processor.
@@ -39,19 +41,23 @@ pub struct AtEnd {
 /// # Errors
 /// Those of ptrace(2) and waitid(2), where the child is another's.
 pub fn to_end(pid: i32, traced: bool) -> io::Result<AtEnd> {
-    gone_is_fine(if traced { start(pid) } else { ptrace::detach(pid, 0) })?;
-    let mut followed = Followed::from_now(pid);
-    while wait(pid, libc::WEXITED | libc::WNOWAIT)?.is_stopped {
+    let thread = StoppedThread::heard_of(pid);
+    gone_is_fine(if traced { start(thread) } else { thread.detach(0) })?;
+    let mut followed = FollowedToEnd::from_now();
+    let id = Pid::from_raw(pid).ok_or(Errno::INVAL)?;
+    // Stops of one who is traced are told even where they are not asked for, others are not
+    // (wait_task_stopped of kernel/exit.c).
+    while stop(id, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?.is_some() {
         // Taken by itself: it may have been killed since, and its end is not to be taken.
-        let stop = wait(pid, libc::WSTOPPED | libc::WNOHANG)?;
-        if stop.is_stopped {
-            gone_is_fine(followed.stopped(stop.status))?;
+        if let Some(stop) = stop(id, WaitIdOptions::STOPPED | WaitIdOptions::NOHANG)? {
+            gone_is_fine(followed.stopped(StoppedThread::heard_of(pid), stop))?;
         }
     }
     let at = Instant::now();
     // An exec by another thread has ended the first one, and the process lives on in a thread
     // that nobody traces (ptrace(2)).
-    let still = signals::status_number(pid, "TracerPid").is_some_and(|tracer| tracer != 0);
+    let tracer = ProcessStatus::of(pid).and_then(|status| status.number("TracerPid"));
+    let still = tracer.is_some_and(|tracer| tracer != 0);
     let upper_in_use = followed.upper_in_use.filter(|_| still);
     Ok(AtEnd { at, processor: processor(pid), waited: waited(pid), upper_in_use })
 }
@@ -70,86 +76,71 @@ pub fn waited(pid: i32) -> Option<Duration> {
     Some(Duration::from_nanos(nanos))
 }
 
-struct Followed {
-    pid: i32,
+struct FollowedToEnd {
     begin: Instant,
     signals: u64,
-    waiting: Option<Waiting>,
+    interrupted: Option<InterruptedCall>,
     upper_in_use: Option<bool>,
 }
 
-impl Followed {
-    fn from_now(pid: i32) -> Followed {
-        Followed { pid, begin: Instant::now(), signals: 0, waiting: None, upper_in_use: None }
+impl FollowedToEnd {
+    fn from_now() -> FollowedToEnd {
+        let begin = Instant::now();
+        FollowedToEnd { begin, signals: 0, interrupted: None, upper_in_use: None }
     }
 
-    /// Lets it go on after a stop: of a signal, with the event above its lowest byte.
-    fn stopped(&mut self, status: i32) -> io::Result<()> {
-        let signal = status & 0xff;
-        match status >> 8 {
-            libc::PTRACE_EVENT_EXIT => self.upper_in_use = arch::upper_in_use(self.pid),
+    /// Lets it go on after a stop.
+    fn stopped(&mut self, thread: StoppedThread, stop: PtraceStop) -> Result<(), TraceError> {
+        match stop {
+            PtraceStop::Signal(signal) => return self.pass_on(thread, signal),
             // Stopped with its group, and so until it is told to go on.
-            libc::PTRACE_EVENT_STOP if signal != libc::SIGTRAP => {
-                return ptrace::resume(self.pid, Resume::Listen, 0);
-            }
-            libc::PTRACE_EVENT_STOP => {}
-            _ => return self.pass_on(signal),
+            PtraceStop::Group => return thread.listen(),
+            PtraceStop::Exit => self.upper_in_use = thread.upper_in_use(),
+            _ => {}
         }
-        ptrace::resume(self.pid, Resume::Cont, 0)
+        thread.resume(Resume::ToEvent, 0)
     }
 
     /// Passes a signal on, and lets the process alone if it gets too many.
-    fn pass_on(&mut self, signal: i32) -> io::Result<()> {
+    fn pass_on(&mut self, thread: StoppedThread, signal: i32) -> Result<(), TraceError> {
         let passed = self.begin.elapsed();
         let now = Nanos(passed.as_nanos() as u64);
-        let is_for_it = signals::deliver(self.pid, &mut self.waiting, signal, now)?;
-        let signal = if is_for_it { signal } else { 0 };
+        let deliver = signals::deliver(&thread, &mut self.interrupted, signal, now);
+        // What cannot be looked at gets its signal.
+        let signal = if deliver.unwrap_or(true) { signal } else { 0 };
         self.signals += 1;
         if self.signals > SIGNALS * (1 + passed.as_secs()) {
-            return ptrace::detach(self.pid, signal);
+            return thread.detach(signal);
         }
-        ptrace::resume(self.pid, Resume::Cont, signal)
+        thread.resume(Resume::ToEvent, signal)
     }
 }
 
-fn start(pid: i32) -> io::Result<()> {
-    ptrace::set_options(pid, libc::PTRACE_O_TRACEEXIT)?;
-    ptrace::resume(pid, Resume::Cont, 0)
+fn start(thread: StoppedThread) -> Result<(), TraceError> {
+    let set = thread.set_options(libc::PTRACE_O_TRACEEXIT);
+    let gone_on = thread.resume(Resume::ToEvent, 0);
+    set.and(gone_on)
 }
 
-/// What waitid(2) says.
-struct News {
-    /// Whether it is a stop of one who is traced; else an end, or nothing.
-    is_stopped: bool,
-    status: i32,
-}
-
-/// Waits for news of a child. Stops of one who is traced are told even where they are not asked
-/// for, others are not (wait_task_stopped of kernel/exit.c).
-fn wait(pid: i32, flags: i32) -> io::Result<News> {
+/// Waits for news of a child; none of its end, or where there are none.
+fn stop(pid: Pid, flags: WaitIdOptions) -> io::Result<Option<PtraceStop>> {
     loop {
-        // SAFETY: siginfo_t is plain data, for which zero is valid; the kernel fills it, with a
-        // status where there are news of a child.
-        let (failed, info, status) = unsafe {
-            let mut info: libc::siginfo_t = std::mem::zeroed();
-            let failed = libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, flags) != 0;
-            (failed, info, info.si_status())
-        };
-        if !failed {
-            let is_stopped = info.si_signo != 0 && info.si_code == libc::CLD_TRAPPED;
-            return Ok(News { is_stopped, status });
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
+        match waitid(WaitId::Pid(pid), flags) {
+            Ok(news) => {
+                // As wait4 would have it: with an event above the signal.
+                let status = news.and_then(|news| news.trapping_signal());
+                return Ok(status.and_then(|status| PtraceStop::of(status << 8 | 0x7f)));
+            }
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
     }
 }
 
 /// A traced process can be killed between any two calls; its end is then heard of by waiting.
-fn gone_is_fine(done: io::Result<()>) -> io::Result<()> {
+fn gone_is_fine(done: Result<(), TraceError>) -> io::Result<()> {
     match done {
-        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
-        done => done,
+        Ok(()) | Err(TraceError::Gone) => Ok(()),
+        Err(TraceError::Failed { error, .. }) => Err(error),
     }
 }

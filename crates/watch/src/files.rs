@@ -12,12 +12,12 @@ const REMEMBERED: usize = 1 << 16;
 /// The files that a process opened by path, by descriptor. Descriptors that it inherited, or
 /// got in another way, are not in it.
 #[derive(Clone, Default)]
-pub(crate) struct Files {
-    open: Vec<Option<Open>>,
+pub(crate) struct OpenFiles {
+    open: Vec<Option<OpenFile>>,
 }
 
 #[derive(Clone)]
-struct Open {
+struct OpenFile {
     path: FullPath,
     close_on_exec: bool,
 }
@@ -29,7 +29,7 @@ pub(crate) struct FullPath {
     pub bytes: Rc<[u8]>,
 }
 
-impl Files {
+impl OpenFiles {
     pub fn get(&self, fd: i32) -> Option<&FullPath> {
         Some(&self.open.get(usize::try_from(fd).ok()?)?.as_ref()?.path)
     }
@@ -42,7 +42,7 @@ impl Files {
         if self.open.len() <= at {
             self.open.resize(at + 1, None);
         }
-        self.open[at] = path.map(|path| Open { path, close_on_exec });
+        self.open[at] = path.map(|path| OpenFile { path, close_on_exec });
     }
 
     pub fn closed(&mut self, fd: i32) {
@@ -78,15 +78,15 @@ impl Files {
     }
 
     /// What exec leaves open.
-    pub fn after_exec(&self) -> Files {
-        let keep = |open: &Option<Open>| open.clone().filter(|open| !open.close_on_exec);
-        Files { open: self.open.iter().map(keep).collect() }
+    pub fn after_exec(&self) -> OpenFiles {
+        let keep = |open: &Option<OpenFile>| open.clone().filter(|open| !open.close_on_exec);
+        OpenFiles { open: self.open.iter().map(keep).collect() }
     }
 }
 
 /// A process's working directory and root, as far as they are known.
 #[derive(Clone, Default)]
-pub(crate) struct Directories {
+pub(crate) struct WorkingDirectory {
     /// The working directory; none where it has to be asked for again.
     pub cwd: Option<Vec<u8>>,
     /// What the process's `/` is, if it is not the recorder's.
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn exec_keeps_what_is_not_marked() {
-        let mut files = Files::default();
+        let mut files = OpenFiles::default();
         let path = |id, bytes: &[u8]| Some(FullPath { id: PathId(id), bytes: bytes.into() });
         files.opened(3, path(1, b"/a"), true);
         files.opened(4, path(2, b"/b"), false);

@@ -6,7 +6,7 @@
 use libc::{sock_filter, sock_fprog};
 
 use crate::arch;
-use crate::shape::{Shapes, Stop};
+use crate::shape::{CallShapes, StopRule};
 
 /// The 16 bits that tell this filter's stops from those of a filter that the command installs.
 pub(crate) const MARK: u32 = 0xbeca;
@@ -35,15 +35,13 @@ fn allow() -> sock_filter {
 }
 
 /// The filter that stops where `shapes` says.
-pub(crate) fn build(shapes: &Shapes) -> Vec<sock_filter> {
-    let native = section(&shapes.native);
-    let compat = section(&shapes.i386);
+pub(crate) fn build(shapes: &CallShapes) -> Vec<sock_filter> {
+    let tables = shapes.tables().iter().rev();
+    let chosen = tables.fold(vec![stop()], |others, table| {
+        choose(EQUAL, table.arch, section(&table.stops), others)
+    });
     let mut filter = vec![step(LOAD, ARCH, 0, 0)];
-    filter.extend(choose(EQUAL, arch::NATIVE, native, {
-        let mut other = choose(EQUAL, arch::COMPAT, compat, vec![stop()]);
-        other.shrink_to_fit();
-        other
-    }));
+    filter.extend(chosen);
     filter
 }
 
@@ -56,26 +54,26 @@ fn choose(test: u16, k: u32, yes: Vec<sock_filter>, no: Vec<sock_filter>) -> Vec
 }
 
 /// The search over one table.
-fn section(stops: &[(u16, Stop)]) -> Vec<sock_filter> {
+fn section(stops: &[(u16, StopRule)]) -> Vec<sock_filter> {
     // Where the answer changes, in ascending order.
-    let mut edges: Vec<(u32, Stop)> = vec![(0, Stop::Never)];
+    let mut edges: Vec<(u32, StopRule)> = vec![(0, StopRule::Never)];
     for (number, stop) in stops {
         let number = u32::from(*number);
         match edges.last_mut() {
             Some(last) if last.0 == number => last.1 = *stop,
             _ => edges.push((number, *stop)),
         }
-        edges.push((number + 1, Stop::Never));
+        edges.push((number + 1, StopRule::Never));
     }
-    // x32's numbers, which few kernels have: rare, so all of them stop.
-    edges.push((arch::X32_BIT, Stop::Always));
+    // Numbers of a table that has no section: rare, so all of them stop.
+    edges.extend(arch::FOREIGN_FROM.map(|from| (from, StopRule::Always)));
     edges.dedup_by(|next, before| next.1 == before.1);
     let mut code = vec![step(LOAD, NUMBER, 0, 0)];
     code.extend(search(&edges));
     code
 }
 
-fn search(edges: &[(u32, Stop)]) -> Vec<sock_filter> {
+fn search(edges: &[(u32, StopRule)]) -> Vec<sock_filter> {
     if let [(_, answer)] = edges {
         return leaf(*answer);
     }
@@ -83,11 +81,11 @@ fn search(edges: &[(u32, Stop)]) -> Vec<sock_filter> {
     choose(AT_LEAST, high[0].0, search(high), search(low))
 }
 
-fn leaf(answer: Stop) -> Vec<sock_filter> {
+fn leaf(answer: StopRule) -> Vec<sock_filter> {
     match answer {
-        Stop::Never => vec![allow()],
-        Stop::Always => vec![stop()],
-        Stop::IfArgument(which, value) => {
+        StopRule::Never => vec![allow()],
+        StopRule::Always => vec![stop()],
+        StopRule::IfArgument(which, value) => {
             let mut code = vec![step(LOAD, ARGUMENTS + 8 * u32::from(which), 0, 0)];
             code.extend([step(EQUAL, value, 0, 1), stop(), allow()]);
             code
@@ -102,7 +100,7 @@ fn leaf(answer: Stop) -> Vec<sock_filter> {
 /// Makes system calls only: it runs between fork and exec.
 ///
 /// # Errors
-/// The error number of prctl or seccomp.
+/// The error number of seccomp.
 pub(crate) fn install(filter: &[sock_filter]) -> Result<(), i32> {
     let program = sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
     let install = |flags: libc::c_ulong| {
@@ -124,10 +122,7 @@ pub(crate) fn install(filter: &[sock_filter]) -> Result<(), i32> {
         done => done,
     };
     match set() {
-        // SAFETY: a system call without memory.
-        Err(libc::EACCES) if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } == 0 => {
-            set()
-        }
+        Err(libc::EACCES) if rustix::thread::set_no_new_privs(true).is_ok() => set(),
         done => done,
     }
 }

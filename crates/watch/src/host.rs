@@ -3,7 +3,7 @@
 use std::ffi::{CStr, OsStr, OsString};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use proc::{MountEntry, mount_entries};
+use proc::{MountEntry, ProcessStatus, mount_entries};
 use recording::{Header, Mount};
 
 /// The header of a recording that starts now.
@@ -21,8 +21,7 @@ pub(crate) fn header(argv: &[OsString], all_syscalls: bool, backend: &str) -> He
         argv: Vec::new(),
         exact_argv: Vec::new(),
         cwd: cwd.to_string_lossy().into_owned(),
-        // SAFETY: a system call without arguments.
-        uid: unsafe { libc::geteuid() },
+        uid: rustix::process::geteuid().as_raw(),
         all_syscalls,
         starts_only: false,
         backend: backend.to_owned(),
@@ -34,16 +33,9 @@ pub(crate) fn header(argv: &[OsString], all_syscalls: bool, backend: &str) -> He
 }
 
 fn uname() -> [String; 3] {
-    // SAFETY: utsname is arrays of characters, which the kernel fills and ends with zeros.
-    let names = unsafe {
-        let mut names: libc::utsname = std::mem::zeroed();
-        libc::uname(&mut names);
-        names
-    };
-    [&names.nodename, &names.release, &names.machine].map(|name| {
-        // SAFETY: the kernel ends every name with a zero within its array.
-        unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned()
-    })
+    let names = rustix::system::uname();
+    let text = |name: &CStr| name.to_string_lossy().into_owned();
+    [names.nodename(), names.release(), names.machine()].map(text)
 }
 
 /// The mounts of this namespace, their names lossily decoded.
@@ -60,13 +52,13 @@ fn mounts() -> Vec<Mount> {
 
 /// Who traces this process, and how many seccomp filters it has: what an outer tracer or
 /// container leaves in /proc/self/status.
-pub(crate) struct Surroundings {
+pub(crate) struct TracingLimits {
     pub tracer: i32,
     pub has_filter: bool,
 }
 
-pub(crate) fn surroundings() -> Surroundings {
-    let own = std::process::id() as i32;
-    let number = |name| crate::signals::status_number(own, name).unwrap_or(0);
-    Surroundings { tracer: number("TracerPid") as i32, has_filter: number("Seccomp") != 0 }
+pub(crate) fn surroundings() -> TracingLimits {
+    let status = ProcessStatus::own();
+    let number = |name| status.as_ref().and_then(|status| status.number(name)).unwrap_or(0);
+    TracingLimits { tracer: number("TracerPid") as i32, has_filter: number("Seccomp") != 0 }
 }

@@ -9,59 +9,65 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `session`, `message` | the front, and what the tracer tells it |
-//! | `boot` | the tracer process up to the command's exec, and its end |
+//! | `boot` | the tracer process up to the command's exec |
+//! | `ptrace` | ptrace(2); a stopped thread as a value that is resumed once |
 //! | `tracer` | the loop: what happened to which thread, and how it goes on |
-//! | `family` | births, execs and ends of processes and threads |
-//! | `calls` | a call's entry and exit: paths, descriptors, mappings |
+//! | `table` | which threads and processes there are; `task`: what is known of each |
 //! | `shape` | what each call's arguments mean; `filter`: which calls stop |
-//! | `task`, `files`, `space` | what is known of threads, descriptors, mappings |
-//! | `tapped` | descriptor calls that an eBPF program reports, where it is allowed |
+//! | `reader`, `decode` | which call a thread is at; its paths, descriptors, flags |
+//! | `effects` | what a call changed: descriptors, directories, mappings |
+//! | `files`, `space` | descriptors and directories; mappings |
 //! | `program` | what a process becomes at an exec |
+//! | `descriptor_tap` | descriptor calls that an eBPF program reports, where it is allowed |
+//! | `inject`, `clock` | delays after calls |
 //! | `signals` | signals, as if there were no tracer |
-//! | `ending` | a process that nothing is recorded of, looked at where it ends |
-//! | `observer` | somebody who looks into processes at their forks |
-//! | `brake`, `clock` | threads that are held back after their calls |
+//! | `observer`, `observers` | somebody who looks into processes at their forks |
+//! | `log` | what goes into the recording |
 //! | `bind` | recorder and command on one CPU while only one of them can run |
-//! | `ptrace`, `memory`, `arch`, `host` | the kernel's interfaces |
+//! | `ending` | a process that nothing is recorded of, looked at where it ends |
+//! | `memory`, `arch`, `host` | a process's memory, the processor, the machine |
 
 mod arch;
 mod bind;
 mod boot;
-mod brake;
-mod calls;
 mod clock;
+mod decode;
+mod descriptor_tap;
+mod effects;
 mod ending;
-mod family;
 mod files;
 mod filter;
 mod host;
+mod inject;
 mod log;
 mod memory;
 mod message;
 mod observer;
+mod observers;
 mod program;
 mod ptrace;
+mod reader;
 mod session;
 mod shape;
 mod signals;
 mod space;
-mod tapped;
+mod table;
 mod task;
 mod tracer;
 
 use std::fs::File;
 
-use session::Company;
+use session::Instruments;
 
-pub use brake::{Brake, Moments, Returned};
 pub use ending::{AtEnd, processor, to_end, waited};
+pub use inject::{Deadlines, DelayPolicy, ReturnedCall};
 pub use log::ReadImage;
-pub use observer::{Executed, Observer, Place, Stopped, TOLD};
+pub use observer::{Executed, Observer, ScriptFrame, Stopped, TOLD};
 pub use session::{Finished, Session};
 
 /// What a recording of starts alone has besides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Starts {
+pub enum RecordedStarts {
     /// Nothing: no open of a file is stopped at.
     Alone,
     /// Opens of files of locales. Every open is stopped at for that, and a program that speaks a
@@ -71,7 +77,7 @@ pub enum Starts {
 
 /// How to record.
 #[derive(Clone, Copy)]
-pub struct Options {
+pub struct RecorderOptions {
     /// Every system call, not only strace's `%file,%desc,%process`.
     pub all_syscalls: bool,
     /// Keep the recorder and the command on one CPU while only one thread can run: faster, and
@@ -88,7 +94,7 @@ pub struct Options {
 
 /// Why a command could not be recorded.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum RecorderError {
     /// The command did not start.
     #[error("{why}")]
     CannotStart {
@@ -127,11 +133,11 @@ pub enum Error {
     },
 }
 
-impl Error {
+impl RecorderError {
     /// The exit status of becalm for it.
     pub fn exit_status(&self) -> u8 {
         match self {
-            Error::CannotStart { status, .. } => *status,
+            RecorderError::CannotStart { status, .. } => *status,
             _ => 125,
         }
     }
@@ -142,26 +148,31 @@ impl Error {
 /// This forks and must be called while the process has one thread.
 ///
 /// # Errors
-/// [`Error`]: then the command did not run, and `file` is as it was.
-pub fn record(command: &launch::Command, file: File, options: &Options) -> Result<Session, Error> {
-    session::start(command, file, options, Company::default())
+/// [`RecorderError`]: then the command did not run, and `file` is as it was.
+pub fn record(
+    command: &launch::Command,
+    file: File,
+    options: &RecorderOptions,
+) -> Result<Session, RecorderError> {
+    session::start(command, file, options, Instruments::default())
 }
 
-/// The same, and holds threads back after their calls as `brake` says, which lives in the
-/// recorder's process from then on.
+/// The same, and delays threads after their calls as `delays` says, which lives in the recorder's
+/// process from then on.
 ///
-/// Of calls on descriptors only those that are metadata are held back (a directory's listing);
+/// Of calls on descriptors only those that are metadata are delayed (a directory's listing);
 /// reads, writes and mappings never are.
 ///
 /// # Errors
 /// As [`record`].
-pub fn record_held(
+pub fn record_delayed(
     command: &launch::Command,
     file: File,
-    options: &Options,
-    brake: Box<dyn Brake>,
-) -> Result<Session, Error> {
-    session::start(command, file, options, Company { brake: Some(brake), ..Company::default() })
+    options: &RecorderOptions,
+    delays: Box<dyn DelayPolicy>,
+) -> Result<Session, RecorderError> {
+    let instruments = Instruments { delays: Some(delays), ..Instruments::default() };
+    session::start(command, file, options, instruments)
 }
 
 /// As [`record`], and `observer` looks into processes at their forks and execs. It lives in the
@@ -172,11 +183,11 @@ pub fn record_held(
 pub fn record_observed(
     command: &launch::Command,
     file: File,
-    options: &Options,
+    options: &RecorderOptions,
     observer: Box<dyn Observer>,
-) -> Result<Session, Error> {
-    let company = Company { observer: Some(observer), ..Company::default() };
-    session::start(command, file, options, company)
+) -> Result<Session, RecorderError> {
+    let instruments = Instruments { observer: Some(observer), ..Instruments::default() };
+    session::start(command, file, options, instruments)
 }
 
 /// The same, recording only what starts processes and when the loader is done with them: the
@@ -187,10 +198,11 @@ pub fn record_observed(
 pub fn record_starts(
     command: &launch::Command,
     file: File,
-    options: &Options,
+    options: &RecorderOptions,
     observer: Box<dyn Observer>,
-    starts: Starts,
-) -> Result<Session, Error> {
-    let company = Company { observer: Some(observer), starts: Some(starts), ..Company::default() };
-    session::start(command, file, options, company)
+    starts: RecordedStarts,
+) -> Result<Session, RecorderError> {
+    let instruments =
+        Instruments { observer: Some(observer), starts: Some(starts), ..Instruments::default() };
+    session::start(command, file, options, instruments)
 }

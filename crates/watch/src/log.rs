@@ -8,9 +8,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use recording::{
-    Blind, Event, MappedElf, Nanos, PathId, ProcessId, Record, RecordingSummary, Writer,
-};
+use recording::{Blind, Event, MappedElf, Nanos, PathId, Record, RecordingSummary, Writer};
 
 use crate::files::FullPath;
 
@@ -18,27 +16,26 @@ use crate::files::FullPath;
 pub type ReadImage = fn(&Path) -> Option<MappedElf>;
 
 /// The recording in the making.
-pub(crate) struct Log {
+pub(crate) struct RecordingLog {
     writer: Writer,
     origin: Instant,
     read_image: ReadImage,
     /// Files that instructions were mapped from.
     mapped: HashSet<Vec<u8>>,
-    reading: Option<Reading>,
+    reading: Option<ImageReading>,
     /// The blind spots recorded so far.
-    pub blinds: Vec<Blind>,
-    processes: u32,
+    blinds: Vec<Blind>,
 }
 
 /// A thread that reads mapped ELF files beside the run: they were just opened, so that it asks
 /// no cold question, and the run does not wait for it.
-struct Reading {
+struct ImageReading {
     files: Sender<Vec<u8>>,
     thread: JoinHandle<Vec<(Vec<u8>, MappedElf)>>,
 }
 
-impl Reading {
-    fn begin(read_image: ReadImage) -> io::Result<Reading> {
+impl ImageReading {
+    fn begin(read_image: ReadImage) -> io::Result<ImageReading> {
         let (files, from) = channel::<Vec<u8>>();
         let read = move |file: Vec<u8>| {
             let image = read_image(Path::new(std::ffi::OsStr::from_bytes(&file)))?;
@@ -47,20 +44,19 @@ impl Reading {
         let thread = std::thread::Builder::new()
             .name("images".into())
             .spawn(move || from.into_iter().filter_map(read).collect())?;
-        Ok(Reading { files, thread })
+        Ok(ImageReading { files, thread })
     }
 }
 
-impl Log {
-    pub fn new(writer: Writer, origin: Instant, read_image: ReadImage) -> Log {
-        Log {
+impl RecordingLog {
+    pub fn new(writer: Writer, origin: Instant, read_image: ReadImage) -> RecordingLog {
+        RecordingLog {
             writer,
             origin,
             read_image,
             mapped: HashSet::new(),
             reading: None,
             blinds: Vec::new(),
-            processes: 0,
         }
     }
 
@@ -76,18 +72,17 @@ impl Log {
         FullPath { id: self.writer.path(bytes), bytes: bytes.into() }
     }
 
-    pub fn next_process(&mut self) -> ProcessId {
-        let id = ProcessId(self.processes);
-        self.processes += 1;
-        id
-    }
-
     pub fn call(&mut self, event: Event) {
         self.writer.call(event);
     }
 
     pub fn record(&mut self, record: &Record) {
         self.writer.record(record);
+    }
+
+    /// The blind spots recorded so far.
+    pub fn blinds(&self) -> &[Blind] {
+        &self.blinds
     }
 
     /// Records a blind spot, once.
@@ -104,16 +99,17 @@ impl Log {
             return;
         }
         if self.reading.is_none() {
-            self.reading = Reading::begin(self.read_image).ok();
+            self.reading = ImageReading::begin(self.read_image).ok();
         }
         if let Some(reading) = &self.reading {
+            // Its thread ends only once this end is closed.
             let _ = reading.files.send(file.to_vec());
         }
     }
 
     /// Records what the mapped files say of their search, and hands all to the disk.
     pub fn settle(&mut self) {
-        if let Some(Reading { files, thread }) = self.reading.take() {
+        if let Some(ImageReading { files, thread }) = self.reading.take() {
             drop(files);
             let mut images = thread.join().unwrap_or_default();
             images.sort_by(|a, b| a.0.cmp(&b.0));

@@ -5,11 +5,13 @@ use std::io::{BufRead, BufReader, Write};
 
 use launch::Ended;
 use recording::Blind;
+use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use serde::{Deserialize, Serialize};
 
 /// One line of the pipe between them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Message {
+pub(crate) enum TracerMessage {
     /// The command did not start: what to say, and the status that goes with it.
     CannotStart { status: u8, why: String },
     /// It must not be traced.
@@ -27,16 +29,16 @@ pub(crate) enum Message {
 /// The tracer's end.
 pub(crate) struct Messages {
     to: File,
-    front: i32,
+    front: Pid,
 }
 
 impl Messages {
-    pub fn new(to: File, front: i32) -> Messages {
+    pub fn new(to: File, front: Pid) -> Messages {
         Messages { to, front }
     }
 
     /// A front that is gone needs no message.
-    pub fn send(&mut self, message: &Message) {
+    pub fn send(&mut self, message: &TracerMessage) {
         if let Ok(mut line) = serde_json::to_vec(message) {
             line.push(b'\n');
             let _ = self.to.write_all(&line);
@@ -45,20 +47,18 @@ impl Messages {
 
     /// Stops or continues the front with the command: the shell waits for the front. Only the
     /// tracer does so, which sees the command's stops in their order.
-    pub fn signal_front(&self, signal: i32) {
-        // SAFETY: a signal to the parent, while it is the parent.
-        unsafe {
-            if libc::getppid() == self.front {
-                libc::kill(self.front, signal);
-            }
+    pub fn signal_front(&self, signal: Signal) {
+        if let Some(parent) = getppid().filter(|parent| *parent == self.front) {
+            // It can have ended since.
+            let _ = kill_process(parent, signal);
         }
     }
 
     /// From here on the front may end, and this process goes on in the background for what the
     /// command left running.
     pub fn outlive_front(&self) {
-        // SAFETY: a plain system call.
-        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, 0) };
+        // It can only be refused for a signal that is none.
+        let _ = set_parent_process_death_signal(None);
     }
 }
 
@@ -67,21 +67,23 @@ impl Messages {
 pub(crate) fn drop_inherited() {
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let inherited: Vec<i32> = numbers
-        // SAFETY: reads a flag of a descriptor, or fails.
-        .filter(|fd| *fd > 2 && unsafe { libc::fcntl(*fd, libc::F_GETFD) } == 0)
-        .collect();
-    // SAFETY: plain system calls on descriptors that nothing in this process uses.
-    unsafe {
-        for fd in inherited {
-            libc::close(fd);
+    let numbers: Vec<i32> = numbers.filter(|fd| *fd > 2).collect();
+    for fd in numbers {
+        // SAFETY: plain system calls, on a descriptor that nothing in this process uses where it
+        // does not close on exec.
+        unsafe {
+            if libc::fcntl(fd, libc::F_GETFD) == 0 {
+                libc::close(fd);
+            }
         }
-        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
-        if null >= 0 {
-            (0..3).for_each(|fd| {
-                libc::dup2(null, fd);
-            });
-        }
+    }
+    // Where there is none (a directory without /dev), the command's stay open.
+    if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
+        let _ = dup2_stdin(&null);
+        let _ = dup2_stdout(&null);
+        let _ = dup2_stderr(&null);
+        // It may be one of the three itself.
+        std::mem::forget(null);
     }
 }
 
@@ -105,7 +107,7 @@ impl Inbox {
     }
 
     /// The next message; none if the tracer is gone.
-    pub fn next(&mut self) -> Option<Message> {
+    pub fn next(&mut self) -> Option<TracerMessage> {
         let mut line = String::new();
         match self.from.read_line(&mut line) {
             Ok(length) if length > 0 => serde_json::from_str(&line).ok(),

@@ -2,11 +2,7 @@
 
 use std::io;
 
-use recording::{ByteUnits, Frame, Origin, ProcessId, Record};
-
 use crate::memory;
-use crate::shape::Special;
-use crate::tracer::Tracer;
 
 /// Looks into processes at their forks and execs. It lives in the recorder's process, not in the
 /// caller's. Every method is called while the process it is about stands still; what it takes,
@@ -17,11 +13,11 @@ pub trait Observer {
 
     /// A process stands in the call that has just made `child` of it: where in its script that
     /// call is, the innermost frame first; nothing where it tells none.
-    fn forked(&mut self, parent: &Stopped, child: i32) -> Vec<Place>;
+    fn forked(&mut self, parent: &Stopped, child: i32) -> Vec<ScriptFrame>;
 
     /// A process is about to execute a program, for the first time since it was made: where it was
     /// started, if that is told better by what it is at now.
-    fn executes(&mut self, _process: &Stopped) -> Vec<Place> {
+    fn executes(&mut self, _process: &Stopped) -> Vec<ScriptFrame> {
         Vec::new()
     }
 
@@ -35,7 +31,7 @@ pub trait Observer {
 
     /// A process ends; its parent has not yet heard of it where the observer has waited for it.
     /// Where it was started, if that is known only now. May be called twice.
-    fn ended(&mut self, pid: i32) -> Vec<Place>;
+    fn ended(&mut self, pid: i32) -> Vec<ScriptFrame>;
 }
 
 /// A directory that is not there: readlink(2) of a path below it is heard by the [`Observer`].
@@ -67,7 +63,7 @@ pub struct Executed<'a> {
 
 /// A frame of a script's call stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ScriptFrame {
     /// The file; none for text that came from none.
     pub file: Option<Vec<u8>>,
     /// The line in it, from 1; 0 where it is not known.
@@ -105,78 +101,4 @@ impl Stopped {
         memory::read_string(self.tid, address, &mut text)?;
         Ok(text)
     }
-}
-
-impl Tracer {
-    /// Where a child was just started; none if nobody looks.
-    pub fn look_at_fork(&mut self, tid: i32, pid: i32, child: i32) -> Option<Origin> {
-        let observer = self.observer.as_mut()?;
-        let places = observer.forked(&Stopped { pid, tid }, child);
-        Some(Origin { frames: self.frames(places), rss: resident(tid) })
-    }
-
-    fn frames(&mut self, places: Vec<Place>) -> Vec<Frame> {
-        let log = &mut self.log;
-        let frame = |place: Place| Frame {
-            file: place.file.map(|file| log.path(&file)),
-            line: place.line,
-            function: place.function,
-        };
-        places.into_iter().map(frame).collect()
-    }
-
-    /// Records where a child was started.
-    pub fn note_origin(&mut self, child: i32, origin: Option<Origin>) {
-        if let (Some(origin), Some(process)) = (origin, self.processes.get_mut(&child)) {
-            process.parent_rss = origin.rss;
-            self.log.record(&Record::Origin { process: process.id, origin });
-        }
-    }
-
-    /// A process stands in a call: if that is execve(2), records where the process was started, if
-    /// that is told only now.
-    pub fn look_at_exec(&mut self, tid: i32, call: Special) {
-        let Some(observer) = self.observer.as_mut().filter(|_| call == Special::Exec) else {
-            return;
-        };
-        let pid = self.tasks.get(&tid).map_or(tid, |task| task.group);
-        let places = observer.executes(&Stopped { pid, tid });
-        let Some(process) = self.processes.get(&pid) else { return };
-        if !places.is_empty() {
-            let (process, rss) = (process.id, process.parent_rss);
-            let origin = Origin { frames: self.frames(places), rss };
-            self.log.record(&Record::Origin { process, origin });
-        }
-    }
-
-    /// A process ends: records where it was started, if that is known only now.
-    pub fn look_at_end(&mut self, pid: i32, process: ProcessId, parent_rss: ByteUnits) {
-        let Some(observer) = &mut self.observer else { return };
-        let places = observer.ended(pid);
-        if !places.is_empty() {
-            let origin = Origin { frames: self.frames(places), rss: parent_rss };
-            self.log.record(&Record::Origin { process, origin });
-        }
-    }
-
-    /// A call that may tell the observer something.
-    pub fn hear(&mut self, tid: i32, address: u64) {
-        let Some(observer) = &mut self.observer else { return };
-        let mut path = Vec::new();
-        if memory::read_string(tid, address, &mut path).is_ok()
-            && let Some(text) = path.strip_prefix(TOLD.as_bytes())
-        {
-            let pid = self.tasks.get(&tid).map_or(tid, |task| task.group);
-            observer.told(&Stopped { pid, tid }, text);
-        }
-    }
-}
-
-/// A process's resident set (proc_pid_statm(5)).
-fn resident(tid: i32) -> ByteUnits {
-    let text = std::fs::read_to_string(format!("/proc/{tid}/statm")).unwrap_or_default();
-    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0);
-    // SAFETY: asks for a constant of the system.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    ByteUnits(pages * page.unsigned_abs())
 }

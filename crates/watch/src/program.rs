@@ -6,7 +6,7 @@ use crate::memory;
 
 /// A program as it stands before its first instruction.
 #[derive(Debug, Default)]
-pub(crate) struct Program {
+pub(crate) struct ExecutedProgram {
     /// Arguments, cut after [`ARGV_KEPT`] bytes.
     pub argv: Vec<String>,
     /// Environment variables that steer searches.
@@ -40,13 +40,13 @@ fn is_kept(name: &str) -> bool {
 }
 
 /// A copy of a stopped process's stack, from its pointer up.
-struct Stack {
+struct ProgramStack {
     base: u64,
     bytes: Vec<u8>,
     word: usize,
 }
 
-impl Stack {
+impl ProgramStack {
     fn word_at(&self, at: usize) -> Option<u64> {
         let bytes = self.bytes.get(at..at + self.word)?;
         Some(match self.word {
@@ -78,13 +78,13 @@ impl Stack {
 
 /// Reads what the process `tid`, stopped at an exec with this stack pointer, has become. What
 /// cannot be read (a program that may not be looked into) is left empty.
-pub(crate) fn read(tid: i32, stack_pointer: u64, word: usize) -> Option<Program> {
+pub(crate) fn read(tid: i32, stack_pointer: u64, word: usize) -> Option<ExecutedProgram> {
     let mut size = STACK_FIRST;
     loop {
         let mut bytes = vec![0; size];
         let got = memory::read(tid, stack_pointer, &mut bytes).ok()?;
         bytes.truncate(got);
-        let stack = Stack { base: stack_pointer, bytes, word };
+        let stack = ProgramStack { base: stack_pointer, bytes, word };
         if let Some(program) = from_stack(tid, &stack) {
             return Some(program);
         }
@@ -96,13 +96,13 @@ pub(crate) fn read(tid: i32, stack_pointer: u64, word: usize) -> Option<Program>
     }
 }
 
-fn from_stack(tid: i32, stack: &Stack) -> Option<Program> {
+fn from_stack(tid: i32, stack: &ProgramStack) -> Option<ExecutedProgram> {
     let (arguments, at) = stack.addresses(stack.word)?;
     let (environment, mut at) = stack.addresses(at)?;
-    let mut program = Program {
+    let mut program = ExecutedProgram {
         argv: argv_of(tid, stack, &arguments),
         env: env_of(tid, stack, &environment),
-        ..Program::default()
+        ..ExecutedProgram::default()
     };
     let (mut headers, mut count, mut loader_base) = (0, 0, 0);
     loop {
@@ -120,7 +120,7 @@ fn from_stack(tid: i32, stack: &Stack) -> Option<Program> {
     Some(program)
 }
 
-fn text(tid: i32, stack: &Stack, address: u64) -> String {
+fn text(tid: i32, stack: &ProgramStack, address: u64) -> String {
     if let Some(string) = stack.string(address) {
         return String::from_utf8_lossy(string).into_owned();
     }
@@ -132,7 +132,7 @@ fn text(tid: i32, stack: &Stack, address: u64) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-fn argv_of(tid: i32, stack: &Stack, addresses: &[u64]) -> Vec<String> {
+fn argv_of(tid: i32, stack: &ProgramStack, addresses: &[u64]) -> Vec<String> {
     let mut kept = 0;
     let mut argv = Vec::new();
     for address in addresses {
@@ -153,7 +153,7 @@ fn argv_of(tid: i32, stack: &Stack, addresses: &[u64]) -> Vec<String> {
     argv
 }
 
-fn env_of(tid: i32, stack: &Stack, addresses: &[u64]) -> Vec<(String, String)> {
+fn env_of(tid: i32, stack: &ProgramStack, addresses: &[u64]) -> Vec<(String, String)> {
     let variables = addresses.iter().filter_map(|address| {
         // Only a variable that begins within the copy is looked at: a second read for each of
         // a huge environment would cost more than the answer is worth.
@@ -167,14 +167,21 @@ fn env_of(tid: i32, stack: &Stack, addresses: &[u64]) -> Vec<(String, String)> {
 }
 
 /// One program header.
-struct Segment {
+struct MappedSegment {
     kind: u32,
     flags: u32,
     address: u64,
     size: u64,
 }
 
-fn read_images(tid: i32, word: usize, headers: u64, count: u64, loader: u64, into: &mut Program) {
+fn read_images(
+    tid: i32,
+    word: usize,
+    headers: u64,
+    count: u64,
+    loader: u64,
+    into: &mut ExecutedProgram,
+) {
     let segments = read_segments(tid, word, headers, count);
     let own = segments.iter().find(|segment| segment.kind == PT_PHDR);
     let base = own.map_or(0, |own| headers.wrapping_sub(own.address));
@@ -214,19 +221,19 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     u64::from(whole(bytes, at)) | u64::from(whole(bytes, at + 4)) << 32
 }
 
-fn read_segments(tid: i32, word: usize, address: u64, count: u64) -> Vec<Segment> {
+fn read_segments(tid: i32, word: usize, address: u64, count: u64) -> Vec<MappedSegment> {
     let size = if word == 4 { 32 } else { 56 };
     let mut bytes = vec![0; size * count.min(64) as usize];
     let got = memory::read(tid, address, &mut bytes).unwrap_or(0);
     bytes.truncate(got);
     let parse = |entry: &[u8]| match word {
-        4 => Segment {
+        4 => MappedSegment {
             kind: whole(entry, 0),
             flags: whole(entry, 24),
             address: u64::from(whole(entry, 8)),
             size: u64::from(whole(entry, 20)),
         },
-        _ => Segment {
+        _ => MappedSegment {
             kind: whole(entry, 0),
             flags: whole(entry, 4),
             address: number(entry, 16),
@@ -236,8 +243,9 @@ fn read_segments(tid: i32, word: usize, address: u64, count: u64) -> Vec<Segment
     bytes.chunks_exact(size).map(parse).collect()
 }
 
-fn code_of(segments: &[Segment], base: u64) -> Vec<(u64, u64)> {
-    let code = |segment: &&Segment| segment.kind == PT_LOAD && segment.flags & EXECUTABLE != 0;
-    let place = |segment: &Segment| (base.wrapping_add(segment.address), segment.size);
+fn code_of(segments: &[MappedSegment], base: u64) -> Vec<(u64, u64)> {
+    let code =
+        |segment: &&MappedSegment| segment.kind == PT_LOAD && segment.flags & EXECUTABLE != 0;
+    let place = |segment: &MappedSegment| (base.wrapping_add(segment.address), segment.size);
     segments.iter().filter(code).map(place).collect()
 }

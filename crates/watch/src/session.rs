@@ -1,18 +1,24 @@
 //! The front: the process that the user started, and that the shell or `srun` waits for.
 
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use launch::signals::{self, ReceivedSignal, SignalQueue};
 use launch::{Command, Ended};
 use recording::Blind;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Resource, Signal, WaitOptions, getppid, getrlimit, set_parent_process_death_signal,
+    waitpid,
+};
 
-use crate::boot::{self, Job};
-use crate::brake::Brake;
-use crate::message::{Inbox, Message, Messages};
+use crate::boot::{self, TracerStart};
+use crate::inject::DelayPolicy;
+use crate::message::{Inbox, Messages, TracerMessage};
 use crate::observer::Observer;
-use crate::{Error, Options, Starts, host};
+use crate::{RecordedStarts, RecorderError, RecorderOptions, host};
 
 /// What the command left running gets this long to end before the front goes without it.
 const GRACE: Duration = Duration::from_millis(50);
@@ -25,7 +31,7 @@ const SAME: Duration = Duration::from_millis(30);
 pub struct Session {
     inbox: Inbox,
     signals: SignalQueue,
-    tracer: i32,
+    tracer: Pid,
     /// Signals that the command got, with their senders and when.
     delivered: Vec<(i32, i32, Instant)>,
     over: Option<Finished>,
@@ -47,22 +53,22 @@ pub struct Finished {
 
 /// Who has a part in the recording, and how much of the run it is of.
 #[derive(Default)]
-pub(crate) struct Company {
-    pub brake: Option<Box<dyn Brake>>,
+pub(crate) struct Instruments {
+    pub delays: Option<Box<dyn DelayPolicy>>,
     pub observer: Option<Box<dyn Observer>>,
     /// Whether only what starts processes is recorded.
-    pub starts: Option<Starts>,
+    pub starts: Option<RecordedStarts>,
 }
 
 pub(crate) fn start(
     command: &Command,
     file: File,
-    options: &Options,
-    company: Company,
-) -> Result<Session, Error> {
+    options: &RecorderOptions,
+    instruments: Instruments,
+) -> Result<Session, RecorderError> {
     let around = host::surroundings();
     let (from, to) = pipe()?;
-    let front = std::process::id() as i32;
+    let front = rustix::process::getpid();
     let passed_on = signals::set(signals::passed_on());
     let mask = signals::block(&passed_on);
     // This process's copies of what the recorder needs are closed once it has them.
@@ -74,9 +80,18 @@ pub(crate) fn start(
         signals::block(&signals::all());
         let messages = Messages::new(to, front);
         let outer_filter = around.has_filter;
-        boot::run(Job { command, file, options, company, mask, messages, outer_filter });
+        boot::run(TracerStart {
+            command,
+            file,
+            options,
+            instruments,
+            mask,
+            messages,
+            outer_filter,
+        });
         0
     })?;
+    let tracer = Pid::from_raw(tracer).ok_or(Errno::SRCH).map_err(std::io::Error::from)?;
     let mut session = Session {
         inbox: Inbox::new(from),
         signals: SignalQueue::of(&passed_on)?,
@@ -90,11 +105,13 @@ pub(crate) fn start(
 }
 
 impl Session {
-    fn wait_for_start(&mut self) -> Result<(), Error> {
+    fn wait_for_start(&mut self) -> Result<(), RecorderError> {
         match self.inbox.next() {
-            Some(Message::Started) => Ok(()),
-            Some(Message::CannotStart { status, why }) => Err(Error::CannotStart { status, why }),
-            Some(Message::Forbidden { error }) => Err(forbidden(error)),
+            Some(TracerMessage::Started) => Ok(()),
+            Some(TracerMessage::CannotStart { status, why }) => {
+                Err(RecorderError::CannotStart { status, why })
+            }
+            Some(TracerMessage::Forbidden { error }) => Err(forbidden(error)),
             _ => Err(self.died()),
         }
     }
@@ -103,8 +120,8 @@ impl Session {
     /// background.
     ///
     /// # Errors
-    /// [`Error::Died`], if the recorder was killed.
-    pub fn wait(mut self) -> Result<Finished, Error> {
+    /// [`RecorderError::Died`], if the recorder was killed.
+    pub fn wait(mut self) -> Result<Finished, RecorderError> {
         loop {
             while self.inbox.has_more() || self.wait_for_message()? {
                 let Some(message) = self.inbox.next() else { return self.at_tracers_end() };
@@ -119,7 +136,7 @@ impl Session {
         }
     }
 
-    fn at_tracers_end(mut self) -> Result<Finished, Error> {
+    fn at_tracers_end(mut self) -> Result<Finished, RecorderError> {
         match self.over.take() {
             Some(over) => Ok(over),
             None => Err(self.died()),
@@ -127,8 +144,8 @@ impl Session {
     }
 
     /// The tracer's pipe has closed without a last word.
-    fn died(&self) -> Error {
-        Error::Died {
+    fn died(&self) -> RecorderError {
+        RecorderError::Died {
             how: match Ended::from_wait(self.reap()) {
                 Ended::Signaled(signal @ (libc::SIGKILL | libc::SIGXCPU)) if limits_cpu() => {
                     format!("was killed by signal {signal}, perhaps for the limit of `ulimit -t`")
@@ -139,45 +156,38 @@ impl Session {
         }
     }
 
-    /// Waits for the tracer's end.
+    /// Waits for the tracer's end, and returns its status.
     fn reap(&self) -> i32 {
-        let mut status = 0;
-        // SAFETY: waits for a child of this process; the status outlives the call.
-        unsafe { libc::waitpid(self.tracer, &mut status, 0) };
-        status
+        let ended = waitpid(Some(self.tracer), WaitOptions::empty());
+        ended.ok().flatten().map_or(0, |(_, status)| status.as_raw())
     }
 
     /// Waits for a message, a signal or the end of the grace; whether it is a message.
-    fn wait_for_message(&self) -> Result<bool, Error> {
-        let timeout = match self.end {
-            Some(end) => end.saturating_duration_since(Instant::now()).as_millis() as i32 + 1,
-            None => -1,
-        };
-        let mut ready = [
-            libc::pollfd { fd: self.inbox.file().as_raw_fd(), events: libc::POLLIN, revents: 0 },
-            libc::pollfd { fd: self.signals.as_fd().as_raw_fd(), events: libc::POLLIN, revents: 0 },
-        ];
-        // SAFETY: the array has two entries and outlives the call.
-        let done = unsafe { libc::poll(ready.as_mut_ptr(), 2, timeout) };
-        if done < 0 && std::io::Error::last_os_error().kind() != std::io::ErrorKind::Interrupted {
-            return Err(std::io::Error::last_os_error().into());
+    fn wait_for_message(&self) -> Result<bool, RecorderError> {
+        let timeout = self.end.map(until);
+        let signals = self.signals.as_fd();
+        let mut ready =
+            [PollFd::new(self.inbox.file(), PollFlags::IN), PollFd::new(&signals, PollFlags::IN)];
+        match poll(&mut ready, timeout.as_ref()) {
+            Ok(_) => Ok(!ready[0].revents().is_empty()),
+            Err(Errno::INTR) => Ok(false),
+            Err(error) => Err(std::io::Error::from(error).into()),
         }
-        Ok(done > 0 && ready[0].revents != 0)
     }
 
     /// Takes in a message; whether it is the last one to wait for.
-    fn take_in(&mut self, message: Message) -> bool {
+    fn take_in(&mut self, message: TracerMessage) -> bool {
         match message {
-            Message::Delivered { signal, from } => {
+            TracerMessage::Delivered { signal, from } => {
                 self.delivered.push((signal, from, Instant::now()));
             }
-            Message::MainEnded { ended, still_running, blinds } => {
+            TracerMessage::MainEnded { ended, still_running, blinds } => {
                 self.over = Some(Finished { ended, still_running, blinds, failure: None });
                 if still_running > 0 {
                     self.end = Some(Instant::now() + GRACE);
                 }
             }
-            Message::Finished { failure } => {
+            TracerMessage::Finished { failure } => {
                 if let Some(over) = &mut self.over {
                     over.failure = failure;
                     over.still_running = 0;
@@ -195,7 +205,7 @@ impl Session {
         while let Ok(Some(ReceivedSignal { signal, from, code })) = self.signals.take() {
             // The terminal's own signals go to the whole group, the command included; and the
             // tracer's SIGCONT is for this process only.
-            if code > 0 || from == self.tracer {
+            if code > 0 || from == self.tracer.as_raw_pid() {
                 continue;
             }
             if !self.was_delivered(signal, from) {
@@ -214,18 +224,12 @@ impl Session {
                 self.delivered.remove(at);
                 return true;
             }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            if deadline <= Instant::now() {
                 return false;
             }
-            let mut ready = libc::pollfd {
-                fd: self.inbox.file().as_raw_fd(),
-                events: libc::POLLIN,
-                revents: 0,
-            };
-            // SAFETY: one entry, which outlives the call.
-            unsafe { libc::poll(&mut ready, 1, left.as_millis() as i32 + 1) };
-            if self.inbox.has_more() || ready.revents != 0 {
+            let mut ready = [PollFd::new(self.inbox.file(), PollFlags::IN)];
+            let came = poll(&mut ready, Some(&until(deadline)));
+            if self.inbox.has_more() || came.is_ok_and(|ready| ready > 0) {
                 match self.inbox.next() {
                     Some(message) => {
                         if self.take_in(message) {
@@ -242,21 +246,22 @@ impl Session {
     /// Sends a signal to the command, whose process id the tracer knows: through it, so that
     /// the id cannot be another's by then.
     fn send(&self, signal: i32) {
-        let children = format!("/proc/{0}/task/{0}/children", self.tracer);
+        let children = format!("/proc/{0}/task/{0}/children", self.tracer.as_raw_pid());
         let text = std::fs::read_to_string(children).unwrap_or_default();
-        if let Some(command) = text.split_whitespace().next().and_then(|pid| pid.parse().ok()) {
-            // SAFETY: a signal to the command.
+        let command = text.split_whitespace().next().and_then(|pid| pid.parse().ok());
+        if let Some(command) = command {
+            // SAFETY: a signal to the command, which may be a real-time one.
             unsafe { libc::kill(command, signal) };
         }
     }
 }
 
 /// What forbids ptrace, and what to do about it.
-fn forbidden(error: i32) -> Error {
+fn forbidden(error: i32) -> RecorderError {
     // A tracer of becalm itself that follows its children has this one, too.
     let tracer = host::surroundings().tracer;
     if tracer != 0 {
-        return Error::Traced { tracer, name: name_of(tracer) };
+        return RecorderError::Traced { tracer, name: name_of(tracer) };
     }
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     let reason = if host::surroundings().has_filter {
@@ -270,14 +275,11 @@ fn forbidden(error: i32) -> Error {
     } else {
         "a security module or another tracer forbids it"
     };
-    Error::Forbidden { error: std::io::Error::from_raw_os_error(error), reason }
+    RecorderError::Forbidden { error: std::io::Error::from_raw_os_error(error), reason }
 }
 
 fn limits_cpu() -> bool {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the kernel fills the structure.
-    unsafe { libc::getrlimit(libc::RLIMIT_CPU, &mut limit) };
-    limit.rlim_max != libc::RLIM_INFINITY
+    getrlimit(Resource::Cpu).maximum.is_some()
 }
 
 fn name_of(pid: i32) -> String {
@@ -287,18 +289,23 @@ fn name_of(pid: i32) -> String {
     }
 }
 
-fn pipe() -> Result<(File, File), Error> {
+fn pipe() -> Result<(File, File), RecorderError> {
     let (from, to) = std::io::pipe()?;
     Ok((OwnedFd::from(from).into(), OwnedFd::from(to).into()))
 }
 
 /// Has the kernel kill this process when its parent ends, and ends it if that has happened.
-fn die_with(parent: i32) {
-    // SAFETY: plain system calls.
-    unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        if libc::getppid() != parent {
-            libc::_exit(125);
-        }
+fn die_with(parent: Pid) {
+    // It can only be refused for a signal that is none.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    if getppid() != Some(parent) {
+        // SAFETY: ends the process without running what the front prepared for its own end.
+        unsafe { libc::_exit(125) };
     }
+}
+
+/// How long it is until a moment, for poll(2).
+fn until(end: Instant) -> Timespec {
+    let left = end.saturating_duration_since(Instant::now());
+    Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() }
 }

@@ -2,11 +2,11 @@
 
 use recording::{Abi, Call, Kind};
 
-use crate::Starts;
+use crate::{RecordedStarts, arch};
 
 /// When a call stops for the tracer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum StopRule {
     /// Not at all.
     Never,
     /// Always.
@@ -66,12 +66,12 @@ pub(crate) enum Extent {
     /// strace's `%file,%desc,%process`.
     Default,
     /// What starts processes, and when their loader is done.
-    Starts(Starts),
+    Starts(RecordedStarts),
 }
 
 /// The meaning of one call's arguments, by their places.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct CallShape {
     /// Whether the call becomes an event.
     pub recorded: bool,
     /// What it asks of a filesystem.
@@ -90,40 +90,40 @@ pub(crate) struct Shape {
     pub special: Special,
 }
 
-impl Shape {
-    const fn path(path: u8) -> Shape {
-        Shape { path: Some(path), ..Shape::NONE }
+impl CallShape {
+    const fn path(path: u8) -> CallShape {
+        CallShape { path: Some(path), ..CallShape::NONE }
     }
 
-    const fn at(at: u8, path: u8) -> Shape {
-        Shape { at: Some(at), path: Some(path), ..Shape::NONE }
+    const fn at(at: u8, path: u8) -> CallShape {
+        CallShape { at: Some(at), path: Some(path), ..CallShape::NONE }
     }
 
-    const fn fd(fd: u8) -> Shape {
-        Shape { fd: Some(fd), ..Shape::NONE }
+    const fn fd(fd: u8) -> CallShape {
+        CallShape { fd: Some(fd), ..CallShape::NONE }
     }
 
-    const fn flags(self, flags: u8) -> Shape {
-        Shape { flags: Some(flags), ..self }
+    const fn flags(self, flags: u8) -> CallShape {
+        CallShape { flags: Some(flags), ..self }
     }
 
-    const fn at_flags(self, flags: u8) -> Shape {
-        Shape { at_flags: Some(flags), ..self }
+    const fn at_flags(self, flags: u8) -> CallShape {
+        CallShape { at_flags: Some(flags), ..self }
     }
 
-    const fn to(self, path: u8) -> Shape {
-        Shape { other_path: Some(path), ..self }
+    const fn to(self, path: u8) -> CallShape {
+        CallShape { other_path: Some(path), ..self }
     }
 
-    const fn to_at(self, at: u8, path: u8) -> Shape {
-        Shape { other_at: Some(at), other_path: Some(path), ..self }
+    const fn to_at(self, at: u8, path: u8) -> CallShape {
+        CallShape { other_at: Some(at), other_path: Some(path), ..self }
     }
 
-    const fn special(self, special: Special) -> Shape {
-        Shape { special, ..self }
+    const fn special(self, special: Special) -> CallShape {
+        CallShape { special, ..self }
     }
 
-    const NONE: Shape = Shape {
+    const NONE: CallShape = CallShape {
         recorded: false,
         kind: Kind::Other,
         at: None,
@@ -138,19 +138,25 @@ impl Shape {
 }
 
 /// The shapes of all calls of the machine's tables.
-pub(crate) struct Shapes {
-    native_shapes: Vec<Shape>,
-    i386_shapes: Vec<Shape>,
+pub(crate) struct CallShapes {
+    tables: Vec<TableShapes>,
+}
+
+/// The shapes of one table.
+pub(crate) struct TableShapes {
+    /// The audit architecture by which the filter knows it.
+    pub arch: u32,
+    abi: Abi,
+    shapes: Vec<CallShape>,
     /// Where the filter stops, by number, ascending.
-    pub native: Vec<(u16, Stop)>,
-    pub i386: Vec<(u16, Stop)>,
+    pub stops: Vec<(u16, StopRule)>,
 }
 
 /// Native calls that are about descriptors only, need nothing done before they are made, and can
 /// therefore be reported afterwards, by a tap, instead of stopping.
 pub(crate) fn tappable() -> Vec<u16> {
-    let (shapes, _) = table(Abi::X86_64, Extent::Default);
-    Call::all(Abi::X86_64)
+    let (shapes, _) = table(arch::NATIVE, Extent::Default);
+    Call::all(arch::NATIVE)
         .filter(|call| {
             let (class, shape) = (call.class(), &shapes[usize::from(call.number())]);
             let after = matches!(
@@ -169,38 +175,46 @@ pub(crate) fn tappable() -> Vec<u16> {
         .collect()
 }
 
-impl Shapes {
+impl CallShapes {
     /// The shapes for a recording of so much.
-    pub fn new(extent: Extent) -> Shapes {
-        let (native_shapes, native) = table(Abi::X86_64, extent);
-        let (i386_shapes, i386) = table(Abi::I386, extent);
-        Shapes { native_shapes, i386_shapes, native, i386 }
+    pub fn new(extent: Extent) -> CallShapes {
+        let shapes_of = |(arch, abi)| {
+            let (shapes, stops) = table(abi, extent);
+            TableShapes { arch, abi, shapes, stops }
+        };
+        CallShapes { tables: arch::TABLES.into_iter().map(shapes_of).collect() }
     }
 
     /// Has these native calls run through.
-    pub fn without(mut self, tapped: &[u16]) -> Shapes {
-        self.native.retain(|(number, _)| !tapped.contains(number));
+    pub fn without(mut self, tapped: &[u16]) -> CallShapes {
+        for table in self.tables.iter_mut().filter(|table| table.abi == arch::NATIVE) {
+            table.stops.retain(|(number, _)| !tapped.contains(number));
+        }
         self
     }
 
+    /// The tables, the machine's own first.
+    pub fn tables(&self) -> &[TableShapes] {
+        &self.tables
+    }
+
     /// The shape of a call; of one that no table knows, that of a call without arguments.
-    pub fn of(&self, call: Call) -> Shape {
-        let shapes = match call.abi() {
-            Abi::I386 => &self.i386_shapes,
-            Abi::X86_64 | Abi::X32 | Abi::Aarch64 => &self.native_shapes,
-        };
-        shapes.get(usize::from(call.number())).copied().unwrap_or(Shape::NONE)
+    pub fn of(&self, call: Call) -> CallShape {
+        let abi = if call.abi() == Abi::X32 { Abi::X86_64 } else { call.abi() };
+        let table = self.tables.iter().find(|table| table.abi == abi);
+        let shape = table.and_then(|table| table.shapes.get(usize::from(call.number())));
+        shape.copied().unwrap_or(CallShape::NONE)
     }
 }
 
-fn table(abi: Abi, extent: Extent) -> (Vec<Shape>, Vec<(u16, Stop)>) {
+fn table(abi: Abi, extent: Extent) -> (Vec<CallShape>, Vec<(u16, StopRule)>) {
     let (mut shapes, mut stops) = (Vec::new(), Vec::new());
     let is_starts = matches!(extent, Extent::Starts(_));
     for call in Call::all(abi) {
         let name = call.known_name().unwrap_or_default();
         let mut shape = match (abi, name) {
             // The old 32-bit mmap has its arguments in a structure.
-            (Abi::I386, "mmap") => Shape::NONE,
+            (Abi::I386, "mmap") => CallShape::NONE,
             _ => shape_of(name),
         };
         shape.kind = call.kind();
@@ -214,26 +228,26 @@ fn table(abi: Abi, extent: Extent) -> (Vec<Shape>, Vec<(u16, Stop)>) {
             };
         match name {
             "readlink" if is_starts => shape.special = Special::Told,
-            "open" | "openat" if extent == Extent::Starts(Starts::AndLocales) => {
+            "open" | "openat" if extent == Extent::Starts(RecordedStarts::AndLocales) => {
                 (shape.special, shape.recorded) = (Special::Locale, true);
             }
             _ => {}
         }
         let stop = match name {
-            "prlimit64" if extent != Extent::All => Stop::IfArgument(1, libc::RLIMIT_STACK),
-            _ if shape.recorded => Stop::Always,
-            "prctl" => Stop::IfArgument(0, libc::PR_SET_SECCOMP as u32),
-            _ if is_starts && is_of_files(shape.special) => Stop::Never,
-            _ if shape.special != Special::None => Stop::Always,
-            _ => Stop::Never,
+            "prlimit64" if extent != Extent::All => StopRule::IfArgument(1, libc::RLIMIT_STACK),
+            _ if shape.recorded => StopRule::Always,
+            "prctl" => StopRule::IfArgument(0, libc::PR_SET_SECCOMP as u32),
+            _ if is_starts && is_of_files(shape.special) => StopRule::Never,
+            _ if shape.special != Special::None => StopRule::Always,
+            _ => StopRule::Never,
         };
         let number = usize::from(call.number());
         if shapes.len() <= number {
             let recorded = extent == Extent::All;
-            shapes.resize(number + 1, Shape { recorded, ..Shape::NONE });
+            shapes.resize(number + 1, CallShape { recorded, ..CallShape::NONE });
         }
         shapes[number] = shape;
-        if stop != Stop::Never {
+        if stop != StopRule::Never {
             stops.push((call.number(), stop));
         }
     }
@@ -274,69 +288,69 @@ fn is_of_files(special: Special) -> bool {
 }
 
 /// The arguments of a call, from its section-2 man page.
-fn shape_of(name: &str) -> Shape {
+fn shape_of(name: &str) -> CallShape {
     match name {
-        "open" => Shape::path(0).flags(1).special(Special::Open),
-        "creat" => Shape::path(0).special(Special::Open),
-        "openat" => Shape::at(0, 1).flags(2).special(Special::Open),
-        "openat2" => Shape::at(0, 1).special(Special::Openat2),
+        "open" => CallShape::path(0).flags(1).special(Special::Open),
+        "creat" => CallShape::path(0).special(Special::Open),
+        "openat" => CallShape::at(0, 1).flags(2).special(Special::Open),
+        "openat2" => CallShape::at(0, 1).special(Special::Openat2),
         "open_tree" | "open_tree_attr" => {
-            Shape::at(0, 1).flags(2).at_flags(2).special(Special::Open)
+            CallShape::at(0, 1).flags(2).at_flags(2).special(Special::Open)
         }
-        "name_to_handle_at" => Shape::at(0, 1).flags(4).at_flags(4),
-        "fspick" | "inotify_add_watch" => Shape::at(0, 1).flags(2),
+        "name_to_handle_at" => CallShape::at(0, 1).flags(4).at_flags(4),
+        "fspick" | "inotify_add_watch" => CallShape::at(0, 1).flags(2),
         "stat" | "lstat" | "stat64" | "lstat64" | "oldstat" | "oldlstat" | "statfs"
         | "statfs64" | "readlink" | "getxattr" | "lgetxattr" | "listxattr" | "llistxattr"
         | "setxattr" | "lsetxattr" | "removexattr" | "lremovexattr" | "truncate" | "truncate64"
         | "unlink" | "rmdir" | "mkdir" | "mknod" | "chmod" | "chown" | "lchown" | "chown32"
         | "lchown32" | "utime" | "utimes" | "acct" | "swapon" | "swapoff" | "uselib" | "umount"
-        | "umount2" => Shape::path(0),
-        "access" => Shape::path(0).flags(1),
-        "chdir" => Shape::path(0).special(Special::Chdir),
-        "chroot" => Shape::path(0).special(Special::Root),
-        "pivot_root" => Shape::path(0).to(1).special(Special::Root),
-        "newfstatat" | "fstatat64" => Shape::at(0, 1).flags(3).at_flags(3),
-        "statx" => Shape::at(0, 1).flags(2).at_flags(2),
-        "file_getattr" | "file_setattr" => Shape::at(0, 1).flags(4).at_flags(4),
+        | "umount2" => CallShape::path(0),
+        "access" => CallShape::path(0).flags(1),
+        "chdir" => CallShape::path(0).special(Special::Chdir),
+        "chroot" => CallShape::path(0).special(Special::Root),
+        "pivot_root" => CallShape::path(0).to(1).special(Special::Root),
+        "newfstatat" | "fstatat64" => CallShape::at(0, 1).flags(3).at_flags(3),
+        "statx" => CallShape::at(0, 1).flags(2).at_flags(2),
+        "file_getattr" | "file_setattr" => CallShape::at(0, 1).flags(4).at_flags(4),
         "getxattrat" | "setxattrat" | "listxattrat" | "removexattrat" | "mount_setattr" => {
-            Shape::at(0, 1).flags(2).at_flags(2)
+            CallShape::at(0, 1).flags(2).at_flags(2)
         }
-        "faccessat" => Shape::at(0, 1).flags(2),
-        "faccessat2" => Shape::at(0, 1).flags(2).at_flags(3),
+        "faccessat" => CallShape::at(0, 1).flags(2),
+        "faccessat2" => CallShape::at(0, 1).flags(2).at_flags(3),
         // An empty path with a descriptor means the descriptor, without a flag (readlink(2)).
-        "readlinkat" | "mkdirat" | "mknodat" | "futimesat" => Shape::at(0, 1),
-        "fchmodat" => Shape::at(0, 1),
-        "fchmodat2" | "utimensat" | "utimensat_time64" => Shape::at(0, 1).flags(3).at_flags(3),
-        "fchownat" => Shape::at(0, 1).flags(4).at_flags(4),
-        "unlinkat" => Shape::at(0, 1).flags(2),
-        "rename" => Shape::path(0).to(1).special(Special::Rename),
-        "renameat" | "renameat2" => Shape::at(0, 1).to_at(2, 3).special(Special::Rename),
-        "link" => Shape::path(0).to(1),
-        "linkat" => Shape::at(0, 1).to_at(2, 3).flags(4).at_flags(4),
+        "readlinkat" | "mkdirat" | "mknodat" | "futimesat" => CallShape::at(0, 1),
+        "fchmodat" => CallShape::at(0, 1),
+        "fchmodat2" | "utimensat" | "utimensat_time64" => CallShape::at(0, 1).flags(3).at_flags(3),
+        "fchownat" => CallShape::at(0, 1).flags(4).at_flags(4),
+        "unlinkat" => CallShape::at(0, 1).flags(2),
+        "rename" => CallShape::path(0).to(1).special(Special::Rename),
+        "renameat" | "renameat2" => CallShape::at(0, 1).to_at(2, 3).special(Special::Rename),
+        "link" => CallShape::path(0).to(1),
+        "linkat" => CallShape::at(0, 1).to_at(2, 3).flags(4).at_flags(4),
         // The first path of a symbolic link is text, not a lookup: the link is what is made.
-        "symlink" => Shape::path(1),
-        "symlinkat" => Shape::at(1, 2),
-        "mount" => Shape::path(1),
-        "move_mount" => Shape::at(0, 1).to_at(2, 3).flags(4),
-        "fanotify_mark" => Shape::at(3, 4),
-        "quotactl" => Shape::path(1),
-        "execve" => Shape::path(0).special(Special::Exec),
-        "execveat" => Shape::at(0, 1).flags(4).at_flags(4).special(Special::Exec),
-        "fork" => Shape::NONE.special(Special::Fork),
-        "vfork" => Shape::NONE.special(Special::Vfork),
-        "clone" => Shape::NONE.flags(0).special(Special::Clone),
-        "clone3" => Shape::NONE.special(Special::Clone3),
-        "wait4" | "waitpid" => Shape::NONE.special(Special::Wait),
-        "waitid" => Shape::NONE.special(Special::Waitid),
-        "close" => Shape::fd(0).special(Special::Close),
-        "close_range" => Shape::NONE.special(Special::CloseRange),
-        "dup" => Shape::fd(0).special(Special::Dup),
-        "dup2" | "dup3" => Shape::fd(0).special(Special::DupTo),
-        "fcntl" | "fcntl64" => Shape::fd(0).flags(1).special(Special::Fcntl),
-        "mmap" => Shape::fd(4).flags(2).special(Special::Map),
-        "mmap2" => Shape::fd(4).flags(2).special(Special::Map),
-        "fchdir" => Shape::fd(0).special(Special::Fchdir),
-        "ioctl" => Shape::fd(0).flags(1),
+        "symlink" => CallShape::path(1),
+        "symlinkat" => CallShape::at(1, 2),
+        "mount" => CallShape::path(1),
+        "move_mount" => CallShape::at(0, 1).to_at(2, 3).flags(4),
+        "fanotify_mark" => CallShape::at(3, 4),
+        "quotactl" => CallShape::path(1),
+        "execve" => CallShape::path(0).special(Special::Exec),
+        "execveat" => CallShape::at(0, 1).flags(4).at_flags(4).special(Special::Exec),
+        "fork" => CallShape::NONE.special(Special::Fork),
+        "vfork" => CallShape::NONE.special(Special::Vfork),
+        "clone" => CallShape::NONE.flags(0).special(Special::Clone),
+        "clone3" => CallShape::NONE.special(Special::Clone3),
+        "wait4" | "waitpid" => CallShape::NONE.special(Special::Wait),
+        "waitid" => CallShape::NONE.special(Special::Waitid),
+        "close" => CallShape::fd(0).special(Special::Close),
+        "close_range" => CallShape::NONE.special(Special::CloseRange),
+        "dup" => CallShape::fd(0).special(Special::Dup),
+        "dup2" | "dup3" => CallShape::fd(0).special(Special::DupTo),
+        "fcntl" | "fcntl64" => CallShape::fd(0).flags(1).special(Special::Fcntl),
+        "mmap" => CallShape::fd(4).flags(2).special(Special::Map),
+        "mmap2" => CallShape::fd(4).flags(2).special(Special::Map),
+        "fchdir" => CallShape::fd(0).special(Special::Fchdir),
+        "ioctl" => CallShape::fd(0).flags(1),
         "read" | "write" | "readv" | "writev" | "pread64" | "pwrite64" | "preadv" | "pwritev"
         | "preadv2" | "pwritev2" | "lseek" | "_llseek" | "fstat" | "fstat64" | "oldfstat"
         | "fstatfs" | "fstatfs64" | "getdents" | "getdents64" | "readdir" | "fchmod" | "fchown"
@@ -344,15 +358,15 @@ fn shape_of(name: &str) -> Shape {
         | "fadvise64" | "fadvise64_64" | "flock" | "fgetxattr" | "flistxattr" | "fsetxattr"
         | "fremovexattr" | "readahead" | "sync_file_range" | "syncfs" | "epoll_wait"
         | "epoll_ctl" | "epoll_pwait" | "epoll_pwait2" | "sendfile" | "sendfile64" | "splice"
-        | "tee" | "copy_file_range" | "vmsplice" => Shape::fd(0),
-        "setns" => Shape::fd(0).special(Special::Root),
-        "unshare" => Shape::NONE.flags(0).special(Special::Unshare),
-        "ptrace" => Shape::NONE.special(Special::Ptrace),
-        "seccomp" | "prctl" => Shape::NONE.special(Special::OwnFilter),
-        "io_uring_setup" => Shape::NONE.special(Special::IoUring),
-        "sched_getaffinity" | "sched_setaffinity" => Shape::NONE.special(Special::Affinity),
-        "prlimit64" => Shape::NONE.special(Special::StackLimit),
-        _ => Shape::NONE,
+        | "tee" | "copy_file_range" | "vmsplice" => CallShape::fd(0),
+        "setns" => CallShape::fd(0).special(Special::Root),
+        "unshare" => CallShape::NONE.flags(0).special(Special::Unshare),
+        "ptrace" => CallShape::NONE.special(Special::Ptrace),
+        "seccomp" | "prctl" => CallShape::NONE.special(Special::OwnFilter),
+        "io_uring_setup" => CallShape::NONE.special(Special::IoUring),
+        "sched_getaffinity" | "sched_setaffinity" => CallShape::NONE.special(Special::Affinity),
+        "prlimit64" => CallShape::NONE.special(Special::StackLimit),
+        _ => CallShape::NONE,
     }
 }
 
@@ -360,14 +374,18 @@ fn shape_of(name: &str) -> Shape {
 mod tests {
     use super::*;
 
-    fn shape(name: &str) -> Shape {
-        Shapes::new(Extent::Default).of(Call::named(name).unwrap())
+    fn named(name: &str) -> Call {
+        Call::all(arch::NATIVE).find(|call| call.known_name() == Some(name)).unwrap()
+    }
+
+    fn shape(name: &str) -> CallShape {
+        CallShapes::new(Extent::Default).of(named(name))
     }
 
     #[test]
     fn every_call_of_the_file_class_has_a_path() {
         let without = ["getcwd", "fsconfig", "execveat"];
-        for call in Call::all(Abi::X86_64).chain(Call::all(Abi::I386)) {
+        for call in [Abi::X86_64, Abi::I386, Abi::Aarch64].into_iter().flat_map(Call::all) {
             let name = call.known_name().unwrap();
             if call.class().file && !without.contains(&name) {
                 assert!(shape_of(name).path.is_some(), "{name}");
@@ -378,22 +396,26 @@ mod tests {
     #[test]
     fn a_tap_reports_descriptor_calls_and_no_path_is_missed_by_it() {
         let tapped = tappable();
-        let has = |name: &str| tapped.contains(&Call::named(name).unwrap().number());
+        let has = |name: &str| tapped.contains(&named(name).number());
         assert!(has("read") && has("close") && has("mmap") && has("getdents64") && has("fcntl"));
         assert!(!has("openat") && !has("setns") && !has("io_uring_setup") && !has("wait4"));
     }
 
     #[test]
     fn the_default_recording_stops_at_its_classes_and_at_what_the_tracer_must_know() {
-        let shapes = Shapes::new(Extent::Default);
+        let shapes = CallShapes::new(Extent::Default);
         let stops = |name: &str| {
-            let number = Call::named(name).unwrap().number();
-            shapes.native.iter().find(|(known, _)| *known == number).map(|(_, stop)| *stop)
+            let number = named(name).number();
+            shapes.tables()[0]
+                .stops
+                .iter()
+                .find(|(known, _)| *known == number)
+                .map(|(_, stop)| *stop)
         };
-        assert_eq!(stops("openat"), Some(Stop::Always));
-        assert_eq!(stops("close_range"), Some(Stop::Always));
+        assert_eq!(stops("openat"), Some(StopRule::Always));
+        assert_eq!(stops("close_range"), Some(StopRule::Always));
         assert!(!shape("close_range").recorded);
         assert_eq!(stops("futex"), None);
-        assert_eq!(stops("prctl"), Some(Stop::IfArgument(0, 22)));
+        assert_eq!(stops("prctl"), Some(StopRule::IfArgument(0, 22)));
     }
 }

@@ -2,12 +2,14 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use proc::ProcessStatus;
 use recording::Nanos;
+use rustix::process::{getegid, geteuid};
 
-use crate::task::Waiting;
-use crate::{arch, ptrace};
+use crate::ptrace::{StoppedThread, TraceError};
+use crate::task::InterruptedCall;
 
 /// Decides whether a signal that a thread is stopped at goes on to it.
 ///
@@ -17,104 +19,168 @@ use crate::{arch, ptrace};
 /// see. Such a signal is not delivered, and the call is told to restart if no handler runs
 /// after all.
 ///
-/// `waiting` is the thread's: the call that was interrupted before, if it is made again.
+/// `interrupted` is the thread's: the call that was interrupted before, if it is made again.
 pub(crate) fn deliver(
-    tid: i32,
-    waiting: &mut Option<Waiting>,
+    thread: &StoppedThread,
+    interrupted: &mut Option<InterruptedCall>,
     signal: i32,
     now: Nanos,
-) -> std::io::Result<bool> {
-    let mut registers = ptrace::registers(tid)?;
-    if !arch::left_call_with_eintr(&registers) || !is_ignored(tid, signal) {
+) -> Result<bool, TraceError> {
+    let mut registers = thread.registers()?;
+    let is_ignored = || SignalMasks::of(thread.tid()).is_some_and(|masks| masks.ignore(signal));
+    if !registers.left_call_with_eintr() || !is_ignored() {
         return Ok(true);
     }
-    match arch::timeout(tid, &registers) {
-        None => arch::let_kernel_restart(&mut registers),
+    match registers.timeout(thread.tid()) {
+        None => registers.let_kernel_restart(),
         Some((timeout, result)) => {
-            // A restarted call waits its whole time again: for ever, if such signals keep
-            // coming. It ends with the first of them that comes after its time.
-            let same = waiting.filter(|waiting| waiting.ip == registers.rip);
-            let until = same.map_or(now + timeout, |waiting| waiting.until);
-            if now >= until {
-                *waiting = None;
-                registers.rax = result as u64;
-            } else {
-                *waiting = Some(Waiting { ip: registers.rip, until });
-                arch::let_kernel_restart(&mut registers);
+            *interrupted = made_again(*interrupted, registers.instruction(), timeout, now);
+            match interrupted {
+                Some(_) => registers.let_kernel_restart(),
+                None => registers.set_result(result),
             }
         }
     }
-    ptrace::set_registers(tid, &registers)?;
+    thread.set_registers(&registers)?;
     Ok(false)
 }
 
-/// Whether a signal has no effect on a process: ignored, or by default ignored (signal(7)).
-fn is_ignored(tid: i32, signal: i32) -> bool {
-    let bit = 1u64 << (signal - 1);
-    let Some(status) = ProcessStatus::of(tid) else { return false };
-    let has = |name: &str| status.mask(name).unwrap_or(0) & bit != 0;
-    let by_default = [libc::SIGCHLD, libc::SIGWINCH, libc::SIGURG, libc::SIGCONT].contains(&signal);
-    has("SigIgn") || (by_default && !has("SigCgt"))
+/// A call with a timeout that a signal without effect has interrupted, if it is made again; none
+/// where its time is over.
+///
+/// A restarted call waits its whole time again: for ever, if such signals keep coming. It ends with
+/// the first of them that comes after its time.
+fn made_again(
+    before: Option<InterruptedCall>,
+    ip: u64,
+    timeout: Nanos,
+    now: Nanos,
+) -> Option<InterruptedCall> {
+    let same = before.filter(|before| before.ip == ip);
+    let until = same.map_or(now + timeout, |before| before.until);
+    (now < until).then_some(InterruptedCall { ip, until })
 }
 
-/// The process that sent the signal that a thread is stopped at; 0 for the kernel.
-pub(crate) fn sender(tid: i32) -> i32 {
-    match ptrace::signal_info(tid) {
-        // SAFETY: the kernel fills the sender for signals sent by a process, and zero or a
-        // number without meaning otherwise; it is only compared.
-        Ok(info) if info.si_code <= 0 => unsafe { info.si_pid() },
-        _ => 0,
+/// What a process does with signals, and which of them wait for a thread: sets, bit 0 for signal 1.
+#[derive(Clone, Copy, Debug, Default)]
+struct SignalMasks {
+    waiting: u64,
+    blocked: u64,
+    ignored: u64,
+    caught: u64,
+}
+
+fn bit(signal: i32) -> u64 {
+    1 << (signal - 1)
+}
+
+impl SignalMasks {
+    fn of(tid: i32) -> Option<SignalMasks> {
+        let status = ProcessStatus::of(tid)?;
+        let mask = |name| status.mask(name).unwrap_or(0);
+        Some(SignalMasks {
+            waiting: mask("SigPnd") | mask("ShdPnd"),
+            blocked: mask("SigBlk"),
+            ignored: mask("SigIgn"),
+            caught: mask("SigCgt"),
+        })
+    }
+
+    /// Whether a signal has no effect: ignored, or by default ignored (signal(7)).
+    fn ignore(&self, signal: i32) -> bool {
+        let by_default =
+            [libc::SIGCHLD, libc::SIGWINCH, libc::SIGURG, libc::SIGCONT].contains(&signal);
+        self.ignored & bit(signal) != 0 || (by_default && self.caught & bit(signal) == 0)
+    }
+
+    /// Whether a signal waits that is neither blocked nor handled, and whose default is to end the
+    /// process (signal(7)).
+    fn are_deadly(&self) -> bool {
+        const HARMLESS: [i32; 8] = [
+            libc::SIGCHLD,
+            libc::SIGWINCH,
+            libc::SIGURG,
+            libc::SIGCONT,
+            libc::SIGSTOP,
+            libc::SIGTSTP,
+            libc::SIGTTIN,
+            libc::SIGTTOU,
+        ];
+        let harmless = HARMLESS.into_iter().map(bit).sum::<u64>();
+        self.waiting & !(self.blocked | self.ignored | self.caught | harmless) != 0
     }
 }
 
-/// Whether the signal that a thread is stopped at is the kernel's own.
-pub(crate) fn is_kernels(tid: i32) -> bool {
-    ptrace::signal_info(tid).is_ok_and(|info| info.si_code == libc::SI_KERNEL)
-}
-
-/// A decimal number of /proc/TID/status.
-pub(crate) fn status_number(tid: i32, name: &str) -> Option<u64> {
-    ProcessStatus::of(tid)?.number(name)
-}
-
-/// Whether a signal that ends its process waits for a stopped thread: one that is neither
-/// blocked nor handled, and whose default is to end the process (signal(7)).
+/// Whether a signal that ends its process waits for a stopped thread.
 pub(crate) fn is_doomed(tid: i32) -> bool {
-    const HARMLESS: [i32; 8] = [
-        libc::SIGCHLD,
-        libc::SIGWINCH,
-        libc::SIGURG,
-        libc::SIGCONT,
-        libc::SIGSTOP,
-        libc::SIGTSTP,
-        libc::SIGTTIN,
-        libc::SIGTTOU,
-    ];
-    let Some(status) = ProcessStatus::of(tid) else { return false };
-    let mask = |name: &str| status.mask(name).unwrap_or(0);
-    let harmless = HARMLESS.iter().fold(0, |bits, signal| bits | 1 << (signal - 1));
-    let kept = mask("SigBlk") | mask("SigIgn") | mask("SigCgt") | harmless;
-    (mask("SigPnd") | mask("ShdPnd")) & !kept != 0
+    SignalMasks::of(tid).is_some_and(|masks| masks.are_deadly())
 }
 
 /// Whether executing a file would give other rights: set-user-id, set-group-id, capabilities.
 pub(crate) fn has_file_privilege(image: &[u8]) -> bool {
-    let path = std::path::Path::new(std::ffi::OsStr::from_bytes(image));
+    let path = Path::new(std::ffi::OsStr::from_bytes(image));
     let Ok(metadata) = std::fs::metadata(path) else { return false };
-    // SAFETY: system calls without arguments.
-    let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
-    let other_user = metadata.mode() & libc::S_ISUID != 0 && metadata.uid() != uid;
+    let other_user = metadata.mode() & libc::S_ISUID != 0 && metadata.uid() != geteuid().as_raw();
     let executable_group = libc::S_ISGID | libc::S_IXGRP;
-    let other_group =
-        metadata.mode() & executable_group == executable_group && metadata.gid() != gid;
-    other_user || other_group || has_capabilities(image)
+    let other_group = metadata.mode() & executable_group == executable_group
+        && metadata.gid() != getegid().as_raw();
+    other_user || other_group || has_capabilities(path)
 }
 
-fn has_capabilities(image: &[u8]) -> bool {
-    let Ok(path) = std::ffi::CString::new(image) else { return false };
-    // SAFETY: two strings that end with a zero byte; no memory is given to fill.
-    let size = unsafe {
-        libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0)
-    };
-    size > 0
+fn has_capabilities(path: &Path) -> bool {
+    // Into nothing: its size is told.
+    let size = rustix::fs::getxattr(path, c"security.capability", &mut [0u8; 0][..]);
+    size.is_ok_and(|size| size > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_is_without_effect_where_it_is_ignored_or_nobody_handles_a_harmless_one() {
+        let masks = SignalMasks {
+            ignored: bit(libc::SIGHUP),
+            caught: bit(libc::SIGWINCH) | bit(libc::SIGUSR1),
+            ..SignalMasks::default()
+        };
+        assert!(masks.ignore(libc::SIGHUP) && masks.ignore(libc::SIGCHLD));
+        assert!(!masks.ignore(libc::SIGWINCH), "handled");
+        assert!(!masks.ignore(libc::SIGUSR1) && !masks.ignore(libc::SIGTERM));
+        assert!(!masks.ignore(libc::SIGSTOP) && !masks.ignore(64));
+    }
+
+    #[test]
+    fn only_a_signal_that_will_end_the_process_is_deadly() {
+        let with = |waiting: i32| SignalMasks {
+            waiting: bit(waiting),
+            blocked: bit(libc::SIGTERM),
+            ignored: bit(libc::SIGHUP),
+            caught: bit(libc::SIGINT),
+        };
+        let deadly = |signal: i32| with(signal).are_deadly();
+        assert!(deadly(libc::SIGKILL) && deadly(libc::SIGUSR1) && deadly(64));
+        assert!(!deadly(libc::SIGTERM) && !deadly(libc::SIGHUP) && !deadly(libc::SIGINT));
+        assert!(!deadly(libc::SIGCHLD) && !deadly(libc::SIGTSTP));
+        assert!(!SignalMasks::default().are_deadly());
+    }
+
+    #[test]
+    fn an_interrupted_call_is_made_again_until_its_first_time_is_over() {
+        let first = made_again(None, 7, Nanos(100), Nanos(1000));
+        assert_eq!(first, Some(InterruptedCall { ip: 7, until: Nanos(1100) }));
+        // Its time does not begin anew.
+        assert_eq!(made_again(first, 7, Nanos(100), Nanos(1099)), first);
+        assert_eq!(made_again(first, 7, Nanos(100), Nanos(1100)), None);
+        let other = made_again(first, 8, Nanos(100), Nanos(1100));
+        assert_eq!(other, Some(InterruptedCall { ip: 8, until: Nanos(1200) }), "another call");
+        assert_eq!(made_again(None, 7, Nanos(0), Nanos(1000)), None, "it does not wait");
+    }
+
+    #[test]
+    fn a_plain_file_gives_no_rights_and_what_is_not_there_none() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert!(!has_file_privilege(file.path().as_os_str().as_bytes()));
+        assert!(!has_file_privilege(b"/nonexistent/program"));
+    }
 }

@@ -5,7 +5,7 @@ use recording::{PathId, Phase};
 
 /// A mapped range of instructions.
 #[derive(Clone, Copy, Debug)]
-struct Code {
+struct MappedCode {
     start: u64,
     end: u64,
     /// The file; none for memory that the program filled itself.
@@ -16,32 +16,32 @@ struct Code {
 
 /// The executable mappings of an address space, as far as they matter here.
 #[derive(Clone, Debug)]
-pub(crate) struct Space {
-    code: Vec<Code>,
+pub(crate) struct AddressSpace {
+    code: Vec<MappedCode>,
     pub phase: Phase,
     /// musl's loader is its C library: its instructions do not tell the loader from the
     /// program, so they count as the loader's only until the program begins.
     loader_is_libc: bool,
 }
 
-impl Default for Space {
-    fn default() -> Space {
-        Space { code: Vec::new(), phase: Phase::Running, loader_is_libc: false }
+impl Default for AddressSpace {
+    fn default() -> AddressSpace {
+        AddressSpace { code: Vec::new(), phase: Phase::Running, loader_is_libc: false }
     }
 }
 
 /// Where an instruction lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Site {
+pub(crate) struct CallSite {
     pub file: Option<PathId>,
     pub in_loader: bool,
 }
 
-impl Space {
+impl AddressSpace {
     /// The address space of a program that has just been executed.
-    pub fn new(has_loader: bool, loader_is_libc: bool) -> Space {
+    pub fn new(has_loader: bool, loader_is_libc: bool) -> AddressSpace {
         let phase = if has_loader { Phase::Loading } else { Phase::Running };
-        Space { code: Vec::new(), phase, loader_is_libc }
+        AddressSpace { code: Vec::new(), phase, loader_is_libc }
     }
 
     /// Adds a mapping, in the place of what it covers.
@@ -54,28 +54,28 @@ impl Space {
         let last = self.code.partition_point(|code| code.start < end);
         let mut put = Vec::with_capacity(3);
         if let Some(before) = self.code.get(first).filter(|code| code.start < start) {
-            put.push(Code { end: start, ..*before });
+            put.push(MappedCode { end: start, ..*before });
         }
-        put.push(Code { start, end, file, loader });
+        put.push(MappedCode { start, end, file, loader });
         if last > first
             && let Some(after) = self.code.get(last - 1).filter(|code| code.end > end)
         {
-            put.push(Code { start: end, ..*after });
+            put.push(MappedCode { start: end, ..*after });
         }
         self.code.splice(first..last.max(first), put);
     }
 
     /// Where an instruction lies. The first one outside the loader begins the program.
-    pub fn site(&mut self, ip: u64) -> Site {
+    pub fn site(&mut self, ip: u64) -> CallSite {
         let at = self.code.partition_point(|code| code.end <= ip);
         let Some(code) = self.code.get(at).filter(|code| code.start <= ip) else {
-            return Site { file: None, in_loader: false };
+            return CallSite { file: None, in_loader: false };
         };
         if !code.loader {
             self.phase = Phase::Running;
         }
         let in_loader = code.loader && (!self.loader_is_libc || self.phase == Phase::Loading);
-        Site { file: code.file, in_loader }
+        CallSite { file: code.file, in_loader }
     }
 
     /// Whether the phase has to be guessed from the calls themselves.
@@ -88,13 +88,13 @@ impl Space {
 mod tests {
     use super::*;
 
-    fn file_at(space: &mut Space, ip: u64) -> Option<u32> {
+    fn file_at(space: &mut AddressSpace, ip: u64) -> Option<u32> {
         space.site(ip).file.map(|file| file.0)
     }
 
     #[test]
     fn a_new_mapping_replaces_what_it_covers_and_leaves_the_rest() {
-        let mut space = Space::default();
+        let mut space = AddressSpace::default();
         space.map(100, 100, Some(PathId(1)), false);
         space.map(300, 100, Some(PathId(2)), false);
         space.map(150, 200, Some(PathId(3)), false);
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_first_instruction_outside_the_loader_begins_the_program() {
-        let mut space = Space::new(true, false);
+        let mut space = AddressSpace::new(true, false);
         space.map(0, 10, Some(PathId(1)), true);
         space.map(10, 10, Some(PathId(2)), false);
         assert!(space.site(5).in_loader);

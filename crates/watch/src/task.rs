@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use recording::{ByteUnits, Call, Micros, Nanos, Outcome, Phase, ProcessId, Usage};
+use recording::{Abi, ByteUnits, Call, Micros, Nanos, Outcome, Phase, ProcessId, Usage};
 
-use crate::files::{Directories, Files, FullPath};
-use crate::shape::Shape;
-use crate::space::{Site, Space};
+use crate::files::{FullPath, OpenFiles, WorkingDirectory};
+use crate::shape::CallShape;
+use crate::space::{AddressSpace, CallSite};
 
 /// A traced thread.
 pub(crate) struct Task {
@@ -16,15 +16,15 @@ pub(crate) struct Task {
     pub group: i32,
     pub process: ProcessId,
     /// The call that it is in, from its entry to its exit.
-    pub pending: Option<Pending>,
+    pub pending: Option<PendingCall>,
     /// Shared by threads, and by a vfork child until it execs.
-    pub space: Rc<RefCell<Space>>,
-    pub files: Rc<RefCell<Files>>,
-    pub directories: Rc<RefCell<Directories>>,
+    pub space: Rc<RefCell<AddressSpace>>,
+    pub files: Rc<RefCell<OpenFiles>>,
+    pub directories: Rc<RefCell<WorkingDirectory>>,
     /// A first argument that the tracer changed and must put back.
-    pub put_back: Option<(recording::Abi, u64)>,
+    pub put_back: Option<(Abi, u64)>,
     /// A call with a timeout that ignored signals interrupt again and again.
-    pub waiting: Option<Waiting>,
+    pub interrupted: Option<InterruptedCall>,
     /// A call that a signal broke off, of which it is not known yet whether it returned.
     pub broken_off: Option<tap::TapEvent>,
     /// Found asleep, in a call that does not stop, and not heard of since.
@@ -45,39 +45,64 @@ impl Task {
             files: Rc::default(),
             directories: Rc::default(),
             put_back: None,
-            waiting: None,
+            interrupted: None,
             broken_off: None,
             asleep: false,
             inside: false,
         }
     }
+
+    /// The flags that the call which makes a thread or a process is made with, as clone(2) names
+    /// them.
+    pub fn clone_flags(&self) -> u64 {
+        self.pending.as_ref().map_or(0, |pending| pending.clone_flags)
+    }
+
+    /// What this thread makes by a call with these flags, and shares with it.
+    pub fn child(&self, tid: i32, flags: u64) -> Task {
+        let has = |flag: i32| flags & flag as u64 != 0;
+        Task {
+            group: if has(libc::CLONE_THREAD) { self.group } else { tid },
+            process: self.process,
+            space: share(&self.space, has(libc::CLONE_VM)),
+            files: share(&self.files, has(libc::CLONE_FILES)),
+            directories: share(&self.directories, has(libc::CLONE_FS)),
+            put_back: self.put_back,
+            ..Task::new(tid)
+        }
+    }
+}
+
+/// The same table for both, or a copy.
+fn share<T: Clone>(table: &Rc<RefCell<T>>, same: bool) -> Rc<RefCell<T>> {
+    if same { Rc::clone(table) } else { Rc::new(RefCell::new(table.borrow().clone())) }
 }
 
 /// A call that was interrupted and restarted, and when its timeout is over.
-#[derive(Clone, Copy)]
-pub(crate) struct Waiting {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InterruptedCall {
     pub ip: u64,
     pub until: Nanos,
 }
 
 /// A call between its entry and its exit.
-pub(crate) struct Pending {
+pub(crate) struct PendingCall {
     pub call: Call,
-    pub shape: Shape,
+    pub shape: CallShape,
     pub args: [u64; 6],
     pub start: Nanos,
     pub path: Option<FullPath>,
     pub other_path: Option<FullPath>,
     pub fd: Option<i32>,
     pub flags: u64,
-    pub site: Site,
+    pub site: CallSite,
     pub phase: Phase,
     pub by_descriptor: bool,
     /// fork, vfork, clone: the flags, as clone(2) names them.
     pub clone_flags: u64,
 }
 
-impl Pending {
+impl PendingCall {
     pub fn event(&self, task: &Task, outcome: Outcome, end: Nanos) -> recording::Event {
         recording::Event {
             start: self.start,
@@ -99,7 +124,7 @@ impl Pending {
 }
 
 /// A traced process.
-pub(crate) struct Process {
+pub(crate) struct TracedProcess {
     pub id: ProcessId,
     pub parent: Option<i32>,
     /// What its reaped children used, which the kernel adds to what it used itself.
@@ -111,7 +136,18 @@ pub(crate) struct Process {
     pub parent_rss: ByteUnits,
 }
 
-impl Process {
+impl TracedProcess {
+    pub fn new(id: ProcessId, parent: Option<i32>) -> TracedProcess {
+        TracedProcess {
+            id,
+            parent,
+            children: Usage::default(),
+            peak: None,
+            watches_exit: false,
+            parent_rss: ByteUnits::default(),
+        }
+    }
+
     /// What the process used itself, from the kernel's sum of it and its reaped children.
     pub fn own_usage(&self, both: &Usage) -> Usage {
         let less = |a: Micros, b: Micros| Micros(a.0.saturating_sub(b.0));
@@ -127,17 +163,5 @@ impl Process {
         self.children.user.0 += child.user.0;
         self.children.system.0 += child.system.0;
         self.children.max_rss = self.children.max_rss.max(child.max_rss);
-    }
-}
-
-/// What `wait4` says that a process and its reaped children used (getrusage(2)).
-pub(crate) fn usage(raw: &libc::rusage) -> Usage {
-    let micros = |time: libc::timeval| {
-        Micros(time.tv_sec.unsigned_abs() * 1_000_000 + time.tv_usec.unsigned_abs())
-    };
-    Usage {
-        user: micros(raw.ru_utime),
-        system: micros(raw.ru_stime),
-        max_rss: ByteUnits(raw.ru_maxrss.unsigned_abs() * 1024),
     }
 }

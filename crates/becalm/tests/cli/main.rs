@@ -6,6 +6,7 @@ mod bad_input;
 mod doctor;
 mod no_room;
 mod odd_names;
+mod words;
 mod usage;
 
 /// The program under test.

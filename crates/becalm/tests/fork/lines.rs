@@ -371,7 +371,7 @@ fn a_recording_keeps_the_lines_and_report_counts_by_them() {
         .find(|row| row["key"] == scene.at("main.sh:2").as_str());
     let row = row.unwrap_or_else(|| panic!("{answer:#}"));
     assert_eq!(row["programs"]["processes"], 60);
-    assert!(row["metadata"].as_u64().unwrap() >= 60 * 3);
+    assert!(row["metadata_ops"].as_u64().unwrap() >= 60 * 3);
     let ran = run(&mut becalm(&scene, &["check", "--json", "--", "bash", "main.sh"]));
     let answer: Value = serde_json::from_slice(&ran.stdout).unwrap();
     let storm = &answer["storms"][0];

@@ -425,8 +425,8 @@ fn recordings_that_are_kept_can_be_compared() {
         let report = run(Command::new(BECALM)
             .args(["report", "--json", &file])
             .current_dir(scene.directory()));
-        assert_eq!(json(&report)["total"]["metadata"], counted["counted"][0]["metadata"]);
-        assert_eq!(json(&report)["total"]["missing"], counted["counted"][0]["missing"]);
+        assert_eq!(json(&report)["total"]["metadata_ops"], counted["counted"][0]["metadata"]);
+        assert_eq!(json(&report)["total"]["enoent"], counted["counted"][0]["missing"]);
         assert_eq!(json(&report)["processes"], counted["counted"][0]["processes"]);
     }
     // A second proof replaces them.

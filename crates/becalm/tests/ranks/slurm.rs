@@ -63,7 +63,7 @@ fn every_node_leaves_one_file_and_together_they_have_every_rank() {
         report["nodes"].as_array().unwrap().iter().map(|node| &node["ranks"]).collect();
     assert_eq!(on, [4, 4, 4, 4]);
     // All did the same, so that any difference would be a mix-up.
-    let metadata = &report["figures"]["metadata"];
+    let metadata = &report["figures"]["metadata_ops"];
     assert!(metadata["minimum"] == metadata["maximum"] && metadata["minimum"] != 0, "{metadata}");
 }
 

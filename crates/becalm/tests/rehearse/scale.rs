@@ -141,7 +141,7 @@ fn report_and_scale_count_one_recording_alike() {
     for command in commands {
         let mut becalm = Command::new(BECALM);
         run(becalm.args(["record", "-o", &scene.at("rec"), "--"]).args(command));
-        let all = told(&scene, "report", &["rec"])["total"]["metadata"].as_u64();
+        let all = told(&scene, "report", &["rec"])["total"]["metadata_ops"].as_u64();
         let projected = told(&scene, "scale", &["rec", "--below", "/"]);
         let number = |field: &str| projected["before"][field].as_u64().unwrap();
         assert_eq!(all, Some(number("metadata_ops") + number("elsewhere")), "{command:?}");

@@ -23,7 +23,7 @@ fn a_cut_recording_is_counted_and_said_to_be_cut() {
     let answer = json(&output);
     assert_eq!(answer["whole"], false);
     assert!(answer["cut"].as_str().unwrap().contains("not ended"));
-    assert_eq!(answer["total"]["metadata"], 9);
+    assert_eq!(answer["total"]["metadata_ops"], 9);
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn recorded(command: &Command, modulepaths: &[&Path]) -> Result<(TreeCalls, u64,
     let words = |error: &dyn std::error::Error| error.to_string();
     let file = launch::scratch_file().map_err(|error| words(&error))?;
     let again = file.try_clone().map_err(|error| words(&error))?;
-    let options = watch::Options {
+    let options = watch::RecorderOptions {
         all_syscalls: false,
         bind: true,
         tap: false,

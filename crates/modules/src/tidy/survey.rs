@@ -320,7 +320,7 @@ fn effort(command: &Command, control: &Command) -> Result<Effort, String> {
 
 /// The system calls of a run.
 fn calls(command: &Command) -> Result<u64, String> {
-    let options = watch::Options {
+    let options = watch::RecorderOptions {
         all_syscalls: false,
         bind: true,
         tap: false,

@@ -83,7 +83,7 @@ struct ChromeArgs {
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<Kind>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    guess: Option<bool>,
+    inferred: Option<bool>,
 }
 
 fn micros(nanos: Nanos) -> f64 {
@@ -141,7 +141,7 @@ fn complete(recording: &Recording, attributor: &mut Attributor, event: &Event) -
             result,
             error,
             kind: Some(event.kind()),
-            guess: Some(attribution.guess),
+            inferred: Some(attribution.inferred),
             ..ChromeArgs::default()
         },
         ..TraceEvent::default()

@@ -14,8 +14,8 @@ use crate::query::program_name;
 use crate::{Attributor, Event, Outcome, PathId, Phase, Recording, errno_name, shown};
 
 /// The first line: times are in nanoseconds, `at` from the start of the recording.
-pub const HEADER: &str = "at_ns,took_ns,process,pid,thread,program,call,abi,metadata,result,error,\
-                          path,other_path,fd,flags,site,in_loader,phase,by_descriptor,cause,guess";
+pub const HEADER: &str = "at_ns,took_ns,process,pid,thread,program,call,abi,metadata_op,result,error,\
+                          path,other_path,fd,flags,site,in_loader,phase,by_descriptor,cause,inferred";
 
 /// Writes the calls of a recording as CSV.
 ///
@@ -68,7 +68,7 @@ fn row(line: &mut String, recording: &Recording, attributor: &mut Attributor, ev
     text(line, if event.phase == Phase::Loading { "loading" } else { "running" });
     number(line, event.by_descriptor);
     text(line, attribution.cause.name());
-    number(line, attribution.guess);
+    number(line, attribution.inferred);
 }
 
 fn number(line: &mut String, value: impl std::fmt::Display) {

@@ -149,7 +149,7 @@ fn call(object: &mut JsonObject, attributor: &mut Attributor, event: &Event) -> 
     object.field("number", &event.call.number())?;
     object.field("abi", abi_name(event.call.abi()))?;
     object.field("kind", &event.kind())?;
-    object.field("metadata", &event.is_metadata())?;
+    object.field("metadata_op", &event.is_metadata())?;
     object.field("result", &result)?;
     object.field("error", &errno.map(errno_name))?;
     object.field("errno", &errno)?;
@@ -162,7 +162,7 @@ fn call(object: &mut JsonObject, attributor: &mut Attributor, event: &Event) -> 
     object.field("phase", &event.phase)?;
     object.field("by_descriptor", &event.by_descriptor)?;
     object.field("cause", &attribution.cause)?;
-    object.field("guess", &attribution.guess)
+    object.field("inferred", &attribution.inferred)
 }
 
 fn signal(object: &mut JsonObject, signal: &Signal) -> Result {

@@ -9,37 +9,37 @@ use crate::{Kind, Recording};
 /// What was asked of the files below one directory, the directory itself included.
 ///
 /// It answers what people ask of strace's log: `grep /home/me log | grep -c open`. Each number
-/// comes with the part of it that was answered 'no such file'.
+/// comes with the part of it that failed (ENOENT, ENOTDIR).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PrefixCounts {
     /// open, openat, creat…
     pub opens: u64,
-    /// Of those, answered 'no such file'.
-    pub opens_missing: u64,
+    /// Of those, failed lookups.
+    pub opens_enoent: u64,
     /// stat, lstat, newfstatat, statx and getxattr, by path.
     pub stats: u64,
-    /// Of those, answered 'no such file'.
-    pub stats_missing: u64,
+    /// Of those, failed lookups.
+    pub stats_enoent: u64,
     /// access, faccessat.
     pub accesses: u64,
-    /// Of those, answered 'no such file'.
-    pub accesses_missing: u64,
+    /// Of those, failed lookups.
+    pub accesses_enoent: u64,
     /// readlink.
     pub readlinks: u64,
-    /// Of those, answered 'no such file'.
-    pub readlinks_missing: u64,
+    /// Of those, failed lookups.
+    pub readlinks_enoent: u64,
     /// getdents: a directory's entries.
     pub lists: u64,
     /// execve.
     pub execs: u64,
-    /// Of those, answered 'no such file'.
-    pub execs_missing: u64,
+    /// Of those, failed lookups.
+    pub execs_enoent: u64,
     /// Other metadata operations: chdir, statfs, and what changes the tree (mkdir, unlink…).
     pub others: u64,
     /// All of the above.
-    pub metadata: u64,
-    /// Of those, answered 'no such file'.
-    pub missing: u64,
+    pub metadata_ops: u64,
+    /// Of those, failed lookups.
+    pub enoent: u64,
     /// How many different paths were named.
     pub distinct: u64,
 }
@@ -66,20 +66,20 @@ pub(super) fn paths_below(recording: &Recording, directory: &[u8]) -> Vec<bool> 
 }
 
 impl PrefixCounts {
-    fn add(&mut self, kind: Kind, missing: u64) {
-        self.metadata += 1;
-        self.missing += missing;
+    fn add(&mut self, kind: Kind, enoent: u64) {
+        self.metadata_ops += 1;
+        self.enoent += enoent;
         let mut none = 0;
-        let (calls, missed) = match kind {
-            Kind::Open => (&mut self.opens, &mut self.opens_missing),
-            Kind::Stat => (&mut self.stats, &mut self.stats_missing),
-            Kind::Access => (&mut self.accesses, &mut self.accesses_missing),
-            Kind::Readlink => (&mut self.readlinks, &mut self.readlinks_missing),
-            Kind::Exec => (&mut self.execs, &mut self.execs_missing),
+        let (calls, failed) = match kind {
+            Kind::Open => (&mut self.opens, &mut self.opens_enoent),
+            Kind::Stat => (&mut self.stats, &mut self.stats_enoent),
+            Kind::Access => (&mut self.accesses, &mut self.accesses_enoent),
+            Kind::Readlink => (&mut self.readlinks, &mut self.readlinks_enoent),
+            Kind::Exec => (&mut self.execs, &mut self.execs_enoent),
             Kind::List => (&mut self.lists, &mut none),
             _ => (&mut self.others, &mut none),
         };
         *calls += 1;
-        *missed += missing;
+        *failed += enoent;
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn group(recording: &Recording, attributor: &mut Attributor) -> Group
     let place = |event| {
         let attribution = attributor.attribute(event);
         let row = attribution.cause as u32;
-        if attribution.guess { RowOfCall::guessed(row) } else { RowOfCall::observed(row) }
+        if attribution.inferred { RowOfCall::inferred(row) } else { RowOfCall::observed(row) }
     };
     Groups { rows, places: recording.events.iter().map(place).collect() }
 }

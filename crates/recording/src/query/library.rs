@@ -98,7 +98,7 @@ impl LibraryPass<'_> {
                     }
                 }
                 for waiting in state.waiting.drain(..) {
-                    self.places[waiting] = RowOfCall::guessed(row);
+                    self.places[waiting] = RowOfCall::inferred(row);
                 }
                 RowOfCall::observed(row)
             }

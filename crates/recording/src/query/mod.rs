@@ -1,4 +1,4 @@
-//! Questions to a recording, answered as tables: how many calls, by what.
+//! What a recording holds, as tables: how many calls, by what.
 //!
 //! A table groups the calls of a recording by one thing ([`GroupBy`]); each call is in at most one
 //! row, and the rows add up to the total. The files here each hold one grouping; this one adds
@@ -124,16 +124,16 @@ pub struct QueryRow {
     /// Of those, how many failed.
     pub errors: u64,
     /// Metadata operations: what a metadata server would be asked ([`crate::Event::is_metadata`]).
-    pub metadata: u64,
+    pub metadata_ops: u64,
     /// Of those, how many were answered 'no such file' (ENOENT, ENOTDIR).
-    pub missing: u64,
+    pub enoent: u64,
     /// How many different paths the metadata operations named.
     pub distinct: u64,
     /// Time between entry and return, summed, the recorder's stops included.
     #[serde(rename = "time_ns")]
     pub time: Nanos,
-    /// Calls whose place in this row is a guess by path, not an observation.
-    pub guessed: u64,
+    /// Calls that are in this row by their path alone: inferred, not observed.
+    pub inferred: u64,
     /// [`GroupBy::Process`] and [`GroupBy::Line`] only: what ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub programs: Option<Programs>,
@@ -252,7 +252,7 @@ impl<'a> CountedCalls<'a> {
         let (mut rows, total) = sum::add_up(recording, selected, groups);
         rows.sort_by(|a, b| match by {
             GroupBy::Syscall => a.raw_key.cmp(&b.raw_key),
-            _ => (b.metadata, b.calls, &a.raw_key).cmp(&(a.metadata, a.calls, &b.raw_key)),
+            _ => (b.metadata_ops, b.calls, &a.raw_key).cmp(&(a.metadata_ops, a.calls, &b.raw_key)),
         });
         QueryTable { by, rows, total }
     }

@@ -2,7 +2,7 @@
 //!
 //! A file names its module: `…/site-packages/numpy/core/__init__.py` is `numpy.core`. What
 //! Python asks of directories before it finds the file names none; it belongs to the module that
-//! the thread names next, which is a guess, right for 95 % of the calls where it was measured
+//! the thread names next, which is inferred, and right for 95 % of the calls where it was measured
 //! against the interpreter's own account. A modulefile is named by its path below the
 //! modulepath: `gcc/12.1`.
 
@@ -54,9 +54,9 @@ const O_DIRECTORY: u64 = 0o200000;
 
 /// The directories that hold an `__init__` file that was there: Python packages.
 fn packages(recording: &Recording) -> HashSet<&[u8]> {
-    let answered = |event: &&Event| event.is_metadata() && !event.outcome.failed();
+    let succeeded = |event: &&Event| event.is_metadata() && !event.outcome.failed();
     let paths: HashSet<PathId> =
-        recording.events.iter().filter(answered).filter_map(|event| event.path).collect();
+        recording.events.iter().filter(succeeded).filter_map(|event| event.path).collect();
     paths.into_iter().filter_map(|path| package_of(recording.path(path))).collect()
 }
 
@@ -112,8 +112,8 @@ impl ModulePass<'_> {
                 self.waiting.entry(thread).or_default().push(at);
                 return;
             }
-            // That a call is an import's is itself a guess by path.
-            (_, Some(row)) => RowOfCall::guessed(row),
+            // That a call is an import's is itself inferred from its path.
+            (_, Some(row)) => RowOfCall::inferred(row),
         };
         // Calls on descriptors may be recorded late: the module they name is not the next one.
         if !event.is_metadata() {
@@ -144,7 +144,7 @@ impl ModulePass<'_> {
 
     fn end(mut self) -> Groups {
         for at in self.waiting.into_values().flatten() {
-            self.places[at] = RowOfCall::guessed(self.keys.row(UNNAMED));
+            self.places[at] = RowOfCall::inferred(self.keys.row(UNNAMED));
         }
         self.searches.write(self.recording, &mut self.keys.rows);
         Groups { rows: self.keys.rows, places: self.places }

@@ -5,23 +5,23 @@ use std::collections::HashMap;
 use super::QueryRow;
 use crate::{Recording, shown};
 
-/// Which row a call is in, and whether that is a guess.
+/// Which row a call is in, and whether that is inferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RowOfCall {
     row: u32,
-    guess: bool,
+    inferred: bool,
 }
 
 impl RowOfCall {
     /// In no row.
-    pub(super) const NONE: RowOfCall = RowOfCall { row: u32::MAX, guess: false };
+    pub(super) const NONE: RowOfCall = RowOfCall { row: u32::MAX, inferred: false };
 
     pub(super) fn observed(row: u32) -> RowOfCall {
-        RowOfCall { row, guess: false }
+        RowOfCall { row, inferred: false }
     }
 
-    pub(super) fn guessed(row: u32) -> RowOfCall {
-        RowOfCall { row, guess: true }
+    pub(super) fn inferred(row: u32) -> RowOfCall {
+        RowOfCall { row, inferred: true }
     }
 }
 
@@ -69,10 +69,10 @@ pub(super) fn add_up(
         let one = QueryRow {
             calls: 1,
             errors: u64::from(event.outcome.failed()),
-            metadata: u64::from(metadata),
-            missing: u64::from(metadata && event.is_missing()),
+            metadata_ops: u64::from(metadata),
+            enoent: u64::from(metadata && event.is_missing()),
             time: event.took,
-            guessed: u64::from(place.guess),
+            inferred: u64::from(place.inferred),
             ..QueryRow::default()
         };
         row.add(&one);
@@ -99,9 +99,9 @@ impl QueryRow {
     fn add(&mut self, other: &QueryRow) {
         self.calls += other.calls;
         self.errors += other.errors;
-        self.metadata += other.metadata;
-        self.missing += other.missing;
+        self.metadata_ops += other.metadata_ops;
+        self.enoent += other.enoent;
         self.time += other.time;
-        self.guessed += other.guessed;
+        self.inferred += other.inferred;
     }
 }

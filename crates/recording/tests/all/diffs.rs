@@ -22,7 +22,7 @@ fn rows_are_paired_by_key_and_the_largest_change_comes_first() {
     let rows = diff::tables(&a, &b);
     let changes: Vec<_> = rows
         .iter()
-        .map(|row| (row.key.as_str(), row.before.metadata, row.after.metadata))
+        .map(|row| (row.key.as_str(), row.before.metadata_ops, row.after.metadata_ops))
         .collect();
     let expected = [("openat", 9, 0), ("stat", 0, 2), ("access", 1, 1), ("readlink", 1, 1)];
     assert_eq!(changes, expected);

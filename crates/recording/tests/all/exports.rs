@@ -141,7 +141,7 @@ fn in_python(recording: &Recording, event: &recording::Event) -> String {
 #[test]
 fn jq_answers_questions_of_jsonl() {
     let text = exported(&demo().recording(), ExportFormat::Jsonl);
-    let query = r#"select(.type == "call" and .error == "ENOENT") | [.call, .cause, .guess]"#;
+    let query = r#"select(.type == "call" and .error == "ENOENT") | [.call, .cause, .inferred]"#;
     let answer = piped("jq", &["-c", query], &text);
     assert_eq!(answer, "[\"newfstatat\",\"shell\",false]\n".repeat(2));
     let query = r#"select(.type == "end") | [.pid, .status, .max_rss_bytes]"#;

@@ -50,7 +50,7 @@ fn as_foreign(mut line: serde_json::Value) -> serde_json::Value {
         }
     }
     let derived: &[&str] = match object["type"].as_str().unwrap() {
-        "call" => &["pid", "call", "kind", "metadata", "error", "cause", "guess"],
+        "call" => &["pid", "call", "kind", "metadata_op", "error", "cause", "inferred"],
         "start" => &["threads"],
         _ => &["pid"],
     };
@@ -96,7 +96,8 @@ fn a_reader_written_from_the_document_reads_every_kind_of_record() {
     );
     let blinds: Vec<_> =
         of("blind").map(|line| line["blind"].as_str().unwrap().to_owned()).collect();
-    let names = "io_uring setuid tracer_refused own_filter outer_filter unreadable other_root lost";
+    let names = "io_uring setuid tracer_refused own_filter outer_filter unreadable other_root lost \
+        request_failed";
     assert_eq!(blinds.join(" "), names);
     let end = read.last().unwrap();
     assert_eq!(end["whole"], true);
@@ -147,6 +148,7 @@ fn blind_number(blind: &Blind) -> u8 {
         Blind::Unreadable { .. } => 5,
         Blind::OtherRoot { .. } => 6,
         Blind::Lost { .. } => 7,
+        Blind::RequestFailed { .. } => 8,
     }
 }
 
@@ -159,7 +161,7 @@ fn kinds_have_the_documented_numbers_and_the_sample_has_every_kind() {
         assert_eq!(postcard::to_allocvec(record).unwrap()[0], record_number(record));
     }
     let numbers: BTreeSet<u8> = every_kind::blinds().iter().map(blind_number).collect();
-    assert_eq!(numbers, (0..=7).collect());
+    assert_eq!(numbers, (0..=8).collect());
     for blind in every_kind::blinds() {
         assert_eq!(postcard::to_allocvec(&blind).unwrap()[0], blind_number(&blind));
     }

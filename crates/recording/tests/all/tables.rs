@@ -22,10 +22,10 @@ fn assert_adds_up(table: &QueryTable) {
     let sum = |part: fn(&QueryRow) -> u64| table.rows.iter().map(part).sum::<u64>();
     assert_eq!(sum(|row| row.calls), table.total.calls, "{}", table.by);
     assert_eq!(sum(|row| row.errors), table.total.errors, "{}", table.by);
-    assert_eq!(sum(|row| row.metadata), table.total.metadata, "{}", table.by);
-    assert_eq!(sum(|row| row.missing), table.total.missing, "{}", table.by);
+    assert_eq!(sum(|row| row.metadata_ops), table.total.metadata_ops, "{}", table.by);
+    assert_eq!(sum(|row| row.enoent), table.total.enoent, "{}", table.by);
     assert_eq!(sum(|row| row.time.0), table.total.time.0, "{}", table.by);
-    assert_eq!(sum(|row| row.guessed), table.total.guessed, "{}", table.by);
+    assert_eq!(sum(|row| row.inferred), table.total.inferred, "{}", table.by);
 }
 
 #[test]
@@ -41,12 +41,12 @@ fn a_descriptors_attributes_are_no_lookup_and_enotdir_is_missing_too() {
     made.call(demo, ask("read", "/etc/passwd").fd(3).failed(2));
     let total = all(&made.recording(), GroupBy::Syscall).total;
     assert_eq!((total.calls, total.errors), (7, 3));
-    assert_eq!((total.metadata, total.missing, total.distinct), (3, 1, 3));
+    assert_eq!((total.metadata_ops, total.enoent, total.distinct), (3, 1, 3));
     assert_eq!(total.time.0, 70_000);
 }
 
 #[test]
-fn by_cause_tells_observed_from_guessed() {
+fn by_cause_tells_observed_from_inferred() {
     let mut made = Made::new();
     let python = made.command("/usr/bin/python3.11");
     made.call(python, ask("openat", "/lib/libc.so.6").loading());
@@ -55,7 +55,7 @@ fn by_cause_tells_observed_from_guessed() {
     made.call(python, ask("newfstatat", "/usr/lib/python3.11/os.py"));
     made.call(python, ask("openat", "/data/input"));
     let table = all(&made.recording(), GroupBy::Cause);
-    for (cause, guessed) in [
+    for (cause, inferred) in [
         (Cause::LoaderStart, 0),
         (Cause::LoaderDlopen, 0),
         (Cause::Locale, 1),
@@ -63,7 +63,7 @@ fn by_cause_tells_observed_from_guessed() {
         (Cause::Program, 0),
     ] {
         let row = row(&table, cause.name());
-        assert_eq!((row.calls, row.guessed), (1, guessed), "{}", cause.name());
+        assert_eq!((row.calls, row.inferred), (1, inferred), "{}", cause.name());
     }
     assert_eq!(table.rows.len(), 5, "rows that nothing is in are left out");
     assert_adds_up(&table);
@@ -100,8 +100,8 @@ fn by_prefix_descends_while_one_directory_explains_and_stops_where_it_forks() {
     made.call(demo, bare("read").fd(0));
     let table = all(&made.recording(), GroupBy::Prefix);
     assert_eq!(keys(&table), ["/opt/store", "/usr/share/demo/a", "/", "(no path)"]);
-    assert_eq!(row(&table, "/opt/store").missing, 200);
-    assert_eq!(row(&table, "/").metadata, 2);
+    assert_eq!(row(&table, "/opt/store").enoent, 200);
+    assert_eq!(row(&table, "/").metadata_ops, 2);
     assert_adds_up(&table);
 }
 
@@ -129,7 +129,7 @@ fn by_prefix_below_a_directory_shows_its_next_level_by_whole_components() {
     let recording = made.recording();
     let table = table(&recording, GroupBy::Prefix, &filter);
     assert_eq!(keys(&table), ["/home/me/a", "/home/me", "/home/me/b"]);
-    assert_eq!(table.total.metadata, 4);
+    assert_eq!(table.total.metadata_ops, 4);
     assert_adds_up(&table);
 }
 
@@ -147,10 +147,10 @@ fn opens_and_stats_below_a_directory_are_those_that_grep_counts() {
     made.call(demo, ask("getdents64", "/home/me").fd(3));
     made.call(demo, ask("unlink", "/home/me/x"));
     let counts = prefix_counts(&made.recording(), b"/home/me");
-    assert_eq!((counts.opens, counts.opens_missing), (2, 1));
-    assert_eq!((counts.stats, counts.stats_missing), (2, 1));
+    assert_eq!((counts.opens, counts.opens_enoent), (2, 1));
+    assert_eq!((counts.stats, counts.stats_enoent), (2, 1));
     assert_eq!((counts.accesses, counts.lists, counts.others), (1, 1, 1));
-    assert_eq!((counts.metadata, counts.missing, counts.distinct), (7, 2, 3));
+    assert_eq!((counts.metadata_ops, counts.enoent, counts.distinct), (7, 2, 3));
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn by_library_gives_each_probe_to_the_library_that_was_searched() {
     made.call(demo, ask("openat", "/not/the/loader/libx.so.1"));
     let table = all(&made.recording(), GroupBy::Library);
     let x = row(&table, "libx.so.1");
-    assert_eq!((x.calls, x.metadata, x.missing, x.guessed), (7, 5, 3, 0));
+    assert_eq!((x.calls, x.metadata_ops, x.enoent, x.inferred), (7, 5, 3, 0));
     let search = x.search.clone().unwrap();
     assert_eq!((search.searches, search.probes, search.not_found), (1, 3, 0));
     assert_eq!((search.found[0].path.as_str(), search.found[0].times), ("/b/libx.so.1", 1));
@@ -232,7 +232,7 @@ fn by_library_tells_searches_of_threads_programs_and_repetitions_apart() {
 }
 
 #[test]
-fn by_module_names_what_the_next_file_names_and_says_that_it_is_a_guess() {
+fn by_module_names_what_the_next_file_names_and_says_that_it_is_inferred() {
     let mut made = Made::new();
     let python = made.command("/usr/bin/python3.11");
     let site = "/v/lib/python3.11/site-packages";
@@ -250,7 +250,11 @@ fn by_module_names_what_the_next_file_names_and_says_that_it_is_a_guess() {
     made.call(python, ask("newfstatat", &format!("{site}/last")).missing());
     let table = all(&made.recording(), GroupBy::Module);
     let numpy = row(&table, "numpy");
-    assert_eq!((numpy.calls, numpy.metadata, numpy.guessed), (6, 4, 6), "and not its neighbour's");
+    assert_eq!(
+        (numpy.calls, numpy.metadata_ops, numpy.inferred),
+        (6, 4, 6),
+        "and not its neighbour's"
+    );
     assert_eq!(numpy.search.clone().unwrap().found[0].path, cached);
     assert_eq!(row(&table, "numpy.core._umath").calls, 2, "its directory's stat and its own");
     assert_eq!(row(&table, "(no module named)").calls, 1);
@@ -271,7 +275,7 @@ fn by_module_names_modulefiles_by_their_path_below_the_modulepath() {
     made.call(tool, ask("newfstatat", "/apps/mods/gcc/12.1"));
     let table = all(&made.recording(), GroupBy::Module);
     assert_eq!(keys(&table), ["gcc/12.1", "(module tool itself)", "(modulepath)", "gcc"]);
-    assert_eq!(row(&table, "gcc/12.1").guessed, 0);
+    assert_eq!(row(&table, "gcc/12.1").inferred, 0);
     assert_eq!(row(&table, "gcc").search.clone().unwrap().searches, 0, "a directory is no module");
     assert_adds_up(&table);
 }
@@ -308,8 +312,8 @@ fn two_prefix_tables_made_together_have_comparable_rows() {
     };
     let (before, after) = (run(1000, 10), run(2, 10));
     let (a, b) = tables(&before, &after, GroupBy::Prefix, &CallFilter::default());
-    assert_eq!(row(&a, "/usr/lib").metadata, 10, "too little for a row in the first run alone");
-    assert_eq!(row(&b, "/opt/a/b/c").metadata, 2);
+    assert_eq!(row(&a, "/usr/lib").metadata_ops, 10, "too little for a row in the first run alone");
+    assert_eq!(row(&b, "/opt/a/b/c").metadata_ops, 2);
     assert_adds_up(&a);
     assert_adds_up(&b);
 }

@@ -151,12 +151,14 @@ class Reader:
 
     def blind(self, v):
         kinds = ["io_uring", "setuid", "tracer_refused", "own_filter", "outer_filter"]
-        kind = (kinds + ["unreadable", "other_root", "lost"])[v.number()]
+        kind = (kinds + ["unreadable", "other_root", "lost", "request_failed"])[v.number()]
         blind = {"blind": kind}
         if kind != "outer_filter":
             blind["calls" if kind == "lost" else "process"] = v.number()
         if kind == "setuid":
             blind["path"] = v.text()
+        if kind == "request_failed":
+            blind["error"] = v.text()
         return blind
 
     def signal(self, v):

@@ -340,7 +340,7 @@ fn record(words: &[OsString]) -> i32 {
         paths: vec![directory.into()],
         writable: false,
     };
-    let options = watch::Options {
+    let options = watch::RecorderOptions {
         all_syscalls: false,
         bind: true,
         tap: true,

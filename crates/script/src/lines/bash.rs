@@ -9,7 +9,7 @@
 use std::io;
 use std::rc::Rc;
 
-use watch::{Place, Stopped};
+use watch::{ScriptFrame, Stopped};
 
 use super::symbols::Addresses;
 
@@ -57,7 +57,7 @@ impl Bash {
     }
 
     /// Where the process is in its script, the innermost frame first.
-    pub fn places(&mut self, process: &Stopped) -> Vec<Place> {
+    pub fn places(&mut self, process: &Stopped) -> Vec<ScriptFrame> {
         let Ok(line) = word(process, self.line_number) else { return Vec::new() };
         if self.stack.is_none() {
             self.stack = Stack::find(process, self.global_variables).ok().flatten();
@@ -71,7 +71,7 @@ impl Bash {
             let is_function =
                 frame.function != b"source" && !(outermost && frame.function == b"main");
             let function = if is_function { &frame.function[..] } else { b"" };
-            places.push(Place {
+            places.push(ScriptFrame {
                 file: self.file(process, &frame.source, outermost),
                 line: at,
                 function: String::from_utf8_lossy(function).into_owned(),
@@ -79,7 +79,7 @@ impl Bash {
             at = frame.called_from;
         }
         if places.is_empty() {
-            places.push(Place { file: None, line, function: String::new() });
+            places.push(ScriptFrame { file: None, line, function: String::new() });
         }
         places
     }

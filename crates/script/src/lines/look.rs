@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use watch::{Executed, Observer, Place, Stopped};
+use watch::{Executed, Observer, ScriptFrame, Stopped};
 
 use super::bash::Bash;
 use super::make::Make;
@@ -19,7 +19,7 @@ pub struct Look {
     /// Jobs of a make that has not noted them yet.
     jobs: HashMap<i32, Job>,
     /// Copies of a bash that have not executed anything yet, and where they were made.
-    copies: HashMap<i32, Vec<Place>>,
+    copies: HashMap<i32, Vec<ScriptFrame>>,
     /// What Python has told.
     told: Told,
 }
@@ -56,7 +56,7 @@ impl Observer for Look {
         self.runs.insert(process.pid, runs);
     }
 
-    fn forked(&mut self, parent: &Stopped, child: i32) -> Vec<Place> {
+    fn forked(&mut self, parent: &Stopped, child: i32) -> Vec<ScriptFrame> {
         let Some(runs) = self.runs.get_mut(&parent.pid) else {
             return self.told.take(parent).unwrap_or_default();
         };
@@ -79,7 +79,7 @@ impl Observer for Look {
 
     /// `$(f)` is made on the line that has it, and its copy of bash may execute the last command
     /// of the function on the line of that one.
-    fn executes(&mut self, process: &Stopped) -> Vec<Place> {
+    fn executes(&mut self, process: &Stopped) -> Vec<ScriptFrame> {
         let Some(made) = self.copies.remove(&process.pid) else { return Vec::new() };
         let Some(Runs::Bash(bash)) = self.runs.get_mut(&process.pid) else { return Vec::new() };
         let now = bash.places(process);
@@ -95,7 +95,7 @@ impl Observer for Look {
         self.jobs.contains_key(&pid)
     }
 
-    fn ended(&mut self, pid: i32) -> Vec<Place> {
+    fn ended(&mut self, pid: i32) -> Vec<ScriptFrame> {
         self.runs.remove(&pid);
         self.copies.remove(&pid);
         self.told.forget(pid);
@@ -112,6 +112,6 @@ impl Observer for Look {
 }
 
 /// The functions and sourced files that a place is in: the lines may be off by one or two.
-fn stack(places: &[Place]) -> impl Iterator<Item = (&Option<Vec<u8>>, &str)> {
+fn stack(places: &[ScriptFrame]) -> impl Iterator<Item = (&Option<Vec<u8>>, &str)> {
     places.iter().map(|place| (&place.file, place.function.as_str()))
 }

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use proc::ProcessStat;
-use watch::{Place, Stopped};
+use watch::{ScriptFrame, Stopped};
 
 use super::symbols::Addresses;
 
@@ -52,19 +52,19 @@ impl Make {
     }
 
     /// Where make is reading, at the fork of a `$(shell …)`.
-    pub fn reading(&self, process: &Stopped) -> Option<Place> {
+    pub fn reading(&self, process: &Stopped) -> Option<ScriptFrame> {
         let at = process.pointer(self.reading_file).ok()?;
         if at == 0 { None } else { self.place(process, at, None, String::new()).ok()? }
     }
 
-    fn job(&self, make: &Stopped, child: i32) -> Option<Place> {
+    fn job(&self, make: &Stopped, child: i32) -> Option<ScriptFrame> {
         LAYOUTS.iter().find_map(|layout| self.job_of(make, child, layout).ok()?)
     }
 
     /// The recipe's line that has started a process which has ended, and which make has not yet
     /// waited for. A job may have been so quick that make is still about to note it, on a machine
     /// that has other work for its processors: as long as make runs, a moment is waited for it.
-    pub fn job_soon(&self, make: &Stopped, child: i32) -> Option<Place> {
+    pub fn job_soon(&self, make: &Stopped, child: i32) -> Option<ScriptFrame> {
         let until = Instant::now() + MOMENT;
         loop {
             let job = self.job(make, child);
@@ -75,7 +75,12 @@ impl Make {
         }
     }
 
-    fn job_of(&self, make: &Stopped, child: i32, layout: &Layout) -> io::Result<Option<Place>> {
+    fn job_of(
+        &self,
+        make: &Stopped,
+        child: i32,
+        layout: &Layout,
+    ) -> io::Result<Option<ScriptFrame>> {
         let mut at = make.pointer(self.children)?;
         for _ in 0..MOST_JOBS {
             if at == 0 {
@@ -105,7 +110,7 @@ impl Make {
         floc: u64,
         further: Option<u32>,
         function: String,
-    ) -> io::Result<Option<Place>> {
+    ) -> io::Result<Option<ScriptFrame>> {
         let mut raw = [0; 24];
         process.read(floc, &mut raw)?;
         let name = process.read_string(pointer(&raw, 0))?;
@@ -119,7 +124,7 @@ impl Make {
             _ => [&self.cwd, &b"/"[..], &name].concat(),
         };
         let path = Path::new(OsStr::from_bytes(&file));
-        Ok(path.is_file().then_some(Place { file: Some(file), line, function }))
+        Ok(path.is_file().then_some(ScriptFrame { file: Some(file), line, function }))
     }
 }
 

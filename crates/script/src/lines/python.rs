@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 
 use launch::{HookError, PythonHook};
-use watch::{Place, Stopped};
+use watch::{ScriptFrame, Stopped};
 
 const SOURCE: &str = include_str!("hook.py");
 
@@ -22,7 +22,7 @@ pub fn hook(python_path: Option<&OsStr>) -> Result<PythonHook, HookError> {
 /// What the hook has told and no fork has answered yet, by process and thread.
 #[derive(Debug, Default)]
 pub(super) struct Told {
-    of: HashMap<i32, HashMap<i32, Vec<Place>>>,
+    of: HashMap<i32, HashMap<i32, Vec<ScriptFrame>>>,
 }
 
 impl Told {
@@ -34,7 +34,7 @@ impl Told {
     }
 
     /// What the thread has told before this fork of it.
-    pub fn take(&mut self, process: &Stopped) -> Option<Vec<Place>> {
+    pub fn take(&mut self, process: &Stopped) -> Option<Vec<ScriptFrame>> {
         self.of.get_mut(&process.pid)?.remove(&process.tid)
     }
 
@@ -44,13 +44,13 @@ impl Told {
     }
 }
 
-fn place(text: &str) -> Option<Place> {
+fn place(text: &str) -> Option<ScriptFrame> {
     let mut words = text.splitn(3, ' ');
     let line = words.next()?.parse().ok()?;
     let function = words.next().filter(|name| *name != "<module>").unwrap_or_default();
     // `<string>`, `<stdin>`; and what was started by a relative name, long ago.
     let file = words.next().filter(|file| file.starts_with('/'));
-    Some(Place {
+    Some(ScriptFrame {
         file: file.map(|file| file.as_bytes().to_vec()),
         line,
         function: function.to_owned(),

@@ -4,13 +4,13 @@
 /// The kernel's `struct pt_regs` (asm/ptrace.h) up to `pc`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(crate) struct Registers {
+pub(crate) struct KernelRegisters {
     x: [u64; 31],
     sp: u64,
     pc: u64,
 }
 
-impl Registers {
+impl KernelRegisters {
     /// It begins the structure.
     pub(crate) const AT: i32 = 0;
 

@@ -3,7 +3,7 @@
 //!
 //! | item | what it is |
 //! |---|---|
-//! | [`Registers`], `AT` | the part of `pt_regs` that is copied at a call's entry, and where it begins |
+//! | [`KernelRegisters`], `AT` | the part of `pt_regs` that is copied at a call's entry, and where it begins |
 //! | [`COMPAT_AT`], [`COMPAT`] | the word of `thread_info`, and its bit, that are set in a 32-bit call |
 //! | [`WRITEV`] | the call that the self-test makes |
 //! | [`call_of_other_table`] | makes one that must not be reported |
@@ -14,6 +14,6 @@ mod aarch64;
 mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
-pub(crate) use aarch64::{COMPAT, COMPAT_AT, Registers, WRITEV, call_of_other_table};
+pub(crate) use aarch64::{COMPAT, COMPAT_AT, KernelRegisters, WRITEV, call_of_other_table};
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::{COMPAT, COMPAT_AT, Registers, WRITEV, call_of_other_table};
+pub(crate) use x86_64::{COMPAT, COMPAT_AT, KernelRegisters, WRITEV, call_of_other_table};

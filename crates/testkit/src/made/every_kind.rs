@@ -73,7 +73,7 @@ fn image() -> MappedElf {
     }
 }
 
-pub fn blinds() -> [Blind; 8] {
+pub fn blinds() -> [Blind; 9] {
     let process = ProcessId(1);
     [
         Blind::IoUring { process },
@@ -84,6 +84,7 @@ pub fn blinds() -> [Blind; 8] {
         Blind::Unreadable { process },
         Blind::OtherRoot { process },
         Blind::Lost { calls: 300 },
+        Blind::RequestFailed { process, error: "PTRACE_GETREGS: EIO".into() },
     ]
 }
 

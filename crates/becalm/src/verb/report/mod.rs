@@ -23,7 +23,7 @@ const SLOWEST: usize = 8;
 /// Show what a recording holds: calls by cause, directory, program, library, module, script line
 ///
 /// Metadata operations are the calls that a metadata server would serve: opens, stats, reads of
-/// directories. `missing` are those that were answered 'no such file'. Times have the recorder's
+/// directories. `failed` are those of them that ended with ENOENT or ENOTDIR. Times have the recorder's
 /// own stops in them.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:

@@ -115,7 +115,7 @@ impl Diff {
 
     /// What is compared: calls, where the rows are system calls, else metadata operations.
     fn number(&self, row: &QueryRow) -> u64 {
-        if self.by == GroupBy::Syscall { row.calls } else { row.metadata }
+        if self.by == GroupBy::Syscall { row.calls } else { row.metadata_ops }
     }
 
     fn headline(&self) -> String {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use recording::shown_name;
 use script::lines::{Lines, hook};
-use watch::Starts;
+use watch::RecordedStarts;
 
 use crate::command_report::ReportOptions;
 use crate::exit::Failure;
@@ -80,7 +80,7 @@ fn of_recording(args: &ForkLinesArgs, file: &Path) -> Result<u8, Failure> {
 
 fn of_command(args: &ForkLinesArgs) -> Result<u8, Failure> {
     let report = args.report.begin()?;
-    let starts = if args.locale { Starts::AndLocales } else { Starts::Alone };
+    let starts = if args.locale { RecordedStarts::AndLocales } else { RecordedStarts::Alone };
     let wanted = recorded::RecordRequest {
         starts: Some(starts),
         ..recorded::RecordRequest::of(&args.command)

@@ -119,7 +119,7 @@ pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
     let allowed = Allowed::here();
     let sampler = files.is_some().then(|| sampler(args, &allowed));
     let wanted = recorded::RecordRequest {
-        starts: Some(watch::Starts::Alone),
+        starts: Some(watch::RecordedStarts::Alone),
         ..recorded::RecordRequest::of(&args.command)
     };
     let (recording, finished) = recorded::and_read(&wanted, None)?;

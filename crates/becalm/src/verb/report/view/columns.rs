@@ -40,9 +40,9 @@ fn sum(rows: &[QueryRow]) -> QueryRow {
     for row in rows {
         sum.calls += row.calls;
         sum.errors += row.errors;
-        sum.metadata += row.metadata;
-        sum.missing += row.missing;
-        sum.guessed += row.guessed;
+        sum.metadata_ops += row.metadata_ops;
+        sum.enoent += row.enoent;
+        sum.inferred += row.inferred;
         sum.time += row.time;
     }
     sum
@@ -51,24 +51,24 @@ fn sum(rows: &[QueryRow]) -> QueryRow {
 /// The columns in their order. Those that can be spared are left out from the right.
 fn fields(table: &QueryTable) -> Vec<ReportField> {
     let key = field(Column::path(header(table.by)), |row, _| Some(row.key.clone()));
-    let metadata = field(Column::number("metadata"), |row, _| Some(count(row.metadata)));
-    let missing = field(Column::number("missing"), |row, _| Some(count(row.missing)));
-    let mut fields = vec![key, metadata, missing];
+    let ops = field(Column::number("ops"), |row, _| Some(count(row.metadata_ops)));
+    let failed = field(Column::number("failed"), |row, _| Some(count(row.enoent)));
+    let mut fields = vec![key, ops, failed];
     match table.by {
         GroupBy::Process | GroupBy::Line => fields.extend(of_programs()),
         GroupBy::Library | GroupBy::Module => fields.extend(of_searches()),
         GroupBy::Cause | GroupBy::Prefix | GroupBy::Syscall => fields.extend(of_calls()),
     }
-    // Only where something was guessed: an observed table needs no column of zeros.
-    if table.total.guessed > 0 {
-        fields.push(field(Column::number("guessed").spare(), |row, _| Some(count(row.guessed))));
+    // Only where something was inferred: an observed table needs no column of zeros.
+    if table.total.inferred > 0 {
+        fields.push(field(Column::number("inferred").spare(), |row, _| Some(count(row.inferred))));
     }
     fields
 }
 
 fn share() -> ReportField {
     field(Column::number("share").spare(), |row, table| {
-        Some(percent(row.metadata, table.total.metadata))
+        Some(percent(row.metadata_ops, table.total.metadata_ops))
     })
 }
 

@@ -94,19 +94,19 @@ impl CallReport {
     fn headline(&self, columns: usize) -> String {
         match &self.below {
             Some(below) => format!(
-                "Below {}: {} ({} answered 'no such file') and {} ({})",
+                "Below {}: {} ({} failed) and {} ({} failed)",
                 below.directory,
                 counted(below.counts.opens, "open", "opens"),
-                count(below.counts.opens_missing),
+                count(below.counts.opens_enoent),
                 counted(below.counts.stats, "stat", "stats"),
-                count(below.counts.stats_missing),
+                count(below.counts.stats_enoent),
             ),
             None => format!(
-                "{}: {}, {} ({}) answered 'no such file'",
+                "{}: {}, {} ({}) of them failed lookups",
                 self.run.command_in(columns),
-                counted(self.all.metadata, "metadata operation", "metadata operations"),
-                count(self.all.missing),
-                percent(self.all.missing, self.all.metadata),
+                counted(self.all.metadata_ops, "metadata operation", "metadata operations"),
+                count(self.all.enoent),
+                percent(self.all.enoent, self.all.metadata_ops),
             ),
         }
     }
@@ -116,10 +116,10 @@ impl CallReport {
         let run = &self.run;
         match &self.below {
             Some(below) => format!(
-                "{}: in all {} there, {} answered 'no such file', on {}",
+                "{}: in all {} there, {} of them failed lookups, on {}",
                 run.command_in(columns),
-                counted(below.counts.metadata, "metadata operation", "metadata operations"),
-                count(below.counts.missing),
+                counted(below.counts.metadata_ops, "metadata operation", "metadata operations"),
+                count(below.counts.enoent),
                 counted(below.counts.distinct, "path", "paths"),
             ),
             None => format!(
@@ -138,15 +138,15 @@ impl CallReport {
         if self.table.rows.len() > rows {
             notes.push("Add --all for every row.".to_owned());
         }
-        if self.all.metadata > self.table.total.metadata {
+        if self.all.metadata_ops > self.table.total.metadata_ops {
             let searched = match self.table.by {
                 GroupBy::Library => "searches for shared libraries",
                 _ => "searches for modules",
             };
             notes.push(format!(
                 "{} of {} metadata operations were {searched}",
-                count(self.table.total.metadata),
-                count(self.all.metadata),
+                count(self.table.total.metadata_ops),
+                count(self.all.metadata_ops),
             ));
         }
         notes

@@ -20,7 +20,7 @@ impl CallReport {
                 _ => by(GroupBy::Prefix),
             },
             GroupBy::Prefix => match (&self.below, most) {
-                (None, Some(row)) if row.metadata > 0 => {
+                (None, Some(row)) if row.metadata_ops > 0 => {
                     format!("{} --below {}", by(GroupBy::Prefix), quoted(&row.raw_key))
                 }
                 _ => by(GroupBy::Cause),

@@ -76,7 +76,7 @@ pub struct NodeRow {
     /// How many ranks of it there are.
     pub ranks: u64,
     /// Metadata operations of all of them.
-    pub metadata: u64,
+    pub metadata_ops: u64,
     /// The longest that one of them took.
     pub slowest_ns: u64,
 }
@@ -181,7 +181,7 @@ impl RanksReport {
         let mut table = Table::new([Column::path("node")].into_iter().chain(columns));
         for node in nodes.into_iter().take(rows) {
             let slowest = time(recording::Nanos(node.slowest_ns));
-            table.row([node.node.clone(), count(node.ranks), count(node.metadata), slowest]);
+            table.row([node.node.clone(), count(node.ranks), count(node.metadata_ops), slowest]);
         }
         table
     }
@@ -206,8 +206,8 @@ impl RanksReport {
                 row.rank.to_string(),
                 row.node.clone(),
                 time(totals.took),
-                count(totals.metadata),
-                count(totals.missing),
+                count(totals.metadata_ops),
+                count(totals.enoent),
                 time(totals.metadata_time),
                 row.end(),
             ]);
@@ -280,11 +280,11 @@ fn node_rows(rows: &[RankRow]) -> Vec<NodeRow> {
         let at = *known.entry(&row.node).or_insert(order.len());
         if at == order.len() {
             let node = row.node.clone();
-            order.push(NodeRow { node, ranks: 0, metadata: 0, slowest_ns: 0 });
+            order.push(NodeRow { node, ranks: 0, metadata_ops: 0, slowest_ns: 0 });
         }
         let node = &mut order[at];
         node.ranks += 1;
-        node.metadata += row.totals.metadata;
+        node.metadata_ops += row.totals.metadata_ops;
         node.slowest_ns = node.slowest_ns.max(row.totals.took.0);
     }
     order

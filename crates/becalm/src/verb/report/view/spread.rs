@@ -13,9 +13,9 @@ pub struct Figures {
     /// From the start to the command's end.
     pub took_ns: Spread,
     /// Metadata operations.
-    pub metadata: Spread,
-    /// Of those, answered 'no such file'.
-    pub missing: Spread,
+    pub metadata_ops: Spread,
+    /// Of those, failed lookups.
+    pub enoent: Spread,
     /// In metadata operations.
     pub metadata_time_ns: Spread,
     /// System calls.
@@ -46,8 +46,8 @@ impl Figures {
         let spread = |of: fn(&Totals) -> u64| Spread::of(&rows, of);
         Some(Figures {
             took_ns: spread(|totals| totals.took.0)?,
-            metadata: spread(|totals| totals.metadata)?,
-            missing: spread(|totals| totals.missing)?,
+            metadata_ops: spread(|totals| totals.metadata_ops)?,
+            enoent: spread(|totals| totals.enoent)?,
             metadata_time_ns: spread(|totals| totals.metadata_time.0)?,
             calls: spread(|totals| totals.calls)?,
             processes: spread(|totals| totals.processes)?,
@@ -73,8 +73,8 @@ impl Figures {
         let span = |nanos| time(Nanos(nanos));
         row("to its end", &self.took_ns, span);
         row("in metadata", &self.metadata_time_ns, span);
-        row("metadata operations", &self.metadata, count);
-        row("no such file", &self.missing, count);
+        row("metadata operations", &self.metadata_ops, count);
+        row("failed lookups", &self.enoent, count);
         row("system calls", &self.calls, count);
         row("processes", &self.processes, count);
         table

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use recording::Nanos;
-use watch::{Brake, Moments, Returned};
+use watch::{Deadlines, DelayPolicy, ReturnedCall};
 
 /// How calls below a directory are held.
 enum Hold {
@@ -28,8 +28,8 @@ struct Below {
     hold: Hold,
 }
 
-impl Brake for Below {
-    fn hold(&mut self, call: &Returned<'_>) -> Option<Moments> {
+impl DelayPolicy for Below {
+    fn delay(&mut self, call: &ReturnedCall<'_>) -> Option<Deadlines> {
         call.path.filter(|path| path.starts_with(&self.directory))?;
         let made = call.made;
         Some(match &self.hold {
@@ -75,7 +75,7 @@ fn record(words: &[OsString]) -> i32 {
         other => panic!("{other}"),
     };
     let directory = directory.to_str().unwrap().as_bytes().to_vec();
-    let options = watch::Options {
+    let options = watch::RecorderOptions {
         all_syscalls: std::env::var_os("ALL_SYSCALLS").is_some(),
         bind: true,
         tap: true,
@@ -83,8 +83,8 @@ fn record(words: &[OsString]) -> i32 {
         read_image: |_| None,
     };
     let command = launch::Command { argv: command.to_vec() };
-    let brake = Box::new(Below { directory, hold });
-    let session = watch::record_held(&command, File::create(rec).unwrap(), &options, brake);
+    let delays = Box::new(Below { directory, hold });
+    let session = watch::record_delayed(&command, File::create(rec).unwrap(), &options, delays);
     let finished = session.and_then(watch::Session::wait).unwrap();
     assert_eq!(finished.failure, None);
     i32::from(finished.ended.pass_on())

@@ -1,0 +1,22 @@
+//! What differs by processor: its system call tables, and the registers of a call.
+//!
+//! | item | what it is |
+//! |---|---|
+//! | [`NATIVE`] | the table of the machine's own programs |
+//! | [`TABLES`] | all tables that its programs reach, by audit architecture (linux/audit.h) |
+//! | [`FOREIGN_FROM`] | numbers of a table that is reached by numbers only, and that has no filter |
+//! | [`table`], [`word`] | a call's table and number; the size of a program's pointers |
+//! | [`ThreadRegisters`] | those of a stopped thread |
+//! | [`upper_in_use`] | whether wide vector registers are in use |
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "aarch64")]
+pub(crate) use aarch64::{
+    FOREIGN_FROM, NATIVE, TABLES, ThreadRegisters, table, upper_in_use, word,
+};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::{FOREIGN_FROM, NATIVE, TABLES, ThreadRegisters, table, upper_in_use, word};

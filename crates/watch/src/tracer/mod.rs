@@ -1,0 +1,346 @@
+//! The tracer: waits for what happens to any traced thread, takes it in, lets the thread go on.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `mod` | the parts, the loop, and how a stopped thread goes on |
+//! | `calls` | stops before and after calls |
+//! | `births` | births, execs and ends of threads and processes |
+
+mod births;
+mod calls;
+
+use std::collections::VecDeque;
+use std::io;
+
+use recording::{Blind, Event, Nanos, ProcessId, Record};
+use rustc_hash::FxHashMap;
+use rustix::process::Signal;
+
+use crate::bind::CpuBinder;
+use crate::descriptor_tap::{DescriptorTap, TapSink};
+use crate::inject::{Delay, DelayInjector};
+use crate::log::RecordingLog;
+use crate::message::{Messages, TracerMessage};
+use crate::observers::Observers;
+use crate::ptrace::{PtraceStop, StopChange, StoppedThread, TraceError, Waited, wait};
+use crate::reader::CallReader;
+use crate::table::ProcessTable;
+use crate::task::Task;
+use crate::{clock, signals};
+
+/// Threads further down the kernel's list must get their turn when the first one stops
+/// thousands of times a second: after so many stops, all that wait are served once.
+const FAIR: u32 = 64;
+
+/// How often it is looked which threads sleep, and among how many at most.
+const LOOK: Nanos = Nanos(10_000_000);
+const CROWD: usize = 64;
+
+/// Who has a part in the recording.
+pub(crate) struct TracerParts {
+    pub log: RecordingLog,
+    pub reader: CallReader,
+    pub observers: Observers,
+    pub tap: Option<DescriptorTap>,
+    pub injector: Option<DelayInjector>,
+    pub binder: CpuBinder,
+    pub messages: Messages,
+    /// Whether becalm itself runs under a filter.
+    pub outer_filter: bool,
+}
+
+/// Follows the command and all it starts.
+pub(crate) struct Tracer {
+    table: ProcessTable,
+    log: RecordingLog,
+    reader: CallReader,
+    observers: Observers,
+    tap: Option<DescriptorTap>,
+    injector: Option<DelayInjector>,
+    binder: CpuBinder,
+    messages: Messages,
+    /// What children did before their parent's event told of them.
+    early: FxHashMap<i32, VecDeque<StopChange>>,
+    /// When it was looked last which threads sleep.
+    looked: Nanos,
+    /// The command's process.
+    main: i32,
+}
+
+/// What becomes of a stopped thread.
+enum Next {
+    /// It goes on, with a signal or none (0).
+    GoOn(i32),
+    /// It stays stopped with its group.
+    Listen,
+    /// It stays stopped for a while, at the end of a call.
+    Delay(Delay),
+}
+
+impl Tracer {
+    /// Begins with the command, which stands at its exec.
+    pub fn begin(parts: TracerParts, task: Task, thread: StoppedThread) -> Tracer {
+        let TracerParts { log, reader, observers, tap, injector, binder, messages, .. } = parts;
+        let outer_filter = parts.outer_filter;
+        let main = thread.tid();
+        let (table, early) = (ProcessTable::default(), FxHashMap::default());
+        let looked = Nanos(0);
+        #[rustfmt::skip]
+        let mut tracer = Tracer {
+            table, log, reader, observers, tap, injector, binder, messages, early, looked, main,
+        };
+        tracer.adopt_main(task);
+        if outer_filter {
+            tracer.log.blind(Blind::OuterFilter);
+        }
+        tracer.messages.send(&TracerMessage::Started);
+        let next = tracer.note_exec(&thread).map(|()| Next::GoOn(0));
+        tracer.carry_on(thread, next);
+        tracer
+    }
+
+    /// Follows until the last has ended, and ends the recording.
+    pub fn run(mut self) {
+        let followed = self.follow();
+        self.release_all();
+        self.drain();
+        self.note_lost();
+        if let Some(injector) = &mut self.injector {
+            injector.command_ended();
+        }
+        let finished = self.log.finish().map(|_| ());
+        let failure = followed.and(finished).err().map(|error| error.to_string());
+        self.messages.send(&TracerMessage::Finished { failure });
+    }
+
+    fn follow(&mut self) -> io::Result<()> {
+        let mut served = 0;
+        loop {
+            match self.wait()? {
+                Waited::Change(change) => self.take_in(change),
+                Waited::Nothing => {}
+                Waited::Nobody => return Ok(()),
+            }
+            served += 1;
+            if served % FAIR == 0 && self.table.threads() > 1 {
+                let mut ready = Vec::new();
+                while let Ok(Waited::Change(change)) = wait(-1, libc::WNOHANG) {
+                    ready.push(change);
+                }
+                ready.into_iter().for_each(|change| self.take_in(change));
+            }
+        }
+    }
+
+    /// Waits for a change of a child; threads whose delay is over meanwhile go on.
+    fn wait(&mut self) -> io::Result<Waited> {
+        loop {
+            self.release_expired();
+            let idle = self.injector.as_mut().and_then(|injector| injector.idle(clock::now()));
+            let Some(idle) = idle else { return wait(-1, 0) };
+            match wait(-1, libc::WNOHANG)? {
+                Waited::Nothing => {}
+                other => return Ok(other),
+            }
+            if idle > Nanos(0) {
+                clock::wait_for_child(idle);
+            }
+        }
+    }
+
+    fn release_expired(&mut self) {
+        while let Some((thread, event)) =
+            self.injector.as_mut().and_then(|injector| injector.expired(clock::now()))
+        {
+            self.end_delay(thread, event);
+        }
+        let Some(injector) = &mut self.injector else { return };
+        let doomed = injector.doomed(clock::now());
+        doomed.into_iter().for_each(|(thread, event)| self.end_delay(thread, event));
+    }
+
+    /// Nobody stands still for good, however the following ended.
+    fn release_all(&mut self) {
+        let all = self.injector.as_mut().map(DelayInjector::all).unwrap_or_default();
+        all.into_iter().for_each(|(thread, event)| self.end_delay(thread, event));
+        for change in std::mem::take(&mut self.early).into_values().flatten() {
+            if let StopChange::Stopped(thread, _) = change {
+                self.go_on(thread, 0);
+            }
+        }
+    }
+
+    /// A thread is delayed no longer. Its call ends now.
+    fn end_delay(&mut self, thread: StoppedThread, event: Event) {
+        self.go_on(thread, 0);
+        self.record_delayed(event);
+    }
+
+    fn record_delayed(&mut self, event: Event) {
+        let took = Nanos(self.log.now().0.saturating_sub(event.start.0));
+        self.log.call(Event { took, ..event });
+    }
+
+    /// Takes in what has happened to a thread, and decides how it goes on.
+    fn take_in(&mut self, change: StopChange) {
+        self.drain();
+        if let Some(tap) = &self.tap {
+            let (table, log, shapes) = (&mut self.table, &mut self.log, &self.reader.shapes);
+            tap.broke_off(&change, TapSink { table, log, shapes });
+        }
+        let tid = change.tid();
+        if !self.table.hears_of(tid) {
+            self.early.entry(tid).or_default().push_back(change);
+            self.adopt_orphans();
+            return;
+        }
+        match change {
+            StopChange::Ended(end) => self.ended(end),
+            StopChange::Stopped(thread, stop) => {
+                let next = self.at_stop(&thread, stop);
+                let went_on = self.carry_on(thread, next);
+                if went_on
+                    && matches!(stop, PtraceStop::Call | PtraceStop::FilteredCall)
+                    && let Some(injector) = &mut self.injector
+                {
+                    injector.went_on(tid, clock::now());
+                }
+            }
+        }
+    }
+
+    fn at_stop(&mut self, thread: &StoppedThread, stop: PtraceStop) -> Result<Next, TraceError> {
+        match stop {
+            PtraceStop::Call => {
+                let entry = !self.reader.filtered && self.turn(thread.tid());
+                self.at_call(thread, entry)
+            }
+            PtraceStop::FilteredCall => self.at_call(thread, true),
+            PtraceStop::Signal(signal) => self.at_signal(thread, signal),
+            PtraceStop::Birth => self.at_birth(thread),
+            PtraceStop::Exec => self.at_exec(thread),
+            PtraceStop::Exit => self.at_exit(thread),
+            PtraceStop::Group => {
+                self.signal_front_with(thread.tid(), Signal::STOP);
+                Ok(Next::Listen)
+            }
+            PtraceStop::Begin => {
+                self.signal_front_with(thread.tid(), Signal::CONT);
+                self.put_back_of_child(thread)?;
+                Ok(Next::GoOn(0))
+            }
+            PtraceStop::Other => Ok(Next::GoOn(0)),
+        }
+    }
+
+    /// The front stops and goes on with the command.
+    fn signal_front_with(&self, tid: i32, signal: Signal) {
+        if tid == self.main {
+            self.messages.signal_front(signal);
+        }
+    }
+
+    fn at_signal(&mut self, thread: &StoppedThread, signal: i32) -> Result<Next, TraceError> {
+        let tid = thread.tid();
+        let brakes = signal == libc::SIGSTOP && self.tap.is_some();
+        if brakes && matches!(thread.signal_code_and_sender(), Ok((libc::SI_KERNEL, _))) {
+            // The tap's brake: its ring was filling, and has been drained by now.
+            return Ok(Next::GoOn(0));
+        }
+        let at = self.log.now();
+        let Some(task) = self.table.task_mut(tid) else { return Ok(Next::GoOn(signal)) };
+        let process = task.process;
+        let deliver = match signals::deliver(thread, &mut task.interrupted, signal, at) {
+            Err(TraceError::Gone) => return Err(TraceError::Gone),
+            Err(error) => {
+                self.report(tid, &error);
+                true
+            }
+            Ok(deliver) => deliver,
+        };
+        let from = thread.signal_code_and_sender().map_or(0, |(_, from)| from);
+        let (thread, number) = (tid.unsigned_abs(), signal.unsigned_abs() as u8);
+        self.log.record(&Record::Signal { process, thread, signal: number, at });
+        if tid == self.main {
+            self.messages.send(&TracerMessage::Delivered { signal, from });
+        }
+        Ok(Next::GoOn(if deliver { signal } else { 0 }))
+    }
+
+    /// Carries a decision out, and goes on where there is none; whether the thread goes on.
+    fn carry_on(&mut self, thread: StoppedThread, next: Result<Next, TraceError>) -> bool {
+        match next {
+            Ok(Next::GoOn(signal)) => return self.go_on(thread, signal),
+            Ok(Next::Listen) => {
+                let tid = thread.tid();
+                if let Err(error) = thread.listen() {
+                    self.report(tid, &error);
+                }
+            }
+            Ok(Next::Delay(delay)) => match &mut self.injector {
+                Some(injector) => injector.inject(thread, delay),
+                None => return self.go_on(thread, 0),
+            },
+            Err(TraceError::Gone) => thread.killed(),
+            Err(error) => {
+                self.report(thread.tid(), &error);
+                self.go_on(thread, 0);
+            }
+        }
+        false
+    }
+
+    /// Lets a stopped thread go on, to the exit of the call that it is in, if it is in one;
+    /// whether it does.
+    fn go_on(&mut self, thread: StoppedThread, signal: i32) -> bool {
+        let tid = thread.tid();
+        // A thread in a call of its own may be asleep; all others can run.
+        if self.table.others_are_quiet(tid) {
+            self.binder.alone(tid);
+        } else {
+            let now = self.log.now();
+            self.binder.among_others(now);
+            self.look_who_sleeps(tid, now);
+        }
+        let in_call = self.table.task(tid).is_some_and(|task| task.pending.is_some());
+        let gone_on = thread.resume(self.reader.resume(in_call), signal);
+        if let Err(error) = &gone_on {
+            self.report(tid, error);
+        }
+        gone_on.is_ok()
+    }
+
+    /// Threads also sleep in calls that do not stop, as a pool's do in futex. Until it stops, a
+    /// thread that the kernel shows asleep is taken for one that cannot run; should it run all
+    /// the same, it has all its CPUs.
+    fn look_who_sleeps(&mut self, awake: i32, now: Nanos) {
+        if now.0.saturating_sub(self.looked.0) < LOOK.0 || self.table.threads() > CROWD {
+            return;
+        }
+        self.looked = now;
+        let is_asleep = |tid| proc::ProcessStat::of(tid).is_some_and(|stat| stat.is_asleep());
+        self.table.look_who_sleeps(awake, is_asleep);
+    }
+
+    /// What the kernel refuses, nobody expects: the recording says so. That a thread is gone is
+    /// normal, and its end comes next.
+    fn report(&mut self, tid: i32, error: &TraceError) {
+        if let TraceError::Failed { .. } = error {
+            let process = self.table.task(tid).map_or(ProcessId(0), |task| task.process);
+            self.log.blind(Blind::RequestFailed { process, error: error.to_string() });
+        }
+    }
+
+    fn drain(&mut self) {
+        if let Some(tap) = &mut self.tap {
+            let (table, log, shapes) = (&mut self.table, &mut self.log, &self.reader.shapes);
+            tap.drain(TapSink { table, log, shapes });
+        }
+    }
+
+    fn note_lost(&mut self) {
+        if let Some(tap) = &self.tap {
+            tap.note_lost(&mut self.log);
+        }
+    }
+}
