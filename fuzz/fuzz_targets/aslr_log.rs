@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{Seek, Write};
 use std::os::fd::AsRawFd;
 
-use lab::aslr::analyze::{Input, Question, Samples, Statistic, analyze};
+use lab::aslr::analyze::{Input, AnalysisOptions, RankSamples, Statistic, analyze};
 use libfuzzer_sys::fuzz_target;
 
 thread_local! {
@@ -25,8 +25,8 @@ fuzz_target!(|input: &[u8]| {
         log.write_all(input).expect("memory");
         let path = format!("/proc/self/fd/{}", log.as_raw_fd()).into();
         let inputs = [Input { path, arm: None }];
-        let Ok(samples) = Samples::read(&inputs, Statistic::Avg) else { return };
-        let question = Question { threshold: 0.1, ranks: 1000, most_named: 10 };
+        let Ok(samples) = RankSamples::read(&inputs, Statistic::Avg) else { return };
+        let question = AnalysisOptions { threshold: 0.1, ranks: 1000, most_named: 10 };
         let Ok(analysis) = analyze(&samples, &question) else { return };
         assert!(analysis.slow_ranks.len() as u64 <= analysis.slow);
     });

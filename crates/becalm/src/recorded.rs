@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use recording::{Rank, Recording, shown_name};
-use script::lines::Look;
+use script::lines::LineFinder;
 use watch::{Finished, Session};
 
 use crate::exit::Failure;
@@ -121,7 +121,7 @@ pub fn there_and_read<T>(
 /// Starts the command, recorded to an open file.
 fn start(wanted: &RecordRequest, file: File) -> Result<Session, Failure> {
     let command = launch::Command { argv: wanted.command.clone() };
-    let (options, look) = (wanted.options(), Box::new(Look::default()));
+    let (options, look) = (wanted.options(), Box::new(LineFinder::default()));
     let session = match wanted.starts {
         Some(starts) => watch::record_starts(&command, file, &options, look, starts),
         None => watch::record_observed(&command, file, &options, look),

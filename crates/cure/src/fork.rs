@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use explain::{Finding, ForkSource, STARTS, SourcePath, Storm, StormSource};
 use recording::{Name, Recording};
 use script::lines::advice::Advice;
-use script::lines::{Line, Lines};
+use script::lines::{ScriptLine, ScriptLines};
 use term::number::count;
 
 use crate::cure::{CloserLook, Cure, CureActor, CureChange, StormCures};
@@ -51,14 +51,14 @@ fn builtins(recording: &Recording, machine: &Machine) -> Option<Cure> {
 
 /// What to write in the lines, where that is known to the letter.
 fn edits(recording: &Recording) -> Vec<Cure> {
-    let mut lines = Lines::of(recording).lines;
+    let mut lines = ScriptLines::of(recording).lines;
     lines.retain(|line| line.processes >= STARTS);
     lines.truncate(LINES);
     let all = lines.iter().flat_map(|line| line.advice.iter().map(move |one| (line, one)));
     all.filter_map(|(line, one)| edit(line, one)).take(LINES).collect()
 }
 
-fn edit(line: &Line, advice: &Advice) -> Option<Cure> {
+fn edit(line: &ScriptLine, advice: &Advice) -> Option<Cure> {
     let (instead_of, write) = (advice.instead_of.clone()?, advice.write.clone()?);
     let file = line.file.as_deref().unwrap_or(&line.runs);
     let file = file.rsplit('/').next().unwrap_or(file);

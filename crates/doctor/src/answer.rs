@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::child::ChildFailure;
+use crate::child::ProbeFailure;
 use crate::host::Host;
 use crate::probe::c_library::Glibc;
 
@@ -23,14 +23,14 @@ pub struct Diagnosis {
     /// Effective user id of the probes.
     pub uid: u32,
     /// The probes, in the order they are shown.
-    pub probes: Vec<Probe>,
+    pub probes: Vec<MachineProbe>,
     /// What the machine's glibc says of itself; none where there is no glibc.
     pub glibc: Option<Glibc>,
 }
 
 /// One probe and its answer.
 #[derive(Clone, Debug, Serialize)]
-pub struct Probe {
+pub struct MachineProbe {
     /// A short name that stays the same, e.g. `ptrace`.
     pub name: &'static str,
     /// The name for people.
@@ -38,7 +38,7 @@ pub struct Probe {
     /// What becalm uses it for.
     pub used_for: &'static str,
     /// The answer.
-    pub answer: Answer,
+    pub answer: ProbeAnswer,
     /// What was seen.
     pub detail: Option<String>,
     /// Who refused, and how.
@@ -50,7 +50,7 @@ pub struct Probe {
 /// The answer of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum ProbeAnswer {
     /// It was done, and did what it should.
     Works,
     /// The machine can, but something forbids it.
@@ -63,15 +63,15 @@ pub enum Answer {
     Unknown,
 }
 
-impl Answer {
+impl ProbeAnswer {
     /// As shown.
     pub fn word(self) -> &'static str {
         match self {
-            Answer::Works => "works",
-            Answer::Refused => "refused",
-            Answer::Absent => "absent",
-            Answer::Present => "present",
-            Answer::Unknown => "unknown",
+            ProbeAnswer::Works => "works",
+            ProbeAnswer::Refused => "refused",
+            ProbeAnswer::Absent => "absent",
+            ProbeAnswer::Present => "present",
+            ProbeAnswer::Unknown => "unknown",
         }
     }
 }
@@ -84,7 +84,7 @@ pub struct Refusal {
     /// The error's name, e.g. `EPERM`; none if the call did not return.
     pub error: Option<String>,
     /// What kind of thing refused.
-    pub by: By,
+    pub by: RefusedBy,
     /// The thing itself, in words.
     pub what: String,
 }
@@ -92,7 +92,7 @@ pub struct Refusal {
 /// What kind of thing refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum By {
+pub enum RefusedBy {
     /// A seccomp filter that was there before becalm.
     Seccomp,
     /// Another tracer.
@@ -118,42 +118,42 @@ pub enum By {
 }
 
 /// Who refused, and what to do about it.
-pub(crate) struct Culprit {
-    pub by: By,
+pub(crate) struct Refuser {
+    pub by: RefusedBy,
     pub what: String,
     pub remedy: Option<String>,
 }
 
-impl Culprit {
-    pub fn new(by: By, what: impl Into<String>, remedy: impl Into<String>) -> Culprit {
-        Culprit { by, what: what.into(), remedy: Some(remedy.into()) }
+impl Refuser {
+    pub fn new(by: RefusedBy, what: impl Into<String>, remedy: impl Into<String>) -> Refuser {
+        Refuser { by, what: what.into(), remedy: Some(remedy.into()) }
     }
 
     /// A sysctl, with the value that makes it refuse and how to change it.
-    pub fn sysctl(name: &str, value: i64, wanted: i64) -> Culprit {
-        Culprit::new(
-            By::Sysctl,
+    pub fn sysctl(name: &str, value: i64, wanted: i64) -> Refuser {
+        Refuser::new(
+            RefusedBy::Sysctl,
             format!("sysctl {name} = {value}"),
             format!("An administrator can allow it: sysctl {name}={wanted}"),
         )
     }
 
-    pub fn unknown(remedy: impl Into<String>) -> Culprit {
-        Culprit::new(By::Unknown, "something that leaves no trace in /proc", remedy)
+    pub fn unknown(remedy: impl Into<String>) -> Refuser {
+        Refuser::new(RefusedBy::Unknown, "something that leaves no trace in /proc", remedy)
     }
 }
 
 /// What a probe is, before it is answered.
 #[derive(Clone, Copy)]
-pub(crate) struct About {
+pub(crate) struct ProbeSubject {
     pub name: &'static str,
     pub title: &'static str,
     pub used_for: &'static str,
 }
 
-impl About {
-    pub fn answered(self, answer: Answer, detail: impl Into<String>) -> Probe {
-        Probe {
+impl ProbeSubject {
+    pub fn answered(self, answer: ProbeAnswer, detail: impl Into<String>) -> MachineProbe {
+        MachineProbe {
             name: self.name,
             title: self.title,
             used_for: self.used_for,
@@ -164,34 +164,34 @@ impl About {
         }
     }
 
-    pub fn works(self, detail: impl Into<String>) -> Probe {
-        self.answered(Answer::Works, detail)
+    pub fn works(self, detail: impl Into<String>) -> MachineProbe {
+        self.answered(ProbeAnswer::Works, detail)
     }
 
     /// The machine has no such thing, and what to do instead.
-    pub fn absent(self, detail: impl Into<String>, remedy: impl Into<String>) -> Probe {
-        Probe { remedy: Some(remedy.into()), ..self.answered(Answer::Absent, detail) }
+    pub fn absent(self, detail: impl Into<String>, remedy: impl Into<String>) -> MachineProbe {
+        MachineProbe { remedy: Some(remedy.into()), ..self.answered(ProbeAnswer::Absent, detail) }
     }
 
-    pub fn refused(self, failure: &ChildFailure, culprit: Culprit) -> Probe {
+    pub fn refused(self, failure: &ProbeFailure, refuser: Refuser) -> MachineProbe {
         let error = failure.errno().map(|errno| errno_name(errno).into_owned());
-        self.stopped(failure.call().to_owned(), error, culprit)
+        self.stopped(failure.call().to_owned(), error, refuser)
     }
 
     /// These calls worked, and were not seen.
-    pub fn hidden(self, calls: String, culprit: Culprit) -> Probe {
-        self.stopped(calls, None, culprit)
+    pub fn hidden(self, calls: String, refuser: Refuser) -> MachineProbe {
+        self.stopped(calls, None, refuser)
     }
 
-    fn stopped(self, call: String, error: Option<String>, culprit: Culprit) -> Probe {
-        Probe {
+    fn stopped(self, call: String, error: Option<String>, refuser: Refuser) -> MachineProbe {
+        MachineProbe {
             name: self.name,
             title: self.title,
             used_for: self.used_for,
-            answer: Answer::Refused,
+            answer: ProbeAnswer::Refused,
             detail: None,
-            refusal: Some(Refusal { call, error, by: culprit.by, what: culprit.what }),
-            remedy: culprit.remedy,
+            refusal: Some(Refusal { call, error, by: refuser.by, what: refuser.what }),
+            remedy: refuser.remedy,
         }
     }
 }
@@ -202,18 +202,18 @@ pub(crate) fn errno_name(errno: i32) -> std::borrow::Cow<'static, str> {
 }
 
 impl Diagnosis {
-    pub(crate) fn new(host: &Host, probes: Vec<Probe>, glibc: Option<Glibc>) -> Diagnosis {
+    pub(crate) fn new(host: &Host, probes: Vec<MachineProbe>, glibc: Option<Glibc>) -> Diagnosis {
         let is =
             |name, answer| probes.iter().any(|probe| probe.name == name && probe.answer == answer);
-        let backend = if !is("ptrace", Answer::Works) {
+        let backend = if !is("ptrace", ProbeAnswer::Works) {
             None
-        } else if is("outer_seccomp_filter", Answer::Present) {
+        } else if is("outer_seccomp_filter", ProbeAnswer::Present) {
             // The recorder then sets no filter, which the other one could outrank.
             Some("ptrace")
         } else {
-            let tap = is("bpf_tap", Answer::Works);
+            let tap = is("bpf_tap", ProbeAnswer::Works);
             let backend = if tap { "ptrace+seccomp+ebpf" } else { "ptrace+seccomp" };
-            is("seccomp", Answer::Works).then_some(backend)
+            is("seccomp", ProbeAnswer::Works).then_some(backend)
         };
         Diagnosis {
             schema: "becalm.doctor/1",

@@ -3,8 +3,8 @@
 
 use std::fs::read_to_string;
 
-use crate::answer::{By, Culprit};
-use crate::child::{ChildFailure, Stop, ask};
+use crate::answer::{RefusedBy, Refuser};
+use crate::child::{ProbeFailure, ProbeStop, ask};
 
 /// The facts that decide who refused.
 pub(crate) struct Host {
@@ -12,7 +12,7 @@ pub(crate) struct Host {
     pub machine: String,
     pub uid: u32,
     /// Who traces this process.
-    pub tracer: Fact<Tracer>,
+    pub tracer: Fact<OuterTracer>,
     /// The seccomp filters on this process.
     pub filters: Fact<u32>,
     /// Whether no_new_privs is set, and cannot be unset.
@@ -31,7 +31,7 @@ pub(crate) enum Fact<T> {
 
 /// A process that traces this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Tracer {
+pub(crate) struct OuterTracer {
     pub pid: u32,
     pub name: String,
 }
@@ -51,9 +51,8 @@ impl Host {
         Host {
             kernel,
             machine,
-            // SAFETY: always succeeds and touches no memory.
-            uid: unsafe { libc::geteuid() },
-            tracer: fact(number("TracerPid")).map(Tracer::of),
+            uid: rustix::process::geteuid().as_raw(),
+            tracer: fact(number("TracerPid")).map(OuterTracer::of),
             filters: filters(number("Seccomp"), number("Seccomp_filters")),
             no_new_privs: number("NoNewPrivs") == Some(1),
             capabilities: capabilities.unwrap_or(0),
@@ -68,21 +67,21 @@ impl Host {
     /// Who refused, where that can be told whatever the probe: a filter, the time limit, or
     /// the kernel. `nonsense` is a form of the call that every kernel refuses with its second
     /// part: if it is refused otherwise, a filter did it, not the kernel.
-    pub fn usual_culprit(
+    pub fn usual_refuser(
         &self,
-        failure: &ChildFailure,
+        failure: &ProbeFailure,
         nonsense: Option<Nonsense>,
-    ) -> Option<Culprit> {
+    ) -> Option<Refuser> {
         match failure {
-            ChildFailure::Hung => Some(Culprit::new(
-                By::Timeout,
+            ProbeFailure::Hung => Some(Refuser::new(
+                RefusedBy::Timeout,
                 "the time limit: no answer in 5 seconds",
                 "Try again when the machine is less busy.",
             )),
-            ChildFailure::Killed { signal: libc::SIGSYS, call } => Some(by_filter(call)),
-            ChildFailure::Error { call, .. } if self.is_filtered(nonsense) => Some(by_filter(call)),
-            ChildFailure::Error { errno: libc::ENOSYS, .. } => Some(Culprit {
-                by: By::Kernel,
+            ProbeFailure::Killed { signal: libc::SIGSYS, call } => Some(by_filter(call)),
+            ProbeFailure::Error { call, .. } if self.is_filtered(nonsense) => Some(by_filter(call)),
+            ProbeFailure::Error { errno: libc::ENOSYS, .. } => Some(Refuser {
+                by: RefusedBy::Kernel,
                 what: "the kernel, which does not have this call".to_owned(),
                 remedy: None,
             }),
@@ -96,8 +95,8 @@ impl Host {
             return false;
         }
         match ask(call) {
-            Err(ChildFailure::Error { errno, .. }) => errno != usual,
-            Err(ChildFailure::Killed { signal, .. }) => signal == libc::SIGSYS,
+            Err(ProbeFailure::Error { errno, .. }) => errno != usual,
+            Err(ProbeFailure::Killed { signal, .. }) => signal == libc::SIGSYS,
             _ => false,
         }
     }
@@ -106,14 +105,14 @@ impl Host {
 /// A call with arguments that no kernel accepts, and the error that kernels give for them.
 #[derive(Clone, Copy)]
 pub(crate) struct Nonsense {
-    pub call: fn() -> Result<u64, Stop>,
+    pub call: fn() -> Result<u64, ProbeStop>,
     pub usual: i32,
 }
 
-fn by_filter(call: &str) -> Culprit {
+fn by_filter(call: &str) -> Refuser {
     let name = call.split('(').next().unwrap_or(call);
-    Culprit::new(
-        By::Seccomp,
+    Refuser::new(
+        RefusedBy::Seccomp,
         "a seccomp filter that whoever started becalm has set",
         format!(
             "Start becalm outside that container, sandbox or service, or let its filter allow \
@@ -122,10 +121,10 @@ fn by_filter(call: &str) -> Culprit {
     )
 }
 
-impl Tracer {
-    fn of(pid: u32) -> Tracer {
+impl OuterTracer {
+    fn of(pid: u32) -> OuterTracer {
         let name = read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        Tracer { pid, name: term::plain(name.trim_end()) }
+        OuterTracer { pid, name: term::plain(name.trim_end()) }
     }
 
     /// Its name and number, as far as they can be seen.
@@ -169,15 +168,9 @@ fn field<'a>(status: &'a str, key: &str) -> Option<&'a str> {
 
 /// The kernel's release and the machine's name.
 fn uname() -> (String, String) {
-    // SAFETY: utsname is arrays of characters, for which zero is a valid value.
-    let mut names: libc::utsname = unsafe { std::mem::zeroed() };
-    // SAFETY: `names` is valid for writing. The call cannot fail otherwise.
-    unsafe { libc::uname(&raw mut names) };
-    let text = |field: &[libc::c_char]| {
-        let bytes = field.iter().map(|char| *char as u8).take_while(|byte| *byte != 0);
-        String::from_utf8_lossy(&bytes.collect::<Vec<_>>()).into_owned()
-    };
-    (text(&names.release), text(&names.machine))
+    let names = rustix::system::uname();
+    let text = |name: &std::ffi::CStr| name.to_string_lossy().into_owned();
+    (text(names.release()), text(names.machine()))
 }
 
 /// A sysctl's value, by its path below `/proc/sys`.

@@ -1,13 +1,14 @@
 //! What this machine allows becalm to do: tried, never inferred from a version or a setting.
 //!
-//! Every question is put by doing the thing, in a forked child with a time limit, so that a
+//! Each is tried by doing it, in a forked child with a time limit, so that a
 //! crash, a hang or a filter that kills is an answer too. Settings are read only afterwards, to
 //! say who refused.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `answer` | what a probe found, as a value |
-//! | `child` | a question asked in a forked child |
+//! | `child` | a probe that runs in a forked child |
+//! | `arch` | what differs by processor |
 //! | `sys` | the system calls that children make |
 //! | `tracee` | a process that a child traces |
 //! | `host` | what `/proc` says of this process, for naming who refused |
@@ -15,6 +16,7 @@
 //! | `probe` | the probes, one file a group |
 
 mod answer;
+mod arch;
 mod child;
 mod host;
 mod probe;
@@ -22,8 +24,8 @@ mod program;
 mod sys;
 mod tracee;
 
-pub use answer::{Answer, By, Diagnosis, Probe, Refusal};
-pub use probe::c_library::{Directory, Glibc, Hwcap};
+pub use answer::{Diagnosis, MachineProbe, ProbeAnswer, Refusal, RefusedBy};
+pub use probe::c_library::{Glibc, Hwcap, LoaderDirectory};
 
 /// Probes everything. Takes well under a second where nothing hangs; a probe that hangs is
 /// given up after five seconds.

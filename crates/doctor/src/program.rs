@@ -1,10 +1,12 @@
 //! What a small program of the system says: all of its output, within a time limit.
 
 use std::io::{self, Read, pipe};
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Time enough for a program that prints its version.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -31,15 +33,14 @@ pub(crate) fn output(program: &Path, arguments: &[&str]) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&said?).into_owned())
 }
 
-fn read_all(reader: &mut (impl Read + AsRawFd), limit: Duration) -> io::Result<Vec<u8>> {
+fn read_all(reader: &mut (impl Read + AsFd), limit: Duration) -> io::Result<Vec<u8>> {
     let until = Instant::now() + limit;
     let mut said = Vec::new();
     let mut room = [0; 4096];
     while said.len() < ENOUGH {
-        let left = until.saturating_duration_since(Instant::now()).as_millis();
-        let mut ready = libc::pollfd { fd: reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: `ready` is one valid pollfd.
-        if unsafe { libc::poll(&raw mut ready, 1, i32::try_from(left).unwrap_or(i32::MAX)) } <= 0 {
+        let left = until.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).map_err(io::Error::other)?;
+        if !matches!(poll(&mut [PollFd::new(reader, PollFlags::IN)], Some(&left)), Ok(1)) {
             return Err(io::ErrorKind::TimedOut.into());
         }
         match reader.read(&mut room)? {

@@ -1,23 +1,23 @@
 //! A process that a probe's child forks, seizes and follows: ptrace(2) in small.
 
+use libc::{c_int, c_long, c_uint};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
-use std::mem::size_of;
 
-use libc::{c_int, c_long, c_uint, pid_t};
-
-use crate::child::Stop;
-use crate::sys::checked;
+use crate::arch::{Registers, call_in};
+use crate::child::ProbeStop;
+use crate::sys::{checked, fork, refused};
 
 /// A seized process. It is killed when this value is dropped.
 pub(crate) struct Tracee {
-    pid: pid_t,
+    pid: Pid,
     go: PipeWriter,
     ended: bool,
 }
 
 /// Where a system call is seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum CallStop {
     /// At its entry (or, from registers, at its exit, too).
     Entry(c_long),
     /// At a seccomp filter's request.
@@ -28,37 +28,32 @@ pub(crate) enum Seen {
 
 impl Tracee {
     /// Forks a process that will run `body` and exit with its value, and seizes it before.
-    pub fn start(options: c_int, body: impl FnOnce() -> u8) -> Result<Tracee, Stop> {
-        let (reader, go) = pipe().map_err(|_| Stop::last("pipe"))?;
-        // SAFETY: the process makes system calls only, and leaves by _exit.
-        match unsafe { libc::fork() } {
-            -1 => Err(Stop::last("fork")),
-            0 => {
-                drop(go);
-                wait_for(reader);
-                // SAFETY: ends this process.
-                unsafe { libc::_exit(body().into()) }
-            }
-            pid => {
-                let tracee = Tracee { pid, go, ended: false };
-                tracee.request("ptrace(PTRACE_SEIZE)", libc::PTRACE_SEIZE, 0, options as usize)?;
-                Ok(tracee)
-            }
-        }
+    pub fn start(options: c_int, body: impl FnOnce() -> u8) -> Result<Tracee, ProbeStop> {
+        let (reader, go) = pipe().map_err(|_| ProbeStop::last("pipe"))?;
+        let mut ours = Some(go);
+        let pid = fork(|| {
+            ours = None;
+            wait_for(reader);
+            body()
+        })?;
+        let go = ours.ok_or(ProbeStop::Error { call: "fork", errno: libc::EIO })?;
+        let tracee = Tracee { pid, go, ended: false };
+        seize(pid.as_raw_pid(), options)?;
+        Ok(tracee)
     }
 
     /// Lets `body` begin.
-    pub fn go(&mut self) -> Result<(), Stop> {
-        self.go.write_all(b"!").map_err(|_| Stop::last("write"))
+    pub fn go(&mut self) -> Result<(), ProbeStop> {
+        self.go.write_all(b"!").map_err(|_| ProbeStop::last("write"))
     }
 
     /// Makes the process stop.
-    pub fn interrupt(&self) -> Result<(), Stop> {
+    pub fn interrupt(&self) -> Result<(), ProbeStop> {
         self.request("ptrace(PTRACE_INTERRUPT)", libc::PTRACE_INTERRUPT, 0, 0)
     }
 
     /// Lets it go on to the next event, or to the next entry or exit of a call.
-    pub fn resume(&self, calls: bool) -> Result<(), Stop> {
+    pub fn resume(&self, calls: bool) -> Result<(), ProbeStop> {
         match calls {
             true => self.request("ptrace(PTRACE_SYSCALL)", libc::PTRACE_SYSCALL, 0, 0),
             false => self.request("ptrace(PTRACE_CONT)", libc::PTRACE_CONT, 0, 0),
@@ -66,50 +61,51 @@ impl Tracee {
     }
 
     /// The next status of the process, as waitpid(2) has it.
-    pub fn wait(&mut self) -> Result<c_int, Stop> {
-        let mut status = 0;
-        // SAFETY: `status` is valid for writing.
-        let pid = unsafe { libc::waitpid(self.pid, &raw mut status, libc::__WALL) };
-        checked("waitpid", pid.into())?;
-        self.ended = libc::WIFEXITED(status) || libc::WIFSIGNALED(status);
-        Ok(status)
+    pub fn wait(&mut self) -> Result<c_int, ProbeStop> {
+        let waited = waitpid(Some(self.pid), WaitOptions::empty()).map_err(refused("waitpid"))?;
+        let Some((_, status)) = waited else { return Err(ProbeStop::last("waitpid")) };
+        self.ended = status.exited() || status.signaled();
+        Ok(status.as_raw())
     }
 
     /// The call at which the process stands still, with that status: as the kernel says it (Linux
     /// 5.3), or else from its registers, as the recorder does.
-    pub fn seen(&self, status: c_int) -> Result<Seen, Stop> {
+    pub fn seen(&self, status: c_int) -> Result<CallStop, ProbeStop> {
         self.seen_by_kernel().or_else(|_| self.seen_in_registers(status))
     }
 
-    fn seen_by_kernel(&self) -> Result<Seen, Stop> {
-        // SAFETY: the structure is plain numbers, for which zero is a valid value.
-        let mut info: libc::ptrace_syscall_info = unsafe { std::mem::zeroed() };
+    fn seen_by_kernel(&self) -> Result<CallStop, ProbeStop> {
+        // `struct ptrace_syscall_info`: what it is of comes first, the call's number fourth.
+        let mut info = [0_u64; 11];
         self.request(
             "ptrace(PTRACE_GET_SYSCALL_INFO)",
             libc::PTRACE_GET_SYSCALL_INFO,
-            size_of::<libc::ptrace_syscall_info>(),
-            (&raw mut info) as usize,
+            size_of_val(&info),
+            info.as_mut_ptr() as usize,
         )?;
-        // SAFETY: `op` says which member of the union the kernel filled; the number comes first in
-        // both.
-        let number = unsafe { info.u.entry.nr } as c_long;
-        Ok(match info.op {
-            libc::PTRACE_SYSCALL_INFO_ENTRY => Seen::Entry(number),
-            libc::PTRACE_SYSCALL_INFO_SECCOMP => Seen::Seccomp(number),
-            _ => Seen::Other,
+        let number = info[3] as c_long;
+        Ok(match info[0].to_ne_bytes()[0] {
+            libc::PTRACE_SYSCALL_INFO_ENTRY => CallStop::Entry(number),
+            libc::PTRACE_SYSCALL_INFO_SECCOMP => CallStop::Seccomp(number),
+            _ => CallStop::Other,
         })
     }
 
-    fn seen_in_registers(&self, status: c_int) -> Result<Seen, Stop> {
-        // SAFETY: the structure is plain numbers, for which zero is a valid value.
-        let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
-        let into = (&raw mut registers) as usize;
-        self.request("ptrace(PTRACE_GETREGS)", libc::PTRACE_GETREGS, 0, into)?;
-        let number = registers.orig_rax as c_long;
+    fn seen_in_registers(&self, status: c_int) -> Result<CallStop, ProbeStop> {
+        /// `NT_PRSTATUS` (linux/elf.h): the general registers.
+        const GENERAL: usize = 1;
+        let mut registers = Registers::default();
+        let mut into = libc::iovec {
+            iov_base: registers.as_mut_ptr().cast(),
+            iov_len: size_of_val(&registers),
+        };
+        let into = (&raw mut into) as usize;
+        self.request("ptrace(PTRACE_GETREGSET)", libc::PTRACE_GETREGSET, GENERAL, into)?;
+        let number = call_in(&registers) as c_long;
         Ok(match (libc::WSTOPSIG(status), status >> 16) {
-            (signal, 0) if signal == libc::SIGTRAP | 0x80 => Seen::Entry(number),
-            (_, libc::PTRACE_EVENT_SECCOMP) => Seen::Seccomp(number),
-            _ => Seen::Other,
+            (signal, 0) if signal == libc::SIGTRAP | 0x80 => CallStop::Entry(number),
+            (_, libc::PTRACE_EVENT_SECCOMP) => CallStop::Seccomp(number),
+            _ => CallStop::Other,
         })
     }
 
@@ -119,22 +115,32 @@ impl Tracee {
         what: c_uint,
         address: usize,
         data: usize,
-    ) -> Result<(), Stop> {
-        // SAFETY: callers pass, for `data`, a number or the address of a value that the request
-        // fills and that outlives the call.
-        checked(call, unsafe { libc::ptrace(what, self.pid, address, data) }).map(|_| ())
+    ) -> Result<(), ProbeStop> {
+        request(call, what, self.pid.as_raw_pid(), address, data)
     }
+}
+
+/// Becomes the tracer of the process of this number.
+pub(crate) fn seize(pid: i32, options: c_int) -> Result<(), ProbeStop> {
+    request("ptrace(PTRACE_SEIZE)", libc::PTRACE_SEIZE, pid, 0, options as usize)
+}
+
+fn request(
+    call: &'static str,
+    what: c_uint,
+    pid: i32,
+    address: usize,
+    data: usize,
+) -> Result<(), ProbeStop> {
+    // SAFETY: all callers are in this file. They pass, for `data`, a number or the address of a
+    // value that the request fills and that outlives the call.
+    checked(call, unsafe { libc::ptrace(what, pid, address, data) }).map(|_| ())
 }
 
 impl Drop for Tracee {
     fn drop(&mut self) {
-        if self.ended {
-            return;
-        }
-        // SAFETY: `pid` is this process's child, and was not yet reaped.
-        unsafe {
-            libc::kill(self.pid, libc::SIGKILL);
-            libc::waitpid(self.pid, std::ptr::null_mut(), libc::__WALL);
+        if !self.ended && kill_process(self.pid, Signal::KILL).is_ok() {
+            let _ = waitpid(Some(self.pid), WaitOptions::empty());
         }
     }
 }

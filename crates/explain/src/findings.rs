@@ -50,7 +50,7 @@ pub struct RunTotals {
     pub in_memory: u64,
     /// Processes, the command's first one included.
     pub processes: u64,
-    /// Processes started a second, over the whole run.
+    /// Processes forked a second, over the whole run.
     pub processes_per_second: f64,
     /// From the start of the recording to its end, in nanoseconds, as traced.
     pub wall_ns: Nanos,

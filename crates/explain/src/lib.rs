@@ -233,7 +233,7 @@ fn headline(
         0 => program.to_owned(),
         others => {
             let processes = counted(others, "process", "processes");
-            format!("{program} and the {processes} it started")
+            format!("{program} and the {processes} it forked")
         }
     };
     let to_start = if totals.processes > 1 { "" } else { " to start" };

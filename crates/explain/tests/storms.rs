@@ -5,7 +5,7 @@
 
 mod support;
 
-use explain::{ForkSource, Storm, StormSource};
+use explain::{ForkSource, LoaderSource, Storm, StormSource};
 use recording::{Outcome, StartCall};
 use support::*;
 
@@ -96,6 +96,25 @@ fn the_rpath_that_made_the_loader_search_is_named_with_its_directories() {
     assert_eq!((&rpath["directories"], &rpath["enoent"]), (&30.into(), &580.into()));
     assert_eq!(source(storm, "library")["directories"], 30);
     assert_eq!(storm.evidence, "becalm report REC --by library");
+}
+
+#[test]
+fn a_source_holds_the_recordings_own_path_whatever_bytes_it_has() {
+    let directories = numbered("/store/p", 30);
+    for file in ["/opt/a\tb/app", "/opt/a\nb/app", r"/opt/a\x09b/app"] {
+        let mut tale = Tale::of(file, &["app"], &[]);
+        searched(&mut tale, &directories, 20);
+        tale.image(file, &[], &directories, &[]);
+        let recording = tale.told();
+        let findings = explained(&recording);
+        let list = only(&findings, Storm::Loader).sources.iter().find_map(|source| match source {
+            StormSource::Loader(LoaderSource::Rpath(list)) => Some(list),
+            _ => None,
+        });
+        let path = &list.unwrap().file;
+        assert_eq!(path.bytes(), file.as_bytes());
+        assert_eq!(recording.path(path.id.unwrap()), file.as_bytes());
+    }
 }
 
 #[test]
@@ -255,7 +274,7 @@ fn a_program_started_over_and_over_is_named_with_its_parent_count_and_cpu() {
     );
     assert_eq!((&forks["processes"], &forks["cpu_us"]), (&50.into(), &(50 * 900).into()));
     assert_eq!((storm.metadata_ops, storm.enoent), (150, 50), "execve and two opens each");
-    let headline = "unpack.sh and the 50 processes it started made 151 metadata operations; 50 of \
+    let headline = "unpack.sh and the 50 processes it forked made 151 metadata operations; 50 of \
                     these failed.";
     assert_eq!(findings.headline, headline);
 }

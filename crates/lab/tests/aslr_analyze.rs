@@ -9,14 +9,14 @@ use std::path::Path;
 use std::process::Command;
 
 use lab::aslr::analyze::{
-    Analysis, By, Cause, Input, Question, ReadError, Samples, Statistic, analyze, data_sets,
-    strip_plot, tail_plot,
+    Analysis, AnalysisOptions, ComparedUnit, Input, LogReadError, RankSamples, SlowCause,
+    Statistic, analyze, data_sets, strip_plot, tail_plot,
 };
-use lab::aslr::log::{Address, Changed, Header, Process, Retest, SCHEMA};
+use lab::aslr::log::{Address, CampaignHeader, LoggedProcess, Retest, RetestChange, SCHEMA};
 use stats::Random;
 use tempfile::TempDir;
 
-const QUESTION: Question = Question { threshold: 0.1, ranks: 24_576, most_named: 10 };
+const QUESTION: AnalysisOptions = AnalysisOptions { threshold: 0.1, ranks: 24_576, most_named: 10 };
 
 /// Numbers between 0 and 1.
 fn even(random: &mut Random) -> f64 {
@@ -59,12 +59,12 @@ impl Logs {
     }
 }
 
-fn read(inputs: &[Input]) -> Result<Samples, ReadError> {
-    Samples::read(inputs, Statistic::Avg)
+fn read(inputs: &[Input]) -> Result<RankSamples, LogReadError> {
+    RankSamples::read(inputs, Statistic::Avg)
 }
 
 #[track_caller]
-fn analyzed(inputs: &[Input]) -> (Samples, Analysis) {
+fn analyzed(inputs: &[Input]) -> (RankSamples, Analysis) {
     let samples = read(inputs).unwrap_or_else(|error| panic!("{error}"));
     let analysis = analyze(&samples, &QUESTION).unwrap();
     (samples, analysis)
@@ -90,7 +90,7 @@ fn three_slow_of_38016_against_none_is_not_proven_and_it_says_how_many_more_are_
     let on = &analysis.arms[0];
     assert!((on.chance.low - 1.63e-5).abs() < 1e-7 && (on.chance.high - 2.31e-4).abs() < 1e-6);
     assert!((on.job.bounds.low - 0.33).abs() < 0.01 && on.job.bounds.high > 0.996, "{on:?}");
-    assert!(samples.guessed && samples.trouble.first.is_none());
+    assert!(samples.inferred && samples.trouble.first.is_none());
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn the_published_counts_keep_their_verdicts_when_jobs_are_counted() {
         let comparison = &analysis.comparisons[0];
         assert_eq!(
             (comparison.by, comparison.slow.of, comparison.slow.seen),
-            (By::Jobs, 198, slow as u64)
+            (ComparedUnit::Jobs, 198, slow as u64)
         );
         assert!((comparison.p - p).abs() < 1e-3, "{comparison:?}");
         assert_eq!((analysis.proven, comparison.supposes_independence), (Some(proven), false));
@@ -139,7 +139,7 @@ fn a_slow_rank_without_a_second_start_is_of_unknown_cause() {
     let logs = Logs::new();
     let (_, analysis) = analyzed(&[logs.write("on.log", published(2_000, 3, 1))]);
     assert_eq!((analysis.proven, analysis.slow_ranks.len()), (None, 3));
-    assert!(analysis.slow_ranks.iter().all(|rank| rank.cause == Cause::Unknown));
+    assert!(analysis.slow_ranks.iter().all(|rank| rank.cause == SlowCause::Unknown));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_rank_that_was_fast_in_a_part_of_its_run_is_no_slow_layout() {
     let logs = Logs::new();
     let text = published(100, 0, 1) + "CT: 100 0.100 0.900 0.180 0.2 :\n";
     let (_, analysis) = analyzed(&[logs.write("on.log", text)]);
-    assert_eq!((analysis.slow, analysis.slow_ranks[0].cause), (1, Cause::Passing));
+    assert_eq!((analysis.slow, analysis.slow_ranks[0].cause), (1, SlowCause::Passing));
 }
 
 #[test]
@@ -161,17 +161,24 @@ fn slow_ranks_that_follow_each_other_are_counted_by_jobs() {
     let (_, analysis) = analyzed(&[logs.write("on.log", on), logs.write("off.log", off)]);
     let comparison = &analysis.comparisons[0];
     assert!(analysis.clusters.unwrap().clustered);
-    assert_eq!((comparison.by, comparison.slow.seen, comparison.slow.of), (By::Jobs, 1, 40));
+    assert_eq!(
+        (comparison.by, comparison.slow.seen, comparison.slow.of),
+        (ComparedUnit::Jobs, 1, 40)
+    );
     assert_eq!(analysis.proven, Some(false));
 }
 
 /// A log of one campaign: blocks of 8 processes on and off; a whole block may be slow.
-fn campaign(change: impl Fn(&mut Process)) -> String {
-    let header = Header { schema: SCHEMA.into(), campaign: Some("c".into()), ..Header::default() };
+fn campaign(change: impl Fn(&mut LoggedProcess)) -> String {
+    let header = CampaignHeader {
+        schema: SCHEMA.into(),
+        campaign: Some("c".into()),
+        ..CampaignHeader::default()
+    };
     let mut text = serde_json::to_string(&header).unwrap() + "\n";
     for job in 0..80u64 {
         for rank in 0..8 {
-            let mut process = Process {
+            let mut process = LoggedProcess {
                 arm: if job % 2 == 0 { "on" } else { "off" }.into(),
                 job,
                 block: Some(job / 8),
@@ -181,7 +188,7 @@ fn campaign(change: impl Fn(&mut Process)) -> String {
                 avg: 0.1,
                 stddev: 0.001,
                 control: Some(0.05),
-                ..Process::default()
+                ..LoggedProcess::default()
             };
             change(&mut process);
             text += &serde_json::to_string(&process).unwrap();
@@ -191,7 +198,7 @@ fn campaign(change: impl Fn(&mut Process)) -> String {
     text
 }
 
-fn slow(process: &mut Process) {
+fn slow(process: &mut LoggedProcess) {
     (process.min, process.avg, process.max) = (0.199, 0.2, 0.201);
 }
 
@@ -213,16 +220,20 @@ fn the_cause_is_what_a_second_start_without_it_shows() {
     let logs = Logs::new();
     let fast = |changed| Retest { changed, avg: 0.1 };
     let still = |changed| Retest { changed, avg: 0.2 };
-    let same = still(Changed::Nothing);
-    let cases: Vec<(Vec<Retest>, Option<f64>, Cause)> = vec![
-        (vec![same, fast(Changed::Layout)], Some(0.09), Cause::Machine),
-        (vec![fast(Changed::Nothing)], None, Cause::NotRepeated),
-        (vec![same, fast(Changed::CleanUpper), fast(Changed::Layout)], None, Cause::DirtyUpper),
-        (vec![same, fast(Changed::Cpu), fast(Changed::Layout)], None, Cause::Cpu),
-        (vec![same, fast(Changed::Environment)], None, Cause::Environment),
-        (vec![same, still(Changed::Cpu), fast(Changed::Layout)], None, Cause::Layout),
-        (vec![same, still(Changed::Layout)], None, Cause::Unknown),
-        (vec![fast(Changed::Layout)], None, Cause::Unknown),
+    let same = still(RetestChange::Nothing);
+    let cases: Vec<(Vec<Retest>, Option<f64>, SlowCause)> = vec![
+        (vec![same, fast(RetestChange::Layout)], Some(0.09), SlowCause::Machine),
+        (vec![fast(RetestChange::Nothing)], None, SlowCause::NotRepeated),
+        (
+            vec![same, fast(RetestChange::CleanUpper), fast(RetestChange::Layout)],
+            None,
+            SlowCause::DirtyUpper,
+        ),
+        (vec![same, fast(RetestChange::Cpu), fast(RetestChange::Layout)], None, SlowCause::Cpu),
+        (vec![same, fast(RetestChange::Environment)], None, SlowCause::Environment),
+        (vec![same, still(RetestChange::Cpu), fast(RetestChange::Layout)], None, SlowCause::Layout),
+        (vec![same, still(RetestChange::Layout)], None, SlowCause::Unknown),
+        (vec![fast(RetestChange::Layout)], None, SlowCause::Unknown),
     ];
     for (retests, control, cause) in cases {
         let text = campaign(|process| {
@@ -242,11 +253,13 @@ fn the_cause_is_what_a_second_start_without_it_shows() {
 fn a_rank_that_is_slow_by_waiting_for_a_processor_is_not_blamed_on_anything_else() {
     let logs = Logs::new();
     let retests = vec![
-        Retest { changed: Changed::Nothing, avg: 0.2 },
-        Retest { changed: Changed::Layout, avg: 0.1 },
+        Retest { changed: RetestChange::Nothing, avg: 0.2 },
+        Retest { changed: RetestChange::Layout, avg: 0.1 },
     ];
     // It takes 0.2 s, and others 0.1.
-    for (waited, cause) in [(0.1, Cause::Machine), (0.05, Cause::Layout), (0.0, Cause::Layout)] {
+    for (waited, cause) in
+        [(0.1, SlowCause::Machine), (0.05, SlowCause::Layout), (0.0, SlowCause::Layout)]
+    {
         let text = campaign(|process| {
             if (process.job, process.rank) == (16, 4) {
                 slow(process);
@@ -266,7 +279,7 @@ fn dirty_registers_that_were_not_cleared_are_told_of_and_not_blamed() {
     for (retests, said) in [
         (vec![], "upper vector registers were dirty"),
         (
-            vec![still(Changed::Nothing), still(Changed::Cpu)],
+            vec![still(RetestChange::Nothing), still(RetestChange::Cpu)],
             "slow again, whatever was changed, and",
         ),
     ] {
@@ -279,7 +292,7 @@ fn dirty_registers_that_were_not_cleared_are_told_of_and_not_blamed() {
         });
         let (_, analysis) = analyzed(&[logs.write("log", text)]);
         let slow = &analysis.slow_ranks[0];
-        assert_eq!(slow.cause, Cause::Unknown);
+        assert_eq!(slow.cause, SlowCause::Unknown);
         assert!(slow.why.starts_with(said) && slow.why.ends_with("was not tested"), "{}", slow.why);
     }
 }
@@ -315,7 +328,7 @@ fn a_campaigns_log_counts_once_though_its_times_are_printed_beside_it() {
     assert_eq!(analysis.arms.iter().map(|arm| arm.slow.of).sum::<u64>(), 640);
     assert_eq!(samples.trouble.beside, 1);
     let same = [logs.whole(), Input { path: logs.directory.path().join("node1.log"), arm: None }];
-    assert!(matches!(read(&same), Err(ReadError::Twice { .. })));
+    assert!(matches!(read(&same), Err(LogReadError::Twice { .. })));
 }
 
 #[test]
@@ -369,7 +382,7 @@ fn two_forms_in_one_file_are_refused() {
     let logs = Logs::new();
     let mixed = published(3, 0, 1) + &campaign(|_| {});
     let error = read(&[logs.write("on.log", mixed)]).unwrap_err();
-    assert!(matches!(error, ReadError::Mixed { line: 5, .. }), "{error}");
+    assert!(matches!(error, LogReadError::Mixed { line: 5, .. }), "{error}");
     let newer = campaign(|_| {}).replacen("log/1", "log/2", 1);
     let error = read(&[logs.write("log", newer)]).unwrap_err();
     assert!(
@@ -384,12 +397,12 @@ fn what_holds_no_times_is_refused() {
     let logs = Logs::new();
     for text in ["", "nothing here\n", "\0\0\0\0"] {
         let error = read(&[logs.write("on.log", text)]).unwrap_err();
-        assert!(matches!(error, ReadError::Nothing { .. }), "{error}");
+        assert!(matches!(error, LogReadError::Nothing { .. }), "{error}");
     }
     let error = read(&[logs.write("on.log", "CT: 1 nan nan nan nan :\n")]).unwrap_err();
-    assert!(matches!(error, ReadError::Nothing { .. }), "{error}");
+    assert!(matches!(error, LogReadError::Nothing { .. }), "{error}");
     let device = Input { path: Path::new("/dev/zero").into(), arm: None };
-    assert!(matches!(read(&[device]), Err(ReadError::NoFile { .. })));
+    assert!(matches!(read(&[device]), Err(LogReadError::NoFile { .. })));
     let samples = read(&[logs.write("on.log", "-1\n-2\n-3\n")]).unwrap();
     assert!(analyze(&samples, &QUESTION).is_err());
 }

@@ -9,9 +9,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use lab::collapse::{Collapsed, Error};
+use lab::collapse::{CollapseError, Collapsed};
 
-fn collapse(pid: i32) -> Result<Collapsed, Error> {
+fn collapse(pid: i32) -> Result<Collapsed, CollapseError> {
     lab::collapse::collapse(pid, &|_, _| {})
 }
 
@@ -136,7 +136,7 @@ fn what_has_been_collapsed_has_nothing_more_to_gain() {
     let bash = bash(100);
     collapse(bash.pid()).unwrap();
     let again = collapse(bash.pid()).map(|collapsed| collapsed.after.huge_bytes);
-    assert!(matches!(again, Err(Error::Small(..)) | Ok(_)), "{again:?}");
+    assert!(matches!(again, Err(CollapseError::Small(..)) | Ok(_)), "{again:?}");
 }
 
 /// The C program, with so many megabytes and threads.
@@ -168,7 +168,7 @@ fn no_signal_is_lost_no_call_fails_and_nothing_computed_changes() {
         for number in 1..=20 {
             // At times all is in huge pages: it makes small ones again.
             while let Err(error) = collapse(busy.pid()) {
-                assert!(matches!(error, Error::Small(..)), "{error}");
+                assert!(matches!(error, CollapseError::Small(..)), "{error}");
                 sleep(Duration::from_millis(1));
             }
             queue(&busy, number);
@@ -206,7 +206,7 @@ fn a_stopped_job_stays_stopped_and_goes_on_when_it_is_told_to() {
 /// Collapses what there is to collapse.
 fn collapse_more(talker: &Talker) {
     match collapse(talker.pid()) {
-        Ok(_) | Err(Error::Small(..)) => {}
+        Ok(_) | Err(CollapseError::Small(..)) => {}
         Err(error) => panic!("{error}"),
     }
 }
@@ -246,9 +246,9 @@ fn a_python_of_500_megabytes_keeps_its_objects_and_threads() {
 #[test]
 fn what_cannot_be_collapsed_is_refused_and_left_as_it_was() {
     let own = collapse(std::process::id() as i32);
-    assert!(matches!(own, Err(Error::Own(_))), "{own:?}");
+    assert!(matches!(own, Err(CollapseError::Own(_))), "{own:?}");
     let none = collapse(4_194_303);
-    assert!(matches!(none, Err(Error::Gone(_))), "{none:?}");
+    assert!(matches!(none, Err(CollapseError::Gone(_))), "{none:?}");
     assert!(collapse(2).is_err(), "a thread of the kernel's");
     if !may_collapse() {
         return;
@@ -256,7 +256,7 @@ fn what_cannot_be_collapsed_is_refused_and_left_as_it_was() {
     let mut small = Talker::start(Command::new("bash").args(["--norc", "--noprofile"]));
     assert_eq!(small.ask("echo here"), "here");
     let refused = collapse(small.pid());
-    assert!(matches!(refused, Err(Error::Small(..))), "{refused:?}");
+    assert!(matches!(refused, Err(CollapseError::Small(..))), "{refused:?}");
     assert_eq!(small.ask("echo still"), "still");
 }
 

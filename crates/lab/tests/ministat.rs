@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use lab::ministat::{Confidence, DataSet, Look, ministat};
+use lab::ministat::{Confidence, DataSet, MinistatOptions, ministat};
 use stats::Random;
 
 /// Numbers between 0 and 1.
@@ -90,7 +90,10 @@ fn every_character_is_what_debians_ministat_prints() {
             assert!(theirs.status.success(), "{}", String::from_utf8_lossy(&theirs.stderr));
             let confidence = Confidence::named(percent).unwrap();
             assert_eq!(
-                ministat(&ours, &Look { width, separate_bars, confidence, most_rows: None }),
+                ministat(
+                    &ours,
+                    &MinistatOptions { width, separate_bars, confidence, most_rows: None }
+                ),
                 String::from_utf8_lossy(&theirs.stdout),
                 "set {number} at {percent} %"
             );
@@ -104,7 +107,7 @@ fn a_plot_that_is_too_tall_is_left_out_as_with_its_option() {
     std::fs::write(directory.path().join("set"), "1\n".repeat(30) + "2\n").unwrap();
     let values = [vec![1.0; 30], vec![2.0]].concat();
     let set = DataSet::new("set", values).unwrap();
-    let look = |most_rows| Look {
+    let look = |most_rows| MinistatOptions {
         width: 74,
         separate_bars: false,
         confidence: Confidence::default(),
@@ -125,7 +128,12 @@ fn two_values_or_one_that_is_no_number_are_no_set() {
     assert_eq!(
         ministat(
             &[],
-            &Look { width: 74, separate_bars: false, confidence: Confidence::P95, most_rows: None }
+            &MinistatOptions {
+                width: 74,
+                separate_bars: false,
+                confidence: Confidence::P95,
+                most_rows: None
+            }
         ),
         ""
     );

@@ -1,10 +1,10 @@
 //! What `perf script` prints is read back, whatever it is.
 #![allow(clippy::unwrap_used)]
 
-use lab::profile::text::{FRAMES, LINE, Sample, read};
+use lab::profile::text::{FRAMES, LINE, PerfSample, read};
 use proptest::prelude::*;
 
-fn samples(text: &[u8]) -> Vec<Sample> {
+fn samples(text: &[u8]) -> Vec<PerfSample> {
     let mut samples = Vec::new();
     let count = read(text, &mut |sample| samples.push(sample)).unwrap();
     assert_eq!(count, samples.len() as u64);

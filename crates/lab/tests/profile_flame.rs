@@ -1,15 +1,15 @@
 //! The flame graph is XML that any reader takes, whatever names are in it.
 #![allow(clippy::unwrap_used)]
 
-use lab::profile::flame::{Bar, Captions, Kind, Stack, folded, svg};
+use lab::profile::flame::{BarKind, Captions, GraphBar, GraphStack, folded, svg};
 use proptest::prelude::*;
 
-fn stack(names: &[&str], width: u64) -> Stack {
-    let bar = |name: &&str| Bar { name: (*name).to_owned(), kind: Kind::Function };
-    Stack { bars: names.iter().map(bar).collect(), width }
+fn stack(names: &[&str], width: u64) -> GraphStack {
+    let bar = |name: &&str| GraphBar { name: (*name).to_owned(), kind: BarKind::Function };
+    GraphStack { bars: names.iter().map(bar).collect(), width }
 }
 
-fn drawn(stacks: &[Stack], title: &str) -> String {
+fn drawn(stacks: &[GraphStack], title: &str) -> String {
     let captions = Captions { title: title.into(), subtitle: title.into(), unit: "µs" };
     let mut out = Vec::new();
     svg(stacks, &captions, &mut out).unwrap();

@@ -6,8 +6,8 @@ use recording::query::clean;
 use recording::query::python::split;
 use recording::{Event, Kind, PathId, Recording};
 
-use crate::hook::{Mark, Marks};
-use crate::runs::{RunId, Runs};
+use crate::hook::{HookMark, Marks};
+use crate::runs::{PythonRunId, PythonRuns};
 
 /// open(2)'s flag for directories.
 const O_DIRECTORY: u64 = 0o200000;
@@ -16,7 +16,7 @@ const O_CREAT: u64 = 0o100;
 
 /// One metadata operation.
 #[derive(Clone, Copy)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct ImportOperation<'a> {
     /// The call.
     pub event: &'a Event,
     /// What it asked.
@@ -24,12 +24,12 @@ pub(crate) struct Ask<'a> {
     /// The path without `..`; empty where the recorder could not read it.
     pub path: &'a [u8],
     /// Who asked.
-    pub run: RunId,
+    pub run: PythonRunId,
     /// What it means, if it is the hook's.
-    pub mark: Option<Mark<'a>>,
+    pub mark: Option<HookMark<'a>>,
 }
 
-impl<'a> Ask<'a> {
+impl<'a> ImportOperation<'a> {
     pub(crate) fn is_missing(&self) -> bool {
         self.event.is_missing()
     }
@@ -68,11 +68,11 @@ impl<'a> Ask<'a> {
 }
 
 /// The distinct paths of a recording, without `..`.
-pub(crate) struct Paths<'a>(Vec<Cow<'a, [u8]>>);
+pub(crate) struct NormalizedPaths<'a>(Vec<Cow<'a, [u8]>>);
 
-impl<'a> Paths<'a> {
-    pub(crate) fn of(recording: &'a Recording) -> Paths<'a> {
-        Paths(recording.paths().map(clean).collect())
+impl<'a> NormalizedPaths<'a> {
+    pub(crate) fn of(recording: &'a Recording) -> NormalizedPaths<'a> {
+        NormalizedPaths(recording.paths().map(clean).collect())
     }
 
     pub(crate) fn get(&self, id: PathId) -> &[u8] {
@@ -83,15 +83,15 @@ impl<'a> Paths<'a> {
 /// All metadata operations of Python's runs, marks among them.
 pub(crate) fn asks<'a>(
     recording: &'a Recording,
-    paths: &'a Paths<'a>,
-    runs: &Runs<'a>,
+    paths: &'a NormalizedPaths<'a>,
+    runs: &PythonRuns<'a>,
     marks: Option<&Marks>,
-) -> Vec<Ask<'a>> {
+) -> Vec<ImportOperation<'a>> {
     // A mark is an access(2), and what Python asks of the hook's directory is metadata too.
     let metadata = recording.events.iter().filter(|event| event.is_metadata());
     let asks = metadata.filter_map(|event| {
         let run = runs.of_event(event);
-        runs.run(run).is_python.then(|| Ask {
+        runs.run(run).is_python.then(|| ImportOperation {
             event,
             kind: event.kind(),
             path: event.path.map_or(b"", |path| paths.get(path)),

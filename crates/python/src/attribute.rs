@@ -11,11 +11,11 @@ use std::collections::HashMap;
 use recording::query::clean;
 use recording::query::python::ModuleDirectories;
 
-use crate::ask::Ask;
-use crate::hook::Mark;
-use crate::reason::{Known, Reason, is_start};
-use crate::runs::{RunId, Runs};
-use crate::tree::{NodeId, Tree};
+use crate::ask::ImportOperation;
+use crate::hook::HookMark;
+use crate::reason::{LookupReason, ReasonContext, is_start};
+use crate::runs::{PythonRunId, PythonRuns};
+use crate::tree::{ImportNodeId, ImportTree};
 
 /// What Python asked of directories after the last module it found.
 const UNNAMED: &[u8] = b"(no module found)";
@@ -25,25 +25,25 @@ const DEEPEST: usize = 1000;
 
 /// An operation that is the program's, and what it was for.
 #[derive(Clone, Copy)]
-pub(crate) struct Placed<'a> {
-    pub ask: Ask<'a>,
-    pub reason: Reason,
+pub(crate) struct PlacedOperation<'a> {
+    pub ask: ImportOperation<'a>,
+    pub reason: LookupReason,
     /// The import that it belongs to, if any.
-    pub node: Option<NodeId>,
+    pub node: Option<ImportNodeId>,
 }
 
 /// Places every operation that is not the hook's, and makes the tree of imports.
 pub(crate) fn attribute<'a>(
-    asks: &[Ask<'a>],
-    runs: &Runs<'a>,
-    known: &Known<'a>,
+    asks: &[ImportOperation<'a>],
+    runs: &PythonRuns<'a>,
+    known: &ReasonContext<'a>,
     places: &ModuleDirectories<'a>,
-) -> (Vec<Placed<'a>>, Tree) {
-    let mut pass = Pass {
+) -> (Vec<PlacedOperation<'a>>, ImportTree) {
+    let mut pass = AttributionPass {
         runs,
         known,
         places,
-        tree: Tree::default(),
+        tree: ImportTree::default(),
         placed: Vec::with_capacity(asks.len()),
         threads: HashMap::new(),
         started: runs.all.iter().map(|run| run.is_marked && run.forked_from.is_some()).collect(),
@@ -59,43 +59,43 @@ pub(crate) fn attribute<'a>(
 }
 
 /// A thread of a run.
-type Thread = (RunId, u32);
+type Thread = (PythonRunId, u32);
 
 #[derive(Default)]
-struct State {
+struct AttributionState {
     /// The imports that it is in, outermost first.
-    stack: Vec<NodeId>,
+    stack: Vec<ImportNodeId>,
     /// Operations that belong to the module that it names next.
     waiting: Vec<usize>,
     /// The extension module that it named last, whose libraries are loaded next.
-    extension: Option<NodeId>,
+    extension: Option<ImportNodeId>,
     /// The module that it named last.
-    last: Option<NodeId>,
+    last: Option<ImportNodeId>,
 }
 
-struct Pass<'k, 'a> {
-    runs: &'k Runs<'a>,
-    known: &'k Known<'a>,
+struct AttributionPass<'k, 'a> {
+    runs: &'k PythonRuns<'a>,
+    known: &'k ReasonContext<'a>,
     places: &'k ModuleDirectories<'a>,
-    tree: Tree,
+    tree: ImportTree,
     /// None where the operation turned out to be the hook's.
-    placed: Vec<Option<Placed<'a>>>,
-    threads: HashMap<Thread, State>,
+    placed: Vec<Option<PlacedOperation<'a>>>,
+    threads: HashMap<Thread, AttributionState>,
     /// Of each run, whether it says by now what it imports.
     started: Vec<bool>,
     names: HashMap<&'a [u8], Option<Vec<u8>>>,
 }
 
-impl<'a> Pass<'_, 'a> {
-    fn mark(&mut self, ask: &Ask<'a>, mark: Mark<'a>) {
+impl<'a> AttributionPass<'_, 'a> {
+    fn mark(&mut self, ask: &ImportOperation<'a>, mark: HookMark<'a>) {
         let state = self.threads.entry((ask.run, ask.event.thread)).or_default();
         match mark {
-            Mark::Start => self.started[ask.run.0] = true,
-            Mark::Begin(module) if state.stack.len() < DEEPEST => {
+            HookMark::Start => self.started[ask.run.0] = true,
+            HookMark::Begin(module) if state.stack.len() < DEEPEST => {
                 let node = self.tree.begin(state.stack.last().copied(), module);
                 state.stack.push(node);
             }
-            Mark::End(module) => {
+            HookMark::End(module) => {
                 let tree = &self.tree;
                 let open = state.stack.iter().rposition(|node| tree.module(*node) == module);
                 if let Some(open) = open {
@@ -103,7 +103,7 @@ impl<'a> Pass<'_, 'a> {
                 }
             }
             // The command's own sitecustomize is looked for in the same directories once more.
-            Mark::Hook => {
+            HookMark::Hook => {
                 for directory in self.runs.run(ask.run).ahead.iter().rev() {
                     let asked = |at: usize| self.placed[at].map(|placed| placed.ask.path);
                     let last = state.waiting.last().copied();
@@ -114,11 +114,11 @@ impl<'a> Pass<'_, 'a> {
                     }
                 }
             }
-            Mark::Begin(_) | Mark::Directory | Mark::Path(..) => {}
+            HookMark::Begin(_) | HookMark::Directory | HookMark::Path(..) => {}
         }
     }
 
-    fn place(&mut self, ask: &Ask<'a>) {
+    fn place(&mut self, ask: &ImportOperation<'a>) {
         let reason = self.known.reason(ask);
         let at = self.placed.len();
         let node = if is_start(ask) {
@@ -132,29 +132,34 @@ impl<'a> Pass<'_, 'a> {
         if let Some(node) = node {
             self.tree.count(node, ask, reason);
         }
-        self.placed.push(Some(Placed { ask: *ask, reason, node }));
+        self.placed.push(Some(PlacedOperation { ask: *ask, reason, node }));
     }
 
     /// The import that the path speaks of; the operation is left waiting if the next one is to
     /// say so.
-    fn by_path(&mut self, ask: &Ask<'a>, reason: Reason, at: usize) -> Option<NodeId> {
+    fn by_path(
+        &mut self,
+        ask: &ImportOperation<'a>,
+        reason: LookupReason,
+        at: usize,
+    ) -> Option<ImportNodeId> {
         let thread = (ask.run, ask.event.thread);
         let state = self.threads.entry(thread).or_default();
         match reason {
             reason if !reason.is_import() => None,
-            Reason::Directory | Reason::Listing | Reason::Zip => {
+            LookupReason::Directory | LookupReason::Listing | LookupReason::Zip => {
                 state.waiting.push(at);
                 None
             }
             // Libraries that a program opens by itself belong to no import.
-            Reason::Loader => state.extension,
-            Reason::BytecodeWrite => state.last,
+            LookupReason::Loader => state.extension,
+            LookupReason::BytecodeWrite => state.last,
             _ => {
                 let places = self.places;
                 let name = self.names.entry(ask.path).or_insert_with(|| places.module(ask.path));
                 let node = self.tree.guess(ask.run, name.as_deref()?);
                 state.last = Some(node);
-                state.extension = (reason == Reason::Extension).then_some(node);
+                state.extension = (reason == LookupReason::Extension).then_some(node);
                 let waiting = std::mem::take(&mut state.waiting);
                 self.settle(waiting, node);
                 Some(node)
@@ -162,7 +167,7 @@ impl<'a> Pass<'_, 'a> {
         }
     }
 
-    fn settle(&mut self, waiting: Vec<usize>, node: NodeId) {
+    fn settle(&mut self, waiting: Vec<usize>, node: ImportNodeId) {
         for at in waiting {
             if let Some(Some(placed)) = self.placed.get_mut(at) {
                 placed.node = Some(node);
@@ -171,7 +176,7 @@ impl<'a> Pass<'_, 'a> {
         }
     }
 
-    fn end(mut self) -> (Vec<Placed<'a>>, Tree) {
+    fn end(mut self) -> (Vec<PlacedOperation<'a>>, ImportTree) {
         let mut threads: Vec<_> = std::mem::take(&mut self.threads).into_iter().collect();
         threads.sort_by_key(|(thread, _)| *thread);
         for ((run, _), state) in threads {

@@ -1,4 +1,4 @@
-//! From a recording to a [`Scan`].
+//! From a recording to a [`ImportScan`].
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -7,34 +7,35 @@ use std::collections::{BTreeMap, HashSet};
 use recording::query::python::{ModuleDirectories, package_of};
 use recording::{Event, Recording};
 
-use crate::ask::{Ask, Paths, asks};
-use crate::attribute::{Placed, attribute};
-use crate::entry::{Entries, slope};
+use crate::ask::{ImportOperation, NormalizedPaths, asks};
+use crate::attribute::{PlacedOperation, attribute};
+use crate::entry::{SysPathEntries, slope};
 use crate::hook::Marks;
-use crate::reason::{Known, Reason};
-use crate::runs::{Run, Runs};
-use crate::scan::{ByReason, Counts, Import, Nesting, Package, Python, Scan};
-use crate::tree::Tally;
+use crate::reason::{LookupReason, ReasonContext};
+use crate::runs::{PythonRun, PythonRuns};
+use crate::scan::{ByReason, Import, ImportCounts, ImportScan, Nesting, PackageImports, Python};
+use crate::tree::ImportTally;
 use crate::trouble::troubles;
 
 /// What Python asked for its imports. `marks` are those of the hook that the command was
 /// recorded with, if it was.
-pub fn scan(recording: &Recording, marks: Option<&Marks>) -> Scan {
-    let paths = Paths::of(recording);
-    let runs = Runs::of(recording, marks);
+pub fn scan(recording: &Recording, marks: Option<&Marks>) -> ImportScan {
+    let paths = NormalizedPaths::of(recording);
+    let runs = PythonRuns::of(recording, marks);
     let asks = asks(recording, &paths, &runs, marks);
-    let entries = Entries::of(recording, &runs, &asks, marks);
+    let entries = SysPathEntries::of(recording, &runs, &asks, marks);
     let listed = entries.known();
-    let known = Known::of(&asks, &listed);
+    let known = ReasonContext::of(&asks, &listed);
     let packages = packages(&asks);
     let searched = listed.into_iter().map(Cow::Borrowed).collect();
     let places = ModuleDirectories { entries: searched, packages: &packages };
     let (placed, tree) = attribute(&asks, &runs, &known, &places);
     let troubles = troubles(&placed, &tree, &known, &places);
-    let in_imports: Vec<&Placed> = placed.iter().filter(|placed| placed.node.is_some()).collect();
+    let in_imports: Vec<&PlacedOperation> =
+        placed.iter().filter(|placed| placed.node.is_some()).collect();
     let modules = tree.imports();
     let sys_path = entries.count(&in_imports, &places);
-    Scan {
+    ImportScan {
         nesting: nesting(&runs),
         pythons: pythons(recording, &runs, &placed),
         all: all(recording, &runs, &placed),
@@ -50,18 +51,18 @@ pub fn scan(recording: &Recording, marks: Option<&Marks>) -> Scan {
 }
 
 /// The directories that hold an `__init__` file that was there: packages.
-fn packages<'a>(asks: &[Ask<'a>]) -> HashSet<&'a [u8]> {
+fn packages<'a>(asks: &[ImportOperation<'a>]) -> HashSet<&'a [u8]> {
     let answered = asks.iter().filter(|ask| ask.is_yes() && !ask.is_listing());
     answered.filter_map(|ask| package_of(ask.path)).collect()
 }
 
-fn tally<'e>(events: impl Iterator<Item = &'e Event>) -> Tally {
-    let mut tally = Tally::default();
+fn tally<'e>(events: impl Iterator<Item = &'e Event>) -> ImportTally {
+    let mut tally = ImportTally::default();
     events.for_each(|event| tally.add(event));
     tally
 }
 
-fn nesting(runs: &Runs) -> Nesting {
+fn nesting(runs: &PythonRuns) -> Nesting {
     let own = || runs.all.iter().filter(|run| run.is_python && run.forked_from.is_none());
     match (own().any(|run| run.is_marked), own().any(|run| !run.is_marked)) {
         (true, false) => Nesting::Exact,
@@ -71,17 +72,17 @@ fn nesting(runs: &Runs) -> Nesting {
 }
 
 /// The runs of Python. A child that was forked to execute something else is none.
-fn pythons(recording: &Recording, runs: &Runs, placed: &[Placed]) -> Vec<Python> {
-    let mut tallies = vec![Tally::default(); runs.all.len()];
+fn pythons(recording: &Recording, runs: &PythonRuns, placed: &[PlacedOperation]) -> Vec<Python> {
+    let mut tallies = vec![ImportTally::default(); runs.all.len()];
     for placed in placed {
         tallies[placed.ask.run.0].add(placed.ask.event);
     }
-    let python = |(run, tally): (&Run, Tally)| {
+    let python = |(run, tally): (&PythonRun, ImportTally)| {
         let exec = run.exec.filter(|_| run.is_python)?;
         let counts = tally.counts();
         let process = recording.process(run.process);
         let stays = run.forked_from.is_none() || process.execs.is_empty();
-        (stays && counts.operations > 0).then(|| Python {
+        (stays && counts.metadata_ops > 0).then(|| Python {
             program: recording.shown(exec.path),
             argv: exec.argv.iter().map(recording::shown_name).collect(),
             pid: process.pid,
@@ -93,7 +94,7 @@ fn pythons(recording: &Recording, runs: &Runs, placed: &[Placed]) -> Vec<Python>
 }
 
 /// All operations but the hook's, which only Python's runs make.
-fn all(recording: &Recording, runs: &Runs, placed: &[Placed]) -> Counts {
+fn all(recording: &Recording, runs: &PythonRuns, placed: &[PlacedOperation]) -> ImportCounts {
     let mut tally = tally(placed.iter().map(|placed| placed.ask.event));
     for event in recording.events.iter().filter(|event| event.is_metadata()) {
         if !runs.run(runs.of_event(event)).is_python {
@@ -103,8 +104,8 @@ fn all(recording: &Recording, runs: &Runs, placed: &[Placed]) -> Counts {
     tally.counts()
 }
 
-fn reasons(in_imports: &[&Placed]) -> Vec<ByReason> {
-    let mut tallies: BTreeMap<Reason, Tally> = BTreeMap::new();
+fn reasons(in_imports: &[&PlacedOperation]) -> Vec<ByReason> {
+    let mut tallies: BTreeMap<LookupReason, ImportTally> = BTreeMap::new();
     for placed in in_imports {
         tallies.entry(placed.reason).or_default().add(placed.ask.event);
     }
@@ -112,17 +113,17 @@ fn reasons(in_imports: &[&Placed]) -> Vec<ByReason> {
         .into_iter()
         .map(|(reason, tally)| ByReason { reason, counts: tally.counts() })
         .collect();
-    reasons.sort_by_key(|by| (Reverse(by.counts.operations), by.reason));
+    reasons.sort_by_key(|by| (Reverse(by.counts.metadata_ops), by.reason));
     reasons
 }
 
 /// What was asked for all modules whose names begin with the same part.
-fn by_package(modules: &[Import], in_imports: &[&Placed]) -> Vec<Package> {
+fn by_package(modules: &[Import], in_imports: &[&PlacedOperation]) -> Vec<PackageImports> {
     let package = |module: &Import| {
         let name = &module.module;
         name.split('.').next().filter(|part| !part.is_empty()).unwrap_or(name).to_owned()
     };
-    let mut packages: BTreeMap<String, (HashSet<&str>, Tally)> = BTreeMap::new();
+    let mut packages: BTreeMap<String, (HashSet<&str>, ImportTally)> = BTreeMap::new();
     for placed in in_imports {
         let Some(module) = placed.node.and_then(|node| modules.get(node.0)) else { continue };
         let (names, tally) = packages.entry(package(module)).or_default();
@@ -131,14 +132,14 @@ fn by_package(modules: &[Import], in_imports: &[&Placed]) -> Vec<Package> {
     }
     let mut packages: Vec<_> = packages
         .into_iter()
-        .map(|(package, (names, tally))| Package {
+        .map(|(package, (names, tally))| PackageImports {
             package,
             modules: names.len() as u64,
             counts: tally.counts(),
         })
         .collect();
     packages.sort_by(|a, b| {
-        b.counts.operations.cmp(&a.counts.operations).then_with(|| a.package.cmp(&b.package))
+        b.counts.metadata_ops.cmp(&a.counts.metadata_ops).then_with(|| a.package.cmp(&b.package))
     });
     packages
 }

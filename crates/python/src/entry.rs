@@ -7,30 +7,30 @@ use recording::query::clean;
 use recording::query::python::{ModuleDirectories, directory_and_stem};
 use recording::{Exec, Recording, shown};
 
-use crate::ask::Ask;
-use crate::attribute::Placed;
-use crate::hook::{Mark, Marks};
-use crate::reason::Reason;
-use crate::runs::{Runs, variable};
-use crate::scan::{Entry, Slope};
-use crate::tree::Tally;
+use crate::ask::ImportOperation;
+use crate::attribute::PlacedOperation;
+use crate::hook::{HookMark, Marks};
+use crate::reason::LookupReason;
+use crate::runs::{PythonRuns, variable};
+use crate::scan::{ScannedPathEntry, Slope};
+use crate::tree::ImportTally;
 
 /// What is known of `sys.path` before anything is counted.
-pub(crate) struct Entries<'a> {
+pub(crate) struct SysPathEntries<'a> {
     /// In their order.
     list: Vec<Cow<'a, [u8]>>,
     /// Those that PYTHONPATH names.
     given: HashSet<Cow<'a, [u8]>>,
 }
 
-impl<'a> Entries<'a> {
+impl<'a> SysPathEntries<'a> {
     /// Those that the hook told of, and those of each PYTHONPATH.
     pub(crate) fn of(
         recording: &'a Recording,
-        runs: &Runs<'a>,
-        asks: &[Ask<'a>],
+        runs: &PythonRuns<'a>,
+        asks: &[ImportOperation<'a>],
         marks: Option<&Marks>,
-    ) -> Entries<'a> {
+    ) -> SysPathEntries<'a> {
         let is_hook = |entry: &[u8]| marks.is_some_and(|marks| marks.read(entry).is_some());
         let mut given: Vec<Cow<[u8]>> = Vec::new();
         let mut seen: HashSet<(Option<&str>, &[u8])> = HashSet::new();
@@ -46,7 +46,7 @@ impl<'a> Entries<'a> {
         }
         let mut told: Vec<(u32, std::cmp::Reverse<usize>, Cow<[u8]>)> = Vec::new();
         for ask in asks {
-            if let Some(Mark::Path(place, entry)) = ask.mark {
+            if let Some(HookMark::Path(place, entry)) = ask.mark {
                 let entry = absolute(cwd(recording, runs.run(ask.run).exec), entry);
                 told.push((place, std::cmp::Reverse(told.len()), entry));
             }
@@ -56,7 +56,7 @@ impl<'a> Entries<'a> {
         let told = told.into_iter().map(|(_, _, entry)| entry);
         let mut known = HashSet::new();
         let list = told.chain(given.iter().cloned()).filter(|entry| known.insert(entry.clone()));
-        Entries { list: list.collect(), given: given.into_iter().collect() }
+        SysPathEntries { list: list.collect(), given: given.into_iter().collect() }
     }
 
     /// All that are known.
@@ -65,10 +65,14 @@ impl<'a> Entries<'a> {
     }
 
     /// What was asked of each. Directories that every installation has are entries, too.
-    pub(crate) fn count(&self, in_imports: &[&Placed], places: &ModuleDirectories) -> Vec<Entry> {
+    pub(crate) fn count(
+        &self,
+        in_imports: &[&PlacedOperation],
+        places: &ModuleDirectories,
+    ) -> Vec<ScannedPathEntry> {
         let mut order: Vec<&[u8]> = self.list.iter().map(|entry| &entry[..]).collect();
-        let mut counted: HashMap<&[u8], Counted> =
-            order.iter().map(|entry| (*entry, Counted::default())).collect();
+        let mut counted: HashMap<&[u8], EntryCounts> =
+            order.iter().map(|entry| (*entry, EntryCounts::default())).collect();
         for placed in in_imports {
             let path = placed.ask.path;
             let Some(top) = places.top(path) else { continue };
@@ -79,13 +83,13 @@ impl<'a> Entries<'a> {
             }
             let counted = counted.entry(top).or_insert_with(|| {
                 order.push(top);
-                Counted::default()
+                EntryCounts::default()
             });
             counted.take_in(placed, top);
         }
         let entry = |path: &[u8]| {
             let counted = counted.get(path)?;
-            Some(Entry {
+            Some(ScannedPathEntry {
                 path: shown(path),
                 from_pythonpath: self.given.contains(path),
                 counts: counted.tally.counts(),
@@ -98,19 +102,19 @@ impl<'a> Entries<'a> {
 }
 
 #[derive(Default)]
-struct Counted<'a> {
-    tally: Tally,
+struct EntryCounts<'a> {
+    tally: ImportTally,
     itself: u64,
     /// First parts of the names of modules that were there.
     found: HashSet<&'a [u8]>,
 }
 
-impl<'a> Counted<'a> {
-    fn take_in(&mut self, placed: &Placed<'a>, top: &[u8]) {
+impl<'a> EntryCounts<'a> {
+    fn take_in(&mut self, placed: &PlacedOperation<'a>, top: &[u8]) {
         let ask = &placed.ask;
         self.tally.add(ask.event);
         self.itself += u64::from(ask.path == top);
-        let is_file = matches!(placed.reason, Reason::Source | Reason::Extension);
+        let is_file = matches!(placed.reason, LookupReason::Source | LookupReason::Extension);
         if is_file && ask.is_yes() && directory_and_stem(ask.path).is_some() {
             let below = ask.path.get(top.len()..).unwrap_or_default();
             let part =
@@ -122,7 +126,7 @@ impl<'a> Counted<'a> {
 
 /// What one entry more costs: what was asked of the directories of PYTHONPATH's, each for itself;
 /// of the entry that was asked most where there are none, since PYTHONPATH's come early.
-pub(crate) fn slope(entries: &[Entry]) -> Option<Slope> {
+pub(crate) fn slope(entries: &[ScannedPathEntry]) -> Option<Slope> {
     let given: Vec<u64> =
         entries.iter().filter(|entry| entry.from_pythonpath).map(|entry| entry.itself).collect();
     let of_pythonpath = !given.is_empty();
@@ -132,7 +136,7 @@ pub(crate) fn slope(entries: &[Entry]) -> Option<Slope> {
     };
     let asked: u64 = chosen.iter().sum();
     (asked > 0).then(|| Slope {
-        operations_per_entry: asked as f64 / chosen.len() as f64,
+        metadata_ops_per_entry: asked as f64 / chosen.len() as f64,
         entries: chosen.len() as u64,
         of_pythonpath,
     })

@@ -83,7 +83,7 @@ pub struct Marks {
 
 /// One mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark<'a> {
+pub(crate) enum HookMark<'a> {
     /// From here on the process says what it imports.
     Start,
     /// An import of this module begins.
@@ -100,10 +100,10 @@ pub(crate) enum Mark<'a> {
 
 impl Marks {
     /// What a path means, if it is the hook's.
-    pub(crate) fn read<'a>(&self, path: &'a [u8]) -> Option<Mark<'a>> {
+    pub(crate) fn read<'a>(&self, path: &'a [u8]) -> Option<HookMark<'a>> {
         let rest = path.strip_prefix(&self.directory[..])?;
         if rest.is_empty() {
-            return Some(Mark::Directory);
+            return Some(HookMark::Directory);
         }
         let rest = rest.strip_prefix(b"/")?;
         let (what, about) = match rest.iter().position(|byte| *byte == b'/') {
@@ -111,20 +111,20 @@ impl Marks {
             None => (rest, &b""[..]),
         };
         Some(match what {
-            b"start" => Mark::Start,
-            b"begin" => Mark::Begin(about),
-            b"end" => Mark::End(about),
-            b"path" => entry(about).unwrap_or(Mark::Hook),
-            _ => Mark::Hook,
+            b"start" => HookMark::Start,
+            b"begin" => HookMark::Begin(about),
+            b"end" => HookMark::End(about),
+            b"path" => entry(about).unwrap_or(HookMark::Hook),
+            _ => HookMark::Hook,
         })
     }
 }
 
 /// `3=/usr/lib/python3.11`.
-fn entry(about: &[u8]) -> Option<Mark<'_>> {
+fn entry(about: &[u8]) -> Option<HookMark<'_>> {
     let at = about.iter().position(|byte| *byte == b'=')?;
     let place = std::str::from_utf8(&about[..at]).ok()?.parse().ok()?;
-    Some(Mark::Path(place, &about[at + 1..]))
+    Some(HookMark::Path(place, &about[at + 1..]))
 }
 
 #[cfg(test)]
@@ -135,14 +135,14 @@ mod tests {
     fn a_mark_is_below_the_directory_and_nothing_beside_it_is_one() {
         let marks = Marks { directory: b"/tmp/h".to_vec() };
         let read = |path: &'static str| marks.read(path.as_bytes());
-        assert_eq!(read("/tmp/h/start"), Some(Mark::Start));
-        assert_eq!(read("/tmp/h/begin/numpy.core"), Some(Mark::Begin(b"numpy.core")));
-        assert_eq!(read("/tmp/h/end/a/b"), Some(Mark::End(b"a/b")));
-        assert_eq!(read("/tmp/h/path/12=/usr/a=b"), Some(Mark::Path(12, b"/usr/a=b")));
-        assert_eq!(read("/tmp/h/path/0="), Some(Mark::Path(0, b"")));
-        assert_eq!(read("/tmp/h/path/x=/usr"), Some(Mark::Hook));
-        assert_eq!(read("/tmp/h"), Some(Mark::Directory));
-        assert_eq!(read("/tmp/h/__pycache__/sitecustomize.pyc"), Some(Mark::Hook));
+        assert_eq!(read("/tmp/h/start"), Some(HookMark::Start));
+        assert_eq!(read("/tmp/h/begin/numpy.core"), Some(HookMark::Begin(b"numpy.core")));
+        assert_eq!(read("/tmp/h/end/a/b"), Some(HookMark::End(b"a/b")));
+        assert_eq!(read("/tmp/h/path/12=/usr/a=b"), Some(HookMark::Path(12, b"/usr/a=b")));
+        assert_eq!(read("/tmp/h/path/0="), Some(HookMark::Path(0, b"")));
+        assert_eq!(read("/tmp/h/path/x=/usr"), Some(HookMark::Hook));
+        assert_eq!(read("/tmp/h"), Some(HookMark::Directory));
+        assert_eq!(read("/tmp/h/__pycache__/sitecustomize.pyc"), Some(HookMark::Hook));
         assert_eq!(read("/tmp/hook/begin/x"), None);
     }
 

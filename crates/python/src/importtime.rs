@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use recording::Micros;
 
-use crate::scan::{Scan, Time};
+use crate::scan::{ImportScan, Time};
 
 /// The variable that has the same effect as `-X importtime`.
 pub const VARIABLE: &str = "PYTHONPROFILEIMPORTTIME";
@@ -36,7 +36,7 @@ fn line_of(line: &[u8]) -> Option<(String, Time)> {
 
 /// Puts the times beside the imports. A module that is imported in several places has its time
 /// at the first. Says how many imports have one.
-pub fn beside(scan: &mut Scan, mut times: HashMap<String, Time>) -> usize {
+pub fn beside(scan: &mut ImportScan, mut times: HashMap<String, Time>) -> usize {
     let before = times.len();
     for import in scan.modules.iter_mut().filter(|import| import.times > 0) {
         import.time = times.remove(&import.module);

@@ -1,4 +1,5 @@
-//! Python's imports in a recording: which module asked what, why, and over which `sys.path`.
+//! Python's imports in a recording: which module makes which metadata operations, why, and over
+//! which `sys.path`.
 //!
 //! A scan sees a recording only. With the marks of the [`Hook`] in it, which import an operation
 //! belongs to was observed; without, files name their modules, and the answer says so.
@@ -8,7 +9,7 @@
 //! | `hook`, `hook.py` | makes Python say where each import begins and ends |
 //! | `runs` | which run of which program a call belongs to |
 //! | `ask` | the metadata operations of Python's runs |
-//! | `reason` | what an operation asks in the import system |
+//! | `reason` | why the import system makes an operation |
 //! | `attribute`, `tree` | which import it belongs to; imports below imports |
 //! | `entry` | the entries of `sys.path`, and what one more costs |
 //! | `trouble` | what is out of the ordinary, by name |
@@ -29,6 +30,9 @@ mod trouble;
 
 pub use count::scan;
 pub use hook::{Hook, Marks, may_hook};
-pub use reason::Reason;
-pub use scan::{ByReason, Counts, Entry, Import, Nesting, Package, Python, Scan, Slope, Time};
-pub use trouble::{Trouble, TroubleKind};
+pub use reason::LookupReason;
+pub use scan::{
+    ByReason, Import, ImportCounts, ImportScan, Nesting, PackageImports, Python, ScannedPathEntry,
+    Slope, Time,
+};
+pub use trouble::{PythonTrouble, PythonTroubleKind};

@@ -8,12 +8,12 @@ use recording::query::python::{
 use recording::{Kind, Phase};
 use serde::{Deserialize, Serialize};
 
-use crate::ask::Ask;
+use crate::ask::ImportOperation;
 
 /// Why an operation was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reason {
+pub enum LookupReason {
     /// Stat of a module's `.py`: the finder sees that it is there, and the loader compares its
     /// time with the bytecode's.
     Source,
@@ -47,37 +47,40 @@ pub enum Reason {
     Other,
 }
 
-impl Reason {
+impl LookupReason {
     /// As a person would say it.
     pub fn name(self) -> &'static str {
         match self {
-            Reason::Source => "stat of .py",
-            Reason::Directory => "stat of a directory (has it changed?)",
-            Reason::Bytecode => "open of .pyc",
-            Reason::Suffix => "suffix probe, not there",
-            Reason::Listing => "listing of a directory",
-            Reason::Extension => "extension module",
-            Reason::Loader => "libraries of extension modules",
-            Reason::SourceRead => "open of .py (no fitting .pyc)",
-            Reason::BytecodeWrite => "writing of .pyc",
-            Reason::Zip => "zipped package",
-            Reason::Site => "site: pyvenv.cfg, .pth",
-            Reason::Metadata => "metadata of distributions",
-            Reason::Link => "lstat, readlink (realpath)",
-            Reason::Data => "package data",
-            Reason::Other => "other, by the module's own code",
+            LookupReason::Source => "stat of .py",
+            LookupReason::Directory => "stat of a directory (has it changed?)",
+            LookupReason::Bytecode => "open of .pyc",
+            LookupReason::Suffix => "suffix probe, not there",
+            LookupReason::Listing => "listing of a directory",
+            LookupReason::Extension => "extension module",
+            LookupReason::Loader => "libraries of extension modules",
+            LookupReason::SourceRead => "open of .py (no fitting .pyc)",
+            LookupReason::BytecodeWrite => "writing of .pyc",
+            LookupReason::Zip => "zipped package",
+            LookupReason::Site => "site: pyvenv.cfg, .pth",
+            LookupReason::Metadata => "metadata of distributions",
+            LookupReason::Link => "lstat, readlink (realpath)",
+            LookupReason::Data => "package data",
+            LookupReason::Other => "other, by the module's own code",
         }
     }
 
     /// Whether only the import system asks so: what is not so belongs to an import only if it
     /// was seen to be made in one.
     pub(crate) fn is_import(self) -> bool {
-        !matches!(self, Reason::Metadata | Reason::Link | Reason::Data | Reason::Other)
+        !matches!(
+            self,
+            LookupReason::Metadata | LookupReason::Link | LookupReason::Data | LookupReason::Other
+        )
     }
 }
 
 /// What reasons depend on beside the operation itself.
-pub(crate) struct Known<'a> {
+pub(crate) struct ReasonContext<'a> {
     /// Directories that modules were looked for in, and entries of `sys.path`.
     directories: HashSet<&'a [u8]>,
     /// Files that are searched like directories.
@@ -86,9 +89,12 @@ pub(crate) struct Known<'a> {
     beside_archives: HashSet<&'a [u8]>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> ReasonContext<'a> {
     /// Looks at all operations once; `entries` are those of `sys.path`.
-    pub(crate) fn of(asks: &[Ask<'a>], entries: &HashSet<&'a [u8]>) -> Known<'a> {
+    pub(crate) fn of(
+        asks: &[ImportOperation<'a>],
+        entries: &HashSet<&'a [u8]>,
+    ) -> ReasonContext<'a> {
         let mut directories = entries.clone();
         let mut archives = HashSet::new();
         for ask in asks.iter().filter(|ask| ask.mark.is_none() && !ask.event.in_loader) {
@@ -106,43 +112,43 @@ impl<'a> Known<'a> {
             }
         }
         let beside_archives = archives.iter().map(|archive| split(archive).0).collect();
-        Known { directories, archives, beside_archives }
+        ReasonContext { directories, archives, beside_archives }
     }
 
     /// Why the operation was made.
-    pub(crate) fn reason(&self, ask: &Ask) -> Reason {
+    pub(crate) fn reason(&self, ask: &ImportOperation) -> LookupReason {
         let (directory, name) = ask.split();
         if ask.event.in_loader {
             let is_own = name.ends_with(b".so") && self.directories.contains(directory);
-            return if is_own { Reason::Extension } else { Reason::Loader };
+            return if is_own { LookupReason::Extension } else { LookupReason::Loader };
         }
         if ask.is_nofollow() {
-            return Reason::Link;
+            return LookupReason::Link;
         }
         if is_distribution(ask.path) {
-            return Reason::Metadata;
+            return LookupReason::Metadata;
         }
         if is_site_file(name) {
-            return Reason::Site;
+            return LookupReason::Site;
         }
         if name == CACHE || split(directory).1 == CACHE || name.ends_with(b".pyc") {
             return bytecode(ask, directory, name);
         }
         if self.is_zip(ask) {
-            return Reason::Zip;
+            return LookupReason::Zip;
         }
         if is_module_file(name) && !ask.is_listing() {
             return module_file(ask, name);
         }
         match self.directories.contains(ask.path) {
-            true if ask.is_listing() => Reason::Listing,
-            true if ask.kind == Kind::Stat => Reason::Directory,
-            _ if self.is_of_a_package(ask.path) => Reason::Data,
-            _ => Reason::Other,
+            true if ask.is_listing() => LookupReason::Listing,
+            true if ask.kind == Kind::Stat => LookupReason::Directory,
+            _ if self.is_of_a_package(ask.path) => LookupReason::Data,
+            _ => LookupReason::Other,
         }
     }
 
-    fn is_zip(&self, ask: &Ask) -> bool {
+    fn is_zip(&self, ask: &ImportOperation) -> bool {
         if self.archives.is_empty() {
             return false;
         }
@@ -163,27 +169,29 @@ fn at_or_above(path: &[u8], known: &HashSet<&[u8]>) -> bool {
     upwards(path).any(|directory| known.contains(directory))
 }
 
-fn bytecode(ask: &Ask, directory: &[u8], name: &[u8]) -> Reason {
+fn bytecode(ask: &ImportOperation, directory: &[u8], name: &[u8]) -> LookupReason {
     let is_file = name.ends_with(b".pyc");
     match ask.kind {
-        _ if ask.is_change() => Reason::BytecodeWrite,
+        _ if ask.is_change() => LookupReason::BytecodeWrite,
         // The loader looks for the directory before it writes into it.
-        Kind::Stat if name == CACHE => Reason::BytecodeWrite,
-        Kind::Stat if is_file && ask.is_missing() && split(directory).1 != CACHE => Reason::Suffix,
-        _ if ask.is_listing() => Reason::Other,
-        _ => Reason::Bytecode,
+        Kind::Stat if name == CACHE => LookupReason::BytecodeWrite,
+        Kind::Stat if is_file && ask.is_missing() && split(directory).1 != CACHE => {
+            LookupReason::Suffix
+        }
+        _ if ask.is_listing() => LookupReason::Other,
+        _ => LookupReason::Bytecode,
     }
 }
 
-fn module_file(ask: &Ask, name: &[u8]) -> Reason {
+fn module_file(ask: &ImportOperation, name: &[u8]) -> LookupReason {
     match ask.kind {
-        Kind::Stat if ask.is_missing() => Reason::Suffix,
-        Kind::Stat if name.ends_with(b".py") => Reason::Source,
-        Kind::Stat => Reason::Extension,
-        Kind::Open if ask.is_change() => Reason::Other,
-        Kind::Open if name.ends_with(b".py") => Reason::SourceRead,
-        Kind::Open => Reason::Extension,
-        _ => Reason::Other,
+        Kind::Stat if ask.is_missing() => LookupReason::Suffix,
+        Kind::Stat if name.ends_with(b".py") => LookupReason::Source,
+        Kind::Stat => LookupReason::Extension,
+        Kind::Open if ask.is_change() => LookupReason::Other,
+        Kind::Open if name.ends_with(b".py") => LookupReason::SourceRead,
+        Kind::Open => LookupReason::Extension,
+        _ => LookupReason::Other,
     }
 }
 
@@ -206,6 +214,6 @@ pub(crate) fn distribution(path: &[u8]) -> Option<&[u8]> {
 }
 
 /// Whether the dynamic loader asked before the program began.
-pub(crate) fn is_start(ask: &Ask) -> bool {
+pub(crate) fn is_start(ask: &ImportOperation) -> bool {
     ask.event.in_loader && ask.event.phase == Phase::Loading
 }

@@ -4,16 +4,16 @@ use std::collections::HashMap;
 
 use recording::{Event, Exec, Nanos, ProcessId, Recording, Role};
 
-use crate::hook::{Mark, Marks};
+use crate::hook::{HookMark, Marks};
 
 /// A process from one exec to the next. A forked child that has not executed anything is a run
 /// of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct RunId(pub(crate) usize);
+pub(crate) struct PythonRunId(pub(crate) usize);
 
 /// One run.
 #[derive(Clone)]
-pub(crate) struct Run<'a> {
+pub(crate) struct PythonRun<'a> {
     /// The process.
     pub process: ProcessId,
     /// The program: the parent's, for a child that has not executed anything.
@@ -23,22 +23,22 @@ pub(crate) struct Run<'a> {
     /// Whether it said what it imports.
     pub is_marked: bool,
     /// The run that it was forked from.
-    pub forked_from: Option<RunId>,
+    pub forked_from: Option<PythonRunId>,
     /// The entries of its PYTHONPATH that come before the hook's directory.
     pub ahead: Vec<&'a [u8]>,
 }
 
 /// The runs of a recording.
-pub(crate) struct Runs<'a> {
+pub(crate) struct PythonRuns<'a> {
     recording: &'a Recording,
-    pub all: Vec<Run<'a>>,
+    pub all: Vec<PythonRun<'a>>,
     /// Of each process, its first run: what it was forked as, then one run an exec.
     first: Vec<usize>,
 }
 
-impl<'a> Runs<'a> {
-    pub(crate) fn of(recording: &'a Recording, marks: Option<&Marks>) -> Runs<'a> {
-        let mut runs = Runs {
+impl<'a> PythonRuns<'a> {
+    pub(crate) fn of(recording: &'a Recording, marks: Option<&Marks>) -> PythonRuns<'a> {
+        let mut runs = PythonRuns {
             recording,
             all: Vec::new(),
             first: Vec::with_capacity(recording.processes.len()),
@@ -57,9 +57,14 @@ impl<'a> Runs<'a> {
         runs
     }
 
-    fn push(&mut self, process: ProcessId, exec: Option<&'a Exec>, forked_from: Option<RunId>) {
+    fn push(
+        &mut self,
+        process: ProcessId,
+        exec: Option<&'a Exec>,
+        forked_from: Option<PythonRunId>,
+    ) {
         let is_python = exec.is_some_and(|exec| Role::of(self.recording, exec) == Role::Python);
-        self.all.push(Run {
+        self.all.push(PythonRun {
             process,
             exec,
             is_python,
@@ -77,7 +82,7 @@ impl<'a> Runs<'a> {
             let Some(path) = event.path else { continue };
             let is_start = *starts
                 .entry(path)
-                .or_insert_with(|| marks.read(self.recording.path(path)) == Some(Mark::Start));
+                .or_insert_with(|| marks.read(self.recording.path(path)) == Some(HookMark::Start));
             if is_start {
                 let run = self.of_event(event);
                 self.all[run.0].is_python = true;
@@ -87,7 +92,7 @@ impl<'a> Runs<'a> {
         for run in &mut self.all {
             let list = variable(run.exec, "PYTHONPATH").unwrap_or_default().split(':');
             let ahead = list.clone().map(str::as_bytes);
-            let ahead = ahead.take_while(|entry| marks.read(entry) != Some(Mark::Directory));
+            let ahead = ahead.take_while(|entry| marks.read(entry) != Some(HookMark::Directory));
             let ahead: Vec<_> = ahead.collect();
             if ahead.len() < list.count() {
                 run.ahead = ahead;
@@ -103,18 +108,18 @@ impl<'a> Runs<'a> {
     }
 
     /// The run that made a call.
-    pub(crate) fn of_event(&self, event: &Event) -> RunId {
+    pub(crate) fn of_event(&self, event: &Event) -> PythonRunId {
         self.at(event.process, event.start)
     }
 
-    fn at(&self, process: ProcessId, at: Nanos) -> RunId {
+    fn at(&self, process: ProcessId, at: Nanos) -> PythonRunId {
         let execs = &self.recording.process(process).execs;
         let number = execs.partition_point(|exec| exec.at <= at);
-        RunId(self.first[process.0 as usize] + number)
+        PythonRunId(self.first[process.0 as usize] + number)
     }
 
     /// The run of that number.
-    pub(crate) fn run(&self, id: RunId) -> &Run<'a> {
+    pub(crate) fn run(&self, id: PythonRunId) -> &PythonRun<'a> {
         &self.all[id.0]
     }
 }

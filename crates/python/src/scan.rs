@@ -1,38 +1,38 @@
-//! What Python asked for its imports, as a value.
+//! The metadata operations of Python's imports, as a value.
 
 use std::collections::BTreeMap;
 
 use recording::Micros;
 use serde::{Deserialize, Serialize};
 
-use crate::reason::Reason;
-use crate::trouble::Trouble;
+use crate::reason::LookupReason;
+use crate::trouble::PythonTrouble;
 
-/// What Python asked for its imports.
+/// The metadata operations of Python's imports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Scan {
+pub struct ImportScan {
     /// How the nesting of imports is known.
     pub nesting: Nesting,
     /// The runs of Python in it, in the order of their starts.
     pub pythons: Vec<Python>,
     /// All metadata operations of the recording, the hook's taken out.
-    pub all: Counts,
+    pub all: ImportCounts,
     /// Those of Python's runs.
-    pub python: Counts,
+    pub python: ImportCounts,
     /// Those made for imports.
-    pub imports: Counts,
+    pub imports: ImportCounts,
     /// The same by reason, most first.
     pub reasons: Vec<ByReason>,
     /// The imports, in the order of their first begin.
     pub modules: Vec<Import>,
     /// The same by the first part of their names, most operations first.
-    pub packages: Vec<Package>,
+    pub packages: Vec<PackageImports>,
     /// The entries of `sys.path` that are known, in their order.
-    pub sys_path: Vec<Entry>,
+    pub sys_path: Vec<ScannedPathEntry>,
     /// What one entry more costs.
     pub slope: Option<Slope>,
     /// What is out of the ordinary, most operations first.
-    pub troubles: Vec<Trouble>,
+    pub troubles: Vec<PythonTrouble>,
 }
 
 /// How the nesting of imports is known.
@@ -49,13 +49,13 @@ pub enum Nesting {
 
 /// Metadata operations, counted in three ways.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
+pub struct ImportCounts {
     /// All of them.
-    pub operations: u64,
+    pub metadata_ops: u64,
     /// How many different paths they named.
     pub distinct: u64,
-    /// How many were answered 'no such file' (ENOENT, ENOTDIR).
-    pub missed: u64,
+    /// How many ended with ENOENT or ENOTDIR.
+    pub enoent: u64,
 }
 
 /// One run of Python: a process, from its exec on.
@@ -70,17 +70,17 @@ pub struct Python {
     /// Whether it said what it imports.
     pub exact: bool,
     /// Its metadata operations, the hook's taken out.
-    pub counts: Counts,
+    pub counts: ImportCounts,
 }
 
 /// Operations of one reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ByReason {
     /// The reason.
-    pub reason: Reason,
+    pub reason: LookupReason,
     /// The operations.
     #[serde(flatten)]
-    pub counts: Counts,
+    pub counts: ImportCounts,
 }
 
 /// A module, imported below another (or at the top).
@@ -98,12 +98,12 @@ pub struct Import {
     pub times: u64,
     /// The first file that answered for it.
     pub file: Option<String>,
-    /// What was asked for it alone.
-    pub own: Counts,
+    /// Those for it alone.
+    pub own: ImportCounts,
     /// The same with all imports that were made in it.
-    pub cumulative: Counts,
+    pub cumulative: ImportCounts,
     /// Its own operations by reason.
-    pub reasons: BTreeMap<Reason, u64>,
+    pub reasons: BTreeMap<LookupReason, u64>,
     /// How long it took, in a run that was not recorded.
     pub time: Option<Time>,
 }
@@ -121,26 +121,26 @@ pub struct Time {
 
 /// All modules whose names begin with the same part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Package {
+pub struct PackageImports {
     /// That part: `numpy`.
     pub package: String,
     /// How many modules.
     pub modules: u64,
-    /// What was asked for them.
+    /// The operations for them.
     #[serde(flatten)]
-    pub counts: Counts,
+    pub counts: ImportCounts,
 }
 
 /// An entry of `sys.path`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct ScannedPathEntry {
     /// The directory, or the zipped package.
     pub path: String,
     /// Whether PYTHONPATH names it.
     pub from_pythonpath: bool,
     /// Operations for imports, on it and below it.
     #[serde(flatten)]
-    pub counts: Counts,
+    pub counts: ImportCounts,
     /// Those on the directory itself, which are made whether or not a module is found in it.
     pub itself: u64,
     /// How many modules, and packages with all in them, were found in it.
@@ -151,8 +151,8 @@ pub struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Slope {
     /// Operations on the directory of an entry itself: the mean.
-    pub operations_per_entry: f64,
-    /// Of how many entries: those of PYTHONPATH, if it names any, else the one that was asked
+    pub metadata_ops_per_entry: f64,
+    /// Of how many entries: those of PYTHONPATH, if it names any, else the one with the
     /// most.
     pub entries: u64,
     /// Whether they are PYTHONPATH's.

@@ -67,7 +67,7 @@ impl SharedMapping {
     }
 
     fn at<T>(&self, offset: usize) -> NonNull<T> {
-        assert!(offset % align_of::<T>() == 0 && offset + size_of::<T>() <= self.bytes);
+        assert!(offset.is_multiple_of(align_of::<T>()) && offset + size_of::<T>() <= self.bytes);
         // SAFETY: within the mapping, which begins a page.
         unsafe { self.start.add(offset).cast() }
     }

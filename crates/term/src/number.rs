@@ -157,7 +157,7 @@ mod tests {
     fn sizes_keep_three_digits_in_binary_units() {
         let shown = [0u64, 1023, 1536, 1_023_000, 24_536_678, 5 << 40];
         assert_eq!(
-            shown.map(|size| bytes(size)),
+            shown.map(bytes),
             ["0 B", "1023 B", "1.50 KiB", "999 KiB", "23.4 MiB", "5.00 TiB"]
         );
     }

@@ -138,7 +138,6 @@ fn a_wrong_command_line_is_usage() {
         &["record", "-o"],
         &["record", "-o", "", "--", "true"],
         &["record", "--no-such-option", "-o", &rec, "--", "true"],
-        &["no-such-verb"],
         &["report"],
         &["report", &rec, "--by", "no-such-column"],
     ] {

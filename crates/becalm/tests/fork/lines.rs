@@ -253,7 +253,7 @@ fn misses_on_path_shims_and_the_parents_size_are_said() {
     let line = |number: u64| all.iter().find(|line| line["line"] == number).unwrap();
     let started = line(3);
     assert!(started["parent_rss_bytes"].as_u64().unwrap() > 40_000_000, "{started:#}");
-    assert_eq!(started["misses"], 6, "env tries each directory by execve");
+    assert_eq!(started["enoent"], 6, "env tries each directory by execve");
     let shim = &answer["shims"][0];
     assert!(shim["path"].as_str().unwrap().ends_with("/shim"), "{shim:#}");
     assert_eq!((shim["times"].as_u64(), shim["processes"].as_u64()), (Some(3), Some(3)));

@@ -82,7 +82,7 @@ fn a_guess_by_a_files_name_is_called_one() {
     let ran = analyze(&scene, &["aslr-on.log"]);
     assert_eq!(ran.code(), 0);
     assert!(
-        ran.err().contains("(on) is a guess by its name; say it with NAME=FILE"),
+        ran.err().contains("(on) is inferred from its name; say it with NAME=FILE"),
         "{}",
         ran.err()
     );

@@ -9,6 +9,7 @@ mod aslr_rank;
 mod aslr_scan;
 mod aslr_verify;
 mod fork_collapse;
+mod old_names;
 mod profile;
 
 /// The program under test.

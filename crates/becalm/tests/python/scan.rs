@@ -107,7 +107,7 @@ fn a_virtual_environment_is_counted_exactly_and_extension_modules_are_told_apart
         assert!(operations(by) >= least, "{by}");
     }
     let suffixes = found(&exact["reasons"], "reason", "suffix");
-    assert_eq!(suffixes["operations"], suffixes["missed"], "a probe that answers is none");
+    assert_eq!(suffixes["metadata_ops"], suffixes["enoent"], "a probe that answers is none");
     let site = exact["sys_path"].as_array().unwrap().iter().max_by_key(|entry| operations(entry));
     assert!(site.unwrap()["path"].as_str().unwrap().ends_with("site-packages"), "{site:?}");
 }
@@ -121,15 +121,15 @@ fn one_entry_more_costs_what_the_slope_says() {
         exact(&scene, &[PYTHON, "-c", "import email.message, json"], &list.join(":"))
     };
     let (few, many) = (with(10), with(100));
-    let slope = many["slope"]["operations_per_entry"].as_f64().unwrap();
+    let slope = many["slope"]["metadata_ops_per_entry"].as_f64().unwrap();
     assert_eq!(
         (number(&many["slope"]["entries"]), &many["slope"]["of_pythonpath"]),
         (100, &true.into())
     );
     let grown = operations(&many["all"]) - operations(&few["all"]);
     assert_eq!(grown as f64, 90.0 * slope, "all of it is the entries' own");
-    assert_eq!(few["slope"]["operations_per_entry"], many["slope"]["operations_per_entry"]);
-    assert_eq!(few["all"]["missed"], many["all"]["missed"], "and none of it is a miss");
+    assert_eq!(few["slope"]["metadata_ops_per_entry"], many["slope"]["metadata_ops_per_entry"]);
+    assert_eq!(few["all"]["enoent"], many["all"]["enoent"], "and none of it is a miss");
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn what_an_entry_would_cost_is_foretold_by_a_run_without_one() {
     let (none, one) =
         (exact(&scene, &words, ""), exact(&scene, &words, &scene.subdirectory("empty")));
     assert_eq!(none["slope"]["of_pythonpath"], false);
-    let foretold = none["slope"]["operations_per_entry"].as_f64().unwrap();
+    let foretold = none["slope"]["metadata_ops_per_entry"].as_f64().unwrap();
     let grown = (operations(&one["all"]) - operations(&none["all"])) as f64;
     assert!((foretold - grown).abs() <= 2.0, "foretold {foretold}, grown {grown}");
 }
@@ -236,7 +236,7 @@ fn output_status_and_a_kept_recording() {
     let mut command = Command::new(BECALM);
     let ran = run(command.args(["python", "scan", &scene.rec()]));
     assert_eq!(ran.code(), 0);
-    assert!(ran.out().contains("a guess by path"), "{}", ran.out());
+    assert!(ran.out().contains("inferred from its path"), "{}", ran.out());
     let mut nothing = Command::new(BECALM);
     assert_eq!(run(nothing.args(["python", "scan"])).code(), 2);
     let ran = run(Command::new(BECALM).args(["python", "scan", "--", "true"]));

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use object::read::elf::{FileHeader, ProgramHeader};
 use serde::Serialize;
 
-use crate::answer::{About, Answer, Probe};
+use crate::answer::{MachineProbe, ProbeAnswer, ProbeSubject};
+use crate::arch::ABI_LOADER;
 use crate::program::output;
 
 /// What the machine's glibc says of itself.
@@ -24,7 +25,7 @@ pub struct Glibc {
     /// Whether `/etc/ld.so.cache` is used; none where the loader does not say.
     pub cache: Option<bool>,
     /// The directories searched for a library that names none, in order.
-    pub directories: Vec<Directory>,
+    pub directories: Vec<LoaderDirectory>,
     /// The subdirectories of `glibc-hwcaps` in each directory, best first.
     pub hwcaps: Vec<Hwcap>,
     /// The older subdirectories (`tls`, `x86_64`, `avx512_1`), which glibc 2.37 has no more.
@@ -33,7 +34,7 @@ pub struct Glibc {
 
 /// A directory that is searched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Directory {
+pub struct LoaderDirectory {
     /// The directory.
     pub path: String,
     /// Why, in the loader's words, e.g. `system search path`.
@@ -74,13 +75,6 @@ pub(crate) fn glibc() -> Option<Glibc> {
         loader,
     })
 }
-
-/// The loader's place that the processor's ABI fixes.
-const ABI_LOADER: &str = if cfg!(target_arch = "aarch64") {
-    "/lib/ld-linux-aarch64.so.1"
-} else {
-    "/lib64/ld-linux-x86-64.so.2"
-};
 
 /// The loader that an executable names.
 fn interpreter(program: &Path) -> Option<PathBuf> {
@@ -125,9 +119,9 @@ fn section<'a>(help: &'a str, title: &str) -> impl Iterator<Item = &'a str> + Cl
 }
 
 /// `/lib (system search path)`; not `(libraries located via /etc/ld.so.cache)`.
-fn directory(line: &str) -> Option<Directory> {
+fn directory(line: &str) -> Option<LoaderDirectory> {
     let (path, why) = line.rsplit_once(" (")?;
-    Some(Directory { path: path.to_owned(), why: why.trim_end_matches(')').to_owned() })
+    Some(LoaderDirectory { path: path.to_owned(), why: why.trim_end_matches(')').to_owned() })
 }
 
 /// `x86-64-v3 (supported, searched)`, or `x86_64 (AT_PLATFORM; supported, searched)`, or a name.
@@ -146,30 +140,32 @@ fn is_musl(loader: &Path) -> bool {
 }
 
 /// Which glibc.
-pub(crate) fn version(glibc: Option<&Glibc>) -> Probe {
+pub(crate) fn version(glibc: Option<&Glibc>) -> MachineProbe {
     let about =
-        About { name: "glibc", title: "glibc", used_for: "knowing how the loader searches" };
+        ProbeSubject { name: "glibc", title: "glibc", used_for: "knowing how the loader searches" };
     match glibc {
         Some(glibc) => {
             let said = format!("{}, {}", glibc.version, glibc.package);
-            about.answered(Answer::Present, said)
+            about.answered(ProbeAnswer::Present, said)
         }
-        None => about.answered(Answer::Absent, "no glibc loader answered"),
+        None => about.answered(ProbeAnswer::Absent, "no glibc loader answered"),
     }
 }
 
 /// Where it searches.
-pub(crate) fn search(glibc: Option<&Glibc>) -> Probe {
-    let about = About {
+pub(crate) fn search(glibc: Option<&Glibc>) -> MachineProbe {
+    let about = ProbeSubject {
         name: "library_search",
         title: "library search",
         used_for: "counting the directories of a library search",
     };
     match glibc {
-        Some(glibc) if glibc.directories.is_empty() => about
-            .answered(Answer::Unknown, "this loader does not say where it searches (2.33 does)"),
-        Some(glibc) => about.answered(Answer::Present, profile(glibc)),
-        None => about.answered(Answer::Absent, "no glibc loader answered"),
+        Some(glibc) if glibc.directories.is_empty() => about.answered(
+            ProbeAnswer::Unknown,
+            "this loader does not say where it searches (2.33 does)",
+        ),
+        Some(glibc) => about.answered(ProbeAnswer::Present, profile(glibc)),
+        None => about.answered(ProbeAnswer::Absent, "no glibc loader answered"),
     }
 }
 
@@ -193,9 +189,12 @@ fn profile(glibc: &Glibc) -> String {
 }
 
 /// Whether musl's loader is there, and which.
-pub(crate) fn musl() -> Probe {
-    let about =
-        About { name: "musl", title: "musl loader", used_for: "knowing which loader rules apply" };
+pub(crate) fn musl() -> MachineProbe {
+    let about = ProbeSubject {
+        name: "musl",
+        title: "musl loader",
+        used_for: "knowing which loader rules apply",
+    };
     let entries = read_dir("/lib").into_iter().flatten().flatten().map(|entry| entry.path());
     match entries.into_iter().find(|path| is_musl(path)) {
         Some(loader) => {
@@ -203,9 +202,9 @@ pub(crate) fn musl() -> Probe {
             let said = output(&loader, &[]).unwrap_or_default();
             let version = said.lines().find_map(|line| line.strip_prefix("Version "));
             let version = version.map_or(String::new(), |version| format!(", {version}"));
-            about.answered(Answer::Present, format!("{}{version}", loader.display()))
+            about.answered(ProbeAnswer::Present, format!("{}{version}", loader.display()))
         }
-        None => about.answered(Answer::Absent, "no /lib/ld-musl-*.so.1"),
+        None => about.answered(ProbeAnswer::Absent, "no /lib/ld-musl-*.so.1"),
     }
 }
 

@@ -2,14 +2,14 @@
 
 use std::fs::read_to_string;
 
-use crate::answer::{About, By, Culprit, Probe};
-use crate::child::{ChildFailure, Stop, ask};
+use crate::answer::{MachineProbe, ProbeSubject, RefusedBy, Refuser};
+use crate::child::{ProbeFailure, ProbeStop, ask};
 use crate::host::Host;
 use crate::sys::checked;
 
 /// A process can ask for the same address layout at every exec (personality(2)).
-pub(crate) fn layout(host: &Host) -> Probe {
-    let about = About {
+pub(crate) fn layout(host: &Host) -> MachineProbe {
+    let about = ProbeSubject {
         name: "fixed_layout",
         title: "fixed address layout",
         used_for: "one address layout for all ranks of a job",
@@ -18,14 +18,14 @@ pub(crate) fn layout(host: &Host) -> Probe {
         Ok(_) => about.works("ADDR_NO_RANDOMIZE was set, and is in force"),
         Err(failure) => {
             // The kernel itself refuses nobody.
-            let culprit = host.usual_culprit(&failure, None).unwrap_or_else(|| {
-                Culprit::new(
-                    By::Seccomp,
+            let refuser = host.usual_refuser(&failure, None).unwrap_or_else(|| {
+                Refuser::new(
+                    RefusedBy::Seccomp,
                     "a seccomp filter (containers often have this one)",
                     "Start becalm outside the container, or with another seccomp profile.",
                 )
             });
-            about.refused(&failure, culprit)
+            about.refused(&failure, refuser)
         }
     }
 }
@@ -33,7 +33,7 @@ pub(crate) fn layout(host: &Host) -> Probe {
 /// This personality asks only.
 const QUERY: libc::c_ulong = 0xffff_ffff;
 
-fn fix_layout() -> Result<u64, Stop> {
+fn fix_layout() -> Result<u64, ProbeStop> {
     // SAFETY: changes this process only.
     let personality =
         |persona| checked("personality", unsafe { libc::personality(persona) }.into());
@@ -42,13 +42,13 @@ fn fix_layout() -> Result<u64, Stop> {
     personality(wanted)?;
     match personality(QUERY)? {
         set if set == wanted => Ok(set),
-        _ => Err(Stop::Error { call: "personality(ADDR_NO_RANDOMIZE)", errno: libc::EINVAL }),
+        _ => Err(ProbeStop::Error { call: "personality(ADDR_NO_RANDOMIZE)", errno: libc::EINVAL }),
     }
 }
 
 /// The kernel gathers small pages into a large one at once, when asked (Linux 6.1).
-pub(crate) fn huge_pages(host: &Host) -> Probe {
-    let about = About {
+pub(crate) fn huge_pages(host: &Host) -> MachineProbe {
+    let about = ProbeSubject {
         name: "madv_collapse",
         title: "MADV_COLLAPSE",
         used_for: "a program's code in large pages",
@@ -58,18 +58,18 @@ pub(crate) fn huge_pages(host: &Host) -> Probe {
         Ok(_) => return about.works(format!("{} kB were gathered into one page", size / 1024)),
         Err(failure) => failure,
     };
-    if let Some(culprit) = host.usual_culprit(&failure, None) {
-        return about.refused(&failure, culprit);
+    if let Some(refuser) = host.usual_refuser(&failure, None) {
+        return about.refused(&failure, refuser);
     }
     match failure {
-        ChildFailure::Error { errno: libc::EINVAL, .. } => about.absent(
+        ProbeFailure::Error { errno: libc::EINVAL, .. } => about.absent(
             "this kernel does not know it (Linux 6.1 does) or has no large pages",
             "Nothing to do: it only makes some programs faster.",
         ),
         _ => about.refused(
             &failure,
-            Culprit::new(
-                By::Resources,
+            Refuser::new(
+                RefusedBy::Resources,
                 "the kernel: no free large page now, or a memory limit",
                 "Try again when more memory is free.",
             ),
@@ -86,13 +86,13 @@ fn large_page() -> usize {
         .unwrap_or(2 << 20)
 }
 
-fn collapse(size: usize) -> Result<u64, Stop> {
+fn collapse(size: usize) -> Result<u64, ProbeStop> {
     let writable = libc::PROT_READ | libc::PROT_WRITE;
     let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: maps fresh memory, twice as much as is used so that an aligned part is in it.
     let memory = unsafe { libc::mmap(std::ptr::null_mut(), 2 * size, writable, private, -1, 0) };
     if memory == libc::MAP_FAILED {
-        return Err(Stop::last("mmap"));
+        return Err(ProbeStop::last("mmap"));
     }
     let aligned = memory.map_addr(|address| address.next_multiple_of(size));
     // SAFETY: `aligned` and the `size` bytes after it lie in the mapping; a page that was never

@@ -1,4 +1,4 @@
-//! The probes, one file a group. Each is a question for a child, and a sentence for its answer.
+//! The probes, one file a group. Each is what a child tries, and a sentence for its answer.
 
 pub(crate) mod bpf;
 pub(crate) mod c_library;

@@ -1,28 +1,28 @@
 //! Who is there already: a tracer and filters that were set before becalm began.
 
-use crate::answer::{About, Answer, Probe};
+use crate::answer::{MachineProbe, ProbeAnswer, ProbeSubject};
 use crate::host::{Fact, Host};
 
 const UNTOLD: &str = "/proc/self/status cannot be read";
 
 /// A process has one tracer at most: another one would take becalm's place.
-pub(crate) fn tracer(host: &Host) -> Probe {
-    let about = About {
+pub(crate) fn tracer(host: &Host) -> MachineProbe {
+    let about = ProbeSubject {
         name: "another_tracer",
         title: "another tracer",
         used_for: "a process can have one tracer only",
     };
     match &host.tracer {
-        Fact::Present(tracer) => about.answered(Answer::Present, tracer.describe()),
-        Fact::Absent => about.answered(Answer::Absent, "nothing traces becalm"),
-        Fact::Unknown => about.answered(Answer::Unknown, UNTOLD),
+        Fact::Present(tracer) => about.answered(ProbeAnswer::Present, tracer.describe()),
+        Fact::Absent => about.answered(ProbeAnswer::Absent, "nothing traces becalm"),
+        Fact::Unknown => about.answered(ProbeAnswer::Unknown, UNTOLD),
     }
 }
 
 /// Filters add up, and the strictest answer counts. Whether one hides calls from another is what
 /// the probe `seccomp` finds out.
-pub(crate) fn filter(host: &Host) -> Probe {
-    let about = About {
+pub(crate) fn filter(host: &Host) -> MachineProbe {
+    let about = ProbeSubject {
         name: "outer_seccomp_filter",
         title: "outer seccomp filter",
         used_for: "it could refuse calls or hide them",
@@ -32,12 +32,12 @@ pub(crate) fn filter(host: &Host) -> Probe {
             let plural = if count == 1 { "" } else { "s" };
             let remedy = "A recording is complete, but slower: every call stops, not only chosen \
                           ones. Outside that container, sandbox or service it is faster.";
-            Probe {
+            MachineProbe {
                 remedy: Some(remedy.to_owned()),
-                ..about.answered(Answer::Present, format!("{count} filter{plural} on becalm"))
+                ..about.answered(ProbeAnswer::Present, format!("{count} filter{plural} on becalm"))
             }
         }
-        Fact::Absent => about.answered(Answer::Absent, "no filter on becalm"),
-        Fact::Unknown => about.answered(Answer::Unknown, UNTOLD),
+        Fact::Absent => about.answered(ProbeAnswer::Absent, "no filter on becalm"),
+        Fact::Unknown => about.answered(ProbeAnswer::Unknown, UNTOLD),
     }
 }

@@ -1,16 +1,17 @@
 //! ptrace and seccomp: what a recording is made with.
 
 use libc::{c_int, c_long, sock_filter, sock_fprog};
+use rustix::thread::set_no_new_privs;
 
-use crate::answer::{About, By, Culprit, Probe};
-use crate::child::{ChildFailure, Stop, ask};
+use crate::answer::{MachineProbe, ProbeSubject, RefusedBy, Refuser};
+use crate::child::{ProbeFailure, ProbeStop, ask};
 use crate::host::{CAP_SYS_PTRACE, Fact, Host, Nonsense, sysctl};
-use crate::sys::checked;
-use crate::tracee::{Seen, Tracee};
+use crate::sys::{checked, refused};
+use crate::tracee::{CallStop, Tracee, seize};
 
 /// A child can be seized, and its system calls be seen one by one.
-pub(crate) fn ptrace(host: &Host) -> Probe {
-    let about = About {
+pub(crate) fn ptrace(host: &Host) -> MachineProbe {
+    let about = ProbeSubject {
         name: "ptrace",
         title: "ptrace",
         used_for: "recording what a command and its children do",
@@ -22,8 +23,8 @@ pub(crate) fn ptrace(host: &Host) -> Probe {
 }
 
 /// A filter set with no_new_privs makes chosen calls stop, and each stop arrives.
-pub(crate) fn seccomp(host: &Host) -> Probe {
-    let about = About {
+pub(crate) fn seccomp(host: &Host) -> MachineProbe {
+    let about = ProbeSubject {
         name: "seccomp",
         title: "seccomp filter",
         used_for: "recording at a low cost: only chosen calls stop",
@@ -35,22 +36,22 @@ pub(crate) fn seccomp(host: &Host) -> Probe {
 }
 
 /// The same without no_new_privs, which would take set-user-id programs their rights.
-pub(crate) fn seccomp_with_privileges(host: &Host) -> Probe {
-    let about = About {
+pub(crate) fn seccomp_with_privileges(host: &Host) -> MachineProbe {
+    let about = ProbeSubject {
         name: "seccomp_with_privileges",
         title: "seccomp, set-uid kept",
         used_for: "recording set-user-id programs as they are",
     };
     match ask(|| see_filtered_calls(false)) {
-        Ok(seen) if host.no_new_privs => Probe {
+        Ok(seen) if host.no_new_privs => MachineProbe {
             detail: Some("but no_new_privs is already set, by whoever started becalm".to_owned()),
             ..all_calls_arrived(about, seen)
         },
         Ok(seen) => all_calls_arrived(about, seen),
         Err(failure) if failure.errno() == Some(libc::EACCES) => about.refused(
             &failure,
-            Culprit::new(
-                By::Capability,
+            Refuser::new(
+                RefusedBy::Capability,
                 "lack of the capability CAP_SYS_ADMIN",
                 "Only set-user-id programs (sudo, mount) need it: record those as root.",
             ),
@@ -60,9 +61,8 @@ pub(crate) fn seccomp_with_privileges(host: &Host) -> Probe {
 }
 
 /// Seizes a child and follows it, call by call, to one that it is known to make.
-fn see_a_call() -> Result<u64, Stop> {
-    // SAFETY: getppid cannot fail and touches no memory.
-    let call = || unsafe { libc::syscall(libc::SYS_getppid) as u8 };
+fn see_a_call() -> Result<u64, ProbeStop> {
+    let call = || u8::from(rustix::process::getppid().is_none());
     // Without the second option, PTRACE_GET_SYSCALL_INFO cannot tell such stops from SIGTRAP.
     let options = libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESYSGOOD;
     let mut tracee = Tracee::start(options, call)?;
@@ -74,9 +74,9 @@ fn see_a_call() -> Result<u64, Stop> {
         let status = tracee.wait()?;
         if !libc::WIFSTOPPED(status) {
             // It ended, and the call was never seen.
-            return Err(Stop::Error { call: "ptrace(PTRACE_SYSCALL)", errno: libc::EIO });
+            return Err(ProbeStop::Error { call: "ptrace(PTRACE_SYSCALL)", errno: libc::EIO });
         }
-        if tracee.seen(status)? == Seen::Entry(libc::SYS_getppid) {
+        if tracee.seen(status)? == CallStop::Entry(libc::SYS_getppid) {
             return Ok(1);
         }
     }
@@ -94,11 +94,13 @@ const CALLS: [(c_long, &str); 6] = [
 
 /// Runs a child under a filter that stops at [`CALLS`], and returns which of them did, one bit
 /// each.
-fn see_filtered_calls(no_new_privs: bool) -> Result<u64, Stop> {
+fn see_filtered_calls(no_new_privs: bool) -> Result<u64, ProbeStop> {
     let options = libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESECCOMP;
     let mut tracee = Tracee::start(options, || match set_filter(no_new_privs) {
         Ok(()) => make_calls(),
-        Err(errno) => errno as u8,
+        Err(ProbeStop::Error { errno, .. } | ProbeStop::Killed { signal: errno, .. }) => {
+            errno as u8
+        }
     })?;
     tracee.go()?;
     let mut seen = 0;
@@ -107,14 +109,14 @@ fn see_filtered_calls(no_new_privs: bool) -> Result<u64, Stop> {
         if libc::WIFEXITED(status) {
             return match libc::WEXITSTATUS(status) {
                 0 => Ok(seen),
-                errno => Err(Stop::Error { call: "seccomp(SECCOMP_SET_MODE_FILTER)", errno }),
+                errno => Err(ProbeStop::Error { call: "seccomp(SECCOMP_SET_MODE_FILTER)", errno }),
             };
         }
         if libc::WIFSIGNALED(status) {
-            return Err(Stop::Killed { call: "seccomp", signal: libc::WTERMSIG(status) });
+            return Err(ProbeStop::Killed { call: "seccomp", signal: libc::WTERMSIG(status) });
         }
         if is_event(status, libc::PTRACE_EVENT_SECCOMP)
-            && let Seen::Seccomp(number) = tracee.seen(status)?
+            && let CallStop::Seccomp(number) = tracee.seen(status)?
         {
             let call = CALLS.iter().position(|(known, _)| *known == number);
             seen |= call.map_or(0, |at| 1 << at);
@@ -128,7 +130,7 @@ fn is_event(status: c_int, event: c_int) -> bool {
 }
 
 /// The filter: `SECCOMP_RET_TRACE` for [`CALLS`], allow the rest (seccomp(2)).
-fn set_filter(no_new_privs: bool) -> Result<(), i32> {
+fn set_filter(no_new_privs: bool) -> Result<(), ProbeStop> {
     const LENGTH: usize = CALLS.len() + 3;
     let step =
         |code: u32, jt: usize, k: u32| sock_filter { code: code as u16, jt: jt as u8, jf: 0, k };
@@ -140,14 +142,18 @@ fn set_filter(no_new_privs: bool) -> Result<(), i32> {
         filter[1 + at] = step(equal, CALLS.len() - at, *number as u32);
     }
     filter[LENGTH - 1] = step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_TRACE);
-    let program = sock_fprog { len: LENGTH as u16, filter: filter.as_mut_ptr() };
+    if no_new_privs {
+        set_no_new_privs(true).map_err(refused("prctl(PR_SET_NO_NEW_PRIVS)"))?;
+    }
+    operate(libc::SECCOMP_SET_MODE_FILTER, &mut filter).map(|_| ())
+}
+
+/// seccomp(2), without flags.
+fn operate(operation: u32, filter: &mut [sock_filter]) -> Result<u64, ProbeStop> {
+    let program = sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
     // SAFETY: `program` describes `filter`; the kernel copies both.
-    let set = unsafe {
-        (!no_new_privs || libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
-            && libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &program) == 0
-    };
-    // SAFETY: the address of this thread's errno is always valid.
-    if set { Ok(()) } else { Err(unsafe { *libc::__errno_location() }) }
+    let done = unsafe { libc::syscall(libc::SYS_seccomp, operation, 0, &raw const program) };
+    checked("seccomp", done)
 }
 
 /// Makes [`CALLS`], whatever they return.
@@ -184,14 +190,16 @@ fn bits(answers: &[bool; CALLS.len()]) -> u64 {
 
 /// The error number of a call that returned this, or 0.
 fn errno_of(returned: c_long) -> c_int {
-    // SAFETY: the address of this thread's errno is always valid.
-    if returned < 0 { unsafe { *libc::__errno_location() } } else { 0 }
+    match returned {
+        0.. => 0,
+        _ => std::io::Error::last_os_error().raw_os_error().unwrap_or(0),
+    }
 }
 
 /// A filter above ours can take a call before our filter's answer counts. If it refuses the
 /// call, then to everybody, and a recording misses only that refusal. If it lets a supervisor
 /// answer (user-notify), the call is made and a recording would not show it.
-fn all_calls_arrived(about: About, seen: u64) -> Probe {
+fn all_calls_arrived(about: ProbeSubject, seen: u64) -> MachineProbe {
     let names = |set: u64| {
         let chosen = CALLS.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1);
         chosen.map(|(_, (_, name))| *name).collect::<Vec<_>>().join(", ")
@@ -210,8 +218,8 @@ fn all_calls_arrived(about: About, seen: u64) -> Probe {
     }
     about.hidden(
         names(hidden),
-        Culprit::new(
-            By::Seccomp,
+        Refuser::new(
+            RefusedBy::Seccomp,
             "an outer seccomp filter, which hands these calls to a supervisor before becalm sees \
              them",
             "becalm records without a filter of its own here.",
@@ -219,51 +227,44 @@ fn all_calls_arrived(about: About, seen: u64) -> Probe {
     )
 }
 
-fn refused_tracing(about: About, host: &Host, failure: &ChildFailure) -> Probe {
+fn refused_tracing(about: ProbeSubject, host: &Host, failure: &ProbeFailure) -> MachineProbe {
     let nonsense = if failure.call().starts_with("ptrace") { NO_SUCH_PROCESS } else { NO_SUCH_OP };
-    if let Some(culprit) = host.usual_culprit(failure, Some(nonsense)) {
-        return about.refused(failure, culprit);
+    if let Some(refuser) = host.usual_refuser(failure, Some(nonsense)) {
+        return about.refused(failure, refuser);
     }
     let yama = sysctl("kernel/yama/ptrace_scope");
-    let culprit = match (failure.errno(), &host.tracer, yama) {
-        (Some(libc::EPERM), Fact::Present(tracer), _) => Culprit::new(
-            By::Tracer,
+    let refuser = match (failure.errno(), &host.tracer, yama) {
+        (Some(libc::EPERM), Fact::Present(tracer), _) => Refuser::new(
+            RefusedBy::Tracer,
             format!("{}, which traces becalm and its children already", tracer.describe()),
             "A process has one tracer. Run becalm outside that one.",
         ),
         (Some(libc::EPERM), _, Some(scope @ 2..)) if !host.has(CAP_SYS_PTRACE) => {
-            Culprit { by: By::Yama, ..Culprit::sysctl("kernel.yama.ptrace_scope", scope, 1) }
+            Refuser { by: RefusedBy::Yama, ..Refuser::sysctl("kernel.yama.ptrace_scope", scope, 1) }
         }
-        (Some(libc::EPERM), _, Some(3)) => Culprit::new(
-            By::Yama,
+        (Some(libc::EPERM), _, Some(3)) => Refuser::new(
+            RefusedBy::Yama,
             "sysctl kernel.yama.ptrace_scope = 3",
             "It stays so until a reboot: set 1 in /etc/sysctl.d, then reboot.",
         ),
-        (Some(libc::EACCES), ..) => Culprit::new(
-            By::SecurityModule,
+        (Some(libc::EACCES), ..) => Refuser::new(
+            RefusedBy::SecurityModule,
             "a security module (SELinux's deny_ptrace, AppArmor)",
             "Ask the administrator to allow ptrace of own children.",
         ),
-        (Some(libc::EIO | libc::EINVAL), ..) => Culprit::new(
-            By::Kernel,
+        (Some(libc::EIO | libc::EINVAL), ..) => Refuser::new(
+            RefusedBy::Kernel,
             "the kernel: this needs Linux 4.8 or later",
             "Record on a machine with a later kernel.",
         ),
-        _ => Culprit::unknown("becalm cannot record here. Try outside any container."),
+        _ => Refuser::unknown("becalm cannot record here. Try outside any container."),
     };
-    about.refused(failure, culprit)
+    about.refused(failure, refuser)
 }
 
 /// There is no process -1, and the kernel looks for it before it looks at anything else.
-const NO_SUCH_PROCESS: Nonsense = Nonsense {
-    // SAFETY: seizes nothing.
-    call: || checked("ptrace", unsafe { libc::ptrace(libc::PTRACE_SEIZE, -1, 0, 0) }),
-    usual: libc::ESRCH,
-};
+const NO_SUCH_PROCESS: Nonsense =
+    Nonsense { call: || seize(-1, 0).map(|()| 0), usual: libc::ESRCH };
 
 /// There is no such operation of seccomp(2).
-const NO_SUCH_OP: Nonsense = Nonsense {
-    // SAFETY: does nothing.
-    call: || checked("seccomp", unsafe { libc::syscall(libc::SYS_seccomp, 0xffff, 0, 0) }),
-    usual: libc::EINVAL,
-};
+const NO_SUCH_OP: Nonsense = Nonsense { call: || operate(0xffff, &mut []), usual: libc::EINVAL };

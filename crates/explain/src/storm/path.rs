@@ -170,7 +170,7 @@ impl<'a> PathSearches<'a> {
             let failed: BTreeSet<_> = ops
                 .iter()
                 .map(|id| &survey.ops[*id])
-                .filter(|op| is_vain(op))
+                .filter(|op| has_failed(op))
                 .map(|op| op.split().0)
                 .collect();
             let exec = ops.iter().any(|id| survey.ops[*id].kind == Kind::Exec);
@@ -185,7 +185,7 @@ impl<'a> PathSearches<'a> {
     fn take(&mut self, survey: &OpSurvey<'a>, id: OpId) {
         let op = &survey.ops[id];
         let (directory, name) = op.split();
-        let failed = is_vain(op);
+        let failed = has_failed(op);
         self.claim.push(id);
         self.failed += u64::from(failed);
         self.inferred += u64::from(op.kind != Kind::Exec);
@@ -217,33 +217,37 @@ impl<'a> PathSearches<'a> {
                 failed: counted.failed,
             });
         }
-        let commands = self.names.by_failed().into_iter().enumerate();
-        let commands =
-            commands.filter(|(_, (_, counted))| counted.failed > 0).map(|(at, (name, counted))| {
-                let executed = executed(survey, name);
-                // The first is named in any case, the others where it is known what they are.
-                (at == 0 || executed.is_some()).then(|| PathSource::Command {
-                    command: survey.name_of(name),
-                    directories: self.directories_of_name.get(name).map_or(0, BTreeSet::len) as u64,
-                    failed: counted.failed,
-                    executed,
-                })
-            });
-        sources.extend(commands.flatten().take(COMMANDS));
+        sources.extend(self.commands(survey));
         sources
+    }
+
+    /// The names that are searched for: the first in any case, the others where it is known what
+    /// they are.
+    fn commands(&self, survey: &OpSurvey) -> Vec<PathSource> {
+        let executed = executed(survey);
+        let names = self.names.by_failed().into_iter().filter(|(_, counted)| counted.failed > 0);
+        let named = names.enumerate().filter_map(|(at, (name, counted))| {
+            let path = executed.get(name).copied().flatten();
+            (at == 0 || path.is_some()).then(|| PathSource::Command {
+                command: survey.name_of(name),
+                directories: self.directories_of_name.get(name).map_or(0, BTreeSet::len) as u64,
+                failed: counted.failed,
+                executed: path.map(|path| survey.source_directory(path)),
+            })
+        });
+        named.take(COMMANDS).collect()
     }
 }
 
-/// The one file of that name that was executed: of several, it depends on who runs it.
-fn executed(survey: &OpSurvey, name: &[u8]) -> Option<SourcePath> {
-    let mut found = started(survey).filter(|op| op.split().1 == name).map(|op| op.path);
-    let first = found.next()?;
-    found.all(|path| path == first).then(|| survey.source_directory(first))
-}
-
-/// The execve calls that found their program.
-fn started<'s>(survey: &'s OpSurvey) -> impl Iterator<Item = &'s MetadataOp<'s>> {
-    survey.ops.iter().filter(|op| op.kind == Kind::Exec && op.succeeded())
+/// The files that were executed, by name; none where several have it: it then depends on who runs
+/// it.
+fn executed<'s>(survey: &'s OpSurvey) -> HashMap<&'s [u8], Option<&'s [u8]>> {
+    let mut files = HashMap::new();
+    for op in survey.ops.iter().filter(|op| op.kind == Kind::Exec && op.succeeded()) {
+        let known = files.entry(op.split().1).or_insert(Some(op.path));
+        *known = known.filter(|path| *path == op.path);
+    }
+    files
 }
 
 /// Whether an operation can be part of a search over PATH.
@@ -252,13 +256,13 @@ fn is_probe(op: &MetadataOp, path: &PathDirectories) -> bool {
         return false;
     }
     match op.kind {
-        Kind::Exec => is_vain(op),
+        Kind::Exec => has_failed(op),
         Kind::Stat | Kind::Access => path.set.contains(op.split().0),
         _ => false,
     }
 }
 
 /// Whether the search went on after it.
-fn is_vain(op: &MetadataOp) -> bool {
+fn has_failed(op: &MetadataOp) -> bool {
     op.is_enoent() || op.event.outcome == Outcome::Failed(EACCES)
 }

@@ -1,4 +1,4 @@
-//! A campaign's log: JSON lines, first a [`Header`], then one [`Process`] each.
+//! A campaign's log: JSON lines, first a [`CampaignHeader`], then one [`LoggedProcess`] each.
 //!
 //! A log may be cut anywhere, as by a job's time limit: each line stands for itself. Fields are
 //! only ever added within `/1`. docs/lab-aslr-analyze.md describes it.
@@ -12,7 +12,7 @@ pub const SCHEMA: &str = "becalm.aslr.log/1";
 
 /// The first line of a log.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Header {
+pub struct CampaignHeader {
     /// [`SCHEMA`].
     pub schema: String,
     /// What names the campaign: its nodes' logs share it, and with it the numbers of blocks.
@@ -28,7 +28,7 @@ pub struct Header {
 
 /// One process. Times are in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Process {
+pub struct LoggedProcess {
     /// How it was started: `on`, `off` or `job`, or another name.
     pub arm: String,
     /// The number of its job: processes of one job were started together.
@@ -106,15 +106,15 @@ impl<'de> Deserialize<'de> for Address {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Retest {
     /// What.
-    pub changed: Changed,
-    /// What it took then, in seconds: the same statistic as [`Process::avg`].
+    pub changed: RetestChange,
+    /// What it took then, in seconds: the same statistic as [`LoggedProcess::avg`].
     pub avg: f64,
 }
 
 /// What a second start changed. All else, the layout included, was as in the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Changed {
+pub enum RetestChange {
     /// Nothing: the same layout on the same processor.
     Nothing,
     /// The processor.

@@ -14,7 +14,7 @@ const REFERENCES: usize = 4;
 
 /// What is to be walked.
 #[derive(Clone, Copy, Debug)]
-pub struct Question {
+pub struct LayoutScanOptions {
     /// The first layout, which is the reference, too.
     pub first: LayoutOffset,
     /// How many there are.
@@ -31,7 +31,7 @@ pub struct Question {
 
 /// What was found. Times are in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Scan {
+pub struct LayoutScan {
     /// How many layouts were walked.
     pub layouts: u64,
     /// How often the command ran.
@@ -69,55 +69,55 @@ pub struct Slow {
 /// # Errors
 /// What `time` fails with.
 pub fn scan<E>(
-    question: &Question,
+    options: &LayoutScanOptions,
     mut time: impl FnMut(LayoutOffset) -> Result<f64, E>,
     tell: impl Fn(&'static str, u64, u64),
-) -> Result<Scan, E> {
-    let mut random = Random::seeded(question.seed);
+) -> Result<LayoutScan, E> {
+    let mut random = Random::seeded(options.seed);
     let (mut references, mut suspects) = (Vec::new(), Vec::new());
     let mut runs = 0;
-    let all: Vec<u64> = (0..question.layouts).collect();
+    let all: Vec<u64> = (0..options.layouts).collect();
     for block in all.chunks(BLOCK) {
         let mut turns: Vec<_> = block.iter().map(|at| Some(*at)).collect();
         turns.extend([None; REFERENCES]);
         shuffle(&mut turns, &mut random);
         let (mut here, mut seen) = (Vec::new(), Vec::new());
         for turn in turns {
-            let took = time(question.at(turn.unwrap_or(0)))?;
+            let took = time(options.at(turn.unwrap_or(0)))?;
             runs += 1;
             match turn {
                 Some(at) => seen.push((at, took)),
                 None => here.push(took),
             }
         }
-        let limit = stats::median(&here).unwrap_or(0.0) * (1.0 + question.threshold);
+        let limit = stats::median(&here).unwrap_or(0.0) * (1.0 + options.threshold);
         suspects.extend(seen.into_iter().filter(|(_, took)| *took > limit));
         references.extend(here);
-        tell("walking layouts", block.last().map_or(0, |at| at + 1), question.layouts);
+        tell("walking layouts", block.last().map_or(0, |at| at + 1), options.layouts);
     }
     let mut slow = Vec::new();
     let suspected = suspects.len() as u64;
     for (done, (at, first)) in (0..).zip(&suspects) {
         tell("testing slow ones again", done, suspected);
-        slow.extend(again(question, *at, *first, &mut time, &mut random)?);
-        runs += 2 * question.retests as u64;
+        slow.extend(again(options, *at, *first, &mut time, &mut random)?);
+        runs += 2 * options.retests as u64;
     }
     slow.sort_by(|a, b| b.times_reference.total_cmp(&a.times_reference));
     let median = stats::median(&references).unwrap_or(0.0);
     let distances: Vec<_> = references.iter().map(|took| (took - median).abs()).collect();
-    Ok(Scan {
-        layouts: question.layouts,
+    Ok(LayoutScan {
+        layouts: options.layouts,
         runs,
-        reference: format!("layout:{}", question.first),
+        reference: format!("layout:{}", options.first),
         reference_time: median,
         noise: stats::median(&distances).unwrap_or(0.0) / median,
-        threshold: question.threshold,
+        threshold: options.threshold,
         passing: suspected - slow.len() as u64,
         slow,
     })
 }
 
-impl Question {
+impl LayoutScanOptions {
     fn at(&self, number: u64) -> LayoutOffset {
         LayoutOffset { pages: self.first.pages + number * self.step, ..self.first }
     }
@@ -125,24 +125,24 @@ impl Question {
 
 /// Tests a layout again, among as many runs of the reference.
 fn again<E>(
-    question: &Question,
+    options: &LayoutScanOptions,
     at: u64,
     first: f64,
     time: &mut impl FnMut(LayoutOffset) -> Result<f64, E>,
     random: &mut Random,
 ) -> Result<Option<Slow>, E> {
-    let mut turns: Vec<bool> = (0..2 * question.retests).map(|turn| turn % 2 == 0).collect();
+    let mut turns: Vec<bool> = (0..2 * options.retests).map(|turn| turn % 2 == 0).collect();
     shuffle(&mut turns, random);
     let (mut retests, mut references) = (Vec::new(), Vec::new());
     for is_suspect in turns {
-        let took = time(question.at(if is_suspect { at } else { 0 }))?;
+        let took = time(options.at(if is_suspect { at } else { 0 }))?;
         if is_suspect { retests.push(took) } else { references.push(took) }
     }
     let quickest = |times: &[f64]| times.iter().copied().fold(f64::INFINITY, f64::min);
     let ratio = quickest(&retests) / quickest(&references);
-    let layout = format!("layout:{}", question.at(at));
+    let layout = format!("layout:{}", options.at(at));
     let slow = Slow { layout, times_reference: ratio, first, retests };
-    Ok((ratio > 1.0 + question.threshold).then_some(slow))
+    Ok((ratio > 1.0 + options.threshold).then_some(slow))
 }
 
 /// Fisher and Yates.
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn slow_layouts_are_found_among_noise_and_noise_is_not() {
-        let question = Question {
+        let options = LayoutScanOptions {
             first: LayoutOffset { pages: 100, stack: 0 },
             layouts: 500,
             step: 1,
@@ -172,7 +172,7 @@ mod tests {
             let late = if noise.bits().is_multiple_of(20) { 1.5 } else { 1.0 };
             Ok::<_, ()>(slow * late * (1.0 + (noise.bits() % 100) as f64 * 1e-4))
         };
-        let found = scan(&question, time, |_, _, _| {}).unwrap();
+        let found = scan(&options, time, |_, _, _| {}).unwrap();
         let mut layouts: Vec<_> = found.slow.iter().map(|slow| slow.layout.as_str()).collect();
         layouts.sort_unstable();
         assert_eq!(

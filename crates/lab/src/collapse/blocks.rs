@@ -4,8 +4,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use super::error::Error;
-use super::process::{Process, kibibytes, range};
+use super::error::CollapseError;
+use super::process::{TargetProcess, kibibytes, range};
 
 /// What a huge page holds on x86-64.
 pub(super) const BLOCK: u64 = 2 << 20;
@@ -47,7 +47,7 @@ impl Blocks {
 ///
 /// # Errors
 /// The process is gone, or may not be read.
-pub(super) fn find(process: &Process) -> Result<Blocks, Error> {
+pub(super) fn find(process: &TargetProcess) -> Result<Blocks, CollapseError> {
     let path = format!("/proc/{}/pagemap", process.pid);
     let pagemap = File::open(&path).map_err(|error| process.unreadable(path, error))?;
     let mut blocks = Blocks::default();

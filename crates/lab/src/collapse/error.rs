@@ -4,7 +4,7 @@ use std::io;
 
 /// Why a process was left as it was.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum CollapseError {
     /// This process calls itself.
     #[error("process {0} is becalm itself: give the process id of another one")]
     Own(i32),

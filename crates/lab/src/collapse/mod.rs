@@ -8,13 +8,13 @@
 //! | `process` | what /proc says: its memory, and whether it allows huge pages |
 //! | `blocks` | which memory huge pages fit |
 //! | `advise` | the call that has the kernel do it, from outside |
-//! | `held` | signals to becalm meanwhile |
+//! | `held_signals` | signals to becalm meanwhile |
 //! | `error` | why a process was left as it was |
 
 mod advise;
 mod blocks;
 mod error;
-mod held;
+mod held_signals;
 mod process;
 
 use std::io;
@@ -22,10 +22,10 @@ use std::time::{Duration, Instant};
 
 use advise::Advised;
 use blocks::{BLOCK, Blocks, Range};
-pub use error::Error;
-use held::Held;
+pub use error::CollapseError;
+use held_signals::SignalsHeldBack;
 pub use process::Memory;
-use process::Process;
+use process::TargetProcess;
 
 /// What was done to a process, and what it brought.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -68,19 +68,19 @@ const MOST: u64 = 16 * BLOCK;
 /// with one thread.
 ///
 /// # Errors
-/// [`Error`]: the process is as it was, or gone.
-pub fn collapse(pid: i32, progress: &dyn Fn(u64, u64)) -> Result<Collapsed, Error> {
-    let process = Process { pid };
-    let advised = Advised::open(pid).map_err(|_| Error::Gone(pid))?;
+/// [`CollapseError`]: the process is as it was, or gone.
+pub fn collapse(pid: i32, progress: &dyn Fn(u64, u64)) -> Result<Collapsed, CollapseError> {
+    let process = TargetProcess { pid };
+    let advised = Advised::open(pid).map_err(|_| CollapseError::Gone(pid))?;
     process.check()?;
     advised.may_collapse().map_err(|error| refusal(pid, error))?;
     let (name, before) = (process.name()?, process.memory()?);
     let blocks = blocks::find(&process)?;
     if blocks.ranges.is_empty() {
-        return Err(Error::Small(pid, small(&before, &blocks)));
+        return Err(CollapseError::Small(pid, small(&before, &blocks)));
     }
-    let held = Held::back();
-    let mut work = Work {
+    let held = SignalsHeldBack::all();
+    let mut work = CollapseWork {
         advised,
         pid,
         refused: Vec::new(),
@@ -114,14 +114,14 @@ pub fn collapse(pid: i32, progress: &dyn Fn(u64, u64)) -> Result<Collapsed, Erro
 }
 
 /// What it means that the kernel does not let becalm collapse anything of a process.
-fn refusal(pid: i32, error: io::Error) -> Error {
+fn refusal(pid: i32, error: io::Error) -> CollapseError {
     match error.raw_os_error() {
-        Some(libc::ESRCH) => Error::Gone(pid),
+        Some(libc::ESRCH) => CollapseError::Gone(pid),
         Some(libc::EINVAL | libc::ENOSYS) => {
             let release = rustix::system::uname().release().to_string_lossy().into_owned();
-            Error::OldKernel { release }
+            CollapseError::OldKernel { release }
         }
-        _ => Error::Unprivileged { pid, error },
+        _ => CollapseError::Unprivileged { pid, error },
     }
 }
 
@@ -137,19 +137,19 @@ fn small(memory: &Memory, blocks: &Blocks) -> String {
 }
 
 /// Collapsing, as far as it has come.
-struct Work<'a> {
+struct CollapseWork<'a> {
     advised: Advised,
     pid: i32,
     refused: Vec<Range>,
     why: Option<io::Error>,
     in_vain: u32,
-    held: &'a Held,
+    held: &'a SignalsHeldBack,
     cut_short: bool,
     progress: &'a dyn Fn(u64, u64),
 }
 
-impl Work<'_> {
-    fn collapse(&mut self, ranges: &[Range]) -> Result<(), Error> {
+impl CollapseWork<'_> {
+    fn collapse(&mut self, ranges: &[Range]) -> Result<(), CollapseError> {
         self.in_vain = 0;
         let (mut done, of) = (0, ranges.iter().map(|range| range.bytes).sum());
         for range in ranges {
@@ -169,13 +169,13 @@ impl Work<'_> {
 
     /// Asks for a range. One block that cannot be done may keep the kernel from trying those
     /// behind it, so that a range that fails is asked for again in halves.
-    fn ask(&mut self, range: Range) -> Result<(), Error> {
+    fn ask(&mut self, range: Range) -> Result<(), CollapseError> {
         let Err(error) = self.advised.collapse(range.start, range.bytes) else {
             self.in_vain = 0;
             return Ok(());
         };
         if error.raw_os_error() == Some(libc::ESRCH) {
-            return Err(Error::Gone(self.pid));
+            return Err(CollapseError::Gone(self.pid));
         }
         if range.bytes <= BLOCK {
             self.refused.push(range);

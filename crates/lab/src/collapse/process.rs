@@ -4,11 +4,11 @@ use std::fs;
 use std::io::{self, ErrorKind};
 
 use super::blocks::{BLOCK, PAGE};
-use super::error::Error;
+use super::error::CollapseError;
 
 /// A process, by its id.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Process {
+pub(super) struct TargetProcess {
     pub pid: i32,
 }
 
@@ -25,21 +25,21 @@ pub struct Memory {
     pub fork_entries: u64,
 }
 
-impl Process {
+impl TargetProcess {
     /// What `/proc/PID/FILE` holds.
-    pub(super) fn read(&self, file: &str) -> Result<String, Error> {
+    pub(super) fn read(&self, file: &str) -> Result<String, CollapseError> {
         let path = format!("/proc/{}/{file}", self.pid);
         fs::read_to_string(&path).map_err(|error| self.unreadable(path, error))
     }
 
     /// Says an error of reading below /proc as what it means.
-    pub(super) fn unreadable(&self, path: String, error: io::Error) -> Error {
+    pub(super) fn unreadable(&self, path: String, error: io::Error) -> CollapseError {
         match error.kind() {
             // ESRCH: the process ended between opening and reading.
-            ErrorKind::NotFound => Error::Gone(self.pid),
-            _ if error.raw_os_error() == Some(libc::ESRCH) => Error::Gone(self.pid),
-            ErrorKind::PermissionDenied => Error::Forbidden { pid: self.pid, path, error },
-            _ => Error::Proc { path, error },
+            ErrorKind::NotFound => CollapseError::Gone(self.pid),
+            _ if error.raw_os_error() == Some(libc::ESRCH) => CollapseError::Gone(self.pid),
+            ErrorKind::PermissionDenied => CollapseError::Forbidden { pid: self.pid, path, error },
+            _ => CollapseError::Proc { path, error },
         }
     }
 
@@ -47,26 +47,26 @@ impl Process {
     ///
     /// # Errors
     /// What is in the way.
-    pub(super) fn check(&self) -> Result<(), Error> {
+    pub(super) fn check(&self) -> Result<(), CollapseError> {
         if u32::try_from(self.pid) == Ok(std::process::id()) {
-            return Err(Error::Own(self.pid));
+            return Err(CollapseError::Own(self.pid));
         }
         if !fs::exists("/sys/kernel/mm/transparent_hugepage").unwrap_or(false) {
-            return Err(Error::NoHugePages);
+            return Err(CollapseError::NoHugePages);
         }
         if field(&self.read("status")?, "THP_enabled:") == Some("0") {
-            return Err(Error::SwitchedOff(self.pid));
+            return Err(CollapseError::SwitchedOff(self.pid));
         }
         Ok(())
     }
 
     /// Its name, as `ps` shows it.
-    pub(super) fn name(&self) -> Result<String, Error> {
+    pub(super) fn name(&self) -> Result<String, CollapseError> {
         Ok(self.read("comm")?.trim_end().to_owned())
     }
 
     /// How much memory it has.
-    pub(super) fn memory(&self) -> Result<Memory, Error> {
+    pub(super) fn memory(&self) -> Result<Memory, CollapseError> {
         let rollup = self.read("smaps_rollup")?;
         let huge_bytes = kibibytes(&rollup, "AnonHugePages:");
         let anonymous_bytes = kibibytes(&rollup, "Anonymous:");

@@ -13,7 +13,7 @@ mod start;
 
 use std::io;
 
-pub use start::Way;
+pub use start::StartMethod;
 
 /// The sizes of the published table, in megabytes (2^20 bytes).
 pub const SIZES: [u64; 7] = [0, 1, 10, 100, 250, 500, 1000];
@@ -30,7 +30,7 @@ pub fn published_ms(megabytes: u64) -> Option<f64> {
 
 /// How to measure.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct ForkBenchOptions {
     /// How often each is measured; the order changes from round to round.
     pub rounds: u32,
     /// Larger parents are left out, in megabytes.
@@ -56,7 +56,7 @@ pub struct Parent {
 
 /// What was measured.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct Bench {
+pub struct ForkTimes {
     /// The program that was started.
     pub program: String,
     /// By size; first without huge pages, then with.
@@ -86,12 +86,12 @@ pub enum Error {
 ///
 /// # Errors
 /// [`Error`].
-pub fn bench(options: Options, progress: &dyn Fn(u64, u64)) -> Result<Bench, Error> {
+pub fn bench(options: ForkBenchOptions, progress: &dyn Fn(u64, u64)) -> Result<ForkTimes, Error> {
     let program = ["/bin/true", "/usr/bin/true"]
         .into_iter()
         .find(|path| std::path::Path::new(path).exists())
         .ok_or(Error::NoProgram)?;
-    let mut bench = Bench { program: program.to_owned(), parents: vec![], left_out: vec![] };
+    let mut bench = ForkTimes { program: program.to_owned(), parents: vec![], left_out: vec![] };
     let sizes = SIZES.into_iter().filter(|size| *size <= options.most);
     let of = 2 * sizes.clone().count() as u64;
     for megabytes in sizes {

@@ -5,7 +5,9 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::ptr;
 
-use super::{Parent, Way};
+use rustix::process::{Pid, WaitOptions, waitpid};
+
+use super::{Parent, StartMethod};
 
 /// Measures from a parent of such a size.
 ///
@@ -40,16 +42,12 @@ pub(super) fn measure(
     drop(to);
     let mut bytes = Vec::new();
     let read = from.read_to_end(&mut bytes);
-    let mut status = 0;
-    // SAFETY: the kernel fills `status`.
-    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    let waited = waitpid(Pid::from_raw(child), WaitOptions::empty())?;
     read?;
-    if !libc::WIFEXITED(status) {
-        return Err(io::Error::other("it was killed"));
-    }
-    match libc::WEXITSTATUS(status) {
-        0 => Ok(told(&bytes, megabytes, huge_pages)),
-        error => Err(io::Error::from_raw_os_error(error)),
+    match waited.and_then(|(_, status)| status.exit_status()) {
+        Some(0) => Ok(told(&bytes, megabytes, huge_pages)),
+        Some(error) => Err(io::Error::from_raw_os_error(error)),
+        None => Err(io::Error::other("it was killed")),
     }
 }
 
@@ -60,7 +58,7 @@ fn told(bytes: &[u8], megabytes: u64, huge_pages: bool) -> Parent {
         .map(|number| u64::from_ne_bytes(number.try_into().unwrap_or_default()));
     let huge_bytes = numbers.next().unwrap_or(0);
     let times: Vec<u64> = numbers.collect();
-    let of = |way: usize| times.iter().skip(way).step_by(Way::ALL.len()).copied().collect();
+    let of = |way: usize| times.iter().skip(way).step_by(StartMethod::ALL.len()).copied().collect();
     let (fork_ns, vfork_ns, posix_spawn_ns) = (of(0), of(1), of(2));
     Parent { megabytes, huge_pages, huge_bytes, fork_ns, vfork_ns, posix_spawn_ns }
 }
@@ -78,15 +76,15 @@ fn live(
     let huge = rollup.lines().find_map(|line| line.strip_prefix("AnonHugePages:"));
     let huge = huge.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     to.write_all(&(huge.unwrap_or(0) * 1024).to_ne_bytes())?;
-    for way in Way::ALL {
+    for way in StartMethod::ALL {
         // The first one reads the program's file.
         way.start(program)?;
     }
     for round in 0..rounds as usize {
-        let mut times = [0_u64; Way::ALL.len()];
-        for turn in 0..Way::ALL.len() {
-            let way = (round + turn) % Way::ALL.len();
-            let time = Way::ALL[way].start(program)?.as_nanos();
+        let mut times = [0_u64; StartMethod::ALL.len()];
+        for turn in 0..StartMethod::ALL.len() {
+            let way = (round + turn) % StartMethod::ALL.len();
+            let time = StartMethod::ALL[way].start(program)?.as_nanos();
             times[way] = u64::try_from(time).unwrap_or(u64::MAX);
         }
         for time in times {

@@ -5,9 +5,11 @@ use std::io;
 use std::ptr;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, WaitOptions, waitpid};
+
 /// A way to start a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum StartMethod {
     /// fork(2): the parent's page tables are copied.
     Fork,
     /// vfork(2): the child borrows the parent's memory until it executes.
@@ -16,9 +18,10 @@ pub enum Way {
     PosixSpawn,
 }
 
-impl Way {
+impl StartMethod {
     /// All of them.
-    pub const ALL: [Way; 3] = [Way::Fork, Way::Vfork, Way::PosixSpawn];
+    pub const ALL: [StartMethod; 3] =
+        [StartMethod::Fork, StartMethod::Vfork, StartMethod::PosixSpawn];
 
     /// Starts a program without arguments or environment and waits for its end. The process must
     /// have one thread.
@@ -29,18 +32,14 @@ impl Way {
         let argv = [program.as_ptr(), ptr::null()];
         let since = Instant::now();
         let child = match self {
-            Way::Fork => fork(&argv),
-            Way::Vfork => vfork(&argv),
-            Way::PosixSpawn => posix_spawn(&argv),
+            StartMethod::Fork => fork(&argv),
+            StartMethod::Vfork => vfork(&argv),
+            StartMethod::PosixSpawn => posix_spawn(&argv),
         }?;
-        let mut status = 0;
-        // SAFETY: the kernel fills `status`.
-        if unsafe { libc::waitpid(child, &raw mut status, 0) } != child {
-            return Err(io::Error::last_os_error());
-        }
-        match status {
+        let waited = waitpid(Pid::from_raw(child), WaitOptions::empty())?;
+        match waited.map_or(0, |(_, status)| status.as_raw()) {
             0 => Ok(since.elapsed()),
-            _ => Err(io::Error::other(format!("the program ended with status {status}"))),
+            status => Err(io::Error::other(format!("the program ended with status {status}"))),
         }
     }
 }

@@ -10,7 +10,7 @@ mod general;
 mod plot;
 
 use general::general;
-use plot::Plot;
+use plot::MinistatPlot;
 
 use stats::student_t;
 
@@ -145,7 +145,7 @@ impl DataSet {
 
 /// How the means of two sets differ.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Difference {
+pub struct MeanDifference {
     /// By how much the mean of the one is over that of the other.
     pub difference: f64,
     /// Half the width of the interval that holds it.
@@ -156,15 +156,15 @@ pub struct Difference {
     pub pooled: f64,
 }
 
-impl Difference {
+impl MeanDifference {
     /// Student's t of two sets that are supposed to have one variance.
-    pub fn between(one: &DataSet, other: &DataSet, confidence: Confidence) -> Difference {
+    pub fn between(one: &DataSet, other: &DataSet, confidence: Confidence) -> MeanDifference {
         let (n, m) = (one.n() as f64, other.n() as f64);
         let freedom = one.n() + other.n() - 2;
         let pooled = (n - 1.0) * one.variance() + (m - 1.0) * other.variance();
         let pooled = (pooled / freedom as f64).sqrt();
         let margin = confidence.t(freedom) * (pooled * (1.0 / n + 1.0 / m).sqrt());
-        Difference { difference: one.mean() - other.mean(), margin, of: other.mean(), pooled }
+        MeanDifference { difference: one.mean() - other.mean(), margin, of: other.mean(), pooled }
     }
 
     /// Whether it is beyond its margin.
@@ -193,7 +193,7 @@ impl Difference {
 
 /// What to print, and how.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub struct MinistatOptions {
     /// How wide the plot is between its edges, in columns; at least 2.
     pub width: usize,
     /// Whether each set has a bar of its own (`-s`).
@@ -207,14 +207,14 @@ pub struct Look {
 
 /// What ministat prints of these sets: all but the first are compared with it. Sets after the
 /// seventh have no mark, and are left out.
-pub fn ministat(sets: &[DataSet], look: &Look) -> String {
+pub fn ministat(sets: &[DataSet], look: &MinistatOptions) -> String {
     let sets = &sets[..sets.len().min(MOST_SETS)];
     let Some(first) = sets.first() else { return String::new() };
     let mut text = String::new();
     for (set, symbol) in sets.iter().zip(&SYMBOLS[1..]) {
         text.push_str(&format!("{symbol} {}\n", set.name));
     }
-    text.push_str(&match Plot::of(sets, look.width.max(2), look.separate_bars) {
+    text.push_str(&match MinistatPlot::of(sets, look.width.max(2), look.separate_bars) {
         Some(plot) if look.most_rows.is_some_and(|most| plot.height > most) => String::new(),
         Some(plot) => plot.render(),
         None => "[no plot, span is zero width]\n".to_owned(),
@@ -228,7 +228,7 @@ pub fn ministat(sets: &[DataSet], look: &Look) -> String {
         }
         text.push('\n');
         if number > 0 {
-            let difference = Difference::between(set, first, look.confidence);
+            let difference = MeanDifference::between(set, first, look.confidence);
             text.push_str(&difference.render(look.confidence));
         }
     }

@@ -4,7 +4,7 @@
 use super::{DataSet, SYMBOLS};
 
 /// A plot of `width` columns between two bars.
-pub(super) struct Plot {
+pub(super) struct MinistatPlot {
     width: usize,
     /// The left edge of the first column.
     start: f64,
@@ -19,9 +19,9 @@ pub(super) struct Plot {
     bars: Vec<Option<Vec<u8>>>,
 }
 
-impl Plot {
+impl MinistatPlot {
     /// The plot of these sets; none where all values are the same.
-    pub(super) fn of(sets: &[DataSet], width: usize, separate_bars: bool) -> Option<Plot> {
+    pub(super) fn of(sets: &[DataSet], width: usize, separate_bars: bool) -> Option<MinistatPlot> {
         let (mut min, mut max) = (999e99, -999e99);
         for set in sets {
             let (mean, deviation) = (set.mean(), set.standard_deviation());
@@ -38,7 +38,7 @@ impl Plot {
         let step = span / (width as f64 - 1.0);
         let start = min - 0.5 * step;
         let bars = vec![None; sets.len()];
-        let mut plot = Plot { width, start, step, rows: Vec::new(), height: 0, bars };
+        let mut plot = MinistatPlot { width, start, step, rows: Vec::new(), height: 0, bars };
         for (number, set) in sets.iter().enumerate() {
             plot.mark(set, number + 1);
             plot.bar(set, if separate_bars { number } else { 0 });

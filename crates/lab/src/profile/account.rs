@@ -10,18 +10,18 @@ use std::collections::HashMap;
 use recording::{Micros, Nanos, Recording};
 use serde::Serialize;
 
-use super::flame::{Bar, Kind, Stack};
+use super::flame::{BarKind, GraphBar, GraphStack};
 use super::lineage::Lineage;
-use super::perf::{How, Scope};
-use super::quality::{Quality, Warning};
-use super::text::{Frame, Sample};
+use super::perf::{SamplingMethod, Scope};
+use super::quality::{ProfileWarning, Quality};
+use super::text::{PerfFrame, PerfSample};
 
 /// More distinct stacks than this are not kept apart: their samples count for their process only.
 const STACKS: usize = 1 << 20;
 
 /// Where the time of a command went.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Profile {
+pub struct CommandProfile {
     /// Processes that were started, the command included.
     pub starts: u64,
     /// CPU time of all processes that have ended, in microseconds.
@@ -35,19 +35,19 @@ pub struct Profile {
     /// CPU time in the kernel where only programs may be sampled, in microseconds.
     pub kernel_missed_us: u64,
     /// By program, the one that took most CPU time first.
-    pub programs: Vec<Program>,
+    pub programs: Vec<ProfiledProgram>,
     /// By the function that was running, the one with most samples first.
     pub functions: Vec<Function>,
     /// What is missing or unsure.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<ProfileWarning>,
     /// The flame graph.
     #[serde(skip)]
-    pub stacks: Vec<Stack>,
+    pub stacks: Vec<GraphStack>,
 }
 
 /// All processes that ran one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Program {
+pub struct ProfiledProgram {
     /// Its name; after it a script's.
     pub program: String,
     /// How many processes.
@@ -72,12 +72,12 @@ pub struct Function {
 /// Takes samples in, one by one.
 pub struct Gather<'a> {
     recording: &'a Recording,
-    how: How,
+    how: SamplingMethod,
     /// What perf's clock showed when the recording began.
     origin_ns: u64,
     lineage: Lineage,
     quality: Quality,
-    names: Names,
+    names: DistinctBars,
     /// Periods by ancestry and stack, the outermost frame first.
     periods: HashMap<(usize, Vec<u32>), u64>,
     functions: HashMap<(Option<String>, Option<String>), u64>,
@@ -86,13 +86,13 @@ pub struct Gather<'a> {
 
 /// Each distinct bar once.
 #[derive(Default)]
-struct Names {
-    bars: Vec<Bar>,
-    known: HashMap<Bar, u32>,
+struct DistinctBars {
+    bars: Vec<GraphBar>,
+    known: HashMap<GraphBar, u32>,
 }
 
-impl Names {
-    fn number(&mut self, bar: Bar) -> u32 {
+impl DistinctBars {
+    fn number(&mut self, bar: GraphBar) -> u32 {
         *self.known.entry(bar).or_insert_with_key(|bar| {
             self.bars.push(bar.clone());
             self.bars.len() as u32 - 1
@@ -102,14 +102,14 @@ impl Names {
 
 impl<'a> Gather<'a> {
     /// For the samples that were taken while this was recorded.
-    pub fn new(recording: &'a Recording, how: How, origin_ns: u64) -> Gather<'a> {
+    pub fn new(recording: &'a Recording, how: SamplingMethod, origin_ns: u64) -> Gather<'a> {
         Gather {
             recording,
             how,
             origin_ns,
             lineage: Lineage::of(recording),
             quality: Quality::default(),
-            names: Names::default(),
+            names: DistinctBars::default(),
             periods: HashMap::new(),
             functions: HashMap::new(),
             samples: 0,
@@ -122,7 +122,7 @@ impl<'a> Gather<'a> {
     }
 
     /// Takes a sample in; one of a process that is not in the recording does not count.
-    pub fn take(&mut self, sample: Sample) {
+    pub fn take(&mut self, sample: PerfSample) {
         let moment = Nanos(sample.at_ns.saturating_sub(self.origin_ns));
         let Some(process) = self.lineage.at(sample.pid, moment) else { return };
         self.samples += 1;
@@ -143,7 +143,7 @@ impl<'a> Gather<'a> {
     }
 
     /// What it comes to.
-    pub fn finish(self) -> Profile {
+    pub fn finish(self) -> CommandProfile {
         let used = used(self.recording, &self.lineage);
         let mut sampled = vec![0_u64; used.len()];
         let scale = self.scale(&used);
@@ -151,7 +151,7 @@ impl<'a> Gather<'a> {
             sampled[*kin] = sampled[*kin].saturating_add(*period);
         }
         let sampled: Vec<u64> = sampled.into_iter().map(|period| scale.micros(period)).collect();
-        let mut profile = Profile {
+        let mut profile = CommandProfile {
             starts: self.recording.processes.len() as u64,
             samples: self.samples,
             cpu_us: used.iter().map(Used::all).sum(),
@@ -159,12 +159,12 @@ impl<'a> Gather<'a> {
             programs: programs(&self.lineage, &used, &sampled),
             functions: functions(&self.functions, scale),
             warnings: self.quality.warnings(self.samples, self.how.kernel),
-            ..Profile::default()
+            ..CommandProfile::default()
         };
         for ((kin, stack), period) in &self.periods {
             let mut all = bars(&self.lineage, *kin);
             all.extend(stack.iter().map(|name| self.names.bars[*name as usize].clone()));
-            profile.stacks.push(Stack { bars: all, width: scale.micros(*period) });
+            profile.stacks.push(GraphStack { bars: all, width: scale.micros(*period) });
         }
         for (kin, (used, sampled)) in used.iter().zip(sampled).enumerate() {
             self.beside(kin, *used, sampled, &mut profile);
@@ -173,7 +173,7 @@ impl<'a> Gather<'a> {
     }
 
     /// What the samples of an ancestry do not show.
-    fn beside(&self, kin: usize, used: Used, sampled: u64, profile: &mut Profile) {
+    fn beside(&self, kin: usize, used: Used, sampled: u64, profile: &mut CommandProfile) {
         let period = self.how.period_ns() / 1000;
         let expected = if self.how.kernel { used.all() } else { used.user };
         let short = expected.saturating_sub(sampled);
@@ -185,8 +185,8 @@ impl<'a> Gather<'a> {
         for (width, name) in [(short, "(not sampled)"), (kernel, "(kernel, not sampled)")] {
             if width > 0 {
                 let mut all = bars(&self.lineage, kin);
-                all.push(Bar { name: name.to_owned(), kind: Kind::Missed });
-                profile.stacks.push(Stack { bars: all, width });
+                all.push(GraphBar { name: name.to_owned(), kind: BarKind::Missed });
+                profile.stacks.push(GraphStack { bars: all, width });
             }
         }
         profile.short_us += short;
@@ -195,9 +195,9 @@ impl<'a> Gather<'a> {
 
     /// What a unit of the period is worth: of a clock's it is a nanosecond; of cycles it follows
     /// from the CPU time of the processes that samples were taken in.
-    fn scale(&self, used: &[Used]) -> Scale {
+    fn scale(&self, used: &[Used]) -> NanosPerUnit {
         if self.how.event == "cpu-clock" {
-            return Scale { nanos: 1, periods: 1 };
+            return NanosPerUnit { nanos: 1, periods: 1 };
         }
         let mut hit = vec![false; used.len()];
         let mut periods = 0_u128;
@@ -208,18 +208,18 @@ impl<'a> Gather<'a> {
         let time = |used: &Used| if self.how.kernel { used.all() } else { used.user };
         let hit = used.iter().zip(hit).filter(|(_, hit)| *hit).map(|(used, _)| time(used));
         let nanos = hit.map(u128::from).sum::<u128>() * 1000;
-        Scale { nanos: nanos.max(1), periods: periods.max(1) }
+        NanosPerUnit { nanos: nanos.max(1), periods: periods.max(1) }
     }
 }
 
 /// Nanoseconds of CPU time for so many units of the event.
 #[derive(Clone, Copy)]
-struct Scale {
+struct NanosPerUnit {
     nanos: u128,
     periods: u128,
 }
 
-impl Scale {
+impl NanosPerUnit {
     fn micros(self, period: u64) -> u64 {
         let nanos = u128::from(period).saturating_mul(self.nanos) / self.periods;
         u64::try_from(nanos / 1000).unwrap_or(u64::MAX)
@@ -252,23 +252,24 @@ fn used(recording: &Recording, lineage: &Lineage) -> Vec<Used> {
     used
 }
 
-fn programs(lineage: &Lineage, used: &[Used], sampled: &[u64]) -> Vec<Program> {
-    let mut by_name: HashMap<&str, Program> = HashMap::new();
+fn programs(lineage: &Lineage, used: &[Used], sampled: &[u64]) -> Vec<ProfiledProgram> {
+    let mut by_name: HashMap<&str, ProfiledProgram> = HashMap::new();
     for (kin, (used, sampled)) in lineage.kin.iter().zip(used.iter().zip(sampled)) {
         let row = by_name.entry(&kin.program).or_default();
         row.starts += kin.starts;
         row.cpu_us = row.cpu_us.saturating_add(used.all());
         row.sampled_us = row.sampled_us.saturating_add(*sampled);
     }
-    let named = |(name, row): (&str, Program)| Program { program: name.to_owned(), ..row };
-    let mut rows: Vec<Program> = by_name.into_iter().map(named).collect();
+    let named =
+        |(name, row): (&str, ProfiledProgram)| ProfiledProgram { program: name.to_owned(), ..row };
+    let mut rows: Vec<ProfiledProgram> = by_name.into_iter().map(named).collect();
     rows.sort_by(|a, b| (b.cpu_us, b.starts, &a.program).cmp(&(a.cpu_us, a.starts, &b.program)));
     rows
 }
 
 fn functions(
     periods: &HashMap<(Option<String>, Option<String>), u64>,
-    scale: Scale,
+    scale: NanosPerUnit,
 ) -> Vec<Function> {
     let row = |((function, object), period): (&(Option<String>, Option<String>), &u64)| Function {
         function: function.clone(),
@@ -283,21 +284,21 @@ fn functions(
 }
 
 /// The bars of an ancestry's programs, with how often each was started.
-pub(crate) fn bars(lineage: &Lineage, kin: usize) -> Vec<Bar> {
+pub(crate) fn bars(lineage: &Lineage, kin: usize) -> Vec<GraphBar> {
     let bar = |number: &usize| {
         let kin = &lineage.kin[*number];
         let name = match kin.starts {
             1 => kin.program.clone(),
             starts => format!("{} ({starts} starts)", kin.program),
         };
-        Bar { name, kind: Kind::Program }
+        GraphBar { name, kind: BarKind::Program }
     };
     lineage.line(kin).iter().map(bar).collect()
 }
 
 /// A frame without a symbol is named for the file that it is in.
-fn bar(frame: &Frame) -> Bar {
-    let kind = if frame.kernel { Kind::Kernel } else { Kind::Function };
+fn bar(frame: &PerfFrame) -> GraphBar {
+    let kind = if frame.kernel { BarKind::Kernel } else { BarKind::Function };
     let name = match (&frame.symbol, &frame.object) {
         (Some(symbol), _) => symbol.clone(),
         (None, Some(object)) => {
@@ -306,5 +307,5 @@ fn bar(frame: &Frame) -> Bar {
         }
         (None, None) => "[unknown]".to_owned(),
     };
-    Bar { name, kind }
+    GraphBar { name, kind }
 }

@@ -3,6 +3,11 @@
 
 use std::fs;
 
+use perf_event_open_sys::bindings::{
+    PERF_COUNT_HW_CPU_CYCLES, PERF_COUNT_SW_CPU_CLOCK, PERF_FLAG_FD_CLOEXEC, PERF_TYPE_HARDWARE,
+    PERF_TYPE_SOFTWARE, perf_event_attr,
+};
+
 /// What may be sampled here, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowed {
@@ -20,41 +25,22 @@ pub struct Allowed {
     pub paranoid: Option<i32>,
 }
 
-/// The first version of the kernel's `struct perf_event_attr` (linux/perf_event.h), which all
-/// later ones accept.
-#[repr(C)]
-#[derive(Default)]
-struct Attributes {
-    kind: u32,
-    size: u32,
-    config: u64,
-    sample_period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup: u32,
-    breakpoint: u32,
-    config1: u64,
-}
+/// An event that samples: its kind and its number.
+type SampledEvent = (u32, u32);
 
-const HARDWARE_CYCLES: (u32, u64) = (0, 0);
-const CPU_CLOCK: (u32, u64) = (1, 0);
-const EXCLUDE_KERNEL: u64 = 1 << 5;
-const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
-const CLOSE_ON_EXEC: u64 = 1 << 3;
+const HARDWARE_CYCLES: SampledEvent = (PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
+const CPU_CLOCK: SampledEvent = (PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK);
 
 impl Allowed {
     /// Asks the kernel.
     pub fn here() -> Allowed {
-        let user_only = EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR;
         let (own, everyone) = ((0, -1), (-1, 0));
-        let may = |event, whom, flags| opens(event, whom, flags);
-        let kernel = may(CPU_CLOCK, own, 0);
-        let cycles = may(HARDWARE_CYCLES, own, if kernel { 0 } else { user_only });
+        let kernel = opens(CPU_CLOCK, own, true);
+        let cycles = opens(HARDWARE_CYCLES, own, kernel);
         Allowed {
-            own: kernel || may(CPU_CLOCK, own, user_only),
+            own: kernel || opens(CPU_CLOCK, own, false),
             kernel,
-            all: kernel && may(CPU_CLOCK, everyone, 0),
+            all: kernel && opens(CPU_CLOCK, everyone, true),
             cycles,
             kernel_symbols: tells_addresses(),
             paranoid: setting("kernel/perf_event_paranoid"),
@@ -62,22 +48,19 @@ impl Allowed {
     }
 }
 
-/// Whether an event that samples can be opened for a process and CPU.
-fn opens((kind, config): (u32, u64), (pid, cpu): (i32, i32), flags: u64) -> bool {
-    let attributes = Attributes {
-        kind,
-        size: size_of::<Attributes>() as u32,
-        config,
-        sample_period: 1_000_000_000,
-        flags,
-        ..Attributes::default()
-    };
-    // SAFETY: the kernel reads as many bytes of `attributes` as it says in `size`; a descriptor
-    // that comes back is this function's own.
+/// Whether such an event can be opened for a process and CPU; with the kernel's part, or without.
+fn opens((kind, number): SampledEvent, (pid, cpu): (i32, i32), with_kernel: bool) -> bool {
+    let mut event = perf_event_attr { type_: kind, config: number.into(), ..Default::default() };
+    event.size = size_of_val(&event) as u32;
+    event.__bindgen_anon_1.sample_period = 1_000_000_000;
+    event.set_exclude_kernel((!with_kernel).into());
+    event.set_exclude_hv((!with_kernel).into());
+    let flags = PERF_FLAG_FD_CLOEXEC.into();
+    // SAFETY: the kernel reads as many bytes of `event` as it says in `size`; a descriptor that
+    // comes back is this function's own.
     unsafe {
-        let number = libc::SYS_perf_event_open;
-        let fd = libc::syscall(number, &raw const attributes, pid, cpu, -1, CLOSE_ON_EXEC);
-        fd >= 0 && libc::close(fd as i32) == 0
+        let fd = perf_event_open_sys::perf_event_open(&mut event, pid, cpu, -1, flags);
+        fd >= 0 && libc::close(fd) == 0
     }
 }
 

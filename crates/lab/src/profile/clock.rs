@@ -3,6 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use recording::Recording;
+use rustix::time::{ClockId, clock_gettime};
 
 /// What CLOCK_MONOTONIC, which perf is told to use, showed when the recording began, in
 /// nanoseconds. The recording's header has the time of day of that moment; it is written a few
@@ -16,8 +17,6 @@ pub fn origin_ns(recording: &Recording) -> u64 {
 }
 
 fn monotonic_ns() -> u128 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel fills the structure.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    let now = clock_gettime(ClockId::Monotonic);
     u128::from(now.tv_sec.unsigned_abs()) * 1_000_000_000 + u128::from(now.tv_nsec.unsigned_abs())
 }

@@ -9,7 +9,7 @@ use object::{Endianness, ReadCache, ReadRef, elf};
 
 /// What is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct SymbolFacts {
     /// A table of all functions (`.symtab`), in it or in a debug file of its own.
     pub symbols: bool,
     /// Unwind data (`.eh_frame` or `.debug_frame`).
@@ -20,7 +20,7 @@ pub struct Facts {
 const SECTIONS: usize = 100_000;
 
 /// Looks at a file; none if it is no ELF file that can be read.
-pub fn facts(path: &Path) -> Option<Facts> {
+pub fn facts(path: &Path) -> Option<SymbolFacts> {
     // A FIFO or a device of that name must not be waited for.
     if !path.metadata().ok()?.is_file() {
         return None;
@@ -38,11 +38,13 @@ pub fn facts(path: &Path) -> Option<Facts> {
     }
 }
 
-fn look<'a, Header: FileHeader<Endian = Endianness>, R: ReadRef<'a>>(data: R) -> Option<Facts> {
+fn look<'a, Header: FileHeader<Endian = Endianness>, R: ReadRef<'a>>(
+    data: R,
+) -> Option<SymbolFacts> {
     let header = Header::parse(data).ok()?;
     let endian = header.endian().ok()?;
     let sections = header.sections(endian, data).ok()?;
-    let mut facts = Facts::default();
+    let mut facts = SymbolFacts::default();
     for section in sections.iter().take(SECTIONS) {
         let name = sections.section_name(endian, section).unwrap_or_default();
         // A debug file keeps the header of what it leaves out, without content.

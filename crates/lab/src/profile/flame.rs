@@ -7,7 +7,7 @@ use inferno::flamegraph::{self, Palette, TextTruncateDirection};
 
 /// What a frame is, which gives it its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum BarKind {
     /// A program: a process, or all of the same ancestry.
     Program,
     /// A function of a program or library.
@@ -20,18 +20,18 @@ pub enum Kind {
 
 /// One bar of the graph.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Bar {
+pub struct GraphBar {
     /// What it says.
     pub name: String,
     /// What it is.
-    pub kind: Kind,
+    pub kind: BarKind,
 }
 
 /// A stack, the outermost box first, and how wide it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stack {
+pub struct GraphStack {
     /// The bars.
-    pub bars: Vec<Bar>,
+    pub bars: Vec<GraphBar>,
     /// In microseconds, or process starts.
     pub width: u64,
 }
@@ -52,7 +52,7 @@ pub struct Captions {
 ///
 /// # Errors
 /// Those of `out`.
-pub fn folded(stacks: &[Stack], out: &mut dyn Write) -> io::Result<()> {
+pub fn folded(stacks: &[GraphStack], out: &mut dyn Write) -> io::Result<()> {
     for line in lines(stacks) {
         writeln!(out, "{line}")?;
     }
@@ -63,13 +63,13 @@ pub fn folded(stacks: &[Stack], out: &mut dyn Write) -> io::Result<()> {
 ///
 /// # Errors
 /// Those of `out`.
-pub fn svg(stacks: &[Stack], captions: &Captions, out: &mut dyn Write) -> io::Result<()> {
+pub fn svg(stacks: &[GraphStack], captions: &Captions, out: &mut dyn Write) -> io::Result<()> {
     let mut colours = PaletteMap::default();
     for part in stacks.iter().flat_map(|stack| &stack.bars) {
         match part.kind {
-            Kind::Program => _ = colours.insert(text(part), BLUE),
-            Kind::Missed => _ = colours.insert(text(part), GREY),
-            Kind::Function | Kind::Kernel => {}
+            BarKind::Program => _ = colours.insert(text(part), BLUE),
+            BarKind::Missed => _ = colours.insert(text(part), GREY),
+            BarKind::Function | BarKind::Kernel => {}
         }
     }
     let mut options = flamegraph::Options::default();
@@ -98,7 +98,7 @@ const NAME: usize = 300;
 const BLUE: Color = Color { r: 130, g: 170, b: 225 };
 const GREY: Color = Color { r: 190, g: 190, b: 190 };
 
-fn lines(stacks: &[Stack]) -> Vec<String> {
+fn lines(stacks: &[GraphStack]) -> Vec<String> {
     let filled = stacks.iter().filter(|stack| stack.width > 0 && !stack.bars.is_empty());
     let mut lines: Vec<String> = filled
         .map(|stack| {
@@ -113,7 +113,7 @@ fn lines(stacks: &[Stack]) -> Vec<String> {
 /// A bar's name as the folded form takes it: `;` parts bars, and a number at the end of the
 /// last would be read as a second width, so a no-break space goes before it. A leading `#` would
 /// make a comment of the line.
-fn text(part: &Bar) -> String {
+fn text(part: &GraphBar) -> String {
     let mut text = safe(&part.name).replace(';', ",");
     let digits = text.trim_end_matches(|char: char| char.is_ascii_digit() || char == '.').len();
     if digits < text.len() && text[..digits].ends_with(' ') {
@@ -123,7 +123,7 @@ fn text(part: &Bar) -> String {
         text.insert(0, '\u{a0}');
     }
     match part.kind {
-        Kind::Kernel => text + "_[k]",
+        BarKind::Kernel => text + "_[k]",
         _ => text,
     }
 }

@@ -24,9 +24,9 @@ mod quality;
 mod starts;
 pub mod text;
 
-pub use account::{Function, Gather, Profile, Program};
+pub use account::{CommandProfile, Function, Gather, ProfiledProgram};
 pub use allowed::Allowed;
 pub use clock::origin_ns;
-pub use perf::{Error, How, Sampler, Samples, Scope, Wanted, find};
-pub use quality::Warning;
-pub use starts::{Width, starts};
+pub use perf::{PerfError, PerfSamples, Sampler, SamplingMethod, SamplingOptions, Scope, find};
+pub use quality::ProfileWarning;
+pub use starts::{StartsWidth, starts};

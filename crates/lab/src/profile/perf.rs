@@ -10,17 +10,19 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{CWD, Mode, mkfifoat};
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal, setsid};
 use serde::Serialize;
 use tempfile::TempDir;
 
 use super::allowed::Allowed;
-use super::text::{self, Sample};
+use super::text::{self, PerfSample};
 
 /// perf opens its events within a second even on a machine that is busy.
 const START: Duration = Duration::from_secs(30);
@@ -47,7 +49,7 @@ pub enum Scope {
 
 /// How samples are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct How {
+pub struct SamplingMethod {
     /// Of which processes.
     pub scope: Scope,
     /// `cpu-clock`, or `cycles` where the processor counts them.
@@ -60,18 +62,19 @@ pub struct How {
     pub stack_bytes: u32,
 }
 
-impl How {
+impl SamplingMethod {
     /// The best that is allowed; none where nothing is.
     ///
     /// Cycles are worth so much time as the CPU's speed makes them, which can be told only where
     /// all processes are sampled alike; elsewhere the timer's nanoseconds are what they are.
     /// `timer` asks for the timer everywhere.
-    pub fn best(allowed: &Allowed, wanted: Wanted) -> Option<How> {
+    pub fn best(allowed: &Allowed, wanted: SamplingOptions) -> Option<SamplingMethod> {
         let scope = if allowed.all { Scope::Machine } else { Scope::Command };
         let cycles = allowed.cycles && scope == Scope::Machine && !wanted.timer;
         let event = if cycles { "cycles" } else { "cpu-clock" };
-        let Wanted { frequency_hz, stack_bytes, .. } = wanted;
-        let how = How { scope, event, kernel: allowed.kernel, frequency_hz, stack_bytes };
+        let SamplingOptions { frequency_hz, stack_bytes, .. } = wanted;
+        let how =
+            SamplingMethod { scope, event, kernel: allowed.kernel, frequency_hz, stack_bytes };
         allowed.own.then_some(how)
     }
 
@@ -83,7 +86,7 @@ impl How {
 
 /// What is asked of the samples.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
+pub struct SamplingOptions {
     /// Samples for each second on a CPU.
     pub frequency_hz: u32,
     /// How many bytes of each stack are copied to be unwound.
@@ -94,7 +97,7 @@ pub struct Wanted {
 
 /// What went wrong with perf.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum PerfError {
     /// There is none.
     #[error("perf is not installed (not found in PATH)")]
     NotFound,
@@ -121,29 +124,29 @@ pub enum Error {
     Hangs(&'static str),
 }
 
-fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
-    move |error| Error::System { what: what.into(), error }
+fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> PerfError {
+    move |error| PerfError::System { what: what.into(), error }
 }
 
 /// The perf that a shell would start: the first executable file of that name in PATH.
 ///
 /// # Errors
-/// [`Error::NotFound`].
-pub fn find() -> Result<PathBuf, Error> {
+/// [`PerfError::NotFound`].
+pub fn find() -> Result<PathBuf, PerfError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut files = std::env::split_paths(&path).map(|directory| directory.join("perf"));
     let executable = |file: &PathBuf| {
         use std::os::unix::fs::PermissionsExt;
         fs::metadata(file).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
     };
-    files.find(executable).ok_or(Error::NotFound)
+    files.find(executable).ok_or(PerfError::NotFound)
 }
 
 /// A `perf record` that samples this process and all that it starts.
 #[derive(Debug)]
 pub struct Sampler {
     perf: PathBuf,
-    how: How,
+    how: SamplingMethod,
     running: Running,
     directory: TempDir,
     /// Kept open, so that perf never reads an end of file from it.
@@ -152,9 +155,9 @@ pub struct Sampler {
 
 /// What a `perf record` has left.
 #[derive(Debug)]
-pub struct Samples {
+pub struct PerfSamples {
     /// How they were taken.
-    pub how: How,
+    pub how: SamplingMethod,
     perf: PathBuf,
     directory: TempDir,
 }
@@ -174,8 +177,8 @@ impl Sampler {
     /// Starts perf, and returns once it samples.
     ///
     /// # Errors
-    /// [`Error`]: then nothing runs.
-    pub fn start(perf: &Path, how: How) -> Result<Sampler, Error> {
+    /// [`PerfError`]: then nothing runs.
+    pub fn start(perf: &Path, how: SamplingMethod) -> Result<Sampler, PerfError> {
         let directory = tempfile::Builder::new().prefix("becalm-perf-").tempdir();
         let directory = directory.map_err(system("a directory for samples"))?;
         let control = fifo(&directory.path().join("control"))?;
@@ -193,15 +196,15 @@ impl Sampler {
     }
 
     /// Has perf begin, and waits until it says so.
-    fn enable(&mut self, answer: &mut File) -> Result<(), Error> {
+    fn enable(&mut self, answer: &mut File) -> Result<(), PerfError> {
         self.control.write_all(b"enable\n").map_err(system("perf's control"))?;
         let until = Instant::now() + START;
-        while !readable(answer, 20) {
+        while !readable(answer, Duration::from_millis(20)) {
             if let Some(how) = self.running.0.try_wait().map_err(system("perf record"))? {
                 return Err(ended("perf record", how, self.directory.path()));
             }
             if Instant::now() > until {
-                return Err(Error::Hangs("does not begin to sample"));
+                return Err(PerfError::Hangs("does not begin to sample"));
             }
         }
         let mut word = [0; 5];
@@ -210,18 +213,18 @@ impl Sampler {
 
     /// Has perf end. What it wrote may be of use even where it ended too early, which the error
     /// then tells.
-    pub fn stop(mut self) -> (Samples, Option<Error>) {
+    pub fn stop(mut self) -> (PerfSamples, Option<PerfError>) {
         let early = match self.running.0.try_wait() {
             Ok(Some(how)) => Some(ended("perf record", how, self.directory.path())),
             _ => self.end().err(),
         };
-        (Samples { how: self.how, perf: self.perf, directory: self.directory }, early)
+        (PerfSamples { how: self.how, perf: self.perf, directory: self.directory }, early)
     }
 
     /// As Ctrl-C would: perf then writes what it still has.
-    fn end(&mut self) -> Result<(), Error> {
-        // SAFETY: a signal to a child that has not been waited for.
-        unsafe { libc::kill(self.running.0.id() as i32, libc::SIGINT) };
+    fn end(&mut self) -> Result<(), PerfError> {
+        // If it has ended, that is seen below.
+        let _ = kill_process(Pid::from_child(&self.running.0), Signal::INT);
         let until = Instant::now() + STOP;
         while Instant::now() < until {
             match self.running.0.try_wait().map_err(system("perf record"))? {
@@ -230,16 +233,16 @@ impl Sampler {
                 None => std::thread::sleep(Duration::from_millis(5)),
             }
         }
-        Err(Error::Hangs("does not end"))
+        Err(PerfError::Hangs("does not end"))
     }
 }
 
-impl Samples {
+impl PerfSamples {
     /// Hands each sample of these processes to `each`; returns how many samples there were.
     ///
     /// # Errors
-    /// [`Error`], if perf cannot read what it has written; some samples may have come by then.
-    pub fn read(&self, pids: &[u32], each: &mut dyn FnMut(Sample)) -> Result<u64, Error> {
+    /// [`PerfError`], if perf cannot read what it has written; some samples may have come by then.
+    pub fn read(&self, pids: &[u32], each: &mut dyn FnMut(PerfSample)) -> Result<u64, PerfError> {
         let said = File::create(self.directory.path().join("said")).map_err(system("a file"))?;
         let mut command = script(&self.perf, self.directory.path(), pids);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(said);
@@ -264,7 +267,7 @@ fn plain(perf: &Path) -> Command {
     command
 }
 
-fn record(perf: &Path, how: &How, directory: &Path) -> Command {
+fn record(perf: &Path, how: &SamplingMethod, directory: &Path) -> Command {
     let mut command = plain(perf);
     // Without -N perf would copy every program and library into ~/.debug, for an archive.
     command.args(["record", "-q", "-N", "-B", "-k", "CLOCK_MONOTONIC", "--max-size", MAX_SIZE]);
@@ -299,37 +302,31 @@ fn script(perf: &Path, directory: &Path, pids: &[u32]) -> Command {
 /// In perf, before it is executed: a session of its own, so that Ctrl-C is for the command only;
 /// and it ends with becalm.
 fn apart() -> io::Result<()> {
-    // SAFETY: plain system calls.
-    let done =
-        unsafe { libc::setsid() >= 0 && libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) == 0 };
-    if done { Ok(()) } else { Err(io::Error::last_os_error()) }
+    setsid()?;
+    Ok(set_parent_process_death_signal(Some(Signal::TERM))?)
 }
 
 /// A named pipe, open at both ends.
-fn fifo(path: &Path) -> Result<File, Error> {
+fn fifo(path: &Path) -> Result<File, PerfError> {
     let what = || system(path.display().to_string());
-    let name = std::ffi::CString::new(path.as_os_str().as_encoded_bytes());
-    let name = name.map_err(io::Error::from).map_err(what())?;
-    // SAFETY: the name ends with a zero byte and outlives the call.
-    if unsafe { libc::mkfifo(name.as_ptr(), 0o600) } != 0 {
-        return Err(what()(io::Error::last_os_error()));
-    }
+    let made = mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR);
+    made.map_err(io::Error::from).map_err(what())?;
     File::options().read(true).write(true).open(path).map_err(what())
 }
 
-fn readable(file: &File, timeout_ms: i32) -> bool {
-    let mut ready = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one entry, which outlives the call.
-    unsafe { libc::poll(&mut ready, 1, timeout_ms) == 1 && ready.revents & libc::POLLIN != 0 }
+fn readable(file: &File, within: Duration) -> bool {
+    let mut ready = [PollFd::new(file, PollFlags::IN)];
+    let Ok(within) = Timespec::try_from(within) else { return false };
+    matches!(poll(&mut ready, Some(&within)), Ok(1)) && ready[0].revents().contains(PollFlags::IN)
 }
 
-fn ended(what: &'static str, how: std::process::ExitStatus, directory: &Path) -> Error {
+fn ended(what: &'static str, how: std::process::ExitStatus, directory: &Path) -> PerfError {
     let how = match (how.code(), how.signal()) {
         (Some(code), _) => format!("ended with status {code}"),
         (_, Some(signal)) => format!("was killed by signal {signal}"),
         _ => "ended".to_owned(),
     };
-    Error::Ended { what, how, said: said(directory) }
+    PerfError::Ended { what, how, said: said(directory) }
 }
 
 /// The first sentence of what perf said on standard error.

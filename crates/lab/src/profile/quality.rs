@@ -5,12 +5,12 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::elf::{self, Facts};
-use super::text::Sample;
+use super::elf::{self, SymbolFacts};
+use super::text::PerfSample;
 
 /// What is missing or unsure, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Warning {
+pub struct ProfileWarning {
     /// Which it is; see docs/schema/becalm.lab.profile.md.
     pub kind: &'static str,
     /// The file that it is about.
@@ -49,7 +49,7 @@ const ROOTS: &[&str] = &[
 /// What samples suffered from.
 #[derive(Debug, Default)]
 pub struct Quality {
-    objects: HashMap<String, Count>,
+    objects: HashMap<String, FrameCount>,
     /// In memory that no file is mapped to: code made at run time.
     made: u64,
     /// Kernel functions without a name.
@@ -57,7 +57,7 @@ pub struct Quality {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Count {
+struct FrameCount {
     /// Samples in which a frame of it has no name.
     nameless: u64,
     /// Stacks that end in it, and should not.
@@ -66,7 +66,7 @@ struct Count {
 
 impl Quality {
     /// Takes a sample in.
-    pub fn take(&mut self, sample: &Sample) {
+    pub fn take(&mut self, sample: &PerfSample) {
         if sample.frames.iter().any(|frame| frame.kernel && frame.symbol.is_none()) {
             self.kernel += 1;
         }
@@ -91,7 +91,7 @@ impl Quality {
         }
     }
 
-    fn count(&mut self, object: &str) -> Option<&mut Count> {
+    fn count(&mut self, object: &str) -> Option<&mut FrameCount> {
         if !object.starts_with('/') || is_made(Some(object)) {
             return None;
         }
@@ -103,7 +103,7 @@ impl Quality {
 
     /// What is worth saying, with what spoils most first. Where the kernel is not sampled, its
     /// names are not missed.
-    pub fn warnings(&self, samples: u64, kernel: bool) -> Vec<Warning> {
+    pub fn warnings(&self, samples: u64, kernel: bool) -> Vec<ProfileWarning> {
         let worth = |count: u64| count > 0 && count.saturating_mul(WORTH) >= samples;
         let mut warnings = Vec::new();
         for (object, count) in &self.objects {
@@ -147,14 +147,14 @@ fn is_packaged(object: &str) -> bool {
         && !object.starts_with("/usr/local/")
 }
 
-fn no_symbols(object: &str, samples: u64) -> Warning {
+fn no_symbols(object: &str, samples: u64) -> ProfileWarning {
     let cure = if is_packaged(object) {
         "install its debug package (Debian: the package's name with -dbgsym, libc6-dbg for \
          glibc; Fedora, RHEL: dnf debuginfo-install)"
     } else {
         "compile it with -g1 and do not strip it"
     };
-    Warning {
+    ProfileWarning {
         kind: "no_symbols",
         object: Some(object.to_owned()),
         samples,
@@ -162,9 +162,9 @@ fn no_symbols(object: &str, samples: u64) -> Warning {
     }
 }
 
-fn endless(object: &str, samples: u64, facts: Option<Facts>) -> Warning {
+fn endless(object: &str, samples: u64, facts: Option<SymbolFacts>) -> ProfileWarning {
     let (kind, text) = match facts {
-        Some(Facts { unwind: false, .. }) => (
+        Some(SymbolFacts { unwind: false, .. }) => (
             "no_unwind",
             "stacks end in it, because it has no unwind data; compile it with -g1 or \
              -fasynchronous-unwind-tables",
@@ -176,11 +176,11 @@ fn endless(object: &str, samples: u64, facts: Option<Facts>) -> Warning {
         ),
     };
     let (object, text) = (Some(object.to_owned()), text.to_owned());
-    Warning { kind, object, samples, text }
+    ProfileWarning { kind, object, samples, text }
 }
 
-fn made(samples: u64) -> Warning {
-    Warning {
+fn made(samples: u64) -> ProfileWarning {
+    ProfileWarning {
         kind: "made_code",
         object: None,
         samples,
@@ -190,8 +190,8 @@ fn made(samples: u64) -> Warning {
     }
 }
 
-fn nameless_kernel(samples: u64) -> Warning {
-    Warning {
+fn nameless_kernel(samples: u64) -> ProfileWarning {
+    ProfileWarning {
         kind: "kernel_symbols",
         object: None,
         samples,

@@ -3,12 +3,12 @@
 use recording::{Nanos, Process, Recording};
 
 use super::account::bars;
-use super::flame::Stack;
+use super::flame::GraphStack;
 use super::lineage::Lineage;
 
 /// What the width of a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Width {
+pub enum StartsWidth {
     /// One each.
     Count,
     /// The time that it lived while none of its children did: of a script that waits for what it
@@ -19,25 +19,25 @@ pub enum Width {
 }
 
 /// A stack for each ancestry.
-pub fn starts(recording: &Recording, width: Width) -> Vec<Stack> {
+pub fn starts(recording: &Recording, width: StartsWidth) -> Vec<GraphStack> {
     let lineage = Lineage::of(recording);
     let mut widths = vec![0_u64; lineage.kin.len()];
     let alone = match width {
-        Width::Wall => alone(recording),
-        Width::Count | Width::Cpu => Vec::new(),
+        StartsWidth::Wall => alone(recording),
+        StartsWidth::Count | StartsWidth::Cpu => Vec::new(),
     };
     for process in &recording.processes {
         let width = match width {
-            Width::Count => 1,
-            Width::Wall => alone[process.id.0 as usize].0 / 1000,
-            Width::Cpu => {
+            StartsWidth::Count => 1,
+            StartsWidth::Wall => alone[process.id.0 as usize].0 / 1000,
+            StartsWidth::Cpu => {
                 process.end.map_or(0, |end| end.usage.user.0.saturating_add(end.usage.system.0))
             }
         };
         let sum = &mut widths[lineage.of_process(process.id)];
         *sum = sum.saturating_add(width);
     }
-    let stack = |(kin, width)| Stack { bars: bars(&lineage, kin), width };
+    let stack = |(kin, width)| GraphStack { bars: bars(&lineage, kin), width };
     widths.into_iter().enumerate().map(stack).collect()
 }
 

@@ -23,7 +23,7 @@ pub const FRAMES: usize = 512;
 
 /// Where a stack was when it was sampled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Frame {
+pub struct PerfFrame {
     /// The function; none where there is no symbol for the address.
     pub symbol: Option<String>,
     /// The file that was mapped there, or the kernel's part in brackets; none for memory that no
@@ -35,7 +35,7 @@ pub struct Frame {
 
 /// One sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sample {
+pub struct PerfSample {
     /// The process, in perf's pid namespace.
     pub pid: u32,
     /// When, in nanoseconds of the clock that perf was told to use.
@@ -43,7 +43,7 @@ pub struct Sample {
     /// For how much of the event it stands: nanoseconds for `cpu-clock`.
     pub period: u64,
     /// The stack, the innermost frame first.
-    pub frames: Vec<Frame>,
+    pub frames: Vec<PerfFrame>,
     /// Whether perf says that it did not find the stack's end.
     pub cut: bool,
 }
@@ -54,9 +54,9 @@ pub struct Sample {
 ///
 /// # Errors
 /// Those of reading.
-pub fn read(mut text: impl BufRead, each: &mut dyn FnMut(Sample)) -> io::Result<u64> {
+pub fn read(mut text: impl BufRead, each: &mut dyn FnMut(PerfSample)) -> io::Result<u64> {
     let (mut line, mut count) = (Vec::new(), 0);
-    let mut sample: Option<Sample> = None;
+    let mut sample: Option<PerfSample> = None;
     while read_line(&mut text, &mut line)? {
         let words = String::from_utf8_lossy(&line);
         if let (Some(frame), Some(sample)) = (words.strip_prefix('\t'), &mut sample) {
@@ -98,7 +98,7 @@ fn read_line(text: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
 }
 
 /// `PID/TID SECONDS.NANOSECONDS: PERIOD`.
-fn head(line: &str) -> Option<Sample> {
+fn head(line: &str) -> Option<PerfSample> {
     let mut words = line.split_ascii_whitespace();
     let (pid, tid) = words.next()?.split_once('/')?;
     let (seconds, nanos) = words.next()?.strip_suffix(':')?.split_once('.')?;
@@ -107,10 +107,10 @@ fn head(line: &str) -> Option<Sample> {
         (seconds.parse().ok()?, format!("{nanos:0<9}").parse().ok()?);
     let period = words.next()?.parse().ok()?;
     let at_ns = seconds.saturating_mul(1_000_000_000).saturating_add(nanos);
-    Some(Sample { pid: pid.parse().ok()?, at_ns, period, frames: Vec::new(), cut: false })
+    Some(PerfSample { pid: pid.parse().ok()?, at_ns, period, frames: Vec::new(), cut: false })
 }
 
-impl Sample {
+impl PerfSample {
     /// `ADDRESS SYMBOL (OBJECT)`, in hexadecimal.
     fn take_in(&mut self, line: &str) {
         let line = line.trim();
@@ -129,7 +129,7 @@ impl Sample {
         let known = |name: &str| (name != "[unknown]" && !name.is_empty()).then(|| name.to_owned());
         // The upper half of the addresses is the kernel's, on every 64-bit Linux.
         let kernel = address >> 63 == 1;
-        self.frames.push(Frame { symbol: known(symbol), object: known(object), kernel });
+        self.frames.push(PerfFrame { symbol: known(symbol), object: known(object), kernel });
     }
 }
 

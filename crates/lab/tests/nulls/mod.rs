@@ -27,7 +27,7 @@ const FATES: [(&str, Fate); 4] = [
 
 /// How a campaign is written.
 #[derive(Clone, Copy, Debug)]
-enum Form {
+enum LogForm {
     /// A block is a job of each arm.
     Blocks,
     /// Two files of jobs.
@@ -36,7 +36,7 @@ enum Form {
 
 /// One experiment: jobs of both arms, by their fates.
 struct Experiment {
-    form: Form,
+    form: LogForm,
     jobs: usize,
     ranks: usize,
     fates: [Fate; 2],
@@ -69,8 +69,8 @@ impl Experiment {
             }
         }
         match self.form {
-            Form::Blocks => vec![logs.write("log", both)],
-            Form::Files => {
+            LogForm::Blocks => vec![logs.write("log", both)],
+            LogForm::Files => {
                 let [on, off] = texts;
                 vec![logs.write("on.log", on), logs.write("off.log", off)]
             }
@@ -92,7 +92,7 @@ impl Experiment {
 
 #[test]
 fn of_nothing_proven_is_said_at_most_six_times_in_a_hundred_and_of_something_mostly() {
-    for form in [Form::Blocks, Form::Files] {
+    for form in [LogForm::Blocks, LogForm::Files] {
         for jobs in [3, 10, 20] {
             for ranks in if jobs == 20 { vec![1, RANKS] } else { vec![RANKS] } {
                 for (name, fate) in FATES {

@@ -10,10 +10,10 @@ use recording::query::python::directory_and_stem;
 use recording::{Kind, Outcome};
 use term::number::counted;
 
-use super::{Trouble, TroubleKind, trouble};
-use crate::attribute::Placed;
-use crate::reason::Reason;
-use crate::runs::RunId;
+use super::{PythonTrouble, PythonTroubleKind, trouble};
+use crate::attribute::PlacedOperation;
+use crate::reason::LookupReason;
+use crate::runs::PythonRunId;
 
 /// The errors of what may not be written (errno(3)): EPERM, EACCES, EROFS.
 const REFUSED: [u16; 3] = [1, 13, 30];
@@ -26,7 +26,7 @@ struct Modules<'a> {
     missing: BTreeSet<&'a [u8]>,
     reads: [u64; 2],
     /// Of each bytecode file, who wrote it.
-    writers: BTreeMap<&'a [u8], BTreeSet<RunId>>,
+    writers: BTreeMap<&'a [u8], BTreeSet<PythonRunId>>,
     renames: u64,
     creates: u64,
     /// What could not be written.
@@ -35,7 +35,7 @@ struct Modules<'a> {
     writes: u64,
 }
 
-pub(super) fn troubles(placed: &[Placed]) -> Vec<Trouble> {
+pub(super) fn troubles(placed: &[PlacedOperation]) -> Vec<PythonTrouble> {
     let modules = Modules::of(placed);
     let mut troubles = Vec::new();
     let written = match (modules.renames, modules.refusals) {
@@ -54,43 +54,48 @@ pub(super) fn troubles(placed: &[Placed]) -> Vec<Trouble> {
         );
         let numbers =
             [("modules", number), ("created", modules.creates), ("renamed", modules.renames)];
-        let operations = reads + modules.writes;
-        troubles.push(trouble(kind, text, operations, &numbers, sources.iter().copied()));
+        let metadata_ops = reads + modules.writes;
+        troubles.push(trouble(kind, text, metadata_ops, &numbers, sources.iter().copied()));
     };
     sources(
-        TroubleKind::StaleBytecode,
+        PythonTroubleKind::StaleBytecode,
         &modules.stale,
         modules.reads[0],
         "with bytecode that does not fit the source (its time or size is another: copied \
          without times, as cp -r does, or edited)",
     );
-    sources(TroubleKind::MissingBytecode, &modules.missing, modules.reads[1], "without bytecode");
+    sources(
+        PythonTroubleKind::MissingBytecode,
+        &modules.missing,
+        modules.reads[1],
+        "without bytecode",
+    );
     troubles.extend(modules.unwritable());
     troubles.extend(modules.race());
     troubles
 }
 
 impl<'a> Modules<'a> {
-    fn of(placed: &[Placed<'a>]) -> Modules<'a> {
+    fn of(placed: &[PlacedOperation<'a>]) -> Modules<'a> {
         let mut modules = Modules::default();
         // Of each thread: the bytecode that it asked for last.
-        let mut last: HashMap<(RunId, u32), &Placed> = HashMap::new();
+        let mut last: HashMap<(PythonRunId, u32), &PlacedOperation> = HashMap::new();
         for placed in placed {
             let ask = &placed.ask;
             let thread = (ask.run, ask.event.thread);
             match placed.reason {
-                Reason::Bytecode if ask.kind == Kind::Open => {
+                LookupReason::Bytecode if ask.kind == Kind::Open => {
                     last.insert(thread, placed);
                 }
-                Reason::SourceRead if ask.is_yes() => {
-                    let of_it = |bytecode: &&Placed| {
+                LookupReason::SourceRead if ask.is_yes() => {
+                    let of_it = |bytecode: &&PlacedOperation| {
                         directory_and_stem(bytecode.ask.path) == directory_and_stem(ask.path)
                     };
                     if let Some(bytecode) = last.remove(&thread).filter(of_it) {
                         modules.read(ask.path, bytecode.ask.is_yes());
                     }
                 }
-                Reason::BytecodeWrite => modules.write(placed),
+                LookupReason::BytecodeWrite => modules.write(placed),
                 _ => {}
             }
         }
@@ -105,7 +110,7 @@ impl<'a> Modules<'a> {
         };
     }
 
-    fn write(&mut self, placed: &Placed<'a>) {
+    fn write(&mut self, placed: &PlacedOperation<'a>) {
         let ask = &placed.ask;
         self.writes += 1;
         if !ask.is_change() {
@@ -123,7 +128,7 @@ impl<'a> Modules<'a> {
         }
     }
 
-    fn unwritable(&self) -> Option<Trouble> {
+    fn unwritable(&self) -> Option<PythonTrouble> {
         let text = format!(
             "bytecode cannot be written ({} refused): every start compiles again what has none \
              that fits",
@@ -131,11 +136,11 @@ impl<'a> Modules<'a> {
         );
         let numbers = [("refused", self.refusals)];
         let refused = self.refused.iter().copied();
-        let kind = TroubleKind::UnwritableBytecode;
+        let kind = PythonTroubleKind::UnwritableBytecode;
         (self.refusals > 0).then(|| trouble(kind, text, self.writes, &numbers, refused))
     }
 
-    fn race(&self) -> Option<Trouble> {
+    fn race(&self) -> Option<PythonTrouble> {
         let raced: Vec<_> = self.writers.iter().filter(|(_, runs)| runs.len() > 1).collect();
         let writes: usize = raced.iter().map(|(_, runs)| runs.len()).sum();
         let processes = raced.iter().map(|(_, runs)| runs.len()).max()? as u64;
@@ -148,11 +153,11 @@ impl<'a> Modules<'a> {
         );
         let numbers = [("files", files), ("processes", processes), ("writes", writes as u64)];
         let files = raced.iter().map(|(file, _)| **file);
-        Some(trouble(TroubleKind::BytecodeRace, text, writes as u64 * 2, &numbers, files))
+        Some(trouble(PythonTroubleKind::BytecodeRace, text, writes as u64 * 2, &numbers, files))
     }
 }
 
-fn is_rename(placed: &Placed) -> bool {
+fn is_rename(placed: &PlacedOperation) -> bool {
     placed.ask.event.call.known_name().is_some_and(|name| name.starts_with("rename"))
 }
 

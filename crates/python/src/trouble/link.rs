@@ -5,37 +5,37 @@ use std::collections::{BTreeMap, HashSet};
 
 use recording::shown;
 
-use super::{Trouble, TroubleKind, trouble};
-use crate::attribute::Placed;
-use crate::reason::Reason;
-use crate::tree::{NodeId, Tree};
+use super::{PythonTrouble, PythonTroubleKind, trouble};
+use crate::attribute::PlacedOperation;
+use crate::reason::LookupReason;
+use crate::tree::{ImportNodeId, ImportTree};
 
 /// Fewer are no storm.
 const MANY: u64 = 50;
 
 #[derive(Default)]
-struct Caller<'a> {
-    operations: u64,
+struct LinkCaller<'a> {
+    metadata_ops: u64,
     paths: HashSet<&'a [u8]>,
     /// Questions for a directory of the root: each walk begins with one.
     walks: u64,
 }
 
 /// Callers are the imports that the calls were made in, as far as that was observed.
-pub(super) fn troubles(placed: &[Placed], tree: &Tree) -> Vec<Trouble> {
-    let mut callers: BTreeMap<Option<NodeId>, Caller> = BTreeMap::new();
-    for placed in placed.iter().filter(|placed| placed.reason == Reason::Link) {
+pub(super) fn troubles(placed: &[PlacedOperation], tree: &ImportTree) -> Vec<PythonTrouble> {
+    let mut callers: BTreeMap<Option<ImportNodeId>, LinkCaller> = BTreeMap::new();
+    for placed in placed.iter().filter(|placed| placed.reason == LookupReason::Link) {
         let caller = callers.entry(placed.node).or_default();
-        caller.operations += 1;
+        caller.metadata_ops += 1;
         caller.paths.insert(placed.ask.path);
         caller.walks += u64::from(components(placed.ask.path) == 1);
     }
-    let many = callers.into_iter().filter(|(_, caller)| caller.operations >= MANY);
+    let many = callers.into_iter().filter(|(_, caller)| caller.metadata_ops >= MANY);
     many.map(|(node, caller)| caller.trouble(node.map(|node| shown(tree.module(node))))).collect()
 }
 
-impl Caller<'_> {
-    fn trouble(self, module: Option<String>) -> Trouble {
+impl LinkCaller<'_> {
+    fn trouble(self, module: Option<String>) -> PythonTrouble {
         let who = module.map_or("outside of known imports".to_owned(), |name| format!("by {name}"));
         let distinct = self.paths.len() as u64;
         let deepest = self.paths.iter().copied().max_by_key(|path| (components(path), *path));
@@ -43,10 +43,10 @@ impl Caller<'_> {
         let text = format!(
             "{} lstats {who}, of {distinct} paths: realpath, which asks for every directory above \
              ({} times from the root, up to {depth} deep)",
-            self.operations, self.walks
+            self.metadata_ops, self.walks
         );
         let numbers = [("distinct", distinct), ("walks", self.walks), ("deepest", depth)];
-        trouble(TroubleKind::Realpath, text, self.operations, &numbers, deepest)
+        trouble(PythonTroubleKind::Realpath, text, self.metadata_ops, &numbers, deepest)
     }
 }
 

@@ -17,22 +17,22 @@ use recording::query::python::ModuleDirectories;
 use recording::shown;
 use serde::{Deserialize, Serialize};
 
-use crate::attribute::Placed;
-use crate::reason::Known;
-use crate::tree::Tree;
+use crate::attribute::PlacedOperation;
+use crate::reason::ReasonContext;
+use crate::tree::ImportTree;
 
 /// Paths that are shown of each.
 const EXAMPLES: usize = 3;
 
 /// One thing that is out of the ordinary.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trouble {
+pub struct PythonTrouble {
     /// What it is.
-    pub kind: TroubleKind,
+    pub kind: PythonTroubleKind,
     /// The same in a sentence.
     pub text: String,
     /// How many metadata operations it takes.
-    pub operations: u64,
+    pub metadata_ops: u64,
     /// What it counts beside them, by name.
     pub numbers: BTreeMap<String, u64>,
     /// Some of the files or directories that it is about.
@@ -42,7 +42,7 @@ pub struct Trouble {
 /// What may be out of the ordinary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum TroubleKind {
+pub enum PythonTroubleKind {
     /// Bytecode that does not fit its source.
     StaleBytecode,
     /// Modules without bytecode.
@@ -64,33 +64,33 @@ pub enum TroubleKind {
 }
 
 pub(crate) fn troubles(
-    placed: &[Placed],
-    tree: &Tree,
-    known: &Known,
+    placed: &[PlacedOperation],
+    tree: &ImportTree,
+    known: &ReasonContext,
     places: &ModuleDirectories,
-) -> Vec<Trouble> {
+) -> Vec<PythonTrouble> {
     let mut troubles = bytecode::troubles(placed);
     troubles.extend(link::troubles(placed, tree));
     troubles.extend(installed::metadata(placed, tree));
     troubles.extend(installed::zips(placed, known));
     troubles.extend(installed::editable(placed));
     troubles.extend(installed::namespaces(placed, places));
-    troubles.sort_by_key(|trouble| (Reverse(trouble.operations), trouble.kind));
+    troubles.sort_by_key(|trouble| (Reverse(trouble.metadata_ops), trouble.kind));
     troubles
 }
 
 /// A trouble, with some of the paths that it is about.
 fn trouble<'p>(
-    kind: TroubleKind,
+    kind: PythonTroubleKind,
     text: String,
-    operations: u64,
+    metadata_ops: u64,
     numbers: &[(&str, u64)],
     paths: impl IntoIterator<Item = &'p [u8]>,
-) -> Trouble {
-    Trouble {
+) -> PythonTrouble {
+    PythonTrouble {
         kind,
         text,
-        operations,
+        metadata_ops,
         numbers: numbers.iter().map(|(name, number)| ((*name).to_owned(), *number)).collect(),
         examples: paths.into_iter().take(EXAMPLES).map(shown).collect(),
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Error, directory};
+use super::{BuiltinsError, directory};
 
 /// The variable that names the file to shells (loadable/count.c).
 pub const VARIABLE: &str = "BECALM_BUILTINS_COUNT";
@@ -17,11 +17,11 @@ const NUMBERS: usize = 7;
 
 /// A file that shells count in. It is removed when this is dropped; shells that run on keep it
 /// until they end, and others go without.
-pub struct Count(PathBuf);
+pub struct CountFile(PathBuf);
 
 /// What shells that took the library did when a program that it knows was to be started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counted {
+pub struct CountedStarts {
     /// Shells that took the library. All numbers are of these alone.
     pub shells: u64,
     /// Starts that were avoided: done in the shell's own process.
@@ -39,16 +39,16 @@ pub struct Counted {
     pub request: u64,
 }
 
-impl Count {
+impl CountFile {
     /// Makes a file for this process's command, on this node.
     ///
     /// # Errors
     /// None of the directories of [`prepare`](super::prepare) can be written to.
-    pub fn new() -> Result<Count, Error> {
-        let mut failed = Error::NotBuilt;
+    pub fn new() -> Result<CountFile, BuiltinsError> {
+        let mut failed = BuiltinsError::NotBuilt;
         for place in directory::places() {
             match make(&place) {
-                Ok(path) => return Ok(Count(path)),
+                Ok(path) => return Ok(CountFile(path)),
                 Err(why) => failed = why,
             }
         }
@@ -64,39 +64,39 @@ impl Count {
     ///
     /// # Errors
     /// The file is not there any more, or not what it was.
-    pub fn read(&self) -> Result<Counted, Error> {
-        let bytes = fs::read(&self.0).map_err(Error::at(&self.0))?;
+    pub fn read(&self) -> Result<CountedStarts, BuiltinsError> {
+        let bytes = fs::read(&self.0).map_err(BuiltinsError::at(&self.0))?;
         let mut numbers = [0; NUMBERS];
         if bytes.len() != NUMBERS * 8 {
             let cut = std::io::Error::other("not what becalm has made");
-            return Err(Error::at(&self.0)(cut));
+            return Err(BuiltinsError::at(&self.0)(cut));
         }
         for (number, bytes) in numbers.iter_mut().zip(bytes.chunks_exact(8)) {
             *number = bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
         }
         let [shells, avoided, only_started, unknown, shell, variables, request] = numbers;
-        Ok(Counted { shells, avoided, only_started, unknown, shell, variables, request })
+        Ok(CountedStarts { shells, avoided, only_started, unknown, shell, variables, request })
     }
 }
 
-impl Counted {
+impl CountedStarts {
     /// Starts that were not avoided.
     pub fn started(&self) -> u64 {
         self.only_started + self.unknown + self.shell + self.variables + self.request
     }
 }
 
-impl Drop for Count {
+impl Drop for CountFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
 }
 
-fn make(place: &Path) -> Result<PathBuf, Error> {
+fn make(place: &Path) -> Result<PathBuf, BuiltinsError> {
     let path = directory::own(place)?.join(format!("count-{}", std::process::id()));
     // One of an earlier process of this id, that was killed.
     let _ = fs::remove_file(&path);
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-    file.and_then(|file| file.set_len(NUMBERS as u64 * 8)).map_err(Error::at(&path))?;
+    file.and_then(|file| file.set_len(NUMBERS as u64 * 8)).map_err(BuiltinsError::at(&path))?;
     Ok(path)
 }

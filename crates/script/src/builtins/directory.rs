@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::Error;
+use super::BuiltinsError;
 
 /// Directories of this node, the better first: every bash that starts opens what is put there, so
 /// it is to be none of the shared filesystem.
@@ -16,7 +16,7 @@ pub(super) fn places() -> Vec<PathBuf> {
 }
 
 /// A directory for this user alone.
-pub(super) fn own(place: &Path) -> Result<PathBuf, Error> {
+pub(super) fn own(place: &Path) -> Result<PathBuf, BuiltinsError> {
     let user = rustix::process::getuid().as_raw();
     let own = place.join(format!("becalm-{user}"));
     private(&own, user)?;
@@ -24,7 +24,7 @@ pub(super) fn own(place: &Path) -> Result<PathBuf, Error> {
 }
 
 /// A directory of one content in it: another never takes its place.
-pub(super) fn of_content(place: &Path, parts: &[&[u8]]) -> Result<PathBuf, Error> {
+pub(super) fn of_content(place: &Path, parts: &[&[u8]]) -> Result<PathBuf, BuiltinsError> {
     let own = own(place)?;
     let mut hasher = DefaultHasher::new();
     for part in parts {
@@ -36,23 +36,23 @@ pub(super) fn of_content(place: &Path, parts: &[&[u8]]) -> Result<PathBuf, Error
     Ok(directory)
 }
 
-fn private(directory: &Path, user: u32) -> Result<(), Error> {
+fn private(directory: &Path, user: u32) -> Result<(), BuiltinsError> {
     match DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            return Err(Error::at(directory)(error));
+            return Err(BuiltinsError::at(directory)(error));
         }
         _ => {}
     }
-    let about = fs::symlink_metadata(directory).map_err(Error::at(directory))?;
+    let about = fs::symlink_metadata(directory).map_err(BuiltinsError::at(directory))?;
     if about.is_dir() && about.uid() == user && about.mode() & 0o077 == 0 {
         Ok(())
     } else {
-        Err(Error::NotOurs(directory.to_path_buf()))
+        Err(BuiltinsError::NotOurs(directory.to_path_buf()))
     }
 }
 
 /// Sees that a file has this content; a bash that reads it at this moment sees all of it.
-pub(super) fn keep(path: &Path, content: &[u8]) -> Result<(), Error> {
+pub(super) fn keep(path: &Path, content: &[u8]) -> Result<(), BuiltinsError> {
     if fs::read(path).is_ok_and(|there| there == content) {
         return Ok(());
     }
@@ -63,7 +63,7 @@ pub(super) fn keep(path: &Path, content: &[u8]) -> Result<(), Error> {
         .truncate(true)
         .mode(0o600)
         .open(&new)
-        .map_err(Error::at(&new))?;
-    file.write_all(content).map_err(Error::at(&new))?;
-    fs::rename(&new, path).map_err(Error::at(path))
+        .map_err(BuiltinsError::at(&new))?;
+    file.write_all(content).map_err(BuiltinsError::at(&new))?;
+    fs::rename(&new, path).map_err(BuiltinsError::at(path))
 }

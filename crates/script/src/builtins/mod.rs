@@ -25,8 +25,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
 
-pub use count::{Count, Counted, VARIABLE as COUNT_VARIABLE};
-pub use programs::{Known, Program};
+pub use count::{CountFile, CountedStarts, VARIABLE as COUNT_VARIABLE};
+pub use programs::{BuiltinProgram, ProgramMatch};
 pub use shell::without_effect;
 
 /// The library. Empty if there was no compiler for it.
@@ -37,12 +37,12 @@ pub struct Prepared {
     /// The value of `BASH_ENV`.
     pub bash_env: OsString,
     /// The programs that bash may do in its own process.
-    pub programs: Vec<Program>,
+    pub programs: Vec<BuiltinProgram>,
 }
 
 /// Why bash cannot have the builtins.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum BuiltinsError {
     /// The library is not part of this program.
     #[error("this becalm was built without its library for bash (no C compiler, or not x86-64)")]
     NotBuilt,
@@ -71,7 +71,7 @@ pub enum Error {
     NotOurs(PathBuf),
 }
 
-impl Error {
+impl BuiltinsError {
     fn at(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::Store { path, source }
@@ -88,17 +88,17 @@ pub fn knows(name: &str) -> bool {
 /// `users` is the user's own `BASH_ENV`, which goes on to be read.
 ///
 /// # Errors
-/// [`Error`].
-pub fn prepare(users: Option<&OsStr>) -> Result<Prepared, Error> {
+/// [`BuiltinsError`].
+pub fn prepare(users: Option<&OsStr>) -> Result<Prepared, BuiltinsError> {
     if LIBRARY.is_empty() {
-        return Err(Error::NotBuilt);
+        return Err(BuiltinsError::NotBuilt);
     }
     let programs = programs::look();
     if let Some(bash_env) = users.filter(|value| script::is_ours(value)) {
         return Ok(Prepared { bash_env: bash_env.into(), programs });
     }
     let list = programs::list(&programs);
-    let mut failed = Error::NotBuilt;
+    let mut failed = BuiltinsError::NotBuilt;
     for place in directory::places() {
         match store(&place, &list, users) {
             Ok(bash_env) => return Ok(Prepared { bash_env: bash_env.into(), programs }),
@@ -108,7 +108,7 @@ pub fn prepare(users: Option<&OsStr>) -> Result<Prepared, Error> {
     Err(failed)
 }
 
-fn store(place: &Path, list: &str, users: Option<&OsStr>) -> Result<PathBuf, Error> {
+fn store(place: &Path, list: &str, users: Option<&OsStr>) -> Result<PathBuf, BuiltinsError> {
     let directory = directory::of_content(place, &[LIBRARY, list.as_bytes(), bytes(users)])?;
     let library = directory.join("becalm-builtins.so");
     let bash_env = directory.join("bash_env");
@@ -124,19 +124,19 @@ fn bytes(text: Option<&OsStr>) -> &[u8] {
 }
 
 /// The directory may forbid execution, and bash may be of another version.
-fn try_out(library: &Path) -> Result<(), Error> {
+fn try_out(library: &Path) -> Result<(), BuiltinsError> {
     let tried = Command::new("bash")
         .args(["-c", "enable -f \"$0\" dirname"])
         .arg(library)
         .env_remove("BASH_ENV")
         .env("LC_ALL", "C")
         .output()
-        .map_err(Error::NoBash)?;
+        .map_err(BuiltinsError::NoBash)?;
     if tried.status.success() {
         return Ok(());
     }
     let why = String::from_utf8_lossy(&tried.stderr);
-    Err(Error::Refused {
+    Err(BuiltinsError::Refused {
         library: library.to_string_lossy().into_owned(),
         why: why.trim().to_owned(),
     })

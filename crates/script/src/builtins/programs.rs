@@ -21,15 +21,15 @@ const STARTED: &[&str] = &[
 const COMPARED: &[&str] = &["9.1"];
 
 /// A program that the library knows, as it is found here.
-pub struct Program {
+pub struct BuiltinProgram {
     /// Its name.
     pub name: &'static str,
     /// Whether the one in `PATH` is the one that is known.
-    pub known: Known,
+    pub known: ProgramMatch,
 }
 
 /// What is known of a program.
-pub enum Known {
+pub enum ProgramMatch {
     /// The library does as this file does.
     Yes {
         /// The file, without links.
@@ -50,11 +50,11 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Looks at the programs in `PATH`; each is asked for its version.
-pub(super) fn look() -> Vec<Program> {
+pub(super) fn look() -> Vec<BuiltinProgram> {
     let asked: Vec<_> = INSIDE.iter().map(|&name| (name, find(name), ask(name))).collect();
     asked
         .into_iter()
-        .map(|(name, file, child)| Program { name, known: known(name, file, child) })
+        .map(|(name, file, child)| BuiltinProgram { name, known: known(name, file, child) })
         .collect()
 }
 
@@ -75,28 +75,28 @@ fn ask(name: &str) -> std::io::Result<Child> {
         .spawn()
 }
 
-fn known(name: &str, file: Option<PathBuf>, child: std::io::Result<Child>) -> Known {
+fn known(name: &str, file: Option<PathBuf>, child: std::io::Result<Child>) -> ProgramMatch {
     let said = match child.and_then(Child::wait_with_output) {
         Ok(output) => output.stdout,
-        Err(error) => return Known::No { why: error.to_string() },
+        Err(error) => return ProgramMatch::No { why: error.to_string() },
     };
     let version = String::from_utf8_lossy(&said).lines().next().unwrap_or_default().to_owned();
     let compared = COMPARED.iter().any(|at| version == format!("{name} (GNU coreutils) {at}"));
     match file {
         // A script in front of the program would say the same.
         Some(file) if compared && super::begins_with(&file, b"\x7fELF") => {
-            Known::Yes { file, version }
+            ProgramMatch::Yes { file, version }
         }
-        _ => Known::No { why: format!("not compared: {version:?}") },
+        _ => ProgramMatch::No { why: format!("not compared: {version:?}") },
     }
 }
 
 /// The known files as loadable/tools.c reads them: a line each of name, device, inode, size in
 /// bytes, and time of modification in seconds and nanoseconds.
-pub(super) fn list(programs: &[Program]) -> String {
+pub(super) fn list(programs: &[BuiltinProgram]) -> String {
     let mut list = String::new();
     for program in programs {
-        let Known::Yes { file, .. } = &program.known else { continue };
+        let ProgramMatch::Yes { file, .. } = &program.known else { continue };
         let Ok(about) = file.metadata() else { continue };
         let _ = writeln!(list, "{} {}", program.name, identity(&about));
     }

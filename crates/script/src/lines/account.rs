@@ -10,7 +10,7 @@ use recording::{ByteUnits, Descent, Frame, Micros, Nanos, PathId, Process, Proce
 use serde::Serialize;
 
 use super::advice::{self, Advice};
-use super::phases::{Moments, Phases, since};
+use super::phases::{PhaseMoments, Phases, since};
 use super::shim::{self, Shim};
 
 /// A script is read up to here to show its lines.
@@ -18,7 +18,7 @@ const MOST_TEXT: u64 = 8 << 20;
 
 /// Which line started what.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Lines {
+pub struct ScriptLines {
     /// Processes that were started, the command itself not counted.
     pub processes: u64,
     /// Of those, how many no line is known of.
@@ -27,16 +27,16 @@ pub struct Lines {
     #[serde(flatten)]
     pub phases: Phases,
     /// The lines, what starting cost them first.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ScriptLine>,
     /// Programs that started processes and tell no lines, by name, with how many.
-    pub silent: Vec<Program>,
+    pub silent: Vec<StartedProgram>,
     /// Programs that only start another.
     pub shims: Vec<Shim>,
 }
 
 /// A line of a script, and what it started.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Line {
+pub struct ScriptLine {
     /// The file, as text to show; none for text that came from none.
     pub file: Option<String>,
     /// The same as bytes.
@@ -56,7 +56,7 @@ pub struct Line {
     /// these.
     pub processes: u64,
     /// What they ran; a process without a program is a subshell.
-    pub programs: Vec<Program>,
+    pub programs: Vec<StartedProgram>,
     /// CPU in programs.
     #[serde(rename = "user_us")]
     pub user: Micros,
@@ -73,14 +73,14 @@ pub struct Line {
     #[serde(rename = "parent_rss_bytes")]
     pub parent_rss: ByteUnits,
     /// Programs that were tried and not there.
-    pub misses: u64,
+    pub enoent: u64,
     /// What to write instead.
     pub advice: Vec<Advice>,
 }
 
 /// How often a program was started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Program {
+pub struct StartedProgram {
     /// Its name; none for a subshell.
     pub name: Option<String>,
     /// How often.
@@ -88,27 +88,28 @@ pub struct Program {
 }
 
 /// What makes two places the same line.
-type Key = (Option<PathId>, u32, Option<ProcessId>);
+type LineOrigin = (Option<PathId>, u32, Option<ProcessId>);
 
 /// A line in the making.
 #[derive(Default)]
 struct Gathered {
-    line: Line,
+    line: ScriptLine,
     programs: BTreeMap<Option<String>, u64>,
     callers: BTreeMap<Vec<String>, u64>,
     functions: HashSet<String>,
     own: u64,
 }
 
-impl Lines {
+impl ScriptLines {
     /// What the processes of a recording say; one that was made without a
-    /// [`Look`](super::Look) names no line.
-    pub fn of(recording: &Recording) -> Lines {
-        let moments = Moments::of(recording);
+    /// [`LineFinder`](super::Look) names no line.
+    pub fn of(recording: &Recording) -> ScriptLines {
+        let moments = PhaseMoments::of(recording);
         let children = children(recording);
-        let mut lines = Lines { shims: shim::shims(recording, &moments), ..Lines::default() };
+        let mut lines =
+            ScriptLines { shims: shim::shims(recording, &moments), ..ScriptLines::default() };
         let waited = waited_for(recording);
-        let mut gathered: HashMap<Key, Gathered> = HashMap::new();
+        let mut gathered: HashMap<LineOrigin, Gathered> = HashMap::new();
         let mut silent: BTreeMap<Option<String>, u64> = BTreeMap::new();
         for process in recording.processes.iter().filter(|process| process.parent.is_some()) {
             lines.processes += 1;
@@ -136,10 +137,10 @@ impl Lines {
             }
         }
         lines.silent = programs(silent);
-        let mut texts = Texts::default();
+        let mut texts = ScriptTexts::default();
         lines.lines = gathered.into_values().map(|line| line.finish(&mut texts)).collect();
         lines.lines.sort_by(|a, b| {
-            let rank = |line: &Line| (line.phases.start(), line.processes);
+            let rank = |line: &ScriptLine| (line.phases.start(), line.processes);
             rank(b).cmp(&rank(a)).then_with(|| (&a.raw_file, a.line).cmp(&(&b.raw_file, b.line)))
         });
         lines
@@ -147,11 +148,11 @@ impl Lines {
 }
 
 impl Gathered {
-    fn take(&mut self, recording: &Recording, process: &Process, phases: Phases, misses: u64) {
+    fn take(&mut self, recording: &Recording, process: &Process, phases: Phases, enoent: u64) {
         let line = &mut self.line;
         line.processes += 1;
         line.phases += phases;
-        line.misses += misses;
+        line.enoent += enoent;
         if let Some(end) = process.end {
             line.user.0 = line.user.0.saturating_add(end.usage.user.0);
             line.system.0 = line.system.0.saturating_add(end.usage.system.0);
@@ -183,7 +184,7 @@ impl Gathered {
         }
     }
 
-    fn finish(self, texts: &mut Texts) -> Line {
+    fn finish(self, texts: &mut ScriptTexts) -> ScriptLine {
         let Gathered { mut line, programs: by_name, callers, .. } = self;
         line.programs = programs(by_name);
         let most = callers.into_iter().max_by_key(|(_, times)| *times);
@@ -196,7 +197,7 @@ impl Gathered {
 
 /// The line of a process: its own, or that of the nearest process above it that has one. Where
 /// that is of no file, lines of two processes are not the same.
-fn key(recording: &Recording, process: &Process) -> Option<Key> {
+fn key(recording: &Recording, process: &Process) -> Option<LineOrigin> {
     let told = recording.told(process.id)?;
     let frame = told.origin.as_ref()?.frames.first()?;
     let of = if frame.file.is_none() { shell_of(recording, told) } else { None };
@@ -214,8 +215,8 @@ fn waited_for(recording: &Recording) -> Vec<bool> {
     let descent = Descent::of(recording);
     let mut waited = vec![false; recording.processes.len()];
     // Those above the process that the walk is at: where what is below them ends, and their line.
-    let mut above: Vec<(usize, Option<Key>)> = Vec::new();
-    let mut lines: HashMap<Key, u64> = HashMap::new();
+    let mut above: Vec<(usize, Option<LineOrigin>)> = Vec::new();
+    let mut lines: HashMap<LineOrigin, u64> = HashMap::new();
     for (place, process) in descent.walk().into_iter().enumerate() {
         while let Some((_, left)) = above.pop_if(|(end, _)| *end <= place) {
             left.and_then(|key| lines.get_mut(&key)).into_iter().for_each(|times| *times -= 1);
@@ -242,8 +243,8 @@ fn children(recording: &Recording) -> Vec<Vec<&Process>> {
     children
 }
 
-fn programs(counts: BTreeMap<Option<String>, u64>) -> Vec<Program> {
-    let program = |(name, starts)| Program { name, starts };
+fn programs(counts: BTreeMap<Option<String>, u64>) -> Vec<StartedProgram> {
+    let program = |(name, starts)| StartedProgram { name, starts };
     let mut programs: Vec<_> = counts.into_iter().map(program).collect();
     programs.sort_by_key(|program| std::cmp::Reverse(program.starts));
     programs
@@ -257,11 +258,11 @@ pub(super) fn base_name(recording: &Recording, path: PathId) -> String {
 
 /// Scripts, as they are now.
 #[derive(Default)]
-struct Texts {
+struct ScriptTexts {
     read: HashMap<Vec<u8>, Vec<u8>>,
 }
 
-impl Texts {
+impl ScriptTexts {
     fn line(&mut self, file: &[u8], line: u32) -> Option<String> {
         let text = self.read.entry(file.to_vec()).or_insert_with(|| read(file));
         let number = usize::try_from(line).ok()?.checked_sub(1)?;

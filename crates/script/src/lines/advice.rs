@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Line;
+use super::ScriptLine;
 
 /// What to write in a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -18,7 +18,7 @@ pub struct Advice {
 }
 
 /// What can be written instead of what a line started.
-pub(super) fn advice(line: &Line) -> Vec<Advice> {
+pub(super) fn advice(line: &ScriptLine) -> Vec<Advice> {
     let shell = ["bash", "sh", "dash", "ksh", "zsh"].contains(&line.runs.as_str());
     let mut all: Vec<Advice> = Vec::new();
     for program in &line.programs {

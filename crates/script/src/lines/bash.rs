@@ -31,13 +31,13 @@ pub(super) struct Bash {
     global_variables: u64,
     /// Where it was started: what a script's relative name is relative to.
     cwd: Rc<[u8]>,
-    stack: Option<Stack>,
+    stack: Option<BashStack>,
 }
 
 /// Where the three arrays are. They stay there while the shell runs, and are at the same place in
 /// what it forks.
 #[derive(Clone, Copy, Debug)]
-struct Stack {
+struct BashStack {
     functions: Variable,
     sources: Variable,
     lines: Variable,
@@ -60,7 +60,7 @@ impl Bash {
     pub fn places(&mut self, process: &Stopped) -> Vec<ScriptFrame> {
         let Ok(line) = word(process, self.line_number) else { return Vec::new() };
         if self.stack.is_none() {
-            self.stack = Stack::find(process, self.global_variables).ok().flatten();
+            self.stack = BashStack::find(process, self.global_variables).ok().flatten();
         }
         let frames = self.stack.and_then(|stack| stack.frames(process).ok().flatten());
         let frames = frames.unwrap_or_default();
@@ -110,7 +110,7 @@ fn os(bytes: &[u8]) -> &std::ffi::OsStr {
 }
 
 /// A frame as bash's arrays have it.
-struct Frame {
+struct BashFrame {
     function: Vec<u8>,
     /// The file that the function is in.
     source: Vec<u8>,
@@ -118,28 +118,28 @@ struct Frame {
     called_from: u32,
 }
 
-impl Stack {
-    fn find(process: &Stopped, global_variables: u64) -> io::Result<Option<Stack>> {
+impl BashStack {
+    fn find(process: &Stopped, global_variables: u64) -> io::Result<Option<BashStack>> {
         let context = process.pointer(global_variables)?;
         // VAR_CONTEXT: name, scope and flags, up, down, table.
         let table = process.pointer(context.wrapping_add(32))?;
         let find = |name: &[u8]| find(process, table, name);
         Ok(match (find(b"FUNCNAME")?, find(b"BASH_SOURCE")?, find(b"BASH_LINENO")?) {
             (Some(functions), Some(sources), Some(lines)) => {
-                Some(Stack { functions, sources, lines })
+                Some(BashStack { functions, sources, lines })
             }
             _ => None,
         })
     }
 
-    fn frames(&self, process: &Stopped) -> io::Result<Option<Vec<Frame>>> {
+    fn frames(&self, process: &Stopped) -> io::Result<Option<Vec<BashFrame>>> {
         let Some(functions) = self.functions.elements(process)? else { return Ok(None) };
         let Some(sources) = self.sources.elements(process)? else { return Ok(None) };
         let Some(lines) = self.lines.elements(process)? else { return Ok(None) };
         let frames = functions.into_iter().zip(sources).zip(lines);
         let frame = |((function, source), line): ((Vec<u8>, Vec<u8>), Vec<u8>)| {
             let line = std::str::from_utf8(&line).ok().and_then(|line| line.parse().ok());
-            Frame { function, source, called_from: line.unwrap_or(0) }
+            BashFrame { function, source, called_from: line.unwrap_or(0) }
         };
         Ok(Some(frames.map(frame).collect()))
     }

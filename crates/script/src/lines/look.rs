@@ -6,40 +6,40 @@ use watch::{Executed, Observer, ScriptFrame, Stopped};
 
 use super::bash::Bash;
 use super::make::Make;
-use super::python::Told;
-use super::symbols::{Known, Symbols};
+use super::python::PythonLines;
+use super::symbols::{KnownSymbols, ShellSymbols};
 
 /// Looks into scripts at their forks, for [`watch::record_observed`] and
 /// [`watch::record_starts`].
 #[derive(Debug, Default)]
-pub struct Look {
-    known: Known,
+pub struct LineFinder {
+    known: KnownSymbols,
     /// The processes that run something that can be asked.
-    runs: HashMap<i32, Runs>,
+    runs: HashMap<i32, ScriptRuntime>,
     /// Jobs of a make that has not noted them yet.
-    jobs: HashMap<i32, Job>,
+    jobs: HashMap<i32, MakeJob>,
     /// Copies of a bash that have not executed anything yet, and where they were made.
     copies: HashMap<i32, Vec<ScriptFrame>>,
     /// What Python has told.
-    told: Told,
+    told: PythonLines,
 }
 
 /// What a process runs, where it can be asked for its line.
 #[derive(Clone, Debug)]
-enum Runs {
+enum ScriptRuntime {
     Bash(Bash),
     Make(Make),
 }
 
 /// A job of make's.
 #[derive(Clone, Copy, Debug)]
-struct Job {
+struct MakeJob {
     make: i32,
     /// Whether make was looked into at the job's end, and had not noted it.
     was_early: bool,
 }
 
-impl Observer for Look {
+impl Observer for LineFinder {
     fn executed(&mut self, process: &Stopped, program: &Executed<'_>) {
         self.runs.remove(&process.pid);
         self.copies.remove(&process.pid);
@@ -49,8 +49,12 @@ impl Observer for Look {
         }
         let (bias, cwd) = (program.bias, program.cwd);
         let runs = match self.known.of(process.pid) {
-            Some(Symbols::Bash(addresses)) => Runs::Bash(Bash::new(addresses, bias, cwd)),
-            Some(Symbols::Make(addresses)) => Runs::Make(Make::new(&addresses, bias, cwd)),
+            Some(ShellSymbols::Bash(addresses)) => {
+                ScriptRuntime::Bash(Bash::new(addresses, bias, cwd))
+            }
+            Some(ShellSymbols::Make(addresses)) => {
+                ScriptRuntime::Make(Make::new(&addresses, bias, cwd))
+            }
             None => return,
         };
         self.runs.insert(process.pid, runs);
@@ -61,15 +65,15 @@ impl Observer for Look {
             return self.told.take(parent).unwrap_or_default();
         };
         let places = match runs {
-            Runs::Bash(bash) => bash.places(parent),
-            Runs::Make(make) => make.reading(parent).into_iter().collect(),
+            ScriptRuntime::Bash(bash) => bash.places(parent),
+            ScriptRuntime::Make(make) => make.reading(parent).into_iter().collect(),
         };
         // Even where make is reading: while it waits for a `$(shell …)` it starts the next lines of
         // other recipes.
-        if matches!(runs, Runs::Make(_)) {
-            self.jobs.insert(child, Job { make: parent.pid, was_early: false });
+        if matches!(runs, ScriptRuntime::Make(_)) {
+            self.jobs.insert(child, MakeJob { make: parent.pid, was_early: false });
         }
-        if matches!(runs, Runs::Bash(_)) {
+        if matches!(runs, ScriptRuntime::Bash(_)) {
             self.copies.insert(child, places.clone());
         }
         let runs = runs.clone();
@@ -81,7 +85,9 @@ impl Observer for Look {
     /// of the function on the line of that one.
     fn executes(&mut self, process: &Stopped) -> Vec<ScriptFrame> {
         let Some(made) = self.copies.remove(&process.pid) else { return Vec::new() };
-        let Some(Runs::Bash(bash)) = self.runs.get_mut(&process.pid) else { return Vec::new() };
+        let Some(ScriptRuntime::Bash(bash)) = self.runs.get_mut(&process.pid) else {
+            return Vec::new();
+        };
         let now = bash.places(process);
         let is_told = now.first().is_some_and(|place| place.file.is_some());
         if is_told && stack(&now).ne(stack(&made)) { now } else { Vec::new() }
@@ -100,12 +106,12 @@ impl Observer for Look {
         self.copies.remove(&pid);
         self.told.forget(pid);
         let Some(job) = self.jobs.remove(&pid) else { return Vec::new() };
-        let Some(Runs::Make(make)) = self.runs.get(&job.make) else { return Vec::new() };
+        let Some(ScriptRuntime::Make(make)) = self.runs.get(&job.make) else { return Vec::new() };
         let found = make.job_soon(&Stopped { pid: job.make, tid: job.make }, pid);
         if found.is_none() && !job.was_early {
             // make stands before its recorder, at the call that started the job. It will have gone
             // on when this one is quite gone.
-            self.jobs.insert(pid, Job { was_early: true, ..job });
+            self.jobs.insert(pid, MakeJob { was_early: true, ..job });
         }
         found.into_iter().collect()
     }

@@ -33,16 +33,16 @@ pub(super) struct Make {
 }
 
 /// Where the fields of a `struct child` are.
-struct Layout {
+struct MakeChildLayout {
     next: usize,
     file: usize,
     command_line: usize,
     pid: usize,
 }
 
-const LAYOUTS: [Layout; 2] = [
-    Layout { next: 0, file: 8, command_line: 48, pid: 64 },
-    Layout { next: 32, file: 40, command_line: 72, pid: 76 },
+const LAYOUTS: [MakeChildLayout; 2] = [
+    MakeChildLayout { next: 0, file: 8, command_line: 48, pid: 64 },
+    MakeChildLayout { next: 32, file: 40, command_line: 72, pid: 76 },
 ];
 
 impl Make {
@@ -79,7 +79,7 @@ impl Make {
         &self,
         make: &Stopped,
         child: i32,
-        layout: &Layout,
+        layout: &MakeChildLayout,
     ) -> io::Result<Option<ScriptFrame>> {
         let mut at = make.pointer(self.children)?;
         for _ in 0..MOST_JOBS {

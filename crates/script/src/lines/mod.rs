@@ -22,8 +22,8 @@ mod python;
 mod shim;
 mod symbols;
 
-pub use account::{Line, Lines, Program};
-pub use look::Look;
+pub use account::{ScriptLine, ScriptLines, StartedProgram};
+pub use look::LineFinder;
 pub use phases::Phases;
 pub use python::hook;
 pub use shim::Shim;

@@ -51,15 +51,15 @@ impl std::ops::AddAssign for Phases {
 }
 
 /// What calls say of the processes' phases, gathered in one pass.
-pub(super) struct Moments {
+pub(super) struct PhaseMoments {
     /// By parent and child's pid: when the parent's call began, in the order of the calls.
     forks: HashMap<(ProcessId, u32), Vec<Nanos>>,
-    of: Vec<Own>,
+    of: Vec<ExecMoments>,
 }
 
 /// Of one process.
 #[derive(Clone, Default)]
-struct Own {
+struct ExecMoments {
     /// When each execve that went well was called.
     execs: Vec<Nanos>,
     /// By the number of execs so far: when the loader was done.
@@ -69,10 +69,12 @@ struct Own {
     missing: u64,
 }
 
-impl Moments {
-    pub fn of(recording: &Recording) -> Moments {
-        let mut moments =
-            Moments { forks: HashMap::new(), of: vec![Own::default(); recording.processes.len()] };
+impl PhaseMoments {
+    pub fn of(recording: &Recording) -> PhaseMoments {
+        let mut moments = PhaseMoments {
+            forks: HashMap::new(),
+            of: vec![ExecMoments::default(); recording.processes.len()],
+        };
         let mut attributor = Attributor::new(recording);
         for event in &recording.events {
             let Some(own) = moments.of.get_mut(event.process.0 as usize) else { continue };

@@ -21,11 +21,11 @@ pub fn hook(python_path: Option<&OsStr>) -> Result<PythonHook, HookError> {
 
 /// What the hook has told and no fork has answered yet, by process and thread.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct PythonLines {
     of: HashMap<i32, HashMap<i32, Vec<ScriptFrame>>>,
 }
 
-impl Told {
+impl PythonLines {
     /// Takes in what a thread tells: a frame a line, each `line function file`.
     pub fn tell(&mut self, process: &Stopped, text: &[u8]) {
         let text = String::from_utf8_lossy(text);

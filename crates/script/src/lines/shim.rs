@@ -7,7 +7,7 @@ use recording::{Descent, Nanos, Process, Recording};
 use serde::Serialize;
 
 use super::account::base_name;
-use super::phases::{Moments, since};
+use super::phases::{PhaseMoments, since};
 
 /// A program that is executed to execute another, in the same process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -26,11 +26,11 @@ pub struct Shim {
     /// How many processes were started on the way.
     pub processes: u64,
     /// How many programs were tried on the way that were not there.
-    pub misses: u64,
+    pub enoent: u64,
 }
 
 /// The shims of a recording, the most costly first.
-pub(super) fn shims(recording: &Recording, moments: &Moments) -> Vec<Shim> {
+pub(super) fn shims(recording: &Recording, moments: &PhaseMoments) -> Vec<Shim> {
     let mut shims: HashMap<(String, String, Vec<String>), Shim> = HashMap::new();
     let helpers = helpers(recording);
     for process in &recording.processes {
@@ -44,7 +44,7 @@ pub(super) fn shims(recording: &Recording, moments: &Moments) -> Vec<Shim> {
                 known.times += 1;
                 known.time += one.time;
                 known.processes += one.processes;
-                known.misses += one.misses;
+                known.enoent += one.enoent;
             }
             Entry::Vacant(new) => {
                 new.insert(one);
@@ -56,7 +56,12 @@ pub(super) fn shims(recording: &Recording, moments: &Moments) -> Vec<Shim> {
     shims
 }
 
-fn shim(recording: &Recording, moments: &Moments, process: &Process, helpers: u64) -> Option<Shim> {
+fn shim(
+    recording: &Recording,
+    moments: &PhaseMoments,
+    process: &Process,
+    helpers: u64,
+) -> Option<Shim> {
     let [first, between @ .., last] = &process.execs[..] else { return None };
     Some(Shim {
         path: recording.shown(first.path),
@@ -65,7 +70,7 @@ fn shim(recording: &Recording, moments: &Moments, process: &Process, helpers: u6
         times: 1,
         time: since(first.at, last.at),
         processes: helpers,
-        misses: moments.missing(process),
+        enoent: moments.missing(process),
     })
 }
 
@@ -81,7 +86,7 @@ fn helpers(recording: &Recording) -> Vec<u64> {
         processes.iter().map(|process| (process.started, process.id)).collect();
     started.sort_unstable();
     let mut started = started.into_iter().peekable();
-    let mut counts = Counts(vec![0; processes.len() + 1]);
+    let mut counts = CountsBefore(vec![0; processes.len() + 1]);
     let mut helpers = vec![0; processes.len()];
     for (last, process) in replaced {
         while let Some((_, before)) = started.next_if(|(at, _)| *at < last) {
@@ -94,9 +99,9 @@ fn helpers(recording: &Recording) -> Vec<u64> {
 }
 
 /// How many were counted before a place, in the logarithm of steps (a Fenwick tree).
-struct Counts(Vec<u64>);
+struct CountsBefore(Vec<u64>);
 
-impl Counts {
+impl CountsBefore {
     fn add(&mut self, place: usize) {
         let mut at = place + 1;
         while at < self.0.len() {

@@ -15,7 +15,7 @@ pub(super) struct Addresses(pub [u64; 2]);
 /// A program whose variables can be read. Both are linked with `-rdynamic`, for what they load at
 /// run time, so that their dynamic symbol tables have every global variable of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Symbols {
+pub(super) enum ShellSymbols {
     /// bash: `int line_number` (execute_cmd.c), `VAR_CONTEXT *global_variables` (variables.c).
     Bash(Addresses),
     /// GNU make: `struct child *children` (job.c), `const floc *reading_file` (read.c).
@@ -24,26 +24,26 @@ pub(super) enum Symbols {
 
 /// The symbols of programs, each file read once.
 #[derive(Debug, Default)]
-pub(super) struct Known {
-    of: HashMap<(u64, u64), Option<Symbols>>,
+pub(super) struct KnownSymbols {
+    of: HashMap<(u64, u64), Option<ShellSymbols>>,
 }
 
-impl Known {
+impl KnownSymbols {
     /// The symbols of what a process runs; none if that exports none that are known.
-    pub fn of(&mut self, pid: i32) -> Option<Symbols> {
+    pub fn of(&mut self, pid: i32) -> Option<ShellSymbols> {
         let file = File::open(format!("/proc/{pid}/exe")).ok()?;
         let meta = file.metadata().ok()?;
         *self.of.entry((meta.dev(), meta.ino())).or_insert_with(|| read(file))
     }
 }
 
-fn read(file: File) -> Option<Symbols> {
+fn read(file: File) -> Option<ShellSymbols> {
     let cache = ReadCache::new(file);
     // Programs of 32 bits are not looked into.
     exported::<elf::FileHeader64<Endianness>, _>(&cache)
 }
 
-fn exported<'data, H: FileHeader, R: ReadRef<'data>>(data: R) -> Option<Symbols> {
+fn exported<'data, H: FileHeader, R: ReadRef<'data>>(data: R) -> Option<ShellSymbols> {
     const NAMES: [(&[u8], u64); 4] =
         [(b"line_number", 4), (b"global_variables", 8), (b"children", 8), (b"reading_file", 8)];
     let file = ElfFile::<H, R>::parse(data).ok()?;
@@ -56,8 +56,10 @@ fn exported<'data, H: FileHeader, R: ReadRef<'data>>(data: R) -> Option<Symbols>
         }
     }
     match found {
-        [Some(line), Some(variables), ..] => Some(Symbols::Bash(Addresses([line, variables]))),
-        [.., Some(children), Some(reading)] => Some(Symbols::Make(Addresses([children, reading]))),
+        [Some(line), Some(variables), ..] => Some(ShellSymbols::Bash(Addresses([line, variables]))),
+        [.., Some(children), Some(reading)] => {
+            Some(ShellSymbols::Make(Addresses([children, reading])))
+        }
         _ => None,
     }
 }
@@ -69,8 +71,8 @@ mod tests {
     #[test]
     fn bash_and_make_export_what_is_read_and_other_programs_do_not() {
         let symbols = |path| read(File::open(path).unwrap());
-        assert!(matches!(symbols("/bin/bash"), Some(Symbols::Bash(_))));
-        assert!(matches!(symbols("/usr/bin/make"), Some(Symbols::Make(_))));
+        assert!(matches!(symbols("/bin/bash"), Some(ShellSymbols::Bash(_))));
+        assert!(matches!(symbols("/usr/bin/make"), Some(ShellSymbols::Make(_))));
         for other in ["/bin/dash", "/usr/bin/env", "/etc/passwd", "/dev/null"] {
             assert_eq!(symbols(other), None, "{other}");
         }

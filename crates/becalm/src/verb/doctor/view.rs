@@ -1,6 +1,6 @@
 //! The screen of `becalm doctor`: a headline, a table of a screen, and what to do.
 
-use doctor::{Answer, Diagnosis, Probe};
+use doctor::{Diagnosis, MachineProbe, ProbeAnswer};
 use term::{Cell, Column, Table, style, width};
 
 /// From this width on, the table says what was seen, too.
@@ -29,7 +29,7 @@ fn headline(diagnosis: &Diagnosis) -> &'static str {
     }
 }
 
-fn table(probes: &[Probe], columns: usize) -> Table {
+fn table(probes: &[MachineProbe], columns: usize) -> Table {
     let mut header =
         vec![Column::text("what"), Column::text("answer"), Column::path("becalm uses it for")];
     if columns >= WIDE {
@@ -38,9 +38,9 @@ fn table(probes: &[Probe], columns: usize) -> Table {
     let mut table = Table::new(header);
     for probe in probes {
         let style = match probe.answer {
-            Answer::Works => style::LESS,
-            Answer::Refused => style::MORE,
-            Answer::Absent | Answer::Present | Answer::Unknown => style::NONE,
+            ProbeAnswer::Works => style::LESS,
+            ProbeAnswer::Refused => style::MORE,
+            ProbeAnswer::Absent | ProbeAnswer::Present | ProbeAnswer::Unknown => style::NONE,
         };
         let seen = probe.detail.clone().or_else(|| refusal(probe)).unwrap_or_default();
         table.row([
@@ -54,7 +54,7 @@ fn table(probes: &[Probe], columns: usize) -> Table {
 }
 
 /// The notes, with the titles that each is about: what is true of several is said once.
-fn notes(probes: &[Probe]) -> Vec<(Vec<&str>, String)> {
+fn notes(probes: &[MachineProbe]) -> Vec<(Vec<&str>, String)> {
     let mut notes: Vec<(Vec<&str>, String)> = Vec::new();
     for probe in probes {
         let Some(note) = note(probe) else { continue };
@@ -67,10 +67,10 @@ fn notes(probes: &[Probe]) -> Vec<(Vec<&str>, String)> {
 }
 
 /// What a person must know beyond the answer: who refused, what is there, what to do.
-fn note(probe: &Probe) -> Option<String> {
+fn note(probe: &MachineProbe) -> Option<String> {
     let said = match (refusal(probe), &probe.detail) {
         (Some(refusal), _) => format!("refused by {refusal}."),
-        (None, Some(detail)) if probe.remedy.is_some() || probe.answer == Answer::Present => {
+        (None, Some(detail)) if probe.remedy.is_some() || probe.answer == ProbeAnswer::Present => {
             format!("{detail}.")
         }
         _ => return None,
@@ -79,7 +79,7 @@ fn note(probe: &Probe) -> Option<String> {
     Some(said + &remedy)
 }
 
-fn refusal(probe: &Probe) -> Option<String> {
+fn refusal(probe: &MachineProbe) -> Option<String> {
     let refusal = probe.refusal.as_ref()?;
     let error = refusal.error.as_ref().map(|error| format!(", {error}")).unwrap_or_default();
     Some(format!("{} ({}{error})", refusal.what, refusal.call))

@@ -6,14 +6,14 @@ use std::io::{Read, Seek, SeekFrom};
 
 use anyhow::Context;
 use launch::{Command, Stage};
-use python::{Scan, importtime};
+use python::{ImportScan, importtime};
 
 /// More than this of standard error is not read: some 900,000 imports.
 const MOST: u64 = 64 << 20;
 
 /// Puts the times of a second run beside the imports of the first. That run reads nothing, and
 /// what it writes is not shown. Says why there are no times, if there are none.
-pub(super) fn beside(command: &[OsString], scan: &mut Scan) -> Option<String> {
+pub(super) fn beside(command: &[OsString], scan: &mut ImportScan) -> Option<String> {
     match said(command) {
         Ok(text) => match importtime::beside(scan, importtime::parse(&text)) {
             0 => Some("no times: Python said none (-E and -I make it ignore the variable)".into()),

@@ -1,4 +1,4 @@
-//! `becalm python`: what imports ask of a filesystem.
+//! `becalm python`: the metadata operations of imports.
 
 mod hooked;
 mod importtime;
@@ -6,7 +6,7 @@ mod scan;
 
 use crate::exit::Failure;
 
-/// See what Python's imports ask of a filesystem, and why
+/// See the metadata operations of Python's imports, and why they are made
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

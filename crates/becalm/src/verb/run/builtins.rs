@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use recording::shown_name;
-use script::builtins::{self, Count, Counted, Known, Prepared};
+use script::builtins::{self, CountFile, CountedStarts, Prepared, ProgramMatch};
 use serde_json::Value;
 
 use crate::exit::Failure;
@@ -28,7 +28,7 @@ pub struct PreparedBuiltins {
     /// What docs/schema/becalm.run.md describes.
     pub about: Value,
     /// Where shells count, if they are to.
-    pub count: Option<Count>,
+    pub count: Option<CountFile>,
 }
 
 /// Prepares the builtins, if they are asked for.
@@ -50,7 +50,8 @@ pub fn prepare(
         ));
     }
     let about = about(&prepared, without);
-    let count = if args.count { Some(Count::new().map_err(Failure::of_command)?) } else { None };
+    let count =
+        if args.count { Some(CountFile::new().map_err(Failure::of_command)?) } else { None };
     if let Some(count) = &count {
         variables.push((builtins::COUNT_VARIABLE.into(), count.file().into()));
     }
@@ -64,10 +65,10 @@ fn about(prepared: &Prepared, without: Option<String>) -> Value {
     let mut only_started = Vec::new();
     for program in &prepared.programs {
         match (&program.known, &without) {
-            (Known::Yes { file, version }, None) => inside.push(serde_json::json!({
+            (ProgramMatch::Yes { file, version }, None) => inside.push(serde_json::json!({
                 "name": program.name, "file": shown_name(file), "version": version
             })),
-            (Known::Yes { .. }, Some(why)) | (Known::No { why }, _) => {
+            (ProgramMatch::Yes { .. }, Some(why)) | (ProgramMatch::No { why }, _) => {
                 only_started.push(serde_json::json!({ "name": program.name, "why": why }));
             }
         }
@@ -96,7 +97,7 @@ impl PreparedBuiltins {
 }
 
 /// The numbers as a person reads them.
-fn words(counted: &Counted) -> String {
+fn words(counted: &CountedStarts) -> String {
     if counted.shells == 0 {
         return "no start was avoided: no shell of the command took the builtins (sh, dash, bash in \
                 POSIX mode and interactive shells read no BASH_ENV)"

@@ -33,7 +33,7 @@ pub fn number(value: &Value) -> u64 {
 
 #[track_caller]
 pub fn operations(value: &Value) -> u64 {
-    number(&value["operations"])
+    number(&value["metadata_ops"])
 }
 
 /// The element of a list whose field has this value.

@@ -9,8 +9,8 @@ use serde::Serialize;
 use stats::{Chance, Count};
 
 use super::LEVEL;
-use super::limit::Limits;
-use super::read::{Sample, Samples};
+use super::limit::SlowLimits;
+use super::read::{RankSample, RankSamples};
 
 /// Pages are mapped, so lower bits do not change; higher ones are all the same to users.
 const BITS: std::ops::Range<u32> = 12..47;
@@ -54,7 +54,7 @@ type Sides = (Count, Count);
 
 impl Bits {
     /// None where no process tells its addresses, or of no block.
-    pub(super) fn of(samples: &Samples, limits: &Limits) -> Option<Bits> {
+    pub(super) fn of(samples: &RankSamples, limits: &SlowLimits) -> Option<Bits> {
         let mut groups = groups(samples);
         if groups.is_empty() {
             return None;
@@ -86,8 +86,8 @@ impl Bits {
 
 /// Processes of one block and one arm each that tell their addresses: what is started otherwise
 /// has other addresses.
-fn groups(samples: &Samples) -> Vec<Vec<&Sample>> {
-    let mut groups: BTreeMap<_, Vec<&Sample>> = BTreeMap::new();
+fn groups(samples: &RankSamples) -> Vec<Vec<&RankSample>> {
+    let mut groups: BTreeMap<_, Vec<&RankSample>> = BTreeMap::new();
     for sample in &samples.samples {
         let run = samples.run(sample);
         let tells = samples.details(sample).is_some_and(|details| !details.maps.is_empty());
@@ -100,13 +100,13 @@ fn groups(samples: &Samples) -> Vec<Vec<&Sample>> {
 
 /// The counts of each bit of a mapping, group by group.
 fn group_bits(
-    samples: &Samples,
-    limits: &Limits,
-    groups: &[Vec<&Sample>],
+    samples: &RankSamples,
+    limits: &SlowLimits,
+    groups: &[Vec<&RankSample>],
     map: u16,
 ) -> Vec<[Sides; NUMBER]> {
     let none = Count { seen: 0, of: 0 };
-    let of_group = |group: &Vec<&Sample>| {
+    let of_group = |group: &Vec<&RankSample>| {
         let mut all = [(none, none); NUMBER];
         for sample in group {
             let maps = samples.details(sample).map_or(&[][..], |details| &details.maps);

@@ -6,13 +6,13 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use super::limit::median;
-use super::read::{Details, Sample, Samples};
-use crate::aslr::log::Changed;
+use super::read::{Details, RankSample, RankSamples};
+use crate::aslr::log::RetestChange;
 
 /// What made a process slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cause {
+pub enum SlowCause {
     /// The processor's frequency, or a neighbour: what knows no layout was slow as well.
     Machine,
     /// Something that passed while it ran.
@@ -37,7 +37,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    pub(super) fn of(samples: &Samples) -> Control {
+    pub(super) fn of(samples: &RankSamples) -> Control {
         let mut of_block: HashMap<_, Vec<f64>> = HashMap::new();
         for sample in &samples.samples {
             if let Some(control) = samples.details(sample).and_then(|details| details.control) {
@@ -54,71 +54,89 @@ impl Control {
     /// What made a process slow that took longer than `limit`, and how that is known.
     pub(super) fn cause(
         &self,
-        samples: &Samples,
-        sample: &Sample,
+        samples: &RankSamples,
+        sample: &RankSample,
         limit: f64,
         threshold: f64,
-    ) -> (Cause, &'static str) {
+    ) -> (SlowCause, &'static str) {
         let details = samples.details(sample);
         let usual = self.medians.get(&samples.run(sample).block);
         let control = details.and_then(|details| details.control);
         if let (Some(control), Some(usual)) = (control, usual) {
             // Half of what makes a process slow is enough to doubt it.
             if *usual > 0.0 && control > usual * (1.0 + threshold / 2.0) {
-                return (Cause::Machine, "the control loop, which has no layout, was slow, too");
+                return (
+                    SlowCause::Machine,
+                    "the control loop, which has no layout, was slow, too",
+                );
             }
         }
         let waited = details.and_then(|details| details.waited);
         if waited.is_some_and(|waited| sample.value - waited <= limit) {
-            return (Cause::Machine, "it waited for a processor; without that it was fast");
+            return (SlowCause::Machine, "it waited for a processor; without that it was fast");
         }
         // A layout stays: what is slow by it is slow in every repetition. A single one has no
         // parts.
         if sample.min < sample.max && f64::from(sample.min) <= limit {
-            return (Cause::Passing, "it was fast in a part of its run; a layout does not change");
+            return (
+                SlowCause::Passing,
+                "it was fast in a part of its run; a layout does not change",
+            );
         }
         match details {
             Some(details) => retested(details, limit),
-            None => (Cause::Unknown, "the log tells of no control loop and no second start"),
+            None => (SlowCause::Unknown, "the log tells of no control loop and no second start"),
         }
     }
 }
 
 /// What second starts say.
-fn retested(details: &Details, limit: f64) -> (Cause, &'static str) {
+fn retested(details: &Details, limit: f64) -> (SlowCause, &'static str) {
     let is_slow = |changed| {
         let retests = details.retests.iter().filter(|retest| retest.changed == changed);
         retests.map(|retest| retest.avg > limit).reduce(|a, b| a && b)
     };
-    match is_slow(Changed::Nothing) {
+    match is_slow(RetestChange::Nothing) {
         Some(false) => {
-            return (Cause::NotRepeated, "started again in the same layout, it was fast");
+            return (SlowCause::NotRepeated, "started again in the same layout, it was fast");
         }
         None if details.dirty_upper == Some(true) => {
             return (
-                Cause::Unknown,
+                SlowCause::Unknown,
                 "upper vector registers were dirty; whether that made it slow was not tested",
             );
         }
-        None => return (Cause::Unknown, "it was not started again in the same layout"),
+        None => return (SlowCause::Unknown, "it was not started again in the same layout"),
         Some(true) => {}
     }
     // In the order of how seldom each is the cause of another.
     let causes = [
-        (Changed::CleanUpper, Cause::DirtyUpper, "with clean upper vector registers it was fast"),
-        (Changed::Cpu, Cause::Cpu, "on another processor it was fast"),
-        (Changed::Environment, Cause::Environment, "with another environment it was fast"),
-        (Changed::Layout, Cause::Layout, "slow again in the same layout, fast in another one"),
+        (
+            RetestChange::CleanUpper,
+            SlowCause::DirtyUpper,
+            "with clean upper vector registers it was fast",
+        ),
+        (RetestChange::Cpu, SlowCause::Cpu, "on another processor it was fast"),
+        (RetestChange::Environment, SlowCause::Environment, "with another environment it was fast"),
+        (
+            RetestChange::Layout,
+            SlowCause::Layout,
+            "slow again in the same layout, fast in another one",
+        ),
     ];
     let found = causes.into_iter().find(|(changed, ..)| is_slow(*changed) == Some(false));
     match found {
         Some((_, cause, why)) => (cause, why),
         // A command cannot be started with clean ones; the kernel's own test is among the retests.
-        None if details.dirty_upper == Some(true) && is_slow(Changed::CleanUpper).is_none() => (
-            Cause::Unknown,
-            "slow again, whatever was changed, and upper vector registers were dirty; whether that \
+        None if details.dirty_upper == Some(true)
+            && is_slow(RetestChange::CleanUpper).is_none() =>
+        {
+            (
+                SlowCause::Unknown,
+                "slow again, whatever was changed, and upper vector registers were dirty; whether that \
              made it slow was not tested",
-        ),
-        None => (Cause::Unknown, "slow again, whatever was changed"),
+            )
+        }
+        None => (SlowCause::Unknown, "slow again, whatever was changed"),
     }
 }

@@ -6,16 +6,16 @@ use serde::Serialize;
 use stats::{Chance, Count, least_seen, sample_size};
 
 use super::LEVEL;
-use super::count::{Tally, sum};
-use super::read::Samples;
+use super::count::{SlowTally, sum};
+use super::read::RankSamples;
 
 /// One arm against the baseline.
 #[derive(Clone, Debug, Serialize)]
-pub struct Comparison {
+pub struct ArmComparison {
     /// The arm.
     pub arm: String,
     /// What is counted: jobs, or processes where each is a job or where no jobs are told.
-    pub by: By,
+    pub by: ComparedUnit,
     /// A job counts as slow if it has more slow processes than this: than the median job of both
     /// arms, which nearly always has none.
     pub more_than: u64,
@@ -38,13 +38,13 @@ pub struct Comparison {
     /// Whether the arm has more: `p` is at most 5 %.
     pub proven: bool,
     /// What a conclusion would take; none where the arm has not more, or it is proven.
-    pub needed: Option<Needed>,
+    pub needed: Option<NeededRuns>,
 }
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum By {
+pub enum ComparedUnit {
     /// Processes.
     Ranks,
     /// Jobs that have slow processes.
@@ -53,7 +53,7 @@ pub enum By {
 
 /// What it would take to prove what was seen, if what was seen is how it is.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Needed {
+pub struct NeededRuns {
     /// How many more slow ones in the arm would do, if the baseline stays as it is.
     pub more_slow: Option<u64>,
     /// How many, slow or not, of each arm give a chance of 80 % to prove it; none: not to be had.
@@ -62,21 +62,21 @@ pub struct Needed {
     pub for_95_percent: Option<u64>,
 }
 
-impl Comparison {
+impl ArmComparison {
     pub(super) fn of(
-        samples: &Samples,
-        tally: &Tally,
+        samples: &RankSamples,
+        tally: &SlowTally,
         arm: usize,
         baseline: usize,
         clustered: bool,
-    ) -> Comparison {
+    ) -> ArmComparison {
         let jobs = Jobs::of(samples, tally, [arm, baseline]);
         let supposes_independence = jobs.are_not_told() && !clustered;
         let by = match jobs.are_single || supposes_independence {
-            true => By::Ranks,
-            false => By::Jobs,
+            true => ComparedUnit::Ranks,
+            false => ComparedUnit::Jobs,
         };
-        let more_than = if by == By::Jobs { jobs.median } else { 0 };
+        let more_than = if by == ComparedUnit::Jobs { jobs.median } else { 0 };
         let tables = tables(samples, tally, [arm, baseline], by, more_than);
         let none = Count { seen: 0, of: 0 };
         let (slow, base) =
@@ -89,7 +89,7 @@ impl Comparison {
         let corrected = |p: f64| (p * comparisons as f64).min(1.0);
         let p = corrected(chance.at_least(slow.seen));
         let proven = p <= LEVEL;
-        Comparison {
+        ArmComparison {
             arm: samples.arms[arm].name.clone(),
             by,
             more_than,
@@ -103,7 +103,7 @@ impl Comparison {
             proven,
             needed: match proven {
                 true => None,
-                false => Needed::of(slow, base, LEVEL / comparisons as f64),
+                false => NeededRuns::of(slow, base, LEVEL / comparisons as f64),
             },
         }
     }
@@ -123,7 +123,7 @@ struct Jobs {
 }
 
 impl Jobs {
-    fn of(samples: &Samples, tally: &Tally, arms: [usize; 2]) -> Jobs {
+    fn of(samples: &RankSamples, tally: &SlowTally, arms: [usize; 2]) -> Jobs {
         let of_arm = |arm| tally.of_arm(samples, arm);
         let both = || arms.into_iter().flat_map(of_arm);
         let mut slow: Vec<u64> = both().map(|(_, count)| count.seen).collect();
@@ -144,10 +144,10 @@ impl Jobs {
 
 /// The counts of two arms, for each block that has both; one table where there are no blocks.
 fn tables(
-    samples: &Samples,
-    tally: &Tally,
+    samples: &RankSamples,
+    tally: &SlowTally,
     arms: [usize; 2],
-    by: By,
+    by: ComparedUnit,
     more_than: u64,
 ) -> Vec<(Count, Count)> {
     let none = Count { seen: 0, of: 0 };
@@ -156,8 +156,8 @@ fn tables(
         for (run, count) in tally.of_arm(samples, arm) {
             let table: &mut [Count; 2] = tables.entry(run.block).or_insert([none; 2]);
             let (seen, of) = match by {
-                By::Ranks => (count.seen, count.of),
-                By::Jobs => (u64::from(count.seen > more_than), 1),
+                ComparedUnit::Ranks => (count.seen, count.of),
+                ComparedUnit::Jobs => (u64::from(count.seen > more_than), 1),
             };
             table[side].seen += seen;
             table[side].of += of;
@@ -167,15 +167,15 @@ fn tables(
     both.map(|[one, other]| (one, other)).collect()
 }
 
-impl Needed {
+impl NeededRuns {
     /// None where the one side has not more than the other.
-    fn of(one: Count, other: Count, level: f64) -> Option<Needed> {
+    fn of(one: Count, other: Count, level: f64) -> Option<NeededRuns> {
         let (p, base) = (one.share()?, other.share()?);
         if p <= base {
             return None;
         }
         let more_slow = least_seen(one.of, other, level).map(|least| least - one.seen.min(least));
-        Some(Needed {
+        Some(NeededRuns {
             more_slow,
             for_80_percent: sample_size(p, base, level, 0.8),
             for_95_percent: sample_size(p, base, level, 0.95),

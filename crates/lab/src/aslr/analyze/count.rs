@@ -4,26 +4,26 @@ use serde::Serialize;
 use stats::{Bounds, Chance, Count, Summary, any};
 
 use super::CONFIDENCE;
-use super::limit::Limits;
-use super::read::{Run, Samples};
+use super::limit::SlowLimits;
+use super::read::{LoggedRun, RankSamples};
 
 /// Clusters are only spoken of where chance makes them less often than this.
 const CERTAIN: f64 = 0.001;
 
 /// Slow processes, by run.
-pub(super) struct Tally {
+pub(super) struct SlowTally {
     of_run: Vec<Count>,
 }
 
-impl Tally {
-    pub(super) fn of(samples: &Samples, limits: &Limits) -> Tally {
+impl SlowTally {
+    pub(super) fn of(samples: &RankSamples, limits: &SlowLimits) -> SlowTally {
         let mut of_run = vec![Count { seen: 0, of: 0 }; samples.runs.len()];
         for sample in &samples.samples {
             let count = &mut of_run[sample.run as usize];
             count.of += 1;
             count.seen += u64::from(limits.is_slow(sample));
         }
-        Tally { of_run }
+        SlowTally { of_run }
     }
 
     pub(super) fn slow(&self) -> u64 {
@@ -33,15 +33,15 @@ impl Tally {
     /// The runs of an arm, with their counts.
     pub(super) fn of_arm<'a>(
         &'a self,
-        samples: &'a Samples,
+        samples: &'a RankSamples,
         arm: usize,
-    ) -> impl Iterator<Item = (&'a Run, Count)> {
+    ) -> impl Iterator<Item = (&'a LoggedRun, Count)> {
         let all = samples.runs.iter().zip(self.of_run.iter().copied());
         all.filter(move |(run, _)| run.arm == arm)
     }
 
     /// How many processes of an arm are slow.
-    pub(super) fn processes(&self, samples: &Samples, arm: usize) -> Count {
+    pub(super) fn processes(&self, samples: &RankSamples, arm: usize) -> Count {
         let none = Count { seen: 0, of: 0 };
         self.of_arm(samples, arm).fold(none, |sum, (_, count)| Count {
             seen: sum.seen + count.seen,
@@ -79,7 +79,12 @@ pub struct Risk {
 }
 
 impl ArmCount {
-    pub(super) fn of(samples: &Samples, arm: usize, tally: &Tally, ranks: u64) -> Option<ArmCount> {
+    pub(super) fn of(
+        samples: &RankSamples,
+        arm: usize,
+        tally: &SlowTally,
+        ranks: u64,
+    ) -> Option<ArmCount> {
         let slow = tally.processes(samples, arm);
         let chance = slow.bounds(CONFIDENCE);
         let bounds = Bounds { low: any(ranks, chance.low), high: any(ranks, chance.high) };
@@ -115,7 +120,7 @@ pub struct Clusters {
 
 impl Clusters {
     /// None where no process follows a slow one.
-    pub(super) fn of(samples: &Samples, limits: &Limits) -> Option<Clusters> {
+    pub(super) fn of(samples: &RankSamples, limits: &SlowLimits) -> Option<Clusters> {
         let none = Count { seen: 0, of: 0 };
         let mut by_arm = vec![(none, none); samples.arms.len()];
         for pair in samples.samples.windows(2) {

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::compare::{By, Comparison};
-use super::count::Tally;
-use super::limit::Limits;
-use super::read::Samples;
+use super::compare::{ArmComparison, ComparedUnit};
+use super::count::SlowTally;
+use super::limit::SlowLimits;
+use super::read::RankSamples;
 
 /// Jobs whose sizes differ by less than this share are taken for equal: lines get lost.
 const ALIKE: f64 = 0.1;
@@ -21,15 +21,15 @@ pub enum Doubt {
 }
 
 pub(super) fn doubt(
-    limits: &Limits,
-    tally: &Tally,
-    samples: &Samples,
-    comparisons: &[Comparison],
+    limits: &SlowLimits,
+    tally: &SlowTally,
+    samples: &RankSamples,
+    comparisons: &[ArmComparison],
 ) -> Option<Doubt> {
     if limits.are_of_several_speeds {
         return Some(Doubt::Speeds);
     }
-    let by_jobs = comparisons.iter().any(|comparison| comparison.by == By::Jobs);
+    let by_jobs = comparisons.iter().any(|comparison| comparison.by == ComparedUnit::Jobs);
     let size = |arm| {
         let jobs = tally.of_arm(samples, arm).count();
         tally.processes(samples, arm).of as f64 / jobs.max(1) as f64

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::read::{Sample, Samples};
+use super::read::{RankSample, RankSamples};
 
 /// A job of fewer processes has no middle that an outlier leaves alone.
 const FEWEST: usize = 3;
@@ -13,7 +13,7 @@ const FEWEST: usize = 3;
 const MANY: f64 = 0.25;
 
 /// The limits of all runs.
-pub(super) struct Limits {
+pub(super) struct SlowLimits {
     /// By run.
     of_run: Vec<f64>,
     /// The only one, or the median one.
@@ -26,12 +26,12 @@ pub(super) struct Limits {
     pub are_of_several_speeds: bool,
 }
 
-impl Limits {
+impl SlowLimits {
     /// The median, and the threshold above it, of all jobs alike. In a block, the quickest job's
     /// median, because a machine's speed changes from block to block; of jobs of a process or two,
     /// which have no median worth the name, at least that of all jobs. None if a median is not
     /// above zero.
-    pub(super) fn of(samples: &Samples, threshold: f64) -> Option<Limits> {
+    pub(super) fn of(samples: &RankSamples, threshold: f64) -> Option<SlowLimits> {
         let above = |level: f64| level * (1.0 + threshold);
         let mut values = vec![Vec::new(); samples.runs.len()];
         for sample in &samples.samples {
@@ -61,7 +61,7 @@ impl Limits {
         let quicker = levels.iter().filter(|level| above(**level) < usual).count();
         let many = |some: usize, all: usize| some as f64 >= MANY * all as f64;
         let goes_by_usual = small || quickest.is_empty();
-        Some(Limits {
+        Some(SlowLimits {
             of_run: of_run.collect(),
             typical: median(&mut own).unwrap_or(above(usual)),
             blocks: quickest.len(),
@@ -72,11 +72,11 @@ impl Limits {
         })
     }
 
-    pub(super) fn of_sample(&self, sample: &Sample) -> f64 {
+    pub(super) fn of_sample(&self, sample: &RankSample) -> f64 {
         self.of_run[sample.run as usize]
     }
 
-    pub(super) fn is_slow(&self, sample: &Sample) -> bool {
+    pub(super) fn is_slow(&self, sample: &RankSample) -> bool {
         sample.value > self.of_sample(sample)
     }
 }

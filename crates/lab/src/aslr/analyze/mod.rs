@@ -30,14 +30,16 @@ use crate::ministat::DataSet;
 use serde::Serialize;
 
 pub use bits::{Bit, Bits};
-pub use cause::Cause;
-pub use compare::{By, Comparison, Needed};
+pub use cause::SlowCause;
+pub use compare::{ArmComparison, ComparedUnit, NeededRuns};
 pub use count::{ArmCount, Clusters, Risk};
 pub use doubt::Doubt;
-pub use read::{Input, MOST_DETAILS, MOST_SAMPLES, ReadError, Samples, Statistic, Trouble};
+pub use read::{
+    Input, LogReadError, LogTrouble, MOST_DETAILS, MOST_SAMPLES, RankSamples, Statistic,
+};
 pub use slow::SlowRank;
 
-use limit::Limits;
+use limit::SlowLimits;
 pub(crate) use limit::median;
 pub(crate) use read::published;
 
@@ -48,7 +50,7 @@ pub const LEVEL: f64 = 0.05;
 
 /// What to ask of the samples.
 #[derive(Clone, Copy, Debug)]
-pub struct Question {
+pub struct AnalysisOptions {
     /// Slow is what takes longer than the median by this share: 0.1 is 10 %.
     pub threshold: f64,
     /// How many ranks a job has whose risk is told.
@@ -79,7 +81,7 @@ pub struct Analysis {
     /// The arms, in the order in which they were read.
     pub arms: Vec<ArmCount>,
     /// Each arm against the baseline.
-    pub comparisons: Vec<Comparison>,
+    pub comparisons: Vec<ArmComparison>,
     /// How slow processes follow each other.
     pub clusters: Option<Clusters>,
     /// How many are slow.
@@ -103,19 +105,19 @@ pub enum AnalyzeError {
 ///
 /// # Errors
 /// If they are no times.
-pub fn analyze(samples: &Samples, question: &Question) -> Result<Analysis, AnalyzeError> {
+pub fn analyze(samples: &RankSamples, options: &AnalysisOptions) -> Result<Analysis, AnalyzeError> {
     let baseline = baseline(samples);
-    let limits = Limits::of(samples, question.threshold)
+    let limits = SlowLimits::of(samples, options.threshold)
         .ok_or_else(|| AnalyzeError::NoTimes(samples.arms[baseline].name.clone()))?;
-    let tally = count::Tally::of(samples, &limits);
+    let tally = count::SlowTally::of(samples, &limits);
     let clusters = Clusters::of(samples, &limits);
     let clustered = clusters.is_some_and(|clusters| clusters.clustered);
     let arms = (0..samples.arms.len())
-        .filter_map(|arm| ArmCount::of(samples, arm, &tally, question.ranks))
+        .filter_map(|arm| ArmCount::of(samples, arm, &tally, options.ranks))
         .collect();
     let mut comparisons: Vec<_> = (0..samples.arms.len())
         .filter(|arm| *arm != baseline)
-        .map(|arm| Comparison::of(samples, &tally, arm, baseline, clustered))
+        .map(|arm| ArmComparison::of(samples, &tally, arm, baseline, clustered))
         .collect();
     let doubt = doubt::doubt(&limits, &tally, samples, &comparisons);
     if doubt.is_some() {
@@ -124,30 +126,30 @@ pub fn analyze(samples: &Samples, question: &Question) -> Result<Analysis, Analy
     let is_proven = || comparisons.iter().any(|comparison| comparison.proven);
     Ok(Analysis {
         proven: (!comparisons.is_empty()).then(is_proven),
-        threshold: question.threshold,
+        threshold: options.threshold,
         baseline: samples.arms[baseline].name.clone(),
         limit: limits.typical,
         doubt,
         blocks: limits.blocks,
         slow_blocks: limits.slow_blocks,
-        ranks: question.ranks,
+        ranks: options.ranks,
         arms,
         comparisons,
         clusters,
         slow: tally.slow(),
-        slow_ranks: slow::named(samples, &limits, question),
+        slow_ranks: slow::named(samples, &limits, options),
         bits: Bits::of(samples, &limits),
     })
 }
 
 /// The arm that others are compared with: `off`, or else the first.
-fn baseline(samples: &Samples) -> usize {
+fn baseline(samples: &RankSamples) -> usize {
     samples.arms.iter().position(|arm| arm.name == "off").unwrap_or(0)
 }
 
 /// The arms as ministat takes them: those of three values and more. A set that is one file has
 /// that file's name, as ministat would call it.
-pub fn data_sets(samples: &Samples, by_file: bool) -> Vec<DataSet> {
+pub fn data_sets(samples: &RankSamples, by_file: bool) -> Vec<DataSet> {
     let sets = samples.arms.iter().enumerate().filter_map(|(number, arm)| {
         let name = match arm.files.as_slice() {
             [file] if by_file => samples.files[*file].to_string_lossy().into_owned(),
@@ -159,12 +161,12 @@ pub fn data_sets(samples: &Samples, by_file: bool) -> Vec<DataSet> {
 }
 
 /// Every process as a mark in the strip of its arm, as SVG.
-pub fn strip_plot(samples: &Samples, analysis: &Analysis) -> String {
+pub fn strip_plot(samples: &RankSamples, analysis: &Analysis) -> String {
     plot::strip(samples, analysis)
 }
 
 /// Which share of each arm took longer than a time, both on logarithmic scales, as SVG: what is
 /// rare is as visible as what is not.
-pub fn tail_plot(samples: &Samples, analysis: &Analysis) -> String {
+pub fn tail_plot(samples: &RankSamples, analysis: &Analysis) -> String {
     plot::tail(samples, analysis)
 }

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::Question;
-use super::cause::{Cause, Control};
-use super::limit::Limits;
-use super::read::{Sample, Samples};
+use super::AnalysisOptions;
+use super::cause::{Control, SlowCause};
+use super::limit::SlowLimits;
+use super::read::{RankSample, RankSamples};
 
 /// A slow process. Times are in seconds.
 #[derive(Clone, Debug, Serialize)]
@@ -37,16 +37,20 @@ pub struct SlowRank {
     /// Its layout, if that is told.
     pub layout: Option<String>,
     /// What made it slow, as far as that was tested.
-    pub cause: Cause,
+    pub cause: SlowCause,
     /// How that is known, or why not.
     pub why: &'static str,
 }
 
 /// The slowest processes, the slowest first, relative to their limit.
-pub(super) fn named(samples: &Samples, limits: &Limits, question: &Question) -> Vec<SlowRank> {
-    let (threshold, most) = (question.threshold, question.most_named);
-    let over = |sample: &Sample| sample.value / limits.of_sample(sample);
-    let slower = |a: &&Sample, b: &&Sample| over(b).total_cmp(&over(a));
+pub(super) fn named(
+    samples: &RankSamples,
+    limits: &SlowLimits,
+    options: &AnalysisOptions,
+) -> Vec<SlowRank> {
+    let (threshold, most) = (options.threshold, options.most_named);
+    let over = |sample: &RankSample| sample.value / limits.of_sample(sample);
+    let slower = |a: &&RankSample, b: &&RankSample| over(b).total_cmp(&over(a));
     let mut slow: Vec<_> = samples.samples.iter().filter(|sample| limits.is_slow(sample)).collect();
     if slow.len() > most && most > 0 {
         slow.select_nth_unstable_by(most - 1, slower);

@@ -2,21 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use super::plan::Clock;
-use super::rank::Told;
+use super::plan::TimedBy;
+use super::rank::RankMeasures;
 use crate::aslr::analyze::published::{self, Published};
-use crate::aslr::log::{Address, Changed, Process, Retest};
+use crate::aslr::log::{Address, LoggedProcess, Retest, RetestChange};
 
 /// More processor time than this times the time that passed is that of more than one processor.
 /// (Of a short command, some is from before its first instruction.)
 const PARALLEL: f64 = 1.1;
 
 /// A line that says something of a process.
-pub(super) enum Said {
+pub(super) enum OutputLine {
     /// In the published form, and what is behind its colon.
-    Published(Box<Process>),
+    Published(Box<LoggedProcess>),
     /// A rank's own.
-    Told(Told),
+    Report(RankMeasures),
 }
 
 /// Why a job's ranks are not all there, once each.
@@ -45,13 +45,13 @@ pub enum GatherError {
 }
 
 /// What a line says, if it says anything of a process.
-pub(super) fn said(line: &[u8]) -> Option<Said> {
-    if let Some(told) = Told::from_line(line) {
-        return Some(Said::Told(told));
+pub(super) fn said(line: &[u8]) -> Option<OutputLine> {
+    if let Some(told) = RankMeasures::from_line(line) {
+        return Some(OutputLine::Report(told));
     }
     let record = published::record(line.trim_ascii())?;
     let Published { rank, min, max, avg, stddev } = Published::parse(record)?;
-    let mut process = Process { rank, min, max, avg, stddev, ..Process::default() };
+    let mut process = LoggedProcess { rank, min, max, avg, stddev, ..LoggedProcess::default() };
     // A cut line is none: what is behind its colon may be cut, too.
     let text = std::str::from_utf8(line).ok()?.strip_suffix('\n')?;
     let (_, beside) = text.split_once(" : ").unwrap_or_default();
@@ -65,7 +65,7 @@ pub(super) fn said(line: &[u8]) -> Option<Said> {
             _ => {}
         }
     }
-    Some(Said::Published(Box::new(process)))
+    Some(OutputLine::Published(Box::new(process)))
 }
 
 /// Where it began and ended, of `first,last`; of a single number, where it ended.
@@ -86,9 +86,9 @@ fn address((name, digits): (&str, &str)) -> Option<(String, Address)> {
 
 fn retest((name, seconds): (&str, &str)) -> Option<Retest> {
     let changed = match name {
-        "nothing" => Changed::Nothing,
-        "cpu" => Changed::Cpu,
-        "clean_upper" => Changed::CleanUpper,
+        "nothing" => RetestChange::Nothing,
+        "cpu" => RetestChange::Cpu,
+        "clean_upper" => RetestChange::CleanUpper,
         _ => return None,
     };
     Some(Retest { changed, avg: seconds.parse().ok().filter(is_time)? })
@@ -101,15 +101,15 @@ fn is_time(seconds: &f64) -> bool {
 /// The processes of a job, by rank. Published lines count, if there are any; else each rank is one
 /// sample, timed by this clock.
 pub(super) fn processes(
-    said: Vec<Said>,
-    by: Clock,
+    said: Vec<OutputLine>,
+    by: TimedBy,
     wanted: Option<u32>,
-) -> Result<Vec<Process>, GatherError> {
+) -> Result<Vec<LoggedProcess>, GatherError> {
     let (mut printed, mut told) = (Vec::new(), BTreeMap::new());
     for said in said {
         match said {
-            Said::Published(process) => printed.push(*process),
-            Said::Told(rank) => {
+            OutputLine::Published(process) => printed.push(*process),
+            OutputLine::Report(rank) => {
                 let number = rank.rank;
                 if told.insert(number, rank).is_some() {
                     return Err(GatherError::Twice(number));
@@ -147,7 +147,7 @@ pub(super) fn processes(
 }
 
 /// What a rank's becalm tells of it, where it does not itself.
-fn add(process: &mut Process, told: Told) {
+fn add(process: &mut LoggedProcess, told: RankMeasures) {
     // Of a command only: the built-in kernel has one thread.
     process.is_parallel = told.last_cpu.is_some() && told.cpu > told.wall * PARALLEL;
     process.node = Some(told.node);
@@ -161,18 +161,18 @@ fn add(process: &mut Process, told: Told) {
     process.dirty_upper = process.dirty_upper.or(told.dirty_upper);
 }
 
-fn timed(told: &Told, by: Clock) -> Result<Process, GatherError> {
+fn timed(told: &RankMeasures, by: TimedBy) -> Result<LoggedProcess, GatherError> {
     let took = match by {
-        Clock::Cpu => told.cpu,
-        Clock::Wall => told.wall,
+        TimedBy::Cpu => told.cpu,
+        TimedBy::Wall => told.wall,
     };
     if took <= 0.0 {
         return Err(GatherError::NoTime(told.rank));
     }
     let rank = told.rank;
     // Processor time has no waiting in it.
-    let waited = told.waited.filter(|waited| by == Clock::Wall && is_time(waited));
-    Ok(Process { rank, min: took, max: took, avg: took, waited, ..Process::default() })
+    let waited = told.waited.filter(|waited| by == TimedBy::Wall && is_time(waited));
+    Ok(LoggedProcess { rank, min: took, max: took, avg: took, waited, ..LoggedProcess::default() })
 }
 
 #[cfg(test)]
@@ -181,7 +181,7 @@ mod tests {
 
     fn told(rank: u32) -> Vec<u8> {
         let maps = [("[stack]".to_owned(), Address(4096))].into();
-        let told = Told {
+        let told = RankMeasures {
             rank,
             node: "n1".into(),
             cpu: 0.25,
@@ -196,9 +196,9 @@ mod tests {
         format!("{}\n", told.line().unwrap()).into_bytes()
     }
 
-    fn job(lines: &[&[u8]], wanted: Option<u32>) -> Result<Vec<Process>, GatherError> {
+    fn job(lines: &[&[u8]], wanted: Option<u32>) -> Result<Vec<LoggedProcess>, GatherError> {
         let said = lines.iter().filter_map(|line| said(line)).collect();
-        processes(said, Clock::Cpu, wanted)
+        processes(said, TimedBy::Cpu, wanted)
     }
 
     #[test]
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!((one.control, one.dirty_upper), (Some(1e-4), Some(true)));
         assert_eq!(one.first_cpu, Some(3));
         assert_eq!((one.maps.len(), one.maps["libm.so.6"]), (2, Address(0x7f00)));
-        assert_eq!(one.retests[1], Retest { changed: Changed::Cpu, avg: 0.1 });
+        assert_eq!(one.retests[1], Retest { changed: RetestChange::Cpu, avg: 0.1 });
         assert_eq!((one.retests.len(), one.node.as_deref()), (2, Some("n1")));
     }
 
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!((all[0].first_cpu, all[0].cpu), (Some(1), Some(2)));
         assert_eq!((all[0].control, all[0].dirty_upper), (Some(5e-5), Some(false)));
         assert_eq!(all[0].waited, None, "processor time has no waiting in it");
-        let by_wall = processes(said(&told(0)).into_iter().collect(), Clock::Wall, None).unwrap();
+        let by_wall = processes(said(&told(0)).into_iter().collect(), TimedBy::Wall, None).unwrap();
         assert_eq!((by_wall[0].avg, by_wall[0].waited), (0.5, Some(0.125)));
         let printed = b"CT: 0 0.1 0.3 0.2 0.01 : cpu=7 dirty=1\n";
         let all = job(&[printed, &told(0)], None).unwrap();
@@ -241,7 +241,8 @@ mod tests {
     #[test]
     fn more_processor_time_than_time_is_of_more_than_one_processor() {
         let line = |cpu: f64| {
-            let told = Told { cpu, wall: 1.0, last_cpu: Some(0), ..Told::default() };
+            let told =
+                RankMeasures { cpu, wall: 1.0, last_cpu: Some(0), ..RankMeasures::default() };
             format!("{}\n", told.line().unwrap())
         };
         let is_parallel = |cpu| job(&[line(cpu).as_bytes()], None).unwrap()[0].is_parallel;

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::plan::Plan;
-use crate::aslr::log::{Process, SCHEMA};
+use super::plan::CampaignPlan;
+use crate::aslr::log::{LoggedProcess, SCHEMA};
 
 /// The log's name in its directory.
 const NAME: &str = "campaign.jsonl";
@@ -20,7 +20,7 @@ const LONGEST: u64 = 1 << 20;
 #[derive(Debug)]
 pub struct Logged {
     /// The plan that it began with.
-    pub plan: Plan,
+    pub plan: CampaignPlan,
     /// How many blocks are done.
     pub blocks: u64,
     path: PathBuf,
@@ -62,8 +62,8 @@ pub enum LoggedError {
 }
 
 /// What is there of a log.
-struct Found {
-    plan: Plan,
+struct ExistingLog {
+    plan: CampaignPlan,
     blocks: u64,
     /// Where the last whole block ends.
     end: u64,
@@ -75,7 +75,7 @@ impl Logged {
     ///
     /// # Errors
     /// [`LoggedError`].
-    pub fn check(directory: &Path, plan: &Plan) -> Result<(), LoggedError> {
+    pub fn check(directory: &Path, plan: &CampaignPlan) -> Result<(), LoggedError> {
         let path = directory.join(NAME);
         let file = match File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -93,7 +93,7 @@ impl Logged {
     ///
     /// # Errors
     /// [`LoggedError`]; a log that cannot go on is as it was.
-    pub fn open(directory: &Path, plan: &Plan) -> Result<Logged, LoggedError> {
+    pub fn open(directory: &Path, plan: &CampaignPlan) -> Result<Logged, LoggedError> {
         fs::create_dir_all(directory).map_err(at("create", directory))?;
         let path = directory.join(NAME);
         let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
@@ -136,7 +136,7 @@ impl Logged {
     ///
     /// # Errors
     /// Those of writing: a full disk.
-    pub fn append(&mut self, block: &[Process]) -> Result<(), LoggedError> {
+    pub fn append(&mut self, block: &[LoggedProcess]) -> Result<(), LoggedError> {
         let lines = block.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>();
         let lines = lines.map_err(io::Error::from).map_err(at("write", &self.path))?;
         self.write(lines.join("\n").into_bytes())?;
@@ -164,7 +164,7 @@ impl Logged {
         let file = File::open(&self.path).map_err(at("read", &self.path))?;
         for line in BufReader::new(file).lines().skip(1) {
             let line = line.map_err(at("read", &self.path))?;
-            let Ok(process) = serde_json::from_str::<Process>(&line) else { continue };
+            let Ok(process) = serde_json::from_str::<LoggedProcess>(&line) else { continue };
             if let Some((path, out)) = files.get_mut(&process.arm) {
                 writeln!(out, "{}", published(&process)).map_err(at("write", path))?;
             }
@@ -177,8 +177,8 @@ impl Logged {
 }
 
 /// A process as the published test prints it.
-fn published(process: &Process) -> String {
-    let Process { rank, min, max, avg, stddev, job, .. } = process;
+fn published(process: &LoggedProcess) -> String {
+    let LoggedProcess { rank, min, max, avg, stddev, job, .. } = process;
     let node = process.node.as_deref().unwrap_or("-");
     let mut line =
         format!("CT: {rank} {min:.9} {max:.9} {avg:.9} {stddev:.9} : job={job} node={node}");
@@ -193,7 +193,7 @@ fn published(process: &Process) -> String {
 }
 
 /// Reads a log; none where nothing is there, or no more than the start of a first line.
-fn found(file: &File, path: &Path) -> Result<Option<Found>, LoggedError> {
+fn found(file: &File, path: &Path) -> Result<Option<ExistingLog>, LoggedError> {
     let mut lines = BufReader::new(file);
     let mut text = Vec::new();
     let mut next = |text: &mut Vec<u8>| {
@@ -208,16 +208,17 @@ fn found(file: &File, path: &Path) -> Result<Option<Found>, LoggedError> {
         let is_cut = text[..common] == start.as_bytes()[..common];
         return if is_cut { Ok(None) } else { Err(malformed(1)) };
     }
-    let plan: Plan = serde_json::from_slice(&text).map_err(|_| malformed(1))?;
+    let plan: CampaignPlan = serde_json::from_slice(&text).map_err(|_| malformed(1))?;
     let full = plan.arms.len() as u64 * u64::from(plan.ranks);
-    let mut found = Found { plan, blocks: 0, end: offset };
+    let mut found = ExistingLog { plan, blocks: 0, end: offset };
     let mut here = 0;
     for number in 2.. {
         offset += next(&mut text)? as u64;
         if !text.ends_with(b"\n") {
             break;
         }
-        let process: Process = serde_json::from_slice(&text).map_err(|_| malformed(number))?;
+        let process: LoggedProcess =
+            serde_json::from_slice(&text).map_err(|_| malformed(number))?;
         if process.block != Some(found.blocks) {
             return Err(malformed(number));
         }
@@ -237,28 +238,28 @@ fn at(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LoggedError
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aslr::campaign::plan::{Arm, Clock};
+    use crate::aslr::campaign::plan::{CampaignArm, TimedBy};
 
-    fn plan() -> Plan {
-        Plan {
-            header: Plan::header("test".into(), vec!["kernel".into()], 1),
+    fn plan() -> CampaignPlan {
+        CampaignPlan {
+            header: CampaignPlan::header("test".into(), vec!["kernel".into()], 1),
             launcher: Vec::new(),
-            arms: vec![Arm::On, Arm::Off],
+            arms: vec![CampaignArm::On, CampaignArm::Off],
             ranks: 2,
-            by: Clock::Cpu,
+            by: TimedBy::Cpu,
             is_kernel: true,
         }
     }
 
-    fn block(number: u64) -> Vec<Process> {
-        let one = |(arm, rank): (&Arm, u32)| Process {
+    fn block(number: u64) -> Vec<LoggedProcess> {
+        let one = |(arm, rank): (&CampaignArm, u32)| LoggedProcess {
             arm: arm.name().to_owned(),
             block: Some(number),
             rank,
             avg: 0.5,
-            ..Process::default()
+            ..LoggedProcess::default()
         };
-        let arms = [Arm::On, Arm::Off];
+        let arms = [CampaignArm::On, CampaignArm::Off];
         arms.iter().flat_map(|arm| [(arm, 0), (arm, 1)]).map(one).collect()
     }
 
@@ -293,7 +294,7 @@ mod tests {
         logged.append(&block(0)).unwrap();
         let path = logged.path().to_owned();
         drop(logged);
-        let other = Plan { ranks: 3, ..plan() };
+        let other = CampaignPlan { ranks: 3, ..plan() };
         let error = Logged::open(directory.path(), &other).unwrap_err();
         assert!(matches!(error, LoggedError::Other { what: "number of ranks", .. }), "{error}");
         let whole = fs::read_to_string(&path).unwrap();

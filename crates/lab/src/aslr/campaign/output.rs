@@ -60,13 +60,13 @@ pub(super) fn lines<T>(output: impl Read, keep: fn(&[u8]) -> Option<T>) -> impl 
 }
 
 /// Lines that a thread reads.
-pub(super) struct Followed<T>(Receiver<T>);
+pub(super) struct FollowedLines<T>(Receiver<T>);
 
 /// Begins to read, so that what prints never has to wait.
 pub(super) fn follow<T: Send + 'static>(
     output: impl Read + Send + 'static,
     keep: fn(&[u8]) -> Option<T>,
-) -> Followed<T> {
+) -> FollowedLines<T> {
     let (send, receive) = channel();
     thread::spawn(move || {
         for (at, line) in lines(output, keep).enumerate() {
@@ -75,10 +75,10 @@ pub(super) fn follow<T: Send + 'static>(
             }
         }
     });
-    Followed(receive)
+    FollowedLines(receive)
 }
 
-impl<T> Followed<T> {
+impl<T> FollowedLines<T> {
     /// All of them, once what prints them has ended, and nothing is redirected any more.
     pub(super) fn all(self) -> Vec<T> {
         let mut lines = Vec::new();

@@ -22,7 +22,7 @@ const ENVIRONMENT: usize = 1000;
 
 /// How a rank is to be started.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Seat {
+pub struct RankStart {
     /// Its layout; none where the kernel draws.
     pub layout: Option<MemoryLayout>,
     /// The only processor that it may run on.
@@ -32,12 +32,12 @@ pub struct Seat {
     /// Whether its environment is another one.
     pub environment: bool,
     /// What is looked at beside its times.
-    pub beside: Beside,
+    pub beside: RankDetails,
 }
 
 /// What is looked at beside a rank's times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Beside {
+pub enum RankDetails {
     /// Nothing: the command tells it itself, as the built-in kernel does.
     #[default]
     Nothing,
@@ -49,7 +49,7 @@ pub enum Beside {
 
 /// What a rank says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Told {
+pub struct RankMeasures {
     /// Its number.
     pub rank: u32,
     /// Where it ran.
@@ -95,14 +95,14 @@ pub enum RankError {
     System(#[from] io::Error),
 }
 
-impl Told {
+impl RankMeasures {
     /// Its line, without a newline.
     pub fn line(&self) -> Result<String, serde_json::Error> {
         Ok(format!("{MARK}{}", serde_json::to_string(self)?))
     }
 
     /// What a line tells; launchers put labels before it.
-    pub(super) fn from_line(line: &[u8]) -> Option<Told> {
+    pub(super) fn from_line(line: &[u8]) -> Option<RankMeasures> {
         let at = memchr::memmem::find(line, MARK.as_bytes())?;
         serde_json::from_slice(line[at + MARK.len()..].trim_ascii()).ok()
     }
@@ -132,17 +132,17 @@ impl Told {
 /// [`RankError`]. How the command ended is none of them.
 pub fn run(
     command: &Command,
-    seat: &Seat,
+    seat: &RankStart,
     rank: u32,
     node: String,
-) -> Result<(Vec<String>, Told, Ended), RankError> {
+) -> Result<(Vec<String>, RankMeasures, Ended), RankError> {
     if layout::untouched(&command.file().map_err(LayoutError::from)?) == Some(Untouched::Setuid) {
         return Err(RankError::Setuid);
     }
     sit(seat).map_err(RankError::Processor)?;
     if seat.environment {
-        // SAFETY: there is one thread.
-        unsafe { std::env::set_var("BECALM_ANOTHER_ENVIRONMENT", "-".repeat(ENVIRONMENT)) };
+        let variable = ("BECALM_ANOTHER_ENVIRONMENT".into(), "-".repeat(ENVIRONMENT).into());
+        launch::set_variables(&[variable]);
     }
     let (pipe, printed) = io::pipe()?;
     let redirected = Redirected::to(printed)?;
@@ -152,11 +152,11 @@ pub fn run(
     // A thread only now: starting has changed the environment.
     let lines = follow(pipe, published_line);
     let maps = beginnings(&fs::read_to_string(format!("/proc/{}/maps", child.pid()))?);
-    let mut told = Told { rank, node, maps, ..Told::default() };
+    let mut told = RankMeasures { rank, node, maps, ..RankMeasures::default() };
     let timed = match seat.beside {
-        Beside::Nothing => child.timed()?,
-        Beside::Machine => told.beside(child, false)?,
-        Beside::MachineAndVectors => told.beside(child, true)?,
+        RankDetails::Nothing => child.timed()?,
+        RankDetails::Machine => told.beside(child, false)?,
+        RankDetails::MachineAndVectors => told.beside(child, true)?,
     };
     told.cpu = (timed.user + timed.system).as_secs_f64();
     told.wall = timed.wall.as_secs_f64();
@@ -169,7 +169,7 @@ fn published_line(line: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(line.trim_ascii()).into_owned())
 }
 
-fn sit(seat: &Seat) -> io::Result<()> {
+fn sit(seat: &RankStart) -> io::Result<()> {
     let may = || sched_getaffinity(None);
     if let Some(cpu) = seat.on {
         let mut only = CpuSet::new();
@@ -210,20 +210,26 @@ mod tests {
     #[test]
     fn a_rank_is_read_back_from_behind_a_label_and_nothing_else_is_one() {
         let maps = [("[stack]".to_owned(), Address(4096))].into();
-        let told =
-            Told { rank: 7, node: "n1".into(), cpu: 0.25, wall: 0.5, maps, ..Told::default() };
+        let told = RankMeasures {
+            rank: 7,
+            node: "n1".into(),
+            cpu: 0.25,
+            wall: 0.5,
+            maps,
+            ..RankMeasures::default()
+        };
         let line = format!(" 7: {}\n", told.line().unwrap());
-        assert_eq!(Told::from_line(line.as_bytes()), Some(told));
-        assert_eq!(Told::from_line(&line.as_bytes()[..line.len() - 3]), None);
-        assert_eq!(Told::from_line(b"CT: 1 2 3 4 5"), None);
+        assert_eq!(RankMeasures::from_line(line.as_bytes()), Some(told));
+        assert_eq!(RankMeasures::from_line(&line.as_bytes()[..line.len() - 3]), None);
+        assert_eq!(RankMeasures::from_line(b"CT: 1 2 3 4 5"), None);
     }
 
     #[test]
     fn a_rank_that_tells_of_nothing_beside_its_times_is_read_as_before() {
         let line = br#"becalm.aslr.rank/1 {"rank":1,"node":"n","cpu":0.5,"wall":0.5,"maps":{}}"#;
-        let told = Told::from_line(line).unwrap();
+        let told = RankMeasures::from_line(line).unwrap();
         assert_eq!((told.first_cpu, told.control, told.dirty_upper), (None, None, None));
-        let whole = Told { control: Some(4e-5), dirty_upper: Some(false), ..told };
-        assert_eq!(Told::from_line(whole.line().unwrap().as_bytes()), Some(whole));
+        let whole = RankMeasures { control: Some(4e-5), dirty_upper: Some(false), ..told };
+        assert_eq!(RankMeasures::from_line(whole.line().unwrap().as_bytes()), Some(whole));
     }
 }

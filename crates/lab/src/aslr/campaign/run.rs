@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use super::logged::{Logged, LoggedError};
-use super::plan::{Arm, Job, Plan};
+use super::plan::{CampaignArm, CampaignJob, CampaignPlan};
 use super::rank::name;
-use super::start::{Order, StartError};
+use super::start::{JobStart, StartError};
 use crate::aslr::analyze::median;
-use crate::aslr::log::{Changed, Process, Retest};
+use crate::aslr::log::{LoggedProcess, Retest, RetestChange};
 use crate::aslr::verify::hash;
 
 /// How to run.
 #[derive(Clone, Copy, Debug)]
-pub struct Run {
+pub struct CampaignOptions {
     /// Up to how many blocks, those of earlier runs included.
     pub blocks: u64,
     /// Layouts are drawn from so many.
@@ -45,7 +45,7 @@ pub enum RunError {
 
 /// What was done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Done {
+pub struct CampaignOutcome {
     /// How many blocks were run now.
     pub blocks: u64,
     /// How many ranks were slow in them.
@@ -54,7 +54,7 @@ pub struct Done {
     pub retests: u64,
 }
 
-impl Run {
+impl CampaignOptions {
     /// Runs the blocks that the log has not got yet. `start` runs a job; `tell` hears how many
     /// jobs of how many are done.
     ///
@@ -63,12 +63,12 @@ impl Run {
     pub fn go(
         &self,
         logged: &mut Logged,
-        mut start: impl FnMut(&Order) -> Result<Vec<Process>, StartError>,
+        mut start: impl FnMut(&JobStart) -> Result<Vec<LoggedProcess>, StartError>,
         tell: impl Fn(&'static str, u64, u64),
-    ) -> Result<Done, RunError> {
+    ) -> Result<CampaignOutcome, RunError> {
         let plan = logged.plan.clone();
         let arms = plan.arms.len() as u64;
-        let mut done = Done::default();
+        let mut done = CampaignOutcome::default();
         let mut limit = self.pilot * (1.0 + self.threshold);
         while logged.blocks < self.blocks {
             let block = logged.blocks;
@@ -76,7 +76,7 @@ impl Run {
             for job in plan.jobs(block, self.layouts) {
                 tell("running jobs", block * arms + jobs.len() as u64, self.blocks * arms);
                 let limit = self.retest.then_some(limit);
-                let order = Order { layout: job.layout, limit, ..Order::default() };
+                let order = JobStart { layout: job.layout, limit, ..JobStart::default() };
                 let found = start(&order);
                 let arm = job.arm.name();
                 let mut found = found.map_err(|error| RunError::Start { block, arm, error })?;
@@ -108,26 +108,29 @@ impl Run {
     /// out: the layout of a rank that the kernel has drawn, a processor that is not allowed.
     fn again(
         &self,
-        plan: &Plan,
-        job: &Job,
-        slow: &mut [&mut Process],
-        start: &mut impl FnMut(&Order) -> Result<Vec<Process>, StartError>,
+        plan: &CampaignPlan,
+        job: &CampaignJob,
+        slow: &mut [&mut LoggedProcess],
+        start: &mut impl FnMut(&JobStart) -> Result<Vec<LoggedProcess>, StartError>,
     ) -> Result<u64, StartError> {
         let here = own_processors(slow);
         // As wide as the first time: the arguments are on the stack.
         let limit = Some(0.0);
-        let same = Order { layout: job.layout, on: here.clone(), limit, ..Order::default() };
+        let same = JobStart { layout: job.layout, on: here.clone(), limit, ..JobStart::default() };
         let other = match job.arm {
-            Arm::On => None,
-            Arm::Off | Arm::Job => plan.layout(Arm::Job, "another", job.block, self.layouts),
+            CampaignArm::On => None,
+            CampaignArm::Off | CampaignArm::Job => {
+                plan.layout(CampaignArm::Job, "another", job.block, self.layouts)
+            }
         };
-        let mut orders = vec![(Changed::Layout, Order { layout: other, ..same.clone() })];
+        let mut orders = vec![(RetestChange::Layout, JobStart { layout: other, ..same.clone() })];
         if job.layout.is_some() {
             let on = Vec::new();
-            let elsewhere = Order { on, not_on: here.clone(), ..same.clone() };
-            orders.push((Changed::Environment, Order { environment: true, ..same.clone() }));
-            orders.extend((!here.is_empty()).then_some((Changed::Cpu, elsewhere)));
-            orders.push((Changed::Nothing, same));
+            let elsewhere = JobStart { on, not_on: here.clone(), ..same.clone() };
+            orders
+                .push((RetestChange::Environment, JobStart { environment: true, ..same.clone() }));
+            orders.extend((!here.is_empty()).then_some((RetestChange::Cpu, elsewhere)));
+            orders.push((RetestChange::Nothing, same));
         }
         let mut runs = 0;
         for (changed, order) in orders.into_iter().rev() {
@@ -143,7 +146,7 @@ impl Run {
                 let again = again.filter(|again| {
                     let place = again.cpu.zip(one.cpu).filter(|(now, then)| now != then);
                     let is_moved = place.is_some_and(|(_, then)| here.contains(&(one.rank, then)));
-                    changed != Changed::Cpu || is_moved
+                    changed != RetestChange::Cpu || is_moved
                 });
                 one.retests.extend(again.map(|again| Retest { changed, avg: again.avg }));
             }
@@ -154,19 +157,19 @@ impl Run {
 
 /// Slow ranks, and the processors that they can be put on again. One that kept several busy would
 /// be slow by that alone, and so would two of them on the same.
-fn own_processors(slow: &[&mut Process]) -> Vec<(u32, u32)> {
-    let place = |one: &Process| Some((one.node.clone(), one.cpu?));
+fn own_processors(slow: &[&mut LoggedProcess]) -> Vec<(u32, u32)> {
+    let place = |one: &LoggedProcess| Some((one.node.clone(), one.cpu?));
     let mut sharers = BTreeMap::new();
     for place in slow.iter().filter_map(|one| place(one)) {
         *sharers.entry(place).or_insert(0) += 1;
     }
-    let is_own = |one: &Process| place(one).is_some_and(|place| sharers[&place] == 1);
+    let is_own = |one: &LoggedProcess| place(one).is_some_and(|place| sharers[&place] == 1);
     let own = slow.iter().filter(|one| !one.is_parallel && is_own(one));
     own.filter_map(|one| Some((one.rank, one.cpu?))).collect()
 }
 
 /// What is known of a process from its job.
-fn complete(process: &mut Process, job: &Job) {
+fn complete(process: &mut LoggedProcess, job: &CampaignJob) {
     process.arm = job.arm.name().to_owned();
     process.job = job.number;
     process.block = Some(job.block);
@@ -177,8 +180,8 @@ fn complete(process: &mut Process, job: &Job) {
 }
 
 /// The median of the block's quickest job: what analyze, too, calls slow by.
-fn baseline(jobs: &[(Job, Vec<Process>)]) -> f64 {
-    let of_job = |found: &[Process]| {
+fn baseline(jobs: &[(CampaignJob, Vec<LoggedProcess>)]) -> f64 {
+    let of_job = |found: &[LoggedProcess]| {
         median(&mut found.iter().map(|process| process.avg).collect::<Vec<_>>())
     };
     jobs.iter().filter_map(|(_, found)| of_job(found)).fold(f64::INFINITY, f64::min)
@@ -187,36 +190,44 @@ fn baseline(jobs: &[(Job, Vec<Process>)]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aslr::campaign::plan::Clock;
+    use crate::aslr::campaign::plan::TimedBy;
     use launch::layout::MemoryLayout;
 
     /// A campaign whose rank 1 is slow in the layout of the second block's job.
     #[test]
     fn a_slow_rank_is_started_again_with_one_thing_changed_at_a_time() {
-        let plan = Plan {
-            header: Plan::header("test".into(), vec!["kernel".into()], 1),
+        let plan = CampaignPlan {
+            header: CampaignPlan::header("test".into(), vec!["kernel".into()], 1),
             launcher: Vec::new(),
-            arms: vec![Arm::On, Arm::Off, Arm::Job],
+            arms: vec![CampaignArm::On, CampaignArm::Off, CampaignArm::Job],
             ranks: 3,
-            by: Clock::Cpu,
+            by: TimedBy::Cpu,
             is_kernel: true,
         };
-        let unlucky = plan.layout(Arm::Job, "layout", 1, 1 << 28);
+        let unlucky = plan.layout(CampaignArm::Job, "layout", 1, 1 << 28);
         let directory = tempfile::tempdir().unwrap();
         let mut logged = Logged::open(directory.path(), &plan).unwrap();
-        let start = |order: &Order| {
+        let start = |order: &JobStart| {
             let avg = |rank| if rank == 1 && order.layout == unlucky { 2.0 } else { 1.0 };
             let cpu = Some(if order.not_on.is_empty() { 5 } else { 6 });
-            let one = |rank| Process { rank, avg: avg(rank), cpu, ..Process::default() };
+            let one =
+                |rank| LoggedProcess { rank, avg: avg(rank), cpu, ..LoggedProcess::default() };
             assert!(order.on.iter().chain(&order.not_on).all(|pair| *pair == (1, 5)));
             assert!(order.limit.is_some());
             Ok((0..3).map(one).collect())
         };
-        let run = Run { blocks: 3, layouts: 1 << 28, threshold: 0.1, retest: true, pilot: 1.0 };
+        let run = CampaignOptions {
+            blocks: 3,
+            layouts: 1 << 28,
+            threshold: 0.1,
+            retest: true,
+            pilot: 1.0,
+        };
         let done = run.go(&mut logged, start, |_, _, _| {}).unwrap();
-        assert_eq!(done, Done { blocks: 3, slow: 1, retests: 4 });
+        assert_eq!(done, CampaignOutcome { blocks: 3, slow: 1, retests: 4 });
         let text = std::fs::read_to_string(logged.path()).unwrap();
-        let all = text.lines().skip(1).map(|line| serde_json::from_str::<Process>(line).unwrap());
+        let all =
+            text.lines().skip(1).map(|line| serde_json::from_str::<LoggedProcess>(line).unwrap());
         let all: Vec<_> = all.collect();
         assert_eq!(all.len(), 27);
         let slow: Vec<_> = all.iter().filter(|one| !one.retests.is_empty()).collect();
@@ -225,10 +236,10 @@ mod tests {
         assert_eq!(
             seen,
             [
-                (Changed::Nothing, 2.0),
-                (Changed::Cpu, 2.0),
-                (Changed::Environment, 2.0),
-                (Changed::Layout, 1.0)
+                (RetestChange::Nothing, 2.0),
+                (RetestChange::Cpu, 2.0),
+                (RetestChange::Environment, 2.0),
+                (RetestChange::Layout, 1.0)
             ]
         );
         let off = all.iter().find(|one| one.arm == "off").unwrap();
@@ -237,36 +248,41 @@ mod tests {
 
     #[test]
     fn a_rank_is_put_on_one_processor_only_where_that_alone_does_not_make_it_slow() {
-        let plan = Plan {
-            header: Plan::header("test".into(), vec!["app".into()], 1),
+        let plan = CampaignPlan {
+            header: CampaignPlan::header("test".into(), vec!["app".into()], 1),
             launcher: Vec::new(),
-            arms: vec![Arm::Off],
+            arms: vec![CampaignArm::Off],
             ranks: 9,
-            by: Clock::Wall,
+            by: TimedBy::Wall,
             is_kernel: false,
         };
         // 5 to 8 are slow: 5 has several threads, 7 and 8 share a processor, 6 always takes its
         // own.
         let directory = tempfile::tempdir().unwrap();
         let mut logged = Logged::open(directory.path(), &plan).unwrap();
-        let start = |order: &Order| {
-            let one = |rank| Process {
+        let start = |order: &JobStart| {
+            let one = |rank| LoggedProcess {
                 rank,
                 avg: if rank >= 5 { 2.0 } else { 1.0 },
                 cpu: Some(rank.min(7)),
                 is_parallel: rank == 5,
-                ..Process::default()
+                ..LoggedProcess::default()
             };
             assert!(order.on.iter().chain(&order.not_on).all(|pair| *pair == (6, 6)));
             Ok((0..9).map(one).collect())
         };
-        let run = Run { blocks: 1, layouts: 1, threshold: 0.1, retest: true, pilot: 1.0 };
+        let run =
+            CampaignOptions { blocks: 1, layouts: 1, threshold: 0.1, retest: true, pilot: 1.0 };
         assert_eq!(run.go(&mut logged, start, |_, _, _| {}).unwrap().slow, 4);
         let text = std::fs::read_to_string(logged.path()).unwrap();
-        let all = text.lines().skip(1).map(|line| serde_json::from_str::<Process>(line).unwrap());
+        let all =
+            text.lines().skip(1).map(|line| serde_json::from_str::<LoggedProcess>(line).unwrap());
         for slow in all.filter(|one| one.rank >= 5) {
             let changed: Vec<_> = slow.retests.iter().map(|it| it.changed).collect();
-            assert_eq!(changed, [Changed::Nothing, Changed::Environment, Changed::Layout]);
+            assert_eq!(
+                changed,
+                [RetestChange::Nothing, RetestChange::Environment, RetestChange::Layout]
+            );
         }
     }
 }

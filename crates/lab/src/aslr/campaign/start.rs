@@ -11,9 +11,9 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::gather::{self, GatherError};
 use super::output::{Redirected, lines};
-use super::plan::Clock;
-use super::rank::{Beside, name};
-use crate::aslr::log::Process;
+use super::plan::TimedBy;
+use super::rank::{RankDetails, name};
+use crate::aslr::log::LoggedProcess;
 
 /// What starts jobs.
 #[derive(Clone, Debug)]
@@ -28,16 +28,16 @@ pub struct Starter {
     pub is_kernel: bool,
     /// What is looked at beside the times of a command's ranks; the built-in kernel tells it
     /// itself.
-    pub beside: Beside,
+    pub beside: RankDetails,
     /// Which time stands for a rank that prints none.
-    pub by: Clock,
+    pub by: TimedBy,
     /// How many ranks a job has, once that is known.
     pub ranks: Option<u32>,
 }
 
 /// How a job is to be started.
 #[derive(Clone, Debug, Default)]
-pub struct Order {
+pub struct JobStart {
     /// The layout of its ranks; none where the kernel draws.
     pub layout: Option<MemoryLayout>,
     /// Ranks that may only run on this processor.
@@ -83,7 +83,7 @@ impl Starter {
     ///
     /// # Errors
     /// [`StartError`]: a job counts only if all of its ranks do.
-    pub fn start(&self, order: &Order) -> Result<Vec<Process>, StartError> {
+    pub fn start(&self, order: &JobStart) -> Result<Vec<LoggedProcess>, StartError> {
         let argv = self.words(order);
         // Into memory: ranks print little, and nobody has to read it while the job runs.
         let printed = memfd_create("becalm-job", MemfdFlags::CLOEXEC);
@@ -100,7 +100,7 @@ impl Starter {
         Ok(gather::processes(said, self.by, self.ranks)?)
     }
 
-    fn words(&self, order: &Order) -> Vec<OsString> {
+    fn words(&self, order: &JobStart) -> Vec<OsString> {
         let mut words = self.launcher.clone();
         words.push(self.becalm.clone().into());
         words.extend(["lab", "aslr", "rank", "--layout"].map(OsString::from));
@@ -112,9 +112,11 @@ impl Starter {
             }
         }
         match self.beside {
-            Beside::Nothing => {}
-            Beside::Machine => words.push("--machine".into()),
-            Beside::MachineAndVectors => words.extend(["--machine".into(), "--vectors".into()]),
+            RankDetails::Nothing => {}
+            RankDetails::Machine => words.push("--machine".into()),
+            RankDetails::MachineAndVectors => {
+                words.extend(["--machine".into(), "--vectors".into()])
+            }
         }
         if order.environment {
             words.push("--another-environment".into());

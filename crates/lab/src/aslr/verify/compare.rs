@@ -5,7 +5,7 @@ use std::io::{self, BufRead, Read};
 
 use serde::Serialize;
 
-use super::rank::{Rank, SCHEMA};
+use super::rank::{RankLayout, SCHEMA};
 
 /// A longer line is none of becalm's.
 const LONGEST_LINE: u64 = 1 << 20;
@@ -16,7 +16,7 @@ const NAMED: usize = 8;
 
 /// Whether ranks have one layout.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Verdict {
+pub struct LayoutVerdict {
     /// How many ranks there are.
     pub ranks: usize,
     /// Whether the kernel lays memory out at random in some of them.
@@ -24,16 +24,16 @@ pub struct Verdict {
     /// Lines that are cut or no rank's.
     pub unreadable: usize,
     /// Their layouts, the most common first.
-    pub groups: Vec<Group>,
+    pub groups: Vec<LayoutGroup>,
     /// What is not the same in all groups and can move memory.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<LayoutDifference>,
     /// Mappings that lie elsewhere in another group.
     pub moved: Vec<String>,
 }
 
 /// Ranks of one layout.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Group {
+pub struct LayoutGroup {
     /// Its hash.
     pub layout: String,
     /// How many.
@@ -46,14 +46,14 @@ pub struct Group {
 
 /// A fact that differs between groups.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Difference {
+pub struct LayoutDifference {
     /// What.
     pub what: String,
     /// Its values, in the order of the groups; those of a group's first rank.
     pub values: Vec<String>,
 }
 
-impl Verdict {
+impl LayoutVerdict {
     /// Whether it is one layout, and of all ranks.
     pub fn is_one(&self) -> bool {
         self.groups.len() == 1 && self.unreadable == 0
@@ -64,8 +64,8 @@ impl Verdict {
 ///
 /// # Errors
 /// Those of reading, and too many ranks.
-pub fn compare(texts: impl IntoIterator<Item = impl BufRead>) -> io::Result<Verdict> {
-    let mut found: BTreeMap<String, (Vec<u32>, BTreeSet<String>, Rank)> = BTreeMap::new();
+pub fn compare(texts: impl IntoIterator<Item = impl BufRead>) -> io::Result<LayoutVerdict> {
+    let mut found: BTreeMap<String, (Vec<u32>, BTreeSet<String>, RankLayout)> = BTreeMap::new();
     let (mut ranks, mut unreadable) = (0, 0);
     for mut text in texts {
         let mut line = Vec::new();
@@ -92,35 +92,42 @@ pub fn compare(texts: impl IntoIterator<Item = impl BufRead>) -> io::Result<Verd
     }
     let mut found: Vec<_> = found.into_iter().collect();
     found.sort_by_key(|(layout, (ranks, ..))| (std::cmp::Reverse(ranks.len()), layout.clone()));
-    let firsts: Vec<&Rank> = found.iter().map(|(_, (.., first))| first).collect();
+    let firsts: Vec<&RankLayout> = found.iter().map(|(_, (.., first))| first).collect();
     let randomised = firsts.iter().any(|rank| is_randomised(rank));
     let (differences, moved) = (differences(&firsts), moved(&firsts));
     let groups = found.into_iter().map(|(layout, (mut numbers, nodes, _))| {
         numbers.sort_unstable();
         let ranks = numbers.len();
         numbers.truncate(NAMED);
-        Group { layout, ranks, first: numbers, nodes: nodes.len() }
+        LayoutGroup { layout, ranks, first: numbers, nodes: nodes.len() }
     });
-    Ok(Verdict { ranks, randomised, unreadable, groups: groups.collect(), differences, moved })
+    Ok(LayoutVerdict {
+        ranks,
+        randomised,
+        unreadable,
+        groups: groups.collect(),
+        differences,
+        moved,
+    })
 }
 
 /// The rank that a line tells of, also behind a launcher's label; none, if it is of something else.
-fn rank(line: &[u8]) -> Option<Result<Rank, serde_json::Error>> {
+fn rank(line: &[u8]) -> Option<Result<RankLayout, serde_json::Error>> {
     let start = format!("{{\"schema\":\"{SCHEMA}\"");
     let at = memchr::memmem::find(line, start.as_bytes())?;
     Some(serde_json::from_slice(&line[at..]))
 }
 
 /// By its personality (ADDR_NO_RANDOMIZE, 0x40000) and the setting of its node.
-fn is_randomised(rank: &Rank) -> bool {
+fn is_randomised(rank: &RankLayout) -> bool {
     let fact = |name| rank.facts.get(name).map(String::as_str).unwrap_or_default();
     let personality = u64::from_str_radix(fact("personality"), 16).unwrap_or(0);
     personality & 0x40000 == 0 && fact("randomize_va_space") != "0"
 }
 
-fn differences(firsts: &[&Rank]) -> Vec<Difference> {
+fn differences(firsts: &[&RankLayout]) -> Vec<LayoutDifference> {
     let names: BTreeSet<_> = firsts.iter().flat_map(|rank| rank.facts.keys()).collect();
-    let of = |what: &String| Difference {
+    let of = |what: &String| LayoutDifference {
         what: what.clone(),
         values: firsts
             .iter()
@@ -130,7 +137,7 @@ fn differences(firsts: &[&Rank]) -> Vec<Difference> {
     names.into_iter().map(of).filter(|found| !all_equal(&found.values)).collect()
 }
 
-fn moved(firsts: &[&Rank]) -> Vec<String> {
+fn moved(firsts: &[&RankLayout]) -> Vec<String> {
     let names: BTreeSet<_> = firsts.iter().flat_map(|rank| rank.maps.keys()).collect();
     let differs = |name: &&String| {
         let places: Vec<_> = firsts.iter().map(|rank| rank.maps.get(*name)).collect();

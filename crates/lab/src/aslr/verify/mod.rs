@@ -1,11 +1,11 @@
 //! Whether all ranks of a job have one layout, and what makes them differ.
 //!
 //! Each rank starts the command up to its first instruction, writes a line about it, and ends it
-//! ([`Rank`]). Whoever has all lines compares them ([`compare`]).
+//! ([`RankLayout`]). Whoever has all lines compares them ([`compare`]).
 
 mod compare;
 mod rank;
 
-pub use compare::{Difference, Group, Verdict, compare};
-pub use rank::{Rank, SCHEMA, look};
+pub use compare::{LayoutDifference, LayoutGroup, LayoutVerdict, compare};
+pub use rank::{RankLayout, SCHEMA, look};
 pub(crate) use rank::{beginnings, hash};

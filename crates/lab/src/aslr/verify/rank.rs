@@ -18,7 +18,7 @@ pub const SCHEMA: &str = "becalm.lab.aslr.verify.rank/1";
 
 /// One rank's line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Rank {
+pub struct RankLayout {
     /// [`SCHEMA`].
     pub schema: String,
     /// Its number.
@@ -42,23 +42,23 @@ pub fn look(
     layout: Option<MemoryLayout>,
     rank: u32,
     node: String,
-) -> Result<Rank, LayoutError> {
+) -> Result<RankLayout, LayoutError> {
     let program = command.file()?;
     let changes = layout::untouched(&program) == Some(Untouched::Setuid);
     let child = layout::start(command, layout)?;
     let (maps, facts) = seen(&child, command, &program, changes)
         .map_err(|error| LayoutError::Command(error.into()))?;
-    Ok(Rank { schema: SCHEMA.to_owned(), rank, node, layout: hash(&maps), maps, facts })
+    Ok(RankLayout { schema: SCHEMA.to_owned(), rank, node, layout: hash(&maps), maps, facts })
 }
 
-type Seen = (BTreeMap<String, Address>, BTreeMap<String, String>);
+type MapsAndSizes = (BTreeMap<String, Address>, BTreeMap<String, String>);
 
 fn seen(
     child: &layout::AtExec,
     command: &Command,
     program: &Path,
     changes: bool,
-) -> io::Result<Seen> {
+) -> io::Result<MapsAndSizes> {
     let stack = child.to_entry()?;
     let proc = |file: &str| format!("/proc/{}/{file}", child.pid());
     let mut maps = beginnings(&fs::read_to_string(proc("maps"))?);

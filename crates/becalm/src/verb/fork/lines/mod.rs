@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use recording::shown_name;
-use script::lines::{Lines, hook};
+use script::lines::{ScriptLines, hook};
 use watch::RecordedStarts;
 
 use crate::command_report::ReportOptions;
@@ -69,7 +69,7 @@ pub fn run(args: &ForkLinesArgs) -> Result<u8, Failure> {
 fn of_recording(args: &ForkLinesArgs, file: &Path) -> Result<u8, Failure> {
     let recording = args.report.rank.load(file)?;
     explain::warnings(&recording).iter().for_each(|warning| term::warn(&warning.text));
-    let mut answer = ForkLines::of(&recording, Lines::of(&recording), 0);
+    let mut answer = ForkLines::of(&recording, ScriptLines::of(&recording), 0);
     answer.recording = Some(shown_name(file));
     answer.rank = args.report.rank.asked_for();
     let next = format!("becalm report {} --by line", args.report.rank.quoted(file));
@@ -96,7 +96,8 @@ fn of_command(args: &ForkLinesArgs) -> Result<u8, Failure> {
     };
     report.rank.say_what_is_missing(&finished);
     if !report.rank.is_silent() {
-        let mut answer = ForkLines::of(&recording, Lines::of(&recording), finished.still_running);
+        let mut answer =
+            ForkLines::of(&recording, ScriptLines::of(&recording), finished.still_running);
         answer.rank = report.rank.number();
         let next = next(args, &answer);
         let screen = |columns| answer.render(columns, args.all, &next);

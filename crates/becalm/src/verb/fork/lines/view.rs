@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use recording::{Micros, Nanos, Recording};
-use script::lines::{Line, Lines, Program};
+use script::lines::{ScriptLine, ScriptLines, StartedProgram};
 use serde::Serialize;
 use term::number::{bytes, count, counted, percent, time};
 use term::{Column, Table, plain, style, width};
@@ -36,12 +36,12 @@ pub struct ForkLines {
     /// How many processes still run and are not in the account.
     still_running: u64,
     #[serde(flatten)]
-    lines: Lines,
+    lines: ScriptLines,
 }
 
 impl ForkLines {
     /// What a recording's processes say.
-    pub fn of(recording: &Recording, lines: Lines, still_running: usize) -> ForkLines {
+    pub fn of(recording: &Recording, lines: ScriptLines, still_running: usize) -> ForkLines {
         let wall = recording.processes.first().and_then(|command| command.end);
         ForkLines {
             schema: "becalm.fork.lines/1",
@@ -119,7 +119,7 @@ impl ForkLines {
             Column::number("loader").spare(),
             Column::number("work").spare(),
             Column::number("parent").spare(),
-            Column::number("not found").spare(),
+            Column::number("failed").spare(),
         ];
         // Not asked for, or nothing.
         let has_locale = self.lines.phases.locale.0 > 0;
@@ -142,7 +142,7 @@ impl ForkLines {
                 time(line.phases.loader),
                 time(line.phases.work),
                 bytes(line.parent_rss),
-                if line.misses == 0 { String::new() } else { count(line.misses) },
+                if line.enoent == 0 { String::new() } else { count(line.enoent) },
             ];
             if has_locale {
                 row.insert(LOCALE, time(line.phases.locale));
@@ -164,7 +164,7 @@ impl ForkLines {
 
     /// The scripts with their counts beside them.
     fn scripts(&self, all: bool, columns: usize, text: &mut String) {
-        let mut files: BTreeMap<&[u8], Vec<&Line>> = BTreeMap::new();
+        let mut files: BTreeMap<&[u8], Vec<&ScriptLine>> = BTreeMap::new();
         let rows = if all { usize::MAX } else { SCREEN };
         for line in self.lines.lines.iter().take(rows) {
             if let Some(file) = line.raw_file.as_deref() {
@@ -209,7 +209,7 @@ impl ForkLines {
                     0 => String::new(),
                     some => format!(", {} on the way", counted(some, "process", "processes")),
                 },
-                match shim.misses {
+                match shim.enoent {
                     0 => String::new(),
                     some => format!(
                         ", {} tried that were not there",
@@ -247,7 +247,7 @@ impl ForkLines {
     }
 }
 
-fn headline(lines: &Lines) -> String {
+fn headline(lines: &ScriptLines) -> String {
     let all = counted(lines.processes, "process was", "processes were");
     match lines.lines.first() {
         _ if lines.processes == 0 => "The command started no process.".to_owned(),
@@ -263,7 +263,7 @@ fn headline(lines: &Lines) -> String {
 }
 
 /// `unpack.sh:4`, with the function where it is in one.
-fn place(line: &Line) -> String {
+fn place(line: &ScriptLine) -> String {
     let file = match line.file.as_deref() {
         Some(file) => format!("{}:{}", file.rsplit('/').next().unwrap_or(file), line.line),
         None => format!("{} -c, line {}", line.runs, line.line),
@@ -276,8 +276,9 @@ fn place(line: &Line) -> String {
 }
 
 /// `dirname 1,500, a subshell 2`.
-fn programs(programs: &[Program]) -> String {
-    let name = |program: &Program| program.name.clone().unwrap_or_else(|| "subshell".to_owned());
+fn programs(programs: &[StartedProgram]) -> String {
+    let name =
+        |program: &StartedProgram| program.name.clone().unwrap_or_else(|| "subshell".to_owned());
     if let [only] = programs {
         return name(only);
     }
@@ -290,7 +291,7 @@ fn programs(programs: &[Program]) -> String {
 }
 
 /// A script's lines with what they started beside them; those between are left out.
-fn beside(script: &[&[u8]], lines: &[&Line], all: bool) -> Table {
+fn beside(script: &[&[u8]], lines: &[&ScriptLine], all: bool) -> Table {
     let mut table = Table::new([
         Column::number("processes"),
         Column::number("time"),

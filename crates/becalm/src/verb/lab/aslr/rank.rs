@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::str::FromStr;
 
 use job::LaunchedRank;
-use lab::aslr::campaign::{Beside, RankError, Seat, run_rank};
+use lab::aslr::campaign::{RankDetails, RankError, RankStart, run_rank};
 use launch::layout::{LayoutError, MemoryLayout};
 use launch::{Command, Ended};
 
@@ -16,15 +16,15 @@ use crate::exit::Failure;
 pub struct CampaignRankArgs {
     /// Its layout
     #[arg(long, value_name = "on|off|layout:SPEC")]
-    layout: RankLayout,
+    layout: GivenLayout,
 
     /// Of some ranks, the only processor
     #[arg(long, value_name = "RANK:CPU,…", value_delimiter = ',')]
-    on: Vec<Pair>,
+    on: Vec<RankOnCpu>,
 
     /// Of some ranks, a processor that they must not run on
     #[arg(long, value_name = "RANK:CPU,…", value_delimiter = ',')]
-    not_on: Vec<Pair>,
+    not_on: Vec<RankOnCpu>,
 
     /// Give it an environment of another size
     #[arg(long)]
@@ -44,34 +44,34 @@ pub struct CampaignRankArgs {
 }
 
 #[derive(Clone, Copy)]
-struct RankLayout(Option<MemoryLayout>);
+struct GivenLayout(Option<MemoryLayout>);
 
-impl FromStr for RankLayout {
+impl FromStr for GivenLayout {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<RankLayout, String> {
+    fn from_str(text: &str) -> Result<GivenLayout, String> {
         let layout = match (text, text.strip_prefix("layout:")) {
             ("on", _) => None,
             ("off", _) => Some(MemoryLayout::Off),
             (_, Some(spec)) => Some(MemoryLayout::Moved(spec.parse()?)),
             _ => return Err("give on, off or layout:0x1a2b3".to_owned()),
         };
-        Ok(RankLayout(layout))
+        Ok(GivenLayout(layout))
     }
 }
 
 #[derive(Clone, Copy)]
-struct Pair {
+struct RankOnCpu {
     rank: u32,
     cpu: u32,
 }
 
-impl FromStr for Pair {
+impl FromStr for RankOnCpu {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Pair, String> {
+    fn from_str(text: &str) -> Result<RankOnCpu, String> {
         let pair = text.split_once(':').and_then(|(rank, cpu)| {
-            Some(Pair { rank: rank.parse().ok()?, cpu: cpu.parse().ok()? })
+            Some(RankOnCpu { rank: rank.parse().ok()?, cpu: cpu.parse().ok()? })
         });
         pair.ok_or_else(|| "give pairs of numbers, RANK:CPU".to_owned())
     }
@@ -85,16 +85,16 @@ pub fn run(args: &CampaignRankArgs) -> Result<u8, Failure> {
         node => node.to_owned(),
     };
     let of_rank =
-        |pairs: &[Pair]| pairs.iter().find(|pair| pair.rank == rank.rank).map(|pair| pair.cpu);
-    let seat = Seat {
+        |pairs: &[RankOnCpu]| pairs.iter().find(|pair| pair.rank == rank.rank).map(|pair| pair.cpu);
+    let seat = RankStart {
         layout: args.layout.0,
         on: of_rank(&args.on),
         not_on: of_rank(&args.not_on),
         environment: args.another_environment,
         beside: match (args.machine, args.vectors) {
-            (false, _) => Beside::Nothing,
-            (true, false) => Beside::Machine,
-            (true, true) => Beside::MachineAndVectors,
+            (false, _) => RankDetails::Nothing,
+            (true, false) => RankDetails::Machine,
+            (true, true) => RankDetails::MachineAndVectors,
         },
     };
     let command = Command { argv: args.command.clone() };

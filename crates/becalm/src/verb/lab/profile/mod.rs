@@ -10,8 +10,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use job::ReportingRank;
-use lab::profile::flame::{self, Captions, Stack};
-use lab::profile::{Allowed, Gather, How, Profile, Sampler, Wanted, Width};
+use lab::profile::flame::{self, Captions, GraphStack};
+use lab::profile::{
+    Allowed, CommandProfile, Gather, Sampler, SamplingMethod, SamplingOptions, StartsWidth,
+};
 use recording::Recording;
 
 use crate::exit::Failure;
@@ -60,7 +62,7 @@ pub struct ProfileArgs {
     /// Take no samples: draw process starts alone, as wide as they are many, as the time that they
     /// took, or as their CPU time
     #[arg(long, value_name = "WIDTH")]
-    starts: Option<StartsWidth>,
+    starts: Option<StartsOption>,
 
     /// Print one JSON object (docs/schema/becalm.lab.profile.md) instead of the report: the command's
     /// standard output then goes to standard error
@@ -94,7 +96,7 @@ impl ProfileFiles {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum StartsWidth {
+enum StartsOption {
     Count,
     Wall,
     Cpu,
@@ -155,7 +157,7 @@ pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
 }
 
 /// How nothing is sampled: process starts and what they used are all that is known.
-const NOTHING: How = How {
+const NOTHING: SamplingMethod = SamplingMethod {
     scope: lab::profile::Scope::Command,
     event: "cpu-clock",
     kernel: true,
@@ -170,12 +172,19 @@ fn sampler(args: &ProfileArgs, allowed: &Allowed) -> Result<Sampler, String> {
     }
     let perf = lab::profile::find().map_err(|error| error.to_string())?;
     let ProfileArgs { frequency, stack_bytes, timer, .. } = *args;
-    let how = How::best(allowed, Wanted { frequency_hz: frequency, stack_bytes, timer });
+    let how = SamplingMethod::best(
+        allowed,
+        SamplingOptions { frequency_hz: frequency, stack_bytes, timer },
+    );
     let how = how.ok_or("the kernel refuses perf_event_open; `becalm doctor` says why")?;
     Sampler::start(&perf, how).map_err(|error| error.to_string())
 }
 
-fn sampled(recording: &Recording, sampler: Sampler, allowed: &Allowed) -> (Profile, Sampling) {
+fn sampled(
+    recording: &Recording,
+    sampler: Sampler,
+    allowed: &Allowed,
+) -> (CommandProfile, Sampling) {
     let (samples, early) = sampler.stop();
     let mut gather = Gather::new(recording, samples.how, lab::profile::origin_ns(recording));
     let read = samples.read(&gather.pids(), &mut |sample| gather.take(sample));
@@ -183,11 +192,11 @@ fn sampled(recording: &Recording, sampler: Sampler, allowed: &Allowed) -> (Profi
     (gather.finish(), Sampling::of(samples.how, allowed, trouble))
 }
 
-fn width(starts: Option<StartsWidth>) -> Width {
+fn width(starts: Option<StartsOption>) -> StartsWidth {
     match starts {
-        None | Some(StartsWidth::Count) => Width::Count,
-        Some(StartsWidth::Wall) => Width::Wall,
-        Some(StartsWidth::Cpu) => Width::Cpu,
+        None | Some(StartsOption::Count) => StartsWidth::Count,
+        Some(StartsOption::Wall) => StartsWidth::Wall,
+        Some(StartsOption::Cpu) => StartsWidth::Cpu,
     }
 }
 
@@ -214,9 +223,9 @@ fn check_target(target: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write(args: &ProfileArgs, stacks: &[Stack], shown: &Profiled) -> anyhow::Result<()> {
+fn write(args: &ProfileArgs, stacks: &[GraphStack], shown: &Profiled) -> anyhow::Result<()> {
     let unit = match (&shown.sampling.how, args.starts) {
-        (None, None | Some(StartsWidth::Count)) => "process starts",
+        (None, None | Some(StartsOption::Count)) => "process starts",
         _ => "µs",
     };
     let captions = Captions { title: shown.command_line(), subtitle: shown.subtitle(unit), unit };

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use lab::profile::{Allowed, How, Profile, Scope, Warning};
+use lab::profile::{Allowed, CommandProfile, ProfileWarning, SamplingMethod, Scope};
 use recording::{Micros, Name, Nanos, shown_name};
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ const ROWS: usize = 8;
 #[derive(Clone, Debug)]
 pub struct Sampling {
     /// How; none if there are none.
-    pub how: Option<How>,
+    pub how: Option<SamplingMethod>,
     /// Why there are none, or not all.
     pub trouble: Option<String>,
     allowed: Allowed,
@@ -25,7 +25,7 @@ pub struct Sampling {
 
 impl Sampling {
     /// There are samples; perf may have ended in the middle.
-    pub fn of(how: How, allowed: &Allowed, trouble: Option<String>) -> Sampling {
+    pub fn of(how: SamplingMethod, allowed: &Allowed, trouble: Option<String>) -> Sampling {
         Sampling { how: Some(how), trouble, allowed: *allowed }
     }
 
@@ -51,32 +51,32 @@ pub struct Profiled {
     /// How samples were taken.
     pub sampling: Sampling,
     /// What came of it.
-    pub profile: Profile,
+    pub profile: CommandProfile,
 }
 
 /// `becalm.lab.profile/1`.
 #[derive(Debug, Serialize)]
-pub struct SampledObject<'a> {
+pub struct ObjectWarning<'a> {
     schema: &'static str,
     command: &'a [Name],
     rank: Option<u32>,
     svg: String,
     folded: Option<String>,
-    sampling: Option<How>,
+    sampling: Option<SamplingMethod>,
     trouble: Option<&'a str>,
     perf_event_paranoid: Option<i32>,
     still_running: u64,
     #[serde(flatten)]
-    profile: Profile,
+    profile: CommandProfile,
 }
 
 impl Profiled {
     /// The answer for programs.
-    pub fn json(&self) -> SampledObject<'_> {
+    pub fn json(&self) -> ObjectWarning<'_> {
         let mut profile = self.profile.clone();
         profile.warnings = self.warnings();
         let text = |path: &Path| shown_name(path);
-        SampledObject {
+        ObjectWarning {
             schema: "becalm.lab.profile/1",
             command: &self.command,
             rank: self.rank,
@@ -198,7 +198,7 @@ impl Profiled {
 
     /// What a reader must know before trusting it.
     fn said(&self) -> Vec<String> {
-        let about = |warning: Warning| match warning.object {
+        let about = |warning: ProfileWarning| match warning.object {
             Some(object) => format!("{}: {}", plain(&object), plain(&warning.text)),
             None => plain(&warning.text),
         };
@@ -206,10 +206,15 @@ impl Profiled {
     }
 
     /// What the kernel forbids, and what samples lack.
-    fn warnings(&self) -> Vec<Warning> {
+    fn warnings(&self) -> Vec<ProfileWarning> {
         let mut warnings = Vec::new();
         let mut say = |kind, text: String| {
-            warnings.push(Warning { kind, object: None, samples: self.profile.samples, text });
+            warnings.push(ProfileWarning {
+                kind,
+                object: None,
+                samples: self.profile.samples,
+                text,
+            });
         };
         let sampling = &self.sampling;
         match (&sampling.how, &sampling.trouble) {
@@ -251,7 +256,7 @@ impl Profiled {
 }
 
 /// What is lost for want of privilege or of a counter.
-fn limits(how: &How, allowed: &Allowed) -> Vec<(&'static str, String)> {
+fn limits(how: &SamplingMethod, allowed: &Allowed) -> Vec<(&'static str, String)> {
     let level = allowed.paranoid.map_or_else(String::new, |level| format!(" (it is {level})"));
     let mut limits = Vec::new();
     if !how.kernel {

@@ -5,7 +5,7 @@ mod view;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use python::Scan;
+use python::ImportScan;
 use recording::Recording;
 
 use super::{hooked, importtime};
@@ -14,7 +14,8 @@ use crate::exit::Failure;
 use crate::{again, recorded};
 use view::PythonScan;
 
-/// Say which imports ask how much of a filesystem, why, and what each entry of sys.path costs
+/// Count the metadata operations of each import, say why they are made, and what each entry of
+/// sys.path adds
 ///
 /// A hook makes Python say where each import begins and ends, and is taken out of all counts.
 /// Where it cannot run (-I, -E, -S, Pythons started by Python, a recording), files name their
@@ -38,7 +39,7 @@ pub struct PythonScanArgs {
     #[arg(long, conflicts_with = "recording")]
     importtime: bool,
 
-    /// Run the command as it is; which import an operation belongs to is then a guess by path
+    /// Run the command as it is; the import of each operation is then inferred from its path
     #[arg(long, conflicts_with = "recording")]
     no_hook: bool,
 
@@ -88,7 +89,7 @@ fn of_command(args: &PythonScanArgs) -> Result<u8, Failure> {
 }
 
 /// Runs and records the command, with the hook unless it is not wanted.
-fn record(args: &PythonScanArgs) -> Result<(Recording, Scan, watch::Finished), Failure> {
+fn record(args: &PythonScanArgs) -> Result<(Recording, ImportScan, watch::Finished), Failure> {
     let (recording, hook, finished) = hooked::record(&args.command, !args.no_hook)?;
     let scan = python::scan(&recording, hook.map(|hook| hook.marks()).as_ref());
     Ok((recording, scan, finished))

@@ -1,9 +1,9 @@
-//! `becalm python scan`: what imports asked, on one screen.
+//! `becalm python scan`: the metadata operations of imports, on one screen.
 
 use std::path::Path;
 
 use explain::RunWarning;
-use python::{Counts, Import, Nesting, Scan};
+use python::{Import, ImportCounts, ImportScan, Nesting};
 use recording::{Micros, Name, Recording, shown_name};
 use serde::Serialize;
 use term::number::{self, count, counted, percent};
@@ -31,13 +31,13 @@ pub struct PythonScan {
     pub warnings: Vec<RunWarning>,
     /// Why there are no times beside the imports, where they were wanted.
     pub no_times: Option<String>,
-    /// What was asked.
+    /// The operations.
     #[serde(flatten)]
-    pub scan: Scan,
+    pub scan: ImportScan,
 }
 
 /// How many rows of each table fit one screen.
-struct ScanRoom {
+struct RowLimits {
     packages: usize,
     modules: usize,
     reasons: usize,
@@ -45,8 +45,9 @@ struct ScanRoom {
     troubles: usize,
 }
 
-const SCREEN: ScanRoom = ScanRoom { packages: 6, modules: 6, reasons: 8, entries: 5, troubles: 4 };
-const ALL: ScanRoom = ScanRoom {
+const SCREEN: RowLimits =
+    RowLimits { packages: 6, modules: 6, reasons: 8, entries: 5, troubles: 4 };
+const ALL: RowLimits = RowLimits {
     packages: usize::MAX,
     modules: usize::MAX,
     reasons: usize::MAX,
@@ -56,7 +57,7 @@ const ALL: ScanRoom = ScanRoom {
 
 impl PythonScan {
     /// The scan of a recording, which is kept in a file or not.
-    pub fn of(recording: &Recording, file: Option<&Path>, scan: Scan) -> PythonScan {
+    pub fn of(recording: &Recording, file: Option<&Path>, scan: ImportScan) -> PythonScan {
         let header = &recording.header;
         PythonScan {
             schema: "becalm.python.scan/1",
@@ -83,7 +84,7 @@ impl PythonScan {
             text.push_str(&style::paint(style::WARNING, line.trim_end()));
             text.push('\n');
         }
-        if self.scan.imports.operations == 0 {
+        if self.scan.imports.metadata_ops == 0 {
             text.push_str(&style::next(next));
             return text;
         }
@@ -114,13 +115,13 @@ impl PythonScan {
             return "No Python ran.".to_owned();
         }
         format!(
-            "{} asked {} of {} metadata operations ({}), {} of them in vain, of {}.",
+            "{} made {} of {} metadata operations ({}), on {}; of these {} failed.",
             counted(modules, "import", "imports"),
-            count(scan.imports.operations),
-            count(scan.all.operations),
-            percent(scan.imports.operations, scan.all.operations),
-            count(scan.imports.missed),
+            count(scan.imports.metadata_ops),
+            count(scan.all.metadata_ops),
+            percent(scan.imports.metadata_ops, scan.all.metadata_ops),
             counted(scan.imports.distinct, "path", "different paths"),
+            count(scan.imports.enoent),
         )
     }
 
@@ -131,12 +132,12 @@ impl PythonScan {
             _ if self.scan.pythons.is_empty() => None,
             Nesting::Exact => None,
             Nesting::Mixed => Some(format!(
-                "{} did not run the marker hook: there, operations belong to modules by their \
-                 paths, which is a guess",
+                "{} did not run the marker hook: there, the module of an operation is inferred from \
+                 its path",
                 counted(silent, "Python", "Pythons")
             )),
             Nesting::ByPath => Some(
-                "which import an operation belongs to is a guess by path: no marker hook ran \
+                "the import of each operation is inferred from its path: no marker hook ran \
                  (-I, -E, -S, an old recording, or --no-hook)"
                     .to_owned(),
             ),
@@ -145,7 +146,7 @@ impl PythonScan {
         nesting.into_iter().chain(warnings).chain(self.no_times.clone()).collect()
     }
 
-    fn packages(&self, room: &ScanRoom) -> Table {
+    fn packages(&self, room: &RowLimits) -> Table {
         let mut table = Table::new(
             [Column::path("package"), Column::number("modules")]
                 .into_iter()
@@ -160,13 +161,13 @@ impl PythonScan {
         table
     }
 
-    /// The modules that asked most; all of them, as a tree.
-    fn modules(&self, room: &ScanRoom, all: bool) -> Table {
+    /// The modules with the most operations; all of them, as a tree.
+    fn modules(&self, room: &RowLimits, all: bool) -> Table {
         let has_times = self.scan.modules.iter().any(|import| import.time.is_some());
         let mut columns = vec![
             Column::path("import"),
-            Column::number("operations"),
-            Column::number("in vain"),
+            Column::number("ops"),
+            Column::number("failed"),
             Column::number("with nested"),
         ];
         if has_times {
@@ -176,8 +177,8 @@ impl PythonScan {
         let mut table = Table::new(columns);
         let mut imports: Vec<&Import> = self.scan.modules.iter().collect();
         if !all {
-            imports.retain(|import| import.own.operations > 0);
-            imports.sort_by_key(|import| std::cmp::Reverse(import.own.operations));
+            imports.retain(|import| import.own.metadata_ops > 0);
+            imports.sort_by_key(|import| std::cmp::Reverse(import.own.metadata_ops));
         }
         let time = |time: Option<Micros>| time.map(number::time).unwrap_or_default();
         for import in imports.into_iter().take(room.modules) {
@@ -185,9 +186,9 @@ impl PythonScan {
                 if all { "  ".repeat(import.depth.min(20) as usize) } else { String::new() };
             let mut cells = vec![
                 format!("{indent}{}", import.module),
-                count(import.own.operations),
-                count(import.own.missed),
-                count(import.cumulative.operations),
+                count(import.own.metadata_ops),
+                count(import.own.enoent),
+                count(import.cumulative.metadata_ops),
             ];
             if has_times {
                 cells.push(time(import.time.map(|time| time.own)));
@@ -200,7 +201,7 @@ impl PythonScan {
         table
     }
 
-    fn reasons(&self, room: &ScanRoom) -> Table {
+    fn reasons(&self, room: &RowLimits) -> Table {
         let mut table = Table::new([Column::path("reason")].into_iter().chain(columns_of_counts()));
         for by in self.scan.reasons.iter().take(room.reasons) {
             let name = by.reason.name().to_owned();
@@ -209,7 +210,7 @@ impl PythonScan {
         table
     }
 
-    fn entries(&self, room: &ScanRoom) -> Table {
+    fn entries(&self, room: &RowLimits) -> Table {
         let mut table = Table::new(
             [Column::path("sys.path")]
                 .into_iter()
@@ -218,7 +219,7 @@ impl PythonScan {
         );
         let mut entries: Vec<_> = self.scan.sys_path.iter().collect();
         if room.entries < entries.len() {
-            entries.sort_by_key(|entry| std::cmp::Reverse(entry.counts.operations));
+            entries.sort_by_key(|entry| std::cmp::Reverse(entry.counts.metadata_ops));
         }
         for entry in entries.into_iter().take(room.entries) {
             let cells = [entry.path.clone()].into_iter().chain(cells_of(&entry.counts));
@@ -229,18 +230,18 @@ impl PythonScan {
 
     fn slope(&self, columns: usize) -> String {
         let Some(slope) = self.scan.slope else { return String::new() };
-        let each = slope.operations_per_entry;
+        let each = slope.metadata_ops_per_entry;
         let text = match slope.of_pythonpath {
             true => format!(
-                "{} costs {each:.0} operations by itself, found or not; one more costs as many.",
+                "{} costs {each:.0} metadata operations by itself, found or not; one more costs as many.",
                 match slope.entries {
                     1 => "PYTHONPATH's only entry".to_owned(),
                     some => format!("Each of PYTHONPATH's {} entries", count(some)),
                 }
             ),
             false => format!(
-                "An entry on PYTHONPATH would cost some {each:.0} operations by itself, found or \
-                 not."
+                "An entry on PYTHONPATH would cost some {each:.0} metadata operations by itself, \
+                 found or not."
             ),
         };
         width::wrap(&text, columns)
@@ -248,9 +249,9 @@ impl PythonScan {
 }
 
 fn columns_of_counts() -> [Column; 3] {
-    [Column::number("operations"), Column::number("in vain"), Column::number("distinct")]
+    [Column::number("ops"), Column::number("failed"), Column::number("distinct")]
 }
 
-fn cells_of(counts: &Counts) -> [String; 3] {
-    [count(counts.operations), count(counts.missed), count(counts.distinct)]
+fn cells_of(counts: &ImportCounts) -> [String; 3] {
+    [count(counts.metadata_ops), count(counts.enoent), count(counts.distinct)]
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::axis::Axis;
 use super::svg::{Anchor, Svg, colour, short};
-use crate::aslr::analyze::{Analysis, Samples};
+use crate::aslr::analyze::{Analysis, RankSamples};
 
 const WIDTH: f64 = 960.0;
 const LEFT: f64 = 110.0;
@@ -15,7 +15,7 @@ const STRIP: f64 = 90.0;
 const MARKS: u64 = 60;
 
 /// The plot.
-pub(in crate::aslr::analyze) fn strip(samples: &Samples, analysis: &Analysis) -> String {
+pub(in crate::aslr::analyze) fn strip(samples: &RankSamples, analysis: &Analysis) -> String {
     let bottom = TOP + STRIP * analysis.arms.len() as f64;
     let title = "Every process, by its time";
     let mut svg = Svg::new(WIDTH, bottom + 50.0, title);

@@ -2,7 +2,7 @@
 
 use super::axis::Axis;
 use super::svg::{Anchor, Svg, colour, short};
-use crate::aslr::analyze::{Analysis, Samples};
+use crate::aslr::analyze::{Analysis, RankSamples};
 
 const WIDTH: f64 = 960.0;
 const LEFT: f64 = 90.0;
@@ -11,7 +11,7 @@ const TOP: f64 = 40.0;
 const BOTTOM: f64 = 460.0;
 
 /// The plot.
-pub(in crate::aslr::analyze) fn tail(samples: &Samples, analysis: &Analysis) -> String {
+pub(in crate::aslr::analyze) fn tail(samples: &RankSamples, analysis: &Analysis) -> String {
     let title = "Which share of processes took longer";
     let mut svg = Svg::new(WIDTH, BOTTOM + 60.0, title);
     svg.label((LEFT, 20.0), Anchor::Start, title);

@@ -7,7 +7,7 @@ use crate::aslr::log::SCHEMA;
 
 /// Why logs cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum LogReadError {
     /// The operating system's.
     #[error("{}: {error}", path.display())]
     Io {

@@ -14,8 +14,8 @@ use serde::Serialize;
 
 use crate::aslr::log::Retest;
 pub use arm::Input;
-pub use error::ReadError;
-use reading::Reading;
+pub use error::LogReadError;
+use reading::LogReading;
 
 /// No more samples are read: 32 bytes each, and sorting needs copies.
 pub const MOST_SAMPLES: usize = 20_000_000;
@@ -37,7 +37,7 @@ pub enum Statistic {
 
 /// A form of log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum LogForm {
     /// `CT: rank min max avg stddev : …`
     Published,
     /// [`crate::aslr::log`].
@@ -48,13 +48,13 @@ enum Form {
 
 /// One process: 32 bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sample {
+pub(crate) struct RankSample {
     /// What stands for it.
     pub value: f64,
     pub rank: u32,
-    /// Its place in [`Samples::runs`].
+    /// Its place in [`RankSamples::runs`].
     pub run: u32,
-    /// Its place in [`Samples::details`], or [`NONE`].
+    /// Its place in [`RankSamples::details`], or [`NONE`].
     details: u32,
     pub min: f32,
     pub max: f32,
@@ -65,7 +65,7 @@ const NONE: u32 = u32::MAX;
 
 /// Processes that were started together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Run {
+pub(crate) struct LoggedRun {
     pub arm: usize,
     pub file: usize,
     pub job: u64,
@@ -82,22 +82,22 @@ pub(crate) struct Details {
     pub waited: Option<f64>,
     pub dirty_upper: Option<bool>,
     pub layout: Option<Box<str>>,
-    /// The place of a name in [`Samples::maps`], and the address.
+    /// The place of a name in [`RankSamples::maps`], and the address.
     pub maps: Box<[(u16, u64)]>,
     pub retests: Box<[Retest]>,
 }
 
 /// An arm of the experiment.
 #[derive(Clone, Debug)]
-pub(crate) struct Arm {
+pub(crate) struct LoggedArm {
     pub name: String,
-    /// Places in [`Samples::files`].
+    /// Places in [`RankSamples::files`].
     pub files: Vec<usize>,
 }
 
 /// What was wrong with what was read.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Trouble {
+pub struct LogTrouble {
     /// Lines that are no whole record.
     pub malformed: u64,
     /// Lines whose numbers are none: NaN, infinite, or below zero.
@@ -112,37 +112,37 @@ pub struct Trouble {
 
 /// All that was read.
 #[derive(Debug, Default)]
-pub struct Samples {
-    pub(crate) arms: Vec<Arm>,
+pub struct RankSamples {
+    pub(crate) arms: Vec<LoggedArm>,
     pub(crate) files: Vec<PathBuf>,
-    pub(crate) runs: Vec<Run>,
-    pub(crate) samples: Vec<Sample>,
+    pub(crate) runs: Vec<LoggedRun>,
+    pub(crate) samples: Vec<RankSample>,
     pub(crate) details: Vec<Details>,
     pub(crate) maps: Vec<String>,
     /// What was wrong.
-    pub trouble: Trouble,
+    pub trouble: LogTrouble,
     /// Whether an arm is only known by the name of its files.
-    pub guessed: bool,
+    pub inferred: bool,
     /// Their names, and the first file of each.
     campaigns: Vec<(String, usize)>,
-    known_runs: HashMap<Run, u32>,
+    known_runs: HashMap<LoggedRun, u32>,
 }
 
-impl Samples {
+impl RankSamples {
     /// Reads files, and directories of files.
     ///
     /// # Errors
-    /// Those of [`ReadError`]. What is wrong with single lines is no error: see
-    /// [`Samples::trouble`].
-    pub fn read(inputs: &[Input], statistic: Statistic) -> Result<Samples, ReadError> {
-        let mut samples = Samples::default();
+    /// Those of [`LogReadError`]. What is wrong with single lines is no error: see
+    /// [`RankSamples::trouble`].
+    pub fn read(inputs: &[Input], statistic: Statistic) -> Result<RankSamples, LogReadError> {
+        let mut samples = RankSamples::default();
         let (sources, beside) = paths::sources(inputs)?;
         samples.trouble.beside = beside;
         for source in &sources {
-            Reading::of(&mut samples, source, statistic).read(source)?;
+            LogReading::of(&mut samples, source, statistic).read(source)?;
         }
         match samples.empty_file(inputs) {
-            Some(path) => Err(ReadError::Nothing { path }),
+            Some(path) => Err(LogReadError::Nothing { path }),
             None => Ok(samples),
         }
     }
@@ -173,19 +173,19 @@ impl Samples {
     }
 
     /// The processes of an arm, in their order.
-    pub(crate) fn of_arm(&self, arm: usize) -> impl Iterator<Item = &Sample> {
+    pub(crate) fn of_arm(&self, arm: usize) -> impl Iterator<Item = &RankSample> {
         self.samples.iter().filter(move |sample| self.run(sample).arm == arm)
     }
 
-    pub(crate) fn run(&self, sample: &Sample) -> &Run {
+    pub(crate) fn run(&self, sample: &RankSample) -> &LoggedRun {
         &self.runs[sample.run as usize]
     }
 
-    pub(crate) fn details(&self, sample: &Sample) -> Option<&Details> {
+    pub(crate) fn details(&self, sample: &RankSample) -> Option<&Details> {
         self.details.get(sample.details as usize)
     }
 
-    fn run_number(&mut self, run: Run) -> u32 {
+    fn run_number(&mut self, run: LoggedRun) -> u32 {
         // Lines of one run mostly follow each other.
         if let Some(last) = self.samples.last().filter(|last| self.runs[last.run as usize] == run) {
             return last.run;
@@ -199,7 +199,7 @@ impl Samples {
     fn arm_number(&mut self, name: &str, file: usize) -> usize {
         let known = self.arms.iter().position(|arm| arm.name == name);
         let number = known.unwrap_or_else(|| {
-            self.arms.push(Arm { name: name.to_owned(), files: Vec::new() });
+            self.arms.push(LoggedArm { name: name.to_owned(), files: Vec::new() });
             self.arms.len() - 1
         });
         let files = &mut self.arms[number].files;

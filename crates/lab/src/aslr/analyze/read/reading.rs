@@ -3,20 +3,21 @@
 use std::collections::HashSet;
 use std::fs::File;
 
-use super::line::{self, Lines};
-use super::paths::Source;
+use super::line::{self, LogLines};
+use super::paths::LogSource;
 use super::published::{self, Published};
 use super::{
-    Details, Form, MOST_DETAILS, MOST_SAMPLES, NONE, ReadError, Run, Sample, Samples, Statistic,
+    Details, LogForm, LogReadError, LoggedRun, MOST_DETAILS, MOST_SAMPLES, NONE, RankSample,
+    RankSamples, Statistic,
 };
-use crate::aslr::log::{Address, Header, Process, SCHEMA};
+use crate::aslr::log::{Address, CampaignHeader, LoggedProcess, SCHEMA};
 
 /// A file that is being read.
-pub(super) struct Reading<'a> {
-    samples: &'a mut Samples,
+pub(super) struct LogReading<'a> {
+    samples: &'a mut RankSamples,
     statistic: Statistic,
     file: usize,
-    form: Form,
+    form: LogForm,
     campaign: usize,
     /// Ranks of the job so far: one that comes again is of the next job.
     ranks: HashSet<u32>,
@@ -24,30 +25,30 @@ pub(super) struct Reading<'a> {
     line: u64,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> LogReading<'a> {
     /// A file that nothing is read of yet.
     pub(super) fn of(
-        samples: &'a mut Samples,
-        source: &Source,
+        samples: &'a mut RankSamples,
+        source: &LogSource,
         statistic: Statistic,
-    ) -> Reading<'a> {
+    ) -> LogReading<'a> {
         samples.files.push(source.path.clone());
         let file = samples.files.len() - 1;
         // Blocks of a log whose header is lost are its own.
         samples.campaigns.push((format!("\0{file}"), file));
         let campaign = samples.campaigns.len() - 1;
         let ranks = HashSet::new();
-        Reading { samples, statistic, file, form: source.form, campaign, ranks, job: 0, line: 0 }
+        LogReading { samples, statistic, file, form: source.form, campaign, ranks, job: 0, line: 0 }
     }
 
     /// Reads all of it.
-    pub(super) fn read(mut self, source: &Source) -> Result<(), ReadError> {
-        let failed = |error| ReadError::Io { path: source.path.clone(), error };
-        let mut lines = Lines::of(File::open(&source.path).map_err(failed)?);
+    pub(super) fn read(mut self, source: &LogSource) -> Result<(), LogReadError> {
+        let failed = |error| LogReadError::Io { path: source.path.clone(), error };
+        let mut lines = LogLines::of(File::open(&source.path).map_err(failed)?);
         let arm = match self.form {
-            Form::Own => 0,
-            Form::Published | Form::Plain => {
-                self.samples.guessed |= source.guessed;
+            LogForm::Own => 0,
+            LogForm::Published | LogForm::Plain => {
+                self.samples.inferred |= source.inferred;
                 self.samples.arm_number(&source.arm, self.file)
             }
         };
@@ -58,18 +59,18 @@ impl<'a> Reading<'a> {
                 continue;
             }
             if line::form_of(text).is_some_and(|form| form != self.form) {
-                return Err(ReadError::Mixed { path: source.path.clone(), line: self.line });
+                return Err(LogReadError::Mixed { path: source.path.clone(), line: self.line });
             }
             match self.form {
-                Form::Published => self.published(arm, text, line.is_whole)?,
-                Form::Own => self.own(text, line.is_whole, source)?,
-                Form::Plain => self.plain(arm, text)?,
+                LogForm::Published => self.published(arm, text, line.is_whole)?,
+                LogForm::Own => self.own(text, line.is_whole, source)?,
+                LogForm::Plain => self.plain(arm, text)?,
             }
         }
         Ok(())
     }
 
-    fn published(&mut self, arm: usize, text: &[u8], is_whole: bool) -> Result<(), ReadError> {
+    fn published(&mut self, arm: usize, text: &[u8], is_whole: bool) -> Result<(), LogReadError> {
         // Whatever else a program prints is no record.
         let Some(record) = published::record(text) else { return Ok(()) };
         let Some(Published { rank, min, max, avg, stddev }) = Published::parse(record) else {
@@ -84,11 +85,11 @@ impl<'a> Reading<'a> {
             self.ranks.insert(rank);
             self.job += 1;
         }
-        let run = Run { arm, file: self.file, job: self.job, block: None };
+        let run = LoggedRun { arm, file: self.file, job: self.job, block: None };
         self.push(run, rank, [min, max, avg, stddev], None)
     }
 
-    fn plain(&mut self, arm: usize, text: &[u8]) -> Result<(), ReadError> {
+    fn plain(&mut self, arm: usize, text: &[u8]) -> Result<(), LogReadError> {
         if text[0] == b'#' {
             return Ok(());
         }
@@ -98,13 +99,13 @@ impl<'a> Reading<'a> {
         if !value.is_finite() {
             return self.not_number();
         }
-        let run = Run { arm, file: self.file, job: 0, block: None };
+        let run = LoggedRun { arm, file: self.file, job: 0, block: None };
         let rank = u32::try_from(self.line - 1).unwrap_or(u32::MAX);
         self.push(run, rank, [value, value, value, 0.0], None)
     }
 
-    fn own(&mut self, text: &[u8], is_whole: bool, source: &Source) -> Result<(), ReadError> {
-        let Ok(process) = serde_json::from_slice::<Process>(text) else {
+    fn own(&mut self, text: &[u8], is_whole: bool, source: &LogSource) -> Result<(), LogReadError> {
+        let Ok(process) = serde_json::from_slice::<LoggedProcess>(text) else {
             return self.header(text, is_whole, source);
         };
         let arm = self.samples.arm_number(&process.arm, self.file);
@@ -112,20 +113,25 @@ impl<'a> Reading<'a> {
         // Jobs have their numbers throughout a campaign, whichever node's log tells of them.
         let file =
             if block.is_some() { self.samples.campaigns[self.campaign].1 } else { self.file };
-        let run = Run { arm, file, job: process.job, block };
+        let run = LoggedRun { arm, file, job: process.job, block };
         let times = [process.min, process.max, process.avg, process.stddev];
         let rank = process.rank;
         let details = self.details(process)?;
         self.push(run, rank, times, details)
     }
 
-    fn header(&mut self, text: &[u8], is_whole: bool, source: &Source) -> Result<(), ReadError> {
-        let Ok(header) = serde_json::from_slice::<Header>(text) else {
+    fn header(
+        &mut self,
+        text: &[u8],
+        is_whole: bool,
+        source: &LogSource,
+    ) -> Result<(), LogReadError> {
+        let Ok(header) = serde_json::from_slice::<CampaignHeader>(text) else {
             return self.flaw(is_whole, "is no whole record");
         };
         if header.schema != SCHEMA {
             let path = source.path.clone();
-            return Err(ReadError::Schema { path, schema: header.schema });
+            return Err(LogReadError::Schema { path, schema: header.schema });
         }
         if let Some(name) = header.campaign {
             let (campaigns, file) = (&mut self.samples.campaigns, self.file);
@@ -139,7 +145,7 @@ impl<'a> Reading<'a> {
     }
 
     /// What the log says of a process beside its times, if anything; and its new place.
-    fn details(&mut self, process: Process) -> Result<Option<u32>, ReadError> {
+    fn details(&mut self, process: LoggedProcess) -> Result<Option<u32>, LogReadError> {
         let says = process.node.is_some()
             || process.cpu.is_some()
             || process.control.is_some()
@@ -152,7 +158,7 @@ impl<'a> Reading<'a> {
             return Ok(None);
         }
         if self.samples.details.len() >= MOST_DETAILS {
-            return Err(ReadError::TooMany { most: MOST_DETAILS });
+            return Err(LogReadError::TooMany { most: MOST_DETAILS });
         }
         let maps = process.maps.into_iter();
         let maps = maps.filter_map(|(name, Address(at))| Some((self.map_number(name)?, at)));
@@ -185,18 +191,18 @@ impl<'a> Reading<'a> {
 
     fn push(
         &mut self,
-        run: Run,
+        run: LoggedRun,
         rank: u32,
         [min, max, avg, stddev]: [f64; 4],
         details: Option<u32>,
-    ) -> Result<(), ReadError> {
-        let is_time = |time: f64| time.is_finite() && (time >= 0.0 || self.form == Form::Plain);
+    ) -> Result<(), LogReadError> {
+        let is_time = |time: f64| time.is_finite() && (time >= 0.0 || self.form == LogForm::Plain);
         // The deviation of one repetition is no number, and none is needed.
         if ![min, max, avg].into_iter().all(is_time) {
             return self.not_number();
         }
         if self.samples.samples.len() >= MOST_SAMPLES {
-            return Err(ReadError::TooMany { most: MOST_SAMPLES });
+            return Err(LogReadError::TooMany { most: MOST_SAMPLES });
         }
         let value = match self.statistic {
             Statistic::Avg => avg,
@@ -206,18 +212,18 @@ impl<'a> Reading<'a> {
         let run = self.samples.run_number(run);
         let (min, max, stddev) = (min as f32, max as f32, stddev as f32);
         let details = details.unwrap_or(NONE);
-        self.samples.samples.push(Sample { value, rank, run, details, min, max, stddev });
+        self.samples.samples.push(RankSample { value, rank, run, details, min, max, stddev });
         Ok(())
     }
 
-    fn not_number(&mut self) -> Result<(), ReadError> {
+    fn not_number(&mut self) -> Result<(), LogReadError> {
         self.samples.trouble.not_numbers += 1;
         self.note("holds what is no time");
         Ok(())
     }
 
     /// A line that cannot be used. The last one of a file was cut, if no newline ends it.
-    fn flaw(&mut self, is_whole: bool, what: &str) -> Result<(), ReadError> {
+    fn flaw(&mut self, is_whole: bool, what: &str) -> Result<(), LogReadError> {
         if is_whole {
             self.samples.trouble.malformed += 1;
             self.note(what);

@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use lab::aslr::analyze::{self, Analysis, Input, Question, Samples, Statistic};
-use lab::ministat::{Confidence, FEWEST_VALUES, Look, MOST_SETS, ministat};
+use lab::aslr::analyze::{self, Analysis, AnalysisOptions, Input, RankSamples, Statistic};
+use lab::ministat::{Confidence, FEWEST_VALUES, MOST_SETS, MinistatOptions, ministat};
 
 use crate::again;
 use crate::exit::{Failure, NO, USAGE};
@@ -123,17 +123,17 @@ fn columns() -> clap::builder::RangedU64ValueParser {
 /// Runs the verb.
 pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     let inputs: Vec<_> = args.paths.iter().map(|path| input(path)).collect();
-    let samples = Samples::read(&inputs, args.of.into())?;
+    let samples = RankSamples::read(&inputs, args.of.into())?;
     if args.ministat {
         term::print(&as_ministat(args, &samples)?)?;
         return Ok(0);
     }
-    let question = Question {
+    let options = AnalysisOptions {
         threshold: args.threshold / 100.0,
         ranks: args.ranks,
         most_named: if args.all { NAMED_OF_ALL } else { NAMED },
     };
-    let analysis = analyze::analyze(&samples, &question)?;
+    let analysis = analyze::analyze(&samples, &options)?;
     draw(args, &samples, &analysis)?;
     let proven = analysis.proven;
     let answer = AslrAnalysis::of(&samples, args.of.into(), analysis);
@@ -163,8 +163,8 @@ fn input(word: &OsStr) -> Input {
     }
 }
 
-fn look(args: &AnalyzeArgs) -> Look {
-    Look {
+fn look(args: &AnalyzeArgs) -> MinistatOptions {
+    MinistatOptions {
         width: usize::try_from(args.width).unwrap_or(usize::MAX),
         separate_bars: args.separate,
         confidence: args.confidence,
@@ -173,7 +173,7 @@ fn look(args: &AnalyzeArgs) -> Look {
 }
 
 /// What ministat would print, or why it would not.
-fn as_ministat(args: &AnalyzeArgs, samples: &Samples) -> Result<String, Failure> {
+fn as_ministat(args: &AnalyzeArgs, samples: &RankSamples) -> Result<String, Failure> {
     let sets = analyze::data_sets(samples, true);
     let arms = samples.arms().count();
     let error = match (arms, sets.len()) {
@@ -188,8 +188,8 @@ fn as_ministat(args: &AnalyzeArgs, samples: &Samples) -> Result<String, Failure>
     Err(Failure { status: USAGE, error })
 }
 
-fn draw(args: &AnalyzeArgs, samples: &Samples, analysis: &Analysis) -> anyhow::Result<()> {
-    type PlotOf = fn(&Samples, &Analysis) -> String;
+fn draw(args: &AnalyzeArgs, samples: &RankSamples, analysis: &Analysis) -> anyhow::Result<()> {
+    type PlotOf = fn(&RankSamples, &Analysis) -> String;
     let plots: [(&Option<PathBuf>, PlotOf); 2] =
         [(&args.strip, analyze::strip_plot), (&args.tail, analyze::tail_plot)];
     for (target, plot) in plots {

@@ -1,7 +1,8 @@
 //! `becalm lab aslr analyze`: how many processes are slow, and what that proves.
 
 use lab::aslr::analyze::{
-    Analysis, ArmCount, By, Comparison, Doubt, MOST_SAMPLES, Needed, Samples, Statistic, Trouble,
+    Analysis, ArmComparison, ArmCount, ComparedUnit, Doubt, LogTrouble, MOST_SAMPLES, NeededRuns,
+    RankSamples, Statistic,
 };
 use serde::Serialize;
 use stats::{Bounds, Count, to_see_one};
@@ -16,20 +17,20 @@ pub struct AslrAnalysis {
     schema: &'static str,
     headline: String,
     statistic: Statistic,
-    arms_guessed: bool,
-    trouble: Trouble,
+    arms_inferred: bool,
+    trouble: LogTrouble,
     #[serde(flatten)]
     analysis: Analysis,
 }
 
 impl AslrAnalysis {
     /// What these samples say.
-    pub fn of(samples: &Samples, statistic: Statistic, analysis: Analysis) -> AslrAnalysis {
+    pub fn of(samples: &RankSamples, statistic: Statistic, analysis: Analysis) -> AslrAnalysis {
         AslrAnalysis {
             schema: "becalm.lab.aslr.analyze/1",
             headline: headline(&analysis),
             statistic,
-            arms_guessed: samples.guessed,
+            arms_inferred: samples.inferred,
             trouble: samples.trouble.clone(),
             analysis,
         }
@@ -55,10 +56,10 @@ impl AslrAnalysis {
                 counted(trouble.beside, "file of 'CT:' lines is", "files of 'CT:' lines are")
             ));
         }
-        if self.arms_guessed {
+        if self.arms_inferred {
             let names: Vec<_> = self.analysis.arms.iter().map(|arm| arm.name.as_str()).collect();
             lines.push(format!(
-                "which file is of which arm ({}) is a guess by its name; say it with NAME=FILE",
+                "which file is of which arm ({}) is inferred from its name; say it with NAME=FILE",
                 names.join(", ")
             ));
         }
@@ -139,9 +140,9 @@ fn headline(analysis: &Analysis) -> String {
         return format!("{} processes are {limit}. Nothing to compare them with.", of(slow));
     };
     let what = match (best.by, best.more_than) {
-        (By::Ranks, _) => "slow ranks".to_owned(),
-        (By::Jobs, 0) => "jobs with a slow rank".to_owned(),
-        (By::Jobs, more) => {
+        (ComparedUnit::Ranks, _) => "slow ranks".to_owned(),
+        (ComparedUnit::Jobs, 0) => "jobs with a slow rank".to_owned(),
+        (ComparedUnit::Jobs, more) => {
             format!("jobs with more than {}", counted(more, "slow rank", "slow ranks"))
         }
     };
@@ -211,8 +212,9 @@ fn arms(analysis: &Analysis) -> Table {
     table
 }
 
-fn compared(comparison: &Comparison, analysis: &Analysis) -> String {
-    let Comparison { arm, tables, p, p_two_sided, proven, needed, slow, baseline, .. } = comparison;
+fn compared(comparison: &ArmComparison, analysis: &Analysis) -> String {
+    let ArmComparison { arm, tables, p, p_two_sided, proven, needed, slow, baseline, .. } =
+        comparison;
     let within = match tables {
         2.. => format!(", within {} blocks", count(*tables as u64)),
         _ => String::new(),
@@ -248,8 +250,8 @@ fn compared(comparison: &Comparison, analysis: &Analysis) -> String {
 }
 
 /// What would prove it.
-fn wanted(needed: &Needed, slow: Count, baseline: Count, by: By) -> String {
-    let what = if by == By::Jobs { "jobs" } else { "ranks" };
+fn wanted(needed: &NeededRuns, slow: Count, baseline: Count, by: ComparedUnit) -> String {
+    let what = if by == ComparedUnit::Jobs { "jobs" } else { "ranks" };
     let have = slow.of.min(baseline.of);
     let mut text = " Not proven.".to_owned();
     if let Some(more) = needed.more_slow {
@@ -321,17 +323,17 @@ fn causes(analysis: &Analysis, columns: usize) -> String {
     text
 }
 
-fn words(cause: lab::aslr::analyze::Cause) -> &'static str {
-    use lab::aslr::analyze::Cause;
+fn words(cause: lab::aslr::analyze::SlowCause) -> &'static str {
+    use lab::aslr::analyze::SlowCause;
     match cause {
-        Cause::Machine => "machine",
-        Cause::Passing => "passing",
-        Cause::NotRepeated => "not repeated",
-        Cause::DirtyUpper => "dirty upper",
-        Cause::Cpu => "processor",
-        Cause::Environment => "environment",
-        Cause::Layout => "layout",
-        Cause::Unknown => "unknown",
+        SlowCause::Machine => "machine",
+        SlowCause::Passing => "passing",
+        SlowCause::NotRepeated => "not repeated",
+        SlowCause::DirtyUpper => "dirty upper",
+        SlowCause::Cpu => "processor",
+        SlowCause::Environment => "environment",
+        SlowCause::Layout => "layout",
+        SlowCause::Unknown => "unknown",
     }
 }
 

@@ -9,9 +9,10 @@ use std::time::Instant;
 
 use anyhow::{Context, anyhow};
 use lab::aslr::campaign::{
-    Arm, Batch, Beside, Clock, Expected, Kernel, Logged, Order, Plan, Run, StartError, Starter,
+    Batch, CampaignArm, CampaignOptions, CampaignPlan, Expected, JobStart, Kernel, Logged,
+    RankDetails, StartError, Starter, TimedBy,
 };
-use lab::aslr::log::Process;
+use lab::aslr::log::LoggedProcess;
 use launch::CommandLine;
 use launch::layout::seed;
 use launch::layout::{self, MemoryLayout};
@@ -206,7 +207,7 @@ fn campaign(args: &CampaignArgs) -> Result<u8, Failure> {
     before(args, &answer)?;
     if let Some(logged) = &mut logged {
         let times: Vec<_> = pilot.iter().map(|process| process.avg).collect();
-        let run = Run {
+        let run = CampaignOptions {
             blocks: args.blocks,
             layouts,
             threshold: f64::from(args.threshold) / 100.0,
@@ -260,9 +261,9 @@ fn starter(args: &CampaignArgs, launcher: Vec<OsString>) -> Result<Starter, Fail
         command,
         is_kernel: args.command.is_empty(),
         beside: match (args.command.is_empty(), args.untraced) {
-            (true, _) => Beside::Nothing,
-            (false, true) => Beside::Machine,
-            (false, false) => Beside::MachineAndVectors,
+            (true, _) => RankDetails::Nothing,
+            (false, true) => RankDetails::Machine,
+            (false, false) => RankDetails::MachineAndVectors,
         },
         by: clock(args),
         ranks: None,
@@ -283,15 +284,19 @@ fn kernel(args: &CampaignArgs) -> Kernel {
     Kernel { steps, repeats, values, mpi }
 }
 
-fn clock(args: &CampaignArgs) -> Clock {
+fn clock(args: &CampaignArgs) -> TimedBy {
     match args.by {
-        WhichClock::Cpu => Clock::Cpu,
-        WhichClock::Wall => Clock::Wall,
+        WhichClock::Cpu => TimedBy::Cpu,
+        WhichClock::Wall => TimedBy::Wall,
     }
 }
 
-fn arms(args: &CampaignArgs) -> Result<Vec<Arm>, Failure> {
-    let wanted = [(WhichArm::On, Arm::On), (WhichArm::Off, Arm::Off), (WhichArm::Job, Arm::Job)];
+fn arms(args: &CampaignArgs) -> Result<Vec<CampaignArm>, Failure> {
+    let wanted = [
+        (WhichArm::On, CampaignArm::On),
+        (WhichArm::Off, CampaignArm::Off),
+        (WhichArm::Job, CampaignArm::Job),
+    ];
     // Each once, in one order, however they were given: it is the same campaign.
     let arms: Vec<_> = wanted.into_iter().filter(|(which, _)| args.arms.contains(which)).collect();
     if arms.is_empty() {
@@ -301,11 +306,11 @@ fn arms(args: &CampaignArgs) -> Result<Vec<Arm>, Failure> {
 }
 
 /// One job, to see that it runs, with how many ranks, and how long it takes in seconds.
-fn pilot(args: &CampaignArgs, starter: &Starter) -> Result<(Vec<Process>, f64), Failure> {
-    let layout = (!arms(args)?.contains(&Arm::On)).then_some(MemoryLayout::Off);
+fn pilot(args: &CampaignArgs, starter: &Starter) -> Result<(Vec<LoggedProcess>, f64), Failure> {
+    let layout = (!arms(args)?.contains(&CampaignArm::On)).then_some(MemoryLayout::Off);
     let start = Instant::now();
     let limit = args.retest.then_some(0.0);
-    let found = starter.start(&Order { layout, limit, ..Order::default() });
+    let found = starter.start(&JobStart { layout, limit, ..JobStart::default() });
     let found = found.map_err(|error| match error {
         StartError::Command(why) => Failure { status: why.exit_status(), error: why.into() },
         error => Failure { status: FAILED, error: anyhow!(error).context("the pilot") },
@@ -314,7 +319,7 @@ fn pilot(args: &CampaignArgs, starter: &Starter) -> Result<(Vec<Process>, f64), 
 }
 
 /// The campaign; how many ranks its jobs have, the pilot will tell.
-fn plan(args: &CampaignArgs, launcher: &[OsString]) -> Result<Plan, Failure> {
+fn plan(args: &CampaignArgs, launcher: &[OsString]) -> Result<CampaignPlan, Failure> {
     let text = |words: &[OsString]| -> Vec<String> {
         words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
     };
@@ -323,8 +328,8 @@ fn plan(args: &CampaignArgs, launcher: &[OsString]) -> Result<Plan, Failure> {
     let fresh = seed::fresh().map_err(Failure::of_command)?;
     // JSON readers hold whole numbers up to 2^53 exactly.
     let seed = args.seed.unwrap_or(fresh >> 11);
-    Ok(Plan {
-        header: Plan::header(format!("{fresh:016x}"), command, seed),
+    Ok(CampaignPlan {
+        header: CampaignPlan::header(format!("{fresh:016x}"), command, seed),
         launcher: text(launcher),
         arms: arms(args)?,
         ranks: 0,
@@ -333,7 +338,7 @@ fn plan(args: &CampaignArgs, launcher: &[OsString]) -> Result<Plan, Failure> {
     })
 }
 
-fn opened(args: &CampaignArgs, plan: &Plan) -> Result<Logged, Failure> {
+fn opened(args: &CampaignArgs, plan: &CampaignPlan) -> Result<Logged, Failure> {
     let logged = Logged::open(&args.output, plan).map_err(Failure::of_command)?;
     match (args.seed, logged.plan.header.seed) {
         (Some(given), Some(was)) if given != was => Err(Failure::of_command(anyhow!(
@@ -386,7 +391,7 @@ fn options(args: &CampaignArgs) -> Result<String, Failure> {
             line += &format!(" --nbStep {steps} --nbRepeat {repeats} --nbValue {values}");
         }
         false => {
-            line += if clock(args) == Clock::Wall { " --by wall" } else { "" };
+            line += if clock(args) == TimedBy::Wall { " --by wall" } else { "" };
             line += if args.untraced { " --untraced" } else { "" };
         }
     }

@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
-use lab::aslr::campaign::{Arm, Done, Expected, Plan};
+use lab::aslr::campaign::{CampaignArm, CampaignOutcome, CampaignPlan, Expected};
 use recording::{Nanos, shown_name};
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ pub struct AslrCampaign {
     directory: String,
     command: Vec<String>,
     launcher: Vec<String>,
-    arms: Vec<Arm>,
+    arms: Vec<CampaignArm>,
     ranks: u32,
     seed: Option<u64>,
     blocks_before: u64,
@@ -38,7 +38,7 @@ pub struct AslrCampaign {
 
 impl AslrCampaign {
     /// A campaign that is to be run.
-    pub fn of(plan: &Plan, expected: Expected) -> AslrCampaign {
+    pub fn of(plan: &CampaignPlan, expected: Expected) -> AslrCampaign {
         AslrCampaign {
             schema: "becalm.lab.aslr.campaign/1",
             headline: headline(plan, &expected),
@@ -68,7 +68,7 @@ impl AslrCampaign {
     }
 
     /// What was run, in this time.
-    pub fn ended(&mut self, done: Done, took: Duration) {
+    pub fn ended(&mut self, done: CampaignOutcome, took: Duration) {
         self.blocks = done.blocks;
         self.slow = done.slow;
         self.retest_jobs = done.retests;
@@ -131,7 +131,7 @@ impl AslrCampaign {
     }
 }
 
-fn headline(plan: &Plan, expected: &Expected) -> String {
+fn headline(plan: &CampaignPlan, expected: &Expected) -> String {
     let arms: Vec<_> = plan.arms.iter().map(|arm| arm.name()).collect();
     format!(
         "{} of {}, {}; {} to be run, in about {}.",

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use lab::aslr::scan::{Question, scan};
+use lab::aslr::scan::{LayoutScanOptions, scan};
 use launch::layout::{self, LayoutError, LayoutOffset, MemoryLayout};
 use launch::{Command, Ended};
 use recording::Name;
@@ -74,7 +74,7 @@ enum ScanClock {
 
 /// Runs the verb.
 pub fn run(args: &LayoutScanArgs) -> Result<u8, Failure> {
-    let question = question(args)?;
+    let options = options(args)?;
     let command = Command { argv: args.command.clone() };
     if layout::untouched(&command.file().map_err(not_started)?).is_some() {
         let error = anyhow!(
@@ -85,7 +85,7 @@ pub fn run(args: &LayoutScanArgs) -> Result<u8, Failure> {
     let out = silenced().map_err(Failure::of_command)?;
     let waiting = ProgressBar::new();
     let found = scan(
-        &question,
+        &options,
         |moved| time(&command, moved, args.by),
         |what, done, of| waiting.tell(what, done, of),
     )?;
@@ -106,7 +106,7 @@ pub fn run(args: &LayoutScanArgs) -> Result<u8, Failure> {
     Ok(if is_none { 0 } else { NO })
 }
 
-fn question(args: &LayoutScanArgs) -> Result<Question, Failure> {
+fn options(args: &LayoutScanArgs) -> Result<LayoutScanOptions, Failure> {
     let most = layout::layouts();
     let last = args.from.pages + (args.layouts - 1) * args.step;
     if last >= most {
@@ -116,7 +116,7 @@ fn question(args: &LayoutScanArgs) -> Result<Question, Failure> {
         );
         return Err(Failure { status: USAGE, error });
     }
-    Ok(Question {
+    Ok(LayoutScanOptions {
         first: args.from,
         layouts: args.layouts,
         step: args.step,

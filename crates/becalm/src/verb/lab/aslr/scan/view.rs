@@ -1,6 +1,6 @@
 //! `becalm lab aslr scan`: which layouts are slow.
 
-use lab::aslr::scan::Scan;
+use lab::aslr::scan::LayoutScan;
 use recording::Name;
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ pub struct AslrScan {
     command: Vec<Name>,
     by: &'static str,
     #[serde(flatten)]
-    scan: Scan,
+    scan: LayoutScan,
 }
 
 /// So many slow layouts are shown.
@@ -24,7 +24,7 @@ const SHOWN: usize = 20;
 
 impl AslrScan {
     /// What a walk found for a command, timed `by` a clock of this name.
-    pub fn of(scan: Scan, command: Vec<Name>, by: &'static str) -> AslrScan {
+    pub fn of(scan: LayoutScan, command: Vec<Name>, by: &'static str) -> AslrScan {
         let headline = headline(&scan);
         AslrScan { schema: "becalm.lab.aslr.scan/1", headline, command, by, scan }
     }
@@ -68,7 +68,7 @@ impl AslrScan {
     }
 }
 
-fn headline(scan: &Scan) -> String {
+fn headline(scan: &LayoutScan) -> String {
     let over = format!("{:.0} % slower than the reference", scan.threshold * 100.0);
     match scan.slow.len() {
         0 => format!("None of {} layouts is {over}.", count(scan.layouts)),

@@ -1,6 +1,6 @@
 //! `becalm lab aslr verify`: whether ranks have one layout.
 
-use lab::aslr::verify::Verdict;
+use lab::aslr::verify::LayoutVerdict;
 use serde::Serialize;
 
 use term::number::{count, counted};
@@ -14,14 +14,14 @@ pub struct AslrVerified {
     headline: String,
     one: bool,
     #[serde(flatten)]
-    verdict: Verdict,
+    verdict: LayoutVerdict,
 }
 
 /// So many layouts are shown.
 const SHOWN: usize = 10;
 
-impl From<Verdict> for AslrVerified {
-    fn from(verdict: Verdict) -> AslrVerified {
+impl From<LayoutVerdict> for AslrVerified {
+    fn from(verdict: LayoutVerdict) -> AslrVerified {
         let headline = headline(&verdict);
         AslrVerified {
             schema: "becalm.lab.aslr.verify/1",
@@ -35,7 +35,7 @@ impl From<Verdict> for AslrVerified {
 impl AslrVerified {
     /// The answer as a person reads it, at most `columns` columns wide.
     pub fn render(&self, columns: usize) -> String {
-        let Verdict { groups, differences, moved, .. } = &self.verdict;
+        let LayoutVerdict { groups, differences, moved, .. } = &self.verdict;
         let mut text = style::headline(&plain(&self.headline), columns);
         if groups.is_empty() {
             return text;
@@ -88,7 +88,7 @@ impl AslrVerified {
     }
 }
 
-fn headline(verdict: &Verdict) -> String {
+fn headline(verdict: &LayoutVerdict) -> String {
     let unreadable = match verdict.unreadable {
         0 => String::new(),
         cut => format!(" {} cut.", counted(cut as u64, "line is", "lines are")),

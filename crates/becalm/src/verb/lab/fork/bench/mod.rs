@@ -2,7 +2,7 @@
 
 mod view;
 
-use lab::fork_bench::{Options, bench};
+use lab::fork_bench::{ForkBenchOptions, bench};
 
 use crate::exit::Failure;
 use view::ForkBench;
@@ -36,7 +36,7 @@ fn rounds() -> clap::builder::RangedI64ValueParser<u32> {
 
 /// Runs the verb.
 pub fn run(args: &ForkBenchArgs) -> Result<u8, Failure> {
-    let options = Options { rounds: args.rounds, most: args.most };
+    let options = ForkBenchOptions { rounds: args.rounds, most: args.most };
     let waiting = term::ProgressBar::new();
     let measured = bench(options, &|done, of| waiting.tell("starting from parents", done, of))?;
     drop(waiting);

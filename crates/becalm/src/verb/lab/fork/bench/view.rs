@@ -1,6 +1,6 @@
 //! `becalm lab fork bench`: what starting a program costs by the size of who starts it.
 
-use lab::fork_bench::{Bench, Parent, published_ms};
+use lab::fork_bench::{ForkTimes, Parent, published_ms};
 use recording::Nanos;
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ pub struct ForkBench {
     headline: String,
     rows: Vec<BenchRow>,
     #[serde(flatten)]
-    bench: Bench,
+    bench: ForkTimes,
 }
 
 /// A size, with medians.
@@ -32,7 +32,7 @@ struct BenchRow {
 
 impl ForkBench {
     /// The answer.
-    pub fn of(bench: Bench) -> ForkBench {
+    pub fn of(bench: ForkTimes) -> ForkBench {
         let rows: Vec<BenchRow> = bench.parents.chunks_exact(2).map(row).collect();
         ForkBench { schema: "becalm.lab.fork.bench/1", headline: headline(&rows), rows, bench }
     }
