@@ -52,7 +52,7 @@ pub struct RehearsedDirectory {
 pub enum RehearsalError {
     /// A directory cannot be rehearsed.
     #[error(transparent)]
-    RehearsalRoot(#[from] DirectoryError),
+    Directory(#[from] DirectoryError),
     /// No mounts of one's own, or no FUSE.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),

@@ -49,10 +49,10 @@ pub struct TracedRehearsal {
 pub enum TracedError {
     /// A directory cannot be rehearsed.
     #[error(transparent)]
-    RehearsalRoot(#[from] DirectoryError),
+    Directory(#[from] DirectoryError),
     /// The queue of the server.
     #[error(transparent)]
-    MachineQueue(#[from] QueueError),
+    Queue(#[from] QueueError),
     /// The recorder, or the command's start.
     #[error(transparent)]
     Recorder(#[from] watch::RecorderError),

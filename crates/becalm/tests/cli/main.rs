@@ -6,8 +6,8 @@ mod bad_input;
 mod doctor;
 mod no_room;
 mod odd_names;
-mod words;
 mod usage;
+mod words;
 
 /// The program under test.
 const BECALM: &str = env!("CARGO_BIN_EXE_becalm");
