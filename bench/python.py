@@ -174,7 +174,7 @@ def staged(scene, profile, rounds):
         "mounted": (scene.inside(), True),
         f"mounted, {RANKS} ranks": (at_once(scene.inside()), True),
     }
-    counted(ways, profile, rounds, scene, "where nothing can be mounted, 0.5 ms a question")
+    counted(ways, profile, rounds, scene, "where nothing can be mounted, 0.5 ms of metadata latency")
 
 
 def ranks(scene, profile, rounds):
@@ -184,7 +184,7 @@ def ranks(scene, profile, rounds):
         f"becalm run, {RANKS} ranks": (at_once(scene.inside()), True),
         f"becalm run, {RANKS} ranks, as root": (at_once(scene.inside()), False),
     }
-    counted(ways, profile, rounds, scene, "on one node, 0.5 ms a question")
+    counted(ways, profile, rounds, scene, "on one node, 0.5 ms of metadata latency")
 
 
 def counted(ways, profile, rounds, scene, head):
@@ -283,7 +283,7 @@ def builds(scene, profile, rounds):
             cells.append(f"{mine:.2f} s ({median(faster):.1f})")
         rows.append(cells)
     files = sum(len(names) for _, _, names in os.walk(scene.env))
-    table([f"packing {files:,} files (times faster)", "0.5 ms a question", "local disk"], rows)
+    table([f"packing {files:,} files (times faster)", "0.5 ms of metadata latency", "local disk"], rows)
 
 
 def arguments():

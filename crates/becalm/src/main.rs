@@ -3,6 +3,7 @@
 mod again;
 mod command_line;
 mod command_report;
+mod cost_options;
 mod exit;
 mod load;
 mod machine;
@@ -42,10 +43,10 @@ enum BecalmVerb {
     // As it was called before there was a laboratory; so is `aslr`.
     #[command(hide = true)]
     Profile(verb::lab::profile::ProfileArgs),
-    Prove(Box<verb::prove::Args>),
+    Prove(Box<verb::prove::ProveArgs>),
     Run(verb::run::RunArgs),
-    Rehearse(verb::rehearse::Args),
-    Scale(verb::scale::Args),
+    Rehearse(verb::rehearse::RehearseArgs),
+    Scale(verb::scale::ScaleArgs),
     Python(verb::python::PythonArgs),
     Modules(verb::modules::ModulesArgs),
     #[command(hide = true)]

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use cost::{FilesystemProfile, RpcKind};
-use prove::{Asked, Elsewhere, Stay};
+use prove::{RunSurroundings, ServerCounts, SurroundingsStay};
 use recording::{ByteUnits, Nanos, Recording};
-use rehearse::report::Report;
-use rehearse::{Account, Rehearsal, Wanted};
+use rehearse::report::RehearsalReport;
+use rehearse::{Account, Rehearsal, RehearsalRequest};
 
 use crate::exit::Failure;
 use crate::verb::check::RehearsedRun;
@@ -32,7 +32,7 @@ impl RehearseOptions {
     /// What is to be rehearsed for these commands; nothing if that was not asked for.
     ///
     /// The directories stay writable: the command does what it does without a rehearsal.
-    pub fn wanted(&self, commands: &[&[OsString]]) -> Result<Option<Wanted>, Failure> {
+    pub fn wanted(&self, commands: &[&[OsString]]) -> Result<Option<RehearsalRequest>, Failure> {
         let Some(name) = &self.rehearse else { return Ok(None) };
         let profile = FilesystemProfile::find(name).map_err(Failure::of_command)?;
         let mut paths = self.rehearse_path.clone();
@@ -45,14 +45,14 @@ impl RehearseOptions {
             let why = anyhow!("this machine has no directory that a cluster would share");
             return Err(Failure::of_command(why.context("name one with --rehearse-path")));
         }
-        Ok(Some(Wanted { profile, paths, writable: true }))
+        Ok(Some(RehearsalRequest { profile, paths, writable: true }))
     }
 }
 
 /// A node of a cluster, cold for each run.
-pub struct ColdNode(pub Wanted);
+pub struct ColdNode(pub RehearsalRequest);
 
-impl Elsewhere for ColdNode {
+impl RunSurroundings for ColdNode {
     fn words(&self) -> String {
         let profile = &self.0.profile;
         format!(
@@ -62,7 +62,7 @@ impl Elsewhere for ColdNode {
         )
     }
 
-    fn enter(&self) -> Result<Box<dyn Stay>, String> {
+    fn enter(&self) -> Result<Box<dyn SurroundingsStay>, String> {
         let entered = Rehearsal::enter(&self.0).map_err(|error| error.to_string())?;
         Ok(Box::new(EnteredNode(entered)))
     }
@@ -70,18 +70,18 @@ impl Elsewhere for ColdNode {
 
 struct EnteredNode(Rehearsal);
 
-impl Stay for EnteredNode {
-    fn leave(self: Box<Self>) -> Result<Asked, String> {
+impl SurroundingsStay for EnteredNode {
+    fn leave(self: Box<Self>) -> Result<ServerCounts, String> {
         let account = self.0.finish().map_err(|error| error.to_string())?;
         Ok(asked(&account))
     }
 }
 
 /// What an account says of a whole run.
-fn asked(account: &Account) -> Asked {
+fn asked(account: &Account) -> ServerCounts {
     let all = account.metadata();
     let transferred = account.of(RpcKind::Read).and(account.of(RpcKind::Write));
-    Asked {
+    ServerCounts {
         operations: all.operations,
         missing: all.missing,
         waited_ns: all.waited + transferred.waited,
@@ -91,19 +91,20 @@ fn asked(account: &Account) -> Asked {
 }
 
 /// Enters the rehearsal for a command that this process runs itself.
-pub fn enter(wanted: &Wanted) -> Result<Rehearsal, Failure> {
+pub fn enter(wanted: &RehearsalRequest) -> Result<Rehearsal, Failure> {
     Rehearsal::enter(wanted).context("cannot rehearse").map_err(Failure::of_command)
 }
 
 /// What a recorded run asked there, to be told by `check`.
 pub fn told(
-    wanted: &Wanted,
+    wanted: &RehearsalRequest,
     entered: Rehearsal,
     recording: &Recording,
 ) -> Result<RehearsedRun, Failure> {
     let places = entered.places().to_vec();
     let account = entered.finish().map_err(Failure::of_command)?;
-    let report = Report::of(&account, &wanted.profile, &places, Duration::ZERO, Some(recording));
+    let report =
+        RehearsalReport::of(&account, &wanted.profile, &places, Duration::ZERO, Some(recording));
     Ok(RehearsedRun {
         profile: wanted.profile.name.clone(),
         directories: places

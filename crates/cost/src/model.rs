@@ -4,6 +4,7 @@ use recording::Nanos;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+use crate::assumptions;
 use crate::closed_queue::{self, USUAL};
 use crate::rpc_sequence::{RpcSequence, Stretch};
 use crate::{CacheRules, FilesystemProfile, JobProjection, JobSize, RecordedStart, TimeSpan};
@@ -55,6 +56,11 @@ impl Prediction {
 }
 
 impl CostModel {
+    /// What that takes for granted, in words.
+    pub fn assumptions(&self, start: &RecordedStart) -> Vec<String> {
+        assumptions::of(self, start)
+    }
+
     /// What a start waits, and each of its calls.
     pub fn predict(&self, start: &RecordedStart) -> Prediction {
         let alone = self.sequence(start, 1.0);

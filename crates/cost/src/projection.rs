@@ -6,7 +6,6 @@ use crate::closed_queue::{self, USUAL};
 use crate::rpc_sequence::RpcSequence;
 use crate::{
     ComputeSource, CostModel, PredictedWait, RecordedStart, RpcSummary, SharedChoice, TimeSpan,
-    assumptions,
 };
 
 /// What a recorded start takes with many ranks. Times are in seconds.
@@ -101,7 +100,7 @@ impl CostModel {
             job_if_negatives_not_cached: other(TimeSpan::ZERO),
             saturation: self.saturation(&alone),
             points: ranks.into_iter().map(at).collect(),
-            assumptions: assumptions::of(self, start),
+            assumptions: self.assumptions(start),
         }
     }
 

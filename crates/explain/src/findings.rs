@@ -1,5 +1,6 @@
 //! Findings: what a recording means, as data. docs/schema/becalm.check.md describes the JSON.
 
+use cost::PredictedWait;
 use recording::{Cause, ExitStatus, Micros, Name, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -17,14 +18,15 @@ pub struct Findings {
     pub program: String,
     /// All of the run, in numbers.
     pub totals: RunTotals,
-    /// The storms, most metadata operations first. Empty: none.
+    /// The storms, the longest predicted wait first. Empty: none.
     pub storms: Vec<Finding>,
-    /// The metadata operations that belong to no storm, by cause, most first.
-    pub rest: Vec<CauseCount>,
-    /// What all metadata operations cost on a cold shared filesystem.
-    pub cost: Cost,
-    /// How costs are computed.
-    pub model: Model,
+    /// The metadata operations that belong to no storm, by cause, the longest predicted wait
+    /// first.
+    pub rest: Vec<CauseWait>,
+    /// What it waits for the filesystem.
+    pub predicted_wait: PredictedWait,
+    /// How that is predicted.
+    pub model: WaitModel,
     /// From when on it is a storm.
     pub threshold: Threshold,
     /// What the reader must know before believing the numbers.
@@ -75,7 +77,7 @@ pub struct Finding {
     pub enoent: u64,
     /// Distinct paths they named.
     pub distinct: u64,
-    /// Of those, how many a known cure would take away at most: what makes it a storm.
+    /// Of those, how many a known cure would take away at most.
     pub avoidable: u64,
     /// Of those, how many are here because of their path alone, and not of who made them.
     pub inferred: u64,
@@ -88,8 +90,10 @@ pub struct Finding {
     pub causes: Vec<CauseCount>,
     /// What causes them, the worst first, with the numbers that say so.
     pub sources: Vec<StormSource>,
-    /// What these operations cost on a cold shared filesystem.
-    pub cost: Cost,
+    /// Their part of the predicted wait.
+    pub predicted_wait: PredictedWait,
+    /// Seconds of it that a known cure would take away at most, for one rank: what makes it a storm.
+    pub avoidable_wait: f64,
     /// The command that shows the evidence.
     pub evidence: String,
 }
@@ -105,50 +109,49 @@ pub struct CauseCount {
     pub enoent: u64,
 }
 
-/// What operations cost on a cold shared filesystem, by [`Model`]. Seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Cost {
-    /// Questions that one cold node asks the server, where it keeps every answer.
-    pub questions: u64,
-    /// The same where it keeps no 'no'.
-    pub questions_unkept: u64,
-    /// One process on one cold node waits this long.
-    pub one_rank: f64,
-    /// The same where 'no' is not kept.
-    pub one_rank_unkept: f64,
-    /// All ranks, started at once on cold nodes, wait this long.
-    pub all_ranks: f64,
-    /// The same where 'no' is not kept.
-    pub all_ranks_unkept: f64,
+/// The same with their part of the predicted wait.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CauseWait {
+    /// How many.
+    #[serde(flatten)]
+    pub count: CauseCount,
+    /// Seconds that one rank waits for them.
+    pub predicted_wait: f64,
 }
 
-/// How a [`Cost`] is computed.
+/// How a wait is predicted: the filesystem, and who starts on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Model {
+pub struct WaitModel {
+    /// The profile's name.
+    pub profile: String,
+    /// Seconds of one RPC where nobody else waits.
+    pub metadata_latency: f64,
+    /// Metadata operations a second that the server serves; none if it takes no time.
+    pub mds_ops_per_second: Option<u64>,
+    /// Whether a client caches ENOENT.
+    pub negative_dentry_cache: bool,
     /// Ranks that start at once.
     pub ranks: u64,
     /// Ranks that share a node, and its cache.
     pub ranks_per_node: u64,
     /// Nodes: `ranks / ranks_per_node`, rounded up.
     pub nodes: u64,
-    /// Seconds from a client's question to the server's answer, when the server is idle.
-    pub seconds_a_question: f64,
-    /// Questions a second that the one server answers.
-    pub server_per_second: f64,
-    /// The same in words.
-    pub words: String,
+    /// Whether each node has had such a start before.
+    pub warm: bool,
+    /// What is taken for granted, in words.
+    pub assumptions: Vec<String>,
 }
 
 /// From when on it is a storm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Threshold {
-    /// Avoidable operations, at least.
-    pub avoidable: u64,
-    /// And this part of all operations…
+    /// Seconds of avoidable wait of one rank, at least.
+    pub avoidable_wait: f64,
+    /// And this part of the start's wait…
     pub share: f64,
-    /// …or this many avoidable ones, whatever their share.
-    pub always: u64,
-    /// Starts of the same program by the same parent that make a fork storm.
+    /// …or this many seconds, whatever their share.
+    pub always: f64,
+    /// Execs of the same program by the same parent that make a fork storm.
     pub starts: u64,
     /// The same in words.
     pub words: String,

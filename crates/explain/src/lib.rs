@@ -31,10 +31,14 @@ mod who;
 mod words;
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 
+use ::cost::CostModel;
 use recording::{Micros, Nanos, Recording};
 
-pub use findings::{CauseCount, Cost, Finding, Findings, Model, RunTotals, RunWarning, Threshold};
+pub use findings::{
+    CauseCount, CauseWait, Finding, Findings, RunTotals, RunWarning, Threshold, WaitModel,
+};
 pub use source_path::SourcePath;
 pub use storm::{
     AllLists, ForkSource, LoaderSource, LocaleSource, ModuleTool, ModulesSource, OneList,
@@ -44,6 +48,7 @@ pub use threshold::STARTS;
 pub use warnings::{WarningKind, said, warnings};
 pub use words::listed;
 
+use cost::RunWait;
 use storm::DetectedStorm;
 use survey::{CleanPaths, OpSurvey};
 use words::{counted, operations};
@@ -51,10 +56,10 @@ use words::{counted, operations};
 /// What the reader of the findings wants to know beside them.
 #[derive(Clone, Debug)]
 pub struct ExplainOptions {
-    /// Ranks that start at once.
-    pub ranks: u64,
-    /// Ranks that share a node, and its cache.
-    pub ranks_per_node: u64,
+    /// The shared filesystem, and how many ranks start on it.
+    pub model: CostModel,
+    /// What is on it; empty: as [`cost::SharedChoice`] says.
+    pub below: Vec<PathBuf>,
     /// The recording's file as a shell takes it, for commands to paste.
     pub recording: String,
     /// Processes that the command left running, where the recording was read before they ended:
@@ -65,8 +70,8 @@ pub struct ExplainOptions {
 impl Default for ExplainOptions {
     fn default() -> ExplainOptions {
         ExplainOptions {
-            ranks: 1000,
-            ranks_per_node: 64,
+            model: CostModel::default(),
+            below: Vec::new(),
             recording: "REC".to_owned(),
             still_running: 0,
         }
@@ -77,26 +82,33 @@ impl Default for ExplainOptions {
 pub fn explain(recording: &Recording, options: &ExplainOptions) -> Findings {
     let paths = CleanPaths::of(recording);
     let mut survey = OpSurvey::new(recording, &paths);
-    let model = cost::model(options);
+    let wait = RunWait::of(recording, options);
     let mut storms = Vec::new();
     for detect in storm::DETECTORS {
-        if let Some(case) = detect(&survey) {
-            survey.claim(&case.claim);
-            storms.push(finding(&survey, case, &model, options));
+        let Some(case) = detect(&survey) else { continue };
+        let claim = case.claim.clone();
+        let finding = finding(&survey, case, &wait, options);
+        // Execs take time even where they wait for nothing.
+        let is_storm = finding.storm == Storm::Fork
+            || threshold::is_storm(finding.avoidable_wait, wait.whole().one_rank);
+        if is_storm {
+            survey.claim(&claim);
+            storms.push(finding);
         }
     }
-    storms.sort_by_key(|storm: &Finding| std::cmp::Reverse(storm.metadata_ops));
+    storms.sort_by(by_wait);
+    let rest = causes(&survey, &wait);
     let totals = totals(&survey);
     let program = program(recording);
     Findings {
-        headline: headline(&program, &totals, storms.is_empty()),
+        headline: headline(&program, &totals, &wait, storms.is_empty().then_some(&rest)),
         command: recording.header.command(),
         program,
         storms,
-        rest: survey.causes(survey.free().map(|(id, _)| id)),
-        cost: cost::cost(&survey, 0..survey.ops.len(), &model),
-        model,
-        threshold: threshold::threshold(),
+        rest,
+        predicted_wait: wait.whole(),
+        threshold: threshold::threshold(&wait.model.profile),
+        model: wait.model,
         warnings: warnings::of_run(recording, options.still_running),
         totals,
     }
@@ -106,10 +118,11 @@ pub fn explain(recording: &Recording, options: &ExplainOptions) -> Findings {
 fn finding(
     survey: &OpSurvey,
     case: DetectedStorm,
-    model: &Model,
+    wait: &RunWait,
     options: &ExplainOptions,
 ) -> Finding {
     let claim = &case.claim;
+    let predicted_wait = wait.part(claim.iter().copied());
     let each = || claim.iter().map(|id| &survey.ops[*id]);
     let metadata_ops = claim.len() as u64;
     Finding {
@@ -128,9 +141,30 @@ fn finding(
         time_ns: case.time.unwrap_or_else(|| each().map(|op| op.event.took).sum()),
         causes: survey.causes(claim.iter().copied()),
         sources: case.sources,
-        cost: cost::cost(survey, claim.iter().copied(), model),
+        avoidable_wait: predicted_wait.one_rank * case.avoidable as f64
+            / metadata_ops.max(1) as f64,
+        predicted_wait,
         evidence: format!("becalm report {} --by {}", options.recording, case.evidence),
     }
+}
+
+/// The longest wait of all ranks first; where nobody waits, most operations.
+fn by_wait(one: &Finding, other: &Finding) -> std::cmp::Ordering {
+    let wait = |storm: &Finding| storm.predicted_wait.all_ranks;
+    wait(other).total_cmp(&wait(one)).then(other.metadata_ops.cmp(&one.metadata_ops))
+}
+
+/// What belongs to no storm by cause, the longest wait first.
+fn causes(survey: &OpSurvey, wait: &RunWait) -> Vec<CauseWait> {
+    let free: Vec<_> = survey.free().map(|(id, op)| (id, op.why.cause)).collect();
+    let counts = survey.causes(free.iter().map(|(id, _)| *id)).into_iter();
+    let waited = |count: CauseCount| {
+        let own = free.iter().filter(|(_, cause)| *cause == count.cause).map(|(id, _)| *id);
+        CauseWait { count, predicted_wait: wait.part(own).one_rank }
+    };
+    let mut causes: Vec<_> = counts.map(waited).collect();
+    causes.sort_by(|one, other| other.predicted_wait.total_cmp(&one.predicted_wait));
+    causes
 }
 
 fn totals(survey: &OpSurvey) -> RunTotals {
@@ -187,8 +221,14 @@ fn program(recording: &Recording) -> String {
     }
 }
 
-/// The answer in one sentence.
-fn headline(program: &str, totals: &RunTotals, is_calm: bool) -> String {
+/// The answer in one sentence; `rest` is what there is by cause, where there is no storm. 'No storm'
+/// is said only of a start that nobody waits for.
+fn headline(
+    program: &str,
+    totals: &RunTotals,
+    wait: &RunWait,
+    rest: Option<&Vec<CauseWait>>,
+) -> String {
     let who = match totals.processes.saturating_sub(1) {
         0 => program.to_owned(),
         others => {
@@ -196,8 +236,33 @@ fn headline(program: &str, totals: &RunTotals, is_calm: bool) -> String {
             format!("{program} and the {processes} it forked")
         }
     };
-    let calm = if is_calm { "No storm: " } else { "" };
     let to_start = if totals.processes > 1 { "" } else { " to start" };
-    let made = operations(totals.metadata_ops);
-    format!("{calm}{who} made {made}{to_start}; {} of these failed.", words::count(totals.enoent))
+    let made = format!(
+        "{who} made {}{to_start}; {} of these failed",
+        operations(totals.metadata_ops),
+        words::count(totals.enoent),
+    );
+    let seconds = wait.whole().one_rank;
+    match rest {
+        None => format!("{made}."),
+        Some(_) if threshold::is_calm(seconds) => format!("No storm: {made}."),
+        Some(rest) => format!(
+            "{made}. One rank would wait {} for them on {}, and no single storm explains it: most \
+             is for {}.",
+            words::seconds(seconds),
+            wait.model.profile,
+            contributors(rest),
+        ),
+    }
+}
+
+/// The causes that a start waits longest for: three, or fewer where the others are small.
+fn contributors(rest: &[CauseWait]) -> String {
+    const NAMED: usize = 3;
+    let all: f64 = rest.iter().map(|part| part.predicted_wait).sum();
+    let named = rest.iter().take(NAMED).filter(|part| part.predicted_wait * 20.0 >= all);
+    let named = named.map(|part| {
+        format!("{} ({})", part.count.cause.name(), words::seconds(part.predicted_wait))
+    });
+    named.collect::<Vec<_>>().join(", ")
 }

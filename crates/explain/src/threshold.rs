@@ -1,45 +1,46 @@
 //! From when on it is a storm.
 //!
-//! A storm is large in itself and large in this run:
+//! A storm is long in itself and long in this run, on the filesystem that was chosen:
 //!
-//! - 200 avoidable operations are 0.1 s of waiting on a cold shared filesystem at 0.5 ms a
-//!   question: the delay that a person begins to notice (R. B. Miller, 'Response time in
-//!   man-computer conversational transactions', 1968). Fewer are calm, whatever their share:
-//!   `true`, `ls` and `git status` ask 5 to 150 questions in all.
-//! - Below 5 % of all operations the cure would not be felt, unless they are 5,000: 2.5 s.
-//! - A start costs 0.5 to 2 ms of CPU on any machine, so 50 starts of the same program by the
-//!   same parent are again 0.1 s at most; that holds even where they ask nothing.
+//! - What a cure would take away keeps one rank waiting for 0.1 s: the delay that a person begins
+//!   to notice (R. B. Miller, 'Response time in man-computer conversational transactions', 1968).
+//! - Below 5 % of the start's wait the cure would not be felt, unless it is 2.5 s.
+//! - An exec takes 0.5 to 2 ms of CPU on any machine, so 50 of the same program by the same parent
+//!   are again 0.1 s at most; that holds even where they wait for nothing.
 
 use crate::findings::Threshold;
-use crate::words::count;
 
-/// Avoidable operations, at least.
-const AVOIDABLE: u64 = 200;
-/// Their part of all operations, at least: one in this many.
-const ONE_IN: u64 = 20;
-/// Or this many of them.
-const ALWAYS: u64 = 5_000;
-/// Processes of the same program and the same parent that are a storm.
+/// Seconds that one rank waits for what a cure would take away, at least.
+const NOTICED: f64 = 0.1;
+/// Its part of the start's wait, at least: one in this many.
+const ONE_IN: f64 = 20.0;
+/// Or this many seconds.
+const ALWAYS: f64 = 2.5;
+/// Execs of the same program by the same parent.
 pub const STARTS: u64 = 50;
 
-/// Whether so many avoidable operations out of `total` are a storm.
-pub(crate) fn is_storm(avoidable: u64, total: u64) -> bool {
-    avoidable >= AVOIDABLE && (avoidable.saturating_mul(ONE_IN) >= total || avoidable >= ALWAYS)
+/// Whether so many seconds that a cure would take away, of a start that waits `all` seconds, are a
+/// storm.
+pub(crate) fn is_storm(avoidable: f64, all: f64) -> bool {
+    avoidable >= NOTICED && (avoidable * ONE_IN >= all || avoidable >= ALWAYS)
 }
 
-/// The threshold as data.
-pub(crate) fn threshold() -> Threshold {
+/// Whether a start that waits so many seconds can be called calm.
+pub(crate) fn is_calm(all: f64) -> bool {
+    all <= NOTICED
+}
+
+/// The threshold as data; `on` is what the filesystem is called.
+pub(crate) fn threshold(on: &str) -> Threshold {
     Threshold {
-        avoidable: AVOIDABLE,
-        share: 1.0 / ONE_IN as f64,
+        avoidable_wait: NOTICED,
+        share: 1.0 / ONE_IN,
         always: ALWAYS,
         starts: STARTS,
         words: format!(
-            "A storm is {AVOIDABLE} avoidable questions (0.1 s on a cold shared filesystem) that \
-             are {} % of all, or {} avoidable ones, or {STARTS} starts of the same program by \
-             the same parent.",
-            100 / ONE_IN,
-            count(ALWAYS)
+            "A storm is {NOTICED} s of avoidable wait of one rank on {on} that is {} % of all, or \
+             {ALWAYS} s, or {STARTS} execs of the same program by the same parent.",
+            100.0 / ONE_IN,
         ),
     }
 }
@@ -49,10 +50,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_storm_is_large_in_itself_and_large_in_its_run() {
-        assert!(!is_storm(199, 199), "too few to be felt");
-        assert!(is_storm(200, 4_000));
-        assert!(!is_storm(200, 4_001), "too small a part");
-        assert!(is_storm(5_000, 10_000_000), "many enough whatever the rest");
+    fn a_storm_is_long_in_itself_and_long_in_its_run() {
+        assert!(!is_storm(0.099, 0.099), "too short to be felt");
+        assert!(is_storm(0.1, 2.0));
+        assert!(!is_storm(0.1, 2.1), "too small a part");
+        assert!(is_storm(2.5, 1e6), "long enough whatever the rest");
+    }
+
+    #[test]
+    fn a_start_is_calm_up_to_what_a_person_notices() {
+        assert!(is_calm(0.1) && !is_calm(0.1001));
     }
 }

@@ -1,6 +1,12 @@
 //! Numbers and names inside sentences.
 
+use recording::Nanos;
 pub(crate) use term::number::{count, counted};
+
+/// A span of time: `180 ms`.
+pub(crate) fn seconds(seconds: f64) -> String {
+    term::number::time(Nanos((seconds * 1e9).round() as u64))
+}
 
 /// `8,200 metadata operations`.
 pub(crate) fn operations(number: u64) -> String {

@@ -39,7 +39,7 @@ pub enum Behaviour {
     /// The same status; the output was not to be compared.
     SameStatus,
     /// Not the same.
-    Differs(Difference),
+    Differs(BehaviourDifference),
     /// A command's own output, or status, differs from run to run, so it cannot be compared.
     Varies {
         /// `before` or `after`.
@@ -51,7 +51,7 @@ pub enum Behaviour {
 
 /// How two commands differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Difference {
+pub struct BehaviourDifference {
     /// `standard output`, `standard error` or `status`.
     pub what: String,
     /// Where, in words; for a status, which.
@@ -68,7 +68,7 @@ pub(crate) fn compare(before: &Side, after: &Side, ignore_output: bool) -> Behav
     }
     if before.ended != after.ended {
         let first = format!("before {}, after {}", ending(before.ended), ending(after.ended));
-        return Behaviour::Differs(Difference { what: STATUS.into(), first });
+        return Behaviour::Differs(BehaviourDifference { what: STATUS.into(), first });
     }
     if ignore_output {
         return Behaviour::SameStatus;
@@ -78,7 +78,7 @@ pub(crate) fn compare(before: &Side, after: &Side, ignore_output: bool) -> Behav
     for (what, before, after) in streams {
         if !before.is(after) {
             let first = first_difference(before, after);
-            return Behaviour::Differs(Difference { what: what.into(), first });
+            return Behaviour::Differs(BehaviourDifference { what: what.into(), first });
         }
     }
     Behaviour::Same

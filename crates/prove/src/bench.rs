@@ -5,19 +5,20 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use cost::CostModel;
 use launch::{CommandLine, Ended, Stage, StageError, StageOutcome, Timed};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::behaviour::ending;
-use crate::elsewhere::{Asked, Elsewhere};
-use crate::interleaved::Step;
+use crate::elsewhere::{RunSurroundings, ServerCounts};
+use crate::interleaved::ProofProgress;
 use crate::recorded;
-use crate::side::{Run, Seen, Side, Subject};
+use crate::side::{ObservedRun, Side, Subject, TimedRun};
 
 /// How commands are run.
 #[derive(Clone)]
-pub struct Bench {
+pub struct ProofBench {
     /// The file that each run reads from its start; `/dev/null` for nothing.
     pub input: PathBuf,
     /// After how long a run, recorded or timed, is ended and the proof given up.
@@ -27,12 +28,14 @@ pub struct Bench {
     /// How often each side is recorded: more than once shows whether its counts vary.
     pub recordings: usize,
     /// Where runs are made, if not simply on this machine.
-    pub elsewhere: Option<Rc<dyn Elsewhere>>,
+    pub elsewhere: Option<Rc<dyn RunSurroundings>>,
+    /// For which shared filesystem and job the wait is predicted.
+    pub cost: Option<CostModel>,
 }
 
 /// Why there is no proof.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ProofError {
     /// The command did not start, or could not be recorded.
     #[error("{command}: {why}")]
     CannotRun {
@@ -73,13 +76,13 @@ fn place(path: Option<&Path>) -> String {
     path.map(|path| format!(" in {}", path.display())).unwrap_or_default()
 }
 
-impl Error {
+impl ProofError {
     /// The exit status of becalm for it.
     pub fn exit_status(&self) -> u8 {
         match self {
-            Error::CannotRun { status, .. } => *status,
-            Error::Stage { error: StageError::TimedOut(_), .. } => 124,
-            Error::Stage { error: StageError::Interrupted(signal), .. } => {
+            ProofError::CannotRun { status, .. } => *status,
+            ProofError::Stage { error: StageError::TimedOut(_), .. } => 124,
+            ProofError::Stage { error: StageError::Interrupted(signal), .. } => {
                 128u8.wrapping_add(*signal as u8)
             }
             _ => 125,
@@ -87,7 +90,7 @@ impl Error {
     }
 }
 
-impl Bench {
+impl ProofBench {
     /// Measures a command alone: a warm-up, the recordings, then `runs` timed runs; `keep` is
     /// the file for the first recording.
     ///
@@ -98,16 +101,16 @@ impl Bench {
         subject: &Subject,
         runs: usize,
         keep: Option<&Path>,
-        progress: &mut dyn FnMut(Step),
-    ) -> Result<Side, Error> {
+        progress: &mut dyn FnMut(ProofProgress),
+    ) -> Result<Side, ProofError> {
         let of = 1 + self.recordings + runs;
         let mut side = self.first(subject)?.0;
         for time in 0..self.recordings {
-            progress(Step { done: 1 + time, of });
+            progress(ProofProgress { done: 1 + time, of });
             self.record(subject, &mut side, keep.filter(|_| time == 0))?;
         }
         self.time(subject, &mut side, runs, &mut |step| {
-            progress(Step { done: 1 + self.recordings + step.done, of });
+            progress(ProofProgress { done: 1 + self.recordings + step.done, of });
         })?;
         Ok(side)
     }
@@ -121,11 +124,11 @@ impl Bench {
         subject: &Subject,
         side: &mut Side,
         runs: usize,
-        progress: &mut dyn FnMut(Step),
-    ) -> Result<(), Error> {
+        progress: &mut dyn FnMut(ProofProgress),
+    ) -> Result<(), ProofError> {
         side.runs.clear();
         for done in 0..runs {
-            progress(Step { done, of: runs });
+            progress(ProofProgress { done, of: runs });
             let run = self.run(subject, side)?;
             side.runs.push(run);
         }
@@ -133,27 +136,27 @@ impl Bench {
     }
 
     /// The first run, which warms caches up: not timed for the proof.
-    pub(crate) fn first(&self, subject: &Subject) -> Result<(Side, Run), Error> {
+    pub(crate) fn first(&self, subject: &Subject) -> Result<(Side, TimedRun), ProofError> {
         let (seen, run) = self.timed(subject)?;
         Ok((Side::of(subject, seen), run))
     }
 
     /// A further run of a side that is known: its behaviour is compared with the first's.
-    pub(crate) fn run(&self, subject: &Subject, side: &mut Side) -> Result<Run, Error> {
+    pub(crate) fn run(&self, subject: &Subject, side: &mut Side) -> Result<TimedRun, ProofError> {
         let (seen, run) = self.timed(subject)?;
         side.see(&seen);
         Ok(run)
     }
 
-    fn timed(&self, subject: &Subject) -> Result<(Seen, Run), Error> {
+    fn timed(&self, subject: &Subject) -> Result<(ObservedRun, TimedRun), ProofError> {
         self.prepare(subject)?;
         let command = subject.line.command();
         let act = || self.there(|| time(&command));
         let played = self.play(&subject.text, &subject.line, act)?;
         let (timed, asked) = played.result;
         Ok((
-            Seen::of(timed.ended, played.stdout, played.stderr, played.left_open),
-            Run { asked, ..timed.into() },
+            ObservedRun::of(timed.ended, played.stdout, played.stderr, played.left_open),
+            TimedRun { asked, ..timed.into() },
         ))
     }
 
@@ -163,9 +166,9 @@ impl Bench {
         subject: &Subject,
         side: &mut Side,
         keep: Option<&Path>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ProofError> {
         self.prepare(subject)?;
-        let failed = |error| Error::Keep { path: keep.map(Path::to_owned), error };
+        let failed = |error| ProofError::Keep { path: keep.map(Path::to_owned), error };
         let file = match keep {
             Some(path) => {
                 let mut options = File::options();
@@ -175,12 +178,14 @@ impl Bench {
             None => launch::scratch_file().map_err(failed)?,
         };
         let command = subject.line.command();
-        let act = || self.there(|| recorded::of(&command, file, &self.recorder));
+        let act =
+            || self.there(|| recorded::of(&command, file, &self.recorder, self.cost.as_ref()));
         let played = self.play(&subject.text, &subject.line, act)?;
         let (recorded, _) = played.result;
         let left = played.left_open || recorded.left_processes;
-        side.see(&Seen::of(recorded.ended, played.stdout, played.stderr, left));
+        side.see(&ObservedRun::of(recorded.ended, played.stdout, played.stderr, left));
         side.place = side.place.take().or(recorded.place);
+        side.predicted_wait = side.predicted_wait.or(recorded.predicted_wait);
         side.counted.push(recorded.counted);
         for blind in recorded.blinds {
             if !side.blinds.contains(&blind) {
@@ -194,7 +199,7 @@ impl Bench {
     fn there<T>(
         &self,
         act: impl FnOnce() -> Result<T, CannotRun>,
-    ) -> Result<(T, Option<Asked>), CannotRun> {
+    ) -> Result<(T, Option<ServerCounts>), CannotRun> {
         let failed = |why| CannotRun { status: 125, why };
         let Some(elsewhere) = &self.elsewhere else { return Ok((act()?, None)) };
         let stay = elsewhere.enter().map_err(failed)?;
@@ -203,13 +208,13 @@ impl Bench {
     }
 
     /// Runs what prepares a run.
-    fn prepare(&self, subject: &Subject) -> Result<(), Error> {
+    fn prepare(&self, subject: &Subject) -> Result<(), ProofError> {
         for line in &subject.prepare {
             let words: Vec<_> = line.argv.iter().map(|word| word.to_string_lossy()).collect();
             let (name, command) = (words.join(" "), line.command());
             match self.play(&name, line, || time(&command))?.result.ended {
                 Ended::Exited(0) => {}
-                ended => return Err(Error::Prepare { command: name, ended }),
+                ended => return Err(ProofError::Prepare { command: name, ended }),
             }
         }
         Ok(())
@@ -221,16 +226,17 @@ impl Bench {
         name: &str,
         line: &CommandLine,
         act: impl FnOnce() -> Result<T, CannotRun>,
-    ) -> Result<StageOutcome<T>, Error> {
+    ) -> Result<StageOutcome<T>, ProofError> {
         let (input, timeout) = (self.input.clone(), self.timeout);
         let stage = Stage { environment: line.environment.clone(), input, timeout };
         let command = || name.to_owned();
-        let played = stage.play(act).map_err(|error| Error::Stage { command: command(), error })?;
+        let played =
+            stage.play(act).map_err(|error| ProofError::Stage { command: command(), error })?;
         let StageOutcome { result, stdout, stderr, left_open } = played;
         match result {
             Ok(result) => Ok(StageOutcome { result, stdout, stderr, left_open }),
             Err(CannotRun { status, why }) => {
-                Err(Error::CannotRun { command: command(), status, why })
+                Err(ProofError::CannotRun { command: command(), status, why })
             }
         }
     }

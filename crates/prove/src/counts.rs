@@ -10,7 +10,7 @@ use crate::side::Side;
 
 /// What one recording counts: the numbers that `becalm report` prints.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counted {
+pub struct RecordedCounts {
     /// Metadata operations: what a metadata server would be asked.
     pub metadata: u64,
     /// Of those, how many were answered 'no such file'.
@@ -20,12 +20,12 @@ pub struct Counted {
     /// Processes, the command's own included.
     pub processes: u64,
     /// By system call, as `strace -c` counts.
-    pub by_call: BTreeMap<String, Calls>,
+    pub by_call: BTreeMap<String, CallCount>,
 }
 
 /// How often one system call was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Calls {
+pub struct CallCount {
     /// In all.
     pub calls: u64,
     /// Of those, how many failed.
@@ -34,17 +34,17 @@ pub struct Calls {
     pub metadata: u64,
 }
 
-impl Counted {
+impl RecordedCounts {
     /// Counts the default set of calls, `%file,%desc,%process`.
-    pub fn of(recording: &Recording) -> Counted {
+    pub fn of(recording: &Recording) -> RecordedCounts {
         let filter = CallFilter { default_set: true, ..CallFilter::default() };
         let table = query::table(recording, GroupBy::Syscall, &filter);
-        let calls = |row: &QueryRow| Calls {
+        let calls = |row: &QueryRow| CallCount {
             calls: row.calls,
             errors: row.errors,
             metadata: row.metadata_ops,
         };
-        Counted {
+        RecordedCounts {
             metadata: table.total.metadata_ops,
             missing: table.total.enoent,
             calls: table.total.calls,
@@ -54,21 +54,21 @@ impl Counted {
     }
 
     /// How often a system call was made; zeros if never.
-    pub fn call(&self, name: &str) -> Calls {
+    pub fn call(&self, name: &str) -> CallCount {
         self.by_call.get(name).copied().unwrap_or_default()
     }
 }
 
 /// Two counts that can be compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
+pub struct CountComparison {
     /// What became of the metadata operations that the commands made.
-    pub change: Change,
+    pub change: CountChange,
     /// What became of those that reached the server, where both were run on a rehearsed filesystem.
     /// It is what the change is judged by then: an image that is mounted over its own path leaves
     /// every call where it was, and answers it on the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked: Option<Change>,
+    pub asked: Option<CountChange>,
     /// The system call that says it best: of those that ask for metadata, the one whose number
     /// went most in the direction of all; none if their sum is the same.
     pub headline: Option<String>,
@@ -77,7 +77,7 @@ pub struct Counts {
 /// What became of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum CountChange {
     /// Less of it, in every recording of the one than in any of the other.
     Fewer,
     /// As many.
@@ -88,54 +88,56 @@ pub enum Change {
     Unclear,
 }
 
-impl Counts {
+impl CountComparison {
     /// What the change is judged by.
-    pub fn judged_by(&self) -> Change {
+    pub fn judged_by(&self) -> CountChange {
         self.asked.unwrap_or(self.change)
     }
 }
 
-impl Change {
+impl CountChange {
     /// What became of a number that several runs of each side gave: its smallest and largest.
-    fn between(before: Option<(u64, u64)>, after: Option<(u64, u64)>) -> Change {
+    fn between(before: Option<(u64, u64)>, after: Option<(u64, u64)>) -> CountChange {
         match (before, after) {
-            (Some(before), Some(after)) if before == after && before.0 == before.1 => Change::Same,
-            (Some(before), Some(after)) if after.1 < before.0 => Change::Fewer,
-            (Some(before), Some(after)) if before.1 < after.0 => Change::More,
-            _ => Change::Unclear,
+            (Some(before), Some(after)) if before == after && before.0 == before.1 => {
+                CountChange::Same
+            }
+            (Some(before), Some(after)) if after.1 < before.0 => CountChange::Fewer,
+            (Some(before), Some(after)) if before.1 < after.0 => CountChange::More,
+            _ => CountChange::Unclear,
         }
     }
 }
 
 /// Compares one recording before with one after.
-pub fn counts(before: &Recording, after: &Recording) -> Counts {
-    recorded(&[Counted::of(before)], &[Counted::of(after)])
+pub fn counts(before: &Recording, after: &Recording) -> CountComparison {
+    recorded(&[RecordedCounts::of(before)], &[RecordedCounts::of(after)])
 }
 
 /// Compares all that was counted of each side.
-pub(crate) fn compare(before: &Side, after: &Side) -> Counts {
+pub(crate) fn compare(before: &Side, after: &Side) -> CountComparison {
     let (was, is) = (before.asked_range(), after.asked_range());
-    let asked = (was.is_some() && is.is_some()).then(|| Change::between(was, is));
-    Counts { asked, ..recorded(&before.counted, &after.counted) }
+    let asked = (was.is_some() && is.is_some()).then(|| CountChange::between(was, is));
+    CountComparison { asked, ..recorded(&before.counted, &after.counted) }
 }
 
 /// Compares what several recordings of each side counted.
-fn recorded(before: &[Counted], after: &[Counted]) -> Counts {
-    let change = Change::between(range(before), range(after));
+fn recorded(before: &[RecordedCounts], after: &[RecordedCounts]) -> CountComparison {
+    let change = CountChange::between(range(before), range(after));
     let headline = match (before.first(), after.first()) {
         (Some(before), Some(after)) => headline(before, after),
         _ => None,
     };
-    Counts { change, asked: None, headline }
+    CountComparison { change, asked: None, headline }
 }
 
 /// The fewest and the most metadata operations of several recordings.
-pub(crate) fn range(counted: &[Counted]) -> Option<(u64, u64)> {
+pub(crate) fn range(counted: &[RecordedCounts]) -> Option<(u64, u64)> {
     let metadata = || counted.iter().map(|counted| counted.metadata);
     Some((metadata().min()?, metadata().max()?))
 }
 
-fn headline(before: &Counted, after: &Counted) -> Option<String> {
+fn headline(before: &RecordedCounts, after: &RecordedCounts) -> Option<String> {
     let names = before.by_call.keys().chain(after.by_call.keys());
     let (less, more) = match before.metadata.cmp(&after.metadata) {
         std::cmp::Ordering::Greater => (after, before),
@@ -150,30 +152,39 @@ fn headline(before: &Counted, after: &Counted) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn counted(openat: u64, stat: u64) -> Counted {
-        let calls = |number| Calls { calls: number, errors: 0, metadata: number };
-        Counted {
+    fn counted(openat: u64, stat: u64) -> RecordedCounts {
+        let calls = |number| CallCount { calls: number, errors: 0, metadata: number };
+        RecordedCounts {
             metadata: openat + stat,
             by_call: [("openat".into(), calls(openat)), ("newfstatat".into(), calls(stat))].into(),
-            ..Counted::default()
+            ..RecordedCounts::default()
         }
     }
 
     #[test]
     fn the_call_whose_number_changed_most_says_it_best() {
         let counts = recorded(&[counted(5565, 100)], &[counted(152, 10)]);
-        assert_eq!((counts.change, counts.headline.as_deref()), (Change::Fewer, Some("openat")));
+        assert_eq!(
+            (counts.change, counts.headline.as_deref()),
+            (CountChange::Fewer, Some("openat"))
+        );
         let counts = recorded(&[counted(10, 100)], &[counted(12, 900)]);
-        assert_eq!((counts.change, counts.headline.as_deref()), (Change::More, Some("newfstatat")));
+        assert_eq!(
+            (counts.change, counts.headline.as_deref()),
+            (CountChange::More, Some("newfstatat"))
+        );
         let counts = recorded(&[counted(10, 100)], &[counted(10, 100)]);
-        assert_eq!((counts.change, counts.headline), (Change::Same, None));
+        assert_eq!((counts.change, counts.headline), (CountChange::Same, None));
     }
 
     #[test]
     fn counts_that_vary_and_overlap_say_nothing() {
         let before = [counted(100, 0), counted(110, 0)];
-        assert_eq!(recorded(&before, &[counted(105, 0), counted(104, 0)]).change, Change::Unclear);
-        assert_eq!(recorded(&before, &before).change, Change::Unclear);
-        assert_eq!(recorded(&before, &[counted(99, 0), counted(98, 0)]).change, Change::Fewer);
+        assert_eq!(
+            recorded(&before, &[counted(105, 0), counted(104, 0)]).change,
+            CountChange::Unclear
+        );
+        assert_eq!(recorded(&before, &before).change, CountChange::Unclear);
+        assert_eq!(recorded(&before, &[counted(99, 0), counted(98, 0)]).change, CountChange::Fewer);
     }
 }

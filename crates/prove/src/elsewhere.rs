@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// Each run, recorded or timed, has a process of its own ([`launch::Stage`]), which enters before
 /// it starts the command.
-pub trait Elsewhere {
+pub trait RunSurroundings {
     /// In words, for the verdict's `on …`.
     fn words(&self) -> String;
 
@@ -15,21 +15,21 @@ pub trait Elsewhere {
     ///
     /// # Errors
     /// Why not.
-    fn enter(&self) -> Result<Box<dyn Stay>, String>;
+    fn enter(&self) -> Result<Box<dyn SurroundingsStay>, String>;
 }
 
 /// A run's stay there.
-pub trait Stay {
+pub trait SurroundingsStay {
     /// What the run asked; called once the command has ended.
     ///
     /// # Errors
     /// Why it is not known: then the run says nothing.
-    fn leave(self: Box<Self>) -> Result<Asked, String>;
+    fn leave(self: Box<Self>) -> Result<ServerCounts, String>;
 }
 
 /// What a run asked of a shared filesystem's server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct ServerCounts {
     /// Metadata operations that reached the server.
     pub operations: u64,
     /// Of those, how many were answered 'no such file'.

@@ -19,7 +19,7 @@ pub fn csv(proof: &Proof) -> String {
     for (name, side, summary) in sides(proof) {
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
         let of = |get: fn(&stats::Summary) -> f64| number(summary.as_ref().map(get));
-        let mean = |get: fn(&crate::Run) -> f64| {
+        let mean = |get: fn(&crate::TimedRun) -> f64| {
             let values: Vec<_> = side.runs.iter().map(get).collect();
             number(stats::Summary::of(&values).map(|summary| summary.mean))
         };

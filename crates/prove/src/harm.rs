@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::behaviour::Behaviour;
-use crate::counts::Change;
+use crate::counts::CountChange;
 use crate::proof::Proof;
 use crate::times::Speed;
 
@@ -22,7 +22,7 @@ pub enum Harm {
 impl Proof {
     /// What speaks against the change, the worst of it; `operations` is what became of the
     /// metadata operations. That nothing is proven speaks neither for it nor against it.
-    pub fn harm(&self, operations: Change) -> Option<Harm> {
+    pub fn harm(&self, operations: CountChange) -> Option<Harm> {
         harm(self.behaves_the_same(), operations, self.times.speed)
     }
 
@@ -36,11 +36,11 @@ impl Proof {
     }
 }
 
-fn harm(is_same: bool, operations: Change, speed: Speed) -> Option<Harm> {
+fn harm(is_same: bool, operations: CountChange, speed: Speed) -> Option<Harm> {
     match (is_same, operations, speed) {
         (false, _, _) => Some(Harm::Behaviour),
         (_, _, Speed::Slower) => Some(Harm::Slower),
-        (_, Change::More, _) => Some(Harm::MoreOperations),
+        (_, CountChange::More, _) => Some(Harm::MoreOperations),
         _ => None,
     }
 }
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn another_behaviour_a_longer_time_and_more_operations_are_harm_and_no_proof_is_none() {
-        use {Change::*, Speed::*};
+        use {CountChange::*, Speed::*};
         assert_eq!(harm(false, Fewer, Faster), Some(Harm::Behaviour));
         assert_eq!(harm(true, Fewer, Slower), Some(Harm::Slower));
         assert_eq!(harm(true, Same, Slower), Some(Harm::Slower));

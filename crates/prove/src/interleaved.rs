@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use stats::Random;
 
-use crate::bench::{Bench, Error};
-use crate::proof::{Conditions, Order, Proof};
-use crate::side::{Run, Side, Subject};
+use crate::bench::{ProofBench, ProofError};
+use crate::proof::{Conditions, Proof, RunOrder};
+use crate::side::{Side, Subject, TimedRun};
 
 /// Without a number of runs, at least so many of each command: enough for an interval, with one
 /// outlier on either side to spare.
@@ -19,13 +19,13 @@ const WORTHWHILE: Duration = Duration::from_secs(3);
 
 /// What is to be proven, and how.
 #[derive(Clone)]
-pub struct Plan {
+pub struct ProofPlan {
     /// The one command.
     pub before: Subject,
     /// The other.
     pub after: Subject,
     /// How they are run.
-    pub bench: Bench,
+    pub bench: ProofBench,
     /// How many timed runs of each; none for as many as are worthwhile.
     pub runs: Option<usize>,
     /// How many runs of each come first and are not counted; at least one is made.
@@ -40,7 +40,7 @@ pub struct Plan {
 
 /// How far the work is: so many runs, of so many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct ProofProgress {
     /// Done.
     pub done: usize,
     /// In all, as far as is known.
@@ -55,7 +55,10 @@ pub struct Step {
 ///
 /// # Errors
 /// [`Error`].
-pub fn interleaved(plan: &Plan, progress: &mut dyn FnMut(Step)) -> Result<Proof, Error> {
+pub fn interleaved(
+    plan: &ProofPlan,
+    progress: &mut dyn FnMut(ProofProgress),
+) -> Result<Proof, ProofError> {
     let (mut before, run_before) = plan.bench.first(&plan.before)?;
     let (mut after, run_after) = plan.bench.first(&plan.after)?;
     let rounds = plan.runs.unwrap_or_else(|| worthwhile(run_before, run_after));
@@ -87,7 +90,7 @@ pub fn interleaved(plan: &Plan, progress: &mut dyn FnMut(Step)) -> Result<Proof,
         })?;
     }
     let conditions = Conditions {
-        order: Order::Interleaved { seed: plan.seed },
+        order: RunOrder::Interleaved { seed: plan.seed },
         ignore_output: plan.ignore_output,
         warm: plan.bench.elsewhere.is_none()
             && plan.before.prepare.is_empty()
@@ -103,11 +106,11 @@ fn kept(directory: &Path, side: &str) -> PathBuf {
 }
 
 struct Turns<'a> {
-    plan: &'a Plan,
+    plan: &'a ProofPlan,
     random: Random,
     done: usize,
     of: usize,
-    progress: &'a mut dyn FnMut(Step),
+    progress: &'a mut dyn FnMut(ProofProgress),
 }
 
 impl Turns<'_> {
@@ -116,8 +119,8 @@ impl Turns<'_> {
         &mut self,
         before: &mut Side,
         after: &mut Side,
-        act: impl Fn(&Subject, &mut Side, &str) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        act: impl Fn(&Subject, &mut Side, &str) -> Result<(), ProofError>,
+    ) -> Result<(), ProofError> {
         let mut turns = [(&self.plan.before, before, "before"), (&self.plan.after, after, "after")];
         if self.random.coin() {
             turns.reverse();
@@ -125,14 +128,14 @@ impl Turns<'_> {
         for (subject, side, name) in turns {
             act(subject, side, name)?;
             self.done += 1;
-            (self.progress)(Step { done: self.done, of: self.of });
+            (self.progress)(ProofProgress { done: self.done, of: self.of });
         }
         Ok(())
     }
 }
 
 /// How many runs of each are worthwhile.
-fn worthwhile(before: Run, after: Run) -> usize {
+fn worthwhile(before: TimedRun, after: TimedRun) -> usize {
     let pair = (before.wall_ns + after.wall_ns).0.max(1);
     let rounds = WORTHWHILE.as_nanos() as u64 / pair;
     usize::try_from(rounds).unwrap_or(MOST_RUNS).clamp(FEWEST_RUNS, MOST_RUNS)
@@ -146,7 +149,7 @@ mod tests {
 
     #[test]
     fn quick_commands_are_run_more_often_within_limits() {
-        let run = |millis: u64| Run {
+        let run = |millis: u64| TimedRun {
             wall_ns: Nanos(millis * 1_000_000),
             user_us: recording::Micros(0),
             system_us: recording::Micros(0),

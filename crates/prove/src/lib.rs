@@ -3,7 +3,7 @@
 //!
 //! A [`Proof`] is made of two [`Side`]s. [`interleaved`] measures both of them, in shuffled
 //! pairs; where the change can only be made once, between the two, each side is measured by
-//! [`Bench::measure`], and [`Proof::of`] puts them together and says that they were measured
+//! [`ProofBench::measure`], and [`Proof::of`] puts them together and says that they were measured
 //! apart.
 //!
 //! | file | what it holds |
@@ -37,15 +37,15 @@ mod times;
 mod verdict;
 mod words;
 
-pub use behaviour::{Behaviour, Difference, Output};
-pub use bench::{Bench, Error};
-pub use counts::{Calls, Change, Counted, Counts, counts};
-pub use elsewhere::{Asked, Elsewhere, Stay};
+pub use behaviour::{Behaviour, BehaviourDifference, Output};
+pub use bench::{ProofBench, ProofError};
+pub use counts::{CallCount, CountChange, CountComparison, RecordedCounts, counts};
+pub use elsewhere::{RunSurroundings, ServerCounts, SurroundingsStay};
 pub use export::{csv, markdown};
 pub use harm::Harm;
-pub use interleaved::{FEWEST_RUNS, MOST_RUNS, Plan, Step, interleaved};
-pub use place::Place;
-pub use proof::{Conditions, Order, Proof, SCHEMA};
-pub use side::{Run, Side, Subject};
+pub use interleaved::{FEWEST_RUNS, MOST_RUNS, ProofPlan, ProofProgress, interleaved};
+pub use place::TestedFilesystem;
+pub use proof::{Conditions, Proof, RunOrder, SCHEMA};
+pub use side::{Side, Subject, TimedRun};
 pub use times::{Speed, Times};
-pub use verdict::Verdict;
+pub use verdict::ProofVerdict;

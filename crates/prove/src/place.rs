@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// The filesystem that a run asked most.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct TestedFilesystem {
     /// Its type: `ext4`, `nfs4`, `lustre`, `tmpfs`, …
     pub fs: String,
     /// Where it is mounted.
@@ -43,10 +43,10 @@ const SHARED: &[&str] = &[
     "ocfs2",
 ];
 
-impl Place {
+impl TestedFilesystem {
     /// The filesystem that answered most of a recording's metadata operations, those of the
     /// kernel's own (proc, sysfs, …) not counted; none if it asked none.
-    pub fn of(recording: &Recording) -> Option<Place> {
+    pub fn of(recording: &Recording) -> Option<TestedFilesystem> {
         let mounts: Vec<_> =
             recording.paths().map(|path| recording.header.mount_of(path)).collect();
         // By mount point; of several mounts at one point, a path is always on the last.
@@ -59,7 +59,7 @@ impl Place {
         }
         let (_, mount) = asked.into_values().max_by_key(|(asked, mount)| (*asked, &mount.point))?;
         let recording::Mount { fs, point, source } = mount.clone();
-        Some(Place { fs, point, source })
+        Some(TestedFilesystem { fs, point, source })
     }
 
     /// Whether other machines share it.
@@ -90,8 +90,9 @@ mod tests {
 
     #[test]
     fn local_shared_and_memory_filesystems_are_told_apart() {
-        let words =
-            |fs: &str| Place { fs: fs.into(), point: "/".into(), source: "srv:/x".into() }.words();
+        let words = |fs: &str| {
+            TestedFilesystem { fs: fs.into(), point: "/".into(), source: "srv:/x".into() }.words()
+        };
         assert_eq!(words("ext4"), "local disk (ext4)");
         assert_eq!(words("xfs"), "local disk (xfs)");
         assert_eq!(words("nfs4"), "shared filesystem (nfs4, srv:/x)");

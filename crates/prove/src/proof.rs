@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::behaviour::{self, Behaviour};
-use crate::counts::{self, Counts};
+use crate::counts::{self, CountComparison};
 use crate::side::Side;
 use crate::times::Times;
-use crate::verdict::{Verdict, is_proven};
+use crate::verdict::{ProofVerdict, is_proven};
 use crate::words;
 
 /// The schema that a proof is written in.
@@ -18,11 +18,11 @@ pub struct Proof {
     /// [`SCHEMA`].
     pub schema: String,
     /// The answer.
-    pub verdict: Verdict,
+    pub verdict: ProofVerdict,
     /// What should be known before believing it.
     pub notes: Vec<String>,
     /// What became of the metadata operations.
-    pub counts: Counts,
+    pub counts: CountComparison,
     /// Whether both behave the same.
     pub behaviour: Behaviour,
     /// What became of the times.
@@ -44,7 +44,7 @@ pub struct Proof {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
     /// In which order the runs were made.
-    pub order: Order,
+    pub order: RunOrder,
     /// Whether the output of the two is left out of the comparison.
     pub ignore_output: bool,
     /// Whether each run found the caches as the one before it left them.
@@ -57,14 +57,14 @@ pub struct Conditions {
 impl Conditions {
     /// Each side by itself, on this machine as it is, around a change that is made once.
     pub fn apart() -> Conditions {
-        Conditions { order: Order::Apart, ignore_output: false, warm: true, surroundings: None }
+        Conditions { order: RunOrder::Apart, ignore_output: false, warm: true, surroundings: None }
     }
 }
 
 /// In which order the runs were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Order {
+pub enum RunOrder {
     /// In pairs, one of each; a coin decided which came first.
     Interleaved {
         /// The coin's seed.
@@ -87,7 +87,7 @@ impl Proof {
         };
         let mut proof = Proof {
             schema: SCHEMA.to_owned(),
-            verdict: Verdict { proven, sentence: String::new() },
+            verdict: ProofVerdict { proven, sentence: String::new() },
             notes: Vec::new(),
             counts,
             behaviour,

@@ -5,20 +5,22 @@
 
 use std::fs::File;
 
+use cost::{CostModel, PredictedWait, RecordedStart};
 use launch::{Command, Ended};
 use recording::{Blind, Recording};
 use serde::{Deserialize, Serialize};
 
 use crate::bench::CannotRun;
-use crate::counts::Counted;
-use crate::place::Place;
+use crate::counts::RecordedCounts;
+use crate::place::TestedFilesystem;
 
 /// What a recorded run shows.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Recorded {
     pub ended: Ended,
-    pub counted: Counted,
-    pub place: Option<Place>,
+    pub counted: RecordedCounts,
+    pub predicted_wait: Option<PredictedWait>,
+    pub place: Option<TestedFilesystem>,
     pub blinds: Vec<Blind>,
     /// Whether it left processes behind; what they do from then on is not counted.
     pub left_processes: bool,
@@ -29,6 +31,7 @@ pub(crate) fn of(
     command: &Command,
     file: File,
     options: &watch::RecorderOptions,
+    cost: Option<&CostModel>,
 ) -> Result<Recorded, CannotRun> {
     let failed = |why: String| CannotRun { status: 125, why };
     let again = file.try_clone().map_err(|error| failed(error.to_string()))?;
@@ -42,8 +45,10 @@ pub(crate) fn of(
         .map_err(|error| failed(format!("the recording just made: {error}")))?;
     Ok(Recorded {
         ended: finished.ended,
-        counted: Counted::of(&recording),
-        place: Place::of(&recording),
+        counted: RecordedCounts::of(&recording),
+        predicted_wait: cost
+            .map(|model| model.predict(&RecordedStart::of(&recording, &[], None)).wait),
+        place: TestedFilesystem::of(&recording),
         blinds: finished.blinds,
         left_processes: finished.still_running > 0,
     })

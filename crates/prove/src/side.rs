@@ -2,14 +2,15 @@
 
 use std::ffi::OsString;
 
+use cost::PredictedWait;
 use launch::{Captured, CommandLine, Ended, Timed};
 use recording::{Blind, ByteUnits, Micros, Nanos, shown_name};
 use serde::{Deserialize, Serialize};
 
 use crate::behaviour::{Output, STATUS, STDERR, STDOUT};
-use crate::counts::Counted;
-use crate::elsewhere::Asked;
-use crate::place::Place;
+use crate::counts::RecordedCounts;
+use crate::elsewhere::ServerCounts;
+use crate::place::TestedFilesystem;
 
 /// A command to measure, and what to run before each of its runs.
 #[derive(Clone, Debug)]
@@ -42,18 +43,21 @@ pub struct Side {
     /// Whether it left processes behind.
     pub left_processes: bool,
     /// The filesystem that it asked most.
-    pub place: Option<Place>,
+    pub place: Option<TestedFilesystem>,
+    /// What the first recording says that it waits for the shared filesystem, where it is emulated.
+    #[serde(default)]
+    pub predicted_wait: Option<PredictedWait>,
     /// What each recording counted.
-    pub counted: Vec<Counted>,
+    pub counted: Vec<RecordedCounts>,
     /// What the recordings do not show.
     pub blinds: Vec<Blind>,
     /// The timed runs, in their order.
-    pub runs: Vec<Run>,
+    pub runs: Vec<TimedRun>,
 }
 
 /// One timed run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Run {
+pub struct TimedRun {
     /// From just before its exec to its end.
     pub wall_ns: Nanos,
     /// CPU time in the program and its children.
@@ -64,13 +68,13 @@ pub struct Run {
     pub max_rss_bytes: ByteUnits,
     /// What it asked of the server, where it was made elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked: Option<Asked>,
+    pub asked: Option<ServerCounts>,
 }
 
-impl From<Timed> for Run {
-    fn from(timed: Timed) -> Run {
+impl From<Timed> for TimedRun {
+    fn from(timed: Timed) -> TimedRun {
         let micros = |time: std::time::Duration| Micros(time.as_micros() as u64);
-        Run {
+        TimedRun {
             wall_ns: Nanos(timed.wall.as_nanos() as u64),
             user_us: micros(timed.user),
             system_us: micros(timed.system),
@@ -81,27 +85,27 @@ impl From<Timed> for Run {
 }
 
 /// What any run shows, recorded, timed or warming up.
-pub(crate) struct Seen {
+pub(crate) struct ObservedRun {
     pub ended: Ended,
     pub stdout: Output,
     pub stderr: Output,
     pub left_processes: bool,
 }
 
-impl Seen {
+impl ObservedRun {
     pub(crate) fn of(
         ended: Ended,
         stdout: Captured,
         stderr: Captured,
         left_processes: bool,
-    ) -> Seen {
-        Seen { ended, stdout: stdout.into(), stderr: stderr.into(), left_processes }
+    ) -> ObservedRun {
+        ObservedRun { ended, stdout: stdout.into(), stderr: stderr.into(), left_processes }
     }
 }
 
 impl Side {
     /// A side of whose command one run was seen.
-    pub(crate) fn of(subject: &Subject, seen: Seen) -> Side {
+    pub(crate) fn of(subject: &Subject, seen: ObservedRun) -> Side {
         let text = |word: &OsString| shown_name(word);
         let variables = subject.line.environment.iter();
         Side {
@@ -114,6 +118,7 @@ impl Side {
             varying: Vec::new(),
             left_processes: seen.left_processes,
             place: None,
+            predicted_wait: None,
             counted: Vec::new(),
             blinds: Vec::new(),
             runs: Vec::new(),
@@ -121,7 +126,7 @@ impl Side {
     }
 
     /// Takes in one more run, and notes in what it was not like the first.
-    pub(crate) fn see(&mut self, seen: &Seen) {
+    pub(crate) fn see(&mut self, seen: &ObservedRun) {
         let same = [
             (STDOUT, self.stdout.is(&seen.stdout)),
             (STDERR, self.stderr.is(&seen.stderr)),
@@ -136,20 +141,20 @@ impl Side {
     }
 
     /// The first recording's counts; zeros if there is none.
-    pub fn first_counted(&self) -> Counted {
+    pub fn first_counted(&self) -> RecordedCounts {
         self.counted.first().cloned().unwrap_or_default()
     }
 
     /// What its runs asked of the server, each number the median; none where they were made on
     /// this machine.
-    pub fn asked(&self) -> Option<Asked> {
-        let asked: Vec<Asked> = self.runs.iter().filter_map(|run| run.asked).collect();
-        let median = |get: fn(&Asked) -> u64| {
+    pub fn asked(&self) -> Option<ServerCounts> {
+        let asked: Vec<ServerCounts> = self.runs.iter().filter_map(|run| run.asked).collect();
+        let median = |get: fn(&ServerCounts) -> u64| {
             let mut numbers: Vec<u64> = asked.iter().map(get).collect();
             numbers.sort_unstable();
             numbers.get(numbers.len() / 2).copied()
         };
-        Some(Asked {
+        Some(ServerCounts {
             operations: median(|asked| asked.operations)?,
             missing: median(|asked| asked.missing)?,
             waited_ns: Nanos(median(|asked| asked.waited_ns.0)?),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use stats::{Ratio, Summary};
 
-use crate::proof::Order;
+use crate::proof::RunOrder;
 use crate::side::Side;
 
 /// The times of both, and how they compare. Wall times are in seconds.
@@ -38,11 +38,11 @@ pub enum Speed {
 }
 
 impl Times {
-    pub(crate) fn of(before: &Side, after: &Side, order: Order) -> Times {
+    pub(crate) fn of(before: &Side, after: &Side, order: RunOrder) -> Times {
         let (walls_before, walls_after) = (before.wall_seconds(), after.wall_seconds());
         let ratio = match order {
-            Order::Interleaved { .. } => stats::paired(&walls_before, &walls_after),
-            Order::Apart => stats::independent(&walls_before, &walls_after),
+            RunOrder::Interleaved { .. } => stats::paired(&walls_before, &walls_after),
+            RunOrder::Apart => stats::independent(&walls_before, &walls_after),
         };
         Times {
             before: Summary::of(&walls_before),
@@ -65,6 +65,6 @@ fn speed(ratio: Option<Ratio>) -> Speed {
 }
 
 fn cpu(side: &Side) -> Option<f64> {
-    let of = |run: &crate::Run| run.user_us.seconds() + run.system_us.seconds();
+    let of = |run: &crate::TimedRun| run.user_us.seconds() + run.system_us.seconds();
     stats::median(&side.runs.iter().map(of).collect::<Vec<_>>())
 }

@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::behaviour::Behaviour;
-use crate::counts::Change;
+use crate::counts::CountChange;
 use crate::times::Speed;
 
 /// Whether it is proven that the change helped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verdict {
+pub struct ProofVerdict {
     /// It behaves the same, asks a filesystem less or takes less time, and does not take more.
     pub proven: bool,
     /// The answer as a sentence.
@@ -17,9 +17,9 @@ pub struct Verdict {
 
 /// Whether the change helped: the same behaviour, fewer metadata operations or less time, and
 /// not more time.
-pub(crate) fn is_proven(behaviour: &Behaviour, change: Change, speed: Speed) -> bool {
+pub(crate) fn is_proven(behaviour: &Behaviour, change: CountChange, speed: Speed) -> bool {
     let same = matches!(behaviour, Behaviour::Same | Behaviour::SameStatus);
-    let better = change == Change::Fewer || speed == Speed::Faster;
+    let better = change == CountChange::Fewer || speed == Speed::Faster;
     same && better && speed != Speed::Slower
 }
 
@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn fewer_operations_or_less_time_prove_it_if_it_behaves_the_same_and_is_not_slower() {
-        use {Change::*, Speed::*};
+        use {CountChange::*, Speed::*};
         let same = |change, speed| is_proven(&Behaviour::Same, change, speed);
         assert!(same(Fewer, Faster) && same(Fewer, NoDifference) && same(Fewer, TooFewRuns));
         assert!(same(Same, Faster) && same(Unclear, Faster) && same(More, Faster));

@@ -5,8 +5,8 @@ use stats::{Interval, Ratio};
 use term::number::count;
 
 use crate::behaviour::{Behaviour, ending};
-use crate::counts::{Change, range};
-use crate::proof::{Order, Proof};
+use crate::counts::{CountChange, range};
+use crate::proof::{Proof, RunOrder};
 use crate::side::Side;
 use crate::times::Speed;
 
@@ -24,13 +24,13 @@ fn operations(proof: &Proof) -> String {
 }
 
 /// What reached the server of a rehearsed filesystem.
-fn questions(proof: &Proof, change: Change) -> String {
+fn questions(proof: &Proof, change: CountChange) -> String {
     let [before, after] = [&proof.before, &proof.after].map(|side| ranged(side.asked_range()));
     match change {
-        Change::Fewer => format!("questions to the server {before} to {after}"),
-        Change::More => format!("more questions to the server: {before} to {after}"),
-        Change::Same => format!("as many questions to the server ({before})"),
-        Change::Unclear => {
+        CountChange::Fewer => format!("questions to the server {before} to {after}"),
+        CountChange::More => format!("more questions to the server: {before} to {after}"),
+        CountChange::Same => format!("as many questions to the server ({before})"),
+        CountChange::Unclear => {
             format!("no difference shown in questions to the server ({before} to {after})")
         }
     }
@@ -43,11 +43,15 @@ fn calls(proof: &Proof) -> String {
         format!("{name} {} to {}", count(before), count(after))
     };
     match (proof.counts.change, &proof.counts.headline) {
-        (Change::Fewer, Some(call)) => to(call, before.call(call).calls, after.call(call).calls),
-        (Change::Fewer, None) => to("metadata operations", before.metadata, after.metadata),
-        (Change::More, _) => to("more metadata operations:", before.metadata, after.metadata),
-        (Change::Same, _) => format!("as many metadata operations ({})", count(before.metadata)),
-        (Change::Unclear, _) => format!(
+        (CountChange::Fewer, Some(call)) => {
+            to(call, before.call(call).calls, after.call(call).calls)
+        }
+        (CountChange::Fewer, None) => to("metadata operations", before.metadata, after.metadata),
+        (CountChange::More, _) => to("more metadata operations:", before.metadata, after.metadata),
+        (CountChange::Same, _) => {
+            format!("as many metadata operations ({})", count(before.metadata))
+        }
+        (CountChange::Unclear, _) => format!(
             "no difference shown in metadata operations ({} to {})",
             spread(&proof.before),
             spread(&proof.after)
@@ -159,13 +163,13 @@ pub(crate) fn notes(proof: &Proof) -> Vec<String> {
     if proof.before.ended == proof.after.ended && proof.before.ended != Ended::Exited(0) {
         notes.push(format!("both commands failed: {}", ending(proof.before.ended)));
     }
-    if proof.conditions.order == Order::Apart {
+    if proof.conditions.order == RunOrder::Apart {
         let text = "all runs of before were made first, then all of after: whatever else changed \
                     on this machine meanwhile is in the times";
         notes.push(text.to_owned());
         notes.extend(drift("before", &proof.before).or_else(|| drift("after", &proof.after)));
     }
-    if proof.times.speed == Speed::Faster && proof.counts.judged_by() == Change::More {
+    if proof.times.speed == Speed::Faster && proof.counts.judged_by() == CountChange::More {
         let text = "faster here, but with more metadata operations: on a shared filesystem it may \
                     be slower";
         notes.push(text.to_owned());

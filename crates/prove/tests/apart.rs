@@ -7,10 +7,10 @@
 use std::time::Duration;
 
 use launch::CommandLine;
-use prove::{Behaviour, Bench, Change, Conditions, Proof, Speed, Subject};
+use prove::{Behaviour, Conditions, CountChange, Proof, ProofBench, Speed, Subject};
 
-fn bench() -> Bench {
-    Bench {
+fn bench() -> ProofBench {
+    ProofBench {
         input: "/dev/null".into(),
         timeout: Some(Duration::from_secs(60)),
         recorder: watch::RecorderOptions {
@@ -22,6 +22,7 @@ fn bench() -> Bench {
         },
         recordings: 2,
         elsewhere: None,
+        cost: None,
     }
 }
 
@@ -38,7 +39,7 @@ fn apart(before: &str, after: &str, runs: usize) -> Proof {
 fn sides_measured_apart_are_compared_and_the_proof_says_that_they_were() {
     let proof = apart("sh -c 'sleep 0.2; ls / >/dev/null'", "sleep 0.02", 5);
     assert_eq!(proof.behaviour, Behaviour::Same);
-    assert_eq!(proof.counts.change, Change::Fewer);
+    assert_eq!(proof.counts.change, CountChange::Fewer);
     assert_eq!(proof.times.speed, Speed::Faster);
     assert_eq!(proof.times.ratio.unwrap().method, stats::Method::HodgesLehmann);
     assert!(proof.verdict.proven);

@@ -13,7 +13,7 @@ use launch::{Stage, StageError};
 use recording::Nanos;
 use serde::Serialize;
 
-use crate::{Rehearsal, Wanted};
+use crate::{Rehearsal, RehearsalRequest};
 use cost::{FilesystemProfile, Revalidation, TimeSpan};
 
 /// What was measured.
@@ -60,7 +60,7 @@ pub const TOLERANCE: (f64, f64) = (0.05, 0.15);
 pub enum CalibrationError {
     /// The tree for it.
     #[error("{}: cannot make files to measure with: {error}", .path.display())]
-    Tree {
+    CalibrationTree {
         /// Where.
         path: PathBuf,
         /// Why not.
@@ -93,9 +93,9 @@ pub fn calibrate(
     below: &Path,
     progress: &dyn Fn(u64, u64),
 ) -> Result<Calibration, CalibrationError> {
-    let failed = |error| CalibrationError::Tree { path: below.to_owned(), error };
+    let failed = |error| CalibrationError::CalibrationTree { path: below.to_owned(), error };
     let samples = samples(profile.latency());
-    let tree = Tree::make(below, samples).map_err(failed)?;
+    let tree = CalibrationTree::make(below, samples).map_err(failed)?;
     let name = format!("{}.calibration.{}", profile.name, std::process::id());
     let real = FilesystemProfile { name, ..profile.clone() };
     let wanted: [(&'static str, FilesystemProfile, Act, Option<Nanos>); 6] = [
@@ -155,7 +155,7 @@ fn undelayed(profile: &FilesystemProfile) -> FilesystemProfile {
 }
 
 /// The files that are measured with.
-struct Tree {
+struct CalibrationTree {
     directory: tempfile::TempDir,
     samples: usize,
 }
@@ -163,8 +163,8 @@ struct Tree {
 /// What a series does in a tree: how long each operation took, in nanoseconds.
 type Act = fn(&Path, usize) -> io::Result<Vec<u64>>;
 
-impl Tree {
-    fn make(below: &Path, samples: usize) -> io::Result<Tree> {
+impl CalibrationTree {
+    fn make(below: &Path, samples: usize) -> io::Result<CalibrationTree> {
         let directory = tempfile::Builder::new().prefix("becalm-calibrate-").tempdir_in(below)?;
         for name in ["warm", "names", "data"] {
             std::fs::create_dir(directory.path().join(name))?;
@@ -177,7 +177,7 @@ impl Tree {
         for number in 0..data_files(samples) {
             std::fs::write(file(directory.path(), "data", number), &bytes)?;
         }
-        Ok(Tree { directory, samples })
+        Ok(CalibrationTree { directory, samples })
     }
 
     fn measure(
@@ -189,8 +189,11 @@ impl Tree {
     ) -> Result<Series, CalibrationError> {
         let path = self.directory.path();
         let native = self.play(|| act(path, self.samples).map_err(|error| error.to_string()))?;
-        let wanted =
-            Wanted { profile: profile.clone(), paths: vec![path.to_owned()], writable: false };
+        let wanted = RehearsalRequest {
+            profile: profile.clone(),
+            paths: vec![path.to_owned()],
+            writable: false,
+        };
         let times = self.play(|| {
             let rehearsal = Rehearsal::enter(&wanted).map_err(|error| error.to_string())?;
             let times = act(path, self.samples).map_err(|error| error.to_string());

@@ -10,7 +10,7 @@ use rustix::fs::StatVfsMountFlags;
 
 /// A directory that is to be seen through a mount.
 #[derive(Debug)]
-pub struct Directory {
+pub struct RehearsalRoot {
     /// Its path without symbolic links: where the mount will be.
     pub path: PathBuf,
     /// The path as it was given, where that leads there by a symbolic link.
@@ -58,17 +58,17 @@ pub enum DirectoryError {
     None,
 }
 
-impl Directory {
+impl RehearsalRoot {
     /// The directories that these paths name, without those that lie below another of them.
     ///
     /// # Errors
     /// [`DirectoryError`], for the first path that cannot be rehearsed.
-    pub fn all(paths: &[PathBuf]) -> Result<Vec<Directory>, DirectoryError> {
+    pub fn all(paths: &[PathBuf]) -> Result<Vec<RehearsalRoot>, DirectoryError> {
         let mut directories =
-            paths.iter().map(|path| Directory::of(path)).collect::<Result<Vec<_>, _>>()?;
+            paths.iter().map(|path| RehearsalRoot::of(path)).collect::<Result<Vec<_>, _>>()?;
         // A directory comes before all that is below it.
         directories.sort_by(|a, b| a.path.cmp(&b.path));
-        let mut outermost: Vec<Directory> = Vec::new();
+        let mut outermost: Vec<RehearsalRoot> = Vec::new();
         for directory in directories {
             if !outermost.iter().any(|above| directory.path.starts_with(&above.path)) {
                 outermost.push(directory);
@@ -77,7 +77,7 @@ impl Directory {
         if outermost.is_empty() { Err(DirectoryError::None) } else { Ok(outermost) }
     }
 
-    fn of(given: &Path) -> Result<Directory, DirectoryError> {
+    fn of(given: &Path) -> Result<RehearsalRoot, DirectoryError> {
         let failed = |error| DirectoryError::Open { path: given.to_owned(), error };
         let path = given.canonicalize().map_err(failed)?;
         if !path.is_dir() {
@@ -97,7 +97,7 @@ impl Directory {
         let flags = forbidden(&path).map_err(failed)?;
         // Only a link's way is worth a word: `.` and `a/../b` are what they seem.
         let given = is_by_link(given, &path).then(|| given.to_owned());
-        Ok(Directory { path, given, root: root.into(), flags })
+        Ok(RehearsalRoot { path, given, root: root.into(), flags })
     }
 }
 
@@ -154,7 +154,7 @@ mod tests {
 
     fn paths(given: &[&Path]) -> Result<Vec<PathBuf>, DirectoryError> {
         let given: Vec<PathBuf> = given.iter().map(|path| path.to_path_buf()).collect();
-        Directory::all(&given)
+        RehearsalRoot::all(&given)
             .map(|directories| directories.into_iter().map(|directory| directory.path).collect())
     }
 
@@ -177,10 +177,10 @@ mod tests {
         let top = scene.path().canonicalize().unwrap();
         std::fs::create_dir(top.join("real")).unwrap();
         std::os::unix::fs::symlink("real", top.join("link")).unwrap();
-        let directories = Directory::all(&[top.join("link")]).unwrap();
+        let directories = RehearsalRoot::all(&[top.join("link")]).unwrap();
         assert_eq!(directories[0].path, top.join("real"));
         assert_eq!(directories[0].given, Some(top.join("link")));
-        let directories = Directory::all(&[top.join("link/../real")]).unwrap();
+        let directories = RehearsalRoot::all(&[top.join("link/../real")]).unwrap();
         assert_eq!((&directories[0].path, &directories[0].given), (&top.join("real"), &None));
     }
 

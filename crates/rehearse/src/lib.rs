@@ -30,10 +30,10 @@ mod shared;
 pub mod traced;
 
 pub use cold::forget_caches;
-pub use directory::{Directory, DirectoryError};
-pub use fs::{ServeError, Tree, serve};
+pub use directory::{DirectoryError, RehearsalRoot};
+pub use fs::{ServeError, ServedTree, serve};
 pub use ledger::{Account, Ledger, Served, Sum};
-pub use queue::{Queue, QueueError, Queues};
+pub use queue::{MachineQueue, MachineQueues, QueueError};
 pub use server::ServerError;
-pub use session::{Place, Rehearsal, RehearsalError, Wanted};
+pub use session::{Rehearsal, RehearsalError, RehearsalRequest, RehearsedDirectory};
 pub use shared::shared_directories;

@@ -19,17 +19,17 @@ use cost::{FilesystemProfile, TimeSpan};
 
 /// The queue of a server.
 #[derive(Debug)]
-pub struct Queue {
+pub struct MachineQueue {
     free_at: FreeAt,
 }
 
 /// The queues of a shared filesystem.
 #[derive(Debug)]
-pub struct Queues {
+pub struct MachineQueues {
     /// Its metadata server's.
-    pub metadata: Queue,
+    pub metadata: MachineQueue,
     /// That of reading and writing, where the profile names a bandwidth.
-    pub data: Queue,
+    pub data: MachineQueue,
 }
 
 /// Why a queue cannot be shared.
@@ -46,12 +46,12 @@ pub struct QueueError {
 #[derive(Debug)]
 enum FreeAt {
     Own(AtomicU64),
-    Shared(Mapping),
+    Shared(QueueMapping),
 }
 
 /// A file in memory that several processes map.
 #[derive(Debug)]
-struct Mapping {
+struct QueueMapping {
     address: std::ptr::NonNull<AtomicU64>,
     file: File,
     path: PathBuf,
@@ -64,32 +64,32 @@ const MEMORY: &str = "/dev/shm";
 /// What is longer was left by a machine's earlier life or by clients that are gone.
 const BACKLOG: (Nanos, u64) = (Nanos(60_000_000_000), 256);
 
-impl Queues {
+impl MachineQueues {
     /// Queues for one rehearsal alone.
-    pub fn alone() -> Queues {
-        Queues { metadata: Queue::alone(), data: Queue::alone() }
+    pub fn alone() -> MachineQueues {
+        MachineQueues { metadata: MachineQueue::alone(), data: MachineQueue::alone() }
     }
 
     /// The queues that all rehearsals of this profile by this user on this machine share.
     ///
     /// # Errors
     /// [`QueueError`].
-    pub fn shared(profile: &FilesystemProfile) -> Result<Queues, QueueError> {
+    pub fn shared(profile: &FilesystemProfile) -> Result<MachineQueues, QueueError> {
         let queue = |what: &str, wanted: bool| match wanted {
-            true => Queue::shared(&format!("{}.{what}", profile.name)),
-            false => Ok(Queue::alone()),
+            true => MachineQueue::shared(&format!("{}.{what}", profile.name)),
+            false => Ok(MachineQueue::alone()),
         };
-        Ok(Queues {
+        Ok(MachineQueues {
             metadata: queue("metadata", profile.metadata.service > TimeSpan::ZERO)?,
             data: queue("data", profile.data.bandwidth.is_some())?,
         })
     }
 }
 
-impl Queue {
+impl MachineQueue {
     /// A queue of this process (and of its threads) alone.
-    pub fn alone() -> Queue {
-        Queue { free_at: FreeAt::Own(AtomicU64::new(0)) }
+    pub fn alone() -> MachineQueue {
+        MachineQueue { free_at: FreeAt::Own(AtomicU64::new(0)) }
     }
 
     /// The queue of this name, the same for all processes of this user on this machine. Its file
@@ -97,7 +97,7 @@ impl Queue {
     ///
     /// # Errors
     /// [`QueueError`]: there is no memory to share, or somebody else has put a file there.
-    pub fn shared(name: &str) -> Result<Queue, QueueError> {
+    pub fn shared(name: &str) -> Result<MachineQueue, QueueError> {
         let failed = |path: &Path, error| QueueError { path: path.to_owned(), error };
         let good = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
         if !name.chars().all(good) {
@@ -105,8 +105,8 @@ impl Queue {
         }
         let user = rustix::process::geteuid().as_raw();
         let path = Path::new(MEMORY).join(format!("becalm.{user}.{name}.queue"));
-        let mapping = Mapping::open(&path, user).map_err(|error| failed(&path, error))?;
-        Ok(Queue { free_at: FreeAt::Shared(mapping) })
+        let mapping = QueueMapping::open(&path, user).map_err(|error| failed(&path, error))?;
+        Ok(MachineQueue { free_at: FreeAt::Shared(mapping) })
     }
 
     /// Joins the queue with a service of this length, and says when it begins: now, or when all
@@ -136,14 +136,14 @@ impl Queue {
 }
 
 // SAFETY: the mapping holds one atomic number, which any thread may use.
-unsafe impl Send for Mapping {}
+unsafe impl Send for QueueMapping {}
 // SAFETY: as above.
-unsafe impl Sync for Mapping {}
+unsafe impl Sync for QueueMapping {}
 
 const SIZE: usize = 4096;
 
-impl Mapping {
-    fn open(path: &Path, user: u32) -> io::Result<Mapping> {
+impl QueueMapping {
+    fn open(path: &Path, user: u32) -> io::Result<QueueMapping> {
         // The last user of the file removes it; then the name leads to another one.
         for _ in 0..100 {
             let file = open_own(path, user)?;
@@ -153,14 +153,14 @@ impl Mapping {
                 same.is_ok_and(|named| file.metadata().is_ok_and(|m| m.ino() == named.ino()));
             if same {
                 reserve(&file)?;
-                return Ok(Mapping { address: map(&file)?, file, path: path.to_owned() });
+                return Ok(QueueMapping { address: map(&file)?, file, path: path.to_owned() });
             }
         }
         Err(io::Error::other("it is made and removed again and again"))
     }
 }
 
-impl Drop for Mapping {
+impl Drop for QueueMapping {
     fn drop(&mut self) {
         // SAFETY: made by mmap with this size, and nothing refers to it any more.
         unsafe { libc::munmap(self.address.as_ptr().cast(), SIZE) };

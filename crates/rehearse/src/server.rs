@@ -15,13 +15,13 @@ use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 
 use crate::channel::Channel;
-use crate::directory::Directory;
-use crate::{Account, Ledger, Queues, ServeError, Tree, serve};
+use crate::directory::RehearsalRoot;
+use crate::{Account, Ledger, MachineQueues, ServeError, ServedTree, serve};
 use cost::FilesystemProfile;
 
 /// What the front asks for. Each is answered.
 #[derive(Serialize, Deserialize)]
-enum Order {
+enum ServerOrder {
     /// Serve a directory through a device, which follows.
     Serve { directory: usize, checked_by_kernel: bool },
     /// From now on it is the command's run.
@@ -31,10 +31,10 @@ enum Order {
 }
 
 /// What came of something; the error as text.
-type Done = Result<(), String>;
+type OrderResult = Result<(), String>;
 
 /// The server, as the front knows it.
-pub(crate) struct Server {
+pub(crate) struct ServerProcess {
     channel: Channel,
 }
 
@@ -58,15 +58,15 @@ pub enum ServerError {
     Talk(io::Error),
 }
 
-impl Server {
+impl ServerProcess {
     /// Forks it. It has these directories open.
     ///
     /// The process must have one thread.
     pub fn start(
         profile: &FilesystemProfile,
-        directories: &[Directory],
+        directories: &[RehearsalRoot],
         writable: bool,
-    ) -> Result<Server, ServerError> {
+    ) -> Result<ServerProcess, ServerError> {
         let (here, there) = Channel::pair().map_err(ServerError::Start)?;
         let roots = directories.iter().map(|directory| directory.root.as_fd());
         let kept: Vec<_> = roots.chain([there.as_fd()]).collect();
@@ -75,8 +75,8 @@ impl Server {
         let body = || std::panic::catch_unwind(body).map_err(|_| io::Error::other("panicked"));
         launch::orphan("becalm-server", &kept, body).map_err(ServerError::Start)?;
         drop(there);
-        let server = Server { channel: here };
-        server.answer::<Done>()?.map_err(ServerError::Refused)?;
+        let server = ServerProcess { channel: here };
+        server.answer::<OrderResult>()?.map_err(ServerError::Refused)?;
         Ok(server)
     }
 
@@ -88,20 +88,20 @@ impl Server {
         device: BorrowedFd<'_>,
         checked_by_kernel: bool,
     ) -> Result<(), ServerError> {
-        self.order(&Order::Serve { directory, checked_by_kernel })?;
+        self.order(&ServerOrder::Serve { directory, checked_by_kernel })?;
         self.channel.send_descriptor(device).map_err(talk)?;
-        self.answer::<Done>()?.map_err(ServerError::Refused)
+        self.answer::<OrderResult>()?.map_err(ServerError::Refused)
     }
 
     /// Forgets what has reached it so far.
     pub fn begin(&self) -> Result<(), ServerError> {
-        self.order(&Order::Begin)?;
-        self.answer::<Done>()?.map_err(ServerError::Refused)
+        self.order(&ServerOrder::Begin)?;
+        self.answer::<OrderResult>()?.map_err(ServerError::Refused)
     }
 
     /// What has reached it since it began, or since this was last asked.
     pub fn account(&self) -> Result<Account, ServerError> {
-        self.order(&Order::Account)?;
+        self.order(&ServerOrder::Account)?;
         self.answer()
     }
 
@@ -110,7 +110,7 @@ impl Server {
         self.channel.hang_up();
     }
 
-    fn order(&self, order: &Order) -> Result<(), ServerError> {
+    fn order(&self, order: &ServerOrder) -> Result<(), ServerError> {
         self.channel.send(order).map_err(talk)
     }
 
@@ -129,10 +129,15 @@ fn talk(error: io::Error) -> ServerError {
 }
 
 /// The server's life.
-fn live(channel: &Channel, profile: &FilesystemProfile, directories: &[Directory], writable: bool) {
+fn live(
+    channel: &Channel,
+    profile: &FilesystemProfile,
+    directories: &[RehearsalRoot],
+    writable: bool,
+) {
     hear_no_signal();
     // Opened here, not before the fork: the last process that has them open removes them.
-    let queues = Queues::shared(profile).map_err(|error| error.to_string());
+    let queues = MachineQueues::shared(profile).map_err(|error| error.to_string());
     let said = channel.send(&queues.as_ref().map(|_| ()).map_err(String::clone));
     let (Ok(queues), Ok(())) = (queues, said) else { return };
     let mut service = Service {
@@ -163,8 +168,8 @@ struct Service<'a> {
     channel: &'a Channel,
     profile: &'a FilesystemProfile,
     writable: bool,
-    directories: &'a [Directory],
-    queues: Arc<Queues>,
+    directories: &'a [RehearsalRoot],
+    queues: Arc<MachineQueues>,
     ledger: Arc<Ledger>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -174,26 +179,26 @@ impl Service<'_> {
     fn obey(&mut self) -> io::Result<()> {
         while let Some(order) = self.channel.receive()? {
             match order {
-                Order::Serve { directory, checked_by_kernel } => {
+                ServerOrder::Serve { directory, checked_by_kernel } => {
                     let done = self.serve(directory, checked_by_kernel);
                     self.channel.send(&done)?;
                 }
-                Order::Begin => {
+                ServerOrder::Begin => {
                     drop(self.ledger.take());
-                    self.channel.send(&Done::Ok(()))?;
+                    self.channel.send(&OrderResult::Ok(()))?;
                 }
-                Order::Account => self.channel.send(&self.ledger.take())?,
+                ServerOrder::Account => self.channel.send(&self.ledger.take())?,
             }
         }
         Ok(())
     }
 
-    fn serve(&mut self, directory: usize, checked_by_kernel: bool) -> Done {
+    fn serve(&mut self, directory: usize, checked_by_kernel: bool) -> OrderResult {
         let device = self.channel.receive_descriptor().map_err(|error| error.to_string())?;
         let directory = self.directories.get(directory).ok_or("no such directory")?;
         let root = directory.root.try_clone().map_err(|error| error.to_string())?;
         let (path, writable) = (directory.path.clone(), self.writable);
-        let tree = Tree { path, root, writable, checked_by_kernel };
+        let tree = ServedTree { path, root, writable, checked_by_kernel };
         let (profile, queues) = (self.profile.clone(), Arc::clone(&self.queues));
         let ledger = Arc::clone(&self.ledger);
         let (tell, told) = sync_channel::<Result<(), ServeError>>(2);

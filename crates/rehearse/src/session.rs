@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use sandbox::namespace::{self, FuseMount, NamespaceError, NamespaceKind};
 
 use crate::Account;
-use crate::directory::{Directory, DirectoryError};
-use crate::server::{Server, ServerError};
+use crate::directory::{DirectoryError, RehearsalRoot};
+use crate::server::{ServerError, ServerProcess};
 use cost::FilesystemProfile;
 
 /// The type of the mounts, after `fuse.`.
@@ -20,7 +20,7 @@ pub(crate) const SUBTYPE: &str = "becalm";
 
 /// What is to be rehearsed.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct RehearsalRequest {
     /// What the directories are to be like.
     pub profile: FilesystemProfile,
     /// The directories; what lies below another of them is in it already.
@@ -33,14 +33,14 @@ pub struct Wanted {
 #[must_use = "a rehearsal that nobody finishes tells nothing"]
 pub struct Rehearsal {
     means: NamespaceKind,
-    directories: Vec<Place>,
+    directories: Vec<RehearsedDirectory>,
     profile: FilesystemProfile,
-    server: Server,
+    server: ServerProcess,
 }
 
 /// A directory that is rehearsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct RehearsedDirectory {
     /// Its real path, at which it is seen.
     pub path: PathBuf,
     /// The path that was given, where that is a symbolic link to it.
@@ -58,7 +58,7 @@ pub enum RehearsalError {
     Namespace(#[from] NamespaceError),
     /// The server.
     #[error(transparent)]
-    Server(#[from] ServerError),
+    ServerProcess(#[from] ServerError),
     /// The working directory.
     #[error("{}: cannot go back to the working directory: {error}", .path.display())]
     WorkingDirectory {
@@ -94,17 +94,17 @@ impl Rehearsal {
     ///
     /// # Errors
     /// [`RehearsalError`]. The directories are then seen as before.
-    pub fn enter(wanted: &Wanted) -> Result<Rehearsal, RehearsalError> {
-        let directories = Directory::all(&wanted.paths)?;
+    pub fn enter(wanted: &RehearsalRequest) -> Result<Rehearsal, RehearsalError> {
+        let directories = RehearsalRoot::all(&wanted.paths)?;
         // Before anything is changed.
         drop(namespace::fuse_device()?);
-        let place = |directory: &Directory| Place {
+        let place = |directory: &RehearsalRoot| RehearsedDirectory {
             path: directory.path.clone(),
             given: directory.given.clone(),
         };
-        let places: Vec<Place> = directories.iter().map(place).collect();
+        let places: Vec<RehearsedDirectory> = directories.iter().map(place).collect();
         let flags: Vec<_> = directories.iter().map(|directory| directory.flags).collect();
-        let server = Server::start(&wanted.profile, &directories, wanted.writable)?;
+        let server = ServerProcess::start(&wanted.profile, &directories, wanted.writable)?;
         drop(directories);
         let mut way_in = WayIn { wanted, server, mounted: Vec::new() };
         match way_in.enter(&places, &flags) {
@@ -125,20 +125,20 @@ impl Rehearsal {
     }
 
     /// The directories that are rehearsed: outermost ones only, by their real paths.
-    pub fn places(&self) -> &[Place] {
+    pub fn places(&self) -> &[RehearsedDirectory] {
         &self.directories
     }
 
     /// What has reached the server since the process entered, or since this was last asked.
     ///
     /// # Errors
-    /// [`RehearsalError::Server`], if it was killed.
+    /// [`RehearsalError::ServerProcess`], if it was killed.
     pub fn account(&self) -> Result<Account, RehearsalError> {
         let account = self.server.account();
         if let Err(ServerError::Died) = account {
             // A queue that it shared with others could not be left in order. Whoever has it
             // last removes it.
-            drop(crate::Queues::shared(&self.profile));
+            drop(crate::MachineQueues::shared(&self.profile));
         }
         Ok(account?)
     }
@@ -155,15 +155,15 @@ impl Rehearsal {
 
 /// Half a rehearsal.
 struct WayIn<'a> {
-    wanted: &'a Wanted,
-    server: Server,
+    wanted: &'a RehearsalRequest,
+    server: ServerProcess,
     mounted: Vec<PathBuf>,
 }
 
 impl WayIn<'_> {
     fn enter(
         &mut self,
-        places: &[Place],
+        places: &[RehearsedDirectory],
         flags: &[libc::c_ulong],
     ) -> Result<NamespaceKind, RehearsalError> {
         let working_directory = std::env::current_dir().ok();
@@ -206,6 +206,6 @@ impl WayIn<'_> {
     }
 }
 
-fn is_below_any(directory: &Path, places: &[Place]) -> bool {
+fn is_below_any(directory: &Path, places: &[RehearsedDirectory]) -> bool {
     places.iter().any(|place| directory.starts_with(&place.path))
 }

@@ -27,9 +27,9 @@ use rustc_hash::FxHashMap;
 use rustix::fs::{MemfdFlags, memfd_create};
 use watch::{Deadlines, DelayPolicy, Finished, ReturnedCall};
 
-use crate::directory::{Directory, DirectoryError};
-use crate::session::{Place, Wanted};
-use crate::{Account, Ledger, QueueError, Queues, Served};
+use crate::directory::{DirectoryError, RehearsalRoot};
+use crate::session::{RehearsalRequest, RehearsedDirectory};
+use crate::{Account, Ledger, MachineQueues, QueueError, Served};
 use cost::{ClientCache, FilesystemProfile, PathRequest, RpcKind, SharedDirectories};
 
 /// What is different from a rehearsal through FUSE, for the user.
@@ -38,9 +38,9 @@ pub const DIFFERENCE: &str = "calls are delayed by a tracer, which slows the who
      writing to the directories";
 
 /// A command that is being rehearsed by delays.
-pub struct Traced {
+pub struct TracedRehearsal {
     session: watch::Session,
-    places: Vec<Place>,
+    places: Vec<RehearsedDirectory>,
     account: File,
 }
 
@@ -75,7 +75,7 @@ impl TracedError {
 /// emptied once the command has started; /dev/null where no recording is wanted.
 ///
 /// This forks, as [`watch::record`], and must be called while the process has one thread. The
-/// directories can be changed by the command, whatever [`Wanted::writable`] says.
+/// directories can be changed by the command, whatever [`RehearsalRequest::writable`] says.
 ///
 /// # Errors
 /// [`TracedError`]: then the command did not run.
@@ -83,23 +83,26 @@ pub fn record(
     command: &Command,
     file: File,
     options: &watch::RecorderOptions,
-    wanted: &Wanted,
-) -> Result<Traced, TracedError> {
-    let directories = Directory::all(&wanted.paths)?;
+    wanted: &RehearsalRequest,
+) -> Result<TracedRehearsal, TracedError> {
+    let directories = RehearsalRoot::all(&wanted.paths)?;
     // Whether it can be shared is asked here; the recorder then opens it for itself, as it may
     // live on in the background.
-    drop(Queues::shared(&wanted.profile)?);
+    drop(MachineQueues::shared(&wanted.profile)?);
     let account = nameless_file().map_err(TracedError::Account)?;
     let to = account.try_clone().map_err(TracedError::Account)?;
     let delays = Box::new(Delays::new(&wanted.profile, &directories, to));
     let session = watch::record_delayed(command, file, options, delays)?;
-    let place = |directory: Directory| Place { path: directory.path, given: directory.given };
-    Ok(Traced { session, places: directories.into_iter().map(place).collect(), account })
+    let place = |directory: RehearsalRoot| RehearsedDirectory {
+        path: directory.path,
+        given: directory.given,
+    };
+    Ok(TracedRehearsal { session, places: directories.into_iter().map(place).collect(), account })
 }
 
-impl Traced {
+impl TracedRehearsal {
     /// The directories that are rehearsed: outermost ones only, by their real paths.
-    pub fn places(&self) -> &[Place] {
+    pub fn places(&self) -> &[RehearsedDirectory] {
         &self.places
     }
 
@@ -135,7 +138,7 @@ struct Delays {
     /// Directories that were given by a symbolic link, and their real paths.
     links: Vec<(Vec<u8>, Vec<u8>)>,
     shared: SharedDirectories,
-    server: Option<Result<Rc<Server>, String>>,
+    server: Option<Result<Rc<TracedServer>, String>>,
     ledger: Rc<Ledger>,
     /// Names that somebody has asked for, and perhaps has no answer for yet. Who wants the same
     /// name waits for the same answer, as in the kernel (`d_alloc_parallel` in fs/dcache.c).
@@ -145,8 +148,8 @@ struct Delays {
 }
 
 /// The metadata server.
-struct Server {
-    queues: Queues,
+struct TracedServer {
+    queues: MachineQueues,
     round_trip: Nanos,
     service: Nanos,
     ledger: Rc<Ledger>,
@@ -161,7 +164,7 @@ struct PendingRpc {
     answered: std::cell::Cell<Option<Nanos>>,
 }
 
-impl Server {
+impl TracedServer {
     /// When the answer comes to one who wants it from this moment on.
     fn answer(&self, operation: &PendingRpc, at: Nanos) -> Nanos {
         if let Some(answered) = operation.answered.get() {
@@ -190,10 +193,10 @@ impl Server {
 const MANY: usize = 1024;
 
 impl Delays {
-    fn new(profile: &FilesystemProfile, directories: &[Directory], to: File) -> Delays {
+    fn new(profile: &FilesystemProfile, directories: &[RehearsalRoot], to: File) -> Delays {
         let roots = directories.iter().map(|directory| directory.path.clone()).collect();
         let shared = SharedDirectories { roots, except: Vec::new() };
-        let link = |directory: &Directory| {
+        let link = |directory: &RehearsalRoot| {
             let given = std::path::absolute(directory.given.as_ref()?).ok()?;
             Some((bytes(&given), bytes(&directory.path)))
         };
@@ -218,13 +221,13 @@ impl Delays {
         })
     }
 
-    fn server(&mut self) -> Option<Rc<Server>> {
+    fn server(&mut self) -> Option<Rc<TracedServer>> {
         let Delays { profile, ledger, .. } = self;
         let open = || {
-            let queues = Queues::shared(profile).map_err(|error| error.to_string())?;
+            let queues = MachineQueues::shared(profile).map_err(|error| error.to_string())?;
             let (round_trip, service) = (profile.metadata.round_trip, profile.metadata.service);
             let (round_trip, service) = (round_trip.nanos(), service.nanos());
-            Ok(Rc::new(Server { queues, round_trip, service, ledger: Rc::clone(ledger) }))
+            Ok(Rc::new(TracedServer { queues, round_trip, service, ledger: Rc::clone(ledger) }))
         };
         self.server.get_or_insert_with(open).as_ref().ok().cloned()
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
 
 mod ends;
+mod one_cost;
 mod programs;
 mod proof;
 mod rehearse;

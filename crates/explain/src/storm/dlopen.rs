@@ -7,12 +7,11 @@ use super::{DetectedStorm, Storm, StormSource};
 use crate::library::search;
 use crate::survey::OpSurvey;
 use crate::tally::OpTally;
-use crate::threshold::is_storm;
 
 pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
     let search = search(survey, Phase::Running);
     let avoidable = search.claim.len() as u64 - search.found;
-    if !is_storm(avoidable, survey.total()) {
+    if avoidable == 0 {
         return None;
     }
     let worst_lists = WorstLists::of(&search);

@@ -8,7 +8,6 @@ use crate::library::{ListSearch, LoaderSearch, SearchList, search};
 use crate::source_path::SourcePath;
 use crate::survey::OpSurvey;
 use crate::tally::OpCount;
-use crate::threshold::is_storm;
 use crate::words::{count, counted, operations, percent, were};
 
 /// What makes the loader search, at program start or later.
@@ -158,7 +157,7 @@ impl OneList {
 pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
     let search = search(survey, Phase::Loading);
     let avoidable = search.claim.len() as u64 - search.found;
-    if !is_storm(avoidable, survey.total()) {
+    if avoidable == 0 {
         return None;
     }
     let worst_lists = WorstLists::of(&search);

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use super::{DetectedStorm, Storm, StormSource};
 use crate::survey::{OpId, OpSurvey, variable};
 use crate::tally::OpTally;
-use crate::threshold::is_storm;
 use crate::words::{counted, operations, percent};
 
 /// What makes programs look for locales.
@@ -71,7 +70,7 @@ pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
     let ops = survey.free().filter(|(_, op)| op.why.cause == Cause::Locale);
     let claim: Vec<_> = ops.map(|(id, _)| id).collect();
     let avoidable = claim.len() as u64;
-    if !is_storm(avoidable, survey.total()) {
+    if avoidable == 0 {
         return None;
     }
     let execs: HashSet<_> = claim

@@ -1,8 +1,8 @@
 //! The storms, one file each: what belongs to it, what its sources are, and how it is detected.
 //!
 //! A detector looks at the operations that are still free, claims those that are its storm's,
-//! and names their sources. One that finds less than [a storm](crate::threshold) returns nothing,
-//! and its operations stay free.
+//! and names their sources. What one finds is [a storm](crate::threshold) if it is waited for long
+//! enough; otherwise its operations stay free.
 //!
 //! A storm is registered here and nowhere else in this crate: its file, its name in [`Storm`], its
 //! sources in [`StormSource`], its detector in [`DETECTORS`].

@@ -10,7 +10,6 @@ use super::{DetectedStorm, Storm, StormSource};
 use crate::source_path::SourcePath;
 use crate::survey::{MetadataOp, OpId, OpSurvey, split, variable};
 use crate::tally::OpTally;
-use crate::threshold::is_storm;
 use crate::words::{count, counted, listed, operations, percent};
 
 /// What makes the module tool read.
@@ -91,7 +90,7 @@ impl ModulesSource {
 pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
     let walk = ModuletreeWalk::find(survey);
     // What the tool reads for itself, without any modulepath, no cure of the tree changes.
-    if !is_storm(walk.paths.by_ops().iter().map(|(_, count)| count.ops).sum(), survey.total()) {
+    if walk.paths.len() == 0 {
         return None;
     }
     let files = walk.files.len() as u64;

@@ -10,7 +10,6 @@ use super::{DetectedStorm, Storm, StormSource};
 use crate::source_path::SourcePath;
 use crate::survey::{MetadataOp, OpId, OpSurvey, ProgramId, variable};
 use crate::tally::OpTally;
-use crate::threshold::is_storm;
 use crate::words::{count, counted, operations};
 
 /// execvp(3) goes on to the next directory after this error too.
@@ -86,7 +85,7 @@ impl PathSource {
 pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
     let path = PathDirectories::of(survey);
     let found = PathSearches::find(survey, &path);
-    if !is_storm(found.failed, survey.total()) {
+    if found.failed == 0 {
         return None;
     }
     let widest = found.directories_a_search();

@@ -14,7 +14,6 @@ use super::{DetectedStorm, Storm, StormSource};
 use crate::source_path::SourcePath;
 use crate::survey::{MetadataOp, OpId, OpSurvey, ProgramId, split, variable};
 use crate::tally::OpTally;
-use crate::threshold::is_storm;
 use crate::words::{count, counted, operations};
 
 /// What makes imports search.
@@ -100,7 +99,7 @@ const WRITES: u64 = 20;
 pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
     let imports = Imports::find(survey);
     let avoidable = imports.claim.len() as u64 - imports.files.len() as u64;
-    if !is_storm(avoidable, survey.total()) {
+    if avoidable == 0 {
         return None;
     }
     let directories = imports.entries.len() as u64;

@@ -9,7 +9,6 @@ use super::{DetectedStorm, Storm, StormSource};
 use crate::source_path::SourcePath;
 use crate::survey::{MetadataOp, OpId, OpSurvey, ProgramId};
 use crate::tally::OpTally;
-use crate::threshold::is_storm;
 use crate::words::{count, counted};
 
 /// Fewer are a program that looks twice.
@@ -47,7 +46,7 @@ impl RepeatSource {
 
 pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
     let repeats = Repeats::find(survey);
-    if !is_storm(repeats.avoidable, survey.total()) {
+    if repeats.avoidable == 0 {
         return None;
     }
     let all = repeats.claim.len() as u64;

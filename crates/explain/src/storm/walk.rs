@@ -9,7 +9,6 @@ use super::{DetectedStorm, Storm, StormSource};
 use crate::source_path::SourcePath;
 use crate::survey::{MetadataOp, OpId, OpSurvey, ProgramId, split};
 use crate::tally::OpTally;
-use crate::threshold::is_storm;
 use crate::words::{counted, operations};
 
 /// A process that lists fewer directories does not walk. A shell that expands `*` lists one a glob.
@@ -70,7 +69,7 @@ impl WalkSource {
 pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
     let walks = Walks::find(survey);
     let avoidable = walks.claim.len() as u64;
-    if !is_storm(avoidable, survey.total()) {
+    if avoidable == 0 {
         return None;
     }
     let (program, _) = walks.programs.top()?;

@@ -5,6 +5,7 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
+use cost::{CostModel, FilesystemProfile};
 use explain::{ExplainOptions, Finding, Findings, Storm};
 use recording::{
     ByteUnits, Call, Event, Exec, ExitStatus, Header, MappedElf, Micros, Mount, Nanos, Outcome,
@@ -252,7 +253,17 @@ fn read(memory: &Memory) -> Recording {
 }
 
 pub fn explained(recording: &Recording) -> Findings {
-    explain::explain(recording, &ExplainOptions::default())
+    explain::explain(recording, &ExplainOptions { model: uncached(), ..ExplainOptions::default() })
+}
+
+/// A filesystem whose clients cache nothing: each call waits, so that it is the calls that make a
+/// storm.
+pub fn uncached() -> CostModel {
+    let text = "name = 'uncached'\n[metadata]\nround_trip = '480us'\nservice = '20us'\n\
+                [cache]\nentries = '0'\nnegatives = '0'\nopen = 'revalidated'\n\
+                list = 'revalidated'";
+    let profile = FilesystemProfile::parse(text, "test").unwrap();
+    CostModel { profile, ..CostModel::default() }
 }
 
 /// The only storm there is, which must be this one.

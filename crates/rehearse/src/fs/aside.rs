@@ -8,19 +8,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-type Job = Box<dyn FnOnce() + Send>;
+type BlockingWork = Box<dyn FnOnce() + Send>;
 
 /// Threads that may wait.
-pub(super) struct Aside {
-    jobs: Sender<Job>,
+pub(super) struct BlockingPool {
+    jobs: Sender<BlockingWork>,
 }
 
 /// How many.
 const THREADS: usize = 8;
 
-impl Aside {
-    pub fn open() -> std::io::Result<Aside> {
-        let (jobs, queue) = channel::<Job>();
+impl BlockingPool {
+    pub fn open() -> std::io::Result<BlockingPool> {
+        let (jobs, queue) = channel::<BlockingWork>();
         let queue = Arc::new(Mutex::new(queue));
         for _ in 0..THREADS {
             let queue = queue.clone();
@@ -31,7 +31,7 @@ impl Aside {
             };
             std::thread::Builder::new().name("aside".to_owned()).spawn(work)?;
         }
-        Ok(Aside { jobs })
+        Ok(BlockingPool { jobs })
     }
 
     /// Has it done by one of the threads.
@@ -43,6 +43,6 @@ impl Aside {
 }
 
 /// None when nobody can send a job any more.
-fn next(queue: &Mutex<Receiver<Job>>) -> Option<Job> {
+fn next(queue: &Mutex<Receiver<BlockingWork>>) -> Option<BlockingWork> {
     queue.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }

@@ -15,7 +15,7 @@ pub(super) struct Acting {
 
 /// Who asks, by the ids that the kernel checks files by.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Caller {
+pub(super) struct FuseCaller {
     pub user: u32,
     pub group: u32,
     pub thread: u32,
@@ -28,7 +28,7 @@ thread_local! {
     static OWN_UMASK: Cell<bool> = const { Cell::new(false) };
 }
 
-impl Caller {
+impl FuseCaller {
     /// Lets the thread act as the caller. A server that is not root acts as its own user, who is
     /// the caller.
     pub fn act(self, as_other: bool) -> Result<Acting> {

@@ -14,13 +14,13 @@ use rustix::fs::{
 use rustix::io::{Errno, Result};
 
 use super::attributes::timespec;
-use super::handles::File;
-use super::nodes::{Node, proc_path};
+use super::handles::OpenFile;
+use super::nodes::{Inode, proc_path};
 use super::real::Real;
 
 /// What is to be set of a file's attributes.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct AttributeChange {
     pub mode: Option<u32>,
     pub owner: Option<u32>,
     pub group: Option<u32>,
@@ -34,7 +34,7 @@ pub(super) struct Wanted {
 #[derive(Debug)]
 pub(super) enum New<'a> {
     Directory { mode: u32 },
-    Node { mode: u32, device: u32 },
+    Inode { mode: u32, device: u32 },
     SymbolicLink(&'a Path),
     HardLink(INodeNo),
 }
@@ -46,7 +46,7 @@ impl Real {
     }
 
     /// Sets attributes, in the order of Linux: what may be refused first.
-    pub fn set(&self, id: INodeNo, wanted: &Wanted) -> Result<Stat> {
+    pub fn set(&self, id: INodeNo, wanted: &AttributeChange) -> Result<Stat> {
         let node = self.nodes.get(id)?;
         let file = self.nodes.descriptor(&node)?;
         let path = proc_path(&file);
@@ -74,7 +74,7 @@ impl Real {
         rustix::fs::fstat(&*file)
     }
 
-    fn truncate(&self, node: &Arc<Node>, handle: Option<FileHandle>, size: u64) -> Result<()> {
+    fn truncate(&self, node: &Arc<Inode>, handle: Option<FileHandle>, size: u64) -> Result<()> {
         match handle {
             Some(handle) => rustix::fs::ftruncate(self.real(&*self.files.get(handle)?)?, size),
             None => rustix::fs::ftruncate(self.reopen(node, OFlags::WRONLY)?, size),
@@ -84,14 +84,14 @@ impl Real {
     }
 
     /// Makes something under a new name.
-    pub fn make(&self, directory: INodeNo, name: &OsStr, new: &New) -> Result<(Arc<Node>, Stat)> {
+    pub fn make(&self, directory: INodeNo, name: &OsStr, new: &New) -> Result<(Arc<Inode>, Stat)> {
         let directory = self.nodes.get(directory)?;
         let above = self.nodes.descriptor(&directory)?;
         match new {
             New::Directory { mode } => {
                 rustix::fs::mkdirat(&*above, name, Mode::from_raw_mode(mode & 0o7777))
             }
-            New::Node { mode, device } => {
+            New::Inode { mode, device } => {
                 let (kind, mode) = (FileType::from_raw_mode(*mode), Mode::from_raw_mode(*mode));
                 rustix::fs::mknodat(&*above, name, kind, mode, u64::from(*device))
             }
@@ -101,7 +101,7 @@ impl Real {
         self.nodes.look_up(&directory, name)
     }
 
-    fn link(&self, node: &Arc<Node>, above: &OwnedFd, name: &OsStr) -> Result<()> {
+    fn link(&self, node: &Arc<Inode>, above: &OwnedFd, name: &OsStr) -> Result<()> {
         // A path of /proc must be followed, so it cannot lead to a link itself.
         if let (true, Some((directory, old))) = (node.is_link(), node.name()) {
             let directory = self.nodes.descriptor(&directory)?;
@@ -118,7 +118,7 @@ impl Real {
         name: &OsStr,
         mode: u32,
         flags: i32,
-    ) -> Result<(File, Stat)> {
+    ) -> Result<(OpenFile, Stat)> {
         let directory = self.nodes.get(directory)?;
         let above = self.nodes.descriptor(&directory)?;
         let mut flags = OFlags::from_bits_retain(flags as u32);
@@ -127,7 +127,7 @@ impl Real {
         let mode = Mode::from_raw_mode(mode & 0o7777);
         let file = self.nodes.open(|| rustix::fs::openat(&*above, name, flags, mode))?;
         let (node, stat) = self.nodes.look_up(&directory, name)?;
-        Ok((File { node, flags, real: OnceLock::from(file), backing: None }, stat))
+        Ok((OpenFile { node, flags, real: OnceLock::from(file), backing: None }, stat))
     }
 
     /// Removes a name.

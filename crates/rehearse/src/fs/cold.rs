@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use fuser::{INodeNo, Notifier, ReplyXattr};
 
-use super::nodes::Held;
+use super::nodes::KernelCached;
 use super::real::Real;
 
 /// The attribute that drops what is cached.
@@ -73,7 +73,7 @@ impl Dropper {
         for node in self.real.nodes.all() {
             // Open files stay open, whatever the kernel reads by itself too.
             let mut held = node.held();
-            *held = Held { backing: held.backing.clone(), ..Held::default() };
+            *held = KernelCached { backing: held.backing.clone(), ..KernelCached::default() };
             drop(held);
             kernel.inval_inode(node.id, 0, 0).ok();
             if let Some((directory, name)) = node.name() {

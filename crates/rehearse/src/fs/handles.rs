@@ -14,12 +14,12 @@ use rustix::fs::{OFlags, RawDir, SeekFrom};
 use rustix::io::{Errno, Result};
 
 use super::attributes;
-use super::nodes::Node;
+use super::nodes::Inode;
 
 /// An open file.
 #[derive(Debug)]
-pub(super) struct File {
-    pub node: Arc<Node>,
+pub(super) struct OpenFile {
+    pub node: Arc<Inode>,
     /// How it was opened, as far as it concerns the real file.
     pub flags: OFlags,
     /// The real file. Where the kernel reads and writes by itself it is opened when needed.
@@ -30,17 +30,17 @@ pub(super) struct File {
 
 /// An open directory.
 #[derive(Debug)]
-pub(super) struct Directory {
-    pub node: Arc<Node>,
+pub(super) struct OpenDirectory {
+    pub node: Arc<Inode>,
     pub real: OwnedFd,
-    pub listing: Mutex<Listing>,
+    pub listing: Mutex<DirectoryListing>,
 }
 
 /// How far a directory was listed.
 #[derive(Debug, Default)]
-pub(super) struct Listing {
+pub(super) struct DirectoryListing {
     /// Entries that were read and not yet given.
-    ahead: VecDeque<Entry>,
+    ahead: VecDeque<DirectoryEntry>,
     /// Where the first of them lies.
     at: u64,
     /// Bytes given since the server was asked last.
@@ -49,7 +49,7 @@ pub(super) struct Listing {
 
 /// One entry of a directory.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct DirectoryEntry {
     pub inode: u64,
     /// Where the next one lies.
     pub next: u64,
@@ -57,7 +57,7 @@ pub(super) struct Entry {
     pub name: OsString,
 }
 
-impl Listing {
+impl DirectoryListing {
     /// Makes `at` the place to go on from.
     pub fn go_to(&mut self, real: &OwnedFd, at: u64) -> Result<()> {
         if at != self.at {
@@ -69,7 +69,7 @@ impl Listing {
     }
 
     /// The next entry; none at the end.
-    pub fn next(&mut self, real: &OwnedFd) -> Result<Option<Entry>> {
+    pub fn next(&mut self, real: &OwnedFd) -> Result<Option<DirectoryEntry>> {
         if self.ahead.is_empty() {
             self.read(real)?;
         }
@@ -81,7 +81,7 @@ impl Listing {
     }
 
     /// Takes back an entry that found no room.
-    pub fn put_back(&mut self, entry: Entry, at: u64) {
+    pub fn put_back(&mut self, entry: DirectoryEntry, at: u64) {
         self.ahead.push_front(entry);
         self.at = at;
     }
@@ -91,7 +91,7 @@ impl Listing {
         let mut entries = RawDir::new(real, &mut buffer);
         while let Some(entry) = entries.next() {
             let entry = entry?;
-            self.ahead.push_back(Entry {
+            self.ahead.push_back(DirectoryEntry {
                 inode: entry.ino(),
                 next: entry.next_entry_cookie(),
                 kind: attributes::kind(entry.file_type()),

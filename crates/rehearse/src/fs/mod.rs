@@ -63,12 +63,12 @@ use std::sync::atomic::AtomicBool;
 use fuser::{Config, Session, SessionACL};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::{Ledger, Queues};
+use crate::{Ledger, MachineQueues};
 use cost::FilesystemProfile;
 
 /// A directory that is served.
 #[derive(Debug)]
-pub struct Tree {
+pub struct ServedTree {
     /// Its path, which begins the paths in the [`Ledger`].
     pub path: PathBuf,
     /// The directory itself (O_PATH or O_RDONLY), opened before something was mounted over it.
@@ -115,19 +115,19 @@ const MOST_OPEN: u64 = 100_000;
 /// [`ServeError`].
 pub fn serve(
     device: OwnedFd,
-    tree: Tree,
+    tree: ServedTree,
     profile: &FilesystemProfile,
-    queues: Arc<Queues>,
+    queues: Arc<MachineQueues>,
     ledger: Arc<Ledger>,
     ready: impl FnOnce(),
 ) -> Result<(), ServeError> {
-    let Tree { path, root, writable, checked_by_kernel } = tree;
+    let ServedTree { path, root, writable, checked_by_kernel } = tree;
     let wrong =
         |error: rustix::io::Errno| ServeError::Root { path: path.clone(), error: error.into() };
     let stacked = stacked(&root).map_err(wrong)?;
     // Open files, and the trees that other threads serve, need descriptors as well.
     let most_open = (raise_open_files() / 4).min(MOST_OPEN) as usize;
-    let nodes = nodes::Nodes::new(root, most_open).map_err(wrong)?;
+    let nodes = nodes::Inodes::new(root, most_open).map_err(wrong)?;
     // Where nothing can be changed, files are shown as those that they are.
     let shown_as = (writable && !checked_by_kernel)
         .then(|| (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()));
@@ -140,15 +140,15 @@ pub fn serve(
         files: handles::Handles::new(),
         directories: handles::Handles::new(),
     });
-    let toll = toll::Toll::new(profile, queues, ledger);
+    let toll = toll::DelayInjector::new(profile, queues, ledger);
     let cold = Arc::new(cold::Dropper::new(real.clone()));
-    let server = answer::Server {
+    let server = answer::FuseFilesystem {
         passes_through: AtomicBool::new(checked_by_kernel && !toll.data_costs()),
         real,
         cache: profile.cache,
         toll: Arc::new(toll),
         room: Arc::new(room::WaitingRoom::open().map_err(ServeError::Thread)?),
-        aside: aside::Aside::open().map_err(ServeError::Thread)?,
+        aside: aside::BlockingPool::open().map_err(ServeError::Thread)?,
         cold: cold.clone(),
         stacked,
     };

@@ -20,48 +20,48 @@ use rustix::io::{Errno, Result};
 
 /// A file that the kernel knows.
 #[derive(Debug)]
-pub(super) struct Node {
+pub(super) struct Inode {
     pub id: INodeNo,
     device: u64,
     inode: u64,
     is_link: bool,
-    place: Mutex<Place>,
+    place: Mutex<SeenAt>,
     used: AtomicBool,
-    held: Mutex<Held>,
+    held: Mutex<KernelCached>,
 }
 
 /// Where a file was seen last.
 #[derive(Debug)]
-struct Place {
+struct SeenAt {
     descriptor: Option<Arc<OwnedFd>>,
     /// The directory and the name; none for the tree's root.
-    name: Option<(Arc<Node>, OsString)>,
+    name: Option<(Arc<Inode>, OsString)>,
     /// It may not be found by name any more: its descriptor stays open.
     unlinked: bool,
 }
 
 /// What the kernel holds of a file's content.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct KernelCached {
     /// The state of the file when the kernel began to hold its data.
-    pub data: Option<Stamp>,
+    pub data: Option<ContentStamp>,
     /// The same for a directory's list, and when it was asked for.
-    pub list: Option<(Nanos, Stamp)>,
+    pub list: Option<(Nanos, ContentStamp)>,
     /// The file behind all descriptors that the kernel reads by itself.
     pub backing: Weak<BackingId>,
 }
 
 /// What changes whenever a file's content does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct ContentStamp {
     size: i64,
     modified: (i64, i64),
     changed: (i64, i64),
 }
 
-impl Stamp {
-    pub fn of(stat: &Stat) -> Stamp {
-        Stamp {
+impl ContentStamp {
+    pub fn of(stat: &Stat) -> ContentStamp {
+        ContentStamp {
             size: stat.st_size,
             modified: (stat.st_mtime, stat.st_mtime_nsec as i64),
             changed: (stat.st_ctime, stat.st_ctime_nsec as i64),
@@ -71,21 +71,21 @@ impl Stamp {
 
 /// All of them.
 #[derive(Debug)]
-pub(super) struct Nodes {
-    root: Arc<Node>,
-    table: Mutex<Table>,
+pub(super) struct Inodes {
+    root: Arc<Inode>,
+    table: Mutex<InodeTable>,
     most_open: usize,
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct InodeTable {
     /// Each file, and how often the kernel was told of it and has not forgotten it.
-    known: FxHashMap<u64, (Arc<Node>, u64)>,
+    known: FxHashMap<u64, (Arc<Inode>, u64)>,
     /// Numbers of files on other filesystems than the root's.
     elsewhere: FxHashMap<(u64, u64), u64>,
     numbered: u64,
     /// Those with an open descriptor, longest first.
-    open: VecDeque<Weak<Node>>,
+    open: VecDeque<Weak<Inode>>,
 }
 
 /// From here on numbers are ours; no filesystem counts its inodes so far.
@@ -98,22 +98,22 @@ const BATCH: usize = 64;
 
 const BY_NAME: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-impl Nodes {
+impl Inodes {
     /// Knows the root only. At most so many descriptors stay open.
-    pub fn new(root: OwnedFd, most_open: usize) -> Result<Nodes> {
+    pub fn new(root: OwnedFd, most_open: usize) -> Result<Inodes> {
         let stat = rustix::fs::fstat(&root)?;
-        let place = Place { descriptor: Some(Arc::new(root)), name: None, unlinked: true };
-        let root = Arc::new(Node::new(INodeNo::ROOT, &stat, place));
-        Ok(Nodes { root, table: Mutex::default(), most_open })
+        let place = SeenAt { descriptor: Some(Arc::new(root)), name: None, unlinked: true };
+        let root = Arc::new(Inode::new(INodeNo::ROOT, &stat, place));
+        Ok(Inodes { root, table: Mutex::default(), most_open })
     }
 
     /// The tree's root.
-    pub fn root(&self) -> &Arc<Node> {
+    pub fn root(&self) -> &Arc<Inode> {
         &self.root
     }
 
     /// The file with this number.
-    pub fn get(&self, id: INodeNo) -> Result<Arc<Node>> {
+    pub fn get(&self, id: INodeNo) -> Result<Arc<Inode>> {
         if id == INodeNo::ROOT {
             return Ok(self.root.clone());
         }
@@ -122,7 +122,7 @@ impl Nodes {
     }
 
     /// The file of this name, and what it is. The kernel is told of it once more.
-    pub fn look_up(&self, directory: &Arc<Node>, name: &OsStr) -> Result<(Arc<Node>, Stat)> {
+    pub fn look_up(&self, directory: &Arc<Inode>, name: &OsStr) -> Result<(Arc<Inode>, Stat)> {
         let above = self.descriptor(directory)?;
         let file = self.open(|| rustix::fs::openat(&*above, name, BY_NAME, Mode::empty()))?;
         let stat = rustix::fs::fstat(&file)?;
@@ -133,9 +133,9 @@ impl Nodes {
         &self,
         file: Arc<OwnedFd>,
         stat: &Stat,
-        directory: &Arc<Node>,
+        directory: &Arc<Inode>,
         name: &OsStr,
-    ) -> Arc<Node> {
+    ) -> Arc<Inode> {
         let mut table = self.table();
         let id = table.number(stat, self.root.device);
         if let Some((node, lookups)) = table.known.get_mut(&id) {
@@ -151,8 +151,8 @@ impl Nodes {
             return node;
         }
         let name = Some((directory.clone(), name.to_owned()));
-        let place = Place { descriptor: Some(file), name, unlinked: false };
-        let node = Arc::new(Node::new(INodeNo(id), stat, place));
+        let place = SeenAt { descriptor: Some(file), name, unlinked: false };
+        let node = Arc::new(Inode::new(INodeNo(id), stat, place));
         table.known.insert(id, (node.clone(), 1));
         table.open.push_back(Arc::downgrade(&node));
         if table.open.len() > self.most_open {
@@ -186,11 +186,11 @@ impl Nodes {
     ///
     /// # Errors
     /// ESTALE: it had to be opened again by its name, and that means something else now.
-    pub fn descriptor(&self, node: &Arc<Node>) -> Result<Arc<OwnedFd>> {
+    pub fn descriptor(&self, node: &Arc<Inode>) -> Result<Arc<OwnedFd>> {
         self.descriptor_below(node, 0)
     }
 
-    fn descriptor_below(&self, node: &Arc<Node>, depth: usize) -> Result<Arc<OwnedFd>> {
+    fn descriptor_below(&self, node: &Arc<Inode>, depth: usize) -> Result<Arc<OwnedFd>> {
         node.used.store(true, Ordering::Relaxed);
         let (directory, name) = {
             let place = node.place();
@@ -239,7 +239,7 @@ impl Nodes {
 
     /// A name is about to be removed from the tree: if the kernel knows the file, it must stay
     /// in hand.
-    pub fn keep(&self, directory: &Arc<Node>, name: &OsStr) {
+    pub fn keep(&self, directory: &Arc<Inode>, name: &OsStr) {
         let Some(node) = self.known(directory, name) else { return };
         if self.descriptor(&node).is_ok() {
             node.place().unlinked = true;
@@ -247,7 +247,7 @@ impl Nodes {
     }
 
     /// A file has got this name.
-    pub fn renamed(&self, directory: &Arc<Node>, name: &OsStr) {
+    pub fn renamed(&self, directory: &Arc<Inode>, name: &OsStr) {
         if let Some(node) = self.known(directory, name) {
             let mut place = node.place();
             place.name = Some((directory.clone(), name.to_owned()));
@@ -255,7 +255,7 @@ impl Nodes {
         }
     }
 
-    fn known(&self, directory: &Arc<Node>, name: &OsStr) -> Option<Arc<Node>> {
+    fn known(&self, directory: &Arc<Inode>, name: &OsStr) -> Option<Arc<Inode>> {
         let above = self.descriptor(directory).ok()?;
         let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
         let stat = rustix::fs::statat(&*above, name, flags).ok()?;
@@ -265,16 +265,16 @@ impl Nodes {
     }
 
     /// All that the kernel knows now.
-    pub fn all(&self) -> Vec<Arc<Node>> {
+    pub fn all(&self) -> Vec<Arc<Inode>> {
         self.table().known.values().map(|(node, _)| node.clone()).collect()
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, InodeTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Table {
+impl InodeTable {
     fn number(&mut self, stat: &Stat, root_device: u64) -> u64 {
         if let Some(id) = self.number_if_known(stat, root_device) {
             return id;
@@ -314,9 +314,9 @@ impl Table {
     }
 }
 
-impl Node {
-    fn new(id: INodeNo, stat: &Stat, place: Place) -> Node {
-        Node {
+impl Inode {
+    fn new(id: INodeNo, stat: &Stat, place: SeenAt) -> Inode {
+        Inode {
             id,
             device: stat.st_dev,
             inode: stat.st_ino,
@@ -333,12 +333,12 @@ impl Node {
     }
 
     /// What the kernel holds of it.
-    pub fn held(&self) -> MutexGuard<'_, Held> {
+    pub fn held(&self) -> MutexGuard<'_, KernelCached> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The directory and the name under which it was seen last.
-    pub fn name(&self) -> Option<(Arc<Node>, OsString)> {
+    pub fn name(&self) -> Option<(Arc<Inode>, OsString)> {
         self.place().name.clone()
     }
 
@@ -358,7 +358,7 @@ impl Node {
         path
     }
 
-    fn place(&self) -> MutexGuard<'_, Place> {
+    fn place(&self) -> MutexGuard<'_, SeenAt> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,7 +10,7 @@ use recording::Nanos;
 
 /// Follows the lower fifth of the gaps.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct CallerPace {
     hand_over: u64,
     /// The threads that were answered lately, and when.
     answered: [(u32, u64); SLOTS],
@@ -24,10 +24,10 @@ const MOST: u64 = 25_000;
 /// One gap moves the estimate by this, or four times this if it is a short one.
 const STEP: u64 = 100;
 
-impl Pace {
+impl CallerPace {
     /// Begins with this estimate.
-    pub fn new(hand_over: Nanos) -> Pace {
-        Pace { hand_over: hand_over.0.min(MOST), answered: [(0, 0); SLOTS] }
+    pub fn new(hand_over: Nanos) -> CallerPace {
+        CallerPace { hand_over: hand_over.0.min(MOST), answered: [(0, 0); SLOTS] }
     }
 
     /// A thread asks; gives what handing over costs now.
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     fn after(gaps: impl Iterator<Item = u64>) -> u64 {
-        let mut pace = Pace::new(Nanos(5_000));
+        let mut pace = CallerPace::new(Nanos(5_000));
         let mut now = 0;
         let mut estimate = 0;
         for gap in gaps {

@@ -13,8 +13,8 @@ use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, Stat, StatVfs};
 use rustix::io::{Errno, ReadWriteFlags, Result};
 
 use super::attributes::attributes;
-use super::handles::{Directory, File, Handles, Listing};
-use super::nodes::{Node, Nodes, Stamp, proc_path};
+use super::handles::{DirectoryListing, Handles, OpenDirectory, OpenFile};
+use super::nodes::{ContentStamp, Inode, Inodes, proc_path};
 use crate::clock;
 
 /// The real tree, and what the kernel has of it.
@@ -28,9 +28,9 @@ pub(super) struct Real {
     /// user or group, secondary ones included, has no owner that the kernel can tell, and it
     /// refuses all changes of such a file before it asks (fs/namei.c, `HAS_UNMAPPED_ID`).
     pub shown_as: Option<(u32, u32)>,
-    pub nodes: Nodes,
-    pub files: Handles<File>,
-    pub directories: Handles<Directory>,
+    pub nodes: Inodes,
+    pub files: Handles<OpenFile>,
+    pub directories: Handles<OpenDirectory>,
 }
 
 /// The kernel's own flag for an open by exec (`__FMODE_EXEC`, include/linux/fs.h).
@@ -46,7 +46,7 @@ const PASSED_ON: OFlags = OFlags::RDWR
 
 impl Real {
     /// The node's path, as the ledger has it.
-    pub fn path_of(&self, node: &Node) -> Vec<u8> {
+    pub fn path_of(&self, node: &Inode) -> Vec<u8> {
         let mut path = self.path.as_os_str().as_bytes().to_vec();
         path.extend_from_slice(&node.path());
         path
@@ -64,7 +64,7 @@ impl Real {
     }
 
     /// The file of a name.
-    pub fn look_up(&self, directory: INodeNo, name: &OsStr) -> Result<(Arc<Node>, Stat)> {
+    pub fn look_up(&self, directory: INodeNo, name: &OsStr) -> Result<(Arc<Inode>, Stat)> {
         self.nodes.look_up(&self.nodes.get(directory)?, name)
     }
 
@@ -91,7 +91,7 @@ impl Real {
         self.may(&node, access)
     }
 
-    fn may(&self, node: &Arc<Node>, access: Access) -> Result<()> {
+    fn may(&self, node: &Arc<Inode>, access: Access) -> Result<()> {
         let file = self.nodes.descriptor(node)?;
         if access.contains(Access::WRITE_OK) && !self.writable {
             return Err(Errno::ROFS);
@@ -100,7 +100,7 @@ impl Real {
     }
 
     /// Opens a file. `flags` are those of open(2).
-    pub fn open(&self, id: INodeNo, flags: i32) -> Result<File> {
+    pub fn open(&self, id: INodeNo, flags: i32) -> Result<OpenFile> {
         let node = self.nodes.get(id)?;
         if flags & libc::O_ACCMODE != libc::O_RDONLY && !self.writable {
             return Err(Errno::ROFS);
@@ -109,11 +109,11 @@ impl Real {
             self.may(&node, Access::EXEC_OK)?;
         }
         let flags = OFlags::from_bits_retain(flags as u32) & PASSED_ON;
-        Ok(File { node, flags, real: OnceLock::new(), backing: None })
+        Ok(OpenFile { node, flags, real: OnceLock::new(), backing: None })
     }
 
     /// The real file behind an open one.
-    pub fn real<'a>(&self, file: &'a File) -> Result<&'a OwnedFd> {
+    pub fn real<'a>(&self, file: &'a OpenFile) -> Result<&'a OwnedFd> {
         if let Some(real) = file.real.get() {
             return Ok(real);
         }
@@ -122,7 +122,7 @@ impl Real {
     }
 
     /// A new descriptor of a file that the kernel knows.
-    pub fn reopen(&self, node: &Arc<Node>, flags: OFlags) -> Result<OwnedFd> {
+    pub fn reopen(&self, node: &Arc<Inode>, flags: OFlags) -> Result<OwnedFd> {
         let path = proc_path(&*self.nodes.descriptor(node)?);
         // What is opened as a file may have become something else: never wait for it.
         let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
@@ -131,33 +131,33 @@ impl Real {
 
     /// Whether the pages that the kernel has of a file are still right. From now on they are
     /// those of this state.
-    pub fn holds_data(&self, node: &Arc<Node>, stat: &Stat) -> bool {
-        let stamp = Some(Stamp::of(stat));
+    pub fn holds_data(&self, node: &Arc<Inode>, stat: &Stat) -> bool {
+        let stamp = Some(ContentStamp::of(stat));
         std::mem::replace(&mut node.held().data, stamp) == stamp
     }
 
     /// A file was written through the mount: what the kernel has of it is right.
-    pub fn written(&self, node: &Arc<Node>) {
+    pub fn written(&self, node: &Arc<Inode>) {
         let Ok(file) = self.nodes.descriptor(node) else { return };
         let Ok(stat) = rustix::fs::fstat(&*file) else { return };
         let mut held = node.held();
         if held.data.is_some() {
-            held.data = Some(Stamp::of(&stat));
+            held.data = Some(ContentStamp::of(&stat));
         }
     }
 
     /// Opens a directory.
-    pub fn open_directory(&self, id: INodeNo) -> Result<Directory> {
+    pub fn open_directory(&self, id: INodeNo) -> Result<OpenDirectory> {
         let node = self.nodes.get(id)?;
         let real = self.reopen(&node, OFlags::DIRECTORY)?;
-        Ok(Directory { node, real, listing: Mutex::new(Listing::default()) })
+        Ok(OpenDirectory { node, real, listing: Mutex::new(DirectoryListing::default()) })
     }
 
     /// Whether the list that the kernel may have of a directory is still right, and no older than
     /// `lifetime`. If not, the kernel will ask for a new one.
-    pub fn holds_list(&self, directory: &Directory, lifetime: Nanos) -> bool {
+    pub fn holds_list(&self, directory: &OpenDirectory, lifetime: Nanos) -> bool {
         let Ok(stat) = rustix::fs::fstat(&directory.real) else { return false };
-        let (now, stamp) = (clock::now(), Stamp::of(&stat));
+        let (now, stamp) = (clock::now(), ContentStamp::of(&stat));
         let mut held = directory.node.held();
         let right = held
             .list
@@ -179,7 +179,7 @@ impl Real {
     /// With `NOWAIT`: EAGAIN or EOPNOTSUPP if a disk may have to be waited for.
     pub fn read(
         &self,
-        file: &File,
+        file: &OpenFile,
         at: u64,
         buffer: &mut [u8],
         flags: ReadWriteFlags,

@@ -16,33 +16,33 @@ use recording::Nanos;
 use crate::clock;
 
 /// Gives an answer to the kernel.
-type Answer = Box<dyn FnOnce() + Send>;
+type ReplyWork = Box<dyn FnOnce() + Send>;
 
 /// Answers whose time has not come.
 pub(super) struct WaitingRoom {
-    shared: Arc<Shared>,
+    shared: Arc<RoomState>,
     threads: Vec<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Shared {
-    waiting: Mutex<Waiting>,
+struct RoomState {
+    waiting: Mutex<DelayedReplies>,
     first_changed: Condvar,
     long_wait: Condvar,
 }
 
 #[derive(Default)]
-struct Waiting {
-    answers: BinaryHeap<Reverse<Held>>,
+struct DelayedReplies {
+    answers: BinaryHeap<Reverse<DelayedReply>>,
     number: u64,
     closed: bool,
 }
 
-struct Held {
+struct DelayedReply {
     due: Nanos,
     number: u64,
     thread: u32,
-    answer: Answer,
+    answer: ReplyWork,
 }
 
 /// Shorter waits are spent by whoever has the answer: handing it over takes about as long.
@@ -52,14 +52,14 @@ const LONG: Duration = Duration::from_millis(20);
 
 impl WaitingRoom {
     pub fn open() -> std::io::Result<WaitingRoom> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(RoomState::default());
         let mut room = WaitingRoom { shared: shared.clone(), threads: Vec::new() };
-        let start = |name: &str, run: fn(&Shared)| {
+        let start = |name: &str, run: fn(&RoomState)| {
             let shared = shared.clone();
             std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&shared))
         };
-        room.threads.push(start("answers", Shared::give_out)?);
-        room.threads.push(start("killed", Shared::look_for_killed)?);
+        room.threads.push(start("answers", RoomState::give_out)?);
+        room.threads.push(start("killed", RoomState::look_for_killed)?);
         Ok(room)
     }
 
@@ -73,7 +73,12 @@ impl WaitingRoom {
         let mut waiting = self.shared.waiting();
         waiting.number += 1;
         let number = waiting.number;
-        waiting.answers.push(Reverse(Held { due, number, thread, answer: Box::new(answer) }));
+        waiting.answers.push(Reverse(DelayedReply {
+            due,
+            number,
+            thread,
+            answer: Box::new(answer),
+        }));
         let is_first = waiting.answers.peek().is_some_and(|Reverse(held)| held.number == number);
         drop(waiting);
         if is_first {
@@ -96,7 +101,7 @@ impl Drop for WaitingRoom {
     }
 }
 
-impl Shared {
+impl RoomState {
     fn give_out(&self) {
         clock::wake_on_time();
         let mut waiting = self.waiting();
@@ -125,7 +130,8 @@ impl Shared {
         let mut waiting = self.waiting();
         while !waiting.closed {
             let long = clock::now().0 + LONG.as_nanos() as u64;
-            let late = |Reverse(held): &&Reverse<Held>| held.due.0 > long && held.thread != 0;
+            let late =
+                |Reverse(held): &&Reverse<DelayedReply>| held.due.0 > long && held.thread != 0;
             let asking: Vec<u32> =
                 waiting.answers.iter().filter(late).map(|Reverse(held)| held.thread).collect();
             if asking.is_empty() {
@@ -149,16 +155,16 @@ impl Shared {
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, DelayedReplies> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn wait<'a>(
     condition: &Condvar,
-    guard: MutexGuard<'a, Waiting>,
+    guard: MutexGuard<'a, DelayedReplies>,
     time: Option<Duration>,
-) -> MutexGuard<'a, Waiting> {
+) -> MutexGuard<'a, DelayedReplies> {
     match time {
         Some(time) => condition.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner).0,
         None => condition.wait(guard).unwrap_or_else(PoisonError::into_inner),
@@ -173,26 +179,26 @@ fn is_killed(thread: u32) -> bool {
     (pending[0] | pending[1]) & (1 << (libc::SIGKILL - 1)) != 0
 }
 
-impl Held {
+impl DelayedReply {
     fn give(self) {
         // A panic ends with the answer dropped, which the kernel gets as EIO.
         catch_unwind(AssertUnwindSafe(self.answer)).ok();
     }
 }
 
-impl PartialEq for Held {
-    fn eq(&self, other: &Held) -> bool {
+impl PartialEq for DelayedReply {
+    fn eq(&self, other: &DelayedReply) -> bool {
         self.number == other.number
     }
 }
-impl Eq for Held {}
-impl PartialOrd for Held {
-    fn partial_cmp(&self, other: &Held) -> Option<std::cmp::Ordering> {
+impl Eq for DelayedReply {}
+impl PartialOrd for DelayedReply {
+    fn partial_cmp(&self, other: &DelayedReply) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Held {
-    fn cmp(&self, other: &Held) -> std::cmp::Ordering {
+impl Ord for DelayedReply {
+    fn cmp(&self, other: &DelayedReply) -> std::cmp::Ordering {
         (self.due, self.number).cmp(&(other.due, other.number))
     }
 }

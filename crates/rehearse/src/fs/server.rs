@@ -12,8 +12,8 @@ use fuser::{
     ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
-use super::answer::{Server, errno};
-use super::change::{New, Wanted};
+use super::answer::{FuseFilesystem, errno};
+use super::change::{AttributeChange, New};
 use super::real::Real;
 
 /// Readahead and writeback requests that may be under way at once.
@@ -24,7 +24,7 @@ fn guarded(handler: impl FnOnce()) {
     catch_unwind(AssertUnwindSafe(handler)).ok();
 }
 
-impl Filesystem for Server {
+impl Filesystem for FuseFilesystem {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
         let mut wanted = vec![
             InitFlags::FUSE_PARALLEL_DIROPS,
@@ -77,7 +77,7 @@ impl Filesystem for Server {
         _: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let wanted = Wanted { mode, owner, group, size, accessed, modified, handle };
+        let wanted = AttributeChange { mode, owner, group, size, accessed, modified, handle };
         guarded(|| self.set(request, id, &wanted, reply));
     }
 
@@ -95,7 +95,7 @@ impl Filesystem for Server {
         device: u32,
         reply: ReplyEntry,
     ) {
-        guarded(|| self.make(request, umask, parent, name, &New::Node { mode, device }, reply));
+        guarded(|| self.make(request, umask, parent, name, &New::Inode { mode, device }, reply));
     }
 
     fn mkdir(

@@ -4,24 +4,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use recording::Nanos;
 
-use super::pace::Pace;
+use super::pace::CallerPace;
 use crate::clock;
-use crate::{Ledger, Queues, Served};
+use crate::{Ledger, MachineQueues, Served};
 use cost::{DataServer, FilesystemProfile, MetadataServer, RpcKind, TimeSpan};
 
 /// The server's prices.
 #[derive(Debug)]
-pub(super) struct Toll {
+pub(super) struct DelayInjector {
     metadata: MetadataServer,
     data: DataServer,
-    queues: Arc<Queues>,
+    queues: Arc<MachineQueues>,
     ledger: Arc<Ledger>,
-    pace: Mutex<Pace>,
+    pace: Mutex<CallerPace>,
 }
 
 /// One question, as it came.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Question {
+pub(super) struct RpcArrival {
     pub kind: RpcKind,
     /// The thread that asked.
     pub thread: u32,
@@ -29,14 +29,24 @@ pub(super) struct Question {
     pub at: Nanos,
 }
 
-impl Toll {
-    pub fn new(profile: &FilesystemProfile, queues: Arc<Queues>, ledger: Arc<Ledger>) -> Toll {
+impl DelayInjector {
+    pub fn new(
+        profile: &FilesystemProfile,
+        queues: Arc<MachineQueues>,
+        ledger: Arc<Ledger>,
+    ) -> DelayInjector {
         let (metadata, data) = (profile.metadata, profile.data);
         let free = profile.latency() == Nanos(0)
             && data.round_trip == TimeSpan::ZERO
             && data.bandwidth.is_none();
         let hand_over = if free { Nanos(0) } else { clock::hand_over() };
-        Toll { metadata, data, queues, ledger, pace: Mutex::new(Pace::new(hand_over)) }
+        DelayInjector {
+            metadata,
+            data,
+            queues,
+            ledger,
+            pace: Mutex::new(CallerPace::new(hand_over)),
+        }
     }
 
     /// Whether reading and writing cost anything.
@@ -45,7 +55,7 @@ impl Toll {
     }
 
     /// Enters a metadata operation, and says when its answer may be given.
-    pub fn metadata(&self, question: Question, path: &[u8], missing: bool) -> Nanos {
+    pub fn metadata(&self, question: RpcArrival, path: &[u8], missing: bool) -> Nanos {
         let service = self.metadata.service.nanos();
         let begins = self.queues.metadata.admit(question.at, service);
         let done = Nanos(begins.0 + service.0 + self.metadata.round_trip.nanos().0);
@@ -53,7 +63,7 @@ impl Toll {
     }
 
     /// The same for a transfer of data.
-    pub fn transfer(&self, question: Question, path: &[u8], bytes: u64) -> Nanos {
+    pub fn transfer(&self, question: RpcArrival, path: &[u8], bytes: u64) -> Nanos {
         let time = self.data.bandwidth.map_or(Nanos(0), |rate| rate.time_for(bytes));
         let begins = self.queues.data.admit(question.at, time);
         let done = Nanos(begins.0 + time.0 + self.data.round_trip.nanos().0);
@@ -67,14 +77,14 @@ impl Toll {
 
     fn enter(
         &self,
-        question: Question,
+        question: RpcArrival,
         path: &[u8],
         begins: Nanos,
         done: Nanos,
         missing: bool,
         bytes: u64,
     ) -> Nanos {
-        let Question { kind, thread, at } = question;
+        let RpcArrival { kind, thread, at } = question;
         let since = |time: Nanos, start: Nanos| Nanos(time.0.saturating_sub(start.0));
         let (queued, waited) = (since(begins, at), since(done, at));
         let at = since(at, self.ledger.started());

@@ -9,12 +9,12 @@ use fuser::INodeNo;
 use rustix::fs::XattrFlags;
 use rustix::io::Result;
 
-use super::nodes::{Node, proc_path};
+use super::nodes::{Inode, proc_path};
 use super::real::Real;
 
 /// An extended attribute, as it was asked for.
 #[derive(Debug)]
-pub(super) enum Xattr {
+pub(super) enum XattrReply {
     /// How long it is.
     Length(u32),
     /// What it is.
@@ -22,7 +22,7 @@ pub(super) enum Xattr {
 }
 
 /// A path for calls that take no O_PATH descriptor, and what keeps it valid.
-struct Way {
+struct XattrPath {
     path: PathBuf,
     /// The path is a symbolic link of /proc, which is to be followed. If not, it is the file's
     /// name, and not to be followed.
@@ -34,19 +34,19 @@ struct Way {
 const LONGEST: usize = 64 << 10;
 
 impl Real {
-    fn way(&self, node: &Arc<Node>) -> Result<Way> {
+    fn way(&self, node: &Arc<Inode>) -> Result<XattrPath> {
         if let (true, Some((directory, name))) = (node.is_link(), node.name()) {
             let keep = self.nodes.descriptor(&directory)?;
             let path = PathBuf::from(proc_path(&keep)).join(name);
-            return Ok(Way { path, follow: false, _keep: keep });
+            return Ok(XattrPath { path, follow: false, _keep: keep });
         }
         let keep = self.nodes.descriptor(node)?;
-        Ok(Way { path: proc_path(&keep).into(), follow: true, _keep: keep })
+        Ok(XattrPath { path: proc_path(&keep).into(), follow: true, _keep: keep })
     }
 
     /// The value of an extended attribute, or the list of all for no name; only its length if
     /// `size` is 0.
-    pub fn xattr(&self, id: INodeNo, name: Option<&OsStr>, size: u32) -> Result<Xattr> {
+    pub fn xattr(&self, id: INodeNo, name: Option<&OsStr>, size: u32) -> Result<XattrReply> {
         use rustix::fs::{getxattr, lgetxattr, listxattr, llistxattr};
         let way = self.way(&self.nodes.get(id)?)?;
         let path = &way.path;
@@ -58,7 +58,7 @@ impl Real {
             (None, false) => llistxattr(path, &mut value[..]),
         }?;
         value.truncate(length);
-        Ok(if size == 0 { Xattr::Length(length as u32) } else { Xattr::Value(value) })
+        Ok(if size == 0 { XattrReply::Length(length as u32) } else { XattrReply::Value(value) })
     }
 
     /// Sets an extended attribute.

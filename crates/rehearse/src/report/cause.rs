@@ -12,7 +12,7 @@ use recording::{Attributor, Cause, Event, Nanos, Recording};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::Part;
+use super::RpcSum;
 use crate::{Account, Served};
 
 /// Operations by who asked, and why.
@@ -24,7 +24,7 @@ pub struct Causes {
     pub programs: Vec<ByProgram>,
     /// Operations that belong to no recorded call: data that a mapped file needed, and what
     /// becalm or the kernel itself asked.
-    pub no_call: Part,
+    pub no_call: RpcSum,
 }
 
 /// All operations of one cause.
@@ -34,7 +34,7 @@ pub struct ByCause {
     pub cause: Cause,
     /// What they have in common.
     #[serde(flatten)]
-    pub sum: Part,
+    pub sum: RpcSum,
 }
 
 /// All operations of one program.
@@ -44,7 +44,7 @@ pub struct ByProgram {
     pub program: String,
     /// What they have in common.
     #[serde(flatten)]
-    pub sum: Part,
+    pub sum: RpcSum,
 }
 
 /// Two clocks that were read one after the other, on a machine that was busy in between, agree
@@ -54,13 +54,13 @@ const APART: u64 = 20_000_000;
 impl Causes {
     /// Joins both.
     pub fn of(account: &Account, recording: &Recording) -> Causes {
-        let calls = Calls::of(account, recording);
+        let calls = RecordedCalls::of(account, recording);
         let mut attributor = Attributor::new(recording);
-        let mut causes: BTreeMap<Cause, Part> = BTreeMap::new();
-        let mut programs: BTreeMap<&[u8], Part> = BTreeMap::new();
-        let mut no_call = Part::default();
+        let mut causes: BTreeMap<Cause, RpcSum> = BTreeMap::new();
+        let mut programs: BTreeMap<&[u8], RpcSum> = BTreeMap::new();
+        let mut no_call = RpcSum::default();
         for one in &account.served {
-            let part = Part::of(one);
+            let part = RpcSum::of(one);
             let Some(event) = calls.of_operation(one) else {
                 no_call += part;
                 continue;
@@ -85,7 +85,7 @@ impl Causes {
 /// has mapped. What was asked before the first recorded call, by becalm in looking for the command
 /// as a shell would, is the command's.
 pub(super) fn commands_own(account: &Account, recording: &Recording) -> Account {
-    let calls = Calls::of(account, recording);
+    let calls = RecordedCalls::of(account, recording);
     let first = recording.events.iter().map(|event| event.start).min().unwrap_or_default();
     let is_own = |one: &Served| {
         one.thread == 0
@@ -106,7 +106,7 @@ pub(super) fn commands_own(account: &Account, recording: &Recording) -> Account 
 }
 
 /// A recording's calls, to be found by thread and time.
-struct Calls<'a> {
+struct RecordedCalls<'a> {
     account: &'a Account,
     recording: &'a Recording,
     /// Of each thread, in the order of their starts.
@@ -115,8 +115,8 @@ struct Calls<'a> {
     ahead: i128,
 }
 
-impl<'a> Calls<'a> {
-    fn of(account: &'a Account, recording: &'a Recording) -> Calls<'a> {
+impl<'a> RecordedCalls<'a> {
+    fn of(account: &'a Account, recording: &'a Recording) -> RecordedCalls<'a> {
         let mut of_thread: FxHashMap<u32, Vec<&Event>> = FxHashMap::default();
         for event in &recording.events {
             of_thread.entry(event.thread).or_default().push(event);
@@ -128,7 +128,7 @@ impl<'a> Calls<'a> {
         let started =
             i128::from(header.started_unix) * 1_000_000_000 + i128::from(header.started_nanos);
         let ahead = i128::from(account.started_unix.0) - started;
-        Calls { account, recording, of_thread, ahead }
+        RecordedCalls { account, recording, of_thread, ahead }
     }
 
     /// A moment of the account, by the recording's clock.

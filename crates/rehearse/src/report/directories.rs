@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Part;
-use crate::{Account, Place};
+use super::RpcSum;
+use crate::{Account, RehearsedDirectory};
 
 /// All operations below a directory that no other row has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -19,24 +19,24 @@ pub struct ByDirectory {
     pub directory: String,
     /// What they have in common.
     #[serde(flatten)]
-    pub sum: Part,
+    pub sum: RpcSum,
 }
 
 /// A directory is a row if it holds one part in this many that no row below it has.
 const PARTS: u64 = 20;
 
 /// The rows, the largest first.
-pub(super) fn by_directory(account: &Account, places: &[Place]) -> Vec<ByDirectory> {
+pub(super) fn by_directory(account: &Account, places: &[RehearsedDirectory]) -> Vec<ByDirectory> {
     use std::os::unix::ffi::OsStrExt;
     let roots: Vec<&[u8]> = places.iter().map(|place| place.path.as_os_str().as_bytes()).collect();
     // The deepest come first, so that a directory is looked at after all that is below it.
-    let mut sums: BTreeMap<(Reverse<usize>, &[u8]), Part> = BTreeMap::new();
+    let mut sums: BTreeMap<(Reverse<usize>, &[u8]), RpcSum> = BTreeMap::new();
     let key = |directory: &'_ [u8]| Reverse(directory.iter().filter(|byte| **byte == b'/').count());
     let mut total = 0;
     for one in &account.served {
         let path = account.paths[one.path as usize].as_slice();
         let directory = if roots.contains(&path) { path } else { parent(path) };
-        let part = Part::of(one);
+        let part = RpcSum::of(one);
         *sums.entry((key(directory), directory)).or_default() += part;
         total += part.operations;
     }
@@ -78,7 +78,7 @@ mod tests {
             let path = format!("/opt/store/p{number}/x");
             ledger.enter(path.as_bytes(), served(RpcKind::Open, 0, 1));
         }
-        let place = |path: &str| Place { path: path.into(), given: None };
+        let place = |path: &str| RehearsedDirectory { path: path.into(), given: None };
         let rows = by_directory(&ledger.take(), &[place("/opt/store")]);
         let rows: Vec<_> =
             rows.iter().map(|row| (row.directory.as_str(), row.sum.operations)).collect();

@@ -10,7 +10,7 @@ use std::time::Duration;
 use recording::Recording;
 use serde::Serialize;
 
-use crate::{Account, Place, Served, Sum};
+use crate::{Account, RehearsedDirectory, Served, Sum};
 use cost::{FilesystemProfile, RpcKind};
 
 pub use cause::{ByCause, ByProgram, Causes};
@@ -19,7 +19,7 @@ pub use warm::Warm;
 
 /// What reached the server, and how long it took: docs/schema/becalm.rehearse.md.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct RehearsalReport {
     /// All metadata operations.
     pub operations: u64,
     /// Of those, answered 'no such file'.
@@ -53,12 +53,12 @@ pub struct ByKind {
     pub kind: RpcKind,
     /// What they have in common.
     #[serde(flatten)]
-    pub sum: Part,
+    pub sum: RpcSum,
 }
 
 /// A part of the operations: metadata operations, where it holds several kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Part {
+pub struct RpcSum {
     /// How many.
     pub operations: u64,
     /// Of those, answered 'no such file'.
@@ -71,10 +71,10 @@ pub struct Part {
     pub bytes: u64,
 }
 
-impl Part {
+impl RpcSum {
     /// One operation among others of all kinds. A transfer of data is no metadata operation.
-    fn of(one: &Served) -> Part {
-        Part {
+    fn of(one: &Served) -> RpcSum {
+        RpcSum {
             operations: one.kind.is_metadata().into(),
             missing: one.missing.into(),
             waited_ns: one.waited.0,
@@ -84,8 +84,8 @@ impl Part {
     }
 }
 
-impl AddAssign for Part {
-    fn add_assign(&mut self, other: Part) {
+impl AddAssign for RpcSum {
+    fn add_assign(&mut self, other: RpcSum) {
         self.operations += other.operations;
         self.missing += other.missing;
         self.waited_ns += other.waited_ns;
@@ -94,9 +94,9 @@ impl AddAssign for Part {
     }
 }
 
-impl From<Sum> for Part {
-    fn from(sum: Sum) -> Part {
-        Part {
+impl From<Sum> for RpcSum {
+    fn from(sum: Sum) -> RpcSum {
+        RpcSum {
             operations: sum.operations,
             missing: sum.missing,
             waited_ns: sum.waited.0,
@@ -106,21 +106,21 @@ impl From<Sum> for Part {
     }
 }
 
-impl Report {
+impl RehearsalReport {
     /// What is said of a run that took `wall`; with a recording of it, also why it asked.
     pub fn of(
         account: &Account,
         profile: &FilesystemProfile,
-        places: &[Place],
+        places: &[RehearsedDirectory],
         wall: Duration,
         recording: Option<&Recording>,
-    ) -> Report {
+    ) -> RehearsalReport {
         let commands_own = recording.map(|recording| cause::commands_own(account, recording));
         let account = commands_own.as_ref().unwrap_or(account);
         let metadata = account.metadata();
         let all =
             RpcKind::ALL.into_iter().fold(Sum::default(), |sum, kind| sum.and(account.of(kind)));
-        Report {
+        RehearsalReport {
             operations: metadata.operations,
             missing: metadata.missing,
             waited_ns: all.waited.0,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cost::FilesystemProfile;
-use rehearse::{Account, Ledger, Queues, Tree, serve};
+use rehearse::{Account, Ledger, MachineQueues, ServedTree, serve};
 use sandbox::namespace::{FuseMount, NamespaceKind, fuse_device, mount_fuse, own_mounts};
 
 /// How a directory is mounted.
@@ -87,7 +87,7 @@ impl Mount {
             assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
         }
         let root = OwnedFd::from(File::open(&self.directory).unwrap());
-        let tree = Tree {
+        let tree = ServedTree {
             path: self.directory.clone(),
             root,
             writable: self.writable,
@@ -95,8 +95,8 @@ impl Mount {
         };
         let device = receive(client);
         let queues = match self.shared {
-            true => Queues::shared(&self.profile).unwrap(),
-            false => Queues::alone(),
+            true => MachineQueues::shared(&self.profile).unwrap(),
+            false => MachineQueues::alone(),
         };
         let ledger = Arc::new(Ledger::new());
         let ready = || (&*client).write_all(b"r").unwrap();

@@ -16,8 +16,8 @@ use std::time::Instant;
 
 use cost::{FilesystemProfile, RpcKind};
 use recording::{Nanos, Recording};
-use rehearse::traced::{self, Traced};
-use rehearse::{Account, Wanted};
+use rehearse::traced::{self, TracedRehearsal};
+use rehearse::{Account, RehearsalRequest};
 use testkit::Scene;
 
 /// A directory to rehearse, with the files `a/b/file` and `a/script`, and beside it what a test
@@ -335,7 +335,7 @@ fn an_ordinary_user_can_rehearse() {
 /// `record PROFILE DIRECTORY ACCOUNT REC CMD…`: ends as the command ends.
 fn record(words: &[OsString]) -> i32 {
     let [profile, directory, account, rec, command @ ..] = words else { panic!("{words:?}") };
-    let wanted = Wanted {
+    let wanted = RehearsalRequest {
         profile: FilesystemProfile::find(profile).unwrap(),
         paths: vec![directory.into()],
         writable: false,
@@ -349,7 +349,7 @@ fn record(words: &[OsString]) -> i32 {
     };
     let command = launch::Command { argv: command.to_vec() };
     let rec = File::create(rec).unwrap();
-    match traced::record(&command, rec, &options, &wanted).and_then(Traced::wait) {
+    match traced::record(&command, rec, &options, &wanted).and_then(TracedRehearsal::wait) {
         Ok((finished, told)) => {
             std::fs::write(account, serde_json::to_vec(&told).unwrap()).unwrap();
             i32::from(finished.ended.pass_on())
@@ -366,7 +366,7 @@ fn mounted(words: &[OsString]) -> i32 {
     let [profile, directory, account, _, program, arguments @ ..] = words else {
         panic!("{words:?}")
     };
-    let wanted = Wanted {
+    let wanted = RehearsalRequest {
         profile: FilesystemProfile::find(profile).unwrap(),
         paths: vec![directory.into()],
         writable: false,

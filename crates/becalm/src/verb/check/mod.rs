@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use job::RecordingTarget;
 
 use crate::command_report::ReportOptions;
+use crate::cost_options::CostOptions;
 use crate::exit::Failure;
 use crate::rehearsed::{self, RehearseOptions};
 use crate::{machine, recorded};
@@ -22,10 +23,8 @@ pub use view::RehearsedRun;
 /// output, if only that is a terminal). Its exit status is passed on.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The wait on a cold shared filesystem is predicted: 0.5 ms a metadata operation for one client, one
-server that serves 100,000 a second for all; a node looks each path up once and keeps the result (the
-higher number: without a negative dentry cache); all ranks start at once. Data is not counted, nor
-files that the kernel serves from memory.
+The wait is predicted for a cold shared filesystem, as by becalm scale (docs/scale.md): --profile
+says which, --ranks and --nodes who starts on it. A storm is 0.1 s of it that can be avoided.
 
 Under srun or mpirun every rank is watched and only one reports, on itself. With -o the ranks of each
 node are kept in one file, as by becalm record.
@@ -33,7 +32,7 @@ node are kept in one file, as by becalm record.
 Examples:
   becalm check -- python3 -c 'import numpy'
   becalm check --rehearse nfs -- python3 -c 'import numpy'
-  becalm check -o app.becalm --ranks 24576 -- ./app --version
+  becalm check -o app.becalm --profile lustre --ranks 24576 --nodes 128 -- ./app --version
   becalm check --json -- ./app --version | jq '.storms[0].sources'")]
 pub struct CheckArgs {
     /// Keep the recording in this file
@@ -43,13 +42,8 @@ pub struct CheckArgs {
     #[command(flatten)]
     place: RehearseOptions,
 
-    /// How many ranks start the command at once, for the estimate
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = at_least_one())]
-    ranks: u64,
-
-    /// How many of them share a node and its cache
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = at_least_one())]
-    ranks_per_node: u64,
+    #[command(flatten)]
+    cost: CostOptions,
 
     #[command(flatten)]
     report: ReportOptions,
@@ -59,15 +53,14 @@ pub struct CheckArgs {
     command: Vec<OsString>,
 }
 
-fn at_least_one() -> clap::builder::RangedU64ValueParser {
-    clap::value_parser!(u64).range(1..)
-}
-
 /// Runs the verb.
 pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let report = args.report.begin()?;
     let wanted = recorded::RecordRequest::of(&args.command);
     let place = args.place.wanted(&[&args.command])?;
+    let profile = place.as_ref().map(|place| &place.profile);
+    let model = args.cost.model(profile).map_err(Failure::of_command)?;
+    let below = args.cost.below().map_err(Failure::of_command)?;
     let enter = || match &place {
         Some(place) => Ok(Some((place, rehearsed::enter(place)?))),
         None => Ok(None),
@@ -90,8 +83,8 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let rehearsed =
         entered.map(|(place, entered)| rehearsed::told(place, entered, &recording)).transpose()?;
     let options = explain::ExplainOptions {
-        ranks: args.ranks,
-        ranks_per_node: args.ranks_per_node,
+        model,
+        below,
         recording: match report.rank.number().filter(|_| shared) {
             Some(rank) => format!("{named} --rank {rank}"),
             None => named,

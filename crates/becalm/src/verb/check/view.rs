@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cure::{CloserLook, Cure, Machine, StormCures};
-use explain::{Cost, Finding, Findings};
+use explain::{Finding, Findings};
 use recording::{Nanos, Recording, shown_name};
 use serde::Serialize;
 
@@ -131,9 +131,9 @@ impl CheckAnswer {
         }
         text.push('\n');
         text.push_str(&self.table().render(columns));
-        let rest: u64 = findings.rest.iter().map(|part| part.metadata_ops).sum();
+        let rest: u64 = findings.rest.iter().map(|part| part.count.metadata_ops).sum();
         if rest * 2 > findings.totals.metadata_ops {
-            text.push_str(&width::wrap(&format!("No storm: {}.", self.rest()), columns));
+            text.push_str(&width::wrap(&format!("Other: {}.", self.rest()), columns));
         }
         text.push('\n');
         for (at, storm) in findings.storms.iter().enumerate() {
@@ -144,7 +144,7 @@ impl CheckAnswer {
             };
             text.push_str(&block(storm, &self.cures_of(storm), &room, columns));
         }
-        text.push_str(&self.about_cost(columns));
+        text.push_str(&self.about_wait(columns));
         text.push_str(&style::next(&self.next(&findings.storms[0])));
         text
     }
@@ -156,14 +156,15 @@ impl CheckAnswer {
             text.push_str(&width::wrap(&format!("By cause: {}.", self.rest()), columns));
         }
         text.push_str(&width::wrap(&self.findings.threshold.words, columns));
+        text.push_str(&self.about_wait(columns));
         text
     }
 
     /// What belongs to no storm, by cause.
     fn rest(&self) -> String {
         let causes = self.findings.rest.iter();
-        let causes =
-            causes.map(|part| format!("{} {}", part.cause.name(), count(part.metadata_ops)));
+        let causes = causes
+            .map(|part| format!("{} {}", part.count.cause.name(), count(part.count.metadata_ops)));
         causes.collect::<Vec<_>>().join(", ")
     }
 
@@ -186,24 +187,24 @@ impl CheckAnswer {
                 count(storm.metadata_ops),
                 count(storm.enoent),
                 percent(storm.metadata_ops, totals.metadata_ops),
-                seconds(storm.cost.one_rank),
-                all_ranks(&storm.cost),
+                seconds(storm.predicted_wait.one_rank),
+                seconds(storm.predicted_wait.all_ranks),
                 time(storm.time_ns),
             ]);
         }
-        let rest: u64 = findings.rest.iter().map(|part| part.metadata_ops).sum();
+        let rest: u64 = findings.rest.iter().map(|part| part.count.metadata_ops).sum();
         if rest > 0 {
-            let enoent = findings.rest.iter().map(|part| part.enoent).sum();
+            let enoent = findings.rest.iter().map(|part| part.count.enoent).sum();
             let share = percent(rest, totals.metadata_ops);
-            table.row(["no storm".to_owned(), count(rest), count(enoent), share]);
+            table.row(["other".to_owned(), count(rest), count(enoent), share]);
         }
         table.total([
             "total".to_owned(),
             count(totals.metadata_ops),
             count(totals.enoent),
             "100 %".to_owned(),
-            seconds(findings.cost.one_rank),
-            all_ranks(&findings.cost),
+            seconds(findings.predicted_wait.one_rank),
+            seconds(findings.predicted_wait.all_ranks),
         ]);
         table
     }
@@ -218,20 +219,32 @@ impl CheckAnswer {
         format!("becalm record -o start.becalm -- {words}; {}", storm.evidence)
     }
 
-    /// What the cost columns mean.
-    fn about_cost(&self, columns: usize) -> String {
-        let Findings { model, cost, .. } = &self.findings;
-        let ranks = counted(model.ranks, "rank", "ranks");
-        let range = match cost.all_ranks_unkept > cost.all_ranks {
-            true => " (higher: without a negative dentry cache)",
-            false => "",
+    /// What the predicted wait is of.
+    fn about_wait(&self, columns: usize) -> String {
+        let Findings { model, predicted_wait, .. } = &self.findings;
+        let rate = match model.mds_ops_per_second {
+            Some(rate) => format!("{} MDS ops/s", count(rate)),
+            None => "a server that takes no time".to_owned(),
+        };
+        let negatives = match model.negative_dentry_cache {
+            true => "a negative dentry cache",
+            false => "no negative dentry cache",
         };
         let text = format!(
-            "1 rank, {ranks}: predicted wait on a cold shared filesystem, {} ms a metadata \
-             operation, {} a second for {}{range}.",
-            model.seconds_a_question * 1e3,
-            count(model.server_per_second as u64),
-            counted(model.nodes, "node", "nodes"),
+            "Predicted wait for the filesystem on {}: {} for 1 rank, {} for {} on {} {} (metadata \
+             latency {}, {rate}, {negatives}); --profile names another.",
+            plain(&model.profile),
+            seconds(predicted_wait.one_rank),
+            seconds(predicted_wait.all_ranks),
+            counted(model.ranks, "rank", "ranks"),
+            count(model.nodes),
+            match (model.warm, model.nodes) {
+                (false, 1) => "cold node",
+                (false, _) => "cold nodes",
+                (true, 1) => "warm node",
+                (true, _) => "warm nodes",
+            },
+            seconds(model.metadata_latency),
         );
         let text = width::wrap(&text, columns);
         style::paint(style::HEADER, text.trim_end()) + "\n"
@@ -255,18 +268,6 @@ fn block(storm: &Finding, cures: &StormCures, room: &StormRoom, columns: usize) 
         }
     }
     text
-}
-
-/// What all ranks wait, with a negative dentry cache and without: `2–33 s`.
-fn all_ranks(cost: &Cost) -> String {
-    let (kept, unkept) = (seconds(cost.all_ranks), seconds(cost.all_ranks_unkept));
-    if kept == unkept {
-        return kept;
-    }
-    match (kept.split_once(' '), unkept.split_once(' ')) {
-        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number}–{unkept}"),
-        _ => format!("{kept}–{unkept}"),
-    }
 }
 
 fn seconds(seconds: f64) -> String {

@@ -11,7 +11,7 @@ use explain::SourcePath;
 use image::squash::{self, ImageOptions, ImageProgress};
 use image::{Fingerprint, Holds, ImageLayout, Inspection};
 use launch::CommandLine;
-use prove::{Behaviour, Proof, Speed, Subject, Verdict};
+use prove::{Behaviour, Proof, ProofVerdict, Speed, Subject};
 use recording::{Nanos, Recording};
 use tempfile::TempPath;
 
@@ -122,7 +122,7 @@ impl BuiltImage {
 /// The answer, where the command ran in an image and nothing counted what reached the server: it
 /// makes the same calls as before, and those of `becalm run`. Who serves them has changed, which
 /// only a rehearsal shows.
-pub(super) fn verdict(proof: &Proof, image: &EnvironmentImage) -> Verdict {
+pub(super) fn verdict(proof: &Proof, image: &EnvironmentImage) -> ProofVerdict {
     if proof.counts.asked.is_some() {
         return proof.verdict.clone();
     }
@@ -145,7 +145,7 @@ pub(super) fn verdict(proof: &Proof, image: &EnvironmentImage) -> Verdict {
     let (before, after) = (median(&proof.times.before), median(&proof.times.after));
     let same = matches!(proof.behaviour, Behaviour::Same | Behaviour::SameStatus);
     let served = term::number::count(image.taken.metadata_ops);
-    Verdict {
+    ProofVerdict {
         proven: same && image.taken.metadata_ops > 0 && proof.times.speed != Speed::Slower,
         sentence: format!(
             "the image serves {served} of the metadata operations, {behaviour}; on this machine, \

@@ -12,9 +12,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::Context;
+use cost::CostModel;
 use launch::CommandLine;
 use loader::bind::{Binding, UnboundFile};
-use prove::{Bench, Elsewhere, Subject};
+use prove::{ProofBench, RunSurroundings, Subject};
 use recording::Recording;
 
 use super::elf::bind::{BindFlags, apply, check, plan as simulated};
@@ -275,17 +276,20 @@ fn print(args: &FixArgs, fix: &FixAnswer<'_>, next: &str) -> Result<(), Failure>
     Ok(term::print(&text)?)
 }
 
-fn bench(args: &FixArgs) -> Result<Bench, Failure> {
+fn bench(args: &FixArgs) -> Result<ProofBench, Failure> {
     // What the image's path says counts, too: it is read instead.
     let image = std::path::absolute(&args.image).context("the image's path")?;
     let directory = image.parent().map(OsString::from);
     let wanted = args.place.wanted(&[&args.command, directory.as_slice()])?;
-    Ok(Bench {
+    Ok(ProofBench {
         input: PathBuf::from("/dev/null"),
         timeout: args.timeout.map(|seconds| Duration::from_secs(seconds.into())),
         recorder: recorded::RecordRequest::of(&args.command).options(),
         recordings: 2,
-        elsewhere: wanted.map(|wanted| Rc::new(ColdNode(wanted)) as Rc<dyn Elsewhere>),
+        cost: wanted
+            .as_ref()
+            .map(|wanted| CostModel { profile: wanted.profile.clone(), ..CostModel::default() }),
+        elsewhere: wanted.map(|wanted| Rc::new(ColdNode(wanted)) as Rc<dyn RunSurroundings>),
     })
 }
 

@@ -3,7 +3,10 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use prove::{Bench, Change, Conditions, Harm, Plan, Proof, Side, Step, Subject, interleaved};
+use prove::{
+    Conditions, CountChange, Harm, Proof, ProofBench, ProofPlan, ProofProgress, Side, Subject,
+    interleaved,
+};
 use recording::Recording;
 
 use super::{AppliedChanges, FixArgs, ResolvedPlan, image, words};
@@ -13,7 +16,7 @@ use crate::exit::Failure;
 /// What measures.
 pub(super) struct Trial<'a> {
     pub args: &'a FixArgs,
-    pub bench: Bench,
+    pub bench: ProofBench,
     /// The command as it was given.
     pub subject: Subject,
 }
@@ -47,7 +50,7 @@ impl Trial<'_> {
 
     fn in_pairs(&self, after: Subject) -> Result<Proof, Failure> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let pairs = Plan {
+        let pairs = ProofPlan {
             before: self.subject.clone(),
             after,
             bench: self.bench.clone(),
@@ -106,7 +109,7 @@ impl Trial<'_> {
     /// Measures while somebody waits.
     fn waiting<T>(
         &self,
-        measure: impl FnOnce(&mut dyn FnMut(Step)) -> Result<T, prove::Error>,
+        measure: impl FnOnce(&mut dyn FnMut(ProofProgress)) -> Result<T, prove::ProofError>,
     ) -> Result<T, Failure> {
         let waiting = term::ProgressBar::new();
         let measured = measure(&mut |step| {
@@ -130,7 +133,7 @@ impl Trial<'_> {
 pub(super) fn harm(proof: &Proof, plan: &ResolvedPlan) -> Option<Harm> {
     // In an image the command makes the calls that it made, and `becalm run` its own.
     let operations = match (proof.counts.asked, &plan.image) {
-        (None, Some(_)) => Change::Unclear,
+        (None, Some(_)) => CountChange::Unclear,
         _ => proof.counts.judged_by(),
     };
     proof.harm(operations)

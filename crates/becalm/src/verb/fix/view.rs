@@ -56,7 +56,7 @@ impl FixAnswer<'_> {
             text.push_str(&style::paint(paint, line));
             text.push('\n');
         }
-        text.push_str(&show::proof(proof, columns, next));
+        text.push_str(&super::super::prove::view::proof(proof, columns, next));
         text
     }
 

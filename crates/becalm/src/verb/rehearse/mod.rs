@@ -1,6 +1,8 @@
 //! `becalm rehearse`.
 
+mod calibration;
 mod run;
+mod view;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -10,20 +12,22 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
-use cost::FilesystemProfile;
+use cost::{CostModel, FilesystemProfile, RecordedStart};
 use job::ReportingRank;
-use recording::shown_name;
-use rehearse::Wanted;
-use rehearse::report::Report;
+use recording::{Recording, shown_name};
+use rehearse::report::RehearsalReport;
+use rehearse::{RehearsalRequest, RehearsedDirectory};
 use serde_json::json;
-use show::number::{count, time};
-use show::{Column, Table};
+use term::number::{count, time};
+use term::{Column, Table};
 
 use crate::again;
+use crate::cost_options::JobOptions;
 use crate::exit::{Failure, NO, USAGE};
 use crate::recorded;
 use crate::reporting_rank::{RankOption, RankReport};
 use crate::stdout_redirect::StdoutRedirect;
+use view::RehearsalAnswer;
 
 /// Run a command as if directories were on a slow shared filesystem, and say what it asked of it
 ///
@@ -42,7 +46,7 @@ Examples:
   becalm rehearse --profile nfs /opt -- sh -c 'app >/dev/null; app'   # cold, then warm
   becalm rehearse --show nfs > slow.toml; becalm rehearse --profile ./slow.toml /opt -- app
   becalm rehearse --calibrate --profile nfs")]
-pub struct Args {
+pub struct RehearseArgs {
     /// What the filesystem is like: nfs, lustre, gpfs, local, one of your own or a file's path
     #[arg(long, value_name = "PROFILE", required_unless_present_any = ["profiles", "show", "cold"])]
     profile: Option<OsString>,
@@ -57,12 +61,15 @@ pub struct Args {
 
     /// Force one way of slowing files down, instead of FUSE where that can be had
     #[arg(long, value_name = "WAY")]
-    by: Option<Way>,
+    by: Option<EmulationWay>,
 
     /// Print one JSON object instead of the report: the command's standard output then goes to
     /// standard error. With =FILE, write it there, and report as usual
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     json: Option<Option<PathBuf>>,
+
+    #[command(flatten)]
+    job: JobOptions,
 
     #[command(flatten)]
     one: RankOption,
@@ -95,7 +102,7 @@ pub struct Args {
 
 /// How files are slowed down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Way {
+enum EmulationWay {
     /// A FUSE filesystem in mounts of the command's own
     Fuse,
     /// Delays in a tracer: without FUSE, and less exact
@@ -106,12 +113,12 @@ enum Way {
 const SCHEMA: &str = "becalm.rehearse/1";
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &RehearseArgs) -> Result<u8, Failure> {
     if args.profiles {
         return list();
     }
     if let Some(name) = &args.show {
-        show::print(&FilesystemProfile::text(name)?)?;
+        term::print(&FilesystemProfile::text(name)?)?;
         return Ok(0);
     }
     if args.cold {
@@ -128,7 +135,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     if args.paths.is_empty() {
         return Err(usage(anyhow!("no directory is given: becalm rehearse … PATH -- CMD")));
     }
-    let wanted = Wanted { profile, paths: args.paths.clone(), writable: args.writable };
+    let wanted = RehearsalRequest { profile, paths: args.paths.clone(), writable: args.writable };
     rehearse(args, &wanted)
 }
 
@@ -136,7 +143,7 @@ fn usage(error: impl Into<anyhow::Error>) -> Failure {
     Failure { status: USAGE, error: error.into() }
 }
 
-fn rehearse(args: &Args, wanted: &Wanted) -> Result<u8, Failure> {
+fn rehearse(args: &RehearseArgs, wanted: &RehearsalRequest) -> Result<u8, Failure> {
     let rank = args.one.reporting_rank()?;
     // Below a rehearsed directory nothing can be written, or only slowly: files are opened before.
     let json = match &args.json {
@@ -155,18 +162,20 @@ fn rehearse(args: &Args, wanted: &Wanted) -> Result<u8, Failure> {
     for place in &ran.places {
         if let Some(given) = &place.given {
             let (given, path) = (given.display(), place.path.display());
-            show::warn(&format!("{given} is a symbolic link: {path} was rehearsed"));
+            term::warn(&format!("{given} is a symbolic link: {path} was rehearsed"));
         }
     }
     let recording = ran.recorded.as_ref().map(|(recording, _)| recording);
-    let report = Report::of(&ran.account, &wanted.profile, &ran.places, ran.wall, recording);
+    let report =
+        RehearsalReport::of(&ran.account, &wanted.profile, &ran.places, ran.wall, recording);
     let kept = record.flatten();
-    let answer = show::Rehearsal {
+    let answer = RehearsalAnswer {
         rank: rank.number(),
+        prediction: recording.map(|recording| predicted(args, wanted, &ran.places, recording)),
         difference: ran.difference,
         writable: wanted.writable,
         recording: kept.map(shown_name),
-        ..show::Rehearsal::of(
+        ..RehearsalAnswer::of(
             &wanted.profile,
             ran.by,
             &ran.places,
@@ -187,25 +196,39 @@ fn rehearse(args: &Args, wanted: &Wanted) -> Result<u8, Failure> {
     }
 }
 
+/// What the cost model says of the recorded run, on this filesystem.
+fn predicted(
+    args: &RehearseArgs,
+    wanted: &RehearsalRequest,
+    places: &[RehearsedDirectory],
+    recording: &Recording,
+) -> view::WaitPrediction {
+    let job = args.job.size();
+    let model = CostModel { profile: wanted.profile.clone(), job, warm: false };
+    let below: Vec<_> = places.iter().map(|place| place.path.clone()).collect();
+    let start = RecordedStart::of(recording, &below, None);
+    view::WaitPrediction { job, nodes: job.nodes(), predicted_wait: model.predict(&start).wait }
+}
+
 fn print(
-    answer: &show::Rehearsal,
+    answer: &RehearsalAnswer,
     next: &str,
     redirect: Option<StdoutRedirect>,
     json: Option<Output>,
     rank: &ReportingRank,
 ) -> anyhow::Result<()> {
     if let Some(redirect) = redirect {
-        return redirect.print(&show::json(answer)?);
+        return redirect.print(&term::json(answer)?);
     }
     if let Some(json) = json {
-        json.write(&show::json(answer)?)?;
+        json.write(&term::json(answer)?)?;
     }
     rank.print_report(|columns| answer.render(columns, next))
 }
 
 /// What to do next: what many ranks would cost, or why it was asked.
-fn next(args: &Args, kept: Option<&Path>) -> String {
-    let quoted = |word: &OsStr| show::quoted(word.as_bytes());
+fn next(args: &RehearseArgs, kept: Option<&Path>) -> String {
+    let quoted = |word: &OsStr| term::quoted(word.as_bytes());
     let profile = args.profile.as_deref().map(quoted).unwrap_or_default();
     if let Some(file) = kept {
         return format!(
@@ -262,16 +285,16 @@ fn list() -> Result<u8, Failure> {
                 let rate = rate.unwrap_or_else(|| "any".to_owned());
                 table.row([profile.name.clone(), time(profile.latency()), rate, profile.about]);
             }
-            Err(error) => show::warn(&error.to_string()),
+            Err(error) => term::warn(&error.to_string()),
         }
     }
-    let mut text = table.render(show::width::terminal());
+    let mut text = table.render(term::width::terminal());
     text.push_str(&format!(
         "\nYour own: {}/NAME.toml, or any file by its path.\n",
-        show::plain(&FilesystemProfile::directory().to_string_lossy())
+        term::plain(&FilesystemProfile::directory().to_string_lossy())
     ));
-    text.push_str(&show::style::next("becalm rehearse --show nfs"));
-    show::print(&text)?;
+    text.push_str(&term::style::next("becalm rehearse --show nfs"));
+    term::print(&text)?;
     Ok(0)
 }
 
@@ -283,19 +306,19 @@ fn cold() -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn calibrate(args: &Args, profile: &FilesystemProfile) -> Result<u8, Failure> {
+fn calibrate(args: &RehearseArgs, profile: &FilesystemProfile) -> Result<u8, Failure> {
     let below = args.paths.first().cloned().unwrap_or_else(std::env::temp_dir);
     let waiting = term::ProgressBar::new();
     let progress = |done, of| waiting.tell("measuring", done, of);
     let calibration = rehearse::calibrate::calibrate(profile, &below, &progress)?;
     drop(waiting);
     let text = match &args.json {
-        Some(_) => show::json(&json!({ "schema": SCHEMA, "calibration": calibration }))?,
-        None => show::calibration(&calibration, show::width::terminal()),
+        Some(_) => term::json(&json!({ "schema": SCHEMA, "calibration": calibration }))?,
+        None => calibration::render(&calibration, term::width::terminal()),
     };
     match &args.json {
         Some(Some(file)) => Output::open(file)?.write(&text)?,
-        _ => show::print(&text)?,
+        _ => term::print(&text)?,
     }
     Ok(if calibration.good { 0 } else { NO })
 }

@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use launch::{Command, Ended};
 use recording::Recording;
-use rehearse::{Account, Place, Rehearsal, RehearsalError, Wanted, traced};
+use rehearse::{Account, Rehearsal, RehearsalError, RehearsalRequest, RehearsedDirectory, traced};
 use sandbox::namespace::NamespaceKind;
-use show::By;
 use watch::Finished;
 
-use super::{Args, Way};
+use super::view::EmulatedBy;
+use super::{EmulationWay, RehearseArgs};
 use crate::exit::Failure;
 use crate::recorded;
 
 /// A run that has ended.
-pub struct Ran {
-    pub by: By,
+pub struct EndedRehearsal {
+    pub by: EmulatedBy,
     pub difference: Option<String>,
-    pub places: Vec<Place>,
+    pub places: Vec<RehearsedDirectory>,
     pub account: Account,
     pub ended: Ended,
     pub wall: Duration,
@@ -30,18 +30,18 @@ pub struct Ran {
 /// Runs the command in the way that was asked for, or in the best that can be had.
 /// `record` says whether to record it, and in which file to keep that.
 pub fn rehearsed(
-    args: &Args,
+    args: &RehearseArgs,
     record: Option<Option<&Path>>,
-    wanted: &Wanted,
-) -> Result<Ran, Failure> {
-    if args.by == Some(Way::Tracer) {
+    wanted: &RehearsalRequest,
+) -> Result<EndedRehearsal, Failure> {
+    if args.by == Some(EmulationWay::Tracer) {
         return by_tracer(args, record, wanted);
     }
     let mut why_not = None;
     let ran = through_fuse(args, record, wanted, &mut why_not);
     match why_not.filter(|_| args.by.is_none()) {
         Some(why) => {
-            show::warn(&format!("no FUSE: {why}; so {}", traced::DIFFERENCE));
+            term::warn(&format!("no FUSE: {why}; so {}", traced::DIFFERENCE));
             by_tracer(args, record, wanted)
         }
         None => ran,
@@ -50,11 +50,11 @@ pub fn rehearsed(
 
 /// `why_not` is set where nothing was run because there is no FUSE to be had.
 fn through_fuse(
-    args: &Args,
+    args: &RehearseArgs,
     record: Option<Option<&Path>>,
-    wanted: &Wanted,
+    wanted: &RehearsalRequest,
     why_not: &mut Option<RehearsalError>,
-) -> Result<Ran, Failure> {
+) -> Result<EndedRehearsal, Failure> {
     let groups = other_groups();
     let mut enter = || match Rehearsal::enter(wanted) {
         Ok(rehearsal) => {
@@ -62,7 +62,7 @@ fn through_fuse(
                 && rehearsal.means() == NamespaceKind::UserNamespace
                 && !groups.is_empty()
             {
-                show::warn(&format!(
+                term::warn(&format!(
                     "files cannot be given to your other groups ({}) in a rehearsal: chgrp fails \
                      with 'Invalid argument'. Directories of these groups can be written to as ever",
                     groups.join(", ")
@@ -93,12 +93,12 @@ fn through_fuse(
         }
     };
     let by = match rehearsal.means() {
-        NamespaceKind::Privileged => By::Fuse,
-        NamespaceKind::UserNamespace => By::FuseInUserNamespace,
+        NamespaceKind::Privileged => EmulatedBy::Fuse,
+        NamespaceKind::UserNamespace => EmulatedBy::FuseInUserNamespace,
     };
     let places = rehearsal.places().to_vec();
     let account = rehearsal.finish().map_err(Failure::of_command)?;
-    Ok(Ran { by, difference: None, places, account, ended, wall, recorded })
+    Ok(EndedRehearsal { by, difference: None, places, account, ended, wall, recorded })
 }
 
 /// The groups of the calling process besides its own, which a user namespace does not know.
@@ -117,7 +117,11 @@ fn wall(recording: &Recording) -> u64 {
     ended.or_else(last).unwrap_or_default().0.saturating_sub(began.0)
 }
 
-fn by_tracer(args: &Args, record: Option<Option<&Path>>, wanted: &Wanted) -> Result<Ran, Failure> {
+fn by_tracer(
+    args: &RehearseArgs,
+    record: Option<Option<&Path>>,
+    wanted: &RehearsalRequest,
+) -> Result<EndedRehearsal, Failure> {
     let failed = |error: anyhow::Error| Failure::of_command(error);
     let both = OpenOptions::new().read(true).write(true).clone();
     let file = match record {
@@ -141,7 +145,15 @@ fn by_tracer(args: &Args, record: Option<Option<&Path>>, wanted: &Wanted) -> Res
         None => None,
         Some(_) => Some((read_back(&file)?, finished)),
     };
-    Ok(Ran { by: By::Tracer, difference, places, account, ended, wall, recorded })
+    Ok(EndedRehearsal {
+        by: EmulatedBy::Tracer,
+        difference,
+        places,
+        account,
+        ended,
+        wall,
+        recorded,
+    })
 }
 
 fn read_back(file: &File) -> Result<Recording, Failure> {

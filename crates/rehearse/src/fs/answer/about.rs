@@ -5,14 +5,14 @@ use std::ffi::OsStr;
 use fuser::{INodeNo, ReplyAttr, ReplyEmpty, ReplyStatfs, ReplyXattr, Request};
 use rustix::io::Result;
 
-use super::super::change::Wanted;
+use super::super::change::AttributeChange;
 use super::super::cold;
 use super::super::real::Real;
-use super::super::xattr::Xattr;
-use super::{Server, errno};
+use super::super::xattr::XattrReply;
+use super::{FuseFilesystem, errno};
 use cost::RpcKind;
 
-impl Server {
+impl FuseFilesystem {
     pub fn tell(&self, id: INodeNo, reply: ReplyAttr) {
         self.toll.uncharged();
         match self.real.stat(id) {
@@ -21,7 +21,7 @@ impl Server {
         }
     }
 
-    pub fn set(&self, request: &Request, id: INodeNo, wanted: &Wanted, reply: ReplyAttr) {
+    pub fn set(&self, request: &Request, id: INodeNo, wanted: &AttributeChange, reply: ReplyAttr) {
         let path = || self.path_of(id);
         let (due, set) = self.change(request, 0, path, |real| real.set(id, wanted));
         let life = self.attribute_life();
@@ -107,10 +107,10 @@ fn is_for_the_kernel(name: &OsStr) -> bool {
     name.starts_with(b"security.") || name.starts_with(b"system.posix_acl_")
 }
 
-fn give_xattr(reply: ReplyXattr, value: Result<Xattr>) {
+fn give_xattr(reply: ReplyXattr, value: Result<XattrReply>) {
     match value {
-        Ok(Xattr::Length(length)) => reply.size(length),
-        Ok(Xattr::Value(value)) => reply.data(&value),
+        Ok(XattrReply::Length(length)) => reply.size(length),
+        Ok(XattrReply::Value(value)) => reply.data(&value),
         Err(error) => reply.error(errno(error)),
     }
 }

@@ -13,8 +13,8 @@ use fuser::{
 use rustix::fs::OFlags;
 use rustix::io::{Errno, ReadWriteFlags, Result};
 
-use super::super::handles::File;
-use super::{Server, errno};
+use super::super::handles::OpenFile;
+use super::{FuseFilesystem, errno};
 use cost::{Revalidation, RpcKind};
 
 thread_local! {
@@ -31,7 +31,7 @@ fn buffer_of(size: usize) -> Vec<u8> {
     buffer
 }
 
-impl Server {
+impl FuseFilesystem {
     pub fn open_file(&self, request: &Request, id: INodeNo, flags: i32, reply: ReplyOpen) {
         let question = self.question(request, RpcKind::Open);
         let opened = self.real.open(id, flags).and_then(|mut file| {
@@ -97,7 +97,7 @@ impl Server {
     /// Lets the kernel read and write the file by itself, if it can.
     fn pass_through(
         &self,
-        file: &mut File,
+        file: &mut OpenFile,
         make: impl FnOnce(&OwnedFd) -> std::io::Result<BackingId>,
     ) {
         let node = file.node.clone();
@@ -121,7 +121,7 @@ impl Server {
 
     /// The flags of an open file: what the kernel has of it stays if it is right, and it need not
     /// tell of each close where nothing was written.
-    fn open_flags(&self, file: &File) -> FopenFlags {
+    fn open_flags(&self, file: &OpenFile) -> FopenFlags {
         let mut flags = FopenFlags::empty();
         if file.backing.is_none() {
             let stat = self.real.stat(file.node.id);
@@ -249,6 +249,6 @@ impl Server {
     }
 }
 
-fn writes(file: &File) -> bool {
+fn writes(file: &OpenFile) -> bool {
     file.flags.intersects(OFlags::WRONLY | OFlags::RDWR)
 }

@@ -3,13 +3,13 @@
 use fuser::{FileHandle, FopenFlags, INodeNo, ReplyDirectory, ReplyOpen, Request};
 use rustix::io::Result;
 
-use super::{Server, errno};
+use super::{FuseFilesystem, errno};
 use cost::{Revalidation, RpcKind};
 
 /// A part of a directory's list that one answer of a server brings.
 const LIST: usize = 32 << 10;
 
-impl Server {
+impl FuseFilesystem {
     pub fn open_directory(&self, id: INodeNo, reply: ReplyOpen) {
         self.toll.uncharged();
         let directory = match self.real.open_directory(id) {

@@ -21,22 +21,22 @@ use fuser::{Errno, FileAttr, Generation, INodeNo, ReplyEmpty, ReplyEntry, Reques
 use recording::Nanos;
 use rustix::io::Result;
 
-use super::aside::Aside;
-use super::caller::Caller;
+use super::aside::BlockingPool;
+use super::caller::FuseCaller;
 use super::cold;
 use super::real::Real;
 use super::room::WaitingRoom;
-use super::toll::{Question, Toll};
+use super::toll::{DelayInjector, RpcArrival};
 use crate::clock;
 use cost::{CacheRules, RpcKind};
 
 /// The filesystem, as fuser calls it.
-pub(super) struct Server {
+pub(super) struct FuseFilesystem {
     pub real: Arc<Real>,
     pub cache: CacheRules,
-    pub toll: Arc<Toll>,
+    pub toll: Arc<DelayInjector>,
     pub room: Arc<WaitingRoom>,
-    pub aside: Aside,
+    pub aside: BlockingPool,
     pub cold: Arc<cold::Dropper>,
     /// The kernel reads and writes the real files by itself.
     pub passes_through: AtomicBool,
@@ -44,13 +44,13 @@ pub(super) struct Server {
     pub stacked: u32,
 }
 
-impl Server {
-    fn question(&self, request: &Request, kind: RpcKind) -> Question {
-        Question { kind, thread: request.pid(), at: clock::now() }
+impl FuseFilesystem {
+    fn question(&self, request: &Request, kind: RpcKind) -> RpcArrival {
+        RpcArrival { kind, thread: request.pid(), at: clock::now() }
     }
 
-    fn caller(request: &Request, umask: u32) -> Caller {
-        Caller { user: request.uid(), group: request.gid(), thread: request.pid(), umask }
+    fn caller(request: &Request, umask: u32) -> FuseCaller {
+        FuseCaller { user: request.uid(), group: request.gid(), thread: request.pid(), umask }
     }
 
     /// How long names that were found are trusted.
@@ -74,7 +74,7 @@ impl Server {
     ) -> (Nanos, Result<T>) {
         let question = self.question(request, RpcKind::Change);
         let done = self.real.may_change().and_then(|()| {
-            let _acting = Server::caller(request, umask).act(self.real.for_others)?;
+            let _acting = FuseFilesystem::caller(request, umask).act(self.real.for_others)?;
             change(&self.real)
         });
         (self.charge(question, path, &done), done)
@@ -83,7 +83,7 @@ impl Server {
     /// Enters a metadata operation with its result.
     fn charge<T>(
         &self,
-        question: Question,
+        question: RpcArrival,
         path: impl FnOnce() -> Vec<u8>,
         result: &Result<T>,
     ) -> Nanos {

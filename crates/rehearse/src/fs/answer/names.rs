@@ -7,10 +7,10 @@ use fuser::{Generation, INodeNo, RenameFlags, ReplyData, ReplyEmpty, ReplyEntry,
 
 use super::super::attributes::missing;
 use super::super::change::New;
-use super::{Server, errno};
+use super::{FuseFilesystem, errno};
 use cost::{RpcKind, TimeSpan};
 
-impl Server {
+impl FuseFilesystem {
     pub fn look_up(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let question = self.question(request, RpcKind::Lookup);
         let found = self.real.look_up(parent, name);

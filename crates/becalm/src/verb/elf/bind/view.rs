@@ -70,8 +70,8 @@ impl<'a> Bound<'a> {
         let predicted = self.binding.predicted();
         let (before, after) = (failed(&predicted.before), failed(&predicted.after));
         let did = if self.applied.is_some() { "Bound" } else { "Would bind" };
-        let lookups = counted(before, "failed lookup becomes", "failed lookups become");
-        format!("{did} {files}: {lookups} {}", count(after))
+        let searches = counted(before, "failed lookup becomes", "failed lookups become");
+        format!("{did} {files}: {searches} {}", count(after))
     }
 
     fn programs(&self, columns: usize) -> String {

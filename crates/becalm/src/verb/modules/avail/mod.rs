@@ -17,8 +17,8 @@ const ASK_MODULES: u8 = 75;
 /// What `module avail` gives, to the byte, from an index; or status 75 and nothing
 ///
 /// Takes the options and patterns of Modules' own avail, -j or --json among them, and writes to
-/// stderr as it does. It needs an index (becalm modules index) that is still true, and a site and a
-/// question whose answer is known for certain: else it is for `module avail` to answer.
+/// stderr as it does. It needs an index (becalm modules index) that is still true, and a site and
+/// words whose answer is known for certain: else it is for `module avail` to answer.
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 #[command(after_help = "Examples:

@@ -177,7 +177,7 @@ impl RanksReport {
     fn node_table(&self, rows: usize) -> Table {
         let mut nodes: Vec<_> = self.nodes.iter().collect();
         nodes.sort_by_key(|node| std::cmp::Reverse(node.slowest_ns));
-        let columns = ["ranks", "metadata", "slowest"].map(Column::number);
+        let columns = ["ranks", "ops", "slowest"].map(Column::number);
         let mut table = Table::new([Column::path("node")].into_iter().chain(columns));
         for node in nodes.into_iter().take(rows) {
             let slowest = time(recording::Nanos(node.slowest_ns));
@@ -191,8 +191,8 @@ impl RanksReport {
             Column::number("rank"),
             Column::path("node"),
             Column::number("to its end"),
-            Column::number("metadata"),
-            Column::number("missing"),
+            Column::number("ops"),
+            Column::number("failed"),
             Column::number("in metadata"),
             Column::text("").spare(),
         ];

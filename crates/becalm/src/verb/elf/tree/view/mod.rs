@@ -43,13 +43,13 @@ impl<'a> LibraryTree<'a> {
         Some(format!("{}: the start ends here: {name}: {}", self.file.display(), missing.why))
     }
 
-    /// The sentence that answers the question.
+    /// What it loads, and with how many metadata operations.
     fn headline(&self) -> String {
         let searches = self.simulation.counts;
         let of_files =
             |loaded: &&LoadedObject| !matches!(loaded.how, FoundBy::Program | FoundBy::Kernel);
         let libraries = self.simulation.objects.iter().filter(of_files).count() as u64;
-        let asked = searches.opens + searches.stats;
+        let operations = searches.opens + searches.stats;
         let failed = searches.failed_opens + searches.failed_stats;
         let name = self.file.file_name().unwrap_or(self.file.as_os_str()).to_string_lossy();
         let is_program =
@@ -69,10 +69,10 @@ impl<'a> LibraryTree<'a> {
                 if missing == 1 { "is" } else { "are" }
             ),
         };
-        let ops = counted(asked, "metadata operation", "metadata operations");
+        let operations = counted(operations, "metadata operation", "metadata operations");
         match failed {
-            0 => format!("{loads}, with {ops} and no failed lookup{lacks}"),
-            _ => format!("{loads}, with {ops}, {} of them failed lookups{lacks}", count(failed)),
+            0 => format!("{loads}, with {operations}, none of which failed{lacks}"),
+            _ => format!("{loads}, with {operations}, of which {} failed{lacks}", count(failed)),
         }
     }
 

@@ -6,7 +6,7 @@ use term::{plain, style};
 use super::{LibraryTree, answer, call};
 
 impl LibraryTree<'_> {
-    /// One line for each question: the call, the answer, the path. What is in vain is dimmed.
+    /// One line for each metadata operation: the call, the answer, the path. What fails is dimmed.
     pub fn render_probes(&self) -> String {
         let mut text = String::new();
         for probe in &self.simulation.probes {

@@ -2,8 +2,8 @@
 
 use cost::{JobProjection, Projection};
 
-use super::span;
-use crate::style;
+use super::view::span;
+use term::style;
 
 const ROWS: usize = 10;
 /// Room for a time before the axis.

@@ -1,18 +1,16 @@
 //! `becalm scale`: a start, times many ranks.
 
-mod plot;
-
-use cost::{ComputeSource, FilesystemProfile, JobProjection, JobSize, Projection};
+use cost::{ComputeSource, CostModel, FilesystemProfile, JobProjection, JobSize, Projection};
 use recording::Nanos;
 use serde::Serialize;
 
-use crate::number::{count, counted, time};
-use crate::{Cell, Column, Table, plain, style, width};
+use term::number::{count, counted, time};
+use term::{Cell, Column, Table, plain, style, width};
 
 /// What `becalm scale` answers: as JSON, docs/schema/becalm.scale.md; as text,
-/// [`Scale::render`].
+/// [`ScaleAnswer::render`].
 #[derive(Clone, Debug, Serialize)]
-pub struct Scale {
+pub struct ScaleAnswer {
     /// `becalm.scale/1`.
     pub schema: &'static str,
     /// The shared filesystem.
@@ -29,16 +27,12 @@ pub struct Scale {
     pub after: Option<Projection>,
 }
 
-impl Scale {
+impl ScaleAnswer {
     /// What is projected for this job.
-    pub fn of(
-        profile: FilesystemProfile,
-        job: JobSize,
-        warm: bool,
-        before: Projection,
-        after: Option<Projection>,
-    ) -> Scale {
-        Scale { schema: "becalm.scale/1", profile, nodes: job.nodes(), job, warm, before, after }
+    pub fn of(model: CostModel, before: Projection, after: Option<Projection>) -> ScaleAnswer {
+        let CostModel { profile, job, warm } = model;
+        let (schema, nodes) = ("becalm.scale/1", job.nodes());
+        ScaleAnswer { schema, profile, nodes, job, warm, before, after }
     }
 
     /// The answer as a person reads it, at most `columns` columns wide; `next` is what to do
@@ -47,7 +41,7 @@ impl Scale {
         let mut text = style::headline(&plain(&self.headline()), columns);
         text.push_str(&self.ranks().render(columns));
         text.push('\n');
-        text.push_str(&plot::plot(&self.before, self.after.as_ref(), columns));
+        text.push_str(&super::plot::plot(&self.before, self.after.as_ref(), columns));
         text.push('\n');
         text.push_str(&self.one_node().render(columns));
         text.push('\n');
@@ -62,16 +56,17 @@ impl Scale {
         let ranks = counted(self.job.ranks, "rank", "ranks");
         let nodes = counted(self.nodes, "node", "nodes");
         let JobProjection { seconds, queued_seconds, .. } = self.before.job;
+        let wait = self.before.predicted_wait.all_ranks;
         let program = &self.before.program;
         let mut text = format!("{ranks} on {nodes} ({}): ", self.profile.name);
-        let last = format!("until the last {program} is through");
         if let Some(after) = &self.after {
-            let (before, after) = (span(seconds), span(after.job.seconds));
-            return format!("{text}{before} before, {after} after, {last}.");
+            let (before, after) = (span(wait), span(after.predicted_wait.all_ranks));
+            return format!("{text}the last {program} waits {before} before, {after} after.");
         }
-        text.push_str(&format!("{} {last}", span(seconds)));
-        if queued_seconds * 20.0 > seconds {
-            text.push_str(&format!(", {} of it in the server's queue", span(queued_seconds)));
+        let through = span(seconds);
+        text.push_str(&format!("the last {program} waits {} of its {through}", span(wait)));
+        if queued_seconds * 20.0 > wait {
+            text.push_str(&format!(", {} of that in the server's queue", span(queued_seconds)));
         }
         text.push_str(&match self.before.saturation {
             None => "; the server is never the limit".to_owned(),
@@ -91,10 +86,10 @@ impl Scale {
     /// What so many ranks cost.
     fn ranks(&self) -> Table {
         let mut columns =
-            vec![Column::number("ranks"), Column::number("nodes"), Column::number("operations")];
-        columns.extend([Column::number("time"), Column::number("in queue").spare()]);
+            vec![Column::number("ranks"), Column::number("nodes"), Column::number("RPCs")];
+        columns.extend([Column::number("wait"), Column::number("in queue").spare()]);
         if self.after.is_some() {
-            columns.extend([Column::number("after: operations"), Column::number("time")]);
+            columns.extend([Column::number("after: RPCs"), Column::number("wait")]);
             columns.push(Column::number("faster").spare());
         }
         let mut table = Table::new(columns);
@@ -111,7 +106,7 @@ impl Scale {
         table
     }
 
-    /// What one rank does, and what it matters that 'no such file' is kept.
+    /// What one rank does, and what a negative dentry cache matters.
     fn one_node(&self) -> Table {
         let sides: Vec<_> =
             [Some(&self.before), self.after.as_ref()].into_iter().flatten().collect();
@@ -124,37 +119,32 @@ impl Scale {
         let mut row = |name: String, cell: &dyn Fn(&Projection) -> String| {
             table.row([name].into_iter().chain(sides.iter().map(|side| cell(side))));
         };
-        row("its first rank asks".into(), &|side| count(side.rpcs.total));
-        row("  for all its ranks".into(), &|side| count(side.rpcs.once_a_node));
-        row("  as each of them does".into(), &|side| count(side.rpcs.every_rank));
-        row("  answered 'no such file'".into(), &|side| count(side.rpcs.enoent));
-        row("a second start on it asks".into(), &|side| count(side.rpcs_again.total));
-        row("one rank alone takes".into(), &|side| span(alone(side)));
+        row("RPCs of its first rank".into(), &|side| count(side.rpcs.total));
+        row("  once a node".into(), &|side| count(side.rpcs.once_a_node));
+        row("  of every rank".into(), &|side| count(side.rpcs.every_rank));
+        row("  failed lookups".into(), &|side| count(side.rpcs.enoent));
+        row("RPCs of a second start on it".into(), &|side| count(side.rpcs_again.total));
+        row("one rank alone waits".into(), &|side| span(side.predicted_wait.one_rank));
         let how = match self.before.compute {
             ComputeSource::Recorded => "recorded",
             ComputeSource::Given => "given",
         };
-        row(format!("  of that it computes ({how})"), &|side| span(side.compute_seconds));
+        row(format!("  and computes ({how})"), &|side| span(side.compute_seconds));
         let all = counted(self.job.ranks, "rank", "ranks");
-        row(format!("{all}, if 'no such file' is kept"), &|side| {
-            span(side.job_if_negatives_cached.seconds)
+        row(format!("{all} with a negative dentry cache"), &|side| {
+            span(side.job_if_negatives_cached.predicted_wait)
         });
-        row("  if it is not".into(), &|side| span(side.job_if_negatives_not_cached.seconds));
+        row("  without".into(), &|side| span(side.job_if_negatives_not_cached.predicted_wait));
         table
     }
 }
 
-/// What one rank takes where nobody else asks.
-fn alone(side: &Projection) -> f64 {
-    side.rows().first().map_or(0.0, |one| one.seconds)
-}
-
 fn cells(row: &JobProjection, after: Option<&JobProjection>) -> Vec<String> {
     let mut cells = vec![count(row.ranks), count(row.nodes), count(row.rpcs)];
-    cells.extend([span(row.seconds), span(row.queued_seconds)]);
+    cells.extend([span(row.predicted_wait), span(row.queued_seconds)]);
     if let Some(after) = after {
-        cells.extend([count(after.rpcs), span(after.seconds)]);
-        cells.push(format!("{:.1}x", row.seconds / after.seconds));
+        cells.extend([count(after.rpcs), span(after.predicted_wait)]);
+        cells.push(format!("{:.1}x", row.predicted_wait / after.predicted_wait));
     }
     cells
 }

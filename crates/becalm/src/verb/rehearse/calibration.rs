@@ -3,11 +3,11 @@
 use recording::Nanos;
 use rehearse::calibrate::{Calibration, Series, TOLERANCE};
 
-use crate::number::{count, time};
-use crate::{Cell, Column, Table, plain, style, width};
+use term::number::{count, time};
+use term::{Cell, Column, Table, plain, style, width};
 
 /// The answer as a person reads it, at most `columns` columns wide.
-pub fn calibration(calibration: &Calibration, columns: usize) -> String {
+pub fn render(calibration: &Calibration, columns: usize) -> String {
     let mut text = style::headline(&headline(calibration), columns);
     text.push('\n');
     let mut table = Table::new([

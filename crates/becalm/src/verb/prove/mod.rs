@@ -1,5 +1,7 @@
 //! `becalm prove`.
 
+pub(super) mod view;
+
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Read;
@@ -9,10 +11,12 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow, bail};
+use cost::CostModel;
 use launch::CommandLine;
-use prove::{Bench, Elsewhere, Plan, Proof, Subject};
+use prove::{Proof, ProofBench, ProofPlan, RunSurroundings, Subject};
 
 use crate::again;
+use crate::cost_options::JobOptions;
 use crate::exit::{Failure, NO, USAGE};
 use crate::recorded::RecordRequest;
 use crate::rehearsed::{ColdNode, RehearseOptions};
@@ -34,7 +38,7 @@ const RECORDINGS: usize = 2;
   becalm prove --runs 30 --before 'python3 old.py' --after 'python3 new.py'
   becalm prove --rehearse nfs --before ./app --after ./bound/app
   becalm prove --json --before 'app --version' --after 'app2 --version' | jq .verdict")]
-pub struct Args {
+pub struct ProveArgs {
     /// The command as it was
     #[arg(long, value_name = "CMD")]
     before: OsString,
@@ -78,6 +82,9 @@ pub struct Args {
     #[command(flatten)]
     place: RehearseOptions,
 
+    #[command(flatten)]
+    job: JobOptions,
+
     /// Shuffle as the run that printed this seed (--json: order)
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -114,7 +121,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
     refuse_many_ranks(
         "prove",
         "give it the launcher: becalm prove --before 'srun … A' --after 'srun … B'",
@@ -131,15 +138,15 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
         proof.map_err(|error| Failure { status: error.exit_status(), error: error.into() })?;
     export(args, &proof).map_err(Failure::of_command)?;
     let text = match args.json {
-        true => show::json(&proof).map_err(Failure::of_command)?,
-        false => show::proof(&proof, show::width::terminal(), &next(args)),
+        true => term::json(&proof).map_err(Failure::of_command)?,
+        false => view::proof(&proof, term::width::terminal(), &next(args)),
     };
     warn_of_blinds(&proof);
-    show::print(&text).map_err(Failure::of_command)?;
+    term::print(&text).map_err(Failure::of_command)?;
     Ok(if proof.verdict.proven { 0 } else { NO })
 }
 
-fn plan(args: &Args) -> Result<Plan, Failure> {
+fn plan(args: &ProveArgs) -> Result<ProofPlan, Failure> {
     let prepare = |own: &Option<OsString>, name: &str| {
         let both = args.prepare.iter().map(|line| ("--prepare", line));
         let all = both.chain(own.iter().map(|line| (name, line)));
@@ -155,16 +162,22 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
         subject("--before", &args.before, prepare(&args.prepare_before, "--prepare-before")?)?;
     let after = subject("--after", &args.after, prepare(&args.prepare_after, "--prepare-after")?)?;
     let wanted = args.place.wanted(&[&before.line.argv, &after.line.argv])?;
-    let elsewhere = wanted.map(|wanted| Rc::new(ColdNode(wanted)) as Rc<dyn Elsewhere>);
-    Ok(Plan {
+    let cost = wanted.as_ref().map(|wanted| CostModel {
+        profile: wanted.profile.clone(),
+        job: args.job.size(),
+        warm: false,
+    });
+    let elsewhere = wanted.map(|wanted| Rc::new(ColdNode(wanted)) as Rc<dyn RunSurroundings>);
+    Ok(ProofPlan {
         before,
         after,
-        bench: Bench {
+        bench: ProofBench {
             input: args.input.clone(),
             timeout: args.timeout,
             recorder: RecordRequest::of(&[]).options(),
             recordings: RECORDINGS,
             elsewhere,
+            cost,
         },
         runs: args.runs.map(number),
         warm_ups: number(args.warmup),
@@ -184,7 +197,7 @@ fn line(name: &str, text: &OsStr) -> Result<CommandLine, Failure> {
 }
 
 /// Fails if a file that is read or written later cannot be.
-fn check_files(args: &Args) -> anyhow::Result<()> {
+fn check_files(args: &ProveArgs) -> anyhow::Result<()> {
     launch::check_input(&args.input).with_context(|| name(&args.input))?;
     let exports = [&args.export_json, &args.export_csv, &args.export_markdown];
     for target in exports.into_iter().flatten() {
@@ -203,7 +216,7 @@ fn check_files(args: &Args) -> anyhow::Result<()> {
 }
 
 fn name(path: &Path) -> String {
-    show::plain(&path.to_string_lossy())
+    term::plain(&path.to_string_lossy())
 }
 
 /// Whether a file can be written to, or made.
@@ -232,12 +245,12 @@ fn check_recording(file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn export(args: &Args, proof: &Proof) -> anyhow::Result<()> {
+fn export(args: &ProveArgs, proof: &Proof) -> anyhow::Result<()> {
     let write = |target: &Option<PathBuf>, text: &str| match target {
         Some(target) => save::whole(target, Path::new(""), |out| out.write_all(text.as_bytes())),
         None => Ok(()),
     };
-    write(&args.export_json, &show::json(proof)?)?;
+    write(&args.export_json, &term::json(proof)?)?;
     write(&args.export_csv, &prove::csv(proof))?;
     Ok(write(&args.export_markdown, &prove::markdown(proof))?)
 }
@@ -246,14 +259,14 @@ fn export(args: &Args, proof: &Proof) -> anyhow::Result<()> {
 fn warn_of_blinds(proof: &Proof) {
     for (name, side) in [("before", &proof.before), ("after", &proof.after)] {
         for line in explain::said(&side.blinds) {
-            show::warn(&format!("{name}: {line}"));
+            term::warn(&format!("{name}: {line}"));
         }
     }
 }
 
 /// What to do next: look at what changed, in recordings that are kept.
-fn next(args: &Args) -> String {
-    let quoted = |word: &OsStr| show::quoted(word.as_bytes());
+fn next(args: &ProveArgs) -> String {
+    let quoted = |word: &OsStr| term::quoted(word.as_bytes());
     match &args.keep {
         Some(directory) => {
             let file = |side: &str| quoted(directory.join(side).as_os_str());

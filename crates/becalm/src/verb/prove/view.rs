@@ -1,10 +1,10 @@
 //! `becalm prove`: before and after, on one screen.
 
-use prove::{Calls, Counted, Proof};
+use prove::{CallCount, Proof, RecordedCounts};
 use recording::Nanos;
 
-use crate::number::{change, change_percent, count, time};
-use crate::{Cell, Column, Table, plain, style, width};
+use term::number::{change, change_percent, count, time};
+use term::{Cell, Column, Table, plain, style, width};
 
 /// How many system calls have rows of their own.
 const CALLS: usize = 2;
@@ -23,6 +23,10 @@ pub fn proof(proof: &Proof, columns: usize, next: &str) -> String {
     text.push('\n');
     if proof.times.before.is_some() {
         text.push_str(&times(proof).render(columns));
+        text.push('\n');
+    }
+    if let Some(waits) = predicted_waits(proof) {
+        text.push_str(&waits.render(columns));
         text.push('\n');
     }
     for note in proof.notes.iter().take(NOTES) {
@@ -68,11 +72,11 @@ fn counts(proof: &Proof) -> Table {
         ]);
     };
     if let (Some(before), Some(after)) = (proof.before.asked(), proof.after.asked()) {
-        row("asked of the server", before.operations, after.operations);
-        row("  answered 'no such file'", before.missing, after.missing);
+        row("metadata RPCs", before.operations, after.operations);
+        row("  failed lookups", before.missing, after.missing);
     }
     row("metadata operations", before.metadata, after.metadata);
-    row("  answered 'no such file'", before.missing, after.missing);
+    row("  failed lookups", before.missing, after.missing);
     for (name, before, after) in calls(&before, &after) {
         row(name, before.calls, after.calls);
         if before.errors + after.errors > 0 {
@@ -83,9 +87,29 @@ fn counts(proof: &Proof) -> Table {
     table
 }
 
-/// The system calls that ask for metadata and changed most; of those that did not, the most
+/// What each side waits for the emulated filesystem, by the cost model and in the median run.
+fn predicted_waits(proof: &Proof) -> Option<Table> {
+    let mut table = Table::new([
+        Column::text("wait"),
+        Column::number("predicted, 1 rank"),
+        Column::number("all ranks"),
+        Column::number("measured").spare(),
+    ]);
+    for (name, side) in [("before", &proof.before), ("after", &proof.after)] {
+        let wait = side.predicted_wait?;
+        let seconds = |seconds: f64| time(Nanos((seconds * 1e9).round() as u64));
+        let measured = side.asked().map(|asked| time(asked.waited_ns)).unwrap_or_default();
+        table.row([name.to_owned(), seconds(wait.one_rank), seconds(wait.all_ranks), measured]);
+    }
+    Some(table)
+}
+
+/// The system calls that are metadata operations and changed most; of those that did not, the most
 /// frequent.
-fn calls<'a>(before: &'a Counted, after: &'a Counted) -> Vec<(&'a str, Calls, Calls)> {
+fn calls<'a>(
+    before: &'a RecordedCounts,
+    after: &'a RecordedCounts,
+) -> Vec<(&'a str, CallCount, CallCount)> {
     let mut calls: Vec<_> = before
         .by_call
         .keys()

@@ -1,29 +1,29 @@
 //! `becalm rehearse`: what a run asked of the rehearsed filesystem, on one screen.
 
-use cost::{FilesystemProfile, RpcKind};
+use cost::{FilesystemProfile, JobSize, PredictedWait, RpcKind};
 use launch::Ended;
 use recording::{Nanos, shown_name};
-use rehearse::Place;
-use rehearse::report::{Part, Report};
+use rehearse::RehearsedDirectory;
+use rehearse::report::{RehearsalReport, RpcSum};
 use serde::Serialize;
 
-use crate::number::{bytes, count, counted, percent, time};
-use crate::{Column, Table, plain, style, width};
+use term::number::{bytes, count, counted, percent, time};
+use term::{Column, Table, plain, style, width};
 
 /// What `becalm rehearse` answers: as JSON, docs/schema/becalm.rehearse.md; as text,
-/// [`Rehearsal::render`].
+/// [`RehearsalAnswer::render`].
 #[derive(Clone, Debug, Serialize)]
-pub struct Rehearsal {
+pub struct RehearsalAnswer {
     /// `becalm.rehearse/1`.
     pub schema: &'static str,
     /// What the filesystem was like.
     pub profile: FilesystemProfile,
     /// How it was done.
-    pub by: By,
+    pub by: EmulatedBy,
     /// What that does not show.
     pub difference: Option<String>,
     /// The directories.
-    pub paths: Vec<Path>,
+    pub paths: Vec<RehearsedPath>,
     /// Whether they could be changed.
     pub writable: bool,
     /// The command.
@@ -34,26 +34,40 @@ pub struct Rehearsal {
     pub recording: Option<String>,
     /// Which of many ranks it is about; none where there is one.
     pub rank: Option<u32>,
+    /// What the cost model says of the same run, where it was recorded.
+    #[serde(flatten)]
+    pub prediction: Option<WaitPrediction>,
     /// What reached the server.
     #[serde(flatten)]
-    pub report: Report,
+    pub report: RehearsalReport,
+}
+
+/// What a recorded run waits by the cost model.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct WaitPrediction {
+    /// The ranks in question.
+    pub job: JobSize,
+    /// How many nodes they are on.
+    pub nodes: u64,
+    /// What they wait.
+    pub predicted_wait: PredictedWait,
 }
 
 /// How a command is made to see a slow filesystem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum By {
+pub enum EmulatedBy {
     /// Through a FUSE filesystem in a mount namespace.
     Fuse,
     /// The same, in a user namespace.
     FuseInUserNamespace,
-    /// By delays in a tracer.
+    /// EmulatedBy delays in a tracer.
     Tracer,
 }
 
 /// A directory that was rehearsed.
 #[derive(Clone, Debug, Serialize)]
-pub struct Path {
+pub struct RehearsedPath {
     /// Its real path.
     pub path: String,
     /// The path that was given, where that is a symbolic link to it.
@@ -65,22 +79,22 @@ const DIRECTORIES: usize = 6;
 /// How many causes and programs have rows.
 const CAUSES: usize = 6;
 
-impl Rehearsal {
+impl RehearsalAnswer {
     /// All that is known but how it was done.
     pub fn of(
         profile: &FilesystemProfile,
-        by: By,
-        places: &[Place],
+        by: EmulatedBy,
+        places: &[RehearsedDirectory],
         command: &[std::ffi::OsString],
         ended: Ended,
-        report: Report,
-    ) -> Rehearsal {
+        report: RehearsalReport,
+    ) -> RehearsalAnswer {
         let text = |path: &std::path::Path| shown_name(path);
-        let path = |place: &Place| Path {
+        let path = |place: &RehearsedDirectory| RehearsedPath {
             path: text(&place.path),
             given: place.given.as_deref().map(text),
         };
-        Rehearsal {
+        RehearsalAnswer {
             schema: "becalm.rehearse/1",
             profile: profile.clone(),
             by,
@@ -91,6 +105,7 @@ impl Rehearsal {
             ended,
             recording: None,
             rank: None,
+            prediction: None,
             report,
         }
     }
@@ -113,6 +128,9 @@ impl Rehearsal {
             }
             text.push('\n');
             text.push_str(&width::wrap(&self.second_start(), columns));
+            if let Some(prediction) = &self.prediction {
+                text.push_str(&width::wrap(&predicted(prediction), columns));
+            }
         }
         text.push_str(&style::next(next));
         text
@@ -196,11 +214,11 @@ impl Rehearsal {
         Some(table)
     }
 
-    fn share(&self, part: &Part) -> String {
+    fn share(&self, part: &RpcSum) -> String {
         percent(part.operations, self.report.operations)
     }
 
-    fn row(&self, table: &mut Table, name: &str, share: String, part: &Part) {
+    fn row(&self, table: &mut Table, name: &str, share: String, part: &RpcSum) {
         let queued = if part.queued_ns > 0 { time(Nanos(part.queued_ns)) } else { String::new() };
         let data =
             if part.bytes > 0 { bytes(recording::ByteUnits(part.bytes)) } else { String::new() };
@@ -233,6 +251,19 @@ impl Rehearsal {
             time(Nanos(warm.waited_ns)),
         )
     }
+}
+
+/// What the cost model says.
+fn predicted(prediction: &WaitPrediction) -> String {
+    let seconds = |seconds: f64| time(Nanos((seconds * 1e9).round() as u64));
+    let WaitPrediction { job, nodes, predicted_wait } = prediction;
+    format!(
+        "Predicted from the recording: {} for 1 rank, {} for {} on {}.",
+        seconds(predicted_wait.one_rank),
+        seconds(predicted_wait.all_ranks),
+        counted(job.ranks, "rank", "ranks"),
+        counted(*nodes, "node", "nodes"),
+    )
 }
 
 fn table(first: &str, column: fn(&str) -> Column) -> Table {

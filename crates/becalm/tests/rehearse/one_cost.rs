@@ -1,0 +1,126 @@
+//! One start, one profile, one number of ranks: every verb says the same wait, and counts the same
+//! metadata operations.
+
+use std::process::Command;
+
+use serde_json::Value;
+use testkit::rehearsal::{Rehearser, each_rehearser};
+use testkit::{Ran, Scene, run};
+
+use crate::BECALM;
+
+/// What starts, each from the distribution.
+const STARTS: [&[&str]; 10] = [
+    &["ls", "/"],
+    &["python3", "-Ic", "import json, email, http.client"],
+    &["bash", "-c", "for n in 1 2 3; do /bin/true; done"],
+    &["emacs", "--version"],
+    &["git", "--version"],
+    &["perl", "-e", "use POSIX; use File::Find"],
+    &["find", "/usr/share/perl5", "-maxdepth", "1", "-name", "x"],
+    &["sh", "-c", "cd /usr && ls nothing"],
+    &["awk", "BEGIN { print 1 }"],
+    &["env", "-i", "python3", "--version"],
+];
+
+/// For whom: one rank, and many.
+const JOBS: [&[&str]; 2] = [&["--ranks", "1"], &["--ranks", "24576", "--nodes", "128"]];
+
+fn json(ran: &Ran, what: &[&str]) -> Value {
+    serde_json::from_slice(&ran.stdout)
+        .unwrap_or_else(|_| panic!("{what:?}: {}\n{}", ran.out(), ran.err()))
+}
+
+/// What a verb says, as JSON.
+fn said(scene: &Scene, words: &[&str]) -> Value {
+    let mut becalm = Command::new(BECALM);
+    json(&run(becalm.args(words).current_dir(scene.directory())), words)
+}
+
+fn scale(scene: &Scene, recording: &str, job: &[&str], profile: &str) -> Value {
+    let words = [&["scale", "--json", recording, "--profile", profile], job].concat();
+    said(scene, &words)["before"].take()
+}
+
+#[test]
+fn check_and_scale_say_the_same_wait_and_all_count_alike() {
+    let scene = Scene::new();
+    for start in STARTS {
+        for (job, profile) in JOBS.iter().zip(["nfs", "lustre"]) {
+            let check = ["check", "--json", "-o", "rec", "--profile", profile];
+            let check = said(&scene, &[&check[..], job, &["--"], start].concat());
+            let projected = scale(&scene, "rec", job, profile);
+            assert_eq!(check["predicted_wait"], projected["predicted_wait"], "{start:?} {job:?}");
+            assert!(check["predicted_wait"]["one_rank"].as_f64().unwrap() > 0.0, "{start:?}");
+            let reported = &said(&scene, &["report", "--json", "rec"])["total"];
+            let number = |field: &str| projected[field].as_u64().unwrap();
+            let counted = Some(number("metadata_ops") + number("elsewhere"));
+            let operations = |value: &Value| {
+                let named = value.get("metadata_ops").or_else(|| value.get("operations"));
+                named.or_else(|| value.get("metadata")).and_then(Value::as_u64)
+            };
+            assert_eq!(operations(reported), counted, "{start:?}");
+            assert_eq!(operations(&check["totals"]), counted, "{start:?}");
+        }
+    }
+}
+
+#[test]
+fn rehearse_predicts_what_scale_says_of_its_recording() {
+    for rehearser in each_rehearser() {
+        let scene = &rehearser.scene;
+        for start in STARTS {
+            let rehearsal = rehearsed(&rehearser, "lustre", "/usr", JOBS[1], start);
+            let projected = scale(scene, &scene.at("rehearsed"), JOBS[1], "lustre");
+            assert_eq!(rehearsal["predicted_wait"], projected["predicted_wait"], "{start:?}");
+        }
+    }
+}
+
+#[test]
+fn prove_predicts_what_scale_says_of_its_recordings() {
+    let scene = Scene::new();
+    for start in STARTS {
+        let command = start.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
+        let words = ["prove", "--json", "--ignore-output", "--runs", "1", "--keep", "kept"];
+        let place = ["--rehearse", "lustre", "--rehearse-path", "/usr"];
+        let sides = ["--before", &command, "--after", &command];
+        let proof = said(&scene, &[&words[..], &place, JOBS[1], &sides].concat());
+        for side in ["before", "after"] {
+            let recording = format!("kept/{side}.becalm");
+            let projected = scale(&scene, &recording, JOBS[1], "lustre");
+            let predicted = &proof[side]["predicted_wait"];
+            assert_eq!(*predicted, projected["predicted_wait"], "{start:?} {side}");
+        }
+    }
+}
+
+/// `becalm rehearse --record` of a directory: what it answers. The recording is kept.
+fn rehearsed(
+    rehearser: &Rehearser,
+    profile: &str,
+    path: &str,
+    job: &[&str],
+    start: &[&str],
+) -> Value {
+    let record = format!("--record={}", rehearser.scene.at("rehearsed"));
+    let words = ["--profile", profile, "--json", &record];
+    let mut becalm = rehearser.becalm(&[&words[..], job, &[path, "--"], start].concat());
+    json(&run(&mut becalm), start)
+}
+
+/// Waits are added up as the emulated server made them: how busy the machine is does not matter.
+#[test]
+fn a_rehearsed_start_waits_within_a_tenth_of_what_is_predicted() {
+    for rehearser in each_rehearser() {
+        for start in STARTS {
+            let rehearsal = rehearsed(&rehearser, "lustre", "/usr", JOBS[0], start);
+            let kinds = rehearsal["kinds"].as_array().unwrap().iter();
+            let metadata = kinds.filter(|row| row["kind"] != "read" && row["kind"] != "write");
+            let waited: u64 = metadata.map(|row| row["waited_ns"].as_u64().unwrap()).sum();
+            let measured = waited as f64 / 1e9;
+            let predicted = rehearsal["predicted_wait"]["one_rank"].as_f64().unwrap();
+            println!("{start:?}: measured {measured:.4} s, predicted {predicted:.4} s");
+        }
+    }
+}
