@@ -28,7 +28,7 @@ fn schema() -> Schema {
 
 /// A SIF with a root in it.
 fn sif(scene: &Scene) -> String {
-    let packed = "../image/tests/sample/siftool.sif.zst";
+    let packed = "../image-format/tests/sample/siftool.sif.zst";
     let path = scene.at("app.sif");
     let words = ["-dq", packed, "-o", &path];
     assert!(Command::new("zstd").args(words).status().unwrap().success());
