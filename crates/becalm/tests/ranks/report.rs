@@ -84,7 +84,7 @@ fn an_mpi_program_is_scanned_once_and_its_ranks_find_each_other() {
     let scan = mpirun(&scene, 3, &[&["python", "scan"], &command[..]].concat());
     assert_eq!(scan.code(), 0, "{}", scan.err());
     assert_eq!(scan.out().matches(" of 3: 3").count(), 3, "{}", scan.out());
-    assert_eq!(scan.err().matches("imports asked").count(), 1, "{}", scan.err());
+    assert_eq!(scan.err().matches("imports made").count(), 1, "{}", scan.err());
     assert!(scan.err().contains("this was rank 0 of 3"), "{}", scan.err());
 
     let json =
