@@ -44,7 +44,7 @@ def profile(directory, name, question_us):
     """A filesystem whose server is quick and far away; a node keeps what it is told."""
     path = directory / f"{name}.toml"
     path.write_text(
-        f'name = "{name}"\n[metadata]\nround_trip = "{question_us - 20}us"\nservice = "20us"\n'
+        f'name = "{name}"\n[mds]\nround_trip = "{question_us - 20}us"\nservice = "20us"\n'
         f'[data]\nround_trip = "{question_us}us"\n'
         '[cache]\nentries = "forever"\nnegatives = "forever"\nopen = "revalidated"\nlist = "cached"\n')
     return path
@@ -83,8 +83,8 @@ class Scene:
         run(*(NOBODY if user else []), self.becalm, "rehearse", "--profile", profile,
             f"--json={told}", self.share, "--", *words)
         told = json.loads(told.read_text())
-        reads = [kind["operations"] for kind in told["kinds"] if kind["kind"] == "read"]
-        return told["operations"], sum(reads), told["wall_ns"] / 1e9
+        reads = [kind["rpcs"] for kind in told["kinds"] if kind["kind"] == "read"]
+        return told["rpcs"], sum(reads), told["wall_ns"] / 1e9
 
     def inside(self, *options):
         return [self.becalm, "run", *options, "--image", self.image, "--", *self.first]

@@ -37,7 +37,7 @@ def run(*words, **more):
 def profile(directory, name, service_us):
     path = directory / f"{name}.toml"
     path.write_text(
-        f'name = "{name}"\n[metadata]\nround_trip = "0"\nservice = "{service_us}us"\n'
+        f'name = "{name}"\n[mds]\nround_trip = "0"\nservice = "{service_us}us"\n'
         '[cache]\nentries = "forever"\nnegatives = "0"\nopen = "revalidated"\nlist = "revalidated"\n')
     path.chmod(0o644)
     return path

@@ -29,7 +29,7 @@ pub struct RehearseOptions {
 }
 
 impl RehearseOptions {
-    /// What is to be rehearsed for these commands; nothing if that was not asked for.
+    /// What is to be rehearsed for these commands; nothing if that is not wanted.
     ///
     /// The directories stay writable: the command does what it does without a rehearsal.
     pub fn wanted(&self, commands: &[&[OsString]]) -> Result<Option<RehearsalRequest>, Failure> {
@@ -56,7 +56,7 @@ impl RunSurroundings for ColdNode {
     fn words(&self) -> String {
         let profile = &self.0.profile;
         format!(
-            "a cold node of a rehearsed {} ({} a question)",
+            "a cold node of a rehearsed {} (metadata latency {})",
             profile.name,
             term::number::time(profile.latency())
         )
@@ -73,17 +73,17 @@ struct EnteredNode(Rehearsal);
 impl SurroundingsStay for EnteredNode {
     fn leave(self: Box<Self>) -> Result<ServerCounts, String> {
         let account = self.0.finish().map_err(|error| error.to_string())?;
-        Ok(asked(&account))
+        Ok(server_counts(&account))
     }
 }
 
 /// What an account says of a whole run.
-fn asked(account: &Account) -> ServerCounts {
+fn server_counts(account: &Account) -> ServerCounts {
     let all = account.metadata();
     let transferred = account.of(RpcKind::Read).and(account.of(RpcKind::Write));
     ServerCounts {
-        operations: all.operations,
-        missing: all.missing,
+        rpcs: all.rpcs,
+        enoent: all.enoent,
         waited_ns: all.waited + transferred.waited,
         queued_ns: all.queued + transferred.queued,
         bytes: ByteUnits(transferred.bytes),
@@ -111,8 +111,8 @@ pub fn told(
             .iter()
             .map(|place| term::plain(&place.path.to_string_lossy()))
             .collect(),
-        metadata_ops: report.operations,
-        enoent: report.missing,
+        metadata_ops: report.rpcs,
+        enoent: report.enoent,
         waiting_ns: Nanos(report.waiting_ns),
         waited_ns: Nanos(report.waited_ns),
         queued_ns: Nanos(report.queued_ns),

@@ -61,8 +61,8 @@ fn servers(model: &CostModel, start: &RecordedStart) -> String {
          symbolic links that paths lead through, and data read through memory mappings \
          (libraries), are left out.",
         if model.warm { "warm" } else { "cold" },
-        profile.metadata.service,
-        profile.metadata.round_trip,
+        profile.mds.service,
+        profile.mds.round_trip,
         cached(profile.cache.entries),
         cached(profile.cache.negatives),
         sent(profile.cache.open),

@@ -150,8 +150,8 @@ impl ClosedQueue<'_> {
     /// Takes a group of ranks through one phase of its stretch. When the next begins; none at the end.
     fn go_on(&mut self, rank_group: &mut RankGroup, at: f64) -> Option<f64> {
         let stretch = *self.stretches.get(rank_group.stretch)?;
-        let service = self.profile.metadata.service.nanos().0 as f64;
-        let trip = self.profile.metadata.round_trip.nanos().0 as f64;
+        let service = self.profile.mds.service.nanos().0 as f64;
+        let trip = self.profile.mds.round_trip.nanos().0 as f64;
         let group = &mut self.groups[rank_group.node];
         let number = rank_group.stretch;
         let (next, done) = match rank_group.phase {
@@ -185,7 +185,7 @@ impl ClosedQueue<'_> {
 
     /// How far the last of a group is behind its first.
     fn lag(&self, rank_group: &RankGroup) -> f64 {
-        let service = self.profile.metadata.service.nanos().0 as f64;
+        let service = self.profile.mds.service.nanos().0 as f64;
         let sends_own = self.stretches.iter().any(|stretch| stretch.own > 0);
         let members = if sends_own { rank_group.ranks } else { self.groups[rank_group.node].nodes };
         (members - 1.0) * service

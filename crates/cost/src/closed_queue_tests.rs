@@ -9,7 +9,7 @@ const EXACT: Granularity = Granularity { rank_groups: usize::MAX, work: usize::M
 
 fn profile(round_trip: &str, service: &str) -> FilesystemProfile {
     let text = format!(
-        "name = 'test'\n[metadata]\nround_trip = '{round_trip}'\nservice = '{service}'\n\
+        "name = 'test'\n[mds]\nround_trip = '{round_trip}'\nservice = '{service}'\n\
          [cache]\nentries = 'forever'\nnegatives = '0'\nopen = 'revalidated'\nlist = 'revalidated'"
     );
     FilesystemProfile::parse(&text, "test").unwrap()

@@ -112,7 +112,7 @@ impl CostModel {
     fn demand(&self, stretch: &Stretch) -> f64 {
         let (nodes, ranks) = (self.job.nodes() as f64, self.job.ranks as f64);
         let rpcs = nodes * f64::from(stretch.cached) + ranks * f64::from(stretch.own);
-        rpcs * self.profile.metadata.service.nanos().0 as f64
+        rpcs * self.profile.mds.service.nanos().0 as f64
             + nodes * self.profile.transfer_time(stretch.bytes)
     }
 

@@ -17,7 +17,7 @@ pub struct FilesystemProfile {
     #[serde(default)]
     pub about: String,
     /// Its metadata server.
-    pub metadata: MetadataServer,
+    pub mds: MetadataServer,
     /// Reading and writing files.
     #[serde(default)]
     pub data: DataServer,
@@ -236,8 +236,8 @@ impl FilesystemProfile {
             return Err(bad("name: use letters, digits, '-', '_' and '.'".to_owned()));
         }
         for (what, span) in [
-            ("metadata.round_trip", profile.metadata.round_trip),
-            ("metadata.service", profile.metadata.service),
+            ("mds.round_trip", profile.mds.round_trip),
+            ("mds.service", profile.mds.service),
             ("data.round_trip", profile.data.round_trip),
         ] {
             if span > TimeSpan::LONGEST_WAIT {
@@ -249,12 +249,12 @@ impl FilesystemProfile {
 
     /// The metadata latency: what one RPC takes where nobody else waits.
     pub fn latency(&self) -> Nanos {
-        self.metadata.round_trip.nanos() + self.metadata.service.nanos()
+        self.mds.round_trip.nanos() + self.mds.service.nanos()
     }
 
     /// How many metadata operations the server serves in a second; none if it takes no time.
     pub fn ops_per_second(&self) -> Option<u64> {
-        1_000_000_000u64.checked_div(self.metadata.service.nanos().0)
+        1_000_000_000u64.checked_div(self.mds.service.nanos().0)
     }
 
     /// Nanoseconds for which so many bytes keep the data server.

@@ -109,7 +109,7 @@ impl CostModel {
     /// operational analysis of queueing network models', 1978).
     fn saturation(&self, alone: &RpcSequence) -> Option<Saturation> {
         let one = closed_queue::run(alone, &self.profile, self.job.with_ranks(1), USUAL).last;
-        let service = self.profile.metadata.service.nanos().0 as f64;
+        let service = self.profile.mds.service.nanos().0 as f64;
         let (cached, own) = (alone.summary.once_a_node as f64, alone.summary.every_rank as f64);
         let on_a_node = self.job.ranks_per_node as f64;
         // On one node, then on many.

@@ -12,7 +12,7 @@ use testkit::Random;
 /// A profile with these lifetimes, which asks at each open and each listing.
 fn profile(entries: &str, negatives: &str) -> FilesystemProfile {
     let text = format!(
-        "name = 'test'\n[metadata]\nround_trip = '1ms'\nservice = '0'\n\
+        "name = 'test'\n[mds]\nround_trip = '1ms'\nservice = '0'\n\
          [cache]\nentries = '{entries}'\nnegatives = '{negatives}'\nopen = 'revalidated'\nlist = 'revalidated'"
     );
     FilesystemProfile::parse(&text, "test").unwrap()

@@ -10,7 +10,7 @@ use support::*;
 
 /// A filesystem whose RPCs take a millisecond each, and which caches all it can.
 fn model() -> CostModel {
-    let text = "name = 'even'\n[metadata]\nround_trip = '900us'\nservice = '100us'\n\
+    let text = "name = 'even'\n[mds]\nround_trip = '900us'\nservice = '100us'\n\
                 [cache]\nentries = 'forever'\nnegatives = 'forever'\nopen = 'cached'\n\
                 list = 'cached'";
     let profile = FilesystemProfile::parse(text, "test").unwrap();
@@ -101,7 +101,7 @@ fn the_same_run_is_a_storm_where_it_waits_and_none_where_it_does_not() {
     };
     let slow = |latency: &str| {
         let mut model = model();
-        model.profile.metadata.round_trip = latency.parse().unwrap();
+        model.profile.mds.round_trip = latency.parse().unwrap();
         explained_on(searching(), &model).predicted_wait.one_rank
     };
     assert!(slow("10ms") > 10.0 * slow("0"));

@@ -153,10 +153,10 @@ impl ProofBench {
         let command = subject.line.command();
         let act = || self.there(|| time(&command));
         let played = self.play(&subject.text, &subject.line, act)?;
-        let (timed, asked) = played.result;
+        let (timed, served) = played.result;
         Ok((
             ObservedRun::of(timed.ended, played.stdout, played.stderr, played.left_open),
-            TimedRun { asked, ..timed.into() },
+            TimedRun { served, ..timed.into() },
         ))
     }
 

@@ -11,10 +11,10 @@ use crate::side::Side;
 /// What one recording counts: the numbers that `becalm report` prints.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedCounts {
-    /// Metadata operations: what a metadata server would be asked.
-    pub metadata: u64,
-    /// Of those, how many were answered 'no such file'.
-    pub missing: u64,
+    /// Metadata operations: what a metadata server would serve.
+    pub metadata_ops: u64,
+    /// Of those, how many were failed lookups.
+    pub enoent: u64,
     /// System calls on files, descriptors and processes.
     pub calls: u64,
     /// Processes, the command's own included.
@@ -31,7 +31,7 @@ pub struct CallCount {
     /// Of those, how many failed.
     pub errors: u64,
     /// Of those, how many were metadata operations.
-    pub metadata: u64,
+    pub metadata_ops: u64,
 }
 
 impl RecordedCounts {
@@ -42,11 +42,11 @@ impl RecordedCounts {
         let calls = |row: &QueryRow| CallCount {
             calls: row.calls,
             errors: row.errors,
-            metadata: row.metadata_ops,
+            metadata_ops: row.metadata_ops,
         };
         RecordedCounts {
-            metadata: table.total.metadata_ops,
-            missing: table.total.enoent,
+            metadata_ops: table.total.metadata_ops,
+            enoent: table.total.enoent,
             calls: table.total.calls,
             processes: recording.processes.len() as u64,
             by_call: table.rows.iter().map(|row| (row.key.clone(), calls(row))).collect(),
@@ -68,7 +68,7 @@ pub struct CountComparison {
     /// It is what the change is judged by then: an image that is mounted over its own path leaves
     /// every call where it was, and answers it on the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked: Option<CountChange>,
+    pub rpcs: Option<CountChange>,
     /// The system call that says it best: of those that ask for metadata, the one whose number
     /// went most in the direction of all; none if their sum is the same.
     pub headline: Option<String>,
@@ -91,7 +91,7 @@ pub enum CountChange {
 impl CountComparison {
     /// What the change is judged by.
     pub fn judged_by(&self) -> CountChange {
-        self.asked.unwrap_or(self.change)
+        self.rpcs.unwrap_or(self.change)
     }
 }
 
@@ -116,9 +116,9 @@ pub fn counts(before: &Recording, after: &Recording) -> CountComparison {
 
 /// Compares all that was counted of each side.
 pub(crate) fn compare(before: &Side, after: &Side) -> CountComparison {
-    let (was, is) = (before.asked_range(), after.asked_range());
-    let asked = (was.is_some() && is.is_some()).then(|| CountChange::between(was, is));
-    CountComparison { asked, ..recorded(&before.counted, &after.counted) }
+    let (was, is) = (before.served_range(), after.served_range());
+    let rpcs = (was.is_some() && is.is_some()).then(|| CountChange::between(was, is));
+    CountComparison { rpcs, ..recorded(&before.counted, &after.counted) }
 }
 
 /// Compares what several recordings of each side counted.
@@ -128,23 +128,24 @@ fn recorded(before: &[RecordedCounts], after: &[RecordedCounts]) -> CountCompari
         (Some(before), Some(after)) => headline(before, after),
         _ => None,
     };
-    CountComparison { change, asked: None, headline }
+    CountComparison { change, rpcs: None, headline }
 }
 
 /// The fewest and the most metadata operations of several recordings.
 pub(crate) fn range(counted: &[RecordedCounts]) -> Option<(u64, u64)> {
-    let metadata = || counted.iter().map(|counted| counted.metadata);
+    let metadata = || counted.iter().map(|counted| counted.metadata_ops);
     Some((metadata().min()?, metadata().max()?))
 }
 
 fn headline(before: &RecordedCounts, after: &RecordedCounts) -> Option<String> {
     let names = before.by_call.keys().chain(after.by_call.keys());
-    let (less, more) = match before.metadata.cmp(&after.metadata) {
+    let (less, more) = match before.metadata_ops.cmp(&after.metadata_ops) {
         std::cmp::Ordering::Greater => (after, before),
         std::cmp::Ordering::Less => (before, after),
         std::cmp::Ordering::Equal => return None,
     };
-    let change = |name: &&String| more.call(name).metadata.saturating_sub(less.call(name).metadata);
+    let change =
+        |name: &&String| more.call(name).metadata_ops.saturating_sub(less.call(name).metadata_ops);
     names.max_by_key(change).cloned()
 }
 
@@ -153,9 +154,9 @@ mod tests {
     use super::*;
 
     fn counted(openat: u64, stat: u64) -> RecordedCounts {
-        let calls = |number| CallCount { calls: number, errors: 0, metadata: number };
+        let calls = |number| CallCount { calls: number, errors: 0, metadata_ops: number };
         RecordedCounts {
-            metadata: openat + stat,
+            metadata_ops: openat + stat,
             by_call: [("openat".into(), calls(openat)), ("newfstatat".into(), calls(stat))].into(),
             ..RecordedCounts::default()
         }

@@ -20,20 +20,20 @@ pub trait RunSurroundings {
 
 /// A run's stay there.
 pub trait SurroundingsStay {
-    /// What the run asked; called once the command has ended.
+    /// What reached the server; called once the command has ended.
     ///
     /// # Errors
     /// Why it is not known: then the run says nothing.
     fn leave(self: Box<Self>) -> Result<ServerCounts, String>;
 }
 
-/// What a run asked of a shared filesystem's server.
+/// What of a run reached a shared filesystem's server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerCounts {
-    /// Metadata operations that reached the server.
-    pub operations: u64,
-    /// Of those, how many were answered 'no such file'.
-    pub missing: u64,
+    /// Metadata RPCs.
+    pub rpcs: u64,
+    /// Of those, how many ended with ENOENT.
+    pub enoent: u64,
     /// How long their callers waited, summed over all of them.
     pub waited_ns: Nanos,
     /// Of that, how long the server worked on others' operations.

@@ -13,7 +13,7 @@ use crate::side::Side;
 pub fn csv(proof: &Proof) -> String {
     let mut text = String::from(
         "command,mean,stddev,median,user,system,min,max,side,runs,lower_quartile,upper_quartile,\
-         metadata,missing,openat,openat_failed,processes,status,signal,ratio,ratio_low,ratio_high\
+         metadata_ops,enoent,openat,openat_failed,processes,status,signal,ratio,ratio_low,ratio_high\
          \r\n",
     );
     for (name, side, summary) in sides(proof) {
@@ -43,8 +43,8 @@ pub fn csv(proof: &Proof) -> String {
             side.runs.len().to_string(),
             of(|summary| summary.lower_quartile),
             of(|summary| summary.upper_quartile),
-            counted.metadata.to_string(),
-            counted.missing.to_string(),
+            counted.metadata_ops.to_string(),
+            counted.enoent.to_string(),
             counted.call("openat").calls.to_string(),
             counted.call("openat").errors.to_string(),
             counted.processes.to_string(),
@@ -74,7 +74,7 @@ pub fn markdown(proof: &Proof) -> String {
             [time(seconds(summary.median)), quartiles.join(" - ")]
         });
         let counts =
-            [counted.metadata, counted.missing, counted.call("openat").calls, counted.processes];
+            [counted.metadata_ops, counted.enoent, counted.call("openat").calls, counted.processes];
         let cells: Vec<_> = [name.to_owned(), code(&side.command)]
             .into_iter()
             .chain(counts.map(count))

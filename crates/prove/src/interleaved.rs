@@ -154,7 +154,7 @@ mod tests {
             user_us: recording::Micros(0),
             system_us: recording::Micros(0),
             max_rss_bytes: recording::ByteUnits(0),
-            asked: None,
+            served: None,
         };
         assert_eq!(worthwhile(run(10), run(20)), 100);
         assert_eq!(worthwhile(run(1), run(1)), MOST_RUNS);

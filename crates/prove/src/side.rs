@@ -68,7 +68,7 @@ pub struct TimedRun {
     pub max_rss_bytes: ByteUnits,
     /// What it asked of the server, where it was made elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked: Option<ServerCounts>,
+    pub served: Option<ServerCounts>,
 }
 
 impl From<Timed> for TimedRun {
@@ -79,7 +79,7 @@ impl From<Timed> for TimedRun {
             user_us: micros(timed.user),
             system_us: micros(timed.system),
             max_rss_bytes: ByteUnits(timed.max_rss),
-            asked: None,
+            served: None,
         }
     }
 }
@@ -147,26 +147,26 @@ impl Side {
 
     /// What its runs asked of the server, each number the median; none where they were made on
     /// this machine.
-    pub fn asked(&self) -> Option<ServerCounts> {
-        let asked: Vec<ServerCounts> = self.runs.iter().filter_map(|run| run.asked).collect();
+    pub fn served(&self) -> Option<ServerCounts> {
+        let served: Vec<ServerCounts> = self.runs.iter().filter_map(|run| run.served).collect();
         let median = |get: fn(&ServerCounts) -> u64| {
-            let mut numbers: Vec<u64> = asked.iter().map(get).collect();
+            let mut numbers: Vec<u64> = served.iter().map(get).collect();
             numbers.sort_unstable();
             numbers.get(numbers.len() / 2).copied()
         };
         Some(ServerCounts {
-            operations: median(|asked| asked.operations)?,
-            missing: median(|asked| asked.missing)?,
-            waited_ns: Nanos(median(|asked| asked.waited_ns.0)?),
-            queued_ns: Nanos(median(|asked| asked.queued_ns.0)?),
-            bytes: ByteUnits(median(|asked| asked.bytes.0)?),
+            rpcs: median(|served| served.rpcs)?,
+            enoent: median(|served| served.enoent)?,
+            waited_ns: Nanos(median(|served| served.waited_ns.0)?),
+            queued_ns: Nanos(median(|served| served.queued_ns.0)?),
+            bytes: ByteUnits(median(|served| served.bytes.0)?),
         })
     }
 
     /// The fewest and the most metadata operations that its runs asked of the server.
-    pub(crate) fn asked_range(&self) -> Option<(u64, u64)> {
-        let operations = || self.runs.iter().filter_map(|run| Some(run.asked?.operations));
-        Some((operations().min()?, operations().max()?))
+    pub(crate) fn served_range(&self) -> Option<(u64, u64)> {
+        let rpcs = || self.runs.iter().filter_map(|run| Some(run.served?.rpcs));
+        Some((rpcs().min()?, rpcs().max()?))
     }
 
     /// The times of its runs, in seconds.

@@ -17,21 +17,21 @@ pub(crate) fn sentence(proof: &Proof) -> String {
 }
 
 fn operations(proof: &Proof) -> String {
-    match proof.counts.asked {
-        Some(change) => questions(proof, change),
+    match proof.counts.rpcs {
+        Some(change) => rpcs(proof, change),
         None => calls(proof),
     }
 }
 
 /// What reached the server of a rehearsed filesystem.
-fn questions(proof: &Proof, change: CountChange) -> String {
-    let [before, after] = [&proof.before, &proof.after].map(|side| ranged(side.asked_range()));
+fn rpcs(proof: &Proof, change: CountChange) -> String {
+    let [before, after] = [&proof.before, &proof.after].map(|side| ranged(side.served_range()));
     match change {
-        CountChange::Fewer => format!("questions to the server {before} to {after}"),
-        CountChange::More => format!("more questions to the server: {before} to {after}"),
-        CountChange::Same => format!("as many questions to the server ({before})"),
+        CountChange::Fewer => format!("RPCs to the server {before} to {after}"),
+        CountChange::More => format!("more RPCs to the server: {before} to {after}"),
+        CountChange::Same => format!("as many RPCs to the server ({before})"),
         CountChange::Unclear => {
-            format!("no difference shown in questions to the server ({before} to {after})")
+            format!("no difference shown in RPCs to the server ({before} to {after})")
         }
     }
 }
@@ -46,10 +46,14 @@ fn calls(proof: &Proof) -> String {
         (CountChange::Fewer, Some(call)) => {
             to(call, before.call(call).calls, after.call(call).calls)
         }
-        (CountChange::Fewer, None) => to("metadata operations", before.metadata, after.metadata),
-        (CountChange::More, _) => to("more metadata operations:", before.metadata, after.metadata),
+        (CountChange::Fewer, None) => {
+            to("metadata operations", before.metadata_ops, after.metadata_ops)
+        }
+        (CountChange::More, _) => {
+            to("more metadata operations:", before.metadata_ops, after.metadata_ops)
+        }
         (CountChange::Same, _) => {
-            format!("as many metadata operations ({})", count(before.metadata))
+            format!("as many metadata operations ({})", count(before.metadata_ops))
         }
         (CountChange::Unclear, _) => format!(
             "no difference shown in metadata operations ({} to {})",

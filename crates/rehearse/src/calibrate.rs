@@ -21,7 +21,7 @@ use cost::{FilesystemProfile, Revalidation, TimeSpan};
 pub struct Calibration {
     /// The profile.
     pub profile: String,
-    /// Whether every series is as near to what was asked for as it must be.
+    /// Whether every series is as near to what is wanted as it must be.
     pub good: bool,
     /// How many processes ran or waited to run, on average over the minute before
     /// (proc_loadavg(5)).
@@ -38,7 +38,7 @@ pub struct Series {
     /// What was done.
     pub what: &'static str,
     /// How long the profile says that it takes; none where nothing is delayed.
-    pub asked_ns: Option<u64>,
+    pub wanted_ns: Option<u64>,
     /// The median without a rehearsal.
     pub native_ns: u64,
     /// The median.
@@ -47,12 +47,12 @@ pub struct Series {
     pub p95_ns: u64,
     /// How often it was done.
     pub samples: usize,
-    /// Whether both are as near to what was asked for as they must be. Of data, where what this
+    /// Whether both are as near to what is wanted as they must be. Of data, where what this
     /// machine's own copying takes comes on top, nothing is demanded.
     pub good: bool,
 }
 
-/// Half of all answers may be off by this part of what was asked for, and 95 of 100 by the other.
+/// Half of all answers may be off by this part of what is wanted, and 95 of 100 by the other.
 pub const TOLERANCE: (f64, f64) = (0.05, 0.15);
 
 /// Why nothing was measured.
@@ -142,14 +142,14 @@ fn four_cost(profile: &FilesystemProfile) -> Option<Nanos> {
 /// The same delay, all of it the server's work, so that clients wait for each other.
 fn busy(profile: &FilesystemProfile) -> FilesystemProfile {
     let mut busy = profile.clone();
-    busy.metadata.round_trip = TimeSpan::ZERO;
-    busy.metadata.service = TimeSpan::of(profile.latency());
+    busy.mds.round_trip = TimeSpan::ZERO;
+    busy.mds.service = TimeSpan::of(profile.latency());
     busy
 }
 
 fn undelayed(profile: &FilesystemProfile) -> FilesystemProfile {
     let mut undelayed = busy(profile);
-    undelayed.metadata.service = TimeSpan::ZERO;
+    undelayed.mds.service = TimeSpan::ZERO;
     undelayed.data = cost::DataServer::default();
     undelayed
 }
@@ -201,16 +201,16 @@ impl CalibrationTree {
             times
         })?;
         // A delay of nothing is kept to by whatever it takes.
-        let asked_ns = asked.map(|asked| asked.0).filter(|asked| *asked > 0);
+        let wanted_ns = asked.map(|asked| asked.0).filter(|asked| *asked > 0);
         let (p50_ns, p95_ns) = (percentile(&times, 50), percentile(&times, 95));
         let off = |measured: u64, asked: u64| measured.abs_diff(asked) as f64 / asked as f64;
         let is_data = std::ptr::fn_addr_eq(act, reads as Act);
         let good = is_data
-            || asked_ns.is_none_or(|asked| {
+            || wanted_ns.is_none_or(|asked| {
                 off(p50_ns, asked) <= TOLERANCE.0 && off(p95_ns, asked) <= TOLERANCE.1
             });
         let (native_ns, samples) = (percentile(&native, 50), times.len());
-        Ok(Series { what, asked_ns, native_ns, p50_ns, p95_ns, samples, good })
+        Ok(Series { what, wanted_ns, native_ns, p50_ns, p95_ns, samples, good })
     }
 
     fn play(

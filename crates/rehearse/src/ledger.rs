@@ -26,7 +26,7 @@ pub struct Served {
     /// How long whoever asked waited for the answer.
     pub waited: Nanos,
     /// The answer was that there is no such file.
-    pub missing: bool,
+    pub enoent: bool,
     /// How many bytes were transferred.
     pub bytes: u64,
 }
@@ -35,9 +35,9 @@ pub struct Served {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sum {
     /// How many.
-    pub operations: u64,
+    pub rpcs: u64,
     /// How many of them found no such file.
-    pub missing: u64,
+    pub enoent: u64,
     /// How long they waited for the server to have time for them, added up.
     pub queued: Nanos,
     /// How long whoever asked waited, added up.
@@ -83,8 +83,8 @@ impl Sum {
     /// Both together.
     pub fn and(self, other: Sum) -> Sum {
         Sum {
-            operations: self.operations + other.operations,
-            missing: self.missing + other.missing,
+            rpcs: self.rpcs + other.rpcs,
+            enoent: self.enoent + other.enoent,
             queued: Nanos(self.queued.0 + other.queued.0),
             waited: Nanos(self.waited.0 + other.waited.0),
             bytes: self.bytes + other.bytes,
@@ -141,8 +141,8 @@ impl Ledger {
         let mut pages = self.pages();
         let sum = &mut pages.sums[served.kind as usize];
         *sum = sum.and(Sum {
-            operations: 1,
-            missing: served.missing.into(),
+            rpcs: 1,
+            enoent: served.enoent.into(),
             queued: served.queued,
             waited: served.waited,
             bytes: served.bytes,
@@ -213,7 +213,7 @@ mod tests {
             at: Nanos(1),
             queued: Nanos(2),
             waited: Nanos(3),
-            missing: kind == RpcKind::Lookup,
+            enoent: kind == RpcKind::Lookup,
             bytes: 0,
         }
     }
@@ -231,8 +231,8 @@ mod tests {
             account.served.iter().map(|s| &account.paths[s.path as usize][..]).collect();
         assert_eq!(paths, [b"/a", b"/b", b"/a", b"/b"]);
         let all = account.metadata();
-        assert_eq!((all.operations, all.missing, all.waited), (3, 3, Nanos(9)));
-        assert_eq!((account.of(RpcKind::Read).operations, account.uncharged), (1, 1));
+        assert_eq!((all.rpcs, all.enoent, all.waited), (3, 3, Nanos(9)));
+        assert_eq!((account.of(RpcKind::Read).rpcs, account.uncharged), (1, 1));
         assert!(ledger.take().served.is_empty());
     }
 
@@ -244,7 +244,7 @@ mod tests {
         }
         let account = ledger.take();
         assert_eq!((account.served.len(), account.left_out), (MOST_SERVED, 10));
-        assert_eq!(account.of(RpcKind::Open).operations, MOST_SERVED as u64 + 10);
+        assert_eq!(account.of(RpcKind::Open).rpcs, MOST_SERVED as u64 + 10);
         let long = vec![b'x'; MOST_PATH_BYTES / 2];
         for _ in 0..2 {
             ledger.enter(&long, served(RpcKind::Open));

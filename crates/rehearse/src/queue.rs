@@ -80,7 +80,7 @@ impl MachineQueues {
             false => Ok(MachineQueue::alone()),
         };
         Ok(MachineQueues {
-            metadata: queue("metadata", profile.metadata.service > TimeSpan::ZERO)?,
+            metadata: queue("metadata", profile.mds.service > TimeSpan::ZERO)?,
             data: queue("data", profile.data.bandwidth.is_some())?,
         })
     }

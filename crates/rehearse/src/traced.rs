@@ -159,7 +159,7 @@ struct TracedServer {
 struct PendingRpc {
     kind: RpcKind,
     path: Box<[u8]>,
-    missing: bool,
+    enoent: bool,
     thread: u32,
     answered: std::cell::Cell<Option<Nanos>>,
 }
@@ -181,7 +181,7 @@ impl TracedServer {
             at: since(self.ledger.started(), at),
             queued: since(at, begins),
             waited: since(at, answered),
-            missing: operation.missing,
+            enoent: operation.enoent,
             bytes: 0,
         };
         self.ledger.enter(&operation.path, served);
@@ -225,7 +225,7 @@ impl Delays {
         let Delays { profile, ledger, .. } = self;
         let open = || {
             let queues = MachineQueues::shared(profile).map_err(|error| error.to_string())?;
-            let (round_trip, service) = (profile.metadata.round_trip, profile.metadata.service);
+            let (round_trip, service) = (profile.mds.round_trip, profile.mds.service);
             let (round_trip, service) = (round_trip.nanos(), service.nanos());
             Ok(Rc::new(TracedServer { queues, round_trip, service, ledger: Rc::clone(ledger) }))
         };
@@ -241,7 +241,7 @@ impl Delays {
             let operation = Rc::new(PendingRpc {
                 kind: asked.kind,
                 path: asked.path.into(),
-                missing: asked.enoent,
+                enoent: asked.enoent,
                 thread,
                 answered: std::cell::Cell::new(None),
             });

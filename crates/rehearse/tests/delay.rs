@@ -80,7 +80,7 @@ fn two_hundred_microseconds_are_two_hundred_microseconds() {
                 // Others may want this machine's processors, but not all the time.
                 assert!(times[0] < 600.0, "{}", times[0]);
             });
-            assert_eq!(account.of(RpcKind::Lookup).operations, 2000);
+            assert_eq!(account.of(RpcKind::Lookup).rpcs, 2000);
         }
     }
 }
@@ -131,7 +131,7 @@ fn four_mounts_wait_for_one_server() {
     let start = || mount.start(|| ask_as_one_of_four(directory.path()));
     let began = Instant::now();
     for running in [start(), start(), start(), start()] {
-        assert_eq!(running.end().of(RpcKind::Lookup).operations, 500);
+        assert_eq!(running.end().of(RpcKind::Lookup).rpcs, 500);
     }
     assert!(began.elapsed().as_micros() > 2000 * 200);
 }

@@ -40,7 +40,7 @@ fn in_a_process(run: impl FnOnce()) {
 
 /// The counts of the kinds that are not zero.
 fn counts(account: &Account) -> Vec<(RpcKind, u64)> {
-    let all = RpcKind::ALL.map(|kind| (kind, account.of(kind).operations));
+    let all = RpcKind::ALL.map(|kind| (kind, account.of(kind).rpcs));
     let served = |kind| account.served.iter().filter(|served| served.kind == kind).count() as u64;
     all.iter().for_each(|(kind, count)| assert_eq!(served(*kind), *count));
     all.into_iter().filter(|(kind, count)| *count > 0 && kind.is_metadata()).collect()
@@ -65,7 +65,7 @@ fn each_name_on_the_way_is_asked_for_once_and_the_second_process_costs_nothing()
         });
         // a, b, ten files, `none` and ten names in a; the list once.
         assert_eq!(counts(&account), [(RpcKind::Lookup, 23), (RpcKind::List, 1)]);
-        assert_eq!(account.of(RpcKind::Lookup).missing, 11);
+        assert_eq!(account.of(RpcKind::Lookup).enoent, 11);
     }
 }
 
@@ -99,7 +99,7 @@ fn missing_names_are_asked_each_time_where_they_are_not_kept() {
         }
     });
     assert_eq!(counts(&account), [(RpcKind::Lookup, 11)]);
-    assert_eq!(account.of(RpcKind::Lookup).missing, 10);
+    assert_eq!(account.of(RpcKind::Lookup).enoent, 10);
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn the_ledger_names_the_thread_the_path_and_what_it_waited() {
     let of = |served: &rehearse::Served| {
         let path = String::from_utf8(account.paths[served.path as usize].clone()).unwrap();
         let below = path.strip_prefix(tree.path().to_str().unwrap()).unwrap().to_owned();
-        (served.kind, below, served.missing)
+        (served.kind, below, served.enoent)
     };
     let all: Vec<_> = account.served.iter().map(of).collect();
     assert_eq!(

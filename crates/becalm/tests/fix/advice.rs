@@ -348,7 +348,7 @@ fn reached(place: &Place, line: &str) -> u64 {
     let ran = run(&mut place.command(BECALM, &[&words[..], &["bash", "-c", line]].concat()));
     assert_eq!(ran.code(), 0, "{line}: {}", ran.err());
     let told: Value = serde_json::from_slice(&ran.stdout).unwrap();
-    told["operations"].as_u64().unwrap()
+    told["rpcs"].as_u64().unwrap()
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn applied_the_start_is_proven_in_the_image_and_the_next_line_runs_it() {
         assert_eq!(answer["proof"]["verdict"]["proven"], true, "{answer:#}");
         let size = fs::metadata(&image).unwrap().len();
         assert_eq!(answer["image"]["image_bytes"], size);
-        let asked = |side: &str| answer["proof"][side]["runs"][0]["asked"]["operations"].as_u64();
+        let asked = |side: &str| answer["proof"][side]["runs"][0]["served"]["rpcs"].as_u64();
         assert!(asked("before").unwrap() > 300, "{:?}", asked("before"));
         // What says whether the image is stale, once each, and the way to the image. The program
         // itself is beside the share.
@@ -120,10 +120,10 @@ fn proves_itself(rehearser: &Rehearser, share: &str, command: &str, image: &str)
     let ran = run(&mut rehearser.command(&words));
     assert_eq!(ran.code(), 0, "{}{}", ran.out(), ran.err());
     let proof = json(&ran);
-    assert_eq!(proof["counts"]["asked"], "fewer", "{proof:#}");
+    assert_eq!(proof["counts"]["rpcs"], "fewer", "{proof:#}");
     assert_eq!(proof["counts"]["change"], "more", "{proof:#}");
     let sentence = proof["verdict"]["sentence"].as_str().unwrap();
-    assert!(sentence.starts_with("questions to the server "), "{sentence}");
+    assert!(sentence.starts_with("RPCs to the server "), "{sentence}");
 }
 
 /// A program that tells whether its environment can be written to: in an image it cannot.

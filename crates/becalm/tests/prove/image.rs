@@ -83,7 +83,7 @@ fn an_image_answers_what_the_server_was_asked_all_but_the_way_to_the_image() {
             assert_eq!(proof["behaviour"]["kind"], "same", "{who:?}: {proof:#}");
             let asked = |side: &str| -> Vec<u64> {
                 let runs = proof[side]["runs"].as_array().unwrap().iter();
-                runs.map(|run| run["asked"]["operations"].as_u64().unwrap()).collect()
+                runs.map(|run| run["served"]["rpcs"].as_u64().unwrap()).collect()
             };
             // The image's name and its open, and the directory that it is mounted over; what says
             // whether the image is stale, once each. A loop device asks for the filesystem's size.

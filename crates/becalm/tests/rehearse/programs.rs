@@ -15,8 +15,8 @@ fn says_the_same(user: &Rehearser, paths: &[&str], words: &[&str]) {
         let all = [&["--profile", profile], paths, &["--"], words].concat();
         let ran = run(&mut user.becalm(&all));
         assert_eq!((ran.code(), ran.out()), (0, plain.out()), "{profile}: {}", ran.err());
-        assert!(ran.err().contains(&format!("asked {profile} ")), "{}", ran.err());
-        assert!(!ran.err().contains(&format!("asked {profile} nothing")), "{}", ran.err());
+        assert!(ran.err().contains(&format!("sent {profile} ")), "{}", ran.err());
+        assert!(!ran.err().contains(&format!("sent {profile} no RPC")), "{}", ran.err());
     }
 }
 

@@ -43,7 +43,7 @@ fn one_side(proof: &Value) -> Value {
 
 fn operations(side: &Value) -> Vec<u64> {
     let runs = side["runs"].as_array().unwrap().iter();
-    runs.map(|run| run["asked"]["operations"].as_u64().unwrap()).collect()
+    runs.map(|run| run["served"]["rpcs"].as_u64().unwrap()).collect()
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_proof_on_a_rehearsed_filesystem_counts_what_its_server_was_asked_by_cold_no
             // Each run starts cold, so each asks the same.
             assert!(asked[0] > 12 && asked.iter().all(|each| *each == asked[0]), "{asked:?}");
             for run in side["runs"].as_array().unwrap() {
-                let waited = run["asked"]["waited_ns"].as_u64().unwrap();
+                let waited = run["served"]["waited_ns"].as_u64().unwrap();
                 assert!(waited >= 200_000 * asked[0], "{run}");
                 // One process that asks one question at a time.
                 assert!(run["wall_ns"].as_u64().unwrap() >= waited * 9 / 10, "{run}");
@@ -123,7 +123,7 @@ fn check_says_what_a_rehearsed_server_was_asked_and_leaves_the_recorder_out_of_i
         assert_eq!(becalm(&rehearser, &words).code(), 0);
         let told = std::fs::read(rehearser.scene.at("told.json")).unwrap();
         let told: Value = serde_json::from_slice(&told).unwrap();
-        assert_eq!(rehearsed["metadata_ops"], told["operations"], "{rehearsed} {told}");
+        assert_eq!(rehearsed["metadata_ops"], told["rpcs"], "{rehearsed} {told}");
         assert_eq!(ran.code(), 0);
         let text = check(&[]).err();
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -28,7 +28,7 @@ fn a_command_sees_the_directory_at_its_place_through_a_mount_that_nobody_else_se
         let script = "cat $0/file; grep -c 'fuse.becalm becalm:local' /proc/self/mountinfo";
         let ran = run(&mut user.rehearse(&tree, &["sh", "-c", script, &tree]));
         assert_eq!((ran.code(), ran.out().as_str()), (0, "text\n1\n"), "{}", ran.err());
-        assert!(ran.err().contains("sh asked local "), "{}", ran.err());
+        assert!(ran.err().contains("sh sent local "), "{}", ran.err());
         assert!(!fs::read_to_string("/proc/self/mountinfo").unwrap().contains(&tree));
         user.assert_tidy();
     }
@@ -228,7 +228,7 @@ fn a_rehearsal_can_be_rehearsed() {
         let inner = [user.program(), "rehearse", "--profile", "local", &tree, "--", "cat", &file];
         let ran = run(&mut user.rehearse(&tree, &inner));
         assert_eq!((ran.code(), ran.out().as_str()), (0, "text\n"), "{}", ran.err());
-        assert_eq!(ran.err().matches("asked local").count(), 2, "{}", ran.err());
+        assert_eq!(ran.err().matches("sent local").count(), 2, "{}", ran.err());
         user.assert_tidy();
     }
 }
@@ -256,11 +256,11 @@ fn the_answer_as_data_is_as_documented() {
         let answer = json(&ran.stdout);
         schema.holds(&answer, "run recorded exited");
         assert!(ran.err().contains("text\n"), "the command's own output: {}", ran.err());
-        assert!(answer["operations"].as_u64().unwrap() >= 4, "{answer:#}");
-        assert_eq!(answer["missing"], 1, "{answer:#}");
+        assert!(answer["rpcs"].as_u64().unwrap() >= 4, "{answer:#}");
+        assert_eq!(answer["enoent"], 1, "{answer:#}");
         let causes = &answer["causes"];
         assert_eq!(causes["causes"][0]["cause"], "program", "{answer:#}");
-        let part = |value: &Value| value["operations"].as_u64().unwrap();
+        let part = |value: &Value| value["rpcs"].as_u64().unwrap();
         let told: u64 = causes["causes"].as_array().unwrap().iter().map(part).sum();
         assert_eq!(told + part(&causes["no_call"]), part(&answer), "{answer:#}");
         assert_eq!(part(&causes["no_call"]), 0, "{answer:#}");
@@ -284,7 +284,7 @@ fn profiles_are_listed_shown_and_can_be_ones_own() {
         let own = user.scene.file("own.toml", text.replace("\"nfs\"", "\"mine\""), 0o644);
         let tree = user.tree("tree");
         let ran = run(&mut user.becalm(&["--profile", &own, &tree, "--", "ls", &tree]));
-        assert!(ran.err().contains("ls asked mine "), "{}", ran.err());
+        assert!(ran.err().contains("ls sent mine "), "{}", ran.err());
         assert_eq!(run(&mut user.becalm(&["--show", "no-such"])).code(), 1);
     }
 }
@@ -307,8 +307,8 @@ fn a_second_start_asks_what_the_first_one_said_it_would() {
             };
             let (cold, both) = (asked(&once), asked(&twice));
             let number = |value: &Value| value.as_u64().unwrap();
-            let second = number(&both["operations"]) - number(&cold["operations"]);
-            assert_eq!(second, number(&cold["warm"]["operations"]), "{profile}: {cold:#} {both:#}");
+            let second = number(&both["rpcs"]) - number(&cold["rpcs"]);
+            assert_eq!(second, number(&cold["warm"]["rpcs"]), "{profile}: {cold:#} {both:#}");
         }
     }
 }
@@ -322,7 +322,7 @@ fn a_node_can_be_made_cold_from_inside() {
             let script = format!("cat {tree}/file; {between}; cat {tree}/file");
             let words = ["--profile", "gpfs", "--json", &tree, "--", "sh", "-c", &script];
             let ran = run(&mut user.becalm(&words));
-            json(&ran.stdout)["operations"].as_u64().unwrap()
+            json(&ran.stdout)["rpcs"].as_u64().unwrap()
         };
         let (warm, cold) = (asked("true"), asked(&format!("{becalm} rehearse --cold")));
         assert!(cold > warm, "{cold} {warm}");
@@ -355,7 +355,7 @@ fn delays_in_a_tracer_take_the_place_of_fuse_and_say_so() {
         let answer = json(&ran.stdout);
         assert_eq!((ran.code(), &answer["by"]), (0, &Value::from("tracer")), "{}", ran.err());
         assert!(answer["difference"].as_str().unwrap().contains("tracer"), "{answer:#}");
-        assert_eq!(answer["operations"], 2, "a lookup and an open: {answer:#}");
+        assert_eq!(answer["rpcs"], 2, "a lookup and an open: {answer:#}");
         assert!(answer["waited_ns"].as_u64().unwrap() >= 1_000_000, "{answer:#}");
     }
 }
@@ -397,7 +397,7 @@ fn calibration_measures_and_its_answer_is_as_documented() {
         schema.holds(&answer, "calibration");
         let calibration = &answer["calibration"];
         assert_eq!(ran.code(), i32::from(calibration["good"] == false), "{answer:#}");
-        let asked = |at: usize| calibration["series"][at]["asked_ns"].as_u64();
+        let asked = |at: usize| calibration["series"][at]["wanted_ns"].as_u64();
         assert_eq!((asked(0), asked(1), asked(3)), (Some(300_000), None, Some(1_200_000)));
         let p50 = |at: usize| calibration["series"][at]["p50_ns"].as_u64().unwrap();
         // How much later it may be depends on what else this machine does.

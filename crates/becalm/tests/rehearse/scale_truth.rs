@@ -36,7 +36,7 @@ impl Truth {
     /// its queue.
     fn profile(&self, name: &str, cache: &str) -> String {
         let text = format!(
-            "name = 'scale-truth-{}-{name}'\n[metadata]\nround_trip = '3ms'\nservice = '1ms'\n\
+            "name = 'scale-truth-{}-{name}'\n[mds]\nround_trip = '3ms'\nservice = '1ms'\n\
              [cache]\nentries = 'forever'\n{cache}",
             std::process::id()
         );
@@ -51,7 +51,7 @@ impl Truth {
         assert_eq!(ran.code(), 0, "{}", ran.err());
         let answer: Value = serde_json::from_slice(&ran.stdout).unwrap();
         let job = &answer["before"]["job"];
-        (job["seconds"].as_f64().unwrap(), job["operations"].as_u64().unwrap())
+        (job["seconds"].as_f64().unwrap(), job["rpcs"].as_u64().unwrap())
     }
 
     /// Seconds from the moment at which all may start until the last has ended; operations at the
@@ -96,7 +96,7 @@ impl Truth {
             }
             let json = fs::read_to_string(mark(&format!("json.{node}"))).unwrap();
             let report: Value = serde_json::from_str(&json).unwrap();
-            operations += report["operations"].as_u64().unwrap();
+            operations += report["rpcs"].as_u64().unwrap();
             waited += report["waited_ns"].as_u64().unwrap();
         }
         ((last - go) as f64 / 1e9, operations, waited as f64 / 1e9)

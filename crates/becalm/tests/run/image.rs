@@ -285,7 +285,7 @@ fn the_kernel_finds_what_was_traced_fetched_in_large_pieces() {
     let image = format!("{share}/env.sqsh");
     let build = ["image", "build", "-o", &image, &env, "--", "cat", &traced];
     assert_eq!(run(Command::new(BECALM).args(build).current_dir("/")).code(), 0);
-    let profile = "name = \"far\"\n[metadata]\nround_trip = \"1ms\"\nservice = \"1us\"\n\
+    let profile = "name = \"far\"\n[mds]\nround_trip = \"1ms\"\nservice = \"1us\"\n\
                    [data]\nround_trip = \"1ms\"\n[cache]\nentries = \"forever\"\n\
                    negatives = \"forever\"\nopen = \"asked\"\nlist = \"kept\"\n";
     let profile = scene.file("far.toml", profile, 0o644);

@@ -259,7 +259,7 @@ pub fn explained(recording: &Recording) -> Findings {
 /// A filesystem whose clients cache nothing: each call waits, so that it is the calls that make a
 /// storm.
 pub fn uncached() -> CostModel {
-    let text = "name = 'uncached'\n[metadata]\nround_trip = '480us'\nservice = '20us'\n\
+    let text = "name = 'uncached'\n[mds]\nround_trip = '480us'\nservice = '20us'\n\
                 [cache]\nentries = '0'\nnegatives = '0'\nopen = 'revalidated'\n\
                 list = 'revalidated'";
     let profile = FilesystemProfile::parse(text, "test").unwrap();

@@ -35,7 +35,7 @@ impl DelayInjector {
         queues: Arc<MachineQueues>,
         ledger: Arc<Ledger>,
     ) -> DelayInjector {
-        let (metadata, data) = (profile.metadata, profile.data);
+        let (metadata, data) = (profile.mds, profile.data);
         let free = profile.latency() == Nanos(0)
             && data.round_trip == TimeSpan::ZERO
             && data.bandwidth.is_none();
@@ -55,11 +55,11 @@ impl DelayInjector {
     }
 
     /// Enters a metadata operation, and says when its answer may be given.
-    pub fn metadata(&self, question: RpcArrival, path: &[u8], missing: bool) -> Nanos {
+    pub fn metadata(&self, question: RpcArrival, path: &[u8], enoent: bool) -> Nanos {
         let service = self.metadata.service.nanos();
         let begins = self.queues.metadata.admit(question.at, service);
         let done = Nanos(begins.0 + service.0 + self.metadata.round_trip.nanos().0);
-        self.enter(question, path, begins, done, missing, 0)
+        self.enter(question, path, begins, done, enoent, 0)
     }
 
     /// The same for a transfer of data.
@@ -81,7 +81,7 @@ impl DelayInjector {
         path: &[u8],
         begins: Nanos,
         done: Nanos,
-        missing: bool,
+        enoent: bool,
         bytes: u64,
     ) -> Nanos {
         let RpcArrival { kind, thread, at } = question;
@@ -89,7 +89,7 @@ impl DelayInjector {
         let (queued, waited) = (since(begins, at), since(done, at));
         let at = since(at, self.ledger.started());
         self.ledger
-            .enter(path, Served { kind, path: 0, thread, at, queued, waited, missing, bytes });
+            .enter(path, Served { kind, path: 0, thread, at, queued, waited, enoent, bytes });
         if waited == Nanos(0) {
             return done;
         }

@@ -72,11 +72,11 @@ impl Causes {
         }
         let mut causes: Vec<_> =
             causes.into_iter().map(|(cause, sum)| ByCause { cause, sum }).collect();
-        causes.sort_by_key(|row| std::cmp::Reverse(row.sum.operations));
+        causes.sort_by_key(|row| std::cmp::Reverse(row.sum.rpcs));
         let program =
             |(program, sum): (&[u8], _)| ByProgram { program: recording::shown(program), sum };
         let mut programs: Vec<_> = programs.into_iter().map(program).collect();
-        programs.sort_by_key(|row| std::cmp::Reverse(row.sum.operations));
+        programs.sort_by_key(|row| std::cmp::Reverse(row.sum.rpcs));
         Causes { causes, programs, no_call }
     }
 }
@@ -96,8 +96,8 @@ pub(super) fn commands_own(account: &Account, recording: &Recording) -> Account 
     own.served.retain(is_own);
     for one in account.served.iter().filter(|one| !is_own(one)) {
         let sum = &mut own.sums[one.kind as usize];
-        sum.operations -= 1;
-        sum.missing -= u64::from(one.missing);
+        sum.rpcs -= 1;
+        sum.enoent -= u64::from(one.enoent);
         sum.queued.0 -= one.queued.0;
         sum.waited.0 -= one.waited.0;
         sum.bytes -= one.bytes;

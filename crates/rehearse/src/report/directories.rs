@@ -38,12 +38,12 @@ pub(super) fn by_directory(account: &Account, places: &[RehearsedDirectory]) -> 
         let directory = if roots.contains(&path) { path } else { parent(path) };
         let part = RpcSum::of(one);
         *sums.entry((key(directory), directory)).or_default() += part;
-        total += part.operations;
+        total += part.rpcs;
     }
     let mut rows = Vec::new();
     while let Some(((depth, directory), sum)) = sums.pop_first() {
         let is_top = roots.contains(&directory) || depth.0 == 0;
-        if is_top || sum.operations * PARTS >= total {
+        if is_top || sum.rpcs * PARTS >= total {
             let directory = recording::shown(directory);
             rows.push(ByDirectory { directory, sum });
         } else {
@@ -51,7 +51,7 @@ pub(super) fn by_directory(account: &Account, places: &[RehearsedDirectory]) -> 
             *sums.entry((key(above), above)).or_default() += sum;
         }
     }
-    rows.sort_by(|a, b| (b.sum.operations, &a.directory).cmp(&(a.sum.operations, &b.directory)));
+    rows.sort_by(|a, b| (b.sum.rpcs, &a.directory).cmp(&(a.sum.rpcs, &b.directory)));
     rows
 }
 
@@ -80,8 +80,7 @@ mod tests {
         }
         let place = |path: &str| RehearsedDirectory { path: path.into(), given: None };
         let rows = by_directory(&ledger.take(), &[place("/opt/store")]);
-        let rows: Vec<_> =
-            rows.iter().map(|row| (row.directory.as_str(), row.sum.operations)).collect();
+        let rows: Vec<_> = rows.iter().map(|row| (row.directory.as_str(), row.sum.rpcs)).collect();
         assert_eq!(rows, [("/opt/store/a/lib", 90), ("/opt/store", 10)]);
     }
 }

@@ -21,9 +21,9 @@ pub use warm::Warm;
 #[derive(Clone, Debug, Serialize)]
 pub struct RehearsalReport {
     /// All metadata operations.
-    pub operations: u64,
+    pub rpcs: u64,
     /// Of those, answered 'no such file'.
-    pub missing: u64,
+    pub enoent: u64,
     /// How long whoever asked waited for answers, all added up, data included.
     pub waited_ns: u64,
     /// The same, where several waited at once only once.
@@ -60,9 +60,9 @@ pub struct ByKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RpcSum {
     /// How many.
-    pub operations: u64,
+    pub rpcs: u64,
     /// Of those, answered 'no such file'.
-    pub missing: u64,
+    pub enoent: u64,
     /// How long whoever asked waited.
     pub waited_ns: u64,
     /// Of that, how long for the server to have time.
@@ -75,8 +75,8 @@ impl RpcSum {
     /// One operation among others of all kinds. A transfer of data is no metadata operation.
     fn of(one: &Served) -> RpcSum {
         RpcSum {
-            operations: one.kind.is_metadata().into(),
-            missing: one.missing.into(),
+            rpcs: one.kind.is_metadata().into(),
+            enoent: one.enoent.into(),
             waited_ns: one.waited.0,
             queued_ns: one.queued.0,
             bytes: one.bytes,
@@ -86,8 +86,8 @@ impl RpcSum {
 
 impl AddAssign for RpcSum {
     fn add_assign(&mut self, other: RpcSum) {
-        self.operations += other.operations;
-        self.missing += other.missing;
+        self.rpcs += other.rpcs;
+        self.enoent += other.enoent;
         self.waited_ns += other.waited_ns;
         self.queued_ns += other.queued_ns;
         self.bytes += other.bytes;
@@ -97,8 +97,8 @@ impl AddAssign for RpcSum {
 impl From<Sum> for RpcSum {
     fn from(sum: Sum) -> RpcSum {
         RpcSum {
-            operations: sum.operations,
-            missing: sum.missing,
+            rpcs: sum.rpcs,
+            enoent: sum.enoent,
             waited_ns: sum.waited.0,
             queued_ns: sum.queued.0,
             bytes: sum.bytes,
@@ -121,8 +121,8 @@ impl RehearsalReport {
         let all =
             RpcKind::ALL.into_iter().fold(Sum::default(), |sum, kind| sum.and(account.of(kind)));
         RehearsalReport {
-            operations: metadata.operations,
-            missing: metadata.missing,
+            rpcs: metadata.rpcs,
+            enoent: metadata.enoent,
             waited_ns: all.waited.0,
             waiting_ns: waiting(account),
             queued_ns: all.queued.0,
@@ -138,10 +138,10 @@ impl RehearsalReport {
 }
 
 fn by_kind(account: &Account) -> Vec<ByKind> {
-    let kinds = RpcKind::ALL.into_iter().filter(|kind| account.of(*kind).operations > 0);
+    let kinds = RpcKind::ALL.into_iter().filter(|kind| account.of(*kind).rpcs > 0);
     let mut kinds: Vec<ByKind> =
         kinds.map(|kind| ByKind { kind, sum: account.of(kind).into() }).collect();
-    kinds.sort_by_key(|kind| std::cmp::Reverse(kind.sum.operations));
+    kinds.sort_by_key(|kind| std::cmp::Reverse(kind.sum.rpcs));
     kinds
 }
 
@@ -175,7 +175,7 @@ mod tests {
             at: Nanos(at * 1_000_000),
             queued: Nanos(0),
             waited: Nanos(waited * 1_000_000),
-            missing: false,
+            enoent: false,
             bytes: 0,
         }
     }

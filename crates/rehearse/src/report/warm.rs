@@ -12,9 +12,9 @@ use cost::{FilesystemProfile, Revalidation, RpcKind};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Warm {
     /// Metadata operations.
-    pub operations: u64,
+    pub rpcs: u64,
     /// Of those, answered 'no such file'.
-    pub missing: u64,
+    pub enoent: u64,
     /// How long they would wait where nobody else asks.
     pub waited_ns: u64,
 }
@@ -25,27 +25,27 @@ impl Warm {
     pub fn of(account: &Account, profile: &FilesystemProfile, wall: Duration) -> Warm {
         let cache = &profile.cache;
         let kept = |lifetime: cost::TimeSpan| lifetime.duration() >= wall;
-        let (found, missing) = (kept(cache.entries), kept(cache.negatives));
-        let (mut operations, mut not_there) = (0, 0);
+        let (found, enoent) = (kept(cache.entries), kept(cache.negatives));
+        let (mut rpcs, mut not_there) = (0, 0);
         for kind in RpcKind::ALL.into_iter().filter(|kind| kind.is_metadata()) {
             let sum = account.of(kind);
             let asked = match kind {
                 RpcKind::Lookup => {
-                    let no = if missing { 0 } else { sum.missing };
+                    let no = if enoent { 0 } else { sum.enoent };
                     not_there += no;
-                    no + if found { 0 } else { sum.operations - sum.missing }
+                    no + if found { 0 } else { sum.rpcs - sum.enoent }
                 }
                 RpcKind::Attributes | RpcKind::Readlink | RpcKind::Access if found => 0,
                 RpcKind::Open if cache.open == Revalidation::Cached && found => 0,
                 RpcKind::List if cache.list == Revalidation::Cached && found => 0,
                 _ => {
-                    not_there += sum.missing;
-                    sum.operations
+                    not_there += sum.enoent;
+                    sum.rpcs
                 }
             };
-            operations += asked;
+            rpcs += asked;
         }
-        Warm { operations, missing: not_there, waited_ns: operations * profile.latency().0 }
+        Warm { rpcs, enoent: not_there, waited_ns: rpcs * profile.latency().0 }
     }
 }
 
@@ -63,16 +63,16 @@ mod tests {
             ledger.enter(b"/a/there", served(RpcKind::Lookup, 0, 1));
         }
         for _ in 0..20 {
-            let missing = Served { missing: true, ..served(RpcKind::Lookup, 0, 1) };
-            ledger.enter(b"/a/not", missing);
+            let enoent = Served { enoent: true, ..served(RpcKind::Lookup, 0, 1) };
+            ledger.enter(b"/a/not", enoent);
         }
         for kind in [RpcKind::Open, RpcKind::List, RpcKind::Readlink] {
             ledger.enter(b"/a/there", served(kind, 0, 1));
         }
         let profile = FilesystemProfile::find(profile.as_ref()).unwrap();
         let warm = Warm::of(&ledger.take(), &profile, wall);
-        assert_eq!(Nanos(warm.waited_ns).0, warm.operations * profile.latency().0);
-        (warm.operations, warm.missing)
+        assert_eq!(Nanos(warm.waited_ns).0, warm.rpcs * profile.latency().0);
+        (warm.rpcs, warm.enoent)
     }
 
     #[test]

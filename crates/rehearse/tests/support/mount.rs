@@ -30,7 +30,7 @@ pub const NOBODY: u32 = 65534;
 
 /// A profile made of its three lines: metadata, data, cache.
 pub fn profile(metadata: &str, data: &str, cache: &str) -> FilesystemProfile {
-    let text = format!("name = \"test\"\n[metadata]\n{metadata}\n[data]\n{data}\n[cache]\n{cache}");
+    let text = format!("name = \"test\"\n[mds]\n{metadata}\n[data]\n{data}\n[cache]\n{cache}");
     FilesystemProfile::parse(&text, "test").unwrap()
 }
 

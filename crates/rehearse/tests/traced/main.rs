@@ -85,7 +85,7 @@ fn profile(round_trip: &str, service: &str, cache: &str) -> String {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let (pid, number) = (std::process::id(), NUMBER.fetch_add(1, Relaxed));
     format!(
-        "name = \"test.{pid}.{number}\"\n[metadata]\nround_trip = \"{round_trip}\"\n\
+        "name = \"test.{pid}.{number}\"\n[mds]\nround_trip = \"{round_trip}\"\n\
          service = \"{service}\"\n[cache]\n{cache}\n"
     )
 }
@@ -99,7 +99,7 @@ const KEEPS_NOTHING: &str =
 
 /// Operations by kind, those that are there.
 fn counts(account: &Account) -> Vec<(RpcKind, u64)> {
-    let all = RpcKind::ALL.into_iter().map(|kind| (kind, account.of(kind).operations));
+    let all = RpcKind::ALL.into_iter().map(|kind| (kind, account.of(kind).rpcs));
     all.filter(|(_, number)| *number > 0).collect()
 }
 
@@ -112,7 +112,7 @@ fn the_server_is_asked_for_what_the_node_does_not_know() {
     let expected = [(RpcKind::Lookup, 4), (RpcKind::Open, 2), (RpcKind::List, 1)];
     let counted = counts(&ran.account);
     assert_eq!(counted, expected, "{:#?}", ran.account);
-    assert_eq!(ran.account.of(RpcKind::Lookup).missing, 1);
+    assert_eq!(ran.account.of(RpcKind::Lookup).enoent, 1);
     let path = |served: &rehearse::Served| ran.account.paths[served.path as usize].clone();
     let paths: Vec<_> = ran.account.served.iter().map(path).collect();
     assert!(paths.contains(&scene.tree().join("a/b").into_os_string().into_encoded_bytes()));
@@ -122,9 +122,9 @@ fn what_is_not_kept_is_asked_for_again() {
     let scene = SlowTree::new();
     let script = "for n in 1 2 3; do test -e a/b/none; test -e a/b/file; done; true";
     let count = |cache: &str| scene.run(&profile("0", "0", cache), script).account;
-    assert_eq!(count(KEEPS_ALL).metadata().operations, 4);
-    assert_eq!(count(KEEPS_NAMES).metadata().operations, 4 + 2);
-    assert_eq!(count(KEEPS_NOTHING).metadata().operations, 3 * 6);
+    assert_eq!(count(KEEPS_ALL).metadata().rpcs, 4);
+    assert_eq!(count(KEEPS_NAMES).metadata().rpcs, 4 + 2);
+    assert_eq!(count(KEEPS_NOTHING).metadata().rpcs, 3 * 6);
 }
 
 fn elsewhere_and_at_open_files_nothing_is_asked() {
@@ -141,7 +141,7 @@ fn each_operation_takes_its_round_trip_and_its_service() {
     let profile = profile("3ms", "2ms", KEEPS_NOTHING);
     let ran = scene.run(&profile, "test -e a/b/file");
     let sum = ran.account.metadata();
-    assert_eq!((sum.operations, sum.queued), (3, Nanos(0)));
+    assert_eq!((sum.rpcs, sum.queued), (3, Nanos(0)));
     assert_eq!(sum.waited, Nanos(15_000_000));
     let recording = Recording::open(&scene.at("rec")).unwrap();
     let longest = recording.events.iter().filter(|event| event.is_metadata());
@@ -161,7 +161,7 @@ fn a_stat_of_200_us_takes_200_us() {
     println!("asked for 200 us: least {least} ns, p50 {median} ns, p95 {most} ns");
     assert!(least > 198_000, "{least}");
     assert!(median >= 200_000 && least < 400_000, "{least} {median}");
-    assert_eq!(ran.account.of(RpcKind::Lookup).operations, 2000);
+    assert_eq!(ran.account.of(RpcKind::Lookup).rpcs, 2000);
 }
 
 fn four_recorders_share_one_server() {
@@ -218,7 +218,7 @@ fn changes_are_asked_for_and_made() {
     let scene = SlowTree::new();
     let ran =
         scene.run(&profile("1ms", "0", KEEPS_ALL), "mkdir a/new; mv a/b a/new/b; rm a/new/b/file");
-    assert_eq!(ran.account.of(RpcKind::Change).operations, 3);
+    assert_eq!(ran.account.of(RpcKind::Change).rpcs, 3);
     assert!(scene.tree().join("a/new/b").is_dir());
 }
 
@@ -283,11 +283,11 @@ fn the_server_is_asked_for_the_same_as_through_fuse() {
             assert_eq!(by_tracer.output, by_fuse.output);
             for kind in [RpcKind::Lookup, RpcKind::Open, RpcKind::List] {
                 let (by_tracer, by_fuse) = (by_tracer.account.of(kind), by_fuse.account.of(kind));
-                assert_eq!(by_tracer.operations, by_fuse.operations, "{kind:?} {script} {cache}");
-                assert_eq!(by_tracer.missing, by_fuse.missing, "{kind:?} {script} {cache}");
+                assert_eq!(by_tracer.rpcs, by_fuse.rpcs, "{kind:?} {script} {cache}");
+                assert_eq!(by_tracer.enoent, by_fuse.enoent, "{kind:?} {script} {cache}");
             }
             // A link on the way is read, and no call of the command shows it.
-            let links = |ran: &Ran| ran.account.of(RpcKind::Readlink).operations;
+            let links = |ran: &Ran| ran.account.of(RpcKind::Readlink).rpcs;
             assert!(links(&by_tracer) <= links(&by_fuse), "{script} {cache}");
         }
     }
@@ -308,7 +308,7 @@ fn programs_do_the_same_as_without() {
             let ran = scene.ran(&mut scene.recorder(text, &directory, &["sh", "-c", script]));
             assert_eq!(ran.status, 0);
             assert_eq!(ran.output, String::from_utf8(plain.stdout.clone()).unwrap());
-            assert!(ran.account.metadata().operations > 0);
+            assert!(ran.account.metadata().rpcs > 0);
         }
     }
 }

@@ -123,7 +123,7 @@ impl BuiltImage {
 /// makes the same calls as before, and those of `becalm run`. Who serves them has changed, which
 /// only a rehearsal shows.
 pub(super) fn verdict(proof: &Proof, image: &EnvironmentImage) -> ProofVerdict {
-    if proof.counts.asked.is_some() {
+    if proof.counts.rpcs.is_some() {
         return proof.verdict.clone();
     }
     let behaviour = match &proof.behaviour {

@@ -132,7 +132,7 @@ impl Trial<'_> {
 /// Why what was changed must not stay; none if it may.
 pub(super) fn harm(proof: &Proof, plan: &ResolvedPlan) -> Option<Harm> {
     // In an image the command makes the calls that it made, and `becalm run` its own.
-    let operations = match (proof.counts.asked, &plan.image) {
+    let operations = match (proof.counts.rpcs, &plan.image) {
         (None, Some(_)) => CountChange::Unclear,
         _ => proof.counts.judged_by(),
     };

@@ -71,12 +71,12 @@ fn counts(proof: &Proof) -> Table {
             Cell::styled(&change_percent(before, after), style),
         ]);
     };
-    if let (Some(before), Some(after)) = (proof.before.asked(), proof.after.asked()) {
-        row("metadata RPCs", before.operations, after.operations);
-        row("  failed lookups", before.missing, after.missing);
+    if let (Some(before), Some(after)) = (proof.before.served(), proof.after.served()) {
+        row("metadata RPCs", before.rpcs, after.rpcs);
+        row("  failed lookups", before.enoent, after.enoent);
     }
-    row("metadata operations", before.metadata, after.metadata);
-    row("  failed lookups", before.missing, after.missing);
+    row("metadata operations", before.metadata_ops, after.metadata_ops);
+    row("  failed lookups", before.enoent, after.enoent);
     for (name, before, after) in calls(&before, &after) {
         row(name, before.calls, after.calls);
         if before.errors + after.errors > 0 {
@@ -98,7 +98,7 @@ fn predicted_waits(proof: &Proof) -> Option<Table> {
     for (name, side) in [("before", &proof.before), ("after", &proof.after)] {
         let wait = side.predicted_wait?;
         let seconds = |seconds: f64| time(Nanos((seconds * 1e9).round() as u64));
-        let measured = side.asked().map(|asked| time(asked.waited_ns)).unwrap_or_default();
+        let measured = side.served().map(|served| time(served.waited_ns)).unwrap_or_default();
         table.row([name.to_owned(), seconds(wait.one_rank), seconds(wait.all_ranks), measured]);
     }
     Some(table)
@@ -115,11 +115,11 @@ fn calls<'a>(
         .keys()
         .chain(after.by_call.keys().filter(|name| !before.by_call.contains_key(*name)))
         .map(|name| (name.as_str(), before.call(name), after.call(name)))
-        .filter(|(_, before, after)| before.metadata + after.metadata > 0)
+        .filter(|(_, before, after)| before.metadata_ops + after.metadata_ops > 0)
         .collect();
     calls.sort_by_key(|(name, before, after)| {
-        let change = before.metadata.abs_diff(after.metadata);
-        (std::cmp::Reverse((change, before.metadata.max(after.metadata))), *name)
+        let change = before.metadata_ops.abs_diff(after.metadata_ops);
+        (std::cmp::Reverse((change, before.metadata_ops.max(after.metadata_ops))), *name)
     });
     calls.truncate(CALLS);
     calls

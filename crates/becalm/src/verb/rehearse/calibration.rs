@@ -12,7 +12,7 @@ pub fn render(calibration: &Calibration, columns: usize) -> String {
     text.push('\n');
     let mut table = Table::new([
         Column::path("measured"),
-        Column::number("asked for"),
+        Column::number("wanted"),
         Column::number("half within"),
         Column::number("95 % within"),
         Column::number("off"),
@@ -23,7 +23,7 @@ pub fn render(calibration: &Calibration, columns: usize) -> String {
         let number = |nanos: u64| Cell::from(time(Nanos(nanos)));
         table.row([
             series.what.into(),
-            series.asked_ns.map_or(Cell::from("-"), number),
+            series.wanted_ns.map_or(Cell::from("-"), number),
             number(series.p50_ns),
             number(series.p95_ns),
             Cell::styled(&off(series), if series.good { style::NONE } else { style::MORE }),
@@ -39,17 +39,17 @@ pub fn render(calibration: &Calibration, columns: usize) -> String {
 
 fn headline(calibration: &Calibration) -> String {
     let name = plain(&calibration.profile);
-    match (calibration.good, calibration.series.iter().any(|series| series.asked_ns.is_some())) {
+    match (calibration.good, calibration.series.iter().any(|series| series.wanted_ns.is_some())) {
         (true, true) => format!("This machine keeps to {name}."),
         (true, false) => format!("{name} delays nothing; this is what the rehearsal itself costs."),
         (false, _) => format!("This machine does not keep to {name} at the moment."),
     }
 }
 
-/// How far the median is from what was asked for.
+/// How far the median is from what is wanted.
 fn off(series: &Series) -> String {
-    let Some(asked) = series.asked_ns else { return "-".to_owned() };
-    let off = (series.p50_ns as f64 - asked as f64) / asked as f64 * 100.0;
+    let Some(wanted) = series.wanted_ns else { return "-".to_owned() };
+    let off = (series.p50_ns as f64 - wanted as f64) / wanted as f64 * 100.0;
     format!("{off:+.1} %")
 }
 

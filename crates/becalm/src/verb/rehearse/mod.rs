@@ -29,10 +29,10 @@ use crate::reporting_rank::{RankOption, RankReport};
 use crate::stdout_redirect::StdoutRedirect;
 use view::RehearsalAnswer;
 
-/// Run a command as if directories were on a slow shared filesystem, and say what it asked of it
+/// Run a command as if directories were on a slow shared filesystem, and say what it waited for
 ///
-/// The command sees each PATH at its own place through a filesystem that answers as late as the
-/// profile says, with one queue for all that ask, and caches as a node has them, cold at first.
+/// The command sees each PATH at its own place through a filesystem that is as slow as the
+/// profile says, with one queue for all clients, and caches as a node has them, cold at first.
 /// Nobody else sees anything of it. The command's own output is left alone: the report follows on
 /// standard error (on standard output, if only that is a terminal). Its exit status is passed on.
 #[derive(clap::Args)]
@@ -55,7 +55,7 @@ pub struct RehearseArgs {
     #[arg(long)]
     writable: bool,
 
-    /// Record the run, too, and say why the command asked; =REC keeps the recording
+    /// Record the run, too, and say what caused its RPCs; =REC keeps the recording
     #[arg(long, value_name = "REC", num_args = 0..=1, require_equals = true)]
     record: Option<Option<PathBuf>>,
 
@@ -226,7 +226,7 @@ fn print(
     rank.print_report(|columns| answer.render(columns, next))
 }
 
-/// What to do next: what many ranks would cost, or why it was asked.
+/// What to do next: what many ranks would cost, or what caused it.
 fn next(args: &RehearseArgs, kept: Option<&Path>) -> String {
     let quoted = |word: &OsStr| term::quoted(word.as_bytes());
     let profile = args.profile.as_deref().map(quoted).unwrap_or_default();
@@ -273,14 +273,14 @@ impl Output {
 fn list() -> Result<u8, Failure> {
     let mut table = Table::new([
         Column::text("profile"),
-        Column::number("one question"),
-        Column::number("questions a second"),
+        Column::number("metadata latency"),
+        Column::number("MDS ops/s"),
         Column::path("about"),
     ]);
     for profile in FilesystemProfile::all() {
         match profile {
             Ok(profile) => {
-                let service = profile.metadata.service.nanos().0;
+                let service = profile.mds.service.nanos().0;
                 let rate = 1_000_000_000u64.checked_div(service).map(count);
                 let rate = rate.unwrap_or_else(|| "any".to_owned());
                 table.row([profile.name.clone(), time(profile.latency()), rate, profile.about]);

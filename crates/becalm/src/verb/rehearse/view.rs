@@ -1,4 +1,4 @@
-//! `becalm rehearse`: what a run asked of the rehearsed filesystem, on one screen.
+//! `becalm rehearse`: what a run waited for on an emulated filesystem, on one screen.
 
 use cost::{FilesystemProfile, JobSize, PredictedWait, RpcKind};
 use launch::Ended;
@@ -119,7 +119,7 @@ impl RehearsalAnswer {
             text.push_str(&style::paint(style::WARNING, line.trim_end()));
             text.push('\n');
         }
-        if self.report.operations > 0 {
+        if self.report.rpcs > 0 {
             let (kinds, directories) = (Some(self.kinds()), Some(self.directories()));
             for table in [kinds, directories, self.causes(), self.programs()] {
                 let Some(table) = table else { continue };
@@ -142,30 +142,27 @@ impl RehearsalAnswer {
         let program = plain(program.rsplit('/').next().unwrap_or(program));
         let profile = &self.profile.name;
         let wall = time(Nanos(report.wall_ns));
-        if report.operations == 0 {
-            return format!("{program} asked {profile} nothing in its {wall}.");
+        if report.rpcs == 0 {
+            return format!("{program} sent {profile} no RPC in its {wall}.");
         }
-        let times = match report.operations {
-            1 => "once".to_owned(),
-            many => format!("{} times", count(many)),
-        };
+        let rpcs = counted(report.rpcs, "metadata RPC", "metadata RPCs");
         let waiting = time(Nanos(report.waiting_ns));
         let mut text =
-            format!("{program} asked {profile} {times} and waited {waiting} of its {wall}");
+            format!("{program} sent {profile} {rpcs} and waited {waiting} of its {wall}");
         // Of several that wait at once each waits.
         if report.waited_ns > report.waiting_ns + report.waiting_ns / 10 {
             let all = time(Nanos(report.waited_ns));
             text.push_str(&format!(" ({all} in all its threads and processes together)"));
         }
-        text.push_str(&format!("; {} answered no.", count(report.missing)));
+        text.push_str(&format!("; {} of these failed.", count(report.enoent)));
         text
     }
 
     fn kinds(&self) -> Table {
-        let mut table = table("asked for", Column::text);
+        let mut table = table("RPC", Column::text);
         for row in &self.report.kinds {
             let share = match row.kind.is_metadata() {
-                true => percent(row.sum.operations, self.report.operations),
+                true => percent(row.sum.rpcs, self.report.rpcs),
                 false => String::new(),
             };
             self.row(&mut table, name(row.kind), share, &row.sum);
@@ -175,8 +172,8 @@ impl RehearsalAnswer {
             if report.queued_ns > 0 { time(Nanos(report.queued_ns)) } else { String::new() };
         table.total([
             "all metadata".to_owned(),
-            count(report.operations),
-            count(report.missing),
+            count(report.rpcs),
+            count(report.enoent),
             "100 %".to_owned(),
             time(Nanos(report.waited_ns)),
             queued,
@@ -198,7 +195,7 @@ impl RehearsalAnswer {
         for row in causes.causes.iter().take(CAUSES) {
             self.row(&mut table, row.cause.name(), self.share(&row.sum), &row.sum);
         }
-        if causes.no_call.operations > 0 {
+        if causes.no_call.rpcs > 0 {
             let share = self.share(&causes.no_call);
             self.row(&mut table, "(no recorded call)", share, &causes.no_call);
         }
@@ -215,7 +212,7 @@ impl RehearsalAnswer {
     }
 
     fn share(&self, part: &RpcSum) -> String {
-        percent(part.operations, self.report.operations)
+        percent(part.rpcs, self.report.rpcs)
     }
 
     fn row(&self, table: &mut Table, name: &str, share: String, part: &RpcSum) {
@@ -224,8 +221,8 @@ impl RehearsalAnswer {
             if part.bytes > 0 { bytes(recording::ByteUnits(part.bytes)) } else { String::new() };
         table.row([
             plain(name),
-            count(part.operations),
-            count(part.missing),
+            count(part.rpcs),
+            count(part.enoent),
             share,
             time(Nanos(part.waited_ns)),
             queued,
@@ -233,21 +230,21 @@ impl RehearsalAnswer {
         ]);
     }
 
-    /// What a warm node would have asked.
+    /// What a warm client would have sent.
     fn second_start(&self) -> String {
         let warm = &self.report.warm;
-        let (again, not_kept) = (warm.operations, warm.missing);
+        let (again, not_kept) = (warm.rpcs, warm.enoent);
         if again == 0 {
-            return "A second start on this node would ask nothing: it keeps all answers."
+            return "A second start on this node would send no RPC: all is cached."
                 .to_owned();
         }
         let no = match not_kept {
             0 => String::new(),
-            number => format!(", {} of them because 'no such file' is not kept", count(number)),
+            number => format!(", {} of them without a negative dentry cache", count(number)),
         };
         format!(
-            "A second start right after, on the same node, would ask {} ({}){no}.",
-            counted(again, "time", "times"),
+            "A second start right after, on the same node, would send {} ({}){no}.",
+            counted(again, "RPC", "RPCs"),
             time(Nanos(warm.waited_ns)),
         )
     }
@@ -269,8 +266,8 @@ fn predicted(prediction: &WaitPrediction) -> String {
 fn table(first: &str, column: fn(&str) -> Column) -> Table {
     Table::new([
         column(first),
-        Column::number("operations"),
-        Column::number("answered no"),
+        Column::number("RPCs"),
+        Column::number("failed"),
         Column::number("share").spare(),
         Column::number("waited"),
         Column::number("queued").spare(),
@@ -278,7 +275,7 @@ fn table(first: &str, column: fn(&str) -> Column) -> Table {
     ])
 }
 
-/// What a kind of operation asks for.
+/// What a kind of RPC is for.
 fn name(kind: RpcKind) -> &'static str {
     match kind {
         RpcKind::Lookup => "names (lookup)",

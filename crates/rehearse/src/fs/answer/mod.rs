@@ -87,8 +87,8 @@ impl FuseFilesystem {
         path: impl FnOnce() -> Vec<u8>,
         result: &Result<T>,
     ) -> Nanos {
-        let missing = matches!(result, Err(rustix::io::Errno::NOENT));
-        self.toll.metadata(question, &path(), missing)
+        let enoent = matches!(result, Err(rustix::io::Errno::NOENT));
+        self.toll.metadata(question, &path(), enoent)
     }
 
     fn path_of(&self, id: INodeNo) -> Vec<u8> {
