@@ -468,7 +468,10 @@ fn the_exports_hold_the_numbers_of_the_json() {
             // serde_json reads the last of 17 digits as it comes.
             assert!((number(name) - exact).abs() <= exact * 1e-12, "{name}");
         }
-        assert_eq!(number("metadata_ops"), proof[side]["counted"][0]["metadata_ops"].as_f64().unwrap());
+        assert_eq!(
+            number("metadata_ops"),
+            proof[side]["counted"][0]["metadata_ops"].as_f64().unwrap()
+        );
         assert_eq!(number("status"), 0.0);
     }
     let table: Vec<Vec<String>> = read("p.md")

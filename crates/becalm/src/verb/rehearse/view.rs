@@ -235,8 +235,7 @@ impl RehearsalAnswer {
         let warm = &self.report.warm;
         let (again, not_kept) = (warm.rpcs, warm.enoent);
         if again == 0 {
-            return "A second start on this node would send no RPC: all is cached."
-                .to_owned();
+            return "A second start on this node would send no RPC: all is cached.".to_owned();
         }
         let no = match not_kept {
             0 => String::new(),
