@@ -70,7 +70,7 @@ fn two_hundred_microseconds_are_two_hundred_microseconds() {
             let profile = profile(
                 metadata,
                 "",
-                "entries = \"forever\"\nnegatives = \"0\"\nopen = \"asked\"\nlist = \"asked\"",
+                "entries = \"forever\"\nnegatives = \"0\"\nopen = \"revalidated\"\nlist = \"revalidated\"",
             );
             let account = Mount::new(directory.path(), profile).user(user).see(|| {
                 let times = timed(2000, |number| stat(directory.path(), number));
@@ -104,7 +104,7 @@ fn busy_server() -> cost::FilesystemProfile {
     profile(
         "round_trip = \"0\"\nservice = \"200us\"",
         "",
-        "entries = \"0\"\nnegatives = \"0\"\nopen = \"asked\"\nlist = \"asked\"",
+        "entries = \"0\"\nnegatives = \"0\"\nopen = \"revalidated\"\nlist = \"revalidated\"",
     )
 }
 

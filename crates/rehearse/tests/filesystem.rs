@@ -56,7 +56,8 @@ fn same(expected: &str, found: &str) {
     assert_eq!(expected.lines().count(), found.lines().count());
 }
 
-const NO_CACHE: &str = "entries = \"0\"\nnegatives = \"0\"\nopen = \"asked\"\nlist = \"asked\"";
+const NO_CACHE: &str =
+    "entries = \"0\"\nnegatives = \"0\"\nopen = \"revalidated\"\nlist = \"revalidated\"";
 const NO_DELAY: &str = "round_trip = \"0\"\nservice = \"0\"";
 
 #[test]

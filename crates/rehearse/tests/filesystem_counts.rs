@@ -50,7 +50,7 @@ fn counts(account: &Account) -> Vec<(RpcKind, u64)> {
 fn each_name_on_the_way_is_asked_for_once_and_the_second_process_costs_nothing() {
     let tree = tree();
     for user in [None, Some(NOBODY)] {
-        let kept = cache("forever", "forever", "kept", "kept");
+        let kept = cache("forever", "forever", "cached", "cached");
         let account = Mount::new(tree.path(), kept).user(user).see(|| {
             for _ in 0..3 {
                 in_a_process(|| {
@@ -73,7 +73,7 @@ fn each_name_on_the_way_is_asked_for_once_and_the_second_process_costs_nothing()
 fn opens_are_asked_each_time_where_the_profile_says_so() {
     let tree = tree();
     for user in [None, Some(NOBODY)] {
-        let asked = cache("forever", "forever", "asked", "asked");
+        let asked = cache("forever", "forever", "revalidated", "revalidated");
         let account = Mount::new(tree.path(), asked).user(user).see(|| {
             for _ in 0..3 {
                 in_a_process(|| {
@@ -92,7 +92,7 @@ fn opens_are_asked_each_time_where_the_profile_says_so() {
 #[test]
 fn missing_names_are_asked_each_time_where_they_are_not_kept() {
     let tree = tree();
-    let account = Mount::new(tree.path(), cache("forever", "0", "kept", "kept")).see(|| {
+    let account = Mount::new(tree.path(), cache("forever", "0", "cached", "cached")).see(|| {
         for _ in 0..5 {
             assert!(fs::metadata("a/none").is_err());
             assert!(fs::metadata("none/below").is_err());
@@ -105,7 +105,7 @@ fn missing_names_are_asked_each_time_where_they_are_not_kept() {
 #[test]
 fn a_lifetime_ends() {
     let tree = tree();
-    let account = Mount::new(tree.path(), cache("300ms", "300ms", "kept", "kept")).see(|| {
+    let account = Mount::new(tree.path(), cache("300ms", "300ms", "cached", "cached")).see(|| {
         for _ in 0..3 {
             for _ in 0..5 {
                 assert!(fs::metadata("a/b/0").is_ok());
@@ -121,8 +121,9 @@ fn a_lifetime_ends() {
 fn fstat_and_access_cost_nothing() {
     let tree = tree();
     for user in [None, Some(NOBODY)] {
-        let account =
-            Mount::new(tree.path(), cache("0", "0", "asked", "asked")).user(user).see(|| {
+        let account = Mount::new(tree.path(), cache("0", "0", "revalidated", "revalidated"))
+            .user(user)
+            .see(|| {
                 let file = fs::File::open("a/b/0").unwrap();
                 std::thread::sleep(std::time::Duration::from_millis(1100));
                 for _ in 0..1000 {
@@ -130,7 +131,7 @@ fn fstat_and_access_cost_nothing() {
                 }
             });
         assert_eq!(counts(&account), [(RpcKind::Lookup, 3), (RpcKind::Open, 1)]);
-        let kept = cache("forever", "forever", "asked", "asked");
+        let kept = cache("forever", "forever", "revalidated", "revalidated");
         let account = Mount::new(tree.path(), kept).user(user).see(|| {
             fs::metadata("a/b").unwrap();
             for _ in 0..100 {
@@ -147,11 +148,12 @@ fn fstat_and_access_cost_nothing() {
 #[test]
 fn a_link_is_read_once() {
     let tree = tree();
-    let account = Mount::new(tree.path(), cache("forever", "0", "asked", "asked")).see(|| {
-        for _ in 0..5 {
-            fs::metadata("link/b/0").unwrap();
-        }
-    });
+    let account =
+        Mount::new(tree.path(), cache("forever", "0", "revalidated", "revalidated")).see(|| {
+            for _ in 0..5 {
+                fs::metadata("link/b/0").unwrap();
+            }
+        });
     assert_eq!(counts(&account), [(RpcKind::Lookup, 4), (RpcKind::Readlink, 1)]);
 }
 
@@ -159,7 +161,7 @@ fn a_link_is_read_once() {
 fn a_node_that_was_made_cold_asks_for_everything_again() {
     let tree = tree();
     for user in [None, Some(NOBODY)] {
-        let kept = cache("forever", "forever", "kept", "kept");
+        let kept = cache("forever", "forever", "cached", "cached");
         let account = Mount::new(tree.path(), kept).user(user).see(|| {
             let open = fs::File::open("a/b/0").unwrap();
             for _ in 0..3 {
@@ -201,7 +203,7 @@ fn the_ledger_names_the_thread_the_path_and_what_it_waited() {
     let slow = profile(
         "round_trip = \"2ms\"\nservice = \"1ms\"",
         "",
-        "entries = \"forever\"\nnegatives = \"0\"\nopen = \"asked\"\nlist = \"asked\"",
+        "entries = \"forever\"\nnegatives = \"0\"\nopen = \"revalidated\"\nlist = \"revalidated\"",
     );
     let account = Mount::new(tree.path(), slow).see(|| {
         // SAFETY: only reads the thread's number.

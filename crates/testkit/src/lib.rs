@@ -19,6 +19,7 @@ pub mod staged;
 pub mod strace;
 pub mod terminal;
 pub mod trap;
+pub mod uncached;
 pub mod user;
 
 pub use both::both;
@@ -26,3 +27,4 @@ pub use live::{Live, Ran, run};
 pub use scene::{Backend, Scene};
 pub use stats::Random;
 pub use trap::{trap, trap_with};
+pub use uncached::uncached;

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::BECALM;
 use serde_json::Value;
-use testkit::{Ran, Scene, run};
+use testkit::{Ran, Scene, run, uncached};
 
 /// A directory whose path has to be quoted, with becalm on PATH.
 struct Place {
@@ -63,9 +63,12 @@ impl Place {
         steps_of(&self.found(words), name)
     }
 
+    /// What check finds where whatever is repeated is waited for each time.
     #[track_caller]
     fn found(&self, words: &[&str]) -> Value {
-        let ran = run(&mut self.command(BECALM, &[&["check", "--json", "--"], words].concat()));
+        let profile = uncached(&self.scene);
+        let check = ["check", "--json", "--profile", &profile, "--"];
+        let ran = run(&mut self.command(BECALM, &[&check, words].concat()));
         serde_json::from_slice(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {}", ran.err()))
     }
 

@@ -9,7 +9,7 @@ use crate::BECALM;
 use serde_json::Value;
 use testkit::schema::Schema;
 use testkit::terminal::Terminal;
-use testkit::{Ran, Scene, run};
+use testkit::{Ran, Scene, run, uncached};
 
 /// `becalm check … -- words…` in a directory, with a plain environment.
 fn check(scene: &Scene, options: &[&str], words: &[&str]) -> Command {
@@ -31,6 +31,12 @@ fn findings(command: &mut Command) -> Value {
 #[track_caller]
 fn found(scene: &Scene, words: &[&str]) -> Value {
     findings(&mut check(scene, &["--json"], words))
+}
+
+/// The findings where whatever is repeated is waited for each time.
+#[track_caller]
+fn found_uncached(scene: &Scene, words: &[&str]) -> Value {
+    findings(&mut check(scene, &["--json", "--profile", &uncached(scene)], words))
 }
 
 /// The storm of that name, in findings that are documented: whatever its sources and cures are.
@@ -303,7 +309,8 @@ fn a_locale_that_is_not_installed_is_a_storm_of_its_own() {
     let script: String =
         tools.split(' ').map(|tool| format!("{tool} --help; {tool} --version\n")).collect();
     scene.file("tools.sh", script, 0o755);
-    let mut command = check(&scene, &["--json"], &["bash", "tools.sh"]);
+    let options = ["--json", "--profile", &uncached(&scene)];
+    let mut command = check(&scene, &options, &["bash", "tools.sh"]);
     let findings = findings(command.env_remove("LC_ALL").env("LANG", "tlh_QO.UTF-8"));
     let storm = storm(&findings, "locale");
     assert_eq!(source(storm, "locale_variable")["setting"], "LANG=tlh_QO.UTF-8");
@@ -330,7 +337,9 @@ fn a_program_that_looks_the_same_path_up_a_thousand_times_is_told_so() {
     let scene = Scene::new();
     let file = scene.file("input", "", 0o644);
     scene.file("poll.sh", format!("for i in {{1..1000}}; do [ -e {file} ]; done"), 0o755);
-    let findings = found(&scene, &["bash", "poll.sh"]);
+    let calm = found(&scene, &["bash", "poll.sh"]);
+    assert_calm(&calm); // What the client has looked up once, it knows.
+    let findings = found_uncached(&scene, &["bash", "poll.sh"]);
     let storm = storm(&findings, "repeat");
     assert_eq!(storm["title"], format!("{file} was looked up 1,000 times"));
     assert_eq!(number(&storm["avoidable"]), 999);
@@ -508,11 +517,12 @@ fn the_report_fits_the_width_it_is_given() {
 fn paths_that_would_steer_a_terminal_are_spelt_out() {
     let scene = Scene::new();
     let script = r#"for i in {1..1000}; do [ -e $'/data/a\nb\e[2J\xff' ]; done; true"#;
-    let ran = run(&mut check(&scene, &[], &["bash", "-c", script]));
+    let options = ["--profile", &uncached(&scene)];
+    let ran = run(&mut check(&scene, &options, &["bash", "-c", script]));
     let spelt = r"/data/a\x0ab\x1b[2J\xff was looked up 1,000 times";
     assert!(ran.err().contains(spelt), "{}", ran.err());
     assert!(!ran.stderr.iter().any(|byte| *byte == 0x1b || *byte == 0xff), "{}", ran.err());
-    let findings = found(&scene, &["bash", "-c", script]);
+    let findings = found_uncached(&scene, &["bash", "-c", script]);
     let name = source(storm(&findings, "repeat"), "repeated_path")["path"].as_str().unwrap();
     assert_eq!(name, r"/data/a\x0ab\x1b[2J\xff");
 }

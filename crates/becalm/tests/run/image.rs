@@ -287,7 +287,7 @@ fn the_kernel_finds_what_was_traced_fetched_in_large_pieces() {
     assert_eq!(run(Command::new(BECALM).args(build).current_dir("/")).code(), 0);
     let profile = "name = \"far\"\n[mds]\nround_trip = \"1ms\"\nservice = \"1us\"\n\
                    [data]\nround_trip = \"1ms\"\n[cache]\nentries = \"forever\"\n\
-                   negatives = \"forever\"\nopen = \"asked\"\nlist = \"kept\"\n";
+                   negatives = \"forever\"\nopen = \"revalidated\"\nlist = \"cached\"\n";
     let profile = scene.file("far.toml", profile, 0o644);
     let reads = |file: &str| {
         let told = scene.at("told");
@@ -298,7 +298,7 @@ fn the_kernel_finds_what_was_traced_fetched_in_large_pieces() {
         assert_eq!(run(&mut command).code(), 0);
         let told: serde_json::Value = serde_json::from_slice(&fs::read(told).unwrap()).unwrap();
         let mut kinds = told["kinds"].as_array().unwrap().iter();
-        kinds.find(|kind| kind["kind"] == "read").unwrap()["operations"].as_u64().unwrap()
+        kinds.find(|kind| kind["kind"] == "read").unwrap()["rpcs"].as_u64().unwrap()
     };
     // 32 MiB, in requests of 1 MiB and, as the kernel does by itself, of 256 KiB at most.
     let (traced, other) = (reads(&traced), reads(&other));

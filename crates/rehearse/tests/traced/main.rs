@@ -91,11 +91,11 @@ fn profile(round_trip: &str, service: &str, cache: &str) -> String {
 }
 
 const KEEPS_ALL: &str =
-    "entries = \"forever\"\nnegatives = \"forever\"\nopen = \"kept\"\nlist = \"kept\"";
+    "entries = \"forever\"\nnegatives = \"forever\"\nopen = \"cached\"\nlist = \"cached\"";
 const KEEPS_NAMES: &str =
-    "entries = \"forever\"\nnegatives = \"0\"\nopen = \"asked\"\nlist = \"asked\"";
+    "entries = \"forever\"\nnegatives = \"0\"\nopen = \"revalidated\"\nlist = \"revalidated\"";
 const KEEPS_NOTHING: &str =
-    "entries = \"0\"\nnegatives = \"0\"\nopen = \"asked\"\nlist = \"asked\"";
+    "entries = \"0\"\nnegatives = \"0\"\nopen = \"revalidated\"\nlist = \"revalidated\"";
 
 /// Operations by kind, those that are there.
 fn counts(account: &Account) -> Vec<(RpcKind, u64)> {

@@ -33,9 +33,8 @@ impl Stage {
     pub fn of(page: &str) -> Stage {
         // Not below /tmp, which nodes have for themselves; and of a short path where that can be
         // had, or tables of 80 columns are cut.
-        let directory = TempDir::with_prefix_in("p", "/srv")
-            .or_else(|_| TempDir::with_prefix_in("p", env!("CARGO_TARGET_TMPDIR")))
-            .unwrap();
+        let short = |below| tempfile::Builder::new().prefix("p").rand_bytes(2).tempdir_in(below);
+        let directory = short("/srv").or_else(|_| short(env!("CARGO_TARGET_TMPDIR"))).unwrap();
         std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let stage = Stage { directory };
         for directory in
