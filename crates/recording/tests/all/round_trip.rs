@@ -19,7 +19,7 @@ fn a_recording_in_memory_holds_what_the_file_does() {
     assert_eq!(recording.header, header());
     assert_eq!(recording.processes.len(), 4);
     assert_eq!(recording.events.len(), 5);
-    assert_eq!(recording.blinds.len(), 8);
+    assert_eq!(recording.blinds.len(), 9);
     assert_eq!(recording.images.len(), 1);
     assert_eq!((recording.signals, recording.delivered[0].signal), (1, 64));
     assert_eq!(recording.processes[1].threads, 1);
