@@ -96,7 +96,7 @@ fn is_in_memory(directory: &Path) -> bool {
     const PROC: i64 = 0x9fa0;
     const SYSFS: i64 = 0x6265_6572;
     let Ok(about) = rustix::fs::statfs(directory) else { return true };
-    [TMPFS, RAMFS, PROC, SYSFS].contains(&(about.f_type as i64))
+    [TMPFS, RAMFS, PROC, SYSFS].contains(&about.f_type)
 }
 
 fn is_empty(directory: &Path) -> bool {

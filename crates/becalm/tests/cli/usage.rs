@@ -33,7 +33,7 @@ fn becalm(line: &str) -> Ran {
 
 /// The verbs of a help text, with the words before them.
 fn verbs(words: &str) -> Vec<String> {
-    let help = becalm(&format!("{words} --help").trim_start().to_owned()).out();
+    let help = becalm(format!("{words} --help").trim_start()).out();
     let list = help.split("Commands:\n").nth(1).unwrap_or_default();
     let list = list.lines().take_while(|line| !line.is_empty());
     let verbs = list.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
