@@ -86,7 +86,7 @@ impl Bars {
 /// The bar that the permissions of one file or directory are.
 fn own(path: &Path, enough: u32) -> Option<AccessBar> {
     let seen = fs::metadata(path).ok()?;
-    if has_list(path) {
+    if recording::has_posix_list(path) {
         return Some(AccessBar::List { device: seen.dev(), inode: seen.ino() });
     }
     let may = |shift: u32| (seen.mode() >> shift) & enough != 0;
@@ -95,9 +95,4 @@ fn own(path: &Path, enough: u32) -> Option<AccessBar> {
         (false, true) => Some(AccessBar::Group(seen.gid())),
         (false, false) => Some(AccessBar::Owner(seen.uid())),
     }
-}
-
-fn has_list(path: &Path) -> bool {
-    let size = rustix::fs::getxattr(path, "system.posix_acl_access", &mut [0_u8; 0][..]);
-    size.is_ok_and(|size| size > 0)
 }
