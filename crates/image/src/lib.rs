@@ -1,4 +1,4 @@
-//! Images of a software environment: many small files packed into one.
+#![doc = include_str!("../README.md")]
 //!
 //! | module | what it holds |
 //! |---|---|
