@@ -33,14 +33,24 @@ fn mode(there: &Metadata, now: &Metadata, has_list: bool) -> u32 {
     if has_list { mode & 0o700 } else { mode }
 }
 
-/// Whether it has an access control list, or nobody says.
-fn has_list(path: &Path) -> bool {
+const POSIX: &str = "system.posix_acl_access";
+
+/// Whether a file has an access control list of any kind, or nobody says.
+pub fn has_list(path: &Path) -> bool {
+    [POSIX, "system.nfs4_acl", "system.richacl"].iter().any(|name| has(path, name))
+}
+
+/// Whether a file has a POSIX access control list, or nobody says. (Over NFSv4 every file has a
+/// list of another kind.)
+pub fn has_posix_list(path: &Path) -> bool {
+    has(path, POSIX)
+}
+
+fn has(path: &Path, name: &str) -> bool {
     // Into an empty buffer rustix reads nothing, and never the size.
     let mut value = [0; 1];
     let absent = |error| matches!(error, Errno::NODATA | Errno::NOTSUP);
-    ["system.posix_acl_access", "system.nfs4_acl", "system.richacl"]
-        .iter()
-        .any(|name| !getxattr(path, *name, &mut value).is_err_and(absent))
+    !getxattr(path, name, &mut value).is_err_and(absent)
 }
 
 #[cfg(test)]

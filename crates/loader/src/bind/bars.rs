@@ -85,7 +85,7 @@ impl Bars {
 /// The bar that the permissions of one file or folder are.
 fn own(path: &Path, enough: u32) -> Option<Bar> {
     let seen = fs::metadata(path).ok()?;
-    if has_list(path) {
+    if recording::has_posix_list(path) {
         return Some(Bar::List { device: seen.dev(), inode: seen.ino() });
     }
     let may = |shift: u32| (seen.mode() >> shift) & enough != 0;
@@ -94,9 +94,4 @@ fn own(path: &Path, enough: u32) -> Option<Bar> {
         (false, true) => Some(Bar::Group(seen.gid())),
         (false, false) => Some(Bar::Owner(seen.uid())),
     }
-}
-
-fn has_list(path: &Path) -> bool {
-    let size = rustix::fs::getxattr(path, "system.posix_acl_access", &mut [0_u8; 0][..]);
-    size.is_ok_and(|size| size > 0)
 }

@@ -33,10 +33,10 @@ fn is_shut(folder: &Path) -> bool {
     let Ok(stat) = rustix::fs::lstat(folder) else { return false };
     let is_folder = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir();
     let (lists, enters) = ((stat.st_mode >> 2) & 0o111, stat.st_mode & 0o111);
-    is_folder && lists & !enters == 0 && !acl::is_there(folder)
+    is_folder && lists & !enters == 0 && !acl::has_list(folder)
 }
 
 fn is_open(path: &Path) -> bool {
     let stat = rustix::fs::stat(path);
-    stat.is_ok_and(|stat| Stamp::of(&stat).everyone_may_read()) && !acl::is_there(path)
+    stat.is_ok_and(|stat| Stamp::of(&stat).everyone_may_read()) && !acl::has_list(path)
 }

@@ -91,7 +91,7 @@ fn line(
 fn readers(shelf: &Shelf<'_>, entry: &Entry) -> Result<Vec<String>, String> {
     let path = shelf.root.join(&entry.name);
     let stamp = entry.stamp.ok_or("nothing is known of it")?;
-    if entry.is_link || acl::is_there(&path) || stamp.mode & 0o044 != 0 {
+    if entry.is_link || acl::has_list(&path) || stamp.mode & 0o044 != 0 {
         return Err("who may read it cannot be said by users' names".into());
     }
     let owner_may = stamp.user != 0 && stamp.mode & 0o400 != 0;

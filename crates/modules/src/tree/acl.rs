@@ -1,6 +1,6 @@
 //! Access control lists: who may read a file, where its permissions alone do not tell.
 //!
-//! `tidy` leaves a file alone that has a list at all ([`is_there`]): it changes what all users see.
+//! `tidy` leaves a file alone that has a list at all ([`has_list`]): it changes what all users see.
 //! `cache` and `index` read the lists ([`denies`]): they would otherwise leave out all files of a
 //! filesystem on which each has one, as over NFSv4.
 //!
@@ -8,24 +8,17 @@
 
 use std::path::Path;
 
+pub use recording::has_list;
 use rustix::fs::getxattr;
 use rustix::io::Errno;
 
 const POSIX: &str = "system.posix_acl_access";
 const NFS4: &str = "system.nfs4_acl";
-const RICH: &str = "system.richacl";
 
 /// What is wanted of a file or folder: to read it.
 pub const READ: u8 = 4;
 /// Of a folder: to enter it.
 pub const ENTER: u8 = 1;
-
-/// Whether a file has an access control list, or nobody says.
-pub fn is_there(path: &Path) -> bool {
-    let mut value = [0; 1];
-    let absent = |error| matches!(error, Errno::NODATA | Errno::NOTSUP);
-    [POSIX, NFS4, RICH].iter().any(|name| !getxattr(path, *name, &mut value).is_err_and(absent))
-}
 
 /// Whether an access control list keeps somebody from all of `wanted` ([`READ`], [`ENTER`]), or
 /// nobody says.
@@ -37,7 +30,7 @@ pub fn denies(path: &Path, wanted: u8) -> bool {
         Err(Errno::NOTSUP) => match getxattr(path, NFS4, &mut value) {
             Ok(length) => !nfs4_allows(&value[..length], wanted).unwrap_or(false),
             // A list of this kind is not read.
-            Err(Errno::NODATA | Errno::NOTSUP) => is_there(path),
+            Err(Errno::NODATA | Errno::NOTSUP) => has_list(path),
             Err(_) => true,
         },
         // Too large to be looked at, or not told.
