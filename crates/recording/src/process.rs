@@ -68,6 +68,20 @@ pub struct Exec {
 }
 
 impl Exec {
+    /// A program that is no script, executed at the recording's start; no arguments, environment or
+    /// loader are known of it.
+    pub fn new(path: PathId, cwd: PathId) -> Exec {
+        Exec {
+            at: Nanos(0),
+            path,
+            image: path,
+            argv: Vec::new(),
+            cwd,
+            loader: None,
+            env: Vec::new(),
+        }
+    }
+
     /// Whether it is a script: what was executed is not what runs.
     pub fn is_script(&self, same_file: impl Fn(PathId, PathId) -> bool) -> bool {
         self.path != self.image && !same_file(self.path, self.image)

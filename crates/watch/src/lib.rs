@@ -1,5 +1,4 @@
-//! Runs a command and records what it does, through ptrace(2) and a seccomp(2) filter, without
-//! privilege.
+#![doc = include_str!("../README.md")]
 //!
 //! becalm becomes two processes. The *front* is the one that the user started: it passes
 //! signals on, stops when the command stops and ends as the command ends. The *tracer*, its
@@ -90,6 +89,19 @@ pub struct RecorderOptions {
     pub old_kernel: bool,
     /// Reads what a mapped ELF file says of its search; called after the run.
     pub read_image: ReadImage,
+}
+
+impl Default for RecorderOptions {
+    /// The calls that becalm counts, seen in the quickest way; ELF files are not read.
+    fn default() -> RecorderOptions {
+        RecorderOptions {
+            all_syscalls: false,
+            bind: true,
+            tap: true,
+            old_kernel: false,
+            read_image: |_| None,
+        }
+    }
 }
 
 /// Why a command could not be recorded.

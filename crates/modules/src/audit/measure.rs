@@ -83,13 +83,7 @@ fn recorded(command: &Command, modulepaths: &[&Path]) -> Result<(TreeCalls, u64,
     let words = |error: &dyn std::error::Error| error.to_string();
     let file = launch::scratch_file().map_err(|error| words(&error))?;
     let again = file.try_clone().map_err(|error| words(&error))?;
-    let options = watch::RecorderOptions {
-        all_syscalls: false,
-        bind: true,
-        tap: false,
-        old_kernel: false,
-        read_image: |_| None,
-    };
+    let options = watch::RecorderOptions { tap: false, ..watch::RecorderOptions::default() };
     let finished = watch::record(command, file, &options)
         .and_then(watch::Session::wait)
         .map_err(|error| words(&error))?;

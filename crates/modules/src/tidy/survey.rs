@@ -320,13 +320,7 @@ fn effort(command: &Command, control: &Command) -> Result<Effort, String> {
 
 /// The system calls of a run.
 fn calls(command: &Command) -> Result<u64, String> {
-    let options = watch::RecorderOptions {
-        all_syscalls: false,
-        bind: true,
-        tap: false,
-        old_kernel: false,
-        read_image: |_| None,
-    };
+    let options = watch::RecorderOptions { tap: false, ..watch::RecorderOptions::default() };
     let file = memfd_create("becalm", MemfdFlags::CLOEXEC).map(File::from);
     let file = file.map_err(|error| error.to_string())?;
     let again = file.try_clone().map_err(|error| error.to_string())?;
