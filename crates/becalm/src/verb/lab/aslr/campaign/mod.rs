@@ -3,7 +3,6 @@
 mod view;
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -352,26 +351,25 @@ fn opened(args: &CampaignArgs, plan: &CampaignPlan) -> Result<Logged, Failure> {
 /// Writes the script.
 fn batch(args: &CampaignArgs, target: &Path) -> Result<u8, Failure> {
     let own = std::env::current_exe().context("becalm's own path")?;
-    let quoted = |path: &Path| term::quoted(path.as_os_str().as_bytes());
-    let command: String = args
-        .command
-        .iter()
-        .fold(String::new(), |line, word| format!("{line} {}", term::quoted(word.as_bytes())));
+    let command = match args.command.is_empty() {
+        true => String::new(),
+        false => format!(" -- {}", term::shell_line(&args.command)),
+    };
     let batch = Batch {
         nodes: args.batch.nodes,
         tasks: args.batch.tasks.unwrap_or(1),
         time: args.batch.time.clone(),
-        becalm: quoted(&own),
-        directory: quoted(&std::path::absolute(&args.output)?),
+        becalm: term::quoted(&own),
+        directory: term::quoted(std::path::absolute(&args.output)?),
         options: options(args)?,
-        command: if command.is_empty() { command } else { format!(" --{command}") },
+        command,
     };
     if target.as_os_str() == "-" {
         term::print(&batch.script())?;
         return Ok(0);
     }
     save::whole(target, Path::new(""), |out| out.write_all(batch.script().as_bytes()))?;
-    term::print(&format!("Next: sbatch {}\n", quoted(target)))?;
+    term::print(&format!("Next: sbatch {}\n", term::quoted(target)))?;
     Ok(0)
 }
 
