@@ -67,13 +67,6 @@ pub struct Exec {
     pub env: Vec<(String, String)>,
 }
 
-impl Exec {
-    /// Whether it is a script: what was executed is not what runs.
-    pub fn is_script(&self, same_file: impl Fn(PathId, PathId) -> bool) -> bool {
-        self.path != self.image && !same_file(self.path, self.image)
-    }
-}
-
 /// How a process ended and what it used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessEnd {
