@@ -126,7 +126,7 @@ mod tests {
             }
         );
         assert_eq!(read[1].definition, Definition::Default("2".into()));
-        assert!(read[2].definition.is_conditional());
+        assert!(matches!(read[2].definition, Definition::Other(_)));
     }
 
     #[test]
