@@ -13,13 +13,7 @@ fn bench() -> ProofBench {
     ProofBench {
         input: "/dev/null".into(),
         timeout: Some(Duration::from_secs(60)),
-        recorder: watch::RecorderOptions {
-            all_syscalls: false,
-            bind: true,
-            tap: true,
-            old_kernel: false,
-            read_image: |_| None,
-        },
+        recorder: watch::RecorderOptions::default(),
         recordings: 2,
         elsewhere: None,
         cost: None,

@@ -93,6 +93,14 @@ pub struct RecorderOptions {
     pub read_image: ReadImage,
 }
 
+impl Default for RecorderOptions {
+    /// As becalm records, but that it reads no ELF file.
+    fn default() -> RecorderOptions {
+        let (all_syscalls, bind, tap, old_kernel) = (false, true, true, false);
+        RecorderOptions { all_syscalls, bind, tap, old_kernel, read_image: |_| None }
+    }
+}
+
 /// Why a command could not be recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum RecorderError {

@@ -340,13 +340,7 @@ fn record(words: &[OsString]) -> i32 {
         paths: vec![directory.into()],
         writable: false,
     };
-    let options = watch::RecorderOptions {
-        all_syscalls: false,
-        bind: true,
-        tap: true,
-        old_kernel: false,
-        read_image: |_| None,
-    };
+    let options = watch::RecorderOptions::default();
     let command = launch::Command { argv: command.to_vec() };
     let rec = File::create(rec).unwrap();
     match traced::record(&command, rec, &options, &wanted).and_then(TracedRehearsal::wait) {

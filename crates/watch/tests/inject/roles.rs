@@ -77,10 +77,8 @@ fn record(words: &[OsString]) -> i32 {
     let directory = directory.to_str().unwrap().as_bytes().to_vec();
     let options = watch::RecorderOptions {
         all_syscalls: std::env::var_os("ALL_SYSCALLS").is_some(),
-        bind: true,
-        tap: true,
         old_kernel: std::env::var_os("OLD_KERNEL").is_some(),
-        read_image: |_| None,
+        ..watch::RecorderOptions::default()
     };
     let command = launch::Command { argv: command.to_vec() };
     let delays = Box::new(Below { directory, hold });
