@@ -1,9 +1,8 @@
-//! The one model of waiting for a shared filesystem.
+#![doc = include_str!("../README.md")]
 //!
 //! A [`FilesystemProfile`] says how long a metadata server takes, and what a client caches. A
 //! [`RecordedStart`] is what one rank did. A [`CostModel`] replays it through the cache of a client,
-//! which gives RPCs, and sends those of all ranks to one server. Everything in becalm that says how
-//! long a start waits says what this crate says.
+//! which gives RPCs, and sends those of all ranks to one server.
 //!
 //! | file | what it holds |
 //! |---|---|

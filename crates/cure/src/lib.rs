@@ -1,5 +1,4 @@
-//! Findings to Cures: what can be done about a storm, what it changes, who must do it, and what it
-//! takes away.
+#![doc = include_str!("../README.md")]
 //!
 //! | file | what it holds |
 //! |---|---|

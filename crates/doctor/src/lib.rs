@@ -1,4 +1,4 @@
-//! What this machine allows becalm to do: tried, never inferred from a version or a setting.
+#![doc = include_str!("../README.md")]
 //!
 //! Each is tried by doing it, in a forked child with a time limit, so that a
 //! crash, a hang or a filter that kills is an answer too. Settings are read only afterwards, to

@@ -94,7 +94,7 @@ impl Tracee {
     fn seen_in_registers(&self, status: c_int) -> Result<CallStop, ProbeStop> {
         /// `NT_PRSTATUS` (linux/elf.h): the general registers.
         const GENERAL: usize = 1;
-        let mut registers = Registers::default();
+        let mut registers: Registers = [0; size_of::<Registers>() / size_of::<u64>()];
         let mut into = libc::iovec {
             iov_base: registers.as_mut_ptr().cast(),
             iov_len: size_of_val(&registers),

@@ -1,4 +1,4 @@
-//! Recording to Findings: which storms hit a run, what causes them, what they cost.
+#![doc = include_str!("../README.md")]
 //!
 //! | file | what it holds |
 //! |---|---|

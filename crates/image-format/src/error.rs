@@ -23,7 +23,7 @@ pub enum SquashWriteError {
     )]
     Changed(PathBuf),
     /// A file that an image cannot hold.
-    #[error("{}: it is a socket, which no image can hold; --skip-special leaves it out", .0.display())]
+    #[error("{}: it is a socket, which no image can hold", .0.display())]
     Socket(PathBuf),
     /// A place or a number that will not do.
     #[error("{}: {why}", path.display())]
@@ -33,6 +33,10 @@ pub enum SquashWriteError {
         /// Why not.
         why: &'static str,
     },
+    /// A file of more blocks than squashfs has room for: larger blocks
+    /// ([`SquashOptions::block_size`](crate::squash::SquashOptions::block_size)) are fewer.
+    #[error("too much for one image: blocks in one file")]
+    TooManyBlocks,
     /// A number that squashfs has no room for.
     #[error("too much for one image: {0}")]
     TooMuch(&'static str),

@@ -4,8 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use image_format::SquashWriteError;
-
-use crate::{ext3, sif};
+use image_format::{ext3, sif};
 
 /// Why no image was made.
 #[derive(Debug, thiserror::Error)]

@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 
+use image_format::sif::{self, Filesystem, INSPECT_METADATA, Sif, SifObjectKind, uuid_text};
+use image_format::squash::{SquashImage, SquashReadError, SuperblockFacts};
+use image_format::{ReadAt, ext3};
 use serde::Serialize;
 
-use crate::sif::{self, Filesystem, INSPECT_METADATA, Sif, SifObjectKind, uuid_text};
-use crate::{Manifest, ReadAt, ext3, squash};
+use crate::Manifest;
 
 /// No label, definition file or other text in an image is longer, in bytes.
 const MOST_TEXT: usize = 1 << 20;
@@ -25,7 +27,7 @@ pub enum InspectError {
     Sif(#[from] sif::SifReadError),
     /// It is a squashfs that cannot be.
     #[error(transparent)]
-    Squashfs(#[from] squash::SquashReadError),
+    Squashfs(#[from] SquashReadError),
     /// Reading failed.
     #[error("cannot be read: {0}")]
     Read(#[from] io::Error),
@@ -64,7 +66,7 @@ pub enum Holds {
 pub struct SquashFacts {
     /// What every squashfs says.
     #[serde(flatten)]
-    pub facts: squash::SuperblockFacts,
+    pub facts: SuperblockFacts,
     /// What one of becalm's says besides.
     pub manifest: Option<Manifest>,
 }
@@ -238,18 +240,14 @@ fn begins_as_squashfs(file: &File) -> io::Result<bool> {
     }
 }
 
-fn squash_facts(
-    file: &File,
-    offset: u64,
-    size: u64,
-) -> Result<SquashFacts, squash::SquashReadError> {
-    let part = crate::ReadWindow::of(file, offset, size)?;
-    let part = part.ok_or(squash::SquashReadError::NotSquashfs("it is cut"))?;
-    let facts = squash::SuperblockFacts::of(&part)?;
-    let manifest = match squash::SquashImage::open_part(file.try_clone()?, offset, size) {
+fn squash_facts(file: &File, offset: u64, size: u64) -> Result<SquashFacts, SquashReadError> {
+    let part = image_format::ReadWindow::of(file, offset, size)?;
+    let part = part.ok_or(SquashReadError::NotSquashfs("it is cut"))?;
+    let facts = SuperblockFacts::of(&part)?;
+    let manifest = match SquashImage::open_part(file.try_clone()?, offset, size) {
         Ok(image) => Manifest::of(&image)?,
         // Compressed as becalm compresses nothing: not its own.
-        Err(squash::SquashReadError::Unsupported(_)) => None,
+        Err(SquashReadError::Unsupported(_)) => None,
         Err(error) => return Err(error),
     };
     Ok(SquashFacts { facts, manifest })

@@ -1,4 +1,4 @@
-//! Images of a software environment: many small files packed into one.
+#![doc = include_str!("../README.md")]
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -29,15 +29,9 @@ pub mod squash;
 pub mod stage;
 
 pub use error::ImageError;
-pub use image_format::tree::{
-    AddedContent, AddedFile, Fingerprint, ImageLayout, OmitReason, OmittedFile,
-};
-pub use image_format::{ImageWriter, ReadAt, ReadWindow, ext3, sif};
 pub use inspect::{
     ExtFacts, Holds, InspectError, Inspection, ObjectFacts, SifFacts, SquashFacts, deffile, inspect,
 };
 pub use manifest::Manifest;
 pub use opened::opened;
 pub use outside::{OutsideReference, Reference};
-
-use image_format::{path_json as text, tree};

@@ -4,11 +4,12 @@
 //! changes nothing in the tree. It begins at the next multiple of 4 KiB: a line of text
 //! (`becalm-image 1 LENGTH CRC32`), and LENGTH bytes of JSON whose checksum that is.
 
+use image_format::ReadAt;
 use image_format::squash::{SquashImage, SquashReadError};
+use image_format::tree::{Fingerprint, ImageLayout};
 use serde::{Deserialize, Serialize};
 
-use crate::tree::{Fingerprint, ImageLayout};
-use crate::{OutsideReference, ReadAt};
+use crate::OutsideReference;
 
 /// Before version and length.
 const MAGIC: &str = "becalm-image 1 ";

@@ -4,17 +4,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use image_format::ImageWriter;
+use image_format::squash::{Compression, SquashImage, SquashOptions, SquashSummary};
+use image_format::tree::{FileTree, Fingerprint, ImageLayout, OmittedFile, ScanOptions};
 use serde::Serialize;
 
-pub use image_format::squash::{
-    Compression, FileContent, FilePart, ListingPosition, NodeKind, SquashAttributes, SquashEntry,
-    SquashImage, SquashNode, SquashOptions, SquashReadError, SquashSummary, SuperblockFacts,
-    XattrPair,
-};
-
 use crate::out::{AccessMode, Out, directory_of};
-use crate::tree::{FileTree, Fingerprint, ImageLayout, OmittedFile, ScanOptions};
-use crate::{ImageError, ImageWriter, Manifest, OutsideReference};
+use crate::{ImageError, Manifest, OutsideReference};
 
 /// An image's length is a multiple of this, for loop devices.
 const PAD: u64 = 4096;

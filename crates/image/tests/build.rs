@@ -10,9 +10,11 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use image::squash::{ImageOptions, ImageProgress, SquashImage, build};
-use image::{Fingerprint, ImageError, Manifest, OmitReason, Reference};
+use image::squash::{ImageOptions, ImageProgress, build};
+use image::{ImageError, Manifest, Reference};
 use image_format::SquashWriteError;
+use image_format::squash::SquashImage;
+use image_format::tree::{Fingerprint, OmitReason};
 use support::{awkward, noise, pack, read, run, seen};
 
 #[test]

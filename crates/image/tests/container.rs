@@ -12,10 +12,11 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use image::container::{ContainerContent, build, with_overlay};
-use image::ext3::Ext3Overlay;
-use image::sif::{Container, INSPECT_METADATA, Sif, SifObject, SifObjectKind};
-use image::squash::{Compression, ImageOptions, SquashImage};
+use image::squash::ImageOptions;
 use image::{ImageError, Manifest};
+use image_format::ext3::Ext3Overlay;
+use image_format::sif::{Container, INSPECT_METADATA, Sif, SifObject, SifObjectKind};
+use image_format::squash::{Compression, SquashImage};
 use serde_json::{Value, json};
 use support::{noise, run, seen};
 

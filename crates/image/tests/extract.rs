@@ -12,7 +12,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use image::extract::{ExtractError, ExtractRequest, Extracted, extract};
-use image::squash::{Compression, ImageOptions};
+use image::squash::ImageOptions;
+use image_format::squash::Compression;
 use support::{awkward, noise, pack, run, seen};
 
 fn unpack(image: &Path, directory: &Path, paths: &[&str]) -> Result<Extracted, ExtractError> {

@@ -1,3 +1,5 @@
+#![doc = include_str!("../README.md")]
+//!
 //! One recorder a rank: `srun -n 16 becalm record -o start.becalm -- ./app` is 16 recorders that
 //! were given one path.
 //!

@@ -1,5 +1,4 @@
-//! The laboratory: what shows a phenomenon, measures it, or judges measurements of it. Nothing here
-//! changes a command's start.
+#![doc = include_str!("../README.md")]
 //!
 //! | room | what it holds |
 //! |---|---|

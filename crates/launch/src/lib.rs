@@ -1,4 +1,4 @@
-//! Starts a command as it would start without becalm.
+#![doc = include_str!("../README.md")]
 //!
 //! Only this crate starts users' programs. It knows what a process inherits and what a Rust
 //! program silently changes of that (SIGPIPE, closed standard descriptors), how a command is

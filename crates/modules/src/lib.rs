@@ -1,4 +1,4 @@
-//! Environment Modules and Lmod: what their trees of modulefiles cost, and what calms them.
+#![doc = include_str!("../README.md")]
 //!
 //! | directory | what it holds |
 //! |---|---|

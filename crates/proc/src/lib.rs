@@ -1,5 +1,4 @@
-//! What Linux says in /proc of mounts and processes (proc(5)), read byte for byte: paths need not
-//! be UTF-8, a process may be called `) R 1`, and of what cannot be read the rest still is.
+#![doc = include_str!("../README.md")]
 //!
 //! | file | what it holds |
 //! |---|---|

@@ -33,6 +33,20 @@ pub struct ProofBench {
     pub cost: Option<CostModel>,
 }
 
+impl Default for ProofBench {
+    /// Nothing to read, no time limit, one recording, on this machine.
+    fn default() -> ProofBench {
+        ProofBench {
+            input: "/dev/null".into(),
+            timeout: None,
+            recorder: watch::RecorderOptions::default(),
+            recordings: 1,
+            elsewhere: None,
+            cost: None,
+        }
+    }
+}
+
 /// Why there is no proof.
 #[derive(Debug, thiserror::Error)]
 pub enum ProofError {
@@ -95,7 +109,7 @@ impl ProofBench {
     /// the file for the first recording.
     ///
     /// # Errors
-    /// [`Error`].
+    /// [`ProofError`].
     pub fn measure(
         &self,
         subject: &Subject,
@@ -118,7 +132,7 @@ impl ProofBench {
     /// Measures a command that was measured before once more: its timed runs are these now.
     ///
     /// # Errors
-    /// [`Error`].
+    /// [`ProofError`].
     pub fn time(
         &self,
         subject: &Subject,

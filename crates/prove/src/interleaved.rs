@@ -38,6 +38,22 @@ pub struct ProofPlan {
     pub ignore_output: bool,
 }
 
+impl ProofPlan {
+    /// These two, as many runs as are worthwhile, by the usual [`ProofBench`].
+    pub fn new(before: Subject, after: Subject) -> ProofPlan {
+        ProofPlan {
+            before,
+            after,
+            bench: ProofBench::default(),
+            runs: None,
+            warm_ups: 1,
+            seed: 1,
+            keep: None,
+            ignore_output: false,
+        }
+    }
+}
+
 /// How far the work is: so many runs, of so many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProofProgress {
@@ -54,7 +70,7 @@ pub struct ProofProgress {
 /// each run.
 ///
 /// # Errors
-/// [`Error`].
+/// [`ProofError`].
 pub fn interleaved(
     plan: &ProofPlan,
     progress: &mut dyn FnMut(ProofProgress),

@@ -1,5 +1,4 @@
-//! The proof that a change helped: the same work before and after, in counts, times and
-//! behaviour.
+#![doc = include_str!("../README.md")]
 //!
 //! A [`Proof`] is made of two [`Side`]s. [`interleaved`] measures both of them, in shuffled
 //! pairs; where the change can only be made once, between the two, each side is measured by

@@ -1,9 +1,9 @@
 //! One of the two: its command, and all that was measured of it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use cost::PredictedWait;
-use launch::{Captured, CommandLine, Ended, Timed};
+use launch::{Captured, CommandLine, Ended, LineError, Timed};
 use recording::{Blind, ByteUnits, Micros, Nanos, shown_name};
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +21,17 @@ pub struct Subject {
     pub line: CommandLine,
     /// Commands that are run before each run, not measured: each must end with status 0.
     pub prepare: Vec<CommandLine>,
+}
+
+impl Subject {
+    /// A command written as one line, which nothing prepares.
+    ///
+    /// # Errors
+    /// [`LineError`]: it is empty, or only a shell could run it.
+    pub fn parse(text: &OsStr) -> Result<Subject, LineError> {
+        let line = CommandLine::parse(text)?;
+        Ok(Subject { text: text.to_string_lossy().into_owned(), line, prepare: Vec::new() })
+    }
 }
 
 /// What was measured of a command.

@@ -6,23 +6,14 @@
 
 use std::time::Duration;
 
-use launch::CommandLine;
 use prove::{Behaviour, Conditions, CountChange, Proof, ProofBench, Speed, Subject};
 
 fn bench() -> ProofBench {
-    ProofBench {
-        input: "/dev/null".into(),
-        timeout: Some(Duration::from_secs(60)),
-        recorder: watch::RecorderOptions::default(),
-        recordings: 2,
-        elsewhere: None,
-        cost: None,
-    }
+    ProofBench { timeout: Some(Duration::from_secs(60)), recordings: 2, ..ProofBench::default() }
 }
 
 fn subject(text: &str) -> Subject {
-    let line = CommandLine::parse(text.as_ref()).unwrap();
-    Subject { text: text.to_owned(), line, prepare: Vec::new() }
+    Subject::parse(text.as_ref()).unwrap()
 }
 
 fn apart(before: &str, after: &str, runs: usize) -> Proof {

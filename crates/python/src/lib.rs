@@ -1,5 +1,4 @@
-//! Python's imports in a recording: which module makes which metadata operations, why, and over
-//! which `sys.path`.
+#![doc = include_str!("../README.md")]
 //!
 //! A scan sees a recording only. With the marks of the [`Hook`] in it, which import an operation
 //! belongs to was observed; without, files name their modules, and the answer says so.

@@ -40,10 +40,55 @@ pub fn has_list(path: &Path) -> bool {
     [POSIX, "system.nfs4_acl", "system.richacl"].iter().any(|name| has(path, name))
 }
 
-/// Whether a file has a POSIX access control list, or nobody says. (Over NFSv4 every file has a
-/// list of another kind.)
-pub fn has_posix_list(path: &Path) -> bool {
-    has(path, POSIX)
+/// An entry of a POSIX access control list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AclEntry {
+    /// Whether it is about the owner, a user, a group or others: a tag of linux/posix_acl.h.
+    pub tag: u16,
+    /// Which user or group; nobody in particular for the other tags.
+    pub id: u32,
+    /// What those may do: 4 to read, 2 to write, 1 to execute or to enter, the mask applied.
+    pub rights: u8,
+}
+
+/// The POSIX access control list of a file, if it has one: then its permissions alone do not tell.
+/// Its form: linux/posix_acl_xattr.h, a version and then (tag, rights, id) in 2, 2 and 4 bytes.
+///
+/// # Errors
+/// Those of getxattr(2): `NOTSUP` where there are no such lists (over NFSv4 they are of another
+/// kind). `INVAL` if a list is not understood.
+pub fn posix_acl(path: &Path) -> Result<Option<Vec<AclEntry>>, Errno> {
+    let mut value = [0; 4096];
+    let length = match getxattr(path, POSIX, &mut value) {
+        Err(Errno::NODATA) => return Ok(None),
+        length => length?,
+    };
+    let (version, entries) = value[..length].split_first_chunk().ok_or(Errno::INVAL)?;
+    if u32::from_le_bytes(*version) != 2 || entries.len() % 8 != 0 {
+        return Err(Errno::INVAL);
+    }
+    let mut entries: Vec<AclEntry> = entries.chunks_exact(8).map(entry).collect();
+    let mask = entries.iter().find(|entry| entry.tag == MASK).map_or(7, |entry| entry.rights);
+    entries.retain(|entry| entry.tag != MASK);
+    for entry in &mut entries {
+        if MASKED.contains(&entry.tag) {
+            entry.rights &= mask;
+        }
+    }
+    Ok(Some(entries))
+}
+
+/// `ACL_MASK`: the most that those of [`MASKED`] may.
+const MASK: u16 = 0x10;
+/// `ACL_USER`, `ACL_GROUP_OBJ`, `ACL_GROUP`.
+const MASKED: [u16; 3] = [0x02, 0x04, 0x08];
+
+fn entry(bytes: &[u8]) -> AclEntry {
+    AclEntry {
+        tag: u16::from_le_bytes([bytes[0], bytes[1]]),
+        rights: bytes[2],
+        id: u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
+    }
 }
 
 fn has(path: &Path, name: &str) -> bool {

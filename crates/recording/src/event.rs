@@ -42,6 +42,26 @@ pub struct Event {
 }
 
 impl Event {
+    /// A call of the command's own process at the recording's start, and nothing else known of it.
+    pub fn new(call: Call, outcome: Outcome) -> Event {
+        Event {
+            start: Nanos(0),
+            took: Nanos(0),
+            process: ProcessId(0),
+            thread: 0,
+            call,
+            outcome,
+            path: None,
+            other_path: None,
+            fd: None,
+            flags: 0,
+            site: None,
+            in_loader: false,
+            phase: Phase::Running,
+            by_descriptor: false,
+        }
+    }
+
     /// What the call asked of a filesystem.
     pub fn kind(&self) -> Kind {
         match self.call.kind() {

@@ -1,4 +1,4 @@
-//! The Recording: what one run of a command did, as a value.
+#![doc = include_str!("../README.md")]
 //!
 //! `watch` makes a recording through a [`Writer`]; everything else reads it, either as a
 //! stream of [`Record`]s through a [`Reader`] or whole, as a [`Recording`].
@@ -37,6 +37,7 @@ pub mod export;
 mod header;
 mod lineage;
 mod load;
+mod memory;
 mod mounts_changed;
 mod name;
 mod origin;
@@ -52,7 +53,7 @@ mod units;
 mod wire;
 mod writer;
 
-pub use access::{has_list, has_posix_list, keep_access};
+pub use access::{AclEntry, has_list, keep_access, posix_acl};
 pub use attributor::Attributor;
 pub use call::{Abi, Call, Class, Kind};
 pub use cause::{Attribution, Cause, Role};

@@ -67,6 +67,22 @@ pub struct Exec {
     pub env: Vec<(String, String)>,
 }
 
+impl Exec {
+    /// A program that is no script, executed at the recording's start; no arguments, environment or
+    /// loader are known of it.
+    pub fn new(path: PathId, cwd: PathId) -> Exec {
+        Exec {
+            at: Nanos(0),
+            path,
+            image: path,
+            argv: Vec::new(),
+            cwd,
+            loader: None,
+            env: Vec::new(),
+        }
+    }
+}
+
 /// How a process ended and what it used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessEnd {

@@ -1,4 +1,4 @@
-//! A slow shared filesystem, emulated on one machine.
+#![doc = include_str!("../README.md")]
 //!
 //! | file | what it holds |
 //! |---|---|

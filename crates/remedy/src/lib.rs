@@ -1,4 +1,4 @@
-//! The only writer of users' files: applies a [`Plan`], journals it, undoes it.
+#![doc = include_str!("../README.md")]
 //!
 //! Every file is at each moment old or new, never anything else; power may fail between any two
 //! system calls. What cannot be done with all that a file has (owner, times, ACLs, hard links…)

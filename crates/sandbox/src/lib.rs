@@ -1,4 +1,4 @@
-//! What a command sees at a path, without anybody else seeing it: mounts of its own.
+#![doc = include_str!("../README.md")]
 //!
 //! | file | what it holds |
 //! |---|---|

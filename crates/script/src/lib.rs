@@ -1,4 +1,4 @@
-//! The fork storm: scripts that start thousands of tiny programs.
+#![doc = include_str!("../README.md")]
 //!
 //! | room | what it holds |
 //! |---|---|

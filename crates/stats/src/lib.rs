@@ -1,4 +1,4 @@
-//! Summaries of measured values, and comparisons that say how sure they are.
+#![doc = include_str!("../README.md")]
 //!
 //! Everything is exact where it can be, deterministic, and free of assumptions about how times
 //! are distributed: times of programs are skewed and have outliers, so medians and ranks are

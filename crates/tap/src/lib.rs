@@ -1,5 +1,4 @@
-//! Reports chosen system calls of chosen processes without stopping them: a fifth of a
-//! microsecond a call, where a ptrace stop costs four.
+#![doc = include_str!("../README.md")]
 //!
 //! Three small eBPF programs on the kernel's raw tracepoints `sys_enter`, `sys_exit` and
 //! `sched_process_exit` write into a ring in shared memory. They are assembled here, for the

@@ -1,4 +1,4 @@
-//! What becalm shows a person: tables that fit the terminal, numbers that read at a glance.
+#![doc = include_str!("../README.md")]
 //!
 //! Everything here returns text with colour in it; [`print`] takes the colour out where there
 //! is no terminal for it. Nothing that came from a recording reaches a terminal raw: [`Table`]

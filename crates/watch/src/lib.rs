@@ -1,5 +1,4 @@
-//! Runs a command and records what it does, through ptrace(2) and a seccomp(2) filter, without
-//! privilege.
+#![doc = include_str!("../README.md")]
 //!
 //! becalm becomes two processes. The *front* is the one that the user started: it passes
 //! signals on, stops when the command stops and ends as the command ends. The *tracer*, its
@@ -94,10 +93,15 @@ pub struct RecorderOptions {
 }
 
 impl Default for RecorderOptions {
-    /// As becalm records, but that it reads no ELF file.
+    /// The calls that becalm counts, seen in the quickest way; ELF files are not read.
     fn default() -> RecorderOptions {
-        let (all_syscalls, bind, tap, old_kernel) = (false, true, true, false);
-        RecorderOptions { all_syscalls, bind, tap, old_kernel, read_image: |_| None }
+        RecorderOptions {
+            all_syscalls: false,
+            bind: true,
+            tap: true,
+            old_kernel: false,
+            read_image: |_| None,
+        }
     }
 }
 

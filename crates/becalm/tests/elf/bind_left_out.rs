@@ -402,8 +402,14 @@ fn what_not_everyone_may_read_stays_a_name() {
     if !is_root() {
         return;
     }
+    let closings = [
+        ("tree/lic/lib", "chmod 750 $0"),
+        ("tree/lic/lib/libx.so.1", "chmod 750 $0"),
+        ("tree/lic/lib/libx.so.1", "setfacl -m u:65534:--- $0"),
+        ("tree/lic/lib", "chgrp 65534 $0; chmod 705 $0"),
+    ];
     for options in [&[][..], &["--mode=farm"], &["--mode=closure"]] {
-        for closed in ["tree/lic/lib", "tree/lic/lib/libx.so.1"] {
+        for (closed, close) in closings {
             let (scene, _) = scene_for_a_user(&[]);
             let site = Site::of(scene);
             site.part("free", "x", &[]);
@@ -413,7 +419,7 @@ fn what_not_everyone_may_read_stays_a_name() {
             let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
             let list = site.runpath(&["n", "m", "lic/lib", "free/lib", "y/lib"]);
             let app = site.ask("app", &[&hosts[..], &["-rdynamic", &list, &x, &y]].concat());
-            fs::set_permissions(site.scene.at(closed), fs::Permissions::from_mode(0o750)).unwrap();
+            run(Command::new("sh").args(["-ec", close]).arg(site.scene.at(closed))).out();
             let said = |command: &mut Command| run(command.env_clear()).out();
             let both = || {
                 let user = said(&mut as_a_user(&[&*app, "x", "host"]));
@@ -428,4 +434,16 @@ fn what_not_everyone_may_read_stays_a_name() {
             assert!(is_told || options == ["--mode=farm"], "{options:?}: {bound:#}");
         }
     }
+}
+
+/// On some filesystems every file has a list, and each is the same one.
+#[test]
+fn a_list_that_a_whole_store_has_keeps_nothing_a_name() {
+    let (site, app, _) = site_with_program();
+    let list = "u:4242:---";
+    run(Command::new("setfacl").args(["-R", "-m", list]).arg(site.at("tree"))).out();
+    let bound = site.bind(&[]);
+    assert!(changed(&bound).contains(&app.as_str()), "{bound:#}");
+    assert!(!bound.to_string().contains("not everyone may read"), "{bound:#}");
+    assert_eq!(start(&app, &[]).in_vain(), 0);
 }

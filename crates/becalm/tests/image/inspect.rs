@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::process::Command;
 
 use crate::BECALM;
-use image::sif::{
+use image_format::sif::{
     Arch, Container, Filesystem, INSPECT_METADATA, Partition, Role, SifObjectKind, SifPart, write,
 };
 use serde_json::Value;

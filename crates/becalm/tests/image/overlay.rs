@@ -5,8 +5,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::process::Command;
 
 use crate::BECALM;
-use image::ReadAt;
-use image::sif::{Filesystem, Role, Sif};
+use image_format::ReadAt;
+use image_format::sif::{Filesystem, Role, Sif};
 use serde_json::Value;
 use testkit::schema::Schema;
 use testkit::user::{as_a_user, is_root, scene_for_a_user};

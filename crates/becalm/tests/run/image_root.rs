@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use image::sif::{Arch, Filesystem, Partition, Role, SifPart};
+use image_format::sif::{Arch, Filesystem, Partition, Role, SifPart};
 use testkit::imaged::{As, Imaged, ways};
 use testkit::{Live, run};
 
@@ -130,7 +130,7 @@ fn a_sif_is_such_a_root() {
         arch: Arch::native(),
     };
     let part = SifPart::of_image(&squash, "root", partition).unwrap();
-    image::sif::write(&fs::File::create_new(&sif).unwrap(), &[part], 0).unwrap();
+    image_format::sif::write(&fs::File::create_new(&sif).unwrap(), &[part], 0).unwrap();
     env.image = sif;
     for who in ways() {
         let mut command = env.sh(who, &[], "cat /where; echo /*");

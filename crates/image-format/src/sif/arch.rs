@@ -12,7 +12,7 @@ use super::format::Arch;
 const SHELLS: [&str; 5] = ["bin/sh", "bin/bash", "usr/bin/sh", "bin/busybox", "sbin/init"];
 
 impl Arch {
-    /// The one that this becalm was built for.
+    /// The one that this program was built for.
     pub fn native() -> Arch {
         let name = match std::env::consts::ARCH {
             "x86_64" => "amd64",

@@ -36,7 +36,7 @@ macro_rules! numbered {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum $name {
             $($(#[$variant_doc])* $variant,)*
-            /// A number that this becalm has no name for.
+            /// A number that has no name here.
             Unknown(i32),
         }
 

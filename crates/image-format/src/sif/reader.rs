@@ -18,7 +18,7 @@ pub enum SifReadError {
     /// It does not begin as one.
     #[error("is no SIF: its header has no SIF_MAGIC")]
     NotSif,
-    /// It is one, of a version that this becalm does not know.
+    /// It is one, of a version that is not known here.
     #[error("is a SIF of version '{0}'; only 01 is known")]
     Version(String),
     /// It says something of itself that cannot be.

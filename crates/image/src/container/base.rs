@@ -6,11 +6,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
+use image_format::sif::{Arch, Filesystem, Sif, SifPart};
+use image_format::squash::{NodeKind, SquashImage, SquashNode, SquashReadError};
+use image_format::tree::{FileNodeKind, FileTree};
+
 use super::{opened, read};
 use crate::error::ImageError;
-use crate::sif::{Arch, Filesystem, Sif, SifPart};
-use crate::squash::{NodeKind, SquashImage, SquashNode, SquashReadError};
-use crate::tree::{FileNodeKind, FileTree};
 use crate::{OutsideReference, Reference};
 
 /// Links that one path may go through (Linux: MAXSYMLINKS).
@@ -140,7 +141,7 @@ impl Base {
 
 /// The squashfs that the root is, if it can be read.
 fn root(path: &Path, file: &File, sif: &Sif) -> Result<Option<SquashImage>, ImageError> {
-    let is_squashfs = |it: &&crate::sif::SifObject| {
+    let is_squashfs = |it: &&image_format::sif::SifObject| {
         it.partition.is_some_and(|it| it.filesystem == Filesystem::Squashfs)
     };
     let Some(object) = sif.primary().filter(is_squashfs) else { return Ok(None) };

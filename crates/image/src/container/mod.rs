@@ -11,18 +11,18 @@ mod base;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use image_format::ext3::{self, Ext3Overlay};
+use image_format::sif::{
+    self, Arch, Container, Filesystem, INSPECT_METADATA, Partition, Role, Sif, SifObjectKind,
+    SifPart,
+};
+use image_format::tree::{FileTree, Fingerprint, ImageLayout};
 use rustix::fs::{FallocateFlags, Mode as FileMode, OFlags, fallocate, open};
 use serde::Serialize;
 
 use crate::error::ImageError;
-use crate::ext3::{self, Ext3Overlay};
 use crate::out::{AccessMode, Out, directory_of};
-use crate::sif::{
-    self, Arch, Container, Filesystem, INSPECT_METADATA, Partition, Role, Sif, SifObjectKind,
-    SifPart,
-};
 use crate::squash::{self, ImageOptions, ImageProgress, PathsImage};
-use crate::tree::{FileTree, Fingerprint, ImageLayout};
 use base::Base;
 
 /// What a container is made of.
@@ -52,7 +52,7 @@ pub struct Sealed {
 
 fn base_text<S: serde::Serializer>(base: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
-    struct BasePath<'a>(#[serde(with = "crate::text")] &'a Path);
+    struct BasePath<'a>(#[serde(with = "image_format::path_json")] &'a Path);
     base.as_deref().map(BasePath).serialize(to)
 }
 

@@ -7,8 +7,9 @@ use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use image_format::squash::{ListingPosition, NodeKind, SquashImage, SquashNode};
+
 use super::{BLOCK, ExtractError};
-use crate::squash::{ListingPosition, NodeKind, SquashImage, SquashNode};
 
 /// A path of the system has no more bytes (PATH_MAX).
 const MOST_PATH: usize = 4095;
@@ -173,7 +174,7 @@ impl ExtractWalk<'_> {
         left: &mut Vec<(PathBuf, SquashNode)>,
     ) -> Result<(), ExtractError> {
         let paths = &mut self.paths;
-        let mut each = |entry: crate::squash::SquashEntry| {
+        let mut each = |entry: image_format::squash::SquashEntry| {
             let path = path.join(OsStr::from_bytes(&entry.name));
             *paths += path.as_os_str().len();
             left.push((path, entry.node));

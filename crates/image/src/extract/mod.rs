@@ -18,13 +18,13 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use image_format::sif::{Filesystem, Sif, SifObject};
+use image_format::squash::{FilePart, SquashImage, SquashReadError};
 use rustix::fs::{Mode, OFlags, open, statvfs};
 use serde::Serialize;
 
 use crate::Manifest;
 use crate::out::directory_of;
-use crate::sif::{Filesystem, Sif, SifObject};
-use crate::squash::{FilePart, SquashImage, SquashReadError};
 pub(crate) use list::ExtractList;
 use write::ExtractWriter;
 
@@ -60,7 +60,7 @@ pub enum ExtractError {
         /// Its file.
         path: PathBuf,
         /// Why not.
-        source: crate::sif::SifReadError,
+        source: image_format::sif::SifReadError,
     },
     /// There is something about the image, or a path in it, that will not do.
     #[error("{}: {why}", path.display())]
@@ -165,7 +165,7 @@ pub struct Extracted {
     /// Extended attributes that could not be set: by this user, or on this filesystem.
     pub lost_xattrs: u64,
     /// Devices, which this user cannot make.
-    #[serde(serialize_with = "crate::text::list::serialize")]
+    #[serde(serialize_with = "image_format::path_json::list::serialize")]
     pub left_out: Vec<PathBuf>,
 }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use image_format::squash::{NodeKind, SquashAttributes, SquashImage, SquashNode, XattrPair};
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags,
 };
@@ -15,7 +16,6 @@ use rustix::io::Errno;
 
 use super::list::ExtractList;
 use super::{ExtractError, ExtractRules, Extracted};
-use crate::squash::{NodeKind, SquashAttributes, SquashImage, SquashNode, XattrPair};
 
 /// Bytes that are read and written at a time.
 const BUFFER: usize = 1 << 20;

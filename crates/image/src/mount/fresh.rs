@@ -21,12 +21,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use image_format::squash::{ListingPosition, NodeKind, SquashAttributes, SquashEntry, SquashNode};
+use image_format::tree::seconds;
+
 use super::error::MountError;
 use super::layer::ImageLayer;
 use super::plan::{MountPlan, MountTarget};
 use super::wanted::Freshness;
-use crate::squash::{ListingPosition, NodeKind, SquashAttributes, SquashEntry, SquashNode};
-use crate::tree::seconds;
 
 /// For so long a comparison holds for ranks of its job that come later: they ask once a node.
 /// What comes still later may come after an upgrade.

@@ -54,7 +54,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct HeldImage {
     /// The paths that the image is mounted over; `/` where it is a whole root.
-    #[serde(with = "crate::text::list")]
+    #[serde(with = "image_format::path_json::list")]
     pub over: Vec<PathBuf>,
     /// Of a whole root, what is bound into it ([`Asked::around`](super::asked::Asked)).
     pub around: Option<String>,

@@ -8,10 +8,12 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use image_format::ReadAt;
+use image_format::squash::{NodeKind, SquashImage, SquashNode, SquashReadError, SuperblockFacts};
+
 use super::ahead::Ahead;
 use super::error::MountError;
-use crate::squash::{NodeKind, SquashImage, SquashNode, SquashReadError, SuperblockFacts};
-use crate::{Manifest, ReadAt};
+use crate::Manifest;
 
 /// Decompressed blocks that are kept. The kernel keeps what it has read; these are for the other
 /// files in a block.

@@ -4,12 +4,13 @@ use std::fs::File;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+use image_format::sif::{Filesystem, Sif};
+
 use super::asked::SharedMountRequest;
 use super::error::{self, MountError};
 use super::layer::ImageLayer;
 use super::overlay::{OpenedOverlay, OverlayForm};
 use super::wanted::MountRequest;
-use crate::sif::{Filesystem, Sif};
 
 /// Where the image goes.
 #[derive(Debug)]

@@ -21,12 +21,12 @@ use fuser::{
     ReplyDirectoryPlus, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyXattr, Request, Session,
     SessionACL,
 };
-
-use super::layer::ImageLayer;
-use crate::squash::{
+use image_format::squash::{
     FileContent, ListingPosition, NodeKind, SquashAttributes, SquashImage, SquashNode,
     SquashReadError, SuperblockFacts,
 };
+
+use super::layer::ImageLayer;
 
 /// The largest request, in bytes.
 const REQUEST: u32 = 1 << 20;

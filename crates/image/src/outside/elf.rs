@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
+use image_format::squash::SquashReadError;
+use image_format::tree::FileNodeId;
+
 use super::{OutsideSurvey, Reference, path};
-use crate::squash::SquashReadError;
-use crate::tree::FileNodeId;
 
 /// Program headers that are looked at, and entries of the dynamic section.
 const MOST_HEADERS: u64 = 256;

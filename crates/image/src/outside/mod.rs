@@ -14,10 +14,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use image_format::squash::{SquashImage, SquashNode, SquashReadError};
+use image_format::tree::{FileNodeId, FileNodeKind, FileTree, PathTarget};
 use serde::{Deserialize, Serialize};
-
-use crate::squash::{SquashImage, SquashNode, SquashReadError};
-use crate::tree::{FileNodeId, FileNodeKind, FileTree, PathTarget};
 
 /// Bytes of a text file that are looked at.
 const MOST_TEXT: u64 = 1 << 20;
@@ -28,10 +27,10 @@ pub struct OutsideReference {
     /// How it is referred to.
     pub by: Reference,
     /// What lies outside: a path, or of a library its name.
-    #[serde(with = "crate::text")]
+    #[serde(with = "image_format::path_json")]
     pub what: PathBuf,
     /// One of the files that refer to it.
-    #[serde(with = "crate::text")]
+    #[serde(with = "image_format::path_json")]
     pub from: PathBuf,
     /// How many do.
     pub times: u64,
@@ -89,7 +88,7 @@ struct OutsideSurvey<'a> {
 impl OutsideSurvey<'_> {
     /// A file refers to a path, which may lie outside.
     fn point_to(&mut self, by: Reference, path: PathBuf, from: FileNodeId) {
-        if let PathTarget::Outside(path) = self.tree.find(&crate::tree::clean(&path)) {
+        if let PathTarget::Outside(path) = self.tree.find(&image_format::tree::clean(&path)) {
             self.add(by, path, from);
         }
     }

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use image_format::squash::SquashReadError;
+use image_format::tree::FileNodeId;
+
 use super::{OutsideSurvey, Reference, path};
-use crate::squash::SquashReadError;
-use crate::tree::FileNodeId;
 
 impl OutsideSurvey<'_> {
     /// Looks at a file that may be one of those by which an environment refers to others.

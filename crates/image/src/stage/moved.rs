@@ -20,10 +20,10 @@ const MOST_NAMES: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Over {
     /// The path.
-    #[serde(with = "crate::text")]
+    #[serde(with = "image_format::path_json")]
     pub path: PathBuf,
     /// Where it lies in the image, from the root on.
-    #[serde(with = "crate::text")]
+    #[serde(with = "image_format::path_json")]
     pub inner: PathBuf,
 }
 

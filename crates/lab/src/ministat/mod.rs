@@ -205,6 +205,18 @@ pub struct MinistatOptions {
     pub most_rows: Option<usize>,
 }
 
+impl Default for MinistatOptions {
+    /// Those of ministat without options or a terminal.
+    fn default() -> MinistatOptions {
+        MinistatOptions {
+            width: 74,
+            separate_bars: false,
+            confidence: Confidence::P95,
+            most_rows: None,
+        }
+    }
+}
+
 /// What ministat prints of these sets: all but the first are compared with it. Sets after the
 /// seventh have no mark, and are left out.
 pub fn ministat(sets: &[DataSet], look: &MinistatOptions) -> String {

@@ -5,18 +5,26 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use recording::posix_acl;
+use rustix::io::Errno;
+
 use crate::FileId;
 
 /// What keeps some users from a file: its own permissions, or those of a directory on the way to
 /// it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum AccessBar {
     /// Only this group passes.
     Group(u32),
     /// Only this user passes.
     Owner(u32),
-    /// An access control list decides, that of this file.
-    List { device: u64, inode: u64 },
+    /// All pass but this group.
+    NotGroup(u32),
+    /// An access control list decides: for each of its entries, by tag and user or group, whether
+    /// those pass.
+    List { owner: u32, group: u32, pass: BTreeSet<(u16, u32, bool)> },
+    /// Nobody says what the access control list of this file is.
+    Unknown { device: u64, inode: u64 },
 }
 
 /// The right to pass a directory.
@@ -86,13 +94,23 @@ impl Bars {
 /// The bar that the permissions of one file or directory are.
 fn own(path: &Path, enough: u32) -> Option<AccessBar> {
     let seen = fs::metadata(path).ok()?;
-    if recording::has_posix_list(path) {
-        return Some(AccessBar::List { device: seen.dev(), inode: seen.ino() });
+    let (owner, group) = (seen.uid(), seen.gid());
+    match posix_acl(path) {
+        Ok(None) | Err(Errno::NOTSUP) => {}
+        Ok(Some(entries)) => {
+            let passes = |rights: u8| u32::from(rights) & enough != 0;
+            let pass = entries.iter().map(|entry| (entry.tag, entry.id, passes(entry.rights)));
+            let pass = pass.collect::<BTreeSet<_>>();
+            let all_pass = pass.iter().all(|(.., passes)| *passes);
+            return (!all_pass).then_some(AccessBar::List { owner, group, pass });
+        }
+        Err(_) => return Some(AccessBar::Unknown { device: seen.dev(), inode: seen.ino() }),
     }
     let may = |shift: u32| (seen.mode() >> shift) & enough != 0;
     match (may(0), may(3)) {
-        (true, _) => None,
-        (false, true) => Some(AccessBar::Group(seen.gid())),
-        (false, false) => Some(AccessBar::Owner(seen.uid())),
+        (true, true) => None,
+        (true, false) => Some(AccessBar::NotGroup(group)),
+        (false, true) => Some(AccessBar::Group(group)),
+        (false, false) => Some(AccessBar::Owner(owner)),
     }
 }

@@ -133,10 +133,10 @@ pub enum BindError {
         /// Why.
         error: io::Error,
     },
-    /// A store whose files must not change.
+    /// A store whose files must not change; [`BindOptions::immutable`] has it changed all the same.
     #[error(
         "{path}: {manager} takes the files of its store to be unchanged for ever and checks \
-         their hashes; bind at build time instead, or ask for it all the same with --immutable",
+         their hashes; bind at build time instead",
         path = .path.display(), manager = .manager.name()
     )]
     Immutable {

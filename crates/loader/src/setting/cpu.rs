@@ -73,7 +73,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// The CPU of this machine.
+    /// The CPU of this machine; where that is no x86-64, the least that an x86-64 has.
     pub fn of_this_machine() -> Cpu {
         crate::arch::cpu()
     }

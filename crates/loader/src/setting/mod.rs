@@ -72,7 +72,7 @@ pub enum SettingError {
     #[error("{0} is a loader that is not known")]
     UnknownLoader(PathBuf),
     /// A file for a machine of which no loader is simulated.
-    #[error("{0} is for {name}: becalm knows the loaders of x86-64 and i386 only", name = .1.machine_name())]
+    #[error("{0} is for {name}: only the loaders of x86-64 and i386 are known", name = .1.machine_name())]
     Foreign(PathBuf, Identity),
     /// The loader is not for the machine of the file that names it.
     #[error(

@@ -3,16 +3,14 @@
 //! `tidy` leaves a file alone that has a list at all ([`has_list`]): it changes what all users see.
 //! `cache` and `index` read the lists ([`denies`]): they would otherwise leave out all files of a
 //! filesystem on which each has one, as over NFSv4.
-//!
-//! No list is asked for into a buffer of no bytes: rustix answers 0 then, be there a list or not.
 
 use std::path::Path;
 
 pub use recording::has_list;
+use recording::posix_acl;
 use rustix::fs::getxattr;
 use rustix::io::Errno;
 
-const POSIX: &str = "system.posix_acl_access";
 const NFS4: &str = "system.nfs4_acl";
 
 /// What is wanted of a file or directory: to read it.
@@ -23,44 +21,21 @@ pub const ENTER: u8 = 1;
 /// Whether an access control list keeps somebody from all of `wanted` ([`READ`], [`ENTER`]), or
 /// nobody says.
 pub fn denies(path: &Path, wanted: u8) -> bool {
-    let mut value = [0; 4096];
-    match getxattr(path, POSIX, &mut value) {
-        Ok(length) => posix_denies(&value[..length], wanted).unwrap_or(true),
-        Err(Errno::NODATA) => false,
-        Err(Errno::NOTSUP) => match getxattr(path, NFS4, &mut value) {
-            Ok(length) => !nfs4_allows(&value[..length], wanted).unwrap_or(false),
-            // A list of this kind is not read.
-            Err(Errno::NODATA | Errno::NOTSUP) => has_list(path),
-            Err(_) => true,
-        },
-        // Too large to be looked at, or not told.
+    match posix_acl(path) {
+        Ok(None) => false,
+        Ok(Some(entries)) => entries.iter().any(|entry| entry.rights & wanted != wanted),
+        Err(Errno::NOTSUP) => {
+            let mut value = [0; 4096];
+            match getxattr(path, NFS4, &mut value) {
+                Ok(length) => !nfs4_allows(&value[..length], wanted).unwrap_or(false),
+                // A list of this kind is not read.
+                Err(Errno::NODATA | Errno::NOTSUP) => has_list(path),
+                Err(_) => true,
+            }
+        }
+        // Too large to be looked at, not understood, or not told.
         Err(_) => true,
     }
-}
-
-/// Whether an entry of a POSIX ACL withholds what is wanted; none if it is not understood.
-/// Its form: linux/posix_acl_xattr.h, a version and then (tag, permissions, id) in 2, 2 and 4
-/// bytes.
-fn posix_denies(acl: &[u8], wanted: u8) -> Option<bool> {
-    const GROUP_CLASS: [u16; 3] = [0x02, 0x04, 0x08]; // ACL_USER, ACL_GROUP_OBJ, ACL_GROUP
-    const MASK: u16 = 0x10;
-    let (version, entries) = acl.split_first_chunk()?;
-    if u32::from_le_bytes(*version) != 2 || entries.len() % 8 != 0 {
-        return None;
-    }
-    let entries: Vec<(u16, u16)> = entries
-        .chunks_exact(8)
-        .map(|entry| {
-            let number = |at| u16::from_le_bytes([entry[at], entry[at + 1]]);
-            (number(0), number(2))
-        })
-        .collect();
-    let mask = entries.iter().find(|(tag, _)| *tag == MASK).map_or(7, |(_, may)| *may);
-    let wanted = u16::from(wanted);
-    Some(entries.iter().any(|(tag, may)| {
-        let may = if GROUP_CLASS.contains(tag) { may & mask } else { *may };
-        may & wanted != wanted
-    }))
 }
 
 /// Whether an NFSv4 ACL allows everyone what is wanted and denies it to nobody; none if it is not

@@ -77,22 +77,8 @@ pub fn ask<'a, P: AsRef<[u8]> + ?Sized>(name: &str, path: &'a P) -> Ask<'a> {
 
 /// A call without a path.
 pub fn bare(name: &str) -> Ask<'static> {
-    let event = Event {
-        start: Nanos(0),
-        took: Nanos(10_000),
-        process: ProcessId(0),
-        thread: 0,
-        call: Call::named(name).expect("a call of x86-64's table"),
-        outcome: Outcome::Returned(0),
-        path: None,
-        other_path: None,
-        fd: None,
-        flags: 0,
-        site: None,
-        in_loader: false,
-        phase: Phase::Running,
-        by_descriptor: false,
-    };
+    let call = Call::named(name).expect("a call of x86-64's table");
+    let event = Event { took: Nanos(10_000), ..Event::new(call, Outcome::Returned(0)) };
     Ask { path: None, other: None, site: Some(b"/lib/libc.so.6"), event }
 }
 

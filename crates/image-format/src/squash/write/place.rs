@@ -223,9 +223,7 @@ impl<'a, 'w> Placer<'a, 'w> {
         *length += ready.length;
         ready.hash.inspect(|piece| hash.update(piece));
         if placed.blocks.len() as u64 + blocks.len() as u64 > MOST_BLOCKS {
-            return Err(SquashWriteError::TooMuch(
-                "blocks in one file; --block-size makes them fewer",
-            ));
+            return Err(SquashWriteError::TooManyBlocks);
         }
         for block in blocks {
             placed.blocks.push(block.size);

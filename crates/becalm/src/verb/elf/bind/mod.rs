@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 use loader::Disk;
-use loader::bind::{self, BindMode, BindOptions, BindProgress, Binding, KeepRpath};
+use loader::bind::{self, BindError, BindMode, BindOptions, BindProgress, Binding, KeepRpath};
 
 use crate::again;
 use crate::exit::{Failure, NO, USAGE};
@@ -167,7 +167,12 @@ pub fn plan(paths: &[PathBuf], options: &BindOptions) -> Result<Binding, Failure
         BindProgress::Editing => waiting.tell("making edits", 0, 1),
         BindProgress::Checking => waiting.tell("simulating starts with them", 0, 1),
     };
-    Ok(bind::plan(&Disk::new(), paths, options, &tell)?)
+    bind::plan(&Disk::new(), paths, options, &tell).map_err(|error| match error {
+        BindError::Immutable { .. } => {
+            anyhow!("{error}, or ask for it all the same with --immutable").into()
+        }
+        error => error.into(),
+    })
 }
 
 /// Whether it could be applied now, by all that is asked before that.

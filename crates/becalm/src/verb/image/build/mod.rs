@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use clap::ValueEnum;
 use image::container::{self, ContainerContent, Sealed};
-use image::ext3::Ext3Overlay;
-use image::sif::Container;
-use image::squash::{self, Compression, ImageOptions, ImageProgress, PathsImage};
-use image::{Holds, Inspection};
+use image::squash::{self, ImageOptions, ImageProgress, PathsImage};
+use image::{Holds, ImageError, Inspection};
+use image_format::SquashWriteError;
+use image_format::ext3::Ext3Overlay;
+use image_format::sif::Container;
+use image_format::squash::Compression;
 use recording::shown_name;
 
 use super::overlay;
@@ -336,15 +338,30 @@ fn build(
         progress: &progress,
     };
     if !args.is_sif() {
-        return Ok((squash::build(&args.paths, &args.output, &options)?, None));
+        let built = squash::build(&args.paths, &args.output, &options).map_err(with_option)?;
+        return Ok((built, None));
     }
     let content = match &args.sif.base {
         Some(base) => ContainerContent::Over(base, &args.paths),
         None => ContainerContent::Root(&args.paths[0], args.sif.container()?),
     };
     let layer = args.sif.layer();
-    let (built, sealed) = container::build(content, &args.output, &options, layer.as_ref())?;
+    let built = container::build(content, &args.output, &options, layer.as_ref());
+    let (built, sealed) = built.map_err(with_option)?;
     Ok((built, Some(sealed)))
+}
+
+/// With the option that helps, where there is one.
+fn with_option(error: ImageError) -> anyhow::Error {
+    match error {
+        ImageError::Squash(SquashWriteError::Socket(_)) => {
+            anyhow!("{error}; --skip-special leaves it out")
+        }
+        ImageError::Squash(SquashWriteError::TooManyBlocks) => {
+            anyhow!("{error}; --block-size makes them fewer")
+        }
+        error => error.into(),
+    }
 }
 
 /// Tells whoever waits how far it is.

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use image::Reference;
 use image::container::Sealed;
 use image::squash::PathsImage;
-use image::{OmitReason, OmittedFile, Reference};
+use image_format::tree::{OmitReason, OmittedFile};
 use recording::{ByteUnits, shown_name};
 use serde::Serialize;
 use term::number::{bytes, count, counted, percent};

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
 use image::container;
-use image::ext3::{self, Ext3Overlay};
+use image_format::ext3::{self, Ext3Overlay};
 use rustix::process::{getgid, getuid};
 
 use super::build;

@@ -34,7 +34,7 @@ impl Overlaid {
         path: &Path,
         sif: Option<&Path>,
         bytes: u64,
-        overlay: &image::ext3::Ext3Overlay,
+        overlay: &image_format::ext3::Ext3Overlay,
     ) -> Self {
         Overlaid {
             schema: "becalm.image.overlay/1",
