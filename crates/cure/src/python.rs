@@ -49,7 +49,7 @@ fn worth_an_image<'f>(finding: &'f Finding, machine: &Machine) -> Option<&'f Sou
 
 /// An image of an environment, mounted over it.
 pub(crate) fn mount_image(recording: &Recording, directory: &SourcePath, line: &str) -> Cure {
-    let prefix = quoted(directory.bytes());
+    let prefix = quoted(directory.path());
     Cure {
         storm: Storm::Python,
         text: "Build one image of the environment, in the order of this start, and run the \

@@ -22,6 +22,7 @@ pub use snapshot::Snapshot;
 /// The directory `tree` of a scene, which is to be bound, and `state`, where becalm keeps what it
 /// needs to undo.
 pub struct Site {
+    /// Where both are.
     pub scene: Scene,
 }
 
@@ -31,6 +32,7 @@ fn sources() -> PathBuf {
 }
 
 impl Site {
+    /// Both, empty.
     pub fn new() -> Site {
         Site::of(Scene::new())
     }

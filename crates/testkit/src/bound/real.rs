@@ -18,7 +18,9 @@ fn plain(program: &str, arguments: &[&str]) -> Command {
 /// What can be told of a start that works: what it says, and the files that it loads.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Shown {
+    /// Its standard output.
     pub says: String,
+    /// The files, without symbolic links in their paths, in the order of ldd.
     pub loads: Vec<PathBuf>,
 }
 
@@ -69,10 +71,15 @@ pub fn loads(file: &str, more: &[(&str, &str)]) -> Vec<PathBuf> {
 /// What strace counts of a start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Start {
+    /// open and openat.
     pub opens: u64,
+    /// Those that fail.
     pub failed_opens: u64,
+    /// stat by path.
     pub stats: u64,
+    /// Those that fail.
     pub failed_stats: u64,
+    /// mmap.
     pub mmaps: u64,
 }
 
@@ -129,6 +136,7 @@ pub fn sum(all: &[LoaderCall]) -> Start {
 pub struct LoaderCall {
     /// `open`, `stat` (by path; not of an open file) or `mmap`.
     pub call: &'static str,
+    /// What it is about.
     pub path: String,
     /// The error's name.
     pub error: Option<String>,

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::predicted_wait::{seconds, wait_sentence};
 use term::number::{count, counted, percent, time};
-use term::{Column, Table, plain, quoted, style, width};
+use term::{Column, Table, plain, shell_line, style, width};
 
 /// What `becalm check` answers: as JSON, docs/schema/becalm.check.md; as text,
 /// [`CheckAnswer::render`].
@@ -218,8 +218,7 @@ impl CheckAnswer {
         if self.recording.is_some() {
             return storm.evidence.clone();
         }
-        let words = self.findings.command.iter().map(|word| quoted(word.bytes()));
-        let words = words.collect::<Vec<_>>().join(" ");
+        let words = shell_line(&self.findings.command);
         format!("becalm record -o start.becalm -- {words}; {}", storm.evidence)
     }
 

@@ -7,7 +7,6 @@ mod view;
 
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -26,6 +25,7 @@ use crate::exit::{Failure, NO};
 use crate::recorded;
 use crate::rehearsed::{ColdNode, RehearseOptions};
 use crate::reporting_rank::refuse_many_ranks;
+use crate::stdout_redirect::StdoutRedirect;
 use image::BuiltImage;
 use planned_wait::PlannedWait;
 use trial::Trial;
@@ -145,13 +145,8 @@ impl ResolvedPlan {
 
 fn plan_only(args: &FixArgs) -> Result<u8, Failure> {
     let wanted = recorded::RecordRequest::of(&args.command);
-    let redirect = match args.json {
-        true => {
-            Some(crate::stdout_redirect::StdoutRedirect::to_stderr().map_err(Failure::of_command)?)
-        }
-        false => None,
-    };
-    let (recording, _) = recorded::and_read(&wanted, None)?;
+    let redirect = StdoutRedirect::to_stderr(args.json).map_err(Failure::of_command)?;
+    let (recording, _) = recorded::and_read(&wanted)?;
     let plan = ResolvedPlan::of(args, &recording)?;
     if !plan.binding.is_empty() {
         check(&plan.binding.to_plan(title(args)))?;
@@ -167,14 +162,9 @@ fn plan_only(args: &FixArgs) -> Result<u8, Failure> {
 /// What to do after a plan.
 fn next(args: &FixArgs, plan: &ResolvedPlan) -> String {
     match plan.is_empty() {
-        true => format!("becalm check -- {}", words(&args.command)),
+        true => format!("becalm check -- {}", term::shell_line(&args.command)),
         false => again::with(1, &["--apply"]),
     }
-}
-
-fn words(command: &[OsString]) -> String {
-    let words: Vec<_> = command.iter().map(|word| term::quoted(word.as_bytes())).collect();
-    words.join(" ")
 }
 
 fn apply_and_prove(args: &FixArgs) -> Result<u8, Failure> {
@@ -242,7 +232,7 @@ impl AppliedChanges {
         recording: &Recording,
     ) -> Result<Subject, Failure> {
         let Some(wanted) = &mut plan.image else { return Ok(subject(args)) };
-        let image = BuiltImage::build(wanted, recording, words(&args.command))?;
+        let image = BuiltImage::build(wanted, recording, term::shell_line(&args.command))?;
         let subject = image.subject(&args.command)?;
         self.image = Some(image);
         Ok(subject)
@@ -274,8 +264,7 @@ impl AppliedChanges {
 }
 
 fn title(args: &FixArgs) -> String {
-    let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
-    format!("fix -- {}", words.join(" "))
+    format!("fix -- {}", term::shell_line(&args.command))
 }
 
 fn take_back(id: &str) -> Result<(), Failure> {
@@ -318,7 +307,7 @@ fn bench(args: &FixArgs) -> Result<ProofBench, Failure> {
 
 fn subject(args: &FixArgs) -> Subject {
     let line = CommandLine { environment: Vec::new(), argv: args.command.clone() };
-    Subject { text: words(&args.command), line, prepare: Vec::new() }
+    Subject { text: term::shell_line(&args.command), line, prepare: Vec::new() }
 }
 
 /// Simulates the binding of what the command was seen to load.

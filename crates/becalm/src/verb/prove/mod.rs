@@ -5,7 +5,6 @@ pub(super) mod view;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -266,10 +265,9 @@ fn warn_of_blinds(proof: &Proof) {
 
 /// What to do next: look at what changed, in recordings that are kept.
 fn next(args: &ProveArgs) -> String {
-    let quoted = |word: &OsStr| term::quoted(word.as_bytes());
     match &args.keep {
         Some(directory) => {
-            let file = |side: &str| quoted(directory.join(side).as_os_str());
+            let file = |side: &str| term::quoted(directory.join(side));
             format!("becalm diff {} {} --paths", file("before.becalm"), file("after.becalm"))
         }
         None => again::with(1, &["--keep", "proof"]),
