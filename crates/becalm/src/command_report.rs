@@ -29,10 +29,8 @@ impl ReportOptions {
     /// Where nobody would report, or there is no descriptor left.
     pub fn begin(&self) -> Result<CommandReport<'_>, Failure> {
         let rank = self.rank.reporting_rank()?;
-        let redirect = match self.json {
-            Some(None) => Some(StdoutRedirect::to_stderr().map_err(Failure::of_command)?),
-            _ => None,
-        };
+        let redirect =
+            StdoutRedirect::to_stderr(self.json == Some(None)).map_err(Failure::of_command)?;
         Ok(CommandReport { rank, redirect, json: self.json_file() })
     }
 

@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
+use job::RecordingTarget;
 use recording::{Rank, Recording, shown_name};
 use script::lines::LineFinder;
 use watch::{Finished, Session};
@@ -78,16 +79,14 @@ fn to_file(
     session.wait().map_err(failure)
 }
 
-/// Runs the command, records it to a path or to a file without a name, and reads that back.
-pub fn and_read(
-    wanted: &RecordRequest,
-    path: Option<&Path>,
-) -> Result<(Recording, Finished), Failure> {
-    let (recording, finished, ()) = there_and_read(wanted, path, || Ok(()))?;
+/// Runs the command, records it to a file without a name, and reads that back.
+pub fn and_read(wanted: &RecordRequest) -> Result<(Recording, Finished), Failure> {
+    let (recording, finished, ()) = there_and_read(wanted, None, || Ok(()))?;
     Ok((recording, finished))
 }
 
-/// The same in other surroundings, which are entered once the recording's file is open.
+/// The same, to a path if one is given, and in other surroundings, which are entered once the
+/// recording's file is open.
 pub fn there_and_read<T>(
     wanted: &RecordRequest,
     path: Option<&Path>,
@@ -116,6 +115,18 @@ pub fn there_and_read<T>(
     };
     let recording = Recording::read_beside(&file).context("the recording just made");
     Ok((recording.map_err(failed)?, finished, entered))
+}
+
+/// Records a command to its target with `record`, and then joins the recordings of its node if this
+/// one is the last, whether or not the command could be started: what came of each.
+pub fn to_target<T>(
+    target: RecordingTarget,
+    record: impl FnOnce(&Path) -> Result<T, Failure>,
+    finished: impl FnOnce(&T) -> &Finished,
+) -> (Result<T, Failure>, Result<(), Failure>) {
+    let ran = record(&target.recording());
+    let succeeded = ran.as_ref().is_ok_and(|it| finished(it).ended == launch::Ended::Exited(0));
+    (ran, target.finish(!succeeded).map_err(Failure::of_command))
 }
 
 /// Starts the command, recorded to an open file.
@@ -199,11 +210,6 @@ pub fn print_json(path: &Path, rank: Option<&Rank>, finished: &Finished) -> Resu
     let line = term::json::line(&object).map_err(Failure::of_command)?;
     anstream::eprintln!("{line}");
     Ok(())
-}
-
-/// Whether becalm will answer with another status than 0.
-pub fn has_failed(ran: Result<&Finished, &Failure>) -> bool {
-    !matches!(ran, Ok(it) if it.ended == launch::Ended::Exited(0))
 }
 
 /// Ends as the command ended: where the recording was cut that is said, and the command is none

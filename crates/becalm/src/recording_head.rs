@@ -1,6 +1,5 @@
 //! What was recorded, and whether all of it was seen.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use explain::{RunWarning, WarningKind};
@@ -77,7 +76,7 @@ impl RecordingHead {
 
     /// The recording's file as a shell takes it, with the rank that is meant.
     pub fn quoted_file(&self) -> String {
-        let file = quoted(self.file.as_os_str().as_bytes());
+        let file = quoted(&self.file);
         self.rank.map_or(file.clone(), |rank| format!("{file} --rank {rank}"))
     }
 

@@ -1,7 +1,6 @@
 //! Which of many ranks says what it saw: sixteen equal reports help nobody.
 
 use std::io::{IsTerminal, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use anyhow::anyhow;
@@ -45,7 +44,7 @@ impl RankOption {
 
     /// The file as a shell takes it, with the rank that was asked for.
     pub fn quoted(&self, file: &Path) -> String {
-        let file = term::quoted(file.as_os_str().as_bytes());
+        let file = term::quoted(file);
         self.rank.map_or(file.clone(), |rank| format!("{file} --rank {rank}"))
     }
 

@@ -14,15 +14,18 @@ pub struct StdoutRedirect {
 
 impl StdoutRedirect {
     /// Puts standard error in the place of standard output, for this process and all that it
-    /// starts from now on.
+    /// starts from now on, `if_asked`: where JSON is to be had of a verb that runs a command.
     ///
     /// # Errors
     /// If there is no descriptor left.
-    pub fn to_stderr() -> io::Result<StdoutRedirect> {
+    pub fn to_stderr(if_asked: bool) -> io::Result<Option<StdoutRedirect>> {
+        if !if_asked {
+            return Ok(None);
+        }
         // The copy closes on exec.
         let out = io::stdout().as_fd().try_clone_to_owned()?;
         rustix::stdio::dup2_stdout(io::stderr())?;
-        Ok(StdoutRedirect { out: out.into() })
+        Ok(Some(StdoutRedirect { out: out.into() }))
     }
 
     /// Prints to what was standard output.

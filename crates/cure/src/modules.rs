@@ -22,7 +22,7 @@ pub(crate) fn cures(finding: &Finding) -> StormCures {
     let look = modulepath.filter(|_| !is_lmod).map(|directory| CloserLook {
         storm: Storm::Modules,
         text: "See what in the tree makes it so, and what can be changed here".to_owned(),
-        command: Some(format!("becalm modules audit {}", quoted(directory.bytes()))),
+        command: Some(format!("becalm modules audit {}", quoted(directory.path()))),
     });
     StormCures { cures: Vec::new(), looks: look.into_iter().collect() }
 }

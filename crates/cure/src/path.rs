@@ -21,7 +21,7 @@ pub(crate) fn cures(finding: &Finding) -> StormCures {
     }
     let names: Vec<_> = known
         .iter()
-        .map(|(name, path, _)| format!("`{}` is {}", quoted(name.bytes()), quoted(path.bytes())))
+        .map(|(name, path, _)| format!("`{}` is {}", quoted(name), quoted(path.path())))
         .collect();
     let programs = known
         .into_iter()

@@ -15,6 +15,7 @@ pub mod audit;
 pub mod avail;
 pub mod cache;
 pub mod index;
+mod recorded;
 pub mod site;
 pub mod tcl;
 pub mod tidy;

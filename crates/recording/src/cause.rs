@@ -106,13 +106,6 @@ const SHELLS: &[&[u8]] = &[
     b"rbash", b"yash",
 ];
 
-pub(crate) fn attribute(recording: &Recording, event: &Event) -> Attribution {
-    let exec = recording.program(event.process, event.start);
-    let role = exec.map_or(Role::Other, |exec| Role::of(recording, exec));
-    let path = event.path.map_or(&b""[..], |path| recording.path(path));
-    attribute_as(role, event, path)
-}
-
 /// Why a program of this role made a call on this path.
 pub(crate) fn attribute_as(role: Role, event: &Event, path: &[u8]) -> Attribution {
     let observed = |cause| Attribution { cause, inferred: false };

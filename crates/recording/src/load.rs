@@ -8,8 +8,8 @@ use std::path::Path;
 
 use crate::lineage::{self, Inherited};
 use crate::{
-    Attribution, Blind, Event, Header, MappedElf, PathId, Process, ProcessEnd, ProcessId, Reader,
-    Record, RecordingReadError, RecordingSummary, Signal, shown,
+    Blind, Event, Header, MappedElf, PathId, Process, ProcessEnd, ProcessId, Reader, Record,
+    RecordingReadError, RecordingSummary, Signal, shown,
 };
 
 /// All that one run did. Events are in the order in which they ended.
@@ -165,11 +165,6 @@ impl Recording {
     /// The process of that number. Every number in a loaded recording has one.
     pub fn process(&self, id: ProcessId) -> &Process {
         &self.processes[id.0 as usize]
-    }
-
-    /// Why a call was made.
-    pub fn attribute(&self, event: &Event) -> Attribution {
-        crate::cause::attribute(self, event)
     }
 
     /// Whether the recording shows all of the run: it was ended, every process ended in it,

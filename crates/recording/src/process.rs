@@ -81,11 +81,6 @@ impl Exec {
             env: Vec::new(),
         }
     }
-
-    /// Whether it is a script: what was executed is not what runs.
-    pub fn is_script(&self, same_file: impl Fn(PathId, PathId) -> bool) -> bool {
-        self.path != self.image && !same_file(self.path, self.image)
-    }
 }
 
 /// How a process ended and what it used.

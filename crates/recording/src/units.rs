@@ -16,11 +16,6 @@ impl Nanos {
     pub fn seconds(self) -> f64 {
         self.0 as f64 / 1e9
     }
-
-    /// As milliseconds.
-    pub fn millis(self) -> f64 {
-        self.0 as f64 / 1e6
-    }
 }
 
 impl std::ops::Add for Nanos {

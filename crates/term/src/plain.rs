@@ -22,7 +22,8 @@ pub fn plain(text: &str) -> String {
 
 /// One word as a shell takes it back, byte for byte: bare where it may be, in `'…'` where it
 /// must be, in `$'…'` (bash, zsh, ksh, POSIX 2024) where it holds what is no text.
-pub fn quoted(word: &[u8]) -> String {
+pub fn quoted(word: impl AsRef<OsStr>) -> String {
+    let word = word.as_ref().as_bytes();
     match std::str::from_utf8(word) {
         Ok(text) if is_plain_word(text) => text.to_owned(),
         Ok(text) if !text.chars().any(is_steering) => format!("'{}'", text.replace('\'', r"'\''")),
@@ -32,7 +33,7 @@ pub fn quoted(word: &[u8]) -> String {
 
 /// Words as a shell takes them back, one line: a command to paste.
 pub fn shell_line(words: impl IntoIterator<Item: AsRef<OsStr>>) -> String {
-    let words = words.into_iter().map(|word| quoted(word.as_ref().as_bytes()));
+    let words = words.into_iter().map(quoted);
     words.collect::<Vec<_>>().join(" ")
 }
 
@@ -83,9 +84,9 @@ mod tests {
 
     #[test]
     fn a_word_for_which_zsh_puts_a_path_is_quoted() {
-        assert_eq!(quoted(b"=ls"), "'=ls'");
-        assert_eq!(quoted(b"--mode=farm"), "--mode=farm");
-        assert_eq!(quoted(b"/a=b"), "/a=b");
+        assert_eq!(quoted("=ls"), "'=ls'");
+        assert_eq!(quoted("--mode=farm"), "--mode=farm");
+        assert_eq!(quoted("/a=b"), "/a=b");
     }
 
     #[test]
@@ -103,9 +104,10 @@ mod tests {
             "Gr\u{fc}\u{df}e".as_bytes(),
         ];
         for word in words {
-            let script = format!("printf %s {}", quoted(word));
+            let quoted = quoted(OsStr::from_bytes(word));
+            let script = format!("printf %s {quoted}");
             let said = Command::new("bash").arg("-c").arg(script).output().unwrap();
-            assert_eq!(said.stdout, word, "{}", quoted(word));
+            assert_eq!(said.stdout, word, "{quoted}");
         }
     }
 }

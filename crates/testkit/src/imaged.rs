@@ -31,9 +31,11 @@ pub fn ways() -> Vec<As> {
 
 /// A packed directory: what is seen there tells whether it is the directory or the image.
 pub struct Imaged {
+    /// Where both are.
     pub scene: Scene,
     /// The directory. Its file `where` says `directory` on disk, and `image` in the image.
     pub directory: String,
+    /// The image.
     pub image: String,
 }
 

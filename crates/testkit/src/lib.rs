@@ -1,7 +1,6 @@
 //! What tests share: scenes, commands that never hang, strace's answers, users, terminals.
 
 #![allow(clippy::unwrap_used, clippy::new_without_default)] // What fails, fails the test.
-#![allow(missing_docs)]
 
 pub mod both;
 pub mod bound;

@@ -12,16 +12,21 @@ pub const LIMIT: Duration = Duration::from_secs(100);
 /// A command that has ended.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Ran {
+    /// How it ended.
     pub status: ExitStatus,
+    /// What it wrote to standard output.
     pub stdout: Vec<u8>,
+    /// What it wrote to standard error.
     pub stderr: Vec<u8>,
 }
 
 impl Ran {
+    /// Its standard output, as text.
     pub fn out(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
+    /// Its standard error, as text.
     pub fn err(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
@@ -54,6 +59,7 @@ pub fn run_with_input(command: &mut Command, input: &[u8]) -> Ran {
 
 /// A command under way: its input is ours to write, and its output ours to read by lines.
 pub struct Live {
+    /// The process; its streams are taken.
     pub child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<Vec<u8>>,
@@ -61,6 +67,7 @@ pub struct Live {
 }
 
 impl Live {
+    /// Starts it.
     pub fn start(command: &mut Command) -> Live {
         Live::start_with(command, Stdio::piped())
     }
@@ -88,6 +95,7 @@ impl Live {
         Live { input: child.stdin.take(), child, lines, errors: Some(errors) }
     }
 
+    /// Its process id.
     pub fn pid(&self) -> i32 {
         self.child.id() as i32
     }

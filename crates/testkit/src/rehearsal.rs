@@ -11,6 +11,7 @@ use super::user::{as_a_user, scene_for_a_user};
 
 /// Somebody who rehearses, and a directory of theirs.
 pub struct Rehearser {
+    /// Whose owner this is.
     pub scene: Scene,
     becalm: String,
     ordinary: bool,
@@ -21,8 +22,7 @@ pub fn each_rehearser() -> Vec<Rehearser> {
     let (scene, _) = scene_for_a_user(&[]);
     let own = scene.at("becalm");
     let mut all = vec![Rehearser { scene, becalm: own, ordinary: true }];
-    // SAFETY: geteuid has no preconditions and cannot fail.
-    if unsafe { libc::geteuid() } == 0 {
+    if rustix::process::geteuid().is_root() {
         all.push(Rehearser { scene: Scene::new(), becalm: becalm().to_owned(), ordinary: false });
     }
     all

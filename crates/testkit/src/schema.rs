@@ -22,6 +22,7 @@ struct Field {
 }
 
 impl Schema {
+    /// That of a page.
     pub fn of(document: &str) -> Schema {
         let rows = document.lines().filter_map(|line| line.strip_prefix("| `"));
         let fields = rows.map(|row| {
@@ -49,6 +50,7 @@ impl Schema {
         Schema { report: Some(Box::new(report)), ..self }
     }
 
+    /// The page's example.
     pub fn example(&self) -> Value {
         serde_json::from_str(&self.example).unwrap()
     }

@@ -21,7 +21,7 @@ pub fn calls_on<'a>(recording: &'a Recording, path: &[u8]) -> Vec<&'a Event> {
 pub fn marks(recording: &Recording, name: &str) -> usize {
     let calls = calls_below(recording, format!("/nonexistent/{name}").as_bytes());
     for call in &calls {
-        assert_eq!(call.outcome, Outcome::Failed(libc::ENOENT as u16), "{call:?}");
+        assert_eq!(call.outcome, Outcome::Failed(super::made::ENOENT), "{call:?}");
     }
     calls.len()
 }

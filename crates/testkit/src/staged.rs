@@ -17,7 +17,9 @@ pub const NOWHERE: &str = "echo 0 > /proc/sys/user/max_user_namespaces && \
 
 /// A packed environment, and a directory that trees are made in.
 pub struct Staging {
+    /// The environment.
     pub env: Imaged,
+    /// The directory.
     pub dir: String,
 }
 

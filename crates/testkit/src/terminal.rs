@@ -2,10 +2,13 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 
 use super::live::LIMIT;
 
@@ -22,16 +25,13 @@ impl Terminal {
         let (master, slave) = open_pair();
         let copy = || slave.try_clone().unwrap();
         command.stdin(copy()).stdout(copy()).stderr(slave.try_clone().unwrap());
+        let lead = || {
+            rustix::process::setsid()?;
+            Ok(rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?)
+        };
         // SAFETY: between fork and exec only setsid and ioctl are called, which are
         // async-signal-safe.
-        unsafe {
-            command.pre_exec(|| {
-                if libc::setsid() == -1 || libc::ioctl(0, libc::TIOCSCTTY, 0) == -1 {
-                    return Err(std::io::Error::last_os_error());
-                }
-                Ok(())
-            });
-        }
+        unsafe { command.pre_exec(lead) };
         let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
         Terminal { keyboard_and_screen: master.into(), child, screen: String::new() }
     }
@@ -52,15 +52,10 @@ impl Terminal {
                 return before;
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            let mut ready = libc::pollfd {
-                fd: self.keyboard_and_screen.as_raw_fd(),
-                events: libc::POLLIN,
-                revents: 0,
-            };
-            // SAFETY: `ready` is one pollfd, and lives until poll returns.
-            let polled = unsafe { libc::poll(&mut ready, 1, left.as_millis() as i32) };
+            let mut ready = [PollFd::new(&self.keyboard_and_screen, PollFlags::IN)];
+            let is_ready = poll(&mut ready, Some(&left.try_into().unwrap())) == Ok(1);
             let mut bytes = [0; 4096];
-            let got = if polled == 1 { self.keyboard_and_screen.read(&mut bytes) } else { Ok(0) };
+            let got = if is_ready { self.keyboard_and_screen.read(&mut bytes) } else { Ok(0) };
             match got {
                 Ok(got) if got > 0 => {
                     self.screen.push_str(&String::from_utf8_lossy(&bytes[..got]));
@@ -79,18 +74,12 @@ impl Drop for Terminal {
     }
 }
 
+/// The command must not inherit them beside its streams.
 fn open_pair() -> (OwnedFd, OwnedFd) {
-    let (mut master, mut slave) = (-1, -1);
-    let (name, termios, size) = (std::ptr::null_mut(), std::ptr::null(), std::ptr::null());
-    // SAFETY: the two numbers live until openpty returns; it takes null for all the rest.
-    let opened = unsafe { libc::openpty(&mut master, &mut slave, name, termios, size) };
-    assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: openpty gave two new descriptors, which nobody else has.
-    let pair = unsafe { (OwnedFd::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
-    // The command must not inherit them beside its streams.
-    for fd in [&pair.0, &pair.1] {
-        // SAFETY: the descriptor is open.
-        assert_eq!(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) }, 0);
-    }
-    pair
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let master = openpt(flags).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let slave = ioctl_tiocgptpeer(&master, flags).unwrap();
+    (master, slave)
 }

@@ -15,8 +15,7 @@ const NOBODY: u32 = 65534;
 /// elsewhere.
 #[track_caller]
 pub fn is_root() -> bool {
-    // SAFETY: geteuid has no preconditions and cannot fail.
-    let root = unsafe { libc::geteuid() } == 0;
+    let root = rustix::process::geteuid().is_root();
     assert!(root || std::env::var_os("CI").is_none(), "this test needs root");
     if !root {
         eprintln!("skipped: this test needs root");
@@ -44,8 +43,7 @@ pub fn scene_for_a_user(programs: &[&str]) -> (Scene, Vec<String>) {
 /// Words run as an ordinary user: as nobody, if root runs the tests.
 pub fn as_a_user<S: AsRef<OsStr>>(words: &[S]) -> Command {
     let mut command = Command::new("setpriv");
-    // SAFETY: as above.
-    if unsafe { libc::geteuid() } == 0 {
+    if rustix::process::geteuid().is_root() {
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
     }
     command.arg("--").args(words);

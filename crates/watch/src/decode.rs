@@ -2,10 +2,10 @@
 
 use recording::{Blind, Call, Kind, Nanos, Phase};
 
+use crate::arguments::{CallShape, Special};
 use crate::files::{self, FullPath, proc_link};
 use crate::log::RecordingLog;
 use crate::memory;
-use crate::shape::{CallShape, Special};
 use crate::task::{PendingCall, Task};
 
 /// A call as the tracer finds it at its entry.

@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use recording::{Blind, Nanos, Outcome};
 
+use crate::arguments::Special;
 use crate::decode::{self, CallEntry};
 use crate::files::proc_link;
 use crate::log::RecordingLog;
-use crate::shape::Special;
 use crate::task::{PendingCall, Task};
 
 const PROT_EXEC: u64 = libc::PROT_EXEC as u64;

@@ -27,6 +27,7 @@
 //! | `memory`, `arch`, `host` | a process's memory, the processor, the machine |
 
 mod arch;
+mod arguments;
 mod bind;
 mod boot;
 mod clock;

@@ -250,8 +250,7 @@ impl Session {
         let text = std::fs::read_to_string(children).unwrap_or_default();
         let command = text.split_whitespace().next().and_then(|pid| pid.parse().ok());
         if let Some(command) = command {
-            // SAFETY: a signal to the command, which may be a real-time one.
-            unsafe { libc::kill(command, signal) };
+            let _ = launch::signals::send(command, signal);
         }
     }
 }

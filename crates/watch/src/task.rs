@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use recording::{Abi, ByteUnits, Call, Micros, Nanos, Outcome, Phase, ProcessId, Usage};
 
+use crate::arguments::CallShape;
 use crate::files::{FullPath, OpenFiles, WorkingDirectory};
-use crate::shape::CallShape;
 use crate::space::{AddressSpace, CallSite};
 
 /// A traced thread.

@@ -1,7 +1,7 @@
 //! `becalm record`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use job::RecordingTarget;
 
@@ -64,12 +64,10 @@ pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
     };
     let target = RecordingTarget::of(&args.output, args.node_dir.as_deref());
     let target = target.map_err(Failure::of_command)?;
-    let finished = recorded::to_path(&wanted, &target.recording());
     let rank = target.rank().cloned();
     let file = target.file().to_owned();
-    // A command that did not start leaves nothing; the other ranks' recordings are joined anyway.
-    let failed = recorded::has_failed(finished.as_ref());
-    let joined = target.finish(failed).map_err(Failure::of_command);
+    let record = |path: &Path| recorded::to_path(&wanted, path);
+    let (finished, joined) = recorded::to_target(target, record, |finished| finished);
     let finished = finished?;
     if args.json {
         recorded::print_json(&file, rank.as_ref(), &finished)?;

@@ -11,7 +11,7 @@ use sandbox::mounts::{self, PathHandle};
 use sandbox::namespace::{self, FuseMount, NamespaceError, NamespaceKind};
 
 use super::door::{self, DoorMessage};
-use super::error::{self, MountError, system};
+use super::error::{self, MountError, no_means, system};
 use super::fresh;
 use super::holder::{self, HeldImage, Holder};
 use super::overlay::OverlayForm;
@@ -354,30 +354,6 @@ impl Build<'_> {
             None => error.into(),
         }
     }
-}
-
-/// What is left to do where nothing can be mounted, and whether there is room for it.
-fn no_means(plan: &MountPlan<'_>, error: NamespaceError) -> MountError {
-    let megabytes = |bytes: u64| format!("{} MB", bytes.div_ceil(1_000_000));
-    let needed = plan.layers[0].manifest().map(|manifest| manifest.fingerprint.bytes);
-    let free = rustix::fs::statvfs("/dev/shm").map(|stat| stat.f_bavail * stat.f_frsize);
-    let room = match (needed, free) {
-        (Some(needed), Ok(free)) if needed > free => {
-            format!("not here: it needs {}, and {} are free", megabytes(needed), megabytes(free))
-        }
-        (Some(needed), Ok(free)) => {
-            format!("it needs {} of the {} that are free", megabytes(needed), megabytes(free))
-        }
-        (_, Ok(free)) => format!("{} are free", megabytes(free)),
-        (_, Err(_)) => "there is no /dev/shm here".to_owned(),
-    };
-    let takes_mount =
-        plan.is_root() || !plan.wanted.overlays.is_empty() || !plan.wanted.binds.is_empty();
-    let instead = match takes_mount {
-        true => String::new(),
-        false => format!("; --stage has it unpacked into memory of this node instead ({room})"),
-    };
-    MountError::NoMeans { error, image: plan.image.to_owned(), instead }
 }
 
 /// Directories of overlays.

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use sandbox::namespace::NamespaceError;
 
+use super::plan::MountPlan;
+
 /// Why an image cannot be entered.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
@@ -104,4 +106,28 @@ pub(crate) fn file(
 /// For `map_err`: an error of a system call that has no file.
 pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> MountError {
     move |error| MountError::System { what, error }
+}
+
+/// What is left to do where nothing can be mounted, and whether there is room for it.
+pub(super) fn no_means(plan: &MountPlan<'_>, error: NamespaceError) -> MountError {
+    let megabytes = |bytes: u64| format!("{} MB", bytes.div_ceil(1_000_000));
+    let needed = plan.layers[0].manifest().map(|manifest| manifest.fingerprint.bytes);
+    let free = rustix::fs::statvfs("/dev/shm").map(|stat| stat.f_bavail * stat.f_frsize);
+    let room = match (needed, free) {
+        (Some(needed), Ok(free)) if needed > free => {
+            format!("not here: it needs {}, and {} are free", megabytes(needed), megabytes(free))
+        }
+        (Some(needed), Ok(free)) => {
+            format!("it needs {} of the {} that are free", megabytes(needed), megabytes(free))
+        }
+        (_, Ok(free)) => format!("{} are free", megabytes(free)),
+        (_, Err(_)) => "there is no /dev/shm here".to_owned(),
+    };
+    let takes_mount =
+        plan.is_root() || !plan.wanted.overlays.is_empty() || !plan.wanted.binds.is_empty();
+    let instead = match takes_mount {
+        true => String::new(),
+        false => format!("; --stage has it unpacked into memory of this node instead ({room})"),
+    };
+    MountError::NoMeans { error, image: plan.image.to_owned(), instead }
 }

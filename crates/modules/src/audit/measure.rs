@@ -5,10 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use launch::{Command, Ended, Stage};
-use recording::Recording;
 use serde::{Deserialize, Serialize};
 
 use super::{ModuleCommand, TreeCalls};
+use crate::recorded::recorded;
 use crate::site::{ModulesSite, User};
 
 /// What a command did.
@@ -69,7 +69,9 @@ fn stage(modulepaths: &[&Path], as_another: bool, timeout: Timeout) -> Stage {
 }
 
 fn run(command: &Command, modulepaths: &[&Path]) -> Result<Measured, String> {
-    let (calls, everywhere, ended) = recorded(command, modulepaths)?;
+    let (recording, ended) = recorded(command)?;
+    let calls = TreeCalls::of(&recording, modulepaths);
+    let everywhere = recording.events.len() as u64;
     let mut times = [0.0; 3];
     for time in &mut times {
         let timed = launch::timed(command).map_err(|error| error.to_string())?;
@@ -77,20 +79,4 @@ fn run(command: &Command, modulepaths: &[&Path]) -> Result<Measured, String> {
     }
     times.sort_by(f64::total_cmp);
     Ok(Measured { calls, everywhere, milliseconds: times[1], ended })
-}
-
-fn recorded(command: &Command, modulepaths: &[&Path]) -> Result<(TreeCalls, u64, Ended), String> {
-    let words = |error: &dyn std::error::Error| error.to_string();
-    let file = launch::scratch_file().map_err(|error| words(&error))?;
-    let again = file.try_clone().map_err(|error| words(&error))?;
-    let options = watch::RecorderOptions { tap: false, ..watch::RecorderOptions::default() };
-    let finished = watch::record(command, file, &options)
-        .and_then(watch::Session::wait)
-        .map_err(|error| words(&error))?;
-    if let Some(failure) = finished.failure {
-        return Err(format!("the recording cannot be written: {failure}"));
-    }
-    let recording = Recording::read_beside(&again).map_err(|error| words(&error))?;
-    let calls = TreeCalls::of(&recording, modulepaths);
-    Ok((calls, recording.events.len() as u64, finished.ended))
 }

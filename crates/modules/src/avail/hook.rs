@@ -51,14 +51,10 @@ impl Shell {
         };
         let quoted = match self {
             Shell::Fish => format!("'{}'", becalm.replace('\\', "\\\\").replace('\'', "\\'")),
-            Shell::Bash | Shell::Zsh | Shell::Csh => quoted(becalm),
+            Shell::Bash | Shell::Zsh | Shell::Csh => term::quoted(becalm),
         };
         template.replace("BECALM", &quoted)
     }
-}
-
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 const BASH: &str = r#"case "$(declare -f _module_raw)" in

@@ -29,6 +29,7 @@ mod found;
 mod glob;
 mod grid;
 pub mod hook;
+mod item;
 mod long;
 mod paint;
 mod pattern;

@@ -1,13 +1,12 @@
 //! How the answer is written: `reportModules`, `displayElementList` and `displayKey` of
 //! `modulecmd.tcl`.
 
-use std::borrow::Cow;
 use std::path::Path;
 
 use super::Unable;
 use super::config::{Config, Style};
 use super::found::{AvailState, NameKind};
-use super::grid::{Grid, padded, tight};
+use super::item::{AvailItem, columns, joined};
 use super::long;
 use super::paint::Paint;
 use super::pattern::Pattern;
@@ -28,22 +27,6 @@ pub(super) struct AvailReport<'a> {
     marks_alias: bool,
     marks_symbol: bool,
     tags: Vec<String>,
-}
-
-/// One line, or one place of the grid.
-struct Item<'n> {
-    /// What it is sorted by.
-    plain: Cow<'n, str>,
-    /// None where that is all of it.
-    written: Option<String>,
-    /// Characters on the screen.
-    length: usize,
-}
-
-impl Item<'_> {
-    fn text(&self) -> &str {
-        self.written.as_deref().unwrap_or(&self.plain)
-    }
 }
 
 impl<'a> AvailReport<'a> {
@@ -149,7 +132,7 @@ impl<'a> AvailReport<'a> {
         what: &NameKind,
         state: &AvailState,
         marks: &[(String, String)],
-    ) -> Result<Option<Item<'n>>, Unable> {
+    ) -> Result<Option<AvailItem<'n>>, Unable> {
         let (key, suffix) = match what {
             NameKind::Module => ("", ""),
             NameKind::Directory => ("di", "/"),
@@ -157,7 +140,7 @@ impl<'a> AvailReport<'a> {
             NameKind::Version(_) | NameKind::Broken => return Ok(None),
         };
         if *what == NameKind::Module && self.is_bare(name, state) {
-            return Ok(Some(Item { plain: name.into(), written: None, length: name.len() }));
+            return Ok(Some(AvailItem { plain: name.into(), written: None, length: name.len() }));
         }
         let mut symbols = state.symbols.of(name);
         if matches!(what, NameKind::Alias(_)) && !self.paint.has("al") {
@@ -187,7 +170,7 @@ impl<'a> AvailReport<'a> {
             self.tags.extend(tags);
         }
         let length = plain.len() + if name.contains(' ') { 2 } else { 0 };
-        Ok(Some(Item { plain: plain.into(), written: Some(written), length }))
+        Ok(Some(AvailItem { plain: plain.into(), written: Some(written), length }))
     }
 
     /// Whether a module is written as its name.
@@ -198,12 +181,17 @@ impl<'a> AvailReport<'a> {
     }
 
     fn symbols(&mut self, symbols: &[&str]) -> String {
+        let listed = self.symbol_list(symbols);
+        let open = self.paint.text(&["se"], "(", &[]);
+        let close = self.paint.text(&["se"], ")", &[]);
+        format!("{open}{listed}{close}")
+    }
+
+    fn symbol_list(&mut self, symbols: &[&str]) -> String {
         let colon = self.paint.text(&["se"], ":", &[]);
         let painted: Vec<String> =
             symbols.iter().map(|symbol| self.paint.text(&["sy"], symbol, &[])).collect();
-        let open = self.paint.text(&["se"], "(", &[]);
-        let close = self.paint.text(&["se"], ")", &[]);
-        format!("{open}{}{close}", painted.join(&colon))
+        painted.join(&colon)
     }
 
     /// `formatListEltToLongDisplay`
@@ -214,7 +202,7 @@ impl<'a> AvailReport<'a> {
         what: &NameKind,
         state: &AvailState,
         marks: &[(String, String)],
-    ) -> Result<Option<Item<'static>>, Unable> {
+    ) -> Result<Option<AvailItem<'static>>, Unable> {
         let (key, suffix, time) = match what {
             NameKind::Module => ("", String::new(), long::modified(&Path::new(root).join(name))?),
             NameKind::Directory => ("di", "/".to_owned(), String::new()),
@@ -227,16 +215,13 @@ impl<'a> AvailReport<'a> {
         let length = plain.len() + if name.contains(' ') { 2 } else { 0 };
         let mut written = quoted(name, &self.paint.text(&keys, name, marks)) + &suffix;
         let listed = symbols.join(":").len();
-        let colon = self.paint.text(&["se"], ":", &[]);
-        let painted: Vec<String> =
-            symbols.iter().map(|symbol| self.paint.text(&["sy"], symbol, &[])).collect();
         // What a long name takes from its column is missing in the next one.
         let behind = 20_usize.saturating_sub(listed + length.saturating_sub(40));
         written.push_str(&" ".repeat(40_usize.saturating_sub(length)));
-        written.push_str(&painted.join(&colon));
+        written.push_str(&self.symbol_list(&symbols));
         written.push_str(&" ".repeat(behind));
         written.push_str(&time);
-        Ok(Some(Item { plain: plain.into(), written: Some(written), length }))
+        Ok(Some(AvailItem { plain: plain.into(), written: Some(written), length }))
     }
 
     /// `formatListEltToJsonDisplay`: nothing is escaped there.
@@ -246,7 +231,7 @@ impl<'a> AvailReport<'a> {
         name: &str,
         what: &NameKind,
         state: &AvailState,
-    ) -> Option<Item<'static>> {
+    ) -> Option<AvailItem<'static>> {
         let symbols = array(&state.symbols.of(name));
         let tags: Vec<String> = match what {
             NameKind::Directory => Vec::new(),
@@ -269,7 +254,7 @@ impl<'a> AvailReport<'a> {
             NameKind::Version(_) | NameKind::Broken => return None,
         };
         let written = format!("\"{name}\": {{ \"name\": \"{name}\", \"type\": {about}{via}}}");
-        Some(Item { plain: written.into(), written: None, length: 0 })
+        Some(AvailItem { plain: written.into(), written: None, length: 0 })
     }
 
     /// Tags, as they are written for short.
@@ -335,8 +320,9 @@ impl<'a> AvailReport<'a> {
             return Ok(());
         }
         self.line("Key:");
-        let item = |(written, length)| Item { plain: "".into(), written: Some(written), length };
-        let items: Vec<Item<'_>> = items.into_iter().map(item).collect();
+        let item =
+            |(written, length)| AvailItem { plain: "".into(), written: Some(written), length };
+        let items: Vec<AvailItem<'_>> = items.into_iter().map(item).collect();
         columns(&items, self.config, &mut self.text);
         Ok(())
     }
@@ -377,32 +363,5 @@ fn array(words: &[&str]) -> String {
     match words {
         [] => "[]".to_owned(),
         words => format!("[ \"{}\" ]", words.join("\", \"")),
-    }
-}
-
-/// Items, one after the other.
-fn joined(items: &[Item<'_>], between: &str, end: &str, text: &mut String) {
-    for (at, item) in items.iter().enumerate() {
-        text.push_str(if at > 0 { between } else { "" });
-        text.push_str(item.text());
-    }
-    text.push_str(end);
-}
-
-/// Items in columns, by the release's grid.
-fn columns(items: &[Item<'_>], config: &Config, text: &mut String) {
-    let lengths: Vec<usize> = items.iter().map(|item| item.length).collect();
-    let Grid { rows, columns } = match config.style {
-        Style::Since57 => tight(&lengths, config.width),
-        Style::Since52 | Style::Since55 => padded(&lengths, config.width),
-    };
-    for row in 0..rows {
-        for (column, width) in columns.iter().enumerate() {
-            if let Some(item) = items.get(column * rows + row) {
-                text.push_str(item.text());
-                text.extend(std::iter::repeat_n(' ', width.saturating_sub(item.length)));
-            }
-        }
-        text.push('\n');
     }
 }

@@ -108,17 +108,6 @@ fn defined(command: TclCommand) -> Result<Defined, Unread> {
     Ok(Defined { line, definition })
 }
 
-impl Definition {
-    /// Whether it holds for some users or at some times only: a `module-hide`, `module-forbid`
-    /// or `module-tag` with `--user`, `--not-group`, `--after` and the like.
-    pub fn is_conditional(&self) -> bool {
-        const ALWAYS: [&str; 5] =
-            ["--soft", "--hard", "--hidden-loaded", "--message", "--nearly-message"];
-        let Definition::Other(words) = self else { return false };
-        words.iter().any(|word| word.starts_with('-') && !ALWAYS.contains(&word.as_str()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,7 +126,7 @@ mod tests {
             }
         );
         assert_eq!(read[1].definition, Definition::Default("2".into()));
-        assert!(read[2].definition.is_conditional());
+        assert!(matches!(read[2].definition, Definition::Other(_)));
     }
 
     #[test]

@@ -7,12 +7,12 @@ use std::io::{Read, Seek, SeekFrom};
 use std::time::Duration;
 
 use launch::{CannotStart, Command, Ended, Stage};
-use recording::Recording;
 use recording::query::{self, CallFilter, GroupBy};
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
 
 use super::{CheckedCommand, TidyView, question};
+use crate::recorded::recorded;
 use crate::site::{Environment, ModulesSite, User, UserError};
 use crate::tree::TreeEntryKind;
 
@@ -320,16 +320,7 @@ fn effort(command: &Command, control: &Command) -> Result<Effort, String> {
 
 /// The system calls of a run.
 fn calls(command: &Command) -> Result<u64, String> {
-    let options = watch::RecorderOptions { tap: false, ..watch::RecorderOptions::default() };
-    let file = memfd_create("becalm", MemfdFlags::CLOEXEC).map(File::from);
-    let file = file.map_err(|error| error.to_string())?;
-    let again = file.try_clone().map_err(|error| error.to_string())?;
-    let finished = watch::record(command, file, &options).and_then(watch::Session::wait);
-    let finished = finished.map_err(|error| error.to_string())?;
-    if let Some(failure) = finished.failure {
-        return Err(failure);
-    }
-    let recording = Recording::read_beside(&again).map_err(|error| error.to_string())?;
+    let (recording, _) = recorded(command)?;
     let filter = CallFilter { default_set: true, ..CallFilter::default() };
     Ok(query::table(&recording, GroupBy::Syscall, &filter).total.calls)
 }

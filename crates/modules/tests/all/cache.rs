@@ -32,8 +32,11 @@ fn everyones(scene: &ModuleTree, name: &str) -> ModulesSite {
     ModulesSite::at(&to.join("modulecmd.tcl"), &Environment::default()).unwrap()
 }
 
-fn newest(scene: &ModuleTree) -> ModulesSite {
-    everyones(scene, "newest")
+/// A tree for the newest Modules, while no other test runs.
+fn newest() -> (MutexGuard<'static, ()>, ModuleTree, ModulesSite) {
+    let (alone, scene) = (alone(), ModuleTree::new());
+    let site = everyones(&scene, "newest");
+    (alone, scene, site)
 }
 
 fn stock(site: &ModulesSite, modulepath: &Path) {
@@ -156,9 +159,7 @@ fn a_built_cache_gives_what_a_walk_gives_and_is_good() {
 
 #[test]
 fn added_removed_and_edited_files_make_a_cache_stale() {
-    let _alone = alone();
-    let scene = ModuleTree::new();
-    let site = newest(&scene);
+    let (_alone, scene, site) = newest();
     let tree = nasty(&scene);
     built(&tree, &site).unwrap();
     scene.module("tree/gcc/14");
@@ -181,9 +182,7 @@ fn added_removed_and_edited_files_make_a_cache_stale() {
 
 #[test]
 fn an_edit_that_keeps_size_and_time_is_seen() {
-    let _alone = alone();
-    let scene = ModuleTree::new();
-    let site = newest(&scene);
+    let (_alone, scene, site) = newest();
     let tree = nasty(&scene);
     built(&tree, &site).unwrap();
     let file = tree.join("gcc/13");
@@ -197,9 +196,7 @@ fn an_edit_that_keeps_size_and_time_is_seen() {
 
 #[test]
 fn a_cache_that_was_cut_is_never_good() {
-    let _alone = alone();
-    let scene = ModuleTree::new();
-    let site = newest(&scene);
+    let (_alone, scene, site) = newest();
     let tree = nasty(&scene);
     built(&tree, &site).unwrap();
     let whole = fs::read(tree.join(NAME)).unwrap();
@@ -217,9 +214,7 @@ fn a_cache_that_was_cut_is_never_good() {
 
 #[test]
 fn code_in_a_cache_is_named_and_never_run() {
-    let _alone = alone();
-    let scene = ModuleTree::new();
-    let site = newest(&scene);
+    let (_alone, scene, site) = newest();
     let tree = nasty(&scene);
     built(&tree, &site).unwrap();
     let whole = fs::read_to_string(tree.join(NAME)).unwrap();
@@ -260,9 +255,7 @@ fn code_in_a_cache_is_named_and_never_run() {
 
 #[test]
 fn a_cache_that_is_no_file_or_that_others_may_write_is_named() {
-    let _alone = alone();
-    let scene = ModuleTree::new();
-    let site = newest(&scene);
+    let (_alone, scene, site) = newest();
     let tree = nasty(&scene);
     built(&tree, &site).unwrap();
     let cache = tree.join(NAME);
@@ -291,12 +284,10 @@ fn a_cache_that_is_no_file_or_that_others_may_write_is_named() {
 
 #[test]
 fn what_not_everyone_may_read_is_told_of_the_stock_cache_and_not_in_a_built_one() {
-    let _alone = alone();
     if !root() {
         return;
     }
-    let scene = ModuleTree::new();
-    let site = newest(&scene);
+    let (_alone, scene, site) = newest();
     let tree = nasty(&scene);
     let secret = |name: &str| scene.file(name, "#%Module\nsetenv S3CRET {of mine}\n");
     chmod(&secret("tree/mode/0604"), 0o604);
@@ -339,12 +330,10 @@ fn what_not_everyone_may_read_is_told_of_the_stock_cache_and_not_in_a_built_one(
 
 #[test]
 fn below_a_modulepath_of_a_group_each_file_is_looked_at() {
-    let _alone = alone();
     if !root() {
         return;
     }
-    let scene = ModuleTree::new();
-    let site = newest(&scene);
+    let (_alone, scene, site) = newest();
     scene.module("tree/gcc/13");
     let secret = scene.file("tree/own/1", "#%Module\nsetenv S3CRET x\n");
     chmod(&secret, 0o600);
@@ -362,12 +351,10 @@ fn below_a_modulepath_of_a_group_each_file_is_looked_at() {
 
 #[test]
 fn root_builds_as_the_owner_of_the_modulepath() {
-    let _alone = alone();
     if !root() {
         return;
     }
-    let scene = ModuleTree::new();
-    let site = newest(&scene);
+    let (_alone, scene, site) = newest();
     scene.module("tree/gcc/13");
     let who = scene.at("who");
     fs::create_dir(&who).unwrap();
@@ -390,9 +377,7 @@ fn root_builds_as_the_owner_of_the_modulepath() {
 
 #[test]
 fn a_tree_that_would_hang_cachebuild_is_refused() {
-    let _alone = alone();
-    let scene = ModuleTree::new();
-    let site = newest(&scene);
+    let (_alone, scene, site) = newest();
     scene.module("tree/gcc/13");
     let tree = scene.at("tree");
     let fifo = tree.join("gcc/fifo");
@@ -405,9 +390,7 @@ fn a_tree_that_would_hang_cachebuild_is_refused() {
 
 #[test]
 fn a_site_that_takes_no_extra_configuration_keeps_the_cache_it_has() {
-    let _alone = alone();
-    let scene = ModuleTree::new();
-    let site = newest(&scene);
+    let (_alone, scene, site) = newest();
     let config = site.setting("siteconfig").unwrap().to_owned();
     fs::write(config, "lappendConf locked_configs extra_siteconfig\n").unwrap();
     scene.module("tree/gcc/13");
@@ -420,9 +403,8 @@ fn a_site_that_takes_no_extra_configuration_keeps_the_cache_it_has() {
 
 #[test]
 fn a_cache_for_another_release_is_named() {
-    let _alone = alone();
-    let scene = ModuleTree::new();
-    let (old, new) = (everyones(&scene, "5.5"), newest(&scene));
+    let (_alone, scene) = (alone(), ModuleTree::new());
+    let (old, new) = (everyones(&scene, "5.5"), everyones(&scene, "newest"));
     scene.module("tree/gcc/13");
     scene.file("tree/needs/1", "#%Module5.6\n");
     let tree = scene.at("tree");
@@ -445,9 +427,7 @@ fn a_cache_for_another_release_is_named() {
 
 #[test]
 fn a_cache_wants_to_be_built_only_where_it_is_not_good() {
-    let _alone = alone();
-    let scene = ModuleTree::new();
-    let site = newest(&scene);
+    let (_alone, scene, site) = newest();
     let tree = nasty(&scene);
     let wants_build = || cache::check(&tree, Some(&site)).wants_build();
     let build = || cache::build(&tree, &site, &[], &occasion(&tree), &|_, _| {}).unwrap();

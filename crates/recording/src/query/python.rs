@@ -119,11 +119,6 @@ pub fn is_site_file(name: &[u8]) -> bool {
     name == b"pyvenv.cfg" || name.ends_with(b".pth") || name.ends_with(b"._pth")
 }
 
-/// Whether a path is in a directory that every installation has.
-pub fn is_installed_below(path: &[u8]) -> bool {
-    upwards(path).any(is_installed)
-}
-
 /// `…/site-packages` and the like, or `…/lib/python3.11`.
 fn is_installed(directory: &[u8]) -> bool {
     let (above, name) = split(directory);

@@ -18,7 +18,7 @@ pub(super) fn text(library: &Path, users: Option<&OsStr>) -> Vec<u8> {
     let names: Vec<&str> = super::programs::names().collect();
     let mut text = FIRST_LINE.to_vec();
     text.extend(b"{ enable -f ");
-    text.extend(term::quoted(library.as_os_str().as_bytes()).bytes());
+    text.extend(term::quoted(library).bytes());
     text.extend(format!(" {} \"$_\" || : \"$_\"; }} 2>/dev/null\n", names.join(" ")).bytes());
     if let Some(users) = users.filter(|value| !value.is_empty()) {
         let file = in_double_quotes(users);

@@ -14,14 +14,15 @@ use super::scene::becalm;
 use super::{Ran, Scene, run};
 
 pub use real::{
-    Asked, Shown, Start, asked, asked_until, loads, says, says_with, shown, start, start_of_loader,
-    sum,
+    LoaderCall, Shown, Start, asked, asked_until, loads, says, says_with, shown, start,
+    start_of_loader, sum,
 };
 pub use snapshot::Snapshot;
 
 /// The directory `tree` of a scene, which is to be bound, and `state`, where becalm keeps what it
 /// needs to undo.
 pub struct Site {
+    /// Where both are.
     pub scene: Scene,
 }
 
@@ -31,6 +32,7 @@ fn sources() -> PathBuf {
 }
 
 impl Site {
+    /// Both, empty.
     pub fn new() -> Site {
         Site::of(Scene::new())
     }

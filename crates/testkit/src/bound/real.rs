@@ -18,7 +18,9 @@ fn plain(program: &str, arguments: &[&str]) -> Command {
 /// What can be told of a start that works: what it says, and the files that it loads.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Shown {
+    /// Its standard output.
     pub says: String,
+    /// The files, without symbolic links in their paths, in the order of ldd.
     pub loads: Vec<PathBuf>,
 }
 
@@ -69,10 +71,15 @@ pub fn loads(file: &str, more: &[(&str, &str)]) -> Vec<PathBuf> {
 /// What strace counts of a start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Start {
+    /// open and openat.
     pub opens: u64,
+    /// Those that fail.
     pub failed_opens: u64,
+    /// stat by path.
     pub stats: u64,
+    /// Those that fail.
     pub failed_stats: u64,
+    /// mmap.
     pub mmaps: u64,
 }
 
@@ -111,7 +118,7 @@ fn start_with(program: &str, arguments: &[&str], more: &[(&str, &str)]) -> Start
 }
 
 /// What calls come to.
-pub fn sum(all: &[Asked]) -> Start {
+pub fn sum(all: &[LoaderCall]) -> Start {
     let mut sum = Start::default();
     for asked in all {
         let failed = u64::from(asked.error.is_some());
@@ -126,9 +133,10 @@ pub fn sum(all: &[Asked]) -> Start {
 
 /// One call of a loader.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct LoaderCall {
     /// `open`, `stat` (by path; not of an open file) or `mmap`.
     pub call: &'static str,
+    /// What it is about.
     pub path: String,
     /// The error's name.
     pub error: Option<String>,
@@ -136,7 +144,7 @@ pub struct Asked {
 
 /// The calls of a program, by strace.
 #[track_caller]
-pub fn asked(program: &str, arguments: &[&str], more: &[(&str, &str)]) -> Vec<Asked> {
+pub fn asked(program: &str, arguments: &[&str], more: &[(&str, &str)]) -> Vec<LoaderCall> {
     asked_until(0, program, arguments, more)
 }
 
@@ -147,7 +155,7 @@ pub fn asked_until(
     program: &str,
     arguments: &[&str],
     more: &[(&str, &str)],
-) -> Vec<Asked> {
+) -> Vec<LoaderCall> {
     let log = tempfile::NamedTempFile::new().unwrap();
     let calls = "trace=open,openat,stat,newfstatat,mmap,?stat64,?fstatat64,?statx,?mmap2";
     let mut command = Command::new("strace");
@@ -161,7 +169,7 @@ pub fn asked_until(
 }
 
 /// One line of the log: `openat(AT_FDCWD, "/a", O_RDONLY|O_CLOEXEC) = -1 ENOENT (No such …)`.
-fn call(line: &str) -> Option<Asked> {
+fn call(line: &str) -> Option<LoaderCall> {
     let (name, rest) = line.split_once('(')?;
     let call = match name {
         "mmap" | "mmap2" => "mmap",
@@ -174,5 +182,5 @@ fn call(line: &str) -> Option<Asked> {
     if call == "stat" && path.is_empty() {
         return None;
     }
-    Some(Asked { call, path, error: error.map(str::to_owned) })
+    Some(LoaderCall { call, path, error: error.map(str::to_owned) })
 }

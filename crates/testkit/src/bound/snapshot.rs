@@ -18,6 +18,7 @@ enum Thing {
 }
 
 impl Snapshot {
+    /// What is in a directory now.
     pub fn of(directory: &Path) -> Snapshot {
         Snapshot(things(directory))
     }

@@ -73,6 +73,7 @@ fn image() -> MappedElf {
     }
 }
 
+/// A blind spot of every kind.
 pub fn blinds() -> [Blind; 9] {
     let process = ProcessId(1);
     [

@@ -12,6 +12,7 @@ pub mod every_kind;
 pub mod read;
 pub mod storm;
 
+/// The error of a path that is not there.
 pub const ENOENT: u16 = 2;
 
 /// A sink whose bytes can be looked at while the writer has it.
@@ -19,10 +20,12 @@ pub const ENOENT: u16 = 2;
 pub struct Shared(Arc<Mutex<Vec<u8>>>);
 
 impl Shared {
+    /// For a writer.
     pub fn sink(&self) -> Sink {
         Box::new(self.clone())
     }
 
+    /// The bytes so far.
     pub fn take(&self) -> Vec<u8> {
         self.0.lock().unwrap().clone()
     }
@@ -39,6 +42,7 @@ impl Write for Shared {
     }
 }
 
+/// The header of a recording that an ordinary user made.
 pub fn header() -> Header {
     Header {
         becalm: "0.1.0".into(),
@@ -79,44 +83,53 @@ pub fn bare(name: &str) -> Ask<'static> {
 }
 
 impl<'a> Ask<'a> {
+    /// On a path that is not there.
     pub fn missing(self) -> Ask<'a> {
         self.failed(ENOENT)
     }
 
+    /// That failed with this errno.
     pub fn failed(mut self, errno: u16) -> Ask<'a> {
         self.event.outcome = Outcome::Failed(errno);
         self
     }
 
+    /// That returned this.
     pub fn returned(mut self, value: i64) -> Ask<'a> {
         self.event.outcome = Outcome::Returned(value);
         self
     }
 
+    /// With these flags.
     pub fn flags(mut self, flags: u64) -> Ask<'a> {
         self.event.flags = flags;
         self
     }
 
+    /// On this descriptor.
     pub fn fd(mut self, fd: i32) -> Ask<'a> {
         self.event.fd = Some(fd);
         self
     }
 
+    /// With this second path.
     pub fn other(self, path: &'a str) -> Ask<'a> {
         self.other_bytes(path.as_bytes())
     }
 
+    /// The same, of any bytes.
     pub fn other_bytes(mut self, path: &'a [u8]) -> Ask<'a> {
         self.other = Some(path);
         self
     }
 
+    /// By this call of this table.
     pub fn abi(mut self, abi: Abi, number: u64) -> Ask<'a> {
         self.event.call = Call::new(abi, number);
         self
     }
 
+    /// By this thread; the process's first, if not given.
     pub fn thread(mut self, thread: u32) -> Ask<'a> {
         self.event.thread = thread;
         self
@@ -128,6 +141,7 @@ impl<'a> Ask<'a> {
         self
     }
 
+    /// That took so many nanoseconds.
     pub fn took(mut self, took: u64) -> Ask<'a> {
         self.event.took = Nanos(took);
         self
@@ -157,17 +171,22 @@ impl<'a> Ask<'a> {
 
 /// A recording that is being made up. Every step takes 20 microseconds.
 pub struct Made {
+    /// What writes it.
     pub writer: Writer,
+    /// What has been written.
     pub bytes: Shared,
+    /// The time of the last step, in nanoseconds.
     pub now: u64,
     processes: u32,
 }
 
 impl Made {
+    /// One that has just begun.
     pub fn new() -> Made {
         Made::with(&header())
     }
 
+    /// The same with this header.
     pub fn with(header: &Header) -> Made {
         let bytes = Shared::default();
         let writer = Writer::new(bytes.sink(), header).unwrap();
@@ -195,6 +214,7 @@ impl Made {
         self.exec_with(process, path, image, argv, &[]);
     }
 
+    /// The same, with these variables.
     pub fn exec_with(
         &mut self,
         process: ProcessId,
@@ -222,6 +242,7 @@ impl Made {
         process
     }
 
+    /// A process makes a call.
     pub fn call(&mut self, process: ProcessId, ask: Ask) {
         let start = if ask.event.start.0 == 0 { self.tick() } else { ask.event.start };
         let mut path = |bytes: Option<&[u8]>| bytes.map(|bytes| self.writer.path(bytes));
@@ -237,6 +258,7 @@ impl Made {
         self.writer.call(event);
     }
 
+    /// A process ends.
     pub fn end(&mut self, process: ProcessId, status: ExitStatus) {
         let usage =
             Usage { user: Micros(1000), system: Micros(2000), max_rss: ByteUnits(4096 * 1024) };
@@ -251,6 +273,7 @@ impl Made {
         self.bytes.take()
     }
 
+    /// The recording, ended and read back.
     pub fn recording(self) -> Recording {
         Recording::read(&self.finish()[..]).unwrap()
     }

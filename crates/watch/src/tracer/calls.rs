@@ -3,11 +3,11 @@
 use recording::{Abi, Outcome, Phase};
 
 use super::{Next, Tracer};
+use crate::arguments::Special;
 use crate::decode::{self, CallEntry};
 use crate::inject::Delay;
 use crate::ptrace::{StoppedThread, TraceError};
 use crate::reader::StoppedCall;
-use crate::shape::Special;
 use crate::task::PendingCall;
 use crate::{clock, effects, memory};
 

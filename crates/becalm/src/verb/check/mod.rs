@@ -3,7 +3,6 @@
 mod view;
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use job::RecordingTarget;
@@ -57,7 +56,7 @@ pub struct CheckArgs {
 pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let report = args.report.begin()?;
     let wanted = recorded::RecordRequest::of(&args.command);
-    let place = args.place.wanted(&[&args.command])?;
+    let place = args.place.wanted(&[&args.command], &args.cost.job)?;
     let profile = place.as_ref().map(|place| &place.profile);
     let model = args.cost.model(profile).map_err(Failure::of_command)?;
     let below = args.cost.below().map_err(Failure::of_command)?;
@@ -67,19 +66,22 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     };
     let target = args.output.as_deref().map(|output| RecordingTarget::of(output, None));
     let target = target.transpose().map_err(Failure::of_command)?;
-    let path = target.as_ref().map(RecordingTarget::recording);
-    let ran = recorded::there_and_read(&wanted, path.as_deref(), enter);
     let kept = target.as_ref().map(|target| target.file().to_owned());
     let shared = target.as_ref().is_some_and(|target| target.rank().is_some());
-    let failed = recorded::has_failed(ran.as_ref().map(|(_, finished, _)| finished));
-    let joined = target.map_or(Ok(()), |target| target.finish(failed)).map_err(Failure::of_command);
+    let record = |path: Option<&Path>| recorded::there_and_read(&wanted, path, enter);
+    let (ran, joined) = match target {
+        Some(target) => {
+            recorded::to_target(target, |path| record(Some(path)), |(_, finished, _)| finished)
+        }
+        None => (record(None), Ok(())),
+    };
     let (recording, finished, entered) = ran?;
     if report.rank.is_silent() {
         joined?;
         return recorded::pass_on(&finished);
     }
     let named = kept.as_deref().unwrap_or(Path::new("start.becalm"));
-    let named = term::quoted(named.as_os_str().as_bytes());
+    let named = term::quoted(named);
     let rehearsed =
         entered.map(|(place, entered)| rehearsed::told(place, entered, &recording)).transpose()?;
     let options = explain::ExplainOptions {

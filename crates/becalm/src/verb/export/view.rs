@@ -1,6 +1,5 @@
 //! `becalm export -o FILE`: what was written.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use recording::export::ExportFormat;
@@ -56,7 +55,7 @@ impl Export {
     }
 
     fn next(&self) -> String {
-        let file = quoted(self.file.as_os_str().as_bytes());
+        let file = quoted(&self.file);
         match self.format {
             "jsonl" => format!("jq . {file} | less"),
             "folded" => format!("inferno-flamegraph < {file} > {file}.svg"),

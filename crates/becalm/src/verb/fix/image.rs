@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -107,8 +106,8 @@ impl BuiltImage {
 
     /// The same as it is written once the image has its name.
     pub fn line(&self, command: &[OsString]) -> String {
-        let image = term::quoted(self.target.as_os_str().as_bytes());
-        format!("becalm run --image {image} -- {}", super::words(command))
+        let image = term::quoted(&self.target);
+        format!("becalm run --image {image} -- {}", term::shell_line(command))
     }
 
     /// Gives it its name.

@@ -1,30 +1,33 @@
 //! `becalm fix`.
 
 mod image;
+mod planned_wait;
 mod trial;
 mod view;
 
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::Context;
-use cost::CostModel;
 use launch::CommandLine;
 use loader::bind::{Binding, UnboundFile};
 use prove::{ProofBench, RunSurroundings, Subject};
 use recording::Recording;
+use rehearse::RehearsalRequest;
 
 use super::elf::bind::{BindFlags, apply, check, plan as simulated};
 use crate::again;
+use crate::cost_options::CostOptions;
 use crate::exit::{Failure, NO};
 use crate::recorded;
 use crate::rehearsed::{ColdNode, RehearseOptions};
 use crate::reporting_rank::refuse_many_ranks;
+use crate::stdout_redirect::StdoutRedirect;
 use image::BuiltImage;
+use planned_wait::PlannedWait;
 use trial::Trial;
 use view::{EnvironmentImage, FixAnswer};
 
@@ -68,6 +71,9 @@ pub struct FixArgs {
     place: RehearseOptions,
 
     #[command(flatten)]
+    cost: CostOptions,
+
+    #[command(flatten)]
     how: BindFlags,
 
     /// Print one JSON object (docs/schema/becalm.fix.md); the command's output goes to standard
@@ -92,11 +98,19 @@ struct ResolvedPlan {
     image: Option<EnvironmentImage>,
     /// Why no image is built of an environment that would gain from one.
     no_image: Option<String>,
+    wait: PlannedWait,
 }
 
 impl ResolvedPlan {
     fn of(args: &FixArgs, recording: &Recording) -> Result<ResolvedPlan, Failure> {
-        let findings = explain::explain(recording, &explain::ExplainOptions::default());
+        let rehearsed = rehearsal(args)?;
+        let profile = rehearsed.as_ref().map(|wanted| &wanted.profile);
+        let options = explain::ExplainOptions {
+            model: args.cost.model(profile).map_err(Failure::of_command)?,
+            below: args.cost.below()?,
+            ..explain::ExplainOptions::default()
+        };
+        let findings = explain::explain(recording, &options);
         let plan = cure::CurePlan::of(recording, &findings);
         let (image, no_image) = match plan.image() {
             Some((directory, taken)) if directory.path().is_dir() => {
@@ -105,7 +119,10 @@ impl ResolvedPlan {
             Some((directory, _)) => (None, Some(format!("{directory}: it is no directory now"))),
             None => (None, None),
         };
-        Ok(ResolvedPlan { binding: binding(args, &plan)?, image, no_image })
+        let binding = binding(args, &plan)?;
+        let directory = image.as_ref().map(|image: &EnvironmentImage| &*image.environment);
+        let wait = PlannedWait::of(recording, &findings, &options, &binding, directory);
+        Ok(ResolvedPlan { binding, image, no_image, wait })
     }
 
     fn is_empty(&self) -> bool {
@@ -118,6 +135,7 @@ impl ResolvedPlan {
             binding: &self.binding,
             image: self.image.as_ref(),
             no_image: self.no_image.as_deref(),
+            wait: &self.wait,
             applied: None,
             harm: None,
             proof: None,
@@ -127,13 +145,8 @@ impl ResolvedPlan {
 
 fn plan_only(args: &FixArgs) -> Result<u8, Failure> {
     let wanted = recorded::RecordRequest::of(&args.command);
-    let redirect = match args.json {
-        true => {
-            Some(crate::stdout_redirect::StdoutRedirect::to_stderr().map_err(Failure::of_command)?)
-        }
-        false => None,
-    };
-    let (recording, _) = recorded::and_read(&wanted, None)?;
+    let redirect = StdoutRedirect::to_stderr(args.json).map_err(Failure::of_command)?;
+    let (recording, _) = recorded::and_read(&wanted)?;
     let plan = ResolvedPlan::of(args, &recording)?;
     if !plan.binding.is_empty() {
         check(&plan.binding.to_plan(title(args)))?;
@@ -149,14 +162,9 @@ fn plan_only(args: &FixArgs) -> Result<u8, Failure> {
 /// What to do after a plan.
 fn next(args: &FixArgs, plan: &ResolvedPlan) -> String {
     match plan.is_empty() {
-        true => format!("becalm check -- {}", words(&args.command)),
+        true => format!("becalm check -- {}", term::shell_line(&args.command)),
         false => again::with(1, &["--apply"]),
     }
-}
-
-fn words(command: &[OsString]) -> String {
-    let words: Vec<_> = command.iter().map(|word| term::quoted(word.as_bytes())).collect();
-    words.join(" ")
 }
 
 fn apply_and_prove(args: &FixArgs) -> Result<u8, Failure> {
@@ -224,7 +232,7 @@ impl AppliedChanges {
         recording: &Recording,
     ) -> Result<Subject, Failure> {
         let Some(wanted) = &mut plan.image else { return Ok(subject(args)) };
-        let image = BuiltImage::build(wanted, recording, words(&args.command))?;
+        let image = BuiltImage::build(wanted, recording, term::shell_line(&args.command))?;
         let subject = image.subject(&args.command)?;
         self.image = Some(image);
         Ok(subject)
@@ -256,8 +264,7 @@ impl AppliedChanges {
 }
 
 fn title(args: &FixArgs) -> String {
-    let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
-    format!("fix -- {}", words.join(" "))
+    format!("fix -- {}", term::shell_line(&args.command))
 }
 
 fn take_back(id: &str) -> Result<(), Failure> {
@@ -276,26 +283,31 @@ fn print(args: &FixArgs, fix: &FixAnswer<'_>, next: &str) -> Result<(), Failure>
     Ok(term::print(&text)?)
 }
 
-fn bench(args: &FixArgs) -> Result<ProofBench, Failure> {
+/// On which filesystem the command is measured.
+fn rehearsal(args: &FixArgs) -> Result<Option<RehearsalRequest>, Failure> {
     // What the image's path says counts, too: it is read instead.
     let image = std::path::absolute(&args.image).context("the image's path")?;
     let directory = image.parent().map(OsString::from);
-    let wanted = args.place.wanted(&[&args.command, directory.as_slice()])?;
+    args.place.wanted(&[&args.command, directory.as_slice()], &args.cost.job)
+}
+
+fn bench(args: &FixArgs) -> Result<ProofBench, Failure> {
+    let wanted = rehearsal(args)?;
+    let profile = wanted.as_ref().map(|wanted| &wanted.profile);
+    let model = args.cost.model(profile).map_err(Failure::of_command)?;
     Ok(ProofBench {
         input: PathBuf::from("/dev/null"),
         timeout: args.timeout.map(|seconds| Duration::from_secs(seconds.into())),
         recorder: recorded::RecordRequest::of(&args.command).options(),
         recordings: 2,
-        cost: wanted
-            .as_ref()
-            .map(|wanted| CostModel { profile: wanted.profile.clone(), ..CostModel::default() }),
+        cost: wanted.as_ref().map(|_| model),
         elsewhere: wanted.map(|wanted| Rc::new(ColdNode(wanted)) as Rc<dyn RunSurroundings>),
     })
 }
 
 fn subject(args: &FixArgs) -> Subject {
     let line = CommandLine { environment: Vec::new(), argv: args.command.clone() };
-    Subject { text: words(&args.command), line, prepare: Vec::new() }
+    Subject { text: term::shell_line(&args.command), line, prepare: Vec::new() }
 }
 
 /// Simulates the binding of what the command was seen to load.
@@ -303,6 +315,7 @@ fn binding(args: &FixArgs, plan: &cure::CurePlan) -> Result<Binding, Failure> {
     let files = plan.files_to_bind().iter().map(|file| file.path().to_owned());
     let files: Vec<_> = files.filter(|path| path.is_file()).collect();
     let mut options = args.how.options()?;
+    options.list_spared = true;
     options.library_path = std::env::var_os("LD_LIBRARY_PATH");
     let mut binding = match files.is_empty() {
         true => Binding::default(),

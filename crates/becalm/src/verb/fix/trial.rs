@@ -9,7 +9,7 @@ use prove::{
 };
 use recording::Recording;
 
-use super::{AppliedChanges, FixArgs, ResolvedPlan, image, words};
+use super::{AppliedChanges, FixArgs, ResolvedPlan, image};
 use crate::again;
 use crate::exit::Failure;
 
@@ -124,7 +124,7 @@ impl Trial<'_> {
             (Harm::Slower, Some(_)) if self.bench.elsewhere.is_none() => {
                 again::with(1, &["--rehearse", "nfs"])
             }
-            _ => format!("becalm check -- {}", words(&self.args.command)),
+            _ => format!("becalm check -- {}", term::shell_line(&self.args.command)),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! `becalm merge`: which ranks are in the new file.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use recording::{RankedRecordings, shown_name};
@@ -91,6 +90,6 @@ impl MergedRecordings {
     }
 
     fn next(&self) -> String {
-        format!("becalm report {}", quoted(self.target.as_os_str().as_bytes()))
+        format!("becalm report {}", quoted(&self.target))
     }
 }

@@ -5,7 +5,6 @@ pub(super) mod view;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -161,7 +160,7 @@ fn plan(args: &ProveArgs) -> Result<ProofPlan, Failure> {
     let before =
         subject("--before", &args.before, prepare(&args.prepare_before, "--prepare-before")?)?;
     let after = subject("--after", &args.after, prepare(&args.prepare_after, "--prepare-after")?)?;
-    let wanted = args.place.wanted(&[&before.line.argv, &after.line.argv])?;
+    let wanted = args.place.wanted(&[&before.line.argv, &after.line.argv], &args.job)?;
     let cost = wanted.as_ref().map(|wanted| CostModel {
         profile: wanted.profile.clone(),
         job: args.job.size(),
@@ -266,10 +265,9 @@ fn warn_of_blinds(proof: &Proof) {
 
 /// What to do next: look at what changed, in recordings that are kept.
 fn next(args: &ProveArgs) -> String {
-    let quoted = |word: &OsStr| term::quoted(word.as_bytes());
     match &args.keep {
         Some(directory) => {
-            let file = |side: &str| quoted(directory.join(side).as_os_str());
+            let file = |side: &str| term::quoted(directory.join(side));
             format!("becalm diff {} {} --paths", file("before.becalm"), file("after.becalm"))
         }
         None => again::with(1, &["--keep", "proof"]),

@@ -21,10 +21,10 @@ pub(super) fn record(
     let no_hook = hook.as_ref().and_then(|hook| hook.as_ref().err());
     no_hook.into_iter().for_each(|why| term::warn(&format!("{why}; so it is done without")));
     let Some(Ok(hook)) = hook else {
-        let (recording, finished) = recorded::and_read(&wanted, None)?;
+        let (recording, finished) = recorded::and_read(&wanted)?;
         return Ok((recording, None, finished));
     };
-    let record = || recorded::and_read(&wanted, None);
+    let record = || recorded::and_read(&wanted);
     let (recording, finished) = python_path::instead(&hook.python_path(), record)?;
     Ok((recording, Some(hook), finished))
 }

@@ -4,10 +4,9 @@ mod calibration;
 mod run;
 mod view;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Seek, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
@@ -76,7 +75,7 @@ pub struct RehearseArgs {
 
     /// Measure how well this machine keeps to the profile, in a directory below PATH or /tmp; the
     /// exit status is 1 if it does not
-    #[arg(long, conflicts_with_all = ["record", "writable", "command"])]
+    #[arg(long, conflicts_with_all = ["record", "writable", "cold_server", "command"])]
     calibrate: bool,
 
     /// List the profiles
@@ -125,7 +124,7 @@ pub fn run(args: &RehearseArgs) -> Result<u8, Failure> {
         return cold();
     }
     let name = args.profile.as_deref().unwrap_or_default();
-    let profile = FilesystemProfile::find(name).map_err(usage)?;
+    let profile = args.job.profile(name).map_err(usage)?;
     if args.calibrate {
         return calibrate(args, &profile);
     }
@@ -152,10 +151,8 @@ fn rehearse(args: &RehearseArgs, wanted: &RehearsalRequest) -> Result<u8, Failur
         }
         _ => None,
     };
-    let redirect = match args.json {
-        Some(None) => Some(StdoutRedirect::to_stderr().map_err(Failure::of_command)?),
-        _ => None,
-    };
+    let redirect =
+        StdoutRedirect::to_stderr(args.json == Some(None)).map_err(Failure::of_command)?;
     // A file is of one rank.
     let record = args.record.as_ref().map(|file| file.as_deref().filter(|_| !rank.is_silent()));
     let ran = run::rehearsed(args, record, wanted)?;
@@ -228,17 +225,13 @@ fn print(
 
 /// What to do next: what many ranks would cost, or what caused it.
 fn next(args: &RehearseArgs, kept: Option<&Path>) -> String {
-    let quoted = |word: &OsStr| term::quoted(word.as_bytes());
-    let profile = args.profile.as_deref().map(quoted).unwrap_or_default();
+    let profile = args.profile.as_deref().map(term::quoted).unwrap_or_default();
     if let Some(file) = kept {
-        return format!(
-            "becalm scale {} --ranks 1000 --profile {profile}",
-            quoted(file.as_os_str())
-        );
+        let file = term::quoted(file);
+        return format!("becalm scale {file} --ranks 1000 --profile {profile}");
     }
     if args.record.is_some() {
-        let words: Vec<_> = args.command.iter().map(|word| quoted(word)).collect();
-        return format!("becalm check -- {}", words.join(" "));
+        return format!("becalm check -- {}", term::shell_line(&args.command));
     }
     again::with(1, &["--record=start.becalm"])
 }

@@ -3,7 +3,6 @@
 mod plot;
 mod view;
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -108,11 +107,10 @@ fn warn_of_another(before: &Projection, after: &Projection, file: &Path) {
 
 /// What to do next: find what to mend, or prove that it is mended.
 fn next(args: &ScaleArgs) -> String {
-    let quoted = |file: &Path| term::quoted(file.as_os_str().as_bytes());
     match &args.vs {
         Some(after) => {
-            format!("becalm diff {} {} --paths", quoted(&args.recording), quoted(after))
+            format!("becalm diff {} {} --paths", term::quoted(&args.recording), term::quoted(after))
         }
-        None => format!("becalm report {} --by prefix", quoted(&args.recording)),
+        None => format!("becalm report {} --by prefix", term::quoted(&args.recording)),
     }
 }

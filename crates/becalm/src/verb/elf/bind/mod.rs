@@ -127,6 +127,7 @@ impl BindFlags {
             leave: self.leave.clone(),
             absolute: self.absolute,
             immutable: self.immutable,
+            list_spared: false,
             library_path: None,
         })
     }
@@ -136,9 +137,7 @@ impl BindFlags {
 pub fn run(args: &ElfBindArgs) -> Result<u8, Failure> {
     let options = args.how.options()?;
     let binding = plan(&args.paths, &options)?;
-    let named: Vec<String> =
-        args.paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-    let plan = binding.to_plan(format!("elf bind {}", named.join(" ")));
+    let plan = binding.to_plan(format!("elf bind {}", term::shell_line(&args.paths)));
     if let Some(file) = &args.plan {
         crate::save::whole(file, std::path::Path::new(""), |out| plan.write(out))?;
     }

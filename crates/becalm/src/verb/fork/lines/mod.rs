@@ -86,7 +86,7 @@ fn of_command(args: &ForkLinesArgs) -> Result<u8, Failure> {
         ..recorded::RecordRequest::of(&args.command)
     };
     let hook = hook(python_path::given().as_deref());
-    let record = || recorded::and_read(&wanted, None);
+    let record = || recorded::and_read(&wanted);
     let (recording, finished) = match &hook {
         Ok(hook) => python_path::instead(&hook.python_path(), record)?,
         Err(why) => {

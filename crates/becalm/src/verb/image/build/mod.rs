@@ -5,7 +5,6 @@ mod view;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
@@ -235,8 +234,7 @@ pub fn run(args: &ImageBuildArgs) -> Result<u8, Failure> {
     check_paths(args).map_err(usage)?;
     check_output(&args.output).with_context(|| name(&args.output))?;
     // What the command prints is not what becalm answers.
-    let redirect =
-        (args.json && !args.command.is_empty()).then(StdoutRedirect::to_stderr).transpose()?;
+    let redirect = StdoutRedirect::to_stderr(args.json && !args.command.is_empty())?;
     let (first, trace) = order(args)?;
     let (built, sealed) = build(args, &first, trace, made)?;
     let packed = Packed::of(&args.output, &built, sealed.as_ref());
@@ -309,7 +307,7 @@ fn order(args: &ImageBuildArgs) -> Result<(Vec<PathBuf>, Option<String>), Failur
     if args.command.is_empty() {
         return Ok((Vec::new(), None));
     }
-    let (recording, finished) = recorded::and_read(&RecordRequest::of(&args.command), None)?;
+    let (recording, finished) = recorded::and_read(&RecordRequest::of(&args.command))?;
     if finished.ended.pass_on() != 0 {
         let status = finished.ended.pass_on();
         term::warn(&format!("the command ended with status {status}; its order is used as it is"));
@@ -382,7 +380,7 @@ fn name(path: &Path) -> String {
 
 /// What to do next: run in it.
 fn next(args: &ImageBuildArgs) -> String {
-    let image = term::quoted(args.output.as_os_str().as_bytes());
+    let image = term::quoted(&args.output);
     match term::shell_line(&args.command) {
         words if words.is_empty() => format!("becalm image inspect {image}"),
         words => format!("becalm run --image {image} -- {words}"),

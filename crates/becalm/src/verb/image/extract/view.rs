@@ -1,13 +1,12 @@
 //! `becalm image extract`: what was unpacked, and what could not be as it was.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use image::extract::Extracted;
 use recording::{ByteUnits, shown_name};
 use serde::Serialize;
 use term::number::{bytes, counted};
-use term::{plain, quoted, style};
+use term::{plain, quoted, shell_line, style};
 
 /// How many devices that were left out are named.
 const NAMED: usize = 5;
@@ -50,15 +49,13 @@ impl<'a> Unpacked<'a> {
         let gap = if lost.is_empty() { "" } else { "\n" };
         let (image, directory) = (&self.paths.0, &self.paths.1);
         let next = match it.overlays.first() {
-            Some(object) => format!(
-                "becalm image extract --object {object} {} {}",
-                quoted(image.as_os_str().as_bytes()),
-                quoted(
-                    &[directory.as_os_str().as_bytes(), b".", object.to_string().as_bytes()]
-                        .concat()
-                ),
-            ),
-            None => format!("ls -l {}", quoted(directory.as_os_str().as_bytes())),
+            Some(object) => {
+                let mut beside = directory.as_os_str().to_owned();
+                beside.push(format!(".{object}"));
+                let words = shell_line([image.as_os_str(), &beside]);
+                format!("becalm image extract --object {object} {words}")
+            }
+            None => format!("ls -l {}", quoted(directory)),
         };
         style::headline(&headline, columns) + gap + &lost + gap + &style::next(&next)
     }

@@ -1,6 +1,5 @@
 //! The screen of `becalm image inspect`: what is in an image.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use image::{ExtFacts, Holds, Inspection, ObjectFacts, SifFacts, SquashFacts};
@@ -68,7 +67,7 @@ impl Inspected {
     }
 
     fn quoted(&self) -> String {
-        quoted(self.path.as_os_str().as_bytes())
+        quoted(&self.path)
     }
 }
 

@@ -1,6 +1,5 @@
 //! The screen of `becalm image overlay`.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use recording::{ByteUnits, shown_name};
@@ -59,7 +58,7 @@ impl Overlaid {
             bytes(ByteUnits(self.overlay_bytes)),
             with.unwrap_or_default(),
         );
-        let file = quoted(self.path.as_os_str().as_bytes());
+        let file = quoted(&self.path);
         let next = match self.sif {
             Some(_) => format!("apptainer shell --writable {file}"),
             None => format!("apptainer shell --overlay {file} container.sif"),

@@ -16,9 +16,9 @@ use lab::profile::{
 };
 use recording::Recording;
 
+use crate::command_report::ReportOptions;
 use crate::exit::Failure;
-use crate::reporting_rank::{RankOption, RankReport};
-use crate::stdout_redirect::StdoutRedirect;
+use crate::reporting_rank::RankReport;
 use crate::{recorded, save};
 use view::{Profiled, Sampling};
 
@@ -64,13 +64,8 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "WIDTH")]
     starts: Option<StartsOption>,
 
-    /// Print one JSON object (docs/schema/becalm.lab.profile.md) instead of the report: the command's
-    /// standard output then goes to standard error
-    #[arg(long)]
-    json: bool,
-
     #[command(flatten)]
-    one: RankOption,
+    report: ReportOptions,
 
     /// The command and its arguments
     #[arg(required = true, last = true, value_name = "CMD")]
@@ -109,23 +104,19 @@ fn stack_bytes(text: &str) -> Result<u32, String> {
 
 /// Runs the verb.
 pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
-    let rank = args.one.reporting_rank()?;
-    let files = ProfileFiles::of(args, &rank);
+    let report = args.report.begin()?;
+    let files = ProfileFiles::of(args, &report.rank);
     if let Some(files) = &files {
         check_target(&files.svg).map_err(Failure::of_command)?;
     }
-    let redirect = match args.json {
-        true => Some(StdoutRedirect::to_stderr().map_err(Failure::of_command)?),
-        false => None,
-    };
     let allowed = Allowed::here();
     let sampler = files.is_some().then(|| sampler(args, &allowed));
     let wanted = recorded::RecordRequest {
         starts: Some(watch::RecordedStarts::Alone),
         ..recorded::RecordRequest::of(&args.command)
     };
-    let (recording, finished) = recorded::and_read(&wanted, None)?;
-    rank.say_what_is_missing(&finished);
+    let (recording, finished) = recorded::and_read(&wanted)?;
+    report.rank.say_what_is_missing(&finished);
     // Otherwise another rank is drawn.
     let Some((files, sampler)) = files.zip(sampler) else { return recorded::pass_on(&finished) };
     let (profile, sampling) = match sampler {
@@ -141,7 +132,7 @@ pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
     };
     let shown = Profiled {
         command: recording.header.command(),
-        rank: rank.number(),
+        rank: report.rank.number(),
         output: files.svg,
         folded: files.folded,
         still_running: finished.still_running as u64,
@@ -149,10 +140,8 @@ pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
         profile,
     };
     write(args, &stacks, &shown).map_err(Failure::of_command)?;
-    if !rank.is_silent() {
-        print(&shown, redirect, &rank).map_err(Failure::of_command)?;
-        rank.say_whose("another's: --rank N; each rank's graph: -o %r.svg");
-    }
+    let others = "another's: --rank N; each rank's graph: -o %r.svg";
+    report.print(Path::new(""), &shown.json(), |columns| shown.render(columns), others)?;
     recorded::pass_on(&finished)
 }
 
@@ -235,15 +224,4 @@ fn write(args: &ProfileArgs, stacks: &[GraphStack], shown: &Profiled) -> anyhow:
         Some(target) => Ok(save::whole(target, nothing, |out| flame::folded(stacks, out))?),
         None => Ok(()),
     }
-}
-
-fn print(
-    shown: &Profiled,
-    redirect: Option<StdoutRedirect>,
-    rank: &ReportingRank,
-) -> anyhow::Result<()> {
-    if let Some(redirect) = redirect {
-        return redirect.print(&term::json(&shown.json())?);
-    }
-    rank.print_report(|columns| shown.render(columns))
 }

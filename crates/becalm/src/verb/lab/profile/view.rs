@@ -1,6 +1,5 @@
 //! What `becalm lab profile` answers: where the time goes, and what samples do not see of it.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use lab::profile::{Allowed, CommandProfile, ProfileWarning, SamplingMethod, Scope};
@@ -8,7 +7,7 @@ use recording::{Micros, Name, Nanos, shown_name};
 use serde::Serialize;
 
 use term::number::{count, counted, cpu, percent, time};
-use term::{Cell, Column, Table, plain, quoted, style, width};
+use term::{Cell, Column, Table, plain, quoted, shell_line, style, width};
 
 /// Rows of each table.
 const ROWS: usize = 8;
@@ -92,8 +91,7 @@ impl Profiled {
 
     /// The command as a shell takes it.
     pub fn command_line(&self) -> String {
-        let words: Vec<_> = self.command.iter().map(|word| quoted(word.bytes())).collect();
-        words.join(" ")
+        shell_line(&self.command)
     }
 
     /// What widths are, for the line below the graph's title.
@@ -246,7 +244,7 @@ impl Profiled {
 
     fn next(&self) -> String {
         let command = self.command_line();
-        let file = quoted(self.output.as_os_str().as_bytes());
+        let file = quoted(&self.output);
         let mut text = format!("The flame graph: {file}\n");
         if self.profile.starts > 50 {
             text += &style::next(&format!("becalm fork lines -- {command}"));

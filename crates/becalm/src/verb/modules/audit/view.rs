@@ -3,7 +3,7 @@
 use modules::audit::{Audit, AuditFinding, CommandCost, Level, RuleSum};
 use serde::Serialize;
 use term::number::{count, counted};
-use term::{Column, Table, plain, quoted, style, width};
+use term::{Column, Table, plain, shell_line, style, width};
 
 /// How many findings of one rule have a row.
 const EXAMPLES: usize = 2;
@@ -153,8 +153,7 @@ impl ModulesAudit {
 
     fn next(&self, all: bool) -> Option<String> {
         let has_more = self.audit.rules.iter().any(|sum| sum.count > EXAMPLES as u64);
-        let paths = self.audit.modulepaths.iter().map(|path| quoted(path.path.bytes()));
-        let paths = paths.collect::<Vec<_>>().join(" ");
+        let paths = shell_line(self.audit.modulepaths.iter().map(|path| &path.path));
         (has_more && !all).then(|| format!("becalm modules audit --no-run --all {paths}"))
     }
 }

@@ -105,10 +105,7 @@ pub fn run(args: &ModulesCacheArgs) -> Result<u8, Failure> {
 }
 
 fn answer(action: &'static str, args: &Common, caches: Vec<CacheAnswer>) -> Result<u8, Failure> {
-    let given = args.modulecmd.as_ref().map(|path| {
-        use std::os::unix::ffi::OsStrExt;
-        format!(" --modulecmd {}", term::quoted(path.as_os_str().as_bytes()))
-    });
+    let given = args.modulecmd.as_ref().map(|path| format!(" --modulecmd {}", term::quoted(path)));
     let options = if args.lmod { " --lmod".to_owned() } else { given.unwrap_or_default() };
     let answer = ModulesCache::of(action, options, caches);
     match args.json {

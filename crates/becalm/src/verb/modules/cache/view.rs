@@ -1,7 +1,6 @@
 //! `becalm modules cache`: what is wrong with caches, or what was published.
 
 use std::collections::BTreeMap;
-use std::os::unix::ffi::OsStrExt;
 
 use modules::cache::{Checked, FaultKind, PublishedCache};
 use recording::ByteUnits;
@@ -67,7 +66,7 @@ impl ModulesCache {
         if let Some(checked) =
             self.caches.iter().find(wants).and_then(|cache| cache.checked.as_ref())
         {
-            let place = quoted(checked.modulepath.as_os_str().as_bytes());
+            let place = quoted(&checked.modulepath);
             text += "\n";
             text += &style::next(&format!("becalm modules cache build{} {place}", self.options));
         }

@@ -54,7 +54,7 @@ pub fn run(args: &ModulesHookArgs) -> Result<u8, Failure> {
     }
     let mut alias = String::new();
     std::io::stdin().take(MOST).read_to_string(&mut alias).context("cannot read the alias")?;
-    let quoted = term::quoted(becalm.as_bytes());
+    let quoted = term::quoted(becalm);
     if let Some(alias) = csh_alias(alias.trim_end(), &quoted) {
         term::print(&format!("{alias}\n"))?;
     }

@@ -2,7 +2,6 @@
 
 mod view;
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use modules::avail::modulepaths as resolve;
@@ -85,7 +84,7 @@ impl Indexer {
             && rustix::process::geteuid().is_root()
             && !self.store.is_for_everyone()
         {
-            let directory = term::quoted(directory.as_os_str().as_bytes());
+            let directory = term::quoted(directory);
             term::warn(&format!("{directory}: not everyone may enter it: others have no index"));
         }
     }

@@ -1,6 +1,5 @@
 //! `becalm modules index`: which modulepaths can be answered for.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use recording::shown_name;
@@ -56,7 +55,7 @@ impl ModulesIndex {
 }
 
 fn one(answer: &IndexAnswer) -> String {
-    let path = quoted(answer.modulepath.as_os_str().as_bytes());
+    let path = quoted(&answer.modulepath);
     match &answer.refused {
         Some(why) => format!("{path}: left to Modules: {}\n", plain(why)),
         None => format!(

@@ -218,8 +218,7 @@ fn options(args: &ModulesTidyArgs) -> Result<TidyOptions, Failure> {
 }
 
 fn title(paths: &[PathBuf]) -> String {
-    let paths: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
-    format!("modules tidy {}", paths.join(" "))
+    format!("modules tidy {}", term::shell_line(paths))
 }
 
 /// Prints it, with what to type next where there is something to do.

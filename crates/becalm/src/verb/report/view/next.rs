@@ -1,5 +1,8 @@
 //! What to ask next, as a command to paste.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
 use recording::Cause;
 use recording::query::GroupBy;
 use term::quoted;
@@ -21,7 +24,11 @@ impl CallReport {
             },
             GroupBy::Prefix => match (&self.below, most) {
                 (None, Some(row)) if row.metadata_ops > 0 => {
-                    format!("{} --below {}", by(GroupBy::Prefix), quoted(&row.raw_key))
+                    format!(
+                        "{} --below {}",
+                        by(GroupBy::Prefix),
+                        quoted(OsStr::from_bytes(&row.raw_key))
+                    )
                 }
                 _ => by(GroupBy::Cause),
             },

@@ -1,7 +1,6 @@
 //! `becalm report` on the recordings of many ranks: how they compare, and which was the slowest.
 
 use std::collections::BTreeMap;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -217,7 +216,7 @@ impl RanksReport {
 
     /// What to ask next, as a command to paste.
     fn next(&self) -> String {
-        let file = quoted(self.file.as_os_str().as_bytes());
+        let file = quoted(&self.file);
         let first = self.ranks.first().map(|row| row.rank);
         let rank = self.slowest.or(first).unwrap_or_default();
         format!("becalm report {file} --rank {rank}")

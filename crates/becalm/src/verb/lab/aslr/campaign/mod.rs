@@ -1,16 +1,16 @@
 //! `becalm lab aslr campaign`.
 
+mod batch;
 mod view;
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, anyhow};
 use lab::aslr::campaign::{
-    Batch, CampaignArm, CampaignOptions, CampaignPlan, Expected, JobStart, Kernel, Logged,
-    RankDetails, StartError, Starter, TimedBy,
+    CampaignArm, CampaignOptions, CampaignPlan, Expected, JobStart, Kernel, Logged, RankDetails,
+    StartError, Starter, TimedBy,
 };
 use lab::aslr::log::LoggedProcess;
 use launch::CommandLine;
@@ -19,7 +19,6 @@ use launch::layout::{self, MemoryLayout};
 use term::ProgressBar;
 
 use crate::exit::{FAILED, Failure, USAGE};
-use crate::save;
 use view::AslrCampaign;
 
 /// Run many processes with and without randomised layouts, to see whether some are slow by it
@@ -174,7 +173,7 @@ fn time_limit(text: &str) -> Result<String, String> {
 /// Runs the verb.
 pub fn run(args: &CampaignArgs) -> Result<u8, Failure> {
     match &args.batch.batch {
-        Some(target) => batch(args, target),
+        Some(target) => batch::write(args, target),
         None => campaign(args),
     }
 }
@@ -347,56 +346,4 @@ fn opened(args: &CampaignArgs, plan: &CampaignPlan) -> Result<Logged, Failure> {
         ))),
         _ => Ok(logged),
     }
-}
-
-/// Writes the script.
-fn batch(args: &CampaignArgs, target: &Path) -> Result<u8, Failure> {
-    let own = std::env::current_exe().context("becalm's own path")?;
-    let quoted = |path: &Path| term::quoted(path.as_os_str().as_bytes());
-    let command: String = args
-        .command
-        .iter()
-        .fold(String::new(), |line, word| format!("{line} {}", term::quoted(word.as_bytes())));
-    let batch = Batch {
-        nodes: args.batch.nodes,
-        tasks: args.batch.tasks.unwrap_or(1),
-        time: args.batch.time.clone(),
-        becalm: quoted(&own),
-        directory: quoted(&std::path::absolute(&args.output)?),
-        options: options(args)?,
-        command: if command.is_empty() { command } else { format!(" --{command}") },
-    };
-    if target.as_os_str() == "-" {
-        term::print(&batch.script())?;
-        return Ok(0);
-    }
-    save::whole(target, Path::new(""), |out| out.write_all(batch.script().as_bytes()))?;
-    term::print(&format!("Next: sbatch {}\n", quoted(target)))?;
-    Ok(0)
-}
-
-/// The options of the campaign that the script runs, each with a blank before it.
-fn options(args: &CampaignArgs) -> Result<String, Failure> {
-    let arms: Vec<_> = arms(args)?.iter().map(|arm| arm.name()).collect();
-    let mut line = format!(
-        " --blocks {} --arms {} --threshold {} --rate {}",
-        args.blocks,
-        arms.join(","),
-        args.threshold,
-        args.rate
-    );
-    match args.command.is_empty() {
-        true => {
-            let Kernel { steps, repeats, values, .. } = kernel(args);
-            line += &format!(" --nbStep {steps} --nbRepeat {repeats} --nbValue {values}");
-        }
-        false => {
-            line += if clock(args) == TimedBy::Wall { " --by wall" } else { "" };
-            line += if args.untraced { " --untraced" } else { "" };
-        }
-    }
-    line += &args.seed.map(|seed| format!(" --seed {seed}")).unwrap_or_default();
-    line += if args.kernel.mpi { " --mpi" } else { "" };
-    line += if args.retest { " --retest" } else { "" };
-    Ok(line)
 }

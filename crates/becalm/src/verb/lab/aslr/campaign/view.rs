@@ -1,6 +1,5 @@
 //! `becalm lab aslr campaign`: what it can show, before it is run; and what was run.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -63,7 +62,7 @@ impl AslrCampaign {
     /// Where it is, and how many blocks are done already.
     pub fn goes_on(&mut self, directory: &Path, blocks: u64) {
         self.directory = shown_name(directory);
-        self.next = format!("becalm lab aslr analyze {}", quoted(directory.as_os_str().as_bytes()));
+        self.next = format!("becalm lab aslr analyze {}", quoted(directory));
         self.blocks_before = blocks;
     }
 

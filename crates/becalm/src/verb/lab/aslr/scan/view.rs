@@ -5,7 +5,7 @@ use recording::Name;
 use serde::Serialize;
 
 use term::number::{count, counted};
-use term::{Column, Table, plain, quoted, style, width};
+use term::{Column, Table, plain, shell_line, style, width};
 
 /// What `becalm lab aslr scan` answers: as JSON, docs/schema/becalm.lab.aslr.scan.md; as text,
 /// [`AslrScan::render`].
@@ -62,8 +62,8 @@ impl AslrScan {
                 count((scan.slow.len() - SHOWN) as u64)
             ));
         }
-        let words: Vec<_> = self.command.iter().map(|word| quoted(word.bytes())).collect();
-        let next = format!("becalm run --aslr {} -- {}", worst.layout, words.join(" "));
+        let command = shell_line(&self.command);
+        let next = format!("becalm run --aslr {} -- {command}", worst.layout);
         text + &style::next(&next)
     }
 }
