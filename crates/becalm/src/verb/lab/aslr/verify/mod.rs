@@ -79,10 +79,6 @@ fn compare(args: &LayoutVerifyArgs) -> Result<u8, Failure> {
     let verdict = verify::compare(texts)?;
     let one = verdict.is_one();
     let answer = AslrVerified::from(verdict);
-    let text = match args.json {
-        true => term::json(&answer)?,
-        false => answer.render(term::width::terminal()),
-    };
-    term::print(&text)?;
+    term::print_answer(args.json, &answer, |columns| answer.render(columns))?;
     Ok(if one { 0 } else { NO })
 }
