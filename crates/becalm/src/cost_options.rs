@@ -1,7 +1,7 @@
 //! `--profile`, `--ranks` and what else a predicted wait depends on: the same for all verbs that
 //! predict one.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -16,7 +16,7 @@ pub struct CostOptions {
     profile: Option<OsString>,
 
     #[command(flatten)]
-    job: JobOptions,
+    pub job: JobOptions,
 
     /// What is on the shared filesystem: this and all below it [default: the network filesystems of
     /// the recording; without any, everything but what the kernel serves from memory]
@@ -28,7 +28,7 @@ pub struct CostOptions {
     warm: bool,
 }
 
-/// How many ranks start at once.
+/// How many ranks start at once, and what the server has in memory by then.
 #[derive(clap::Args)]
 pub struct JobOptions {
     /// How many ranks start at once
@@ -44,6 +44,10 @@ pub struct JobOptions {
     #[arg(long, value_name = "K", default_value_t = JobSize::default().ranks_per_node,
           value_parser = from_one())]
     ranks_per_node: u64,
+
+    /// Take the server to be cold: what is asked of it first, it reads from its disk
+    #[arg(long)]
+    cold_server: bool,
 }
 
 fn from_one() -> clap::builder::RangedU64ValueParser {
@@ -55,9 +59,9 @@ impl CostOptions {
     /// it is emulated.
     pub fn model(&self, rehearsed: Option<&FilesystemProfile>) -> Result<CostModel, ProfileError> {
         let profile = match (&self.profile, rehearsed) {
-            (Some(name), _) => FilesystemProfile::find(name)?,
+            (Some(name), _) => self.job.profile(name)?,
             (None, Some(rehearsed)) => rehearsed.clone(),
-            (None, None) => FilesystemProfile::find(FilesystemProfile::DEFAULT.as_ref())?,
+            (None, None) => self.job.profile(FilesystemProfile::DEFAULT.as_ref())?,
         };
         Ok(CostModel { profile, job: self.job.size(), warm: self.warm })
     }
@@ -70,6 +74,12 @@ impl CostOptions {
 }
 
 impl JobOptions {
+    /// The profile of this name, with the server that is asked for.
+    pub fn profile(&self, name: &OsStr) -> Result<FilesystemProfile, ProfileError> {
+        let profile = FilesystemProfile::find(name)?;
+        if self.cold_server { profile.with_cold_server() } else { Ok(profile) }
+    }
+
     /// The job that is asked for.
     pub fn size(&self) -> JobSize {
         match self.nodes {

@@ -7,6 +7,7 @@ mod cost_options;
 mod exit;
 mod load;
 mod machine;
+mod predicted_wait;
 mod python_path;
 mod recorded;
 mod recording_head;

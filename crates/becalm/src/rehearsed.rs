@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use cost::{FilesystemProfile, RpcKind};
+use cost::RpcKind;
 use prove::{RunSurroundings, ServerCounts, SurroundingsStay};
 use recording::{ByteUnits, Nanos, Recording};
 use rehearse::report::RehearsalReport;
 use rehearse::{Account, Rehearsal, RehearsalRequest};
 
+use crate::cost_options::JobOptions;
 use crate::exit::Failure;
 use crate::verb::check::RehearsedRun;
 
@@ -32,9 +33,13 @@ impl RehearseOptions {
     /// What is to be rehearsed for these commands; nothing if that is not wanted.
     ///
     /// The directories stay writable: the command does what it does without a rehearsal.
-    pub fn wanted(&self, commands: &[&[OsString]]) -> Result<Option<RehearsalRequest>, Failure> {
+    pub fn wanted(
+        &self,
+        commands: &[&[OsString]],
+        job: &JobOptions,
+    ) -> Result<Option<RehearsalRequest>, Failure> {
         let Some(name) = &self.rehearse else { return Ok(None) };
-        let profile = FilesystemProfile::find(name).map_err(Failure::of_command)?;
+        let profile = job.profile(name).map_err(Failure::of_command)?;
         let mut paths = self.rehearse_path.clone();
         if paths.is_empty() {
             paths = commands.iter().flat_map(|words| rehearse::shared_directories(words)).collect();
@@ -57,7 +62,7 @@ impl RunSurroundings for ColdNode {
         let profile = &self.0.profile;
         format!(
             "a cold node of a rehearsed {} (metadata latency {})",
-            profile.name,
+            profile.title(),
             term::number::time(profile.latency())
         )
     }
@@ -107,6 +112,7 @@ pub fn told(
         RehearsalReport::of(&account, &wanted.profile, &places, Duration::ZERO, Some(recording));
     Ok(RehearsedRun {
         profile: wanted.profile.name.clone(),
+        cold_server: wanted.profile.cold_server,
         directories: places
             .iter()
             .map(|place| term::plain(&place.path.to_string_lossy()))

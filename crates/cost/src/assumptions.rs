@@ -54,9 +54,16 @@ fn servers(model: &CostModel, start: &RecordedStart) -> String {
         ComputeSource::Recorded => "computing as between the recorded calls",
         ComputeSource::Given => "computing as given",
     };
+    let server = match profile.cold_disk() {
+        None => "warm metadata server, which takes".to_owned(),
+        Some(disk) => format!(
+            "cold metadata server, which reads each directory and each inode once from its disk \
+             ({}; {} to a file's first byte), many at once, and takes",
+            disk.metadata, disk.data,
+        ),
+    };
     format!(
-        "All ranks start at once on {} clients of one warm metadata server, which takes {} an \
-         operation in turn, and {} of network; names that were found are {}, negative dentries \
+        "All ranks start at once on {} clients of one {server} {} an operation in turn, and {} of network; names that were found are {}, negative dentries \
          {}, an open is {}, a listing {}; calls follow each other as recorded, {compute}; \
          symbolic links that paths lead through, and data read through memory mappings \
          (libraries), are left out.",

@@ -9,7 +9,8 @@
 //! operation occupies the server once for each member, and its first member goes on as soon as
 //! its own is served. That keeps both limits of a closed queue as they are: a cycle takes
 //! `round trip + service + computing` where the server is idle, and `ranks × service` where it is
-//! not. Likewise, long starts are cut into stretches. `closed_queue_tests.rs` holds the error of both
+//! not. What a cold server reads from its disk, the first of all ranks waits for, and those that ask
+//! meanwhile. Likewise, long starts are cut into stretches. `closed_queue_tests.rs` holds the error of both
 //! against the simulation of each rank and operation by itself.
 
 use std::cmp::Reverse;
@@ -96,6 +97,8 @@ struct ClosedQueue<'a> {
     metadata: ServerQueue,
     transfer: ServerQueue,
     groups: Vec<NodeGroup>,
+    /// When a cold server has read from its disk what a stretch is about. NAN: nobody has asked.
+    read: Vec<f64>,
 }
 
 /// Starts all ranks of a job at the same moment.
@@ -117,6 +120,7 @@ pub(crate) fn run(
         metadata: station(),
         transfer: station(),
         groups,
+        read: none(),
     };
     let mut waiting: BinaryHeap<Reverse<(SimulatedTime, usize)>> =
         (0..rank_groups.len()).map(|number| Reverse((SimulatedTime(0.0), number))).collect();
@@ -173,10 +177,13 @@ impl ClosedQueue<'_> {
             }
             RankPhase::DataServer => {
                 rank_group.stretch += 1;
-                (
-                    RankPhase::Compute,
-                    fetch(&mut self.transfer, group, number, stretch.bytes, self.profile, at),
-                )
+                let fetched =
+                    fetch(&mut self.transfer, group, number, stretch.bytes, self.profile, at);
+                let read = &mut self.read[number];
+                if read.is_nan() {
+                    *read = fetched + stretch.disk;
+                }
+                (RankPhase::Compute, fetched.max(*read))
             }
         };
         rank_group.phase = next;

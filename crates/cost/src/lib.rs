@@ -6,11 +6,14 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `profile` | what a shared filesystem is like, as data (`profiles/*.toml`) |
+//! | `profile` | what a shared filesystem is like, as data |
+//! | `profile_store` | which profiles there are (`profiles/*.toml`, and a user's own) |
+//! | `units` | spans of time and bandwidths, as they are written |
 //! | `shared_directories` | which of the recorded paths are on it |
 //! | `path_request` | one system call, as the kernel's walk along a path sees it |
 //! | `rpc` | what crosses the network |
 //! | `client_cache` | which RPCs a node sends for a call |
+//! | `server_cache` | what a cold server reads from its disk |
 //! | `missing_component` | which component of a path is the one that is not there |
 //! | `compute` | what the processes computed between their calls, without the recorder |
 //! | `recorded_start` | what one rank does: computes, looks paths up, reads, in order |
@@ -34,11 +37,14 @@ mod missing_component;
 mod model;
 mod path_request;
 mod profile;
+mod profile_store;
 mod projection;
 mod recorded_start;
 mod rpc;
 mod rpc_sequence;
+mod server_cache;
 mod shared_directories;
+mod units;
 
 pub use client_cache::ClientCache;
 pub use compute::ComputeSource;
@@ -47,11 +53,13 @@ pub use job_size::JobSize;
 pub use model::{CostModel, PredictedWait, Prediction};
 pub use path_request::{PathRequest, RequestKind};
 pub use profile::{
-    Bandwidth, CacheRules, DataServer, FilesystemProfile, MetadataServer, ProfileError,
-    Revalidation, TimeSpan,
+    CacheRules, DataServer, FilesystemProfile, MetadataServer, Revalidation, ServerDisk,
 };
+pub use profile_store::ProfileError;
 pub use projection::{JobProjection, Projection, Saturation};
 pub use recorded_start::{ProjectionError, RecordedStart};
 pub use rpc::{Rpc, RpcCounts, RpcKind};
 pub use rpc_sequence::RpcSummary;
+pub use server_cache::ServerCache;
 pub use shared_directories::{SharedChoice, SharedDirectories};
+pub use units::{Bandwidth, TimeSpan};

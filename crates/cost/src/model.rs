@@ -1,5 +1,7 @@
 //! The predicted wait: what a start waits for the filesystem, for one rank and for all.
 
+use std::collections::HashSet;
+
 use recording::Nanos;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -75,6 +77,12 @@ impl CostModel {
         Prediction { wait, by_event: self.by_event(&alone, &wait) }
     }
 
+    /// What a start waits without these calls (numbers in [`recording::Recording::events`]): what is
+    /// computed before them, and read after them, stays.
+    pub fn predict_without(&self, start: &RecordedStart, events: &HashSet<usize>) -> PredictedWait {
+        self.predict(&start.without(events)).wait
+    }
+
     /// Each call's part: of one rank's wait, by how long its RPCs take alone; of what all ranks wait
     /// longer, by how long the servers work on it for all of them.
     fn by_event(
@@ -106,6 +114,7 @@ impl CostModel {
         rpcs * self.profile.latency().0 as f64
             + self.profile.transfer_time(stretch.bytes)
             + self.profile.transfer_trips(stretch.bytes)
+            + stretch.disk
     }
 
     /// Nanoseconds that the servers work on a stretch for all ranks.

@@ -1,5 +1,6 @@
 //! What one rank does at its start: computes, looks paths up, reads, in order.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use recording::{Event, Kind as CallKind, Nanos, Outcome, PathId, ProcessId, Recording};
@@ -10,6 +11,7 @@ use crate::shared_directories::{self, SharedChoice};
 use crate::{ComputeSource, PathRequest, RequestKind, SharedDirectories, compute};
 
 /// What one rank does at its start.
+#[derive(Clone)]
 pub struct RecordedStart<'a> {
     /// Where that was recorded.
     pub recording: &'a Recording,
@@ -34,6 +36,7 @@ pub struct RecordedStart<'a> {
 }
 
 /// A call on the shared filesystem, what is computed before it and read after it.
+#[derive(Clone)]
 pub(crate) struct StartStep<'a> {
     /// The call, in [`Recording::events`].
     pub(crate) event: usize,
@@ -41,6 +44,8 @@ pub(crate) struct StartStep<'a> {
     pub(crate) request: PathRequest<'a>,
     /// Bytes of files that one node has to fetch.
     pub(crate) bytes: u64,
+    /// Files of which they are the first.
+    pub(crate) read: Vec<&'a [u8]>,
 }
 
 /// A recording that says nothing of many ranks.
@@ -118,7 +123,7 @@ impl<'a> RecordedStart<'a> {
     fn fill(&mut self, requests: &[(usize, PathRequest<'a>)], order: &[usize]) {
         let recording = self.recording;
         let gaps = compute::gaps(recording, order);
-        let bytes = fetched(recording, order, &self.shared);
+        let data = fetched(recording, order, &self.shared);
         let evidence = PathEvidence::of(requests.iter().map(|(_, request)| *request));
         let (mut think, mut done) = (0.0, 0);
         let mut counted = None;
@@ -129,23 +134,26 @@ impl<'a> RecordedStart<'a> {
                 continue;
             }
             think += gaps[done..=*place].iter().sum::<f64>();
-            self.read(&bytes[done..=*place]);
+            self.read(&data[done..=*place]);
             done = *place + 1;
             // What the kernel opens at an exec takes RPCs, and is no call.
             self.metadata_ops += u64::from(counted.replace(*place) != Some(*place));
             let request = evidence.cut(*request);
             let event = order[*place];
-            self.steps.push(StartStep { event, think: Nanos(think as u64), request, bytes: 0 });
+            let think_time = Nanos(think as u64);
+            let read = Vec::new();
+            self.steps.push(StartStep { event, think: think_time, request, bytes: 0, read });
             think = 0.0;
         }
-        self.read(&bytes[done..]);
+        self.read(&data[done..]);
         self.rest = Nanos((think + gaps[done..].iter().sum::<f64>()) as u64);
     }
 
     /// Reads so much after the last step so far.
-    fn read(&mut self, bytes: &[u64]) {
+    fn read(&mut self, fetched: &[FetchedData<'a>]) {
         if let Some(step) = self.steps.last_mut() {
-            step.bytes += bytes.iter().sum::<u64>();
+            step.bytes += fetched.iter().map(|data| data.bytes).sum::<u64>();
+            step.read.extend(fetched.iter().filter_map(|data| data.begun));
         }
     }
 
@@ -160,6 +168,28 @@ impl<'a> RecordedStart<'a> {
         self.steps.iter_mut().for_each(|step| step.think = scaled(step.think));
         self.rest = scaled(self.rest);
         self.compute = ComputeSource::Given;
+    }
+
+    /// The same without these calls: what is computed before them, and read after them, stays.
+    pub(crate) fn without(&self, events: &HashSet<usize>) -> RecordedStart<'a> {
+        let mut left = RecordedStart { steps: Vec::new(), ..self.clone() };
+        let mut think = Nanos(0);
+        let (mut bytes, mut read) = (0, Vec::new());
+        for step in &self.steps {
+            think += step.think;
+            if !events.contains(&step.event) {
+                let think = std::mem::take(&mut think);
+                left.steps.push(StartStep { think, bytes: 0, read: Vec::new(), ..*step });
+            }
+            bytes += step.bytes;
+            read.extend_from_slice(&step.read);
+            if let Some(last) = left.steps.last_mut() {
+                last.bytes += std::mem::take(&mut bytes);
+                last.read.append(&mut read);
+            }
+        }
+        left.rest += think;
+        left
     }
 
     /// How long a rank computes.
@@ -210,9 +240,21 @@ fn opened_by_kernel<'a>(
 /// No call reads more (read(2)).
 const MOST_READ: u64 = 0x7fff_f000;
 
+/// What one read fetches to a node.
+#[derive(Clone, Copy, Default)]
+struct FetchedData<'a> {
+    bytes: u64,
+    /// The file, if nothing of it was fetched before.
+    begun: Option<&'a [u8]>,
+}
+
 /// How many bytes each read fetches to a node: what a process reads of a file beyond what any
 /// has read of it. (A file's pages stay on the node.)
-fn fetched(recording: &Recording, order: &[usize], shared: &SharedDirectories) -> Vec<u64> {
+fn fetched<'a>(
+    recording: &'a Recording,
+    order: &[usize],
+    shared: &SharedDirectories,
+) -> Vec<FetchedData<'a>> {
     let is_shared: Vec<bool> = recording.paths().map(|path| shared.contains(path)).collect();
     let mut read: FxHashMap<(PathId, ProcessId), u64> = FxHashMap::default();
     let mut there: FxHashMap<PathId, u64> = FxHashMap::default();
@@ -225,11 +267,12 @@ fn fetched(recording: &Recording, order: &[usize], shared: &SharedDirectories) -
                 let own = read.entry((path, event.process)).or_default();
                 *own += (bytes as u64).min(MOST_READ);
                 let there = there.entry(path).or_default();
-                let more = own.saturating_sub(*there);
-                *there += more;
-                more
+                let begun = (*there == 0).then(|| recording.path(path));
+                let bytes = own.saturating_sub(*there);
+                *there += bytes;
+                FetchedData { bytes, begun }
             }
-            _ => 0,
+            _ => FetchedData::default(),
         }
     };
     order.iter().map(fetched).collect()

@@ -3,7 +3,7 @@
 use recording::Nanos;
 use serde::{Deserialize, Serialize};
 
-use crate::{ClientCache, FilesystemProfile, RecordedStart, RpcKind};
+use crate::{ClientCache, FilesystemProfile, RecordedStart, RpcKind, ServerCache};
 
 /// A stretch of a rank's start: it computes, then waits for RPCs, then reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -18,6 +18,8 @@ pub(crate) struct Stretch {
     pub(crate) own: u32,
     /// Bytes that come to the node once.
     pub(crate) bytes: u64,
+    /// Nanoseconds that a cold server's disk takes, once for all nodes.
+    pub(crate) disk: f64,
 }
 
 /// The RPCs of one rank, the first on its node.
@@ -61,16 +63,21 @@ impl RpcSequence {
         warm: bool,
     ) -> RpcSequence {
         let mut node = ClientCache::new(profile, start.shared.clone());
-        let latency = profile.latency().0 as f64 * pace;
         let mut at = 0.0;
-        let first = RpcSequence::replay(start, &mut node, &mut at, latency, true);
+        let mut replay = |fetches| {
+            // What a warm node has had before, a cold server has forgotten since.
+            let server = ServerCache::new(profile);
+            let latency = profile.latency().0 as f64 * pace;
+            RpcSequence::replay(start, (&mut node, server), &mut at, latency, fetches)
+        };
+        let first = replay(true);
         // Data that was read stays on the node.
-        if warm { RpcSequence::replay(start, &mut node, &mut at, latency, false) } else { first }
+        if warm { replay(false) } else { first }
     }
 
     fn replay(
         start: &RecordedStart,
-        node: &mut ClientCache,
+        (node, mut server): (&mut ClientCache, ServerCache),
         at: &mut f64,
         latency: f64,
         fetches: bool,
@@ -85,13 +92,15 @@ impl RpcSequence {
             node.each_rpc(Nanos(*at as u64), &step.request, |rpc| {
                 sequence.summary.add(rpc.kind, rpc.enoent, rpc.cached);
                 let (cached, own) = if rpc.cached { (1, 0) } else { (0, 1) };
-                sequence.list.push(Stretch { event, think, cached, own, ..Stretch::default() });
+                let disk = server.read_for_rpc(&rpc).0 as f64;
+                sequence.list.push(Stretch { event, think, cached, own, disk, bytes: 0 });
                 think = 0.0;
             });
             *at += latency * (sequence.list.len() - before) as f64;
             if fetches && step.bytes > 0 {
                 let bytes = step.bytes;
-                sequence.list.push(Stretch { event, think, bytes, ..Stretch::default() });
+                let disk = step.read.iter().map(|file| server.read_for_data(file).0 as f64).sum();
+                sequence.list.push(Stretch { event, think, bytes, disk, ..Stretch::default() });
                 think = 0.0;
             }
         }
@@ -110,6 +119,7 @@ impl RpcSequence {
                 cached: sum.cached + stretch.cached,
                 own: sum.own + stretch.own,
                 bytes: sum.bytes + stretch.bytes,
+                disk: sum.disk + stretch.disk,
             })
         };
         RpcSequence { list: self.list.chunks(together).map(merged).collect(), ..*self }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cost::{
     ComputeSource, CostModel, FilesystemProfile, JobSize, Projection, ProjectionError,
-    RecordedStart, SharedChoice, csv,
+    RecordedStart, ServerDisk, SharedChoice, csv,
 };
 use recording::{ExitStatus, Mount, Nanos, ProcessId, Recording};
 use testkit::made::{Made, ask, bare, header};
@@ -177,6 +177,76 @@ fn a_warm_node_asks_only_what_it_does_not_keep() {
     assert_eq!((warm.rpcs.total, warm.rpcs.opens), (50, 50));
     let cold = project(&start, &profile("1ms", "0", "open = 'revalidated'"), job(1, 1), false);
     assert_eq!(cold.rpcs_again, warm.rpcs);
+}
+
+/// A profile whose server's disk takes 5 ms to an inode and 12 ms to a file's first byte.
+fn cold(profile: FilesystemProfile) -> FilesystemProfile {
+    let [metadata, data] = ["5ms", "12ms"].map(|span| span.parse().unwrap());
+    let disk = Some(ServerDisk { metadata, data });
+    FilesystemProfile { disk, ..profile }.with_cold_server().unwrap()
+}
+
+#[test]
+fn a_cold_server_reads_each_inode_and_each_directory_once_in_the_whole_job() {
+    let recording = searching(100, 50, 30);
+    let warm = profile("1ms", "0", "open = 'revalidated'");
+    // Of 150 files, and the directory that all 180 names are looked up in.
+    let disk = 151.0 * 5e-3;
+    for job in [job(1, 1), job(64, 1), job(64, 64), job(100_000, 1_000)] {
+        let before = projected(&recording, &warm, job);
+        let after = projected(&recording, &cold(warm.clone()), job);
+        assert_eq!(before.job.rpcs, after.job.rpcs);
+        close(after.job.seconds - before.job.seconds, disk, 1e-6);
+    }
+}
+
+#[test]
+fn a_cold_server_seeks_each_file_once_and_has_forgotten_what_a_warm_node_caches() {
+    let mut made = Made::new();
+    let process = made.command("/usr/bin/demo");
+    for file in ["/opt/s/a", "/opt/s/b", "/opt/s/a"] {
+        made.call(process, ask("openat", file).fd(3));
+        made.call(process, ask("read", file).fd(3).returned(1_000));
+    }
+    let recording = ended(made, process);
+    let start = RecordedStart::of(&recording, &["/opt/s".into()], Some(Nanos(0)));
+    let profile = cold(profile("0", "0", "open = 'revalidated'"));
+    let first = project(&start, &profile, job(8, 2), false);
+    close(first.job.seconds, 3.0 * 5e-3 + 2.0 * 12e-3, 1e-6);
+    // The opens are revalidated, so the two inodes are read again; the names and the data are not.
+    let again = project(&start, &profile, job(8, 2), true);
+    close(again.job.seconds, 2.0 * 5e-3, 1e-6);
+}
+
+#[test]
+fn what_is_left_out_of_a_start_is_not_waited_for_and_what_is_read_after_it_is() {
+    let mut made = Made::new();
+    let process = made.command("/usr/bin/demo");
+    made.call(process, ask("openat", "/opt/s/no").missing());
+    made.call(process, ask("openat", "/opt/s/a").fd(3));
+    made.call(process, ask("read", "/opt/s/a").fd(3).returned(1_000));
+    made.call(process, ask("stat", "/opt/s/b"));
+    let recording = ended(made, process);
+    let start = RecordedStart::of(&recording, &["/opt/s".into()], Some(Nanos(0)));
+    let profile = profile("1ms", "0", "open = 'revalidated'");
+    let model = CostModel { profile, job: job(1, 1), warm: false };
+    let all = model.predict(&start).wait;
+    let op = |path: &[u8]| {
+        let is = |event: &recording::Event| {
+            event.is_metadata() && event.path.is_some_and(|id| recording.path(id) == path)
+        };
+        recording.events.iter().position(is).unwrap()
+    };
+    let without = |paths: &[&[u8]]| {
+        model.predict_without(&start, &paths.iter().map(|path| op(path)).collect())
+    };
+    assert_eq!(without(&[]), all);
+    assert_eq!((all.rpcs, all.bytes_read), (4, 1_000));
+    let search = without(&[b"/opt/s/no"]);
+    assert_eq!((search.rpcs, search.bytes_read), (3, 1_000));
+    close(search.one_rank, 3e-3, 1e-6);
+    let image = without(&[b"/opt/s/no", b"/opt/s/a"]);
+    assert_eq!((image.rpcs, image.bytes_read), (1, 1_000));
 }
 
 #[test]

@@ -30,6 +30,7 @@ pub use cure::{CloserLook, CommandPath, Cure, CureActor, CureChange, StormCures,
 pub use loader::belongs_to_the_system;
 pub use machine::Machine;
 pub use plan::CurePlan;
+pub use python::events_below;
 
 /// What can be done about a storm of this recording, on this machine.
 pub fn cures(recording: &Recording, finding: &Finding, machine: &Machine) -> StormCures {

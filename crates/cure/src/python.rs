@@ -65,16 +65,23 @@ pub(crate) fn mount_image(recording: &Recording, directory: &SourcePath, line: &
     }
 }
 
-/// The operations below a directory: with an image mounted there, no server serves them.
-fn below(recording: &Recording, directory: &SourcePath) -> TakenAway {
+/// The metadata operations below a directory, as numbers in [`Recording::events`]: with an image
+/// mounted there, no server serves them.
+pub fn events_below(recording: &Recording, directory: &Path) -> impl Iterator<Item = usize> {
     let path = |path| Path::new(OsStr::from_bytes(recording.path(path)));
-    let below = recording.events.iter().filter(|event| {
-        event.is_metadata() && event.path.is_some_and(|id| path(id).starts_with(directory.path()))
+    let events = recording.events.iter().enumerate();
+    let below = events.filter(move |(_, event)| {
+        event.is_metadata() && event.path.is_some_and(|id| path(id).starts_with(directory))
     });
+    below.map(|(number, _)| number)
+}
+
+/// What an image of a directory takes away.
+fn below(recording: &Recording, directory: &SourcePath) -> TakenAway {
     let (mut metadata_ops, mut enoent) = (0, 0);
-    for event in below {
+    for event in events_below(recording, directory.path()) {
         metadata_ops += 1;
-        enoent += u64::from(event.is_missing());
+        enoent += u64::from(recording.events[event].is_missing());
     }
     TakenAway { metadata_ops, enoent: Some(enoent) }
 }

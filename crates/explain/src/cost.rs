@@ -51,6 +51,7 @@ fn wait_model(model: &CostModel, start: &RecordedStart) -> WaitModel {
         ranks_per_node: model.job.ranks_per_node,
         nodes: model.job.nodes(),
         warm: model.warm,
+        cold_server: profile.cold_server,
         assumptions: model.assumptions(start),
     }
 }

@@ -138,6 +138,8 @@ pub struct WaitModel {
     pub nodes: u64,
     /// Whether each node has had such a start before.
     pub warm: bool,
+    /// Whether the server has yet to read from its disk what it is asked for.
+    pub cold_server: bool,
     /// What is taken for granted, in words.
     pub assumptions: Vec<String>,
 }

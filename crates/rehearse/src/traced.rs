@@ -16,6 +16,7 @@
 //!   the delay asked for, where there is one, and comes on top where there is none.
 //! - Nothing keeps the command from changing the files.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -30,7 +31,9 @@ use watch::{Deadlines, DelayPolicy, Finished, ReturnedCall};
 use crate::directory::{DirectoryError, RehearsalRoot};
 use crate::session::{RehearsalRequest, RehearsedDirectory};
 use crate::{Account, Ledger, MachineQueues, QueueError, Served};
-use cost::{ClientCache, FilesystemProfile, PathRequest, RpcKind, SharedDirectories};
+use cost::{
+    ClientCache, FilesystemProfile, PathRequest, Rpc, RpcKind, ServerCache, SharedDirectories,
+};
 
 /// What is different from a rehearsal through FUSE, for the user.
 pub const DIFFERENCE: &str = "calls are delayed by a tracer, which slows the whole command down a \
@@ -152,6 +155,7 @@ struct TracedServer {
     queues: MachineQueues,
     round_trip: Nanos,
     service: Nanos,
+    memory: RefCell<ServerCache>,
     ledger: Rc<Ledger>,
 }
 
@@ -171,7 +175,10 @@ impl TracedServer {
             return answered.max(at);
         }
         let begins = self.queues.metadata.admit(at, self.service);
-        let answered = begins + self.service + self.round_trip;
+        let PendingRpc { kind, path, enoent, .. } = operation;
+        let rpc = Rpc { kind: *kind, path, enoent: *enoent, cached: false };
+        let disk = self.memory.borrow_mut().read_for_rpc(&rpc);
+        let answered = begins + self.service + self.round_trip + disk;
         operation.answered.set(Some(answered));
         let since = |start: Nanos, end: Nanos| Nanos(end.0.saturating_sub(start.0));
         let served = Served {
@@ -227,7 +234,9 @@ impl Delays {
             let queues = MachineQueues::shared(profile).map_err(|error| error.to_string())?;
             let (round_trip, service) = (profile.mds.round_trip, profile.mds.service);
             let (round_trip, service) = (round_trip.nanos(), service.nanos());
-            Ok(Rc::new(TracedServer { queues, round_trip, service, ledger: Rc::clone(ledger) }))
+            let memory = RefCell::new(ServerCache::new(profile));
+            let ledger = Rc::clone(ledger);
+            Ok(Rc::new(TracedServer { queues, round_trip, service, memory, ledger }))
         };
         self.server.get_or_insert_with(open).as_ref().ok().cloned()
     }

@@ -51,7 +51,7 @@ pub use check::Obstacle;
 pub use digest::Digest;
 pub use error::{Changed, Error};
 pub use list::{Entry, Status, last, list};
-pub use plan::{Counts, Edit, Plan, Prediction, Seen, Step};
+pub use plan::{Counts, Edit, Plan, PredictedCounts, Seen, Step};
 pub use state::state_directory;
 pub use tally::Tally;
 pub use undo::{UndoOptions, Undone, undo};

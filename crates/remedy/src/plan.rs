@@ -32,7 +32,7 @@ pub struct Plan {
     /// What may go wrong once it is applied, one sentence each.
     pub risks: Vec<String>,
     /// What it is expected to change in a command's start.
-    pub predicted: Option<Prediction>,
+    pub predicted: Option<PredictedCounts>,
 }
 
 /// One change to the files of a user. Every path is absolute.
@@ -164,7 +164,7 @@ impl Seen {
 
 /// What a plan is expected to change in a command's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Prediction {
+pub struct PredictedCounts {
     /// The calls that search, as things are.
     pub before: Counts,
     /// The same, once the plan is applied.
@@ -193,7 +193,7 @@ struct StoredPlan<Title, Steps, Risks> {
     #[serde(default)]
     risks: Risks,
     #[serde(default)]
-    predicted: Option<Prediction>,
+    predicted: Option<PredictedCounts>,
 }
 
 impl Serialize for Plan {

@@ -6,7 +6,7 @@ use std::process::Command;
 use super::{Scene, run};
 
 /// What one call asked: its name, the full path, and the name of the error or nothing.
-pub type Asked = (String, Vec<u8>, String);
+pub type TracedPath = (String, Vec<u8>, String);
 
 /// `strace -f -c` of a command: the table of calls, errors and names. Without `all` it counts
 /// what becalm records by default.
@@ -25,7 +25,7 @@ pub fn table(scene: &Scene, all: bool, words: &[&str]) -> String {
 /// Every path that a command's calls were given, as `strace -e trace=%file` logs it, made
 /// absolute, and how often.
 #[track_caller]
-pub fn paths(scene: &Scene, words: &[&str]) -> BTreeMap<Asked, usize> {
+pub fn paths(scene: &Scene, words: &[&str]) -> BTreeMap<TracedPath, usize> {
     let to = scene.at("strace-log");
     let mut command = Command::new("strace");
     // -xx writes all strings in hexadecimal, so that none can look like the log's own
@@ -51,7 +51,7 @@ pub fn paths(scene: &Scene, words: &[&str]) -> BTreeMap<Asked, usize> {
 /// and getcwd, which answers a path and asks none, are left out; so are signals and exits.
 ///
 /// `cwd` is the process's working directory, as far as its log has told it.
-fn parse(line: &str, cwd: &mut Vec<u8>) -> Option<Asked> {
+fn parse(line: &str, cwd: &mut Vec<u8>) -> Option<TracedPath> {
     let (name, rest) = line.split_once('(')?;
     if name.contains(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
         || name == "getcwd"

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use testkit::bound::{Asked, Site, asked, asked_until, loads, reason, start, sum};
+use testkit::bound::{LoaderCall, Site, asked, asked_until, loads, reason, start, sum};
 use testkit::run;
 use testkit::schema::Schema;
 
@@ -26,7 +26,7 @@ fn libraries(tree: &Value) -> Vec<PathBuf> {
 }
 
 /// The opens and stats that it says are made.
-fn probes(tree: &Value) -> Vec<Asked> {
+fn probes(tree: &Value) -> Vec<LoaderCall> {
     let probe = |probe: &Value| {
         let call = match probe["call"].as_str().unwrap() {
             "open" => "open",
@@ -35,7 +35,7 @@ fn probes(tree: &Value) -> Vec<Asked> {
         };
         let answer = probe["answer"].as_str().unwrap();
         let error = (answer.starts_with('E')).then(|| answer.to_owned());
-        Some(Asked { call, path: probe["path"].as_str().unwrap().to_owned(), error })
+        Some(LoaderCall { call, path: probe["path"].as_str().unwrap().to_owned(), error })
     };
     tree["probes"].as_array().unwrap().iter().filter_map(probe).collect()
 }

@@ -94,6 +94,22 @@ fn applied_it_is_measured_and_can_be_undone() {
     assert_eq!(content(&scene), before);
 }
 
+/// The loader's search is simulated, the bound program is recorded: both come to the same wait.
+#[test]
+fn the_wait_that_a_plan_predicts_is_what_check_says_once_it_is_applied() {
+    let scene = Scene::new();
+    let program = store(&scene);
+    let planned = json(&fix(&scene, &["--json"], &[&program]));
+    assert_eq!(fix(&scene, &["--apply", "--runs=1"], &[&program]).code(), 0);
+    let after = json(&fix(&scene, &["--json"], &[&program]));
+    let wait = |answer: &Value, field: &str| answer[field]["one_rank"].as_f64().unwrap();
+    let [before, predicted] = ["predicted_wait", "predicted_wait_after"].map(|f| wait(&planned, f));
+    assert!(predicted < before / 2.0, "{before} {predicted}");
+    let off = wait(&after, "predicted_wait") / predicted - 1.0;
+    assert!(off.abs() < 0.05, "{predicted} {after:#}");
+    assert_eq!(after["predicted_wait_after"], Value::Null, "there is nothing left to do");
+}
+
 #[test]
 fn a_second_fix_says_that_there_is_nothing_to_gain() {
     let scene = Scene::new();

@@ -63,6 +63,8 @@ fn a_plan_says_of_what_an_image_would_be_built_and_builds_none() {
         assert_eq!(answer["image"]["environment"], rehearser.scene.at("share/env").as_str());
         assert!(answer["image"]["metadata_ops"].as_u64().unwrap() > 300, "{answer:#}");
         assert_eq!(answer["image"]["image_bytes"], Value::Null);
+        let rpcs = |field: &str| answer[field]["rpcs"].as_u64().unwrap();
+        assert!(rpcs("predicted_wait_after") * 2 < rpcs("predicted_wait"), "{answer:#}");
         assert!(!rehearser.scene.directory().join("share/env.sqsh").exists());
     }
 }

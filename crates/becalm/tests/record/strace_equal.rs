@@ -6,7 +6,7 @@ use std::process::Command;
 use super::BACKEND;
 use crate::BECALM;
 use recording::{Outcome, Recording, errno_name};
-use testkit::strace::{self, Asked};
+use testkit::strace::{self, TracedPath};
 use testkit::{Scene, run, trap, trap_with};
 
 /// Programs that a distribution has, each with something of its own: the loader, forks, pipes,
@@ -175,7 +175,7 @@ fn a_32_bit_programs_calls_have_straces_names_and_counts() {
 }
 
 /// What becalm recorded, as [`strace::paths`] gives what strace logged.
-fn becalm_paths(scene: &Scene, words: &[&str]) -> BTreeMap<Asked, usize> {
+fn becalm_paths(scene: &Scene, words: &[&str]) -> BTreeMap<TracedPath, usize> {
     run(scene.record(words).current_dir(scene.directory()));
     let recording = scene.recording();
     assert!(recording.is_whole());
@@ -205,15 +205,16 @@ fn the_paths_are_straces_path_for_path() {
         let strace = strace::paths(&scene, words);
         let becalm = becalm_paths(&scene, words);
         assert!(strace.len() > 3, "{name}: {strace:?}");
-        let only =
-            |these: &BTreeMap<Asked, usize>, those: &BTreeMap<Asked, usize>| -> Vec<String> {
-                let missing = these.iter().filter(|(asked, times)| those.get(asked) != Some(times));
-                missing
-                    .map(|((call, path, error), times)| {
-                        format!("{times} x {call} {} {error}", path.escape_ascii())
-                    })
-                    .collect()
-            };
+        let only = |these: &BTreeMap<TracedPath, usize>,
+                    those: &BTreeMap<TracedPath, usize>|
+         -> Vec<String> {
+            let missing = these.iter().filter(|(asked, times)| those.get(asked) != Some(times));
+            missing
+                .map(|((call, path, error), times)| {
+                    format!("{times} x {call} {} {error}", path.escape_ascii())
+                })
+                .collect()
+        };
         let (strace_only, becalm_only) = (only(&strace, &becalm), only(&becalm, &strace));
         assert!(
             strace_only.is_empty() && becalm_only.is_empty(),

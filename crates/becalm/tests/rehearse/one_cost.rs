@@ -61,6 +61,28 @@ fn check_and_scale_say_the_same_wait_and_all_count_alike() {
     }
 }
 
+/// Each verb records its own run, whose computing differs: one rank's wait does not depend on it.
+#[test]
+fn fix_says_the_wait_that_check_says() {
+    let scene = Scene::new();
+    for start in STARTS {
+        for options in [&["--profile", "nfs"][..], &["--profile", "lustre", "--cold-server"]] {
+            let says = |verb: &[&str]| said(&scene, &[verb, options, &["--"], start].concat());
+            let check = says(&["check", "--json", "-o", "rec"]);
+            let fix = says(&["fix", "--json"]);
+            for field in ["rpcs", "bytes_read"] {
+                let of = |answer: &Value| answer["predicted_wait"][field].as_u64().unwrap();
+                assert_eq!(of(&check), of(&fix), "{start:?} {field}");
+            }
+            let of = |answer: &Value| answer["predicted_wait"]["one_rank"].as_f64().unwrap();
+            assert!((of(&check) - of(&fix)).abs() < 1e-9, "{start:?} {} {}", of(&check), of(&fix));
+            for field in ["profile", "metadata_latency", "ranks", "nodes", "cold_server"] {
+                assert_eq!(check["model"][field], fix["model"][field], "{field}");
+            }
+        }
+    }
+}
+
 #[test]
 fn rehearse_predicts_what_scale_says_of_its_recording() {
     for rehearser in each_rehearser() {
@@ -116,15 +138,21 @@ fn a_rehearsed_start_waits_within_a_tenth_of_what_is_predicted() {
         let tree = rehearser.tree("tree");
         (0..100).for_each(|number| std::fs::write(format!("{tree}/{number}"), "x").unwrap());
         let start = ["python3", "-Ic", script, &tree];
-        for profile in ["nfs", "lustre", "gpfs"] {
-            let rehearsal = rehearsed(&rehearser, profile, &tree, JOBS[0], &start);
+        let servers = [&[][..], &["--cold-server"]];
+        for (profile, server) in
+            ["nfs", "lustre", "gpfs"].map(|it| servers.map(|s| (it, s))).concat()
+        {
+            let options = [JOBS[0], server].concat();
+            let rehearsal = rehearsed(&rehearser, profile, &tree, &options, &start);
+            assert_eq!(rehearsal["cold_server"], !server.is_empty());
             let kinds = rehearsal["kinds"].as_array().unwrap().iter();
             let metadata = kinds.filter(|row| row["kind"] != "read" && row["kind"] != "write");
             let waited: u64 = metadata.map(|row| row["waited_ns"].as_u64().unwrap()).sum();
             let measured = waited as f64 / 1e9;
             let predicted = rehearsal["predicted_wait"]["one_rank"].as_f64().unwrap();
             let off = (measured / predicted - 1.0).abs();
-            assert!(off <= 0.1, "{profile}: measured {measured} s, predicted {predicted} s");
+            let told = format!("{profile} {server:?}: {measured} s, predicted {predicted} s");
+            assert!(off <= 0.1, "{told}");
         }
     }
 }

@@ -11,6 +11,7 @@ use super::Effect;
 use super::attempt::BindAttempt;
 use super::collect::ElfFileNames;
 use super::resolve::{LoaderRun, LoaderRunObject, ResolvedBy, Resolver};
+use super::spared::spared;
 use super::today::is_loader;
 use super::wanted::BindFacts;
 use crate::{FileId, PlannedWorld};
@@ -47,7 +48,11 @@ pub(super) fn compare(
             Some(match resolver.run(world, before.root) {
                 Ok(after) if is_same(before, &after) => {
                     let useful = if is_calmer(before, &after) { members } else { Vec::new() };
-                    Ok((effect(known.files, before, &after), useful))
+                    let mut effect = effect(known.files, before, &after);
+                    if known.options.list_spared && before.is_program {
+                        effect.spared = spared(resolver, world, before.root);
+                    }
+                    Ok((effect, useful))
                 }
                 _ => Err(members),
             })
@@ -152,5 +157,6 @@ fn effect(files: &[ElfFileNames], before: &LoaderRun, after: &LoaderRun) -> Effe
         before: before.counts,
         after: after.counts,
         not_found: before.missing.iter().map(|name| name.to_string_lossy().into_owned()).collect(),
+        spared: None,
     }
 }

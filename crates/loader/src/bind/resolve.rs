@@ -11,9 +11,10 @@ use rayon::prelude::*;
 use super::collect::ElfFileNames;
 use super::{Counts, UnboundFile};
 use crate::object::Tag;
-use crate::simulation::{Edge, FoundBy, LoadedObject};
+use crate::simulation::{Edge, FoundBy, LoadedObject, ProbeResult, SearchProbe};
 use crate::{
     ElfObject, FileId, Identity, Libc, LoaderSetting, PlannedWorld, Simulation, World, outline,
+    simulate,
 };
 
 /// One start, reduced to what binding needs: a store has thousands of them.
@@ -177,13 +178,31 @@ impl<'a> Resolver<'a> {
 
     /// One start, in this world. Of a set-user-id program, as others start it.
     pub fn run(&self, world: &dyn World, number: usize) -> Result<LoaderRun, String> {
+        let setting = self.setting_of(number)?;
+        let simulation = outline(world, self.files[number].path(), &setting)
+            .map_err(|error| error.to_string())?;
+        Ok(self.reduced(number, &setting, simulation))
+    }
+
+    /// What the same start looks up in vain, in order.
+    pub fn failed_lookups(
+        &self,
+        world: &dyn World,
+        number: usize,
+    ) -> Result<impl Iterator<Item = PathBuf>, String> {
+        let setting = self.setting_of(number)?;
+        let simulation = simulate(world, self.files[number].path(), &setting)
+            .map_err(|error| error.to_string())?;
+        let failed = |probe: &SearchProbe| matches!(probe.answer, ProbeResult::Refused(_));
+        Ok(simulation.probes.into_iter().filter(failed).map(|probe| probe.path))
+    }
+
+    fn setting_of(&self, number: usize) -> Result<LoaderSetting, String> {
         let file = &self.files[number];
         let mut setting = self.setting(&file.object)?;
         setting.secure =
             file.mode & 0o6000 != 0 || file.is_program() && self.world.gains_rights(file.path());
-        let simulation =
-            outline(world, file.path(), &setting).map_err(|error| error.to_string())?;
-        Ok(self.reduced(number, &setting, simulation))
+        Ok(setting)
     }
 
     /// What an object that is no file comes to load for each of its needs.

@@ -2,7 +2,7 @@
 
 use std::ops::AddAssign;
 
-use remedy::{Counts, Edit, Plan, Prediction, Step};
+use remedy::{Counts, Edit, Plan, PredictedCounts, Step};
 
 use super::{BindChange, Binding, Effect};
 
@@ -13,8 +13,8 @@ impl Binding {
     }
 
     /// The calls that search in all starts together, before and after.
-    pub fn predicted(&self) -> Prediction {
-        let mut sum = Prediction::default();
+    pub fn predicted(&self) -> PredictedCounts {
+        let mut sum = PredictedCounts::default();
         for Effect { before, after, .. } in self.programs.iter().chain(&self.libraries) {
             add(&mut sum.before, before);
             add(&mut sum.after, after);

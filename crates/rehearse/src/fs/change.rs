@@ -14,7 +14,7 @@ use rustix::fs::{
 use rustix::io::{Errno, Result};
 
 use super::attributes::timespec;
-use super::handles::OpenFile;
+use super::handles::ServedFile;
 use super::nodes::{Inode, proc_path};
 use super::real::Real;
 
@@ -118,7 +118,7 @@ impl Real {
         name: &OsStr,
         mode: u32,
         flags: i32,
-    ) -> Result<(OpenFile, Stat)> {
+    ) -> Result<(ServedFile, Stat)> {
         let directory = self.nodes.get(directory)?;
         let above = self.nodes.descriptor(&directory)?;
         let mut flags = OFlags::from_bits_retain(flags as u32);
@@ -127,7 +127,7 @@ impl Real {
         let mode = Mode::from_raw_mode(mode & 0o7777);
         let file = self.nodes.open(|| rustix::fs::openat(&*above, name, flags, mode))?;
         let (node, stat) = self.nodes.look_up(&directory, name)?;
-        Ok((OpenFile { node, flags, real: OnceLock::from(file), backing: None }, stat))
+        Ok((ServedFile { node, flags, real: OnceLock::from(file), backing: None }, stat))
     }
 
     /// Removes a name.

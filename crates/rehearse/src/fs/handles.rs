@@ -18,7 +18,7 @@ use super::nodes::Inode;
 
 /// An open file.
 #[derive(Debug)]
-pub(super) struct OpenFile {
+pub(super) struct ServedFile {
     pub node: Arc<Inode>,
     /// How it was opened, as far as it concerns the real file.
     pub flags: OFlags,
@@ -33,12 +33,12 @@ pub(super) struct OpenFile {
 pub(super) struct OpenDirectory {
     pub node: Arc<Inode>,
     pub real: OwnedFd,
-    pub listing: Mutex<DirectoryListing>,
+    pub listing: Mutex<ServedListing>,
 }
 
 /// How far a directory was listed.
 #[derive(Debug, Default)]
-pub(super) struct DirectoryListing {
+pub(super) struct ServedListing {
     /// Entries that were read and not yet given.
     ahead: VecDeque<DirectoryEntry>,
     /// Where the first of them lies.
@@ -57,7 +57,7 @@ pub(super) struct DirectoryEntry {
     pub name: OsString,
 }
 
-impl DirectoryListing {
+impl ServedListing {
     /// Makes `at` the place to go on from.
     pub fn go_to(&mut self, real: &OwnedFd, at: u64) -> Result<()> {
         if at != self.at {

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `server` | the kernel's questions as fuser hands them over, one method each |
 //! | `answer` | from a question to its answer: names, what a file is, data, lists |
-//! | `toll` | what an operation costs: the queue, the ledger |
+//! | `scheduler` | when an RPC is answered: the queue, the disk, the ledger |
 //! | `pace` | what handing over costs, to be taken off |
 //! | `aside` | work that may have to wait for a disk |
 //! | `room` | where answers wait until their time has come |
@@ -50,8 +50,8 @@ mod nodes;
 mod pace;
 mod real;
 mod room;
+mod scheduler;
 mod server;
-mod toll;
 mod xattr;
 
 use std::io;
@@ -140,13 +140,13 @@ pub fn serve(
         files: handles::Handles::new(),
         directories: handles::Handles::new(),
     });
-    let toll = toll::DelayInjector::new(profile, queues, ledger);
+    let scheduler = scheduler::RpcScheduler::new(profile, queues, ledger);
     let cold = Arc::new(cold::Dropper::new(real.clone()));
     let server = answer::FuseFilesystem {
-        passes_through: AtomicBool::new(checked_by_kernel && !toll.data_costs()),
+        passes_through: AtomicBool::new(checked_by_kernel && !scheduler.data_costs()),
         real,
         cache: profile.cache,
-        toll: Arc::new(toll),
+        scheduler: Arc::new(scheduler),
         room: Arc::new(room::WaitingRoom::open().map_err(ServeError::Thread)?),
         aside: aside::BlockingPool::open().map_err(ServeError::Thread)?,
         cold: cold.clone(),

@@ -13,7 +13,7 @@ use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, Stat, StatVfs};
 use rustix::io::{Errno, ReadWriteFlags, Result};
 
 use super::attributes::attributes;
-use super::handles::{DirectoryListing, Handles, OpenDirectory, OpenFile};
+use super::handles::{Handles, OpenDirectory, ServedFile, ServedListing};
 use super::nodes::{ContentStamp, Inode, Inodes, proc_path};
 use crate::clock;
 
@@ -29,7 +29,7 @@ pub(super) struct Real {
     /// refuses all changes of such a file before it asks (fs/namei.c, `HAS_UNMAPPED_ID`).
     pub shown_as: Option<(u32, u32)>,
     pub nodes: Inodes,
-    pub files: Handles<OpenFile>,
+    pub files: Handles<ServedFile>,
     pub directories: Handles<OpenDirectory>,
 }
 
@@ -100,7 +100,7 @@ impl Real {
     }
 
     /// Opens a file. `flags` are those of open(2).
-    pub fn open(&self, id: INodeNo, flags: i32) -> Result<OpenFile> {
+    pub fn open(&self, id: INodeNo, flags: i32) -> Result<ServedFile> {
         let node = self.nodes.get(id)?;
         if flags & libc::O_ACCMODE != libc::O_RDONLY && !self.writable {
             return Err(Errno::ROFS);
@@ -109,11 +109,11 @@ impl Real {
             self.may(&node, Access::EXEC_OK)?;
         }
         let flags = OFlags::from_bits_retain(flags as u32) & PASSED_ON;
-        Ok(OpenFile { node, flags, real: OnceLock::new(), backing: None })
+        Ok(ServedFile { node, flags, real: OnceLock::new(), backing: None })
     }
 
     /// The real file behind an open one.
-    pub fn real<'a>(&self, file: &'a OpenFile) -> Result<&'a OwnedFd> {
+    pub fn real<'a>(&self, file: &'a ServedFile) -> Result<&'a OwnedFd> {
         if let Some(real) = file.real.get() {
             return Ok(real);
         }
@@ -150,7 +150,7 @@ impl Real {
     pub fn open_directory(&self, id: INodeNo) -> Result<OpenDirectory> {
         let node = self.nodes.get(id)?;
         let real = self.reopen(&node, OFlags::DIRECTORY)?;
-        Ok(OpenDirectory { node, real, listing: Mutex::new(DirectoryListing::default()) })
+        Ok(OpenDirectory { node, real, listing: Mutex::new(ServedListing::default()) })
     }
 
     /// Whether the list that the kernel may have of a directory is still right, and no older than
@@ -179,7 +179,7 @@ impl Real {
     /// With `NOWAIT`: EAGAIN or EOPNOTSUPP if a disk may have to be waited for.
     pub fn read(
         &self,
-        file: &OpenFile,
+        file: &ServedFile,
         at: u64,
         buffer: &mut [u8],
         flags: ReadWriteFlags,

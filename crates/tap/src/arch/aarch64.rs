@@ -4,13 +4,13 @@
 /// The kernel's `struct pt_regs` (asm/ptrace.h) up to `pc`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(crate) struct KernelRegisters {
+pub(crate) struct ArmPtRegs {
     x: [u64; 31],
     sp: u64,
     pc: u64,
 }
 
-impl KernelRegisters {
+impl ArmPtRegs {
     /// It begins the structure.
     pub(crate) const AT: i32 = 0;
 

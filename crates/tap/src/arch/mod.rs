@@ -14,6 +14,10 @@ mod aarch64;
 mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
-pub(crate) use aarch64::{COMPAT, COMPAT_AT, KernelRegisters, WRITEV, call_of_other_table};
+pub(crate) use aarch64::{
+    ArmPtRegs as KernelRegisters, COMPAT, COMPAT_AT, WRITEV, call_of_other_table,
+};
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::{COMPAT, COMPAT_AT, KernelRegisters, WRITEV, call_of_other_table};
+pub(crate) use x86_64::{
+    COMPAT, COMPAT_AT, WRITEV, X86PtRegs as KernelRegisters, call_of_other_table,
+};

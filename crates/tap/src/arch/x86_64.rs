@@ -5,7 +5,7 @@ use std::arch::asm;
 /// The part of the kernel's `struct pt_regs` (asm/ptrace.h) from `r10` to `ip`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(crate) struct KernelRegisters {
+pub(crate) struct X86PtRegs {
     r10: u64,
     r9: u64,
     r8: u64,
@@ -18,7 +18,7 @@ pub(crate) struct KernelRegisters {
     ip: u64,
 }
 
-impl KernelRegisters {
+impl X86PtRegs {
     /// Where `r10` is in `struct pt_regs`, after r15, r14, r13, r12, bp, bx and r11.
     pub(crate) const AT: i32 = 7 * 8;
 

@@ -14,8 +14,8 @@ use super::scene::becalm;
 use super::{Ran, Scene, run};
 
 pub use real::{
-    Asked, Shown, Start, asked, asked_until, loads, says, says_with, shown, start, start_of_loader,
-    sum,
+    LoaderCall, Shown, Start, asked, asked_until, loads, says, says_with, shown, start,
+    start_of_loader, sum,
 };
 pub use snapshot::Snapshot;
 

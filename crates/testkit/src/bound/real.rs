@@ -118,7 +118,7 @@ fn start_with(program: &str, arguments: &[&str], more: &[(&str, &str)]) -> Start
 }
 
 /// What calls come to.
-pub fn sum(all: &[Asked]) -> Start {
+pub fn sum(all: &[LoaderCall]) -> Start {
     let mut sum = Start::default();
     for asked in all {
         let failed = u64::from(asked.error.is_some());
@@ -133,7 +133,7 @@ pub fn sum(all: &[Asked]) -> Start {
 
 /// One call of a loader.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct LoaderCall {
     /// `open`, `stat` (by path; not of an open file) or `mmap`.
     pub call: &'static str,
     /// What it is about.
@@ -144,7 +144,7 @@ pub struct Asked {
 
 /// The calls of a program, by strace.
 #[track_caller]
-pub fn asked(program: &str, arguments: &[&str], more: &[(&str, &str)]) -> Vec<Asked> {
+pub fn asked(program: &str, arguments: &[&str], more: &[(&str, &str)]) -> Vec<LoaderCall> {
     asked_until(0, program, arguments, more)
 }
 
@@ -155,7 +155,7 @@ pub fn asked_until(
     program: &str,
     arguments: &[&str],
     more: &[(&str, &str)],
-) -> Vec<Asked> {
+) -> Vec<LoaderCall> {
     let log = tempfile::NamedTempFile::new().unwrap();
     let calls = "trace=open,openat,stat,newfstatat,mmap,?stat64,?fstatat64,?statx,?mmap2";
     let mut command = Command::new("strace");
@@ -169,7 +169,7 @@ pub fn asked_until(
 }
 
 /// One line of the log: `openat(AT_FDCWD, "/a", O_RDONLY|O_CLOEXEC) = -1 ENOENT (No such …)`.
-fn call(line: &str) -> Option<Asked> {
+fn call(line: &str) -> Option<LoaderCall> {
     let (name, rest) = line.split_once('(')?;
     let call = match name {
         "mmap" | "mmap2" => "mmap",
@@ -182,5 +182,5 @@ fn call(line: &str) -> Option<Asked> {
     if call == "stat" && path.is_empty() {
         return None;
     }
-    Some(Asked { call, path, error: error.map(str::to_owned) })
+    Some(LoaderCall { call, path, error: error.map(str::to_owned) })
 }

@@ -14,7 +14,7 @@ const PACKAGES: u64 = 120;
 const LIBRARIES: u64 = 60;
 const MODULES: u64 = 400;
 
-struct Storm<'a> {
+struct StormWriter<'a> {
     writer: &'a mut Writer,
     random: Random,
     now: u64,
@@ -27,7 +27,7 @@ struct Storm<'a> {
 pub fn record(writer: &mut Writer, calls: u64) -> Nanos {
     let loader = writer.path(b"/lib64/ld-linux-x86-64.so.2");
     let libc = writer.path(b"/usr/lib/x86_64-linux-gnu/libc.so.6");
-    let mut storm = Storm { writer, random: Random::seeded(1), now: 0, calls, loader, libc };
+    let mut storm = StormWriter { writer, random: Random::seeded(1), now: 0, calls, loader, libc };
     let mut process = 0;
     while storm.calls > 0 {
         storm.start(ProcessId(process));
@@ -36,7 +36,7 @@ pub fn record(writer: &mut Writer, calls: u64) -> Nanos {
     Nanos(storm.now)
 }
 
-impl Storm<'_> {
+impl StormWriter<'_> {
     fn start(&mut self, process: ProcessId) {
         let parent = (process.0 > 0).then_some(ProcessId(0));
         let how = if parent.is_some() { StartCall::Vfork } else { StartCall::Command };

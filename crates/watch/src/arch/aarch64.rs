@@ -39,19 +39,19 @@ const NT_PRSTATUS: usize = 1;
 const NT_ARM_SYSTEM_CALL: usize = 0x404;
 
 /// The registers of a stopped thread, and the call's number where it was changed.
-pub(crate) struct ThreadRegisters {
+pub(crate) struct ArmRegisters {
     x: [u64; COUNT],
     number: Option<i32>,
 }
 
-impl ThreadRegisters {
-    pub fn read(tid: i32) -> Result<ThreadRegisters, TraceError> {
+impl ArmRegisters {
+    pub fn read(tid: i32) -> Result<ArmRegisters, TraceError> {
         let mut bytes = [0; COUNT * 8];
         ptrace::register_set(tid, NT_PRSTATUS, &mut bytes)?;
         let (words, _) = bytes.as_chunks::<8>();
         let mut x = [0; COUNT];
         x.iter_mut().zip(words).for_each(|(x, word)| *x = u64::from_ne_bytes(*word));
-        Ok(ThreadRegisters { x, number: None })
+        Ok(ArmRegisters { x, number: None })
     }
 
     pub fn write(&self, tid: i32) -> Result<(), TraceError> {
@@ -92,7 +92,7 @@ impl ThreadRegisters {
         false
     }
 
-    /// Never asked for: see [`ThreadRegisters::left_call_with_eintr`].
+    /// Never asked for: see [`ArmRegisters::left_call_with_eintr`].
     pub fn let_kernel_restart(&mut self) {}
 
     /// Sets what the call that the thread has just left returns.
@@ -112,7 +112,7 @@ impl ThreadRegisters {
         self.x[0] = value;
     }
 
-    /// Never asked for: see [`ThreadRegisters::left_call_with_eintr`].
+    /// Never asked for: see [`ArmRegisters::left_call_with_eintr`].
     pub fn timeout(&self, _tid: i32) -> Option<(Nanos, i64)> {
         None
     }

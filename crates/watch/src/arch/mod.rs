@@ -16,7 +16,9 @@ mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
 pub(crate) use aarch64::{
-    FOREIGN_FROM, NATIVE, TABLES, ThreadRegisters, table, upper_in_use, word,
+    ArmRegisters as ThreadRegisters, FOREIGN_FROM, NATIVE, TABLES, table, upper_in_use, word,
 };
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::{FOREIGN_FROM, NATIVE, TABLES, ThreadRegisters, table, upper_in_use, word};
+pub(crate) use x86_64::{
+    FOREIGN_FROM, NATIVE, TABLES, X86Registers as ThreadRegisters, table, upper_in_use, word,
+};

@@ -39,13 +39,12 @@ const CODE_32: u64 = 0x23;
 const ERESTARTNOHAND: i64 = 514;
 
 /// The registers of a stopped thread.
-pub(crate) struct ThreadRegisters(libc::user_regs_struct);
+pub(crate) struct X86Registers(libc::user_regs_struct);
 
-impl ThreadRegisters {
-    pub fn read(tid: i32) -> Result<ThreadRegisters, TraceError> {
+impl X86Registers {
+    pub fn read(tid: i32) -> Result<X86Registers, TraceError> {
         // SAFETY: the request fills this structure of plain numbers.
-        unsafe { ptrace::fetch("PTRACE_GETREGS", libc::PTRACE_GETREGS, tid, 0) }
-            .map(ThreadRegisters)
+        unsafe { ptrace::fetch("PTRACE_GETREGS", libc::PTRACE_GETREGS, tid, 0) }.map(X86Registers)
     }
 
     pub fn write(&self, tid: i32) -> Result<(), TraceError> {
@@ -175,11 +174,11 @@ mod tests {
         std::process::id() as i32
     }
 
-    /// ThreadRegisters of a call of this number, made by these two bytes of an instruction.
-    fn registers(instruction: &[u8; 2], number: u64) -> ThreadRegisters {
+    /// X86Registers of a call of this number, made by these two bytes of an instruction.
+    fn registers(instruction: &[u8; 2], number: u64) -> X86Registers {
         // SAFETY: plain numbers, for which zero is valid.
         let zero: libc::user_regs_struct = unsafe { std::mem::zeroed() };
-        ThreadRegisters(libc::user_regs_struct {
+        X86Registers(libc::user_regs_struct {
             rip: instruction.as_ptr() as u64 + 2,
             orig_rax: number,
             cs: 0x33,

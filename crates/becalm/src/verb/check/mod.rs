@@ -56,7 +56,7 @@ pub struct CheckArgs {
 pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let report = args.report.begin()?;
     let wanted = recorded::RecordRequest::of(&args.command);
-    let place = args.place.wanted(&[&args.command])?;
+    let place = args.place.wanted(&[&args.command], &args.cost.job)?;
     let profile = place.as_ref().map(|place| &place.profile);
     let model = args.cost.model(profile).map_err(Failure::of_command)?;
     let below = args.cost.below().map_err(Failure::of_command)?;

@@ -7,6 +7,7 @@ use explain::{Finding, Findings};
 use recording::{Nanos, Recording, shown_name};
 use serde::Serialize;
 
+use crate::predicted_wait::{seconds, wait_sentence};
 use term::number::{count, counted, percent, time};
 use term::{Column, Table, plain, shell_line, style, width};
 
@@ -41,6 +42,8 @@ pub struct CheckAnswer {
 pub struct RehearsedRun {
     /// The profile's name.
     pub profile: String,
+    /// Whether its server was cold.
+    pub cold_server: bool,
     /// The directories that were on it.
     pub directories: Vec<String>,
     /// Metadata operations that reached its server.
@@ -58,12 +61,13 @@ pub struct RehearsedRun {
 impl RehearsedRun {
     fn sentence(&self, wall: Nanos) -> String {
         format!(
-            "On a cold node of a rehearsed {} ({}): of {}, traced, it waited {} for the server to \
+            "On a cold node of a rehearsed {} ({}): of {}, traced, it waited {} for the {} to \
              serve {}.",
             self.profile,
             self.directories.join(", "),
             time(wall),
             time(self.waiting_ns),
+            if self.cold_server { "cold server" } else { "server" },
             counted(self.metadata_ops, "metadata operation", "metadata operations"),
         )
     }
@@ -221,30 +225,7 @@ impl CheckAnswer {
     /// What the predicted wait is of.
     fn about_wait(&self, columns: usize) -> String {
         let Findings { model, predicted_wait, .. } = &self.findings;
-        let rate = match model.mds_ops_per_second {
-            Some(rate) => format!("{} MDS ops/s", count(rate)),
-            None => "a server that takes no time".to_owned(),
-        };
-        let negatives = match model.negative_dentry_cache {
-            true => "a negative dentry cache",
-            false => "no negative dentry cache",
-        };
-        let text = format!(
-            "Predicted wait for the filesystem on {}: {} for 1 rank, {} for {} on {} {} (metadata \
-             latency {}, {rate}, {negatives}); --profile names another.",
-            plain(&model.profile),
-            seconds(predicted_wait.one_rank),
-            seconds(predicted_wait.all_ranks),
-            counted(model.ranks, "rank", "ranks"),
-            count(model.nodes),
-            match (model.warm, model.nodes) {
-                (false, 1) => "cold node",
-                (false, _) => "cold nodes",
-                (true, 1) => "warm node",
-                (true, _) => "warm nodes",
-            },
-            seconds(model.metadata_latency),
-        );
+        let text = format!("{}; --profile names another.", wait_sentence(model, predicted_wait));
         let text = width::wrap(&text, columns);
         style::paint(style::HEADER, text.trim_end()) + "\n"
     }
@@ -267,10 +248,6 @@ fn block(storm: &Finding, cures: &StormCures, room: &StormRoom, columns: usize) 
         }
     }
     text
-}
-
-fn seconds(seconds: f64) -> String {
-    time(Nanos((seconds * 1e9) as u64))
 }
 
 /// Text wrapped to `columns`, its first line indented by `first`, the others by `rest`.

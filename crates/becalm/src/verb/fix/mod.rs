@@ -1,6 +1,7 @@
 //! `becalm fix`.
 
 mod image;
+mod planned_wait;
 mod trial;
 mod view;
 
@@ -11,20 +12,22 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::Context;
-use cost::CostModel;
 use launch::CommandLine;
 use loader::bind::{Binding, UnboundFile};
 use prove::{ProofBench, RunSurroundings, Subject};
 use recording::Recording;
+use rehearse::RehearsalRequest;
 
 use super::elf::bind::{BindFlags, apply, check, plan as simulated};
 use crate::again;
+use crate::cost_options::CostOptions;
 use crate::exit::{Failure, NO};
 use crate::recorded;
 use crate::rehearsed::{ColdNode, RehearseOptions};
 use crate::reporting_rank::refuse_many_ranks;
 use crate::stdout_redirect::StdoutRedirect;
 use image::BuiltImage;
+use planned_wait::PlannedWait;
 use trial::Trial;
 use view::{EnvironmentImage, FixAnswer};
 
@@ -68,6 +71,9 @@ pub struct FixArgs {
     place: RehearseOptions,
 
     #[command(flatten)]
+    cost: CostOptions,
+
+    #[command(flatten)]
     how: BindFlags,
 
     /// Print one JSON object (docs/schema/becalm.fix.md); the command's output goes to standard
@@ -92,11 +98,19 @@ struct ResolvedPlan {
     image: Option<EnvironmentImage>,
     /// Why no image is built of an environment that would gain from one.
     no_image: Option<String>,
+    wait: PlannedWait,
 }
 
 impl ResolvedPlan {
     fn of(args: &FixArgs, recording: &Recording) -> Result<ResolvedPlan, Failure> {
-        let findings = explain::explain(recording, &explain::ExplainOptions::default());
+        let rehearsed = rehearsal(args)?;
+        let profile = rehearsed.as_ref().map(|wanted| &wanted.profile);
+        let options = explain::ExplainOptions {
+            model: args.cost.model(profile).map_err(Failure::of_command)?,
+            below: args.cost.below()?,
+            ..explain::ExplainOptions::default()
+        };
+        let findings = explain::explain(recording, &options);
         let plan = cure::CurePlan::of(recording, &findings);
         let (image, no_image) = match plan.image() {
             Some((directory, taken)) if directory.path().is_dir() => {
@@ -105,7 +119,10 @@ impl ResolvedPlan {
             Some((directory, _)) => (None, Some(format!("{directory}: it is no directory now"))),
             None => (None, None),
         };
-        Ok(ResolvedPlan { binding: binding(args, &plan)?, image, no_image })
+        let binding = binding(args, &plan)?;
+        let directory = image.as_ref().map(|image: &EnvironmentImage| &*image.environment);
+        let wait = PlannedWait::of(recording, &findings, &options, &binding, directory);
+        Ok(ResolvedPlan { binding, image, no_image, wait })
     }
 
     fn is_empty(&self) -> bool {
@@ -118,6 +135,7 @@ impl ResolvedPlan {
             binding: &self.binding,
             image: self.image.as_ref(),
             no_image: self.no_image.as_deref(),
+            wait: &self.wait,
             applied: None,
             harm: None,
             proof: None,
@@ -265,19 +283,24 @@ fn print(args: &FixArgs, fix: &FixAnswer<'_>, next: &str) -> Result<(), Failure>
     Ok(term::print(&text)?)
 }
 
-fn bench(args: &FixArgs) -> Result<ProofBench, Failure> {
+/// On which filesystem the command is measured.
+fn rehearsal(args: &FixArgs) -> Result<Option<RehearsalRequest>, Failure> {
     // What the image's path says counts, too: it is read instead.
     let image = std::path::absolute(&args.image).context("the image's path")?;
     let directory = image.parent().map(OsString::from);
-    let wanted = args.place.wanted(&[&args.command, directory.as_slice()])?;
+    args.place.wanted(&[&args.command, directory.as_slice()], &args.cost.job)
+}
+
+fn bench(args: &FixArgs) -> Result<ProofBench, Failure> {
+    let wanted = rehearsal(args)?;
+    let profile = wanted.as_ref().map(|wanted| &wanted.profile);
+    let model = args.cost.model(profile).map_err(Failure::of_command)?;
     Ok(ProofBench {
         input: PathBuf::from("/dev/null"),
         timeout: args.timeout.map(|seconds| Duration::from_secs(seconds.into())),
         recorder: recorded::RecordRequest::of(&args.command).options(),
         recordings: 2,
-        cost: wanted
-            .as_ref()
-            .map(|wanted| CostModel { profile: wanted.profile.clone(), ..CostModel::default() }),
+        cost: wanted.as_ref().map(|_| model),
         elsewhere: wanted.map(|wanted| Rc::new(ColdNode(wanted)) as Rc<dyn RunSurroundings>),
     })
 }
@@ -292,6 +315,7 @@ fn binding(args: &FixArgs, plan: &cure::CurePlan) -> Result<Binding, Failure> {
     let files = plan.files_to_bind().iter().map(|file| file.path().to_owned());
     let files: Vec<_> = files.filter(|path| path.is_file()).collect();
     let mut options = args.how.options()?;
+    options.list_spared = true;
     options.library_path = std::env::var_os("LD_LIBRARY_PATH");
     let mut binding = match files.is_empty() {
         true => Binding::default(),

@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use term::number::{bytes, counted};
 use term::{plain, style, width};
 
+use super::planned_wait::PlannedWait;
+use crate::predicted_wait::{seconds, wait_sentence};
 use crate::verb::elf::bind::view::Bound;
 
 /// A fix, planned or applied.
@@ -20,6 +22,8 @@ pub struct FixAnswer<'a> {
     pub image: Option<&'a EnvironmentImage>,
     /// Why none is, where one would help.
     pub no_image: Option<&'a str>,
+    /// What the start waits, and would with these changes.
+    pub wait: &'a PlannedWait,
     /// Its name in the journal, once it was applied.
     pub applied: Option<&'a str>,
     /// Why it was taken back, if it was.
@@ -49,7 +53,9 @@ impl FixAnswer<'_> {
     /// What was planned or done, then what was measured.
     pub fn render(&self, columns: usize, next: &str) -> String {
         let mut text = self.cures(columns);
-        let Some(proof) = self.proof else { return text + "\n" + &style::next(next) };
+        let Some(proof) = self.proof else {
+            return text + "\n" + &self.wait(columns) + &style::next(next);
+        };
         text.push('\n');
         if let Some(line) = kept_or_not(self.harm, proof) {
             let paint = if self.harm.is_some() { style::MORE } else { style::WARNING };
@@ -58,6 +64,15 @@ impl FixAnswer<'_> {
         }
         text.push_str(&super::super::prove::view::proof(proof, columns, next));
         text
+    }
+
+    fn wait(&self, columns: usize) -> String {
+        let PlannedWait { model, now, after } = self.wait;
+        let after = after.map_or(String::new(), |after| {
+            let (one, all) = (seconds(after.one_rank), seconds(after.all_ranks));
+            format!("; with this plan {one}, and {all}")
+        });
+        width::wrap(&format!("{}{after}.", wait_sentence(model, now)), columns)
     }
 
     fn cures(&self, columns: usize) -> String {
@@ -80,6 +95,9 @@ impl FixAnswer<'_> {
             "binding": Bound::of(self.binding, self.applied).to_value(),
             "image": self.image.map(EnvironmentImage::to_value),
             "no_image": self.no_image,
+            "model": self.wait.model,
+            "predicted_wait": self.wait.now,
+            "predicted_wait_after": self.wait.after,
             "applied": self.applied,
             "taken_back": self.harm.is_some(),
             "harm": self.harm,

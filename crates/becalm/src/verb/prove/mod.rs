@@ -157,7 +157,7 @@ fn plan(args: &ProveArgs) -> Result<ProofPlan, Failure> {
     let before =
         subject("--before", &args.before, prepare(&args.prepare_before, "--prepare-before")?)?;
     let after = subject("--after", &args.after, prepare(&args.prepare_after, "--prepare-after")?)?;
-    let wanted = args.place.wanted(&[&before.line.argv, &after.line.argv])?;
+    let wanted = args.place.wanted(&[&before.line.argv, &after.line.argv], &args.job)?;
     let cost = wanted.as_ref().map(|wanted| CostModel {
         profile: wanted.profile.clone(),
         job: args.job.size(),

@@ -75,7 +75,7 @@ pub struct RehearseArgs {
 
     /// Measure how well this machine keeps to the profile, in a directory below PATH or /tmp; the
     /// exit status is 1 if it does not
-    #[arg(long, conflicts_with_all = ["record", "writable", "command"])]
+    #[arg(long, conflicts_with_all = ["record", "writable", "cold_server", "command"])]
     calibrate: bool,
 
     /// List the profiles
@@ -124,7 +124,7 @@ pub fn run(args: &RehearseArgs) -> Result<u8, Failure> {
         return cold();
     }
     let name = args.profile.as_deref().unwrap_or_default();
-    let profile = FilesystemProfile::find(name).map_err(usage)?;
+    let profile = args.job.profile(name).map_err(usage)?;
     if args.calibrate {
         return calibrate(args, &profile);
     }

@@ -18,6 +18,8 @@ pub struct RehearsalAnswer {
     pub schema: &'static str,
     /// What the filesystem was like.
     pub profile: FilesystemProfile,
+    /// Whether its server was cold.
+    pub cold_server: bool,
     /// How it was done.
     pub by: EmulatedBy,
     /// What that does not show.
@@ -97,6 +99,7 @@ impl RehearsalAnswer {
         RehearsalAnswer {
             schema: "becalm.rehearse/1",
             profile: profile.clone(),
+            cold_server: profile.cold_server,
             by,
             difference: None,
             paths: places.iter().map(path).collect(),
@@ -140,7 +143,7 @@ impl RehearsalAnswer {
         let report = &self.report;
         let program = self.command.first().map_or("", String::as_str);
         let program = plain(program.rsplit('/').next().unwrap_or(program));
-        let profile = &self.profile.name;
+        let profile = self.profile.title();
         let wall = time(Nanos(report.wall_ns));
         if report.rpcs == 0 {
             return format!("{program} sent {profile} no RPC in its {wall}.");

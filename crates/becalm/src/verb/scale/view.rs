@@ -15,6 +15,8 @@ pub struct ScaleAnswer {
     pub schema: &'static str,
     /// The shared filesystem.
     pub profile: FilesystemProfile,
+    /// Whether its server is cold.
+    pub cold_server: bool,
     /// The ranks in question.
     pub job: JobSize,
     /// How many nodes they are on.
@@ -32,7 +34,8 @@ impl ScaleAnswer {
     pub fn of(model: CostModel, before: Projection, after: Option<Projection>) -> ScaleAnswer {
         let CostModel { profile, job, warm } = model;
         let (schema, nodes) = ("becalm.scale/1", job.nodes());
-        ScaleAnswer { schema, profile, nodes, job, warm, before, after }
+        let cold_server = profile.cold_server;
+        ScaleAnswer { schema, profile, cold_server, nodes, job, warm, before, after }
     }
 
     /// The answer as a person reads it, at most `columns` columns wide; `next` is what to do
@@ -58,7 +61,7 @@ impl ScaleAnswer {
         let JobProjection { seconds, queued_seconds, .. } = self.before.job;
         let wait = self.before.predicted_wait.all_ranks;
         let program = &self.before.program;
-        let mut text = format!("{ranks} on {nodes} ({}): ", self.profile.name);
+        let mut text = format!("{ranks} on {nodes} ({}): ", self.profile.title());
         if let Some(after) = &self.after {
             let (before, after) = (span(wait), span(after.predicted_wait.all_ranks));
             return format!("{text}the last {program} waits {before} before, {after} after.");

@@ -13,7 +13,7 @@ use fuser::{
 use rustix::fs::OFlags;
 use rustix::io::{Errno, ReadWriteFlags, Result};
 
-use super::super::handles::OpenFile;
+use super::super::handles::ServedFile;
 use super::{FuseFilesystem, errno};
 use cost::{Revalidation, RpcKind};
 
@@ -45,7 +45,7 @@ impl FuseFilesystem {
         let due = match self.cache.open {
             Revalidation::EachTime => self.charge(question, || self.path_of(id), &opened),
             Revalidation::Cached => {
-                self.toll.uncharged();
+                self.scheduler.uncharged();
                 question.at
             }
         };
@@ -97,7 +97,7 @@ impl FuseFilesystem {
     /// Lets the kernel read and write the file by itself, if it can.
     fn pass_through(
         &self,
-        file: &mut OpenFile,
+        file: &mut ServedFile,
         make: impl FnOnce(&OwnedFd) -> std::io::Result<BackingId>,
     ) {
         let node = file.node.clone();
@@ -121,7 +121,7 @@ impl FuseFilesystem {
 
     /// The flags of an open file: what the kernel has of it stays if it is right, and it need not
     /// tell of each close where nothing was written.
-    fn open_flags(&self, file: &OpenFile) -> FopenFlags {
+    fn open_flags(&self, file: &ServedFile) -> FopenFlags {
         let mut flags = FopenFlags::empty();
         if file.backing.is_none() {
             let stat = self.real.stat(file.node.id);
@@ -150,9 +150,9 @@ impl FuseFilesystem {
             Err(error) => return reply.error(errno(error)),
         };
         let path = self.path_of(id);
-        let (toll, room) = (self.toll.clone(), self.room.clone());
+        let (scheduler, room) = (self.scheduler.clone(), self.room.clone());
         let give = move |read: Result<usize>, buffer: Vec<u8>| {
-            let due = toll.transfer(question, &path, read.unwrap_or(0) as u64);
+            let due = scheduler.transfer(question, &path, read.unwrap_or(0) as u64);
             room.hold(due, question.thread, move || match read {
                 Ok(length) => {
                     reply.data(&buffer[..length]);
@@ -189,7 +189,7 @@ impl FuseFilesystem {
         let question = self.question(request, RpcKind::Write);
         let written = self.real.may_change().and_then(|()| self.real.write(handle, offset, data));
         let bytes = written.as_ref().map_or(0, |length| *length as u64);
-        let due = self.toll.transfer(question, &self.path_of(id), bytes);
+        let due = self.scheduler.transfer(question, &self.path_of(id), bytes);
         self.room.hold(due, question.thread, move || match written {
             Ok(length) => reply.written(length as u32),
             Err(error) => reply.error(errno(error)),
@@ -249,6 +249,6 @@ impl FuseFilesystem {
     }
 }
 
-fn writes(file: &OpenFile) -> bool {
+fn writes(file: &ServedFile) -> bool {
     file.flags.intersects(OFlags::WRONLY | OFlags::RDWR)
 }

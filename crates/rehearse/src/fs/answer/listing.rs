@@ -11,7 +11,7 @@ const LIST: usize = 32 << 10;
 
 impl FuseFilesystem {
     pub fn open_directory(&self, id: INodeNo, reply: ReplyOpen) {
-        self.toll.uncharged();
+        self.scheduler.uncharged();
         let directory = match self.real.open_directory(id) {
             Ok(directory) => directory,
             Err(error) => return reply.error(errno(error)),
@@ -36,11 +36,11 @@ impl FuseFilesystem {
         let question = self.question(request, RpcKind::List);
         match self.fill_in(handle, offset, &mut reply) {
             Ok(None) => {
-                self.toll.uncharged();
+                self.scheduler.uncharged();
                 reply.ok();
             }
             Ok(Some(path)) => {
-                let due = self.toll.metadata(question, &path, false);
+                let due = self.scheduler.metadata(question, &path, false);
                 self.room.hold(due, question.thread, move || reply.ok());
             }
             Err(error) => reply.error(errno(error)),

@@ -26,7 +26,7 @@ use super::caller::FuseCaller;
 use super::cold;
 use super::real::Real;
 use super::room::WaitingRoom;
-use super::toll::{DelayInjector, RpcArrival};
+use super::scheduler::{RpcArrival, RpcScheduler};
 use crate::clock;
 use cost::{CacheRules, RpcKind};
 
@@ -34,7 +34,7 @@ use cost::{CacheRules, RpcKind};
 pub(super) struct FuseFilesystem {
     pub real: Arc<Real>,
     pub cache: CacheRules,
-    pub toll: Arc<DelayInjector>,
+    pub scheduler: Arc<RpcScheduler>,
     pub room: Arc<WaitingRoom>,
     pub aside: BlockingPool,
     pub cold: Arc<cold::Dropper>,
@@ -88,7 +88,7 @@ impl FuseFilesystem {
         result: &Result<T>,
     ) -> Nanos {
         let enoent = matches!(result, Err(rustix::io::Errno::NOENT));
-        self.toll.metadata(question, &path(), enoent)
+        self.scheduler.metadata(question, &path(), enoent)
     }
 
     fn path_of(&self, id: INodeNo) -> Vec<u8> {

@@ -127,6 +127,7 @@ impl BindFlags {
             leave: self.leave.clone(),
             absolute: self.absolute,
             immutable: self.immutable,
+            list_spared: false,
             library_path: None,
         })
     }
