@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{Seek, Write};
 use std::os::fd::AsRawFd;
 
-use lab::aslr::analyze::{Input, AnalysisOptions, RankSamples, Statistic, analyze};
+use lab::aslr::analyze::{AnalysisOptions, Input, RankSamples, Statistic, analyze};
 use libfuzzer_sys::fuzz_target;
 
 thread_local! {

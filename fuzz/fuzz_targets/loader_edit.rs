@@ -6,7 +6,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use loader::edit::{NeededEdit, Refused, EditRequest, EditRoom, SearchPathEdit, apply, edit, reverse};
+use loader::edit::{
+    EditRequest, EditRoom, NeededEdit, Refused, SearchPathEdit, apply, edit, reverse,
+};
 
 fuzz_target!(|input: &[u8]| {
     let Some((choice, file)) = input.split_first() else { return };
@@ -24,7 +26,8 @@ fuzz_target!(|input: &[u8]| {
 });
 
 fn request(choice: u8) -> EditRequest {
-    let long = [b"/opt/".to_vec(), vec![b'x'; usize::from(choice)], b"/libc.so.6".to_vec()].concat();
+    let long =
+        [b"/opt/".to_vec(), vec![b'x'; usize::from(choice)], b"/libc.so.6".to_vec()].concat();
     let needed = match choice >> 1 & 3 {
         0 => NeededEdit::Keep,
         1 | 2 => NeededEdit::Replace([(usize::from(choice >> 7), long)].into()),

@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use lab::profile::text::{self, FRAMES, LINE};
+use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     let mut samples = 0;

@@ -8,9 +8,10 @@
 use std::io::{self, Write, sink};
 use std::sync::{Arc, LazyLock, Mutex};
 
+use explain::{ExplainOptions, explain};
 use libfuzzer_sys::fuzz_target;
 use recording::export::{self, ExportFormat, ExportOptions, Weight};
-use recording::query::{GroupBy, CallFilter, prefix_counts, tables};
+use recording::query::{CallFilter, GroupBy, prefix_counts, tables};
 use recording::{Cause, Header, Reader, Recording, Writer, diff};
 
 fuzz_target!(|input: &[u8]| {
@@ -25,6 +26,11 @@ fuzz_target!(|input: &[u8]| {
 });
 
 fn use_all(recording: &Recording) {
+    let findings = explain(recording, &ExplainOptions::default());
+    let found = findings.storms.iter().map(|storm| storm.metadata_ops).sum::<u64>();
+    assert!(found <= findings.totals.metadata_ops);
+    let scan = python::scan(recording, None);
+    assert!(scan.imports.metadata_ops <= scan.all.metadata_ops);
     let filters = [
         CallFilter::default(),
         CallFilter { below: Some(b"/usr".to_vec()), ..CallFilter::default() },
@@ -38,7 +44,7 @@ fn use_all(recording: &Recording) {
         let _ = a.strace_text();
     }
     let counts = prefix_counts(recording, b"/usr");
-    assert!(counts.missing <= counts.metadata);
+    assert!(counts.enoent <= counts.metadata_ops);
     assert!(diff::paths(recording, recording).only_a.is_empty());
     for (format, weight) in ExportFormat::ALL.iter().flat_map(|f| Weight::ALL.map(|w| (f, w))) {
         let written = export::write(recording, *format, &mut sink(), &ExportOptions { weight });

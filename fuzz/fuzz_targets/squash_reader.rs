@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use image::Manifest;
 use image::squash::{ImageOptions, build};
-use image_format::squash::{Compression, SquashEntry, SquashImage, ListingPosition, NodeKind};
+use image_format::squash::{Compression, ListingPosition, NodeKind, SquashEntry, SquashImage};
 use libfuzzer_sys::fuzz_target;
 
 /// How much is asked of one image: a listing may hold itself.
@@ -50,8 +50,9 @@ fn ask(image: &SquashImage) {
                     }
                 };
                 let _ = image.list(node, ListingPosition::default(), &mut each);
-                let _ =
-                    image.list(node, ListingPosition(u64::from(about.mtime)), &mut |_| ControlFlow::Break(()));
+                let _ = image.list(node, ListingPosition(u64::from(about.mtime)), &mut |_| {
+                    ControlFlow::Break(())
+                });
             }
             NodeKind::File => {
                 let Ok(file) = image.open(node) else { continue };

@@ -8,11 +8,11 @@
 //! | `ext3` | an empty ext3: the layer that a container writes to |
 //! | `writer` | a file that is written, from a byte on |
 //! | `source` | bytes at an offset: what readers read from |
-//! | `path_json` | paths in JSON |
 //! | `error` | what can go wrong while a tree is read and written |
 
 mod error;
 pub mod ext3;
+#[doc(hidden)] // What becalm's own JSON says of paths.
 pub mod path_json;
 pub mod sif;
 mod source;

@@ -108,15 +108,8 @@ impl Base {
         root: &SquashImage,
         below: &Path,
     ) -> Result<Option<(SquashNode, NodeKind)>, SquashReadError> {
-        let mut at = (root.root(), NodeKind::Directory);
-        for name in below {
-            if at.1 != NodeKind::Directory {
-                return Ok(None);
-            }
-            let Some(node) = root.lookup(at.0, name.as_bytes())? else { return Ok(None) };
-            at = (node, root.attributes(node)?.kind);
-        }
-        Ok(Some(at))
+        let Some(node) = root.find(below)? else { return Ok(None) };
+        Ok(Some((node, root.attributes(node)?.kind)))
     }
 
     fn damaged(&self, error: &SquashReadError) -> ImageError {

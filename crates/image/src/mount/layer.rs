@@ -3,7 +3,6 @@
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -79,11 +78,7 @@ impl ImageLayer {
 
     /// What a path in it, from its root, leads to; symbolic links are not followed.
     pub fn find(&self, path: &Path) -> Option<SquashNode> {
-        let mut node = self.image.root();
-        for name in path.strip_prefix("/").unwrap_or(path) {
-            node = self.image.lookup(node, name.as_bytes()).ok()??;
-        }
-        Some(node)
+        self.image.find(path).ok().flatten()
     }
 
     /// Whether there is something at a path in it.

@@ -1,6 +1,8 @@
 //! Listings of directories.
 
 use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use super::cursor::Cursor;
 use super::node::{InodeContent, SquashInode};
@@ -70,6 +72,23 @@ impl SquashImage {
             ControlFlow::Break(())
         })?;
         Ok(found)
+    }
+
+    /// What a path leads to, by its names from the root on; no symbolic link is followed. None where
+    /// there is nothing, or something on the way is no directory.
+    ///
+    /// # Errors
+    /// Where the image is damaged.
+    pub fn find(&self, path: &Path) -> Result<Option<SquashNode>, SquashReadError> {
+        let mut node = self.root();
+        for name in path.strip_prefix("/").unwrap_or(path) {
+            match self.lookup(node, name.as_bytes()) {
+                Ok(Some(found)) => node = found,
+                Ok(None) | Err(SquashReadError::IsNo(_)) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Some(node))
     }
 
     /// Calls `each` with the names in a directory, in the order of their bytes, from a mark on,
