@@ -3,7 +3,9 @@
 
 use std::io::{self, Write};
 
-use crate::plain;
+use serde::Serialize;
+
+use crate::{json, plain, width};
 
 /// Writes `text` to standard output.
 ///
@@ -17,6 +19,19 @@ pub fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let done = done.and_then(|()| out.write_all(&bytes)).and_then(|()| out.flush());
     done.map_err(|error| io::Error::new(error.kind(), format!("standard output: {error}")))
+}
+
+/// Prints a verb's answer: as JSON where that was asked for, or else as the text that is made of it
+/// for so many columns.
+///
+/// # Errors
+/// Those of [`print`], and if the answer has no JSON form.
+pub fn print_answer(
+    as_json: bool,
+    answer: &impl Serialize,
+    text: impl FnOnce(usize) -> String,
+) -> io::Result<()> {
+    print(&if as_json { json(answer)? } else { text(width::terminal()) })
 }
 
 /// Writes one line to standard error: what a reader must know before trusting the output.
