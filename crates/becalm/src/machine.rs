@@ -1,7 +1,7 @@
 //! What can be done on this machine of what would calm a storm.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::Path;
 
 use cure::Machine;
@@ -32,9 +32,10 @@ fn is_for_bash(line: &str) -> bool {
     line.split_whitespace().any(|word| word.rsplit('/').next() == Some("bash"))
 }
 
-/// Not somebody else's.
+/// Not somebody else's. What runs just now can be changed, too: by a rename.
 fn can_change(file: &Path) -> bool {
-    fs::File::options().write(true).open(file).is_ok()
+    let opened = fs::File::options().write(true).open(file);
+    opened.map_or_else(|error| error.kind() == ErrorKind::ExecutableFileBusy, |_| true)
 }
 
 /// An environment that is one: a directory with anything else in it may be written to by those who
@@ -54,4 +55,23 @@ fn can_mount() -> bool {
     let tried =
         Stage::new().play(|| namespace::own_mounts().is_ok() && namespace::fuse_device().is_ok());
     tried.is_ok_and(|played| played.result)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_program_that_runs_just_now_can_be_changed_and_one_that_is_not_there_cannot() {
+        let directory = tempfile::tempdir().unwrap();
+        let sleep = directory.path().join("sleep");
+        fs::copy("/bin/sleep", &sleep).unwrap();
+        let mut running = Command::new(&sleep).arg("1000").spawn().unwrap();
+        assert!(can_change(&sleep));
+        assert!(!can_change(&directory.path().join("none")));
+        running.kill().unwrap();
+        running.wait().unwrap();
+    }
 }

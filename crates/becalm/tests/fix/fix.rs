@@ -94,20 +94,27 @@ fn applied_it_is_measured_and_can_be_undone() {
     assert_eq!(content(&scene), before);
 }
 
-/// The loader's search is simulated, the bound program is recorded: both come to the same wait.
+/// The loader's search is simulated, the bound program is recorded: both come to the same wait. With
+/// LD_LIBRARY_PATH, directories that are there are looked up, too.
 #[test]
 fn the_wait_that_a_plan_predicts_is_what_check_says_once_it_is_applied() {
-    let scene = Scene::new();
-    let program = store(&scene);
-    let planned = json(&fix(&scene, &["--json"], &[&program]));
-    assert_eq!(fix(&scene, &["--apply", "--runs=1"], &[&program]).code(), 0);
-    let after = json(&fix(&scene, &["--json"], &[&program]));
-    let wait = |answer: &Value, field: &str| answer[field]["one_rank"].as_f64().unwrap();
-    let [before, predicted] = ["predicted_wait", "predicted_wait_after"].map(|f| wait(&planned, f));
-    assert!(predicted < before / 2.0, "{before} {predicted}");
-    let off = wait(&after, "predicted_wait") / predicted - 1.0;
-    assert!(off.abs() < 0.05, "{predicted} {after:#}");
-    assert_eq!(after["predicted_wait_after"], Value::Null, "there is nothing left to do");
+    for list in ["", "/usr/lib/python3:/usr/share/doc:/nowhere"] {
+        let scene = Scene::new();
+        let program = store(&scene);
+        let fix = |options: &[&str]| {
+            let mut becalm = Command::new(BECALM);
+            becalm.arg("fix").args(options).args(["--", &program]).env("LD_LIBRARY_PATH", list);
+            run(becalm.env("XDG_STATE_HOME", scene.at("state")).current_dir(scene.directory()))
+        };
+        let planned = json(&fix(&["--json"]));
+        assert_eq!(fix(&["--apply", "--runs=1"]).code(), 0);
+        let after = json(&fix(&["--json"]));
+        let rpcs = |answer: &Value, field: &str| answer[field]["rpcs"].as_u64().unwrap();
+        let predicted = rpcs(&planned, "predicted_wait_after");
+        assert!(predicted < rpcs(&planned, "predicted_wait") / 2, "{planned:#}");
+        assert_eq!(rpcs(&after, "predicted_wait"), predicted, "{list}");
+        assert_eq!(after["predicted_wait_after"], Value::Null, "there is nothing left to do");
+    }
 }
 
 #[test]

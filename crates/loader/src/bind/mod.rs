@@ -21,7 +21,7 @@
 //! | `lessons` | what attempts teach, and what `remedy` would not do |
 //! | `compare` | starts with the edits in them, compared with today's |
 //! | `outcome` | what planning came to |
-//! | `spared` | the failed lookups that a program is spared |
+//! | `spared` | the lookups that a program is spared |
 //! | `steps` | the plan for `remedy` |
 //!
 //! Nothing here writes: [`plan`] reads, and returns what is to be done as data.
@@ -102,7 +102,7 @@ pub struct BindOptions {
     pub absolute: bool,
     /// Whether to change stores that promise to be immutable (Nix, Guix).
     pub immutable: bool,
-    /// Whether to list the failed lookups that each program is spared.
+    /// Whether to list the lookups that each program is spared.
     pub list_spared: bool,
     /// What `LD_LIBRARY_PATH` is, for those who run the programs; by default, nothing.
     pub library_path: Option<OsString>,
@@ -215,8 +215,8 @@ pub struct Effect {
     pub after: Counts,
     /// Names that are not found today, nor afterwards.
     pub not_found: Vec<String>,
-    /// Of a program: the paths that its loader looks up in vain today, and no more once bound, each as
-    /// often as it does. None where that was not asked for, and where it then looks others up.
+    /// Of a program: the paths that its loader looks up today without finding a library there (names
+    /// that are not there, directories), and no more once bound, each as often as it does. None where that was not asked for, and where it then looks others up.
     #[serde(skip)]
     pub spared: Option<Vec<PathBuf>>,
 }

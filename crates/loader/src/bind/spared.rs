@@ -1,4 +1,4 @@
-//! The failed lookups that a program is spared once it is bound.
+//! The lookups that a program is spared once it is bound.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -6,18 +6,19 @@ use std::path::PathBuf;
 use super::resolve::Resolver;
 use crate::PlannedWorld;
 
-/// The paths that the loader of this program looks up in vain today and not in this world, each as
-/// often as it does; none if it looks up others there, or if nothing can be said.
+/// The paths that the loader of this program looks up today, without finding a library there, and
+/// not in this world, each as often as it does; none if it looks up others there, or if nothing can be
+/// said.
 pub(super) fn spared(
     resolver: &Resolver<'_>,
     world: &PlannedWorld<'_>,
     program: usize,
 ) -> Option<Vec<PathBuf>> {
     let mut today: HashMap<PathBuf, usize> = HashMap::new();
-    for path in resolver.failed_lookups(resolver.world, program).ok()? {
+    for path in resolver.search_lookups(resolver.world, program).ok()? {
         *today.entry(path).or_default() += 1;
     }
-    for path in resolver.failed_lookups(world, program).ok()? {
+    for path in resolver.search_lookups(world, program).ok()? {
         let times = today.get_mut(&path).filter(|times| **times > 0)?;
         *times -= 1;
     }

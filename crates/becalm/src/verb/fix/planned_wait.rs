@@ -52,7 +52,7 @@ fn spared(recording: &Recording, programs: &[Effect]) -> Option<HashSet<usize>> 
     let mut left: HashMap<(ProcessId, usize), HashMap<&[u8], usize>> = HashMap::new();
     let mut taken_away = HashSet::new();
     for (number, event) in recording.events.iter().enumerate() {
-        let is_search = event.in_loader && event.phase == Phase::Loading && event.is_missing();
+        let is_search = event.in_loader && event.phase == Phase::Loading && event.is_metadata();
         let (true, Some(path)) = (is_search, event.path) else { continue };
         let execs = &recording.process(event.process).execs;
         let Some(exec) = execs.iter().rposition(|exec| exec.at <= event.start) else { continue };
