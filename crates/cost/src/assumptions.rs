@@ -59,7 +59,7 @@ fn servers(model: &CostModel, start: &RecordedStart) -> String {
         Some(disk) => format!(
             "cold metadata server, which reads each directory and each inode once from its disk \
              ({}; {} to a file's first byte), many at once, and takes",
-            disk.metadata, disk.data,
+            disk.metadata_latency, disk.data_latency,
         ),
     };
     format!(

@@ -60,9 +60,9 @@ pub struct DataServer {
 #[serde(deny_unknown_fields)]
 pub struct ServerDisk {
     /// How long it reads a directory's entries, or a file's inode.
-    pub metadata: TimeSpan,
+    pub metadata_latency: TimeSpan,
     /// How long it is until the first byte of a file.
-    pub data: TimeSpan,
+    pub data_latency: TimeSpan,
 }
 
 /// What a client caches, for all processes of its node.
@@ -107,8 +107,11 @@ impl FilesystemProfile {
             ("mds.round_trip", profile.mds.round_trip),
             ("mds.service", profile.mds.service),
             ("data.round_trip", profile.data.round_trip),
-            ("disk.metadata", profile.disk.map_or(TimeSpan::ZERO, |disk| disk.metadata)),
-            ("disk.data", profile.disk.map_or(TimeSpan::ZERO, |disk| disk.data)),
+            (
+                "disk.metadata_latency",
+                profile.disk.map_or(TimeSpan::ZERO, |disk| disk.metadata_latency),
+            ),
+            ("disk.data_latency", profile.disk.map_or(TimeSpan::ZERO, |disk| disk.data_latency)),
         ] {
             if span > TimeSpan::LONGEST_WAIT {
                 return Err(bad(format!("{what}: at most 60s")));

@@ -31,8 +31,8 @@ pub enum ProfileError {
     },
     /// It does not say what a cold server takes.
     #[error(
-        "the profile '{name}' does not say what its server's disk takes: add [disk] with metadata \
-         and data, as docs/profiles.md shows, or leave --cold-server out"
+        "the profile '{name}' does not say what its server's disk takes: add [disk] with \
+         metadata_latency and data_latency, as docs/profiles.md shows, or leave --cold-server out"
     )]
     NoDisk {
         /// The profile.

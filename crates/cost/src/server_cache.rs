@@ -36,7 +36,7 @@ impl ServerCache {
 
     /// How long the disk takes before this RPC can be answered.
     pub fn read_for_rpc(&mut self, rpc: &Rpc) -> Nanos {
-        let Some(ServerDisk { metadata, .. }) = self.disk else { return Nanos(0) };
+        let Some(ServerDisk { metadata_latency, .. }) = self.disk else { return Nanos(0) };
         let entries = match rpc.kind {
             RpcKind::Lookup => self.is_new(OnDisk::Entries, parent(rpc.path)),
             RpcKind::List => self.is_new(OnDisk::Entries, rpc.path),
@@ -44,13 +44,13 @@ impl ServerCache {
         };
         let inode =
             rpc.kind != RpcKind::Statfs && !rpc.enoent && self.is_new(OnDisk::Inode, rpc.path);
-        Nanos(metadata.nanos().0 * (u64::from(entries) + u64::from(inode)))
+        Nanos(metadata_latency.nanos().0 * (u64::from(entries) + u64::from(inode)))
     }
 
     /// How long it takes to the first byte of a file.
     pub fn read_for_data(&mut self, path: &[u8]) -> Nanos {
-        let Some(ServerDisk { data, .. }) = self.disk else { return Nanos(0) };
-        if self.is_new(OnDisk::Data, path) { data.nanos() } else { Nanos(0) }
+        let Some(ServerDisk { data_latency, .. }) = self.disk else { return Nanos(0) };
+        if self.is_new(OnDisk::Data, path) { data_latency.nanos() } else { Nanos(0) }
     }
 
     fn is_new(&mut self, what: OnDisk, path: &[u8]) -> bool {
@@ -72,7 +72,7 @@ mod tests {
 
     fn reads(server: &mut ServerCache, kind: RpcKind, path: &str, enoent: bool) -> u64 {
         let rpc = Rpc { kind, path: path.as_bytes(), enoent, cached: true };
-        let one = FilesystemProfile::default().disk.unwrap().metadata.nanos();
+        let one = FilesystemProfile::default().disk.unwrap().metadata_latency.nanos();
         server.read_for_rpc(&rpc).0 / one.0
     }
 

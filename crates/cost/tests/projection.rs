@@ -181,8 +181,8 @@ fn a_warm_node_asks_only_what_it_does_not_keep() {
 
 /// A profile whose server's disk takes 5 ms to an inode and 12 ms to a file's first byte.
 fn cold(profile: FilesystemProfile) -> FilesystemProfile {
-    let [metadata, data] = ["5ms", "12ms"].map(|span| span.parse().unwrap());
-    let disk = Some(ServerDisk { metadata, data });
+    let [metadata_latency, data_latency] = ["5ms", "12ms"].map(|span| span.parse().unwrap());
+    let disk = Some(ServerDisk { metadata_latency, data_latency });
     FilesystemProfile { disk, ..profile }.with_cold_server().unwrap()
 }
 

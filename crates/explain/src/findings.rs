@@ -154,7 +154,7 @@ pub struct Threshold {
     /// …or this many seconds, whatever their share.
     pub always: f64,
     /// Execs of the same program by the same parent that make a fork storm.
-    pub starts: u64,
+    pub execs: u64,
     /// The same in words.
     pub words: String,
 }

@@ -36,7 +36,7 @@ pub(crate) fn threshold(on: &str) -> Threshold {
         avoidable_wait: NOTICED,
         share: 1.0 / ONE_IN,
         always: ALWAYS,
-        starts: STARTS,
+        execs: STARTS,
         words: format!(
             "A storm is {NOTICED} s of avoidable wait of one rank on {on} that is {} % of all, or \
              {ALWAYS} s, or {STARTS} execs of the same program by the same parent.",

@@ -2,6 +2,12 @@
 
 use recording::Rank;
 
+/// The name of this node.
+pub(crate) fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim_end().to_owned()
+}
+
 /// A rank as its launcher started it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaunchedRank {
@@ -14,9 +20,17 @@ pub struct LaunchedRank {
 impl LaunchedRank {
     /// This process, if a launcher started it.
     pub fn this_process() -> Option<LaunchedRank> {
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let parent = std::os::unix::process::parent_id();
-        LaunchedRank::from(|name| std::env::var(name).ok(), host.trim_end(), parent)
+        LaunchedRank::from(|name| std::env::var(name).ok(), &host(), parent)
+    }
+
+    /// This process's rank, or where no launcher started it rank 0; in any case on a named node.
+    pub fn rank_or_alone() -> Rank {
+        let mut rank = LaunchedRank::this_process().map(|it| it.rank).unwrap_or_default();
+        if rank.node.is_empty() {
+            rank.node = host();
+        }
+        rank
     }
 
     /// This process, if a launcher started it as one of several ranks.

@@ -1,20 +1,19 @@
 //! What the files of ranks are called.
 
-use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use recording::Rank;
 
 use crate::LaunchedRank;
+use crate::launched::host;
 
 /// The path with its placeholders filled in.
 pub(crate) fn named(path: &Path, launched: Option<&LaunchedRank>) -> PathBuf {
     let Some(text) = path.to_str().filter(|text| text.contains('%')) else {
         return path.to_owned();
     };
-    let host = || fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let node = launched.map_or_else(|| host().trim_end().to_owned(), |it| it.rank.node.clone());
+    let node = launched.map_or_else(host, |it| it.rank.node.clone());
     let rank = launched.map_or(0, |launched| launched.rank.rank);
     text.replace("%r", &rank.to_string()).replace("%n", &safe(&node)).into()
 }

@@ -63,7 +63,7 @@ pub use event::{Event, Outcome, Phase, errno_name};
 pub use header::{Header, Mount};
 pub use lineage::Descent;
 pub use load::Recording;
-pub use name::{Name, serialize_shown, shown, shown_name, shown_path};
+pub use name::{Name, serialize_all_shown, serialize_shown, shown, shown_name, shown_path};
 pub use origin::{Frame, Origin};
 pub use process::{
     Exec, ExitStatus, MappedElf, Process, ProcessEnd, ProcessId, Signal, StartCall, Usage,

@@ -36,6 +36,45 @@ impl Terminal {
         Terminal { keyboard_and_screen: master.into(), child, screen: String::new() }
     }
 
+    /// Starts an interactive bash that shows the prompt `ready: `.
+    pub fn bash() -> Terminal {
+        let mut shell = Command::new("bash");
+        shell.args(["--norc", "--noprofile", "--noediting", "-i"]);
+        let mut terminal = Terminal::start(shell.env("PS1", "ready: ").env("PS2", ""));
+        terminal.expect("ready: ");
+        // The echo of what is typed would look like what is waited for.
+        terminal.send("stty -echo\n");
+        terminal.expect("ready: ");
+        terminal
+    }
+
+    /// Has the command in the foreground, which answers each line by `read LINE`, answer these, and
+    /// stopped and resumed after each.
+    pub fn stop_and_resume(&mut self, lines: &[&str]) {
+        for line in lines {
+            self.send(&format!("{line}\n"));
+            self.expect(&format!("read {line}"));
+            self.send("\x1a");
+            self.expect("Stopped");
+            self.expect("ready: ");
+            self.send("fg\n");
+        }
+    }
+
+    /// Ends the command in the foreground by a line, and sees with which status it ends.
+    pub fn end_with(&mut self, line: &str, answer: &str, status: u8) {
+        self.send(&format!("{line}\n"));
+        self.expect(answer);
+        self.sees_status(status);
+    }
+
+    /// Waits for the prompt, and sees with which status the command before it ended.
+    pub fn sees_status(&mut self, status: u8) {
+        self.expect("ready: ");
+        self.send("echo status $?\n");
+        self.expect(&format!("status {status}"));
+    }
+
     /// Types.
     pub fn send(&mut self, keys: &str) {
         self.keyboard_and_screen.write_all(keys.as_bytes()).unwrap();

@@ -11,7 +11,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::bind::CpuBinder;
 use crate::decode::CallEntry;
 use crate::descriptor_tap::DescriptorTap;
-use crate::files::{self, FullPath};
+use crate::files;
 use crate::inject::DelayInjector;
 use crate::log::RecordingLog;
 use crate::message::{self, Messages, TracerMessage};
@@ -22,7 +22,6 @@ use crate::ptrace::{
 use crate::reader::{self, CallReader, StoppedCall};
 use crate::session::Instruments;
 use crate::shape::{self, CallShapes, Extent};
-use crate::space::CallSite;
 use crate::task::{PendingCall, Task};
 use crate::tracer::{Tracer, TracerParts};
 use crate::{RecorderOptions, arch, filter, host, memory};
@@ -237,21 +236,8 @@ fn pending_exec(
     use std::os::unix::ffi::OsStringExt;
     let mut full = std::mem::take(cwd).into_vec();
     files::join(&mut full, b"", raw);
-    let path: FullPath = log.full_path(&full);
-    PendingCall {
-        call: entry.call,
-        shape: entry.shape,
-        args: entry.args,
-        start: log.now(),
-        path: Some(path),
-        other_path: None,
-        fd: None,
-        flags: 0,
-        site: CallSite { file: None, in_loader: false },
-        phase: recording::Phase::Running,
-        by_descriptor: false,
-        clone_flags: 0,
-    }
+    let path = log.full_path(&full);
+    PendingCall { path: Some(path), ..PendingCall::of(entry, log.now()) }
 }
 
 /// The files that the command inherits open.

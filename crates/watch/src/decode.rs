@@ -56,18 +56,10 @@ pub(crate) fn without_stop(
 fn pending(task: &Task, entry: &CallEntry, start: Nanos) -> PendingCall {
     let argument = |place: Option<u8>| place.map(|place| entry.args[usize::from(place)]);
     PendingCall {
-        call: entry.call,
-        shape: entry.shape,
-        args: entry.args,
-        start,
-        path: None,
-        other_path: None,
         fd: argument(entry.shape.fd).or(argument(entry.shape.at)).map(|fd| fd as i32),
         flags: argument(entry.shape.flags).unwrap_or(0),
         site: task.space.borrow_mut().site(entry.ip),
-        phase: Phase::Running,
-        by_descriptor: false,
-        clone_flags: 0,
+        ..PendingCall::of(entry, start)
     }
 }
 

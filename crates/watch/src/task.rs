@@ -6,6 +6,7 @@ use std::rc::Rc;
 use recording::{Abi, ByteUnits, Call, Micros, Nanos, Outcome, Phase, ProcessId, Usage};
 
 use crate::arguments::CallShape;
+use crate::decode::CallEntry;
 use crate::files::{FullPath, OpenFiles, WorkingDirectory};
 use crate::space::{AddressSpace, CallSite};
 
@@ -103,6 +104,24 @@ pub(crate) struct PendingCall {
 }
 
 impl PendingCall {
+    /// A call at its entry, and nothing known of it but that.
+    pub fn of(entry: &CallEntry, start: Nanos) -> PendingCall {
+        PendingCall {
+            call: entry.call,
+            shape: entry.shape,
+            args: entry.args,
+            start,
+            path: None,
+            other_path: None,
+            fd: None,
+            flags: 0,
+            site: CallSite { file: None, in_loader: false },
+            phase: Phase::Running,
+            by_descriptor: false,
+            clone_flags: 0,
+        }
+    }
+
     pub fn event(&self, task: &Task, outcome: Outcome, end: Nanos) -> recording::Event {
         recording::Event {
             start: self.start,

@@ -35,7 +35,7 @@ fn lines(scene: &Scene, words: &[&str]) -> BTreeMap<String, BTreeMap<String, u64
         let key = format!("{}:{}", file.rsplit('/').next().unwrap(), line["line"]);
         let programs = line["programs"].as_array().unwrap().iter().map(|program| {
             let name = program["name"].as_str().unwrap_or("-").to_owned();
-            (name, program["starts"].as_u64().unwrap())
+            (name, program["processes"].as_u64().unwrap())
         });
         assert!(lines.insert(key, programs.collect()).is_none(), "a line twice: {answer:#}");
     }

@@ -51,6 +51,16 @@ fn its_json_is_as_documented() {
     assert_eq!(outside, [(symlink, python), (home, bin)]);
 }
 
+#[test]
+fn a_socket_is_an_error_that_names_the_option_which_leaves_it_out() {
+    let directory = tempfile::tempdir().unwrap();
+    environment(directory.path());
+    let _socket = UnixListener::bind(directory.path().join("env/socket")).unwrap();
+    let output = build(&["-o", "env.sqsh", "env"], directory.path());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).ends_with("no image can hold; --skip-special leaves it out\n"));
+}
+
 /// A root with a shell, a container of it, and the words that make it.
 fn container(directory: &Path, more: &[&str]) -> Output {
     fs::create_dir_all(directory.join("root/bin")).unwrap();

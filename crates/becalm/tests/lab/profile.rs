@@ -229,9 +229,9 @@ fn processes_too_short_for_samples_are_beside_them() {
     scene.storm();
     let mut command = scene.as_user(&["--json", "--timer", "--", "./storm"]);
     let answer = scene.ask(&mut command);
-    assert_eq!(answer["starts"], 201);
+    assert_eq!(answer["processes"], 201);
     let first = &answer["programs"][0];
-    assert_eq!((&first["program"], &first["starts"]), (&"dirname".into(), &200.into()));
+    assert_eq!((&first["program"], &first["processes"]), (&"dirname".into(), &200.into()));
     let svg = scene.read("profile.svg");
     assert!(svg.contains("dirname (200 starts)") && svg.contains("(not sampled)"), "{svg}");
     assert!(kinds(&answer).contains(&"command_only"), "{answer:#}");

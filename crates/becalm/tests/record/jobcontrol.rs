@@ -1,23 +1,10 @@
 //! becalm as a job of an interactive shell, on a real terminal.
 
-use std::process::Command;
 use std::time::Duration;
 
 use testkit::live::{Live, comes_true_within, wait_until};
 use testkit::terminal::Terminal;
 use testkit::{Scene, trap};
-
-/// An interactive bash that has shown its prompt, `$$`.
-fn interactive_shell() -> Terminal {
-    let mut shell = Command::new("bash");
-    shell.args(["--norc", "--noprofile", "--noediting", "-i"]);
-    let mut terminal = Terminal::start(shell.env("PS1", "ready: ").env("PS2", ""));
-    terminal.expect("ready: ");
-    // The echo of what is typed would look like what is waited for.
-    terminal.send("stty -echo\n");
-    terminal.expect("ready: ");
-    terminal
-}
 
 /// The shell's line that runs words under becalm.
 fn record_line(scene: &Scene, words: &[&str]) -> String {
@@ -37,28 +24,17 @@ const ANSWERS: [&str; 3] =
 #[test]
 fn control_z_stops_the_job_and_fg_resumes_it() {
     let scene = Scene::new();
-    let mut terminal = interactive_shell();
+    let mut terminal = Terminal::bash();
     terminal.send(&record_line(&scene, &ANSWERS));
-    for word in ["one", "two", "three"] {
-        terminal.send(&format!("{word}\n"));
-        terminal.expect(&format!("read {word}"));
-        terminal.send("\x1a");
-        terminal.expect("Stopped");
-        terminal.expect("ready: ");
-        terminal.send("fg\n");
-    }
-    terminal.send("end\n");
-    terminal.expect("read end");
-    terminal.expect("ready: ");
-    terminal.send("echo status $?\n");
-    terminal.expect("status 7");
+    terminal.stop_and_resume(&["one", "two", "three"]);
+    terminal.end_with("end", "read end", 7);
     assert!(scene.shows_a_whole_recording());
 }
 
 #[test]
 fn a_program_that_tidies_up_on_control_z_gets_to_do_so() {
     let scene = Scene::new();
-    let mut terminal = interactive_shell();
+    let mut terminal = Terminal::bash();
     terminal.send(&record_line(&scene, &[&trap("full_screen")]));
     terminal.expect("[drawn]");
     for _ in 0..3 {
@@ -70,29 +46,25 @@ fn a_program_that_tidies_up_on_control_z_gets_to_do_so() {
         terminal.expect("[drawn again]");
     }
     terminal.send("q\n");
-    terminal.expect("ready: ");
-    terminal.send("echo status $?\n");
-    terminal.expect("status 11");
+    terminal.sees_status(11);
 }
 
 #[test]
 fn a_command_that_stops_itself_is_a_stopped_job() {
     let scene = Scene::new();
-    let mut terminal = interactive_shell();
+    let mut terminal = Terminal::bash();
     terminal.send(&record_line(&scene, &[&trap("self_stop")]));
     terminal.expect("Stopped");
     terminal.expect("ready: ");
     terminal.send("fg\n");
     terminal.expect("[goes on]");
-    terminal.expect("ready: ");
-    terminal.send("echo status $?\n");
-    terminal.expect("status 12");
+    terminal.sees_status(12);
 }
 
 #[test]
 fn a_background_job_that_reads_is_stopped_until_it_is_in_the_foreground() {
     let scene = Scene::new();
-    let mut terminal = interactive_shell();
+    let mut terminal = Terminal::bash();
     let line = record_line(&scene, &ANSWERS);
     terminal.send(&format!("{} &\n", line.trim_end()));
     terminal.expect("ready: ");
@@ -100,17 +72,13 @@ fn a_background_job_that_reads_is_stopped_until_it_is_in_the_foreground() {
     terminal.expect("is stopped");
     terminal.expect("ready: ");
     terminal.send("fg\n");
-    terminal.send("end\n");
-    terminal.expect("read end");
-    terminal.expect("ready: ");
-    terminal.send("echo status $?\n");
-    terminal.expect("status 7");
+    terminal.end_with("end", "read end", 7);
 }
 
 #[test]
 fn an_interactive_shell_under_becalm_has_job_control() {
     let scene = Scene::new();
-    let mut terminal = interactive_shell();
+    let mut terminal = Terminal::bash();
     let inner = ["bash", "--norc", "--noprofile", "--noediting", "-i"];
     terminal.send(&format!("PS1='inner: ' {}", record_line(&scene, &inner)));
     terminal.expect("inner: ");

@@ -106,31 +106,15 @@ fn a_terminal_sees_how_far_a_calibration_is() {
 fn a_stopped_command_is_a_stopped_job_and_goes_on() {
     for user in each_rehearser() {
         let tree = user.tree("tree");
-        let mut shell = Command::new("bash");
-        shell.args(["--norc", "--noprofile", "--noediting", "-i"]);
-        let mut terminal = Terminal::start(shell.env("PS1", "ready: ").env("PS2", ""));
-        terminal.expect("ready: ");
-        terminal.send("stty -echo\n");
-        terminal.expect("ready: ");
+        let mut terminal = Terminal::bash();
         let answers =
             "while read line; do echo \"read $line\"; test \"$line\" != end || exit 7; done";
         let command = user.rehearse(&tree, &["sh", "-c", answers]);
         let words = std::iter::once(command.get_program()).chain(command.get_args());
         let words: Vec<_> = words.map(|word| format!("'{}'", word.to_str().unwrap())).collect();
         terminal.send(&format!("{} 2>/dev/null\n", words.join(" ")));
-        for word in ["one", "two"] {
-            terminal.send(&format!("{word}\n"));
-            terminal.expect(&format!("read {word}"));
-            terminal.send("\x1a");
-            terminal.expect("Stopped");
-            terminal.expect("ready: ");
-            terminal.send("fg\n");
-        }
-        terminal.send("end\n");
-        terminal.expect("read end");
-        terminal.expect("ready: ");
-        terminal.send("echo status $?\n");
-        terminal.expect("status 7");
+        terminal.stop_and_resume(&["one", "two"]);
+        terminal.end_with("end", "read end", 7);
         user.assert_tidy();
     }
 }

@@ -2,15 +2,13 @@
 
 #![allow(dead_code, clippy::unwrap_used)] // Each test program uses a part of it.
 
-use std::io::Write;
-use std::sync::{Arc, Mutex};
-
 use cost::{CostModel, FilesystemProfile};
 use explain::{ExplainOptions, Finding, Findings, Storm};
 use recording::{
     ByteUnits, Call, Event, Exec, ExitStatus, Header, MappedElf, Micros, Mount, Nanos, Outcome,
     Phase, ProcessId, Record, Recording, StartCall, Usage, Writer,
 };
+use testkit::made::Shared;
 
 pub const YES: Outcome = Outcome::Returned(3);
 pub const NO: Outcome = Outcome::Failed(2);
@@ -19,22 +17,9 @@ const LOADER: &[u8] = b"/lib64/ld-linux-x86-64.so.2";
 pub const O_DIRECTORY: u64 = 0o200000;
 pub const NOFOLLOW: u64 = 0x100;
 
-/// Bytes that the test keeps while the writer writes them.
-#[derive(Clone, Default)]
-struct Memory(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Memory {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 /// A recording that is being told.
 pub struct Tale {
-    memory: Memory,
+    bytes: Shared,
     writer: Writer,
     now: u64,
     processes: u32,
@@ -66,9 +51,9 @@ impl Tale {
             mounts: vec![mount("/", "nfs4"), mount("/proc", "proc"), mount("/dev/shm", "tmpfs")],
             ..Header::default()
         };
-        let memory = Memory::default();
-        let writer = Writer::new(Box::new(memory.clone()), &header).unwrap();
-        Tale { memory, writer, now: 0, processes: 0, ended: Vec::new() }
+        let bytes = Shared::default();
+        let writer = Writer::new(bytes.sink(), &header).unwrap();
+        Tale { bytes, writer, now: 0, processes: 0, ended: Vec::new() }
     }
 
     /// A new process; its number.
@@ -181,16 +166,11 @@ impl Tale {
             took: Nanos(10_000),
             process: ProcessId(process),
             thread: 1000 + process,
-            call: Call::named(name).unwrap(),
-            outcome,
             path: Some(self.writer.path(path)),
-            other_path: None,
-            fd: None,
             flags,
-            site: None,
             in_loader: loader.is_some(),
             phase: loader.unwrap_or(Phase::Running),
-            by_descriptor: false,
+            ..Event::new(Call::named(name).unwrap(), outcome)
         };
         self.writer.call(event);
         self
@@ -221,20 +201,20 @@ impl Tale {
         }
         let now = Nanos(self.now);
         self.writer.finish(now).unwrap();
-        read(&self.memory)
+        read(&self.bytes)
     }
 
     /// The recording, its command still running.
     pub fn told_while_running(self) -> Recording {
         self.writer.finish(Nanos(self.now)).unwrap();
-        read(&self.memory)
+        read(&self.bytes)
     }
 
     /// The recording of a recorder that was killed.
     pub fn cut(mut self) -> Recording {
         self.writer.flush();
         drop(self.writer);
-        read(&self.memory)
+        read(&self.bytes)
     }
 
     /// What the recording means.
@@ -248,8 +228,8 @@ impl Tale {
     }
 }
 
-fn read(memory: &Memory) -> Recording {
-    Recording::read(&memory.0.lock().unwrap()[..]).unwrap()
+fn read(bytes: &Shared) -> Recording {
+    Recording::read(&bytes.take()[..]).unwrap()
 }
 
 pub fn explained(recording: &Recording) -> Findings {

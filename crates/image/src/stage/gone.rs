@@ -10,6 +10,8 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use proc::process_ids;
+
 use super::VARIABLE;
 use super::home::Home;
 use super::lock::{Lock, LockState};
@@ -59,12 +61,10 @@ fn is_used(directory: &Path) -> bool {
     let tree = directory.join(tree::ROOT);
     let variable = [VARIABLE.as_bytes(), b"=", tree.as_os_str().as_bytes()].concat();
     let has = |environ: Vec<u8>| environ.split(|byte| *byte == 0).any(|one| one == variable);
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let own = std::process::id().to_string();
-    processes
-        .filter(|entry| entry.file_name().as_bytes()[0].is_ascii_digit())
-        .filter(|entry| entry.file_name() != own.as_str())
-        .any(|entry| fs::read(entry.path().join("environ")).is_ok_and(has))
+    let own = std::process::id() as i32;
+    process_ids()
+        .filter(|pid| *pid != own)
+        .any(|pid| fs::read(format!("/proc/{pid}/environ")).is_ok_and(has))
 }
 
 /// Removes a tree, or what there is of one. What says that it is complete goes first.

@@ -23,7 +23,7 @@ const STACKS: usize = 1 << 20;
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CommandProfile {
     /// Processes that were started, the command included.
-    pub starts: u64,
+    pub processes: u64,
     /// CPU time of all processes that have ended, in microseconds.
     pub cpu_us: u64,
     /// How many samples were taken in them.
@@ -51,7 +51,7 @@ pub struct ProfiledProgram {
     /// Its name; after it a script's.
     pub program: String,
     /// How many processes.
-    pub starts: u64,
+    pub processes: u64,
     /// Their CPU time, in microseconds.
     pub cpu_us: u64,
     /// How much of it samples stand for.
@@ -152,7 +152,7 @@ impl<'a> Gather<'a> {
         }
         let sampled: Vec<u64> = sampled.into_iter().map(|period| scale.micros(period)).collect();
         let mut profile = CommandProfile {
-            starts: self.recording.processes.len() as u64,
+            processes: self.recording.processes.len() as u64,
             samples: self.samples,
             cpu_us: used.iter().map(Used::all).sum(),
             sampled_us: sampled.iter().sum(),
@@ -256,14 +256,16 @@ fn programs(lineage: &Lineage, used: &[Used], sampled: &[u64]) -> Vec<ProfiledPr
     let mut by_name: HashMap<&str, ProfiledProgram> = HashMap::new();
     for (kin, (used, sampled)) in lineage.kin.iter().zip(used.iter().zip(sampled)) {
         let row = by_name.entry(&kin.program).or_default();
-        row.starts += kin.starts;
+        row.processes += kin.starts;
         row.cpu_us = row.cpu_us.saturating_add(used.all());
         row.sampled_us = row.sampled_us.saturating_add(*sampled);
     }
     let named =
         |(name, row): (&str, ProfiledProgram)| ProfiledProgram { program: name.to_owned(), ..row };
     let mut rows: Vec<ProfiledProgram> = by_name.into_iter().map(named).collect();
-    rows.sort_by(|a, b| (b.cpu_us, b.starts, &a.program).cmp(&(a.cpu_us, a.starts, &b.program)));
+    rows.sort_by(|a, b| {
+        (b.cpu_us, b.processes, &a.program).cmp(&(a.cpu_us, a.processes, &b.program))
+    });
     rows
 }
 

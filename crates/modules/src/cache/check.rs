@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::compare::{CacheComparison, changed_directories};
-use super::fault::{Checked, Fault, FaultCounts, FaultKind};
+use super::fault::{Checked, Fault, FaultKind};
 use super::held::{self, CacheOnDisk};
 use super::script::{CacheOddity, Script, parse};
 use crate::site::ModulesSite;
@@ -19,14 +19,7 @@ const BUILD: i128 = 60 * 1_000_000_000;
 /// on the release that reads it is not looked at.
 pub fn check(modulepath: &Path, site: Option<&ModulesSite>) -> Checked {
     let cache = modulepath.join(super::NAME);
-    let mut checked = Checked {
-        modulepath: modulepath.to_owned(),
-        cache: cache.clone(),
-        bytes: 0,
-        entries: FaultCounts::default(),
-        faults: Vec::new(),
-        notes: Vec::new(),
-    };
+    let mut checked = Checked::of(modulepath, &cache);
     let tree = walk(modulepath, WalkLimits { cookies: false, ..WalkLimits::default() });
     if !tree.is_listed() {
         let what = "the modulepath is no directory that can be listed";

@@ -71,6 +71,18 @@ pub struct Checked {
 }
 
 impl Checked {
+    /// A check that has found nothing yet.
+    pub(super) fn of(modulepath: &Path, cache: &Path) -> Checked {
+        Checked {
+            modulepath: modulepath.to_owned(),
+            cache: cache.to_owned(),
+            bytes: 0,
+            entries: FaultCounts::default(),
+            faults: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
     /// Whether it gives what a walk gives, to everyone, from a file that can be trusted.
     pub fn is_good(&self) -> bool {
         self.faults.is_empty()

@@ -78,6 +78,11 @@ impl BuiltinsError {
     }
 }
 
+/// Whether bash would do a program of this name in its own process, or start it without a fork.
+pub fn knows(name: &str) -> bool {
+    programs::names().any(|known| known == name)
+}
+
 /// Stores the library for this node and user, and sees that bash takes it.
 ///
 /// `users` is the user's own `BASH_ENV`, which goes on to be read.

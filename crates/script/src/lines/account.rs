@@ -78,13 +78,13 @@ pub struct ScriptLine {
     pub advice: Vec<Advice>,
 }
 
-/// How often a program was started.
+/// How many processes ran a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StartedProgram {
     /// Its name; none for a subshell.
     pub name: Option<String>,
-    /// How often.
-    pub starts: u64,
+    /// How many.
+    pub processes: u64,
 }
 
 /// What makes two places the same line.
@@ -244,9 +244,9 @@ fn children(recording: &Recording) -> Vec<Vec<&Process>> {
 }
 
 fn programs(counts: BTreeMap<Option<String>, u64>) -> Vec<StartedProgram> {
-    let program = |(name, starts)| StartedProgram { name, starts };
+    let program = |(name, processes)| StartedProgram { name, processes };
     let mut programs: Vec<_> = counts.into_iter().map(program).collect();
-    programs.sort_by_key(|program| std::cmp::Reverse(program.starts));
+    programs.sort_by_key(|program| std::cmp::Reverse(program.processes));
     programs
 }
 

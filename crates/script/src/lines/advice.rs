@@ -39,7 +39,7 @@ pub(super) fn advice(line: &ScriptLine) -> Vec<Advice> {
     }
     if all.is_empty()
         && shell
-        && line.programs.iter().any(|program| program.name.is_none() && program.starts > 1)
+        && line.programs.iter().any(|program| program.name.is_none() && program.processes > 1)
     {
         all.push(Advice {
             program: "a subshell".to_owned(),

@@ -92,19 +92,12 @@ pub fn blinds() -> [Blind; 9] {
 fn calls([path, other, site]: [PathId; 3]) -> [Event; 5] {
     let plain = Event {
         start: Nanos(1000),
-        took: Nanos(0),
-        process: ProcessId(0),
         thread: 4711,
-        call: Call::new(Abi::X86_64, 257),
-        outcome: Outcome::Returned(3),
         path: Some(path),
-        other_path: None,
-        fd: None,
-        flags: 0,
         site: Some(site),
         in_loader: true,
         phase: Phase::Loading,
-        by_descriptor: false,
+        ..Event::new(Call::new(Abi::X86_64, 257), Outcome::Returned(3))
     };
     [
         plain,

@@ -1,11 +1,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use recording::{Call, Outcome, Phase, ProcessId};
+use recording::{Call, Outcome};
 
 use super::*;
+use crate::decode::CallEntry;
 use crate::shape::{CallShapes, Extent};
-use crate::space::CallSite;
 
 const MILLI: u64 = 1_000_000;
 const NOBODY: [i32; 0] = [];
@@ -35,36 +35,13 @@ fn injector(answers: &[&[u64]]) -> (DelayInjector, ScriptedPolicy) {
 
 fn event(tid: i32, name: &str) -> (Event, PendingCall) {
     let call = Call::named(name).unwrap();
-    let site = CallSite { file: None, in_loader: false };
-    let pending = PendingCall {
-        call,
-        shape: CallShapes::new(Extent::Default).of(call),
-        args: [0; 6],
-        start: Nanos(10),
-        path: None,
-        other_path: None,
-        fd: None,
-        flags: 0,
-        site,
-        phase: Phase::Running,
-        by_descriptor: false,
-        clone_flags: 0,
-    };
+    let shape = CallShapes::new(Extent::Default).of(call);
+    let pending = PendingCall::of(&CallEntry { call, shape, args: [0; 6], ip: 0 }, Nanos(10));
     let event = Event {
         start: Nanos(10),
         took: Nanos(5),
-        process: ProcessId(0),
         thread: tid.unsigned_abs(),
-        call,
-        outcome: Outcome::Returned(0),
-        path: None,
-        other_path: None,
-        fd: None,
-        flags: 0,
-        site: None,
-        in_loader: false,
-        phase: Phase::Running,
-        by_descriptor: false,
+        ..Event::new(call, Outcome::Returned(0))
     };
     (event, pending)
 }

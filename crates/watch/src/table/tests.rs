@@ -1,8 +1,8 @@
-use recording::{ByteUnits, Call, Micros, Nanos, Phase};
+use recording::{ByteUnits, Call, Micros, Nanos};
 
 use super::*;
+use crate::decode::CallEntry;
 use crate::shape::{CallShapes, Extent};
-use crate::space::CallSite;
 
 const CLONE_A_THREAD: u64 =
     (libc::CLONE_VM | libc::CLONE_THREAD | libc::CLONE_FILES | libc::CLONE_FS) as u64;
@@ -27,20 +27,8 @@ fn forks(table: &mut ProcessTable, parent: i32, child: i32, flags: u64) -> Optio
 
 fn pending(name: &str) -> PendingCall {
     let call = Call::named(name).unwrap();
-    PendingCall {
-        call,
-        shape: CallShapes::new(Extent::Default).of(call),
-        args: [0; 6],
-        start: Nanos(0),
-        path: None,
-        other_path: None,
-        fd: None,
-        flags: 0,
-        site: CallSite { file: None, in_loader: false },
-        phase: Phase::Running,
-        by_descriptor: false,
-        clone_flags: 0,
-    }
+    let shape = CallShapes::new(Extent::Default).of(call);
+    PendingCall::of(&CallEntry { call, shape, args: [0; 6], ip: 0 }, Nanos(0))
 }
 
 fn used(user: u64, peak: u64) -> Usage {

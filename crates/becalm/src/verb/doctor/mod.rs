@@ -18,10 +18,6 @@ pub struct DoctorArgs {
 
 pub fn run(args: &DoctorArgs) -> Result<u8, Failure> {
     let diagnosis = doctor::examine();
-    if args.json {
-        term::print(&term::json(&diagnosis)?)?;
-    } else {
-        term::print(&view::render(&diagnosis, term::width::terminal()))?;
-    }
+    term::print_answer(args.json, &diagnosis, |columns| view::render(&diagnosis, columns))?;
     Ok(if diagnosis.can_record { 0 } else { NO })
 }

@@ -69,6 +69,6 @@ pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
     };
     save::whole(file, &args.recording, write)?;
     let done = Export::of(run, args.format, file);
-    term::print(&if args.json { term::json(&done)? } else { done.render() })?;
+    term::print_answer(args.json, &done, |_| done.render())?;
     Ok(0)
 }

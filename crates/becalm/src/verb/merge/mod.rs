@@ -65,11 +65,7 @@ pub fn run(args: &MergeArgs) -> Result<u8, Failure> {
     })?;
     let merged = MergedRecordings::of(&args.output, &args.files, args.rank, &joined);
     merged.warnings().iter().for_each(|line| term::warn(line));
-    if args.json {
-        term::print(&term::json(&merged)?)?;
-    } else {
-        term::print(&merged.render(term::width::terminal()))?;
-    }
+    term::print_answer(args.json, &merged, |columns| merged.render(columns))?;
     Ok(0)
 }
 

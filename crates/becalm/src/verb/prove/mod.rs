@@ -136,12 +136,9 @@ pub fn run(args: &ProveArgs) -> Result<u8, Failure> {
     let proof =
         proof.map_err(|error| Failure { status: error.exit_status(), error: error.into() })?;
     export(args, &proof).map_err(Failure::of_command)?;
-    let text = match args.json {
-        true => term::json(&proof).map_err(Failure::of_command)?,
-        false => view::proof(&proof, term::width::terminal(), &next(args)),
-    };
     warn_of_blinds(&proof);
-    term::print(&text).map_err(Failure::of_command)?;
+    term::print_answer(args.json, &proof, |columns| view::proof(&proof, columns, &next(args)))
+        .map_err(Failure::of_command)?;
     Ok(if proof.verdict.proven { 0 } else { NO })
 }
 

@@ -78,11 +78,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
         CallReport::of(&args.recording, &recording, args.by.unwrap_or(GroupBy::Cause), below);
     report.run.rank = args.rank;
     report.run.warnings().iter().for_each(|line| term::warn(line));
-    if args.json {
-        term::print(&term::json(&report)?)?;
-    } else {
-        term::print(&report.render(term::width::terminal(), rows(args.all)))?;
-    }
+    term::print_answer(args.json, &report, |columns| report.render(columns, rows(args.all)))?;
     Ok(0)
 }
 
@@ -95,11 +91,7 @@ fn over_ranks(args: &ReportArgs) -> Result<u8, Failure> {
     let ranks = crate::load::load_ranks(&args.recording)?;
     let report = RanksReport::of(&args.recording, &ranks);
     report.warnings().iter().for_each(|line| term::warn(line));
-    if args.json {
-        term::print(&term::json(&report)?)?;
-    } else {
-        let ranks = if args.all { usize::MAX } else { SLOWEST };
-        term::print(&report.render(term::width::terminal(), ranks))?;
-    }
+    let ranks = if args.all { usize::MAX } else { SLOWEST };
+    term::print_answer(args.json, &report, |columns| report.render(columns, ranks))?;
     Ok(0)
 }

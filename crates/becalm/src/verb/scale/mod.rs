@@ -80,11 +80,7 @@ pub fn run(args: &ScaleArgs) -> Result<u8, Failure> {
         save::whole(target, &args.recording, |out| out.write_all(text.as_bytes()))?;
     }
     let scale = ScaleAnswer::of(model, before, after);
-    if args.json {
-        term::print(&term::json(&scale)?)?;
-    } else {
-        term::print(&scale.render(term::width::terminal(), &next(args)))?;
-    }
+    term::print_answer(args.json, &scale, |columns| scale.render(columns, &next(args)))?;
     Ok(0)
 }
 

@@ -85,18 +85,12 @@ impl Sample {
         self.writer.call(Event {
             start: Nanos(self.now),
             took: Nanos(10_000),
-            process: ProcessId(0),
             thread: 4711,
-            call: Call::named(name).unwrap(),
-            outcome,
             path,
-            other_path: None,
-            fd: None,
-            flags: 0,
             site: Some(site),
             in_loader: loader.is_some(),
             phase: if loader.is_some() { Phase::Loading } else { Phase::Running },
-            by_descriptor: false,
+            ..Event::new(Call::named(name).unwrap(), outcome)
         });
         self.now += 100_000;
         self

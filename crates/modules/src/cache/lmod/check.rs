@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::spider::{Spider, parse};
 use super::table::TableError;
-use crate::cache::fault::{Checked, Fault, FaultCounts, FaultKind};
+use crate::cache::fault::{Checked, Fault, FaultKind};
 use crate::cache::held::{self, CacheOnDisk, open};
 use crate::tree::{self, ChangeStamp, Cookie, WalkLimits, walk};
 
@@ -20,14 +20,7 @@ const DAY: i128 = 86_400 * 1_000_000_000;
 /// touches when its trees change (`timestamp` in lmodrc.lua).
 pub fn check(directory: &Path, timestamp: Option<&Path>) -> Checked {
     let cache = directory.join(CACHE);
-    let mut checked = Checked {
-        modulepath: directory.to_owned(),
-        cache: cache.clone(),
-        bytes: 0,
-        entries: FaultCounts::default(),
-        faults: Vec::new(),
-        notes: Vec::new(),
-    };
+    let mut checked = Checked::of(directory, &cache);
     let held = match held::hold(&cache) {
         Ok(held) => held,
         Err(fault) => {

@@ -282,8 +282,11 @@ fn programs(programs: &[StartedProgram]) -> String {
     if let [only] = programs {
         return name(only);
     }
-    let mut parts: Vec<_> =
-        programs.iter().take(3).map(|one| format!("{} {}", count(one.starts), name(one))).collect();
+    let mut parts: Vec<_> = programs
+        .iter()
+        .take(3)
+        .map(|one| format!("{} {}", count(one.processes), name(one)))
+        .collect();
     if programs.len() > 3 {
         parts.push(format!("{} more", programs.len() - 3));
     }

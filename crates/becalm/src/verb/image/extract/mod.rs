@@ -60,9 +60,6 @@ pub fn run(args: &ImageExtractArgs) -> Result<u8, Failure> {
     let extracted = extract::extract(&args.image, &args.dir, &wanted)?;
     drop(waiting);
     let unpacked = Unpacked::of(&args.image, &args.dir, &extracted);
-    match args.json {
-        true => term::print(&term::json(&unpacked)?)?,
-        false => term::print(&unpacked.render(term::width::terminal()))?,
-    }
+    term::print_answer(args.json, &unpacked, |columns| unpacked.render(columns))?;
     Ok(0)
 }

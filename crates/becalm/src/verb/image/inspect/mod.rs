@@ -44,10 +44,7 @@ pub fn run(args: &ImageInspectArgs) -> Result<u8, Failure> {
     }
     let inspection = image::inspect(&file).with_context(name)?;
     let inspected = Inspected::of(&args.file, inspection);
-    match args.json {
-        true => term::print(&term::json(&inspected)?)?,
-        false => term::print(&inspected.render(term::width::terminal()))?,
-    }
+    term::print_answer(args.json, &inspected, |columns| inspected.render(columns))?;
     Ok(0)
 }
 

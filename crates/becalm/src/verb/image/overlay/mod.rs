@@ -92,8 +92,7 @@ pub fn run(args: &ImageOverlayArgs) -> Result<u8, Failure> {
     };
     drop(waiting);
     let overlaid = Overlaid::of(&args.out, args.sif.as_deref(), bytes, &overlay);
-    let text = if args.json { term::json(&overlaid)? } else { overlaid.render() };
-    term::print(&text)?;
+    term::print_answer(args.json, &overlaid, |_| overlaid.render())?;
     Ok(0)
 }
 

@@ -79,11 +79,7 @@ impl FromStr for RankOnCpu {
 
 /// Runs the verb.
 pub fn run(args: &CampaignRankArgs) -> Result<u8, Failure> {
-    let rank = LaunchedRank::this_process().map(|launched| launched.rank).unwrap_or_default();
-    let node = match rank.node.as_str() {
-        "" => std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default(),
-        node => node.to_owned(),
-    };
+    let rank = LaunchedRank::rank_or_alone();
     let of_rank =
         |pairs: &[RankOnCpu]| pairs.iter().find(|pair| pair.rank == rank.rank).map(|pair| pair.cpu);
     let seat = RankStart {
@@ -98,7 +94,7 @@ pub fn run(args: &CampaignRankArgs) -> Result<u8, Failure> {
         },
     };
     let command = Command { argv: args.command.clone() };
-    let ran = run_rank(&command, &seat, rank.rank, node.trim().to_owned());
+    let ran = run_rank(&command, &seat, rank.rank, rank.node);
     let (lines, told, ended) = ran.map_err(|why| match why {
         RankError::Layout(LayoutError::Command(why)) => {
             Failure { status: why.exit_status(), error: why.into() }

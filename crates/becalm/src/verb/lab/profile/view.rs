@@ -97,7 +97,7 @@ impl Profiled {
     /// What widths are, for the line below the graph's title.
     pub fn subtitle(&self, unit: &str) -> String {
         let profile = &self.profile;
-        let starts = counted(profile.starts, "process start", "process starts");
+        let starts = counted(profile.processes, "process start", "process starts");
         let used = cpu(Micros(profile.cpu_us));
         match self.sampling.how {
             Some(_) => format!(
@@ -132,11 +132,11 @@ impl Profiled {
         let all = format!(
             "{} of CPU time in {}",
             cpu(Micros(profile.cpu_us)),
-            counted(profile.starts, "process", "processes"),
+            counted(profile.processes, "process", "processes"),
         );
         let most = profile.programs.first().filter(|first| first.cpu_us > 0).map(|first| {
             let share = percent(first.cpu_us, profile.cpu_us);
-            let starts = match first.starts {
+            let starts = match first.processes {
                 1 => String::new(),
                 starts => format!(" ({} starts)", count(starts)),
             };
@@ -164,7 +164,7 @@ impl Profiled {
             let mut cells = vec![
                 Cell::from(cpu(Micros(row.cpu_us))),
                 Cell::from(percent(row.cpu_us, self.profile.cpu_us)),
-                Cell::from(count(row.starts)),
+                Cell::from(count(row.processes)),
             ];
             if sampling {
                 cells.push(cpu(Micros(row.sampled_us)).into());
@@ -246,7 +246,7 @@ impl Profiled {
         let command = self.command_line();
         let file = quoted(&self.output);
         let mut text = format!("The flame graph: {file}\n");
-        if self.profile.starts > 50 {
+        if self.profile.processes > 50 {
             text += &style::next(&format!("becalm fork lines -- {command}"));
         }
         text

@@ -108,10 +108,7 @@ fn answer(action: &'static str, args: &Common, caches: Vec<CacheAnswer>) -> Resu
     let given = args.modulecmd.as_ref().map(|path| format!(" --modulecmd {}", term::quoted(path)));
     let options = if args.lmod { " --lmod".to_owned() } else { given.unwrap_or_default() };
     let answer = ModulesCache::of(action, options, caches);
-    match args.json {
-        true => term::print(&term::json(&answer)?)?,
-        false => term::print(&answer.render(term::width::terminal()))?,
-    }
+    term::print_answer(args.json, &answer, |columns| answer.render(columns))?;
     Ok(if answer.is_good() { 0 } else { NO })
 }
 

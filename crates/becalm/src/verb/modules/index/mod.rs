@@ -50,10 +50,7 @@ pub fn run(args: &ModulesIndexArgs) -> Result<u8, Failure> {
     }
     indexer.warn_of_closed_directory();
     let answer = ModulesIndex::of(answers);
-    match args.json {
-        true => term::print(&term::json(&answer)?)?,
-        false => term::print(&answer.render())?,
-    }
+    term::print_answer(args.json, &answer, |_| answer.render())?;
     Ok(if answer.is_good() { 0 } else { NO })
 }
 

@@ -221,11 +221,8 @@ fn campaign(args: &CampaignArgs) -> Result<u8, Failure> {
         logged.publish().map_err(Failure::of_command)?;
         answer.ended(done.map_err(Failure::of_command)?, begun.elapsed());
     }
-    let text = match args.json {
-        true => term::json(&answer).map_err(Failure::of_command)?,
-        false => answer.after(term::width::terminal()),
-    };
-    term::print(&text).map_err(Failure::of_command)?;
+    term::print_answer(args.json, &answer, |columns| answer.after(columns))
+        .map_err(Failure::of_command)?;
     Ok(0)
 }
 
@@ -233,7 +230,7 @@ fn campaign(args: &CampaignArgs) -> Result<u8, Failure> {
 fn before(args: &CampaignArgs, answer: &AslrCampaign) -> Result<(), Failure> {
     let text = answer.before(term::width::terminal());
     match args.json {
-        true => anstream::eprint!("{text}"),
+        true => term::print_beside(&text),
         false => term::print(&text).map_err(Failure::of_command)?,
     }
     Ok(())

@@ -97,12 +97,9 @@ pub fn run(args: &LayoutScanArgs) -> Result<u8, Failure> {
         ScanClock::Wall => "wall",
     };
     let answer = AslrScan::of(found, words, by);
-    let text = match args.json {
-        true => term::json(&answer).map_err(Failure::of_command)?,
-        false => answer.render(term::width::terminal()),
-    };
     rustix::stdio::dup2_stdout(out).context("standard output").map_err(Failure::of_command)?;
-    term::print(&text).map_err(Failure::of_command)?;
+    term::print_answer(args.json, &answer, |columns| answer.render(columns))
+        .map_err(Failure::of_command)?;
     Ok(if is_none { 0 } else { NO })
 }
 

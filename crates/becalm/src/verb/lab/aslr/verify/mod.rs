@@ -52,12 +52,8 @@ pub fn run(args: &LayoutVerifyArgs) -> Result<u8, Failure> {
 fn look(args: &LayoutVerifyArgs) -> Result<u8, Failure> {
     let layout = run::aslr::draw(&args.aslr)?.map(|drawn| drawn.layout);
     let command = launch::Command { argv: args.command.clone() };
-    let rank = LaunchedRank::this_process().map(|launched| launched.rank).unwrap_or_default();
-    let node = match rank.node.as_str() {
-        "" => std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default(),
-        node => node.to_owned(),
-    };
-    let found = verify::look(&command, layout, rank.rank, node.trim().to_owned());
+    let rank = LaunchedRank::rank_or_alone();
+    let found = verify::look(&command, layout, rank.rank, rank.node);
     let found = found.map_err(|why| match why {
         LayoutError::Command(why) => Failure { status: why.exit_status(), error: why.into() },
         why => Failure { status: FAILED, error: anyhow!(why) },
@@ -79,10 +75,6 @@ fn compare(args: &LayoutVerifyArgs) -> Result<u8, Failure> {
     let verdict = verify::compare(texts)?;
     let one = verdict.is_one();
     let answer = AslrVerified::from(verdict);
-    let text = match args.json {
-        true => term::json(&answer)?,
-        false => answer.render(term::width::terminal()),
-    };
-    term::print(&text)?;
+    term::print_answer(args.json, &answer, |columns| answer.render(columns))?;
     Ok(if one { 0 } else { NO })
 }

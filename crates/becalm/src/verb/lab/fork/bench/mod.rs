@@ -42,10 +42,6 @@ pub fn run(args: &ForkBenchArgs) -> Result<u8, Failure> {
     drop(waiting);
     let answer = ForkBench::of(measured);
     answer.warnings().iter().for_each(|line| term::warn(line));
-    let text = match args.json {
-        true => term::json(&answer)?,
-        false => answer.render(term::width::terminal()),
-    };
-    term::print(&text)?;
+    term::print_answer(args.json, &answer, |columns| answer.render(columns))?;
     Ok(0)
 }

@@ -35,10 +35,6 @@ pub fn run(args: &CollapseArgs) -> Result<u8, Failure> {
     drop(waiting);
     let answer = ForkCollapse::of(collapsed);
     answer.warnings().iter().for_each(|line| term::warn(line));
-    let text = match args.json {
-        true => term::json(&answer)?,
-        false => answer.render(term::width::terminal()),
-    };
-    term::print(&text)?;
+    term::print_answer(args.json, &answer, |columns| answer.render(columns))?;
     Ok(if answer.has_gained() { 0 } else { NO })
 }
