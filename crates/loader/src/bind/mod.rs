@@ -215,8 +215,8 @@ pub struct Effect {
     pub after: Counts,
     /// Names that are not found today, nor afterwards.
     pub not_found: Vec<String>,
-    /// Of a program: the paths that its loader looks up today without finding a library there (names
-    /// that are not there, directories), and no more once bound, each as often as it does. None where that was not asked for, and where it then looks others up.
+    /// Of a program: the paths that its loader looks up today, objects that it loads aside, and no more
+    /// once bound, each as often as it does. None where that was not asked for, and where it then looks others up.
     #[serde(skip)]
     pub spared: Option<Vec<PathBuf>>,
 }

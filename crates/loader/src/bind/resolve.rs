@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::collect::ElfFileNames;
 use super::{Counts, UnboundFile};
 use crate::object::Tag;
-use crate::simulation::{Edge, FoundBy, LoadedObject, ProbeCall, ProbeResult, SearchProbe};
+use crate::simulation::{Edge, FoundBy, LoadedObject};
 use crate::{
     ElfObject, FileId, Identity, Libc, LoaderSetting, PlannedWorld, Simulation, World, outline,
     simulate,
@@ -184,8 +184,8 @@ impl<'a> Resolver<'a> {
         Ok(self.reduced(number, &setting, simulation))
     }
 
-    /// What the same start looks up without finding a library there, in order: names that are not
-    /// there, and directories, whether they are there or not.
+    /// What the same start looks up that is no object it loads, in order: names that are not there,
+    /// directories, and the loader's cache.
     pub fn search_lookups(
         &self,
         world: &dyn World,
@@ -194,10 +194,9 @@ impl<'a> Resolver<'a> {
         let setting = self.setting_of(number)?;
         let simulation = simulate(world, self.files[number].path(), &setting)
             .map_err(|error| error.to_string())?;
-        let searches = |probe: &SearchProbe| {
-            probe.call == ProbeCall::Stat || matches!(probe.answer, ProbeResult::Refused(_))
-        };
-        Ok(simulation.probes.into_iter().filter(searches).map(|probe| probe.path))
+        let loaded: HashSet<PathBuf> = simulation.objects.into_iter().map(|it| it.path).collect();
+        let looked_up = simulation.probes.into_iter().map(|probe| probe.path);
+        Ok(looked_up.filter(move |path| !loaded.contains(path)))
     }
 
     fn setting_of(&self, number: usize) -> Result<LoaderSetting, String> {

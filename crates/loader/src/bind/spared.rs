@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use super::resolve::Resolver;
 use crate::PlannedWorld;
 
-/// The paths that the loader of this program looks up today, without finding a library there, and
-/// not in this world, each as often as it does; none if it looks up others there, or if nothing can be
-/// said.
+/// The paths that the loader of this program looks up today, objects that it loads aside, and not in
+/// this world, each as often as it does; none if it looks up others there, or if nothing can be said.
 pub(super) fn spared(
     resolver: &Resolver<'_>,
     world: &PlannedWorld<'_>,
