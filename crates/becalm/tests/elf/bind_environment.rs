@@ -75,8 +75,9 @@ fn what_ld_library_path_leads_to_is_kept_and_is_written_nowhere() {
             // A closure lists all or nothing; musl's loader has no use for one.
             let is_bound = mode != ["--mode=closure"] || kind == "rpath";
             assert_eq!(ran.code(), i32::from(!is_bound), "{context}");
+            // A farm of glibc's is looked through for the processor, and x is searched on behind it.
             let after = sum(&asked(&app, &[], &[])).in_vain();
-            assert!(!is_bound || after <= before, "{context}: {before} {after}");
+            assert!(mode == ["--mode=farm"] || after <= before, "{context}: {before} {after}");
             if is_led && is_bound {
                 assert!(ran.out().contains("the environment of this start decides"), "{context}");
             }
@@ -92,7 +93,8 @@ fn what_the_processor_chooses_below_ld_library_path_is_kept() {
         let x = site.part("v1", "x", &[]);
         let y = site.part("v1", "y", &[]);
         let other = site.part("v2", "x", &[]);
-        let variants = site.scene.subdirectory("tree/v2/lib/glibc-hwcaps/x86-64-v2");
+        let variants = site.at("v2/lib/glibc-hwcaps/x86-64-v2");
+        fs::create_dir_all(&variants).unwrap();
         fs::rename(other, Path::new(&variants).join("libx.so.1")).unwrap();
         let app = site.ask("app", &[&site.runpath(&["n", "m", "o", "v1/lib"]), &x, &y]);
         let environment = [("LD_LIBRARY_PATH", &*site.at("v2/lib"))];

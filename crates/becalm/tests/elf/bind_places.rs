@@ -48,7 +48,8 @@ fn a_file_with_a_name_elsewhere_is_left_out() {
     fs::hard_link(&app, &outside).unwrap();
     let (before, inode) = (fs::read(&app).unwrap(), fs::metadata(&app).unwrap().ino());
     // Alone, it is all that there would be to bind: the answer is no, as for what else is fixed.
-    for words in [&["elf", "bind", "--json", &app][..], &["elf", "bind", "--json", "--dry-run", &app]]
+    for words in
+        [&["elf", "bind", "--json", &app][..], &["elf", "bind", "--json", "--dry-run", &app]]
     {
         let ran = run(&mut site.becalm(words));
         let bound: Value = serde_json::from_str(&ran.out()).unwrap();
