@@ -171,8 +171,8 @@ fn an_image_built_again_is_open_to_whom_it_was_and_a_link_to_it_stays_one() {
     let (image, link) = (directory.path().join("i.sqsh"), directory.path().join("link"));
     symlink("i.sqsh", &link).unwrap();
     let list = || {
-        let listed = Command::new("getfacl").args(["-cn", "i.sqsh"]);
-        listed.current_dir(directory.path()).output().unwrap().stdout
+        let mut getfacl = Command::new("getfacl");
+        getfacl.args(["-cn", "i.sqsh"]).current_dir(directory.path()).output().unwrap().stdout
     };
     // The link leads to nothing at first.
     assert!(build(&["-o", "link", "env"], directory.path()).status.success());
@@ -202,7 +202,7 @@ fn what_is_interrupted_leaves_nothing() {
             let entries = fs::read_dir(directory.path()).unwrap();
             entries.map(|entry| entry.unwrap().file_name()).collect()
         };
-        testkit::wait_until("a file is begun", || names().len() == 2);
+        testkit::live::wait_until("a file is begun", || names().len() == 2);
         // SAFETY: passes numbers; the child is not reaped yet.
         unsafe { libc::kill(building.id() as i32, signal) };
         assert_eq!(building.wait().unwrap().signal(), Some(signal));

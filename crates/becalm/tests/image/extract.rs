@@ -131,7 +131,7 @@ fn what_is_interrupted_leaves_all_or_nothing() {
     let mut extract = Command::new(BECALM);
     extract.args(["image", "extract", "--writers", "1", &image, &out]);
     let mut extracting = extract.stdout(std::process::Stdio::null()).spawn().unwrap();
-    testkit::wait_until("something is made", || names() > 0);
+    testkit::live::wait_until("something is made", || names() > 0);
     // SAFETY: passes numbers; the child is not reaped yet.
     unsafe { libc::kill(extracting.id() as i32, libc::SIGTERM) };
     extracting.wait().unwrap();
