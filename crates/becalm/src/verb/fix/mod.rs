@@ -1,5 +1,6 @@
 //! `becalm fix`.
 
+mod environments;
 mod image;
 mod planned_wait;
 mod trial;
@@ -119,7 +120,7 @@ impl ResolvedPlan {
             Some((directory, _)) => (None, Some(format!("{directory}: it is no directory now"))),
             None => (None, None),
         };
-        let binding = binding(args, &plan)?;
+        let binding = binding(args, &plan, recording)?;
         let directory = image.as_ref().map(|image: &EnvironmentImage| &*image.environment);
         let wait = PlannedWait::of(recording, &findings, &options, &binding, directory);
         Ok(ResolvedPlan { binding, image, no_image, wait })
@@ -311,12 +312,16 @@ fn subject(args: &FixArgs) -> Subject {
 }
 
 /// Simulates the binding of what the command was seen to load.
-fn binding(args: &FixArgs, plan: &cure::CurePlan) -> Result<Binding, Failure> {
+fn binding(
+    args: &FixArgs,
+    plan: &cure::CurePlan,
+    recording: &Recording,
+) -> Result<Binding, Failure> {
     let files = plan.files_to_bind().iter().map(|file| file.path().to_owned());
     let files: Vec<_> = files.filter(|path| path.is_file()).collect();
     let mut options = args.how.options()?;
     options.list_spared = true;
-    options.library_path = std::env::var_os("LD_LIBRARY_PATH");
+    options.environments = environments::seen_in(recording);
     let mut binding = match files.is_empty() {
         true => Binding::default(),
         false => simulated(&files, &options)?,
