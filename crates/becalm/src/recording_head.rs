@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use explain::{RunWarning, WarningKind};
 use recording::{Name, Nanos, Recording, shown_name};
 use serde::Serialize;
-use term::{plain, quoted, shell_line, width};
+use term::{plain, quoted_path, shell_line, width};
 
 /// What every verb says of a recording before it says anything else.
 #[derive(Clone, Debug, Serialize)]
@@ -76,7 +76,7 @@ impl RecordingHead {
 
     /// The recording's file as a shell takes it, with the rank that is meant.
     pub fn quoted_file(&self) -> String {
-        let file = quoted(&self.file);
+        let file = quoted_path(&self.file);
         self.rank.map_or(file.clone(), |rank| format!("{file} --rank {rank}"))
     }
 

@@ -44,7 +44,7 @@ impl RankOption {
 
     /// The file as a shell takes it, with the rank that was asked for.
     pub fn quoted(&self, file: &Path) -> String {
-        let file = term::quoted(file);
+        let file = term::quoted_path(file);
         self.rank.map_or(file.clone(), |rank| format!("{file} --rank {rank}"))
     }
 

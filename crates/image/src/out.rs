@@ -1,9 +1,10 @@
 //! An image while it is written: a file without its name.
 
-use std::fs::{File, Permissions};
+use std::fs::{File, Permissions, remove_file};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use launch::Unfinished;
 use tempfile::NamedTempFile;
 
 use crate::ImageError;
@@ -21,22 +22,25 @@ pub(crate) enum AccessMode {
 }
 
 /// A file beside the target, which takes the target's name once all is on the disk. Dropped
-/// before that, nothing is left of it.
+/// before that, nothing is left of it; nor if becalm is asked to end before.
 pub(crate) struct Out {
     file: NamedTempFile,
     target: PathBuf,
+    unfinished: Unfinished,
 }
 
 impl Out {
     pub(crate) fn beside(target: &Path, mode: AccessMode) -> Result<Out, ImageError> {
-        // Through a symbolic link: the link stays, what it points to is replaced.
-        let target = target.canonicalize().unwrap_or_else(|_| target.to_owned());
-        let file = tempfile::Builder::new()
-            .prefix(".becalm-")
-            .permissions(Permissions::from_mode(mode as u32))
-            .tempfile_in(directory_of(&target))
+        let target = recording::save::followed(target);
+        let make = || {
+            tempfile::Builder::new()
+                .prefix(".becalm-")
+                .permissions(Permissions::from_mode(mode as u32))
+                .tempfile_in(directory_of(&target))
+        };
+        let (file, unfinished) = Unfinished::begin(make, |path| remove_file(path))
             .map_err(ImageError::at("write a file beside it", &target))?;
-        Ok(Out { file, target })
+        Ok(Out { file, target, unfinished })
     }
 
     /// As [`Out::beside`], for a target that must not be there.
@@ -63,19 +67,48 @@ impl Out {
     /// Waits until all is on the disk, and gives it its name: in place of what has it, or, if it
     /// must be new, only where nothing has.
     pub(crate) fn finish(self, is_new: bool) -> Result<(), ImageError> {
-        let Out { file, target } = self;
-        recording::keep_access(file.as_file(), &target)
-            .map_err(ImageError::at("write", &target))?;
-        file.as_file().sync_all().map_err(ImageError::at("write", &target))?;
-        let named = match is_new {
-            true => file.persist_noclobber(&target),
-            false => file.persist(&target),
-        };
-        named.map_err(|error| error.error).map_err(ImageError::at("rename to it", &target))?;
-        // The image is whole; that its name is on the disk, too, is a courtesy.
-        let _ = File::open(directory_of(&target)).and_then(|directory| directory.sync_all());
-        Ok(())
+        let Out { file, target, unfinished } = self;
+        unfinished.finish(|| named(file, &target, is_new))
     }
+
+    /// Leaves it without its name for a while.
+    pub(crate) fn unnamed(self) -> UnnamedImage {
+        UnnamedImage { file: self.file, target: self.target }
+    }
+}
+
+/// An image that is complete, and goes again unless it is kept.
+pub struct UnnamedImage {
+    file: NamedTempFile,
+    target: PathBuf,
+}
+
+impl UnnamedImage {
+    /// Where it is for now: beside its target.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Waits until all is on the disk, and gives it its name, in place of what has it.
+    ///
+    /// # Errors
+    /// What cannot be written or renamed. Nothing is left of it then.
+    pub fn keep(self) -> Result<(), ImageError> {
+        named(self.file, &self.target, false)
+    }
+}
+
+fn named(file: NamedTempFile, target: &Path, is_new: bool) -> Result<(), ImageError> {
+    recording::keep_access(file.as_file(), target).map_err(ImageError::at("write", target))?;
+    file.as_file().sync_all().map_err(ImageError::at("write", target))?;
+    let named = match is_new {
+        true => file.persist_noclobber(target),
+        false => file.persist(target),
+    };
+    named.map_err(|error| error.error).map_err(ImageError::at("rename to it", target))?;
+    // The image is whole; that its name is on the disk, too, is a courtesy.
+    let _ = File::open(directory_of(target)).and_then(|directory| directory.sync_all());
+    Ok(())
 }
 
 /// The directory that a file is in.

@@ -9,6 +9,7 @@ use image_format::squash::{Compression, SquashImage, SquashOptions, SquashSummar
 use image_format::tree::{FileTree, Fingerprint, ImageLayout, OmittedFile, ScanOptions};
 use serde::Serialize;
 
+pub use crate::out::UnnamedImage;
 use crate::out::{AccessMode, Out, directory_of};
 use crate::{ImageError, Manifest, OutsideReference};
 
@@ -156,6 +157,29 @@ pub fn build(
     target: &Path,
     options: &ImageOptions<'_>,
 ) -> Result<PathsImage, ImageError> {
+    let (out, built) = packed(paths, target, options)?;
+    out.finish(false)?;
+    Ok(built)
+}
+
+/// As [`build`], but the image has no name yet.
+///
+/// # Errors
+/// Those of [`build`].
+pub fn build_unnamed(
+    paths: &[PathBuf],
+    target: &Path,
+    options: &ImageOptions<'_>,
+) -> Result<(UnnamedImage, PathsImage), ImageError> {
+    let (out, built) = packed(paths, target, options)?;
+    Ok((out.unnamed(), built))
+}
+
+fn packed(
+    paths: &[PathBuf],
+    target: &Path,
+    options: &ImageOptions<'_>,
+) -> Result<(Out, PathsImage), ImageError> {
     check(target, options)?;
     let layout = ImageLayout::of(paths)?;
     check_place(target, &layout)?;
@@ -165,8 +189,7 @@ pub fn build(
     let packing =
         TreeAndSources { tree: &tree, sources: &tree.fingerprint(), is_there: &|_| false };
     let built = write(packing, options, &out, 0)?;
-    out.finish(false)?;
-    Ok(built)
+    Ok((out, built))
 }
 
 /// Reads what is to be packed, without the files' content.

@@ -28,6 +28,7 @@
 //! | `replace` | becoming the command, in place |
 //! | `arch` | what the processor decides |
 //! | `stop` | signals that ask becalm to end what it has started |
+//! | `unfinished` | what is removed if becalm is asked to end before it is complete |
 
 mod arch;
 mod attended;
@@ -51,6 +52,7 @@ mod spawn;
 mod stage;
 mod stop;
 mod timed;
+mod unfinished;
 
 pub use attended::attended;
 pub use capture::Captured;
@@ -66,3 +68,4 @@ pub use scratch::{scratch_directory, scratch_file};
 pub use spawn::{Gated, spawn};
 pub use stage::{Stage, StageError, StageOutcome, check_input};
 pub use timed::{Timed, timed};
+pub use unfinished::Unfinished;

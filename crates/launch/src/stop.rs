@@ -8,8 +8,14 @@ use crate::signals::{self, Disposition, SignalQueue};
 /// What Ctrl-C, `kill`, a terminal that closes and Ctrl-\ send.
 const ASKING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
+/// Those of them that are not ignored, as under nohup(1).
+pub(crate) fn asking() -> libc::sigset_t {
+    let is_ignored = |signal: &i32| Disposition::of(*signal) == Disposition::IGNORED;
+    signals::set(ASKING.into_iter().filter(|signal| !is_ignored(signal)))
+}
+
 /// While it lives, these signals do not end this process but wait to be taken. One that is
-/// ignored, as under nohup(1), stays ignored.
+/// ignored stays ignored.
 pub(crate) struct EndRequests {
     queue: SignalQueue,
     mask: libc::sigset_t,
@@ -17,8 +23,7 @@ pub(crate) struct EndRequests {
 
 impl EndRequests {
     pub(crate) fn wait_for() -> io::Result<EndRequests> {
-        let is_ignored = |signal: &i32| Disposition::of(*signal) == Disposition::IGNORED;
-        let asking = signals::set(ASKING.into_iter().filter(|signal| !is_ignored(signal)));
+        let asking = asking();
         Ok(EndRequests { queue: SignalQueue::of(&asking)?, mask: signals::block(&asking) })
     }
 

@@ -55,7 +55,7 @@ mod units;
 mod wire;
 mod writer;
 
-pub use access::{AclEntry, has_list, keep_access, posix_acl};
+pub use access::{AclEntry, has_list, keep_access, keep_directory_access, posix_acl};
 pub use attributor::Attributor;
 pub use call::{Abi, Call, Class, Kind};
 pub use cause::{Attribution, Cause, Role};

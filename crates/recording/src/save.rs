@@ -70,10 +70,22 @@ pub fn fresh(
 }
 
 fn replace(target: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    // Through a symbolic link: the link stays, what it points to is replaced.
-    let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
+    let target = followed(target);
     beside(&target, write)?.persist(&target)?;
     Ok(())
+}
+
+/// What a name leads to, whether it is there or not: a symbolic link stays, as with a shell's `>`,
+/// and what it points to is written anew.
+pub fn followed(target: &Path) -> PathBuf {
+    // As many as Linux follows (path_resolution(7)).
+    const MOST_LINKS: usize = 40;
+    let mut target = target.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(next) = fs::read_link(&target) else { break };
+        target = directory_of(&target).join(next);
+    }
+    target
 }
 
 /// All of it, on the disk, in a file that has no name yet.

@@ -26,7 +26,7 @@ mod progress_bar;
 mod table;
 
 pub use json::json;
-pub use plain::{plain, quoted, shell_line};
+pub use plain::{plain, quoted, quoted_path, shell_line};
 pub use print::{print, print_answer, print_beside, warn};
 pub use progress_bar::ProgressBar;
 pub use table::{Cell, Column, Table};

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// `text` with what steers a terminal spelt out (`\x1b`): control characters, and the marks
 /// that turn the direction of writing, which can make a path look like another.
@@ -28,6 +29,15 @@ pub fn quoted(word: impl AsRef<OsStr>) -> String {
         Ok(text) if is_plain_word(text) => text.to_owned(),
         Ok(text) if !text.chars().any(is_steering) => format!("'{}'", text.replace('\'', r"'\''")),
         _ => dollar_quoted(word),
+    }
+}
+
+/// A path as [`quoted`], which no command takes for an option: `./-x` of `-x`.
+pub fn quoted_path(path: impl AsRef<Path>) -> String {
+    let path = path.as_ref();
+    match path.as_os_str().as_bytes().first() {
+        Some(b'-') => quoted(Path::new(".").join(path)),
+        _ => quoted(path),
     }
 }
 
@@ -89,6 +99,14 @@ mod tests {
         assert_eq!(quoted("=ls"), "'=ls'");
         assert_eq!(quoted("--mode=farm"), "--mode=farm");
         assert_eq!(quoted("/a=b"), "/a=b");
+    }
+
+    #[test]
+    fn no_path_is_taken_for_an_option() {
+        assert_eq!(quoted_path("-x.sqsh"), "./-x.sqsh");
+        assert_eq!(quoted_path("--a b"), "'./--a b'");
+        assert_eq!(quoted_path("a/-x"), "a/-x");
+        assert_eq!(quoted_path("-"), "./-");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `becalm fix` of a Python start: an image of the environment is built, and the start proven in it.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use serde_json::Value;
@@ -93,6 +94,10 @@ fn applied_the_start_is_proven_in_the_image_and_the_next_line_runs_it() {
         assert_eq!(answer["proof"]["verdict"]["proven"], true, "{answer:#}");
         let size = fs::metadata(&image).unwrap().len();
         assert_eq!(answer["image"]["image_bytes"], size);
+        let fresh = rehearser.scene.at("fresh");
+        fs::write(&fresh, "").unwrap();
+        let mode = |file: &str| fs::metadata(file).unwrap().permissions().mode();
+        assert_eq!(mode(&image), mode(&fresh), "others may run in it as well");
         let asked = |side: &str| answer["proof"][side]["runs"][0]["served"]["rpcs"].as_u64();
         assert!(asked("before").unwrap() > 300, "{:?}", asked("before"));
         // What says whether the image is stale, once each, and the way to the image. The program

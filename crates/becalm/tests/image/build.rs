@@ -1,8 +1,9 @@
 //! `becalm image build`: the command line around the writer.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -133,7 +134,6 @@ fn a_container_that_was_perhaps_written_to_is_not_written_over() {
 
 #[test]
 fn an_ordinary_user_makes_containers() {
-    use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
     assert!(container(directory.path(), &[]).status.success());
@@ -158,6 +158,65 @@ fn nothing_but_an_image_is_written_over() {
     for _ in 0..2 {
         assert!(build(&["-o", "env.sqsh", "env"], directory.path()).status.success());
     }
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn an_image_built_again_is_open_to_whom_it_was_and_a_link_to_it_stays_one() {
+    let directory = tempfile::tempdir().unwrap();
+    environment(directory.path());
+    let (image, link) = (directory.path().join("i.sqsh"), directory.path().join("link"));
+    symlink("i.sqsh", &link).unwrap();
+    let list = || {
+        let mut getfacl = Command::new("getfacl");
+        getfacl.args(["-cn", "i.sqsh"]).current_dir(directory.path()).output().unwrap().stdout
+    };
+    // The link leads to nothing at first.
+    assert!(build(&["-o", "link", "env"], directory.path()).status.success());
+    fs::write(directory.path().join("fresh"), "").unwrap();
+    assert_eq!(mode(&image), mode(&directory.path().join("fresh")));
+    let mut setfacl = Command::new("setfacl");
+    assert!(setfacl.args(["-m", "u:1234:r"]).arg(&image).status().unwrap().success());
+    let before = (list(), mode(&image));
+    assert!(String::from_utf8_lossy(&before.0).contains("user:1234:r--"));
+    for name in ["link", "i.sqsh"] {
+        assert!(build(&["-o", name, "env"], directory.path()).status.success());
+        assert_eq!((list(), mode(&image)), before);
+        assert_eq!(fs::read_link(&link).unwrap(), Path::new("i.sqsh"));
+    }
+}
+
+#[test]
+fn what_is_interrupted_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    // What was just made is packed only once its second is over: until then it is being built.
+    environment(directory.path());
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let mut becalm = Command::new(env!("CARGO_BIN_EXE_becalm"));
+        becalm.args(["image", "build", "-o", "i.sqsh", "env"]).current_dir(directory.path());
+        let mut building = becalm.spawn().unwrap();
+        let names = || -> Vec<_> {
+            let entries = fs::read_dir(directory.path()).unwrap();
+            entries.map(|entry| entry.unwrap().file_name()).collect()
+        };
+        testkit::live::wait_until("a file is begun", || names().len() == 2);
+        // SAFETY: passes numbers; the child is not reaped yet.
+        unsafe { libc::kill(building.id() as i32, signal) };
+        assert_eq!(building.wait().unwrap().signal(), Some(signal));
+        assert_eq!(names(), ["env"]);
+    }
+}
+
+#[test]
+fn the_next_line_takes_no_file_for_an_option() {
+    let directory = tempfile::tempdir().unwrap();
+    environment(directory.path());
+    let output = build(&["-o=-x.sqsh", "env"], directory.path());
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.ends_with("Next: becalm image inspect ./-x.sqsh\n"), "{text}");
 }
 
 #[test]
@@ -193,7 +252,6 @@ fn what_may_not_be_read_is_an_error_unless_it_may_be_left_out() {
     let directory = tempfile::tempdir().unwrap();
     environment(directory.path());
     let set = |path: &str, mode: u32| {
-        use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(directory.path().join(path), fs::Permissions::from_mode(mode)).unwrap();
     };
     set("", 0o777);

@@ -78,6 +78,70 @@ fn an_ordinary_user_gets_his_own_files_and_nobodys_rights() {
 }
 
 #[test]
+fn an_empty_directory_keeps_who_may_do_what_with_it() {
+    let scene = Scene::new();
+    let (directory, image) = packed(&scene);
+    let out = scene.subdirectory("out");
+    let list = || run(Command::new("getfacl").args(["-cnp", &out])).out();
+    let words = ["-m", "u:1234:rx", "-m", "d:u:1234:rx", &out];
+    assert_eq!(run(Command::new("setfacl").args(words)).code(), 0);
+    fs::set_permissions(&out, PermissionsExt::from_mode(0o2710)).unwrap();
+    let about = || fs::metadata(&out).map(|it| (it.mode(), it.uid(), it.gid())).unwrap();
+    let before = (list(), about());
+    // Through a link as well.
+    let link = scene.at("link");
+    std::os::unix::fs::symlink("out", &link).unwrap();
+    let ran = becalm(&["extract", &image, &link]);
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+    assert_eq!((list(), about()), before);
+    assert_eq!(differ(&directory, &out), "");
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    let names = fs::read_dir(scene.directory()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(!names.map(|name| name.into_string().unwrap()).any(|name| name.starts_with(".becalm")));
+}
+
+#[test]
+fn what_no_other_directory_can_take_the_place_of_is_refused_before() {
+    let scene = Scene::new();
+    let (_, image) = packed(&scene);
+    let out = scene.subdirectory("out");
+    let mut here = Command::new(BECALM);
+    let ran = run(here.args(["image", "extract", &image, "."]).current_dir(&out));
+    assert_eq!(ran.code(), 1);
+    assert!(ran.err().contains(".: is the working directory, so no other"), "{}", ran.err());
+    std::os::unix::fs::symlink("nothing", scene.at("link")).unwrap();
+    let ran = becalm(&["extract", &image, &scene.at("link")]);
+    assert_eq!(ran.code(), 1);
+    assert!(ran.err().contains("link: is a link to nothing"), "{}", ran.err());
+    assert_eq!(fs::read_dir(&out).unwrap().count(), 0);
+}
+
+#[test]
+fn what_is_interrupted_leaves_all_or_nothing() {
+    let scene = Scene::new();
+    let many = scene.subdirectory("many");
+    for number in 0..3000 {
+        fs::write(format!("{many}/{number}"), "content").unwrap();
+    }
+    let image = scene.at("many.sqsh");
+    assert_eq!(becalm(&["build", "-o", &image, &many]).code(), 0);
+    let above = scene.subdirectory("above");
+    let names = || fs::read_dir(&above).unwrap().count();
+    let out = format!("{above}/out");
+    let mut extract = Command::new(BECALM);
+    extract.args(["image", "extract", "--writers", "1", &image, &out]);
+    let mut extracting = extract.stdout(std::process::Stdio::null()).spawn().unwrap();
+    testkit::live::wait_until("something is made", || names() > 0);
+    // SAFETY: passes numbers; the child is not reaped yet.
+    unsafe { libc::kill(extracting.id() as i32, libc::SIGTERM) };
+    extracting.wait().unwrap();
+    match fs::metadata(&out) {
+        Ok(_) => assert_eq!((differ(&many, &out).as_str(), names()), ("", 1)),
+        Err(_) => assert_eq!(names(), 0),
+    }
+}
+
+#[test]
 fn of_a_sif_each_object_can_be_unpacked() {
     let scene = Scene::new();
     let (directory, _) = packed(&scene);

@@ -119,6 +119,20 @@ fn a_squashfs_is_shown() {
 }
 
 #[test]
+fn what_an_image_of_becalms_says_of_itself_is_as_documented() {
+    let scene = Scene::new();
+    let directory = scene.subdirectory("env");
+    std::os::unix::fs::symlink("/usr/bin/env", format!("{directory}/link")).unwrap();
+    let image = scene.at("env.sqsh");
+    let ran = run(Command::new(BECALM).args(["image", "build", "-o", &image, &directory]));
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+    let value = json(&image);
+    schema().holds(&value, "squashfs");
+    schema().holds(&value, "becalm's");
+    assert_eq!(value["squashfs"]["manifest"]["outside"][0]["what"], "/usr/bin/env");
+}
+
+#[test]
 fn an_overlay_is_shown() {
     let scene = Scene::new();
     let path = overlay(&scene, &[]);

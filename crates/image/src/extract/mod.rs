@@ -9,9 +9,11 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `list` | what there is to unpack |
+//! | `target` | the directory: new, or empty |
 //! | `write` | files, directories and links, made |
 
 mod list;
+mod target;
 mod write;
 
 use std::fs::{self, File};
@@ -20,12 +22,15 @@ use std::path::{Path, PathBuf};
 
 use image_format::sif::{Filesystem, Sif, SifObject};
 use image_format::squash::{FilePart, SquashImage, SquashReadError};
+use launch::Unfinished;
 use rustix::fs::{Mode, OFlags, open, statvfs};
 use serde::Serialize;
 
 use crate::Manifest;
 use crate::out::directory_of;
+use crate::removed::remove_tree;
 pub(crate) use list::ExtractList;
+use target::ExtractTarget;
 use write::ExtractWriter;
 
 /// Bytes of decompressed blocks that are kept: small files share them.
@@ -124,6 +129,8 @@ pub(crate) struct ExtractRules<'a> {
     pub writers: usize,
     /// Is told how many bytes are written, and of how many.
     pub progress: &'a (dyn Fn(u64, u64) + Sync),
+    /// The directory is there, is empty, and keeps who may do what with it.
+    pub is_there: bool,
     /// The tree is to stand in for a mount of the image.
     pub stand_in: Option<StandIn<'a>>,
 }
@@ -173,7 +180,8 @@ fn path_or_none<S: serde::Serializer>(path: &Option<PathBuf>, to: S) -> Result<S
     path.as_ref().map(recording::shown_name).serialize(to)
 }
 
-/// Unpacks an image into a directory that is not there, or is empty.
+/// Unpacks an image into a directory that is not there, or is empty: then it keeps its mode, owner
+/// and access control lists, and through a symbolic link it is the one that this leads to.
 ///
 /// # Errors
 /// What cannot be read or written, does not fit, or is no image; a path that is not in it.
@@ -183,11 +191,16 @@ pub fn extract(
     wanted: &ExtractRequest<'_>,
 ) -> Result<Extracted, ExtractError> {
     let (squash, about) = opened(image, wanted.object)?;
-    check_target(directory)?;
+    let target = ExtractTarget::of(directory)?;
     let list = ExtractList::of(&squash, image, wanted.paths)?;
-    check_room(directory, &list)?;
-    let how = ExtractRules { writers: wanted.writers, progress: wanted.progress, stand_in: None };
-    let written = unpack(&squash, &list, directory, &how)?;
+    check_room(&target.directory, &list)?;
+    let how = ExtractRules {
+        writers: wanted.writers,
+        progress: wanted.progress,
+        is_there: target.is_there,
+        stand_in: None,
+    };
+    let written = unpack(&squash, &list, &target.directory, &how)?;
     Ok(Extracted {
         object: about.object,
         overlays: about.overlays,
@@ -196,26 +209,32 @@ pub fn extract(
     })
 }
 
-/// Makes all that is on a list, in a directory that takes its name once all is in it.
+/// Makes all that is on a list, in a directory that takes its name once all is in it. Nothing is
+/// left where that fails, or becalm is asked to end before.
 pub(crate) fn unpack(
     image: &SquashImage,
     list: &ExtractList,
     directory: &Path,
     how: &ExtractRules<'_>,
 ) -> Result<Extracted, ExtractError> {
-    let staged = tempfile::Builder::new()
-        .prefix(".becalm-")
-        .tempdir_in(directory_of(directory))
+    let make = || tempfile::Builder::new().prefix(".becalm-").tempdir_in(directory_of(directory));
+    let (staged, unfinished) = Unfinished::begin(make, remove_tree)
         .map_err(ExtractError::at("make a directory beside it", directory))?;
-    let writer = ExtractWriter::new(image, list, staged.path(), how)?;
-    let written = writer.run()?;
-    if let Err(error) = fs::rename(staged.path(), directory) {
-        // So that they can be removed.
-        writer.open_directories();
-        return Err(ExtractError::at("rename to it", directory)(error));
+    let written = ExtractWriter::new(image, list, staged.path(), how)
+        .and_then(|writer| writer.run(how.is_there.then_some(directory)))
+        .and_then(|written| {
+            unfinished
+                .finish(|| fs::rename(staged.path(), directory))
+                .map_err(ExtractError::at("rename to it", directory))?;
+            Ok(written)
+        });
+    match written {
+        Ok(_) => drop(staged.keep()),
+        Err(_) => {
+            let _ = remove_tree(staged.path());
+        }
     }
-    let _now_named = staged.keep();
-    Ok(written)
+    written
 }
 
 /// The squashfs in a file, and what is known of it.
@@ -275,17 +294,6 @@ fn chosen<'a>(path: &Path, sif: &'a Sif, id: Option<u32>) -> Result<&'a SifObjec
 
 fn is_squashfs(object: &SifObject) -> bool {
     object.partition.is_some_and(|partition| partition.filesystem == Filesystem::Squashfs)
-}
-
-fn check_target(directory: &Path) -> Result<(), ExtractError> {
-    match fs::read_dir(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(ExtractError::at("list", directory)(error)),
-        Ok(mut entries) => match entries.next() {
-            None => Ok(()),
-            Some(_) => Err(ExtractError::unfit(directory, "exists, and is not empty")),
-        },
-    }
 }
 
 /// Says no before anything is written, if it would not fit.

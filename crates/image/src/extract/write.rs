@@ -62,8 +62,9 @@ impl<'a> ExtractWriter<'a> {
         })
     }
 
-    /// Makes all of it.
-    pub fn run(&self) -> Result<Extracted, ExtractError> {
+    /// Makes all of it. Who may do what with the directory itself is as in the image, or as in the
+    /// one whose place it is to take.
+    pub fn run(&self, instead_of: Option<&Path>) -> Result<Extracted, ExtractError> {
         let list = self.list;
         for (path, _) in &list.directories[1..] {
             rustix::fs::mkdirat(&self.root, path, Mode::RWXU)
@@ -86,7 +87,10 @@ impl<'a> ExtractWriter<'a> {
         // A directory's time changes with what is made in it, and its mode may forbid that.
         for (path, node) in list.directories.iter().rev() {
             let directory = self.open_directory(path).map_err(ExtractError::at("open", path))?;
-            self.settle(&directory, path, *node)?;
+            match instead_of.filter(|_| path.as_os_str().is_empty()) {
+                None => self.settle(&directory, path, *node)?,
+                Some(old) => self.settle_as(directory.into(), old, *node)?,
+            }
         }
         Ok(Extracted {
             files: list.files.len() as u64,
@@ -99,14 +103,6 @@ impl<'a> ExtractWriter<'a> {
             left_out: left_out.into_iter().collect(),
             ..Extracted::default()
         })
-    }
-
-    /// Lets all directories be entered and changed again, so that they can be removed.
-    pub fn open_directories(&self) {
-        for (path, _) in &self.list.directories {
-            let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-            let _ = rustix::fs::chmodat(&self.root, path, Mode::RWXU, AtFlags::empty());
-        }
     }
 
     fn open_directory(&self, path: &Path) -> Result<OwnedFd, Errno> {
@@ -200,6 +196,15 @@ impl<'a> ExtractWriter<'a> {
         }
         rustix::fs::futimens(file, &times(&about))
             .map_err(ExtractError::at("set the time of", path))
+    }
+
+    /// The directory itself, as another one.
+    fn settle_as(&self, root: File, old: &Path, node: SquashNode) -> Result<(), ExtractError> {
+        let about = self.attributes(old, node)?;
+        rustix::fs::futimens(&root, &times(&about))
+            .map_err(ExtractError::at("set the time of", old))?;
+        let kept = recording::keep_directory_access(&root, old);
+        kept.map_err(ExtractError::at("keep the owner, mode and access control lists of", old))
     }
 
     /// The same by path, for what cannot be opened: a link, a device.

@@ -9,9 +9,11 @@ use std::path::Path;
 use sandbox::namespace::{self, FuseMount, NamespaceError, NamespaceKind};
 use sandbox::{Loopback, mounts};
 
+use super::PATIENCE;
 use super::asked::SharedMountRequest;
 use super::door::{self, SocketState};
 use super::error::{MountError, system};
+use super::holder::ENTER;
 use super::plan::MountPlan;
 use super::wanted::MountRequest;
 
@@ -24,7 +26,7 @@ pub fn why_impossible(wanted: &MountRequest) -> Result<Option<String>, MountErro
     let asked = SharedMountRequest::of(wanted)?;
     for name in [&asked.name, &asked.name_around()] {
         // What another rank has mounted can be joined.
-        if matches!(door::knock(name), Ok(Some(SocketState::Holder(_)))) {
+        if lets_in(name) {
             return Ok(None);
         }
     }
@@ -47,6 +49,18 @@ pub fn why_impossible(wanted: &MountRequest) -> Result<Option<String>, MountErro
     let killed = || "the process that tried to mount was killed".to_owned();
     let said = String::from_utf8(why).ok().filter(|why| !why.is_empty());
     Ok((!can).then(|| said.unwrap_or_else(killed)))
+}
+
+/// Whether somebody lets ranks in under a name. One whose first rank has failed, or is about to,
+/// can still be reached for a moment, and says nothing: then it is for this rank to try.
+fn lets_in(name: &str) -> bool {
+    let Ok(Some(SocketState::Holder(stream))) = door::knock(name) else { return false };
+    let answer = stream.set_read_timeout(Some(PATIENCE)).and_then(|()| door::receive(&stream));
+    match answer {
+        Ok(message) => message.is_some_and(|message| message.tag == ENTER),
+        // One that is stuck: whoever enters is told so.
+        Err(_) => true,
+    }
 }
 
 fn tried(asked: &SharedMountRequest<'_>) -> Result<(), String> {
@@ -73,4 +87,37 @@ fn by_kernel(asked: &SharedMountRequest<'_>) -> Result<(), MountError> {
     let device = Loopback::attach(file, image.offset, image.size, true)
         .map_err(system("make a loop device"))?;
     Ok(mounts::device(device.path(), "squashfs", Path::new("/"), true)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    /// What a rank finds where another has bound the name, and does this with whoever knocks.
+    fn found(name: &str, answer: fn(std::os::unix::net::UnixStream)) -> bool {
+        let name = format!("becalm-test-{name}-{}", std::process::id());
+        let SocketState::Free(door) = door::knock_or_take(&name).unwrap() else { panic!("taken") };
+        let holder = thread::spawn(move || answer(door.accept().unwrap().0));
+        let found = lets_in(&name);
+        holder.join().unwrap();
+        found
+    }
+
+    #[test]
+    fn only_a_holder_that_lets_in_can_be_joined_not_one_whose_first_rank_has_failed() {
+        assert!(found("in", |stream| door::send(&stream, ENTER, "{}", &[]).unwrap()));
+        assert!(!found("failed", drop));
+        // Not even listened to: the holder ends with who knocked still waiting.
+        let name = format!("becalm-test-gone-{}", std::process::id());
+        let SocketState::Free(door) = door::knock_or_take(&name).unwrap() else { panic!("taken") };
+        let knocking = name.clone();
+        let knock = thread::spawn(move || lets_in(&knocking));
+        let waits = rustix::event::PollFlags::IN;
+        rustix::event::poll(&mut [rustix::event::PollFd::new(&door, waits)], None).unwrap();
+        drop(door);
+        assert!(!knock.join().unwrap());
+        assert!(!lets_in(&name));
+    }
 }

@@ -1,11 +1,10 @@
 //! Trees are removed: by a process that waits for the last user, and what killed jobs left by the
 //! next one that makes a tree.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -16,6 +15,7 @@ use super::VARIABLE;
 use super::home::Home;
 use super::lock::{Lock, LockState};
 use super::tree;
+use crate::removed::{if_there, remove_tree};
 
 /// How often it is looked whether a process that has closed the lock's descriptor lives.
 const LOOK: Duration = Duration::from_secs(1);
@@ -69,21 +69,6 @@ fn is_used(directory: &Path) -> bool {
 
 /// Removes a tree, or what there is of one. What says that it is complete goes first.
 pub(super) fn remove(directory: &Path) -> io::Result<()> {
-    let allowed = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound => Ok(()),
-        _ => Err(error),
-    };
-    fs::remove_file(directory.join(tree::ABOUT)).or_else(allowed)?;
-    // A directory that cannot be written to cannot be emptied.
-    let mut left = vec![directory.to_owned()];
-    while let Some(directory) = left.pop() {
-        let Ok(there) = fs::symlink_metadata(&directory) else { continue };
-        if there.mode() & 0o700 != 0o700 {
-            fs::set_permissions(&directory, Permissions::from_mode(0o700))?;
-        }
-        let entries = fs::read_dir(&directory)?.flatten();
-        let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        left.extend(directories.map(|entry| entry.path()));
-    }
-    fs::remove_dir_all(directory).or_else(allowed)
+    if_there(fs::remove_file(directory.join(tree::ABOUT)))?;
+    remove_tree(directory)
 }

@@ -39,7 +39,7 @@ pub use named::Named;
 
 use crate::mount::asked::SharedMountRequest;
 use crate::mount::plan::MountPlan;
-use crate::mount::{MountRequest, fresh};
+use crate::mount::{Freshness, MountRequest, fresh};
 use home::{Home, StageParent};
 use lock::{Lock, LockState};
 use moved::MovedPaths;
@@ -126,7 +126,7 @@ fn find_or_make(
             lock => lock.map_err(wrong("open"))?,
         };
         // Waits for one that makes the tree, or removes it.
-        if !is_current(lock.share().map_err(wrong("lock"))?)? {
+        if !is_current(lock.share().map_err(wrong("lock"))?, asked.wanted.freshness)? {
             continue;
         }
         if let Some(about) = StagedTree::of(&directory) {
@@ -151,7 +151,7 @@ fn find_or_make(
             gone::left_by_others(&home, &name);
             make(&directory).inspect_err(|why| {
                 // Who waits for it hears why, and does not try in vain.
-                let _ = lock.fail(&why.to_string());
+                let _ = lock.fail(&refusal(asked.wanted.freshness, &why.to_string()));
                 home.leave();
             })?;
             joined = false;
@@ -171,19 +171,39 @@ fn name(asked: &SharedMountRequest<'_>, place: &StageParent) -> Result<String, I
     Ok(format!("{node}-{}", asked.request_with(format!("{:?}", place.directory))))
 }
 
-/// Whether a lock is the one that all meet at.
-fn is_current(state: LockState) -> Result<bool, ImageStageError> {
+/// Whether a lock is the one that all meet at. What another rank was refused, this one is too, if
+/// it compares the sources as closely: all else that they ask for is alike.
+fn is_current(state: LockState, own: Freshness) -> Result<bool, ImageStageError> {
     match state {
         LockState::Current => Ok(true),
         LockState::Gone { failure: None } => Ok(false),
-        LockState::Gone { failure: Some(why) } => Err(ImageStageError::Other(why)),
+        LockState::Gone { failure: Some(words) } => match serde_json::from_str(&words) {
+            Ok((freshness, why)) if Freshness::eq(&freshness, &own) => {
+                Err(ImageStageError::Other(why))
+            }
+            _ => Ok(false),
+        },
     }
+}
+
+/// What is left for those who wait where no tree has come to be.
+fn refusal(freshness: Freshness, why: &str) -> String {
+    serde_json::to_string(&(freshness, why)).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mount::Freshness;
+
+    #[test]
+    fn what_another_rank_was_refused_is_no_answer_to_one_that_asks_for_less() {
+        let gone = || LockState::Gone { failure: Some(refusal(Freshness::Full, "it has changed")) };
+        assert!(is_current(gone(), Freshness::Full).unwrap_err().to_string().contains("changed"));
+        assert!(!is_current(gone(), Freshness::No).unwrap());
+        // Words that were cut.
+        let cut = LockState::Gone { failure: Some("[\"Full".to_owned()) };
+        assert!(!is_current(cut, Freshness::Full).unwrap());
+    }
 
     #[test]
     fn a_rank_that_finds_no_tree_yet_does_not_wait_until_nobody_uses_the_one_that_comes() {
@@ -196,7 +216,7 @@ mod tests {
         let home = Home::of(&place).unwrap();
         // Another rank, which has the lock from before the tree is there until its end.
         let other = Lock::open(home.lock(&name)).unwrap();
-        assert!(is_current(other.share().unwrap()).unwrap());
+        assert!(is_current(other.share().unwrap(), Freshness::No).unwrap());
         let (found, tree) = std::sync::mpsc::channel();
         thread::spawn(move || {
             let asked = SharedMountRequest::of(&wanted).unwrap();

@@ -120,7 +120,12 @@ fn fill(
         target: &|target| moved.link(target),
         room: &|bytes| room.before_writing(bytes),
     };
-    let how = ExtractRules { writers: WRITERS, progress: given.progress, stand_in: Some(stand_in) };
+    let how = ExtractRules {
+        writers: WRITERS,
+        progress: given.progress,
+        is_there: false,
+        stand_in: Some(stand_in),
+    };
     unpack(image, &list, &moved.tree, &how)?;
     let paths: Vec<&Path> = moved.over.iter().map(|over| over.path.as_path()).collect();
     let about = StagedTree {

@@ -81,7 +81,7 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
         return recorded::pass_on(&finished);
     }
     let named = kept.as_deref().unwrap_or(Path::new("start.becalm"));
-    let named = term::quoted(named);
+    let named = term::quoted_path(named);
     let rehearsed =
         entered.map(|(place, entered)| rehearsed::told(place, entered, &recording)).transpose()?;
     let options = explain::ExplainOptions {

@@ -6,7 +6,7 @@ use recording::export::ExportFormat;
 use recording::{ByteUnits, shown_name};
 use serde::Serialize;
 use term::number::{bytes, counted};
-use term::{plain, quoted, style};
+use term::{plain, quoted_path, style};
 
 use crate::recording_head::RecordingHead;
 
@@ -55,7 +55,7 @@ impl Export {
     }
 
     fn next(&self) -> String {
-        let file = quoted(&self.file);
+        let file = quoted_path(&self.file);
         match self.format {
             "jsonl" => format!("jq . {file} | less"),
             "folded" => format!("inferno-flamegraph < {file} > {file}.svg"),

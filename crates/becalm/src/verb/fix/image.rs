@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use cure::TakenAway;
 use explain::SourcePath;
-use image::squash::{self, ImageOptions, ImageProgress};
+use image::squash::{self, ImageOptions, ImageProgress, UnnamedImage};
 use image::{Holds, Inspection};
 use image_format::tree::{Fingerprint, ImageLayout};
 use launch::CommandLine;
 use prove::{Behaviour, Proof, ProofVerdict, Speed, Subject};
 use recording::{Nanos, Recording};
-use tempfile::TempPath;
 
 use super::view::EnvironmentImage;
 
@@ -54,8 +53,8 @@ fn check(image: &Path) -> anyhow::Result<()> {
 
 /// An image that has been built, and goes again unless it is kept.
 pub(super) struct BuiltImage {
-    /// Where it is until it is proven.
-    built: TempPath,
+    /// It has no name until it is proven.
+    built: UnnamedImage,
     /// Where it belongs.
     target: PathBuf,
 }
@@ -68,13 +67,6 @@ impl BuiltImage {
         trace: String,
     ) -> anyhow::Result<BuiltImage> {
         let target = wanted.image.clone();
-        let directory = target.parent().filter(|directory| *directory != Path::new(""));
-        let built = tempfile::Builder::new()
-            .prefix(".becalm-fix-")
-            .suffix(".sqsh")
-            .tempfile_in(directory.unwrap_or(Path::new(".")))
-            .with_context(|| term::plain(&target.to_string_lossy()))?
-            .into_temp_path();
         let waiting = term::ProgressBar::new();
         let progress = |progress| {
             if let ImageProgress::Packing { done, of } = progress {
@@ -89,7 +81,8 @@ impl BuiltImage {
             progress: &progress,
             ..ImageOptions::default()
         };
-        let made = squash::build(std::slice::from_ref(&wanted.environment), &built, &options)?;
+        let environment = std::slice::from_ref(&wanted.environment);
+        let (built, made) = squash::build_unnamed(environment, &target, &options)?;
         wanted.image_bytes = Some(made.image_bytes);
         Ok(BuiltImage { built, target })
     }
@@ -98,7 +91,7 @@ impl BuiltImage {
     pub fn subject(&self, command: &[OsString]) -> anyhow::Result<Subject> {
         let becalm = std::env::current_exe().context("becalm's own path")?;
         let mut argv: Vec<OsString> = vec![becalm.into(), "run".into(), "--image".into()];
-        argv.extend([std::path::absolute(&self.built)?.into(), "--".into()]);
+        argv.extend([std::path::absolute(self.built.path())?.into(), "--".into()]);
         argv.extend_from_slice(command);
         let line = CommandLine { environment: Vec::new(), argv };
         Ok(Subject { text: self.line(command), line, prepare: Vec::new() })
@@ -106,16 +99,13 @@ impl BuiltImage {
 
     /// The same as it is written once the image has its name.
     pub fn line(&self, command: &[OsString]) -> String {
-        let image = term::quoted(&self.target);
+        let image = term::quoted_path(&self.target);
         format!("becalm run --image {image} -- {}", term::shell_line(command))
     }
 
     /// Gives it its name.
     pub fn keep(self) -> anyhow::Result<()> {
-        let name = || term::plain(&self.target.to_string_lossy());
-        let built = File::open(&self.built).with_context(name)?;
-        recording::keep_access(&built, &self.target).with_context(name)?;
-        self.built.persist(&self.target).with_context(name)
+        Ok(self.built.keep()?)
     }
 }
 

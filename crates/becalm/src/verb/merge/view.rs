@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use recording::{RankedRecordings, shown_name};
 use serde::Serialize;
 use term::number::counted;
-use term::{plain, quoted, style};
+use term::{plain, quoted_path, style};
 
 use crate::verb::report::view::ranks::{absent, nodes_of, numbers};
 
@@ -90,6 +90,6 @@ impl MergedRecordings {
     }
 
     fn next(&self) -> String {
-        format!("becalm report {}", quoted(&self.target))
+        format!("becalm report {}", quoted_path(&self.target))
     }
 }

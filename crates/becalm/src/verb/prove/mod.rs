@@ -264,7 +264,7 @@ fn warn_of_blinds(proof: &Proof) {
 fn next(args: &ProveArgs) -> String {
     match &args.keep {
         Some(directory) => {
-            let file = |side: &str| term::quoted(directory.join(side));
+            let file = |side: &str| term::quoted_path(directory.join(side));
             format!("becalm diff {} {} --paths", file("before.becalm"), file("after.becalm"))
         }
         None => again::with(1, &["--keep", "proof"]),

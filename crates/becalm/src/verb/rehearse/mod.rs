@@ -227,7 +227,7 @@ fn print(
 fn next(args: &RehearseArgs, kept: Option<&Path>) -> String {
     let profile = args.profile.as_deref().map(term::quoted).unwrap_or_default();
     if let Some(file) = kept {
-        let file = term::quoted(file);
+        let file = term::quoted_path(file);
         return format!("becalm scale {file} --ranks 1000 --profile {profile}");
     }
     if args.record.is_some() {

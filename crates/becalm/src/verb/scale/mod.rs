@@ -105,8 +105,12 @@ fn warn_of_another(before: &Projection, after: &Projection, file: &Path) {
 fn next(args: &ScaleArgs) -> String {
     match &args.vs {
         Some(after) => {
-            format!("becalm diff {} {} --paths", term::quoted(&args.recording), term::quoted(after))
+            format!(
+                "becalm diff {} {} --paths",
+                term::quoted_path(&args.recording),
+                term::quoted_path(after)
+            )
         }
-        None => format!("becalm report {} --by prefix", term::quoted(&args.recording)),
+        None => format!("becalm report {} --by prefix", term::quoted_path(&args.recording)),
     }
 }

@@ -380,7 +380,7 @@ fn name(path: &Path) -> String {
 
 /// What to do next: run in it.
 fn next(args: &ImageBuildArgs) -> String {
-    let image = term::quoted(&args.output);
+    let image = term::quoted_path(&args.output);
     match term::shell_line(&args.command) {
         words if words.is_empty() => format!("becalm image inspect {image}"),
         words => format!("becalm run --image {image} -- {words}"),

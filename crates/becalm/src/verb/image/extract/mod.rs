@@ -11,8 +11,8 @@ use view::Unpacked;
 
 /// Unpack an image into a directory, where nothing can be mounted
 ///
-/// The directory must be empty or not be there, and takes its name once all is in it; where
-/// something goes wrong, nothing is left. Whether it fits is checked before. Modes, times, hard
+/// The directory must be empty or not be there, and takes its name once all is in it; one that is
+/// there keeps its mode, owner and access control lists. Where something goes wrong, nothing is left. Whether it fits is checked before. Modes, times, hard
 /// links, holes and xattrs are kept; owners only by root. Nothing is written outside the directory,
 /// whatever the image says.
 #[derive(clap::Args)]

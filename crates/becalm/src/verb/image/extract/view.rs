@@ -6,7 +6,7 @@ use image::extract::Extracted;
 use recording::{ByteUnits, shown_name};
 use serde::Serialize;
 use term::number::{bytes, counted};
-use term::{plain, quoted, shell_line, style};
+use term::{plain, quoted_path, style};
 
 /// How many devices that were left out are named.
 const NAMED: usize = 5;
@@ -52,10 +52,10 @@ impl<'a> Unpacked<'a> {
             Some(object) => {
                 let mut beside = directory.as_os_str().to_owned();
                 beside.push(format!(".{object}"));
-                let words = shell_line([image.as_os_str(), &beside]);
-                format!("becalm image extract --object {object} {words}")
+                let (image, beside) = (quoted_path(image), quoted_path(beside));
+                format!("becalm image extract --object {object} {image} {beside}")
             }
-            None => format!("ls -l {}", quoted(directory)),
+            None => format!("ls -l {}", quoted_path(directory)),
         };
         style::headline(&headline, columns) + gap + &lost + gap + &style::next(&next)
     }

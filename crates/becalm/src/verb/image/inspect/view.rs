@@ -6,7 +6,7 @@ use image::{ExtFacts, Holds, Inspection, ObjectFacts, SifFacts, SquashFacts};
 use recording::{ByteUnits, shown_name};
 use serde::Serialize;
 use term::number::{bytes, count, counted, percent};
-use term::{Cell, Column, Table, plain, quoted, style};
+use term::{Cell, Column, Table, plain, quoted_path, style};
 
 /// How many objects and labels have a row.
 const OBJECTS: usize = 12;
@@ -67,7 +67,7 @@ impl Inspected {
     }
 
     fn quoted(&self) -> String {
-        quoted(&self.path)
+        quoted_path(&self.path)
     }
 }
 

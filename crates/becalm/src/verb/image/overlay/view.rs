@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use recording::{ByteUnits, shown_name};
 use serde::Serialize;
 use term::number::bytes;
-use term::{plain, quoted, style};
+use term::{plain, quoted_path, style};
 
 /// What `becalm image overlay` answers.
 #[derive(Clone, Debug, Serialize)]
@@ -58,7 +58,7 @@ impl Overlaid {
             bytes(ByteUnits(self.overlay_bytes)),
             with.unwrap_or_default(),
         );
-        let file = quoted(&self.path);
+        let file = quoted_path(&self.path);
         let next = match self.sif {
             Some(_) => format!("apptainer shell --writable {file}"),
             None => format!("apptainer shell --overlay {file} container.sif"),

@@ -7,7 +7,7 @@ use recording::{Micros, Name, Nanos, shown_name};
 use serde::Serialize;
 
 use term::number::{count, counted, cpu, percent, time};
-use term::{Cell, Column, Table, plain, quoted, shell_line, style, width};
+use term::{Cell, Column, Table, plain, quoted_path, shell_line, style, width};
 
 /// Rows of each table.
 const ROWS: usize = 8;
@@ -244,7 +244,7 @@ impl Profiled {
 
     fn next(&self) -> String {
         let command = self.command_line();
-        let file = quoted(&self.output);
+        let file = quoted_path(&self.output);
         let mut text = format!("The flame graph: {file}\n");
         if self.profile.processes > 50 {
             text += &style::next(&format!("becalm fork lines -- {command}"));

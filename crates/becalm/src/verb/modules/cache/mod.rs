@@ -105,7 +105,8 @@ pub fn run(args: &ModulesCacheArgs) -> Result<u8, Failure> {
 }
 
 fn answer(action: &'static str, args: &Common, caches: Vec<CacheAnswer>) -> Result<u8, Failure> {
-    let given = args.modulecmd.as_ref().map(|path| format!(" --modulecmd {}", term::quoted(path)));
+    let given =
+        args.modulecmd.as_ref().map(|path| format!(" --modulecmd {}", term::quoted_path(path)));
     let options = if args.lmod { " --lmod".to_owned() } else { given.unwrap_or_default() };
     let answer = ModulesCache::of(action, options, caches);
     term::print_answer(args.json, &answer, |columns| answer.render(columns))?;

@@ -6,7 +6,7 @@ use modules::cache::{Checked, FaultKind, PublishedCache};
 use recording::ByteUnits;
 use serde::Serialize;
 use term::number::{bytes, counted};
-use term::{Cell, Column, Table, plain, quoted, style, width};
+use term::{Cell, Column, Table, plain, quoted_path, style, width};
 
 use super::IndexAnswer;
 
@@ -66,7 +66,7 @@ impl ModulesCache {
         if let Some(checked) =
             self.caches.iter().find(wants).and_then(|cache| cache.checked.as_ref())
         {
-            let place = quoted(&checked.modulepath);
+            let place = quoted_path(&checked.modulepath);
             text += "\n";
             text += &style::next(&format!("becalm modules cache build{} {place}", self.options));
         }

@@ -10,7 +10,7 @@ use recording::{
 };
 use serde::Serialize;
 use term::number::{count, counted, time};
-use term::{Column, Table, plain, quoted, shell_line, style, width};
+use term::{Column, Table, plain, quoted_path, shell_line, style, width};
 
 use super::spread::Figures;
 
@@ -216,7 +216,7 @@ impl RanksReport {
 
     /// What to ask next, as a command to paste.
     fn next(&self) -> String {
-        let file = quoted(&self.file);
+        let file = quoted_path(&self.file);
         let first = self.ranks.first().map(|row| row.rank);
         let rank = self.slowest.or(first).unwrap_or_default();
         format!("becalm report {file} --rank {rank}")

@@ -30,7 +30,7 @@ pub(super) fn write(args: &CampaignArgs, target: &Path) -> Result<u8, Failure> {
         return Ok(0);
     }
     save::whole(target, Path::new(""), |out| out.write_all(batch.script().as_bytes()))?;
-    term::print(&format!("Next: sbatch {}\n", term::quoted(target)))?;
+    term::print(&format!("Next: sbatch {}\n", term::quoted_path(target)))?;
     Ok(0)
 }
 

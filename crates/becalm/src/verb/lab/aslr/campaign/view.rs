@@ -8,7 +8,7 @@ use recording::{Nanos, shown_name};
 use serde::Serialize;
 
 use term::number::{count, counted, time};
-use term::{plain, quoted, style, width};
+use term::{plain, quoted_path, style, width};
 
 /// What `becalm lab aslr campaign` answers: as JSON, docs/schema/becalm.lab.aslr.campaign.md; as text,
 /// [`AslrCampaign::before`] and [`AslrCampaign::after`].
@@ -62,7 +62,7 @@ impl AslrCampaign {
     /// Where it is, and how many blocks are done already.
     pub fn goes_on(&mut self, directory: &Path, blocks: u64) {
         self.directory = shown_name(directory);
-        self.next = format!("becalm lab aslr analyze {}", quoted(directory));
+        self.next = format!("becalm lab aslr analyze {}", quoted_path(directory));
         self.blocks_before = blocks;
     }
 
