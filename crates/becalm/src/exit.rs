@@ -45,7 +45,7 @@ pub fn of(done: Result<u8, Failure>) -> ExitCode {
         Err(failure) if is_broken_pipe(&failure.error) => ExitCode::from(141),
         Err(failure) => {
             // Names in it are the user's; none may end the line or steer the terminal.
-            anstream::eprintln!("becalm: {}", term::plain(&format!("{:#}", failure.error)));
+            term::warn(&format!("{:#}", failure.error));
             ExitCode::from(failure.status)
         }
     }

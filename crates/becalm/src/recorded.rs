@@ -170,28 +170,28 @@ fn cannot_write(path: &Path) -> String {
 /// One line on standard error for each thing that the recording does not show.
 pub fn say_what_is_missing(finished: &Finished) {
     for line in explain::said(&finished.blinds) {
-        anstream::eprintln!("becalm: {line}");
+        term::warn(&line);
     }
     if finished.still_running > 0 {
-        anstream::eprintln!(
-            "becalm: the command has ended, {} of its processes still {}: recording goes on in \
+        term::warn(&format!(
+            "the command has ended, {} of its processes still {}: recording goes on in \
              the background until the last ends",
             finished.still_running,
             if finished.still_running == 1 { "runs" } else { "run" },
-        );
+        ));
     }
 }
 
 /// The same of one of many ranks: what all of them would say is left to the report on them.
 pub fn say_what_is_missing_of(rank: &Rank, finished: &Finished) {
     if finished.still_running > 0 {
-        anstream::eprintln!(
-            "becalm: rank {}: the command has ended, {} of its processes still {}: what they do \
+        term::warn(&format!(
+            "rank {}: the command has ended, {} of its processes still {}: what they do \
              from now on is not recorded",
             rank.rank,
             finished.still_running,
             if finished.still_running == 1 { "runs" } else { "run" },
-        );
+        ));
     }
 }
 
@@ -208,7 +208,7 @@ pub fn print_json(path: &Path, rank: Option<&Rank>, finished: &Finished) -> Resu
         "blinds": finished.blinds,
     });
     let line = term::json::line(&object).map_err(Failure::of_command)?;
-    anstream::eprintln!("{line}");
+    term::print_beside(&format!("{line}\n"));
     Ok(())
 }
 

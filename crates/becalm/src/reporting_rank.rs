@@ -1,6 +1,6 @@
 //! Which of many ranks says what it saw: sixteen equal reports help nobody.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::Path;
 
 use anyhow::anyhow;
@@ -102,7 +102,7 @@ impl RankReport for ReportingRank {
         }
         let columns = term::width::terminal_of(std::io::stderr());
         // Where standard error takes nothing there is nobody to tell.
-        let _ = anstream::stderr().write_all(report(columns).as_bytes());
+        term::print_beside(&report(columns));
         Ok(())
     }
 
@@ -110,7 +110,7 @@ impl RankReport for ReportingRank {
         let ReportingRank::Reports(rank) = self else { return };
         let of = rank.size.map_or(String::new(), |size| format!(" of {size}"));
         let line = format!("this was rank {}{of}, on {}; {others}", rank.rank, rank.node);
-        anstream::eprintln!("becalm: {}", term::plain(&line));
+        term::warn(&line);
     }
 }
 

@@ -7,6 +7,9 @@
 //! - One that was looked up by itself, and never found, is not.
 //! - Neither is one in which only directories were looked for, none of which is there: of
 //!   `lib/glibc-hwcaps/x86-64-v3/` and its kin the loader looks up each, never the first.
+//! - Neither is one below an entry of a search path in which nothing was found: perl looks for
+//!   `File/Find.pm` in each directory of @INC, and `File/` is where the module is. An entry is a
+//!   directory in which a file was looked for that was found in another.
 //!
 //! Where nothing tells, the last component is taken: one lookup for each name, which is the most
 //! it can be.
@@ -37,12 +40,14 @@ impl<'a> PathEvidence<'a> {
                 evidence.find(above(trimmed(other)));
             }
         }
-        evidence.miss_directories_of_missing_directories();
+        evidence.miss_directories();
         evidence
     }
 
-    /// Adds to what is missing the directories in which only directories were looked for, and not found.
-    fn miss_directories_of_missing_directories(&mut self) {
+    /// Adds to what is missing the directories in which nothing was found, and either only
+    /// directories were looked for or which are below an entry of a search path.
+    fn miss_directories(&mut self) {
+        let entries = self.search_entries();
         let PathEvidence { found, missing } = self;
         let mut searched: FxHashSet<&[u8]> = FxHashSet::default();
         for path in missing.iter() {
@@ -57,12 +62,20 @@ impl<'a> PathEvidence<'a> {
         looked_up.sort_unstable_by_key(|path| std::cmp::Reverse(path.len()));
         let mut only_directories: FxHashMap<&[u8], bool> = FxHashMap::default();
         for path in looked_up {
-            if only_directories.get(path) == Some(&true) {
+            let is_below_an_entry = searched.contains(path) && entries.contains(above(path));
+            if is_below_an_entry || only_directories.get(path) == Some(&true) {
                 missing.insert(path);
             }
             let is_missing_directory = searched.contains(path) && missing.contains(path);
             *only_directories.entry(above(path)).or_insert(true) &= is_missing_directory;
         }
+    }
+
+    /// The directories in which a name was looked for in vain that another directory has.
+    fn search_entries(&self) -> FxHashSet<&'a [u8]> {
+        let found: FxHashSet<&[u8]> = self.found.iter().map(|path| name(path)).collect();
+        let missing = self.missing.iter().filter(|path| found.contains(name(path)));
+        missing.map(|path| above(path)).collect()
     }
 
     /// A path is there, and so is all that leads to it.
@@ -88,6 +101,11 @@ impl<'a> PathEvidence<'a> {
 /// The directory that holds this path; empty for a top directory.
 fn above(path: &[u8]) -> &[u8] {
     path.iter().rposition(|byte| *byte == b'/').map_or(b"", |end| trimmed(&path[..end]))
+}
+
+/// The last component.
+fn name(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
 }
 
 fn trimmed(path: &[u8]) -> &[u8] {
@@ -133,6 +151,16 @@ mod tests {
         let others = [("/opt/hw/v3/", true), ("/opt/hw/v2/libm.so", true), ("/opt/hw/v2", true)];
         assert_eq!(cut(&others, "/opt/hw/v3/libm.so"), "/opt/hw");
         assert_eq!(cut(&[("/bin/a", true), ("/bin/b", true)], "/bin/c"), "/bin/c", "files");
+    }
+
+    #[test]
+    fn a_directory_below_an_entry_of_a_search_path_in_which_nothing_was_found_is_not_there() {
+        let found = [("/usr/perl/POSIX.pm", false), ("/opt/inc/POSIX.pm", true)];
+        let path = "/opt/inc/File/Spec/Unix.pm";
+        assert_eq!(cut(&found, path), "/opt/inc/File");
+        assert_eq!(cut(&[found[0], ("/opt/inc/Storable.pm", true)], path), path, "no entry");
+        let other = [&found[..], &[("/opt/inc/File/Find.pm", false)]].concat();
+        assert_eq!(cut(&other, "/opt/inc/File/Spec.pm"), "/opt/inc/File/Spec.pm", "it is there");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
+use recording::module_search::SysPath;
 use recording::query::clean;
 use recording::{
     Attribution, Attributor, Event, Exec, Kind, Name, PathId, ProcessId, Recording, Role,
@@ -51,20 +52,6 @@ impl<'a> MetadataOp<'a> {
         !self.event.outcome.failed()
     }
 
-    /// Whether it looked at a symbolic link itself, not for what it points to: `lstat`, or a
-    /// stat with AT_SYMLINK_NOFOLLOW.
-    pub fn is_nofollow(&self) -> bool {
-        const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
-        self.kind == Kind::Stat
-            && match self.event.call.known_name() {
-                Some("lstat" | "lstat64" | "oldlstat") => true,
-                Some("newfstatat" | "fstatat64" | "statx") => {
-                    self.event.flags & AT_SYMLINK_NOFOLLOW != 0
-                }
-                _ => false,
-            }
-    }
-
     /// The path's directory and its last component; of `/` and of a bare name, an empty directory.
     pub fn split(&self) -> (&'a [u8], &'a [u8]) {
         split(self.path)
@@ -85,6 +72,8 @@ pub(crate) struct OpSurvey<'a> {
     pub recording: &'a Recording,
     /// Its metadata operations, in the order in which they ended.
     pub ops: Vec<MetadataOp<'a>>,
+    /// The entries of `sys.path` that its Pythons searched.
+    pub sys_path: SysPath,
     claimed: Vec<bool>,
     names: ProgramNames,
     paths: &'a CleanPaths,
@@ -114,7 +103,8 @@ impl<'a> OpSurvey<'a> {
             })
             .collect();
         let claimed = vec![false; ops.len()];
-        OpSurvey { recording, ops, claimed, names, paths }
+        let sys_path = attributor.into_sys_path();
+        OpSurvey { recording, ops, sys_path, claimed, names, paths }
     }
 
     /// The bytes of a path, without `..`.

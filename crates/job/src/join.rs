@@ -95,10 +95,10 @@ fn write(
         ranks.members.sort_by_key(|member| member.rank.rank);
     } else if is_newer(&target, directory) {
         let run = safe(&rank.run);
-        eprintln!(
-            "becalm: another run wrote {} meanwhile; {run} goes beside it",
-            term::plain(&target.to_string_lossy())
-        );
+        term::warn(&format!(
+            "another run wrote {} meanwhile; {run} goes beside it",
+            target.to_string_lossy()
+        ));
         target = beside(&target, &run);
     }
     Ok(save::whole(&target, directory, |out| ranks.write(out))?)

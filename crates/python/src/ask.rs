@@ -4,15 +4,10 @@ use std::borrow::Cow;
 
 use recording::query::clean;
 use recording::query::python::split;
-use recording::{Event, Kind, PathId, Recording};
+use recording::{Event, Kind, PathId, Phase, Recording};
 
 use crate::hook::{HookMark, Marks};
 use crate::runs::{PythonRunId, PythonRuns};
-
-/// open(2)'s flag for directories.
-const O_DIRECTORY: u64 = 0o200000;
-/// open(2)'s flag for new files.
-const O_CREAT: u64 = 0o100;
 
 /// One metadata operation.
 #[derive(Clone, Copy)]
@@ -30,10 +25,6 @@ pub(crate) struct ImportOperation<'a> {
 }
 
 impl<'a> ImportOperation<'a> {
-    pub(crate) fn is_missing(&self) -> bool {
-        self.event.is_missing()
-    }
-
     pub(crate) fn is_yes(&self) -> bool {
         !self.event.outcome.failed()
     }
@@ -43,27 +34,14 @@ impl<'a> ImportOperation<'a> {
         split(self.path)
     }
 
-    /// Whether it asked for a symbolic link itself: `lstat`, AT_SYMLINK_NOFOLLOW, `readlink`.
-    pub(crate) fn is_nofollow(&self) -> bool {
-        const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
-        match (self.kind, self.event.call.known_name()) {
-            (Kind::Readlink, _) => true,
-            (Kind::Stat, Some("lstat" | "lstat64" | "oldlstat")) => true,
-            (Kind::Stat, Some("newfstatat" | "fstatat64" | "statx")) => {
-                self.event.flags & AT_SYMLINK_NOFOLLOW != 0
-            }
-            _ => false,
-        }
-    }
-
     /// Whether a directory's entries are asked for.
     pub(crate) fn is_listing(&self) -> bool {
-        self.kind == Kind::List || (self.kind == Kind::Open && self.event.flags & O_DIRECTORY != 0)
+        self.event.is_listing()
     }
 
-    /// Whether it changes the tree: makes, renames or removes something.
-    pub(crate) fn is_change(&self) -> bool {
-        self.kind == Kind::Change || (self.kind == Kind::Open && self.event.flags & O_CREAT != 0)
+    /// Whether the dynamic loader asked before the program began.
+    pub(crate) fn is_start(&self) -> bool {
+        self.event.in_loader && self.event.phase == Phase::Loading
     }
 }
 

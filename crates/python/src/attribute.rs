@@ -13,9 +13,9 @@ use recording::query::python::ModuleDirectories;
 
 use crate::ask::ImportOperation;
 use crate::hook::HookMark;
-use crate::reason::{LookupReason, ReasonContext, is_start};
 use crate::runs::{PythonRunId, PythonRuns};
 use crate::tree::{ImportNodeId, ImportTree};
+use recording::module_search::{LookupReason, ModuleSearch};
 
 /// What Python asked of directories after the last module it found.
 const UNNAMED: &[u8] = b"(no module found)";
@@ -36,7 +36,7 @@ pub(crate) struct PlacedOperation<'a> {
 pub(crate) fn attribute<'a>(
     asks: &[ImportOperation<'a>],
     runs: &PythonRuns<'a>,
-    known: &ReasonContext<'a>,
+    known: &ModuleSearch,
     places: &ModuleDirectories<'a>,
 ) -> (Vec<PlacedOperation<'a>>, ImportTree) {
     let mut pass = AttributionPass {
@@ -67,15 +67,13 @@ struct AttributionState {
     stack: Vec<ImportNodeId>,
     /// Operations that belong to the module that it names next.
     waiting: Vec<usize>,
-    /// The extension module that it named last, whose libraries are loaded next.
-    extension: Option<ImportNodeId>,
     /// The module that it named last.
     last: Option<ImportNodeId>,
 }
 
 struct AttributionPass<'k, 'a> {
     runs: &'k PythonRuns<'a>,
-    known: &'k ReasonContext<'a>,
+    known: &'k ModuleSearch,
     places: &'k ModuleDirectories<'a>,
     tree: ImportTree,
     /// None where the operation turned out to be the hook's.
@@ -119,9 +117,9 @@ impl<'a> AttributionPass<'_, 'a> {
     }
 
     fn place(&mut self, ask: &ImportOperation<'a>) {
-        let reason = self.known.reason(ask);
+        let reason = self.known.reason(ask.event, ask.path);
         let at = self.placed.len();
-        let node = if is_start(ask) {
+        let node = if ask.is_start() {
             None
         } else if self.started[ask.run.0] {
             let state = self.threads.get(&(ask.run, ask.event.thread));
@@ -145,26 +143,26 @@ impl<'a> AttributionPass<'_, 'a> {
     ) -> Option<ImportNodeId> {
         let thread = (ask.run, ask.event.thread);
         let state = self.threads.entry(thread).or_default();
-        match reason {
-            reason if !reason.is_import() => None,
-            LookupReason::Directory | LookupReason::Listing | LookupReason::Zip => {
-                state.waiting.push(at);
-                None
-            }
-            // Libraries that a program opens by itself belong to no import.
-            LookupReason::Loader => state.extension,
-            LookupReason::BytecodeWrite => state.last,
-            _ => {
-                let places = self.places;
-                let name = self.names.entry(ask.path).or_insert_with(|| places.module(ask.path));
-                let node = self.tree.guess(ask.run, name.as_deref()?);
-                state.last = Some(node);
-                state.extension = (reason == LookupReason::Extension).then_some(node);
-                let waiting = std::mem::take(&mut state.waiting);
-                self.settle(waiting, node);
-                Some(node)
-            }
+        // What the loader looks for is the loader's: for whom is seen in an import only.
+        if ask.event.in_loader || !reason.is_import() {
+            return None;
         }
+        if let (LookupReason::BytecodeWrite, Some(last)) = (reason, state.last) {
+            return Some(last);
+        }
+        let is_of_the_next =
+            matches!(reason, LookupReason::Directory | LookupReason::Listing | LookupReason::Zip);
+        let places = self.places;
+        let name = self.names.entry(ask.path).or_insert_with(|| places.module(ask.path));
+        let Some(name) = name.as_deref().filter(|_| !is_of_the_next) else {
+            state.waiting.push(at);
+            return None;
+        };
+        let node = self.tree.guess(ask.run, name);
+        state.last = Some(node);
+        let waiting = std::mem::take(&mut state.waiting);
+        self.settle(waiting, node);
+        Some(node)
     }
 
     fn settle(&mut self, waiting: Vec<usize>, node: ImportNodeId) {

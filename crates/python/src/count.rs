@@ -9,13 +9,13 @@ use recording::{Event, Recording};
 
 use crate::ask::{ImportOperation, NormalizedPaths, asks};
 use crate::attribute::{PlacedOperation, attribute};
-use crate::entry::{SysPathEntries, slope};
+use crate::entry::{count_entries, slope, told_entries};
 use crate::hook::Marks;
-use crate::reason::{LookupReason, ReasonContext};
 use crate::runs::{PythonRun, PythonRuns};
 use crate::scan::{ByReason, Import, ImportCounts, ImportScan, Nesting, PackageImports, Python};
 use crate::tree::ImportTally;
 use crate::trouble::troubles;
+use recording::module_search::{LookupReason, ModuleSearch, PythonCall};
 
 /// What Python asked for its imports. `marks` are those of the hook that the command was
 /// recorded with, if it was.
@@ -23,18 +23,17 @@ pub fn scan(recording: &Recording, marks: Option<&Marks>) -> ImportScan {
     let paths = NormalizedPaths::of(recording);
     let runs = PythonRuns::of(recording, marks);
     let asks = asks(recording, &paths, &runs, marks);
-    let entries = SysPathEntries::of(recording, &runs, &asks, marks);
-    let listed = entries.known();
-    let known = ReasonContext::of(&asks, &listed);
+    let known =
+        ModuleSearch::of(recording, &own(&asks, &runs), &told_entries(recording, &runs, &asks));
     let packages = packages(&asks);
-    let searched = listed.into_iter().map(Cow::Borrowed).collect();
+    let searched = known.sys_path.entries().iter().map(|entry| Cow::Borrowed(&entry[..])).collect();
     let places = ModuleDirectories { entries: searched, packages: &packages };
     let (placed, tree) = attribute(&asks, &runs, &known, &places);
     let troubles = troubles(&placed, &tree, &known, &places);
     let in_imports: Vec<&PlacedOperation> =
         placed.iter().filter(|placed| placed.node.is_some()).collect();
     let modules = tree.imports();
-    let sys_path = entries.count(&in_imports, &places);
+    let sys_path = count_entries(&known.sys_path, &in_imports);
     ImportScan {
         nesting: nesting(&runs),
         pythons: pythons(recording, &runs, &placed),
@@ -48,6 +47,16 @@ pub fn scan(recording: &Recording, marks: Option<&Marks>) -> ImportScan {
         sys_path,
         troubles,
     }
+}
+
+/// The operations that Python made by itself, of which some are imports.
+fn own<'a>(asks: &[ImportOperation<'a>], runs: &PythonRuns<'a>) -> Vec<PythonCall<'a>> {
+    let own = asks.iter().filter(|ask| ask.mark.is_none() && !ask.event.in_loader);
+    let call = |ask: &ImportOperation<'a>| {
+        let exec = runs.run(ask.run).exec?;
+        Some(PythonCall { event: ask.event, path: ask.path, exec })
+    };
+    own.filter_map(call).collect()
 }
 
 /// The directories that hold an `__init__` file that was there: packages.

@@ -1,104 +1,60 @@
 //! The entries of `sys.path`, what was asked of each, and what one more costs.
 
-use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-use recording::query::clean;
-use recording::query::python::{ModuleDirectories, directory_and_stem};
-use recording::{Exec, Recording, shown};
+use recording::module_search::{SysPath, absolute};
+use recording::query::python::directory_and_stem;
+use recording::{Recording, shown};
 
 use crate::ask::ImportOperation;
 use crate::attribute::PlacedOperation;
-use crate::hook::{HookMark, Marks};
-use crate::reason::LookupReason;
-use crate::runs::{PythonRuns, variable};
+use crate::hook::HookMark;
+use crate::runs::PythonRuns;
 use crate::scan::{ScannedPathEntry, Slope};
 use crate::tree::ImportTally;
+use recording::module_search::LookupReason;
 
-/// What is known of `sys.path` before anything is counted.
-pub(crate) struct SysPathEntries<'a> {
-    /// In their order.
-    list: Vec<Cow<'a, [u8]>>,
-    /// Those that PYTHONPATH names.
-    given: HashSet<Cow<'a, [u8]>>,
+/// The entries that the hook told of, in their order.
+pub(crate) fn told_entries<'a>(
+    recording: &'a Recording,
+    runs: &PythonRuns<'a>,
+    asks: &[ImportOperation<'a>],
+) -> Vec<Vec<u8>> {
+    let mut told: Vec<(u32, Reverse<usize>, Vec<u8>)> = Vec::new();
+    for ask in asks {
+        if let Some(HookMark::Path(place, entry)) = ask.mark {
+            let cwd = runs.run(ask.run).exec.map_or(&b"/"[..], |exec| recording.path(exec.cwd));
+            told.push((place, Reverse(told.len()), absolute(cwd, entry)));
+        }
+    }
+    // What was put in later is before what was at that place.
+    told.sort();
+    told.into_iter().map(|(_, _, entry)| entry).collect()
 }
 
-impl<'a> SysPathEntries<'a> {
-    /// Those that the hook told of, and those of each PYTHONPATH.
-    pub(crate) fn of(
-        recording: &'a Recording,
-        runs: &PythonRuns<'a>,
-        asks: &[ImportOperation<'a>],
-        marks: Option<&Marks>,
-    ) -> SysPathEntries<'a> {
-        let is_hook = |entry: &[u8]| marks.is_some_and(|marks| marks.read(entry).is_some());
-        let mut given: Vec<Cow<[u8]>> = Vec::new();
-        let mut seen: HashSet<(Option<&str>, &[u8])> = HashSet::new();
-        for run in runs.all.iter().filter(|run| run.is_python) {
-            let list = variable(run.exec, "PYTHONPATH");
-            let cwd = cwd(recording, run.exec);
-            // Thousands of ranks have one environment.
-            if seen.insert((list, cwd)) {
-                let entries = list.unwrap_or_default().split(':').map(str::as_bytes);
-                let entries = entries.filter(|entry| !entry.is_empty() && !is_hook(entry));
-                given.extend(entries.map(|entry| absolute(cwd, entry)));
-            }
+/// What was asked of each entry for imports.
+pub(crate) fn count_entries(
+    sys_path: &SysPath,
+    in_imports: &[&PlacedOperation],
+) -> Vec<ScannedPathEntry> {
+    let mut counted: HashMap<&[u8], EntryCounts> = HashMap::new();
+    for placed in in_imports {
+        if let Some(top) = sys_path.entry_of(placed.ask.path) {
+            counted.entry(top).or_default().take_in(placed, top);
         }
-        let mut told: Vec<(u32, std::cmp::Reverse<usize>, Cow<[u8]>)> = Vec::new();
-        for ask in asks {
-            if let Some(HookMark::Path(place, entry)) = ask.mark {
-                let entry = absolute(cwd(recording, runs.run(ask.run).exec), entry);
-                told.push((place, std::cmp::Reverse(told.len()), entry));
-            }
+    }
+    let entry = |path: &Vec<u8>| {
+        let counted = counted.remove(&path[..]).unwrap_or_default();
+        ScannedPathEntry {
+            path: shown(path),
+            from_pythonpath: sys_path.is_from_pythonpath(path),
+            counts: counted.tally.counts(),
+            itself: counted.itself,
+            found: counted.found.len() as u64,
         }
-        // What was put in later is before what was at that place.
-        told.sort();
-        let told = told.into_iter().map(|(_, _, entry)| entry);
-        let mut known = HashSet::new();
-        let list = told.chain(given.iter().cloned()).filter(|entry| known.insert(entry.clone()));
-        SysPathEntries { list: list.collect(), given: given.into_iter().collect() }
-    }
-
-    /// All that are known.
-    pub(crate) fn known(&self) -> HashSet<&[u8]> {
-        self.list.iter().map(|entry| &entry[..]).collect()
-    }
-
-    /// What was asked of each. Directories that every installation has are entries, too.
-    pub(crate) fn count(
-        &self,
-        in_imports: &[&PlacedOperation],
-        places: &ModuleDirectories,
-    ) -> Vec<ScannedPathEntry> {
-        let mut order: Vec<&[u8]> = self.list.iter().map(|entry| &entry[..]).collect();
-        let mut counted: HashMap<&[u8], EntryCounts> =
-            order.iter().map(|entry| (*entry, EntryCounts::default())).collect();
-        for placed in in_imports {
-            let path = placed.ask.path;
-            let Some(top) = places.top(path) else { continue };
-            // A directory that only looks like one, and is not there, is none: the interpreter
-            // tries some before it knows its prefix.
-            if !counted.contains_key(top) && !placed.ask.is_yes() {
-                continue;
-            }
-            let counted = counted.entry(top).or_insert_with(|| {
-                order.push(top);
-                EntryCounts::default()
-            });
-            counted.take_in(placed, top);
-        }
-        let entry = |path: &[u8]| {
-            let counted = counted.get(path)?;
-            Some(ScannedPathEntry {
-                path: shown(path),
-                from_pythonpath: self.given.contains(path),
-                counts: counted.tally.counts(),
-                itself: counted.itself,
-                found: counted.found.len() as u64,
-            })
-        };
-        order.into_iter().filter_map(entry).collect()
-    }
+    };
+    sys_path.entries().iter().map(entry).collect()
 }
 
 #[derive(Default)]
@@ -140,16 +96,4 @@ pub(crate) fn slope(entries: &[ScannedPathEntry]) -> Option<Slope> {
         entries: chosen.len() as u64,
         of_pythonpath,
     })
-}
-
-fn cwd<'a>(recording: &'a Recording, exec: Option<&Exec>) -> &'a [u8] {
-    exec.map_or(b"/", |exec| recording.path(exec.cwd))
-}
-
-/// An entry as the finder asks for it.
-fn absolute<'a>(cwd: &[u8], entry: &'a [u8]) -> Cow<'a, [u8]> {
-    match entry.first() {
-        Some(b'/') => clean(entry),
-        _ => Cow::Owned(clean(&[cwd, b"/", entry].concat()).into_owned()),
-    }
 }

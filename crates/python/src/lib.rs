@@ -8,7 +8,6 @@
 //! | `hook`, `hook.py` | makes Python say where each import begins and ends |
 //! | `runs` | which run of which program a call belongs to |
 //! | `ask` | the metadata operations of Python's runs |
-//! | `reason` | why the import system makes an operation |
 //! | `attribute`, `tree` | which import it belongs to; imports below imports |
 //! | `entry` | the entries of `sys.path`, and what one more costs |
 //! | `trouble` | what is out of the ordinary, by name |
@@ -21,7 +20,6 @@ mod count;
 mod entry;
 mod hook;
 pub mod importtime;
-mod reason;
 mod runs;
 mod scan;
 mod tree;
@@ -29,7 +27,7 @@ mod trouble;
 
 pub use count::scan;
 pub use hook::{Hook, Marks, may_hook};
-pub use reason::LookupReason;
+pub use recording::module_search::LookupReason;
 pub use scan::{
     ByReason, Import, ImportCounts, ImportScan, Nesting, PackageImports, Python, ScannedPathEntry,
     Slope, Time,

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use recording::Micros;
 use serde::{Deserialize, Serialize};
 
-use crate::reason::LookupReason;
 use crate::trouble::PythonTrouble;
+use recording::module_search::LookupReason;
 
 /// The metadata operations of Python's imports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use recording::{Event, PathId, shown};
 
 use crate::ask::ImportOperation;
-use crate::reason::LookupReason;
 use crate::runs::PythonRunId;
 use crate::scan::{Import, ImportCounts};
+use recording::module_search::LookupReason;
 
 /// An import in the tree: a module, below the import that it was made in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

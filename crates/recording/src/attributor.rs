@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 
 use crate::cause::attribute_as;
+use crate::module_search::{ModuleSearch, PythonCall, SysPath};
+use crate::query::clean;
 use crate::{Attribution, Event, Exec, Kind, Nanos, PathId, Phase, ProcessId, Recording, Role};
 
 /// Answers [`Recording::attribute`] and [`Recording::program`] for many calls, fast: a million
@@ -14,6 +16,7 @@ pub struct Attributor<'a> {
     /// Of each process: where its execs begin in `programs`, and what it ran before the first.
     processes: Vec<ProgramRuns>,
     causes: HashMap<CauseInputs, Attribution>,
+    modules: ModuleSearch,
 }
 
 struct KnownProgram<'a> {
@@ -35,6 +38,9 @@ struct CauseInputs {
     kind: Kind,
     phase: Phase,
     in_loader: bool,
+    is_nofollow: bool,
+    is_listing: bool,
+    is_change: bool,
 }
 
 impl<'a> Attributor<'a> {
@@ -45,6 +51,7 @@ impl<'a> Attributor<'a> {
             programs: Vec::new(),
             processes: Vec::with_capacity(recording.processes.len()),
             causes: HashMap::new(),
+            modules: ModuleSearch::default(),
         };
         for process in &recording.processes {
             // A parent's number is below its child's, so its programs are known.
@@ -59,7 +66,29 @@ impl<'a> Attributor<'a> {
             );
             attributor.processes.push(ProgramRuns { first, inherited });
         }
+        attributor.modules = attributor.search();
         attributor
+    }
+
+    /// Where its Pythons looked for modules.
+    fn search(&self) -> ModuleSearch {
+        let recording = self.recording;
+        if !self.programs.iter().any(|program| program.role == Role::Python) {
+            return ModuleSearch::default();
+        }
+        let paths: Vec<_> = recording.paths().map(clean).collect();
+        let own = recording.events.iter().filter(|event| event.is_metadata() && !event.in_loader);
+        let calls = own.filter_map(|event| {
+            let program = &self.programs[self.at(event.process, event.start)?];
+            let path = event.path.and_then(|path| paths.get(path.0 as usize))?;
+            (program.role == Role::Python).then_some(PythonCall { event, path, exec: program.exec })
+        });
+        ModuleSearch::of(recording, &calls.collect::<Vec<_>>(), &[])
+    }
+
+    /// The entries of `sys.path` that its Pythons searched.
+    pub fn into_sys_path(self) -> SysPath {
+        self.modules.sys_path
     }
 
     /// Why a call was made: [`Recording::attribute`].
@@ -74,10 +103,15 @@ impl<'a> Attributor<'a> {
             kind: event.kind(),
             phase: event.phase,
             in_loader: event.in_loader,
+            is_nofollow: event.is_nofollow(),
+            is_listing: event.is_listing(),
+            is_change: event.is_change(),
         };
-        let recording = self.recording;
+        let (recording, modules) = (self.recording, &self.modules);
         *self.causes.entry(inputs).or_insert_with(|| {
-            attribute_as(role, event, event.path.map_or(b"", |path| recording.path(path)))
+            let path = event.path.map_or(&b""[..], |path| recording.path(path));
+            let is_import = || modules.is_import(event, &clean(path));
+            attribute_as(role, event, path, is_import)
         })
     }
 

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Event, Exec, Kind, Phase, Recording};
+use crate::{Event, Exec, Phase, Recording};
 
 /// Why a call was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -106,8 +106,14 @@ const SHELLS: &[&[u8]] = &[
     b"rbash", b"yash",
 ];
 
-/// Why a program of this role made a call on this path.
-pub(crate) fn attribute_as(role: Role, event: &Event, path: &[u8]) -> Attribution {
+/// Why a program of this role made a call on this path; `is_import` says whether it is Python's for
+/// an import, should Python have made it by itself.
+pub(crate) fn attribute_as(
+    role: Role,
+    event: &Event,
+    path: &[u8],
+    is_import: impl FnOnce() -> bool,
+) -> Attribution {
     let observed = |cause| Attribution { cause, inferred: false };
     let inferred = |cause| Attribution { cause, inferred: true };
     if event.in_loader {
@@ -122,12 +128,13 @@ pub(crate) fn attribute_as(role: Role, event: &Event, path: &[u8]) -> Attributio
     if role == Role::ModuleTool {
         return observed(Cause::ModuleTool);
     }
-    if let Some(cause) = service_of(path) {
-        return inferred(cause);
+    // A package may be called `locale`.
+    if role == Role::Python && is_import() {
+        return inferred(Cause::PythonImport);
     }
-    match role {
-        Role::Shell => observed(Cause::Shell),
-        Role::Python if looks_like_import(event.kind(), path) => inferred(Cause::PythonImport),
+    match (service_of(path), role) {
+        (Some(cause), _) => inferred(cause),
+        (None, Role::Shell) => observed(Cause::Shell),
         _ => observed(Cause::Program),
     }
 }
@@ -158,28 +165,6 @@ const NSS_FILES: &[&[u8]] = &[
     b"/etc/networks", b"/etc/ethers", b"/etc/rpc", b"/etc/gai.conf", b"/run/nscd/socket",
     b"/var/run/nscd/socket", b"/run/systemd/userdb/", b"/run/systemd/userdb",
 ];
-
-/// What CPython's path finder asks for (importlib's FileFinder): sources, bytecode, extension
-/// modules, and the directories it lists to spare itself the rest.
-fn looks_like_import(kind: Kind, path: &[u8]) -> bool {
-    let name = base_name(path);
-    let python = |part: &[u8]| path.windows(part.len()).any(|window| window == part);
-    match kind {
-        Kind::Open | Kind::Stat | Kind::Fstat | Kind::Read | Kind::Close | Kind::List => {
-            name.ends_with(b".py")
-                || name.ends_with(b".pyc")
-                || name.ends_with(b".so")
-                || name.ends_with(b".pth")
-                || name.ends_with(b"._pth")
-                || name == b"pyvenv.cfg"
-                || name == b"__pycache__"
-                || python(b"/site-packages")
-                || python(b"/dist-packages")
-                || python(b"/lib/python")
-        }
-        _ => false,
-    }
-}
 
 fn base_name(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)

@@ -76,6 +76,31 @@ impl Event {
         self.kind().is_metadata()
     }
 
+    /// Whether it asked for a symbolic link itself: `lstat`, AT_SYMLINK_NOFOLLOW, `readlink`.
+    pub fn is_nofollow(&self) -> bool {
+        const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
+        match (self.kind(), self.call.known_name()) {
+            (Kind::Readlink, _) => true,
+            (Kind::Stat, Some("lstat" | "lstat64" | "oldlstat")) => true,
+            (Kind::Stat, Some("newfstatat" | "fstatat64" | "statx")) => {
+                self.flags & AT_SYMLINK_NOFOLLOW != 0
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether it asks for a directory's entries, or opens a directory to do so.
+    pub fn is_listing(&self) -> bool {
+        const O_DIRECTORY: u64 = 0o200000;
+        self.kind() == Kind::List || (self.kind() == Kind::Open && self.flags & O_DIRECTORY != 0)
+    }
+
+    /// Whether it changes the tree: makes, renames or removes something.
+    pub fn is_change(&self) -> bool {
+        const O_CREAT: u64 = 0o100;
+        self.kind() == Kind::Change || (self.kind() == Kind::Open && self.flags & O_CREAT != 0)
+    }
+
     /// Whether it is a failed lookup: it ended with ENOENT or ENOTDIR.
     pub fn is_missing(&self) -> bool {
         matches!(self.outcome, Outcome::Failed(libc_errno::ENOENT | libc_errno::ENOTDIR))

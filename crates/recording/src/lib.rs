@@ -12,6 +12,7 @@
 //! | `origin` | where in its parent's script it was started |
 //! | `cause` | why a call was made, and whether that is observed or inferred |
 //! | `attributor` | the same for a million calls: each distinct combination is worked out once |
+//! | `module_search` | which calls of Python are imports, and what `sys.path` held |
 //! | `wire` | the records of the file, and how they are framed |
 //! | `writer`, `reader` | the file format, both ways (docs/recording-format.md) |
 //! | `budget` | how much memory a recording may take |
@@ -38,6 +39,7 @@ mod header;
 mod lineage;
 mod load;
 mod memory;
+pub mod module_search;
 mod mounts_changed;
 mod name;
 mod origin;
@@ -61,7 +63,7 @@ pub use event::{Event, Outcome, Phase, errno_name};
 pub use header::{Header, Mount};
 pub use lineage::Descent;
 pub use load::Recording;
-pub use name::{Name, serialize_shown, shown, shown_name, shown_path};
+pub use name::{Name, serialize_all_shown, serialize_shown, shown, shown_name, shown_path};
 pub use origin::{Frame, Origin};
 pub use process::{
     Exec, ExitStatus, MappedElf, Process, ProcessEnd, ProcessId, Signal, StartCall, Usage,

@@ -81,6 +81,17 @@ pub fn serialize_shown<S: Serializer>(name: impl AsRef<OsStr>, to: S) -> Result<
     to.serialize_str(&shown_name(name))
 }
 
+/// For `serialize_with`: the same of several.
+///
+/// # Errors
+/// Those of `to`.
+pub fn serialize_all_shown<S: Serializer>(
+    names: &[impl AsRef<OsStr>],
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    to.collect_seq(names.iter().map(shown_name))
+}
+
 /// The path that [`shown`] wrote as this text.
 pub fn shown_path(text: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(spelled(text)))

@@ -5,6 +5,7 @@
 //! recorder sees; how long it takes comes from the profile and from the same queue that all
 //! rehearsals of this user on this machine share. Otherwise than through the filesystem:
 //!
+//! - Which component of a path is not there is asked of the directory itself, right after the call.
 //! - Symbolic links on a path's way are not followed by the model: a directory that is reached by
 //!   two ways is asked for twice.
 //! - Data is not delayed, whatever the profile says of it: neither reads nor the pages of a mapped
@@ -26,6 +27,7 @@ use launch::Command;
 use recording::Nanos;
 use rustc_hash::FxHashMap;
 use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::Errno;
 use watch::{Deadlines, DelayPolicy, Finished, ReturnedCall};
 
 use crate::directory::{DirectoryError, RehearsalRoot};
@@ -284,6 +286,8 @@ impl DelayPolicy for Delays {
             return None;
         }
         let question = PathRequest::of(call.event, path, other)?;
+        let path = if question.enoent { up_to_missing(question.path) } else { question.path };
+        let question = PathRequest { path, ..question };
         // Calls are told of when they return, not in the order in which they were made.
         self.latest = self.latest.max(call.made);
         let server = self.server()?;
@@ -306,6 +310,19 @@ impl DelayPolicy for Delays {
             let _ = to.write_all(&bytes);
         }
     }
+}
+
+/// A path that is not there, up to the component that is not: below it a node looks nothing up.
+fn up_to_missing(path: &[u8]) -> &[u8] {
+    let slashes = path.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/');
+    let mut missing = path;
+    for (end, _) in slashes.take_while(|(end, _)| *end > 0) {
+        match rustix::fs::lstat(&path[..end]) {
+            Err(Errno::NOENT | Errno::NOTDIR) => missing = &path[..end],
+            _ => break,
+        }
+    }
+    missing
 }
 
 fn bytes(path: &std::path::Path) -> Vec<u8> {

@@ -27,6 +27,6 @@ mod table;
 
 pub use json::json;
 pub use plain::{plain, quoted, shell_line};
-pub use print::{print, print_answer, warn};
+pub use print::{print, print_answer, print_beside, warn};
 pub use progress_bar::ProgressBar;
 pub use table::{Cell, Column, Table};

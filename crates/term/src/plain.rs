@@ -41,8 +41,10 @@ fn dollar_quoted(word: &[u8]) -> String {
     let mut text = String::from("$'");
     for byte in word {
         match byte {
-            b'\'' | b'\\' => text.extend(['\\', char::from(*byte)]),
-            b' '..=b'~' => text.push(char::from(*byte)),
+            b'\\' => text.push_str(r"\\"),
+            // A quote is spelt out, too: to a shell that knows no `$'…'` the whole is then another
+            // word, but one word, and nothing in it is run.
+            b' '..=b'~' if *byte != b'\'' => text.push(char::from(*byte)),
             // Octal, because `\x41` would take in a hexadecimal digit that follows.
             _ => {
                 let _ = write!(text, "\\{byte:03o}");
@@ -108,6 +110,19 @@ mod tests {
             let script = format!("printf %s {quoted}");
             let said = Command::new("bash").arg("-c").arg(script).output().unwrap();
             assert_eq!(said.stdout, word, "{quoted}");
+        }
+    }
+
+    /// dash knows no `$'…'`.
+    #[test]
+    fn a_shell_that_cannot_read_a_word_back_takes_it_for_one_word_all_the_same() {
+        let directory = tempfile::tempdir().unwrap();
+        for word in ["p';touch run #\nz", "a\\';touch run;'\n", "$(touch run)'\n`touch run`"] {
+            let script = format!("printf '%s\\0' {}", quoted(word));
+            let mut dash = Command::new("dash");
+            let said = dash.current_dir(&directory).args(["-c", &script]).output().unwrap();
+            assert_eq!(said.stdout.iter().filter(|byte| **byte == 0).count(), 1, "{script}");
+            assert!(!directory.path().join("run").exists(), "{script}");
         }
     }
 }

@@ -37,5 +37,12 @@ pub fn print_answer(
 /// Writes one line to standard error: what a reader must know before trusting the output.
 /// Where standard error takes nothing there is nobody to tell.
 pub fn warn(line: &str) {
-    let _ = writeln!(anstream::stderr(), "becalm: {}", plain(line));
+    print_beside(&format!("becalm: {}\n", plain(line)));
+}
+
+/// Writes text to standard error, beside what a command writes to standard output. Where standard
+/// error takes nothing, a full disk's among others, there is nobody to tell: what was going on goes
+/// on. (The macros of std and anstream end the process there.)
+pub fn print_beside(text: &str) {
+    let _ = anstream::stderr().write_all(text.as_bytes());
 }

@@ -30,6 +30,9 @@ pub fn missing(
     if !verb.get_positionals().any(Arg::is_last_set) {
         return None;
     }
+    if words.iter().any(|word| word == "--") {
+        return None;
+    }
     let takes_others = verb.get_positionals().any(|arg| !arg.is_last_set());
     let at = command_at(verb, words, first, takes_others || !is_refused)?;
     let mut mended = words.to_vec();
@@ -57,7 +60,7 @@ pub fn missing(
 
 /// Where the command begins: at the first word that is neither an option of the verb's nor an
 /// option's value, and, where the verb takes other words, is a command's name. None where there is
-/// a `--` before, or no such word.
+/// no such word.
 fn command_at(
     verb: &Command,
     words: &[OsString],
@@ -67,9 +70,7 @@ fn command_at(
     let mut at = first;
     while let Some(word) = words.get(at) {
         let is_mistyped = MISTYPED.iter().any(|typed| word == OsStr::new(typed));
-        if word == "--" {
-            return None;
-        } else if is_mistyped && words.get(at + 1).is_some_and(|next| is_command(next)) {
+        if is_mistyped && words.get(at + 1).is_some_and(|next| is_command(next)) {
             return Some(at);
         } else if word.len() > 1 && word.as_bytes().starts_with(b"-") {
             at += 1 + usize::from(has_its_value_behind(verb, word)?);
@@ -108,7 +109,7 @@ fn has_its_value_behind(verb: &Command, word: &OsStr) -> Option<bool> {
 
 /// Whether a shell would start this: a program that is named by its path, or a name that is no
 /// file's here and a program's in PATH. A recording is none, whatever its mode.
-fn is_command(word: &OsStr) -> bool {
+pub fn is_command(word: &OsStr) -> bool {
     let path = Path::new(word);
     if word.as_bytes().contains(&b'/') {
         return is_program(path);

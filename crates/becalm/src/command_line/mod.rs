@@ -4,24 +4,33 @@
 //! |---|---|
 //! | `groups` | the verbs as `becalm --help` groups them |
 //! | `dashes` | the `--` that is missing before a command |
+//! | `equals` | the `=` that is missing between an option and its value |
+//! | `verbs` | the verb that is meant by one that is none |
 
 mod dashes;
+mod equals;
 mod groups;
+mod verbs;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Command, CommandFactory, FromArgMatches};
+use clap::error::{ContextKind, ErrorKind};
+use clap::{Arg, Command, CommandFactory, FromArgMatches};
 
 use crate::Cli;
 use crate::exit::{self, USAGE};
 
 /// The verb and its options. What stands in their way is said, and ends becalm.
 pub fn parse(words: &[OsString]) -> Result<Cli, ExitCode> {
-    let mut command = groups::grouped(Cli::command());
+    let mut command = with_negative_numbers(groups::grouped(Cli::command()));
     let parsed = command.try_get_matches_from_mut(words);
     let is_for_help = parsed.as_ref().is_err_and(|error| !error.use_stderr());
+    if parsed.is_err()
+        && let Some(line) = equals::missing(&mut command, words)
+    {
+        return Err(refuse(&line));
+    }
     if !is_for_help && let Some(line) = dashes::missing(&mut command, words, parsed.is_err()) {
         return Err(match line {
             Ok(line) => refuse(&line),
@@ -31,37 +40,33 @@ pub fn parse(words: &[OsString]) -> Result<Cli, ExitCode> {
     }
     match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => Ok(cli),
-        Err(error) => Err(match mistyped_verb(&error, words) {
+        Err(mut error) => Err(match verbs::meant(&mut command, &error, words) {
             Some(line) => refuse(&line),
-            None => exit::usage(&error),
+            None => {
+                // "use '-- -j'": what follows a `--` is a command here, never an option's value.
+                if error.kind() == ErrorKind::UnknownArgument {
+                    error.remove(ContextKind::Suggested);
+                }
+                exit::usage(&error)
+            }
         }),
     }
+}
+
+/// A number below 0 is an option's wrong value, not an option.
+fn with_negative_numbers(command: Command) -> Command {
+    let takes_values = |arg: &Arg| !arg.is_positional() && arg.get_action().takes_values();
+    command
+        .mut_args(|arg| match takes_values(&arg) {
+            true => arg.allow_negative_numbers(true),
+            false => arg,
+        })
+        .mut_subcommands(with_negative_numbers)
 }
 
 fn refuse(line: &str) -> ExitCode {
     term::warn(line);
     ExitCode::from(USAGE)
-}
-
-/// What to type where a verb is like none.
-fn mistyped_verb(error: &clap::Error, words: &[OsString]) -> Option<String> {
-    let text = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.as_str()),
-        Some(ContextValue::Strings(texts)) => texts.last().map(String::as_str),
-        _ => None,
-    };
-    if error.kind() != ErrorKind::InvalidSubcommand {
-        return None;
-    }
-    let typed = text(ContextKind::InvalidSubcommand)?;
-    let Some(meant) = text(ContextKind::SuggestedSubcommand) else {
-        return Some(format!("there is no verb '{typed}'; becalm --help lists them"));
-    };
-    let mut words = words.to_vec();
-    let at = words.iter().skip(1).position(|word| word == typed)? + 1;
-    words[at] = meant.into();
-    let line = term::shell_line(&words[1..]);
-    Some(format!("there is no verb '{typed}'; type: becalm {line}"))
 }
 
 /// The verb of several words that the words begin with, and how many they are.

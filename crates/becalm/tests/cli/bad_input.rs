@@ -314,3 +314,33 @@ fn a_recording_with_flipped_bytes_is_refused_or_read_and_never_a_panic() {
         assert_eq!(ran.err().lines().count(), 1, "byte {at}: {}", ran.err());
     }
 }
+
+/// A batch job's standard error may lie on a full disk: that is no reason for its command not to
+/// run, or for its status to be lost.
+#[test]
+fn where_standard_error_takes_nothing_all_goes_on() {
+    let scene = Scene::new();
+    let recording = scene.at("x.becalm");
+    let witness = scene.at("witness");
+    let line = |text: &str| text.replace("REC", &recording).replace("WITNESS", &witness);
+    for (words, status) in [
+        ("run --aslr off --json -- touch WITNESS", 0),
+        ("record -o REC -- sh -c 'sleep 0.1 & exit 3'", 3),
+        ("record --json -o REC -- sh -c 'exit 3'", 3),
+        ("check --json=REC.json -- sh -c 'exit 3'", 3),
+        ("fork lines -- sh -c 'sleep 0.1 >/dev/null & exit 3'", 3),
+        ("record -o REC -- strace true", 1),
+        ("record -o REC -- no-such-command", 127),
+        ("check -- no-such-command", 127),
+        ("report no-such-file", 1),
+        ("elf tree no-such-file", 1),
+        ("no-such-verb", 2),
+        ("check ls", 2),
+        ("report", 2),
+    ] {
+        let line = format!("exec {BECALM} {} 2>/dev/full", line(words));
+        let ran = run(Command::new("sh").args(["-c", &line]));
+        assert_eq!(ran.code(), status, "{words}");
+    }
+    assert!(Path::new(&witness).exists(), "the command did not run");
+}

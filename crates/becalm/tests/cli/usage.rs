@@ -148,18 +148,85 @@ fn a_recordings_name_and_a_packed_program_are_no_commands() {
 }
 
 #[test]
-fn a_mistyped_verb_is_answered_with_the_nearest() {
+fn a_mistyped_verb_is_answered_with_the_nearest_and_that_line_works() {
+    let scene = Scene::new();
+    let recording = scene.at("x.becalm");
+    assert_eq!(becalm(&format!("record -o {recording} -- true")).code(), 0);
     for (typed, meant) in [
         ("chekc -- ls -l", "check -- ls -l"),
-        ("reprot x.becalm", "report x.becalm"),
+        ("chekc ls -l", "check -- ls -l"),
+        ("reprot REC", "report REC"),
         ("elf tre /bin/ls", "elf tree /bin/ls"),
+        // A verb of a group, without the group.
+        ("tree /bin/ls", "elf tree /bin/ls"),
     ] {
-        let said = becalm(typed);
+        let said = becalm(&typed.replace("REC", &recording));
+        let meant = meant.replace("REC", &recording);
         assert_eq!((said.code(), said.out().as_str()), (2, ""));
         assert_eq!(said.err().lines().count(), 1, "{}", said.err());
         assert!(said.err().ends_with(&format!("type: becalm {meant}\n")), "{}", said.err());
+        assert_works(&format!("becalm {meant}"));
     }
-    let said = becalm("xyzzy");
-    assert_eq!(said.code(), 2);
-    assert_eq!(said.err(), "becalm: there is no verb 'xyzzy'; becalm --help lists them\n");
+}
+
+/// What is advised may change files: it is not guessed.
+#[test]
+fn a_word_that_is_like_no_verb_is_told_where_verbs_are_listed() {
+    for (typed, said) in [
+        ("xyzzy", "there is no verb 'xyzzy'; becalm --help lists them"),
+        ("strace ls", "there is no verb 'strace'; becalm --help lists them"),
+        ("time ls", "there is no verb 'time'; becalm --help lists them"),
+        ("elf /bin/ls", "there is no verb 'elf /bin/ls'; becalm elf --help lists them"),
+        ("/bin/ls", "there is no verb '/bin/ls'; becalm --help lists them"),
+        (
+            "chekc --no-such -- ls",
+            "there is no verb 'chekc'; becalm check --help tells of the one that is like it",
+        ),
+        (
+            "scan x",
+            "there is no verb 'scan'; there are becalm lab aslr scan and becalm python scan",
+        ),
+    ] {
+        let ran = becalm(typed);
+        assert_eq!((ran.code(), ran.out().as_str()), (2, ""), "{typed}");
+        assert_eq!(ran.err(), format!("becalm: {said}\n"));
+    }
+}
+
+#[test]
+fn a_value_that_must_be_joined_to_its_option_is_shown_joined() {
+    let scene = Scene::new();
+    let file = scene.at("out.json");
+    for (typed, meant) in [
+        ("check --json FILE -- true", "check --json=FILE -- true"),
+        ("check --json FILE true", "check --json=FILE -- true"),
+    ] {
+        let ran = becalm(&typed.replace("FILE", &file));
+        let meant = meant.replace("FILE", &file);
+        assert_eq!((ran.code(), ran.out().as_str()), (2, ""), "{typed}");
+        assert!(ran.err().ends_with(&format!("type: becalm {meant}\n")), "{}", ran.err());
+        assert_works(&format!("becalm {meant}"));
+    }
+    // This one is a command's name.
+    assert!(becalm("check --json ls").err().ends_with("type: becalm check --json -- ls\n"));
+}
+
+#[test]
+fn no_dash_dash_is_missing_where_there_is_one() {
+    let ran = becalm("check --rehearse nfs /opt -- true");
+    assert_eq!(ran.code(), 2);
+    assert!(ran.err().contains("unexpected argument '/opt'"), "{}", ran.err());
+    assert!(!ran.err().contains("type:"), "{}", ran.err());
+}
+
+#[test]
+fn a_number_below_nothing_is_a_wrong_value_not_an_option() {
+    for line in ["scale x --ranks -1", "scale x --compute -1"] {
+        let ran = becalm(line);
+        assert_eq!(ran.code(), 2);
+        assert!(ran.err().contains("invalid value '-1'"), "{}", ran.err());
+    }
+    let ran = becalm("check -j -- true");
+    assert!(ran.err().contains("unexpected argument '-j'"), "{}", ran.err());
+    assert!(!ran.err().contains("'-- -j'"), "{}", ran.err());
 }

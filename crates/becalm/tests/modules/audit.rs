@@ -150,6 +150,19 @@ fn an_ordinary_user_audits_as_himself_and_as_nobody_else() {
     assert!(refused.err().contains("cannot become root"), "{}", refused.err());
 }
 
+/// Without them it would be about $MODULEPATH.
+#[test]
+fn what_is_advised_is_about_the_modulepaths_that_were_looked_at() {
+    let scene = Scene::new();
+    let path = scene.subdirectory("two words");
+    module(format!("{path}/app/1.0"));
+    fs::write(format!("{path}/app/README"), "no modulefile\n").unwrap();
+    let said = audit(&["--no-run", &path]).out();
+    let command = said.split("becalm modules tidy").nth(1).unwrap_or_else(|| panic!("{said}"));
+    let words = command.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.starts_with(&format!("'{path}'")), "{said}");
+}
+
 #[test]
 fn without_a_modulepath_there_is_nothing_to_audit() {
     let ran = run(Command::new(BECALM).args(["modules", "audit"]).env_remove("MODULEPATH"));

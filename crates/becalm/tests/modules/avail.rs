@@ -398,3 +398,12 @@ fn a_tree_with_traps_is_neither_waited_for_nor_indexed() {
     assert_eq!(made.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&made.stdout).contains("no directory"), "{made:?}");
 }
+
+#[test]
+fn words_of_other_bytes_are_for_modules() {
+    let word = std::os::unix::ffi::OsStrExt::from_bytes(b"a\xff");
+    let ran = testkit::run(
+        Command::new(BECALM).args(["modules", "avail", "-t"]).arg::<&std::ffi::OsStr>(word),
+    );
+    assert_eq!((ran.code(), ran.out(), ran.err()), (75, String::new(), String::new()));
+}

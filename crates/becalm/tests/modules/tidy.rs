@@ -1,7 +1,9 @@
 //! `becalm modules tidy`: the cookbook's steps with the real modulecmd, for several users, and
 //! taken back where somebody would see or wait otherwise.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -280,4 +282,18 @@ fn the_answer_is_what_the_schemas_page_describes() {
         assert!(documented.contains(&field.as_str()), "{field}");
     }
     assert_eq!(answer["schema"], "becalm.modules.tidy/1");
+}
+
+#[test]
+fn a_modulepath_of_any_bytes_is_answered_as_json() {
+    let scene = Scene::new();
+    let path = scene.directory().join(OsStr::from_bytes(b"m\xff"));
+    fs::create_dir_all(path.join("app")).unwrap();
+    fs::write(path.join("app/1.0"), "#%Module\n").unwrap();
+    fs::write(path.join("app/README"), "no modulefile\n").unwrap();
+    let mut becalm = Command::new(BECALM);
+    becalm.args(["modules", "tidy", "--json"]).arg(&path);
+    let ran = run(becalm.env("XDG_STATE_HOME", scene.at("state")));
+    let shown = json(&ran)["modulepath"][0].as_str().unwrap().to_owned();
+    assert!(shown.ends_with(r"m\xff"), "{shown}");
 }

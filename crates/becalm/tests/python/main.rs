@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
 
+mod one_rule;
 mod scan;
 mod scan_scene;
 mod scan_troubles;

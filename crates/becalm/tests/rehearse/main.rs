@@ -9,6 +9,7 @@ mod proof;
 mod rehearse;
 mod scale;
 mod scale_truth;
+mod ways_agree;
 
 /// The program under test.
 const BECALM: &str = env!("CARGO_BIN_EXE_becalm");

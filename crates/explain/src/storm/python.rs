@@ -6,13 +6,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use recording::query::clean;
-use recording::{Cause, Exec, Kind, PathId, ProcessId, Role};
+use recording::module_search::SysPath;
+use recording::{Cause, Kind, PathId};
 use serde::{Deserialize, Serialize};
 
 use super::{DetectedStorm, Storm, StormSource};
 use crate::source_path::SourcePath;
-use crate::survey::{MetadataOp, OpId, OpSurvey, ProgramId, split, variable};
+use crate::survey::{MetadataOp, OpId, OpSurvey, ProgramId, split};
 use crate::tally::OpTally;
 use crate::words::{count, counted, operations};
 
@@ -102,7 +102,7 @@ pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
     if avoidable == 0 {
         return None;
     }
-    let directories = imports.entries.len() as u64;
+    let directories = survey.sys_path.entries().len() as u64;
     Some(DetectedStorm {
         storm: Storm::Python,
         title: format!(
@@ -137,9 +137,8 @@ struct SysPathEntry {
 
 #[derive(Default)]
 struct Imports<'a> {
-    packages: HashSet<ModuleDirectory<'a>>,
     claim: Vec<OpId>,
-    entries: HashMap<Vec<u8>, SysPathEntry>,
+    entries: HashMap<&'a [u8], SysPathEntry>,
     /// The module files that were opened.
     files: HashSet<PathId>,
     /// Bytecode files that were written.
@@ -149,20 +148,15 @@ struct Imports<'a> {
 
 impl<'a> Imports<'a> {
     fn find(survey: &OpSurvey<'a>) -> Imports<'a> {
-        let mut imports = Imports { packages: packages(survey), ..Imports::default() };
-        let mut named: HashMap<&str, HashSet<Vec<u8>>> = HashMap::new();
-        for (id, op) in survey.free().filter(|(_, op)| is_python(op)) {
-            let value = op.exec.and_then(|exec| variable(exec, "PYTHONPATH")).unwrap_or_default();
-            let named = named.entry(value).or_insert_with(|| directories(value, op.exec, survey));
-            if is_import(op, named, &imports.packages) {
-                imports.claim.push(id);
-                imports.take(op, named);
-            }
+        let mut imports = Imports::default();
+        for (id, op) in survey.free().filter(|(_, op)| op.why.cause == Cause::PythonImport) {
+            imports.claim.push(id);
+            imports.take(op, &survey.sys_path);
         }
         imports
     }
 
-    fn take(&mut self, op: &MetadataOp, named: &HashSet<Vec<u8>>) {
+    fn take(&mut self, op: &MetadataOp<'a>, sys_path: &SysPath) {
         let path = op.path;
         self.programs.add(op.program, op.is_enoent());
         let (_, name) = split(path);
@@ -172,15 +166,12 @@ impl<'a> Imports<'a> {
         }
         // CPython writes FILE.pyc.NUMBER and renames it.
         self.writes += u64::from(op.kind == Kind::Change && op.succeeded() && is_bytecode(path));
-        let Some(directory) = entry_of(path, named) else { return };
-        let entry = match self.entries.get_mut(directory) {
-            Some(entry) => entry,
-            None => self.entries.entry(directory.to_vec()).or_default(),
-        };
+        let Some(directory) = sys_path.entry_of(path) else { return };
+        let entry = self.entries.entry(directory).or_default();
         entry.ops += 1;
         entry.failed += u64::from(op.is_enoent());
         entry.own += u64::from(directory == path && op.kind == Kind::Stat);
-        entry.is_named = named.contains(directory);
+        entry.is_named = sys_path.is_from_pythonpath(directory);
     }
 
     /// What one directory of PYTHONPATH more costs: the operations on itself.
@@ -190,8 +181,9 @@ impl<'a> Imports<'a> {
         (own > 0).then(|| own.div_ceil(named.len() as u64))
     }
 
-    fn by_ops(&self) -> Vec<(&Vec<u8>, &SysPathEntry)> {
-        let mut entries: Vec<_> = self.entries.iter().collect();
+    fn by_ops(&self) -> Vec<(&'a [u8], SysPathEntry)> {
+        let mut entries: Vec<_> =
+            self.entries.iter().map(|(directory, entry)| (*directory, *entry)).collect();
         entries.sort_by(|(a, left), (b, right)| right.ops.cmp(&left.ops).then(a.cmp(b)));
         entries
     }
@@ -203,7 +195,7 @@ impl<'a> Imports<'a> {
     fn sources(&self, survey: &OpSurvey) -> Vec<PythonSource> {
         let mut sources = Vec::new();
         if let Some(metadata_ops_each) = self.slope() {
-            let (directories, named) = (self.entries.len() as u64, self.named());
+            let (directories, named) = (survey.sys_path.entries().len() as u64, self.named());
             sources.push(PythonSource::Pythonpath { directories, named, metadata_ops_each });
         }
         for (directory, entry) in self.by_ops().into_iter().take(3) {
@@ -232,7 +224,7 @@ impl<'a> Imports<'a> {
     }
 
     /// The environment with most operations, if that is not the system's own, and how many.
-    fn environment(&self) -> Option<(&[u8], u64)> {
+    fn environment(&self) -> Option<(&'a [u8], u64)> {
         let mut prefixes = OpTally::default();
         for (directory, entry) in &self.entries {
             prefixes.count(prefix_of(directory).unwrap_or_default(), entry.ops);
@@ -240,62 +232,6 @@ impl<'a> Imports<'a> {
         let (prefix, counted) = prefixes.top()?;
         (!prefix.is_empty()).then_some((prefix, counted.ops))
     }
-}
-
-/// The directories of a PYTHONPATH.
-fn directories(value: &str, exec: Option<&Exec>, survey: &OpSurvey) -> HashSet<Vec<u8>> {
-    let cwd = exec.map_or(&b""[..], |exec| survey.recording.path(exec.cwd));
-    let absolute = |directory: &str| match directory.starts_with('/') {
-        true => clean(directory.as_bytes()).into_owned(),
-        false => clean(&[cwd, b"/", directory.as_bytes()].concat()).into_owned(),
-    };
-    value.split(':').filter(|directory| !directory.is_empty()).map(absolute).collect()
-}
-
-/// Whether it is Python's own, not the loader's for it.
-fn is_python(op: &MetadataOp) -> bool {
-    op.role == Role::Python && !op.event.in_loader
-}
-
-/// Whether it is part of an import. An lstat is not: importlib follows links; it is
-/// `realpath`, and counts as a repeated stat if it repeats.
-fn is_import(
-    op: &MetadataOp,
-    named: &HashSet<Vec<u8>>,
-    packages: &HashSet<ModuleDirectory>,
-) -> bool {
-    const O_DIRECTORY: u64 = 0o200000;
-    let is_directory = op.kind == Kind::List || op.event.flags & O_DIRECTORY != 0;
-    if is_directory && op.kind != Kind::Stat && !packages.contains(&(op.process(), op.path)) {
-        return false;
-    }
-    match op.kind {
-        Kind::Change | Kind::Open if is_bytecode(op.path) => true,
-        Kind::Open | Kind::Stat | Kind::List => {
-            let is_inferred = op.why.cause == Cause::PythonImport;
-            !op.is_nofollow() && (is_inferred || named.contains(op.path))
-        }
-        _ => false,
-    }
-}
-
-/// A directory that a process looked for a module's file in.
-type ModuleDirectory<'a> = (ProcessId, &'a [u8]);
-
-/// The directories in which modules were looked for. Python lists no other to import; a program
-/// that is written in Python may.
-fn packages<'a>(survey: &OpSurvey<'a>) -> HashSet<ModuleDirectory<'a>> {
-    let ops = survey.free().map(|(_, op)| op).filter(|op| is_python(op));
-    let files = ops.filter(|op| matches!(op.kind, Kind::Open | Kind::Stat) && !op.is_nofollow());
-    files
-        .filter(|op| is_module(op.split().1))
-        .flat_map(|op| {
-            let directory = op.split().0;
-            let (above, name) = split(directory);
-            let package = if name == b"__pycache__" { above } else { directory };
-            [(op.process(), directory), (op.process(), package)]
-        })
-        .collect()
 }
 
 fn is_module(name: &[u8]) -> bool {
@@ -306,20 +242,6 @@ fn is_module(name: &[u8]) -> bool {
 fn is_bytecode(path: &[u8]) -> bool {
     let (above, name) = split(path);
     name == b"__pycache__" || split(above).1 == b"__pycache__"
-}
-
-/// The directory of `sys.path` that a path is in: the nearest above it that PYTHONPATH names or
-/// that Python's site(1) sets up.
-fn entry_of<'p>(path: &'p [u8], named: &HashSet<Vec<u8>>) -> Option<&'p [u8]> {
-    let mut directory = path;
-    while directory.len() > 1 {
-        let (above, name) = split(directory);
-        if named.contains(directory) || is_site(name) || is_library(name, above) {
-            return Some(directory);
-        }
-        directory = above;
-    }
-    None
 }
 
 fn is_site(name: &[u8]) -> bool {

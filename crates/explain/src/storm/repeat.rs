@@ -135,12 +135,11 @@ impl Repeats {
 /// What the loader, the C library's locale and Python's importer repeat is theirs to explain,
 /// even where it is no storm.
 fn can_repeat(op: &MetadataOp) -> bool {
-    let is_ours = match op.why.cause {
-        Cause::LoaderStart | Cause::LoaderDlopen | Cause::Locale => false,
-        Cause::PythonImport => op.is_nofollow() || op.kind == Kind::Readlink,
-        _ => true,
-    };
-    is_ours
+    let is_theirs = matches!(
+        op.why.cause,
+        Cause::LoaderStart | Cause::LoaderDlopen | Cause::Locale | Cause::PythonImport
+    );
+    !is_theirs
         && matches!(op.kind, Kind::Open | Kind::Stat | Kind::Access | Kind::Readlink | Kind::Statfs)
 }
 

@@ -197,7 +197,7 @@ impl AuditRule {
         }
     }
 
-    /// What to do about it.
+    /// What to do about it. What ends with a command of becalm's goes on with the modulepaths.
     pub fn advice(self) -> &'static str {
         match self {
             AuditRule::MissingModulepath => "take it out of MODULEPATH",
@@ -225,7 +225,7 @@ impl AuditRule {
             | AuditRule::BrokenCache
             | AuditRule::DisclosingCache
             | AuditRule::ForeignCache => "becalm modules cache build",
-            AuditRule::UnusedCache => "becalm modules cache check says why",
+            AuditRule::UnusedCache => "see why: becalm modules cache check",
         }
     }
 }

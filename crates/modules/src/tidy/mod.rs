@@ -109,6 +109,7 @@ pub struct Tidying {
     /// Variables that a site must set to have the gain: also what the proof runs with.
     pub environment: Vec<(String, String)>,
     /// The modulepath to use from then on, in its order.
+    #[serde(serialize_with = "recording::serialize_all_shown")]
     pub modulepath: Vec<PathBuf>,
     /// The calls on the tree that a plain `avail` is expected to save.
     pub saved_calls: u64,

@@ -12,8 +12,8 @@ use term::number::counted;
 
 use super::{PythonTrouble, PythonTroubleKind, trouble};
 use crate::attribute::PlacedOperation;
-use crate::reason::LookupReason;
 use crate::runs::PythonRunId;
+use recording::module_search::LookupReason;
 
 /// The errors of what may not be written (errno(3)): EPERM, EACCES, EROFS.
 const REFUSED: [u16; 3] = [1, 13, 30];
@@ -113,7 +113,7 @@ impl<'a> Modules<'a> {
     fn write(&mut self, placed: &PlacedOperation<'a>) {
         let ask = &placed.ask;
         self.writes += 1;
-        if !ask.is_change() {
+        if !ask.event.is_change() {
             return;
         }
         let file = file_of(ask.path);

@@ -9,8 +9,8 @@ use term::number::counted;
 
 use super::{PythonTrouble, PythonTroubleKind, trouble};
 use crate::attribute::PlacedOperation;
-use crate::reason::{LookupReason, ReasonContext, distribution};
 use crate::tree::{ImportNodeId, ImportTree};
+use recording::module_search::{LookupReason, ModuleSearch, distribution};
 
 /// Fewer distributions that are looked into are a package that asks for its own version.
 const MANY: usize = 5;
@@ -41,12 +41,10 @@ pub(super) fn metadata(placed: &[PlacedOperation], tree: &ImportTree) -> Option<
 }
 
 /// Each module that is read from a zipped package opens it anew.
-pub(super) fn zips(placed: &[PlacedOperation], known: &ReasonContext) -> Option<PythonTrouble> {
+pub(super) fn zips(placed: &[PlacedOperation], known: &ModuleSearch) -> Option<PythonTrouble> {
     let asked = || placed.iter().filter(|placed| placed.reason == LookupReason::Zip);
     let opened = |placed: &&PlacedOperation| {
-        placed.ask.kind == Kind::Open
-            && placed.ask.is_yes()
-            && known.archives.contains(placed.ask.path)
+        placed.ask.kind == Kind::Open && placed.ask.is_yes() && known.is_archive(placed.ask.path)
     };
     let archives: BTreeSet<_> = asked().filter(opened).map(|placed| placed.ask.path).collect();
     let opens = asked().filter(opened).count() as u64;

@@ -7,8 +7,8 @@ use recording::shown;
 
 use super::{PythonTrouble, PythonTroubleKind, trouble};
 use crate::attribute::PlacedOperation;
-use crate::reason::LookupReason;
 use crate::tree::{ImportNodeId, ImportTree};
+use recording::module_search::LookupReason;
 
 /// Fewer are no storm.
 const MANY: u64 = 50;

@@ -18,8 +18,8 @@ use recording::shown;
 use serde::{Deserialize, Serialize};
 
 use crate::attribute::PlacedOperation;
-use crate::reason::ReasonContext;
 use crate::tree::ImportTree;
+use recording::module_search::ModuleSearch;
 
 /// Paths that are shown of each.
 const EXAMPLES: usize = 3;
@@ -66,7 +66,7 @@ pub enum PythonTroubleKind {
 pub(crate) fn troubles(
     placed: &[PlacedOperation],
     tree: &ImportTree,
-    known: &ReasonContext,
+    known: &ModuleSearch,
     places: &ModuleDirectories,
 ) -> Vec<PythonTrouble> {
     let mut troubles = bytecode::troubles(placed);

@@ -120,7 +120,7 @@ pub fn is_site_file(name: &[u8]) -> bool {
 }
 
 /// `…/site-packages` and the like, or `…/lib/python3.11`.
-fn is_installed(directory: &[u8]) -> bool {
+pub(crate) fn is_installed(directory: &[u8]) -> bool {
     let (above, name) = split(directory);
     let is_version = |rest: &[u8]| rest.first().is_some_and(u8::is_ascii_digit);
     let versioned = [&b"python"[..], b"pypy"].iter().any(|program| {

@@ -49,7 +49,7 @@ pub fn at_once(words: &[OsString]) -> Option<Result<u8, Failure>> {
     }
     match (verb.to_str()?, words) {
         ("avail", [first, ..]) if first.as_bytes().starts_with(b"--") => None,
-        ("avail", words) => avail::at_once(words),
+        ("avail", words) => Some(avail::at_once(words)),
         ("command", [option, shell, words @ ..]) if option == "--or-run" => {
             Some(avail::of_words(words, shell.to_str()))
         }

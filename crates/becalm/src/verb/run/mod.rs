@@ -69,7 +69,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
             "schema": "becalm.run/1", "image": image, "aslr": aslr,
             "builtins": builtins.map(|given| &given.about), "hugepages": hugepages
         });
-        anstream::eprint!("{}", term::json(&about).map_err(Failure::of_command)?);
+        term::print_beside(&term::json(&about).map_err(Failure::of_command)?);
         Ok(())
     };
     let cannot_start =

@@ -59,7 +59,7 @@ pub fn run(args: &ElfTreeArgs) -> Result<u8, Failure> {
     } else if args.probes {
         term::print(&tree.render_probes())?;
         if let Some(end) = tree.end() {
-            anstream::eprintln!("becalm: {}", term::plain(&end));
+            term::warn(&end);
         }
     } else {
         term::print(&tree.render(term::width::terminal()))?;

@@ -1,6 +1,6 @@
 //! `becalm modules audit`: what trees of modulefiles cost, and why, on one screen.
 
-use modules::audit::{Audit, AuditFinding, CommandCost, Level, RuleSum};
+use modules::audit::{Audit, AuditFinding, AuditRule, CommandCost, Level, RuleSum};
 use serde::Serialize;
 use term::number::{count, counted};
 use term::{Column, Table, plain, shell_line, style, width};
@@ -146,14 +146,26 @@ impl ModulesAudit {
             if rest > 0 {
                 text.push_str(&format!("  … and {} more\n", count(rest)));
             }
-            text.push_str(&width::wrap(&format!("→ {}", sum.rule.advice()), columns));
+            text.push_str(&width::wrap(&format!("→ {}", self.advice(sum.rule)), columns));
         }
         text
     }
 
+    /// What to do, with the modulepaths that were looked at behind a command.
+    fn advice(&self, rule: AuditRule) -> String {
+        match rule.advice() {
+            text if text.contains("becalm ") => format!("{text} {}", self.modulepaths()),
+            text => text.to_owned(),
+        }
+    }
+
+    fn modulepaths(&self) -> String {
+        shell_line(self.audit.modulepaths.iter().map(|path| &path.path))
+    }
+
     fn next(&self, all: bool) -> Option<String> {
         let has_more = self.audit.rules.iter().any(|sum| sum.count > EXAMPLES as u64);
-        let paths = shell_line(self.audit.modulepaths.iter().map(|path| &path.path));
+        let paths = self.modulepaths();
         (has_more && !all).then(|| format!("becalm modules audit --no-run --all {paths}"))
     }
 }

@@ -57,12 +57,11 @@ pub fn run(args: &ModulesAvailArgs) -> Result<u8, Failure> {
     of_patterns(&args.words, args.why)
 }
 
-/// Runs `avail` with words of Modules' alone. None where they are no text: that is for the command
-/// line to refuse.
-pub fn at_once(words: &[OsString]) -> Option<Result<u8, Failure>> {
+/// Runs `avail` with words of Modules' alone. Where they are no text, Modules is asked.
+pub fn at_once(words: &[OsString]) -> Result<u8, Failure> {
     let words: Option<Vec<String>> =
         words.iter().map(|word| word.to_str().map(str::to_owned)).collect();
-    Some(of_patterns(&words?, false))
+    words.map_or(Ok(ASK_MODULES), |words| of_patterns(&words, false))
 }
 
 fn of_patterns(words: &[String], says_why: bool) -> Result<u8, Failure> {

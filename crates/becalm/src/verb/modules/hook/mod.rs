@@ -4,7 +4,7 @@ mod view;
 
 use std::io::Read;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use modules::avail::hook::{Shell, csh_alias};
 
 use crate::exit::Failure;
@@ -44,6 +44,11 @@ fn shell(name: &str) -> Result<Shell, String> {
 pub fn run(args: &ModulesHookArgs) -> Result<u8, Failure> {
     let becalm = std::env::current_exe().context("cannot find becalm's own file")?;
     let becalm = becalm.to_str().context("becalm's own path is no text")?;
+    // An alias is read again each time that it is used; no quotes hold them through that.
+    if args.shell == Shell::Csh && becalm.contains(['$', '!', '`', '"', '\'', '\\']) {
+        let why = format!("csh cannot call {becalm} in an alias: have becalm in a plainer path");
+        return Err(Failure::of_command(anyhow!(why)));
+    }
     if !args.alias {
         let code = args.shell.hook(becalm);
         match args.json {

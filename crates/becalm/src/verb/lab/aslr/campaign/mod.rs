@@ -230,7 +230,7 @@ fn campaign(args: &CampaignArgs) -> Result<u8, Failure> {
 fn before(args: &CampaignArgs, answer: &AslrCampaign) -> Result<(), Failure> {
     let text = answer.before(term::width::terminal());
     match args.json {
-        true => anstream::eprint!("{text}"),
+        true => term::print_beside(&text),
         false => term::print(&text).map_err(Failure::of_command)?,
     }
     Ok(())

@@ -2,13 +2,11 @@
 
 use std::collections::HashSet;
 
-use recording::query::python::{
-    CACHE, directory_and_stem, is_module_file, is_site_file, split, upwards,
-};
-use recording::{Kind, Phase};
 use serde::{Deserialize, Serialize};
 
-use crate::ask::ImportOperation;
+use super::ModuleSearch;
+use crate::query::python::{CACHE, is_module_file, is_site_file, split, upwards};
+use crate::{Event, Kind};
 
 /// Why an operation was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -71,7 +69,7 @@ impl LookupReason {
 
     /// Whether only the import system asks so: what is not so belongs to an import only if it
     /// was seen to be made in one.
-    pub(crate) fn is_import(self) -> bool {
+    pub fn is_import(self) -> bool {
         !matches!(
             self,
             LookupReason::Metadata | LookupReason::Link | LookupReason::Data | LookupReason::Other
@@ -79,84 +77,49 @@ impl LookupReason {
     }
 }
 
-/// What reasons depend on beside the operation itself.
-pub(crate) struct ReasonContext<'a> {
-    /// Directories that modules were looked for in, and entries of `sys.path`.
-    directories: HashSet<&'a [u8]>,
-    /// Files that are searched like directories.
-    pub(crate) archives: HashSet<&'a [u8]>,
-    /// The directories that those are in.
-    beside_archives: HashSet<&'a [u8]>,
-}
-
-impl<'a> ReasonContext<'a> {
-    /// Looks at all operations once; `entries` are those of `sys.path`.
-    pub(crate) fn of(
-        asks: &[ImportOperation<'a>],
-        entries: &HashSet<&'a [u8]>,
-    ) -> ReasonContext<'a> {
-        let mut directories = entries.clone();
-        let mut archives = HashSet::new();
-        for ask in asks.iter().filter(|ask| ask.mark.is_none() && !ask.event.in_loader) {
-            if matches!(ask.kind, Kind::Open | Kind::Stat)
-                && !ask.is_nofollow()
-                && let Some((directory, _)) = directory_and_stem(ask.path)
-            {
-                directories.insert(directory);
-            }
-            let may_be = is_archive_name(ask.split().1) || entries.contains(ask.path);
-            let is_file = ask.kind == Kind::Open && !ask.is_listing() && ask.is_yes();
-            let is_absent = ask.kind == Kind::Stat && ask.is_missing();
-            if may_be && (is_file || (is_absent && is_archive_name(ask.split().1))) {
-                archives.insert(ask.path);
-            }
-        }
-        let beside_archives = archives.iter().map(|archive| split(archive).0).collect();
-        ReasonContext { directories, archives, beside_archives }
-    }
-
-    /// Why the operation was made.
-    pub(crate) fn reason(&self, ask: &ImportOperation) -> LookupReason {
-        let (directory, name) = ask.split();
-        if ask.event.in_loader {
+impl ModuleSearch {
+    /// Why an operation was made on this path (without `..`).
+    pub fn reason(&self, event: &Event, path: &[u8]) -> LookupReason {
+        let (directory, name) = split(path);
+        if event.in_loader {
             let is_own = name.ends_with(b".so") && self.directories.contains(directory);
             return if is_own { LookupReason::Extension } else { LookupReason::Loader };
         }
-        if ask.is_nofollow() {
+        if event.is_nofollow() {
             return LookupReason::Link;
         }
-        if is_distribution(ask.path) {
+        if distribution(path).is_some() {
             return LookupReason::Metadata;
         }
         if is_site_file(name) {
             return LookupReason::Site;
         }
         if name == CACHE || split(directory).1 == CACHE || name.ends_with(b".pyc") {
-            return bytecode(ask, directory, name);
+            return bytecode(event, directory, name);
         }
-        if self.is_zip(ask) {
+        if self.is_zip(event, path) {
             return LookupReason::Zip;
         }
-        if is_module_file(name) && !ask.is_listing() {
-            return module_file(ask, name);
+        if is_module_file(name) && !event.is_listing() {
+            return module_file(event, name);
         }
-        match self.directories.contains(ask.path) {
-            true if ask.is_listing() => LookupReason::Listing,
-            true if ask.kind == Kind::Stat => LookupReason::Directory,
-            _ if self.is_of_a_package(ask.path) => LookupReason::Data,
+        match self.directories.contains(path) {
+            true if event.is_listing() => LookupReason::Listing,
+            true if event.kind() == Kind::Stat => LookupReason::Directory,
+            _ if self.is_of_a_package(path) => LookupReason::Data,
             _ => LookupReason::Other,
         }
     }
 
-    fn is_zip(&self, ask: &ImportOperation) -> bool {
+    fn is_zip(&self, event: &Event, path: &[u8]) -> bool {
         if self.archives.is_empty() {
             return false;
         }
         // zipimporter climbs from a path that is not there to the first that is.
-        let climbs = ask.kind == Kind::Stat
-            && self.beside_archives.contains(ask.path)
-            && !self.directories.contains(ask.path);
-        climbs || at_or_above(ask.path, &self.archives)
+        let climbs = event.kind() == Kind::Stat
+            && self.beside_archives.contains(path)
+            && !self.directories.contains(path);
+        climbs || at_or_above(path, &self.archives)
     }
 
     fn is_of_a_package(&self, path: &[u8]) -> bool {
@@ -165,30 +128,30 @@ impl<'a> ReasonContext<'a> {
 }
 
 /// Whether a path or a directory above it is one of these.
-fn at_or_above(path: &[u8], known: &HashSet<&[u8]>) -> bool {
+fn at_or_above(path: &[u8], known: &HashSet<Vec<u8>>) -> bool {
     upwards(path).any(|directory| known.contains(directory))
 }
 
-fn bytecode(ask: &ImportOperation, directory: &[u8], name: &[u8]) -> LookupReason {
+fn bytecode(event: &Event, directory: &[u8], name: &[u8]) -> LookupReason {
     let is_file = name.ends_with(b".pyc");
-    match ask.kind {
-        _ if ask.is_change() => LookupReason::BytecodeWrite,
+    match event.kind() {
+        _ if event.is_change() => LookupReason::BytecodeWrite,
         // The loader looks for the directory before it writes into it.
         Kind::Stat if name == CACHE => LookupReason::BytecodeWrite,
-        Kind::Stat if is_file && ask.is_missing() && split(directory).1 != CACHE => {
+        Kind::Stat if is_file && event.is_missing() && split(directory).1 != CACHE => {
             LookupReason::Suffix
         }
-        _ if ask.is_listing() => LookupReason::Other,
+        _ if event.is_listing() => LookupReason::Other,
         _ => LookupReason::Bytecode,
     }
 }
 
-fn module_file(ask: &ImportOperation, name: &[u8]) -> LookupReason {
-    match ask.kind {
-        Kind::Stat if ask.is_missing() => LookupReason::Suffix,
+fn module_file(event: &Event, name: &[u8]) -> LookupReason {
+    match event.kind() {
+        Kind::Stat if event.is_missing() => LookupReason::Suffix,
         Kind::Stat if name.ends_with(b".py") => LookupReason::Source,
         Kind::Stat => LookupReason::Extension,
-        Kind::Open if ask.is_change() => LookupReason::Other,
+        Kind::Open if event.is_change() => LookupReason::Other,
         Kind::Open if name.ends_with(b".py") => LookupReason::SourceRead,
         Kind::Open => LookupReason::Extension,
         _ => LookupReason::Other,
@@ -196,24 +159,14 @@ fn module_file(ask: &ImportOperation, name: &[u8]) -> LookupReason {
 }
 
 /// Names that zipped packages have: zipimport's, setuptools' eggs, wheels, zipapps.
-fn is_archive_name(name: &[u8]) -> bool {
+pub(super) fn is_archive_name(name: &[u8]) -> bool {
     [&b".zip"[..], b".egg", b".whl", b".pyz"].iter().any(|end| name.ends_with(end))
 }
 
-/// Whether a path is, or is in, what a distribution says of itself.
-pub(crate) fn is_distribution(path: &[u8]) -> bool {
-    distribution(path).is_some()
-}
-
 /// The directory (or the file, of old) in which a distribution says what it is.
-pub(crate) fn distribution(path: &[u8]) -> Option<&[u8]> {
+pub fn distribution(path: &[u8]) -> Option<&[u8]> {
     upwards(path).find(|directory| {
         let (_, name) = split(directory);
         name.ends_with(b".dist-info") || name.ends_with(b".egg-info") || name == b"EGG-INFO"
     })
-}
-
-/// Whether the dynamic loader asked before the program began.
-pub(crate) fn is_start(ask: &ImportOperation) -> bool {
-    ask.event.in_loader && ask.event.phase == Phase::Loading
 }
