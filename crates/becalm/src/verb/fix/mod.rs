@@ -1,5 +1,6 @@
 //! `becalm fix`.
 
+mod environments;
 mod image;
 mod planned_wait;
 mod trial;
@@ -119,7 +120,7 @@ impl ResolvedPlan {
             Some((directory, _)) => (None, Some(format!("{directory}: it is no directory now"))),
             None => (None, None),
         };
-        let binding = binding(args, &plan)?;
+        let binding = binding(args, &plan, recording)?;
         let directory = image.as_ref().map(|image: &EnvironmentImage| &*image.environment);
         let wait = PlannedWait::of(recording, &findings, &options, &binding, directory);
         Ok(ResolvedPlan { binding, image, no_image, wait })
@@ -179,11 +180,8 @@ fn apply_and_prove(args: &FixArgs) -> Result<u8, Failure> {
         return Ok(NO);
     }
     let mut done = AppliedChanges::default();
-    // Whatever goes wrong from here on, nothing is left changed and unproven: not where becalm is
-    // asked to end between two runs, either.
-    let asked = launch::EndRequests::wait_for().context("signals")?;
-    let measured = trial.measured(before, &mut plan, &recording, &mut done);
-    let proof = match measured.and_then(|proof| not_asked_to_end(&asked).map(|()| proof)) {
+    // Whatever goes wrong from here on, nothing is left changed and unproven.
+    let proof = match trial.measured(before, &mut plan, &recording, &mut done) {
         Ok(proof) => proof,
         Err(failure) => {
             done.take_back()?;
@@ -191,7 +189,6 @@ fn apply_and_prove(args: &FixArgs) -> Result<u8, Failure> {
             return Err(Failure { status: failure.status, error });
         }
     };
-    done.is_there()?;
     let harm = trial::harm(&proof, &plan);
     let applied = done.journaled.clone();
     let next = match harm {
@@ -202,22 +199,10 @@ fn apply_and_prove(args: &FixArgs) -> Result<u8, Failure> {
         None => done.keep()?,
         Some(_) => done.take_back()?,
     }
-    drop(asked);
     let fix =
         FixAnswer { applied: applied.as_deref(), harm, proof: Some(&proof), ..plan.planned() };
     print(args, &fix, &next)?;
     Ok(if harm.is_some() { NO } else { 0 })
-}
-
-/// Fails with the status that a shell gives for the signal.
-fn not_asked_to_end(asked: &launch::EndRequests) -> Result<(), Failure> {
-    match asked.signal() {
-        None => Ok(()),
-        Some(signal) => Err(Failure {
-            status: 128u8.wrapping_add(signal as u8),
-            error: anyhow::anyhow!("interrupted"),
-        }),
-    }
 }
 
 /// What has been done, to be kept or taken back.
@@ -259,18 +244,6 @@ impl AppliedChanges {
         self.applied.take().map_or(Ok(()), |id| take_back(&id))
     }
 
-    /// Whether what was applied still is: somebody may have undone it while it was measured.
-    fn is_there(&self) -> Result<(), Failure> {
-        let Some(id) = &self.applied else { return Ok(()) };
-        let status = remedy::status(&remedy::state_directory()?, id)?;
-        if status == remedy::Status::Applied {
-            return Ok(());
-        }
-        let status = status.name();
-        let why = "by another becalm while it was measured, so that nothing was proven";
-        Err(anyhow::anyhow!("{id} is {status} now, {why}; see becalm undo --list").into())
-    }
-
     /// What to do once it is proven.
     fn next(&self, args: &FixArgs) -> String {
         match (&self.image, &self.applied) {
@@ -298,13 +271,9 @@ fn title(args: &FixArgs) -> String {
 fn take_back(id: &str) -> Result<(), Failure> {
     let state = remedy::state_directory()?;
     let options = remedy::Options::new(state);
-    match remedy::undo(id, &options, remedy::UndoOptions::default()) {
-        // By another becalm.
-        Ok(_) | Err(remedy::Error::Undone { .. }) => Ok(()),
-        Err(error) => Err(error)
-            .with_context(|| format!("taking {id} back; try: becalm undo {id}"))
-            .map_err(Failure::from),
-    }
+    remedy::undo(id, &options, remedy::UndoOptions::default())
+        .with_context(|| format!("taking {id} back; try: becalm undo {id}"))?;
+    Ok(())
 }
 
 fn print(args: &FixArgs, fix: &FixAnswer<'_>, next: &str) -> Result<(), Failure> {
@@ -343,12 +312,16 @@ fn subject(args: &FixArgs) -> Subject {
 }
 
 /// Simulates the binding of what the command was seen to load.
-fn binding(args: &FixArgs, plan: &cure::CurePlan) -> Result<Binding, Failure> {
+fn binding(
+    args: &FixArgs,
+    plan: &cure::CurePlan,
+    recording: &Recording,
+) -> Result<Binding, Failure> {
     let files = plan.files_to_bind().iter().map(|file| file.path().to_owned());
     let files: Vec<_> = files.filter(|path| path.is_file()).collect();
     let mut options = args.how.options()?;
     options.list_spared = true;
-    options.library_path = std::env::var_os("LD_LIBRARY_PATH");
+    options.environments = environments::seen_in(recording);
     let mut binding = match files.is_empty() {
         true => Binding::default(),
         false => simulated(&files, &options)?,

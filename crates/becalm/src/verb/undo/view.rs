@@ -27,7 +27,7 @@ pub fn render_list(entries: &[Entry], columns: usize) -> String {
         table.row([&entry.id, &entry.when(), &paths, entry.status.name(), &entry.title]);
     }
     text.push_str(&table.render(columns));
-    if let Some(last) = remedy::last_of(entries) {
+    if let Some(last) = entries.iter().rev().find(|entry| entry.status.can_be_undone()) {
         text.push('\n');
         text.push_str(&style::next(&format!("becalm undo {}", last.id)));
     }
@@ -50,10 +50,10 @@ pub fn render(undone: &Undone, args: &UndoArgs, columns: usize) -> String {
     ];
     let said = parts.iter().filter(|part| part.0 > 0);
     let said: Vec<_> = said.map(|(number, one, many)| counted(*number, one, many)).collect();
-    let said = match (said.is_empty(), undone.skipped.is_empty()) {
-        (true, true) => "everything was as before already".to_owned(),
-        (true, false) => "nothing can be taken back".to_owned(),
-        (false, _) => said.join(", "),
+    let said = if said.is_empty() {
+        "everything was as before already".to_owned()
+    } else {
+        said.join(", ")
     };
     let verb = if args.dry_run { "Would undo" } else { "Undid" };
     let headline = format!("{verb} {} ({}): {said}.", undone.id, plain(&undone.title));
