@@ -290,6 +290,19 @@ fn what_is_found_through_the_platform_s_name_stays_a_name() {
     assert!(names.clone().any(|name| name == "libx.so.1"), "{bound:#}");
 }
 
+#[test]
+fn a_dollar_in_a_directory_s_name_is_told_as_what_it_is() {
+    let site = Site::new();
+    let x = site.part("$x", "x", &[]);
+    let app = site.ask("app", &[&site.rpath(&["n", "m", "$x/lib"]), &x]);
+    let before = shown(&app, &["x"]);
+    let bound = site.bind(&[]);
+    assert_eq!(shown(&app, &["x"]), before);
+    let mut left = bound["names_left"].as_array().unwrap().iter();
+    let x = left.find(|left| left["name"] == "libx.so.1").unwrap();
+    assert_eq!(x["reason"], "found in a directory with a $ in its name");
+}
+
 /// Only listed, so that a library that is missing is no failure.
 const LIBRARY_ONLY: &[(&str, &str)] = &[("LD_TRACE_LOADED_OBJECTS", "1")];
 

@@ -47,8 +47,17 @@ fn a_file_with_a_name_elsewhere_is_left_out() {
     let outside = site.scene.at("outside");
     fs::hard_link(&app, &outside).unwrap();
     let (before, inode) = (fs::read(&app).unwrap(), fs::metadata(&app).unwrap().ino());
-    let bound = site.bind(&[]);
-    assert!(reason(&bound, &app).contains("hard link"), "{bound:#}");
+    // Alone, it is all that there would be to bind: the answer is no, as for what else is fixed.
+    for words in
+        [&["elf", "bind", "--json", &app][..], &["elf", "bind", "--json", "--dry-run", &app]]
+    {
+        let ran = run(&mut site.becalm(words));
+        let bound: Value = serde_json::from_str(&ran.out()).unwrap();
+        assert_eq!((ran.code(), changed(&bound).len()), (1, 0), "{bound:#}");
+        assert!(reason(&bound, &app).contains("hard link"), "{bound:#}");
+    }
+    let ran = run(&mut site.becalm(&["elf", "bind", &app]));
+    assert!(ran.out().starts_with("Nothing can be bound: 1 file cannot be changed\n"));
     assert_eq!((fs::read(&app).unwrap(), fs::metadata(&outside).unwrap().ino()), (before, inode));
     // Both named, both are bound.
     let words = ["elf", "bind", "--json", &site.tree(), &outside];

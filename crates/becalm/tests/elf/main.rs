@@ -4,6 +4,7 @@
 
 mod bind;
 mod bind_crafted;
+mod bind_environment;
 mod bind_left_out;
 mod bind_loaders;
 mod bind_modes;

@@ -14,7 +14,7 @@ use super::outcome::finish;
 use super::pins::{PinRules, decide};
 use super::resolve::Resolver;
 use super::store_of;
-use super::today::{Today, eligible};
+use super::today::{EligibleFiles, Today};
 use super::trust::distrusted;
 use super::variants::Variants;
 use super::wanted::{BindEdits, BindFacts, Caution, StartIndex, dlopens, wanted};
@@ -46,14 +46,16 @@ pub(super) fn plan(
     let mut lessons = Lessons { left_out, ..Lessons::default() };
     files.iter().for_each(|file| file.tell(world));
     let leave = Leave::with(&options.leave);
-    let eligible = eligible(&files, &leave, &mut lessons.left_out);
-    let resolver = Resolver::new(world, &files, options.library_path.clone());
+    let eligible = EligibleFiles::of(&files, &leave, &mut lessons.left_out);
+    let resolver = Resolver::new(world, &files, &options.environments);
     let today = Today::of(&resolver, &eligible, &mut lessons.left_out, progress);
     let variants = &Variants::new(world);
     let absolute = options.absolute;
     let rules = PinRules { files: &files, leave: &leave, variants, absolute };
     let pins = decide(&rules, &today.programs, &today.alone, &today.own);
-    let candidates = today.candidates(&files, &eligible);
+    let candidates = today.searching(&files, &eligible.changeable);
+    let fixed = today.searching(&files, &eligible.fixed).into_iter();
+    lessons.barred.extend(fixed.filter(|number| pins.binds(*number)));
     let roots: BTreeSet<PathBuf> =
         candidates.iter().map(|number| root_of(files[*number].path(), paths)).collect();
     let distrusted: BTreeMap<PathBuf, UnboundFile> =
@@ -73,6 +75,7 @@ pub(super) fn plan(
         variants,
         places: &StartIndex::in_starts(today.programs.iter().chain(&today.alone)),
         musl: &today.musl(&files),
+        brought: &today.brought,
     };
     let binding = loop {
         let attempted = attempt(&resolver, &known, &mut lessons, progress);
@@ -81,7 +84,7 @@ pub(super) fn plan(
             break binding;
         }
     };
-    let calm = eligible.len() - candidates.len();
+    let calm = eligible.changeable.len() - candidates.len();
     let barred = lessons.barred.len();
     Ok(Binding { stores, calm, barred, left_out: lessons.into_left_out(), ..binding })
 }

@@ -12,7 +12,9 @@ use super::Leave;
 use super::collect::OWN_DIRECTORY;
 use super::farm::short_digest;
 use super::places::RELOCATABLE;
-use super::resolve::{LoaderRun, LoaderRunObject, ResolvedBy, Through, is_variant};
+use super::resolve::{LoaderRun, LoaderRunObject, ResolvedBy};
+use super::steered::is_steered;
+use super::through::{Through, is_variant};
 use super::wanted::{BindEdits, BindFacts, Caution};
 use crate::edit::{EditRequest, ElfIdentity, NeededEdit, stub};
 
@@ -24,7 +26,8 @@ pub(super) fn request(
     wanted: &mut BindEdits,
 ) -> EditRequest {
     let file = &known.files[number];
-    let Some(run) = known.programs.iter().find(|run| run.root == number) else {
+    let mut starts = known.programs.iter().filter(|run| run.root == number);
+    let Some(run) = starts.find(|run| run.environment.is_none()) else {
         return EditRequest::default();
     };
     if is_done(run) {
@@ -94,6 +97,13 @@ fn why_not(known: &BindFacts<'_>, run: &LoaderRun) -> Option<String> {
     if run.is_musl {
         return Some(
             "musl's loader knows no SONAME, so that a closure saves nothing; use the mode farm"
+                .into(),
+        );
+    }
+    let mut starts = known.programs.iter().filter(|other| other.root == run.root);
+    if starts.any(|other| is_steered(run, other)) {
+        return Some(
+            "the environment of this start decides what it loads (LD_LIBRARY_PATH, LD_PRELOAD)"
                 .into(),
         );
     }

@@ -25,9 +25,9 @@ pub(super) struct Compared {
     pub idle: Vec<usize>,
 }
 
-/// What a start with these edited files in it comes to, and those that spare it something; or
-/// only the files, where it would load something else.
-type Rerun = Result<(Effect, Vec<usize>), Vec<usize>>;
+/// What a start with these edited files in it comes to, and those that spare it something, where
+/// that is told; or only the files, where it would load something else.
+type Rerun = Result<Option<(Effect, Vec<usize>)>, Vec<usize>>;
 
 /// Simulates every start with an edited file in it; or says which edited files are in starts
 /// that would load something else.
@@ -45,14 +45,15 @@ pub(super) fn compare(
             if members.is_empty() {
                 return None;
             }
-            Some(match resolver.run(world, before.root) {
+            Some(match resolver.again(world, before) {
+                Ok(after) if is_same(before, &after) && !before.is_told => Ok(None),
                 Ok(after) if is_same(before, &after) => {
                     let useful = if is_calmer(before, &after) { members } else { Vec::new() };
                     let mut effect = effect(known.files, before, &after);
                     if known.options.list_spared && before.is_program {
-                        effect.spared = spared(resolver, world, before.root);
+                        effect.spared = spared(resolver, world, before);
                     }
-                    Ok((effect, useful))
+                    Ok(Some((effect, useful)))
                 }
                 _ => Err(members),
             })
@@ -66,7 +67,8 @@ pub(super) fn compare(
     if !differing.is_empty() {
         return Err(differing);
     }
-    let [programs, libraries, _] = all.map(|runs| runs.into_iter().filter_map(Result::ok));
+    let [programs, libraries, _] =
+        all.map(|runs| runs.into_iter().filter_map(Result::ok).flatten());
     let (programs, libraries): (Vec<_>, Vec<_>) = (programs.collect(), libraries.collect());
     let starts = programs.iter().chain(&libraries);
     let useful: HashSet<usize> = starts.flat_map(|(_, useful)| useful).copied().collect();
@@ -139,7 +141,7 @@ fn is_same(before: &LoaderRun, after: &LoaderRun) -> bool {
 }
 
 /// Every object in its order, and what serves its needs.
-fn served(run: &LoaderRun) -> Vec<(FileId, Vec<Option<FileId>>)> {
+pub(super) fn served(run: &LoaderRun) -> Vec<(FileId, Vec<Option<FileId>>)> {
     let to = |to: &Option<usize>| to.map(|to| run.members[to].id);
     let real = run.members.iter().filter(|member| !is_closure(&member.path));
     let all = real.map(|member| (member.id, member.needed.iter().map(to).collect()));

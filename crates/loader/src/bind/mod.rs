@@ -12,8 +12,11 @@
 //! | `own` | what a library's own list finds |
 //! | `variants` | variants of libraries for some hardware |
 //! | `places` | files that find others from where they lie |
+//! | `through` | which kind of directory a list leads through |
+//! | `names` | the one path by which each file is known |
 //! | `pins` | which file each DT_NEEDED shall name |
 //! | `farm` | directories of links that stand for long lists |
+//! | `union` | the links that stand for all farmed files' lists |
 //! | `wanted` | the edits that each mode asks for |
 //! | `closure` | the mode that edits the program only |
 //! | `dlopen` | which files may open libraries by name |
@@ -21,6 +24,7 @@
 //! | `lessons` | what attempts teach, and what `remedy` would not do |
 //! | `compare` | starts with the edits in them, compared with today's |
 //! | `outcome` | what planning came to |
+//! | `steered` | what the environment of a start decides |
 //! | `spared` | the failed lookups that a program is spared |
 //! | `steps` | the plan for `remedy` |
 //!
@@ -35,16 +39,20 @@ mod dlopen;
 mod farm;
 mod leave;
 mod lessons;
+mod names;
 mod outcome;
 mod own;
 mod pins;
 mod places;
 mod resolve;
 mod spared;
+mod steered;
 mod steps;
 mod stores;
+mod through;
 mod today;
 mod trust;
+mod union;
 mod variants;
 mod wanted;
 
@@ -54,6 +62,7 @@ use std::path::PathBuf;
 
 pub use leave::{Leave, UnboundFile};
 pub use remedy::Counts;
+pub use steered::StartEnvironment;
 pub use stores::{Manager, PackageStore, store_of};
 
 use crate::World;
@@ -104,8 +113,9 @@ pub struct BindOptions {
     pub immutable: bool,
     /// Whether to list the failed lookups that each program is spared.
     pub list_spared: bool,
-    /// What `LD_LIBRARY_PATH` is, for those who run the programs; by default, nothing.
-    pub library_path: Option<OsString>,
+    /// The environments in which programs were seen to start. What they load there stays as it is,
+    /// and so does what everyone else's starts load.
+    pub environments: Vec<StartEnvironment>,
 }
 
 /// How far planning is.

@@ -25,8 +25,8 @@ pub(super) struct OwnLists<'a> {
     world: &'a dyn World,
     /// The directories that hold a name, or a variant of it for some hardware.
     holders: HashMap<OsString, Vec<PathBuf>>,
-    /// What the machine's own directories have.
-    machine: HashMap<OsString, FileId>,
+    /// What the machine's own directories have; and what is found in each environment.
+    machine: Vec<HashMap<OsString, FileId>>,
 }
 
 /// Whether a list can be asked by name: no directory of it depends on where the file is.
@@ -62,8 +62,8 @@ impl<'a> OwnLists<'a> {
         OwnLists { world: resolver.world, holders, machine: machine.unwrap_or_default() }
     }
 
-    /// What a need of the file would come to in a process that has loaded nothing else.
-    pub fn finds(&self, file: &ElfFileNames, name: &OsStr) -> Option<FileId> {
+    /// What a need of the file would come to in processes that have loaded nothing else.
+    pub fn finds(&self, file: &ElfFileNames, name: &OsStr) -> Vec<FileId> {
         let own = list(file).and_then(|(list, _)| {
             let place =
                 |directory: &Path| position(list.as_bytes(), directory.as_os_str().as_bytes());
@@ -74,9 +74,10 @@ impl<'a> OwnLists<'a> {
             // A variant for some hardware is there as well as the file, or instead of it; which
             // one would be taken does not matter to whom it is compared with.
             Some((_, directory)) => {
-                self.world.open(&directory.join(name)).ok().map(|opened| opened.id)
+                let opened = self.world.open(&directory.join(name));
+                opened.iter().map(|opened| opened.id).collect()
             }
-            None => self.machine.get(name).copied(),
+            None => self.machine.iter().filter_map(|found| found.get(name).copied()).collect(),
         }
     }
 }
@@ -106,7 +107,7 @@ fn machine(
     resolver: &Resolver<'_>,
     like: &ElfObject,
     names: HashSet<&OsStr>,
-) -> HashMap<OsString, FileId> {
+) -> Vec<HashMap<OsString, FileId>> {
     let mut object = ElfObject { rpath: None, runpath: None, soname: None, ..like.clone() };
     let mut sorted: Vec<&OsStr> = names.into_iter().collect();
     sorted.sort_unstable();

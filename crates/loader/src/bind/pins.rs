@@ -5,15 +5,17 @@
 //! process it was seen in keeps the plain name, which costs nothing there, because the loader
 //! knows the name by then.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::bars::Closed;
-use super::collect::{ElfFileNames, OWN_DIRECTORY, numbers};
+use super::collect::{ElfFileNames, numbers};
+use super::names::names;
 use super::own::OwnLists;
-use super::resolve::{LoaderRun, ResolvedBy, Through, is_variant};
+use super::resolve::{LoaderRun, ResolvedBy};
+use super::through::{Through, is_variant};
 use super::variants::Variants;
 use super::{Conflict, Leave};
 use crate::FileId;
@@ -27,6 +29,14 @@ pub(super) struct Pins {
     /// The one path by which each file is known.
     pub names: HashMap<FileId, PathBuf>,
     pub closed: Closed,
+}
+
+impl Pins {
+    /// Whether a file has a name that would be bound.
+    pub fn binds(&self, number: usize) -> bool {
+        let pins = self.by_file.get(&number);
+        pins.is_some_and(|pins| pins.iter().any(|pin| matches!(pin, Pin::To(_))))
+    }
 }
 
 /// What becomes of one DT_NEEDED.
@@ -61,8 +71,10 @@ pub(super) enum SearchedReason {
     Processor,
     /// Another name is missing there, so that the start relies on LD_LIBRARY_PATH.
     Incomplete,
-    /// LD_LIBRARY_PATH leads to it: the next user's may lead elsewhere.
-    Variable,
+    /// A variable of a start leads to it: the next user's start leads elsewhere.
+    Environment,
+    /// The directory's name has a `$`, which not every loader takes as it is written.
+    Dollar,
     /// The library is in no known start, and only the machine's own directories have it.
     Unknown,
 }
@@ -85,7 +97,10 @@ impl SearchedReason {
             SearchedReason::Incomplete => {
                 Some("another library is missing: LD_LIBRARY_PATH will decide")
             }
-            SearchedReason::Variable => Some("found through LD_LIBRARY_PATH"),
+            SearchedReason::Environment => {
+                Some("the environment of this start decides (LD_LIBRARY_PATH, LD_PRELOAD)")
+            }
+            SearchedReason::Dollar => Some("found in a directory with a $ in its name"),
             SearchedReason::Unknown => Some("found by the system, in no program that is known"),
         }
     }
@@ -117,10 +132,9 @@ pub(super) fn decide(
 ) -> Pins {
     let numbers = numbers(rules.files);
     let votes = collect_votes(&numbers, programs);
-    let alone_votes: HashMap<usize, Vec<Vote>> =
-        alone.iter().enumerate().map(|(at, run)| (run.root, votes_of(run, at, 0))).collect();
+    let alone_votes = collect_alone_votes(alone);
     let elsewhere = |number: usize, entry: usize, name: &OsStr| match alone_votes.get(&number) {
-        Some(votes) => votes.get(entry).and_then(|vote| vote.to),
+        Some(votes) => votes.get(entry).into_iter().flatten().filter_map(|vote| vote.to).collect(),
         None => own.finds(&rules.files[number], name),
     };
     let winners = winners(programs);
@@ -171,13 +185,26 @@ fn collect_votes(
     votes
 }
 
-/// What matters of a vote: where it leads, by what kind of search, in a start that is complete.
-fn says(vote: &Vote, programs: &[LoaderRun]) -> (Option<FileId>, ResolvedBy, bool) {
+/// What each library's own starts say of its entries: without an environment, and in each.
+fn collect_alone_votes(alone: &[LoaderRun]) -> HashMap<usize, Vec<Vec<Vote>>> {
+    let mut votes: HashMap<usize, Vec<Vec<Vote>>> = HashMap::new();
+    for (at, run) in alone.iter().enumerate() {
+        let said = votes_of(run, at, 0);
+        let entries = votes.entry(run.root).or_insert_with(|| vec![Vec::new(); said.len()]);
+        entries.iter_mut().zip(said).for_each(|(entry, vote)| entry.push(vote));
+    }
+    votes
+}
+
+/// What matters of a vote: where it leads, by what kind of search, in a start that is complete,
+/// and whether that start has an environment.
+fn says(vote: &Vote, programs: &[LoaderRun]) -> (Option<FileId>, ResolvedBy, bool, bool) {
     let found = match vote.found {
         ResolvedBy::ByList { through, .. } => ResolvedBy::ByList { of: 0, through },
         other => other,
     };
-    (vote.to, found, programs[vote.run].missing.is_empty())
+    let run = &programs[vote.run];
+    (vote.to, found, run.missing.is_empty(), run.environment.is_some())
 }
 
 fn votes_of(run: &LoaderRun, at: usize, member: usize) -> Vec<Vote> {
@@ -209,7 +236,7 @@ fn by_programs(
     rules: &PinRules<'_>,
     file: &ElfFileNames,
     votes: &[Vec<Vote>],
-    elsewhere: &dyn Fn(usize, &OsStr) -> Option<FileId>,
+    elsewhere: &dyn Fn(usize, &OsStr) -> Vec<FileId>,
     programs: &[LoaderRun],
     conflicts: &mut Vec<Conflict>,
 ) -> Vec<Pin> {
@@ -217,6 +244,9 @@ fn by_programs(
         let votes = votes.get(entry).map_or(&[][..], Vec::as_slice);
         if let Some(settled) = settled(rules, name, votes) {
             return settled;
+        }
+        if is_steered(votes, programs) {
+            return Pin::Open(SearchedReason::Environment);
         }
         let Some(Vote { to: Some(winner), .. }) = votes.first() else {
             return Pin::Open(SearchedReason::Missing);
@@ -242,7 +272,7 @@ fn by_programs(
         }
         // What the library would find in a start that is not known here.
         match file.is_program() {
-            false if elsewhere(entry, name).is_some_and(|other| other != *winner) => {
+            false if elsewhere(entry, name).iter().any(|other| other != winner) => {
                 Pin::Open(SearchedReason::Served)
             }
             _ => Pin::To(*winner),
@@ -256,21 +286,26 @@ fn by_programs(
 fn by_itself(
     rules: &PinRules<'_>,
     file: &ElfFileNames,
-    votes: &[Vote],
+    votes: &[Vec<Vote>],
     winners: &HashMap<OsString, HashSet<FileId>>,
     alone: &[LoaderRun],
 ) -> Vec<Pin> {
-    let decide = |(name, vote): (&OsStr, &Vote)| {
-        if let Some(settled) = settled(rules, name, std::slice::from_ref(vote)) {
+    let decide = |(name, votes): (&OsStr, &Vec<Vote>)| {
+        if let Some(settled) = settled(rules, name, votes) {
             return settled;
         }
-        let Some(to) = vote.to else { return Pin::Open(SearchedReason::Missing) };
-        if let Some(open) = unsafe_to_pin(rules, std::slice::from_ref(vote), alone) {
+        if is_steered(votes, alone) {
+            return Pin::Open(SearchedReason::Environment);
+        }
+        let Some(Vote { to: Some(to), found, .. }) = votes.first() else {
+            return Pin::Open(SearchedReason::Missing);
+        };
+        if let Some(open) = unsafe_to_pin(rules, votes, alone) {
             return Pin::Open(open);
         }
-        let others = winners.get(name).is_some_and(|ids| ids.iter().any(|id| *id != to));
-        match vote.found {
-            ResolvedBy::ByList { of: 0, .. } if !others => Pin::To(to),
+        let others = winners.get(name).is_some_and(|ids| ids.iter().any(|id| id != to));
+        match found {
+            ResolvedBy::ByList { of: 0, .. } if !others => Pin::To(*to),
             ResolvedBy::ByList { .. } => Pin::Open(SearchedReason::Served),
             _ => Pin::Open(SearchedReason::Unknown),
         }
@@ -287,6 +322,14 @@ fn settled(rules: &PinRules<'_>, name: &OsStr, votes: &[Vote]) -> Option<Pin> {
     rules.leave.pattern(name).map(|_| Pin::Open(SearchedReason::Listed))
 }
 
+/// Whether an environment leads elsewhere than starts without one, which agree.
+fn is_steered(votes: &[Vote], runs: &[LoaderRun]) -> bool {
+    let (theirs, plain): (Vec<&Vote>, Vec<&Vote>) =
+        votes.iter().partition(|vote| runs[vote.run].environment.is_some());
+    let Some(first) = plain.first() else { return false };
+    plain.iter().all(|vote| vote.to == first.to) && theirs.iter().any(|vote| vote.to != first.to)
+}
+
 fn unsafe_to_pin(
     rules: &PinRules<'_>,
     votes: &[Vote],
@@ -300,14 +343,17 @@ fn unsafe_to_pin(
     if by(Through::Processor) || votes.iter().any(|vote| has_variants(rules, vote, runs)) {
         return Some(SearchedReason::Processor);
     }
+    if by(Through::Dollar) {
+        return Some(SearchedReason::Dollar);
+    }
     if by(Through::Linked) {
         return Some(SearchedReason::Linked);
     }
     if !rules.absolute && by(Through::Origin) {
         return Some(SearchedReason::Relocatable);
     }
-    if votes.iter().any(|vote| vote.found == ResolvedBy::ByVariable) {
-        return Some(SearchedReason::Variable);
+    if votes.iter().any(|vote| vote.found == ResolvedBy::ByEnvironment) {
+        return Some(SearchedReason::Environment);
     }
     // A list in a file comes before LD_LIBRARY_PATH only if it is an RPATH; whoever relies on
     // the variable has other files in it, too.
@@ -324,44 +370,4 @@ fn has_variants(rules: &PinRules<'_>, vote: &Vote, runs: &[LoaderRun]) -> bool {
         return false;
     };
     is_variant(&member.path) || rules.variants.has(directory, name)
-}
-
-/// The one path by which each file shall be known: the loader compares paths before it opens
-/// (`_dl_map_object`), so that a second path costs a second open. Of those it was opened by, the
-/// one without detours that most starts use.
-fn names(
-    files: &[ElfFileNames],
-    programs: &[LoaderRun],
-    alone: &[LoaderRun],
-) -> HashMap<FileId, PathBuf> {
-    let mut used: HashMap<FileId, BTreeMap<&Path, usize>> = HashMap::new();
-    for member in programs.iter().chain(alone).flat_map(|run| &run.members) {
-        *used.entry(member.id).or_default().entry(&member.path).or_default() += 1;
-    }
-    // A link in a farm stands for the path that it leads to.
-    let through_farm =
-        |path: &Path| match path.components().any(|part| part.as_os_str() == OWN_DIRECTORY) {
-            true => std::fs::read_link(path).unwrap_or_else(|_| path.to_owned()),
-            false => path.to_owned(),
-        };
-    let own: HashMap<FileId, &ElfFileNames> = files.iter().map(|file| (file.id, file)).collect();
-    let best = |(id, paths): (FileId, BTreeMap<&Path, usize>)| {
-        let plain = |path: &Path| path.is_absolute() && is_normal(path);
-        let chosen = paths
-            .iter()
-            .filter(|(path, _)| plain(path))
-            .max_by_key(|(path, times)| (**times, std::cmp::Reverse(*path)))
-            .map(|(path, _)| through_farm(path));
-        // Only reached through `..`: its own name, if that is the same in every directory's eyes.
-        let by_own_name = || own.get(&id).map(|file| file.path().to_owned());
-        let any = || paths.keys().next().map(|path| path.to_path_buf());
-        Some((id, chosen.or_else(by_own_name).or_else(any)?))
-    };
-    used.into_iter().filter_map(best).collect()
-}
-
-fn is_normal(path: &Path) -> bool {
-    let text = path.as_os_str().as_bytes();
-    let odd = |part: &[u8]| part.is_empty() || part == b"." || part == b"..";
-    text.starts_with(b"/") && !text[1..].split(|byte| *byte == b'/').any(odd)
 }

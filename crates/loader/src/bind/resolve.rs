@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex};
 use rayon::prelude::*;
 
 use super::collect::ElfFileNames;
-use super::{Counts, UnboundFile};
+use super::through::Through;
+use super::{Counts, StartEnvironment, UnboundFile};
 use crate::object::Tag;
 use crate::simulation::{Edge, FoundBy, LoadedObject, ProbeResult, SearchProbe};
 use crate::{
@@ -32,6 +33,10 @@ pub(super) struct LoaderRun {
     pub when_whole: Counts,
     /// Names that were not found.
     pub missing: Vec<OsString>,
+    /// The environment that it has, by its number; none in the start of anyone else.
+    pub environment: Option<usize>,
+    /// Whether it stands for the file's starts where these are counted: it is the one that was seen.
+    pub is_told: bool,
 }
 
 /// One object of a start.
@@ -66,60 +71,8 @@ pub(super) enum ResolvedBy {
     ByList { of: usize, through: Through },
     /// Where the machine keeps its libraries.
     BySystem,
-    /// By LD_LIBRARY_PATH.
-    ByVariable,
-}
-
-/// By what kind of directory a list led to a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Through {
-    /// One that the list names as it is.
-    Plain,
-    /// One that moves with the files: `$ORIGIN`, or a relative directory.
-    Origin,
-    /// Perhaps another one for another name of the file whose list it is: that has names in several
-    /// directories, and uses `$ORIGIN`.
-    Linked,
-    /// One that depends on the processor: `$PLATFORM`, `$LIB`, a directory for some hardware.
-    Processor,
-}
-
-impl Through {
-    /// How `list` leads to `path`.
-    fn of(list: &[u8], path: &Path) -> Through {
-        let directory = path.parent().unwrap_or(Path::new("")).as_os_str().as_bytes();
-        let is_plain = |element: &&[u8]| element.starts_with(b"/") && !element.contains(&b'$');
-        let elements = || list.split(|byte| *byte == b':' || *byte == b';');
-        if elements().filter(is_plain).any(|element| trimmed(element) == directory) {
-            return Through::Plain;
-        }
-        let below = |element: &[u8]| directory.starts_with(element);
-        let is_origin = |element: &[u8]| {
-            !element.starts_with(b"/")
-                && !contains(element, b"PLATFORM")
-                && !contains(element, b"LIB")
-        };
-        let for_hardware = elements().filter(is_plain).any(below) || is_variant(path);
-        if !for_hardware && elements().any(is_origin) {
-            Through::Origin
-        } else {
-            Through::Processor
-        }
-    }
-}
-
-/// Whether a path leads through a directory that the loader chooses by the processor.
-pub(super) fn is_variant(path: &Path) -> bool {
-    path.components().any(|part| part.as_os_str() == "glibc-hwcaps")
-}
-
-fn trimmed(directory: &[u8]) -> &[u8] {
-    let end = directory.iter().rposition(|byte| *byte != b'/').map_or(1, |last| last + 1);
-    &directory[..end.min(directory.len())]
-}
-
-fn contains(text: &[u8], part: &[u8]) -> bool {
-    text.windows(part.len()).any(|window| window == part)
+    /// By LD_LIBRARY_PATH, or by the list of what only LD_PRELOAD brings in.
+    ByEnvironment,
 }
 
 /// Simulates starts, each loader's setting made once.
@@ -130,7 +83,7 @@ pub(super) struct Resolver<'a> {
     linked: HashSet<FileId>,
     /// The loaders that programs here name.
     loaders: HashMap<Identity, PathBuf>,
-    library_path: Option<OsString>,
+    environments: &'a [StartEnvironment],
     settings: Mutex<HashMap<(PathBuf, Identity), Result<LoaderSetting, String>>>,
 }
 
@@ -138,7 +91,7 @@ impl<'a> Resolver<'a> {
     pub fn new(
         world: &'a dyn World,
         files: &'a [ElfFileNames],
-        library_path: Option<OsString>,
+        environments: &'a [StartEnvironment],
     ) -> Resolver<'a> {
         let programs = files.iter().filter(|file| file.is_program());
         let loader = |file: &ElfFileNames| {
@@ -148,7 +101,7 @@ impl<'a> Resolver<'a> {
         let loaders = programs.rev().filter_map(loader).collect();
         let linked = files.iter().filter(|file| file.is_in_several_places());
         let linked = linked.map(|file| file.id).collect();
-        Resolver { world, files, linked, loaders, library_path, settings: Mutex::default() }
+        Resolver { world, files, linked, loaders, environments, settings: Mutex::default() }
     }
 
     /// The starts of the files with these numbers, and those that cannot be simulated.
@@ -158,9 +111,9 @@ impl<'a> Resolver<'a> {
         done: &(dyn Fn() + Sync),
     ) -> (Vec<LoaderRun>, Vec<UnboundFile>) {
         let each = |number: &usize| {
-            let run = self.run(self.world, *number);
+            let starts = self.starts_of(*number);
             done();
-            run.map_err(|reason| UnboundFile {
+            starts.map_err(|reason| UnboundFile {
                 path: self.files[*number].path().to_owned(),
                 reason,
             })
@@ -169,52 +122,92 @@ impl<'a> Resolver<'a> {
         let (mut runs, mut left_out) = (Vec::new(), Vec::new());
         for each in all {
             match each {
-                Ok(run) => runs.push(run),
+                Ok(starts) => runs.extend(starts),
                 Err(left) => left_out.push(left),
             }
         }
         (runs, left_out)
     }
 
-    /// One start, in this world. Of a set-user-id program, as others start it.
-    pub fn run(&self, world: &dyn World, number: usize) -> Result<LoaderRun, String> {
-        let setting = self.setting_of(number)?;
-        let simulation = outline(world, self.files[number].path(), &setting)
-            .map_err(|error| error.to_string())?;
-        Ok(self.reduced(number, &setting, simulation))
+    /// The starts of one file: without an environment, then in each that makes a difference.
+    fn starts_of(&self, number: usize) -> Result<Vec<LoaderRun>, String> {
+        let mut settings = vec![(None, self.setting_of(number, None)?)];
+        for (at, environment) in self.environments.iter().enumerate() {
+            let setting = self.setting_of(number, Some(at))?;
+            let is_new = settings.iter().all(|(_, known)| *known != setting);
+            if is_new && environment.concerns(&self.files[number]) {
+                settings.push((Some(at), setting));
+            }
+        }
+        let last = settings.len() - 1;
+        let start = |(at, (environment, setting)): (usize, &(Option<usize>, LoaderSetting))| {
+            let start = self.start(self.world, number, setting)?;
+            Ok(LoaderRun { environment: *environment, is_told: at == last, ..start })
+        };
+        settings.iter().enumerate().map(start).collect()
     }
 
-    /// What the same start looks up in vain, in order.
-    pub fn failed_lookups(
+    /// The same start in another world.
+    pub fn again(&self, world: &dyn World, run: &LoaderRun) -> Result<LoaderRun, String> {
+        self.start(world, run.root, &self.setting_of(run.root, run.environment)?)
+    }
+
+    /// One start. Of a set-user-id program, as others start it.
+    fn start(
         &self,
         world: &dyn World,
         number: usize,
+        setting: &LoaderSetting,
+    ) -> Result<LoaderRun, String> {
+        let simulation = outline(world, self.files[number].path(), setting)
+            .map_err(|error| error.to_string())?;
+        Ok(self.reduced(number, setting, simulation))
+    }
+
+    /// What a start looks up in vain in this world, in order.
+    pub fn failed_lookups(
+        &self,
+        world: &dyn World,
+        run: &LoaderRun,
     ) -> Result<impl Iterator<Item = PathBuf>, String> {
-        let setting = self.setting_of(number)?;
-        let simulation = simulate(world, self.files[number].path(), &setting)
+        let setting = self.setting_of(run.root, run.environment)?;
+        let simulation = simulate(world, self.files[run.root].path(), &setting)
             .map_err(|error| error.to_string())?;
         let failed = |probe: &SearchProbe| matches!(probe.answer, ProbeResult::Refused(_));
         Ok(simulation.probes.into_iter().filter(failed).map(|probe| probe.path))
     }
 
-    fn setting_of(&self, number: usize) -> Result<LoaderSetting, String> {
+    fn setting_of(
+        &self,
+        number: usize,
+        environment: Option<usize>,
+    ) -> Result<LoaderSetting, String> {
         let file = &self.files[number];
         let mut setting = self.setting(&file.object)?;
         setting.secure =
             file.mode & 0o6000 != 0 || file.is_program() && self.world.gains_rights(file.path());
-        Ok(setting)
+        Ok(match environment {
+            Some(at) => self.environments[at].applied_to(setting),
+            None => setting,
+        })
     }
 
-    /// What an object that is no file comes to load for each of its needs.
-    pub fn needs_of(&self, object: ElfObject) -> Result<HashMap<OsString, FileId>, String> {
-        let setting = self.setting(&object)?;
+    /// What an object that is no file comes to load for each of its needs: without an environment,
+    /// and in each.
+    pub fn needs_of(&self, object: ElfObject) -> Result<Vec<HashMap<OsString, FileId>>, String> {
+        let plain = self.setting(&object)?;
         let path = Path::new("/nowhere/needs");
         let mut world = PlannedWorld::new(self.world);
         world.file(path, object);
-        let simulation = outline(&world, path, &setting).map_err(|error| error.to_string())?;
-        let Some(first) = simulation.objects.first() else { return Ok(HashMap::new()) };
-        let found = |edge: &Edge| Some((edge.name.clone(), simulation.objects[edge.to?].id));
-        Ok(first.edges.iter().filter_map(found).collect())
+        let needs = |setting: LoaderSetting| {
+            let simulation = outline(&world, path, &setting).map_err(|error| error.to_string())?;
+            let Some(first) = simulation.objects.first() else { return Ok(HashMap::new()) };
+            let found = |edge: &Edge| Some((edge.name.clone(), simulation.objects[edge.to?].id));
+            Ok(first.edges.iter().filter_map(found).collect())
+        };
+        let theirs = self.environments.iter().map(|theirs| theirs.applied_to(plain.clone()));
+        let settings: Vec<LoaderSetting> = theirs.collect();
+        std::iter::once(plain).chain(settings).map(needs).collect()
     }
 
     fn setting(&self, object: &ElfObject) -> Result<LoaderSetting, String> {
@@ -225,10 +218,7 @@ impl<'a> Resolver<'a> {
         let mut settings = self.settings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let identity = object.identity();
         let made = settings.entry((interpreter.clone(), identity)).or_insert_with(|| {
-            let setting = LoaderSetting::for_interpreter(self.world, &interpreter, identity);
-            let library_path = self.library_path.clone();
-            setting
-                .map(|setting| LoaderSetting { library_path, ..setting })
+            LoaderSetting::for_interpreter(self.world, &interpreter, identity)
                 .map_err(|error| error.to_string())
         });
         made.clone()
@@ -261,7 +251,7 @@ impl<'a> Resolver<'a> {
                 FoundBy::Rpath { of } => list(of),
                 FoundBy::Runpath => list(loaded.loader.unwrap_or(0)),
                 FoundBy::Cache | FoundBy::Default => ResolvedBy::BySystem,
-                FoundBy::LibraryPath => ResolvedBy::ByVariable,
+                FoundBy::LibraryPath => ResolvedBy::ByEnvironment,
                 _ if loaded.path == setting.interpreter => ResolvedBy::Loader,
                 _ => ResolvedBy::Directly,
             }
@@ -288,7 +278,18 @@ impl<'a> Resolver<'a> {
         let is_musl = matches!(setting.libc, Libc::Musl(_));
         let Simulation { counts, when_whole, .. } = simulation;
         let is_program = self.files[root].is_program();
-        LoaderRun { root, is_program, is_musl, members, counts, when_whole, missing }
+        let (environment, is_told) = (None, true);
+        LoaderRun {
+            root,
+            is_program,
+            is_musl,
+            members,
+            counts,
+            when_whole,
+            missing,
+            environment,
+            is_told,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use super::resolve::Resolver;
+use super::resolve::{LoaderRun, Resolver};
 use crate::PlannedWorld;
 
 /// The paths that the loader of this program looks up in vain today and not in this world, each as
@@ -11,7 +11,7 @@ use crate::PlannedWorld;
 pub(super) fn spared(
     resolver: &Resolver<'_>,
     world: &PlannedWorld<'_>,
-    program: usize,
+    program: &LoaderRun,
 ) -> Option<Vec<PathBuf>> {
     let mut today: HashMap<PathBuf, usize> = HashMap::new();
     for path in resolver.failed_lookups(resolver.world, program).ok()? {

@@ -8,23 +8,44 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::collect::{ElfFileNames, numbers};
 use super::own::{OwnLists, is_plain};
 use super::resolve::{LoaderRun, Resolver, foreign};
+use super::steered::{brought, mark};
 use super::{BindProgress, Leave, UnboundFile};
 use crate::FileId;
 
 /// The files that may be edited as far as they themselves are concerned.
-pub(super) fn eligible(
-    files: &[ElfFileNames],
-    leave: &Leave,
-    left_out: &mut Vec<UnboundFile>,
-) -> HashSet<usize> {
-    let mut eligible = HashSet::new();
-    for (number, file) in files.iter().enumerate() {
-        match why_not(file, leave) {
-            None => drop(eligible.insert(number)),
-            Some(reason) => left_out.push(UnboundFile { path: file.path().to_owned(), reason }),
+#[derive(Debug, Default)]
+pub(super) struct EligibleFiles {
+    /// Those that may.
+    pub changeable: HashSet<usize>,
+    /// Those that would be, and cannot be changed.
+    pub fixed: HashSet<usize>,
+}
+
+impl EligibleFiles {
+    pub fn of(
+        files: &[ElfFileNames],
+        leave: &Leave,
+        left_out: &mut Vec<UnboundFile>,
+    ) -> EligibleFiles {
+        let mut eligible = EligibleFiles::default();
+        for (number, file) in files.iter().enumerate() {
+            let mut leave_out =
+                |reason| left_out.push(UnboundFile { path: file.path().to_owned(), reason });
+            if let Some(reason) = why_not(file, leave) {
+                leave_out(reason);
+            } else if let Some(reason) = why_fixed(file) {
+                leave_out(reason);
+                eligible.fixed.insert(number);
+            } else {
+                eligible.changeable.insert(number);
+            }
         }
+        eligible
     }
-    eligible
+
+    fn concerns(&self, number: usize) -> bool {
+        self.changeable.contains(&number) || self.fixed.contains(&number)
+    }
 }
 
 fn why_not(file: &ElfFileNames, leave: &Leave) -> Option<String> {
@@ -43,6 +64,11 @@ fn why_not(file: &ElfFileNames, leave: &Leave) -> Option<String> {
     if let Some(pattern) = leave.pattern(soname).or_else(|| leave.pattern(name)) {
         return Some(format!("on the list of libraries that are left as they are ({pattern})"));
     }
+    None
+}
+
+/// Why a file that there may be something to bind in cannot be changed.
+fn why_fixed(file: &ElfFileNames) -> Option<String> {
     if file.mode & 0o6000 != 0 {
         return Some("setuid or setgid: the loader searches for it by other rules".into());
     }
@@ -68,12 +94,14 @@ pub(super) struct Today<'a> {
     /// Libraries that no program loads, each loaded as if nothing else were.
     pub alone: Vec<LoaderRun>,
     pub own: OwnLists<'a>,
+    /// Files that programs load only in an environment.
+    pub brought: HashSet<FileId>,
 }
 
 impl<'a> Today<'a> {
     pub fn of(
         resolver: &Resolver<'a>,
-        eligible: &HashSet<usize>,
+        eligible: &EligibleFiles,
         left_out: &mut Vec<UnboundFile>,
         progress: &(dyn Fn(BindProgress) + Sync),
     ) -> Today<'a> {
@@ -85,7 +113,7 @@ impl<'a> Today<'a> {
         };
         let programs: Vec<usize> = (0..files.len()).filter(is_program).collect();
         let libraries = (0..files.len())
-            .filter(|number| !files[*number].is_program() && eligible.contains(number));
+            .filter(|number| !files[*number].is_program() && eligible.concerns(*number));
         let count = AtomicUsize::new(0);
         let run = |numbers: &[usize]| {
             let of = numbers.len();
@@ -94,8 +122,10 @@ impl<'a> Today<'a> {
                 progress(BindProgress::Simulating { done, of });
             })
         };
-        let (programs, cannot) = run(&programs);
+        let (mut programs, cannot) = run(&programs);
         left_out.extend(cannot);
+        let brought = brought(&programs);
+        mark(&mut programs, &brought);
         let loaded: HashSet<FileId> =
             programs.iter().flat_map(|run| &run.members).map(|member| member.id).collect();
         let (by_program, others): (Vec<usize>, Vec<usize>) = libraries
@@ -105,11 +135,11 @@ impl<'a> Today<'a> {
         left_out.extend(cannot);
         let by_program: Vec<&ElfFileNames> =
             by_program.iter().map(|number| &files[*number]).collect();
-        Today { programs, alone, own: OwnLists::of(resolver, &by_program) }
+        Today { programs, alone, own: OwnLists::of(resolver, &by_program), brought }
     }
 
-    /// The numbers of files whose start, or a start that they are part of, searches in vain.
-    pub fn candidates(&self, files: &[ElfFileNames], eligible: &HashSet<usize>) -> HashSet<usize> {
+    /// Of these files, those whose start, or a start that they are part of, searches in vain.
+    pub fn searching(&self, files: &[ElfFileNames], these: &HashSet<usize>) -> HashSet<usize> {
         let numbers = numbers(files);
         let (mut gain, mut in_programs): (HashSet<usize>, HashSet<usize>) = Default::default();
         for run in &self.programs {
@@ -121,7 +151,7 @@ impl<'a> Today<'a> {
         }
         let alone = self.alone.iter().filter(|run| !in_programs.contains(&run.root));
         gain.extend(alone.filter(|run| searches_in_vain(run)).map(|run| run.root));
-        gain.intersection(eligible).copied().collect()
+        gain.intersection(these).copied().collect()
     }
 
     pub fn musl(&self, files: &[ElfFileNames]) -> HashSet<usize> {

@@ -1,7 +1,7 @@
 //! The edits that binding asks for.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::ffi::{OsStr, OsString};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,9 @@ use rayon::prelude::*;
 use super::collect::{ElfFileNames, OWN_DIRECTORY};
 use super::farm::{Farms, root_of};
 use super::pins::{Pin, Pins, needed};
-use super::places::{RELOCATABLE, depends_on_place, list_depends_on_place};
-use super::resolve::{LoaderRun, LoaderRunObject, ResolvedBy, Through};
+use super::places::{RELOCATABLE, list_depends_on_place};
+use super::resolve::{LoaderRun, ResolvedBy};
+use super::union::Union;
 use super::variants::Variants;
 use super::{BindMode, BindOptions, KeepRpath, UnboundFile, closure, dlopen};
 use crate::edit::{EditRequest, NeededEdit, SearchPathEdit};
@@ -38,6 +39,8 @@ pub(super) struct BindFacts<'a> {
     pub places: &'a StartIndex<'a>,
     /// Files that musl's loader loads.
     pub musl: &'a HashSet<usize>,
+    /// Files that programs load only in an environment.
+    pub brought: &'a HashSet<FileId>,
 }
 
 /// Where each file is in the starts: as which member of which.
@@ -90,30 +93,31 @@ pub(super) struct BindEdits {
 pub(super) fn wanted(known: &BindFacts<'_>, cautions: &HashMap<usize, Caution>) -> BindEdits {
     let mut wanted = BindEdits::default();
     let mut union: Option<Union> = None;
-    let mut farm_root: Option<PathBuf> = None;
     for number in sorted(known.candidates) {
         let caution = cautions.get(&number).copied();
         if caution == Some(Caution::Leave) {
             continue;
         }
         let mode = known.mode_of(number);
-        let root = match mode {
-            BindMode::Farm => farm_root.get_or_insert_with(|| known.common_root()).clone(),
-            BindMode::Needed | BindMode::Closure => known.root(number),
-        };
         let request = match mode {
-            BindMode::Farm | BindMode::Closure if known.distrusted.contains_key(&root) => {
+            BindMode::Farm | BindMode::Closure
+                if known.distrusted.contains_key(&known.root(number)) =>
+            {
                 EditRequest::default()
             }
             BindMode::Needed => known.needed_request(number, caution, &mut wanted.farms),
             BindMode::Farm => {
-                let union = union.get_or_insert_with(|| Union::of(known, &mut wanted.farms));
+                let union = union.get_or_insert_with(|| Union::of(known));
                 known.farm_request(number, caution, union, &mut wanted)
             }
             BindMode::Closure => closure::request(known, number, caution, &mut wanted),
         };
+        let is_brought = known.brought.contains(&known.files[number].id);
         if request != EditRequest::default() && known.files[number].is_in_several_places() {
             let reason = "has names in several directories, and finds libraries through $ORIGIN";
+            wanted.refused.push((number, reason.to_owned()));
+        } else if mode == BindMode::Farm && request != EditRequest::default() && is_brought {
+            let reason = "only the environment of this start brings it in: others may rely on it";
             wanted.refused.push((number, reason.to_owned()));
         } else if request != EditRequest::default() {
             wanted.requests.insert(number, request);
@@ -230,7 +234,7 @@ impl BindFacts<'_> {
             };
         }
         let root = self.root(number);
-        if self.distrusted.contains_key(&root) {
+        if self.distrusted.contains_key(&root) || self.brought.contains(&file.id) {
             return SearchPathEdit::Keep;
         }
         match farms.instead_of(self.world, &root, list.as_bytes()) {
@@ -240,12 +244,12 @@ impl BindFacts<'_> {
         }
     }
 
-    /// One farm for all: each file that has a list gets the farm in its place.
+    /// One farm beside each prefix: each file that has a list gets the farm in its place.
     fn farm_request(
         &self,
         number: usize,
         caution: Option<Caution>,
-        union: &Union,
+        union: &mut Union,
         wanted: &mut BindEdits,
     ) -> EditRequest {
         let file = &self.files[number];
@@ -263,12 +267,13 @@ impl BindFacts<'_> {
         let pins = self.pins.by_file.get(&number).map_or(&[][..], Vec::as_slice);
         let in_farm = |(entry, name): (usize, &OsStr)| {
             let settled = pins.get(entry) == Some(&Pin::Settled);
-            settled || name.as_bytes().contains(&b'/') || union.names.contains(name)
+            settled || name.as_bytes().contains(&b'/') || union.links.contains_key(name)
         };
         let searches_on = caution.is_some()
             || self.options.keep_rpath == KeepRpath::All
             || !needed(file).enumerate().all(in_farm);
-        let mut text = union.directory.as_os_str().as_bytes().to_vec();
+        let directory = union.directory(self.root(number), &mut wanted.farms);
+        let mut text = directory.as_os_str().as_bytes().to_vec();
         let mut append = |list: &[u8]| {
             text.push(b':');
             text.extend_from_slice(list);
@@ -295,12 +300,6 @@ impl BindFacts<'_> {
             other => other,
         }
     }
-
-    /// Where the one farm goes: the first directory that was named.
-    fn common_root(&self) -> PathBuf {
-        let first = self.candidates.iter().min().copied().unwrap_or_default();
-        self.root(first)
-    }
 }
 
 /// Makes a list of the same kind: DT_RPATH or DT_RUNPATH.
@@ -320,54 +319,6 @@ pub(super) fn list(file: &ElfFileNames) -> Option<(&OsStr, MakeList)> {
 fn is_for_libc(name: &OsStr) -> bool {
     let name = name.as_bytes();
     name.starts_with(b"libnss_") || name == b"libgcc_s.so.1" || name == b"libidn2.so.0"
-}
-
-/// The one farm of all farmed files.
-struct Union {
-    directory: PathBuf,
-    names: BTreeSet<OsString>,
-}
-
-impl Union {
-    fn of(known: &BindFacts<'_>, farms: &mut Farms) -> Union {
-        let links = searched_names(known);
-        let names = links.keys().cloned().collect();
-        Union { directory: farms.of(&known.common_root(), links), names }
-    }
-}
-
-/// The names that all starts of farmed programs ask for, each with the one file that serves it.
-fn searched_names(known: &BindFacts<'_>) -> BTreeMap<OsString, PathBuf> {
-    let mut served: BTreeMap<&OsStr, HashSet<FileId>> = BTreeMap::new();
-    let mut stay: HashSet<&OsStr> = HashSet::new();
-    // A link would be another place, and lead to one place from all.
-    let stays = |target: &LoaderRunObject| {
-        let moves = match target.found {
-            ResolvedBy::ByList { through: Through::Plain, .. } => false,
-            ResolvedBy::ByList { through: Through::Origin, .. } => !known.options.absolute,
-            ResolvedBy::ByList { .. } => true,
-            _ => false,
-        };
-        moves || depends_on_place(&target.object)
-    };
-    for run in known.programs.iter().chain(known.alone) {
-        if known.mode_of(run.root) != BindMode::Farm {
-            continue;
-        }
-        for (name, member, target) in run.searched() {
-            served.entry(name).or_default().insert(target.id);
-            if stays(target) || known.pins.closed.is_closed(target.id, member.id) {
-                stay.insert(name);
-            }
-        }
-    }
-    served.retain(|name, _| !stay.contains(name));
-    let one = |(name, ids): (&OsStr, HashSet<FileId>)| {
-        let mut ids = ids.into_iter();
-        let (Some(id), None) = (ids.next(), ids.next()) else { return None };
-        Some((name.to_owned(), known.pins.names.get(&id)?.clone()))
-    };
-    served.into_iter().filter_map(one).collect()
 }
 
 /// The objects that call dlopen, or need, at whatever distance, one that does. The C library

@@ -76,9 +76,15 @@ impl Site {
     /// Builds `to` from files of tests/bind/. Words of gcc's may name files relative to the tree.
     #[track_caller]
     pub fn build(&self, to: &str, sources_and_words: &[&str]) -> String {
+        self.build_by("gcc", to, sources_and_words)
+    }
+
+    /// The same by another compiler.
+    #[track_caller]
+    pub fn build_by(&self, compiler: &str, to: &str, sources_and_words: &[&str]) -> String {
         let target = PathBuf::from(self.at(to));
         fs::create_dir_all(target.parent().unwrap()).unwrap();
-        let mut gcc = Command::new("gcc");
+        let mut gcc = Command::new(compiler);
         gcc.arg("-Wl,--no-as-needed,--unresolved-symbols=ignore-in-shared-libs");
         for word in sources_and_words {
             let source = sources().join("bind").join(word);

@@ -128,7 +128,7 @@ impl BindFlags {
             absolute: self.absolute,
             immutable: self.immutable,
             list_spared: false,
-            library_path: None,
+            environments: Vec::new(),
         })
     }
 }
