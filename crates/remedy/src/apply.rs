@@ -15,7 +15,9 @@ use std::path::Path;
 
 use crate::change::{Item, ItemKind, Version};
 use crate::check::Obstacle;
+use crate::held::HeldDirectory;
 use crate::journal::{self, Journal, JournalRecord, JournalStage, SCHEMA, Story};
+use crate::stamp::FileStamp;
 use crate::work::{self, FileWork};
 use crate::{Error, Options, Plan, Tally, pool, rewrite, state, undo};
 
@@ -108,7 +110,7 @@ fn keep_what_is_removed(
     let versions = pool::each(options.threads, &removed, |_, job| {
         let Some(item) = job.change.removed() else { return Ok(None) };
         let ItemKind::File { kept: Some(number), .. } = item.thing else { return Ok(None) };
-        keep(&item.path, &journal::kept(directory, number)).map(Some)
+        keep(job, &item.path, &journal::kept(directory, number)).map(Some)
     })?;
     for (job, read) in removed.iter_mut().zip(versions) {
         if let (Some(item), Some(read)) = (job.change.removed_mut(), read)
@@ -120,8 +122,12 @@ fn keep_what_is_removed(
     journal::sync_directory(&kept)
 }
 
-fn keep(path: &Path, copy: &Path) -> Result<Version, Error> {
-    let source = crate::stamp::open(path).map_err(|error| Error::at("open", path, error))?;
+fn keep(job: &FileWork, path: &Path, copy: &Path) -> Result<Version, Error> {
+    let source = HeldDirectory::of(path)?.read(path)?;
+    let found = source.metadata().map_err(|error| Error::at("fstat", path, error))?;
+    if job.stamps.first() != Some(&FileStamp::of(&found)) {
+        return Err(work::changed(path));
+    }
     let failed = |error| Error::at("copy to", copy, error);
     let target = File::options().write(true).create_new(true).open(copy).map_err(failed)?;
     let version = rewrite::copy(&source, &target).map_err(|failure| failure.at(path, copy))?;

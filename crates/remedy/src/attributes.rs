@@ -2,10 +2,11 @@
 //! (among them POSIX ACLs and the SELinux label), inode flags.
 
 use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{Gid, IFlags, Mode, Timespec, Timestamps, Uid};
+use rustix::fs::{AtFlags, CWD, Gid, IFlags, Mode, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, capabilities};
 use serde::{Deserialize, Serialize};
@@ -159,13 +160,20 @@ impl FileAttributes {
         }
     }
 
-    /// Gives a new symbolic link its owner and times.
-    pub(crate) fn give_to_link(&self, path: &Path) -> Result<(), Error> {
-        std::os::unix::fs::lchown(path, Some(self.uid), Some(self.gid))
-            .map_err(|error| Error::at("keep the owner: lchown", path, error))?;
-        let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
-        rustix::fs::utimensat(rustix::fs::CWD, path, &self.times(), flags)
-            .map_err(|error| Error::at("keep the times: utimensat", path, error))
+    /// Gives a new symbolic link, open as one (O_PATH), its owner and times.
+    pub(crate) fn give_to_link(&self, link: &File, path: &Path) -> Result<(), Error> {
+        let itself = AtFlags::EMPTY_PATH;
+        rustix::fs::chownat(link, "", Some(uid(self.uid)), Some(gid(self.gid)), itself)
+            .map_err(|error| Error::at("keep the owner: fchownat", path, error))?;
+        let given = match rustix::fs::utimensat(link, "", &self.times(), itself) {
+            // Before Linux 5.8. proc(5): this names what is open, and a link that is open is not followed.
+            Err(Errno::INVAL) => {
+                let open = format!("/proc/self/fd/{}", link.as_raw_fd());
+                rustix::fs::utimensat(CWD, open, &self.times(), AtFlags::empty())
+            }
+            given => given,
+        };
+        given.map_err(|error| Error::at("keep the times: utimensat", path, error))
     }
 
     fn times(&self) -> Timestamps {

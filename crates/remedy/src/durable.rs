@@ -49,8 +49,8 @@ impl Filesystems {
     pub(crate) fn of(directories: &BTreeSet<PathBuf>) -> Result<Filesystems, Error> {
         let mut filesystems = BTreeMap::new();
         for directory in directories {
-            let open =
-                File::open(directory).map_err(|error| Error::at("open", directory, error))?;
+            let open = crate::journal::open_directory(directory)
+                .map_err(|error| Error::at("open", directory, error))?;
             let found = open.metadata().map_err(|error| Error::at("fstat", directory, error))?;
             filesystems.entry(found.dev()).or_insert((directory.clone(), open));
         }

@@ -93,7 +93,8 @@ pub enum Error {
         /// Where it stops making sense.
         at: u64,
     },
-    /// Files are not as the plan's application left them, so nothing was undone.
+    /// Files are not as the plan's application left them, or cannot be changed now, so nothing was
+    /// undone.
     #[error("{}{}", changed[0], more(changed.len() - 1))]
     Changed {
         /// Each of them, at least one.
@@ -118,14 +119,14 @@ fn more(others: usize) -> String {
     if others == 0 { String::new() } else { format!(" (and {others} more)") }
 }
 
-/// A file that is not what the plan's application left.
+/// A file that is not what the plan's application left, or that cannot be taken back now.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize)]
 #[error("{}: {reason}", path.display())]
 pub struct Changed {
     /// Which file.
     #[serde(with = "crate::text::path")]
     pub path: PathBuf,
-    /// What is different.
+    /// What is different, or forbids it.
     pub reason: String,
     /// The later application that changed it, where there is one that is not undone.
     pub by: Option<String>,

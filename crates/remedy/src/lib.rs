@@ -11,6 +11,7 @@
 //! | `check` | a plan against the files: every reason to refuse it |
 //! | `change` | one change, resolved, with all that its inverse needs |
 //! | `work` | doing changes: new files beside their targets, then renames |
+//! | `held` | a directory held open, in which others may write, too |
 //! | `rewrite` | the patched version of a file, in one pass |
 //! | `holes` | the parts of a file that take no room, and stay so |
 //! | `attributes` | what a file has beside its content |
@@ -30,6 +31,7 @@ mod check;
 mod digest;
 mod durable;
 mod error;
+mod held;
 mod holes;
 mod journal;
 mod list;
@@ -50,7 +52,7 @@ pub use apply::{Applied, apply, check, obstacles};
 pub use check::Obstacle;
 pub use digest::Digest;
 pub use error::{Changed, Error};
-pub use list::{Entry, Status, last, list};
+pub use list::{Entry, Status, last, last_of, list, status};
 pub use plan::{Counts, Edit, Plan, PredictedCounts, Seen, Step};
 pub use state::state_directory;
 pub use tally::Tally;

@@ -83,13 +83,29 @@ pub fn list(state: &Path) -> Result<Vec<Entry>, Error> {
     state::journal_directories(state)?.iter().map(|directory| entry(directory, busy)).collect()
 }
 
-/// What `becalm undo` without an id would undo: the last that can be undone.
+/// What `becalm undo` without an id would undo: the last that can be undone. One that is partly
+/// undone already is left for when there is no other: what was skipped of it, was on purpose.
 ///
 /// # Errors
 /// If there is none.
 pub fn last(state: &Path) -> Result<Entry, Error> {
-    let last = list(state)?.into_iter().rev().find(|entry| entry.status.can_be_undone());
-    last.ok_or(Error::Nothing)
+    last_of(&list(state)?).cloned().ok_or(Error::Nothing)
+}
+
+/// The same of what [`list`] gives.
+pub fn last_of(entries: &[Entry]) -> Option<&Entry> {
+    let due = || entries.iter().rev().filter(|entry| entry.status.can_be_undone());
+    due().find(|entry| entry.status != Status::PartlyUndone).or_else(|| due().next())
+}
+
+/// What became of what was applied under an id.
+///
+/// # Errors
+/// If there is no such id, or its journal cannot be read.
+pub fn status(state: &Path, id: &str) -> Result<Status, Error> {
+    let directory = state::journal_directory(state, id);
+    let directory = directory.ok_or_else(|| Error::Unknown { id: id.to_owned() })?;
+    entry(&directory, state::is_busy(state)).map(|entry| entry.status)
 }
 
 fn entry(directory: &Path, busy: bool) -> Result<Entry, Error> {

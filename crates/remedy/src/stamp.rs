@@ -9,6 +9,9 @@ use rustix::fs::OFlags;
 
 use crate::Seen;
 
+/// Which file it is: device and inode.
+pub(crate) type FileIdentity = (u64, u64);
+
 /// A file and its state: no write, chmod or rename over it leaves all of this the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileStamp {
@@ -32,7 +35,7 @@ impl FileStamp {
     }
 
     /// Which file it is: device and inode.
-    pub(crate) fn identity(&self) -> (u64, u64) {
+    pub(crate) fn identity(&self) -> FileIdentity {
         (self.device, self.seen.inode)
     }
 }

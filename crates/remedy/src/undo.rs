@@ -6,12 +6,12 @@ use crate::change::{FileChange, ItemKind};
 use crate::journal::{self, Journal, JournalRecord, JournalStage, Story};
 use crate::look::{self, FoundState};
 use crate::work::{self, FileWork, NewContent};
-use crate::{Changed, Error, Options, Tally, pool, state};
+use crate::{Changed, Error, Options, Tally, check, pool, state};
 
 /// How to undo.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UndoOptions {
-    /// Leave what has changed since as it is, and take back the rest.
+    /// Leave what has changed since, or cannot be taken back now, as it is, and take back the rest.
     pub skip_changed: bool,
     /// Only find out what would be done.
     pub dry_run: bool,
@@ -26,7 +26,7 @@ pub struct Undone {
     pub title: String,
     /// How much was taken back. What was as before already does not count.
     pub restored: Tally,
-    /// What has changed since, and was left as it is.
+    /// What has changed since, or cannot be taken back now, and was left as it is.
     pub skipped: Vec<Changed>,
     /// Directories that becalm had made and that are not empty: they stay.
     #[serde(with = "crate::text::paths")]
@@ -36,7 +36,8 @@ pub struct Undone {
 /// Undoes what was applied under an id, or finishes what was interrupted.
 ///
 /// # Errors
-/// If files have changed since (all of them are in [`Error::Changed`]), or a system call fails.
+/// If files have changed since or cannot be taken back now (all of them are in
+/// [`Error::Changed`]; a dry run asks, too), or a system call fails.
 /// After a failure in the midst of it, each file is as before or as after the application, and the
 /// same undo can be tried again.
 pub fn undo(id: &str, options: &Options, how: UndoOptions) -> Result<Undone, Error> {
@@ -57,7 +58,9 @@ pub fn undo(id: &str, options: &Options, how: UndoOptions) -> Result<Undone, Err
         // Files have been renamed, and the journal that says so has been cut since.
         return Err(Error::Damaged { path: directory.join("journal"), at: story.whole_until });
     }
-    let skipped = by_whom(changed, &story, &options.state);
+    let (jobs, obstacles) = check::possible(jobs);
+    let mut skipped = by_whom(changed, &story, &options.state);
+    skipped.extend(obstacles.into_iter().map(obstacle));
     if !skipped.is_empty() && !how.skip_changed {
         return Err(Error::Changed { changed: skipped });
     }
@@ -78,6 +81,15 @@ pub fn undo(id: &str, options: &Options, how: UndoOptions) -> Result<Undone, Err
         journal.sync()?;
     }
     Ok(undone)
+}
+
+/// Why a file cannot be taken back now, as it is told of one that has changed.
+fn obstacle((path, error): (PathBuf, Error)) -> Changed {
+    let reason = match error {
+        Error::Refused { path: of, reason } if of == path => reason,
+        error => format!("cannot be taken back: {error}"),
+    };
+    Changed { path, reason, by: None }
 }
 
 /// Takes back what an application did before it failed.

@@ -3,21 +3,21 @@
 //! Between the two, the caller makes the journal say that renaming may begin.
 
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{File, Permissions};
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use recording::ByteUnits;
-use rustix::fs::{CWD, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use crate::change::{FileChange, FilePatch, Item, ItemKind, Replacement, Turn, Version};
 use crate::durable::{self, Filesystems, SyncMethod};
+use crate::held::{HeldDirectory, exchanged};
 use crate::journal::temporary_prefix;
 use crate::rewrite::{self, Rewritten};
-use crate::stamp::{self, FileStamp};
+use crate::stamp::{FileIdentity, FileStamp};
 use crate::{Digest, Error, Options, Progress, pool};
 
 /// A change that is to be made, and what it takes.
@@ -29,6 +29,8 @@ pub(crate) struct FileWork<'a> {
     pub(crate) content: NewContent<'a>,
     /// The new files, beside their targets.
     pub(crate) temporaries: Vec<PathBuf>,
+    /// Which file these are names of, once it is written: nothing else is renamed.
+    written: Option<FileIdentity>,
 }
 
 /// Where the content of a new file comes from.
@@ -44,7 +46,7 @@ impl<'a> FileWork<'a> {
         stamps: Vec<FileStamp>,
         content: NewContent<'a>,
     ) -> FileWork<'a> {
-        FileWork { change, stamps, content, temporaries: Vec::new() }
+        FileWork { change, stamps, content, temporaries: Vec::new(), written: None }
     }
 }
 
@@ -102,34 +104,50 @@ pub(crate) fn write(jobs: &mut [FileWork], options: &Options) -> Result<(), Erro
         filesystems.sync()?;
     }
     for (job, change) in jobs.iter_mut().zip(changes) {
-        job.change = change;
+        (job.change, job.written) = change;
     }
     Ok(())
 }
 
-fn write_one(job: &FileWork, way: SyncMethod) -> Result<FileChange, Error> {
-    match &job.change {
-        FileChange::Patch(patch) => write_patched(patch, job, way).map(FileChange::Patch),
-        FileChange::Add(item) => write_added(item, job, way).map(FileChange::Add),
-        FileChange::Replace(replaced) => {
-            let after = write_added(&replaced.after, job, way)?;
-            let before = replaced.before.clone();
-            Ok(FileChange::Replace(Box::new(Replacement { before, after })))
+/// A change that knows its versions, and the new file, where there is one.
+type WrittenChange<Change> = (Change, Option<FileIdentity>);
+
+fn write_one(job: &FileWork, way: SyncMethod) -> Result<WrittenChange<FileChange>, Error> {
+    Ok(match &job.change {
+        FileChange::Patch(patch) => {
+            let (patch, written) = write_patched(patch, job, way)?;
+            (FileChange::Patch(patch), written)
         }
-        change @ FileChange::Remove(_) => Ok(change.clone()),
-    }
+        FileChange::Add(item) => {
+            let (item, written) = write_added(item, job, way)?;
+            (FileChange::Add(item), written)
+        }
+        FileChange::Replace(replaced) => {
+            let (after, written) = write_added(&replaced.after, job, way)?;
+            let before = replaced.before.clone();
+            (FileChange::Replace(Box::new(Replacement { before, after })), written)
+        }
+        change @ FileChange::Remove(_) => (change.clone(), None),
+    })
 }
 
-fn write_patched(patch: &FilePatch, job: &FileWork, way: SyncMethod) -> Result<FilePatch, Error> {
-    let [path, ..] = patch.names.as_slice() else { return Ok(patch.clone()) };
-    let [temporary, more @ ..] = job.temporaries.as_slice() else { return Ok(patch.clone()) };
-    let source = stamp::open(path).map_err(|error| Error::at("open", path, error))?;
+fn write_patched(
+    patch: &FilePatch,
+    job: &FileWork,
+    way: SyncMethod,
+) -> Result<WrittenChange<FilePatch>, Error> {
+    let ([path, ..], [temporary, more @ ..]) = (patch.names.as_slice(), job.temporaries.as_slice())
+    else {
+        return Ok((patch.clone(), None));
+    };
+    let directory = HeldDirectory::of(path)?;
+    let source = directory.read(path)?;
     let is_same = || -> Result<(), Error> {
         let found = source.metadata().map_err(|error| Error::at("fstat", path, error))?;
         if job.stamps.first() == Some(&FileStamp::of(&found)) { Ok(()) } else { Err(changed(path)) }
     };
     is_same()?;
-    let target = create(temporary)?;
+    let target = directory.create(temporary)?;
     let size = patch.before.size;
     let Rewritten { before, after, filled } =
         rewrite::rewrite(&source, size, &patch.edits, &patch.holes, &target)
@@ -141,87 +159,74 @@ fn write_patched(patch: &FilePatch, job: &FileWork, way: SyncMethod) -> Result<F
     patch.attributes.give(&target, temporary)?;
     way.finish(&target, temporary)?;
     for name in more {
-        fs::hard_link(temporary, name).map_err(|error| Error::at("link", name, error))?;
+        directory.link(temporary, &HeldDirectory::of(name)?, name)?;
     }
     let holes = if patch.holes.is_empty() { filled } else { patch.holes.clone() };
-    Ok(FilePatch { before, after, holes, ..patch.clone() })
+    let patch = FilePatch { before, after, holes, ..patch.clone() };
+    Ok((patch, Some(identity(&target, temporary)?)))
 }
 
-fn write_added(item: &Item, job: &FileWork, way: SyncMethod) -> Result<Item, Error> {
-    let [temporary] = job.temporaries.as_slice() else { return Ok(item.clone()) };
-    match &item.thing {
+/// Which file an open one is.
+fn identity(file: &File, path: &Path) -> Result<FileIdentity, Error> {
+    let found = file.metadata().map_err(|error| Error::at("fstat", path, error))?;
+    Ok(FileStamp::of(&found).identity())
+}
+
+fn write_added(item: &Item, job: &FileWork, way: SyncMethod) -> Result<WrittenChange<Item>, Error> {
+    let [temporary] = job.temporaries.as_slice() else { return Ok((item.clone(), None)) };
+    let directory = HeldDirectory::of(temporary)?;
+    let (new, item) = match &item.thing {
         ItemKind::Directory { mode } => {
-            make_directory(temporary, item, *mode)?;
-            Ok(item.clone())
+            let new = directory.make_directory(temporary)?;
+            give(item, *mode, &new, temporary)?;
+            (new, item.clone())
         }
         ItemKind::Link { target } => {
-            symlink(target, temporary).map_err(|error| Error::at("symlink", temporary, error))?;
+            let new = directory.make_link(temporary, target)?;
             if let Some(attributes) = &item.attributes {
-                attributes.give_to_link(temporary)?;
+                attributes.give_to_link(&new, temporary)?;
             }
-            Ok(item.clone())
+            (new, item.clone())
         }
         ItemKind::File { version, mode, kept } => {
-            let written = write_content(&job.content, temporary, item, *mode, way)?;
+            let new = directory.create(temporary)?;
+            let written = write_content(&job.content, &new, temporary)?;
+            give(item, *mode, &new, temporary)?;
+            way.finish(&new, temporary)?;
             if !version.admits(&written) {
                 return Err(Error::refused(&item.path, "its kept copy is damaged"));
             }
             let thing = ItemKind::File { version: written, mode: *mode, kept: *kept };
-            Ok(Item { thing, ..item.clone() })
+            (new, Item { thing, ..item.clone() })
         }
+    };
+    Ok((item, Some(identity(&new, temporary)?)))
+}
+
+/// Gives a new file or directory the attributes of what it is to be, or else the permissions.
+fn give(item: &Item, mode: u32, new: &File, temporary: &Path) -> Result<(), Error> {
+    match &item.attributes {
+        Some(attributes) => attributes.give(new, temporary),
+        None => new
+            .set_permissions(Permissions::from_mode(mode))
+            .map_err(|error| Error::at("fchmod", temporary, error)),
     }
 }
 
-fn write_content(
-    content: &NewContent,
-    temporary: &Path,
-    item: &Item,
-    mode: u32,
-    way: SyncMethod,
-) -> Result<Version, Error> {
+fn write_content(content: &NewContent, target: &File, temporary: &Path) -> Result<Version, Error> {
     let failed = |operation| move |error| Error::at(operation, temporary, error);
-    let target = create(temporary)?;
     let version = match content {
-        NewContent::Nowhere => rewrite::version_of(&target).map_err(failed("read"))?,
+        NewContent::Nowhere => rewrite::version_of(target).map_err(failed("read"))?,
         NewContent::Memory(bytes) => {
             target.write_all_at(bytes, 0).map_err(failed("write"))?;
             Version { size: ByteUnits(bytes.len() as u64), digest: Some(Digest::of(bytes)) }
         }
         NewContent::File(kept) => {
             let source = File::open(kept).map_err(|error| Error::at("open", kept, error))?;
-            rewrite::copy(&source, &target).map_err(|failure| failure.at(kept, temporary))?
+            rewrite::copy(&source, target).map_err(|failure| failure.at(kept, temporary))?
         }
     };
-    match &item.attributes {
-        Some(attributes) => attributes.give(&target, temporary)?,
-        None => {
-            target.set_permissions(Permissions::from_mode(mode)).map_err(failed("fchmod"))?;
-        }
-    }
-    way.finish(&target, temporary)?;
     Ok(version)
-}
-
-fn make_directory(temporary: &Path, item: &Item, mode: u32) -> Result<(), Error> {
-    let failed = |operation| move |error| Error::at(operation, temporary, error);
-    DirBuilder::new().mode(0o700).create(temporary).map_err(failed("mkdir"))?;
-    let Some(attributes) = &item.attributes else {
-        let mode = Permissions::from_mode(mode);
-        return fs::set_permissions(temporary, mode).map_err(failed("chmod"));
-    };
-    attributes.give(&File::open(temporary).map_err(failed("open"))?, temporary)
-}
-
-/// Creates a file that nobody else can open yet.
-fn create(path: &Path) -> Result<File, Error> {
-    File::options()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
-        .open(path)
-        .map_err(|error| Error::at("create", path, error))
 }
 
 /// Makes the changes, kind by kind, and waits until they are on the disk. Gives back the
@@ -266,63 +271,55 @@ fn commit_one(job: &FileWork) -> Result<Option<PathBuf>, Error> {
 fn replace_names(patch: &FilePatch, job: &FileWork) -> Result<(), Error> {
     let names = patch.names.iter().zip(&job.temporaries).zip(&job.stamps);
     for (at, ((name, temporary), stamp)) in names.enumerate() {
-        let found = fs::symlink_metadata(name).map_err(|error| Error::at("lstat", name, error))?;
-        let found = FileStamp::of(&found);
+        let directory = HeldDirectory::of(name)?;
+        let found = FileStamp::of(&directory.metadata(name)?);
         // Renaming over one name changes the inode behind the others.
         if !(found == *stamp || at > 0 && found.same_content(stamp)) {
             return Err(changed(name));
         }
-        fs::rename(temporary, name).map_err(|error| Error::at("rename", name, error))?;
+        is_as_written(job, &directory, temporary)?;
+        directory.rename(temporary, &directory, name)?;
     }
     Ok(())
 }
 
-fn add(item: &Item, job: &FileWork) -> Result<(), Error> {
-    let Some(temporary) = job.temporaries.first() else { return Ok(()) };
-    move_to(temporary, item).map_err(|error| Error::at("rename", &item.path, error))
+/// Whether a temporary is still what was written.
+fn is_as_written(job: &FileWork, directory: &HeldDirectory, temporary: &Path) -> Result<(), Error> {
+    let found = FileStamp::of(&directory.metadata(temporary)?).identity();
+    if job.written == Some(found) { Ok(()) } else { Err(exchanged(temporary)) }
 }
 
-/// Renames to a name that is free, and never over a file.
-fn move_to(temporary: &Path, item: &Item) -> Result<(), Errno> {
-    let path = &item.path;
-    match rustix::fs::renameat_with(CWD, temporary, CWD, path, RenameFlags::NOREPLACE) {
-        // NFS and old kernels. A directory goes over an empty directory at most, and a hard link is
-        // never made over anything.
-        Err(Errno::INVAL | Errno::NOSYS) if item.thing.is_directory() => {
-            rustix::fs::rename(temporary, path)
-        }
-        Err(Errno::INVAL | Errno::NOSYS) => {
-            let flags = rustix::fs::AtFlags::empty();
-            rustix::fs::linkat(CWD, temporary, CWD, path, flags)?;
-            rustix::fs::unlink(temporary)
-        }
-        moved => moved,
-    }
+fn add(item: &Item, job: &FileWork) -> Result<(), Error> {
+    let Some(temporary) = job.temporaries.first() else { return Ok(()) };
+    let (from, to) = (HeldDirectory::of(temporary)?, HeldDirectory::of(&item.path)?);
+    is_as_written(job, &from, temporary)?;
+    from.move_to(temporary, item.thing.is_directory(), &to, &item.path)
 }
 
 fn replace(job: &FileWork) -> Result<(), Error> {
     let path = job.change.path();
     let Some(temporary) = job.temporaries.first() else { return Ok(()) };
-    let found = fs::symlink_metadata(path).map_err(|error| Error::at("lstat", path, error))?;
-    if job.stamps.first() != Some(&FileStamp::of(&found)) {
+    let directory = HeldDirectory::of(path)?;
+    if job.stamps.first() != Some(&FileStamp::of(&directory.metadata(path)?)) {
         return Err(changed(path));
     }
-    fs::rename(temporary, path).map_err(|error| Error::at("rename", path, error))
+    is_as_written(job, &directory, temporary)?;
+    directory.rename(temporary, &directory, path)
 }
 
 fn remove(item: &Item, job: &FileWork) -> Result<Option<PathBuf>, Error> {
     let path = &item.path;
+    let directory = HeldDirectory::of(path)?;
     if item.thing.is_directory() {
-        return match fs::remove_dir(path) {
-            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => Ok(Some(path.clone())),
+        return match directory.remove_directory(path) {
+            Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(Some(path.clone())),
             removed => removed.map(|()| None).map_err(|error| Error::at("rmdir", path, error)),
         };
     }
-    let found = fs::symlink_metadata(path).map_err(|error| Error::at("lstat", path, error))?;
-    if job.stamps.first() != Some(&FileStamp::of(&found)) {
+    if job.stamps.first() != Some(&FileStamp::of(&directory.metadata(path)?)) {
         return Err(changed(path));
     }
-    fs::remove_file(path).map_err(|error| Error::at("unlink", path, error))?;
+    directory.unlink(path).map_err(|error| Error::at("unlink", path, error))?;
     Ok(None)
 }
 
@@ -330,21 +327,32 @@ fn remove(item: &Item, job: &FileWork) -> Result<Option<PathBuf>, Error> {
 pub(crate) fn clean<'a>(litter: impl Iterator<Item = &'a Path>) -> Result<(), Error> {
     let mut directories = BTreeSet::new();
     for path in litter {
-        let removed = match fs::remove_file(path) {
+        let directory = match HeldDirectory::of(path) {
+            Ok(directory) => directory,
+            // What lies behind another user's link, becalm has not put there.
+            Err(Error::Refused { .. }) => continue,
+            Err(Error::Call { error, .. })
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let removed = match directory.unlink(path) {
             // unlink(2) of a directory.
-            Err(error) if error.kind() == ErrorKind::IsADirectory => fs::remove_dir(path),
+            Err(Errno::ISDIR) => directory.remove_directory(path),
             removed => removed,
         };
         match removed {
             Ok(()) => drop(directories.insert(directory_of(path).to_owned())),
-            Err(error)
-                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Err(Errno::NOENT) => {}
             Err(error) => return Err(Error::at("unlink", path, error)),
         }
     }
     durable::directories(&directories, 1)
 }
 
-fn changed(path: &Path) -> Error {
+/// A file is not the one that was looked at.
+pub(crate) fn changed(path: &Path) -> Error {
     Error::refused(path, "changed while becalm was at work")
 }

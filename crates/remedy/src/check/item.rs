@@ -83,6 +83,22 @@ pub(super) fn remove<'a>(path: &Path, who: &Who) -> Result<FileWork<'a>, Error> 
     Ok(FileWork::new(FileChange::Remove(item), vec![stamp], NewContent::Nowhere))
 }
 
+/// Whether what a change finds at its paths lets itself be replaced or removed, and this user can
+/// give what is new its owner.
+pub(super) fn can_be_changed(job: &FileWork, who: &Who) -> Result<(), Error> {
+    let (there, attributes) = match &job.change {
+        FileChange::Patch(patch) => (patch.names.as_slice(), Some(&patch.attributes)),
+        FileChange::Add(item) => (&[][..], item.attributes.as_ref()),
+        FileChange::Remove(_) => (job.change.paths(), None),
+        FileChange::Replace(replaced) => (job.change.paths(), replaced.after.attributes.as_ref()),
+    };
+    there.iter().try_for_each(|path| patch::forbids(path))?;
+    match attributes.and_then(|attributes| attributes.cannot_be_given(who)) {
+        Some(reason) => Err(Error::refused(job.change.path(), reason)),
+        None => Ok(()),
+    }
+}
+
 /// What is at a path, with all that it takes to put it back.
 fn there(path: &Path, who: &Who) -> Result<(Item, FileStamp), Error> {
     let real = resolved(path)?;

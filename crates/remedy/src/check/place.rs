@@ -11,6 +11,7 @@ use rustix::fs::{Access, StatVfsMountFlags};
 use super::{CheckedPlan, patch};
 use crate::Error;
 use crate::change::{FileChange, FilePatch, ItemKind, Turn};
+use crate::held::HeldDirectory;
 use crate::work::{FileWork, directory_of, there_above};
 
 /// Left free beside what is known to be needed: directories grow, too, and so does the journal.
@@ -19,7 +20,20 @@ const RESERVE: u64 = 64 << 10;
 /// What an edit in a hole takes at most: a block of the filesystem.
 const BLOCK: u64 = 64 << 10;
 
+/// Of a plan. What it removes is kept in the state directory.
 pub(super) fn allows(checked: &mut CheckedPlan<'_>, state: &Path) {
+    allows_names(checked);
+    removed_directories_will_be_empty(checked);
+    has_room(checked, Some(state));
+}
+
+/// Of what takes a plan back. It keeps nothing, and directories that are not empty stay.
+pub(super) fn allows_back(checked: &mut CheckedPlan<'_>) {
+    allows_names(checked);
+    has_room(checked, None);
+}
+
+fn allows_names(checked: &mut CheckedPlan<'_>) {
     let mut writable: BTreeSet<PathBuf> = BTreeSet::new();
     checked.sort_out(|job| {
         for directory in directories(job) {
@@ -30,8 +44,6 @@ pub(super) fn allows(checked: &mut CheckedPlan<'_>, state: &Path) {
         }
         Ok(())
     });
-    removed_directories_will_be_empty(checked);
-    has_room(checked, state);
 }
 
 /// The directories in which a job makes or removes names.
@@ -44,6 +56,7 @@ fn directories<'a>(job: &'a FileWork) -> Vec<&'a Path> {
 }
 
 fn is_writable(directory: &Path) -> Result<(), Error> {
+    HeldDirectory::open(directory)?;
     let mount =
         rustix::fs::statvfs(directory).map_err(|error| Error::at("statvfs", directory, error))?;
     if mount.f_flag.contains(StatVfsMountFlags::RDONLY) {
@@ -76,7 +89,7 @@ fn removed_directories_will_be_empty(checked: &mut CheckedPlan<'_>) {
 }
 
 /// What a job needs, in bytes, with a directory on each filesystem where it needs that.
-fn needs<'a>(job: &'a FileWork, state: &'a Path) -> Vec<(&'a Path, u64)> {
+fn needs<'a>(job: &'a FileWork, state: Option<&'a Path>) -> Vec<(&'a Path, u64)> {
     let written = match &job.change {
         FileChange::Patch(patch) => Some((directory_of(job.change.path()), of_patched(patch))),
         FileChange::Add(item) => Some((there_above(&item.path), size(&item.thing))),
@@ -85,7 +98,7 @@ fn needs<'a>(job: &'a FileWork, state: &'a Path) -> Vec<(&'a Path, u64)> {
         }
         FileChange::Remove(_) => None,
     };
-    let kept = job.change.removed().map(|item| {
+    let kept = job.change.removed().zip(state).map(|(item, state)| {
         let above_state = if state.is_dir() { state } else { there_above(state) };
         (above_state, size(&item.thing))
     });
@@ -110,7 +123,9 @@ struct SpaceNeeded {
     needed: u64,
 }
 
-fn has_room(checked: &mut CheckedPlan<'_>, state: &Path) {
+fn has_room(checked: &mut CheckedPlan<'_>, state: Option<&Path>) {
+    // What takes back is kept from it by nothing but what it surely needs.
+    let reserve = if state.is_some() { RESERVE } else { 0 };
     let mut devices: BTreeMap<PathBuf, u64> = BTreeMap::new();
     let mut filesystems: BTreeMap<u64, SpaceNeeded> = BTreeMap::new();
     checked.sort_out(|job| {
@@ -122,7 +137,7 @@ fn has_room(checked: &mut CheckedPlan<'_>, state: &Path) {
                     .dev(),
             };
             devices.insert(directory.to_owned(), device);
-            let room = || SpaceNeeded { directory: directory.to_owned(), needed: RESERVE };
+            let room = || SpaceNeeded { directory: directory.to_owned(), needed: reserve };
             let room = filesystems.entry(device).or_insert_with(room);
             room.needed = room.needed.saturating_add(bytes);
         }

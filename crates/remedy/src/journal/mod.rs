@@ -6,6 +6,7 @@ mod story;
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 pub(crate) use record::{JournalRecord, SCHEMA};
@@ -106,9 +107,15 @@ fn path_in(directory: &Path) -> PathBuf {
 
 /// Waits until the entries of a directory are on the disk.
 pub(crate) fn sync_directory(directory: &Path) -> Result<(), Error> {
-    File::open(directory)
+    open_directory(directory)
         .and_then(|open| open.sync_all())
         .map_err(|error| Error::at("sync the directory", directory, error))
+}
+
+/// Opens a directory, and nothing else: a FIFO would make it wait.
+pub(crate) fn open_directory(directory: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::DIRECTORY.bits().cast_signed();
+    File::options().read(true).custom_flags(flags).open(directory)
 }
 
 /// Whether a journal's last words are that it is applied or undone. Quick, and never wrong where

@@ -90,7 +90,7 @@ fn an_undoing_killed_at_any_system_call_is_finished_by_the_next() {
 #[test]
 fn after_a_death_the_rest_can_be_applied_by_a_fresh_plan() {
     let moments = |call: &str| (1..=2).map(|at| (call.to_owned(), at)).collect::<Vec<_>>();
-    for (call, at) in [moments("rename"), moments("fsync"), moments("fdatasync")].concat() {
+    for (call, at) in [moments("renameat"), moments("fsync"), moments("fdatasync")].concat() {
         let scene = EditedFiles::new();
         let files = ["a", "b"].map(|name| scene.file(name, "old"));
         let fresh = || {

@@ -49,6 +49,67 @@ fn what_has_changed_since_in_any_way_is_not_undone() {
     }
 }
 
+/// Two patched files, one of which cannot be replaced now: told by a dry run as by the real one,
+/// and the other is undone all the same where that is asked for.
+#[track_caller]
+fn is_told_before(scene: &EditedFiles, id: &str, free: &Path, held: &Path, reason: &str) {
+    let (before, options) = (scene.picture(), scene.options());
+    for dry_run in [true, false] {
+        let how = UndoOptions { dry_run, ..UndoOptions::default() };
+        let Err(Error::Changed { changed }) = remedy::undo(id, &options, how) else {
+            panic!("undone")
+        };
+        let [held_one] = &changed[..] else { panic!("{changed:?}") };
+        assert_eq!(held_one.path, held);
+        assert!(held_one.reason.contains(reason), "{changed:?}");
+        scene.is_as(&before);
+        assert_eq!(scene.entries()[0].status, Status::Applied);
+    }
+    let how = UndoOptions { skip_changed: true, ..UndoOptions::default() };
+    assert_eq!(remedy::undo(id, &options, how).unwrap().restored.patched, 1);
+    assert_eq!((bytes(free), bytes(held)), (b"old".to_vec(), b"new".to_vec()));
+    assert_eq!(scene.entries()[0].status, Status::PartlyUndone);
+}
+
+#[test]
+fn what_cannot_be_undone_now_is_told_before_anything_is_undone() {
+    if !is_root() {
+        return;
+    }
+    for (name, flag, reason) in [
+        ("sub/held", "i", "is immutable (chattr +i)"),
+        ("sub/held", "a", "is append-only (chattr +a)"),
+        ("sub", "i", "cannot be taken back: "),
+    ] {
+        let scene = EditedFiles::new();
+        let (free, held) = (scene.file("free", "old"), scene.file("sub/held", "old"));
+        let steps = vec![patch(&free, "old", "new"), patch(&held, "old", "new")];
+        let id = scene.apply(steps).unwrap().id;
+        let named = scene.at(name).display().to_string();
+        if !output(&["chattr", &format!("+{flag}"), &named]).status.success() {
+            return;
+        }
+        is_told_before(&scene, &id, &free, &held, reason);
+        run(&["chattr", &format!("-{flag}"), &named]);
+        scene.undo(&id).unwrap();
+        assert_eq!(bytes(&held), b"old");
+    }
+}
+
+#[test]
+fn what_is_partly_undone_is_the_last_only_where_there_is_no_other() {
+    let scene = EditedFiles::new();
+    let (first, second) = (scene.file("first", "old"), scene.file("second", "old"));
+    let older = scene.apply(vec![patch(&first, "old", "new")]).unwrap().id;
+    let newer = scene.apply(vec![patch(&second, "old", "new")]).unwrap().id;
+    fs::write(&second, "odd").unwrap();
+    let how = UndoOptions { skip_changed: true, ..UndoOptions::default() };
+    remedy::undo(&newer, &scene.options(), how).unwrap();
+    assert_eq!(remedy::last(&scene.state()).unwrap().id, older);
+    scene.undo(&older).unwrap();
+    assert_eq!(remedy::last(&scene.state()).unwrap().id, newer);
+}
+
 #[test]
 fn what_a_later_application_changed_is_undone_after_that() {
     let scene = EditedFiles::new();
