@@ -28,6 +28,15 @@ pub fn each_rehearser() -> Vec<Rehearser> {
     all
 }
 
+/// Asserts how many RPCs a server was sent by several runs of one start whose lookups are at once, from
+/// several threads: at most this many, but that Linux' FUSE wakes who waits for a name before it has
+/// entered how long the name is cached (`fuse_lookup`), and some then look it up again.
+#[track_caller]
+pub fn assert_at_most(rpcs: &[u64], most: u64) {
+    assert!(rpcs.iter().min().is_some_and(|least| *least <= most), "{most}: {rpcs:?}");
+    assert!(rpcs.iter().all(|run| *run <= most + most / 10), "{most}: {rpcs:?}");
+}
+
 impl Rehearser {
     /// `becalm rehearse` with these words.
     pub fn becalm(&self, words: &[&str]) -> Command {

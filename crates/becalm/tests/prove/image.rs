@@ -4,6 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use testkit::imaged::{As, ways};
+use testkit::rehearsal::assert_at_most;
 use testkit::user::{as_a_user, scene_for_a_user};
 use testkit::{Scene, run};
 
@@ -90,7 +91,7 @@ fn an_image_answers_what_the_server_was_asked_all_but_the_way_to_the_image() {
             let most = looks + if who == As::Root { 4 } else { 3 };
             let (before, after) = (asked("before"), asked("after"));
             assert!(before.iter().all(|one| *one > 200), "{who:?} {before:?}");
-            assert!(after.iter().all(|one| *one <= most), "{who:?} {check} {most} {after:?}");
+            assert_at_most(&after, most);
         }
     }
 }
