@@ -70,8 +70,9 @@ compile:
 	cargo test --locked --workspace --no-run
 
 suite:
-	@# Tests press Ctrl-C, to which what a script starts with & is deaf.
-	env --default-signal=HUP,INT,QUIT cargo test --locked --workspace --no-fail-fast
+	@# Tests press Ctrl-C, to which what a script starts with & is deaf; and Modules' Tcl reads names of
+	@# files by the locale.
+	LANG=$${LANG:-C.UTF-8} env --default-signal=HUP,INT,QUIT cargo test --locked --workspace --no-fail-fast
 
 bench: build ## measure becalm against its peers
 	setup/install-test-tools --bench
