@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 
 use clap::{Arg, Command};
 
-use super::{dashes, leaf};
+use super::{dashes, leaf, to_type};
 
 /// What is wrong and what to type, where a refused line is understood once such a value is joined to
 /// its option. A command's name is no value: its `--` is missing.
@@ -24,14 +24,8 @@ pub fn missing(command: &mut Command, words: &[OsString]) -> Option<String> {
     mended[at].push("=");
     let value = mended.remove(at + 1);
     mended[at].push(value);
-    let wrong = format!("the value of '{}' stands behind a '='", option.display());
-    match command.try_get_matches_from_mut(&mended) {
-        Ok(_) => Some(format!("{wrong}; type: becalm {}", term::shell_line(&mended[1..]))),
-        Err(_) => match dashes::missing(command, &mended, true)? {
-            Ok(line) => Some(format!("{wrong}, and {line}")),
-            Err(_) => None,
-        },
-    }
+    let line = to_type(command, &mended)?;
+    Some(format!("the value of '{}' stands behind a '='{line}", option.display()))
 }
 
 /// Whether the word is an option whose value must be joined to it, without one.

@@ -69,6 +69,18 @@ fn refuse(line: &str) -> ExitCode {
     ExitCode::from(USAGE)
 }
 
+/// The end of a sentence: what to type, where becalm understands the mended words, or would if they
+/// had their `--`.
+fn to_type(command: &mut Command, mended: &[OsString]) -> Option<String> {
+    match command.try_get_matches_from_mut(mended) {
+        Ok(_) => Some(format!("; type: becalm {}", term::shell_line(&mended[1..]))),
+        Err(_) => match dashes::missing(command, mended, true)? {
+            Ok(line) => Some(format!(", and {line}")),
+            Err(_) => None,
+        },
+    }
+}
+
 /// The verb of several words that the words begin with, and how many they are.
 fn leaf<'a>(command: &'a Command, words: &[OsString]) -> (&'a Command, usize) {
     let mut leaf = (command, 1);

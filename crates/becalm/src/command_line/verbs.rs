@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::{dashes, leaf};
+use super::{leaf, to_type};
 
 /// What to type where a word is no verb: the line with the one that is meant, if that is certain
 /// enough and the line is understood; else where to look.
@@ -41,12 +41,9 @@ pub fn meant(command: &mut Command, error: &clap::Error, words: &[OsString]) -> 
     mended.extend(candidate.iter().map(OsString::from));
     mended.extend_from_slice(&words[at + 1..]);
     let verb = candidate.join(" ");
-    Some(match command.try_get_matches_from_mut(&mended) {
-        Ok(_) => format!("{wrong}; type: becalm {}", term::shell_line(&mended[1..])),
-        Err(_) => match dashes::missing(command, &mended, true) {
-            Some(Ok(line)) => format!("{wrong}, and {line}"),
-            _ => format!("{wrong}; becalm {verb} --help tells of the one that is like it"),
-        },
+    Some(match to_type(command, &mended) {
+        Some(line) => format!("{wrong}{line}"),
+        None => format!("{wrong}; becalm {verb} --help tells of the one that is like it"),
     })
 }
 
