@@ -245,19 +245,19 @@ impl Delays {
 
     /// What a call has to wait for: the names on its way that others have asked for, and what it
     /// asks for itself.
-    fn wants(&mut self, question: &PathRequest, thread: u32, at: Nanos) -> Vec<Rc<PendingRpc>> {
-        let mut wants = self.coming_on_the_way(question.path, at);
+    fn wants(&mut self, request: &PathRequest, thread: u32, at: Nanos) -> Vec<Rc<PendingRpc>> {
+        let mut wants = self.coming_on_the_way(request.path, at);
         let Delays { node, coming, .. } = self;
-        node.each_rpc(at, question, |asked| {
+        node.each_rpc(at, request, |rpc| {
             let operation = Rc::new(PendingRpc {
-                kind: asked.kind,
-                path: asked.path.into(),
-                enoent: asked.enoent,
+                kind: rpc.kind,
+                path: rpc.path.into(),
+                enoent: rpc.enoent,
                 thread,
                 answered: std::cell::Cell::new(None),
             });
-            if asked.cached && asked.kind == RpcKind::Lookup {
-                coming.insert(asked.path.into(), Rc::clone(&operation));
+            if rpc.cached && rpc.kind == RpcKind::Lookup {
+                coming.insert(rpc.path.into(), Rc::clone(&operation));
             }
             wants.push(operation);
         });
@@ -285,13 +285,13 @@ impl DelayPolicy for Delays {
         if !self.shared.contains(path) && !other.is_some_and(|other| self.shared.contains(other)) {
             return None;
         }
-        let question = PathRequest::of(call.event, path, other)?;
-        let path = if question.enoent { up_to_missing(question.path) } else { question.path };
-        let question = PathRequest { path, ..question };
+        let request = PathRequest::of(call.event, path, other)?;
+        let path = if request.enoent { up_to_missing(request.path) } else { request.path };
+        let request = PathRequest { path, ..request };
         // Calls are told of when they return, not in the order in which they were made.
         self.latest = self.latest.max(call.made);
         let server = self.server()?;
-        let wants = self.wants(&question, call.event.thread, self.latest);
+        let wants = self.wants(&request, call.event.thread, self.latest);
         let mut at = call.made;
         Some(Box::new(wants.into_iter().map(move |operation| {
             at = server.answer(&operation, at);
