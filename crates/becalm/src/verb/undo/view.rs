@@ -27,7 +27,7 @@ pub fn render_list(entries: &[Entry], columns: usize) -> String {
         table.row([&entry.id, &entry.when(), &paths, entry.status.name(), &entry.title]);
     }
     text.push_str(&table.render(columns));
-    if let Some(last) = entries.iter().rev().find(|entry| entry.status.can_be_undone()) {
+    if let Some(last) = remedy::last_of(entries) {
         text.push('\n');
         text.push_str(&style::next(&format!("becalm undo {}", last.id)));
     }
