@@ -71,10 +71,11 @@ pub struct CommandReport<'a> {
 impl CommandReport<'_> {
     /// Prints the answer as JSON, or as a report that is made for so many columns and followed by
     /// whose it was and how the others' can be had; nothing where another rank reports. `source` is
-    /// the recording that `--json=FILE` must not replace.
+    /// the recording that `--json=FILE` must not replace. The command has ended, and its status is
+    /// passed: where the answer cannot be written, that is said in a line.
     ///
     /// # Errors
-    /// Those of writing.
+    /// The reader is gone.
     pub fn print(
         self,
         source: &Path,
@@ -92,7 +93,11 @@ impl CommandReport<'_> {
                 self.rank.print_report(report)
             }
         };
-        print().map_err(Failure::of_command)?;
+        match print().map_err(Failure::of_command) {
+            Err(failure) if failure.is_broken_pipe() => return Err(failure),
+            Err(failure) => term::warn(&format!("{:#}", failure.error)),
+            Ok(()) => {}
+        }
         self.rank.say_whose(others);
         Ok(())
     }

@@ -1,27 +1,31 @@
 //! `--profile`, `--ranks` and what else a predicted wait depends on: the same for all verbs that
 //! predict one.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use anyhow::Context;
-use cost::{CostModel, FilesystemProfile, JobSize, ProfileError};
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use cost::{CostModel, FilesystemProfile, JobSize};
+
+use crate::below::{self, NamedDirectory};
+use crate::exit::Failure;
 
 /// For which shared filesystem, and which job, a wait is predicted.
 #[derive(clap::Args)]
 pub struct CostOptions {
     /// The shared filesystem: nfs, lustre, gpfs, local, one of your own, or a file [default: the
     /// one of --rehearse, else nfs]
-    #[arg(long, value_name = "PROFILE")]
-    profile: Option<OsString>,
+    #[arg(long, value_name = "PROFILE", value_parser = profile())]
+    profile: Option<NamedProfile>,
 
     #[command(flatten)]
     pub job: JobOptions,
 
-    /// What is on the shared filesystem: this and all below it [default: the network filesystems of
-    /// the recording; without any, everything but what the kernel serves from memory]
-    #[arg(long, value_name = "PATH", num_args = 1..)]
-    below: Vec<PathBuf>,
+    /// What is on the shared filesystem: this directory and all below it; may be given more than
+    /// once [default: the network filesystems of the recording; without any, everything but what the
+    /// kernel serves from memory]
+    #[arg(long, value_name = "DIR", value_parser = below::directory())]
+    below: Vec<NamedDirectory>,
 
     /// Predict for nodes that have had such a start before
     #[arg(long)]
@@ -57,27 +61,57 @@ fn from_one() -> clap::builder::RangedU64ValueParser {
 impl CostOptions {
     /// The model that is asked for; `rehearsed` is the filesystem that the command is run on, where
     /// it is emulated.
-    pub fn model(&self, rehearsed: Option<&FilesystemProfile>) -> Result<CostModel, ProfileError> {
+    pub fn model(&self, rehearsed: Option<&FilesystemProfile>) -> Result<CostModel, Failure> {
         let profile = match (&self.profile, rehearsed) {
-            (Some(name), _) => self.job.profile(name)?,
+            (Some(named), _) => self.job.profile(named)?,
             (None, Some(rehearsed)) => rehearsed.clone(),
-            (None, None) => self.job.profile(FilesystemProfile::DEFAULT.as_ref())?,
+            (None, None) => {
+                let usual = FilesystemProfile::find(FilesystemProfile::DEFAULT.as_ref());
+                self.job.with_server(usual.map_err(Failure::of_usage)?)?
+            }
         };
         Ok(CostModel { profile, job: self.job.size(), warm: self.warm })
     }
 
-    /// What was named as shared, absolute.
-    pub fn below(&self) -> anyhow::Result<Vec<PathBuf>> {
-        let below = self.below.iter().map(std::path::absolute).collect::<Result<Vec<_>, _>>();
-        below.context("--below")
+    /// What was named as shared, by each of its names.
+    pub fn below(&self) -> Vec<PathBuf> {
+        self.below.iter().flat_map(NamedDirectory::names).cloned().collect()
+    }
+
+    /// The same for a command that is yet to run here.
+    ///
+    /// # Errors
+    /// One of them is not there.
+    pub fn below_here(&self) -> Result<Vec<PathBuf>, Failure> {
+        self.below.iter().try_for_each(NamedDirectory::must_exist)?;
+        Ok(self.below())
     }
 }
 
+/// A profile, and the name by which it was chosen.
+#[derive(Clone, Debug)]
+pub struct NamedProfile {
+    /// As it was given.
+    pub name: OsString,
+    profile: FilesystemProfile,
+}
+
+/// Finds a profile while the command line is read: one that there is not is wrong usage of any verb.
+pub fn profile() -> impl TypedValueParser<Value = NamedProfile> {
+    OsStringValueParser::new().try_map(|name| {
+        FilesystemProfile::find(&name).map(|profile| NamedProfile { name, profile })
+    })
+}
+
 impl JobOptions {
-    /// The profile of this name, with the server that is asked for.
-    pub fn profile(&self, name: &OsStr) -> Result<FilesystemProfile, ProfileError> {
-        let profile = FilesystemProfile::find(name)?;
-        if self.cold_server { profile.with_cold_server() } else { Ok(profile) }
+    /// The profile with the server that is asked for.
+    pub fn profile(&self, named: &NamedProfile) -> Result<FilesystemProfile, Failure> {
+        self.with_server(named.profile.clone())
+    }
+
+    fn with_server(&self, profile: FilesystemProfile) -> Result<FilesystemProfile, Failure> {
+        let profile = if self.cold_server { profile.with_cold_server() } else { Ok(profile) };
+        profile.map_err(Failure::of_usage)
     }
 
     /// The job that is asked for.

@@ -34,15 +34,27 @@ impl Failure {
     pub fn of_command(error: impl Into<anyhow::Error>) -> Failure {
         Failure { status: FAILED, error: error.into() }
     }
+
+    /// A failure to be called as it should have been.
+    pub fn of_usage(error: impl Into<anyhow::Error>) -> Failure {
+        Failure { status: USAGE, error: error.into() }
+    }
+
+    /// Whether a reader has seen enough (`| head`).
+    pub fn is_broken_pipe(&self) -> bool {
+        self.error.chain().any(|cause| {
+            let error = cause.downcast_ref::<std::io::Error>();
+            error.is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+        })
+    }
 }
 
 /// The process's exit code, after saying what went wrong in one line.
 pub fn of(done: Result<u8, Failure>) -> ExitCode {
     match done {
         Ok(status) => ExitCode::from(status),
-        // A reader that has seen enough (`| head`) is no failure; the shell's convention for
-        // it is death by SIGPIPE.
-        Err(failure) if is_broken_pipe(&failure.error) => ExitCode::from(141),
+        // That is no failure; the shell's convention for it is death by SIGPIPE.
+        Err(failure) if failure.is_broken_pipe() => ExitCode::from(141),
         Err(failure) => {
             // Names in it are the user's; none may end the line or steer the terminal.
             term::warn(&format!("{:#}", failure.error));
@@ -56,12 +68,4 @@ pub fn usage(error: &clap::Error) -> ExitCode {
     let status = if error.use_stderr() { USAGE } else { 0 };
     let _ = error.print();
     ExitCode::from(status)
-}
-
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause
-            .downcast_ref::<std::io::Error>()
-            .is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
-    })
 }

@@ -1,6 +1,7 @@
 //! becalm's command line. One file a verb in `verb/`: parse, call, print.
 
 mod again;
+mod below;
 mod command_line;
 mod command_report;
 mod cost_options;

@@ -85,6 +85,17 @@ impl RecordingHead {
         shell_line(&self.command)
     }
 
+    /// The command to be run once more by a verb, as a line to paste: from elsewhere, where it was
+    /// recorded.
+    pub fn repeated(&self, verb: &str) -> String {
+        let line = format!("{verb} -- {}", self.command_line());
+        let is_here = std::env::current_dir().is_ok_and(|here| here == Path::new(&self.cwd));
+        match is_here || self.cwd.is_empty() {
+            true => line,
+            false => format!("(cd {} && {line})", term::quoted(Path::new(&self.cwd))),
+        }
+    }
+
     /// The command for a line of prose on a terminal of so many columns: cut in the middle where
     /// it would fill more than two lines.
     pub fn command_in(&self, columns: usize) -> String {

@@ -11,7 +11,7 @@ use recording::{ByteUnits, Nanos, Recording};
 use rehearse::report::RehearsalReport;
 use rehearse::{Account, Rehearsal, RehearsalRequest};
 
-use crate::cost_options::JobOptions;
+use crate::cost_options::{JobOptions, NamedProfile, profile};
 use crate::exit::Failure;
 use crate::verb::check::RehearsedRun;
 
@@ -20,8 +20,8 @@ use crate::verb::check::RehearsedRun;
 pub struct RehearseOptions {
     /// Run it on a slow shared filesystem of this profile, on a cold node: nfs, lustre, gpfs or
     /// one of your own (becalm rehearse --profiles)
-    #[arg(long, value_name = "PROFILE")]
-    rehearse: Option<OsString>,
+    #[arg(long, value_name = "PROFILE", value_parser = profile())]
+    rehearse: Option<NamedProfile>,
 
     /// A directory that is on it [default: the directories that a cluster would share: /home, /opt
     /// and the like, and what the command names below /tmp]
@@ -39,7 +39,7 @@ impl RehearseOptions {
         job: &JobOptions,
     ) -> Result<Option<RehearsalRequest>, Failure> {
         let Some(name) = &self.rehearse else { return Ok(None) };
-        let profile = job.profile(name).map_err(Failure::of_command)?;
+        let profile = job.profile(name)?;
         let mut paths = self.rehearse_path.clone();
         if paths.is_empty() {
             paths = commands.iter().flat_map(|words| rehearse::shared_directories(words)).collect();

@@ -10,6 +10,7 @@
 //! | `profile_store` | which profiles there are (`profiles/*.toml`, and a user's own) |
 //! | `units` | spans of time and bandwidths, as they are written |
 //! | `shared_directories` | which of the recorded paths are on it |
+//! | `left_out` | what a prediction leaves out, and what to name for it |
 //! | `path_request` | one system call, as the kernel's walk along a path sees it |
 //! | `rpc` | what crosses the network |
 //! | `client_cache` | which RPCs a node sends for a call |
@@ -33,6 +34,7 @@ mod closed_queue_tests;
 mod compute;
 mod csv;
 mod job_size;
+mod left_out;
 mod missing_component;
 mod model;
 mod path_request;
@@ -50,6 +52,7 @@ pub use client_cache::ClientCache;
 pub use compute::ComputeSource;
 pub use csv::csv;
 pub use job_size::JobSize;
+pub use left_out::LeftOut;
 pub use model::{CostModel, PredictedWait, Prediction};
 pub use path_request::{PathRequest, RequestKind};
 pub use profile::{

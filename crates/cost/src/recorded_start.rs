@@ -1,6 +1,8 @@
 //! What one rank does at its start: computes, looks paths up, reads, in order.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use recording::{Event, Kind as CallKind, Nanos, Outcome, PathId, ProcessId, Recording};
@@ -64,14 +66,14 @@ pub enum ProjectionError {
     /// None of them counts.
     #[error(
         "none of the {elsewhere} metadata operations was on {}; most were below {most}: name \
-         what is shared with --below, for example --below {most}", .looked_at
+         that, for example: --below {most}", .looked_at
     )]
     Elsewhere {
         /// How many there are.
         elsewhere: u64,
         /// What was taken to be shared.
         looked_at: String,
-        /// Where most of them are.
+        /// Where most of them are, as a shell takes it.
         most: String,
     },
 }
@@ -116,7 +118,10 @@ impl<'a> RecordedStart<'a> {
         if let Some(how) = self.recording.mounts_changed() {
             return Err(ProjectionError::MountsChanged(how));
         }
-        if self.steps.is_empty() { Err(nothing(self)) } else { Ok(()) }
+        match self.steps.is_empty() {
+            true => Err(ProjectionError::elsewhere(self.recording, &self.shared.roots)),
+            false => Ok(()),
+        }
     }
 
     /// `requests` are with the places of their calls in `order`.
@@ -292,25 +297,26 @@ fn program(recording: &Recording) -> String {
     recording::shown(path.rsplit(|byte| *byte == b'/').next().unwrap_or(path))
 }
 
-/// Why there is nothing to project.
-fn nothing(start: &RecordedStart) -> ProjectionError {
-    let recording = start.recording;
-    let mut below: FxHashMap<&[u8], u64> = FxHashMap::default();
-    for event in recording.events.iter().filter(|event| event.is_metadata()) {
-        let path = event.path.map_or(&b""[..], |path| recording.path(path));
-        if !recording.header.is_answered_on_node(path) {
-            let end = path.iter().skip(1).position(|byte| *byte == b'/');
-            *below.entry(&path[..end.map_or(path.len(), |end| end + 1)]).or_default() += 1;
+impl ProjectionError {
+    /// Why nothing of a recording is in these directories.
+    pub fn elsewhere(recording: &Recording, looked_at: &[PathBuf]) -> ProjectionError {
+        let mut below: FxHashMap<&[u8], u64> = FxHashMap::default();
+        for event in recording.events.iter().filter(|event| event.is_metadata()) {
+            let path = event.path.map_or(&b""[..], |path| recording.path(path));
+            if path.starts_with(b"/") && !recording.header.is_answered_on_node(path) {
+                let end = path.iter().skip(1).position(|byte| *byte == b'/');
+                *below.entry(&path[..end.map_or(path.len(), |end| end + 1)]).or_default() += 1;
+            }
         }
-    }
-    let most = below.into_iter().max_by_key(|(directory, calls)| (*calls, *directory));
-    let roots: Vec<_> = start.shared.roots.iter().map(|root| root.display().to_string()).collect();
-    match most {
-        Some((most, _)) if start.elsewhere > 0 => ProjectionError::Elsewhere {
-            elsewhere: start.elsewhere,
-            looked_at: roots.join(", "),
-            most: recording::shown(most),
-        },
-        _ => ProjectionError::Nothing,
+        let most = below.into_iter().max_by_key(|(directory, calls)| (*calls, *directory));
+        let looked_at: Vec<_> = looked_at.iter().map(|root| root.display().to_string()).collect();
+        match most {
+            Some((most, _)) => ProjectionError::Elsewhere {
+                elsewhere: recording.metadata_operations(),
+                looked_at: looked_at.join(", "),
+                most: term::quoted(OsStr::from_bytes(most)),
+            },
+            None => ProjectionError::Nothing,
+        }
     }
 }

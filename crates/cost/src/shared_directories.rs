@@ -1,8 +1,10 @@
 //! Which of the recorded paths are on the shared filesystem.
 
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use recording::Recording;
+use recording::query::clean;
 use serde::{Deserialize, Serialize};
 
 /// Which paths are on the shared filesystem.
@@ -44,7 +46,10 @@ pub(super) fn shared(
 ) -> (SharedDirectories, SharedChoice) {
     let mounts = &recording.header.mounts;
     let on_node = |point: &str| recording.header.is_answered_on_node(point.as_bytes());
+    // Who names a filesystem in memory wants it to stand for one that is not.
+    let is_named = |point: &str| given.iter().any(|named| named.as_path() == Path::new(point));
     let except = mounts.iter().filter(|mount| on_node(&mount.point));
+    let except = except.filter(|mount| mount.is_image() || !is_named(&mount.point));
     let mut except: Vec<PathBuf> = except.map(|mount| PathBuf::from(&mount.point)).collect();
     if mounts.is_empty() {
         except.extend(IN_MEMORY.map(PathBuf::from));
@@ -78,7 +83,7 @@ impl SharedDirectories {
     /// Whether a path is a root or below one: of roots and exceptions, the longest that it is
     /// below decides.
     pub fn contains(&self, path: &[u8]) -> bool {
-        use std::os::unix::ffi::OsStrExt;
+        let path = &*clean(path);
         let longest = |directories: &[PathBuf]| {
             let directories = directories.iter().map(|directory| directory.as_os_str().as_bytes());
             directories.filter(|directory| is_below(path, directory)).map(<[u8]>::len).max()

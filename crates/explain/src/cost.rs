@@ -1,11 +1,11 @@
 //! What a run, and each part of it, waits for the filesystem, by the [cost] model.
 
-use cost::{CostModel, PredictedWait, Prediction, RecordedStart};
+use cost::{CostModel, LeftOut, PredictedWait, Prediction, ProjectionError, RecordedStart};
 use recording::Recording;
 
-use crate::ExplainOptions;
 use crate::findings::WaitModel;
 use crate::survey::OpId;
+use crate::{ExplainOptions, threshold};
 
 /// The predicted wait of a run, to be taken apart.
 pub(crate) struct RunWait {
@@ -14,6 +14,12 @@ pub(crate) struct RunWait {
     events: Vec<usize>,
     /// How it was predicted.
     pub model: WaitModel,
+    /// Why the recording does not tell what is waited for, where it does not.
+    pub refused: Option<ProjectionError>,
+    /// What is left out that would be felt.
+    pub left_out: Option<LeftOut>,
+    /// Seconds of the wait of one rank that are for data.
+    pub data: f64,
 }
 
 impl RunWait {
@@ -22,11 +28,28 @@ impl RunWait {
         let start = RecordedStart::of(recording, &options.below, None);
         let events = recording.events.iter().enumerate();
         let events = events.filter(|(_, event)| event.is_metadata()).map(|(number, _)| number);
+        let prediction = options.model.predict(&start);
+        let refused = start.check().err();
+        let profile = &options.model.profile;
+        let bytes = prediction.wait.bytes_read;
+        let all = recording.metadata_operations();
+        let is_felt = |left: &LeftOut| {
+            threshold::would_be_felt(left.operations, all, profile.latency().seconds())
+        };
         RunWait {
-            prediction: options.model.predict(&start),
             events: events.collect(),
             model: wait_model(&options.model, &start),
+            // Where there are no operations, there is nothing to wait for.
+            refused: refused.filter(|why| !matches!(why, ProjectionError::Nothing)),
+            left_out: start.left_out().filter(is_felt),
+            data: (profile.transfer_time(bytes) + profile.transfer_trips(bytes)) / 1e9,
+            prediction,
         }
+    }
+
+    /// Of all of it, where the recording tells.
+    pub(crate) fn told(&self) -> Option<PredictedWait> {
+        self.refused.is_none().then_some(self.prediction.wait)
     }
 
     /// Of all of it.

@@ -1,5 +1,7 @@
 //! Findings: what a recording means, as data. docs/schema/becalm.check.md describes the JSON.
 
+use std::path::PathBuf;
+
 use cost::PredictedWait;
 use recording::{Cause, ExitStatus, Micros, Name, Nanos};
 use serde::{Deserialize, Serialize};
@@ -23,14 +25,24 @@ pub struct Findings {
     /// The metadata operations that belong to no storm, by cause, the longest predicted wait
     /// first.
     pub rest: Vec<CauseWait>,
-    /// What it waits for the filesystem.
-    pub predicted_wait: PredictedWait,
+    /// What it waits for the filesystem; none where the recording does not tell: the command changed
+    /// its mounts, or nothing of it was where it was looked for.
+    pub predicted_wait: Option<PredictedWait>,
     /// How that is predicted.
     pub model: WaitModel,
     /// From when on it is a storm.
     pub threshold: Threshold,
     /// What the reader must know before believing the numbers.
     pub warnings: Vec<RunWarning>,
+    /// The directory that, named as shared, has most of what is left out now.
+    #[serde(skip)]
+    pub left_out: Option<PathBuf>,
+    /// Whether the start is called calm.
+    #[serde(skip)]
+    pub is_calm: bool,
+    /// The command that shows the evidence where there is no storm.
+    #[serde(skip)]
+    pub evidence: String,
 }
 
 /// All of a run, in numbers.

@@ -34,7 +34,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use ::cost::CostModel;
-use recording::{Micros, Nanos, Recording};
+use recording::{ByteUnits, Micros, Nanos, Recording};
 
 pub use findings::{
     CauseCount, CauseWait, Finding, Findings, RunTotals, RunWarning, Threshold, WaitModel,
@@ -100,16 +100,21 @@ pub fn explain(recording: &Recording, options: &ExplainOptions) -> Findings {
     let rest = causes(&survey, &wait);
     let totals = totals(&survey);
     let program = program(recording);
+    let is_calm =
+        storms.is_empty() && wait.told().is_some_and(|it| threshold::is_calm(it.one_rank));
     Findings {
         headline: headline(&program, &totals, &wait, storms.is_empty().then_some(&rest)),
+        is_calm,
+        left_out: wait.left_out.as_ref().map(|left| left.directory.clone()),
+        evidence: format!("becalm report {} --by prefix", options.recording),
         command: recording.header.command(),
         program,
         storms,
         rest,
-        predicted_wait: wait.whole(),
+        predicted_wait: wait.told(),
         threshold: threshold::threshold(&wait.model.profile),
+        warnings: warnings::of_run(recording, &wait, options.still_running),
         model: wait.model,
-        warnings: warnings::of_run(recording, options.still_running),
         totals,
     }
 }
@@ -242,11 +247,18 @@ fn headline(
         operations(totals.metadata_ops),
         words::count(totals.enoent),
     );
-    let seconds = wait.whole().one_rank;
-    match rest {
-        None => format!("{made}."),
-        Some(_) if threshold::is_calm(seconds) => format!("No storm: {made}."),
-        Some(rest) => format!(
+    let (Some(rest), Some(told)) = (rest, wait.told()) else { return format!("{made}.") };
+    let seconds = told.one_rank;
+    match threshold::is_calm(seconds) {
+        true => format!("No storm: {made}."),
+        false if wait.data * 2.0 > seconds => format!(
+            "{made}. One rank would wait {} on {}, {} of it for {} of data that is read.",
+            words::seconds(seconds),
+            wait.model.profile,
+            words::seconds(wait.data),
+            term::number::bytes(ByteUnits(told.bytes_read)),
+        ),
+        false => format!(
             "{made}. One rank would wait {} for them on {}, and no single storm explains it: most \
              is for {}.",
             words::seconds(seconds),

@@ -25,6 +25,12 @@ pub(crate) fn is_storm(avoidable: f64, all: f64) -> bool {
     avoidable >= NOTICED && (avoidable * ONE_IN >= all || avoidable >= ALWAYS)
 }
 
+/// Whether so many operations, of which each might take so long, would be felt if they were counted,
+/// and are a considerable part of all.
+pub(crate) fn would_be_felt(operations: u64, all: u64, latency: f64) -> bool {
+    operations as f64 * latency > NOTICED && operations * 4 >= all
+}
+
 /// Whether a start that waits so many seconds can be called calm.
 pub(crate) fn is_calm(all: f64) -> bool {
     all <= NOTICED

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cost::ProjectionError;
 use recording::{Blind, ExitStatus, ProcessId, Recording};
 use serde::{Deserialize, Serialize};
 
+use crate::cost::RunWait;
 use crate::findings::RunWarning;
 use crate::who;
 use crate::words::{count, counted, listed};
@@ -40,6 +42,10 @@ pub enum WarningKind {
     Unreadable,
     /// The command changed its mounts on the way.
     MountsChanged,
+    /// None of it was in the directories that were named.
+    NothingBelow,
+    /// A considerable part of it is on no filesystem that is taken for shared.
+    LeftOut,
     /// The command failed.
     Failed,
 }
@@ -59,8 +65,9 @@ pub fn warnings(recording: &Recording) -> Vec<RunWarning> {
 }
 
 /// The same for a recording that is still being made, because the command left processes behind.
-pub(crate) fn of_run(recording: &Recording, still_running: u64) -> Vec<RunWarning> {
+pub(crate) fn of_run(recording: &Recording, wait: &RunWait, still_running: u64) -> Vec<RunWarning> {
     let mut warnings = warnings(recording);
+    warnings.splice(0..0, of_wait(recording, wait));
     if still_running > 0 {
         warnings.retain(|warning| warning.kind != WarningKind::Cut);
         let text = format!(
@@ -72,6 +79,28 @@ pub(crate) fn of_run(recording: &Recording, still_running: u64) -> Vec<RunWarnin
         warnings.insert(0, RunWarning { kind: WarningKind::Running, text });
     }
     warnings
+}
+
+/// What the predicted wait does not hold. That the mounts changed is said already.
+fn of_wait(recording: &Recording, wait: &RunWait) -> Option<RunWarning> {
+    if let Some(why) = &wait.refused {
+        let is_below = matches!(why, ProjectionError::Elsewhere { .. });
+        let kind = WarningKind::NothingBelow;
+        return is_below.then(|| RunWarning { kind, text: why.to_string() });
+    }
+    let left = wait.left_out.as_ref()?;
+    let why = match left.in_memory * 2 > left.operations {
+        true => "the kernel serves them from memory here",
+        false => "they were on nothing that is taken for shared",
+    };
+    let text = format!(
+        "{} of {} metadata operations are in no predicted wait, as {why}; to count most of them: \
+         --below {}",
+        count(left.operations),
+        count(recording.metadata_operations()),
+        term::quoted(&left.directory),
+    );
+    Some(RunWarning { kind: WarningKind::LeftOut, text })
 }
 
 /// Blind spots as a verb says them that has no recording at hand to name the programs.
@@ -170,7 +199,8 @@ fn mounts_changed(recording: &Recording) -> Option<RunWarning> {
     let how = recording.mounts_changed()?;
     let text = format!(
         "the command changed its mounts on the way ({how}): what an image served there is counted \
-         as if a server had"
+         as if a server had, and no wait is predicted; to have one, record inside: becalm run --image \
+         FILE -- becalm record -o REC -- CMD"
     );
     Some(RunWarning { kind: WarningKind::MountsChanged, text })
 }

@@ -61,7 +61,7 @@ fn share(part: u64, whole: u64) -> String {
 }
 
 /// A span of time, in three digits and the unit that suits it: `850 ns`, `12.3 ms`, `1.23 s`,
-/// `2 min 3 s`.
+/// `2 min 3 s`, `1,443 h 34 min`.
 pub fn time(span: impl Into<Duration>) -> String {
     // A value that would round up to 1000 of a unit belongs to the next.
     match u64::try_from(span.into().as_nanos()).unwrap_or(u64::MAX) {
@@ -72,7 +72,11 @@ pub fn time(span: impl Into<Duration>) -> String {
         ns @ ..99_950_000_000 => format!("{} s", three_digits(ns as f64 / 1e9)),
         ns => {
             let seconds = ns.saturating_add(500_000_000) / 1_000_000_000;
-            format!("{} min {} s", count(seconds / 60), seconds % 60)
+            let minutes = (seconds + 30) / 60;
+            match seconds {
+                ..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
+                _ => format!("{} h {} min", count(minutes / 60), minutes % 60),
+            }
         }
     }
 }
@@ -150,6 +154,10 @@ mod tests {
         assert_eq!(
             shown.map(|ns| time(Duration::from_nanos(ns))),
             ["0", "850 ns", "1.23 µs", "999 µs", "1.00 ms", "12.3 ms", "1.23 s", "2 min 3 s"]
+        );
+        assert_eq!(
+            [3_599, 3_600, 7_170, 5_196_840].map(|seconds| time(Duration::from_secs(seconds))),
+            ["59 min 59 s", "1 h 0 min", "2 h 0 min", "1,443 h 34 min"]
         );
     }
 

@@ -372,6 +372,38 @@ fn an_image_of_an_environment_that_most_is_searched_in() {
 }
 
 #[test]
+fn what_is_next_where_no_storm_explains_the_wait() {
+    let place = Place::new();
+    let make = "for i in {1..150}; do mkdir -p inc/$i; done; mkdir last && cd last && \
+                for i in {1..60}; do echo '1;' > m$i.pm; done; \
+                { for i in {1..60}; do echo \"require m$i;\"; done; } > ../all.pl";
+    place.said(make);
+    let run_it =
+        "@INC = ((map { \"inc/$_\" } 1..150), \"last\"); do \"./all.pl\"; print \"done\\n\"";
+    let report = run(&mut place.command(BECALM, &["check", "--", "perl", "-e", run_it])).err();
+    assert!(report.contains("no single storm"), "{report}");
+    let next = report.lines().last().unwrap().strip_prefix("Next: ").unwrap();
+    assert!(place.said(next).contains("inc"), "{next}");
+    let kept = ["check", "-o", "kept.becalm", "--", "perl", "-e", run_it];
+    let report = run(&mut place.command(BECALM, &kept)).err();
+    let next = report.lines().last().unwrap().strip_prefix("Next: ").unwrap();
+    assert_eq!(next, "becalm report kept.becalm --by prefix");
+    assert!(place.said(next).contains("inc"), "{next}");
+}
+
+#[test]
+fn what_a_report_says_next_is_pasted_elsewhere() {
+    let place = Place::new();
+    place.said("mkdir sub; printf '#!/bin/sh\\necho it runs\\n' > app; chmod +x app");
+    place.said("cd sub; becalm record -o ../r.becalm -- ../app");
+    let said = place.said("becalm report r.becalm --by library");
+    let next = said.lines().last().unwrap().strip_prefix("Next: ").unwrap();
+    assert!(next.starts_with("(cd ") && place.said(next).contains("it runs"), "{next}");
+    let said = place.said("cd sub; becalm report ../r.becalm --by library");
+    assert!(said.ends_with("Next: becalm check -- ../app\n"), "{said}");
+}
+
+#[test]
 fn no_image_of_what_is_no_environment_or_serves_little() {
     let place = Place::new();
     let python = environment(&place);

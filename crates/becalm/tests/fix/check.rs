@@ -563,7 +563,11 @@ fn what_cannot_be_checked_is_one_line_and_the_documented_status() {
         (&["-o", "/"], &["true"], 125),
         (&["--ranks=0"], &["true"], 2),
         (&["--ranks=many"], &["true"], 2),
-        (&["--json=/"], &["true"], 125),
+        (&["--json=/"], &["sh", "-c", "exit 3"], 3),
+        (&["--json=/dev/full"], &["sh", "-c", "exit 3"], 3),
+        (&["--below", "/optt"], &["true"], 2),
+        (&["--profile=beegfs"], &["true"], 2),
+        (&["--rehearse=beegfs"], &["true"], 2),
     ];
     for (options, words, status) in tests {
         let ran: Ran = run(&mut check(&scene, options, words));
@@ -576,6 +580,100 @@ fn what_cannot_be_checked_is_one_line_and_the_documented_status() {
         }
     }
     assert_eq!(run(Command::new(BECALM).arg("check")).code(), 2);
+}
+
+#[test]
+fn an_answer_that_finds_no_room_leaves_nothing_and_the_commands_status() {
+    let scene = Scene::new();
+    let line = format!("ulimit -f 1; {BECALM} check --json=q.json -- sh -c 'exit 3'");
+    let ran = run(Command::new("sh").args(["-c", &line]).current_dir(scene.directory()));
+    assert_eq!(ran.code(), 3, "{}", ran.err());
+    assert_eq!(ran.err().matches("becalm: ").count(), 1, "{}", ran.err());
+    assert_eq!(std::fs::read_dir(scene.directory()).unwrap().count(), 0);
+}
+
+/// A store of so many libraries in a directory that also has one, `sub`, and a link to itself, `link`.
+fn linked_store(directory: &Path, libraries: u32) -> String {
+    let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/store/make");
+    let made =
+        run(Command::new(make).arg(format!("--libs={libraries}")).arg(directory.join("opt")));
+    assert_eq!(made.code(), 0, "{}", made.err());
+    std::fs::create_dir(directory.join("sub")).unwrap();
+    std::os::unix::fs::symlink(".", directory.join("link")).unwrap();
+    made.out().trim_end().to_owned()
+}
+
+#[test]
+fn what_below_names_is_the_directory_however_it_is_spelt() {
+    let scene = Scene::new();
+    let program = linked_store(&scene.directory(), 40);
+    let wait = |below: &str| {
+        let found = findings(&mut check(&scene, &["--json", "--below", below], &[&program]));
+        found["predicted_wait"]["rpcs"].as_u64().unwrap()
+    };
+    let all = wait(&scene.at("."));
+    assert!(all > 100, "{all}");
+    for spelt in ["sub/..", "link", "./link/link", "link/sub/.."] {
+        assert_eq!(wait(spelt), all, "{spelt}");
+    }
+    // As the program gives it, too.
+    let by_link = program.replacen("/opt/", "/link/opt/", 1);
+    let found = found_of(&scene, &["--below", "link"], &by_link);
+    assert!(found["predicted_wait"]["rpcs"].as_u64().unwrap() > 0, "{found:#}");
+    // One path an occurrence.
+    let more = found_of(&scene, &["--below", "sub", "--below", "opt"], &program);
+    assert!(more["predicted_wait"]["rpcs"].as_u64().unwrap() > 100, "{more:#}");
+}
+
+fn found_of(scene: &Scene, options: &[&str], program: &str) -> Value {
+    findings(&mut check(scene, &[&["--json"], options].concat(), &[program]))
+}
+
+#[test]
+fn a_directory_that_nothing_is_below_is_no_calm() {
+    let scene = Scene::new();
+    let program = linked_store(&scene.directory(), 40);
+    let found = found_of(&scene, &["--below", "sub"], &program);
+    assert_eq!(found["predicted_wait"], Value::Null);
+    assert_eq!(found["warnings"][0]["kind"], "nothing_below", "{found:#}");
+    let report = run(&mut check(&scene, &["--below", "sub"], &[&program])).err();
+    assert!(!report.contains("No storm") && !report.contains("Predicted wait"), "{report}");
+    assert!(report.lines().take(4).any(|line| line.starts_with("! none of the ")), "{report}");
+}
+
+#[test]
+fn what_is_left_out_as_it_is_in_memory_is_said_and_counts_as_is_pasted() {
+    let in_memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let place = in_memory.path().join("it's here");
+    std::fs::create_dir(&place).unwrap();
+    let (scene, program) = (Scene::new(), linked_store(&place, 120));
+    let report = run(&mut check(&scene, &[], &[&program])).err();
+    let said = report.replace("\n  ", " ");
+    assert!(said.contains("are in no predicted wait, as the kernel serves them"), "{report}");
+    let next = report.lines().last().unwrap().strip_prefix("Next: becalm ").unwrap();
+    assert!(next.contains(" --below "), "{next}");
+    let pasted = run(Command::new("sh").args(["-c", &format!("{BECALM} {next}")])).err();
+    assert!(pasted.contains("\nloader: "), "{pasted}");
+}
+
+#[test]
+fn a_wait_for_data_is_told_from_one_for_operations() {
+    let scene = Scene::new();
+    std::fs::File::create(scene.at("data")).unwrap().set_len(300 << 20).unwrap();
+    let report = run(&mut check(&scene, &[], &["dd", "if=data", "of=/dev/null", "bs=4M"])).err();
+    let said = report.replace('\n', " ");
+    assert!(said.contains(" of it for 300 MiB of data that is read."), "{report}");
+    assert!(!report.contains(" for them on "), "{report}");
+}
+
+#[test]
+fn of_a_command_that_changed_its_mounts_no_wait_is_predicted() {
+    let scene = Scene::new();
+    let words = ["unshare", "-rm", "sh", "-c", "mount -t tmpfs x /mnt; ls /mnt"];
+    let report = run(&mut check(&scene, &[], &words)).err();
+    assert!(report.contains("changed its mounts on the way") || report.contains("namespace"));
+    assert!(!report.contains("Predicted wait") && !report.contains("No storm"), "{report}");
+    assert_eq!(found(&scene, &words)["predicted_wait"], Value::Null);
 }
 
 #[test]

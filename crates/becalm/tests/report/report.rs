@@ -101,7 +101,11 @@ fn below_a_directory_it_counts_what_grep_finds_in_straces_log() {
             })
             .count() as u64
     };
-    for (directory, opens) in [("/opt/", 3), ("/usr/share/emacs/", 1), ("/nowhere/", 0)] {
+    let nowhere = becalm(["report", file.to_str().unwrap(), "--below", "/nowhere/"]);
+    assert_eq!((nowhere.status.code(), nowhere.stdout.len()), (Some(1), 0));
+    let why = String::from_utf8_lossy(&nowhere.stderr).into_owned();
+    assert!(why.contains("none of the 9 metadata operations was on /nowhere;"), "{why}");
+    for (directory, opens) in [("/opt/", 3), ("/usr/share/emacs/", 1)] {
         let answer = below(directory);
         assert_eq!(answer["below"]["opens"], opens, "{directory}");
         assert_eq!(answer["below"]["opens"], grep(directory, "openat", ""), "{directory}");

@@ -44,9 +44,9 @@ pub struct PrefixCounts {
     pub distinct: u64,
 }
 
-/// Counts what was asked of the files below a directory. Paths are compared by whole components
-/// after lexical clean-up ([`clean`]); a call counts by its first path.
-pub fn prefix_counts(recording: &Recording, below: &[u8]) -> PrefixCounts {
+/// Counts what was asked of the files below a directory, which may have several names. Paths are
+/// compared by whole components after lexical clean-up ([`clean`]); a call counts by its first path.
+pub fn prefix_counts(recording: &Recording, below: &[Vec<u8>]) -> PrefixCounts {
     let inside = paths_below(recording, below);
     let mut named = vec![false; recording.path_count()];
     let mut counts = PrefixCounts::default();
@@ -59,10 +59,14 @@ pub fn prefix_counts(recording: &Recording, below: &[u8]) -> PrefixCounts {
     counts
 }
 
-/// Of each path, by number, whether it is a directory or below it.
-pub(super) fn paths_below(recording: &Recording, directory: &[u8]) -> Vec<bool> {
-    let directory = clean(directory);
-    recording.paths().map(|path| is_below(&clean(path), &directory)).collect()
+/// Of each path, by number, whether it is one of the directories or below it.
+pub(super) fn paths_below(recording: &Recording, directories: &[Vec<u8>]) -> Vec<bool> {
+    let directories: Vec<_> = directories.iter().map(|directory| clean(directory)).collect();
+    let is_inside = |path| {
+        let path = clean(path);
+        directories.iter().any(|directory| is_below(&path, directory))
+    };
+    recording.paths().map(is_inside).collect()
 }
 
 impl PrefixCounts {

@@ -100,8 +100,8 @@ impl FromStr for GroupBy {
 /// Which calls a table counts. The default counts all that the recording holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallFilter {
-    /// Only calls whose (first) path is this directory or below it.
-    pub below: Option<Vec<u8>>,
+    /// Only calls whose (first) path is a directory of one of these names or below it; none: all.
+    pub below: Vec<Vec<u8>>,
     /// Only calls of this process.
     pub process: Option<ProcessId>,
     /// Only calls made for this cause.
@@ -261,7 +261,10 @@ impl<'a> CountedCalls<'a> {
 impl CallFilter {
     /// Of each call, whether it is counted.
     fn select(&self, recording: &Recording, attributor: &mut Attributor) -> Vec<bool> {
-        let inside = self.below.as_ref().map(|directory| below::paths_below(recording, directory));
+        let inside = match self.below.is_empty() {
+            true => None,
+            false => Some(below::paths_below(recording, &self.below)),
+        };
         let is_inside = |event: &Event| match (&inside, event.path) {
             (None, _) => true,
             (Some(inside), Some(path)) => inside[path.0 as usize],

@@ -34,9 +34,12 @@ pub(super) fn group(
     directories: &PrefixDirectories,
 ) -> Groups {
     let mut keys = Keys::default();
-    let rows = match &filter.below {
-        Some(directory) => children(recording, &clean(directory), &mut keys),
-        None => deepest(recording, directories, &mut keys),
+    let rows = match filter.below.is_empty() {
+        true => deepest(recording, directories, &mut keys),
+        false => {
+            let below: Vec<_> = filter.below.iter().map(|directory| clean(directory)).collect();
+            children(recording, &below, &mut keys)
+        }
     };
     let none = keys.row(NO_PATH);
     let place = |event: &Event| {
@@ -77,14 +80,13 @@ fn weights(recording: &Recording, selected: &[bool]) -> Vec<u64> {
     if metadata.iter().any(|weight| *weight > 0) { metadata } else { count(&|_| true) }
 }
 
-/// The row of each path: the next level below `directory`, or `directory` itself.
-fn children(recording: &Recording, directory: &[u8], keys: &mut Keys) -> Vec<Option<u32>> {
-    let skip = if directory == b"/" { 1 } else { directory.len() + 1 };
+/// The row of each path: the next level below the first of `directories` that it is below, or that
+/// itself.
+fn children(recording: &Recording, directories: &[Cow<[u8]>], keys: &mut Keys) -> Vec<Option<u32>> {
     let mut row = |path: &[u8]| {
         let path = clean(path);
-        if !is_below(&path, directory) {
-            return None;
-        }
+        let directory = directories.iter().find(|directory| is_below(&path, directory))?;
+        let skip = if **directory == b"/"[..] { 1 } else { directory.len() + 1 };
         let rest = path.get(skip..).unwrap_or(b"");
         let child = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
         Some(keys.row(path.get(..skip + child).unwrap_or(directory)))

@@ -125,7 +125,7 @@ fn by_prefix_below_a_directory_shows_its_next_level_by_whole_components() {
     for path in ["/home/me/a/1", "/home/me/a/2", "/home/me/b", "/home/me", "/home/menu/c", "/x"] {
         made.call(demo, ask("openat", path));
     }
-    let filter = CallFilter { below: Some(b"/home//me/".to_vec()), ..CallFilter::default() };
+    let filter = CallFilter { below: vec![b"/home//me/".to_vec()], ..CallFilter::default() };
     let recording = made.recording();
     let table = table(&recording, GroupBy::Prefix, &filter);
     assert_eq!(keys(&table), ["/home/me/a", "/home/me", "/home/me/b"]);
@@ -146,7 +146,7 @@ fn opens_and_stats_below_a_directory_are_those_that_grep_counts() {
     made.call(demo, ask("access", "/home/me/x"));
     made.call(demo, ask("getdents64", "/home/me").fd(3));
     made.call(demo, ask("unlink", "/home/me/x"));
-    let counts = prefix_counts(&made.recording(), b"/home/me");
+    let counts = prefix_counts(&made.recording(), &[b"/home/me".to_vec()]);
     assert_eq!((counts.opens, counts.opens_enoent), (2, 1));
     assert_eq!((counts.stats, counts.stats_enoent), (2, 1));
     assert_eq!((counts.accesses, counts.lists, counts.others), (1, 1, 1));
@@ -293,7 +293,7 @@ fn filters_choose_calls_by_process_cause_directory_and_default_set() {
     assert_eq!(calls(CallFilter::default()), 3);
     assert_eq!(calls(CallFilter { process: Some(ProcessId(1)), ..CallFilter::default() }), 2);
     assert_eq!(calls(CallFilter { cause: Some(Cause::LoaderStart), ..CallFilter::default() }), 1);
-    assert_eq!(calls(CallFilter { below: Some(b"/etc".to_vec()), ..CallFilter::default() }), 1);
+    assert_eq!(calls(CallFilter { below: vec![b"/etc".to_vec()], ..CallFilter::default() }), 1);
     assert_eq!(calls(CallFilter { default_set: true, ..CallFilter::default() }), 2);
 }
 

@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use recording::{ByteUnits, Descent, Frame, Micros, Nanos, PathId, Process, ProcessId, Recording};
+use rustix::fs::OFlags;
 use serde::Serialize;
 
 use super::advice::{self, Advice};
@@ -271,14 +273,37 @@ impl ScriptTexts {
     }
 }
 
+/// The beginning of a regular file. A recording may name anything, and what it names may become
+/// anything: a pipe would wait for a writer, a terminal become becalm's own, a device act.
 fn read(file: &[u8]) -> Vec<u8> {
     let path = Path::new(std::ffi::OsStr::from_bytes(file));
     let mut text = Vec::new();
-    // A pipe would wait for a writer.
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
     if path.is_file()
-        && let Ok(file) = File::open(path)
+        && let Ok(file) = File::options().read(true).custom_flags(flags).open(path)
+        && file.metadata().is_ok_and(|opened| opened.is_file())
     {
         let _ = file.take(MOST_TEXT).read_to_end(&mut text);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_a_recording_names_only_regular_files_are_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        std::fs::write(at("script"), "one\ntwo\n").unwrap();
+        let fifo = at("fifo");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RUSR).unwrap();
+        let mut texts = ScriptTexts::default();
+        let mut second = |path: &Path| texts.line(path.as_os_str().as_bytes(), 2);
+        assert_eq!(second(&at("script")).as_deref(), Some("two"));
+        // Whoever opened it to read it would wait for ever.
+        assert_eq!(second(&fifo), None);
+        assert_eq!(second(Path::new("/dev/zero")), None);
+    }
 }

@@ -58,8 +58,8 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let wanted = recorded::RecordRequest::of(&args.command);
     let place = args.place.wanted(&[&args.command], &args.cost.job)?;
     let profile = place.as_ref().map(|place| &place.profile);
-    let model = args.cost.model(profile).map_err(Failure::of_command)?;
-    let below = args.cost.below().map_err(Failure::of_command)?;
+    let model = args.cost.model(profile)?;
+    let below = args.cost.below_here()?;
     let enter = || match &place {
         Some(place) => Ok(Some((place, rehearsed::enter(place)?))),
         None => Ok(None),

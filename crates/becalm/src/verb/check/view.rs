@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use cost::PredictedWait;
 use cure::{CloserLook, Cure, Machine, StormCures};
 use explain::{Finding, Findings};
 use recording::{Nanos, Recording, shown_name};
 use serde::Serialize;
 
+use crate::again;
 use crate::predicted_wait::{seconds, wait_sentence};
 use term::number::{count, counted, percent, time};
 use term::{Column, Table, plain, shell_line, style, width};
@@ -149,11 +151,11 @@ impl CheckAnswer {
             text.push_str(&block(storm, &self.cures_of(storm), &room, columns));
         }
         text.push_str(&self.about_wait(columns));
-        text.push_str(&style::next(&self.next(&findings.storms[0])));
+        text.push_str(&style::next(&self.evidence(&findings.storms[0].evidence)));
         text
     }
 
-    /// Where there is no storm: what there is, and from when on it would be one.
+    /// Where there is no storm: what there is, from when on it would be one, and what leads forward.
     fn calm(&self, columns: usize) -> String {
         let mut text = String::new();
         if !self.findings.rest.is_empty() {
@@ -161,7 +163,20 @@ impl CheckAnswer {
         }
         text.push_str(&width::wrap(&self.findings.threshold.words, columns));
         text.push_str(&self.about_wait(columns));
+        if let Some(next) = self.next_without_storm() {
+            text.push_str(&style::next(&next));
+        }
         text
+    }
+
+    /// Where no storm explains what there is: the same with what was left out, or what it was asked
+    /// for.
+    fn next_without_storm(&self) -> Option<String> {
+        match &self.findings.left_out {
+            Some(directory) => Some(again::with(1, &["--below", directory.to_str()?])),
+            None if self.findings.is_calm => None,
+            None => Some(self.evidence(&self.findings.evidence)),
+        }
     }
 
     /// What belongs to no storm, by cause.
@@ -185,14 +200,19 @@ impl CheckAnswer {
             Column::number(&counted(findings.model.ranks, "rank", "ranks")).spare(),
             Column::number("time").spare(),
         ]);
+        let of = |wait: &PredictedWait| match findings.predicted_wait {
+            Some(_) => [seconds(wait.one_rank), seconds(wait.all_ranks)],
+            None => ["-", "-"].map(str::to_owned),
+        };
         for storm in &findings.storms {
+            let [one, all] = of(&storm.predicted_wait);
             table.row([
                 storm.storm.name().to_owned(),
                 count(storm.metadata_ops),
                 count(storm.enoent),
                 percent(storm.metadata_ops, totals.metadata_ops),
-                seconds(storm.predicted_wait.one_rank),
-                seconds(storm.predicted_wait.all_ranks),
+                one,
+                all,
                 time(storm.time_ns),
             ]);
         }
@@ -202,29 +222,31 @@ impl CheckAnswer {
             let share = percent(rest, totals.metadata_ops);
             table.row(["other".to_owned(), count(rest), count(enoent), share]);
         }
+        let [one, all] = of(&findings.predicted_wait.unwrap_or_default());
         table.total([
             "total".to_owned(),
             count(totals.metadata_ops),
             count(totals.enoent),
             "100 %".to_owned(),
-            seconds(findings.predicted_wait.one_rank),
-            seconds(findings.predicted_wait.all_ranks),
+            one,
+            all,
         ]);
         table
     }
 
-    /// The command that shows the evidence: it needs a recording that is kept.
-    fn next(&self, storm: &Finding) -> String {
+    /// The command that shows this evidence: it needs a recording that is kept.
+    fn evidence(&self, shown_by: &str) -> String {
         if self.recording.is_some() {
-            return storm.evidence.clone();
+            return shown_by.to_owned();
         }
         let words = shell_line(&self.findings.command);
-        format!("becalm record -o start.becalm -- {words}; {}", storm.evidence)
+        format!("becalm record -o start.becalm -- {words}; {shown_by}")
     }
 
     /// What the predicted wait is of.
     fn about_wait(&self, columns: usize) -> String {
         let Findings { model, predicted_wait, .. } = &self.findings;
+        let Some(predicted_wait) = predicted_wait else { return String::new() };
         let text = format!("{}; --profile names another.", wait_sentence(model, predicted_wait));
         let text = width::wrap(&text, columns);
         style::paint(style::HEADER, text.trim_end()) + "\n"

@@ -90,6 +90,9 @@ pub struct FixArgs {
 /// Runs the verb.
 pub fn run(args: &FixArgs) -> Result<u8, Failure> {
     refuse_many_ranks("fix", "files are changed once for all: run it outside of srun and mpirun")?;
+    // What is wrong is known before the command runs.
+    args.cost.model(None)?;
+    args.cost.below_here()?;
     if args.apply { apply_and_prove(args) } else { plan_only(args) }
 }
 
@@ -107,8 +110,8 @@ impl ResolvedPlan {
         let rehearsed = rehearsal(args)?;
         let profile = rehearsed.as_ref().map(|wanted| &wanted.profile);
         let options = explain::ExplainOptions {
-            model: args.cost.model(profile).map_err(Failure::of_command)?,
-            below: args.cost.below()?,
+            model: args.cost.model(profile)?,
+            below: args.cost.below(),
             ..explain::ExplainOptions::default()
         };
         let findings = explain::explain(recording, &options);
@@ -295,7 +298,7 @@ fn rehearsal(args: &FixArgs) -> Result<Option<RehearsalRequest>, Failure> {
 fn bench(args: &FixArgs) -> Result<ProofBench, Failure> {
     let wanted = rehearsal(args)?;
     let profile = wanted.as_ref().map(|wanted| &wanted.profile);
-    let model = args.cost.model(profile).map_err(Failure::of_command)?;
+    let model = args.cost.model(profile)?;
     Ok(ProofBench {
         input: PathBuf::from("/dev/null"),
         timeout: args.timeout.map(|seconds| Duration::from_secs(seconds.into())),

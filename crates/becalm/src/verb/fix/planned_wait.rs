@@ -15,8 +15,8 @@ use recording::{Phase, ProcessId, Recording};
 pub struct PlannedWait {
     /// How it is predicted.
     pub model: WaitModel,
-    /// As it is: what `becalm check` says of it.
-    pub now: PredictedWait,
+    /// As it is: what `becalm check` says of it, if anything.
+    pub now: Option<PredictedWait>,
     /// Without the calls that the plan takes away; none where the recording and the simulated loader
     /// do not tell which these are.
     pub after: Option<PredictedWait>,
@@ -35,7 +35,8 @@ impl PlannedWait {
         if let Some(directory) = image {
             taken_away.extend(cure::events_below(recording, directory));
         }
-        let after = (!taken_away.is_empty()).then(|| {
+        let is_told = findings.predicted_wait.is_some();
+        let after = (is_told && !taken_away.is_empty()).then(|| {
             let start = RecordedStart::of(recording, &options.below, None);
             options.model.predict_without(&start, &taken_away)
         });

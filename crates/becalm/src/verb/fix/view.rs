@@ -68,6 +68,9 @@ impl FixAnswer<'_> {
 
     fn wait(&self, columns: usize) -> String {
         let PlannedWait { model, now, after } = self.wait;
+        let Some(now) = now else {
+            return "No wait is predicted: becalm check says why.\n".to_owned();
+        };
         let after = after.map_or(String::new(), |after| {
             let (one, all) = (seconds(after.one_rank), seconds(after.all_ranks));
             format!("; with this plan {one}, and {all}")

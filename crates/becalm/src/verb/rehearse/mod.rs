@@ -21,8 +21,9 @@ use term::number::{count, time};
 use term::{Column, Table};
 
 use crate::again;
-use crate::cost_options::JobOptions;
-use crate::exit::{Failure, NO, USAGE};
+use crate::below::NamedDirectory;
+use crate::cost_options::{JobOptions, NamedProfile, profile};
+use crate::exit::{Failure, NO};
 use crate::recorded;
 use crate::reporting_rank::{RankOption, RankReport};
 use crate::stdout_redirect::StdoutRedirect;
@@ -47,8 +48,9 @@ Examples:
   becalm rehearse --calibrate --profile nfs")]
 pub struct RehearseArgs {
     /// What the filesystem is like: nfs, lustre, gpfs, local, one of your own or a file's path
-    #[arg(long, value_name = "PROFILE", required_unless_present_any = ["profiles", "show", "cold"])]
-    profile: Option<OsString>,
+    #[arg(long, value_name = "PROFILE", value_parser = profile(),
+          required_unless_present_any = ["profiles", "show", "cold"])]
+    profile: Option<NamedProfile>,
 
     /// Let the command change files below PATH; the real ones change
     #[arg(long)]
@@ -117,29 +119,26 @@ pub fn run(args: &RehearseArgs) -> Result<u8, Failure> {
         return list();
     }
     if let Some(name) = &args.show {
-        term::print(&FilesystemProfile::text(name)?)?;
+        term::print(&FilesystemProfile::text(name).map_err(Failure::of_usage)?)?;
         return Ok(0);
     }
-    if args.cold {
-        return cold();
-    }
-    let name = args.profile.as_deref().unwrap_or_default();
-    let profile = args.job.profile(name).map_err(usage)?;
+    let Some(named) = &args.profile else { return cold() };
+    let profile = args.job.profile(named)?;
     if args.calibrate {
         return calibrate(args, &profile);
     }
     if args.command.is_empty() {
-        return Err(usage(anyhow!("no command is given: becalm rehearse … PATH -- CMD")));
+        return Err(Failure::of_usage(anyhow!(
+            "no command is given: becalm rehearse … PATH -- CMD"
+        )));
     }
     if args.paths.is_empty() {
-        return Err(usage(anyhow!("no directory is given: becalm rehearse … PATH -- CMD")));
+        return Err(Failure::of_usage(anyhow!(
+            "no directory is given: becalm rehearse … PATH -- CMD"
+        )));
     }
     let wanted = RehearsalRequest { profile, paths: args.paths.clone(), writable: args.writable };
     rehearse(args, &wanted)
-}
-
-fn usage(error: impl Into<anyhow::Error>) -> Failure {
-    Failure { status: USAGE, error: error.into() }
 }
 
 fn rehearse(args: &RehearseArgs, wanted: &RehearsalRequest) -> Result<u8, Failure> {
@@ -202,7 +201,9 @@ fn predicted(
 ) -> view::WaitPrediction {
     let job = args.job.size();
     let model = CostModel { profile: wanted.profile.clone(), job, warm: false };
-    let below: Vec<_> = places.iter().map(|place| place.path.clone()).collect();
+    let names = places.iter().flat_map(|place| place.given.iter().chain([&place.path]));
+    let below: Vec<_> = names.filter_map(|name| NamedDirectory::of(name).ok()).collect();
+    let below: Vec<_> = below.iter().flat_map(NamedDirectory::names).cloned().collect();
     let start = RecordedStart::of(recording, &below, None);
     view::WaitPrediction { job, nodes: job.nodes(), predicted_wait: model.predict(&start).wait }
 }
@@ -225,7 +226,7 @@ fn print(
 
 /// What to do next: what many ranks would cost, or what caused it.
 fn next(args: &RehearseArgs, kept: Option<&Path>) -> String {
-    let profile = args.profile.as_deref().map(term::quoted).unwrap_or_default();
+    let profile = args.profile.as_ref().map(|named| term::quoted(&named.name)).unwrap_or_default();
     if let Some(file) = kept {
         let file = term::quoted_path(file);
         return format!("becalm scale {file} --ranks 1000 --profile {profile}");

@@ -2,13 +2,14 @@
 
 pub mod view;
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use cost::ProjectionError;
 use recording::query::{GroupBy, UnknownBy};
 
+use crate::below::{self, NamedDirectory};
 use crate::exit::Failure;
 use crate::reporting_rank::load_rank;
 use view::CallReport;
@@ -42,8 +43,8 @@ pub struct ReportArgs {
     #[arg(long, value_name = "N")]
     rank: Option<u32>,
     /// Count only what is asked of this directory and below it
-    #[arg(long, value_name = "DIR")]
-    below: Option<PathBuf>,
+    #[arg(long, value_name = "DIR", value_parser = below::directory())]
+    below: Option<NamedDirectory>,
     /// Show every row, not only a screen of them
     #[arg(long)]
     all: bool,
@@ -72,10 +73,13 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
             loaded => loaded?,
         },
     };
-    let below = args.below.as_ref().map(std::path::absolute).transpose().context("--below")?;
-    let below = below.as_ref().map(|directory| directory.as_os_str().as_bytes());
+    let below = args.below.as_ref().map(NamedDirectory::names).unwrap_or_default();
     let mut report =
         CallReport::of(&args.recording, &recording, args.by.unwrap_or(GroupBy::Cause), below);
+    if !below.is_empty() && report.table.total.calls == 0 && report.all.calls == 0 {
+        let file = term::plain(&args.recording.to_string_lossy());
+        Err(ProjectionError::elsewhere(&recording, below)).context(file)?;
+    }
     report.run.rank = args.rank;
     report.run.warnings().iter().for_each(|line| term::warn(line));
     term::print_answer(args.json, &report, |columns| report.render(columns, rows(args.all)))?;

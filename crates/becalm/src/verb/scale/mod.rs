@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use cost::{ProfileError, Projection, RecordedStart, csv};
+use cost::{Projection, RecordedStart, csv};
 use recording::{Nanos, Recording};
 
 use crate::cost_options::CostOptions;
-use crate::exit::{Failure, USAGE};
+use crate::exit::Failure;
 use crate::recording_head::RecordingHead;
 use crate::save;
 use view::ScaleAnswer;
@@ -56,9 +56,8 @@ fn seconds(text: &str) -> Result<Nanos, String> {
 
 /// Runs the verb.
 pub fn run(args: &ScaleArgs) -> Result<u8, Failure> {
-    let usage = |error: ProfileError| Failure { status: USAGE, error: error.into() };
-    let model = args.cost.model(None).map_err(usage)?;
-    let below = args.cost.below()?;
+    let model = args.cost.model(None)?;
+    let below = args.cost.below();
     let projected = |file: &Path| -> Result<(Recording, Projection), Failure> {
         let recording = crate::load::load(file)?;
         let start = RecordedStart::of(&recording, &below, args.compute);

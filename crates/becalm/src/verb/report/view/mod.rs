@@ -5,7 +5,8 @@ mod next;
 pub mod ranks;
 mod spread;
 
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use recording::Recording;
 use recording::query::{self, CallFilter, GroupBy, PrefixCounts, QueryRow};
@@ -46,9 +47,10 @@ pub struct Below {
 
 impl CallReport {
     /// Groups the calls of the recording that was loaded from `file`; of the files below one
-    /// directory only, if `below` says so.
-    pub fn of(file: &Path, recording: &Recording, by: GroupBy, below: Option<&[u8]>) -> CallReport {
-        let filter = CallFilter { below: below.map(<[u8]>::to_vec), ..CallFilter::default() };
+    /// directory only, if `below` has its names.
+    pub fn of(file: &Path, recording: &Recording, by: GroupBy, below: &[PathBuf]) -> CallReport {
+        let names = below.iter().map(|name| name.as_os_str().as_bytes().to_vec()).collect();
+        let filter = CallFilter { below: names, ..CallFilter::default() };
         let table = query::table(recording, by, &filter);
         let all = match by {
             GroupBy::Library | GroupBy::Module => {
@@ -56,9 +58,9 @@ impl CallReport {
             }
             _ => table.total.clone(),
         };
-        let below = below.map(|directory| Below {
-            directory: recording::shown(&query::clean(directory)),
-            counts: query::prefix_counts(recording, directory),
+        let below = filter.below.first().map(|directory| Below {
+            directory: recording::shown(directory),
+            counts: query::prefix_counts(recording, &filter.below),
         });
         CallReport {
             schema: "becalm.report/1",

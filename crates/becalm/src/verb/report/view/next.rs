@@ -33,9 +33,9 @@ impl CallReport {
                 _ => by(GroupBy::Cause),
             },
             GroupBy::Process => by(GroupBy::Cause),
-            GroupBy::Line => format!("becalm fork lines -- {}", self.run.command_line()),
+            GroupBy::Line => self.run.repeated("becalm fork lines"),
             GroupBy::Library | GroupBy::Module | GroupBy::Syscall => {
-                format!("becalm check -- {}", self.run.command_line())
+                self.run.repeated("becalm check")
             }
         }
     }
