@@ -67,5 +67,6 @@ pub use replace::{replace, set_variables};
 pub use scratch::{scratch_directory, scratch_file};
 pub use spawn::{Gated, spawn};
 pub use stage::{Stage, StageError, StageOutcome, check_input};
+pub use stop::EndRequests;
 pub use timed::{Timed, timed};
 pub use unfinished::Unfinished;

@@ -48,7 +48,7 @@ pub fn all() -> libc::sigset_t {
 }
 
 /// Whether a set has a signal.
-fn has(set: &libc::sigset_t, signal: i32) -> bool {
+pub(crate) fn has(set: &libc::sigset_t, signal: i32) -> bool {
     // SAFETY: reads the set.
     unsafe { libc::sigismember(set, signal) == 1 }
 }

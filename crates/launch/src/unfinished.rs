@@ -18,11 +18,13 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// A file or directory that is being made, and has not got its name. While this lives, what asks
 /// this process to end (Ctrl-C, `kill`, a terminal that closes) first has it removed; then the
-/// process ends by that signal, as it would have at once.
+/// process ends by that signal, as it would have at once. Where the thread has
+/// [`EndRequests`](crate::EndRequests), the signal waits for whoever looks at these.
 pub struct Unfinished {
     work: Arc<UnfinishedWork>,
     /// Ends the watching.
     over: Arc<OwnedFd>,
+    /// None where somebody else heeds the signals.
     watching: Option<JoinHandle<()>>,
     mask: libc::sigset_t,
 }
@@ -53,13 +55,12 @@ impl Unfinished {
             let work = UnfinishedWork { path, remove, is_finished: Mutex::new(false) };
             let work = Arc::new(work);
             let (watched, end) = (work.clone(), over.clone());
-            let watch = thread::Builder::new().spawn(move || watched.watch(&queue, &end))?;
-            Ok((made, work, watch))
+            let watch = || thread::Builder::new().spawn(move || watched.watch(&queue, &end));
+            let watching = if stop::is_heeded() { None } else { Some(watch()?) };
+            Ok((made, work, watching))
         });
         match begun {
-            Ok((made, work, watch)) => {
-                Ok((made, Unfinished { work, over, watching: Some(watch), mask }))
-            }
+            Ok((made, work, watching)) => Ok((made, Unfinished { work, over, watching, mask })),
             Err(error) => {
                 signals::block_only(&mask);
                 Err(error)

@@ -28,8 +28,8 @@ impl HeldDirectory {
         HeldDirectory::open(directory_of(path))
     }
 
-    /// The directory at an absolute path. A symbolic link on the way is followed where root or
-    /// this user made it: another's could lead anywhere.
+    /// The directory at an absolute path. A symbolic link on the way is followed where only root or
+    /// this user can have put it there: another's could lead anywhere.
     ///
     /// # Errors
     /// If another's link is on the way, or those of openat(2).
@@ -194,11 +194,16 @@ fn past_a_link(way: &Path, failure: Errno) -> Result<PathBuf, Error> {
         if !found.is_symlink() {
             continue;
         }
-        if ![0, rustix::process::geteuid().as_raw()].contains(&found.uid()) {
-            let reason = format!(
-                "is a symbolic link of user {}, where a directory was: not followed",
-                found.uid()
-            );
+        let above = directory_of(step);
+        let above = fs::metadata(above).map_err(|error| Error::at("stat", above, error))?;
+        let trusted = [0, rustix::process::geteuid().as_raw()];
+        if let Some(other) = [found.uid(), above.uid()].iter().find(|uid| !trusted.contains(uid)) {
+            let reason = format!("is a symbolic link that user {other} may have put there");
+            return Err(Error::refused(step, format!("{reason}: it is not followed")));
+        }
+        // Where all may write, and no sticky bit leaves a name to its owner.
+        if above.mode() & 0o1002 == 0o002 {
+            let reason = "is a symbolic link that anybody may have put there: it is not followed";
             return Err(Error::refused(step, reason));
         }
         let target = fs::read_link(step).map_err(|error| Error::at("readlink", step, error))?;
@@ -235,7 +240,7 @@ mod tests {
         if rustix::process::geteuid().is_root() {
             lchown(at("relative"), Some(65534), None).unwrap();
             let Err(error) = HeldDirectory::open(&at("absolute/sub")) else { panic!("followed") };
-            assert!(error.to_string().contains("relative: is a symbolic link of user 65534"));
+            assert!(error.to_string().contains("relative: is a symbolic link that user 65534 may"));
         }
     }
 

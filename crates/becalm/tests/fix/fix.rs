@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use crate::BECALM;
 use serde_json::Value;
@@ -168,4 +169,68 @@ fn what_cannot_be_run_is_one_line_and_the_documented_status() {
         assert_eq!(ran.err().lines().count(), 1, "{}", ran.err());
         assert!(ran.err().starts_with("becalm: "), "{}", ran.err());
     }
+}
+
+/// A fix that hangs in the first run after the binding, until there is a file `gate`.
+fn hanging(scene: &Scene, program: &str) -> Child {
+    let hangs = format!(
+        "{program}; until [ -e gate ] || ! [ -e {} ]; do sleep 0.05; done",
+        scene.at("state/becalm/journals")
+    );
+    let mut becalm = Command::new(BECALM);
+    becalm.args(["fix", "--apply", "--runs=2", "--", "sh", "-c", &hangs]);
+    becalm.env("XDG_STATE_HOME", scene.at("state")).current_dir(scene.directory());
+    becalm.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Waits until something is so.
+fn until(so: impl Fn() -> bool) {
+    while !so() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn is_applied(scene: &Scene) -> bool {
+    let entries = remedy::list(Path::new(&scene.at("state/becalm"))).unwrap_or_default();
+    entries.iter().any(|entry| entry.status == remedy::Status::Applied)
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn asked_to_end_while_it_binds_or_measures_it_takes_all_back() {
+    for (signal, status, while_it_binds) in [("INT", 130, true), ("TERM", 143, false)] {
+        let scene = Scene::new();
+        let program = store(&scene);
+        let before = content(&scene);
+        let becalm = hanging(&scene, &program);
+        match while_it_binds {
+            true => until(|| Path::new(&scene.at("state/becalm/journals")).exists()),
+            false => until(|| is_applied(&scene)),
+        }
+        let pid = becalm.id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
+        let ended = becalm.wait_with_output().unwrap();
+        assert_eq!(ended.status.code(), Some(status), "{}", said(&ended));
+        assert!(said(&ended).contains("all is as it was"), "{}", said(&ended));
+        assert_eq!(content(&scene), before);
+    }
+}
+
+#[test]
+fn undone_by_somebody_else_meanwhile_it_is_not_called_bound() {
+    let scene = Scene::new();
+    let program = store(&scene);
+    let before = content(&scene);
+    let becalm = hanging(&scene, &program);
+    until(|| is_applied(&scene));
+    let undone = run(Command::new(BECALM).arg("undo").env("XDG_STATE_HOME", scene.at("state")));
+    assert_eq!(undone.code(), 0, "{}", undone.err());
+    fs::write(scene.at("gate"), "").unwrap();
+    let ended = becalm.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{}", said(&ended));
+    assert!(said(&ended).contains("is undone now, by another becalm"), "{}", said(&ended));
+    assert_eq!(content(&scene), before);
 }

@@ -125,6 +125,18 @@ fn a_file_that_has_changed_since_is_named_and_nothing_is_undone() {
 }
 
 #[test]
+fn of_files_that_are_all_gone_nothing_is_said_to_be_as_before() {
+    let applied = applied();
+    for name in ["a", "b", "farm/a"] {
+        fs::remove_file(applied.scene.at(name)).unwrap();
+    }
+    fs::remove_dir(applied.scene.at("farm")).unwrap();
+    let said = applied.says(&["--skip-changed"]);
+    assert!(said.contains(": nothing can be taken back.\n"), "{said}");
+    assert!(!said.contains("as before"), "{said}");
+}
+
+#[test]
 fn a_dry_run_says_it_and_does_nothing() {
     let applied = applied();
     let said = applied.says(&["--dry-run"]);

@@ -183,8 +183,11 @@ fn apply_and_prove(args: &FixArgs) -> Result<u8, Failure> {
         return Ok(NO);
     }
     let mut done = AppliedChanges::default();
-    // Whatever goes wrong from here on, nothing is left changed and unproven.
-    let proof = match trial.measured(before, &mut plan, &recording, &mut done) {
+    // Whatever goes wrong from here on, nothing is left changed and unproven: not where becalm is
+    // asked to end between two runs, either.
+    let asked = launch::EndRequests::wait_for().context("signals")?;
+    let measured = trial.measured(before, &mut plan, &recording, &mut done);
+    let proof = match measured.and_then(|proof| not_asked_to_end(&asked).map(|()| proof)) {
         Ok(proof) => proof,
         Err(failure) => {
             done.take_back()?;
@@ -192,6 +195,7 @@ fn apply_and_prove(args: &FixArgs) -> Result<u8, Failure> {
             return Err(Failure { status: failure.status, error });
         }
     };
+    done.is_there()?;
     let harm = trial::harm(&proof, &plan);
     let applied = done.journaled.clone();
     let next = match harm {
@@ -202,10 +206,22 @@ fn apply_and_prove(args: &FixArgs) -> Result<u8, Failure> {
         None => done.keep()?,
         Some(_) => done.take_back()?,
     }
+    drop(asked);
     let fix =
         FixAnswer { applied: applied.as_deref(), harm, proof: Some(&proof), ..plan.planned() };
     print(args, &fix, &next)?;
     Ok(if harm.is_some() { NO } else { 0 })
+}
+
+/// Fails with the status that a shell gives for the signal.
+fn not_asked_to_end(asked: &launch::EndRequests) -> Result<(), Failure> {
+    match asked.signal() {
+        None => Ok(()),
+        Some(signal) => Err(Failure {
+            status: 128u8.wrapping_add(signal as u8),
+            error: anyhow::anyhow!("interrupted"),
+        }),
+    }
 }
 
 /// What has been done, to be kept or taken back.
@@ -247,6 +263,18 @@ impl AppliedChanges {
         self.applied.take().map_or(Ok(()), |id| take_back(&id))
     }
 
+    /// Whether what was applied still is: somebody may have undone it while it was measured.
+    fn is_there(&self) -> Result<(), Failure> {
+        let Some(id) = &self.applied else { return Ok(()) };
+        let status = remedy::status(&remedy::state_directory()?, id)?;
+        if status == remedy::Status::Applied {
+            return Ok(());
+        }
+        let status = status.name();
+        let why = "by another becalm while it was measured, so that nothing was proven";
+        Err(anyhow::anyhow!("{id} is {status} now, {why}; see becalm undo --list").into())
+    }
+
     /// What to do once it is proven.
     fn next(&self, args: &FixArgs) -> String {
         match (&self.image, &self.applied) {
@@ -274,9 +302,13 @@ fn title(args: &FixArgs) -> String {
 fn take_back(id: &str) -> Result<(), Failure> {
     let state = remedy::state_directory()?;
     let options = remedy::Options::new(state);
-    remedy::undo(id, &options, remedy::UndoOptions::default())
-        .with_context(|| format!("taking {id} back; try: becalm undo {id}"))?;
-    Ok(())
+    match remedy::undo(id, &options, remedy::UndoOptions::default()) {
+        // By another becalm.
+        Ok(_) | Err(remedy::Error::Undone { .. }) => Ok(()),
+        Err(error) => Err(error)
+            .with_context(|| format!("taking {id} back; try: becalm undo {id}"))
+            .map_err(Failure::from),
+    }
 }
 
 fn print(args: &FixArgs, fix: &FixAnswer<'_>, next: &str) -> Result<(), Failure> {

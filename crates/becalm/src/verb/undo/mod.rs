@@ -13,7 +13,8 @@ use view::{render, render_list};
 
 /// Take back what becalm has changed, byte for byte
 ///
-/// Without an ID, what was applied last. Refuses if a file has changed since, and says which.
+/// Without an ID, what was applied last. Refuses if a file has changed since or cannot be changed
+/// now, and says which.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   becalm undo --list
@@ -29,7 +30,7 @@ pub struct UndoArgs {
     /// Say what would be done, and do nothing
     #[arg(long, conflicts_with = "list")]
     dry_run: bool,
-    /// Leave files that have changed since as they are, and restore the others
+    /// Leave files that have changed since, or cannot be changed now, and restore the others
     #[arg(long, conflicts_with = "list")]
     skip_changed: bool,
     /// Print one JSON object (docs/schema/becalm.undo.md)

@@ -50,10 +50,10 @@ pub fn render(undone: &Undone, args: &UndoArgs, columns: usize) -> String {
     ];
     let said = parts.iter().filter(|part| part.0 > 0);
     let said: Vec<_> = said.map(|(number, one, many)| counted(*number, one, many)).collect();
-    let said = if said.is_empty() {
-        "everything was as before already".to_owned()
-    } else {
-        said.join(", ")
+    let said = match (said.is_empty(), undone.skipped.is_empty()) {
+        (true, true) => "everything was as before already".to_owned(),
+        (true, false) => "nothing can be taken back".to_owned(),
+        (false, _) => said.join(", "),
     };
     let verb = if args.dry_run { "Would undo" } else { "Undid" };
     let headline = format!("{verb} {} ({}): {said}.", undone.id, plain(&undone.title));
