@@ -172,20 +172,21 @@ fn next(args: &FixArgs, plan: &ResolvedPlan) -> String {
 }
 
 fn apply_and_prove(args: &FixArgs) -> Result<u8, Failure> {
+    // Nor is it where becalm is asked to end between two runs. Of all threads: before there are any.
+    let asked = launch::EndRequests::wait_for().context("signals")?;
     let trial = Trial { args, bench: bench(args)?, subject: subject(args) };
     let scratch = launch::scratch_file().context("room for a recording")?;
     let kept = PathBuf::from(format!("/proc/self/fd/{}", scratch.as_raw_fd()));
     let before = trial.recorded(&kept)?;
     let recording = Recording::read_beside(&scratch).context("the recording just made")?;
     let mut plan = ResolvedPlan::of(args, &recording)?;
+    not_asked_to_end(&asked)?;
     if plan.is_empty() {
         print(args, &plan.planned(), &next(args, &plan))?;
         return Ok(NO);
     }
     let mut done = AppliedChanges::default();
-    // Whatever goes wrong from here on, nothing is left changed and unproven: not where becalm is
-    // asked to end between two runs, either.
-    let asked = launch::EndRequests::wait_for().context("signals")?;
+    // Whatever goes wrong from here on, nothing is left changed and unproven.
     let measured = trial.measured(before, &mut plan, &recording, &mut done);
     let proof = match measured.and_then(|proof| not_asked_to_end(&asked).map(|()| proof)) {
         Ok(proof) => proof,
