@@ -36,7 +36,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use ::cost::CostModel;
-use recording::{ByteUnits, Micros, Nanos, Recording};
+use recording::{ByteUnits, Micros, Name, Nanos, Recording};
 
 pub use findings::{
     CauseCount, CauseWait, Finding, Findings, OtherWait, RunTotals, RunWarning, Threshold,
@@ -111,7 +111,7 @@ pub fn explain(recording: &Recording, options: &ExplainOptions) -> Findings {
     Findings {
         verdict,
         headline: headline(&program, &totals, &wait, verdict, &rest),
-        left_out: wait.left_out.as_ref().map(|left| left.directory.clone()),
+        left_out: wait.left_out.as_ref().map(|left| Name::of(&left.directory)),
         evidence: format!("becalm report {} --by prefix", options.recording),
         command: recording.header.command(),
         program,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use cure::{CloserLook, Cure, Machine};
 use explain::{Finding, Findings, StartVerdict};
-use recording::{Nanos, Recording, shown_name};
+use recording::{Name, Nanos, Recording, shown_name};
 use serde::Serialize;
 
 use crate::again;
@@ -235,10 +235,11 @@ impl CheckAnswer {
     }
 
     /// The same, with what was left out.
-    fn next_below(&self, directory: &Path) -> String {
-        directory.to_str().map_or_else(String::new, |directory| {
-            style::next(&again::with(1, &["--below", directory]))
-        })
+    fn next_below(&self, directory: &Name) -> String {
+        std::str::from_utf8(directory.bytes()).map_or_else(
+            |_| String::new(),
+            |directory| style::next(&again::with(1, &["--below", directory])),
+        )
     }
 
     /// What belongs to no storm, by cause.
