@@ -8,12 +8,14 @@
 //! | `prediction` | what a start does without the calls that a cure takes away |
 //! | `binding` | which calls are no longer made once files are bound |
 //! | `environments` | which variables its programs' loaders read |
+//! | `calm_file` | what `becalm run` does at launch, as a file |
 //! | `inside` | which processes bash does without, for certain |
 //! | `machine` | what can be done where the reader is, which no recording tells |
 //!
 //! What is not predicted to help is no cure. A storm without one has a file that says why.
 
 mod binding;
+mod calm_file;
 mod cure;
 mod environments;
 mod fork;
@@ -30,6 +32,10 @@ mod repeat;
 mod walk;
 
 pub use binding::belongs_to_the_system;
+pub use calm_file::{
+    CalmChange, CalmEnvironment, CalmFile, CalmFileError, CalmImage, CalmSavings, CalmWait,
+    ReliedFile, ShownCopy,
+};
 pub use cure::{CloserLook, CommandPath, Cure, CureActor, CureChange, RefusedCure, StormCures};
 pub use machine::{FileWriter, Machine, ModuleCure};
 pub use plan::{CureOptions, CurePlan, TakenAway};
