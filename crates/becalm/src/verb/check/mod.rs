@@ -107,7 +107,9 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let mut findings = explain::explain(&recording, &options);
     let is_lost = kept.is_none() && lost.is_some();
     findings.warnings.extend(lost.filter(|_| kept.is_none()).as_ref().map(not_kept));
-    let mut check = CheckAnswer::of(&recording, kept.as_deref(), findings, &machine::here());
+    let how = cure::CureOptions::new(&options);
+    let plan = cure::CurePlan::of(&recording, &findings, &machine::here(), &how);
+    let mut check = CheckAnswer::of(&recording, kept.as_deref(), findings, plan);
     check.is_lost = is_lost;
     check.rehearsed = rehearsed;
     check.rank = report.rank.number();

@@ -4,13 +4,13 @@ mod waits;
 
 use std::path::Path;
 
-use cure::{CloserLook, Cure, Machine};
+use cure::{CloserLook, Cure, CurePlan, CurePrediction, RefusedCure};
 use explain::{Finding, Findings, StartVerdict};
 use recording::{Name, Nanos, Recording, shown_name};
 use serde::Serialize;
 
 use crate::again;
-use crate::predicted_wait::model_sentence;
+use crate::predicted_wait::{model_sentence, seconds};
 use term::number::{count, counted, time};
 use term::{plain, shell_line, style, width};
 
@@ -41,6 +41,14 @@ pub struct CheckAnswer {
     pub cures: Vec<Cure>,
     /// What shows more of them.
     pub looks: Vec<CloserLook>,
+    /// What a reader may think of, and why it is no cure here.
+    pub not_chosen: Vec<RefusedCure>,
+    /// Those of the cures that `becalm fix` applies.
+    #[serde(skip)]
+    chosen: Vec<Cure>,
+    /// The start before and after these.
+    #[serde(skip)]
+    predicted: Option<CurePrediction>,
 }
 
 /// A run on a rehearsed filesystem.
@@ -104,12 +112,10 @@ impl CheckAnswer {
         recording: &Recording,
         file: Option<&Path>,
         findings: Findings,
-        machine: &Machine,
+        plan: CurePlan,
     ) -> CheckAnswer {
         let header = &recording.header;
-        let storms = findings.storms.iter();
-        let all = storms.map(|storm| cure::cures(recording, storm, machine));
-        let (cures, looks): (Vec<_>, Vec<_>) = all.map(|all| (all.cures, all.looks)).unzip();
+        let all = || plan.storms.iter().map(|(_, all)| all);
         CheckAnswer {
             schema: "becalm.check/1",
             recording: file.map(shown_name),
@@ -119,8 +125,11 @@ impl CheckAnswer {
             kernel: header.kernel.clone(),
             rehearsed: None,
             findings,
-            cures: cures.concat(),
-            looks: looks.concat(),
+            cures: all().flat_map(|all| all.cures.clone()).collect(),
+            looks: all().flat_map(|all| all.looks.clone()).collect(),
+            not_chosen: all().flat_map(|all| all.not_chosen.clone()).collect(),
+            chosen: plan.chosen,
+            predicted: plan.predicted,
         }
     }
 
@@ -176,16 +185,49 @@ impl CheckAnswer {
         let each = || storms.iter().enumerate();
         let why = each().map(|(at, storm)| why(storm, &room(at), columns)).collect::<String>();
         text.push_str(&labelled("Why", &why));
-        let cures = each().map(|(at, storm)| self.fix(storm, &room(at), columns));
-        text.push_str(&labelled("Fix", &cures.collect::<String>()));
+        let others = each().map(|(at, storm)| self.other_cures(storm, &room(at), columns));
+        let fix = self.fix(columns) + &others.collect::<String>();
+        text.push_str(&labelled("Fix", &fix));
         text.push_str(&labelled("More", &self.more(columns)));
         text + &self.about_wait(columns)
     }
 
-    /// What calms a storm.
-    fn fix(&self, storm: &Finding, room: &StormRoom, columns: usize) -> String {
-        let cures = self.cures.iter().filter(|cure| cure.storm == storm.storm).take(room.cures);
-        cures.map(|cure| step(&cure.text, cure.command.as_deref(), columns)).collect()
+    /// What `becalm fix` does, and what the start then is.
+    fn fix(&self, columns: usize) -> String {
+        let Some(predicted) = &self.predicted else { return String::new() };
+        let line = format!("becalm fix -- {}", shell_line(&self.findings.command));
+        let profile = &self.findings.model.profile;
+        let after = format!("{}; can be undone", gain(predicted, profile));
+        let mut text = command(&line) + &indented(&after, LABEL + 2, LABEL + 2, columns);
+        for cure in &self.chosen {
+            text.push_str(&indented(&plain(&cure.text), LABEL + 2, LABEL + 4, columns));
+            text.push_str(&risk(cure, columns));
+        }
+        text
+    }
+
+    /// What calms a storm that `becalm fix` does not; where nothing does, why not what one may think
+    /// of.
+    fn other_cures(&self, storm: &Finding, room: &StormRoom, columns: usize) -> String {
+        let own = |cure: &&Cure| cure.storm == storm.storm;
+        let is_chosen = |cure: &Cure| self.chosen.iter().any(|known| known.change == cure.change);
+        if self.cures.iter().filter(own).any(is_chosen) {
+            return String::new();
+        }
+        let cures = self.cures.iter().filter(own).take(room.cures);
+        let cures: String = cures
+            .map(|cure| {
+                let profile = &self.findings.model.profile;
+                let told = format!("{}: {}", plain(&cure.text), gain(&cure.predicted, profile));
+                step(&told, cure.command.as_deref(), columns) + &risk(cure, columns)
+            })
+            .collect();
+        let refused = self.not_chosen.iter().filter(|refused| refused.storm == storm.storm);
+        let refused = refused.take(room.cures).map(|refused| {
+            let told = format!("not: {} ({})", plain(&refused.text), plain(&refused.why));
+            indented(&told, LABEL, LABEL + 2, columns)
+        });
+        if cures.is_empty() { refused.collect() } else { cures }
     }
 
     /// Where there is more to see: the recording, and what shows more of a storm without a cure, or
@@ -289,6 +331,28 @@ fn step(text: &str, command: Option<&str>, columns: usize) -> String {
         Some(line) => self::command(line) + &indented(&text, LABEL + 2, LABEL + 2, columns),
         None => indented(&text, LABEL, LABEL + 2, columns),
     }
+}
+
+/// `5,737 → 153 operations, 1 rank on nfs 1.3 s → 30 ms`.
+fn gain(predicted: &CurePrediction, profile: &str) -> String {
+    let CurePrediction { before, after } = predicted;
+    let operations =
+        format!("{} → {} operations", count(before.metadata_ops), count(after.metadata_ops));
+    match (before.wait, after.wait) {
+        (Some(before), Some(after)) => format!(
+            "{operations}, 1 rank on {} {} → {}",
+            plain(profile),
+            seconds(before.one_rank),
+            seconds(after.one_rank)
+        ),
+        _ => operations,
+    }
+}
+
+/// What could go wrong with a cure.
+fn risk(cure: &Cure, columns: usize) -> String {
+    let risk = cure.risk.as_ref().map(|risk| format!("risk: {}", plain(risk)));
+    risk.map(|risk| indented(&risk, LABEL + 4, LABEL + 6, columns)).unwrap_or_default()
 }
 
 /// A command to paste: never wrapped or cut.
