@@ -55,7 +55,7 @@ pub struct RunTotals {
     pub refused: u64,
     /// Distinct paths they named.
     pub distinct: u64,
-    /// Of the operations, those on filesystems that the kernel serves from its own memory
+    /// Of the operations, those that the node answers: an image, or the kernel from its own memory
     /// (proc, sysfs, tmpfs…). They are counted above, and never in a cost.
     pub in_memory: u64,
     /// Processes, the command's first one included.

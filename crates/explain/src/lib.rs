@@ -183,12 +183,9 @@ fn causes(survey: &OpSurvey, wait: &RunWait) -> Vec<CauseWait> {
 
 fn totals(survey: &OpSurvey) -> RunTotals {
     let recording = survey.recording;
-    let header = &recording.header;
     let ops = &survey.ops;
     let wall = wall(recording);
     let paths: HashSet<_> = ops.iter().filter_map(|op| op.path_id).collect();
-    let in_memory: HashSet<_> =
-        paths.iter().filter(|path| header.is_answered_on_node(survey.path(**path))).collect();
     let cpu = recording
         .processes
         .iter()
@@ -204,7 +201,9 @@ fn totals(survey: &OpSurvey) -> RunTotals {
         enoent: count(&|op| op.is_enoent()),
         refused: count(&|op| !op.succeeded() && !op.is_enoent()),
         distinct: paths.len() as u64,
-        in_memory: count(&|op| op.path_id.is_some_and(|path| in_memory.contains(&path))),
+        in_memory: count(&|op| {
+            op.path_id.is_some() && recording.is_answered_on_node(op.event, op.path)
+        }),
         processes,
         processes_per_second: match wall.seconds() {
             0.0 => 0.0,
@@ -226,7 +225,7 @@ fn wall(recording: &Recording) -> Nanos {
 
 /// What a person would call the command.
 fn program(recording: &Recording) -> String {
-    match recording.processes.first().and_then(|process| process.execs.first()) {
+    match recording.command_program() {
         Some(exec) => who::name(recording, exec),
         None => {
             let first = recording.header.command().into_iter().next();

@@ -5,6 +5,7 @@
 mod aslr;
 mod hugepages;
 mod image;
+mod image_calm;
 mod image_holder;
 mod image_mpi;
 mod image_overlay;

@@ -1,5 +1,8 @@
 //! `becalm check`: what was found, on one screen.
 
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // A test: what fails, fails it.
+mod screen_tests;
 mod waits;
 
 use std::path::Path;
