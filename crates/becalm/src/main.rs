@@ -6,6 +6,7 @@ mod command_line;
 mod command_report;
 mod cost_options;
 mod exit;
+mod last;
 mod load;
 mod machine;
 mod predicted_wait;
