@@ -270,7 +270,6 @@ fn fetched<'a>(
         let found = || FileOrigin::of(recording, shared, event, recording.path(id));
         *known.entry((recording.mount_table(event), id)).or_insert_with(found)
     };
-    let served_here = serves_image(recording);
     let mut read: FxHashMap<(PathId, ProcessId), u64> = FxHashMap::default();
     let mut there: FxHashMap<PathId, u64> = FxHashMap::default();
     let fetched = |event: &usize| {
@@ -278,9 +277,7 @@ fn fetched<'a>(
         match (event.kind(), event.path, event.outcome) {
             (CallKind::Read, Some(path), Outcome::Returned(bytes @ 1..)) => {
                 let origin = origin(event, path);
-                // Where the image's own server was recorded, what it reads is counted, and what it
-                // answers is not.
-                if origin == FileOrigin::Node || (origin == FileOrigin::Image && served_here) {
+                if origin == FileOrigin::Node {
                     return FetchedData::default();
                 }
                 let own = read.entry((path, event.process)).or_default();
@@ -303,7 +300,7 @@ fn fetched<'a>(
 enum FileOrigin {
     /// The shared filesystem.
     Server,
-    /// An image, and so the shared filesystem, once.
+    /// An image, and so its file on the shared filesystem, once: whoever serves it maps that.
     Image,
     /// The node itself.
     Node,
@@ -318,15 +315,6 @@ impl FileOrigin {
             false => FileOrigin::Node,
         }
     }
-}
-
-/// Whether a process of the recording serves a filesystem: it answers what the kernel asks of it
-/// through this device (fuse(4)).
-fn serves_image(recording: &Recording) -> bool {
-    recording.events.iter().any(|event| {
-        event.kind() == CallKind::Read
-            && event.path.is_some_and(|path| recording.path(path) == b"/dev/fuse")
-    })
 }
 
 /// Where images were mounted.

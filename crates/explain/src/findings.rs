@@ -29,6 +29,8 @@ pub struct Findings {
     /// What it waits for the filesystem; none where the recording does not tell: the command changed
     /// its mounts, or nothing of it was where it was looked for.
     pub predicted_wait: Option<PredictedWait>,
+    /// Seconds of it that one rank waits for `becalm run` itself: whether an image still holds.
+    pub own_wait: f64,
     /// The same on other filesystems; none where the first was chosen.
     pub other_waits: Vec<OtherWait>,
     /// How that is predicted.

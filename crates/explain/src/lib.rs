@@ -107,7 +107,10 @@ pub fn explain(recording: &Recording, options: &ExplainOptions) -> Findings {
     let rest = causes(&survey, &wait);
     let totals = totals(&survey);
     let program = program(recording);
-    let verdict = StartVerdict::of(&storms, wait.told());
+    let is_own = |op: &survey::MetadataOp| op.exec.is_some_and(recording::Exec::is_becalm_run);
+    let own = survey.ops.iter().enumerate().filter(|(_, op)| is_own(op)).map(|(id, _)| id);
+    let own_wait = wait.part(own).one_rank;
+    let verdict = StartVerdict::of(&storms, wait.told(), own_wait);
     Findings {
         verdict,
         headline: headline(&program, &totals, &wait, verdict, &rest),
@@ -118,6 +121,7 @@ pub fn explain(recording: &Recording, options: &ExplainOptions) -> Findings {
         storms,
         rest,
         predicted_wait: wait.told(),
+        own_wait,
         other_waits: if wait.refused.is_none() { wait.other_waits(None) } else { Vec::new() },
         threshold: threshold::threshold(&wait.model.profile),
         warnings: warnings::of_run(recording, &wait, options.still_running),

@@ -53,11 +53,7 @@ impl Recording {
     /// The program that the command is: of `becalm run`, what that runs in its place.
     pub fn command_program(&self) -> Option<&Exec> {
         let execs = &self.processes.first()?.execs;
-        let is_run = |exec: &&Exec| {
-            let name = |word: &String| word.rsplit('/').next() == Some("becalm");
-            exec.argv.first().is_some_and(name) && exec.argv.get(1).is_some_and(|it| it == "run")
-        };
-        execs.iter().find(|exec| !is_run(exec)).or(execs.first())
+        execs.iter().find(|exec| !exec.is_becalm_run()).or(execs.first())
     }
 
     /// The nearest process, itself or above it, of which it is known which line started it.

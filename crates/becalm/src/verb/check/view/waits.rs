@@ -66,7 +66,14 @@ pub(super) fn sentence(findings: &Findings) -> String {
     let Some(wait) = findings.predicted_wait else { return String::new() };
     let [one, all] = pair(findings, &wait, &findings.other_waits);
     let profile = &findings.model.profile;
-    let text = format!("1 rank waits {one} on {profile}; {}: {all}", job(findings));
+    let own = match findings.own_wait * 10.0 > wait.one_rank {
+        true => format!(
+            ", {} of it for becalm run itself (--check no looks at less)",
+            seconds(findings.own_wait)
+        ),
+        false => String::new(),
+    };
+    let text = format!("1 rank waits {one} on {profile}{own}; {}: {all}", job(findings));
     // A number stays with its unit.
     text.replace(" ms", "\u{a0}ms").replace(" s ", "\u{a0}s ")
 }
