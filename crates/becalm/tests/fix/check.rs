@@ -703,7 +703,8 @@ fn a_command_that_changes_its_mounts_waits_for_what_it_then_sees() {
     let rpcs = |found: &Value| number(&found["predicted_wait"]["rpcs"]);
     let (in_memory, on_disk) = (found("mount -t tmpfs x /mnt"), found("true"));
     assert!(rpcs(&on_disk) > rpcs(&in_memory) + 350, "{on_disk:#} {in_memory:#}");
-    assert_eq!(in_memory["warnings"], serde_json::json!([]));
+    let said = in_memory["warnings"].as_array().unwrap().iter().map(|said| &said["kind"]);
+    assert_eq!(said.collect::<Vec<_>>(), ["left_out"], "and nothing of other mounts");
 }
 
 #[test]
