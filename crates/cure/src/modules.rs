@@ -78,13 +78,12 @@ fn refused(text: &str, why: &str) -> RefusedCure {
 }
 
 fn cure(input: &PlanInput, modulepaths: &[&SourcePath]) -> Option<Cure> {
+    let kind = |path: &SourcePath| (input.machine.module_cure)(path.path());
+    let of = kind(modulepaths.first()?);
+    let modulepaths = modulepaths.iter().filter(|path| kind(path) == of);
+    let modulepaths: Vec<SourcePath> = modulepaths.map(|path| (*path).clone()).collect();
     let paths: Vec<PathBuf> = modulepaths.iter().map(|path| path.path().to_owned()).collect();
-    let of: HashSet<ModuleCure> =
-        paths.iter().map(|path| (input.machine.module_cure)(path)).collect();
-    let of: Vec<ModuleCure> = of.into_iter().collect();
-    let [of] = of[..] else { return None };
     let names = shell_line(&paths);
-    let modulepaths: Vec<_> = modulepaths.iter().map(|path| (*path).clone()).collect();
     let walks = AvailWalks::of(input.recording, &paths);
     let (text, command, change, risk, effect) = match of {
         ModuleCure::Unknown => return None,
