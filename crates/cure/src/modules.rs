@@ -30,14 +30,7 @@ pub(crate) fn cures(input: &PlanInput, finding: &Finding) -> StormCures {
             StormSource::Modules(ModulesSource::Modulefiles { tool: ModuleTool::Lmod, .. })
         )
     });
-    let modulepaths: Vec<&SourcePath> = finding
-        .sources
-        .iter()
-        .filter_map(|source| match source {
-            StormSource::Modules(ModulesSource::Modulepath { directory, .. }) => Some(directory),
-            _ => None,
-        })
-        .collect();
+    let modulepaths = walked(finding);
     let mut all = StormCures::default();
     if is_lmod {
         all.not_chosen.push(refused(
@@ -71,6 +64,19 @@ pub(crate) fn cures(input: &PlanInput, finding: &Finding) -> StormCures {
         command: Some(format!("becalm modules audit {}", quoted(worst.path()))),
     });
     all
+}
+
+/// The modulepaths, the worst first; those with next to nothing in them left out.
+fn walked(finding: &Finding) -> Vec<&SourcePath> {
+    let each = finding.sources.iter().filter_map(|source| match source {
+        StormSource::Modules(ModulesSource::Modulepath { directory, metadata_ops, .. }) => {
+            Some((directory, *metadata_ops))
+        }
+        _ => None,
+    });
+    let most = each.clone().map(|(_, metadata_ops)| metadata_ops).max().unwrap_or(0);
+    let walked = each.filter(|(_, metadata_ops)| metadata_ops * 10 >= most);
+    walked.map(|(directory, _)| directory).collect()
 }
 
 fn refused(text: &str, why: &str) -> RefusedCure {

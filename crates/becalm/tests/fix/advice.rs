@@ -282,11 +282,12 @@ fn the_audit_of_a_modulepath() {
     // Debian's Modules has no cache: an index is asked first, and says what Modules says.
     let [index, _] = commands[..] else { panic!("{steps:#?}") };
     assert!(index.starts_with("becalm modules index "), "{index}");
-    let with = |line: &str| format!("{avail} 2> plain; {line} > made && module avail 2> answered");
-    let lines = ["bash", "-lc", &with(index)];
-    place.said(&term::shell_line(&lines));
+    // A login shell sets PATH anew.
+    let bin = place.scene.at("bin");
+    let indexed = format!("PATH={bin}:$PATH; {avail} 2> plain; {index} > made");
+    place.said(&term::shell_line(["bash", "-lc", &format!("{indexed}; module avail 2> answered")]));
     assert_eq!(place.said("cat plain"), place.said("cat answered"));
-    let indexed = format!("{index} > made; {avail}");
+    let indexed = format!("PATH={bin}:$PATH; {index} > made; {avail}");
     let (before, after) =
         (place.operations(&["bash", "-lc", avail]), place.operations(&["bash", "-lc", &indexed]));
     assert!(after < before, "{before} became {after}");
