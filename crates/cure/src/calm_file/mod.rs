@@ -175,9 +175,14 @@ pub enum CalmFileError {
 }
 
 impl CalmFile {
-    /// The command line that writes the file again, to be typed in [`CalmFile::directory`].
-    pub fn write_again(&self, file: &Path) -> String {
-        write_again(file, Some(&self.command))
+    /// The command line that writes the file again, to be typed in the working directory.
+    pub fn write_again_from_here(&self, file: &Path) -> String {
+        if std::env::current_dir().is_ok_and(|here| here == self.directory) {
+            return write_again(file, Some(&self.command));
+        }
+        let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+        let again = write_again(&file, Some(&self.command));
+        format!("cd {} && {again}", term::quoted_path(&self.directory))
     }
 }
 
@@ -255,7 +260,8 @@ mod tests {
         assert_eq!(moved.shown[0].copy, Path::new("/elsewhere/app.calm.d/0 'b'"));
         assert_eq!(moved.shown[0].file, full().shown[0].file);
         let image = moved.image.unwrap();
-        assert_eq!(image.over, ["/elsewhere/venv", "/opt/base"].map(PathBuf::from));
+        // The image itself says the same.
+        assert_eq!(image.over, ["/work/project/venv", "/opt/base"].map(PathBuf::from));
         let least =
             CalmFile { command: vec!["app".into()], directory: "/".into(), ..CalmFile::default() };
         let text = least.to_text(Path::new("/work")).unwrap();
