@@ -35,9 +35,15 @@ pub(crate) fn cures(input: &PlanInput, finding: &Finding) -> StormCures {
     if is_lmod {
         all.not_chosen.push(refused(
             "becalm modules index",
-            "it is of Environment Modules; Lmod has a spider cache of its own, which \
-             update_lmod_system_cache_files makes",
+            "it is of Environment Modules, and this is Lmod",
         ));
+        all.looks.push(CloserLook {
+            storm: Storm::Modules,
+            text: "Lmod reads a cache of its own where its lmodrc.lua names a directory for it; \
+                   becalm modules cache build --lmod has it built and checked"
+                .to_owned(),
+            command: None,
+        });
         return all;
     }
     let Some(worst) = modulepaths.first() else { return all };
