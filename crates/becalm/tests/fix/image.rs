@@ -61,7 +61,7 @@ fn a_plan_says_of_what_an_image_would_be_built_and_builds_none() {
         let next = format!("Next: becalm fix --apply -- {python} {program}");
         assert!(planned.out().contains(&next), "{}", planned.out());
         let answer = json(&fix(&rehearser, &["--json"], &[&python, &program]));
-        assert_eq!(answer["image"]["environment"], rehearser.scene.at("share/env").as_str());
+        assert_eq!(answer["image"]["directories"][0], rehearser.scene.at("share/env").as_str());
         assert!(answer["image"]["metadata_ops"].as_u64().unwrap() > 300, "{answer:#}");
         assert_eq!(answer["image"]["image_bytes"], Value::Null);
         let rpcs = |field: &str| answer[field]["rpcs"].as_u64().unwrap();
