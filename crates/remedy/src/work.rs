@@ -18,7 +18,7 @@ use crate::held::{HeldDirectory, exchanged};
 use crate::journal::temporary_prefix;
 use crate::rewrite::{self, Rewritten};
 use crate::stamp::{FileIdentity, FileStamp};
-use crate::{Digest, Error, Options, Progress, pool};
+use crate::{Digest, Error, Options, Progress, Seen, pool};
 
 /// A change that is to be made, and what it takes.
 pub(crate) struct FileWork<'a> {
@@ -37,8 +37,16 @@ pub(crate) struct FileWork<'a> {
 pub(crate) enum NewContent<'a> {
     Nowhere,
     Memory(&'a [u8]),
+    /// A copy of this one's.
     File(PathBuf),
+    /// This file itself, which lies beside: it has no other name afterwards.
+    Written(PathBuf),
+    /// The same, but its name stays until the change is on the disk.
+    Aside(PathBuf),
 }
+
+/// See [`Options::large`].
+pub(crate) const LARGE: ByteUnits = ByteUnits(64 << 20);
 
 impl<'a> FileWork<'a> {
     pub(crate) fn new(
@@ -48,6 +56,11 @@ impl<'a> FileWork<'a> {
     ) -> FileWork<'a> {
         FileWork { change, stamps, content, temporaries: Vec::new(), written: None }
     }
+
+    /// What is left of it if it does not come to be made.
+    pub(crate) fn litter(&self) -> impl Iterator<Item = PathBuf> {
+        self.temporaries.iter().cloned().chain(self.change.aside())
+    }
 }
 
 /// Gives every job the names of its temporaries, which nothing else has.
@@ -55,10 +68,7 @@ impl<'a> FileWork<'a> {
 /// # Errors
 /// If the system has no random bytes.
 pub(crate) fn name_temporaries(jobs: &mut [FileWork], id: &str) -> Result<(), Error> {
-    let mut random = [0; 6];
-    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
-        .map_err(|error| Error::at("getrandom", Path::new("/dev/urandom"), error))?;
-    let prefix = format!("{}{}", temporary_prefix(id), crate::text::to_hex(&random));
+    let prefix = fresh_prefix(id)?;
     for (number, job) in jobs.iter_mut().enumerate() {
         let name =
             |(at, directory): (usize, &Path)| directory.join(format!("{prefix}-{number}-{at}"));
@@ -71,6 +81,28 @@ pub(crate) fn name_temporaries(jobs: &mut [FileWork], id: &str) -> Result<(), Er
         job.temporaries = directories.into_iter().enumerate().map(name).collect();
     }
     Ok(())
+}
+
+/// Gives each large file that is removed or replaced the name beside it that it keeps.
+pub(crate) fn name_asides(jobs: &mut [FileWork], id: &str, large: ByteUnits) -> Result<(), Error> {
+    let prefix = fresh_prefix(id)?;
+    for (number, job) in jobs.iter_mut().enumerate() {
+        if let Some(item) = job.change.removed_mut()
+            && let ItemKind::File { version, aside, .. } = &mut item.thing
+            && version.size >= large
+        {
+            *aside = Some(format!("{prefix}-{number}-kept"));
+        }
+    }
+    Ok(())
+}
+
+/// How names of an id begin that nothing else has.
+pub(crate) fn fresh_prefix(id: &str) -> Result<String, Error> {
+    let mut random = [0; 6];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
+        .map_err(|error| Error::at("getrandom", Path::new("/dev/urandom"), error))?;
+    Ok(format!("{}{}", temporary_prefix(id), crate::text::to_hex(&random)))
 }
 
 /// The directory that a path is in.
@@ -188,19 +220,46 @@ fn write_added(item: &Item, job: &FileWork, way: SyncMethod) -> Result<WrittenCh
             }
             (new, item.clone())
         }
-        ItemKind::File { version, mode, kept } => {
+        ItemKind::File { seen: Some(seen), .. } => {
+            let new = whole_file(&job.content, seen, &directory, temporary)?;
+            way.finish(&new, temporary)?;
+            (new, item.clone())
+        }
+        ItemKind::File { version, mode, .. } => {
             let new = directory.create(temporary)?;
-            let written = write_content(&job.content, &new, temporary)?;
+            let read = write_content(&job.content, &new, temporary)?;
             give(item, *mode, &new, temporary)?;
             way.finish(&new, temporary)?;
-            if !version.admits(&written) {
+            if !version.admits(&read) {
                 return Err(Error::refused(&item.path, "its kept copy is damaged"));
             }
-            let thing = ItemKind::File { version: written, mode: *mode, kept: *kept };
-            (new, Item { thing, ..item.clone() })
+            let mut item = item.clone();
+            if let ItemKind::File { version, .. } = &mut item.thing {
+                *version = read;
+            }
+            (new, item)
         }
     };
     Ok((item, Some(identity(&new, temporary)?)))
+}
+
+/// Gives a file that is there the temporary's name, if it is still what was seen.
+fn whole_file(
+    content: &NewContent,
+    seen: &Seen,
+    directory: &HeldDirectory,
+    temporary: &Path,
+) -> Result<File, Error> {
+    let (NewContent::Written(there) | NewContent::Aside(there)) = content else {
+        return Err(Error::refused(temporary, "there is nothing to be put there"));
+    };
+    match content {
+        NewContent::Written(_) => directory.move_to(there, false, directory, temporary)?,
+        _ => directory.link(there, directory, temporary)?,
+    }
+    let file = directory.read(temporary)?;
+    let found = file.metadata().map_err(|error| Error::at("fstat", temporary, error))?;
+    if found.is_file() && seen.is_still(&found) { Ok(file) } else { Err(changed(there)) }
 }
 
 /// Gives a new file or directory the attributes of what it is to be, or else the permissions.
@@ -216,7 +275,9 @@ fn give(item: &Item, mode: u32, new: &File, temporary: &Path) -> Result<(), Erro
 fn write_content(content: &NewContent, target: &File, temporary: &Path) -> Result<Version, Error> {
     let failed = |operation| move |error| Error::at(operation, temporary, error);
     let version = match content {
-        NewContent::Nowhere => rewrite::version_of(target).map_err(failed("read"))?,
+        NewContent::Nowhere | NewContent::Written(_) | NewContent::Aside(_) => {
+            rewrite::version_of(target).map_err(failed("read"))?
+        }
         NewContent::Memory(bytes) => {
             target.write_all_at(bytes, 0).map_err(failed("write"))?;
             Version { size: ByteUnits(bytes.len() as u64), digest: Some(Digest::of(bytes)) }
