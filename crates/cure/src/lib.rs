@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `cure` | a cure, as data |
 //! | `loader`, `python`, … | one storm a file: its cures |
+//! | `calm_file` | what `becalm run` does at launch, as a file |
 //! | `inside` | which processes bash does without, for certain |
 //! | `machine` | what can be done where the reader is, which no recording tells |
 //! | `plan` | the cures that `becalm fix` applies |
 //!
 //! What is not certain to help is no cure. A storm without one has a file that says why.
 
+mod calm_file;
 mod cure;
 mod fork;
 mod inside;
@@ -26,6 +28,10 @@ mod walk;
 use explain::{Finding, Storm};
 use recording::Recording;
 
+pub use calm_file::{
+    CalmChange, CalmEnvironment, CalmFile, CalmFileError, CalmImage, CalmSavings, CalmWait,
+    ReliedFile, ShownCopy,
+};
 pub use cure::{CloserLook, CommandPath, Cure, CureActor, CureChange, StormCures, TakenAway};
 pub use loader::belongs_to_the_system;
 pub use machine::Machine;

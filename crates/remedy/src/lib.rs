@@ -23,6 +23,7 @@
 //! | `journal` | what was done and how to take it back, on the disk before it is done |
 //! | `state` | the directory of the journals, their ids, and the lock |
 //! | `list` | what was applied, and what became of it |
+//! | `file_state` | what a file was, and whether it still is |
 //! | `stamp`, `digest`, `tally`, `pool` | is it the same file; its content; how much; many at a time |
 
 mod apply;
@@ -32,6 +33,7 @@ mod check;
 mod digest;
 mod durable;
 mod error;
+mod file_state;
 mod held;
 mod holes;
 mod journal;
@@ -56,6 +58,7 @@ pub use apply::{Applied, apply, check, extend, obstacles};
 pub use check::Obstacle;
 pub use digest::Digest;
 pub use error::{Changed, Error};
+pub use file_state::{FileLook, FileState};
 pub use list::{Entry, Status, last, last_of, list, status};
 pub use plan::{Counts, Edit, Plan, PredictedCounts, Seen, Step};
 pub use renew::renew;
