@@ -63,7 +63,7 @@ pub use line::{CommandLine, LineError};
 pub use lookup::{CannotStart, Command};
 pub use orphan::orphan;
 pub use python_hook::{HookError, PythonHook};
-pub use replace::{replace, set_variables};
+pub use replace::{replace, set_variables, unset_variables};
 pub use scratch::{scratch_directory, scratch_file};
 pub use spawn::{Gated, spawn};
 pub use stage::{Stage, StageError, StageOutcome, check_input};

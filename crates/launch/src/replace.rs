@@ -32,3 +32,13 @@ pub fn set_variables(variables: &[(OsString, OsString)]) {
         unsafe { std::env::set_var(name, value) };
     }
 }
+
+/// Has what this process starts from now on not see these variables.
+///
+/// The process must have one thread.
+pub fn unset_variables(names: &[OsString]) {
+    for name in names {
+        // SAFETY: by the contract above, no other thread reads the environment.
+        unsafe { std::env::remove_var(name) };
+    }
+}

@@ -1,8 +1,11 @@
 //! Whether what a calm file relies on is still as it was.
 
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use remedy::{Digest, FileLook, FileState};
+use rustix::fs::{Access, StatVfsMountFlags};
 
 use super::CalmFile;
 
@@ -25,7 +28,10 @@ impl CalmFile {
             image.map(|image| (&image.file, own(&image.file, image.bytes, image.digest, look)));
         let shown = self.shown.iter().flat_map(|shown| {
             let copy = own(&shown.copy, shown.copy_bytes, shown.copy_digest, look);
-            [(&shown.file, shown.was.change(&shown.file, look)), (&shown.copy, copy)]
+            let file = shown.was.change(&shown.file, look);
+            // Under this very calm file, the copy is what is seen in its place.
+            let file = file.filter(|_| !is_same(&shown.file, &shown.copy));
+            [(&shown.file, file), (&shown.copy, copy.or_else(|| unreadable(&shown.copy)))]
         });
         let relied = self.relies_on.iter();
         let relied = relied.map(|relied| (&relied.path, relied.was.change(&relied.path, look)));
@@ -33,6 +39,34 @@ impl CalmFile {
         all.filter_map(|(path, what)| Some(CalmChange { path: path.clone(), what: what? }))
             .collect()
     }
+}
+
+impl CalmFile {
+    /// Why the copies cannot be started or mapped where they lie, in words; none where they can.
+    pub fn why_not_executable(&self) -> Option<String> {
+        let directories: BTreeSet<_> =
+            self.shown.iter().filter_map(|shown| shown.copy.parent()).collect();
+        let is_noexec = |directory: &&&Path| {
+            let about = rustix::fs::statvfs(**directory);
+            about.is_ok_and(|about| about.f_flag.contains(StatVfsMountFlags::NOEXEC))
+        };
+        let directory = directories.iter().find(is_noexec)?;
+        Some(format!(
+            "its copies lie in {}, where nothing may be executed (noexec)",
+            directory.display()
+        ))
+    }
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
+    identity(one).is_some_and(|one| identity(other) == Some(one))
+}
+
+/// Why a copy that is there could not be mapped by the command.
+fn unreadable(copy: &Path) -> Option<String> {
+    let error = rustix::fs::access(copy, Access::READ_OK).err()?;
+    Some(format!("cannot be read ({})", std::io::Error::from(error)))
 }
 
 /// What has become of a file of the calm file's own.

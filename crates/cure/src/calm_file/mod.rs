@@ -255,7 +255,8 @@ mod tests {
         assert_eq!(moved.shown[0].copy, Path::new("/elsewhere/app.calm.d/0 'b'"));
         assert_eq!(moved.shown[0].file, full().shown[0].file);
         let image = moved.image.unwrap();
-        assert_eq!(image.over, ["/elsewhere/venv", "/opt/base"].map(PathBuf::from));
+        // The image itself says the same.
+        assert_eq!(image.over, ["/work/project/venv", "/opt/base"].map(PathBuf::from));
         let least =
             CalmFile { command: vec!["app".into()], directory: "/".into(), ..CalmFile::default() };
         let text = least.to_text(Path::new("/work")).unwrap();

@@ -32,7 +32,7 @@ impl CalmFile {
         }
         if let Some(image) = &self.image {
             line(format_args!("\n[image]\nfile = {}", path(&image.file)?));
-            line(format_args!("over = {}", list(&image.over, |over| path(over))?));
+            line(format_args!("over = {}", list(&image.over, |over| string("the path", over))?));
             line(format_args!("bytes = {}\ndigest = \"{}\"", image.bytes, image.digest));
         }
         let environment = &self.environment;

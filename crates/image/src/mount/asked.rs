@@ -17,8 +17,8 @@ use super::wanted::MountRequest;
 #[derive(Debug)]
 pub(crate) struct SharedMountRequest<'a> {
     pub wanted: &'a MountRequest,
-    /// The image's file.
-    pub image: PathBuf,
+    /// The image's file; none where there are only binds.
+    pub image: Option<PathBuf>,
     /// The working directory.
     pub directory: PathBuf,
     /// The same for all ranks of this node and job that ask for the same, and see the same.
@@ -34,9 +34,10 @@ impl SharedMountRequest<'_> {
     /// Looks at the image's file and at overlays, and opens none.
     pub fn of(wanted: &MountRequest) -> Result<SharedMountRequest<'_>, MountError> {
         check_writers(wanted)?;
-        let image = wanted.image.canonicalize().map_err(error::file(&wanted.image, "find"))?;
+        let find = |image: &PathBuf| image.canonicalize().map_err(error::file(image, "find"));
+        let image = wanted.image.as_ref().map(find).transpose()?;
         let directory = std::env::current_dir().map_err(system("tell the working directory"))?;
-        let request = request(wanted, &image)?;
+        let request = request(wanted, image.as_deref())?;
         let namespaces = NamespaceId::all_own().map_err(system("read /proc/self/ns"))?;
         let root = identity(&look(Path::new("/"))?);
         let name = format!("becalm-{}", digest([request.clone(), format!("{namespaces:?}"), root]));
@@ -56,12 +57,13 @@ impl SharedMountRequest<'_> {
     }
 }
 
-fn request(wanted: &MountRequest, image: &Path) -> Result<String, MountError> {
+fn request(wanted: &MountRequest, image: Option<&Path>) -> Result<String, MountError> {
     let mut parts = vec![
         env!("CARGO_PKG_VERSION").to_owned(),
         rustix::process::geteuid().as_raw().to_string(),
         job(),
-        identity(&look(image)?),
+        image.map(look).transpose()?.as_ref().map(identity).unwrap_or_default(),
+        wanted.condition.as_ref().map(|condition| condition.of.clone()).unwrap_or_default(),
     ];
     for overlay in &wanted.overlays {
         let mode = if overlay.read_only { ":ro" } else { "" };

@@ -238,7 +238,7 @@ impl Build<'_> {
             upper = Some(in_memory(stage, &lower[0])?);
             self.mounted += 1;
         }
-        if lower.len() == 1 && upper.is_none() {
+        if lower.len() < 2 && upper.is_none() {
             return Ok(());
         }
         let topmost_first: Vec<&PathHandle> = lower.iter().rev().collect();

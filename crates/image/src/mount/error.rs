@@ -1,10 +1,11 @@
 //! Why an image cannot be entered.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sandbox::namespace::NamespaceError;
 
+use super::layer::ImageLayer;
 use super::plan::MountPlan;
 
 /// Why an image cannot be entered.
@@ -45,6 +46,9 @@ pub enum MountError {
         /// What has changed.
         changed: String,
     },
+    /// What else had to hold does not.
+    #[error("{0}")]
+    Condition(String),
     /// An overlay that cannot be used, and why.
     #[error("--overlay {}: {why}", .path.display())]
     Overlay {
@@ -63,12 +67,13 @@ pub enum MountError {
     },
     /// Neither the kernel nor FUSE can mount it here.
     #[error(
-        "{error}. Without that {} cannot be seen over its own path{}", .image.display(), .instead
+        "{error}. Without that {}{}",
+        seen(.image), .instead
     )]
     NoMeans {
         /// What is refused, and by what.
         error: NamespaceError,
-        /// The image.
+        /// The image; empty where it is about files shown in the place of others.
         image: PathBuf,
         /// What can be done instead, after a semicolon; nothing where nothing can.
         instead: String,
@@ -94,6 +99,14 @@ pub enum MountError {
     },
 }
 
+/// What cannot be seen.
+fn seen(image: &Path) -> String {
+    match image.as_os_str().is_empty() {
+        true => "no copy can be shown in its file's place".to_owned(),
+        false => format!("{} cannot be seen over its own path", image.display()),
+    }
+}
+
 /// For `map_err`: an error of this file, at this work.
 pub(crate) fn file(
     path: impl Into<PathBuf>,
@@ -111,7 +124,8 @@ pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> MountError
 /// What is left to do where nothing can be mounted, and whether there is room for it.
 pub(super) fn no_means(plan: &MountPlan<'_>, error: NamespaceError) -> MountError {
     let megabytes = |bytes: u64| format!("{} MB", bytes.div_ceil(1_000_000));
-    let needed = plan.layers[0].manifest().map(|manifest| manifest.fingerprint.bytes);
+    let layer = plan.layers.first();
+    let needed = layer.and_then(ImageLayer::manifest).map(|manifest| manifest.fingerprint.bytes);
     let free = rustix::fs::statvfs("/dev/shm").map(|stat| stat.f_bavail * stat.f_frsize);
     let room = match (needed, free) {
         (Some(needed), Ok(free)) if needed > free => {

@@ -42,9 +42,12 @@ const NAMED: usize = 3;
 /// Compares the image with its sources, where they are there.
 ///
 /// # Errors
-/// [`MountError::Stale`], with what has changed.
+/// [`MountError::Stale`], with what has changed; [`MountError::Condition`].
 pub(crate) fn check(plan: &MountPlan<'_>) -> Result<(), MountError> {
-    let layer = &plan.layers[0];
+    if let Some(condition) = &plan.wanted.condition {
+        (condition.holds)(plan.wanted.freshness).map_err(MountError::Condition)?;
+    }
+    let Some(layer) = plan.layers.first() else { return Ok(()) };
     let MountTarget::Over(paths) = &plan.place else { return Ok(()) };
     // Only an image that says what it was made of can be older than that.
     if layer.manifest().is_none() || plan.wanted.at.is_some() {

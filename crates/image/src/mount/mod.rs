@@ -23,6 +23,9 @@
 //! and hands the device to the holder, which serves it. Later ranks find the holder by a name that
 //! all work out alike, and enter the namespaces of a rank that lives. Each then becomes its
 //! command in place. Root needs no user namespace, and the kernel's squashfs serves it.
+//!
+//! Files shown in the place of others take the same way, with an image or without one: so ranks see
+//! the same mounts, and one of them has compared what they rely on.
 
 mod ahead;
 pub(crate) mod asked;
@@ -51,7 +54,7 @@ use sandbox::join::ProcessNamespaces;
 pub use error::MountError;
 pub use overlay::WritableOverlay;
 pub use possible::why_impossible;
-pub use wanted::{Bind, Freshness, MountMethod, MountRequest};
+pub use wanted::{Bind, Freshness, MountCondition, MountMethod, MountRequest};
 
 use asked::SharedMountRequest;
 use door::SocketState;
@@ -66,8 +69,8 @@ const TRIES: usize = 2000;
 /// The calling process sees the image now, and so will what it becomes.
 #[derive(Debug)]
 pub struct Entered {
-    /// The image's file.
-    pub image: PathBuf,
+    /// The image's file, if there is one.
+    pub image: Option<PathBuf>,
     /// The paths that it is mounted over; `/` where it is a whole root.
     pub over: Vec<PathBuf>,
     /// What mounts it.
@@ -116,7 +119,8 @@ fn first(
 fn entered(asked: &SharedMountRequest<'_>, held: HeldImage, joined: bool) -> Entered {
     let by = if held.by_kernel { MountMethod::Kernel } else { MountMethod::Fuse };
     let image = asked.image.clone();
-    let variables = vec![("BECALM_IMAGE".into(), image.clone().into())];
+    let variable = image.iter().map(|image| ("BECALM_IMAGE".into(), image.into()));
+    let variables = variable.collect();
     Entered { image, over: held.over, by, joined, variables }
 }
 

@@ -25,7 +25,7 @@ pub(crate) enum MountTarget {
 #[derive(Debug)]
 pub(crate) struct MountPlan<'a> {
     pub wanted: &'a MountRequest,
-    /// The image's file.
+    /// The image's file; empty where there are only binds.
     pub image: &'a Path,
     /// Images, the lowest first.
     pub layers: Vec<ImageLayer>,
@@ -42,12 +42,19 @@ pub(crate) struct MountPlan<'a> {
 impl MountPlan<'_> {
     pub fn of<'a>(asked: &'a SharedMountRequest<'_>) -> Result<MountPlan<'a>, MountError> {
         let SharedMountRequest { wanted, image, directory, around, .. } = asked;
-        let (layers, partitions, is_sif) = layers(image)?;
+        let (layers, partitions, is_sif) = match image {
+            Some(image) => layers(image)?,
+            None => (Vec::new(), Vec::new(), false),
+        };
         let mut overlays = Vec::new();
         for overlay in &wanted.overlays {
             overlays.push(OpenedOverlay::of(overlay)?);
         }
-        let place = place(image, &layers[0], wanted, is_sif)?;
+        let image = image.as_deref().unwrap_or(Path::new(""));
+        let place = match layers.first() {
+            Some(layer) => place(image, layer, wanted, is_sif)?,
+            None => MountTarget::Over(Vec::new()),
+        };
         let mut plan =
             MountPlan { wanted, image, layers, partitions, overlays, place, directory, around };
         plan.add_squash_overlays()?;

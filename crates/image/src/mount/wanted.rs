@@ -1,16 +1,18 @@
 //! What is asked for.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::overlay::WritableOverlay;
 
-/// How a command is to see an image.
+/// How a command is to see an image, or files in the place of others.
 #[derive(Clone, Debug, Default)]
 pub struct MountRequest {
-    /// A squashfs, or a SIF.
-    pub image: PathBuf,
+    /// A squashfs, or a SIF; none: only binds.
+    pub image: Option<PathBuf>,
     /// Where it is mounted; none: where it says that it belongs. `/`: it is a whole root.
     pub at: Option<PathBuf>,
     /// What lies on top of it; the last one uppermost.
@@ -23,6 +25,24 @@ pub struct MountRequest {
     pub by: Option<MountMethod>,
     /// How closely its sources are compared with it before.
     pub freshness: Freshness,
+    /// What else must hold.
+    pub condition: Option<MountCondition>,
+}
+
+/// What must hold before anything is mounted, beside that the image is as its sources are. It is
+/// looked at as often as those: once a node and job.
+#[derive(Clone)]
+pub struct MountCondition {
+    /// What it is a condition of: ranks with another one do not share their mounts.
+    pub of: String,
+    /// Says in one line what does not hold.
+    pub holds: Arc<dyn Fn(Freshness) -> Result<(), String> + Send + Sync>,
+}
+
+impl fmt::Debug for MountCondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("MountCondition").field(&self.of).finish()
+    }
 }
 
 /// What mounts an image.

@@ -93,6 +93,7 @@ pub fn enter(
 ) -> Result<Staged, ImageStageError> {
     error::check(wanted)?;
     let asked = SharedMountRequest::of(wanted)?;
+    let image = asked.image.clone().unwrap_or_default();
     let place = home::choose(directory)?;
     let given = TreeOrigin { place: &place, argv, progress };
     let make = |directory: &Path| tree::make(&MountPlan::of(&asked)?, directory, &given);
@@ -102,10 +103,10 @@ pub fn enter(
     let mut variables = moved.variables(std::env::vars_os());
     let changed = variables.iter().map(|(name, _)| name.clone()).collect();
     let argv = command::moved(&moved, argv, &variables);
-    variables.push(("BECALM_IMAGE".into(), asked.image.clone().into()));
+    variables.push(("BECALM_IMAGE".into(), image.clone().into()));
     variables.push((VARIABLE.into(), tree.clone().into()));
     let over = over.into_iter().map(|over| over.path).collect();
-    Ok(Staged { image: asked.image, over, tree, joined, bytes, named, variables, changed, argv })
+    Ok(Staged { image, over, tree, joined, bytes, named, variables, changed, argv })
 }
 
 /// The tree, what is known of it, and whether it was there.
@@ -210,7 +211,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let image = directory.path().join("image");
         std::fs::write(&image, "").unwrap();
-        let wanted = MountRequest { image, freshness: Freshness::No, ..MountRequest::default() };
+        let wanted = MountRequest {
+            image: Some(image),
+            freshness: Freshness::No,
+            ..MountRequest::default()
+        };
         let place = home::choose(Some(directory.path())).unwrap();
         let name = name(&SharedMountRequest::of(&wanted).unwrap(), &place).unwrap();
         let home = Home::of(&place).unwrap();

@@ -11,7 +11,7 @@ use launch::layout::{self, LayoutError, LayoutOffset, MOST_LAYOUTS, MemoryLayout
 use crate::exit::{FAILED, Failure};
 
 /// Where memory lies.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 #[group(skip)]
 pub struct RunAslrArgs {
     /// Lay memory out without randomisation (off), alike in all ranks of a job and fresh for each

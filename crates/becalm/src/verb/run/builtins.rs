@@ -9,18 +9,18 @@ use serde_json::Value;
 use crate::exit::Failure;
 
 /// Whether bash is given builtins.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 #[group(skip)]
 pub struct RunBuiltinsArgs {
     /// Have bash scripts run mkdir, mv, rm, dirname and the like in bash's own process, where that
     /// is the same, and start others without a copy of bash; see docs/run-builtins.md
     #[arg(long, group = "means")]
-    builtins: bool,
+    pub builtins: bool,
 
     /// Say at the end how many starts --builtins has avoided, and why not the others; becalm stays
     /// beside the command for that
-    #[arg(long, requires = "builtins")]
-    count: bool,
+    #[arg(long, requires = "bash")]
+    pub count: bool,
 }
 
 /// What a command is given, and its file of numbers.

@@ -7,13 +7,13 @@ use recording::shown_name;
 use script::hugepages::{self, Library};
 
 /// Whether malloc asks for huge pages.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 #[group(skip)]
 pub struct RunHugepagesArgs {
     /// Have glibc's malloc ask for huge pages, in the command and all that it starts: what has
     /// grown large forks faster; see docs/run.md
     #[arg(long, group = "means")]
-    hugepages: bool,
+    pub hugepages: bool,
 }
 
 /// Sets the tunable, if that is asked for, and says what docs/schema/becalm.run.md describes.

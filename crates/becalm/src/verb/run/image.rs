@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use image::mount::{self, Bind, Entered, MountMethod, MountRequest, WritableOverlay};
+use image::mount::{self, Bind, Entered, MountError, MountMethod, MountRequest, WritableOverlay};
 use recording::shown_name;
 
+use super::calm::CalmLaunch;
 use super::image_freshness::ImageFreshness;
 use super::stage;
 use crate::exit::{Failure, USAGE};
@@ -20,24 +21,24 @@ pub struct RunImageArgs {
     image: Option<PathBuf>,
 
     /// Mount it here instead of where it says that it belongs; / for a whole root
-    #[arg(long, value_name = "PATH", requires = "image")]
+    #[arg(long, value_name = "PATH", requires = "mounted")]
     at: Option<PathBuf>,
 
     /// Keep changes in a directory or an ext3 image, or only look at them, or at a squashfs, with
     /// :ro; the last one is uppermost
-    #[arg(long, value_name = "DIR|IMG[:ro]", requires = "image")]
+    #[arg(long, value_name = "DIR|IMG[:ro]", requires = "mounted")]
     overlay: Vec<OsString>,
 
     /// Keep changes in memory, until the last rank has ended
-    #[arg(long, requires = "image")]
+    #[arg(long, requires = "mounted")]
     writable_tmpfs: bool,
 
     /// Show a file or directory at another path too
-    #[arg(long, short = 'B', value_name = "SRC[:DST[:ro]]", requires = "image")]
+    #[arg(long, short = 'B', value_name = "SRC[:DST[:ro]]", requires = "mounted")]
     bind: Vec<OsString>,
 
     /// Have it mounted by the kernel (root only), or through FUSE [default: the kernel, if it may]
-    #[arg(long, value_name = "MEANS", value_enum, requires = "image")]
+    #[arg(long, value_name = "MEANS", value_enum, requires = "mounted")]
     by: Option<Means>,
 
     #[command(flatten)]
@@ -50,28 +51,38 @@ enum Means {
     Fuse,
 }
 
-/// Enters the image, if one is asked for, and says what docs/schema/becalm.run.md describes.
+/// Enters the image, if one is asked for, and shows the copies of a calm file; says what
+/// docs/schema/becalm.run.md describes.
 pub fn enter(
     args: &RunImageArgs,
+    calm: Option<&CalmLaunch>,
     freshness: ImageFreshness,
     json: bool,
     command: &mut launch::Command,
     variables: &mut Vec<(OsString, OsString)>,
 ) -> Result<Option<serde_json::Value>, Failure> {
-    let Some(image) = &args.image else { return Ok(None) };
-    let wanted = wanted(args, image, freshness)?;
+    let image = args.image.as_deref().or(calm.and_then(CalmLaunch::image));
+    let Some(wanted) = wanted(args, image, calm, freshness)? else { return Ok(None) };
     if let Some(staged) = stage::enter(&args.stage, json, &wanted, command, variables)? {
         return Ok(Some(staged));
     }
-    let entered = mount::enter(&wanted).map_err(Failure::of_command)?;
+    let entered = mount::enter(&wanted).map_err(|error| match (error, calm) {
+        (MountError::Stale { image, changed }, Some(calm)) => calm.refused(&format!(
+            "its image {} is older than what it was made of ({changed})",
+            image.display()
+        )),
+        (MountError::Condition(what), Some(calm)) => calm.refused(&what),
+        (error, _) => Failure::of_command(error),
+    })?;
     let about = about(&entered);
     variables.extend(entered.variables);
-    Ok(Some(about))
+    Ok(about)
 }
 
-fn about(entered: &Entered) -> serde_json::Value {
-    serde_json::json!({
-        "file": shown_name(&entered.image),
+/// None where there is no image: only copies are shown.
+fn about(entered: &Entered) -> Option<serde_json::Value> {
+    Some(serde_json::json!({
+        "file": shown_name(entered.image.as_ref()?),
         "over": entered.over.iter().map(shown_name).collect::<Vec<_>>(),
         "by": match entered.by {
             MountMethod::Kernel => "kernel",
@@ -79,29 +90,55 @@ fn about(entered: &Entered) -> serde_json::Value {
         },
         "joined": entered.joined,
         "staged": null,
-    })
+    }))
 }
 
+/// What is to be mounted, if anything is.
 fn wanted(
     args: &RunImageArgs,
-    image: &Path,
+    image: Option<&Path>,
+    calm: Option<&CalmLaunch>,
     freshness: ImageFreshness,
-) -> Result<MountRequest, Failure> {
-    let usage = |text: &OsString, why| Failure {
-        status: USAGE,
-        error: anyhow!("--bind {}: {why}", text.to_string_lossy()),
-    };
-    let binds = args.bind.iter().map(|text| Bind::parse(text).map_err(|why| usage(text, why)));
-    Ok(MountRequest {
-        image: image.to_path_buf(),
+) -> Result<Option<MountRequest>, Failure> {
+    let usage = |error| Failure { status: USAGE, error };
+    if image.is_none() {
+        if let Some(option) = args.of_an_image() {
+            return Err(usage(anyhow!("{option} is for an image, and the calm file has none")));
+        }
+        if calm.is_none_or(|calm| calm.shown().is_empty()) {
+            return Ok(None);
+        }
+    }
+    let binds = args.bind.iter().map(|text| {
+        let wrong = |why| usage(anyhow!("--bind {}: {why}", text.to_string_lossy()));
+        Bind::parse(text).map_err(wrong)
+    });
+    let shown = calm.map(CalmLaunch::shown).unwrap_or_default();
+    Ok(Some(MountRequest {
+        image: image.map(Path::to_path_buf),
         at: args.at.clone(),
         overlays: args.overlay.iter().map(|text| WritableOverlay::parse(text)).collect(),
         writable_tmpfs: args.writable_tmpfs,
-        binds: binds.collect::<Result<_, _>>()?,
+        binds: shown.into_iter().map(Ok).chain(binds).collect::<Result<_, _>>()?,
         by: args.by.map(|means| match means {
             Means::Kernel => MountMethod::Kernel,
             Means::Fuse => MountMethod::Fuse,
         }),
         freshness: freshness.into(),
-    })
+        condition: calm.map(CalmLaunch::condition),
+    }))
+}
+
+impl RunImageArgs {
+    /// An option that is given and says something of an image.
+    fn of_an_image(&self) -> Option<&'static str> {
+        let given = [
+            (self.at.is_some(), "--at"),
+            (!self.overlay.is_empty(), "--overlay"),
+            (self.writable_tmpfs, "--writable-tmpfs"),
+            (self.by.is_some(), "--by"),
+            (self.stage.is_given(), "--stage"),
+        ];
+        given.into_iter().find_map(|(is_given, option)| is_given.then_some(option))
+    }
 }

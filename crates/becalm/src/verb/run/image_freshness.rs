@@ -6,10 +6,11 @@ use image::mount::Freshness;
 #[derive(clap::Args)]
 #[group(skip)]
 pub struct RunFreshnessArgs {
-    /// How closely to look whether what was packed has changed since: at the times of all
-    /// directories and of what the trace opened, at every file, or not at all
+    /// How closely to look whether what was packed, and what a calm file relies on, has changed
+    /// since: at the times of all directories and of what the trace opened, at every file, or not
+    /// at all
     #[arg(
-        long, value_name = "HOW", value_enum, requires = "image",
+        long, value_name = "HOW", value_enum, requires = "mounted",
         default_value_t = ImageFreshness::Quick
     )]
     pub check: ImageFreshness,

@@ -2,23 +2,30 @@
 
 pub mod aslr;
 mod builtins;
+mod calm;
 mod hugepages;
 mod image;
 mod image_freshness;
 mod stage;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use crate::exit::Failure;
 
-/// Run a command calmed: in an image over the directory that it was made of, or in a chosen layout
+/// Run a command calmed: as a calm file says, or in an image over the directory that it was made of,
+/// with builtins, or in a chosen layout
 ///
+/// Options beside a calm file add to it. Without a command, the one is repeated that the calm file was
+/// made for.
 /// The command's files stay as they are. becalm becomes the command: process id, signals and exit
 /// status are the command's own.
 #[derive(clap::Args)]
 #[command(after_help = "The command's own exit status is passed on; becalm's failures are 125, \
     126 (cannot execute) and 127 (not found).\n\n\
     Examples:
+  becalm run app.calm
+  srun -n 64 becalm run app.calm -- ./app input
   becalm run --image env.sqsh -- python3 app.py
   srun -n 64 becalm run --image env.sqsh -- python3 app.py
   srun -n 64 becalm run --image env.sqsh --stage -- python3 app.py
@@ -27,7 +34,13 @@ use crate::exit::Failure;
   becalm run --builtins --hugepages -- ./unpack.sh
   srun -n 64 becalm run --aslr job -- ./app")]
 #[command(group = clap::ArgGroup::new("means").required(true).multiple(true))]
+#[command(group = clap::ArgGroup::new("mounted").args(["calm", "image"]))]
+#[command(group = clap::ArgGroup::new("bash").args(["calm", "builtins"]).multiple(true))]
 pub struct RunArgs {
+    /// What to do, as `becalm fix --apply -o` has written it; see docs/calm-file.md
+    #[arg(value_name = "CALM", group = "means")]
+    calm: Option<PathBuf>,
+
     #[command(flatten)]
     image: image::RunImageArgs,
 
@@ -49,25 +62,35 @@ pub struct RunArgs {
     json: bool,
 
     /// The command and its arguments
-    #[arg(required = true, last = true, value_name = "CMD")]
+    #[arg(required_unless_present = "calm", last = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 
 /// Runs the verb: becomes the command, unless that fails or its starts are counted.
 pub fn run(args: &RunArgs) -> Result<u8, Failure> {
-    let mut variables = Vec::new();
-    // Where no image can be mounted, another one is started.
-    let mut command = launch::Command { argv: args.command.clone() };
     let freshness = args.freshness.check;
-    let image = image::enter(&args.image, freshness, args.json, &mut command, &mut variables)?;
-    let mut builtins = builtins::prepare(&args.builtins, &command, &mut variables)?;
-    let hugepages = hugepages::ask(&args.hugepages, &command, &mut variables);
+    let calm = args.calm.as_deref().map(calm::CalmLaunch::read).transpose()?;
+    let calm = calm.as_ref();
+    let mut variables = Vec::new();
+    let mut argv = args.command.clone();
+    if let Some(calm) = calm {
+        argv = calm.command(argv)?;
+        calm.check_alone(freshness)?;
+        calm.change_environment();
+    }
+    // Where no image can be mounted, another one is started.
+    let mut command = launch::Command { argv };
+    let (json, opened) = (args.json, &mut variables);
+    let image = image::enter(&args.image, calm, freshness, json, &mut command, opened)?;
+    let mut builtins = builtins::prepare(&args.builtins(calm)?, &command, &mut variables)?;
+    let hugepages = hugepages::ask(&args.hugepages(calm), &command, &mut variables);
     // The last one: it counts the variables of all others.
-    let aslr = aslr::enter(&args.aslr, &command, &mut variables)?;
+    let aslr = aslr::enter(&args.aslr(calm)?, &command, &mut variables)?;
     let tell = |builtins: Option<&builtins::PreparedBuiltins>| -> Result<(), Failure> {
         let about = serde_json::json!({
             "schema": "becalm.run/1", "image": image, "aslr": aslr,
-            "builtins": builtins.map(|given| &given.about), "hugepages": hugepages
+            "builtins": builtins.map(|given| &given.about), "hugepages": hugepages,
+            "calm": calm.map(calm::CalmLaunch::about),
         });
         term::print_beside(&term::json(&about).map_err(Failure::of_command)?);
         Ok(())
@@ -87,4 +110,43 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         tell(builtins.as_ref())?;
     }
     Err(cannot_start(launch::replace(&command, &variables)))
+}
+
+impl RunArgs {
+    fn builtins(
+        &self,
+        calm: Option<&calm::CalmLaunch>,
+    ) -> Result<builtins::RunBuiltinsArgs, Failure> {
+        let mut asked = self.builtins.clone();
+        asked.builtins |= calm.is_some_and(|calm| calm.file.builtins);
+        match asked.count && !asked.builtins {
+            true => Err(Failure::of_usage(anyhow::anyhow!(
+                "--count is for builtins, and the calm file has none: add --builtins"
+            ))),
+            false => Ok(asked),
+        }
+    }
+
+    fn hugepages(&self, calm: Option<&calm::CalmLaunch>) -> hugepages::RunHugepagesArgs {
+        let mut asked = self.hugepages.clone();
+        asked.hugepages |= calm.is_some_and(|calm| calm.file.hugepages);
+        asked
+    }
+
+    fn aslr(&self, calm: Option<&calm::CalmLaunch>) -> Result<aslr::RunAslrArgs, Failure> {
+        let mut asked = self.aslr.clone();
+        let Some(layout) = calm.and_then(|calm| calm.file.layout.as_ref()) else {
+            return Ok(asked);
+        };
+        if asked.aslr.is_some() {
+            return Err(Failure::of_usage(anyhow::anyhow!(
+                "--aslr: the calm file has a layout already ({layout})"
+            )));
+        }
+        let setting = layout.parse().map_err(|why: String| {
+            Failure::of_command(anyhow::anyhow!("the calm file's layout {layout}: {why}"))
+        })?;
+        asked.aslr = Some(setting);
+        Ok(asked)
+    }
 }

@@ -16,9 +16,16 @@ use crate::exit::Failure;
 pub struct RunStageArgs {
     /// Where nothing can be mounted, unpack the image for the time of the job, into memory of the
     /// node [default: /dev/shm, or TMPDIR where that is in memory]; see docs/run.md
-    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, requires = "image",
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, requires = "mounted",
         conflicts_with = "by")]
     stage: Option<Option<PathBuf>>,
+}
+
+impl RunStageArgs {
+    /// Whether it may.
+    pub fn is_given(&self) -> bool {
+        self.stage.is_some()
+    }
 }
 
 /// Stages the image, if that may be and no mount can, and says what docs/schema/becalm.run.md
