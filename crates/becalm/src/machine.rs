@@ -2,15 +2,20 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
 
-use cure::Machine;
+use cure::{FileWriter, Machine, ModuleCure};
 use launch::Stage;
+use modules::site::{Environment, ModulesSite};
+use modules::tree::acl;
 use sandbox::namespace;
 
 /// This machine, this user, this working directory.
 pub fn here() -> Machine {
-    Machine { takes_builtins, can_change, can_mount_image }
+    Machine { takes_builtins, file_writer, can_mount, why_no_image, module_cure }
 }
 
 fn takes_builtins(script: Option<&Path>) -> bool {
@@ -32,22 +37,128 @@ fn is_for_bash(line: &str) -> bool {
     line.split_whitespace().any(|word| word.rsplit('/').next() == Some("bash"))
 }
 
-/// Not somebody else's. What runs just now can be changed, too: by a rename.
-fn can_change(file: &Path) -> bool {
+/// Who can change a file. What runs just now can be changed, too: by a rename.
+fn file_writer(file: &Path) -> FileWriter {
+    let Ok(about) = fs::metadata(file) else { return FileWriter::Nobody };
     let opened = fs::File::options().write(true).open(file);
-    opened.map_or_else(|error| error.kind() == ErrorKind::ExecutableFileBusy, |_| true)
+    match opened {
+        Ok(_) => FileWriter::You,
+        Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => FileWriter::You,
+        Err(_) if about.uid() == 0 => FileWriter::Root,
+        Err(_) => FileWriter::Owner(user_name(about.uid())),
+    }
 }
 
-/// An environment that is one: a directory with anything else in it may be written to by those who
-/// run in it, and an image cannot be.
-fn can_mount_image(environment: &Path) -> bool {
-    let is_environment =
-        ["pyvenv.cfg", "conda-meta"].iter().any(|name| environment.join(name).exists());
-    let has_room = std::env::current_dir().is_ok_and(|here| {
-        let is_clear = !here.starts_with(environment) && !here.join("env.sqsh").exists();
-        is_clear && tempfile::tempfile_in(&here).is_ok()
-    });
-    is_environment && has_room && can_mount()
+/// id(1) knows all sources of users.
+fn user_name(user: u32) -> Option<String> {
+    let mut id = Command::new("id");
+    id.args(["-un", "--", &user.to_string()]).stdin(Stdio::null()).stderr(Stdio::null());
+    let asked = id.output().ok()?;
+    let name = String::from_utf8(asked.stdout).ok()?;
+    Some(name.trim().to_owned()).filter(|name| asked.status.success() && !name.is_empty())
+}
+
+/// What is younger was perhaps just edited.
+const YOUNG: Duration = Duration::from_secs(24 * 60 * 60);
+/// The most entries of a directory that are looked at.
+const ENTRIES: usize = 1000;
+
+/// Whoever works in a directory would not see, in its image, what is changed there. What was
+/// installed by a tool says so by what lies beside it.
+fn why_no_image(directory: &Path) -> Option<String> {
+    let here = std::env::current_dir().ok()?;
+    if !directory.is_dir() {
+        return Some("it is no directory now".to_owned());
+    }
+    if here.starts_with(directory) {
+        return Some("the working directory is below it, and an image cannot be written to".into());
+    }
+    if tempfile::tempfile_in(&here).is_err() {
+        return Some("its file cannot be written into the working directory".to_owned());
+    }
+    let has = |name: &str| directory.join(name).exists();
+    if has("pyvenv.cfg") || has("conda-meta") {
+        return None;
+    }
+    let kept = [".git", ".hg", ".svn"];
+    let home = std::env::var_os("HOME").unwrap_or_default();
+    let above = directory.ancestors().take_while(|above| *above != Path::new(&home));
+    for above in above {
+        if let Some(kept) = kept.iter().find(|kept| above.join(kept).exists()) {
+            let above = term::plain(&above.to_string_lossy());
+            return Some(format!(
+                "{above} is a working tree ({kept}): what is edited there would not be seen"
+            ));
+        }
+    }
+    let names: Vec<_> = fs::read_dir(directory).ok()?.flatten().take(ENTRIES).collect();
+    let is_installed = |name: &str| name.ends_with(".dist-info") || name.ends_with(".egg-info");
+    let installed = names.iter().any(|entry| is_installed(&entry.file_name().to_string_lossy()));
+    let now = SystemTime::now();
+    let is_young = |entry: &fs::DirEntry| {
+        let changed = entry.metadata().and_then(|about| about.modified());
+        changed.is_ok_and(|at| now.duration_since(at).is_ok_and(|age| age < YOUNG))
+    };
+    let young =
+        names.iter().find(|entry| is_young(entry)).filter(|_| !installed && !is_prefix(directory));
+    young.map(|entry| {
+        let name = term::plain(&entry.file_name().to_string_lossy());
+        format!("{name} in it was changed within a day: what is edited there would not be seen")
+    })
+}
+
+/// A prefix that Python or a package is installed in.
+fn is_prefix(directory: &Path) -> bool {
+    let library = fs::read_dir(directory.join("lib")).into_iter().flatten().flatten();
+    let mut names = library.map(|entry| entry.file_name());
+    names.any(|name| name.to_string_lossy().starts_with("python"))
+}
+
+/// What keeps Modules from walking this modulepath.
+fn module_cure(modulepath: &Path) -> ModuleCure {
+    let Ok(site) = ModulesSite::find(&Environment::own()) else { return ModuleCure::Unknown };
+    let release = site.release.number();
+    let is_ours = tempfile::tempfile_in(modulepath).is_ok();
+    if release >= (5, 3) && is_ours && is_for_everyone(modulepath, &mut 100_000) {
+        return ModuleCure::Cache;
+    }
+    // Those that becalm's own `avail` is modelled after.
+    let is_modelled = matches!(release, (5, 2 | 5 | 7));
+    match (is_modelled && modulepath.is_dir(), hooked_shell()) {
+        (true, Some(shell)) => ModuleCure::Index { shell },
+        _ => ModuleCure::Unknown,
+    }
+}
+
+/// Whether everyone may read all that is below; so many entries are looked at.
+fn is_for_everyone(path: &Path, left: &mut usize) -> bool {
+    let Some(fewer) = left.checked_sub(1) else { return false };
+    *left = fewer;
+    let Ok(about) = fs::metadata(path) else { return false };
+    let (bits, wanted) = match about.is_dir() {
+        true => (0o005, acl::READ | acl::ENTER),
+        false => (0o004, acl::READ),
+    };
+    if about.mode() & bits != bits || acl::denies(path, wanted) {
+        return false;
+    }
+    if !about.is_dir() || path.is_symlink() {
+        return true;
+    }
+    let Ok(entries) = fs::read_dir(path) else { return false };
+    entries.flatten().all(|entry| is_for_everyone(&entry.path(), left))
+}
+
+/// This user's shell, where becalm has a hook for it.
+fn hooked_shell() -> Option<&'static str> {
+    let shell = std::env::var_os("SHELL").unwrap_or_default();
+    match Path::new(&shell).file_name().and_then(|name| name.to_str()) {
+        Some("zsh") => Some("zsh"),
+        Some("fish") => Some("fish"),
+        Some("csh" | "tcsh") => Some("csh"),
+        Some("bash" | "sh" | "dash") | None => Some("bash"),
+        Some(_) => None,
+    }
 }
 
 /// Tried on a stage: whoever tries is in other namespaces afterwards.
@@ -59,8 +170,6 @@ fn can_mount() -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use super::*;
 
     #[test]
@@ -69,8 +178,8 @@ mod tests {
         let sleep = directory.path().join("sleep");
         fs::copy("/bin/sleep", &sleep).unwrap();
         let mut running = Command::new(&sleep).arg("1000").spawn().unwrap();
-        assert!(can_change(&sleep));
-        assert!(!can_change(&directory.path().join("none")));
+        assert_eq!(file_writer(&sleep), FileWriter::You);
+        assert_eq!(file_writer(&directory.path().join("none")), FileWriter::Nobody);
         running.kill().unwrap();
         running.wait().unwrap();
     }

@@ -4,8 +4,10 @@ use explain::{SourcePath, Storm};
 use recording::Name;
 use serde::Serialize;
 
+use crate::prediction::{CureEffect, CurePrediction};
+
 /// One change that calms a storm.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cure {
     /// The storm.
     pub storm: Storm,
@@ -15,10 +17,24 @@ pub struct Cure {
     pub command: Option<String>,
     /// Who must do it.
     pub actor: CureActor,
+    /// The user name of the files' owner, where it is the owner who must do it.
+    pub owner: Option<String>,
     /// What it changes.
     pub change: CureChange,
-    /// What it takes away, where the recording tells.
-    pub predicted: Option<TakenAway>,
+    /// What could go wrong; none where nothing can that is not seen and taken back.
+    pub risk: Option<String>,
+    /// What this start does before and after it. What has none is no cure.
+    pub predicted: CurePrediction,
+    /// What it takes from the recorded start, for predictions of several cures together.
+    #[serde(skip)]
+    pub(crate) effect: CureEffect,
+}
+
+impl Cure {
+    /// Whether `becalm fix --apply` does it for this user.
+    pub fn is_appliable(&self) -> bool {
+        self.actor == CureActor::You && self.change.is_appliable()
+    }
 }
 
 /// What a cure changes.
@@ -27,18 +43,41 @@ pub struct Cure {
 pub enum CureChange {
     /// Files name their libraries by full path; it can be undone.
     BindFiles {
-        /// The files.
+        /// The files that change.
         files: Vec<SourcePath>,
     },
-    /// An image is built of a directory, and the command launched with it mounted there.
+    /// The command is launched with copies of files shown in their place, which name their libraries
+    /// by full path: the files stay as they are.
+    ShowBoundCopies {
+        /// The files that are copied.
+        files: Vec<SourcePath>,
+    },
+    /// An image is built of directories, and the command launched with it mounted there.
     MountImage {
-        /// The directory.
-        directory: SourcePath,
+        /// The directories.
+        directories: Vec<SourcePath>,
     },
     /// The command is launched with builtins for bash.
     RunBuiltins {
         /// Processes that bash then does without.
         processes: u64,
+    },
+    /// The command is launched with an environment variable.
+    SetVariable {
+        /// Its name.
+        variable: String,
+        /// Its value.
+        value: String,
+    },
+    /// The module tool's own caches are built in modulepaths.
+    BuildModuleCache {
+        /// The modulepaths.
+        modulepaths: Vec<SourcePath>,
+    },
+    /// becalm's index of modulepaths is made, and this shell asks it first.
+    IndexModules {
+        /// The modulepaths.
+        modulepaths: Vec<SourcePath>,
     },
     /// A line of a script.
     EditLine {
@@ -56,13 +95,24 @@ pub enum CureChange {
         /// The programs.
         programs: Vec<CommandPath>,
     },
-    /// The command is launched with an environment variable.
-    SetVariable {
-        /// Its name.
-        variable: String,
-        /// Its value.
-        value: String,
-    },
+}
+
+impl CureChange {
+    /// Whether `becalm fix --apply` knows how.
+    pub fn is_appliable(&self) -> bool {
+        matches!(self, CureChange::BindFiles { .. }) || self.is_of_launch()
+    }
+
+    /// Whether it is done each time the command is launched: what a calm file holds.
+    pub fn is_of_launch(&self) -> bool {
+        matches!(
+            self,
+            CureChange::ShowBoundCopies { .. }
+                | CureChange::MountImage { .. }
+                | CureChange::RunBuiltins { .. }
+                | CureChange::SetVariable { .. }
+        )
+    }
 }
 
 /// A program and where it is.
@@ -78,21 +128,14 @@ pub struct CommandPath {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CureActor {
-    /// Who may write to the files.
+    /// Who reads it.
+    You,
+    /// Who may write to the files: [`Cure::owner`].
     Owner,
-    /// Who launches the command.
-    Launcher,
+    /// The administrator.
+    Root,
     /// Who writes the script or the program.
     Author,
-}
-
-/// What a cure takes away from this start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct TakenAway {
-    /// Metadata operations.
-    pub metadata_ops: u64,
-    /// Of those, failed lookups, where that is known.
-    pub enoent: Option<u64>,
 }
 
 /// Where to look before anything is changed.
@@ -106,13 +149,27 @@ pub struct CloserLook {
     pub command: Option<String>,
 }
 
+/// What one might do about a storm, and should not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RefusedCure {
+    /// The storm.
+    pub storm: Storm,
+    /// What one might do.
+    pub text: String,
+    /// Why not.
+    pub why: String,
+}
+
 /// What can be done about one storm.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct StormCures {
-    /// What would calm it, the best first. Empty: nothing that is certain to.
+    /// What would calm it, the best for this user on this machine first. Empty: nothing that is
+    /// certain to.
     pub cures: Vec<Cure>,
     /// What shows more of it.
     pub looks: Vec<CloserLook>,
+    /// What a reader may think of, and why it is no cure here.
+    pub not_chosen: Vec<RefusedCure>,
 }
 
 impl StormCures {

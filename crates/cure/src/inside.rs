@@ -5,35 +5,115 @@
 //! first is then paid for nothing. So a process counts where its own words and its end say that it
 //! is of the first kind. `cat` never does: what it reads from may be a pipe.
 
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use recording::{Exec, ExitStatus, Process, Recording};
+use recording::{Attributor, Cause, Exec, ExitStatus, Kind, Process, ProcessId, Recording};
 
+use crate::binding::base_name;
 use crate::machine::Machine;
+use crate::prediction::CureEffect;
 
-/// How many processes of the recording bash would do without.
-pub(crate) fn processes(recording: &Recording, machine: &Machine) -> u64 {
-    let is_inside = |process: &&Process| {
-        is_succeeded(process)
-            && process.execs.first().is_some_and(|exec| is_known(recording, exec))
-            && started_by(recording, process).is_some_and(|bash| reads_our_file(recording, bash))
-    };
-    let inside: Vec<_> = recording.processes.iter().filter(is_inside).collect();
-    let scripts = inside.iter().filter_map(|process| {
-        let bash = started_by(recording, process)?;
-        (bash.path != bash.image).then(|| recording.path(bash.path))
-    });
-    let mut scripts: Vec<_> = scripts.collect();
-    scripts.sort_unstable();
-    scripts.dedup();
-    let taken =
-        |script: &&[u8]| (machine.takes_builtins)(Some(Path::new(OsStr::from_bytes(script))));
-    match !inside.is_empty() && (machine.takes_builtins)(None) && scripts.iter().all(taken) {
-        true => inside.len() as u64,
-        false => 0,
+/// The processes of a recording that bash starts, and would do without.
+pub(crate) struct InsideProcesses<'r> {
+    /// Those that it would do without.
+    pub processes: HashSet<ProcessId>,
+    /// How many processes it starts.
+    pub of_bash: u64,
+    /// Of those, how many are programs that bash may do itself, or may not: as it comes.
+    pub may_read: u64,
+    /// The scripts that are executed themselves.
+    scripts: BTreeSet<&'r [u8]>,
+    /// How many times a bash begins, and reads our file.
+    shells: u64,
+}
+
+impl<'r> InsideProcesses<'r> {
+    pub(crate) fn of(recording: &'r Recording) -> InsideProcesses<'r> {
+        let mut inside = InsideProcesses {
+            processes: HashSet::new(),
+            of_bash: 0,
+            may_read: 0,
+            scripts: BTreeSet::new(),
+            shells: 0,
+        };
+        for process in &recording.processes {
+            let shells = process.execs.iter().filter(|exec| reads_our_file(recording, exec));
+            inside.shells += shells.count() as u64;
+            let Some(bash) = started_by(recording, process) else { continue };
+            let Some(exec) = process.execs.first() else { continue };
+            if !reads_our_file(recording, bash) {
+                continue;
+            }
+            inside.of_bash += 1;
+            if is_succeeded(process) && is_known(recording, exec) {
+                inside.processes.insert(process.id);
+                if bash.path != bash.image {
+                    inside.scripts.insert(recording.path(bash.path));
+                }
+            } else if script::builtins::knows(&recording::shown(base_name(
+                recording.path(exec.path),
+            ))) {
+                inside.may_read += 1;
+            }
+        }
+        inside
     }
+
+    /// Whether the bash of this machine takes the builtins, in each of the scripts.
+    pub(crate) fn are_taken(&self, machine: &Machine) -> bool {
+        let taken =
+            |script: &&[u8]| (machine.takes_builtins)(Some(Path::new(OsStr::from_bytes(script))));
+        (machine.takes_builtins)(None) && self.scripts.iter().all(taken)
+    }
+
+    /// What that takes away, and what it adds: the library looks at each program before it does its
+    /// work (the exec stands for that look), each bash reads the library, and before it all
+    /// `becalm run` asks each program for its version.
+    pub(crate) fn effect(&self, recording: &Recording) -> CureEffect {
+        let taken = own_calls(recording, &self.processes);
+        let taken = taken.filter(|number| {
+            let event = &recording.events[*number];
+            event.kind() != Kind::Exec || event.outcome.failed()
+        });
+        let launch = LAUNCH + ONE_DIRECTORY * directories_of_path(recording);
+        CureEffect { added: launch + self.shells * ONE_SHELL, ..CureEffect::of(taken) }
+    }
+}
+
+/// What `becalm run --builtins` does before it becomes the command, besides the search for its 12
+/// programs in each directory of PATH, by itself and by execvp(3).
+const LAUNCH: u64 = 220;
+const ONE_DIRECTORY: u64 = 24;
+/// What a bash does for the library.
+const ONE_SHELL: u64 = 12;
+
+fn directories_of_path(recording: &Recording) -> u64 {
+    let exec = recording.processes.first().and_then(|process| process.execs.first());
+    let path = exec.and_then(|exec| exec.env.iter().find(|(name, _)| name == "PATH"));
+    path.map_or(0, |(_, value)| value.split(':').count() as u64)
+}
+
+/// The calls of processes that are theirs alone, from their exec on: the exec, the loader, the
+/// locale. What their own work asks for stays: whoever does it then asks for the same.
+pub(crate) fn own_calls(
+    recording: &Recording,
+    processes: &HashSet<ProcessId>,
+) -> impl Iterator<Item = usize> {
+    let mut attributor = Attributor::new(recording);
+    let events = recording.events.iter().enumerate();
+    events.filter_map(move |(number, event)| {
+        if !event.is_metadata() || !processes.contains(&event.process) {
+            return None;
+        }
+        let is_own = match event.kind() {
+            Kind::Exec => true,
+            _ => !matches!(attributor.attribute(event).cause, Cause::Program | Cause::Shell),
+        };
+        is_own.then_some(number)
+    })
 }
 
 fn is_succeeded(process: &Process) -> bool {
@@ -73,8 +153,4 @@ fn reads_our_file(recording: &Recording, exec: &Exec) -> bool {
     let own = name(exec.image) == b"bash" && (is_script || name(exec.path) == b"bash");
     let mut options = exec.argv.iter().skip(1).take_while(|word| word.starts_with(['-', '+']));
     own && options.all(|word| !word.starts_with("--") && !word.contains(['p', 'i', 'r']))
-}
-
-fn base_name(path: &[u8]) -> &[u8] {
-    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
 }

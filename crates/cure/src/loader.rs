@@ -1,58 +1,247 @@
-//! Libraries searched over long lists, at the start or later: bind the files.
+//! Libraries searched over long lists, at the start or later: the files name them by full path.
 //!
-//! Only what one file's list causes has a cure here: writing into the files where their libraries
-//! are. Which entries of LD_LIBRARY_PATH another start needs, no recording of this one tells.
+//! In place where the files are this user's; else in copies that `becalm run` shows to the command
+//! alone; and where that is not allowed, or for everyone, by who owns them. Which entries of
+//! LD_LIBRARY_PATH another start needs, no recording of this one tells.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use explain::{Finding, LoaderSource, SourcePath, Storm, StormSource};
-use recording::Recording;
+use loader::bind::{BindError, Binding};
+use recording::{Name, Recording};
+use term::number::counted;
 
-use crate::cure::{Cure, CureActor, CureChange, StormCures};
-use crate::machine::Machine;
+use crate::binding::{belongs_to_the_system, effect, loaded, simulated};
+use crate::cure::{Cure, CureActor, CureChange, RefusedCure, StormCures};
+use crate::machine::{FileWriter, Machine};
+use crate::plan::PlanInput;
+use crate::prediction::CureEffect;
 
-pub(crate) fn cures(recording: &Recording, finding: &Finding, machine: &Machine) -> StormCures {
-    let list = finding.sources.iter().find_map(|source| match source {
-        StormSource::Loader(LoaderSource::Rpath(list) | LoaderSource::Runpath(list)) => Some(list),
-        _ => None,
-    });
-    let can_change = |file: &SourcePath| {
-        !belongs_to_the_system(file.path()) && (machine.can_change)(file.path())
+/// What binding does to a start, in each way that is open to this user.
+#[derive(Default)]
+pub(crate) struct BoundFiles {
+    /// In place.
+    pub in_place: Binding,
+    /// In copies.
+    pub copies: Binding,
+    /// The cures, the best first.
+    pub cures: Vec<Cure>,
+    /// Why what gains something is not chosen.
+    pub not_chosen: Vec<RefusedCure>,
+}
+
+/// In place is good enough where it takes away so much of what copies of all files would.
+const MOST: f64 = 0.8;
+
+impl BoundFiles {
+    /// The ways to bind what the command loads, if that can gain anything.
+    pub(crate) fn of(input: &PlanInput) -> BoundFiles {
+        match can_gain(input) {
+            true => BoundFiles::planned(input).unwrap_or_else(|error| BoundFiles {
+                not_chosen: vec![RefusedCure {
+                    storm: Storm::Loader,
+                    text: "Bind the files".to_owned(),
+                    why: error.to_string(),
+                }],
+                ..BoundFiles::default()
+            }),
+            false => BoundFiles::default(),
+        }
+    }
+
+    fn planned(input: &PlanInput) -> Result<BoundFiles, BindError> {
+        let PlanInput { recording, machine, options, predictor, .. } = input;
+        let files = candidates(recording);
+        let others = others(&files, machine);
+        let mut all = BoundFiles::default();
+        if others.len() < files.len() {
+            all.in_place = simulated(recording, &files, options, false)?;
+        }
+        let in_place = effect(recording, &all.in_place);
+        let mut copied = CureEffect::default();
+        if !others.is_empty() {
+            all.copies = simulated(recording, &files, options, true)?;
+            copied = effect(recording, &all.copies);
+        }
+        let spared = |effect: &CureEffect| predictor.predict(effect).spared() as f64;
+        let is_enough = spared(&in_place) >= MOST * spared(&copied);
+        all.take(input, is_enough, in_place, copied, &others);
+        Ok(all)
+    }
+
+    /// The cures, of what was simulated.
+    fn take(
+        &mut self,
+        input: &PlanInput,
+        in_place_is_enough: bool,
+        in_place: CureEffect,
+        copied: CureEffect,
+        others: &[(PathBuf, FileWriter)],
+    ) {
+        let bound =
+            (!self.in_place.changes.is_empty()).then(|| bind(input, &self.in_place, in_place));
+        let is_beside = self.copies.directories.is_empty() && self.copies.files.is_empty();
+        let copies = (!self.copies.changes.is_empty() && is_beside).then_some(copied);
+        let shown = copies.clone().filter(|_| (input.machine.can_mount)());
+        let shown = shown.map(|effect| show(input, &self.copies, effect));
+        let asked = copies.and_then(|effect| ask(input, &self.copies, effect, others));
+        let own = match in_place_is_enough {
+            true => [bound, shown],
+            false => [shown, bound],
+        };
+        let own: Vec<_> = own.into_iter().flatten().collect();
+        let (mut cures, small): (Vec<_>, Vec<_>) =
+            own.into_iter().chain(asked).partition(|cure| cure.predicted.is_worth_it());
+        // Files that are another's are better bound by that one, but not where one's own are enough.
+        cures.truncate(if in_place_is_enough { 1 } else { 3 });
+        if cures.is_empty() {
+            self.not_chosen.extend(small.first().map(|cure| RefusedCure {
+                storm: Storm::Loader,
+                text: "Bind the files".to_owned(),
+                why: cure.predicted.too_little(),
+            }));
+        }
+        self.cures = cures;
+        let chosen = self.cures.first().map(|cure| &cure.change);
+        if !matches!(chosen, Some(CureChange::BindFiles { .. })) || !self.cures[0].is_appliable() {
+            self.in_place.changes.clear();
+        }
+        if !matches!(chosen, Some(CureChange::ShowBoundCopies { .. })) {
+            self.copies = Binding::default();
+        }
+    }
+}
+
+/// Whether failed lookups of the loader are a tenth of what the start does, or a storm.
+fn can_gain(input: &PlanInput) -> bool {
+    let is_storm = |finding: &Finding| matches!(finding.storm, Storm::Loader | Storm::Dlopen);
+    let events = input.recording.events.iter();
+    let failed = events.filter(|event| event.in_loader && event.is_missing()).count() as u64;
+    failed > 0
+        && (failed * 10 >= input.findings.totals.metadata_ops
+            || input.findings.storms.iter().any(is_storm))
+}
+
+/// What the command loads, that is there and not the system's.
+fn candidates(recording: &Recording) -> Vec<PathBuf> {
+    let files = loaded(recording, |path| !belongs_to_the_system(path));
+    files.iter().map(|file| file.path().to_owned()).filter(|path| path.is_file()).collect()
+}
+
+/// The files that this user cannot change, each with who can.
+fn others(files: &[PathBuf], machine: &Machine) -> Vec<(PathBuf, FileWriter)> {
+    let each = files.iter().map(|file| (file.clone(), (machine.file_writer)(file)));
+    each.filter(|(_, writer)| *writer != FileWriter::You).collect()
+}
+
+/// The sources of a storm and what can be done about it.
+pub(crate) fn cures(finding: &Finding, bound: &BoundFiles) -> StormCures {
+    let as_of = |cure: &Cure| Cure { storm: finding.storm, ..cure.clone() };
+    let mut all =
+        StormCures { cures: bound.cures.iter().map(as_of).collect(), ..Default::default() };
+    let not_chosen = bound.not_chosen.iter().cloned();
+    all.not_chosen
+        .extend(not_chosen.map(|refused| RefusedCure { storm: finding.storm, ..refused }));
+    let is_by_variable = finding
+        .sources
+        .iter()
+        .any(|source| matches!(source, StormSource::Loader(LoaderSource::LdLibraryPath { .. })));
+    if is_by_variable {
+        all.not_chosen.push(RefusedCure {
+            storm: finding.storm,
+            text: "A shorter LD_LIBRARY_PATH, or one directory of links for all of it".to_owned(),
+            why:
+                "every program that starts there searches it: which directories another needs, no \
+                  recording of this one tells"
+                    .to_owned(),
+        });
+    }
+    all
+}
+
+fn changed(binding: &Binding) -> Vec<SourcePath> {
+    let files = binding.changes.iter();
+    files.map(|change| SourcePath { id: None, name: Name::of(&change.path) }).collect()
+}
+
+fn files_of(binding: &Binding) -> String {
+    counted(binding.changes.len() as u64, "file", "files")
+}
+
+fn bind(input: &PlanInput, binding: &Binding, effect: CureEffect) -> Cure {
+    Cure {
+        storm: Storm::Loader,
+        text: format!(
+            "Bind {}: each then names its libraries by full path, and nothing is searched; becalm \
+             undo takes it back",
+            files_of(binding)
+        ),
+        command: Some(format!("becalm fix --apply -- {}", input.line)),
+        actor: CureActor::You,
+        owner: None,
+        change: CureChange::BindFiles { files: changed(binding) },
+        risk: Some(
+            "a library that is moved is no longer found by its name; what verifies files sees that \
+             they changed"
+                .to_owned(),
+        ),
+        predicted: input.predictor.predict(&effect),
+        effect,
+    }
+}
+
+fn show(input: &PlanInput, binding: &Binding, effect: CureEffect) -> Cure {
+    Cure {
+        storm: Storm::Loader,
+        text: format!(
+            "Launch it with copies of {} shown in their place, which name their libraries by full \
+             path: the files stay as they are",
+            files_of(binding)
+        ),
+        command: Some(input.fix_with_calm_file()),
+        actor: CureActor::You,
+        owner: None,
+        change: CureChange::ShowBoundCopies { files: changed(binding) },
+        risk: Some(
+            "copies of files that are updated are stale: becalm run says so, and then make the calm \
+             file anew"
+                .to_owned(),
+        ),
+        predicted: input.predictor.predict(&effect),
+        effect,
+    }
+}
+
+/// The same, by who owns the files.
+fn ask(
+    input: &PlanInput,
+    binding: &Binding,
+    effect: CureEffect,
+    others: &[(PathBuf, FileWriter)],
+) -> Option<Cure> {
+    let is_changed = |path: &Path| binding.changes.iter().any(|change| change.path == path);
+    let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let writers = others.iter().filter(|(path, _)| is_changed(&real(path)));
+    let (_, writer) = writers.into_iter().find(|(_, writer)| *writer != FileWriter::Nobody)?;
+    let (actor, owner) = match writer {
+        FileWriter::Owner(name) => (CureActor::Owner, name.clone()),
+        FileWriter::Root => (CureActor::Root, None),
+        FileWriter::You | FileWriter::Nobody => return None,
     };
-    let file = list.map(|list| &list.file).filter(|file| can_change(file));
-    let cure = file.and_then(|_| bind(recording, finding.storm));
-    StormCures { cures: cure.into_iter().collect(), looks: Vec::new() }
-}
-
-/// Binding what the command was seen to load.
-pub(crate) fn bind(recording: &Recording, storm: Storm) -> Option<Cure> {
-    let line = recording.header.command_line()?;
+    let who = match (&owner, actor) {
+        (_, CureActor::Root) => "the administrator".to_owned(),
+        (Some(name), _) => format!("{}, who owns them,", term::plain(name)),
+        (None, _) => "their owner".to_owned(),
+    };
     Some(Cure {
-        storm,
-        text: "Bind the files: each then names its libraries by full path, and nothing is \
-               searched; becalm undo takes it back"
-            .to_owned(),
-        command: Some(format!("becalm fix --apply -- {line}")),
-        actor: CureActor::Owner,
-        change: CureChange::BindFiles {
-            files: loaded(recording, |path| !belongs_to_the_system(path)),
-        },
-        predicted: None,
+        storm: Storm::Loader,
+        text: format!("Ask {who} to bind {}, for everyone who starts it", files_of(binding)),
+        command: Some(format!("becalm fix --apply -- {}", input.line)),
+        actor,
+        owner,
+        change: CureChange::BindFiles { files: changed(binding) },
+        risk: None,
+        predicted: input.predictor.predict(&effect),
+        effect,
     })
-}
-
-/// The programs and libraries that the command was seen to load.
-pub(crate) fn loaded(recording: &Recording, wanted: impl Fn(&Path) -> bool) -> Vec<SourcePath> {
-    let files = recording.images.keys().map(|id| SourcePath::of(recording, *id));
-    let mut files: Vec<_> = files.filter(|file| wanted(file.path())).collect();
-    files.sort_by(|a, b| a.name.cmp(&b.name));
-    files
-}
-
-/// Whether a file is one of the distribution's: its package manager would put it back.
-pub fn belongs_to_the_system(path: &Path) -> bool {
-    let systems = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr"];
-    let local = ["/usr/local"];
-    systems.iter().any(|directory| path.starts_with(directory))
-        && !local.iter().any(|directory| path.starts_with(directory))
 }

@@ -12,16 +12,53 @@ pub struct Machine {
     /// Whether bash takes the builtins of `becalm run --builtins`; of a script that was executed
     /// itself, whether it is bash that runs it, and not as `sh`.
     pub takes_builtins: fn(Option<&Path>) -> bool,
-    /// Whether this user can change a file in place.
-    pub can_change: fn(&Path) -> bool,
-    /// Whether an image of an environment can be built in the working directory, and be mounted
-    /// over it.
-    pub can_mount_image: fn(&Path) -> bool,
+    /// Who can change a file in place.
+    pub file_writer: fn(&Path) -> FileWriter,
+    /// Whether files and images may be mounted for a command alone.
+    pub can_mount: fn() -> bool,
+    /// Why an image of a directory is not to be mounted over it; none if it may be.
+    pub why_no_image: fn(&Path) -> Option<String>,
+    /// What keeps the module tool of this machine from walking this modulepath.
+    pub module_cure: fn(&Path) -> ModuleCure,
+}
+
+/// Who can change a file in place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileWriter {
+    /// This user.
+    You,
+    /// Another one, by name; none where it has no name.
+    Owner(Option<String>),
+    /// The administrator.
+    Root,
+    /// Nobody: it is not there.
+    Nobody,
+}
+
+/// What keeps the module tool from walking a modulepath.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ModuleCure {
+    /// A cache of its own: its release reads one, this user may write it, and nothing in it is
+    /// private.
+    Cache,
+    /// becalm's index: `becalm modules avail` answers what this release answers.
+    Index {
+        /// The shell that the hook is for.
+        shell: &'static str,
+    },
+    /// Nothing that is known.
+    Unknown,
 }
 
 impl Machine {
     /// A recording from somewhere: nothing is known.
     pub const fn unknown() -> Machine {
-        Machine { takes_builtins: |_| false, can_change: |_| false, can_mount_image: |_| false }
+        Machine {
+            takes_builtins: |_| false,
+            file_writer: |_| FileWriter::Nobody,
+            can_mount: || false,
+            why_no_image: |_| Some("nothing is known of the machine".to_owned()),
+            module_cure: |_| ModuleCure::Unknown,
+        }
     }
 }

@@ -1,51 +1,189 @@
-//! The cures that `becalm fix` applies.
+//! The cures chosen for one command, this user and this machine: what `becalm check` names and
+//! `becalm fix` applies.
 
-use explain::{Findings, SourcePath, Storm};
+use std::path::PathBuf;
+
+use explain::{ExplainOptions, Finding, Findings, SourcePath, Storm};
+use loader::bind::{BindOptions, BindProgress, Binding};
 use recording::Recording;
 
-use crate::cure::{Cure, CureChange, TakenAway};
-use crate::{loader, python};
+use crate::binding::{belongs_to_the_system, loaded};
+use crate::cure::{Cure, CureChange, StormCures};
+use crate::loader::BoundFiles;
+use crate::machine::Machine;
+use crate::prediction::{CureEffect, CurePrediction, StartPredictor};
+use crate::{fork, loader as loader_storm, locale, modules, path, python, repeat, walk};
 
-/// The cures chosen for one command, and what is left out of them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// How cures are chosen.
+pub struct CureOptions<'o> {
+    /// The shared filesystem, and how many ranks start on it.
+    pub explain: &'o ExplainOptions,
+    /// How files are bound.
+    pub bind: BindOptions,
+    /// What is told while binding is simulated.
+    pub progress: &'o (dyn Fn(BindProgress) + Sync),
+}
+
+impl<'o> CureOptions<'o> {
+    /// Files are bound as `becalm fix` does by default, and nothing is told meanwhile.
+    pub fn new(explain: &'o ExplainOptions) -> CureOptions<'o> {
+        CureOptions { explain, bind: BindOptions::default(), progress: &|_| {} }
+    }
+}
+
+/// What cures are made from.
+pub(crate) struct PlanInput<'i> {
+    pub recording: &'i Recording,
+    pub findings: &'i Findings,
+    pub machine: &'i Machine,
+    pub options: &'i CureOptions<'i>,
+    pub predictor: StartPredictor<'i>,
+    /// The command as a shell takes it.
+    pub line: String,
+}
+
+impl PlanInput<'_> {
+    /// The command that does what must be done at launch, and remembers it in a calm file.
+    pub(crate) fn fix_with_calm_file(&self) -> String {
+        let program = self.findings.program.split(' ').next().unwrap_or_default();
+        let is_plain = |char: char| char.is_ascii_alphanumeric() || "._+-".contains(char);
+        let is_name = !program.is_empty() && !program.starts_with(['-', '.']);
+        let name = match is_name && program.chars().all(is_plain) {
+            true => program,
+            false => "command",
+        };
+        format!("becalm fix --apply -o {name}.calm -- {}", self.line)
+    }
+}
+
+/// The cures chosen for one command, and all that there are.
+#[derive(Debug, Default)]
 pub struct CurePlan {
-    /// The cures, in the order in which they are applied.
-    pub cures: Vec<Cure>,
-    /// Files of the operating system: its package manager would put them back.
+    /// What can be done about each storm, in the order of the findings.
+    pub storms: Vec<(Storm, StormCures)>,
+    /// What `becalm fix --apply` does for this user, in the order in which it is applied: of each
+    /// storm one cure at most, and none twice.
+    pub chosen: Vec<Cure>,
+    /// The start before and after all of it; none where nothing is chosen.
+    pub predicted: Option<CurePrediction>,
+    /// How files are bound in place; empty where they are not.
+    pub in_place: Binding,
+    /// How copies of files are bound, to be shown in their place; empty where they are not.
+    pub copies: Binding,
+    /// Files of the operating system, which are left alone: its package manager would put them back.
     pub of_the_system: Vec<SourcePath>,
+    /// What the image serves of this start.
+    served: TakenAway,
+}
+
+/// Metadata operations of a start that something takes away from the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TakenAway {
+    /// Metadata operations.
+    pub metadata_ops: u64,
+    /// Of those, failed lookups.
+    pub enoent: u64,
 }
 
 impl CurePlan {
-    /// What would calm the start that was recorded: its files bound, storm or not, for that costs
-    /// nothing and is verified before it is written; and an image of the environment that an import
-    /// storm comes from.
-    pub fn of(recording: &Recording, findings: &Findings) -> CurePlan {
-        let line = recording.header.command_line();
-        let storm = findings.storms.iter().find(|finding| finding.storm == Storm::Python);
-        let environment = storm.and_then(python::environment);
-        let image = environment.map(|(directory, _)| {
-            python::mount_image(recording, directory, line.as_deref().unwrap_or("CMD"))
-        });
-        CurePlan {
-            cures: loader::bind(recording, Storm::Loader).into_iter().chain(image).collect(),
-            of_the_system: loader::loaded(recording, loader::belongs_to_the_system),
-        }
+    /// What would calm the start that was recorded. Files are bound where a tenth of the start is
+    /// gained by it, storm or not.
+    pub fn of(
+        recording: &Recording,
+        findings: &Findings,
+        machine: &Machine,
+        options: &CureOptions,
+    ) -> CurePlan {
+        let Some(line) = recording.header.command_line() else { return CurePlan::default() };
+        let predictor = StartPredictor::new(recording, findings, options.explain);
+        let input = PlanInput { recording, findings, machine, options, predictor, line };
+        let bound = BoundFiles::of(&input);
+        let cures = |finding: &Finding| (finding.storm, cures(&input, finding, &bound));
+        let storms: Vec<_> = findings.storms.iter().map(cures).collect();
+        let chosen = chosen(&storms, &bound);
+        let mut effect = CureEffect::default();
+        chosen.iter().for_each(|cure| effect.join(&cure.effect));
+        let predicted = (!chosen.is_empty()).then(|| input.predictor.predict(&effect));
+        let mut plan = CurePlan {
+            storms,
+            chosen,
+            predicted,
+            in_place: bound.in_place,
+            copies: bound.copies,
+            of_the_system: loaded(recording, belongs_to_the_system),
+            served: TakenAway::default(),
+        };
+        let directories: Vec<PathBuf> =
+            plan.image().map(|(directories, _)| directories).unwrap_or_default();
+        let (metadata_ops, enoent) = python::served(recording, &directories);
+        plan.served = TakenAway { metadata_ops, enoent };
+        plan
     }
 
-    /// The files to bind.
-    pub fn files_to_bind(&self) -> &[SourcePath] {
-        let files = self.cures.iter().find_map(|cure| match &cure.change {
-            CureChange::BindFiles { files } => Some(&files[..]),
-            _ => None,
-        });
-        files.unwrap_or_default()
+    /// Whether `becalm fix` has nothing to apply.
+    pub fn is_empty(&self) -> bool {
+        self.chosen.is_empty()
     }
 
-    /// The directory to build an image of, and what that takes away.
-    pub fn image(&self) -> Option<(&SourcePath, TakenAway)> {
-        self.cures.iter().find_map(|cure| match (&cure.change, cure.predicted) {
-            (CureChange::MountImage { directory }, Some(taken)) => Some((directory, taken)),
+    /// Whether something of it is done each time the command is launched: a calm file holds it.
+    pub fn changes_launch(&self) -> bool {
+        self.chosen.iter().any(|cure| cure.change.is_of_launch())
+    }
+
+    /// What can be done about a storm.
+    pub fn of_storm(&self, storm: Storm) -> Option<&StormCures> {
+        self.storms.iter().find(|(known, _)| *known == storm).map(|(_, cures)| cures)
+    }
+
+    /// The directories that one image is built of, and what it serves of the start.
+    pub fn image(&self) -> Option<(Vec<PathBuf>, TakenAway)> {
+        self.chosen.iter().find_map(|cure| match &cure.change {
+            CureChange::MountImage { directories } => {
+                let paths = directories.iter().map(|directory| directory.path().to_owned());
+                Some((paths.collect(), self.served))
+            }
             _ => None,
         })
+    }
+
+    /// Whether the command is launched with builtins for bash.
+    pub fn runs_builtins(&self) -> bool {
+        self.chosen.iter().any(|cure| matches!(cure.change, CureChange::RunBuiltins { .. }))
+    }
+
+    /// The environment variables that the command is launched with.
+    pub fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.chosen.iter().filter_map(|cure| match &cure.change {
+            CureChange::SetVariable { variable, value } => Some((&**variable, &**value)),
+            _ => None,
+        })
+    }
+}
+
+/// Of each storm the first cure that can be applied for this user; the binding of files, storm or
+/// not. Two storms may have the same one.
+fn chosen(storms: &[(Storm, StormCures)], bound: &BoundFiles) -> Vec<Cure> {
+    let first =
+        |(_, all): &(Storm, StormCures)| all.cures.iter().find(|cure| cure.is_appliable()).cloned();
+    let binding = bound.cures.first().filter(|cure| cure.is_appliable()).cloned();
+    let mut chosen: Vec<Cure> = Vec::new();
+    for cure in binding.into_iter().chain(storms.iter().filter_map(first)) {
+        if !chosen.iter().any(|known| known.change == cure.change) {
+            chosen.push(cure);
+        }
+    }
+    chosen
+}
+
+fn cures(input: &PlanInput, finding: &Finding, bound: &BoundFiles) -> StormCures {
+    match finding.storm {
+        Storm::Loader | Storm::Dlopen => loader_storm::cures(finding, bound),
+        Storm::Python => python::cures(input, finding),
+        Storm::Modules => modules::cures(input, finding),
+        Storm::Fork => fork::cures(input, finding),
+        Storm::Locale => locale::cures(input, finding),
+        Storm::Path => path::cures(input, finding),
+        Storm::Repeat => repeat::cures(input, finding),
+        Storm::Walk => walk::cures(input, finding),
     }
 }

@@ -1,89 +1,262 @@
-//! Python modules searched over `sys.path`: an image of the environment.
+//! Python modules searched over `sys.path`: an image of the directories they are searched in.
 
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use explain::{Finding, PythonSource, SourcePath, Storm, StormSource};
-use recording::Recording;
-use term::quoted;
+use explain::{Finding, SourcePath, Storm};
+use recording::query::clean;
+use recording::{Attributor, Cause, Event, Name, PathId, Recording};
+use term::number::{count, counted};
+use term::shell_line;
 
-use crate::cure::{CloserLook, Cure, CureActor, CureChange, StormCures, TakenAway};
-use crate::machine::Machine;
+use crate::cure::{CloserLook, Cure, CureActor, CureChange, RefusedCure, StormCures};
+use crate::plan::PlanInput;
+use crate::prediction::{CureEffect, operations};
 
-pub(crate) fn cures(recording: &Recording, finding: &Finding, machine: &Machine) -> StormCures {
-    let Some(line) = recording.header.command_line() else { return StormCures::default() };
+/// The most directories that a command to paste names.
+const NAMED: usize = 3;
+/// A directory with less than one in so many of the operations is not worth its place in an image.
+const ONE_IN: u64 = 50;
+
+pub(crate) fn cures(input: &PlanInput, finding: &Finding) -> StormCures {
     let mut all = StormCures::default();
     let look = |text: String, command| CloserLook { storm: Storm::Python, text, command };
-    if let Some(image) = image(recording) {
-        let text = format!(
-            "Nothing to build: becalm ran the command in the image {}, so what lies in it is \
-             served on this node; to the shared filesystem's server it is one file",
-            recording::shown(image.as_bytes())
-        );
-        all.looks.push(look(text, None));
-    } else if let Some(directory) = worth_an_image(finding, machine) {
-        all.cures.push(mount_image(recording, directory, &line));
+    match image(input.recording) {
+        Some(image) => {
+            let text = format!(
+                "Nothing to build: becalm ran the command in the image {}, so what lies in it is \
+                 served on this node; to the shared filesystem's server it is one file",
+                recording::shown(image.as_bytes())
+            );
+            all.looks.push(look(text, None));
+        }
+        None => match mount_image(input, finding) {
+            Ok(cure) => all.cures.push(cure),
+            Err(why) => all.not_chosen.extend(why.map(|why| RefusedCure {
+                storm: Storm::Python,
+                text: "An image of the directories that are searched".to_owned(),
+                why,
+            })),
+        },
     }
     let text = "See which import does what, and why".to_owned();
-    all.looks.push(look(text, Some(format!("becalm python scan -- {line}"))));
+    all.looks.push(look(text, Some(format!("becalm python scan -- {}", input.line))));
     all
 }
 
-/// The environment that an import storm's modules were searched in, if there is one.
-pub(crate) fn environment(finding: &Finding) -> Option<(&SourcePath, u64)> {
-    finding.sources.iter().find_map(|source| match source {
-        StormSource::Python(PythonSource::Environment { directory, metadata_ops }) => {
-            Some((directory, *metadata_ops))
+/// The image, or why there is none: nothing where nobody would ask for one.
+fn mount_image(input: &PlanInput, finding: &Finding) -> Result<Cure, Option<String>> {
+    let searched = SearchedDirectories::of(input.recording);
+    let all = searched.operations();
+    let (mut directories, mut refused) = (Vec::new(), None);
+    for (directory, metadata_ops) in searched.worth_an_image() {
+        let why = match writes_below(input.recording, &directory) {
+            true => {
+                Some("the command writes below it, and an image cannot be written to".to_owned())
+            }
+            false => (input.machine.why_no_image)(&directory),
+        };
+        match why {
+            None => directories.push((directory, metadata_ops)),
+            Some(why) => {
+                refused.get_or_insert_with(|| {
+                    format!("{}: {why}", term::plain(&directory.to_string_lossy()))
+                });
+            }
         }
-        _ => None,
+    }
+    let served: u64 = directories.iter().map(|(_, metadata_ops)| metadata_ops).sum();
+    if served * 2 <= all.max(finding.metadata_ops) {
+        return Err(refused.or_else(|| {
+            (!directories.is_empty()).then(|| {
+                format!(
+                    "it would serve {} of {}: the others are on the operating system's own modules",
+                    count(served),
+                    operations(finding.metadata_ops)
+                )
+            })
+        }));
+    }
+    if !(input.machine.can_mount)() {
+        return Err(Some("nothing can be mounted for a command here (becalm doctor)".to_owned()));
+    }
+    let directories: Vec<_> = directories.into_iter().map(|(directory, _)| directory).collect();
+    let effect = effect(input.recording, &directories);
+    let predicted = input.predictor.predict(&effect);
+    if !predicted.is_worth_it() {
+        return Err(Some(predicted.too_little()));
+    }
+    Ok(cure(input, &directories, effect))
+}
+
+fn cure(input: &PlanInput, directories: &[PathBuf], effect: CureEffect) -> Cure {
+    let named = |directory: &PathBuf| SourcePath { id: None, name: Name::of(directory) };
+    let line = &input.line;
+    let command = match directories.len() {
+        ..=NAMED => format!(
+            "becalm image build -o env.sqsh {} -- {line} && becalm run --image env.sqsh -- {line}",
+            shell_line(directories)
+        ),
+        _ => input.fix_with_calm_file(),
+    };
+    let of = match directories.len() as u64 {
+        1 => "the environment".to_owned(),
+        more => counted(more, "directory", "directories"),
+    };
+    Cure {
+        storm: Storm::Python,
+        text: format!(
+            "Build one image of {of}, in the order of this start, and run the command with it \
+             mounted there: that is then one file to the server"
+        ),
+        command: Some(command),
+        actor: CureActor::You,
+        owner: None,
+        change: CureChange::MountImage { directories: directories.iter().map(named).collect() },
+        risk: Some(
+            "what is installed there later is not in the image: becalm run says so, and then build \
+             it anew"
+                .to_owned(),
+        ),
+        predicted: input.predictor.predict(&effect),
+        effect,
+    }
+}
+
+/// Where Python searched, by what an image can be made of: a prefix, or a directory of PYTHONPATH;
+/// nothing of the operating system's own.
+struct SearchedDirectories {
+    by_directory: BTreeMap<PathBuf, u64>,
+    /// Operations of imports, wherever.
+    all: u64,
+}
+
+impl SearchedDirectories {
+    fn of(recording: &Recording) -> SearchedDirectories {
+        let mut attributor = Attributor::new(recording);
+        let events = recording.events.iter().filter(|event| event.is_metadata());
+        let imports: Vec<PathId> = events
+            .filter(|event| attributor.attribute(event).cause == Cause::PythonImport)
+            .filter_map(|event| event.path)
+            .collect();
+        let sys_path = attributor.into_sys_path();
+        let mut searched =
+            SearchedDirectories { by_directory: BTreeMap::new(), all: imports.len() as u64 };
+        for path in imports {
+            let path = clean(recording.path(path));
+            let Some(entry) = sys_path.entry_of(&path) else { continue };
+            let is_named = sys_path.is_from_pythonpath(entry) && !is_of_system(entry);
+            let root = if is_named { Some(entry) } else { prefix_of(entry) };
+            if let Some(root) = root {
+                *searched.by_directory.entry(to_path(root).to_owned()).or_default() += 1;
+            }
+        }
+        searched.join_nested();
+        searched
+    }
+
+    /// A directory below another one is in its image.
+    fn join_nested(&mut self) {
+        let mut joined: BTreeMap<PathBuf, u64> = BTreeMap::new();
+        for (directory, metadata_ops) in std::mem::take(&mut self.by_directory) {
+            // In the order of their components the one above comes first.
+            let above = joined.keys().find(|known| directory.starts_with(known)).cloned();
+            *joined.entry(above.unwrap_or(directory)).or_default() += metadata_ops;
+        }
+        self.by_directory = joined;
+    }
+
+    fn operations(&self) -> u64 {
+        self.all
+    }
+
+    /// The directories with enough operations, in the order of their paths.
+    fn worth_an_image(self) -> impl Iterator<Item = (PathBuf, u64)> {
+        let all = self.all;
+        self.by_directory.into_iter().filter(move |(_, ops)| ops * ONE_IN >= all)
+    }
+}
+
+/// The prefix that a directory of `sys.path` belongs to; none for the system's own.
+fn prefix_of(directory: &[u8]) -> Option<&[u8]> {
+    let (above, name) = split(directory);
+    let is_site = matches!(name, b"site-packages" | b"dist-packages" | b"lib-dynload")
+        || (name.starts_with(b"python") && name.ends_with(b".zip"));
+    let library = match is_site && name.ends_with(b".zip") {
+        // lib/python311.zip lies beside the library.
+        true => above,
+        false if is_site => split(above).0,
+        false => split(directory).0,
+    };
+    let is_lib = matches!(split(library).1, b"lib" | b"lib64");
+    let prefix = split(library).0;
+    (is_lib && !is_of_system(directory) && prefix.len() > 1).then_some(prefix)
+}
+
+fn is_of_system(directory: &[u8]) -> bool {
+    ["/usr", "/lib", "/lib64"].iter().any(|system| to_path(directory).starts_with(system))
+}
+
+fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(at) => (&path[..at], &path[at + 1..]),
+        None => (&[], path),
+    }
+}
+
+pub(crate) fn to_path(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
+}
+
+/// The metadata operations below directories, as numbers in [`Recording::events`].
+fn events_below<'r>(
+    recording: &'r Recording,
+    directories: &'r [PathBuf],
+) -> impl Iterator<Item = (usize, &'r Event, PathId)> {
+    let is_below = |path| {
+        let path = clean(recording.path(path)).into_owned();
+        directories.iter().any(|directory| to_path(&path).starts_with(directory))
+    };
+    // Of each path once.
+    let below: HashSet<PathId> =
+        (0..recording.path_count() as u32).map(PathId).filter(|path| is_below(*path)).collect();
+    let events = recording.events.iter().enumerate().filter(|(_, event)| event.is_metadata());
+    events.filter_map(move |(number, event)| {
+        let path = event.path.filter(|path| below.contains(path))?;
+        Some((number, event, path))
     })
 }
 
-/// The environment, where an image of it would serve most of the operations, and can be had.
-fn worth_an_image<'f>(finding: &'f Finding, machine: &Machine) -> Option<&'f SourcePath> {
-    let (directory, metadata_ops) = environment(finding)?;
-    let is_most = metadata_ops * 2 > finding.metadata_ops;
-    (is_most && (machine.can_mount_image)(directory.path())).then_some(directory)
+/// What lies below goes: no server serves it. One lookup stays of each file that is opened and each
+/// directory that is listed: `becalm run` looks whether they have changed since.
+pub(crate) fn effect(recording: &Recording, directories: &[PathBuf]) -> CureEffect {
+    let mut looked_at: HashSet<PathId> = HashSet::new();
+    let mut stays = |event: &Event, path| {
+        let is_opened = event.kind() == recording::Kind::Open || event.is_listing();
+        is_opened && !event.outcome.failed() && looked_at.insert(path)
+    };
+    let below = events_below(recording, directories);
+    CureEffect::of(below.filter(|(_, event, path)| !stays(event, *path)).map(|(number, ..)| number))
 }
 
-/// An image of an environment, mounted over it.
-pub(crate) fn mount_image(recording: &Recording, directory: &SourcePath, line: &str) -> Cure {
-    let prefix = quoted(directory.path());
-    Cure {
-        storm: Storm::Python,
-        text: "Build one image of the environment, in the order of this start, and run the \
-               command with it mounted over the directory: that is then one file to the server"
-            .to_owned(),
-        command: Some(format!(
-            "becalm image build -o env.sqsh {prefix} -- {line} && becalm run --image env.sqsh -- \
-             {line}"
-        )),
-        actor: CureActor::Launcher,
-        change: CureChange::MountImage { directory: directory.clone() },
-        predicted: Some(below(recording, directory)),
-    }
+/// How many metadata operations an image of these directories serves, and how many of those fail.
+pub(crate) fn served(recording: &Recording, directories: &[PathBuf]) -> (u64, u64) {
+    events_below(recording, directories).fold((0, 0), |(all, failed), (_, event, _)| {
+        (all + 1, failed + u64::from(event.is_missing()))
+    })
 }
 
-/// The metadata operations below a directory, as numbers in [`Recording::events`]: with an image
-/// mounted there, no server serves them.
-pub fn events_below(recording: &Recording, directory: &Path) -> impl Iterator<Item = usize> {
-    let path = |path| Path::new(OsStr::from_bytes(recording.path(path)));
-    let events = recording.events.iter().enumerate();
-    let below = events.filter(move |(_, event)| {
-        event.is_metadata() && event.path.is_some_and(|id| path(id).starts_with(directory))
-    });
-    below.map(|(number, _)| number)
-}
-
-/// What an image of a directory takes away.
-fn below(recording: &Recording, directory: &SourcePath) -> TakenAway {
-    let (mut metadata_ops, mut enoent) = (0, 0);
-    for event in events_below(recording, directory.path()) {
-        metadata_ops += 1;
-        enoent += u64::from(recording.events[event].is_missing());
-    }
-    TakenAway { metadata_ops, enoent: Some(enoent) }
+/// Whether the command makes, renames or removes something below, bytecode aside.
+fn writes_below(recording: &Recording, directory: &Path) -> bool {
+    let directories = [directory.to_owned()];
+    let mut changes = events_below(recording, &directories)
+        .filter(|(_, event, _)| event.is_change() && !event.outcome.failed());
+    changes.any(|(_, _, path)| {
+        let path = recording.path(path);
+        !path.split(|byte| *byte == b'/').any(|name| name == b"__pycache__")
+    })
 }
 
 /// The image that `becalm run` had a command of the recording see.

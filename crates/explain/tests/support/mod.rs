@@ -146,6 +146,11 @@ impl Tale {
         self.event(0, name, path.as_bytes(), outcome, 0, Some(Phase::Loading))
     }
 
+    /// A call of the loader of another process.
+    pub fn loading_of(&mut self, process: u32, path: &str, outcome: Outcome) -> &mut Tale {
+        self.event(process, "openat", path.as_bytes(), outcome, 0, Some(Phase::Loading))
+    }
+
     /// A call of the loader while the program runs.
     pub fn dlopening(&mut self, name: &str, path: &str, outcome: Outcome) -> &mut Tale {
         self.event(0, name, path.as_bytes(), outcome, 0, Some(Phase::Running))

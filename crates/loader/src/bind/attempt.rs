@@ -80,7 +80,7 @@ pub(super) fn plan(
     let binding = loop {
         let attempted = attempt(&resolver, &known, &mut lessons, progress);
         let binding = finish(&known, attempted);
-        if !lessons.take_obstacles(&known, &binding) {
+        if options.for_copies || !lessons.take_obstacles(&known, &binding) {
             break binding;
         }
     };
@@ -102,7 +102,8 @@ fn refuse_immutable(
     mut stores: impl Iterator<Item = PackageStore>,
     options: &BindOptions,
 ) -> Result<(), BindError> {
-    match stores.find(|store| store.manager.is_immutable() && !options.immutable) {
+    let allowed = options.immutable || options.for_copies;
+    match stores.find(|store| store.manager.is_immutable() && !allowed) {
         Some(PackageStore { manager, root }) => Err(BindError::Immutable { path: root, manager }),
         None => Ok(()),
     }

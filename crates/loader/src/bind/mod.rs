@@ -113,6 +113,9 @@ pub struct BindOptions {
     pub immutable: bool,
     /// Whether to list the lookups that each program is spared.
     pub list_spared: bool,
+    /// Whether copies are to be bound, and shown in place of the files, which stay as they are: who
+    /// may write to these is not asked, and nothing is added beside them.
+    pub for_copies: bool,
     /// The environments in which programs were seen to start. What they load there stays as it is,
     /// and so does what everyone else's starts load.
     pub environments: Vec<StartEnvironment>,

@@ -12,7 +12,7 @@
 //! | `rights` | whether everyone may read a file, and pass through the directories on the way to it |
 //! | `path` | paths of any bytes, as they are saved |
 
-pub(crate) mod acl;
+pub mod acl;
 mod cookie;
 mod entry;
 mod path;

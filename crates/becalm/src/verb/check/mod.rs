@@ -94,7 +94,9 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
         still_running: finished.still_running as u64,
     };
     let findings = explain::explain(&recording, &options);
-    let mut check = CheckAnswer::of(&recording, kept.as_deref(), findings, &machine::here());
+    let how = cure::CureOptions::new(&options);
+    let plan = cure::CurePlan::of(&recording, &findings, &machine::here(), &how);
+    let mut check = CheckAnswer::of(&recording, kept.as_deref(), findings, &plan);
     check.rehearsed = rehearsed;
     check.rank = report.rank.number();
     let others = match kept {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cost::PredictedWait;
-use cure::{CloserLook, Cure, Machine, StormCures};
+use cure::{CloserLook, Cure, CurePlan, RefusedCure, StormCures};
 use explain::{Finding, Findings};
 use recording::{Nanos, Recording, shown_name};
 use serde::Serialize;
@@ -37,6 +37,8 @@ pub struct CheckAnswer {
     pub cures: Vec<Cure>,
     /// What shows more of them.
     pub looks: Vec<CloserLook>,
+    /// What a reader may think of, and why it is no cure here.
+    pub not_chosen: Vec<RefusedCure>,
 }
 
 /// A run on a rehearsed filesystem.
@@ -90,12 +92,10 @@ impl CheckAnswer {
         recording: &Recording,
         file: Option<&Path>,
         findings: Findings,
-        machine: &Machine,
+        plan: &CurePlan,
     ) -> CheckAnswer {
         let header = &recording.header;
-        let storms = findings.storms.iter();
-        let all = storms.map(|storm| cure::cures(recording, storm, machine));
-        let (cures, looks): (Vec<_>, Vec<_>) = all.map(|all| (all.cures, all.looks)).unzip();
+        let all = || plan.storms.iter().map(|(_, all)| all);
         CheckAnswer {
             schema: "becalm.check/1",
             recording: file.map(shown_name),
@@ -104,8 +104,9 @@ impl CheckAnswer {
             kernel: header.kernel.clone(),
             rehearsed: None,
             findings,
-            cures: cures.concat(),
-            looks: looks.concat(),
+            cures: all().flat_map(|all| all.cures.clone()).collect(),
+            looks: all().flat_map(|all| all.looks.clone()).collect(),
+            not_chosen: all().flat_map(|all| all.not_chosen.clone()).collect(),
         }
     }
 
@@ -114,6 +115,7 @@ impl CheckAnswer {
         StormCures {
             cures: self.cures.iter().filter(|cure| cure.storm == storm.storm).cloned().collect(),
             looks: self.looks.iter().filter(|look| look.storm == storm.storm).cloned().collect(),
+            not_chosen: Vec::new(),
         }
     }
 

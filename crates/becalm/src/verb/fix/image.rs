@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use cure::TakenAway;
-use explain::SourcePath;
 use image::squash::{self, ImageOptions, ImageProgress, UnnamedImage};
 use image::{Holds, Inspection};
 use image_format::tree::{Fingerprint, ImageLayout};
@@ -19,19 +18,18 @@ use super::view::EnvironmentImage;
 /// How many threads list the environment, for the plan.
 const READERS: usize = 32;
 
-/// What an image of this directory would hold, and take away.
+/// What an image of these directories would hold, and take away.
 pub(super) fn resolved(
-    directory: &SourcePath,
+    directories: Vec<PathBuf>,
     taken: TakenAway,
     image: &Path,
 ) -> anyhow::Result<EnvironmentImage> {
     check(image)?;
-    let environment = directory.path().to_owned();
-    let layout = ImageLayout::of(std::slice::from_ref(&environment))?;
+    let layout = ImageLayout::of(&directories)?;
     let holds = Fingerprint::now(&layout, READERS)?;
     Ok(EnvironmentImage {
         taken,
-        environment,
+        directories,
         image: image.to_owned(),
         entries: holds.entries,
         bytes: holds.bytes,
@@ -81,8 +79,7 @@ impl BuiltImage {
             progress: &progress,
             ..ImageOptions::default()
         };
-        let environment = std::slice::from_ref(&wanted.environment);
-        let (built, made) = squash::build_unnamed(environment, &target, &options)?;
+        let (built, made) = squash::build_unnamed(&wanted.directories, &target, &options)?;
         wanted.image_bytes = Some(made.image_bytes);
         Ok(BuiltImage { built, target })
     }

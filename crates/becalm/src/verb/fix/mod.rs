@@ -1,8 +1,6 @@
 //! `becalm fix`.
 
-mod environments;
 mod image;
-mod planned_wait;
 mod trial;
 mod view;
 
@@ -13,22 +11,23 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::Context;
+use cost::PredictedWait;
+use explain::WaitModel;
 use launch::CommandLine;
 use loader::bind::{Binding, UnboundFile};
 use prove::{ProofBench, RunSurroundings, Subject};
 use recording::Recording;
 use rehearse::RehearsalRequest;
 
-use super::elf::bind::{BindFlags, apply, check, plan as simulated};
+use super::elf::bind::{BindFlags, apply, check, tell};
 use crate::again;
 use crate::cost_options::CostOptions;
 use crate::exit::{Failure, NO};
-use crate::recorded;
 use crate::rehearsed::{ColdNode, RehearseOptions};
 use crate::reporting_rank::refuse_many_ranks;
 use crate::stdout_redirect::StdoutRedirect;
+use crate::{machine, recorded};
 use image::BuiltImage;
-use planned_wait::PlannedWait;
 use trial::Trial;
 use view::{EnvironmentImage, FixAnswer};
 
@@ -96,6 +95,16 @@ pub fn run(args: &FixArgs) -> Result<u8, Failure> {
     if args.apply { apply_and_prove(args) } else { plan_only(args) }
 }
 
+/// What a start waits.
+struct PlannedWait {
+    /// How it is predicted.
+    model: WaitModel,
+    /// As it is: what `becalm check` says of it, if anything.
+    now: Option<PredictedWait>,
+    /// With the plan; none where it changes nothing.
+    after: Option<PredictedWait>,
+}
+
 /// A plan of this command, resolved: what each cure does to files.
 struct ResolvedPlan {
     binding: Binding,
@@ -115,18 +124,27 @@ impl ResolvedPlan {
             ..explain::ExplainOptions::default()
         };
         let findings = explain::explain(recording, &options);
-        let plan = cure::CurePlan::of(recording, &findings);
-        let (image, no_image) = match plan.image() {
-            Some((directory, taken)) if directory.path().is_dir() => {
-                (Some(image::resolved(directory, taken, &args.image)?), None)
-            }
-            Some((directory, _)) => (None, Some(format!("{directory}: it is no directory now"))),
-            None => (None, None),
+        let waiting = term::ProgressBar::new();
+        let options = cure::CureOptions {
+            explain: &options,
+            bind: args.how.options()?,
+            progress: &|progress| tell(&waiting, progress),
         };
-        let binding = binding(args, &plan, recording)?;
-        let directory = image.as_ref().map(|image: &EnvironmentImage| &*image.environment);
-        let wait = PlannedWait::of(recording, &findings, &options, &binding, directory);
-        Ok(ResolvedPlan { binding, image, no_image, wait })
+        let mut plan = cure::CurePlan::of(recording, &findings, &machine::here(), &options);
+        let image = match plan.image() {
+            Some((directories, taken)) => Some(image::resolved(directories, taken, &args.image)?),
+            None => None,
+        };
+        let no_image = plan.of_storm(explain::Storm::Python);
+        let no_image = no_image.and_then(|cures| cures.not_chosen.first());
+        let no_image = no_image.map(|refused| refused.why.clone());
+        let wait = PlannedWait {
+            model: findings.model.clone(),
+            now: findings.predicted_wait,
+            after: plan.predicted.and_then(|predicted| predicted.after.wait),
+        };
+        let binding = std::mem::take(&mut plan.in_place);
+        Ok(ResolvedPlan { binding: with_system(binding, &plan), image, no_image, wait })
     }
 
     fn is_empty(&self) -> bool {
@@ -347,24 +365,11 @@ fn subject(args: &FixArgs) -> Subject {
     Subject { text: term::shell_line(&args.command), line, prepare: Vec::new() }
 }
 
-/// Simulates the binding of what the command was seen to load.
-fn binding(
-    args: &FixArgs,
-    plan: &cure::CurePlan,
-    recording: &Recording,
-) -> Result<Binding, Failure> {
-    let files = plan.files_to_bind().iter().map(|file| file.path().to_owned());
-    let files: Vec<_> = files.filter(|path| path.is_file()).collect();
-    let mut options = args.how.options()?;
-    options.list_spared = true;
-    options.environments = environments::seen_in(recording);
-    let mut binding = match files.is_empty() {
-        true => Binding::default(),
-        false => simulated(&files, &options)?,
-    };
+/// The binding, with what it leaves alone.
+fn with_system(mut binding: Binding, plan: &cure::CurePlan) -> Binding {
     let reason = "of the operating system: its package manager would put it back";
     let left = |path: PathBuf| UnboundFile { path, reason: reason.to_owned() };
     let of_the_system = plan.of_the_system.iter().map(|file| file.path().to_owned());
     binding.left_out.extend(of_the_system.filter(|path| path.is_file()).map(left));
-    Ok(binding)
+    binding
 }

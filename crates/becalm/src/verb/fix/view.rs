@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use term::number::{bytes, counted};
 use term::{plain, style, width};
 
-use super::planned_wait::PlannedWait;
+use super::PlannedWait;
 use crate::predicted_wait::{seconds, wait_sentence};
 use crate::verb::elf::bind::view::Bound;
 
@@ -35,8 +35,8 @@ pub struct FixAnswer<'a> {
 /// An image of an environment.
 #[derive(Clone, Debug)]
 pub struct EnvironmentImage {
-    /// The directory.
-    pub environment: PathBuf,
+    /// The directories.
+    pub directories: Vec<PathBuf>,
     /// The image's file.
     pub image: PathBuf,
     /// Metadata operations of the start that lie below the directory: the image serves them.
@@ -81,7 +81,7 @@ impl FixAnswer<'_> {
     fn cures(&self, columns: usize) -> String {
         let image = match (self.image, self.no_image) {
             (Some(image), _) => style::headline(&image.headline(), columns),
-            (None, Some(why)) => width::wrap(&format!("No image of {}", plain(why)), columns),
+            (None, Some(why)) => width::wrap(&format!("No image: {}", plain(why)), columns),
             (None, None) => String::new(),
         };
         let bound = || Bound::of(self.binding, self.applied).render(columns, "");
@@ -135,7 +135,7 @@ impl EnvironmentImage {
         format!(
             "{did} one image, {}{size}, of {} ({}, {}): it serves {} of this start",
             plain(&self.image.to_string_lossy()),
-            plain(&self.environment.to_string_lossy()),
+            plain(&term::shell_line(&self.directories)),
             counted(self.entries, "file", "files"),
             bytes(ByteUnits(self.bytes)),
             counted(self.taken.metadata_ops, "metadata operation", "metadata operations"),
@@ -144,7 +144,7 @@ impl EnvironmentImage {
 
     fn to_value(&self) -> Value {
         json!({
-            "environment": shown_name(&self.environment),
+            "directories": self.directories.iter().map(shown_name).collect::<Vec<_>>(),
             "file": shown_name(&self.image),
             "metadata_ops": self.taken.metadata_ops,
             "enoent": self.taken.enoent,

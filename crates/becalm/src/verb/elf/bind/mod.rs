@@ -128,6 +128,7 @@ impl BindFlags {
             absolute: self.absolute,
             immutable: self.immutable,
             list_spared: false,
+            for_copies: false,
             environments: Vec::new(),
         })
     }
@@ -157,18 +158,23 @@ pub fn run(args: &ElfBindArgs) -> Result<u8, Failure> {
     Ok(if is_refused { NO } else { 0 })
 }
 
-/// Plans, with a bar where that takes long.
-pub fn plan(paths: &[PathBuf], options: &BindOptions) -> Result<Binding, Failure> {
-    let waiting = term::ProgressBar::new();
-    let tell = |progress| match progress {
+/// Says how far planning is.
+pub fn tell(waiting: &term::ProgressBar, progress: BindProgress) {
+    match progress {
         BindProgress::Looking => waiting.tell("looking for ELF files", 0, 1),
         BindProgress::Simulating { done, of } => {
             waiting.tell("simulating today's starts", done as u64, of as u64);
         }
         BindProgress::Editing => waiting.tell("making edits", 0, 1),
         BindProgress::Checking => waiting.tell("simulating starts with them", 0, 1),
-    };
-    bind::plan(&Disk::new(), paths, options, &tell).map_err(|error| match error {
+    }
+}
+
+/// Plans, with a bar where that takes long.
+pub fn plan(paths: &[PathBuf], options: &BindOptions) -> Result<Binding, Failure> {
+    let waiting = term::ProgressBar::new();
+    let progress = |progress| tell(&waiting, progress);
+    bind::plan(&Disk::new(), paths, options, &progress).map_err(|error| match error {
         BindError::Immutable { .. } => {
             anyhow!("{error}, or ask for it all the same with --immutable").into()
         }

@@ -13,7 +13,7 @@ const READ: &[&str] =
     &["LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "LD_HWCAP_MASK", "GLIBC_TUNABLES"];
 
 /// Those in which something is set, in the order in which they were seen, each with its programs.
-pub fn seen_in(recording: &Recording) -> Vec<StartEnvironment> {
+pub(crate) fn seen_in(recording: &Recording) -> Vec<StartEnvironment> {
     let mut seen: Vec<StartEnvironment> = Vec::new();
     let execs = recording.processes.iter().flat_map(|process| &process.execs);
     for exec in execs {

@@ -1,0 +1,114 @@
+//! Files bound, or copies of them, simulated; and which recorded calls that takes away.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use explain::SourcePath;
+use loader::Disk;
+use loader::bind::{self, BindError, BindOptions, Binding, Effect, KeepRpath};
+use recording::{Phase, ProcessId, Recording};
+
+use crate::environments;
+use crate::plan::CureOptions;
+use crate::prediction::CureEffect;
+
+/// Simulates the binding of these files, as they are or as copies that are shown in their place.
+pub(crate) fn simulated(
+    recording: &Recording,
+    files: &[PathBuf],
+    options: &CureOptions,
+    for_copies: bool,
+) -> Result<Binding, BindError> {
+    if files.is_empty() {
+        return Ok(Binding::default());
+    }
+    let mut how = BindOptions {
+        list_spared: true,
+        for_copies,
+        environments: environments::seen_in(recording),
+        ..options.bind.clone()
+    };
+    if for_copies {
+        // Nothing can be added beside files that are not this user's.
+        how.keep_rpath = KeepRpath::All;
+    }
+    bind::plan(&Disk::new(), files, &how, options.progress)
+}
+
+/// The recorded calls that are no longer made.
+pub(crate) fn effect(recording: &Recording, binding: &Binding) -> CureEffect {
+    let mut taken = spared(recording, &binding.programs).unwrap_or_default();
+    taken.extend(spared_while_running(recording, binding));
+    CureEffect::of(taken)
+}
+
+/// The recorded calls that the loaders of these programs no longer make at program start; none
+/// where that cannot be said of one of them.
+fn spared(recording: &Recording, programs: &[Effect]) -> Option<HashSet<usize>> {
+    let each = programs.iter().map(|effect| Some((&effect.path, effect.spared.as_ref()?)));
+    let spared: HashMap<&PathBuf, &Vec<PathBuf>> = each.collect::<Option<_>>()?;
+    // Of each exec, what its loader is spared and has not yet looked up.
+    let mut left: HashMap<(ProcessId, usize), HashMap<&[u8], usize>> = HashMap::new();
+    let mut taken_away = HashSet::new();
+    for (number, event) in recording.events.iter().enumerate() {
+        let is_search = event.in_loader && event.phase == Phase::Loading && event.is_metadata();
+        let (true, Some(path)) = (is_search, event.path) else { continue };
+        let execs = &recording.process(event.process).execs;
+        let Some(exec) = execs.iter().rposition(|exec| exec.at <= event.start) else { continue };
+        let left = left.entry((event.process, exec)).or_insert_with(|| {
+            let image = Path::new(OsStr::from_bytes(recording.path(execs[exec].image)));
+            let paths = image.canonicalize().ok().and_then(|image| spared.get(&image).copied());
+            let mut times: HashMap<&[u8], usize> = HashMap::new();
+            for path in paths.into_iter().flatten() {
+                *times.entry(path.as_os_str().as_bytes()).or_default() += 1;
+            }
+            times
+        });
+        if let Some(times) = left.get_mut(recording.path(path)).filter(|times| **times > 0) {
+            *times -= 1;
+            taken_away.insert(number);
+        }
+    }
+    Some(taken_away)
+}
+
+/// The failed lookups, in running programs, of libraries that the bound files then name by full
+/// path. A name that is left to the search in any file may be one that is searched: it stays.
+fn spared_while_running(recording: &Recording, binding: &Binding) -> HashSet<usize> {
+    let bound = binding.changes.iter().flat_map(|change| &change.needed);
+    let mut bound: HashSet<&[u8]> = bound.map(|(name, _)| name.as_bytes()).collect();
+    for left in &binding.names_left {
+        bound.remove(left.name.as_bytes());
+    }
+    let events = recording.events.iter().enumerate();
+    let searches = events.filter(|(_, event)| {
+        event.in_loader && event.phase == Phase::Running && event.is_missing()
+    });
+    let is_bound = |path| bound.contains(base_name(recording.path(path)));
+    searches
+        .filter(|(_, event)| event.path.is_some_and(is_bound))
+        .map(|(number, _)| number)
+        .collect()
+}
+
+pub(crate) fn base_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
+}
+
+/// The programs and libraries that the command was seen to load.
+pub(crate) fn loaded(recording: &Recording, wanted: impl Fn(&Path) -> bool) -> Vec<SourcePath> {
+    let files = recording.images.keys().map(|id| SourcePath::of(recording, *id));
+    let mut files: Vec<_> = files.filter(|file| wanted(file.path())).collect();
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    files
+}
+
+/// Whether a file is one of the distribution's: its package manager would put it back.
+pub fn belongs_to_the_system(path: &Path) -> bool {
+    let systems = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr"];
+    let local = ["/usr/local"];
+    systems.iter().any(|directory| path.starts_with(directory))
+        && !local.iter().any(|directory| path.starts_with(directory))
+}

@@ -1,0 +1,134 @@
+//! What a start does without the calls that a cure takes away.
+//!
+//! A cure says which recorded calls it takes away, and how many it adds. The wait follows from what
+//! is left, by the [cost] model; what a cure adds is asked of the node itself (its own programs,
+//! becalm's files) and is counted, not waited for.
+
+use std::collections::HashSet;
+
+use cost::{CostModel, PredictedWait, RecordedStart};
+use explain::{ExplainOptions, Findings};
+use recording::Recording;
+use serde::Serialize;
+
+/// What a start does: its counts, and its wait for the filesystem.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct PredictedStart {
+    /// Metadata operations.
+    pub metadata_ops: u64,
+    /// Of those, failed lookups.
+    pub enoent: u64,
+    /// What it waits for the filesystem, of 1 rank and of all; none where the recording does not
+    /// tell.
+    pub wait: Option<PredictedWait>,
+}
+
+/// A start before and after cures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct CurePrediction {
+    /// As it was recorded.
+    pub before: PredictedStart,
+    /// With the cures.
+    pub after: PredictedStart,
+}
+
+/// One in so many operations, or seconds of wait, is the least that is worth a change.
+const ONE_IN: u64 = 10;
+
+impl CurePrediction {
+    /// Metadata operations that go.
+    pub fn spared(&self) -> u64 {
+        self.before.metadata_ops.saturating_sub(self.after.metadata_ops)
+    }
+
+    /// Whether a tenth of the operations or of the wait goes, and nothing becomes more.
+    pub fn is_worth_it(&self) -> bool {
+        let seconds = |start: &PredictedStart| start.wait.map_or(0.0, |wait| wait.one_rank);
+        let (before, after) = (seconds(&self.before), seconds(&self.after));
+        let is_felt = self.spared() * ONE_IN >= self.before.metadata_ops
+            || (before - after) * ONE_IN as f64 >= before;
+        let costs_more = self.after.metadata_ops >= self.before.metadata_ops || after > before;
+        is_felt && !costs_more
+    }
+
+    /// The same in words: why it is not worth it.
+    pub(crate) fn too_little(&self) -> String {
+        match self.after.metadata_ops >= self.before.metadata_ops {
+            true => format!(
+                "the start would then make {}, and not fewer",
+                operations(self.after.metadata_ops)
+            ),
+            false => format!(
+                "it would take away {} of {}, less than a tenth of the start",
+                term::number::count(self.spared()),
+                operations(self.before.metadata_ops)
+            ),
+        }
+    }
+}
+
+pub(crate) fn operations(number: u64) -> String {
+    term::number::counted(number, "metadata operation", "metadata operations")
+}
+
+/// What a cure takes from a recorded start, and adds to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CureEffect {
+    /// Numbers in [`Recording::events`]: these calls are no longer made, or served by the node.
+    pub taken: HashSet<usize>,
+    /// Metadata operations that becalm makes on the node itself.
+    pub added: u64,
+}
+
+impl CureEffect {
+    pub(crate) fn of(taken: impl IntoIterator<Item = usize>) -> CureEffect {
+        CureEffect { taken: taken.into_iter().collect(), added: 0 }
+    }
+
+    /// Both.
+    pub(crate) fn join(&mut self, other: &CureEffect) {
+        self.taken.extend(&other.taken);
+        self.added += other.added;
+    }
+}
+
+/// Predicts what cures do to a recorded start.
+pub(crate) struct StartPredictor<'r> {
+    recording: &'r Recording,
+    start: RecordedStart<'r>,
+    model: CostModel,
+    before: PredictedStart,
+}
+
+impl<'r> StartPredictor<'r> {
+    pub(crate) fn new(
+        recording: &'r Recording,
+        findings: &Findings,
+        options: &ExplainOptions,
+    ) -> StartPredictor<'r> {
+        let before = PredictedStart {
+            metadata_ops: findings.totals.metadata_ops,
+            enoent: findings.totals.enoent,
+            wait: findings.predicted_wait,
+        };
+        let start = RecordedStart::of(recording, &options.below, None);
+        StartPredictor { recording, start, model: options.model.clone(), before }
+    }
+
+    /// The start with this done to it.
+    pub(crate) fn predict(&self, effect: &CureEffect) -> CurePrediction {
+        let events = effect.taken.iter().map(|number| &self.recording.events[*number]);
+        let (mut taken, mut enoent) = (0, 0);
+        for event in events.filter(|event| event.is_metadata()) {
+            taken += 1;
+            enoent += u64::from(event.is_missing());
+        }
+        let wait = |_| self.model.predict_without(&self.start, &effect.taken);
+        let after = PredictedStart {
+            metadata_ops: (self.before.metadata_ops + effect.added).saturating_sub(taken),
+            enoent: self.before.enoent.saturating_sub(enoent),
+            wait: self.before.wait.map(wait),
+        };
+        CurePrediction { before: self.before, after }
+    }
+}
