@@ -89,6 +89,20 @@ impl UnnamedImage {
         self.file.path()
     }
 
+    /// The name that it is to have.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Gives it the owner and permissions of what has its name, for whoever else names it.
+    ///
+    /// # Errors
+    /// Those of changing its permissions.
+    pub fn take_access(&self) -> Result<(), ImageError> {
+        let taken = recording::keep_access(self.file.as_file(), &self.target);
+        taken.map_err(ImageError::at("write", &self.target))
+    }
+
     /// Waits until all is on the disk, and gives it its name, in place of what has it.
     ///
     /// # Errors
