@@ -1,7 +1,5 @@
 //! Findings: what a recording means, as data. docs/schema/becalm.check.md describes the JSON.
 
-use std::path::PathBuf;
-
 use cost::PredictedWait;
 use recording::{Cause, ExitStatus, Micros, Name, Nanos};
 use serde::{Deserialize, Serialize};
@@ -35,13 +33,10 @@ pub struct Findings {
     /// What the reader must know before believing the numbers.
     pub warnings: Vec<RunWarning>,
     /// The directory that, named as shared, has most of what is left out now.
-    #[serde(skip)]
-    pub left_out: Option<PathBuf>,
+    pub left_out: Option<Name>,
     /// Whether the start is called calm.
-    #[serde(skip)]
     pub is_calm: bool,
     /// The command that shows the evidence where there is no storm.
-    #[serde(skip)]
     pub evidence: String,
 }
 

@@ -34,7 +34,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use ::cost::CostModel;
-use recording::{ByteUnits, Micros, Nanos, Recording};
+use recording::{ByteUnits, Micros, Name, Nanos, Recording};
 
 pub use findings::{
     CauseCount, CauseWait, Finding, Findings, RunTotals, RunWarning, Threshold, WaitModel,
@@ -105,7 +105,7 @@ pub fn explain(recording: &Recording, options: &ExplainOptions) -> Findings {
     Findings {
         headline: headline(&program, &totals, &wait, storms.is_empty().then_some(&rest)),
         is_calm,
-        left_out: wait.left_out.as_ref().map(|left| left.directory.clone()),
+        left_out: wait.left_out.as_ref().map(|left| Name::of(&left.directory)),
         evidence: format!("becalm report {} --by prefix", options.recording),
         command: recording.header.command(),
         program,

@@ -285,7 +285,7 @@ fn profiles_are_listed_shown_and_can_be_ones_own() {
         let tree = user.tree("tree");
         let ran = run(&mut user.becalm(&["--profile", &own, &tree, "--", "ls", &tree]));
         assert!(ran.err().contains("ls sent mine "), "{}", ran.err());
-        assert_eq!(run(&mut user.becalm(&["--show", "no-such"])).code(), 1);
+        assert_eq!(run(&mut user.becalm(&["--show", "no-such"])).code(), 2);
     }
 }
 

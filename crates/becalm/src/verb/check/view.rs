@@ -175,7 +175,10 @@ impl CheckAnswer {
     /// for.
     fn next_without_storm(&self) -> Option<String> {
         match &self.findings.left_out {
-            Some(directory) => Some(again::with(1, &["--below", directory.to_str()?])),
+            Some(directory) => {
+                let directory = std::str::from_utf8(directory.bytes()).ok()?;
+                Some(again::with(1, &["--below", directory]))
+            }
             None if self.findings.is_calm => None,
             None => Some(self.evidence(&self.findings.evidence)),
         }
