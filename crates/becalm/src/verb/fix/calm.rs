@@ -37,7 +37,9 @@ impl CalmPlace {
             Err(error) => return Err(error).with_context(name),
             Ok(_) => match CalmFile::read(&file) {
                 Ok(before) => Some(before),
-                Err(_) => bail!("{}: it exists and is no calm file; choose another with -o", name()),
+                Err(_) => {
+                    bail!("{}: it exists and is no calm file; choose another with -o", name())
+                }
             },
         };
         Ok(CalmPlace { shown, file, before })
@@ -96,7 +98,7 @@ impl CalmPlace {
             for file in [&change.path].into_iter().chain(&change.also) {
                 shown.push(ShownCopy {
                     file: file.clone(),
-                    was: was.clone(),
+                    was,
                     copy: path.clone(),
                     copy_bytes: content.len() as u64,
                     copy_digest: digest,
@@ -156,7 +158,11 @@ fn bound(change: &loader::bind::BindChange) -> anyhow::Result<(Vec<u8>, u32, Fil
 }
 
 /// What the image is, once it is written.
-pub(super) fn image(written: &Path, file: PathBuf, over: Vec<PathBuf>) -> anyhow::Result<CalmImage> {
+pub(super) fn image(
+    written: &Path,
+    file: PathBuf,
+    over: Vec<PathBuf>,
+) -> anyhow::Result<CalmImage> {
     let now = FileState::of(written).context("the image just built")?;
     Ok(CalmImage { file, over, bytes: now.bytes, digest: now.digest })
 }

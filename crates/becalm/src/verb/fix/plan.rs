@@ -1,6 +1,6 @@
 //! What a fix of this command does, resolved: which files, which image, which calm file.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use cost::PredictedWait;
 use cure::{Cure, CureChange, CurePlan};
@@ -118,11 +118,6 @@ impl ResolvedPlan {
             waits.map_or(0.0, |(before, after)| before.one_rank - after.one_rank)
         };
         self.chosen(parts).map(saved).sum()
-    }
-
-    /// The image's file.
-    pub fn image_file(&self) -> Option<&Path> {
-        self.image.as_ref().map(|image| &*image.image)
     }
 }
 

@@ -39,7 +39,11 @@ pub(super) struct TrialResult {
 }
 
 /// The command as it is, warmed up and recorded, the first time to this file.
-pub(super) fn recorded(bench: &ProofBench, subject: &Subject, file: &Path) -> Result<Side, Failure> {
+pub(super) fn recorded(
+    bench: &ProofBench,
+    subject: &Subject,
+    file: &Path,
+) -> Result<Side, Failure> {
     waiting(|progress| bench.measure(subject, 0, Some(file), progress))
 }
 
@@ -57,12 +61,8 @@ impl Trial<'_> {
             return Ok(TrialResult { proof, kept: all, dropped: Vec::new(), harm: None });
         };
         done.take_back()?;
-        let taken_back = |proof| TrialResult {
-            proof,
-            kept: Vec::new(),
-            dropped: Vec::new(),
-            harm: Some(harm),
-        };
+        let taken_back =
+            |proof| TrialResult { proof, kept: Vec::new(), dropped: Vec::new(), harm: Some(harm) };
         if all.len() < 2 {
             return Ok(taken_back(proof));
         }

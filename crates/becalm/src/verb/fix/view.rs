@@ -156,9 +156,9 @@ impl<'a> FixAnswer<'a> {
                     plain(&self.plan.wait.model.profile)
                 ));
             }
-            None if !tried.proof.verdict.proven => lines.push(
-                "Kept, though no gain was proven: nothing speaks against it.".to_owned(),
-            ),
+            None if !tried.proof.verdict.proven => {
+                lines.push("Kept, though no gain was proven: nothing speaks against it.".to_owned())
+            }
             None => {}
         }
         if let (None, Some(id)) = (tried.harm, self.applied) {
@@ -175,9 +175,10 @@ impl<'a> FixAnswer<'a> {
             let each = tried.dropped.iter();
             each.map(|(cure, harm)| json!({ "cure": cure, "harm": harm })).collect::<Vec<_>>()
         });
-        let calm = plan.calm.as_ref().filter(|_| {
-            self.tried.is_none_or(|tried| plan.launches(&tried.kept))
-        });
+        let calm = plan
+            .calm
+            .as_ref()
+            .filter(|_| self.tried.is_none_or(|tried| plan.launches(&tried.kept)));
         let all = || plan.cures.storms.iter().map(|(_, cures)| cures);
         let others = all().flat_map(|all| &all.cures).filter(|cure| !cure.is_appliable());
         json!({
