@@ -10,6 +10,9 @@ use cost::{CostModel, FilesystemProfile, JobSize};
 use crate::below::{self, NamedDirectory};
 use crate::exit::Failure;
 
+/// What stands beside the usual profile.
+const OTHER: &str = "lustre";
+
 /// For which shared filesystem, and which job, a wait is predicted.
 #[derive(clap::Args)]
 pub struct CostOptions {
@@ -71,6 +74,20 @@ impl CostOptions {
             }
         };
         Ok(CostModel { profile, job: self.job.size(), warm: self.warm })
+    }
+
+    /// Other filesystems that the wait is told of: one of many metadata servers' make, where nobody
+    /// has said which it is to be.
+    pub fn other_models(
+        &self,
+        rehearsed: Option<&FilesystemProfile>,
+    ) -> Result<Vec<CostModel>, Failure> {
+        if self.profile.is_some() || rehearsed.is_some() {
+            return Ok(Vec::new());
+        }
+        let profile = FilesystemProfile::find(OTHER.as_ref()).map_err(Failure::of_usage)?;
+        let profile = self.job.with_server(profile)?;
+        Ok(vec![CostModel { profile, job: self.job.size(), warm: self.warm }])
     }
 
     /// What was named as shared, by each of its names.

@@ -10,17 +10,19 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use recording::{RankedRecordings, Recording, RecordingReadError};
 use term::plain;
 
+use crate::last;
+
 /// Loading is silent for this long.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Loads the recording in `file`. If it takes over a second and standard error is a terminal,
+/// Loads the recording in `file`; the last one by [`last::NAME`]. If it takes over a second and standard error is a terminal,
 /// a bar there says how far it is.
 ///
 /// # Errors
 /// [`LoadError`]; a recording that was cut is not one.
 pub fn load(file: &Path) -> Result<Recording, LoadError> {
     let failed = |error| LoadError { file: file.to_owned(), error };
-    let source = File::open(file).map_err(|error| failed(error.into()))?;
+    let source = last::named(file).and_then(File::open).map_err(|error| failed(error.into()))?;
     let mut watched = Watched::new(source, &plain(&file.to_string_lossy()));
     let recording = Recording::read(BufReader::new(&mut watched)).map_err(failed);
     watched.bar.finish_and_clear();
@@ -32,7 +34,9 @@ pub fn load(file: &Path) -> Result<Recording, LoadError> {
 /// # Errors
 /// [`LoadError`].
 pub fn load_ranks(file: &Path) -> Result<RankedRecordings, LoadError> {
-    RankedRecordings::open(file).map_err(|error| LoadError { file: file.to_owned(), error })
+    let failed = |error| LoadError { file: file.to_owned(), error };
+    let source = last::named(file).map_err(|error| failed(error.into()))?;
+    RankedRecordings::open(&source).map_err(failed)
 }
 
 /// Loads one rank's recording from `file`.
@@ -68,7 +72,13 @@ impl fmt::Display for LoadError {
         let wrong = plain(&self.error.to_string());
         // Rust adds a number that tells a person nothing.
         let wrong = wrong.split(" (os error ").next().unwrap_or(&wrong);
-        write!(f, "{file}: {wrong}; {}", remedy(&self.error))
+        let is_last = self.file.as_os_str() == last::NAME;
+        match (is_last, &self.error) {
+            (true, RecordingReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+                write!(f, "no recording was kept yet; make one with: becalm check -- COMMAND")
+            }
+            _ => write!(f, "{file}: {wrong}; {}", remedy(&self.error)),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ mod command_line;
 mod command_report;
 mod cost_options;
 mod exit;
+mod last;
 mod load;
 mod machine;
 mod predicted_wait;
@@ -35,6 +36,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum BecalmVerb {
+    Calm(verb::calm::CalmArgs),
     Check(verb::check::CheckArgs),
     Record(verb::record::RecordArgs),
     Report(verb::report::ReportArgs),
@@ -71,6 +73,7 @@ fn main() -> ExitCode {
         Err(status) => return status,
     };
     let done = match cli.verb {
+        BecalmVerb::Calm(args) => verb::calm::run(&args),
         BecalmVerb::Check(args) => verb::check::run(&args),
         BecalmVerb::Record(args) => verb::record::run(&args),
         BecalmVerb::Report(args) => verb::report::run(&args),

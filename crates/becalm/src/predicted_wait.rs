@@ -8,18 +8,9 @@ use term::plain;
 
 /// What a start waits, on what, and who starts; without a full stop.
 pub fn wait_sentence(model: &WaitModel, wait: &PredictedWait) -> String {
-    let rate = match model.mds_ops_per_second {
-        Some(rate) => format!("{} MDS ops/s", count(rate)),
-        None => "a server that takes no time".to_owned(),
-    };
-    let negatives = match model.negative_dentry_cache {
-        true => "a negative dentry cache",
-        false => "no negative dentry cache",
-    };
-    let state = |warm: bool| if warm { "warm" } else { "cold" };
     format!(
         "Predicted wait for the filesystem on {}: {} for 1 rank, {} for {} on {} {} {} of a {} \
-         server (metadata latency {}, {rate}, {negatives})",
+         server ({})",
         plain(&model.profile),
         seconds(wait.one_rank),
         seconds(wait.all_ranks),
@@ -28,8 +19,35 @@ pub fn wait_sentence(model: &WaitModel, wait: &PredictedWait) -> String {
         state(model.warm),
         if model.nodes == 1 { "node" } else { "nodes" },
         state(!model.cold_server),
-        seconds(model.metadata_latency),
+        filesystem(model),
     )
+}
+
+/// What a wait is predicted for, where it is told already; without a full stop.
+pub fn model_sentence(model: &WaitModel) -> String {
+    format!(
+        "Predicted for {} nodes of a {} server; {}: {}",
+        state(model.warm),
+        state(!model.cold_server),
+        plain(&model.profile),
+        filesystem(model),
+    )
+}
+
+fn filesystem(model: &WaitModel) -> String {
+    let rate = match model.mds_ops_per_second {
+        Some(rate) => format!("{} MDS ops/s", count(rate)),
+        None => "a server that takes no time".to_owned(),
+    };
+    let negatives = match model.negative_dentry_cache {
+        true => "a negative dentry cache",
+        false => "no negative dentry cache",
+    };
+    format!("metadata latency {}, {rate}, {negatives}", seconds(model.metadata_latency))
+}
+
+fn state(warm: bool) -> &'static str {
+    if warm { "warm" } else { "cold" }
 }
 
 /// A number of seconds, with its unit.

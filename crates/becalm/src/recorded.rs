@@ -85,13 +85,13 @@ pub fn and_read(wanted: &RecordRequest) -> Result<(Recording, Finished), Failure
     Ok((recording, finished))
 }
 
-/// The same, to a path if one is given, and in other surroundings, which are entered once the
-/// recording's file is open.
-pub fn there_and_read<T>(
+/// Runs the command, and records it to a path if one is given, else to a file without a name; in
+/// other surroundings, which are entered once that file is open.
+pub fn there<T>(
     wanted: &RecordRequest,
     path: Option<&Path>,
     enter: impl FnOnce() -> Result<T, Failure>,
-) -> Result<(Recording, Finished, T), Failure> {
+) -> Result<RecordedFile<T>, Failure> {
     let failed = |error: anyhow::Error| Failure::of_command(error);
     let (file, finished, entered) = match path {
         Some(path) if path.exists() && !path.is_file() => {
@@ -113,8 +113,35 @@ pub fn there_and_read<T>(
             (file, start(wanted, copy)?.wait().map_err(failure)?, entered)
         }
     };
-    let recording = Recording::read_beside(&file).context("the recording just made");
-    Ok((recording.map_err(failed)?, finished, entered))
+    Ok(RecordedFile { file, finished, entered })
+}
+
+/// A recording that was just made, still open.
+pub struct RecordedFile<T> {
+    /// Its file.
+    pub file: File,
+    /// How the command ended.
+    pub finished: Finished,
+    /// The surroundings that were entered.
+    pub entered: T,
+}
+
+impl<T> RecordedFile<T> {
+    /// Reads it.
+    pub fn read(&self) -> Result<Recording, Failure> {
+        let recording = Recording::read_beside(&self.file).context("the recording just made");
+        recording.map_err(Failure::of_command)
+    }
+}
+
+/// As [`there`], and reads it back.
+pub fn there_and_read<T>(
+    wanted: &RecordRequest,
+    path: Option<&Path>,
+    enter: impl FnOnce() -> Result<T, Failure>,
+) -> Result<(Recording, Finished, T), Failure> {
+    let recorded = there(wanted, path, enter)?;
+    Ok((recorded.read()?, recorded.finished, recorded.entered))
 }
 
 /// Records a command to its target with `record`, and then joins the recordings of its node if this

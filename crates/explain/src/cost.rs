@@ -3,13 +3,15 @@
 use cost::{CostModel, LeftOut, PredictedWait, Prediction, ProjectionError, RecordedStart};
 use recording::Recording;
 
-use crate::findings::WaitModel;
+use crate::findings::{OtherWait, WaitModel};
 use crate::survey::OpId;
 use crate::{ExplainOptions, threshold};
 
 /// The predicted wait of a run, to be taken apart.
 pub(crate) struct RunWait {
     prediction: Prediction,
+    /// On other filesystems, by name.
+    others: Vec<(String, Prediction)>,
     /// Of each metadata operation, its number among all events.
     events: Vec<usize>,
     /// How it was predicted.
@@ -29,6 +31,8 @@ impl RunWait {
         let events = recording.events.iter().enumerate();
         let events = events.filter(|(_, event)| event.is_metadata()).map(|(number, _)| number);
         let prediction = options.model.predict(&start);
+        let other = |model: &CostModel| (model.profile.name.clone(), model.predict(&start));
+        let others = options.other_models.iter().map(other).collect();
         let refused = start.check().err();
         let profile = &options.model.profile;
         let bytes = prediction.wait.bytes_read;
@@ -44,6 +48,7 @@ impl RunWait {
             left_out: start.left_out().filter(is_felt),
             data: (profile.transfer_time(bytes) + profile.transfer_trips(bytes)) / 1e9,
             prediction,
+            others,
         }
     }
 
@@ -60,6 +65,16 @@ impl RunWait {
     /// Of these metadata operations.
     pub(crate) fn part(&self, ops: impl IntoIterator<Item = OpId>) -> PredictedWait {
         self.prediction.of_events(ops.into_iter().map(|op| self.events[op]))
+    }
+
+    /// Of these metadata operations, or of all of it, on the other filesystems.
+    pub(crate) fn other_waits(&self, ops: Option<&[OpId]>) -> Vec<OtherWait> {
+        let events = |ops: &[OpId]| ops.iter().map(|op| self.events[*op]).collect::<Vec<_>>();
+        let part = |(profile, prediction): &(String, Prediction)| OtherWait {
+            profile: profile.clone(),
+            wait: ops.map_or(prediction.wait, |ops| prediction.of_events(events(ops))),
+        };
+        self.others.iter().map(part).collect()
     }
 }
 

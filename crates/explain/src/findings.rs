@@ -5,12 +5,15 @@ use recording::{Cause, ExitStatus, Micros, Name, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::storm::{Storm, StormSource};
+use crate::verdict::StartVerdict;
 use crate::warnings::WarningKind;
 
 /// What one run did on filesystems, which storms are in it, and what they cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
-    /// The answer in one sentence.
+    /// The answer in a word.
+    pub verdict: StartVerdict,
+    /// What was counted, in one sentence.
     pub headline: String,
     /// The command, as it was given.
     pub command: Vec<Name>,
@@ -26,6 +29,8 @@ pub struct Findings {
     /// What it waits for the filesystem; none where the recording does not tell: the command changed
     /// its mounts, or nothing of it was where it was looked for.
     pub predicted_wait: Option<PredictedWait>,
+    /// The same on other filesystems; none where the first was chosen.
+    pub other_waits: Vec<OtherWait>,
     /// How that is predicted.
     pub model: WaitModel,
     /// From when on it is a storm.
@@ -34,8 +39,6 @@ pub struct Findings {
     pub warnings: Vec<RunWarning>,
     /// The directory that, named as shared, has most of what is left out now.
     pub left_out: Option<Name>,
-    /// Whether the start is called calm.
-    pub is_calm: bool,
     /// The command that shows the evidence where there is no storm.
     pub evidence: String,
 }
@@ -99,6 +102,8 @@ pub struct Finding {
     pub sources: Vec<StormSource>,
     /// Their part of the predicted wait.
     pub predicted_wait: PredictedWait,
+    /// The same on other filesystems.
+    pub other_waits: Vec<OtherWait>,
     /// Seconds of it that a known cure would take away at most, for one rank: what makes it a storm.
     pub avoidable_wait: f64,
     /// The command that shows the evidence.
@@ -124,6 +129,16 @@ pub struct CauseWait {
     pub count: CauseCount,
     /// Seconds that one rank waits for them.
     pub predicted_wait: f64,
+}
+
+/// A wait on another filesystem.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OtherWait {
+    /// Its profile's name.
+    pub profile: String,
+    /// What a start, or its part, waits there.
+    #[serde(flatten)]
+    pub wait: PredictedWait,
 }
 
 /// How a wait is predicted: the filesystem, and who starts on it.

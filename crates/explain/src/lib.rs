@@ -8,6 +8,7 @@
 //! | `storm/` | one storm a file: what it claims, what its sources are |
 //! | `library/` | how the dynamic loader searched, for the two storms that are its |
 //! | `threshold` | from when on it is a storm |
+//! | `verdict` | slow, calm, or which of the two is not known |
 //! | `cost` | what operations cost on a cold shared filesystem |
 //! | `who` | what a person would call a program |
 //! | `warnings` | what the reader must know before believing the numbers |
@@ -26,6 +27,7 @@ mod storm;
 mod survey;
 mod tally;
 mod threshold;
+mod verdict;
 mod warnings;
 mod who;
 mod words;
@@ -37,7 +39,8 @@ use ::cost::CostModel;
 use recording::{ByteUnits, Micros, Name, Nanos, Recording};
 
 pub use findings::{
-    CauseCount, CauseWait, Finding, Findings, RunTotals, RunWarning, Threshold, WaitModel,
+    CauseCount, CauseWait, Finding, Findings, OtherWait, RunTotals, RunWarning, Threshold,
+    WaitModel,
 };
 pub use source_path::SourcePath;
 pub use storm::{
@@ -45,6 +48,7 @@ pub use storm::{
     PathSource, PythonSource, RepeatSource, Storm, StormSource, SubcommandOps, WalkSource,
 };
 pub use threshold::STARTS;
+pub use verdict::StartVerdict;
 pub use warnings::{WarningKind, said, warnings};
 pub use words::listed;
 
@@ -58,6 +62,8 @@ use words::{counted, operations};
 pub struct ExplainOptions {
     /// The shared filesystem, and how many ranks start on it.
     pub model: CostModel,
+    /// Others that the wait is to be told of, too.
+    pub other_models: Vec<CostModel>,
     /// What is on it; empty: as [`cost::SharedChoice`] says.
     pub below: Vec<PathBuf>,
     /// The recording's file as a shell takes it, for commands to paste.
@@ -71,6 +77,7 @@ impl Default for ExplainOptions {
     fn default() -> ExplainOptions {
         ExplainOptions {
             model: CostModel::default(),
+            other_models: Vec::new(),
             below: Vec::new(),
             recording: "REC".to_owned(),
             still_running: 0,
@@ -100,11 +107,10 @@ pub fn explain(recording: &Recording, options: &ExplainOptions) -> Findings {
     let rest = causes(&survey, &wait);
     let totals = totals(&survey);
     let program = program(recording);
-    let is_calm =
-        storms.is_empty() && wait.told().is_some_and(|it| threshold::is_calm(it.one_rank));
+    let verdict = StartVerdict::of(&storms, wait.told());
     Findings {
-        headline: headline(&program, &totals, &wait, storms.is_empty().then_some(&rest)),
-        is_calm,
+        verdict,
+        headline: headline(&program, &totals, &wait, verdict, &rest),
         left_out: wait.left_out.as_ref().map(|left| Name::of(&left.directory)),
         evidence: format!("becalm report {} --by prefix", options.recording),
         command: recording.header.command(),
@@ -112,6 +118,7 @@ pub fn explain(recording: &Recording, options: &ExplainOptions) -> Findings {
         storms,
         rest,
         predicted_wait: wait.told(),
+        other_waits: if wait.refused.is_none() { wait.other_waits(None) } else { Vec::new() },
         threshold: threshold::threshold(&wait.model.profile),
         warnings: warnings::of_run(recording, &wait, options.still_running),
         model: wait.model,
@@ -128,6 +135,7 @@ fn finding(
 ) -> Finding {
     let claim = &case.claim;
     let predicted_wait = wait.part(claim.iter().copied());
+    let other_waits = wait.other_waits(Some(claim));
     let each = || claim.iter().map(|id| &survey.ops[*id]);
     let metadata_ops = claim.len() as u64;
     Finding {
@@ -149,6 +157,7 @@ fn finding(
         avoidable_wait: predicted_wait.one_rank * case.avoidable as f64
             / metadata_ops.max(1) as f64,
         predicted_wait,
+        other_waits,
         evidence: format!("becalm report {} --by {}", options.recording, case.evidence),
     }
 }
@@ -226,13 +235,14 @@ fn program(recording: &Recording) -> String {
     }
 }
 
-/// The answer in one sentence; `rest` is what there is by cause, where there is no storm. 'No storm'
-/// is said only of a start that nobody waits for.
+/// What was counted, in one sentence; where no storm explains the wait, what does; `rest` is what
+/// there is by cause.
 fn headline(
     program: &str,
     totals: &RunTotals,
     wait: &RunWait,
-    rest: Option<&Vec<CauseWait>>,
+    verdict: StartVerdict,
+    rest: &[CauseWait],
 ) -> String {
     let who = match totals.processes.saturating_sub(1) {
         0 => program.to_owned(),
@@ -241,30 +251,26 @@ fn headline(
             format!("{program} and the {processes} it forked")
         }
     };
-    let to_start = if totals.processes > 1 { "" } else { " to start" };
     let made = format!(
-        "{who} made {}{to_start}; {} of these failed",
+        "{who}: {}, {} (ENOENT)",
         operations(totals.metadata_ops),
-        words::count(totals.enoent),
+        counted(totals.enoent, "failed lookup", "failed lookups"),
     );
-    let (Some(rest), Some(told)) = (rest, wait.told()) else { return format!("{made}.") };
-    let seconds = told.one_rank;
-    match threshold::is_calm(seconds) {
-        true => format!("No storm: {made}."),
-        false if wait.data * 2.0 > seconds => format!(
-            "{made}. One rank would wait {} on {}, {} of it for {} of data that is read.",
-            words::seconds(seconds),
-            wait.model.profile,
+    let (StartVerdict::NoStorm, Some(told)) = (verdict, wait.told()) else { return made };
+    let waits = format!(
+        "{made}. One rank waits {} on {}",
+        words::seconds(told.one_rank),
+        wait.model.profile
+    );
+    match wait.data * 2.0 > told.one_rank {
+        true => format!(
+            "{waits}, {} of it for {} of data that is read.",
             words::seconds(wait.data),
             term::number::bytes(ByteUnits(told.bytes_read)),
         ),
-        false => format!(
-            "{made}. One rank would wait {} for them on {}, and no single storm explains it: most \
-             is for {}.",
-            words::seconds(seconds),
-            wait.model.profile,
-            contributors(rest),
-        ),
+        false => {
+            format!("{waits}, and no single storm explains it: most is for {}.", contributors(rest),)
+        }
     }
 }
 

@@ -46,6 +46,8 @@ pub enum WarningKind {
     NothingBelow,
     /// A considerable part of it is on no filesystem that is taken for shared.
     LeftOut,
+    /// The recording could not be kept as the last one.
+    NotKept,
     /// The command failed.
     Failed,
 }

@@ -10,8 +10,8 @@ use crate::proof::{Proof, RunOrder};
 use crate::side::Side;
 use crate::times::Speed;
 
-/// `openat 5,565 to 152, same output, same status; on this warm local disk (ext4) no slower, 1.7
-/// times faster (95 % 1.5-1.9)`.
+/// `metadata operations 5,737 to 153 (openat 5,565 to 152), same output, same status; on this warm
+/// local disk (ext4) no slower, 1.7 times faster (95 % 1.5-1.9)`.
 pub(crate) fn sentence(proof: &Proof) -> String {
     format!("{}, {}; on {} {}", operations(proof), behaviour(proof), place(proof), speed(proof))
 }
@@ -43,11 +43,12 @@ fn calls(proof: &Proof) -> String {
         format!("{name} {} to {}", count(before), count(after))
     };
     match (proof.counts.change, &proof.counts.headline) {
-        (CountChange::Fewer, Some(call)) => {
-            to(call, before.call(call).calls, after.call(call).calls)
-        }
-        (CountChange::Fewer, None) => {
-            to("metadata operations", before.metadata_ops, after.metadata_ops)
+        (CountChange::Fewer, call) => {
+            let all = to("metadata operations", before.metadata_ops, after.metadata_ops);
+            let most = call.as_ref().map(|call| {
+                format!(" ({})", to(call, before.call(call).calls, after.call(call).calls))
+            });
+            all + &most.unwrap_or_default()
         }
         (CountChange::More, _) => {
             to("more metadata operations:", before.metadata_ops, after.metadata_ops)

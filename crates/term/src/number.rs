@@ -52,6 +52,17 @@ pub fn percent(part: u64, whole: u64) -> String {
     }
 }
 
+/// A part of a whole as a bar of at most so many columns, in eighths: `██▌`. Only nothing is empty.
+pub fn bar(part: u64, whole: u64, columns: usize) -> String {
+    const EIGHTHS: [char; 8] = ['█', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    let most = columns * 8;
+    let eighths = (part.min(whole) as f64 / whole.max(1) as f64 * most as f64).round() as usize;
+    let eighths = eighths.max(usize::from(part > 0));
+    let mut bar = "█".repeat(eighths / 8);
+    bar.extend(EIGHTHS.get(eighths % 8).filter(|_| !eighths.is_multiple_of(8)));
+    bar
+}
+
 fn share(part: u64, whole: u64) -> String {
     let rounded = (u128::from(part) * 200 + u128::from(whole)) / (u128::from(whole) * 2);
     match rounded {

@@ -8,6 +8,14 @@ use crate::width;
 pub const NONE: Style = Style::new();
 /// The sentence that answers the question.
 pub const HEADLINE: Style = Style::new().bold();
+/// The verdict on what is too slow.
+pub const SLOW: Style = AnsiColor::Red.on_default().bold();
+/// The verdict on what is as it should be.
+pub const CALM: Style = AnsiColor::Green.on_default().bold();
+/// The verdict where there is none.
+pub const UNDECIDED: Style = AnsiColor::Yellow.on_default().bold();
+/// The word before a line: Why, Fix.
+pub const LABEL: Style = Style::new().bold();
 /// A table's header.
 pub const HEADER: Style = Style::new().dimmed();
 /// A table's last row, the sum.

@@ -1,5 +1,6 @@
 //! The verbs, one file each.
 
+pub mod calm;
 pub mod check;
 pub mod diff;
 pub mod doctor;

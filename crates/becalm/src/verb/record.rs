@@ -1,12 +1,13 @@
 //! `becalm record`.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use job::RecordingTarget;
 
 use crate::exit::Failure;
-use crate::recorded;
+use crate::{last, recorded};
 
 /// Run a command and save what it does: every process, every file it asks for, and why
 #[derive(clap::Args)]
@@ -69,6 +70,10 @@ pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let record = |path: &Path| recorded::to_path(&wanted, path);
     let (finished, joined) = recorded::to_target(target, record, |finished| finished);
     let finished = finished?;
+    if rank.as_ref().is_none_or(|rank| rank.rank == 0) && file.is_file() {
+        // It is in its own file in any case.
+        let _ = File::open(&file).map(|file| last::keep(&file));
+    }
     if args.json {
         recorded::print_json(&file, rank.as_ref(), &finished)?;
     } else {

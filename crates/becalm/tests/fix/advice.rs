@@ -400,7 +400,7 @@ fn what_a_report_says_next_is_pasted_elsewhere() {
     let next = said.lines().last().unwrap().strip_prefix("Next: ").unwrap();
     assert!(next.starts_with("(cd ") && place.said(next).contains("it runs"), "{next}");
     let said = place.said("cd sub; becalm report ../r.becalm --by library");
-    assert!(said.ends_with("Next: becalm check -- ../app\n"), "{said}");
+    assert!(said.ends_with("Next: becalm fix -- ../app\n"), "{said}");
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn the_verdict_is_a_sentence_and_the_answer_fits_a_screen() {
     let ran = prove(&scene, many, "sh -c ':'", &[]);
     assert_eq!(ran.code(), 0, "{}", ran.err());
     let text = ran.out();
-    let begin = "Proven: newfstatat ";
+    let begin = "Proven: metadata operations ";
     assert!(text.starts_with(begin), "{text}");
     assert!(flat(&text).contains(", same output, same status; on this warm "), "{text}");
     assert!(text.lines().count() <= 24, "{text}");

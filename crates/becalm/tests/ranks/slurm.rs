@@ -160,7 +160,7 @@ fn a_check_of_many_ranks_reports_once() {
     let ran = srun(&scene, &["-N2", "-n4"], "exec $BECALM check -o check.becalm -- true");
     assert_eq!(ran.code(), 0, "{}", ran.err());
     assert_eq!(ran.err().matches("this was rank 0 of 4, on n").count(), 1, "{}", ran.err());
-    assert_eq!(ran.err().matches("No storm: true made").count(), 1, "{}", ran.err());
+    assert_eq!(ran.err().matches("CALM  true: ").count(), 1, "{}", ran.err());
     let kept = files(&scene, ".becalm");
     assert_eq!(kept.len(), 2, "{kept:?}");
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
 
 mod aslr;
+mod calm;
 mod hugepages;
 mod image;
 mod image_holder;

@@ -175,9 +175,14 @@ pub enum CalmFileError {
 }
 
 impl CalmFile {
-    /// The command line that writes the file again, to be typed in [`CalmFile::directory`].
-    pub fn write_again(&self, file: &Path) -> String {
-        write_again(file, Some(&self.command))
+    /// The command line that writes the file again, to be typed in the working directory.
+    pub fn write_again_from_here(&self, file: &Path) -> String {
+        if std::env::current_dir().is_ok_and(|here| here == self.directory) {
+            return write_again(file, Some(&self.command));
+        }
+        let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+        let again = write_again(&file, Some(&self.command));
+        format!("cd {} && {again}", term::quoted_path(&self.directory))
     }
 }
 

@@ -108,6 +108,14 @@ pub fn enter(wanted: &MountRequest) -> Result<Entered, MountError> {
     first(&asked, None)
 }
 
+/// Compares an image with what it was made of, and mounts nothing.
+///
+/// # Errors
+/// [`MountError::Stale`], with what has changed.
+pub fn compare(wanted: &MountRequest) -> Result<(), MountError> {
+    fresh::check(&MountPlan::of(&SharedMountRequest::of(wanted)?)?)
+}
+
 fn first(
     asked: &SharedMountRequest<'_>,
     door: Option<UnixListener>,

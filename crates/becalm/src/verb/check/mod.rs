@@ -5,13 +5,14 @@ mod view;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use explain::{RunWarning, WarningKind};
 use job::RecordingTarget;
 
 use crate::command_report::ReportOptions;
 use crate::cost_options::CostOptions;
 use crate::exit::Failure;
 use crate::rehearsed::{self, RehearseOptions};
-use crate::{machine, recorded};
+use crate::{last, machine, recorded};
 use view::CheckAnswer;
 
 pub use view::RehearsedRun;
@@ -59,6 +60,7 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let place = args.place.wanted(&[&args.command], &args.cost.job)?;
     let profile = place.as_ref().map(|place| &place.profile);
     let model = args.cost.model(profile)?;
+    let other_models = args.cost.other_models(profile)?;
     let below = args.cost.below_here()?;
     let enter = || match &place {
         Some(place) => Ok(Some((place, rehearsed::enter(place)?))),
@@ -68,24 +70,33 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let target = target.transpose().map_err(Failure::of_command)?;
     let kept = target.as_ref().map(|target| target.file().to_owned());
     let shared = target.as_ref().is_some_and(|target| target.rank().is_some());
-    let record = |path: Option<&Path>| recorded::there_and_read(&wanted, path, enter);
+    let record = |path: Option<&Path>| recorded::there(&wanted, path, enter);
     let (ran, joined) = match target {
         Some(target) => {
-            recorded::to_target(target, |path| record(Some(path)), |(_, finished, _)| finished)
+            recorded::to_target(target, |path| record(Some(path)), |recorded| &recorded.finished)
         }
         None => (record(None), Ok(())),
     };
-    let (recording, finished, entered) = ran?;
+    let ran = ran?;
+    let recording = ran.read()?;
+    let finished = ran.finished;
     if report.rank.is_silent() {
         joined?;
         return recorded::pass_on(&finished);
     }
-    let named = kept.as_deref().unwrap_or(Path::new("start.becalm"));
-    let named = term::quoted_path(named);
-    let rehearsed =
-        entered.map(|(place, entered)| rehearsed::told(place, entered, &recording)).transpose()?;
+    let lost = last::keep(&ran.file).err();
+    let rehearsed = ran.entered;
+    let rehearsed = rehearsed
+        .map(|(place, entered)| rehearsed::told(place, entered, &recording))
+        .transpose()?;
+    let named = match (&kept, &lost) {
+        (Some(kept), _) => term::quoted_path(kept),
+        (None, None) => last::NAME.to_owned(),
+        (None, Some(_)) => NOT_KEPT.to_owned(),
+    };
     let options = explain::ExplainOptions {
         model,
+        other_models,
         below,
         recording: match report.rank.number().filter(|_| shared) {
             Some(rank) => format!("{named} --rank {rank}"),
@@ -93,10 +104,13 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
         },
         still_running: finished.still_running as u64,
     };
-    let findings = explain::explain(&recording, &options);
+    let mut findings = explain::explain(&recording, &options);
+    let is_lost = kept.is_none() && lost.is_some();
+    findings.warnings.extend(lost.filter(|_| kept.is_none()).as_ref().map(not_kept));
     let how = cure::CureOptions::new(&options);
     let plan = cure::CurePlan::of(&recording, &findings, &machine::here(), &how);
-    let mut check = CheckAnswer::of(&recording, kept.as_deref(), findings, &plan);
+    let mut check = CheckAnswer::of(&recording, kept.as_deref(), findings, plan);
+    check.is_lost = is_lost;
     check.rehearsed = rehearsed;
     check.rank = report.rank.number();
     let others = match kept {
@@ -108,7 +122,16 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     recorded::pass_on(&finished)
 }
 
+/// What a recording that is nowhere would be called.
+const NOT_KEPT: &str = "start.becalm";
+
+/// That the recording is gone.
+fn not_kept(why: &anyhow::Error) -> RunWarning {
+    let text = format!("the recording is not kept as the last one: {why:#}");
+    RunWarning { kind: WarningKind::NotKept, text: term::plain(&text) }
+}
+
 /// The recording's file, or what a kept one would be called.
 fn file(args: &CheckArgs) -> &Path {
-    args.output.as_deref().unwrap_or(Path::new("start.becalm"))
+    args.output.as_deref().unwrap_or(Path::new(NOT_KEPT))
 }

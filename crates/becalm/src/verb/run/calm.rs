@@ -104,16 +104,7 @@ impl CalmLaunch {
 
     /// What does not hold any more, and what to do.
     pub fn refused(&self, what: &str) -> Failure {
-        let directory = &self.file.directory;
-        let is_here = std::env::current_dir().is_ok_and(|here| here == *directory);
-        let again = match is_here {
-            true => self.file.write_again(&self.path),
-            false => {
-                let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
-                let again = self.file.write_again(&path);
-                format!("cd {} && {again}", term::quoted_path(directory))
-            }
-        };
+        let again = self.file.write_again_from_here(&self.path);
         Failure::of_command(anyhow!(
             "{} does not hold any more: {what}. Write it again: {again} (or run it as it is with \
              --check no)",

@@ -170,7 +170,7 @@ fn an_environment_of_any_name_is_cured_and_what_is_to_be_pasted_runs() {
         let pack = steps.find(|command| command.contains("image build")).unwrap();
         paste(&scene, pack.split_once(" && ").unwrap().0);
         let report = of("check", &[]).err();
-        let next = report.lines().last().unwrap().strip_prefix("Next: ").unwrap();
+        let next = report.lines().find_map(|line| line.strip_prefix("More  ")).unwrap();
         assert!(paste(&scene, next).out().contains("package_"), "{next}");
         // Of two runs none is called slower: on a warm local disk an image is, for a start so
         // short.

@@ -100,6 +100,6 @@ fn next(args: &PythonScanArgs) -> String {
     match (args.importtime, args.all) {
         (false, _) => again::with(2, &["--importtime"]),
         (true, false) => again::with(2, &["--all"]),
-        (true, true) => String::new(),
+        (true, true) => format!("becalm fix -- {}", term::shell_line(&args.command)),
     }
 }

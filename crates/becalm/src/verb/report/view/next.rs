@@ -35,7 +35,7 @@ impl CallReport {
             GroupBy::Process => by(GroupBy::Cause),
             GroupBy::Line => self.run.repeated("becalm fork lines"),
             GroupBy::Library | GroupBy::Module | GroupBy::Syscall => {
-                self.run.repeated("becalm check")
+                self.run.repeated("becalm fix")
             }
         }
     }

@@ -1,0 +1,49 @@
+//! `becalm calm check`.
+
+mod view;
+
+use std::path::PathBuf;
+
+use cure::CalmFile;
+use image::mount::{self, Freshness, MountRequest};
+use remedy::FileLook;
+
+use crate::exit::{Failure, NO};
+use view::CalmChecked;
+
+/// Say whether a calm file still holds: whether all that it relies on has the same content
+///
+/// `becalm run` looks at sizes and times; this reads the files. Exit status 0: it holds; 1: it does
+/// not.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  becalm calm check app.calm")]
+pub struct CalmCheckArgs {
+    /// The calm file
+    #[arg(value_name = "CALM")]
+    file: PathBuf,
+
+    /// Print one JSON object (docs/schema/becalm.calm.check.md)
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the verb.
+pub fn run(args: &CalmCheckArgs) -> Result<u8, Failure> {
+    let calm = CalmFile::read(&args.file)?;
+    let changes = calm.changes(FileLook::Content);
+    let mut reasons: Vec<String> = calm.why_not_executable().into_iter().collect();
+    let image = calm.image.iter().find(|image| !changes.iter().any(|one| one.path == image.file));
+    if let Some(image) = image {
+        let wanted = MountRequest {
+            image: Some(image.file.clone()),
+            freshness: Freshness::Full,
+            ..MountRequest::default()
+        };
+        reasons.extend(mount::compare(&wanted).err().map(|why| why.to_string()));
+    }
+    let checked = CalmChecked::of(&args.file, &calm, &changes, reasons);
+    term::print_answer(args.json, &checked, |columns| checked.render(columns))?;
+    Ok(if checked.holds() { 0 } else { NO })
+}

@@ -1,0 +1,106 @@
+//! Whether a calm file holds, as a person reads it and as JSON.
+
+use std::path::Path;
+
+use cure::{CalmChange, CalmFile};
+use recording::shown_name;
+use serde::Serialize;
+use term::number::counted;
+use term::{Column, Table, plain, style, width};
+
+/// What `becalm calm check` answers: docs/schema/becalm.calm.check.md.
+#[derive(Debug, Serialize)]
+pub struct CalmChecked {
+    schema: &'static str,
+    file: String,
+    holds: bool,
+    compared: u64,
+    changed: Vec<ChangedFile>,
+    reasons: Vec<String>,
+    directory: String,
+    write_again: Option<String>,
+    /// The line to type next.
+    #[serde(skip)]
+    next: String,
+}
+
+#[derive(Debug, Serialize)]
+struct ChangedFile {
+    path: String,
+    what: String,
+}
+
+impl CalmChecked {
+    /// What came of it.
+    pub fn of(
+        file: &Path,
+        calm: &CalmFile,
+        changes: &[CalmChange],
+        reasons: Vec<String>,
+    ) -> CalmChecked {
+        let holds = changes.is_empty() && reasons.is_empty();
+        let compared = calm.image.iter().len() + 2 * calm.shown.len() + calm.relies_on.len();
+        let changed = changes.iter().map(|change| ChangedFile {
+            path: shown_name(&change.path),
+            what: change.what.clone(),
+        });
+        let again = calm.write_again_from_here(file);
+        CalmChecked {
+            schema: "becalm.calm.check/1",
+            file: shown_name(file),
+            holds,
+            compared: compared as u64,
+            changed: changed.collect(),
+            reasons,
+            directory: shown_name(&calm.directory),
+            next: match holds {
+                true => format!("becalm run {}", term::quoted_path(file)),
+                false => again.clone(),
+            },
+            write_again: (!holds).then_some(again),
+        }
+    }
+
+    /// Whether the calm file can be used.
+    pub fn holds(&self) -> bool {
+        self.holds
+    }
+
+    /// As a person reads it.
+    pub fn render(&self, columns: usize) -> String {
+        let file = plain(&self.file);
+        let of = counted(self.compared, "file", "files");
+        let headline = match (self.holds, self.compared, self.changed.len()) {
+            (true, 0, _) => format!("{file} holds: it relies on no file."),
+            (true, ..) => format!("{file} holds: {of} compared, all as they were."),
+            (false, _, 0) => format!("{file} does not hold any more."),
+            (false, _, changed) => {
+                let is = if changed == 1 { "is" } else { "are" };
+                format!("{file} does not hold any more: {changed} of {of} {is} not as before.")
+            }
+        };
+        let mut text = style::headline(&headline, columns);
+        if !self.changed.is_empty() {
+            let mut table = Table::new([Column::path("file"), Column::text("what")]);
+            for ChangedFile { path, what } in self.changed.iter().take(MOST) {
+                table.row([path.as_str(), what.as_str()]);
+            }
+            text.push_str(&table.render(columns));
+            if let more @ 1.. = self.changed.len().saturating_sub(MOST) {
+                text.push_str(&format!(
+                    "and {}\n",
+                    counted(more as u64, "file more", "files more")
+                ));
+            }
+        }
+        for reason in &self.reasons {
+            text.push_str(&width::wrap(&plain(reason), columns));
+        }
+        text.push('\n');
+        text.push_str(&style::next(&self.next));
+        text
+    }
+}
+
+/// A screen of them.
+const MOST: usize = 20;

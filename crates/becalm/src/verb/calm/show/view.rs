@@ -1,0 +1,187 @@
+//! What a calm file does, as sentences and as JSON.
+
+use std::path::Path;
+use std::time::Duration;
+
+use cure::{CalmFile, CalmSavings};
+use recording::shown_name;
+use serde::Serialize;
+use term::number::{bytes, count, counted, percent, time};
+use term::{Column, Table, plain, style, width};
+
+use super::script::LaunchScript;
+
+/// What `becalm calm show` answers: docs/schema/becalm.calm.show.md.
+#[derive(Debug, Serialize)]
+pub struct CalmShown {
+    schema: &'static str,
+    file: String,
+    command: Vec<String>,
+    directory: String,
+    image: Option<ShownImage>,
+    shown: Vec<ShownInPlace>,
+    environment: ShownEnvironment,
+    builtins: bool,
+    hugepages: bool,
+    layout: Option<String>,
+    relies_on: Vec<String>,
+    saves: Option<CalmSavings>,
+    script: Option<LaunchScript>,
+    /// The line to type next.
+    #[serde(skip)]
+    next: String,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownImage {
+    file: String,
+    over: Vec<String>,
+    bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownInPlace {
+    file: String,
+    copy: String,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownEnvironment {
+    set: Vec<ShownVariable>,
+    unset: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownVariable {
+    name: String,
+    value: String,
+}
+
+impl CalmShown {
+    /// What a calm file says.
+    pub fn of(file: &Path, calm: &CalmFile, script: Option<LaunchScript>) -> CalmShown {
+        let names = |names: &mut dyn Iterator<Item = &std::ffi::OsString>| -> Vec<String> {
+            names.map(shown_name).collect()
+        };
+        let paths = |paths: &[std::path::PathBuf]| paths.iter().map(shown_name).collect();
+        let environment = &calm.environment;
+        let set = environment.set.iter().map(|(name, value)| ShownVariable {
+            name: shown_name(name),
+            value: shown_name(value),
+        });
+        let shown = calm.shown.iter().map(|shown| ShownInPlace {
+            file: shown_name(&shown.file),
+            copy: shown_name(&shown.copy),
+        });
+        CalmShown {
+            schema: "becalm.calm.show/1",
+            file: shown_name(file),
+            command: names(&mut calm.command.iter()),
+            directory: shown_name(&calm.directory),
+            image: calm.image.as_ref().map(|image| ShownImage {
+                file: shown_name(&image.file),
+                over: paths(&image.over),
+                bytes: image.bytes,
+            }),
+            shown: shown.collect(),
+            environment: ShownEnvironment {
+                set: set.collect(),
+                unset: names(&mut environment.unset.iter()),
+            },
+            builtins: calm.builtins,
+            hugepages: calm.hugepages,
+            layout: calm.layout.clone(),
+            relies_on: calm.relies_on.iter().map(|relied| shown_name(&relied.path)).collect(),
+            saves: calm.saves.clone(),
+            script,
+            next: format!("becalm run {}", term::quoted_path(file)),
+        }
+    }
+
+    /// As a person reads it.
+    pub fn render(&self, columns: usize) -> String {
+        let line = term::shell_line(&self.command);
+        let mut text = style::headline(&format!("{} calms {line}", plain(&self.file)), columns);
+        let steps = self.steps();
+        if steps.is_empty() {
+            text.push_str("It changes nothing at launch.\n");
+        }
+        for step in steps {
+            text.push_str(&width::wrap(&plain(&step), columns));
+        }
+        if let Some(saves) = &self.saves {
+            text.push('\n');
+            text.push_str(&savings(saves, columns));
+        }
+        text.push('\n');
+        text.push_str(&style::next(&self.next));
+        text
+    }
+
+    /// What is done, a sentence each.
+    fn steps(&self) -> Vec<String> {
+        let mut steps = Vec::new();
+        if let Some(ShownImage { file, over, bytes: size }) = &self.image {
+            let over = over.join(", ");
+            steps.push(format!("It mounts the image {file} ({}) over {over}.", bytes(*size)));
+        }
+        if let [first, ..] = &self.shown[..] {
+            let copies = counted(self.shown.len() as u64, "copy", "copies");
+            let files = if self.shown.len() == 1 { "its file" } else { "their files" };
+            let first = &first.file;
+            steps.push(format!(
+                "It shows {copies} in the place of {files}, which stay as they are (the first: \
+                 {first})."
+            ));
+        }
+        let set = self.environment.set.iter();
+        steps.extend(set.map(|set| format!("It sets {}={}.", set.name, term::quoted(&set.value))));
+        steps.extend(self.environment.unset.iter().map(|name| format!("It unsets {name}.")));
+        if self.builtins {
+            steps.push("It has bash run small programs in its own process (--builtins).".into());
+        }
+        if self.hugepages {
+            steps.push("It has malloc ask for huge pages (--hugepages).".to_owned());
+        }
+        if let Some(layout) = &self.layout {
+            steps.push(match layout.as_str() {
+                "off" => "It lays memory out without randomisation (--aslr off).".to_owned(),
+                "job" => "It lays memory out alike in all ranks of a job (--aslr job).".to_owned(),
+                other => format!("It lays memory out as it was found best (--aslr {other})."),
+            });
+        }
+        steps
+    }
+}
+
+fn savings(saves: &CalmSavings, columns: usize) -> String {
+    let (before, after) = (saves.metadata_ops_before, saves.metadata_ops_after);
+    let mut text = format!(
+        "A start sends {} instead of {} ({} fewer).\n",
+        counted(after, "metadata operation", "metadata operations"),
+        count(before),
+        percent(before.saturating_sub(after), before),
+    );
+    if let (Some(before), Some(after)) = (saves.enoent_before, saves.enoent_after) {
+        let (before, after) = (count(before), count(after));
+        text.push_str(&format!("Failed lookups (ENOENT): {after} instead of {before}.\n"));
+    }
+    if saves.waits.is_empty() {
+        return text;
+    }
+    let mut table = Table::new([
+        Column::text("predicted wait on"),
+        Column::number("ranks"),
+        Column::number("nodes"),
+        Column::number("before"),
+        Column::number("after"),
+    ]);
+    for wait in &saves.waits {
+        let span = |seconds| time(Duration::try_from_secs_f64(seconds).unwrap_or_default());
+        let (before, after) = (span(wait.seconds_before), span(wait.seconds_after));
+        table.row([&*wait.profile, &count(wait.ranks), &count(wait.nodes), &before, &after]);
+    }
+    text.push('\n');
+    text.push_str(&table.render(columns));
+    text
+}

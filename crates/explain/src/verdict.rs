@@ -1,0 +1,43 @@
+//! What a start is called.
+
+use cost::PredictedWait;
+use serde::{Deserialize, Serialize};
+
+use crate::findings::Finding;
+use crate::threshold;
+
+/// What a start is called, by its storms and its [threshold](crate::threshold).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StartVerdict {
+    /// It has a storm.
+    SlowStart,
+    /// It has none, and one rank waits longer than a person notices.
+    NoStorm,
+    /// It has none, and nobody waits.
+    Calm,
+    /// It has none, and what is waited for is not known.
+    NotKnown,
+}
+
+impl StartVerdict {
+    /// Of a start with these storms; no wait: the recording does not tell it.
+    pub(crate) fn of(storms: &[Finding], wait: Option<PredictedWait>) -> StartVerdict {
+        match wait {
+            _ if !storms.is_empty() => StartVerdict::SlowStart,
+            Some(wait) if threshold::is_calm(wait.one_rank) => StartVerdict::Calm,
+            Some(_) => StartVerdict::NoStorm,
+            None => StartVerdict::NotKnown,
+        }
+    }
+
+    /// The words that a report begins with.
+    pub fn name(self) -> &'static str {
+        match self {
+            StartVerdict::SlowStart => "SLOW START",
+            StartVerdict::NoStorm => "NO STORM",
+            StartVerdict::Calm => "CALM",
+            StartVerdict::NotKnown => "NOT KNOWN",
+        }
+    }
+}
