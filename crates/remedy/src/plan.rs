@@ -88,6 +88,9 @@ pub enum Step {
         /// The name that it has. It is gone afterwards, and after a failure.
         #[serde(with = "text::path")]
         source: PathBuf,
+        /// Whether there must be nothing at its path.
+        #[serde(default)]
+        is_new: bool,
     },
     /// Create a symbolic link. There must be nothing at its path.
     Link {

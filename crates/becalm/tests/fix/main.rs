@@ -6,6 +6,7 @@ mod advice;
 mod check;
 mod fix;
 mod image;
+mod stories;
 mod undo;
 
 /// The program under test.

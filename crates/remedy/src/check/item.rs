@@ -49,7 +49,12 @@ fn replaced<'a>(
 }
 
 /// A file that is written already takes the path.
-pub(super) fn take<'a>(path: &Path, source: &Path, who: &Who) -> Result<FileWork<'a>, Error> {
+pub(super) fn take<'a>(
+    path: &Path,
+    source: &Path,
+    is_new: bool,
+    who: &Who,
+) -> Result<FileWork<'a>, Error> {
     let (real, source) = (resolved(path)?, resolved(source)?);
     if source.parent() != real.parent() || source == real {
         return Err(Error::refused(path, "what is to take its place does not lie beside it"));
@@ -66,6 +71,7 @@ pub(super) fn take<'a>(path: &Path, source: &Path, who: &Who) -> Result<FileWork
     let content = NewContent::Written(source);
     match fs::symlink_metadata(&real) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(added(real, thing, content)),
+        _ if is_new => Err(Error::refused(path, "is there already")),
         _ => replaced(path, thing, content, who),
     }
 }

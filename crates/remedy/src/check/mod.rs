@@ -109,7 +109,7 @@ fn job<'a>(step: &'a Step, who: &Who) -> Result<Option<FileWork<'a>>, Error> {
         }
         Step::Create { path, mode, content } => item::create(path, *mode, content).map(Some),
         Step::Replace { path, mode, content } => item::replace(path, *mode, content, who).map(Some),
-        Step::Take { path, source } => item::take(path, source, who).map(Some),
+        Step::Take { path, source, is_new } => item::take(path, source, *is_new, who).map(Some),
         Step::Link { path, target } => item::link(path, target).map(Some),
         Step::Directory { path, mode } => item::directory(path, *mode),
         Step::Remove { path } => item::remove(path, who).map(Some),

@@ -122,7 +122,8 @@ fn launch_steps(
     calm.shown = shown;
     if let (Some(built), Some(wanted)) = (built, &plan.image) {
         let file = built.target()?;
-        steps.push(Step::Take { path: file.clone(), source: std::path::absolute(built.path())? });
+        let source = std::path::absolute(built.path())?;
+        steps.push(Step::Take { path: file.clone(), source, is_new: false });
         calm.image = Some(calm::image(built.path(), file, wanted.directories.clone())?);
     }
     steps.push(place.step(&calm)?);

@@ -75,7 +75,7 @@ impl BuiltImage {
             progress: &progress,
             ..ImageOptions::default()
         };
-        let (built, made) = squash::build_unnamed(&wanted.directories, &target, &options)?;
+        let (built, made) = squash::build(&wanted.directories, &target, &options)?;
         wanted.image_bytes = Some(made.image_bytes);
         built.take_access()?;
         Ok(BuiltImage { built })

@@ -91,12 +91,15 @@ impl<'a> FixAnswer<'a> {
         if !plan.binding.is_empty() || plan.is_empty() {
             text.push_str(&Bound::of(&plan.binding, self.applied).render(columns, ""));
         }
-        let launch = plan.cures.chosen.iter().filter(|cure| cure.change.is_of_launch());
-        for cure in launch {
-            text.push_str(&width::wrap(&format!("At launch: {}", plain(&cure.text)), columns));
-        }
+        let is_one = plan.cures.chosen.len() == 1;
         for cure in &plan.cures.chosen {
-            text.push_str(&width::wrap(&prediction(cure, &plan.wait.model), columns));
+            if cure.change.is_of_launch() {
+                text.push_str(&width::wrap(&format!("At launch: {}", plain(&cure.text)), columns));
+            }
+            // Of files that are bound, the table says it.
+            if cure.change.is_of_launch() || !is_one {
+                text.push_str(&width::wrap(&prediction(cure, &plan.wait.model), columns));
+            }
         }
         if let Some(calm) = &plan.calm {
             let (verb, file) = (self.verb(), plain(&calm.shown.to_string_lossy()));
@@ -207,7 +210,7 @@ impl<'a> FixAnswer<'a> {
 fn prediction(cure: &Cure, model: &WaitModel) -> String {
     let (before, after) = (cure.predicted.before, cure.predicted.after);
     let mut text = format!(
-        "  {} metadata operations become {}, {} failed {}",
+        "{} metadata operations become {} (failed: {} become {})",
         count(before.metadata_ops),
         count(after.metadata_ops),
         count(before.enoent),
@@ -216,7 +219,7 @@ fn prediction(cure: &Cure, model: &WaitModel) -> String {
     if let Some((before, after)) = before.wait.zip(after.wait) {
         let ranks = counted(model.ranks, "rank", "ranks");
         text.push_str(&format!(
-            "; on {} {} becomes {} for 1 rank, {} {} for {ranks}",
+            "; on {} 1 rank's wait of {} becomes {}, that of {ranks} {} becomes {}",
             plain(&model.profile),
             seconds(before.one_rank),
             seconds(after.one_rank),

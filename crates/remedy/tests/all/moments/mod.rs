@@ -23,7 +23,7 @@ pub fn scene_to_extend() -> EditedFiles {
     scene.file("image", vec![b'o'; LARGE as usize]);
     let taken = |name: &str| {
         let source = scene.file(format!(".{name}"), format!("new {name}"));
-        Step::Take { path: scene.at(name), source }
+        Step::Take { path: scene.at(name), source, is_new: name == "second" }
     };
     let note = Step::Create { path: scene.at("farm/more"), mode: 0o644, content: vec![] };
     let more = plan(vec![taken("image"), taken("second"), note]);
