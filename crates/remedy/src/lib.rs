@@ -11,6 +11,7 @@
 //! | `check` | a plan against the files: every reason to refuse it |
 //! | `change` | one change, resolved, with all that its inverse needs |
 //! | `work` | doing changes: new files beside their targets, then renames |
+//! | `content` | the content of a new file, and where it comes from |
 //! | `held` | a directory held open, in which others may write, too |
 //! | `rewrite` | the patched version of a file, in one pass |
 //! | `holes` | the parts of a file that take no room, and stay so |
@@ -30,6 +31,7 @@ mod apply;
 mod attributes;
 mod change;
 mod check;
+mod content;
 mod digest;
 mod durable;
 mod error;

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use crate::change::{FileChange, ItemKind};
+use crate::content::NewContent;
 use crate::journal::{self, Journal, JournalRecord, JournalStage, Story};
 use crate::look::{self, FoundState};
-use crate::work::{self, FileWork, NewContent};
+use crate::work::{self, FileWork};
 use crate::{Changed, Error, Options, Tally, check, pool, state};
 
 /// How to undo.

@@ -5,20 +5,21 @@
 use std::collections::BTreeSet;
 use std::fs::{File, Permissions};
 use std::io::ErrorKind;
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use recording::ByteUnits;
 use rustix::io::Errno;
 
-use crate::change::{FileChange, FilePatch, Item, ItemKind, Replacement, Turn, Version};
+use crate::change::{FileChange, FilePatch, Item, ItemKind, Replacement, Turn};
+use crate::content::{self, NewContent};
 use crate::durable::{self, Filesystems, SyncMethod};
 use crate::held::{HeldDirectory, exchanged};
 use crate::journal::temporary_prefix;
 use crate::rewrite::{self, Rewritten};
 use crate::stamp::{FileIdentity, FileStamp};
-use crate::{Digest, Error, Options, Progress, Seen, pool};
+use crate::{Error, Options, Progress, pool};
 
 /// A change that is to be made, and what it takes.
 pub(crate) struct FileWork<'a> {
@@ -31,18 +32,6 @@ pub(crate) struct FileWork<'a> {
     pub(crate) temporaries: Vec<PathBuf>,
     /// Which file these are names of, once it is written: nothing else is renamed.
     written: Option<FileIdentity>,
-}
-
-/// Where the content of a new file comes from.
-pub(crate) enum NewContent<'a> {
-    Nowhere,
-    Memory(&'a [u8]),
-    /// A copy of this one's.
-    File(PathBuf),
-    /// This file itself, which lies beside: it has no other name afterwards.
-    Written(PathBuf),
-    /// The same, but its name stays until the change is on the disk.
-    Aside(PathBuf),
 }
 
 /// See [`Options::large`].
@@ -221,13 +210,13 @@ fn write_added(item: &Item, job: &FileWork, way: SyncMethod) -> Result<WrittenCh
             (new, item.clone())
         }
         ItemKind::File { seen: Some(seen), .. } => {
-            let new = whole_file(&job.content, seen, &directory, temporary)?;
+            let new = content::whole_file(&job.content, seen, &directory, temporary)?;
             way.finish(&new, temporary)?;
             (new, item.clone())
         }
         ItemKind::File { version, mode, .. } => {
             let new = directory.create(temporary)?;
-            let read = write_content(&job.content, &new, temporary)?;
+            let read = content::write(&job.content, &new, temporary)?;
             give(item, *mode, &new, temporary)?;
             way.finish(&new, temporary)?;
             if !version.admits(&read) {
@@ -243,25 +232,6 @@ fn write_added(item: &Item, job: &FileWork, way: SyncMethod) -> Result<WrittenCh
     Ok((item, Some(identity(&new, temporary)?)))
 }
 
-/// Gives a file that is there the temporary's name, if it is still what was seen.
-fn whole_file(
-    content: &NewContent,
-    seen: &Seen,
-    directory: &HeldDirectory,
-    temporary: &Path,
-) -> Result<File, Error> {
-    let (NewContent::Written(there) | NewContent::Aside(there)) = content else {
-        return Err(Error::refused(temporary, "there is nothing to be put there"));
-    };
-    match content {
-        NewContent::Written(_) => directory.move_to(there, false, directory, temporary)?,
-        _ => directory.link(there, directory, temporary)?,
-    }
-    let file = directory.read(temporary)?;
-    let found = file.metadata().map_err(|error| Error::at("fstat", temporary, error))?;
-    if found.is_file() && seen.is_still(&found) { Ok(file) } else { Err(changed(there)) }
-}
-
 /// Gives a new file or directory the attributes of what it is to be, or else the permissions.
 fn give(item: &Item, mode: u32, new: &File, temporary: &Path) -> Result<(), Error> {
     match &item.attributes {
@@ -270,24 +240,6 @@ fn give(item: &Item, mode: u32, new: &File, temporary: &Path) -> Result<(), Erro
             .set_permissions(Permissions::from_mode(mode))
             .map_err(|error| Error::at("fchmod", temporary, error)),
     }
-}
-
-fn write_content(content: &NewContent, target: &File, temporary: &Path) -> Result<Version, Error> {
-    let failed = |operation| move |error| Error::at(operation, temporary, error);
-    let version = match content {
-        NewContent::Nowhere | NewContent::Written(_) | NewContent::Aside(_) => {
-            rewrite::version_of(target).map_err(failed("read"))?
-        }
-        NewContent::Memory(bytes) => {
-            target.write_all_at(bytes, 0).map_err(failed("write"))?;
-            Version { size: ByteUnits(bytes.len() as u64), digest: Some(Digest::of(bytes)) }
-        }
-        NewContent::File(kept) => {
-            let source = File::open(kept).map_err(|error| Error::at("open", kept, error))?;
-            rewrite::copy(&source, target).map_err(|failure| failure.at(kept, temporary))?
-        }
-    };
-    Ok(version)
 }
 
 /// Makes the changes, kind by kind, and waits until they are on the disk. Gives back the

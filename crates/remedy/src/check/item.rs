@@ -10,8 +10,9 @@ use recording::ByteUnits;
 use super::{patch, resolved};
 use crate::attributes::{FileAttributes, Who};
 use crate::change::{FileChange, Item, ItemKind, Replacement, Version};
+use crate::content::NewContent;
 use crate::stamp::FileStamp;
-use crate::work::{FileWork, NewContent};
+use crate::work::FileWork;
 use crate::{Digest, Error, Seen};
 
 pub(super) fn create<'a>(path: &Path, mode: u32, content: &'a [u8]) -> Result<FileWork<'a>, Error> {
