@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::BECALM;
 use testkit::{Ran, Scene, run};
@@ -37,12 +38,17 @@ impl Story {
 
     /// A line as it is printed, typed into a shell.
     fn types(&self, line: &str) -> Ran {
+        run(&mut self.shell(line))
+    }
+
+    fn shell(&self, line: &str) -> Command {
         let user = self.user.to_string();
         let path = format!("{}:/usr/bin:/bin", self.scene.at("bin"));
         let mut shell = Command::new("setpriv");
         shell.args(["--reuid", &user, "--regid", &user, "--clear-groups", "bash", "-c", line]);
         shell.current_dir(self.scene.at("work")).env_clear().env("PATH", path);
-        run(shell.env("HOME", self.scene.at("home")).env("LANG", "C.UTF-8"))
+        shell.env("HOME", self.scene.at("home")).env("LANG", "C.UTF-8");
+        shell
     }
 
     #[track_caller]
@@ -196,8 +202,36 @@ fn a_second_fix_takes_the_place_of_the_first_and_undo_brings_that_back() {
 }
 
 #[test]
+fn asked_to_end_while_it_measures_it_takes_the_calm_file_back() {
+    let story = Story::new(NOBODY, |scene| {
+        let script = unpack(scene);
+        let hangs = "while [ -e ~/.local/state/becalm/journals ]; do sleep 0.05; done\n";
+        fs::write(&script, fs::read_to_string(&script).unwrap() + hangs).unwrap();
+        script
+    });
+    let before = story.picture();
+    let line = format!("exec becalm fix --apply --runs=2 -- {}", story.command);
+    let becalm = story.shell(&line).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let state = story.scene.at("home/.local/state/becalm");
+    let is_applied = || {
+        let entries = remedy::list(Path::new(&state)).unwrap_or_default();
+        entries.iter().any(|entry| entry.status == remedy::Status::Applied)
+    };
+    while !is_applied() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(Path::new(&story.scene.at("work/unpack.sh.calm")).exists());
+    let pid = becalm.id().to_string();
+    assert!(Command::new("kill").args(["-s", "TERM", &pid]).status().unwrap().success());
+    let ended = becalm.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(143), "{}", String::from_utf8_lossy(&ended.stderr));
+    assert_eq!(story.picture(), before);
+}
+
+#[test]
 fn images_overlays_and_indexes_are_undone_and_an_overlay_with_work_in_it_is_not() {
     let story = Story::new(NOBODY, |scene| {
+        fs::create_dir_all(scene.at("tree/gcc")).unwrap();
         scene.file("tree/gcc/12", "#%Module\n", 0o644);
         "true".to_owned()
     });

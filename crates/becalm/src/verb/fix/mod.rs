@@ -138,7 +138,7 @@ fn apply_and_prove(args: &FixArgs) -> Result<u8, Failure> {
         print(args, &FixAnswer::planned(&plan), &next(&plan))?;
         return Ok(NO);
     }
-    let trial = Trial { args, bench, subject, recording: &recording, before };
+    let trial = Trial { args, bench, subject, recording: &recording, before, asked: &asked };
     let mut done = AppliedChanges::default();
     // Whatever goes wrong from here on, nothing is left changed and unproven.
     let tried = trial.run(&mut plan, &mut done);
@@ -151,12 +151,13 @@ fn apply_and_prove(args: &FixArgs) -> Result<u8, Failure> {
         }
     };
     done.is_there()?;
-    drop(asked);
     let next = match (tried.harm, &plan.calm) {
         (Some(harm), _) => trial.next(harm, &plan),
         (None, Some(calm)) if plan.launches(&tried.kept) => applied::run_line(&calm.shown),
         (None, _) => format!("becalm check -- {}", term::shell_line(&args.command)),
     };
+    drop(trial);
+    drop(asked);
     let applied = done.journaled.as_deref();
     print(args, &FixAnswer { applied, tried: Some(&tried), plan: &plan }, &next)?;
     Ok(if tried.harm.is_some() { NO } else { 0 })

@@ -25,6 +25,8 @@ pub(super) struct Trial<'a> {
     pub recording: &'a Recording,
     /// The command as it is, recorded.
     pub before: Side,
+    /// Whether becalm is asked to end, which is looked at between two runs.
+    pub asked: &'a launch::EndRequests,
 }
 
 /// What came of a trial.
@@ -105,6 +107,7 @@ impl Trial<'_> {
             false => self.in_pairs(done.make(self.args, plan, parts, self.recording)?)?,
             true => self.apart(parts, plan, done)?,
         };
+        super::not_asked_to_end(self.asked)?;
         let harm = self.harm(&proof, plan, parts);
         if let Some(built) = plan.image.as_ref().filter(|_| plan.mounts(parts)) {
             proof.verdict = image::verdict(&proof, built);

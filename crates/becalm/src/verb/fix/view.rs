@@ -89,7 +89,7 @@ impl<'a> FixAnswer<'a> {
             (None, None) => {}
         }
         if !plan.binding.is_empty() || plan.is_empty() {
-            text.push_str(&Bound::of(&plan.binding, self.applied).render(columns, ""));
+            text.push_str(&Bound::of(&plan.binding, self.bound()).render(columns, ""));
         }
         let is_one = plan.cures.chosen.len() == 1;
         for cure in &plan.cures.chosen {
@@ -107,6 +107,13 @@ impl<'a> FixAnswer<'a> {
             text.push_str(&width::wrap(&line, columns));
         }
         text + &self.others(columns)
+    }
+
+    /// The name in the journal, where files were bound under it.
+    fn bound(&self) -> Option<&str> {
+        let is_dropped =
+            |tried: &TrialResult| tried.harm.is_none() && !self.plan.binds(&tried.kept);
+        self.applied.filter(|_| !self.tried.is_some_and(is_dropped))
     }
 
     fn verb(&self) -> &'static str {
@@ -191,7 +198,7 @@ impl<'a> FixAnswer<'a> {
             "others": others.collect::<Vec<_>>(),
             "not_chosen": all().flat_map(|all| &all.not_chosen).collect::<Vec<_>>(),
             "calm_file": calm.map(|calm| shown_name(&calm.shown)),
-            "binding": Bound::of(&plan.binding, self.applied).to_value(),
+            "binding": Bound::of(&plan.binding, self.bound()).to_value(),
             "image": plan.image.as_ref().map(EnvironmentImage::to_value),
             "no_image": plan.no_image,
             "model": plan.wait.model,
