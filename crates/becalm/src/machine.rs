@@ -11,6 +11,7 @@ use cure::{FileWriter, Machine, ModuleCure};
 use launch::Stage;
 use modules::site::{Environment, ModulesSite};
 use modules::tree::acl;
+use rustix::fs::Access;
 use sandbox::namespace;
 
 /// This machine, this user, this working directory.
@@ -37,12 +38,15 @@ fn is_for_bash(line: &str) -> bool {
     line.split_whitespace().any(|word| word.rsplit('/').next() == Some("bash"))
 }
 
-/// Who can change a file. What runs just now can be changed, too: by a rename.
+/// Who can change a file, or what is in a directory. What runs just now can be changed, too: by a rename.
 fn file_writer(file: &Path) -> FileWriter {
     let Ok(about) = fs::metadata(file) else { return FileWriter::Nobody };
-    let opened = fs::File::options().write(true).open(file);
-    match opened {
-        Ok(_) => FileWriter::You,
+    let writable = match about.is_dir() {
+        true => rustix::fs::access(file, Access::WRITE_OK).map_err(std::io::Error::from),
+        false => fs::File::options().write(true).open(file).map(drop),
+    };
+    match writable {
+        Ok(()) => FileWriter::You,
         Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => FileWriter::You,
         Err(_) if about.uid() == 0 => FileWriter::Root,
         Err(_) => FileWriter::Owner(user_name(about.uid())),
@@ -76,35 +80,43 @@ fn why_no_image(directory: &Path) -> Option<String> {
     if tempfile::tempfile_in(&here).is_err() {
         return Some("its file cannot be written into the working directory".to_owned());
     }
-    let has = |name: &str| directory.join(name).exists();
-    if has("pyvenv.cfg") || has("conda-meta") {
+    let kept = |at: &Path| [".git", ".hg", ".svn"].into_iter().find(|kept| at.join(kept).exists());
+    let is_tree = |at: &Path| {
+        let kept = kept(at)?;
+        let at = term::plain(&at.to_string_lossy());
+        Some(format!("{at} is a working tree ({kept}): what is edited there would not be seen"))
+    };
+    if let Some(why) = is_tree(directory) {
+        return Some(why);
+    }
+    let entries: Vec<_> = fs::read_dir(directory).ok()?.flatten().take(ENTRIES).collect();
+    if is_installed(directory, &entries) {
         return None;
     }
-    let kept = [".git", ".hg", ".svn"];
     let home = std::env::var_os("HOME").unwrap_or_default();
-    let above = directory.ancestors().take_while(|above| *above != Path::new(&home));
-    for above in above {
-        if let Some(kept) = kept.iter().find(|kept| above.join(kept).exists()) {
-            let above = term::plain(&above.to_string_lossy());
-            return Some(format!(
-                "{above} is a working tree ({kept}): what is edited there would not be seen"
-            ));
-        }
-    }
-    let names: Vec<_> = fs::read_dir(directory).ok()?.flatten().take(ENTRIES).collect();
-    let is_installed = |name: &str| name.ends_with(".dist-info") || name.ends_with(".egg-info");
-    let installed = names.iter().any(|entry| is_installed(&entry.file_name().to_string_lossy()));
-    let now = SystemTime::now();
-    let is_young = |entry: &fs::DirEntry| {
-        let changed = entry.metadata().and_then(|about| about.modified());
-        changed.is_ok_and(|at| now.duration_since(at).is_ok_and(|age| age < YOUNG))
-    };
-    let young =
-        names.iter().find(|entry| is_young(entry)).filter(|_| !installed && !is_prefix(directory));
-    young.map(|entry| {
+    let above = directory.ancestors().skip(1).take_while(|above| *above != Path::new(&home));
+    let young = entries.iter().find(|entry| is_young(entry)).map(|entry| {
         let name = term::plain(&entry.file_name().to_string_lossy());
         format!("{name} in it was changed within a day: what is edited there would not be seen")
-    })
+    });
+    above.into_iter().find_map(is_tree).or(young)
+}
+
+/// Whether an installer filled a directory: an environment, a prefix with a Python's library, or
+/// what `pip --target` leaves beside the packages.
+fn is_installed(directory: &Path, entries: &[fs::DirEntry]) -> bool {
+    let has = |name: &str| directory.join(name).exists();
+    let ends = [".dist-info", ".egg-info"];
+    let is_told = |entry: &fs::DirEntry| {
+        let name = entry.file_name();
+        ends.iter().any(|end| name.to_string_lossy().ends_with(end))
+    };
+    has("pyvenv.cfg") || has("conda-meta") || entries.iter().any(is_told) || is_prefix(directory)
+}
+
+fn is_young(entry: &fs::DirEntry) -> bool {
+    let changed = entry.metadata().and_then(|about| about.modified());
+    changed.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age < YOUNG))
 }
 
 /// A prefix that Python or a package is installed in.

@@ -79,7 +79,8 @@ impl<'r> InsideProcesses<'r> {
             event.kind() != Kind::Exec || event.outcome.failed()
         });
         let launch = LAUNCH + ONE_DIRECTORY * directories_of_path(recording);
-        CureEffect { added: launch + self.shells * ONE_SHELL, ..CureEffect::of(taken) }
+        let added = launch + self.shells * ONE_SHELL + self.may_read * ONE_LOOK;
+        CureEffect { added, ..CureEffect::of(taken) }
     }
 }
 
@@ -87,6 +88,8 @@ impl<'r> InsideProcesses<'r> {
 /// programs in each directory of PATH, by itself and by execvp(3).
 const LAUNCH: u64 = 220;
 const ONE_DIRECTORY: u64 = 24;
+/// What is asked of a program that is run all the same.
+const ONE_LOOK: u64 = 2;
 /// What a bash does for the library.
 const ONE_SHELL: u64 = 12;
 

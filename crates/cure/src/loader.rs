@@ -102,13 +102,6 @@ impl BoundFiles {
             }));
         }
         self.cures = cures;
-        let chosen = self.cures.first().map(|cure| &cure.change);
-        if !matches!(chosen, Some(CureChange::BindFiles { .. })) || !self.cures[0].is_appliable() {
-            self.in_place.changes.clear();
-        }
-        if !matches!(chosen, Some(CureChange::ShowBoundCopies { .. })) {
-            self.copies = Binding::default();
-        }
     }
 }
 

@@ -30,21 +30,20 @@ pub(crate) fn cures(input: &PlanInput, finding: &Finding) -> StormCures {
             StormSource::Modules(ModulesSource::Modulefiles { tool: ModuleTool::Lmod, .. })
         )
     });
-    let modulepaths: Vec<&SourcePath> = finding
-        .sources
-        .iter()
-        .filter_map(|source| match source {
-            StormSource::Modules(ModulesSource::Modulepath { directory, .. }) => Some(directory),
-            _ => None,
-        })
-        .collect();
+    let modulepaths = walked(finding);
     let mut all = StormCures::default();
     if is_lmod {
         all.not_chosen.push(refused(
             "becalm modules index",
-            "it is of Environment Modules; Lmod has a spider cache of its own, which \
-             update_lmod_system_cache_files makes",
+            "it is of Environment Modules, and this is Lmod",
         ));
+        all.looks.push(CloserLook {
+            storm: Storm::Modules,
+            text: "Lmod reads a cache of its own where its lmodrc.lua names a directory for it; \
+                   becalm modules cache build --lmod has it built and checked"
+                .to_owned(),
+            command: None,
+        });
         return all;
     }
     let Some(worst) = modulepaths.first() else { return all };
@@ -73,18 +72,30 @@ pub(crate) fn cures(input: &PlanInput, finding: &Finding) -> StormCures {
     all
 }
 
+/// The modulepaths, the worst first; those with next to nothing in them left out.
+fn walked(finding: &Finding) -> Vec<&SourcePath> {
+    let each = finding.sources.iter().filter_map(|source| match source {
+        StormSource::Modules(ModulesSource::Modulepath { directory, metadata_ops, .. }) => {
+            Some((directory, *metadata_ops))
+        }
+        _ => None,
+    });
+    let most = each.clone().map(|(_, metadata_ops)| metadata_ops).max().unwrap_or(0);
+    let walked = each.filter(|(_, metadata_ops)| metadata_ops * 10 >= most);
+    walked.map(|(directory, _)| directory).collect()
+}
+
 fn refused(text: &str, why: &str) -> RefusedCure {
     RefusedCure { storm: Storm::Modules, text: text.to_owned(), why: why.to_owned() }
 }
 
 fn cure(input: &PlanInput, modulepaths: &[&SourcePath]) -> Option<Cure> {
+    let kind = |path: &SourcePath| (input.machine.module_cure)(path.path());
+    let of = kind(modulepaths.first()?);
+    let modulepaths = modulepaths.iter().filter(|path| kind(path) == of);
+    let modulepaths: Vec<SourcePath> = modulepaths.map(|path| (*path).clone()).collect();
     let paths: Vec<PathBuf> = modulepaths.iter().map(|path| path.path().to_owned()).collect();
-    let of: HashSet<ModuleCure> =
-        paths.iter().map(|path| (input.machine.module_cure)(path)).collect();
-    let of: Vec<ModuleCure> = of.into_iter().collect();
-    let [of] = of[..] else { return None };
     let names = shell_line(&paths);
-    let modulepaths: Vec<_> = modulepaths.iter().map(|path| (*path).clone()).collect();
     let walks = AvailWalks::of(input.recording, &paths);
     let (text, command, change, risk, effect) = match of {
         ModuleCure::Unknown => return None,

@@ -100,16 +100,21 @@ impl CurePlan {
         let bound = BoundFiles::of(&input);
         let cures = |finding: &Finding| (finding.storm, cures(&input, finding, &bound));
         let storms: Vec<_> = findings.storms.iter().map(cures).collect();
-        let chosen = chosen(&storms, &bound);
-        let mut effect = CureEffect::default();
-        chosen.iter().for_each(|cure| effect.join(&cure.effect));
-        let predicted = (!chosen.is_empty()).then(|| input.predictor.predict(&effect));
+        let (chosen, predicted) = chosen(&input, &storms, &bound);
+        let BoundFiles { mut in_place, copies, .. } = bound;
+        let is_chosen = |is: fn(&CureChange) -> bool| chosen.iter().any(|cure| is(&cure.change));
+        if !is_chosen(|change| matches!(change, CureChange::BindFiles { .. })) {
+            // Why files are left out stays.
+            let (left_out, barred) = (std::mem::take(&mut in_place.left_out), in_place.barred);
+            in_place = Binding { left_out, barred, calm: in_place.calm, ..Binding::default() };
+        }
+        let shows = is_chosen(|change| matches!(change, CureChange::ShowBoundCopies { .. }));
         let mut plan = CurePlan {
+            copies: if shows { copies } else { Binding::default() },
             storms,
             chosen,
             predicted,
-            in_place: bound.in_place,
-            copies: bound.copies,
+            in_place,
             of_the_system: loaded(recording, belongs_to_the_system),
             served: TakenAway::default(),
         };
@@ -160,19 +165,34 @@ impl CurePlan {
     }
 }
 
-/// Of each storm the first cure that can be applied for this user; the binding of files, storm or
-/// not. Two storms may have the same one.
-fn chosen(storms: &[(Storm, StormCures)], bound: &BoundFiles) -> Vec<Cure> {
-    let first =
-        |(_, all): &(Storm, StormCures)| all.cures.iter().find(|cure| cure.is_appliable()).cloned();
-    let binding = bound.cures.first().filter(|cure| cure.is_appliable()).cloned();
+/// Of each storm the first cure that can be applied for this user, and the binding of files, storm
+/// or not; the one that takes away most first. What the others have taken away already, none has to:
+/// an image serves the libraries in it, bound or not.
+fn chosen(
+    input: &PlanInput,
+    storms: &[(Storm, StormCures)],
+    bound: &BoundFiles,
+) -> (Vec<Cure>, Option<CurePrediction>) {
+    let first = |cures: &[Cure]| cures.iter().find(|cure| cure.is_appliable()).cloned();
+    let of_storms = storms.iter().filter_map(|(_, all)| first(&all.cures));
+    let mut all: Vec<Cure> = of_storms.chain(first(&bound.cures)).collect();
+    all.sort_by_key(|cure| std::cmp::Reverse(cure.predicted.spared()));
     let mut chosen: Vec<Cure> = Vec::new();
-    for cure in binding.into_iter().chain(storms.iter().filter_map(first)) {
-        if !chosen.iter().any(|known| known.change == cure.change) {
+    let (mut effect, mut predicted) = (CureEffect::default(), None::<CurePrediction>);
+    for cure in all {
+        let mut both = effect.clone();
+        both.join(&cure.effect);
+        let with = input.predictor.predict(&both);
+        let before = predicted.map_or(with.before, |so_far| so_far.after);
+        let more = CurePrediction { before, ..with };
+        if more.is_worth_it() {
+            (effect, predicted) = (both, Some(with));
             chosen.push(cure);
         }
     }
-    chosen
+    // Files are bound before an image of them is built.
+    chosen.sort_by_key(|cure| cure.change.is_of_launch());
+    (chosen, predicted)
 }
 
 fn cures(input: &PlanInput, finding: &Finding, bound: &BoundFiles) -> StormCures {

@@ -5,13 +5,14 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use explain::{Finding, SourcePath, Storm};
+use explain::{Finding, PythonSource, SourcePath, Storm, StormSource};
 use recording::query::clean;
-use recording::{Attributor, Cause, Event, Name, PathId, Recording};
+use recording::{Attributor, Cause, Event, Kind, Name, PathId, Recording, Role};
 use term::number::{count, counted};
-use term::shell_line;
+use term::{quoted, shell_line};
 
 use crate::cure::{CloserLook, Cure, CureActor, CureChange, RefusedCure, StormCures};
+use crate::machine::FileWriter;
 use crate::plan::PlanInput;
 use crate::prediction::{CureEffect, operations};
 
@@ -41,9 +42,36 @@ pub(crate) fn cures(input: &PlanInput, finding: &Finding) -> StormCures {
             })),
         },
     }
+    all.looks.extend(bytecode(input, finding));
     let text = "See which import does what, and why".to_owned();
     all.looks.push(look(text, Some(format!("becalm python scan -- {}", input.line))));
     all
+}
+
+/// Where bytecode was compiled: it has to be stored, or each start does the same. An image has what
+/// is stored.
+fn bytecode(input: &PlanInput, finding: &Finding) -> Option<CloserLook> {
+    let written = finding.sources.iter().find_map(|source| match source {
+        StormSource::Python(PythonSource::Bytecode { written }) => Some(*written),
+        _ => None,
+    })?;
+    let searched = SearchedDirectories::of(input.recording).worth_an_image();
+    let directories: Vec<_> = searched.map(|(directory, _)| directory).collect();
+    let is_ours = |directory: &PathBuf| (input.machine.file_writer)(directory) == FileWriter::You;
+    let mut execs = input.recording.processes.iter().flat_map(|process| &process.execs);
+    let python = execs.find(|exec| Role::of(input.recording, exec) == Role::Python)?;
+    let python = to_path(input.recording.path(python.path));
+    let compile = format!("{} -m compileall -q {}", quoted(python), shell_line(&directories));
+    let all_ours = !directories.is_empty() && directories.iter().all(is_ours);
+    let who = if all_ours { "" } else { ", by who owns the directories" };
+    Some(CloserLook {
+        storm: Storm::Python,
+        text: format!(
+            "{} bytecode files were compiled: store them once{who}, before an image is built",
+            count(written)
+        ),
+        command: all_ours.then_some(compile),
+    })
 }
 
 /// The image, or why there is none: nothing where nobody would ask for one.
@@ -229,13 +257,15 @@ fn events_below<'r>(
     })
 }
 
-/// What lies below goes: no server serves it. One lookup stays of each file that is opened and each
-/// directory that is listed: `becalm run` looks whether they have changed since.
+/// What lies below goes: no server serves it. One lookup stays of each file that is opened, bytecode
+/// aside, and of each directory that is listed: `becalm run` looks whether they have changed since. (It
+/// looks at other directories, too, many at a time: how many there are, no recording tells.)
 pub(crate) fn effect(recording: &Recording, directories: &[PathBuf]) -> CureEffect {
     let mut looked_at: HashSet<PathId> = HashSet::new();
     let mut stays = |event: &Event, path| {
-        let is_opened = event.kind() == recording::Kind::Open || event.is_listing();
-        is_opened && !event.outcome.failed() && looked_at.insert(path)
+        let is_opened = event.kind() == Kind::Open || event.is_listing();
+        let is_asked = is_opened && !event.outcome.failed() && !is_bytecode(recording.path(path));
+        is_asked && looked_at.insert(path)
     };
     let below = events_below(recording, directories);
     CureEffect::of(below.filter(|(_, event, path)| !stays(event, *path)).map(|(number, ..)| number))
@@ -253,10 +283,12 @@ fn writes_below(recording: &Recording, directory: &Path) -> bool {
     let directories = [directory.to_owned()];
     let mut changes = events_below(recording, &directories)
         .filter(|(_, event, _)| event.is_change() && !event.outcome.failed());
-    changes.any(|(_, _, path)| {
-        let path = recording.path(path);
-        !path.split(|byte| *byte == b'/').any(|name| name == b"__pycache__")
-    })
+    changes.any(|(_, _, path)| !is_bytecode(recording.path(path)))
+}
+
+/// Whether it is a directory of bytecode, or in one.
+fn is_bytecode(path: &[u8]) -> bool {
+    path.split(|byte| *byte == b'/').any(|name| name == b"__pycache__")
 }
 
 /// The image that `becalm run` had a command of the recording see.

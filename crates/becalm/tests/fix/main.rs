@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
 
 mod advice;
+mod advice_images;
 mod check;
 mod fix;
 mod image;
+mod place;
 mod stories;
 mod undo;
 

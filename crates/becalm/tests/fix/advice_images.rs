@@ -1,0 +1,146 @@
+//! What `becalm check` advises for imports is pasted, and fewer operations reach the filesystem.
+
+use crate::BECALM;
+use crate::place::{Place, commands, steps_of};
+use serde_json::Value;
+use testkit::run;
+
+/// A virtual environment with a package of many modules.
+fn environment(place: &Place) -> String {
+    place.said("python3 -m venv --without-pip venv && (cd venv/lib/*/site-packages && mkdir many)");
+    let modules = "cd venv/lib/*/site-packages/many && for i in {1..150}; do \
+                   echo \"x = $i\" > m$i.py; done; \
+                   { for i in {1..150}; do echo \"from . import m$i\"; done; } > __init__.py";
+    place.said(modules);
+    place.said("venv/bin/python -c 'import many'");
+    place.at("venv/bin/python")
+}
+
+/// How many operations reach the filesystem that a place is on.
+#[track_caller]
+fn reached(place: &Place, line: &str) -> u64 {
+    let words = ["rehearse", "--json", "--profile", "local", "--writable", &place.directory, "--"];
+    let ran = run(&mut place.command(BECALM, &[&words[..], &["bash", "-c", line]].concat()));
+    assert_eq!(ran.code(), 0, "{line}: {}", ran.err());
+    let told: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    told["rpcs"].as_u64().unwrap()
+}
+
+#[test]
+fn an_image_of_an_environment_that_most_is_searched_in() {
+    let place = Place::new();
+    let python = environment(&place);
+    let words = [python.as_str(), "-c", "import many; print(many.m7.x)"];
+    let steps = place.steps("python", &words);
+    let [built, scanned] = commands(&steps)[..] else { panic!("{steps:#?}") };
+    let predicted = &steps[0]["predicted"];
+    let ops = |when: &str| predicted[when]["metadata_ops"].as_u64().unwrap();
+    assert!(ops("after") * 2 < ops("before"), "{predicted:#}");
+    assert!(built.starts_with("becalm image build -o env.sqsh "), "{built}");
+    let (_, in_the_image) = built.split_once(" && ").unwrap();
+    assert!(place.said(built).ends_with("7\n"), "{built}");
+    let plain = in_the_image.split_once(" -- ").unwrap().1;
+    let (before, after) = (reached(&place, plain), reached(&place, in_the_image));
+    // Most of what is left is the check: one operation a directory of the image and traced file.
+    assert!(after * 3 < before * 2, "{before} became {after}");
+    assert_eq!(place.said(scanned), "7\n");
+}
+
+#[test]
+fn no_image_of_what_is_no_environment_or_serves_little() {
+    let place = Place::new();
+    let python = environment(&place);
+    let has_image = |words: &[&str]| {
+        let steps = place.steps("python", words);
+        let all = commands(&steps);
+        all.iter().any(|line| line.contains("image build"))
+    };
+    // Most is searched in the Python that the environment is based on.
+    assert!(!has_image(&[
+        &python,
+        "-c",
+        "import asyncio, email, http.client, json, unittest.mock"
+    ]));
+    assert!(has_image(&[&python, "-c", "import many"]));
+    // Whoever works in the environment would write to it.
+    let mut within =
+        place.command(BECALM, &["check", "--json", "--", &python, "-c", "import many"]);
+    let found = run(within.current_dir(place.at("venv"))).out();
+    assert!(found.contains("becalm python scan") && !found.contains("image build"), "{found}");
+}
+
+/// A Python of its own: what the system's has, in another prefix.
+fn base_python(place: &Place) -> String {
+    place.said(
+        "mkdir -p base/bin base/lib && cp -L /usr/bin/python3 base/bin/ && \
+         version=$(python3 -c 'import sys; print(\"python%d.%d\" % sys.version_info[:2])') && \
+         cp -r /usr/lib/$version base/lib/ && rm -rf base/lib/$version/test && \
+         base/bin/python3 -m venv --without-pip venv && venv/bin/python3 -m compileall -q base",
+    );
+    place.at("venv/bin/python3")
+}
+
+#[test]
+fn an_environment_and_the_python_that_it_is_based_on_are_in_one_image() {
+    let place = Place::new();
+    let python = base_python(&place);
+    let words = [&*python, "-c", "import asyncio, email.message, json, unittest.mock; print(7)"];
+    let found = place.found(&words);
+    let steps = steps_of(&found, "python");
+    let built = commands(&steps)[0];
+    assert!(built.contains("/base'") && steps[0]["change"]["kind"] == "mount_image", "{steps:#?}");
+    let (_, in_the_image) = built.split_once(" && ").unwrap();
+    assert!(place.said(built).ends_with("7\n"), "{built}");
+    let (before, after) =
+        (reached(&place, &term::shell_line(&words)), reached(&place, in_the_image));
+    assert!(after * 2 < before, "{before} became {after}");
+}
+
+/// Directories as `pip --target` fills them.
+fn targets(place: &Place) -> Vec<String> {
+    let target = |name: &str| {
+        place.said(&format!(
+            "mkdir -p {name}/{name}_pkg {name}/{name}.dist-info && cd {name}/{name}_pkg && \
+             for i in {{1..80}}; do echo \"x = $i\" > m$i.py; done; \
+             for i in {{1..80}}; do echo \"from . import m$i\"; done > __init__.py"
+        ));
+        place.at(name)
+    };
+    ["first", "second"].map(target).to_vec()
+}
+
+#[test]
+fn directories_of_pythonpath_are_in_one_image() {
+    let mut place = Place::new();
+    place.set("PYTHONPATH", targets(&place).join(":"));
+    let words = ["/usr/bin/python3", "-c", "import first_pkg, second_pkg; print(first_pkg.m7.x)"];
+    place.operations(&words);
+    let steps = place.steps("python", &words);
+    let built = commands(&steps)[0];
+    assert_eq!(steps[0]["change"]["directories"].as_array().unwrap().len(), 2, "{steps:#?}");
+    let (_, in_the_image) = built.split_once(" && ").unwrap();
+    assert!(place.said(built).ends_with("7\n"), "{built}");
+    let (before, after) =
+        (reached(&place, &term::shell_line(&words)), reached(&place, in_the_image));
+    assert!(after < before, "{before} became {after}");
+}
+
+#[test]
+fn no_image_of_a_working_tree() {
+    let mut place = Place::new();
+    place.set("PYTHONPATH", targets(&place).join(":"));
+    let words = ["/usr/bin/python3", "-c", "import first_pkg, second_pkg"];
+    place.operations(&words);
+    let refused = |place: &Place| {
+        let found = place.found(&words);
+        assert_eq!(found["cures"], serde_json::json!([]), "{found:#}");
+        found["not_chosen"][0]["why"].as_str().unwrap().to_owned()
+    };
+    place.said("git init -q first; git init -q second");
+    assert!(refused(&place).contains("/first is a working tree (.git)"));
+    // What no installer filled.
+    place.said("rm -rf {first,second}/.git; rmdir {first,second}/*.dist-info");
+    assert!(refused(&place).contains("changed within a day"));
+    place.said("git init -q .");
+    assert!(refused(&place).contains("is a working tree (.git)"));
+}
