@@ -4,6 +4,7 @@
 
 mod aslr;
 mod calm;
+mod calm_scripts;
 mod hugepages;
 mod image;
 mod image_holder;

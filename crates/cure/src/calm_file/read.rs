@@ -49,31 +49,35 @@ impl CalmFile {
     /// [`CalmFileError`], which names the line.
     pub fn parse(text: &str, directory: &Path, file: &Path) -> Result<CalmFile, CalmFileError> {
         let not_one = |what: String| CalmFileError::NotOne { file: file.into(), what };
-        match schema(text).as_deref() {
-            Some(SCHEMA) => {}
-            Some(other) if other.starts_with("becalm.calm/") => {
-                return Err(not_one(format!(
-                    "{} was written by another version of becalm; this one reads {SCHEMA}: take that \
-                     becalm, or write the file again with this one",
-                    term::plain(other)
-                )));
-            }
-            _ => return Err(not_one(NONE.to_owned())),
-        }
+        let of_schema = |schema: Option<&str>| match schema {
+            Some(SCHEMA) => Ok(()),
+            Some(other) if other.starts_with("becalm.calm/") => Err(not_one(format!(
+                "{} was written by another version of becalm; this one reads {SCHEMA}: take that \
+                 becalm, or write the file again with this one",
+                term::plain(other)
+            ))),
+            _ => Err(not_one(NONE.to_owned())),
+        };
         let wrong = |at: usize, what: &str| CalmFileError::Wrong {
             file: file.to_owned(),
             line: 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count(),
             what: what.lines().collect::<Vec<_>>().join(" "),
         };
-        let read: CalmText = toml::from_str(text)
-            .map_err(|error| wrong(error.span().map_or(0, |span| span.start), error.message()))?;
+        let read: CalmText = match toml::from_str(text) {
+            Ok(read) => read,
+            Err(error) => {
+                of_schema(schema(text).as_deref())?;
+                return Err(wrong(error.span().map_or(0, |span| span.start), error.message()));
+            }
+        };
+        of_schema(Some(&read.schema))?;
         if read.command.get_ref().is_empty() {
             return Err(wrong(read.command.span().start, "there is no command"));
         }
         let mut files = BTreeSet::new();
         for shown in &read.shown {
             if !files.insert(&shown.file.get_ref().0) {
-                let path = shown.file.get_ref().0.display();
+                let path = term::quoted(&shown.file.get_ref().0);
                 return Err(wrong(shown.file.span().start, &format!("{path} is shown twice")));
             }
         }
@@ -111,8 +115,7 @@ fn directory_of(opened: &File, file: &Path) -> io::Result<PathBuf> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CalmText {
-    #[serde(rename = "schema")]
-    _schema: String,
+    schema: String,
     command: toml::Spanned<Vec<String>>,
     directory: CalmPath,
     #[serde(default)]

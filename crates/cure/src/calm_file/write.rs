@@ -44,8 +44,8 @@ impl CalmFile {
             line(format_args!("\n[environment.set]"));
         }
         for (name, value) in &environment.set {
-            let name = string("the variable", name)?;
-            line(format_args!("{name} = {}", string("the value", value)?));
+            let (name, value) = (key(name)?, string("the value", value)?);
+            line(format_args!("{name} = {value}"));
         }
         for shown in &self.shown {
             line(format_args!("\n[[shown]]\nfile = {}", path(&shown.file)?));
@@ -123,6 +123,16 @@ fn string(
     match name.to_str() {
         Some(text) => Ok(toml_string(text)),
         None => Err(CalmFileError::NoText { what, name: name.to_owned() }),
+    }
+}
+
+/// A variable's name, bare where that may be.
+fn key(name: &OsStr) -> Result<String, CalmFileError> {
+    let quoted = string("the variable", name)?;
+    let is_bare = |char: char| char.is_ascii_alphanumeric() || "-_".contains(char);
+    match name.to_str().filter(|name| !name.is_empty() && name.chars().all(is_bare)) {
+        Some(bare) => Ok(bare.to_owned()),
+        None => Ok(quoted),
     }
 }
 

@@ -74,11 +74,12 @@ pub(super) fn file<E: Into<io::Error>>(
 
 /// Refuses what only a mount can do.
 pub(super) fn check(wanted: &MountRequest) -> Result<(), ImageStageError> {
-    if wanted.image.is_none() {
-        return Err(ImageStageError::TakesMount("a copy in its file's place"));
-    }
     match (wanted.overlays.is_empty(), wanted.binds.is_empty()) {
         (false, _) => Err(ImageStageError::TakesMount("an image with --overlay")),
+        // Those of a calm file are copies in the place of files.
+        (_, false) if wanted.condition.is_some() => {
+            Err(ImageStageError::TakesMount("a copy in its file's place"))
+        }
         (_, false) => Err(ImageStageError::TakesMount("an image with --bind")),
         _ => Ok(()),
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use cure::CalmFile;
+use cure::{CalmFile, CalmFileError};
 use image::mount::{Bind, Freshness, MountCondition};
 use recording::shown_name;
 use remedy::{Digest, FileLook};
@@ -28,7 +28,12 @@ pub struct CalmLaunch {
 impl CalmLaunch {
     /// Reads it.
     pub fn read(path: &Path) -> Result<CalmLaunch, Failure> {
-        let file = CalmFile::read(path).map_err(Failure::of_command)?;
+        let file = CalmFile::read(path).map_err(|error| {
+            // Words of a command were meant, perhaps.
+            let is_none = !matches!(error, CalmFileError::Wrong { .. });
+            let hint = if is_none { " (a command stands after a --)" } else { "" };
+            Failure::of_command(anyhow!("{error}{hint}"))
+        })?;
         Ok(CalmLaunch { path: path.to_owned(), file: Arc::new(file) })
     }
 

@@ -66,7 +66,7 @@ impl ScriptWords {
         let name = Path::new(first).file_name().unwrap_or(OsStr::new("app")).to_string_lossy();
         let command = launch::Command { argv: calm.command.clone() };
         let program = match first.to_string_lossy().contains('/') {
-            true => calm.directory.join(first),
+            true => calm.directory.join(first).components().collect(),
             // What is not there yet is for the shell to find.
             false => command.file().unwrap_or_else(|_| first.into()),
         };

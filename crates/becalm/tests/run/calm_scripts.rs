@@ -1,0 +1,139 @@
+//! `becalm calm show --as`: what it prints is used as it is, by bash, Modules and Lmod; and the answers
+//! of `becalm calm` as JSON.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use cure::{CalmEnvironment, CalmFile, CalmSavings, CalmWait};
+use testkit::installed::modern_modules;
+use testkit::schema::Schema;
+use testkit::{Scene, run};
+
+use crate::BECALM;
+use crate::calm::Calmed;
+
+/// A calm file of odd names, and what scripts of it print.
+struct Scripted {
+    scene: Scene,
+    calm: String,
+}
+
+impl Scripted {
+    fn new() -> Scripted {
+        let scene = Scene::new();
+        let directory = scene.subdirectory("it's \"$HOME\" [x] {y");
+        let program = format!("{directory}/my-app");
+        fs::write(&program, "#!/bin/sh\nprintf '<%s>' \"$CALM\" \"$@\"\necho\n").unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(&program, mode).unwrap();
+        let calm = CalmFile {
+            command: ["./my-app", "re\"corded $x"].map(Into::into).into(),
+            directory: directory.clone().into(),
+            environment: CalmEnvironment {
+                set: [("CALM".into(), "calm".into())].into(),
+                ..CalmEnvironment::default()
+            },
+            saves: Some(CalmSavings {
+                metadata_ops_before: 5737,
+                metadata_ops_after: 153,
+                enoent_before: Some(5479),
+                enoent_after: Some(0),
+                waits: vec![CalmWait {
+                    profile: "lustre".to_owned(),
+                    ranks: 1000,
+                    nodes: 16,
+                    seconds_before: 56.0,
+                    seconds_after: 1.5,
+                }],
+            }),
+            ..CalmFile::default()
+        };
+        let file = format!("{directory}/a \"b\" $c.calm");
+        fs::write(&file, calm.to_text(Path::new(&directory)).unwrap()).unwrap();
+        std::os::unix::fs::symlink(BECALM, scene.at("becalm")).unwrap();
+        Scripted { scene, calm: file }
+    }
+
+    fn printed(&self, kind: &str) -> String {
+        let ran = run(Command::new(BECALM).args(["calm", "show", "--as", kind, &self.calm]));
+        assert_eq!(ran.code(), 0, "{}", ran.err());
+        ran.out()
+    }
+
+    fn bash(&self, script: &str) -> String {
+        let mut bash = Command::new("bash");
+        bash.env_clear().env("HOME", self.scene.directory());
+        bash.env("PATH", format!("{}:/usr/bin:/bin", self.scene.directory().display()));
+        let ran = run(bash.args(["-c", script]).current_dir(self.scene.directory()));
+        assert_eq!(ran.code(), 0, "{script}: {}{}", ran.out(), ran.err());
+        ran.out()
+    }
+}
+
+#[test]
+fn a_wrapper_a_modulefile_and_a_batch_script_start_the_program_by_the_calm_file() {
+    let scripted = Scripted::new();
+    let wrapper = scripted.scene.file("wrapper", scripted.printed("shell"), 0o755);
+    let said = "<calm><two  words><$x>\n";
+    let call = "'two  words' '$x'";
+    assert_eq!(scripted.bash(&format!("{wrapper} {call}")), said);
+    let batch = scripted.scene.file("batch", scripted.printed("slurm"), 0o644);
+    assert!(fs::read_to_string(&batch).unwrap().starts_with("#!/bin/bash\n#SBATCH "));
+    scripted.scene.file("srun", "#!/bin/sh\nexec \"$@\"\n", 0o755);
+    assert_eq!(scripted.bash(&format!("bash {batch}")), "<calm><re\"corded $x>\n");
+    // As real tools load them; what a script of bash starts sees the function.
+    scripted.scene.subdirectory("tcl");
+    scripted.scene.subdirectory("lua");
+    scripted.scene.file("tcl/app", scripted.printed("modulefile"), 0o644);
+    scripted.scene.file("lua/app.lua", scripted.printed("lua"), 0o644);
+    let newest = modern_modules().join("newest/init/bash");
+    let lmod = modern_modules().join("lmod/init/bash");
+    let ways = [
+        (
+            PathBuf::from("/usr/share/modules/init/bash"),
+            "tcl",
+            format!("bash -c 'my-app \"$@\"' - {call}"),
+        ),
+        (newest, "tcl", format!("my-app {call}")),
+        (lmod, "lua", format!("my-app {call}")),
+    ];
+    for (init, directory, call) in ways {
+        let init = term::quoted(&init);
+        let loaded = format!(
+            ". {init}; module use \"$HOME/{directory}\"; module load app; {call}; \
+             becalm run \"$MY_APP_CALM\" -- echo started; module unload app; \
+             echo \"${{MY_APP_CALM-}}$(type -t my-app)\""
+        );
+        assert_eq!(scripted.bash(&loaded), format!("{said}started\n\n"), "{init}");
+    }
+}
+
+#[test]
+fn show_and_check_say_what_their_schemas_say() {
+    let calmed = Calmed::new();
+    let scripted = Scripted::new();
+    let json = |words: &[&str]| -> serde_json::Value {
+        let ran = run(Command::new(BECALM).arg("calm").args(words).arg("--json"));
+        serde_json::from_str(&ran.out()).unwrap_or_else(|_| panic!("{}", ran.err()))
+    };
+    let of_show = Schema::of(include_str!("../../../../docs/schema/becalm.calm.show.md"));
+    let file = calmed.at("my $p/app.calm");
+    of_show.holds(&json(&["show", &file]), "copies");
+    of_show.holds(&json(&["show", "--as", "slurm", &scripted.calm]), "script");
+    of_show.holds(&of_show.example(), "example");
+    let of_check = Schema::of(include_str!("../../../../docs/schema/becalm.calm.check.md"));
+    of_check.holds(&json(&["check", &file]), "holds");
+    fs::remove_file(calmed.site.at("tool")).unwrap();
+    of_check.holds(&json(&["check", &file]), "changed");
+    of_check.holds(&of_check.example(), "example");
+    let shown = run(Command::new(BECALM).args(["calm", "show", &scripted.calm])).out();
+    for said in [
+        "A start sends 153 metadata operations instead of 5,737 (97 % fewer).",
+        "lustre",
+        "56.0 s",
+        "It sets CALM=calm.",
+    ] {
+        assert!(shown.contains(said), "{said}: {shown}");
+    }
+}
