@@ -60,7 +60,7 @@ pub use apply::{Applied, apply, check, extend, obstacles};
 pub use check::Obstacle;
 pub use digest::Digest;
 pub use error::{Changed, Error};
-pub use file_state::{FileLook, FileState};
+pub use file_state::{FileLook, FileState, HAS_CHANGED};
 pub use list::{Entry, Status, last, last_of, list, status};
 pub use plan::{Counts, Edit, Plan, PredictedCounts, Seen, Step};
 pub use renew::renew;
