@@ -26,11 +26,11 @@ pub(crate) fn cures(input: &PlanInput, finding: &Finding) -> StormCures {
     let mut all = StormCures::default();
     match builtins(input) {
         Ok(cure) => all.cures.push(cure),
-        Err(why) => all.not_chosen.extend(why.map(|why| RefusedCure {
+        Err(why) => all.not_chosen.push(RefusedCure {
             storm: Storm::Fork,
             text: "becalm run --builtins".to_owned(),
             why,
-        })),
+        }),
     }
     if has_lines {
         all.cures.extend(edits(input));
@@ -43,31 +43,30 @@ pub(crate) fn cures(input: &PlanInput, finding: &Finding) -> StormCures {
     all
 }
 
-/// The script stays as it is, where bash does in its own process what makes the storm. Or why not:
-/// nothing where no bash is in it.
-fn builtins(input: &PlanInput) -> Result<Cure, Option<String>> {
+/// The script stays as it is, where bash does in its own process what makes the storm. Or why not.
+fn builtins(input: &PlanInput) -> Result<Cure, String> {
     let inside = InsideProcesses::of(input.recording);
     if inside.of_bash == 0 {
-        return Err(None);
+        return Err("it is no bash that runs them, or one that reads no file of ours".to_owned());
     }
     let processes = inside.processes.len() as u64;
     if processes < STARTS {
-        return Err(Some(match inside.may_read {
+        return Err(match inside.may_read {
             0 => "bash cannot do itself what these programs are run for".to_owned(),
             cats => format!(
                 "{} of these processes are cat or the like: what they read has to be read, in bash \
                  too, and from a pipe only the program can",
                 count(cats)
             ),
-        }));
+        });
     }
     if !inside.are_taken(input.machine) {
-        return Err(Some("the bash of this machine does not take them (becalm doctor)".to_owned()));
+        return Err("the bash of this machine does not take them (becalm doctor)".to_owned());
     }
     let effect = inside.effect(input.recording);
     let predicted = input.predictor.predict(&effect);
     if !predicted.is_worth_it() {
-        return Err(Some(predicted.too_little()));
+        return Err(predicted.too_little());
     }
     Ok(Cure {
         storm: Storm::Fork,

@@ -38,11 +38,7 @@ impl BoundFiles {
     pub(crate) fn of(input: &PlanInput) -> BoundFiles {
         match can_gain(input) {
             true => BoundFiles::planned(input).unwrap_or_else(|error| BoundFiles {
-                not_chosen: vec![RefusedCure {
-                    storm: Storm::Loader,
-                    text: "Bind the files".to_owned(),
-                    why: error.to_string(),
-                }],
+                not_chosen: vec![refused(error.to_string())],
                 ..BoundFiles::default()
             }),
             false => BoundFiles::default(),
@@ -66,7 +62,24 @@ impl BoundFiles {
         let spared = |effect: &CureEffect| predictor.predict(effect).spared() as f64;
         let is_enough = spared(&in_place) >= MOST * spared(&copied);
         all.take(input, is_enough, in_place, copied, &others);
+        if all.cures.is_empty() && all.not_chosen.is_empty() {
+            let why = all.why_none(&files);
+            all.not_chosen.push(refused(why));
+        }
         Ok(all)
+    }
+
+    /// Why none of these files is bound.
+    fn why_none(&self, files: &[PathBuf]) -> String {
+        if files.is_empty() {
+            return "they are the operating system's: its package manager would put them back"
+                .into();
+        }
+        let left = self.in_place.left_out.iter().chain(&self.copies.left_out);
+        match left.into_iter().find(|left| files.contains(&left.path)) {
+            Some(left) => format!("{}: {}", term::plain(&left.path.to_string_lossy()), left.reason),
+            None => "nothing that it searches for is named in them".to_owned(),
+        }
     }
 
     /// The cures, of what was simulated.
@@ -95,14 +108,14 @@ impl BoundFiles {
         // Files that are another's are better bound by that one, but not where one's own are enough.
         cures.truncate(if in_place_is_enough { 1 } else { 3 });
         if cures.is_empty() {
-            self.not_chosen.extend(small.first().map(|cure| RefusedCure {
-                storm: Storm::Loader,
-                text: "Bind the files".to_owned(),
-                why: cure.predicted.too_little(),
-            }));
+            self.not_chosen.extend(small.first().map(|cure| refused(cure.predicted.too_little())));
         }
         self.cures = cures;
     }
+}
+
+fn refused(why: String) -> RefusedCure {
+    RefusedCure { storm: Storm::Loader, text: "Bind the files".to_owned(), why }
 }
 
 /// Whether failed lookups of the loader are a tenth of what the start does, or a storm.
@@ -132,9 +145,6 @@ pub(crate) fn cures(finding: &Finding, bound: &BoundFiles) -> StormCures {
     let as_of = |cure: &Cure| Cure { storm: finding.storm, ..cure.clone() };
     let mut all =
         StormCures { cures: bound.cures.iter().map(as_of).collect(), ..Default::default() };
-    let not_chosen = bound.not_chosen.iter().cloned();
-    all.not_chosen
-        .extend(not_chosen.map(|refused| RefusedCure { storm: finding.storm, ..refused }));
     let is_by_variable = finding
         .sources
         .iter()
@@ -149,6 +159,9 @@ pub(crate) fn cures(finding: &Finding, bound: &BoundFiles) -> StormCures {
                     .to_owned(),
         });
     }
+    let not_chosen = bound.not_chosen.iter().cloned();
+    all.not_chosen
+        .extend(not_chosen.map(|refused| RefusedCure { storm: finding.storm, ..refused }));
     all
 }
 

@@ -35,11 +35,11 @@ pub(crate) fn cures(input: &PlanInput, finding: &Finding) -> StormCures {
         }
         None => match mount_image(input, finding) {
             Ok(cure) => all.cures.push(cure),
-            Err(why) => all.not_chosen.extend(why.map(|why| RefusedCure {
+            Err(why) => all.not_chosen.push(RefusedCure {
                 storm: Storm::Python,
                 text: "An image of the directories that are searched".to_owned(),
                 why,
-            })),
+            }),
         },
     }
     all.looks.extend(bytecode(input, finding));
@@ -74,8 +74,8 @@ fn bytecode(input: &PlanInput, finding: &Finding) -> Option<CloserLook> {
     })
 }
 
-/// The image, or why there is none: nothing where nobody would ask for one.
-fn mount_image(input: &PlanInput, finding: &Finding) -> Result<Cure, Option<String>> {
+/// The image, or why there is none.
+fn mount_image(input: &PlanInput, finding: &Finding) -> Result<Cure, String> {
     let searched = SearchedDirectories::of(input.recording);
     let all = searched.operations();
     let (mut directories, mut refused) = (Vec::new(), None);
@@ -97,24 +97,23 @@ fn mount_image(input: &PlanInput, finding: &Finding) -> Result<Cure, Option<Stri
     }
     let served: u64 = directories.iter().map(|(_, metadata_ops)| metadata_ops).sum();
     if served * 2 <= all.max(finding.metadata_ops) {
-        return Err(refused.or_else(|| {
-            (!directories.is_empty()).then(|| {
-                format!(
-                    "it would serve {} of {}: the others are on the operating system's own modules",
-                    count(served),
-                    operations(finding.metadata_ops)
-                )
-            })
+        return Err(refused.unwrap_or_else(|| match directories.is_empty() {
+            true => "the modules are the operating system's own, which each node has".to_owned(),
+            false => format!(
+                "it would serve {} of {}: the others are on the operating system's own modules",
+                count(served),
+                operations(finding.metadata_ops)
+            ),
         }));
     }
     if !(input.machine.can_mount)() {
-        return Err(Some("nothing can be mounted for a command here (becalm doctor)".to_owned()));
+        return Err("nothing can be mounted for a command here (becalm doctor)".to_owned());
     }
     let directories: Vec<_> = directories.into_iter().map(|(directory, _)| directory).collect();
     let effect = effect(input.recording, &directories);
     let predicted = input.predictor.predict(&effect);
     if !predicted.is_worth_it() {
-        return Err(Some(predicted.too_little()));
+        return Err(predicted.too_little());
     }
     Ok(cure(input, &directories, effect))
 }

@@ -66,10 +66,7 @@ fn a_library_path_is_not_shortened_for_others_may_need_it() {
     }
     let all = cures(tale, Storm::Loader);
     assert_eq!(all.cures, []);
-    assert_eq!(
-        refused(&all),
-        ["A shorter LD_LIBRARY_PATH, or one directory of links for all of it"]
-    );
+    assert!(refused(&all)[0].starts_with("A shorter LD_LIBRARY_PATH"), "{all:#?}");
 }
 
 #[test]
