@@ -23,9 +23,19 @@ pub(crate) fn cures(input: &PlanInput, finding: &Finding) -> StormCures {
     let has_lines =
         |source: &StormSource| matches!(source, StormSource::Fork(ForkSource::Line { .. }));
     let has_lines = finding.sources.iter().any(has_lines);
+    // Which bash runs for `$(…)` and ( … ): they execute nothing that it could do itself.
+    let is_program = |source: &StormSource| {
+        matches!(source, StormSource::Fork(ForkSource::Forks { program: Some(_), .. }))
+    };
     let mut all = StormCures::default();
     match builtins(input) {
         Ok(cure) => all.cures.push(cure),
+        Err(_) if !finding.sources.iter().any(is_program) => all.not_chosen.push(RefusedCure {
+            storm: Storm::Fork,
+            text: "becalm run --builtins".to_owned(),
+            why: "subshells, as of $(…), execute no program: only their lines can be changed"
+                .to_owned(),
+        }),
         Err(why) => all.not_chosen.push(RefusedCure {
             storm: Storm::Fork,
             text: "becalm run --builtins".to_owned(),

@@ -289,6 +289,19 @@ fn forty_nine_starts_are_calm() {
 }
 
 #[test]
+fn subshells_alone_are_a_storm_from_a_tenth_of_a_second_of_cpu_on() {
+    for (cpu, is_storm) in [(1_000, false), (2_000, true)] {
+        let mut tale = Tale::of("/usr/bin/bash", &["bash", "unpack.sh"], &[]);
+        for _ in 0..60 {
+            let subshell = tale.start(Some(0), StartCall::Fork);
+            tale.end(subshell, 10, cpu);
+        }
+        let storms = tale.explained().storms;
+        assert_eq!(storms.iter().any(|found| found.storm == Storm::Fork), is_storm, "{cpu}");
+    }
+}
+
+#[test]
 fn a_subshell_that_starts_a_program_is_the_script_that_starts_it() {
     let mut tale = Tale::of("/usr/bin/bash", &["bash", "unpack.sh"], &[]);
     for _ in 0..60 {

@@ -20,6 +20,9 @@ use crate::words::{count, listed, operations, percent};
 /// A process that lived longer was no tiny one.
 const TINY: Nanos = Nanos(1_000_000_000);
 
+/// The CPU of subshells that a person begins to notice: see [`crate::threshold`].
+const FELT: Micros = Micros(100_000);
+
 /// The most lines that are named.
 const LINES: usize = 5;
 
@@ -165,15 +168,24 @@ impl Family {
     fn of(recording: &Recording) -> Family {
         let own: Vec<_> =
             recording.processes.iter().map(|process| start(recording, process)).collect();
-        let mut counts: BTreeMap<&ParentAndProgram, u64> = BTreeMap::new();
-        for pair in own.iter().flatten() {
-            *counts.entry(pair).or_default() += 1;
+        let mut counts: BTreeMap<&ParentAndProgram, (u64, Micros)> = BTreeMap::new();
+        for (process, pair) in recording.processes.iter().zip(&own) {
+            let Some(pair) = pair else { continue };
+            let (count, cpu) = counts.entry(pair).or_default();
+            *count += 1;
+            cpu.0 += cpu_of(process).0;
         }
         let mut storms: Vec<_> = counts
             .into_iter()
-            .filter(|(_, count)| *count >= STARTS)
-            .map(|(pair, count)| PairCount { pair: pair.clone(), count, cpu: Micros(0) })
+            .filter(|(_, (count, _))| *count >= STARTS)
+            .map(|(pair, (count, cpu))| PairCount { pair: pair.clone(), count, cpu })
             .collect();
+        // Forks alone, without an exec, are none before they are felt themselves.
+        let cpu: u64 = storms.iter().map(|starts| starts.cpu.0).sum();
+        if storms.iter().all(|starts| starts.pair.child.is_none()) && cpu < FELT.0 {
+            storms.clear();
+        }
+        storms.iter_mut().for_each(|starts| starts.cpu = Micros(0));
         storms.sort_by_key(|starts| std::cmp::Reverse(starts.count));
         let numbers: BTreeMap<ParentAndProgram, usize> =
             storms.iter().enumerate().map(|(at, starts)| (starts.pair.clone(), at)).collect();
@@ -192,8 +204,8 @@ impl Family {
         if above.is_none() && own.is_some() {
             self.lived += lived(process);
         }
-        if let (Some(storm), Some(end)) = (innermost, process.end) {
-            self.storms[storm].cpu.0 += end.usage.user.0 + end.usage.system.0;
+        if let Some(storm) = innermost {
+            self.storms[storm].cpu.0 += cpu_of(process).0;
         }
     }
 
@@ -213,6 +225,10 @@ fn start(recording: &Recording, process: &Process) -> Option<ParentAndProgram> {
         parent: who::full_name(recording, parent),
         child: process.execs.first().map(|exec| who::name(recording, exec)),
     })
+}
+
+fn cpu_of(process: &Process) -> Micros {
+    process.end.map_or(Micros(0), |end| Micros(end.usage.user.0 + end.usage.system.0))
 }
 
 fn lived(process: &Process) -> Nanos {
