@@ -10,6 +10,7 @@ mod last;
 mod load;
 mod machine;
 mod predicted_wait;
+mod produced;
 mod python_path;
 mod recorded;
 mod recording_head;

@@ -64,16 +64,9 @@ impl Out {
         &self.target
     }
 
-    /// Waits until all is on the disk, and gives it its name: in place of what has it, or, if it
-    /// must be new, only where nothing has.
-    pub(crate) fn finish(self, is_new: bool) -> Result<(), ImageError> {
-        let Out { file, target, unfinished } = self;
-        unfinished.finish(|| named(file, &target, is_new))
-    }
-
-    /// Leaves it without its name for a while.
+    /// Leaves it without its name: becalm's journal knows of it first.
     pub(crate) fn unnamed(self) -> UnnamedImage {
-        UnnamedImage { file: self.file, target: self.target }
+        UnnamedImage { file: self.file, target: self.target, unfinished: self.unfinished }
     }
 }
 
@@ -81,6 +74,7 @@ impl Out {
 pub struct UnnamedImage {
     file: NamedTempFile,
     target: PathBuf,
+    unfinished: Unfinished,
 }
 
 impl UnnamedImage {
@@ -89,23 +83,43 @@ impl UnnamedImage {
         self.file.path()
     }
 
+    /// The name that it is to have.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Gives it the owner and permissions of what has its name, for whoever else names it.
+    ///
+    /// # Errors
+    /// Those of changing its permissions.
+    pub fn take_access(&self) -> Result<(), ImageError> {
+        let taken = recording::keep_access(self.file.as_file(), &self.target);
+        taken.map_err(ImageError::at("write", &self.target))
+    }
+
     /// Waits until all is on the disk, and gives it its name, in place of what has it.
     ///
     /// # Errors
     /// What cannot be written or renamed. Nothing is left of it then.
     pub fn keep(self) -> Result<(), ImageError> {
-        named(self.file, &self.target, false)
+        self.unfinished.finish(|| named(self.file, &self.target))
+    }
+
+    /// Has somebody else give it its name. Asked to end, becalm ends before or after that.
+    ///
+    /// # Errors
+    /// Those of the step.
+    pub fn named_by<E>(&self, step: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+        self.unfinished.finish(step)
     }
 }
 
-fn named(file: NamedTempFile, target: &Path, is_new: bool) -> Result<(), ImageError> {
+fn named(file: NamedTempFile, target: &Path) -> Result<(), ImageError> {
     recording::keep_access(file.as_file(), target).map_err(ImageError::at("write", target))?;
     file.as_file().sync_all().map_err(ImageError::at("write", target))?;
-    let named = match is_new {
-        true => file.persist_noclobber(target),
-        false => file.persist(target),
-    };
-    named.map_err(|error| error.error).map_err(ImageError::at("rename to it", target))?;
+    file.persist(target)
+        .map_err(|error| error.error)
+        .map_err(ImageError::at("rename to it", target))?;
     // The image is whole; that its name is on the disk, too, is a courtesy.
     let _ = File::open(directory_of(target)).and_then(|directory| directory.sync_all());
     Ok(())

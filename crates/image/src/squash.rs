@@ -146,27 +146,12 @@ pub struct PathsImage {
     pub manifest: Manifest,
 }
 
-/// Packs paths into an image. The target takes its name once all of it is on the disk; where
-/// something goes wrong, nothing is left.
+/// Packs paths into an image that has no name yet: it goes again unless it is given one.
 ///
 /// # Errors
 /// [`ImageError`]: what cannot be read or written, changes while it is read, or is a socket; a target
 /// below one of the paths.
 pub fn build(
-    paths: &[PathBuf],
-    target: &Path,
-    options: &ImageOptions<'_>,
-) -> Result<PathsImage, ImageError> {
-    let (out, built) = packed(paths, target, options)?;
-    out.finish(false)?;
-    Ok(built)
-}
-
-/// As [`build`], but the image has no name yet.
-///
-/// # Errors
-/// Those of [`build`].
-pub fn build_unnamed(
     paths: &[PathBuf],
     target: &Path,
     options: &ImageOptions<'_>,

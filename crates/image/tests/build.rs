@@ -10,12 +10,12 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use image::squash::{ImageOptions, ImageProgress, build};
+use image::squash::{ImageOptions, ImageProgress};
 use image::{ImageError, Manifest, Reference};
 use image_format::SquashWriteError;
 use image_format::squash::SquashImage;
 use image_format::tree::{Fingerprint, OmitReason};
-use support::{awkward, noise, pack, read, run, seen};
+use support::{awkward, build, noise, pack, read, run, seen};
 
 #[test]
 fn an_image_says_what_it_was_made_of() {

@@ -11,14 +11,38 @@ use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use image::container::{ContainerContent, build, with_overlay};
-use image::squash::ImageOptions;
+use image::container::{self, ContainerContent, Sealed};
+use image::squash::{ImageOptions, ImageProgress, PathsImage};
 use image::{ImageError, Manifest};
 use image_format::ext3::Ext3Overlay;
 use image_format::sif::{Container, INSPECT_METADATA, Sif, SifObject, SifObjectKind};
 use image_format::squash::{Compression, SquashImage};
 use serde_json::{Value, json};
 use support::{noise, run, seen};
+
+/// Builds a container, and gives it its name.
+fn build(
+    content: ContainerContent<'_>,
+    target: &Path,
+    options: &ImageOptions<'_>,
+    overlay: Option<&Ext3Overlay>,
+) -> Result<(PathsImage, Sealed), ImageError> {
+    let (image, built, sealed) = container::build(content, target, options, overlay)?;
+    image.keep()?;
+    Ok((built, sealed))
+}
+
+/// The same of a container with a layer more.
+fn with_overlay(
+    base: &Path,
+    target: &Path,
+    overlay: &Ext3Overlay,
+    progress: &dyn Fn(ImageProgress),
+) -> Result<Sealed, ImageError> {
+    let (image, sealed) = container::with_overlay(base, target, overlay, progress)?;
+    image.keep()?;
+    Ok(sealed)
+}
 
 /// A root with a shell and what that needs, and nothing else.
 fn shell_root(root: &Path) {

@@ -1,5 +1,6 @@
 //! Applies a plan from its JSON, or undoes one: `apply PLAN`, `apply --undo ID`. The state is
-//! where becalm has it. APPLY_THREADS says how many files to work on at a time.
+//! where becalm has it. APPLY_THREADS says how many files to work on at a time, APPLY_LARGE from
+//! which size on a file is kept beside.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,16 +12,23 @@ fn run(words: &[String]) -> Result<String, Error> {
     if let Ok(Ok(threads)) = std::env::var("APPLY_THREADS").map(|number| number.parse()) {
         options.threads = threads;
     }
+    if let Ok(Ok(large)) = std::env::var("APPLY_LARGE").map(|number| number.parse()) {
+        options.large = recording::ByteUnits(large);
+    }
     match words {
         [word, id] if word == "--undo" => {
             let undone = remedy::undo(id, &options, UndoOptions::default())?;
             Ok(format!("undid {}: {:?}", undone.id, undone.restored))
         }
+        [word, id, plan] if word == "--extend" => {
+            let applied = remedy::extend(id, &Plan::read(Path::new(plan))?, &options)?;
+            Ok(format!("{}\n{:?}", applied.id, applied.changed))
+        }
         [plan] => {
             let applied = remedy::apply(&Plan::read(Path::new(plan))?, &options)?;
             Ok(format!("{}\n{:?}", applied.id, applied.changed))
         }
-        _ => Ok("usage: apply PLAN | apply --undo ID".to_owned()),
+        _ => Ok("usage: apply PLAN | apply --extend ID PLAN | apply --undo ID".to_owned()),
     }
 }
 

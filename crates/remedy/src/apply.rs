@@ -11,7 +11,9 @@
 //! has changed. Between 4 and 6 each is old or new; the journal tells how to get all of them back.
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use recording::ByteUnits;
 
 use crate::change::{Item, ItemKind, Version};
 use crate::check::Obstacle;
@@ -19,7 +21,7 @@ use crate::held::HeldDirectory;
 use crate::journal::{self, Journal, JournalRecord, JournalStage, SCHEMA, Story};
 use crate::stamp::FileStamp;
 use crate::work::{self, FileWork};
-use crate::{Error, Options, Plan, Tally, pool, rewrite, state, undo};
+use crate::{Error, Options, Plan, Seen, Tally, pool, rewrite, state, undo};
 
 /// What was applied.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -60,32 +62,101 @@ pub fn apply(plan: &Plan, options: &Options) -> Result<Applied, Error> {
     }
     let (id, directory) = locked.new_journal()?;
     let changed = Tally::of(jobs.iter().map(|job| &job.change));
-    let journal = prepare(&directory, &id, &plan.title, &mut jobs, options);
+    let journal = begin(&directory, &id, &plan.title, &mut jobs, options.large)
+        .and_then(|journal| prepare(journal, &mut jobs, options));
     let journal = journal.map_err(|failure| give_up(failure, &directory, &jobs))?;
-    finish(journal, &id, &jobs, options)?;
-    Ok(Applied { id, changed })
+    match finish(journal, &id, &jobs, options)? {
+        None => Ok(Applied { id, changed }),
+        Some((failure, journal)) => Err(match journal.remove() {
+            Ok(()) => failure,
+            Err(second) => interrupted(failure, second, &directory),
+        }),
+    }
 }
 
-/// Steps 2 to 4.
-fn prepare(
+/// Applies one more plan under an id that is applied: it is undone with it. No path may be changed
+/// by both.
+///
+/// # Errors
+/// Those of [`apply`], and if it is not applied now. What was applied before stays so.
+pub fn extend(id: &str, plan: &Plan, options: &Options) -> Result<Applied, Error> {
+    let unknown = || Error::Unknown { id: id.to_owned() };
+    let directory = state::journal_directory(&options.state, id).ok_or_else(unknown)?;
+    let _locked = state::lock(&options.state)?;
+    let story = Story::read(&directory)?;
+    match story.status {
+        JournalStage::Applied => {}
+        JournalStage::Undone { .. } => return Err(Error::Undone { id: id.to_owned() }),
+        JournalStage::Open => {
+            return Err(Error::refused(&directory, "is the journal of what was interrupted"));
+        }
+    }
+    let done = &story.changes;
+    let mut jobs = crate::check::jobs_after(plan, done, &options.state, options.threads)?;
+    if jobs.is_empty() {
+        return Err(Error::Empty);
+    }
+    let changed = Tally::of(jobs.iter().map(|job| &job.change));
+    let mut journal = Journal::resume(&story)?;
+    name(&mut jobs, id, options.large)?;
+    let told = journal.add(&[JournalRecord::Extending, temporaries(&jobs)]);
+    told.and_then(|()| journal.sync())?;
+    let failure = match prepare(journal, &mut jobs, options) {
+        Ok(journal) => match finish(journal, id, &jobs, options)? {
+            None => return Ok(Applied { id: id.to_owned(), changed }),
+            Some((failure, _)) => failure,
+        },
+        Err(failure) => failure,
+    };
+    let litter: Vec<_> = jobs.iter().flat_map(FileWork::litter).collect();
+    let told = work::clean(litter.iter().map(PathBuf::as_path)).and_then(|()| {
+        let mut journal = Journal::resume(&Story::read(&directory)?)?;
+        journal.add(&[JournalRecord::Applied])?;
+        journal.sync()
+    });
+    Err(match told {
+        Ok(()) => failure,
+        Err(second) => interrupted(failure, second, &directory),
+    })
+}
+
+/// Step 2.
+fn begin(
     directory: &Path,
     id: &str,
     title: &str,
     jobs: &mut [FileWork],
-    options: &Options,
+    large: ByteUnits,
 ) -> Result<Journal, Error> {
-    work::name_temporaries(jobs, id)?;
+    name(jobs, id, large)?;
     let mut journal = Journal::begin(directory.to_owned())?;
     let (id, title) = (id.to_owned(), title.to_owned());
-    let paths = jobs.iter().flat_map(|job| job.temporaries.clone()).collect();
     journal.add(&[
         JournalRecord::Begin { schema: SCHEMA.to_owned(), id, title, at: state::now() },
-        JournalRecord::Temporaries { paths },
+        temporaries(jobs),
     ])?;
     journal.sync()?;
-    keep_what_is_removed(jobs, directory, options)?;
+    Ok(journal)
+}
+
+fn name(jobs: &mut [FileWork], id: &str, large: ByteUnits) -> Result<(), Error> {
+    work::name_temporaries(jobs, id)?;
+    work::name_asides(jobs, id, large)
+}
+
+fn temporaries(jobs: &[FileWork]) -> JournalRecord {
+    JournalRecord::Temporaries { paths: jobs.iter().flat_map(FileWork::litter).collect() }
+}
+
+/// Steps 3 and 4.
+fn prepare(
+    mut journal: Journal,
+    jobs: &mut [FileWork],
+    options: &Options,
+) -> Result<Journal, Error> {
+    keep_what_is_removed(jobs, journal.directory(), options)?;
     work::write(jobs, options)?;
-    let changes = jobs.iter().map(|job| JournalRecord::Change(job.change.clone()));
+    let changes = jobs.iter().map(|job| JournalRecord::Change(Box::new(job.change.clone())));
     journal.add(&changes.chain([JournalRecord::Ready]).collect::<Vec<_>>())?;
     journal.reserve(room_for_an_end(jobs));
     journal.sync()?;
@@ -93,7 +164,15 @@ fn prepare(
     Ok(journal)
 }
 
-/// Copies each file that is about to be removed or replaced into the journal's directory.
+/// How what is about to be removed or replaced is kept.
+enum KeptContent {
+    /// As a copy in the journal's directory.
+    Copied(Version),
+    /// By another name, which changed what stat(2) says of it.
+    Beside(FileStamp, Seen),
+}
+
+/// Keeps each file that is about to be removed or replaced.
 fn keep_what_is_removed(
     jobs: &mut [FileWork],
     directory: &Path,
@@ -105,34 +184,54 @@ fn keep_what_is_removed(
     if removed.is_empty() {
         return Ok(());
     }
-    let kept = directory.join("kept");
-    state::make_directory(&kept)?;
-    let versions = pool::each(options.threads, &removed, |_, job| {
+    let copies = directory.join("kept");
+    state::make_directory(&copies)?;
+    let all = pool::each(options.threads, &removed, |_, job| {
         let Some(item) = job.change.removed() else { return Ok(None) };
         let ItemKind::File { kept: Some(number), .. } = item.thing else { return Ok(None) };
-        keep(job, &item.path, &journal::kept(directory, number)).map(Some)
+        match item.aside().map(|aside| beside(job, &item.path, &aside)) {
+            Some(Ok(kept)) => Ok(Some(kept)),
+            // A filesystem without hard links.
+            _ => keep(job, &item.path, &journal::kept(directory, number)).map(Some),
+        }
     })?;
-    for (job, read) in removed.iter_mut().zip(versions) {
-        if let (Some(item), Some(read)) = (job.change.removed_mut(), read)
-            && let ItemKind::File { version, .. } = &mut item.thing
-        {
-            *version = read;
+    for (job, how) in removed.iter_mut().zip(all) {
+        let Some(item) = job.change.removed_mut() else { continue };
+        let ItemKind::File { version, kept, seen, aside, .. } = &mut item.thing else { continue };
+        match how {
+            Some(KeptContent::Copied(read)) => (*version, *aside) = (read, None),
+            Some(KeptContent::Beside(stamp, found)) => {
+                (*kept, *seen) = (None, Some(found));
+                job.stamps = vec![stamp];
+            }
+            None => {}
         }
     }
-    journal::sync_directory(&kept)
+    journal::sync_directory(&copies)
 }
 
-fn keep(job: &FileWork, path: &Path, copy: &Path) -> Result<Version, Error> {
+fn beside(job: &FileWork, path: &Path, aside: &Path) -> Result<KeptContent, Error> {
+    let directory = HeldDirectory::of(path)?;
+    directory.link(path, &directory, aside)?;
+    let found = directory.metadata(aside)?;
+    let stamp = FileStamp::of(&found);
+    match job.stamps.first().is_some_and(|seen| seen.same_content(&stamp)) {
+        true => Ok(KeptContent::Beside(stamp, Seen::from_metadata(&found))),
+        false => Err(work::changed(path)),
+    }
+}
+
+fn keep(job: &FileWork, path: &Path, copy: &Path) -> Result<KeptContent, Error> {
     let source = HeldDirectory::of(path)?.read(path)?;
     let found = source.metadata().map_err(|error| Error::at("fstat", path, error))?;
-    if job.stamps.first() != Some(&FileStamp::of(&found)) {
+    if !job.stamps.first().is_some_and(|seen| seen.same_content(&FileStamp::of(&found))) {
         return Err(work::changed(path));
     }
     let failed = |error| Error::at("copy to", copy, error);
     let target = File::options().write(true).create_new(true).open(copy).map_err(failed)?;
     let version = rewrite::copy(&source, &target).map_err(|failure| failure.at(path, copy))?;
     target.sync_all().map_err(failed)?;
-    Ok(version)
+    Ok(KeptContent::Copied(version))
 }
 
 /// What the records of an undoing take, roughly.
@@ -143,9 +242,9 @@ fn room_for_an_end(jobs: &[FileWork]) -> u64 {
 
 /// After a failure before the first rename: removes what was written so far.
 fn give_up(failure: Error, directory: &Path, jobs: &[FileWork]) -> Error {
-    let litter = jobs.iter().flat_map(|job| &job.temporaries).map(|path| path.as_path());
+    let litter: Vec<_> = jobs.iter().flat_map(FileWork::litter).collect();
     // The journal stays where litter does: it has its names.
-    let cleaned = work::clean(litter).and_then(|()| {
+    let cleaned = work::clean(litter.iter().map(PathBuf::as_path)).and_then(|()| {
         fs::remove_dir_all(directory).map_err(|error| Error::at("remove", directory, error))
     });
     match cleaned {
@@ -154,27 +253,25 @@ fn give_up(failure: Error, directory: &Path, jobs: &[FileWork]) -> Error {
     }
 }
 
-/// Steps 5 and 6. If they fail, everything is taken back.
+/// Steps 5 and 6. If they fail, everything is taken back: why, and the journal.
 fn finish(
     mut journal: Journal,
     id: &str,
     jobs: &[FileWork],
     options: &Options,
-) -> Result<(), Error> {
+) -> Result<Option<(Error, Journal)>, Error> {
     let done = work::commit(jobs, options).and_then(|_| {
         journal.add(&[JournalRecord::Applied])?;
         journal.sync()
     });
-    let Err(failure) = done else { return Ok(()) };
-    let directory = journal.directory().to_owned();
+    let Err(failure) = done else { return Ok(None) };
     let litter = jobs.iter().flat_map(|job| &job.temporaries).map(|path| path.as_path());
     let changes: Vec<_> = jobs.iter().map(|job| job.change.clone()).collect();
-    let taken_back = work::clean(litter)
-        .and_then(|()| undo::take_back(&mut journal, id, &changes, options))
-        .and_then(|()| journal.remove());
+    let taken_back =
+        work::clean(litter).and_then(|()| undo::take_back(&mut journal, id, &changes, options));
     match taken_back {
-        Ok(()) => Err(failure),
-        Err(second) => Err(interrupted(failure, second, &directory)),
+        Ok(()) => Ok(Some((failure, journal))),
+        Err(second) => Err(interrupted(failure, second, journal.directory())),
     }
 }
 

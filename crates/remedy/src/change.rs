@@ -8,7 +8,7 @@ use recording::ByteUnits;
 use serde::{Deserialize, Serialize};
 
 use crate::attributes::FileAttributes;
-use crate::{Digest, Edit, text};
+use crate::{Digest, Edit, Seen, text};
 
 /// A change, as the journal keeps it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -79,6 +79,15 @@ pub(crate) enum ItemKind {
         /// Which of the journal's kept files has the content; none of what a plan created.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         kept: Option<usize>,
+        /// What tells a large file, whose content is not read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seen: Option<Seen>,
+        /// The name beside it that a large file keeps, once another has its place.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        aside: Option<String>,
+        /// What it has become since: becalm's own caches are made anew.
+        #[serde(skip)]
+        renewed: Vec<Version>,
     },
     Link {
         #[serde(with = "text::path")]
@@ -113,7 +122,30 @@ impl FileChange {
         }
     }
 
+    /// The file or link that is there after it, and was not before.
+    pub(crate) fn put(&self) -> Option<&Item> {
+        match self {
+            FileChange::Add(item) => Some(item),
+            FileChange::Replace(replaced) => Some(&replaced.after),
+            FileChange::Patch(_) | FileChange::Remove(_) => None,
+        }
+    }
+
     /// The same, to be told more of it.
+    pub(crate) fn put_mut(&mut self) -> Option<&mut Item> {
+        match self {
+            FileChange::Add(item) => Some(item),
+            FileChange::Replace(replaced) => Some(&mut replaced.after),
+            FileChange::Patch(_) | FileChange::Remove(_) => None,
+        }
+    }
+
+    /// The other name of what is no longer there after it.
+    pub(crate) fn aside(&self) -> Option<PathBuf> {
+        self.removed().and_then(Item::aside)
+    }
+
+    /// What is no longer there after it, to be told more of it.
     pub(crate) fn removed_mut(&mut self) -> Option<&mut Item> {
         match self {
             FileChange::Remove(item) => Some(item),
@@ -167,7 +199,23 @@ impl FilePatch {
     }
 }
 
+impl Item {
+    /// The name beside it that its content keeps.
+    pub(crate) fn aside(&self) -> Option<PathBuf> {
+        match &self.thing {
+            ItemKind::File { aside: Some(name), .. } => Some(self.path.with_file_name(name)),
+            _ => None,
+        }
+    }
+}
+
 impl ItemKind {
+    /// A file that has been neither kept nor looked at.
+    pub(crate) fn file(version: Version, mode: u32) -> ItemKind {
+        let (kept, seen, aside) = (None, None, None);
+        ItemKind::File { version, mode, kept, seen, aside, renewed: Vec::new() }
+    }
+
     pub(crate) fn is_directory(&self) -> bool {
         matches!(self, ItemKind::Directory { .. })
     }

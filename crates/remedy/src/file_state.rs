@@ -22,6 +22,9 @@ pub struct FileState {
     pub digest: Digest,
 }
 
+/// What has become of a file that is there, and another.
+pub const HAS_CHANGED: &str = "has changed";
+
 /// How a file is looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileLook {
@@ -61,13 +64,14 @@ impl FileState {
         };
         let is_same_time = look == FileLook::Size || same_time(self.mtime_ns, mtime_ns(&found));
         if regular(&found).is_err() || found.len() != self.bytes {
-            return Some("has changed".to_owned());
-        } else if look != FileLook::Content && is_same_time {
+            return Some(HAS_CHANGED.to_owned());
+        }
+        if look != FileLook::Content && is_same_time {
             return None;
         }
         match FileState::of(path) {
             Ok(now) if now.digest == self.digest => None,
-            Ok(_) => Some("has changed".to_owned()),
+            Ok(_) => Some(HAS_CHANGED.to_owned()),
             Err(error) => Some(without(&error)),
         }
     }

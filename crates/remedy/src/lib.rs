@@ -11,6 +11,7 @@
 //! | `check` | a plan against the files: every reason to refuse it |
 //! | `change` | one change, resolved, with all that its inverse needs |
 //! | `work` | doing changes: new files beside their targets, then renames |
+//! | `content` | the content of a new file, and where it comes from |
 //! | `held` | a directory held open, in which others may write, too |
 //! | `rewrite` | the patched version of a file, in one pass |
 //! | `holes` | the parts of a file that take no room, and stay so |
@@ -19,6 +20,7 @@
 //! | `apply` | the six steps of an application |
 //! | `undo` | the way back |
 //! | `look` | whether a change has been made: the files tell |
+//! | `renew` | a file of becalm's own, made anew as often as what it tells of changes |
 //! | `journal` | what was done and how to take it back, on the disk before it is done |
 //! | `state` | the directory of the journals, their ids, and the lock |
 //! | `list` | what was applied, and what became of it |
@@ -29,6 +31,7 @@ mod apply;
 mod attributes;
 mod change;
 mod check;
+mod content;
 mod digest;
 mod durable;
 mod error;
@@ -40,6 +43,7 @@ mod list;
 mod look;
 mod plan;
 mod pool;
+mod renew;
 mod rewrite;
 mod stamp;
 mod state;
@@ -50,13 +54,16 @@ mod work;
 
 use std::path::PathBuf;
 
-pub use apply::{Applied, apply, check, obstacles};
+use recording::ByteUnits;
+
+pub use apply::{Applied, apply, check, extend, obstacles};
 pub use check::Obstacle;
 pub use digest::Digest;
 pub use error::{Changed, Error};
-pub use file_state::{FileLook, FileState};
+pub use file_state::{FileLook, FileState, HAS_CHANGED};
 pub use list::{Entry, Status, last, last_of, list, status};
 pub use plan::{Counts, Edit, Plan, PredictedCounts, Seen, Step};
+pub use renew::renew;
 pub use state::state_directory;
 pub use tally::Tally;
 pub use undo::{UndoOptions, Undone, undo};
@@ -67,6 +74,9 @@ pub struct Options<'a> {
     pub state: PathBuf,
     /// How many files to work on at a time; at least 1.
     pub threads: usize,
+    /// From which size on a file that is replaced or removed is kept by another name beside it, and
+    /// not copied; by default 64 MiB.
+    pub large: ByteUnits,
     /// Told how far it is. Called from several threads.
     pub progress: &'a (dyn Fn(Progress) + Sync),
 }
@@ -75,7 +85,7 @@ impl Options<'static> {
     /// With that state directory, as many threads as suit this machine, and no word on progress.
     pub fn new(state: PathBuf) -> Options<'static> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Options { state, threads, progress: &|_| {} }
+        Options { state, threads, large: work::LARGE, progress: &|_| {} }
     }
 }
 

@@ -136,20 +136,30 @@ fn thing_at(item: &Item) -> Result<FoundItem, Error> {
             found.is_symlink() && fs::read_link(path).is_ok_and(|to| to == *target)
         }
         ItemKind::Directory { mode } => found.is_dir() && found.mode() & 0o7777 == *mode,
-        ItemKind::File { version, mode, .. } => {
-            found.is_file() && found.mode() & 0o7777 == *mode && is_version(path, &found, version)?
+        ItemKind::File { mode, .. } if !found.is_file() || found.mode() & 0o7777 != *mode => false,
+        ItemKind::File { seen: Some(seen), .. } => seen.is_still(&found),
+        ItemKind::File { version, renewed, .. } => {
+            is_version(path, &found, std::iter::once(version).chain(renewed))?
         }
     };
     Ok(if same { FoundItem::It(FileStamp::of(&found)) } else { FoundItem::Other })
 }
 
-fn is_version(path: &Path, found: &Metadata, version: &Version) -> Result<bool, Error> {
-    if found.size() != version.size.0 || version.digest.is_none() {
+/// Whether it is one of these.
+fn is_version<'a>(
+    path: &Path,
+    found: &Metadata,
+    versions: impl Iterator<Item = &'a Version>,
+) -> Result<bool, Error> {
+    let of_its_size =
+        |version: &&Version| found.size() == version.size.0 && version.digest.is_some();
+    let mut versions = versions.filter(of_its_size).peekable();
+    if versions.peek().is_none() {
         return Ok(false);
     }
     let file = stamp::open(path).map_err(|error| Error::at("open", path, error))?;
     let read = rewrite::version_of(&file).map_err(|error| Error::at("read", path, error))?;
-    Ok(version.admits(&read))
+    Ok(versions.any(|version| version.admits(&read)))
 }
 
 /// What lstat(2) says of a path; none, where nothing is there.

@@ -78,6 +78,20 @@ pub enum Step {
         #[serde(with = "text::bytes")]
         content: Vec<u8>,
     },
+    /// Give a regular file that becalm has written in the same directory the name of this step: of
+    /// nothing, or of a regular file as for [`Step::Replace`]. For what is too large for a plan: the
+    /// journal knows it by its inode, size and time.
+    Take {
+        /// The name that it gets.
+        #[serde(with = "text::path")]
+        path: PathBuf,
+        /// The name that it has. It is gone afterwards, and after a failure.
+        #[serde(with = "text::path")]
+        source: PathBuf,
+        /// Whether there must be nothing at its path.
+        #[serde(default)]
+        is_new: bool,
+    },
     /// Create a symbolic link. There must be nothing at its path.
     Link {
         /// The link.
@@ -147,6 +161,12 @@ impl Seen {
     pub fn of(path: &Path) -> Result<Seen, Error> {
         let found = std::fs::metadata(path).map_err(|error| Error::at("stat", path, error))?;
         Ok(Seen::from_metadata(&found))
+    }
+
+    /// Whether stat(2) says the same of a file that may have been renamed, or linked, since.
+    pub(crate) fn is_still(&self, found: &std::fs::Metadata) -> bool {
+        let now = Seen::from_metadata(found);
+        Seen { ctime_ns: self.ctime_ns, digest: self.digest, ..now } == *self
     }
 
     /// The same from what stat(2) or fstat(2) said.

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use crate::change::{FileChange, ItemKind};
+use crate::content::NewContent;
 use crate::journal::{self, Journal, JournalRecord, JournalStage, Story};
 use crate::look::{self, FoundState};
-use crate::work::{self, FileWork, NewContent};
+use crate::work::{self, FileWork};
 use crate::{Changed, Error, Options, Tally, check, pool, state};
 
 /// How to undo.
@@ -76,6 +77,10 @@ pub fn undo(id: &str, options: &Options, how: UndoOptions) -> Result<Undone, Err
     if !how.dry_run {
         let mut journal = Journal::resume(&story)?;
         undone.left = take_back_jobs(&mut journal, id, jobs, was_applied, options)?;
+        let is_back = |change: &&FileChange| {
+            !undone.skipped.iter().any(|skipped| change.paths().contains(&skipped.path))
+        };
+        drop_asides(story.changes.iter().filter(is_back))?;
         let skipped = undone.skipped.iter().map(|changed| changed.path.clone()).collect();
         journal.add(&[JournalRecord::Undone { skipped }])?;
         journal.sync()?;
@@ -103,7 +108,14 @@ pub(crate) fn take_back(
     if !changed.is_empty() {
         return Err(Error::Changed { changed });
     }
-    take_back_jobs(journal, id, jobs, false, options).map(drop)
+    take_back_jobs(journal, id, jobs, false, options)?;
+    drop_asides(changes.iter())
+}
+
+/// Removes the other names of files that have their own again.
+fn drop_asides<'a>(changes: impl Iterator<Item = &'a FileChange>) -> Result<(), Error> {
+    let asides: Vec<_> = changes.filter_map(FileChange::aside).collect();
+    work::clean(asides.iter().map(PathBuf::as_path))
 }
 
 /// Does jobs that take back changes; gives the directories back that are not empty.
@@ -160,6 +172,9 @@ fn inverse_jobs(
 
 /// Where the content is of a file that is to be put back.
 fn content_of(change: &FileChange, directory: &Path) -> NewContent<'static> {
+    if let Some(aside) = change.aside() {
+        return NewContent::Aside(aside);
+    }
     if let Some(item) = change.removed()
         && let ItemKind::File { kept: Some(number), .. } = item.thing
     {

@@ -5,20 +5,21 @@
 use std::collections::BTreeSet;
 use std::fs::{File, Permissions};
 use std::io::ErrorKind;
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use recording::ByteUnits;
 use rustix::io::Errno;
 
-use crate::change::{FileChange, FilePatch, Item, ItemKind, Replacement, Turn, Version};
+use crate::change::{FileChange, FilePatch, Item, ItemKind, Replacement, Turn};
+use crate::content::{self, NewContent};
 use crate::durable::{self, Filesystems, SyncMethod};
 use crate::held::{HeldDirectory, exchanged};
 use crate::journal::temporary_prefix;
 use crate::rewrite::{self, Rewritten};
 use crate::stamp::{FileIdentity, FileStamp};
-use crate::{Digest, Error, Options, Progress, pool};
+use crate::{Error, Options, Progress, pool};
 
 /// A change that is to be made, and what it takes.
 pub(crate) struct FileWork<'a> {
@@ -33,12 +34,8 @@ pub(crate) struct FileWork<'a> {
     written: Option<FileIdentity>,
 }
 
-/// Where the content of a new file comes from.
-pub(crate) enum NewContent<'a> {
-    Nowhere,
-    Memory(&'a [u8]),
-    File(PathBuf),
-}
+/// See [`Options::large`].
+pub(crate) const LARGE: ByteUnits = ByteUnits(64 << 20);
 
 impl<'a> FileWork<'a> {
     pub(crate) fn new(
@@ -48,6 +45,11 @@ impl<'a> FileWork<'a> {
     ) -> FileWork<'a> {
         FileWork { change, stamps, content, temporaries: Vec::new(), written: None }
     }
+
+    /// What is left of it if it does not come to be made.
+    pub(crate) fn litter(&self) -> impl Iterator<Item = PathBuf> {
+        self.temporaries.iter().cloned().chain(self.change.aside())
+    }
 }
 
 /// Gives every job the names of its temporaries, which nothing else has.
@@ -55,10 +57,7 @@ impl<'a> FileWork<'a> {
 /// # Errors
 /// If the system has no random bytes.
 pub(crate) fn name_temporaries(jobs: &mut [FileWork], id: &str) -> Result<(), Error> {
-    let mut random = [0; 6];
-    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
-        .map_err(|error| Error::at("getrandom", Path::new("/dev/urandom"), error))?;
-    let prefix = format!("{}{}", temporary_prefix(id), crate::text::to_hex(&random));
+    let prefix = fresh_prefix(id)?;
     for (number, job) in jobs.iter_mut().enumerate() {
         let name =
             |(at, directory): (usize, &Path)| directory.join(format!("{prefix}-{number}-{at}"));
@@ -71,6 +70,28 @@ pub(crate) fn name_temporaries(jobs: &mut [FileWork], id: &str) -> Result<(), Er
         job.temporaries = directories.into_iter().enumerate().map(name).collect();
     }
     Ok(())
+}
+
+/// Gives each large file that is removed or replaced the name beside it that it keeps.
+pub(crate) fn name_asides(jobs: &mut [FileWork], id: &str, large: ByteUnits) -> Result<(), Error> {
+    let prefix = fresh_prefix(id)?;
+    for (number, job) in jobs.iter_mut().enumerate() {
+        if let Some(item) = job.change.removed_mut()
+            && let ItemKind::File { version, aside, .. } = &mut item.thing
+            && version.size >= large
+        {
+            *aside = Some(format!("{prefix}-{number}-kept"));
+        }
+    }
+    Ok(())
+}
+
+/// How names of an id begin that nothing else has.
+pub(crate) fn fresh_prefix(id: &str) -> Result<String, Error> {
+    let mut random = [0; 6];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
+        .map_err(|error| Error::at("getrandom", Path::new("/dev/urandom"), error))?;
+    Ok(format!("{}{}", temporary_prefix(id), crate::text::to_hex(&random)))
 }
 
 /// The directory that a path is in.
@@ -188,16 +209,24 @@ fn write_added(item: &Item, job: &FileWork, way: SyncMethod) -> Result<WrittenCh
             }
             (new, item.clone())
         }
-        ItemKind::File { version, mode, kept } => {
+        ItemKind::File { seen: Some(seen), .. } => {
+            let new = content::whole_file(&job.content, seen, &directory, temporary)?;
+            way.finish(&new, temporary)?;
+            (new, item.clone())
+        }
+        ItemKind::File { version, mode, .. } => {
             let new = directory.create(temporary)?;
-            let written = write_content(&job.content, &new, temporary)?;
+            let read = content::write(&job.content, &new, temporary)?;
             give(item, *mode, &new, temporary)?;
             way.finish(&new, temporary)?;
-            if !version.admits(&written) {
+            if !version.admits(&read) {
                 return Err(Error::refused(&item.path, "its kept copy is damaged"));
             }
-            let thing = ItemKind::File { version: written, mode: *mode, kept: *kept };
-            (new, Item { thing, ..item.clone() })
+            let mut item = item.clone();
+            if let ItemKind::File { version, .. } = &mut item.thing {
+                *version = read;
+            }
+            (new, item)
         }
     };
     Ok((item, Some(identity(&new, temporary)?)))
@@ -211,22 +240,6 @@ fn give(item: &Item, mode: u32, new: &File, temporary: &Path) -> Result<(), Erro
             .set_permissions(Permissions::from_mode(mode))
             .map_err(|error| Error::at("fchmod", temporary, error)),
     }
-}
-
-fn write_content(content: &NewContent, target: &File, temporary: &Path) -> Result<Version, Error> {
-    let failed = |operation| move |error| Error::at(operation, temporary, error);
-    let version = match content {
-        NewContent::Nowhere => rewrite::version_of(target).map_err(failed("read"))?,
-        NewContent::Memory(bytes) => {
-            target.write_all_at(bytes, 0).map_err(failed("write"))?;
-            Version { size: ByteUnits(bytes.len() as u64), digest: Some(Digest::of(bytes)) }
-        }
-        NewContent::File(kept) => {
-            let source = File::open(kept).map_err(|error| Error::at("open", kept, error))?;
-            rewrite::copy(&source, target).map_err(|failure| failure.at(kept, temporary))?
-        }
-    };
-    Ok(version)
 }
 
 /// Makes the changes, kind by kind, and waits until they are on the disk. Gives back the

@@ -66,7 +66,7 @@ fn a_plan_says_of_what_an_image_would_be_built_and_builds_none() {
         assert_eq!(answer["image"]["image_bytes"], Value::Null);
         let rpcs = |field: &str| answer[field]["rpcs"].as_u64().unwrap();
         assert!(rpcs("predicted_wait_after") * 2 < rpcs("predicted_wait"), "{answer:#}");
-        assert!(!rehearser.scene.directory().join("share/env.sqsh").exists());
+        assert!(!rehearser.scene.directory().join("share/program.py.sqsh").exists());
     }
 }
 
@@ -85,6 +85,8 @@ fn applied_the_start_is_proven_in_the_image_and_the_next_line_runs_it() {
             &share,
             "--image",
             &image,
+            "-o",
+            &rehearser.scene.at("app.calm"),
         ];
         let applied = fix(&rehearser, &options, &[&python, &program]);
         assert_eq!(applied.code(), 0, "{}{}", applied.out(), applied.err());
@@ -106,7 +108,7 @@ fn applied_the_start_is_proven_in_the_image_and_the_next_line_runs_it() {
         // What says whether the image is stale, once each, and the way to the image. The program
         // itself is beside the share.
         assert_at_most(&asked("after"), most(&share));
-        let line = ["run", "--image", &image, "--", &python, &program];
+        let line = ["run", &rehearser.scene.at("app.calm")];
         let ran = run(&mut rehearser.command(&[&[rehearser.program()], &line[..]].concat()));
         assert_eq!(ran.out(), "1770\n", "{}", ran.err());
         proves_itself(&rehearser, &share, &format!("{python} {program}"), &image);
@@ -148,7 +150,8 @@ fn what_behaves_otherwise_in_the_image_is_taken_back_and_an_older_image_stays() 
         let built = run(&mut rehearser.command(&[&[rehearser.program()], &built[..]].concat()));
         assert_eq!(built.code(), 0, "{}", built.err());
         let before = fs::read(&image).unwrap();
-        let applied = fix(&rehearser, &["--apply", "--json", "--runs=1"], &[&python, &program]);
+        let options = ["--apply", "--json", "--runs=1", "--image", &image];
+        let applied = fix(&rehearser, &options, &[&python, &program]);
         assert_eq!(applied.code(), 1, "{}", applied.err());
         let answer = json(&applied);
         assert_eq!(answer["taken_back"], true, "{answer:#}");
@@ -185,7 +188,8 @@ fn what_takes_longer_in_the_image_is_taken_back_and_not_recommended() {
         assert!(!text.contains("Next: becalm run"), "{text}");
         let next = "Next: becalm fix --rehearse nfs --apply --runs=6 -- ";
         assert!(text.contains(next), "{text}");
-        assert!(!rehearser.scene.directory().join("share/env.sqsh").exists());
+        assert!(!rehearser.scene.directory().join("share/program.py.sqsh").exists());
+        assert!(!rehearser.scene.directory().join("share/program.py.calm").exists());
         assert_tidy(&rehearser);
     }
 }
@@ -200,7 +204,7 @@ fn what_is_not_proven_and_does_no_harm_is_kept_and_said_so() {
         assert_eq!(applied.code(), 0, "{}{}", applied.out(), applied.err());
         let text = applied.out();
         assert!(text.contains("Kept, though no gain was proven"), "{text}");
-        assert!(rehearser.scene.directory().join("share/env.sqsh").exists());
+        assert!(rehearser.scene.directory().join("share/program.py.sqsh").exists());
     }
 }
 

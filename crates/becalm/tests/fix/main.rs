@@ -8,6 +8,7 @@ mod check;
 mod fix;
 mod image;
 mod place;
+mod stories;
 mod undo;
 
 /// The program under test.

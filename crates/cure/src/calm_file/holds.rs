@@ -18,6 +18,13 @@ pub struct CalmChange {
     pub what: String,
 }
 
+impl CalmChange {
+    /// Whether the file is there, with another content.
+    pub fn is_of_content(&self) -> bool {
+        self.what == remedy::HAS_CHANGED
+    }
+}
+
 impl CalmFile {
     /// What does not hold any more, in the file's order. At a glance it takes one stat a file, and
     /// of the image and of copies, which are the calm file's own, only the size is compared. What

@@ -318,4 +318,25 @@ mod tests {
         let why = changed("command = [", "command = [] # ");
         assert!(why.contains("no command") || why.contains("a.calm:"), "{why}");
     }
+
+    #[test]
+    fn a_text_that_is_damaged_anywhere_is_refused_in_one_line_or_read_and_written_again() {
+        let text = full().to_text(Path::new("/work/project")).unwrap();
+        let (directory, file) = (Path::new("/work/project"), Path::new("a.calm"));
+        for at in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
+            let (before, after) = text.split_at(at);
+            let rest = &after[after.chars().next().map_or(0, char::len_utf8)..];
+            for damaged in
+                [before.to_owned(), format!("{before}{rest}"), format!("{before}\n{rest}")]
+            {
+                match CalmFile::parse(&damaged, directory, file) {
+                    Ok(calm) => {
+                        let again = calm.to_text(directory).unwrap();
+                        assert_eq!(CalmFile::parse(&again, directory, file).unwrap(), calm);
+                    }
+                    Err(error) => assert_eq!(error.to_string().lines().count(), 1, "{error}"),
+                }
+            }
+        }
+    }
 }

@@ -21,7 +21,7 @@ use rustix::fs::{FallocateFlags, Mode as FileMode, OFlags, fallocate, open};
 use serde::Serialize;
 
 use crate::error::ImageError;
-use crate::out::{AccessMode, Out, directory_of};
+use crate::out::{AccessMode, Out, UnnamedImage, directory_of};
 use crate::squash::{self, ImageOptions, ImageProgress, PathsImage};
 use base::Base;
 
@@ -56,8 +56,7 @@ fn base_text<S: serde::Serializer>(base: &Option<PathBuf>, to: S) -> Result<S::O
     base.as_deref().map(BasePath).serialize(to)
 }
 
-/// Packs a container into a SIF. The target takes its name once all of it is on the disk; where
-/// something goes wrong, nothing is left. The layer to write to is the last part.
+/// Packs a container into a SIF that has no name yet; where something goes wrong, nothing is left. The layer to write to is the last part.
 ///
 /// All times in the SIF and its layer are [`ImageOptions::made`], or that of the newest file.
 ///
@@ -69,7 +68,7 @@ pub fn build(
     target: &Path,
     options: &ImageOptions<'_>,
     overlay: Option<&Ext3Overlay>,
-) -> Result<(PathsImage, Sealed), ImageError> {
+) -> Result<(UnnamedImage, PathsImage, Sealed), ImageError> {
     squash::check(target, options)?;
     match content {
         ContainerContent::Root(root, container) => {
@@ -88,24 +87,23 @@ pub fn with_overlay(
     target: &Path,
     overlay: &Ext3Overlay,
     progress: &dyn Fn(ImageProgress),
-) -> Result<Sealed, ImageError> {
+) -> Result<(UnnamedImage, Sealed), ImageError> {
     let base = Base::open(base)?;
     let out = Out::new(target, AccessMode::Executable)?;
     let layer = WritableLayer::new(target, overlay, base.arch(), overlay.created)?;
     let job = SifJob { target, created: overlay.created, arch: base.arch(), progress };
     let sealed = job.seal(&out, &base.with(vec![layer.part()?])?, Some(&layer))?;
-    out.finish(true)?;
-    Ok(Sealed { base: Some(base.path.clone()), ..sealed })
+    Ok((out.unnamed(), Sealed { base: Some(base.path.clone()), ..sealed }))
 }
 
 /// An ext3 image by itself. The target must not be there.
 ///
 /// # Errors
 /// A size or directory that cannot be; what cannot be written.
-pub fn overlay(target: &Path, overlay: &Ext3Overlay) -> Result<(), ImageError> {
+pub fn overlay(target: &Path, overlay: &Ext3Overlay) -> Result<UnnamedImage, ImageError> {
     let out = Out::new(target, AccessMode::Private)?;
     ext3::create(out.file(), overlay).map_err(ImageError::overlay(target))?;
-    out.finish(true)
+    Ok(out.unnamed())
 }
 
 fn of_root(
@@ -114,7 +112,7 @@ fn of_root(
     target: &Path,
     options: &ImageOptions<'_>,
     overlay: Option<&Ext3Overlay>,
-) -> Result<(PathsImage, Sealed), ImageError> {
+) -> Result<(UnnamedImage, PathsImage, Sealed), ImageError> {
     let layout = ImageLayout::of(&[root.to_owned()])?;
     squash::check_place(target, &layout)?;
     let no_shell = || ImageError::Unfit {
@@ -146,8 +144,7 @@ fn of_root(
         parts.push(layer.part()?);
     }
     let sealed = job.seal(&out, &parts, layer.as_ref())?;
-    out.finish(false)?;
-    Ok((built, sealed))
+    Ok((out.unnamed(), built, sealed))
 }
 
 fn over(
@@ -156,7 +153,7 @@ fn over(
     target: &Path,
     options: &ImageOptions<'_>,
     overlay: Option<&Ext3Overlay>,
-) -> Result<(PathsImage, Sealed), ImageError> {
+) -> Result<(UnnamedImage, PathsImage, Sealed), ImageError> {
     let layout = ImageLayout::at_their_places(paths)?;
     squash::check_place(target, &layout)?;
     let base = Base::open(base)?;
@@ -179,8 +176,7 @@ fn over(
     let mut more = vec![job.packed(&built, Role::Overlay)];
     more.extend(layer_part()?);
     let sealed = job.seal(&out, &base.with(more)?, layer.as_ref())?;
-    out.finish(false)?;
-    Ok((built, Sealed { base: Some(base.path.clone()), ..sealed }))
+    Ok((out.unnamed(), built, Sealed { base: Some(base.path.clone()), ..sealed }))
 }
 
 /// What all parts of a SIF have in common.

@@ -5,13 +5,25 @@
 #[path = "../../../image-format/tests/support/mod.rs"]
 mod tree;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use image::ImageError;
 use image::squash::{self, ImageOptions};
 
 pub use tree::*;
 
 /// Packs a directory.
 pub fn pack(directory: &Path, image: &Path, options: &ImageOptions<'_>) -> squash::PathsImage {
-    squash::build(&[directory.to_owned()], image, options).unwrap()
+    build(&[directory.to_owned()], image, options).unwrap()
+}
+
+/// Packs paths, and gives the image its name.
+pub fn build(
+    paths: &[PathBuf],
+    target: &Path,
+    options: &ImageOptions<'_>,
+) -> Result<squash::PathsImage, ImageError> {
+    let (image, built) = squash::build(paths, target, options)?;
+    image.keep()?;
+    Ok(built)
 }

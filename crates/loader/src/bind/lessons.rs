@@ -137,6 +137,7 @@ fn target(step: &Step) -> &Path {
         | Step::Replace { path, .. }
         | Step::Link { path, .. }
         | Step::Directory { path, .. }
+        | Step::Take { path, .. }
         | Step::Remove { path } => path,
     }
 }

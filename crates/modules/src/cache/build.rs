@@ -1,8 +1,7 @@
 //! A new cache: built by the site's own `cachebuild` elsewhere, repaired, checked, published.
 
-use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use remedy::{Plan, Step};
@@ -108,7 +107,7 @@ pub struct Occasion {
     /// becalm's state directory ([`remedy::state_directory`]): `becalm undo` brings back what was
     /// there.
     pub state: PathBuf,
-    /// It is built as often as the tree changes: then one that becalm had built is not kept. It
+    /// It is built as often as the tree changes: then one that becalm has put there is not kept. It
     /// was made of the tree, and is out of date.
     pub is_upkeep: bool,
 }
@@ -124,8 +123,8 @@ pub struct PublishedCache {
     pub cache: PathBuf,
     /// Its size in bytes.
     pub bytes: u64,
-    /// What `becalm undo` takes it back by; none where nothing was kept, in upkeep.
-    pub journal: Option<String>,
+    /// What `becalm undo` takes it back by.
+    pub journal: String,
     /// What it records.
     pub entries: FaultCounts,
     /// How many entries of `cachebuild`'s had shown what not everyone may read, and show it no
@@ -185,10 +184,7 @@ pub fn build(
         }
         let bytes = draft.text.len() as u64;
         let cache = place.cache.clone();
-        let journal = match occasion.is_upkeep && held::is_own_or_none(&cache) {
-            true => place.publish(&draft.text).map(|()| None)?,
-            false => Some(place.apply(draft.text, occasion)?),
-        };
+        let journal = place.publish(draft.text, occasion)?;
         return Ok(PublishedCache {
             modulepath: modulepath.clone(),
             cache,
@@ -274,11 +270,18 @@ impl CacheDraft {
         Ok(CacheDraft { file, cache: modulepath.join(NAME), as_of })
     }
 
-    /// Has the cache put in place so that it can be undone: as what, in the journal.
-    fn apply(self, content: Vec<u8>, occasion: &Occasion) -> Result<String, CacheBuildError> {
+    /// Has the cache put in place so that it can be undone: as what, in the journal. In upkeep, one
+    /// that becalm has put there is made anew under the name that it has.
+    fn publish(self, content: Vec<u8>, occasion: &Occasion) -> Result<String, CacheBuildError> {
         let path = self.cache;
         // Nothing else of becalm's is to be in the directory meanwhile.
         drop(self.file);
+        let options = remedy::Options::new(occasion.state.clone());
+        if occasion.is_upkeep
+            && let Some(id) = remedy::renew(&path, &content, &options)?
+        {
+            return Ok(id);
+        }
         let word = if occasion.is_upkeep { "refresh" } else { "build" };
         let directory = path.parent().unwrap_or(Path::new("/")).display();
         let title = format!("modules cache {word} {directory}");
@@ -288,27 +291,6 @@ impl CacheDraft {
             false => Step::Create { path, mode, content },
         };
         let plan = Plan { title, steps: vec![step], ..Plan::default() };
-        Ok(remedy::apply(&plan, &remedy::Options::new(occasion.state.clone()))?.id)
-    }
-
-    /// Readers have the old cache or the new one, whole.
-    fn publish(mut self, text: &[u8]) -> Result<(), CacheBuildError> {
-        let path = self.file.path().to_owned();
-        let at = |operation| {
-            let path = path.clone();
-            move |error| CacheBuildError::Call { path, operation, error }
-        };
-        self.file.write_all(text).map_err(at("write"))?;
-        let file = self.file.as_file();
-        file.set_permissions(fs::Permissions::from_mode(0o644)).map_err(at("chmod"))?;
-        file.sync_all().map_err(at("fsync"))?;
-        let cache = self.cache;
-        self.file
-            .persist(&cache)
-            .map_err(|error| CacheBuildError::at("rename", &cache, error.error))?;
-        let directory = cache.parent().unwrap_or(Path::new("/"));
-        fs::File::open(directory)
-            .and_then(|open| open.sync_all())
-            .map_err(|error| CacheBuildError::at("fsync", directory, error))
+        Ok(remedy::apply(&plan, &options)?.id)
     }
 }

@@ -9,7 +9,6 @@ use rustix::fs::{FileType, Mode, OFlags, fstat};
 use rustix::io::Errno;
 
 use super::fault::{Fault, FaultKind};
-use super::script::parse;
 use crate::tree::ChangeStamp;
 
 /// A larger cache is not read. 195,000 modulefiles, the most that was heard of, make about 240 MB.
@@ -44,14 +43,6 @@ pub(super) fn hold(cache: &Path) -> Result<CacheOnDisk, Fault> {
     let mut bytes = Vec::with_capacity(usize::try_from(stamp.size).unwrap_or(0));
     File::from(file).take(MOST).read_to_end(&mut bytes).map_err(|why| unreadable(&why))?;
     Ok(CacheOnDisk { bytes, stamp })
-}
-
-/// Whether a cache is one that becalm has built, which says as of when; or there is none.
-pub(super) fn is_own_or_none(cache: &Path) -> bool {
-    match hold(cache) {
-        Ok(held) => parse(&held.bytes).is_ok_and(|script| script.as_of.is_some()),
-        Err(fault) => fault.kind == FaultKind::Absent,
-    }
 }
 
 fn unreadable(why: &std::io::Error) -> Fault {

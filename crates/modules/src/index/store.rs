@@ -13,6 +13,7 @@ use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::journal::IndexJournal;
 use super::names::IndexNames;
 use super::site::SiteNotes;
 use crate::site::Environment;
@@ -54,6 +55,9 @@ pub enum StoreError {
         /// The index.
         path: PathBuf,
     },
+    /// It could not be written so that it can be undone.
+    #[error(transparent)]
+    Journal(#[from] remedy::Error),
     /// A file could not be read or written.
     #[error("{}: cannot {operation}: {error}", path.display())]
     Io {
@@ -128,20 +132,28 @@ impl IndexStore {
         Ok(notes)
     }
 
-    /// Puts an index in place, all at once. Where it is.
+    /// Puts an index in place, all at once; by the journal, if there is one. Where it is.
     ///
     /// # Errors
     /// [`StoreError::Io`].
-    pub fn keep(&self, names: &IndexNames<'_>) -> Result<PathBuf, StoreError> {
-        self.write(Path::new(&names.root), "names", names)
+    pub fn keep(
+        &self,
+        names: &IndexNames<'_>,
+        journal: Option<&mut IndexJournal>,
+    ) -> Result<PathBuf, StoreError> {
+        self.write(Path::new(&names.root), "names", names, journal)
     }
 
     /// Puts notes in place, all at once. Where they are.
     ///
     /// # Errors
     /// [`StoreError::Io`].
-    pub fn keep_site(&self, notes: &SiteNotes) -> Result<PathBuf, StoreError> {
-        self.write(&notes.site.command, "site", notes)
+    pub fn keep_site(
+        &self,
+        notes: &SiteNotes,
+        journal: Option<&mut IndexJournal>,
+    ) -> Result<PathBuf, StoreError> {
+        self.write(&notes.site.command, "site", notes, journal)
     }
 
     /// Removes the index of a modulepath, where one would be kept: it is no longer true.
@@ -170,7 +182,13 @@ impl IndexStore {
         Err(StoreError::Absent { of: of.to_owned() })
     }
 
-    fn write<T: Serialize>(&self, of: &Path, kind: &str, value: &T) -> Result<PathBuf, StoreError> {
+    fn write<T: Serialize>(
+        &self,
+        of: &Path,
+        kind: &str,
+        value: &T,
+        journal: Option<&mut IndexJournal>,
+    ) -> Result<PathBuf, StoreError> {
         let Some(directory) = self.directory() else {
             return Err(StoreError::Absent { of: of.to_owned() });
         };
@@ -181,6 +199,10 @@ impl IndexStore {
         };
         let content =
             postcard::to_allocvec(value).map_err(|_| StoreError::Unknown { path: path.clone() })?;
+        if let Some(journal) = journal {
+            journal.put(&path, seal(MAGIC, &content))?;
+            return Ok(path);
+        }
         make_directory(directory).map_err(failed("make its directory"))?;
         let mut file = tempfile::NamedTempFile::new_in(directory).map_err(failed("write"))?;
         file.write_all(&seal(MAGIC, &content)).map_err(failed("write"))?;

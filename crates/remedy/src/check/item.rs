@@ -10,9 +10,10 @@ use recording::ByteUnits;
 use super::{patch, resolved};
 use crate::attributes::{FileAttributes, Who};
 use crate::change::{FileChange, Item, ItemKind, Replacement, Version};
+use crate::content::NewContent;
 use crate::stamp::FileStamp;
-use crate::work::{FileWork, NewContent};
-use crate::{Digest, Error};
+use crate::work::FileWork;
+use crate::{Digest, Error, Seen};
 
 pub(super) fn create<'a>(path: &Path, mode: u32, content: &'a [u8]) -> Result<FileWork<'a>, Error> {
     Ok(added(free(path)?, new_file(path, mode, content)?, NewContent::Memory(content)))
@@ -21,7 +22,7 @@ pub(super) fn create<'a>(path: &Path, mode: u32, content: &'a [u8]) -> Result<Fi
 fn new_file(path: &Path, mode: u32, content: &[u8]) -> Result<ItemKind, Error> {
     let size = ByteUnits(content.len() as u64);
     let version = Version { size, digest: Some(Digest::of(content)) };
-    Ok(ItemKind::File { version, mode: permissions(path, mode)?, kept: None })
+    Ok(ItemKind::file(version, permissions(path, mode)?))
 }
 
 pub(super) fn replace<'a>(
@@ -30,14 +31,50 @@ pub(super) fn replace<'a>(
     content: &'a [u8],
     who: &Who,
 ) -> Result<FileWork<'a>, Error> {
+    replaced(path, new_file(path, mode, content)?, NewContent::Memory(content), who)
+}
+
+fn replaced<'a>(
+    path: &Path,
+    thing: ItemKind,
+    content: NewContent<'a>,
+    who: &Who,
+) -> Result<FileWork<'a>, Error> {
     let (before, stamp) = there(path, who)?;
     if before.thing.is_directory() {
         return Err(Error::refused(path, "is a directory: no file takes its place"));
     }
-    let thing = new_file(path, mode, content)?;
     let after = Item { path: before.path.clone(), thing, attributes: None };
     let change = FileChange::Replace(Box::new(Replacement { before, after }));
-    Ok(FileWork::new(change, vec![stamp], NewContent::Memory(content)))
+    Ok(FileWork::new(change, vec![stamp], content))
+}
+
+/// A file that is written already takes the path.
+pub(super) fn take<'a>(
+    path: &Path,
+    source: &Path,
+    is_new: bool,
+    who: &Who,
+) -> Result<FileWork<'a>, Error> {
+    let (real, source) = (resolved(path)?, resolved(source)?);
+    if source.parent() != real.parent() || source == real {
+        return Err(Error::refused(path, "what is to take its place does not lie beside it"));
+    }
+    let (_, found) = patch::regular(&source)?;
+    if found.nlink() > 1 {
+        return Err(Error::refused(&source, "has other names (hard links): it is not renamed"));
+    }
+    let version = Version { size: ByteUnits(found.size()), digest: None };
+    let mut thing = ItemKind::file(version, permissions(path, found.mode() & 0o7777)?);
+    if let ItemKind::File { seen, .. } = &mut thing {
+        *seen = Some(Seen::from_metadata(&found));
+    }
+    let content = NewContent::Written(source);
+    match fs::symlink_metadata(&real) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(added(real, thing, content)),
+        _ if is_new => Err(Error::refused(path, "is there already")),
+        _ => replaced(path, thing, content, who),
+    }
 }
 
 pub(super) fn link<'a>(path: &Path, target: &Path) -> Result<FileWork<'a>, Error> {
@@ -125,7 +162,7 @@ fn there(path: &Path, who: &Who) -> Result<(Item, FileStamp), Error> {
         }
         let attributes = patch::replaceable(&file, &found, &real, who)?;
         let version = Version { size: ByteUnits(found.size()), digest: None };
-        (ItemKind::File { version, mode: found.mode() & 0o7777, kept: None }, attributes)
+        (ItemKind::file(version, found.mode() & 0o7777), attributes)
     };
     Ok((Item { path: real, thing, attributes: Some(attributes) }, FileStamp::of(&found)))
 }

@@ -9,7 +9,7 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
 use crate::attributes::Who;
-use crate::change::Turn;
+use crate::change::{FileChange, Turn};
 use crate::work::{FileWork, directory_of};
 use crate::{Error, Plan, Step, pool};
 
@@ -39,12 +39,27 @@ pub(crate) fn jobs<'a>(
     state: &Path,
     threads: usize,
 ) -> Result<Vec<FileWork<'a>>, Error> {
+    jobs_after(plan, &[], state, threads)
+}
+
+/// The same of what is done after other changes, under one id.
+pub(crate) fn jobs_after<'a>(
+    plan: &'a Plan,
+    done: &[FileChange],
+    state: &Path,
+    threads: usize,
+) -> Result<Vec<FileWork<'a>>, Error> {
     let CheckedPlan { jobs, obstacles } = checked(plan, state, threads);
     if let Some(first) = obstacles.into_iter().next() {
         return Err(first.error);
     }
     let mut jobs: Vec<FileWork> = jobs.into_iter().map(|(_, job)| job).collect();
-    number_kept(&mut jobs);
+    let done_paths: BTreeSet<_> = done.iter().flat_map(FileChange::paths).collect();
+    let mut paths = jobs.iter().flat_map(|job| job.change.paths());
+    if let Some(twice) = paths.find(|path| done_paths.contains(path)) {
+        return Err(Error::refused(twice, "was changed under the same id already"));
+    }
+    number_kept(&mut jobs, done.len());
     Ok(jobs)
 }
 
@@ -94,6 +109,7 @@ fn job<'a>(step: &'a Step, who: &Who) -> Result<Option<FileWork<'a>>, Error> {
         }
         Step::Create { path, mode, content } => item::create(path, *mode, content).map(Some),
         Step::Replace { path, mode, content } => item::replace(path, *mode, content, who).map(Some),
+        Step::Take { path, source, is_new } => item::take(path, source, *is_new, who).map(Some),
         Step::Link { path, target } => item::link(path, target).map(Some),
         Step::Directory { path, mode } => item::directory(path, *mode),
         Step::Remove { path } => item::remove(path, who).map(Some),
@@ -101,10 +117,10 @@ fn job<'a>(step: &'a Step, who: &Who) -> Result<Option<FileWork<'a>>, Error> {
 }
 
 /// Gives each file that is removed or replaced the number of its copy.
-fn number_kept(jobs: &mut [FileWork]) {
+fn number_kept(jobs: &mut [FileWork], first: usize) {
     for (number, job) in jobs.iter_mut().enumerate() {
         if let Some(item) = job.change.removed_mut() {
-            item.thing.keep_as(number);
+            item.thing.keep_as(first + number);
         }
     }
 }
@@ -164,7 +180,7 @@ impl CheckedPlan<'_> {
 
 /// A path with the symbolic links of its directories resolved, as far as those are there; not that
 /// of its last name.
-fn resolved(path: &Path) -> Result<PathBuf, Error> {
+pub(crate) fn resolved(path: &Path) -> Result<PathBuf, Error> {
     use std::path::Component;
     if !path.is_absolute() {
         return Err(Error::refused(path, "is not an absolute path"));

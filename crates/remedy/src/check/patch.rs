@@ -11,8 +11,9 @@ use rustix::fs::{AtFlags, IFlags, StatxAttributes, StatxFlags};
 use super::resolved;
 use crate::attributes::{FileAttributes, Who};
 use crate::change::{FileChange, FilePatch, Version};
+use crate::content::NewContent;
 use crate::stamp::{self, FileStamp};
-use crate::work::{FileWork, NewContent};
+use crate::work::FileWork;
 use crate::{Edit, Error, Seen, rewrite};
 
 /// What a file may have that forbids to replace it. All but the last forbid changes in a directory,

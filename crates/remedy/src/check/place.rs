@@ -12,7 +12,7 @@ use super::{CheckedPlan, patch};
 use crate::Error;
 use crate::change::{FileChange, FilePatch, ItemKind, Turn};
 use crate::held::HeldDirectory;
-use crate::work::{FileWork, directory_of, there_above};
+use crate::work::{FileWork, LARGE, directory_of, there_above};
 
 /// Left free beside what is known to be needed: directories grow, too, and so does the journal.
 const RESERVE: u64 = 64 << 10;
@@ -100,7 +100,7 @@ fn needs<'a>(job: &'a FileWork, state: Option<&'a Path>) -> Vec<(&'a Path, u64)>
     };
     let kept = job.change.removed().zip(state).map(|(item, state)| {
         let above_state = if state.is_dir() { state } else { there_above(state) };
-        (above_state, size(&item.thing))
+        (above_state, kept_size(&item.thing))
     });
     written.into_iter().chain(kept).collect()
 }
@@ -113,8 +113,17 @@ fn of_patched(patch: &FilePatch) -> u64 {
     taken.map_or(u64::MAX, |taken| taken.saturating_add(written)).min(patch.after.size.0)
 }
 
+/// A large file is not written anew: it gets another name.
 fn size(thing: &ItemKind) -> u64 {
-    if let ItemKind::File { version, .. } = thing { version.size.0 } else { 0 }
+    match thing {
+        ItemKind::File { version, seen: None, .. } => version.size.0,
+        _ => 0,
+    }
+}
+
+/// What keeping it takes.
+fn kept_size(thing: &ItemKind) -> u64 {
+    Some(size(thing)).filter(|size| *size < LARGE.0).unwrap_or(0)
 }
 
 /// A filesystem that something is written to.

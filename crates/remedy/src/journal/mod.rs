@@ -54,11 +54,17 @@ impl Journal {
         let failed =
             |error: io::Error| Error::at("write the journal", &path_in(&self.directory), error);
         let mut text = String::new();
-        for record in records {
-            text.push_str(&record::line(self.next, record).map_err(|error| failed(error.into()))?);
-            self.next += 1;
+        for (number, record) in (self.next..).zip(records) {
+            text.push_str(&record::line(number, record).map_err(|error| failed(error.into()))?);
         }
-        self.file.write_all(text.as_bytes()).map_err(failed)
+        let whole = self.file.metadata().map_err(failed)?.len();
+        if let Err(error) = self.file.write_all(text.as_bytes()) {
+            // What comes next follows a whole line.
+            let _ = self.file.set_len(whole);
+            return Err(failed(error));
+        }
+        self.next += records.len() as u64;
+        Ok(())
     }
 
     /// Says beside the journal that files are about to be renamed. One that was cut later is then

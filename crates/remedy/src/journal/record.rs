@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::change::FileChange;
+use crate::change::{FileChange, Version};
 use crate::text;
 
 /// What the first record of a journal says that it is.
@@ -34,11 +34,19 @@ pub(crate) enum JournalRecord {
         paths: Vec<PathBuf>,
     },
     /// A change that is about to be made.
-    Change(FileChange),
+    Change(Box<FileChange>),
     /// All changes are told and all new files are on the disk: from here on they are renamed.
     Ready,
     /// Every change is made, and on the disk.
     Applied,
+    /// More is about to be changed under the same id.
+    Extending,
+    /// A file that was put there is about to be made anew, as this; while it stays applied.
+    Renewed {
+        #[serde(with = "text::path")]
+        path: PathBuf,
+        version: Version,
+    },
     /// The changes are about to be taken back.
     Undoing,
     /// They are taken back, but for those of these paths.
@@ -79,5 +87,8 @@ pub(crate) fn is_an_end(line: &[u8]) -> bool {
     let record = checked(line)
         .and_then(|body| body.split_once(' '))
         .and_then(|(_, json)| serde_json::from_str(json).ok());
-    matches!(record, Some(JournalRecord::Applied | JournalRecord::Undone { .. }))
+    matches!(
+        record,
+        Some(JournalRecord::Applied | JournalRecord::Renewed { .. } | JournalRecord::Undone { .. })
+    )
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::record::{self, JournalRecord};
 use super::{READY, SCHEMA, path_in};
 use crate::Error;
-use crate::change::FileChange;
+use crate::change::{FileChange, ItemKind, Version};
 
 /// No journal is larger than this: what claims to be one is not read.
 const SIZE_LIMIT: u64 = 4 << 30;
@@ -98,10 +98,11 @@ impl Story {
                 return first && schema == SCHEMA && id == self.id;
             }
             JournalRecord::Temporaries { paths } => self.temporaries.extend(paths),
-            JournalRecord::Change(change) => self.changes.push(change),
+            JournalRecord::Change(change) => self.changes.push(*change),
             JournalRecord::Ready => self.ready = true,
             JournalRecord::Applied => self.status = JournalStage::Applied,
-            JournalRecord::Undoing => self.status = JournalStage::Open,
+            JournalRecord::Undoing | JournalRecord::Extending => self.status = JournalStage::Open,
+            JournalRecord::Renewed { path, version } => self.renew(&path, version),
             JournalRecord::Undone { skipped } => {
                 self.status = JournalStage::Undone { skipped };
                 // Of what was interrupted before it could say that it had begun, all is told.
@@ -109,6 +110,16 @@ impl Story {
             }
         }
         !first
+    }
+
+    /// Any of its versions may stand there: power may have failed before it was renamed.
+    fn renew(&mut self, path: &Path, version: Version) {
+        let put = self.changes.iter_mut().filter_map(FileChange::put_mut);
+        for item in put.filter(|item| item.path == path) {
+            if let ItemKind::File { renewed, .. } = &mut item.thing {
+                renewed.push(version);
+            }
+        }
     }
 
     /// The files that changes left lying about when they were interrupted. Only names of its own
@@ -121,7 +132,13 @@ impl Story {
                     .file_name()
                     .is_some_and(|name| name.as_encoded_bytes().starts_with(prefix.as_bytes()))
         };
-        self.temporaries.iter().filter(is_ours).map(PathBuf::as_path)
+        // What was replaced lives on by such a name.
+        let asides: Vec<_> = match self.ready {
+            true => self.changes.iter().filter_map(FileChange::aside).collect(),
+            false => Vec::new(),
+        };
+        let is_litter = move |path: &&PathBuf| is_ours(path) && !asides.contains(path);
+        self.temporaries.iter().filter(is_litter).map(PathBuf::as_path)
     }
 }
 

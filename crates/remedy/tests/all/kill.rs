@@ -87,6 +87,42 @@ fn an_undoing_killed_at_any_system_call_is_finished_by_the_next() {
     assert!(moments > 100, "{moments}");
 }
 
+/// Undone whole, whichever part of it was made: of what was taken, nothing is left.
+#[track_caller]
+fn is_as_before_it_all(scene: &EditedFiles, moment: &str) {
+    undo_all(scene, moment);
+    for source in [".image", ".second"] {
+        let _ = fs::remove_file(scene.at(source));
+    }
+    assert_eq!(bytes(scene.at("image")), vec![b'o'; 1024], "{moment}");
+    fs::remove_file(scene.at("image")).unwrap();
+    assert_eq!(portrait(scene), portrait(&scene_with_plan()), "{moment}");
+}
+
+#[test]
+fn what_is_added_to_an_application_is_undone_with_it_wherever_it_was_killed() {
+    let extend = |scene: &EditedFiles| {
+        vec!["--extend".to_owned(), scene.entries()[0].id.clone(), "more".to_owned()]
+    };
+    let is_old_or_new = |scene: &EditedFiles, moment: &str| {
+        let image = bytes(scene.at("image"));
+        assert!(image == [b'o'; 1024] || image == b"new image", "{moment}");
+    };
+    let kills = at_each("signal=KILL", scene_to_extend, &extend, |scene, moment, _| {
+        is_old_or_new(scene, moment);
+        is_as_before_it_all(scene, moment);
+    });
+    let fails = at_each("error=EIO", scene_to_extend, &extend, |scene, moment, _| {
+        is_old_or_new(scene, moment);
+        is_as_before_it_all(scene, moment);
+    });
+    let undone = at_each("signal=KILL", extended_scene, &undo_words, |scene, moment, _| {
+        is_old_or_new(scene, moment);
+        is_as_before_it_all(scene, moment);
+    });
+    assert!(kills.min(fails).min(undone) > 100, "{kills} {fails} {undone}");
+}
+
 #[test]
 fn after_a_death_the_rest_can_be_applied_by_a_fresh_plan() {
     let moments = |call: &str| (1..=2).map(|at| (call.to_owned(), at)).collect::<Vec<_>>();

@@ -157,3 +157,25 @@ fn two_becalms_do_not_change_files_at_a_time() {
     drop(lock);
     scene.apply(vec![patch(&file, "new", "old")]).unwrap();
 }
+
+#[test]
+fn a_file_that_becalm_renews_stays_one_application_whose_undo_removes_it() {
+    let scene = EditedFiles::new();
+    let before = scene.picture();
+    let path = scene.at("cache");
+    assert_eq!(remedy::renew(&path, b"none there", &scene.options()).unwrap(), None);
+    let create = Step::Create { path: path.clone(), mode: 0o644, content: b"first".to_vec() };
+    let id = scene.apply(vec![create]).unwrap().id;
+    for content in ["second", "the third"] {
+        let renewed = remedy::renew(&path, content.as_bytes(), &scene.options()).unwrap();
+        assert_eq!(renewed.as_ref(), Some(&id));
+        assert_eq!(bytes(&path), content.as_bytes());
+    }
+    // What somebody else has written is not becalm's to renew, or to remove.
+    fs::write(&path, "mine").unwrap();
+    assert_eq!(remedy::renew(&path, b"fourth", &scene.options()).unwrap(), None);
+    assert!(changed(&scene, &id)[0].reason.contains("has changed since becalm made it"));
+    fs::write(&path, "the third").unwrap();
+    scene.undo(&id).unwrap();
+    assert_eq!((scene.picture(), scene.entries()[0].status), (before, Status::Undone));
+}

@@ -1,6 +1,5 @@
 //! An image of the Python environment that a start imports from.
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -9,8 +8,7 @@ use cure::TakenAway;
 use image::squash::{self, ImageOptions, ImageProgress, UnnamedImage};
 use image::{Holds, Inspection};
 use image_format::tree::{Fingerprint, ImageLayout};
-use launch::CommandLine;
-use prove::{Behaviour, Proof, ProofVerdict, Speed, Subject};
+use prove::{Behaviour, Proof, ProofVerdict, Speed};
 use recording::{Nanos, Recording};
 
 use super::view::EnvironmentImage;
@@ -53,8 +51,6 @@ fn check(image: &Path) -> anyhow::Result<()> {
 pub(super) struct BuiltImage {
     /// It has no name until it is proven.
     built: UnnamedImage,
-    /// Where it belongs.
-    target: PathBuf,
 }
 
 impl BuiltImage {
@@ -79,30 +75,20 @@ impl BuiltImage {
             progress: &progress,
             ..ImageOptions::default()
         };
-        let (built, made) = squash::build_unnamed(&wanted.directories, &target, &options)?;
+        let (built, made) = squash::build(&wanted.directories, &target, &options)?;
         wanted.image_bytes = Some(made.image_bytes);
-        Ok(BuiltImage { built, target })
+        built.take_access()?;
+        Ok(BuiltImage { built })
     }
 
-    /// The command in the image, as it is measured.
-    pub fn subject(&self, command: &[OsString]) -> anyhow::Result<Subject> {
-        let becalm = std::env::current_exe().context("becalm's own path")?;
-        let mut argv: Vec<OsString> = vec![becalm.into(), "run".into(), "--image".into()];
-        argv.extend([std::path::absolute(self.built.path())?.into(), "--".into()]);
-        argv.extend_from_slice(command);
-        let line = CommandLine { environment: Vec::new(), argv };
-        Ok(Subject { text: self.line(command), line, prepare: Vec::new() })
+    /// Where it is for now.
+    pub fn path(&self) -> &Path {
+        self.built.path()
     }
 
-    /// The same as it is written once the image has its name.
-    pub fn line(&self, command: &[OsString]) -> String {
-        let image = term::quoted_path(&self.target);
-        format!("becalm run --image {image} -- {}", term::shell_line(command))
-    }
-
-    /// Gives it its name.
-    pub fn keep(self) -> anyhow::Result<()> {
-        Ok(self.built.keep()?)
+    /// Where it belongs, as an absolute path.
+    pub fn target(&self) -> anyhow::Result<PathBuf> {
+        std::path::absolute(self.built.target()).context("the image's path")
     }
 }
 

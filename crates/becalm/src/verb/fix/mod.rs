@@ -1,6 +1,9 @@
 //! `becalm fix`.
 
+mod applied;
+mod calm;
 mod image;
+mod plan;
 mod trial;
 mod view;
 
@@ -11,43 +14,39 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::Context;
-use cost::PredictedWait;
-use explain::WaitModel;
 use launch::CommandLine;
-use loader::bind::{Binding, UnboundFile};
 use prove::{ProofBench, RunSurroundings, Subject};
 use recording::Recording;
 use rehearse::RehearsalRequest;
 
-use super::elf::bind::{BindFlags, apply, check, tell};
+use super::elf::bind::{BindFlags, check};
 use crate::again;
 use crate::cost_options::CostOptions;
 use crate::exit::{Failure, NO};
+use crate::recorded;
 use crate::rehearsed::{ColdNode, RehearseOptions};
 use crate::reporting_rank::refuse_many_ranks;
 use crate::stdout_redirect::StdoutRedirect;
-use crate::{machine, recorded};
-use image::BuiltImage;
+use applied::AppliedChanges;
+use plan::ResolvedPlan;
 use trial::Trial;
-use view::{EnvironmentImage, FixAnswer};
+use view::FixAnswer;
 
 /// Plan, or apply, every change that would calm the start of a command
 ///
-/// Libraries are bound in place (becalm elf bind); of a Python environment of its own an image is
-/// built, in the order of this start (becalm image build). Without --apply the command runs
-/// once, recorded, and nothing is changed. With it, the command runs some more times before and
-/// after, with nothing to read and its output compared, in the image if there is one: where it then
-/// behaves otherwise, takes longer or makes more metadata operations, all is taken back at once.
-/// Files of the operating system are left alone. Exit status 1: there is nothing to gain, or it was
-/// taken back.
+/// Files are changed where they are yours: libraries are bound in place. Else the launch is: copies of
+/// files shown in their place, an image of a Python environment, builtins for bash, variables. That
+/// is written into a calm file, which becalm run starts the command by. Without --apply the command
+/// runs once, recorded, and nothing is changed. With it, the command runs some more times before
+/// and after, with nothing to read and its output compared: a cure with which it then behaves
+/// otherwise, takes longer or makes more metadata operations is taken back at once. becalm undo takes
+/// back all of it. Exit status 1: there is nothing that you can do, or it was taken back.
 #[derive(clap::Args)]
 #[command(after_help = "\
-check names storms that need other plan.
-
 Examples:
   becalm fix -- ./app --version
   becalm fix --apply -- ./app --version
-  becalm fix --apply --image env.sqsh -- /opt/env/bin/python -c 'import numpy'
+  becalm fix --apply -o app.calm -- /opt/env/bin/python -c 'import numpy'
   becalm fix --apply --rehearse nfs -- ./app --version")]
 pub struct FixArgs {
     /// Change the files, and measure what it brought
@@ -63,9 +62,15 @@ pub struct FixArgs {
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u32>,
 
-    /// The image of a Python environment; only an image is ever written over
-    #[arg(long, value_name = "FILE", default_value = "env.sqsh")]
-    image: PathBuf,
+    /// The calm file, where something is done at launch; only a calm file is ever written over
+    /// [default: in the working directory, called as the program is]
+    #[arg(short, long, value_name = "CALM")]
+    output: Option<PathBuf>,
+
+    /// The image, where one is built; only an image is ever written over [default: as the calm file,
+    /// with .sqsh]
+    #[arg(long, value_name = "FILE")]
+    image: Option<PathBuf>,
 
     #[command(flatten)]
     place: RehearseOptions,
@@ -95,76 +100,6 @@ pub fn run(args: &FixArgs) -> Result<u8, Failure> {
     if args.apply { apply_and_prove(args) } else { plan_only(args) }
 }
 
-/// What a start waits.
-struct PlannedWait {
-    /// How it is predicted.
-    model: WaitModel,
-    /// As it is: what `becalm check` says of it, if anything.
-    now: Option<PredictedWait>,
-    /// With the plan; none where it changes nothing.
-    after: Option<PredictedWait>,
-}
-
-/// A plan of this command, resolved: what each cure does to files.
-struct ResolvedPlan {
-    binding: Binding,
-    image: Option<EnvironmentImage>,
-    /// Why no image is built of an environment that would gain from one.
-    no_image: Option<String>,
-    wait: PlannedWait,
-}
-
-impl ResolvedPlan {
-    fn of(args: &FixArgs, recording: &Recording) -> Result<ResolvedPlan, Failure> {
-        let rehearsed = rehearsal(args)?;
-        let profile = rehearsed.as_ref().map(|wanted| &wanted.profile);
-        let options = explain::ExplainOptions {
-            model: args.cost.model(profile)?,
-            below: args.cost.below(),
-            ..explain::ExplainOptions::default()
-        };
-        let findings = explain::explain(recording, &options);
-        let waiting = term::ProgressBar::new();
-        let options = cure::CureOptions {
-            explain: &options,
-            bind: args.how.options()?,
-            progress: &|progress| tell(&waiting, progress),
-        };
-        let mut plan = cure::CurePlan::of(recording, &findings, &machine::here(), &options);
-        let image = match plan.image() {
-            Some((directories, taken)) => Some(image::resolved(directories, taken, &args.image)?),
-            None => None,
-        };
-        let no_image = plan.of_storm(explain::Storm::Python);
-        let no_image = no_image.and_then(|cures| cures.not_chosen.first());
-        let no_image = no_image.map(|refused| refused.why.clone());
-        let wait = PlannedWait {
-            model: findings.model.clone(),
-            now: findings.predicted_wait,
-            after: plan.predicted.and_then(|predicted| predicted.after.wait),
-        };
-        let binding = std::mem::take(&mut plan.in_place);
-        Ok(ResolvedPlan { binding: with_system(binding, &plan), image, no_image, wait })
-    }
-
-    fn is_empty(&self) -> bool {
-        self.binding.is_empty() && self.image.is_none()
-    }
-
-    /// The same as it is shown, when nothing has been done yet.
-    fn planned(&self) -> FixAnswer<'_> {
-        FixAnswer {
-            binding: &self.binding,
-            image: self.image.as_ref(),
-            no_image: self.no_image.as_deref(),
-            wait: &self.wait,
-            applied: None,
-            harm: None,
-            proof: None,
-        }
-    }
-}
-
 fn plan_only(args: &FixArgs) -> Result<u8, Failure> {
     let wanted = recorded::RecordRequest::of(&args.command);
     let redirect = StdoutRedirect::to_stderr(args.json).map_err(Failure::of_command)?;
@@ -173,18 +108,18 @@ fn plan_only(args: &FixArgs) -> Result<u8, Failure> {
     if !plan.binding.is_empty() {
         check(&plan.binding.to_plan(title(args)))?;
     }
-    let fix = plan.planned();
+    let fix = FixAnswer::planned(&plan);
     match redirect {
         Some(redirect) => redirect.print(&term::json(&fix.to_value())?)?,
-        None => term::print(&fix.render(term::width::terminal(), &next(args, &plan)))?,
+        None => term::print(&fix.render(term::width::terminal(), &next(&plan)))?,
     }
     Ok(if plan.is_empty() { NO } else { 0 })
 }
 
-/// What to do after a plan.
-fn next(args: &FixArgs, plan: &ResolvedPlan) -> String {
+/// What to do after a plan; nothing, where only others can do something, or nobody.
+fn next(plan: &ResolvedPlan) -> String {
     match plan.is_empty() {
-        true => format!("becalm check -- {}", term::shell_line(&args.command)),
+        true => String::new(),
         false => again::with(1, &["--apply"]),
     }
 }
@@ -192,22 +127,23 @@ fn next(args: &FixArgs, plan: &ResolvedPlan) -> String {
 fn apply_and_prove(args: &FixArgs) -> Result<u8, Failure> {
     // Nor is it where becalm is asked to end between two runs. Of all threads: before there are any.
     let asked = launch::EndRequests::wait_for().context("signals")?;
-    let trial = Trial { args, bench: bench(args)?, subject: subject(args) };
+    let (bench, subject) = (bench(args)?, subject(args));
     let scratch = launch::scratch_file().context("room for a recording")?;
     let kept = PathBuf::from(format!("/proc/self/fd/{}", scratch.as_raw_fd()));
-    let before = trial.recorded(&kept)?;
+    let before = trial::recorded(&bench, &subject, &kept)?;
     let recording = Recording::read_beside(&scratch).context("the recording just made")?;
     let mut plan = ResolvedPlan::of(args, &recording)?;
     not_asked_to_end(&asked)?;
     if plan.is_empty() {
-        print(args, &plan.planned(), &next(args, &plan))?;
+        print(args, &FixAnswer::planned(&plan), &next(&plan))?;
         return Ok(NO);
     }
+    let trial = Trial { args, bench, subject, recording: &recording, before, asked: &asked };
     let mut done = AppliedChanges::default();
     // Whatever goes wrong from here on, nothing is left changed and unproven.
-    let measured = trial.measured(before, &mut plan, &recording, &mut done);
-    let proof = match measured.and_then(|proof| not_asked_to_end(&asked).map(|()| proof)) {
-        Ok(proof) => proof,
+    let tried = trial.run(&mut plan, &mut done);
+    let tried = match tried.and_then(|tried| not_asked_to_end(&asked).map(|()| tried)) {
+        Ok(tried) => tried,
         Err(failure) => {
             done.take_back()?;
             let error = failure.error.context("it could not be fixed; all is as it was");
@@ -215,21 +151,16 @@ fn apply_and_prove(args: &FixArgs) -> Result<u8, Failure> {
         }
     };
     done.is_there()?;
-    let harm = trial::harm(&proof, &plan);
-    let applied = done.journaled.clone();
-    let next = match harm {
-        None => done.next(args),
-        Some(harm) => trial.next(harm, &plan),
+    let next = match (tried.harm, &plan.calm) {
+        (Some(harm), _) => trial.next(harm, &plan),
+        (None, Some(calm)) if plan.launches(&tried.kept) => applied::run_line(&calm.shown),
+        (None, _) => format!("becalm check -- {}", term::shell_line(&args.command)),
     };
-    match harm {
-        None => done.keep()?,
-        Some(_) => done.take_back()?,
-    }
+    drop(trial);
     drop(asked);
-    let fix =
-        FixAnswer { applied: applied.as_deref(), harm, proof: Some(&proof), ..plan.planned() };
-    print(args, &fix, &next)?;
-    Ok(if harm.is_some() { NO } else { 0 })
+    let applied = done.journaled.as_deref();
+    print(args, &FixAnswer { applied, tried: Some(&tried), plan: &plan }, &next)?;
+    Ok(if tried.harm.is_some() { NO } else { 0 })
 }
 
 /// Fails with the status that a shell gives for the signal.
@@ -243,91 +174,8 @@ fn not_asked_to_end(asked: &launch::EndRequests) -> Result<(), Failure> {
     }
 }
 
-/// What has been done, to be kept or taken back.
-#[derive(Default)]
-struct AppliedChanges {
-    /// The name in the journal, of what is applied now.
-    applied: Option<String>,
-    /// The same of what was ever applied.
-    journaled: Option<String>,
-    image: Option<BuiltImage>,
-}
-
-impl AppliedChanges {
-    /// Binds, if there is anything to bind.
-    fn bind(&mut self, args: &FixArgs, plan: &ResolvedPlan) -> Result<(), Failure> {
-        if !plan.binding.is_empty() {
-            self.applied = Some(apply(&plan.binding.to_plan(title(args)))?);
-            self.journaled.clone_from(&self.applied);
-        }
-        Ok(())
-    }
-
-    /// Builds the image, if there is one to build, and says what to measure.
-    fn build(
-        &mut self,
-        args: &FixArgs,
-        plan: &mut ResolvedPlan,
-        recording: &Recording,
-    ) -> Result<Subject, Failure> {
-        let Some(wanted) = &mut plan.image else { return Ok(subject(args)) };
-        let image = BuiltImage::build(wanted, recording, term::shell_line(&args.command))?;
-        let subject = image.subject(&args.command)?;
-        self.image = Some(image);
-        Ok(subject)
-    }
-
-    /// Takes the binding back, for now.
-    fn unbind(&mut self) -> Result<(), Failure> {
-        self.applied.take().map_or(Ok(()), |id| take_back(&id))
-    }
-
-    /// Whether what was applied still is: somebody may have undone it while it was measured.
-    fn is_there(&self) -> Result<(), Failure> {
-        let Some(id) = &self.applied else { return Ok(()) };
-        let status = remedy::status(&remedy::state_directory()?, id)?;
-        if status == remedy::Status::Applied {
-            return Ok(());
-        }
-        let status = status.name();
-        let why = "by another becalm while it was measured, so that nothing was proven";
-        Err(anyhow::anyhow!("{id} is {status} now, {why}; see becalm undo --list").into())
-    }
-
-    /// What to do once it is proven.
-    fn next(&self, args: &FixArgs) -> String {
-        match (&self.image, &self.applied) {
-            (Some(image), _) => image.line(&args.command),
-            (None, Some(id)) => format!("becalm undo {id}"),
-            (None, None) => String::new(),
-        }
-    }
-
-    /// Gives the image its name.
-    fn keep(self) -> anyhow::Result<()> {
-        self.image.map_or(Ok(()), BuiltImage::keep)
-    }
-
-    /// The image goes with this value.
-    fn take_back(mut self) -> Result<(), Failure> {
-        self.unbind()
-    }
-}
-
 fn title(args: &FixArgs) -> String {
     format!("fix -- {}", term::shell_line(&args.command))
-}
-
-fn take_back(id: &str) -> Result<(), Failure> {
-    let state = remedy::state_directory()?;
-    let options = remedy::Options::new(state);
-    match remedy::undo(id, &options, remedy::UndoOptions::default()) {
-        // By another becalm.
-        Ok(_) | Err(remedy::Error::Undone { .. }) => Ok(()),
-        Err(error) => Err(error)
-            .with_context(|| format!("taking {id} back; try: becalm undo {id}"))
-            .map_err(Failure::from),
-    }
 }
 
 fn print(args: &FixArgs, fix: &FixAnswer<'_>, next: &str) -> Result<(), Failure> {
@@ -341,9 +189,13 @@ fn print(args: &FixArgs, fix: &FixAnswer<'_>, next: &str) -> Result<(), Failure>
 /// On which filesystem the command is measured.
 fn rehearsal(args: &FixArgs) -> Result<Option<RehearsalRequest>, Failure> {
     // What the image's path says counts, too: it is read instead.
-    let image = std::path::absolute(&args.image).context("the image's path")?;
-    let directory = image.parent().map(OsString::from);
-    args.place.wanted(&[&args.command, directory.as_slice()], &args.cost.job)
+    let files = args.image.iter().chain(&args.output);
+    let files = files.map(std::path::absolute).collect::<Result<Vec<_>, _>>();
+    let files = files.context("the working directory")?;
+    let directories = files.iter().filter_map(|file| file.parent().map(OsString::from));
+    let here = std::env::current_dir().context("the working directory")?;
+    let directories: Vec<_> = directories.chain([here.into()]).collect();
+    args.place.wanted(&[&args.command, &directories], &args.cost.job)
 }
 
 fn bench(args: &FixArgs) -> Result<ProofBench, Failure> {
@@ -363,13 +215,4 @@ fn bench(args: &FixArgs) -> Result<ProofBench, Failure> {
 fn subject(args: &FixArgs) -> Subject {
     let line = CommandLine { environment: Vec::new(), argv: args.command.clone() };
     Subject { text: term::shell_line(&args.command), line, prepare: Vec::new() }
-}
-
-/// The binding, with what it leaves alone.
-fn with_system(mut binding: Binding, plan: &cure::CurePlan) -> Binding {
-    let reason = "of the operating system: its package manager would put it back";
-    let left = |path: PathBuf| UnboundFile { path, reason: reason.to_owned() };
-    let of_the_system = plan.of_the_system.iter().map(|file| file.path().to_owned());
-    binding.left_out.extend(of_the_system.filter(|path| path.is_file()).map(left));
-    binding
 }

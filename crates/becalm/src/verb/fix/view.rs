@@ -2,34 +2,27 @@
 
 use std::path::PathBuf;
 
-use cure::TakenAway;
-use loader::bind::Binding;
-use prove::{Harm, Proof};
+use cure::{Cure, CureActor, TakenAway};
+use explain::WaitModel;
+use prove::Harm;
 use recording::{ByteUnits, shown_name};
 use serde_json::{Value, json};
-use term::number::{bytes, counted};
+use term::number::{bytes, count, counted};
 use term::{plain, style, width};
 
-use super::PlannedWait;
+use super::plan::{PlannedWait, ResolvedPlan};
+use super::trial::{self, TrialResult};
 use crate::predicted_wait::{seconds, wait_sentence};
 use crate::verb::elf::bind::view::Bound;
 
 /// A fix, planned or applied.
-pub struct FixAnswer<'a> {
-    /// The files that are to be bound, or were.
-    pub binding: &'a Binding,
-    /// The image that is to be built, or was.
-    pub image: Option<&'a EnvironmentImage>,
-    /// Why none is, where one would help.
-    pub no_image: Option<&'a str>,
-    /// What the start waits, and would with these changes.
-    pub wait: &'a PlannedWait,
+pub(super) struct FixAnswer<'a> {
+    /// What is to be done, or was.
+    pub plan: &'a ResolvedPlan,
     /// Its name in the journal, once it was applied.
     pub applied: Option<&'a str>,
-    /// Why it was taken back, if it was.
-    pub harm: Option<Harm>,
-    /// What was measured.
-    pub proof: Option<&'a Proof>,
+    /// What came of it.
+    pub tried: Option<&'a TrialResult>,
 }
 
 /// An image of an environment.
@@ -49,25 +42,31 @@ pub struct EnvironmentImage {
     pub image_bytes: Option<u64>,
 }
 
-impl FixAnswer<'_> {
+impl<'a> FixAnswer<'a> {
+    /// When nothing has been done yet.
+    pub fn planned(plan: &'a ResolvedPlan) -> FixAnswer<'a> {
+        FixAnswer { plan, applied: None, tried: None }
+    }
+
     /// What was planned or done, then what was measured.
     pub fn render(&self, columns: usize, next: &str) -> String {
         let mut text = self.cures(columns);
-        let Some(proof) = self.proof else {
-            return text + "\n" + &self.wait(columns) + &style::next(next);
+        let Some(tried) = self.tried else {
+            let next = if next.is_empty() { String::new() } else { style::next(next) };
+            return text + "\n" + &self.wait(columns) + &next;
         };
         text.push('\n');
-        if let Some(line) = kept_or_not(self.harm, proof) {
-            let paint = if self.harm.is_some() { style::MORE } else { style::WARNING };
-            text.push_str(&style::paint(paint, line));
+        for line in self.kept_or_not(tried) {
+            let paint = if tried.harm.is_some() { style::MORE } else { style::WARNING };
+            text.push_str(&style::paint(paint, width::wrap(&line, columns).trim_end()));
             text.push('\n');
         }
-        text.push_str(&super::super::prove::view::proof(proof, columns, next));
+        text.push_str(&super::super::prove::view::proof(&tried.proof, columns, next));
         text
     }
 
     fn wait(&self, columns: usize) -> String {
-        let PlannedWait { model, now, after } = self.wait;
+        let PlannedWait { model, now, after } = &self.plan.wait;
         let Some(now) = now else {
             return "No wait is predicted: becalm check says why.\n".to_owned();
         };
@@ -78,51 +77,185 @@ impl FixAnswer<'_> {
         width::wrap(&format!("{}{after}.", wait_sentence(model, now)), columns)
     }
 
+    /// What each cure does, then what nobody or somebody else can do.
     fn cures(&self, columns: usize) -> String {
-        let image = match (self.image, self.no_image) {
-            (Some(image), _) => style::headline(&image.headline(), columns),
-            (None, Some(why)) => width::wrap(&format!("No image: {}", plain(why)), columns),
-            (None, None) => String::new(),
-        };
-        let bound = || Bound::of(self.binding, self.applied).render(columns, "");
-        match self.image.is_some() && self.binding.is_empty() {
-            true => image,
-            false => image + &bound(),
+        let plan = self.plan;
+        let mut text = String::new();
+        match (&plan.image, &plan.no_image) {
+            (Some(image), _) => text.push_str(&style::headline(&image.headline(), columns)),
+            (None, Some(why)) => {
+                text.push_str(&width::wrap(&format!("No image: {}", plain(why)), columns));
+            }
+            (None, None) => {}
         }
+        if !plan.binding.is_empty() || plan.is_empty() {
+            text.push_str(&Bound::of(&plan.binding, self.bound()).render(columns, ""));
+        }
+        let is_one = plan.cures.chosen.len() == 1;
+        for cure in &plan.cures.chosen {
+            if cure.change.is_of_launch() {
+                text.push_str(&width::wrap(&format!("At launch: {}", plain(&cure.text)), columns));
+            }
+            // Of files that are bound, the table says it.
+            if cure.change.is_of_launch() || !is_one {
+                text.push_str(&width::wrap(&prediction(cure, &plan.wait.model), columns));
+            }
+        }
+        if let Some(calm) = &plan.calm {
+            let (verb, file) = (self.verb(), plain(&calm.shown.to_string_lossy()));
+            let line = format!("{verb} {file}: what becalm run does at launch");
+            text.push_str(&width::wrap(&line, columns));
+        }
+        text + &self.others(columns)
+    }
+
+    /// The name in the journal, where files were bound under it.
+    fn bound(&self) -> Option<&str> {
+        let is_dropped =
+            |tried: &TrialResult| tried.harm.is_none() && !self.plan.binds(&tried.kept);
+        self.applied.filter(|_| !self.tried.is_some_and(is_dropped))
+    }
+
+    fn verb(&self) -> &'static str {
+        match self.tried {
+            None => "Would write",
+            Some(tried) if self.plan.launches(&tried.kept) => "Wrote",
+            Some(_) => "Not kept:",
+        }
+    }
+
+    /// What somebody else can do where this user can do nothing, and why nothing else was chosen.
+    fn others(&self, columns: usize) -> String {
+        let plan = self.plan;
+        let mut text = String::new();
+        for (storm, cures) in &plan.cures.storms {
+            let is_done = plan.cures.chosen.iter().any(|cure| cure.storm == *storm);
+            let others = cures.cures.iter().filter(|cure| !cure.is_appliable());
+            for cure in others.filter(|_| !is_done) {
+                let line = format!("{}: {}", who(cure), plain(&cure.text));
+                text.push_str(&width::wrap(&line, columns));
+                if let Some(command) = &cure.command {
+                    text.push_str(&format!("  {}\n", style::paint(style::COMMAND, command)));
+                }
+            }
+            for refused in &cures.not_chosen {
+                let (what, why) = (plain(&refused.text), plain(&refused.why));
+                text.push_str(&width::wrap(&format!("Not chosen: {what}: {why}"), columns));
+            }
+        }
+        text
+    }
+
+    /// What became of the changes, where it does not go without saying.
+    fn kept_or_not(&self, tried: &TrialResult) -> Vec<String> {
+        let mut lines: Vec<String> = Vec::new();
+        for (part, harm) in &tried.dropped {
+            let cure = &self.plan.cures.chosen[*part];
+            lines.push(format!("Not kept: {}: {}", plain(&cure.text), with_it(*harm)));
+        }
+        match tried.harm {
+            Some(harm) => lines.push(format!("Taken back: {}", with_it(harm))),
+            None if trial::is_made_up_for(&tried.proof, self.plan, &tried.kept) => {
+                let longer = trial::longer(&tried.proof).unwrap_or(0.0);
+                let saved = self.plan.saved_seconds(&tried.kept);
+                lines.push(format!(
+                    "Kept, though it takes {} longer on this machine, warm: no local disk shows what \
+                     it saves, {} of 1 rank's wait for a shared filesystem as {}.",
+                    seconds(longer),
+                    seconds(saved),
+                    plain(&self.plan.wait.model.profile)
+                ));
+            }
+            None if !tried.proof.verdict.proven => {
+                lines.push("Kept, though no gain was proven: nothing speaks against it.".to_owned())
+            }
+            None => {}
+        }
+        if let (None, Some(id)) = (tried.harm, self.applied) {
+            lines.push(format!("becalm undo {id} takes all of it back."));
+        }
+        lines
     }
 
     /// The whole as data (docs/schema/becalm.fix.md).
     pub fn to_value(&self) -> Value {
+        let plan = self.plan;
+        let harm = self.tried.and_then(|tried| tried.harm);
+        let dropped = self.tried.map(|tried| {
+            let each = tried.dropped.iter();
+            each.map(|(cure, harm)| json!({ "cure": cure, "harm": harm })).collect::<Vec<_>>()
+        });
+        let calm = plan
+            .calm
+            .as_ref()
+            .filter(|_| self.tried.is_none_or(|tried| plan.launches(&tried.kept)));
+        let all = || plan.cures.storms.iter().map(|(_, cures)| cures);
+        let others = all().flat_map(|all| &all.cures).filter(|cure| !cure.is_appliable());
         json!({
             "schema": "becalm.fix/1",
-            "binding": Bound::of(self.binding, self.applied).to_value(),
-            "image": self.image.map(EnvironmentImage::to_value),
-            "no_image": self.no_image,
-            "model": self.wait.model,
-            "predicted_wait": self.wait.now,
-            "predicted_wait_after": self.wait.after,
+            "cures": plan.cures.chosen,
+            "predicted": plan.cures.predicted,
+            "others": others.collect::<Vec<_>>(),
+            "not_chosen": all().flat_map(|all| &all.not_chosen).collect::<Vec<_>>(),
+            "calm_file": calm.map(|calm| shown_name(&calm.shown)),
+            "binding": Bound::of(&plan.binding, self.bound()).to_value(),
+            "image": plan.image.as_ref().map(EnvironmentImage::to_value),
+            "no_image": plan.no_image,
+            "model": plan.wait.model,
+            "predicted_wait": plan.wait.now,
+            "predicted_wait_after": plan.wait.after,
             "applied": self.applied,
-            "taken_back": self.harm.is_some(),
-            "harm": self.harm,
-            "proof": self.proof,
+            "dropped": dropped,
+            "taken_back": harm.is_some(),
+            "harm": harm,
+            "proof": self.tried.map(|tried| &tried.proof),
         })
     }
 }
 
-/// What became of the changes, where it does not go without saying.
-fn kept_or_not(harm: Option<Harm>, proof: &Proof) -> Option<&'static str> {
+/// What a cure changes in a start, for whom to do, at which risk.
+fn prediction(cure: &Cure, model: &WaitModel) -> String {
+    let (before, after) = (cure.predicted.before, cure.predicted.after);
+    let mut text = format!(
+        "{} metadata operations become {} (failed: {} become {})",
+        count(before.metadata_ops),
+        count(after.metadata_ops),
+        count(before.enoent),
+        count(after.enoent)
+    );
+    if let Some((before, after)) = before.wait.zip(after.wait) {
+        let ranks = counted(model.ranks, "rank", "ranks");
+        text.push_str(&format!(
+            "; on {} 1 rank's wait of {} becomes {}, that of {ranks} {} becomes {}",
+            plain(&model.profile),
+            seconds(before.one_rank),
+            seconds(after.one_rank),
+            seconds(before.all_ranks),
+            seconds(after.all_ranks)
+        ));
+    }
+    if let Some(risk) = &cure.risk {
+        text.push_str(&format!(". Risk: {}", plain(risk)));
+    }
+    text
+}
+
+/// Who must do it.
+fn who(cure: &Cure) -> String {
+    match (&cure.actor, &cure.owner) {
+        (CureActor::You, _) => "For you".to_owned(),
+        (CureActor::Owner, Some(name)) => format!("For {}", plain(name)),
+        (CureActor::Owner, None) => "For the owner of the files".to_owned(),
+        (CureActor::Root, _) => "For the administrator".to_owned(),
+        (CureActor::Author, _) => "For who writes the script or program".to_owned(),
+    }
+}
+
+fn with_it(harm: Harm) -> &'static str {
     match harm {
-        Some(Harm::Behaviour) => {
-            Some("Taken back: with these changes the command did not behave as before.")
-        }
-        Some(Harm::Slower) => Some("Taken back: with these changes the command took longer."),
-        Some(Harm::MoreOperations) => {
-            Some("Taken back: with these changes it made more metadata operations.")
-        }
-        None if !proof.verdict.proven => {
-            Some("Kept, though no gain was proven: nothing speaks against it.")
-        }
-        None => None,
+        Harm::Behaviour => "with these changes the command did not behave as before.",
+        Harm::Slower => "with these changes the command took longer.",
+        Harm::MoreOperations => "with these changes it made more metadata operations.",
     }
 }
 

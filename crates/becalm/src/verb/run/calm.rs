@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use cure::{CalmFile, CalmFileError};
+use cure::{CalmChange, CalmFile, CalmFileError};
 use image::mount::{Bind, Freshness, MountCondition};
 use recording::shown_name;
 use remedy::{Digest, FileLook};
@@ -18,6 +18,7 @@ use crate::exit::Failure;
 const VARIABLE: &str = "BECALM_CALM";
 
 /// A calm file to launch by.
+#[derive(Clone)]
 pub struct CalmLaunch {
     /// Where it is, as it was given.
     path: PathBuf,
@@ -90,31 +91,53 @@ impl CalmLaunch {
 
     /// What must hold before anything is mounted; ranks of a node ask once.
     pub fn condition(&self) -> MountCondition {
-        let file = self.file.clone();
+        let launch = self.clone();
         // Ranks of a calm file that was written again are others.
-        let of = Digest::of(format!("{file:?}").as_bytes()).to_string();
-        MountCondition { of, holds: Arc::new(move |freshness| holds(&file, freshness)) }
+        let of = Digest::of(format!("{:?}", self.file).as_bytes()).to_string();
+        MountCondition { of, holds: Arc::new(move |freshness| launch.holds(freshness)) }
     }
 
     /// The same where nothing is mounted, and where the image is missing, which would be met first.
     pub fn check_alone(&self, freshness: ImageFreshness) -> Result<(), Failure> {
-        if let Some(image) = self.image().filter(|image| !image.exists()) {
-            return Err(self.refused(&format!("{} is gone", image.display())));
-        }
-        match self.image().is_none() && self.file.shown.is_empty() {
-            true => holds(&self.file, freshness.into()).map_err(|what| self.refused(&what)),
-            false => Ok(()),
-        }
+        let done = match self.image() {
+            Some(image) if !image.exists() => {
+                Err(self.refusal(&format!("{} is gone", image.display()), false))
+            }
+            None if self.file.shown.is_empty() => self.holds(freshness.into()),
+            _ => Ok(()),
+        };
+        done.map_err(|why| Failure::of_command(anyhow!(why)))
     }
 
-    /// What does not hold any more, and what to do.
-    pub fn refused(&self, what: &str) -> Failure {
-        let again = self.file.write_again_from_here(&self.path);
-        Failure::of_command(anyhow!(
-            "{} does not hold any more: {what}. Write it again: {again} (or run it as it is with \
-             --check no)",
-            self.path.display()
-        ))
+    /// What does not hold any more, and what to do. Where the calm file could be used as it is, that
+    /// is said, too.
+    pub fn refusal(&self, what: &str, could_be_used: bool) -> String {
+        let (path, again) = (self.path.display(), self.file.write_again_from_here(&self.path));
+        let or = if could_be_used { " (or run it as it is with --check no)" } else { "" };
+        format!("{path} does not hold any more: {what}. Write it again: {again}{or}")
+    }
+
+    /// Says what does not hold any more: the first of it, and how much there is.
+    fn holds(&self, freshness: Freshness) -> Result<(), String> {
+        let look = match freshness {
+            Freshness::No => return Ok(()),
+            Freshness::Quick => FileLook::Glance,
+            Freshness::Full => FileLook::Content,
+        };
+        let changes = self.file.changes(look);
+        let Some(first) = changes.first() else {
+            let why = self.file.why_not_executable();
+            let path = self.path.display();
+            let elsewhere = |why| format!("{path}: {why}: write it to another filesystem");
+            return why.map_or(Ok(()), |why| Err(elsewhere(why)));
+        };
+        let more = match changes.len() as u64 - 1 {
+            0 => String::new(),
+            more => format!(", and {} more", term::number::counted(more, "file", "files")),
+        };
+        let could_be_used = changes.iter().all(CalmChange::is_of_content);
+        let what = format!("{} {}{more}", first.path.display(), first.what);
+        Err(self.refusal(&what, could_be_used))
     }
 
     /// What docs/schema/becalm.run.md describes.
@@ -132,24 +155,6 @@ impl CalmLaunch {
             "unset": names(&mut environment.unset.iter()),
         })
     }
-}
-
-/// What does not hold any more, in words: the first of it, and how much there is.
-fn holds(calm: &CalmFile, freshness: Freshness) -> Result<(), String> {
-    let look = match freshness {
-        Freshness::No => return Ok(()),
-        Freshness::Quick => FileLook::Glance,
-        Freshness::Full => FileLook::Content,
-    };
-    let changes = calm.changes(look);
-    let Some(first) = changes.first() else { return calm.why_not_executable().map_or(Ok(()), Err) };
-    let more = match changes.len() {
-        1 => String::new(),
-        several => {
-            format!(", and {} more", term::number::counted(several as u64 - 1, "file", "files"))
-        }
-    };
-    Err(format!("{} {}{more}", first.path.display(), first.what))
 }
 
 /// Whether a word, or what follows its `=`, is a file of the one directory by its name, and not

@@ -67,11 +67,11 @@ pub fn enter(
         return Ok(Some(staged));
     }
     let entered = mount::enter(&wanted).map_err(|error| match (error, calm) {
-        (MountError::Stale { image, changed }, Some(calm)) => calm.refused(&format!(
-            "its image {} is older than what it was made of ({changed})",
-            image.display()
-        )),
-        (MountError::Condition(what), Some(calm)) => calm.refused(&what),
+        (MountError::Stale { image, changed }, Some(calm)) => {
+            let image = image.display();
+            let what = format!("its image {image} is older than what it was made of ({changed})");
+            Failure::of_command(anyhow!(calm.refusal(&what, true)))
+        }
         (error, _) => Failure::of_command(error),
     })?;
     let about = about(&entered);

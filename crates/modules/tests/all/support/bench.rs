@@ -26,10 +26,10 @@ impl Bench {
         environment.set("MODULEPATH", std::env::join_paths(roots).unwrap());
         environment.set("HOME", "/nonexistent");
         environment.set("PATH", "/usr/bin:/bin");
-        store.keep_site(&SiteNotes::take(&environment).unwrap()).unwrap();
+        store.keep_site(&SiteNotes::take(&environment).unwrap(), None).unwrap();
         for root in roots {
             if let Ok(names) = index::build(root, site, 0) {
-                store.keep(&names).unwrap();
+                store.keep(&names, None).unwrap();
             }
         }
         Bench { site: site.clone(), environment, store, directory }

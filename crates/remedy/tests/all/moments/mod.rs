@@ -13,6 +13,35 @@ use remedy::Step;
 
 use super::scene::*;
 
+/// From here on a file is kept beside: of a scene, one.
+const LARGE: u64 = 1 << 10;
+
+/// A scene to whose plan is added: a new large file comes to be in an old one's place, another in
+/// none's; with that plan beside.
+pub fn scene_to_extend() -> EditedFiles {
+    let scene = scene_with_plan();
+    scene.file("image", vec![b'o'; LARGE as usize]);
+    let taken = |name: &str| {
+        let source = scene.file(format!(".{name}"), format!("new {name}"));
+        Step::Take { path: scene.at(name), source, is_new: name == "second" }
+    };
+    let note = Step::Create { path: scene.at("farm/more"), mode: 0o644, content: vec![] };
+    let more = plan(vec![taken("image"), taken("second"), note]);
+    more.write(&mut fs::File::create(scene.root().join("more")).unwrap()).unwrap();
+    let first = remedy::Plan::read(&scene.root().join("plan")).unwrap();
+    remedy::apply(&first, &scene.options()).unwrap();
+    scene
+}
+
+/// The same, extended.
+pub fn extended_scene() -> EditedFiles {
+    let scene = scene_to_extend();
+    let more = remedy::Plan::read(&scene.root().join("more")).unwrap();
+    let options = remedy::Options { large: recording::ByteUnits(LARGE), ..scene.options() };
+    remedy::extend(&scene.entries()[0].id, &more, &options).unwrap();
+    scene
+}
+
 /// Files of every kind, and a plan with every kind of step for them.
 pub fn scene_with_plan() -> EditedFiles {
     let scene = EditedFiles::new();
@@ -47,6 +76,7 @@ pub fn under_strace(scene: &EditedFiles, strace: &[&str], words: &[&str]) -> Out
     command.args(["-f", "-qq", "-o"]).arg(scene.root().join("log")).args(strace);
     command.arg(apply_program()).args(words);
     command.current_dir(scene.root()).env("XDG_STATE_HOME", scene.state_home());
+    command.env("APPLY_LARGE", LARGE.to_string());
     command.env("APPLY_THREADS", "1").output().expect("strace: setup/install-test-tools")
 }
 

@@ -20,6 +20,7 @@ use recording::shown_name;
 
 use super::overlay;
 use crate::exit::{Failure, USAGE};
+use crate::produced;
 use crate::recorded::{self, RecordRequest};
 use crate::stdout_redirect::StdoutRedirect;
 use view::Packed;
@@ -321,6 +322,7 @@ fn build(
     trace: Option<String>,
     made: Option<u32>,
 ) -> anyhow::Result<(PathsImage, Option<Sealed>)> {
+    let title = format!("image build -o {}", term::quoted_path(&args.output));
     let waiting = term::ProgressBar::new();
     let progress = |progress| tell(&waiting, progress);
     let options = ImageOptions {
@@ -339,7 +341,9 @@ fn build(
     };
     if !args.is_sif() {
         let built = squash::build(&args.paths, &args.output, &options).map_err(with_option)?;
-        return Ok((built, None));
+        drop(waiting);
+        produced::keep(built.0, title, false)?;
+        return Ok((built.1, None));
     }
     let content = match &args.sif.base {
         Some(base) => ContainerContent::Over(base, &args.paths),
@@ -347,7 +351,9 @@ fn build(
     };
     let layer = args.sif.layer();
     let built = container::build(content, &args.output, &options, layer.as_ref());
-    let (built, sealed) = built.map_err(with_option)?;
+    let (image, built, sealed) = built.map_err(with_option)?;
+    drop(waiting);
+    produced::keep(image, title, false)?;
     Ok((built, Some(sealed)))
 }
 

@@ -12,6 +12,7 @@ use rustix::process::{getgid, getuid};
 
 use super::build;
 use crate::exit::{Failure, USAGE};
+use crate::produced;
 use view::Overlaid;
 
 /// Make an ext3 image for a container to write to, alone or in a SIF
@@ -83,14 +84,16 @@ pub fn run(args: &ImageOverlayArgs) -> Result<u8, Failure> {
         sparse: args.sparse,
     };
     let waiting = term::ProgressBar::new();
-    let bytes = match &args.sif {
-        None => container::overlay(&args.out, &overlay).map(|()| overlay.size)?,
+    let (image, bytes) = match &args.sif {
+        None => (container::overlay(&args.out, &overlay)?, overlay.size),
         Some(base) => {
             let progress = |progress| build::tell(&waiting, progress);
-            container::with_overlay(base, &args.out, &overlay, &progress)?.bytes
+            let (image, sealed) = container::with_overlay(base, &args.out, &overlay, &progress)?;
+            (image, sealed.bytes)
         }
     };
     drop(waiting);
+    produced::keep(image, format!("image overlay {}", term::quoted_path(&args.out)), true)?;
     let overlaid = Overlaid::of(&args.out, args.sif.as_deref(), bytes, &overlay);
     term::print_answer(args.json, &overlaid, |_| overlaid.render())?;
     Ok(0)

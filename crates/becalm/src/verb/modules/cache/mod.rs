@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use modules::cache::{self, Occasion, Watch, WatchMethod, lmod};
+use modules::cache::{self, Occasion, PublishedCache, Watch, WatchMethod, lmod};
 use modules::site::{Environment, ModulesSite, User, modulepath};
 use modules::tree::{ModulepathTree, WalkLimits, walk};
 
@@ -140,7 +140,7 @@ fn built(args: &Common, only_if_needed: bool) -> Result<Vec<CacheAnswer>, Failur
     let mut answers = Vec::new();
     for path in modulepaths(args)? {
         let mut answer = one_built(args, &path, &site, only_if_needed)?;
-        answer.index = indexed(&indexer, &path);
+        answer.index = indexed(&indexer, &path, answer.built.as_ref());
         answers.push(answer);
     }
     Ok(answers)
@@ -148,9 +148,18 @@ fn built(args: &Common, only_if_needed: bool) -> Result<Vec<CacheAnswer>, Failur
 
 /// The index of `becalm modules avail`, which a new cache makes untrue. What is in its way says
 /// nothing of the cache.
-fn indexed(indexer: &Result<Indexer, Failure>, path: &Path) -> Option<IndexAnswer> {
+fn indexed(
+    indexer: &Result<Indexer, Failure>,
+    path: &Path,
+    built: Option<&PublishedCache>,
+) -> Option<IndexAnswer> {
     match indexer {
-        Ok(indexer) => indexer.renew(path),
+        Ok(indexer) => {
+            if let Some(built) = built {
+                indexer.go_on_under(&built.journal);
+            }
+            indexer.renew(path)
+        }
         Err(why) => Some(IndexAnswer {
             modulepath: path.to_owned(),
             refused: Some(format!("{:#}", why.error)),
@@ -234,7 +243,7 @@ fn watch(args: &WatchArgs) -> Result<u8, Failure> {
         }
         for path in &paths {
             let mut answer = one_built(common, path, &site, true)?;
-            answer.index = indexed(&indexer, path);
+            answer.index = indexed(&indexer, path, answer.built.as_ref());
             if answer.built.is_some() || answer.refused.is_some() || answer.index.is_some() {
                 self::answer("refresh", common, vec![answer])?;
             }

@@ -85,7 +85,7 @@ fn one(cache: &CacheAnswer, columns: usize) -> String {
         text += &published(built, columns);
         notes = &built.notes;
     }
-    if let Some(id) = cache.built.as_ref().and_then(|built| built.journal.as_deref()) {
+    if let Some(id) = cache.built.as_ref().map(|built| &*built.journal) {
         text +=
             &width::wrap(&format!("becalm undo {id} brings back what was there before."), columns);
     }

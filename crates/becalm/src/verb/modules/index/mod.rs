@@ -2,10 +2,11 @@
 
 mod view;
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use modules::avail::modulepaths as resolve;
-use modules::index::{IndexStore, SiteNotes, build};
+use modules::index::{IndexJournal, IndexStore, SiteNotes, build};
 use modules::site::{Environment, ModulesSite};
 
 use crate::exit::{Failure, NO, USAGE};
@@ -59,6 +60,9 @@ pub(super) struct Indexer {
     environment: Environment,
     site: ModulesSite,
     store: IndexStore,
+    notes: SiteNotes,
+    /// None where none can be kept: then undo knows nothing of the indexes.
+    journal: RefCell<Option<IndexJournal>>,
 }
 
 impl Indexer {
@@ -71,8 +75,17 @@ impl Indexer {
         }
         let site = ModulesSite::find(&environment)?;
         let store = IndexStore::of(&environment);
-        store.keep_site(&SiteNotes::take(&environment)?)?;
-        Ok(Indexer { environment, site, store })
+        let notes = SiteNotes::take(&environment)?;
+        let state = remedy::state_directory().ok();
+        let journal = state.map(|state| IndexJournal::new(state, "modules index".to_owned()));
+        Ok(Indexer { environment, site, store, notes, journal: RefCell::new(journal) })
+    }
+
+    /// What is indexed now is undone with what was applied under this id.
+    pub(super) fn go_on_under(&self, id: &str) {
+        if let Some(journal) = &mut *self.journal.borrow_mut() {
+            journal.go_on_under(id.to_owned());
+        }
     }
 
     /// What root makes is for everyone: says so where others do not get at it.
@@ -95,7 +108,10 @@ impl Indexer {
                 answer.rc_files = names.rcs.len() as u64;
                 answer.files = names.files.len() as u64;
                 answer.limited = names.limited.len() as u64;
-                match self.store.keep(&names) {
+                let journal = &mut *self.journal.borrow_mut();
+                let kept = self.store.keep_site(&self.notes, journal.as_mut());
+                let kept = kept.and_then(|_| self.store.keep(&names, journal.as_mut()));
+                match kept {
                     Ok(index) => answer.index = Some(index),
                     Err(why) => answer.refused = Some(why.to_string()),
                 }

@@ -1,0 +1,44 @@
+//! An image gets its name through the journal, so that undo takes it back.
+
+use std::path::Path;
+
+use image::squash::UnnamedImage;
+use remedy::{Error, Options, Plan, Step};
+
+/// Gives an image its name: in place of what has it, or, if it is to be new, only where nothing has.
+/// Where no journal can be kept, it is named without, and that is said.
+///
+/// # Errors
+/// What has its name cannot be replaced; what cannot be written.
+pub fn keep(image: UnnamedImage, title: String, is_new: bool) -> anyhow::Result<()> {
+    image.take_access()?;
+    let path = std::path::absolute(image.target())?;
+    let step = Step::Take { path, source: std::path::absolute(image.path())?, is_new };
+    let plan = Plan { title, steps: vec![step], ..Plan::default() };
+    let state = remedy::state_directory();
+    let named = match &state {
+        Ok(state) => {
+            let options = Options::new(state.clone());
+            image.named_by(|| remedy::apply(&plan, &options).map(drop))
+        }
+        Err(_) => Err(Error::NoState),
+    };
+    match named {
+        Err(error) if is_of_the_journal(&error, state.ok().as_deref()) && image.path().exists() => {
+            term::warn(&format!("{error}: becalm undo will not know of the image"));
+            Ok(image.keep()?)
+        }
+        named => Ok(named?),
+    }
+}
+
+/// Whether it is the state directory that cannot be written.
+fn is_of_the_journal(error: &Error, state: Option<&Path>) -> bool {
+    let Some(state) = state else { return true };
+    match error {
+        Error::NoLock { .. } | Error::NoState => true,
+        Error::Call { path, .. } => path.starts_with(state) || state.starts_with(path),
+        Error::NoRoom { directory, .. } => state.starts_with(directory),
+        _ => false,
+    }
+}

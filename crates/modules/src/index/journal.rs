@@ -1,0 +1,51 @@
+//! Indexes come to be where they are through the journal, all of one run under one name, so that undo
+//! takes them away.
+
+use std::path::{Path, PathBuf};
+
+use remedy::{Options, Plan, Step};
+
+/// The journal that a run writes indexes by.
+#[derive(Clone, Debug)]
+pub struct IndexJournal {
+    state: PathBuf,
+    title: String,
+    id: Option<String>,
+}
+
+impl IndexJournal {
+    /// In becalm's state directory ([`remedy::state_directory`]).
+    pub fn new(state: PathBuf, title: String) -> IndexJournal {
+        IndexJournal { state, title, id: None }
+    }
+
+    /// What comes now is undone with what was applied under this id.
+    pub fn go_on_under(&mut self, id: String) {
+        self.id = Some(id);
+    }
+
+    /// Puts a file in place, all at once, with the directories above it. One that becalm has put
+    /// there is made anew under the name that it has.
+    pub(super) fn put(&mut self, path: &Path, content: Vec<u8>) -> Result<(), remedy::Error> {
+        let options = Options::new(self.state.clone());
+        if remedy::renew(path, &content, &options)?.is_some() {
+            return Ok(());
+        }
+        let directories = path.ancestors().skip(1);
+        let missing: Vec<_> = directories.take_while(|directory| !directory.exists()).collect();
+        let missing = missing.into_iter().rev();
+        let mut steps: Vec<_> =
+            missing.map(|path| Step::Directory { path: path.to_owned(), mode: 0o755 }).collect();
+        let (path, mode) = (path.to_owned(), 0o644);
+        steps.push(match path.symlink_metadata() {
+            Ok(_) => Step::Replace { path, mode, content },
+            Err(_) => Step::Create { path, mode, content },
+        });
+        let plan = Plan { title: self.title.clone(), steps, ..Plan::default() };
+        match &self.id {
+            Some(id) => drop(remedy::extend(id, &plan, &options)?),
+            None => self.id = Some(remedy::apply(&plan, &options)?.id),
+        }
+        Ok(())
+    }
+}
