@@ -15,8 +15,8 @@ pub(crate) fn of(model: &CostModel, start: &RecordedStart) -> Vec<String> {
 fn images(start: &RecordedStart) -> String {
     let points: Vec<_> = start.images.iter().map(|point| shown(point.as_bytes())).collect();
     format!(
-        "Images were mounted at {}: the node serves what lies there; reading their files is left \
-         out.",
+        "Images were mounted at {}: the node serves what lies there, and what is read of it comes \
+         from the server once.",
         points.join(", ")
     )
 }

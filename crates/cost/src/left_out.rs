@@ -29,16 +29,19 @@ const MOST: f64 = 0.9;
 impl RecordedStart<'_> {
     /// What is left out; none where that is nothing.
     pub fn left_out(&self) -> Option<LeftOut> {
-        let header = &self.recording.header;
+        let recording = self.recording;
         // By mount point, the paths: what lies in memory is only named from within.
         let mut mounts: FxHashMap<&[u8], Vec<&[u8]>> = FxHashMap::default();
         let (mut operations, mut in_memory) = (0, 0);
-        for event in self.recording.events.iter().filter(|event| event.is_metadata()) {
-            let Some(path) = event.path.map(|path| self.recording.path(path)) else { continue };
-            let mount = header.mount_of(path);
+        for event in recording.events.iter().filter(|event| event.is_metadata()) {
+            let Some(path) = event.path.map(|path| recording.path(path)) else { continue };
+            let mount = recording.mount_of(event, path);
             let is_memory = mount.is_some_and(|it| FILES_IN_MEMORY.contains(&&*it.fs));
-            let is_file = is_memory || !header.is_answered_on_node(path);
-            if !is_file || !path.starts_with(b"/") || self.shared.contains(path) {
+            let is_file = is_memory || !recording::is_answered_on_node(mount, path);
+            if !is_file
+                || !path.starts_with(b"/")
+                || self.shared_paths.contain(recording, event, path)
+            {
                 continue;
             }
             operations += 1;

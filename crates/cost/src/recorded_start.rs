@@ -1,15 +1,15 @@
 //! What one rank does at its start: computes, looks paths up, reads, in order.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use recording::{Event, Kind as CallKind, Nanos, Outcome, PathId, ProcessId, Recording};
+use recording::{Event, Kind as CallKind, Mount, Nanos, Outcome, PathId, ProcessId, Recording};
 use rustc_hash::FxHashMap;
 
 use crate::missing_component::PathEvidence;
-use crate::shared_directories::{self, SharedChoice};
+use crate::shared_directories::{SharedChoice, SharedPaths};
 use crate::{ComputeSource, PathRequest, RequestKind, SharedDirectories, compute};
 
 /// What one rank does at its start.
@@ -17,14 +17,16 @@ use crate::{ComputeSource, PathRequest, RequestKind, SharedDirectories, compute}
 pub struct RecordedStart<'a> {
     /// Where that was recorded.
     pub recording: &'a Recording,
-    /// What the first process ran: `python3`.
+    /// What the command is: `python3`.
     pub program: String,
     /// In order.
     pub(crate) steps: Vec<StartStep<'a>>,
     /// Computing after the last step.
     pub(crate) rest: Nanos,
-    /// Which paths count.
+    /// Which paths count at any time.
     pub shared: SharedDirectories,
+    /// Which paths count at each call.
+    pub(crate) shared_paths: SharedPaths,
     /// How they were chosen.
     pub chosen: SharedChoice,
     /// How the compute time is known.
@@ -33,7 +35,7 @@ pub struct RecordedStart<'a> {
     pub metadata_ops: u64,
     /// Those that something else serves: together, what [`Recording::metadata_operations`] counts.
     pub elsewhere: u64,
-    /// Where images were mounted when the recording began: the node serves what lies there.
+    /// Where images were mounted: the node serves what lies there.
     pub images: Vec<String>,
 }
 
@@ -86,7 +88,8 @@ impl<'a> RecordedStart<'a> {
         below: &[PathBuf],
         compute: Option<Nanos>,
     ) -> RecordedStart<'a> {
-        let (shared, chosen) = shared_directories::shared(recording, below);
+        let shared_paths = SharedPaths::of(recording, below);
+        let chosen = shared_paths.chosen;
         let mut order: Vec<usize> = (0..recording.events.len()).collect();
         order.sort_by_key(|event| recording.events[*event].start);
         let requests = requests(recording, &order);
@@ -99,7 +102,8 @@ impl<'a> RecordedStart<'a> {
             metadata_ops: 0,
             elsewhere: 0,
             images: images(recording),
-            shared,
+            shared: shared_paths.ever.clone(),
+            shared_paths,
             chosen,
         };
         start.fill(&requests, &order);
@@ -128,13 +132,14 @@ impl<'a> RecordedStart<'a> {
     fn fill(&mut self, requests: &[(usize, PathRequest<'a>)], order: &[usize]) {
         let recording = self.recording;
         let gaps = compute::gaps(recording, order);
-        let data = fetched(recording, order, &self.shared);
+        let data = fetched(recording, order, &self.shared_paths);
         let evidence = PathEvidence::of(requests.iter().map(|(_, request)| *request));
         let (mut think, mut done) = (0.0, 0);
         let mut counted = None;
         for (place, request) in requests {
-            let is_shared = self.shared.contains(request.path)
-                || request.other_path.is_some_and(|other| self.shared.contains(other));
+            let event = &recording.events[order[*place]];
+            let contains = |path| self.shared_paths.contain(recording, event, path);
+            let is_shared = contains(request.path) || request.other_path.is_some_and(contains);
             if !is_shared {
                 continue;
             }
@@ -258,21 +263,28 @@ struct FetchedData<'a> {
 fn fetched<'a>(
     recording: &'a Recording,
     order: &[usize],
-    shared: &SharedDirectories,
+    shared: &SharedPaths,
 ) -> Vec<FetchedData<'a>> {
-    let is_shared: Vec<bool> = recording.paths().map(|path| shared.contains(path)).collect();
+    let mut known: FxHashMap<(usize, PathId), FileOrigin> = FxHashMap::default();
+    let mut origin = |event: &Event, id: PathId| {
+        let found = || FileOrigin::of(recording, shared, event, recording.path(id));
+        *known.entry((recording.mount_table(event), id)).or_insert_with(found)
+    };
     let mut read: FxHashMap<(PathId, ProcessId), u64> = FxHashMap::default();
     let mut there: FxHashMap<PathId, u64> = FxHashMap::default();
     let fetched = |event: &usize| {
         let event = &recording.events[*event];
         match (event.kind(), event.path, event.outcome) {
-            (CallKind::Read, Some(path), Outcome::Returned(bytes @ 1..))
-                if is_shared[path.0 as usize] =>
-            {
+            (CallKind::Read, Some(path), Outcome::Returned(bytes @ 1..)) => {
+                let origin = origin(event, path);
+                if origin == FileOrigin::Node {
+                    return FetchedData::default();
+                }
                 let own = read.entry((path, event.process)).or_default();
                 *own += (bytes as u64).min(MOST_READ);
                 let there = there.entry(path).or_default();
-                let begun = (*there == 0).then(|| recording.path(path));
+                let is_first = *there == 0 && origin == FileOrigin::Server;
+                let begun = is_first.then(|| recording.path(path));
                 let bytes = own.saturating_sub(*there);
                 *there += bytes;
                 FetchedData { bytes, begun }
@@ -283,15 +295,38 @@ fn fetched<'a>(
     order.iter().map(fetched).collect()
 }
 
+/// Where what is read comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FileOrigin {
+    /// The shared filesystem.
+    Server,
+    /// An image, and so its file on the shared filesystem, once: whoever serves it maps that.
+    Image,
+    /// The node itself.
+    Node,
+}
+
+impl FileOrigin {
+    fn of(recording: &Recording, shared: &SharedPaths, event: &Event, path: &[u8]) -> FileOrigin {
+        let is_image = || recording.mount_of(event, path).is_some_and(Mount::is_image);
+        match shared.contain(recording, event, path) {
+            true => FileOrigin::Server,
+            false if is_image() => FileOrigin::Image,
+            false => FileOrigin::Node,
+        }
+    }
+}
+
 /// Where images were mounted.
 fn images(recording: &Recording) -> Vec<String> {
-    let mounts = recording.header.mounts.iter().filter(|mount| mount.is_image());
-    mounts.map(|mount| mount.point.clone()).collect()
+    let mounts = recording.mount_tables().flatten().filter(|mount| mount.is_image());
+    let points: BTreeSet<_> = mounts.map(|mount| mount.point.clone()).collect();
+    points.into_iter().collect()
 }
 
 /// The first process's program.
 fn program(recording: &Recording) -> String {
-    let first = recording.processes.first().and_then(|process| process.execs.first());
+    let first = recording.command_program();
     let given = recording.header.argv.first().map(|word| word.as_bytes());
     let path = first.map(|exec| recording.path(exec.path)).or(given).unwrap_or(b"the command");
     recording::shown(path.rsplit(|byte| *byte == b'/').next().unwrap_or(path))
@@ -303,7 +338,7 @@ impl ProjectionError {
         let mut below: FxHashMap<&[u8], u64> = FxHashMap::default();
         for event in recording.events.iter().filter(|event| event.is_metadata()) {
             let path = event.path.map_or(&b""[..], |path| recording.path(path));
-            if path.starts_with(b"/") && !recording.header.is_answered_on_node(path) {
+            if path.starts_with(b"/") && !recording.is_answered_on_node(event, path) {
                 let end = path.iter().skip(1).position(|byte| *byte == b'/');
                 *below.entry(&path[..end.map_or(path.len(), |end| end + 1)]).or_default() += 1;
             }

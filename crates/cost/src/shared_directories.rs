@@ -1,10 +1,11 @@
 //! Which of the recorded paths are on the shared filesystem.
 
+use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use recording::Recording;
 use recording::query::clean;
+use recording::{Event, Mount, Recording};
 use serde::{Deserialize, Serialize};
 
 /// Which paths are on the shared filesystem.
@@ -38,35 +39,79 @@ const NETWORK: [&str; 14] = [
 /// What the kernel serves from its own memory wherever a recording does not list the mounts.
 const IN_MEMORY: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// The shared directories: those given; else the network filesystems that the run used; else all
-/// but what the node answers itself (memory, images).
-pub(super) fn shared(
-    recording: &Recording,
-    given: &[PathBuf],
-) -> (SharedDirectories, SharedChoice) {
-    let mounts = &recording.header.mounts;
-    let on_node = |point: &str| recording.header.is_answered_on_node(point.as_bytes());
+/// Which of the paths of a recording are shared, by what was mounted where at each call.
+#[derive(Clone)]
+pub(crate) struct SharedPaths {
+    /// Of each of the recording's mount tables.
+    tables: Vec<SharedDirectories>,
+    /// How they were chosen.
+    pub chosen: SharedChoice,
+    /// What is shared at any time.
+    pub ever: SharedDirectories,
+}
+
+impl SharedPaths {
+    /// The shared directories: those given; else the network filesystems that the run used; else all
+    /// but what the node answers itself (memory, images).
+    pub fn of(recording: &Recording, given: &[PathBuf]) -> SharedPaths {
+        let except = || recording.mount_tables().map(|mounts| except(mounts, given));
+        let with = |roots: Vec<Vec<PathBuf>>, chosen| {
+            let tables = roots.into_iter().zip(except());
+            let tables = tables.map(|(roots, except)| SharedDirectories { roots, except });
+            SharedPaths::joined(tables.collect(), chosen)
+        };
+        let all = |roots: &[PathBuf]| except().map(|_| roots.to_vec()).collect();
+        if !given.is_empty() {
+            return with(all(given), SharedChoice::Given);
+        }
+        let network: Vec<_> = recording.mount_tables().map(network).collect();
+        let found: Vec<_> = network.iter().cloned().map(SharedDirectories::below).collect();
+        let mut operations = recording.events.iter().filter(|event| event.is_metadata());
+        let is_used = operations.any(|event| {
+            let path = event.path.map(|path| recording.path(path));
+            path.is_some_and(|path| found[recording.mount_table(event)].contains(path))
+        });
+        match is_used {
+            true => with(network, SharedChoice::Network),
+            false => with(all(&["/".into()]), SharedChoice::Everything),
+        }
+    }
+
+    fn joined(tables: Vec<SharedDirectories>, chosen: SharedChoice) -> SharedPaths {
+        let mut roots: Vec<_> = tables.iter().flat_map(|table| table.roots.clone()).collect();
+        let mut seen = HashSet::new();
+        roots.retain(|root| seen.insert(root.clone()));
+        let (first, others) = tables.split_first().map_or((None, &[][..]), |(a, b)| (Some(a), b));
+        let mut except = first.map(|table| table.except.clone()).unwrap_or_default();
+        except.retain(|one| others.iter().all(|table| table.except.contains(one)));
+        SharedPaths { tables, chosen, ever: SharedDirectories { roots, except } }
+    }
+
+    /// Whether a path of a call is on the shared filesystem.
+    pub fn contain(&self, recording: &Recording, event: &Event, path: &[u8]) -> bool {
+        self.tables[recording.mount_table(event)].contains(path)
+    }
+}
+
+/// What the node answers itself.
+fn except(mounts: &[Mount], given: &[PathBuf]) -> Vec<PathBuf> {
+    if mounts.is_empty() {
+        return IN_MEMORY.map(PathBuf::from).to_vec();
+    }
     // Who names a filesystem in memory wants it to stand for one that is not.
     let is_named = |point: &str| given.iter().any(|named| named.as_path() == Path::new(point));
-    let except = mounts.iter().filter(|mount| on_node(&mount.point));
+    let on_node = |mount: &Mount| {
+        let point = mount.point.as_bytes();
+        recording::is_answered_on_node(recording::mount_of(mounts, point), point)
+    };
+    let except = mounts.iter().filter(|mount| on_node(mount));
     let except = except.filter(|mount| mount.is_image() || !is_named(&mount.point));
-    let mut except: Vec<PathBuf> = except.map(|mount| PathBuf::from(&mount.point)).collect();
-    if mounts.is_empty() {
-        except.extend(IN_MEMORY.map(PathBuf::from));
-    }
-    let with = |roots, choice| (SharedDirectories { roots, except: except.clone() }, choice);
-    if !given.is_empty() {
-        return with(given.to_vec(), SharedChoice::Given);
-    }
+    except.map(|mount| PathBuf::from(&mount.point)).collect()
+}
+
+fn network(mounts: &[Mount]) -> Vec<PathBuf> {
     let network = mounts.iter().filter(|mount| is_network(&mount.fs) && !mount.is_image());
-    let network: Vec<_> = network.map(|mount| PathBuf::from(&mount.point)).collect();
-    let shared = SharedDirectories::below(network);
-    let operations = recording.events.iter().filter(|event| event.is_metadata());
-    let mut paths = operations.filter_map(|event| event.path).map(|path| recording.path(path));
-    match paths.any(|path| shared.contains(path)) {
-        true => with(shared.roots, SharedChoice::Network),
-        false => with(vec!["/".into()], SharedChoice::Everything),
-    }
+    network.map(|mount| PathBuf::from(&mount.point)).collect()
 }
 
 fn is_network(fs: &str) -> bool {

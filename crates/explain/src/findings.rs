@@ -29,6 +29,8 @@ pub struct Findings {
     /// What it waits for the filesystem; none where the recording does not tell: the command changed
     /// its mounts, or nothing of it was where it was looked for.
     pub predicted_wait: Option<PredictedWait>,
+    /// Seconds of it that one rank waits for `becalm run` itself: whether an image still holds.
+    pub own_wait: f64,
     /// The same on other filesystems; none where the first was chosen.
     pub other_waits: Vec<OtherWait>,
     /// How that is predicted.
@@ -55,7 +57,7 @@ pub struct RunTotals {
     pub refused: u64,
     /// Distinct paths they named.
     pub distinct: u64,
-    /// Of the operations, those on filesystems that the kernel serves from its own memory
+    /// Of the operations, those that the node answers: an image, or the kernel from its own memory
     /// (proc, sysfs, tmpfs…). They are counted above, and never in a cost.
     pub in_memory: u64,
     /// Processes, the command's first one included.

@@ -107,7 +107,10 @@ pub fn explain(recording: &Recording, options: &ExplainOptions) -> Findings {
     let rest = causes(&survey, &wait);
     let totals = totals(&survey);
     let program = program(recording);
-    let verdict = StartVerdict::of(&storms, wait.told());
+    let is_own = |op: &survey::MetadataOp| op.exec.is_some_and(recording::Exec::is_becalm_run);
+    let own = survey.ops.iter().enumerate().filter(|(_, op)| is_own(op)).map(|(id, _)| id);
+    let own_wait = wait.part(own).one_rank;
+    let verdict = StartVerdict::of(&storms, wait.told(), own_wait);
     Findings {
         verdict,
         headline: headline(&program, &totals, &wait, verdict, &rest),
@@ -118,6 +121,7 @@ pub fn explain(recording: &Recording, options: &ExplainOptions) -> Findings {
         storms,
         rest,
         predicted_wait: wait.told(),
+        own_wait,
         other_waits: if wait.refused.is_none() { wait.other_waits(None) } else { Vec::new() },
         threshold: threshold::threshold(&wait.model.profile),
         warnings: warnings::of_run(recording, &wait, options.still_running),
@@ -183,12 +187,9 @@ fn causes(survey: &OpSurvey, wait: &RunWait) -> Vec<CauseWait> {
 
 fn totals(survey: &OpSurvey) -> RunTotals {
     let recording = survey.recording;
-    let header = &recording.header;
     let ops = &survey.ops;
     let wall = wall(recording);
     let paths: HashSet<_> = ops.iter().filter_map(|op| op.path_id).collect();
-    let in_memory: HashSet<_> =
-        paths.iter().filter(|path| header.is_answered_on_node(survey.path(**path))).collect();
     let cpu = recording
         .processes
         .iter()
@@ -204,7 +205,9 @@ fn totals(survey: &OpSurvey) -> RunTotals {
         enoent: count(&|op| op.is_enoent()),
         refused: count(&|op| !op.succeeded() && !op.is_enoent()),
         distinct: paths.len() as u64,
-        in_memory: count(&|op| op.path_id.is_some_and(|path| in_memory.contains(&path))),
+        in_memory: count(&|op| {
+            op.path_id.is_some() && recording.is_answered_on_node(op.event, op.path)
+        }),
         processes,
         processes_per_second: match wall.seconds() {
             0.0 => 0.0,
@@ -226,7 +229,7 @@ fn wall(recording: &Recording) -> Nanos {
 
 /// What a person would call the command.
 fn program(recording: &Recording) -> String {
-    match recording.processes.first().and_then(|process| process.execs.first()) {
+    match recording.command_program() {
         Some(exec) => who::name(recording, exec),
         None => {
             let first = recording.header.command().into_iter().next();

@@ -21,11 +21,12 @@ pub enum StartVerdict {
 }
 
 impl StartVerdict {
-    /// Of a start with these storms; no wait: the recording does not tell it.
-    pub(crate) fn of(storms: &[Finding], wait: Option<PredictedWait>) -> StartVerdict {
+    /// Of a start with these storms; no wait: the recording does not tell it. What `becalm run`
+    /// itself waits for, `own`, before the command starts is told beside, and is no part of it.
+    pub(crate) fn of(storms: &[Finding], wait: Option<PredictedWait>, own: f64) -> StartVerdict {
         match wait {
             _ if !storms.is_empty() => StartVerdict::SlowStart,
-            Some(wait) if threshold::is_calm(wait.one_rank) => StartVerdict::Calm,
+            Some(wait) if threshold::is_calm(wait.one_rank - own) => StartVerdict::Calm,
             Some(_) => StartVerdict::NoStorm,
             None => StartVerdict::NotKnown,
         }

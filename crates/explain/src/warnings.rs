@@ -123,6 +123,10 @@ fn blinds(recording: &Recording) -> Vec<RunWarning> {
     let mut kinds: BTreeMap<WarningKind, (&str, BTreeSet<String>)> = BTreeMap::new();
     for blind in &recording.blinds {
         let (kind, text, process) = describe(blind);
+        if matches!(blind, Blind::OtherRoot { process } if recording.keeps_its_root(*process)) {
+            // Its paths are what they are outside, and what is mounted there is known.
+            continue;
+        }
         let (_, names) = kinds.entry(kind).or_insert((text, BTreeSet::new()));
         match blind {
             Blind::Setuid { path, .. } => names.insert(recording::shown(path.as_bytes())),

@@ -47,12 +47,11 @@ impl TestedFilesystem {
     /// The filesystem that answered most of a recording's metadata operations, those of the
     /// kernel's own (proc, sysfs, …) not counted; none if it asked none.
     pub fn of(recording: &Recording) -> Option<TestedFilesystem> {
-        let mounts: Vec<_> =
-            recording.paths().map(|path| recording.header.mount_of(path)).collect();
         // By mount point; of several mounts at one point, a path is always on the last.
         let mut asked = HashMap::new();
         for event in recording.events.iter().filter(|event| event.is_metadata()) {
-            let mount = event.path.and_then(|path| mounts.get(path.0 as usize).copied().flatten());
+            let path = event.path.map(|path| recording.path(path));
+            let mount = path.and_then(|path| recording.mount_of(event, path));
             if let Some(mount) = mount.filter(|mount| !NO_FILES.contains(&mount.fs.as_str())) {
                 asked.entry(&mount.point).or_insert((0u64, mount)).0 += 1;
             }

@@ -1,7 +1,7 @@
 //! How much memory a recording may take: a file of a few kilobytes that unpacks to gigabytes was
 //! made to do harm.
 
-use crate::{Exec, MappedElf, Origin, Record, RecordingReadError};
+use crate::{Exec, MappedElf, Mount, Origin, Record, RecordingReadError};
 
 /// What any recording may take, in bytes.
 const FREE: u64 = 64 << 20;
@@ -61,6 +61,11 @@ fn size(record: &Record) -> usize {
         }
         Record::Origin { origin: Origin { frames, .. }, .. } => {
             inline + 16 * frames.len() + texts(frames.iter().map(|frame| &frame.function))
+        }
+        Record::Mounts(change) => {
+            let texts =
+                |mount: &Mount| 3 * size_of::<String>() + mount.point.len() + mount.source.len();
+            inline + change.mounts.iter().map(texts).sum::<usize>()
         }
         _ => inline,
     }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use crate::Name;
+use crate::{Mount, Name};
 use serde::{Deserialize, Serialize};
 
 /// The first block of a recording: everything that is known before the command runs.
@@ -47,17 +47,6 @@ pub struct Header {
     pub rank: Option<crate::Rank>,
 }
 
-/// One mount, from `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mount {
-    /// Where it is mounted.
-    pub point: String,
-    /// Filesystem type, e.g. `ext4`, `nfs4`, `lustre`, `fuse.sshfs`.
-    pub fs: String,
-    /// The device or server.
-    pub source: String,
-}
-
 impl Header {
     /// Takes in the command.
     pub fn set_command(&mut self, argv: &[OsString]) {
@@ -85,88 +74,10 @@ impl Header {
         }
         Some(term::shell_line(&words))
     }
-
-    /// The mount that holds `path`: the longest mount point that is a prefix of it. Of two at
-    /// the same point the later one covers the earlier.
-    pub fn mount_of(&self, path: &[u8]) -> Option<&Mount> {
-        self.mounts
-            .iter()
-            .filter(|mount| is_below(path, mount.point.as_bytes()))
-            .max_by_key(|mount| mount.point.len())
-    }
-
-    /// Whether `path` is on a filesystem for which no server would ever be asked: one that the
-    /// kernel serves from its own memory (proc, sysfs, devtmpfs, tmpfs and the like), or an image.
-    pub fn is_answered_on_node(&self, path: &[u8]) -> bool {
-        match self.mount_of(path) {
-            Some(mount) => mount.is_memory() || mount.is_image(),
-            None => [&b"/proc"[..], b"/sys", b"/dev"].iter().any(|top| is_below(path, top)),
-        }
-    }
 }
-
-impl Mount {
-    /// Whether the kernel serves it from its own memory.
-    fn is_memory(&self) -> bool {
-        MEMORY_FILESYSTEMS.contains(&self.fs.as_str())
-    }
-
-    /// Whether one file holds all of it: the node answers what is asked of it, and reads the file.
-    pub fn is_image(&self) -> bool {
-        IMAGE_FILESYSTEMS.contains(&self.fs.as_str())
-    }
-}
-
-/// Filesystems that are only ever made as one file and mounted to be read.
-const IMAGE_FILESYSTEMS: &[&str] = &[
-    "squashfs",
-    "erofs",
-    "cramfs",
-    "iso9660",
-    "fuse.squashfuse",
-    "fuse.squashfuse_ll",
-    "fuse.becalm-image",
-];
-
-#[rustfmt::skip]
-const MEMORY_FILESYSTEMS: &[&str] = &[
-    "proc", "sysfs", "devtmpfs", "devpts", "tmpfs", "ramfs", "cgroup", "cgroup2", "securityfs",
-    "debugfs", "tracefs", "mqueue", "hugetlbfs", "bpf", "pstore", "configfs", "efivarfs",
-    "binfmt_misc", "fusectl", "rpc_pipefs", "nsfs",
-];
 
 /// Whether `path` is `directory` or below it, by whole components.
 pub(crate) fn is_below(path: &[u8], directory: &[u8]) -> bool {
     let directory = directory.strip_suffix(b"/").unwrap_or(directory);
     path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn mount(point: &str, fs: &str) -> Mount {
-        Mount { point: point.into(), fs: fs.into(), source: String::new() }
-    }
-
-    #[test]
-    fn the_longest_mount_point_holds_a_path_by_whole_components() {
-        let header = Header {
-            mounts: vec![mount("/", "ext4"), mount("/proc", "proc"), mount("/pro", "nfs4")],
-            ..Header::default()
-        };
-        assert_eq!(header.mount_of(b"/proc/self").map(|m| m.fs.as_str()), Some("proc"));
-        assert_eq!(header.mount_of(b"/process").map(|m| m.fs.as_str()), Some("ext4"));
-        assert!(header.is_answered_on_node(b"/proc/self/maps"));
-        assert!(!header.is_answered_on_node(b"/usr/lib"));
-    }
-
-    #[test]
-    fn an_image_is_answered_on_the_node_and_a_filesystem_in_user_space_is_not() {
-        let mounts =
-            vec![mount("/env", "nfs4"), mount("/env", "squashfs"), mount("/s", "fuse.sshfs")];
-        let header = Header { mounts, ..Header::default() };
-        assert!(header.is_answered_on_node(b"/env/bin/python"));
-        assert!(!header.is_answered_on_node(b"/s/file"));
-    }
 }

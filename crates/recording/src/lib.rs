@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `header` | where and when the run was: host, kernel, command, mounts |
 //! | `call` | system calls by name: strace's classes, and what a call means to a filesystem |
+//! | `mounts` | which filesystem a path was on, for a process at a moment |
 //! | `event` | one system call: who, what, which path, result, time |
 //! | `process` | one process: its execs, its end, what it used |
 //! | `origin` | where in its parent's script it was started |
@@ -40,7 +41,7 @@ mod lineage;
 mod load;
 mod memory;
 pub mod module_search;
-mod mounts_changed;
+mod mounts;
 mod name;
 mod origin;
 mod process;
@@ -60,9 +61,10 @@ pub use attributor::Attributor;
 pub use call::{Abi, Call, Class, Kind};
 pub use cause::{Attribution, Cause, Role};
 pub use event::{Event, Outcome, Phase, errno_name};
-pub use header::{Header, Mount};
+pub use header::Header;
 pub use lineage::Descent;
 pub use load::Recording;
+pub use mounts::{Mount, MountChange, is_answered_on_node, mount_of};
 pub use name::{Name, serialize_all_shown, serialize_shown, shown, shown_name, shown_path};
 pub use origin::{Frame, Origin};
 pub use process::{

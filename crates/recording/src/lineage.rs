@@ -50,6 +50,12 @@ impl Recording {
         self.process(process).execs.get(exec)
     }
 
+    /// The program that the command is: of `becalm run`, what that runs in its place.
+    pub fn command_program(&self) -> Option<&Exec> {
+        let execs = &self.processes.first()?.execs;
+        execs.iter().find(|exec| !exec.is_becalm_run()).or(execs.first())
+    }
+
     /// The nearest process, itself or above it, of which it is known which line started it.
     pub fn told(&self, process: ProcessId) -> Option<&Process> {
         Some(self.process(self.inherited.get(process.0 as usize)?.told?))

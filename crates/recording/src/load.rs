@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::lineage::{self, Inherited};
+use crate::mounts::MountHistory;
 use crate::{
     Blind, Event, Header, MappedElf, PathId, Process, ProcessEnd, ProcessId, Reader, Record,
     RecordingReadError, RecordingSummary, Signal, shown,
@@ -35,6 +36,7 @@ pub struct Recording {
     pub cut: Option<&'static str>,
     paths: Vec<Box<[u8]>>,
     pub(crate) inherited: Vec<Inherited>,
+    pub(crate) mount_history: MountHistory,
 }
 
 /// Reads a file by offsets of its own.
@@ -88,6 +90,7 @@ impl Recording {
         recording.cut = reader.cut();
         recording.paths = reader.into_paths();
         recording.inherited = lineage::inherited(&recording.processes);
+        recording.mount_history.settle(&recording.processes);
         Ok(recording)
     }
 
@@ -127,6 +130,10 @@ impl Recording {
             Record::Blind(blind) => self.blinds.push(blind),
             Record::Origin { process, origin } => {
                 self.process_mut(process)?.origin = Some(origin);
+            }
+            Record::Mounts(change) => {
+                self.process_mut(change.process)?;
+                self.mount_history.changes.push(change);
             }
             Record::Signal { process, thread, signal, at } => {
                 self.process_mut(process)?;

@@ -142,3 +142,11 @@ pub struct MappedElf {
     /// PT_INTERP.
     pub interpreter: Option<String>,
 }
+
+impl Exec {
+    /// Whether it is `becalm run`, which prepares what another program then runs in.
+    pub fn is_becalm_run(&self) -> bool {
+        let is_becalm = |word: &String| word.rsplit('/').next() == Some("becalm");
+        self.argv.first().is_some_and(is_becalm) && self.argv.get(1).is_some_and(|it| it == "run")
+    }
+}

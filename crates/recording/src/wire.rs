@@ -3,7 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Event, Exec, ExitStatus, MappedElf, Nanos, Origin, ProcessId, StartCall, Usage};
+use crate::{
+    Event, Exec, ExitStatus, MappedElf, MountChange, Nanos, Origin, ProcessId, StartCall, Usage,
+};
 
 /// The first bytes of every recording; the digit is the format's version.
 pub(crate) const MAGIC: &[u8; 16] = b"becalm-record 1\n";
@@ -115,6 +117,8 @@ pub enum Record {
         /// Where.
         origin: Origin,
     },
+    /// What a process sees mounted from now on.
+    Mounts(MountChange),
 }
 
 /// A blind spot: what happened that the recorder cannot see, or had to change.

@@ -28,6 +28,8 @@ pub(crate) enum Special {
     Chdir,
     Fchdir,
     Root,
+    /// Changes what is mounted in the caller's namespace.
+    Mount,
     Rename,
     Wait,
     Waitid,
@@ -129,8 +131,10 @@ pub(crate) fn arguments_of(name: &str) -> CallShape {
         | "statfs64" | "readlink" | "getxattr" | "lgetxattr" | "listxattr" | "llistxattr"
         | "setxattr" | "lsetxattr" | "removexattr" | "lremovexattr" | "truncate" | "truncate64"
         | "unlink" | "rmdir" | "mkdir" | "mknod" | "chmod" | "chown" | "lchown" | "chown32"
-        | "lchown32" | "utime" | "utimes" | "acct" | "swapon" | "swapoff" | "uselib" | "umount"
-        | "umount2" => CallShape::path(0),
+        | "lchown32" | "utime" | "utimes" | "acct" | "swapon" | "swapoff" | "uselib" => {
+            CallShape::path(0)
+        }
+        "umount" | "umount2" => CallShape::path(0).special(Special::Mount),
         "access" => CallShape::path(0).flags(1),
         "chdir" => CallShape::path(0).special(Special::Chdir),
         "chroot" => CallShape::path(0).special(Special::Root),
@@ -156,8 +160,8 @@ pub(crate) fn arguments_of(name: &str) -> CallShape {
         // The first path of a symbolic link is text, not a lookup: the link is what is made.
         "symlink" => CallShape::path(1),
         "symlinkat" => CallShape::at(1, 2),
-        "mount" => CallShape::path(1),
-        "move_mount" => CallShape::at(0, 1).to_at(2, 3).flags(4),
+        "mount" => CallShape::path(1).special(Special::Mount),
+        "move_mount" => CallShape::at(0, 1).to_at(2, 3).flags(4).special(Special::Mount),
         "fanotify_mark" => CallShape::at(3, 4),
         "quotactl" => CallShape::path(1),
         "execve" => CallShape::path(0).special(Special::Exec),

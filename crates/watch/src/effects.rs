@@ -113,7 +113,13 @@ fn succeeded(task: &mut Task, log: &mut RecordingLog, pending: &PendingCall, val
             task.space.borrow_mut().map(value as u64, args[1], file, false);
         }
         Special::Chdir | Special::Fchdir => task.directories.borrow_mut().cwd = None,
-        Special::Root => entered_root(task, log),
+        Special::Root => {
+            entered_root(task, log);
+            if pending.call.known_name() != Some("chroot") {
+                log.mounts_changed(task);
+            }
+        }
+        Special::Mount => log.mounts_changed(task),
         Special::OwnFilter => {
             let prctl = pending.call.name() == "prctl";
             let installs = if prctl {
@@ -133,6 +139,9 @@ fn succeeded(task: &mut Task, log: &mut RecordingLog, pending: &PendingCall, val
             if args[0] & (libc::CLONE_FS | libc::CLONE_NEWNS) as u64 != 0 {
                 let directories = task.directories.borrow().clone();
                 task.directories = Rc::new(RefCell::new(directories));
+            }
+            if args[0] & libc::CLONE_NEWNS as u64 != 0 {
+                log.mounts_changed(task);
             }
         }
         _ => {}

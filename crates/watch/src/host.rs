@@ -1,10 +1,12 @@
 //! What the recording's header says of the machine.
 
-use std::ffi::{CStr, OsStr, OsString};
+use std::ffi::{CStr, OsString};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use proc::{MountEntry, ProcessStatus, mount_entries};
-use recording::{Header, Mount};
+use proc::ProcessStatus;
+use recording::Header;
+
+use crate::mounts;
 
 /// The header of a recording that starts now.
 pub(crate) fn header(argv: &[OsString], all_syscalls: bool, backend: &str) -> Header {
@@ -25,7 +27,7 @@ pub(crate) fn header(argv: &[OsString], all_syscalls: bool, backend: &str) -> He
         all_syscalls,
         starts_only: false,
         backend: backend.to_owned(),
-        mounts: mounts(),
+        mounts: mounts::own(),
         rank: job::LaunchedRank::this_process().map(|launched| launched.rank),
     };
     header.set_command(argv);
@@ -36,18 +38,6 @@ fn uname() -> [String; 3] {
     let names = rustix::system::uname();
     let text = |name: &CStr| name.to_string_lossy().into_owned();
     [names.nodename(), names.release(), names.machine()].map(text)
-}
-
-/// The mounts of this namespace, their names lossily decoded.
-fn mounts() -> Vec<Mount> {
-    let list = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
-    let text = |name: &OsStr| name.to_string_lossy().into_owned();
-    let mount = |entry: MountEntry| Mount {
-        point: text(entry.point.as_os_str()),
-        fs: text(&entry.kind),
-        source: text(&entry.source),
-    };
-    mount_entries(&list).map(mount).collect()
 }
 
 /// Who traces this process, and how many seccomp filters it has: what an outer tracer or

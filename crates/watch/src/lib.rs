@@ -22,6 +22,7 @@
 //! | `signals` | signals, as if there were no tracer |
 //! | `observer`, `observers` | somebody who looks into processes at their forks |
 //! | `log` | what goes into the recording |
+//! | `mounts` | what a process sees mounted, where that changes |
 //! | `bind` | recorder and command on one CPU while only one of them can run |
 //! | `ending` | a process that nothing is recorded of, looked at where it ends |
 //! | `memory`, `arch`, `host` | a process's memory, the processor, the machine |
@@ -42,6 +43,7 @@ mod inject;
 mod log;
 mod memory;
 mod message;
+mod mounts;
 mod observer;
 mod observers;
 mod program;

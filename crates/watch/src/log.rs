@@ -8,9 +8,13 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use recording::{Blind, Event, MappedElf, Nanos, PathId, Record, RecordingSummary, Writer};
+use recording::{
+    Blind, Event, MappedElf, MountChange, Nanos, PathId, Record, RecordingSummary, Writer,
+};
 
 use crate::files::FullPath;
+use crate::mounts::KnownMounts;
+use crate::task::Task;
 
 /// Reads what an ELF file says of its own search; none for what is no ELF file.
 pub type ReadImage = fn(&Path) -> Option<MappedElf>;
@@ -25,6 +29,7 @@ pub(crate) struct RecordingLog {
     reading: Option<ImageReading>,
     /// The blind spots recorded so far.
     blinds: Vec<Blind>,
+    mounts: KnownMounts,
 }
 
 /// A thread that reads mapped ELF files beside the run: they were just opened, so that it asks
@@ -57,6 +62,7 @@ impl RecordingLog {
             mapped: HashSet::new(),
             reading: None,
             blinds: Vec::new(),
+            mounts: KnownMounts::new(),
         }
     }
 
@@ -90,6 +96,16 @@ impl RecordingLog {
         if !self.blinds.contains(&blind) {
             self.writer.record(&Record::Blind(blind.clone()));
             self.blinds.push(blind);
+        }
+    }
+
+    /// Records what a process sees mounted, if that has changed.
+    pub fn mounts_changed(&mut self, task: &Task) {
+        let root = task.directories.borrow().root.clone();
+        if let Some((namespace, mounts)) = self.mounts.changed(task.tid, task.process.0, &root) {
+            let (process, at) = (task.process, self.now());
+            let change = MountChange { process, at, namespace, mounts };
+            self.writer.record(&Record::Mounts(change));
         }
     }
 

@@ -5,6 +5,7 @@
 mod bad_recording;
 mod diff;
 mod export;
+mod last;
 mod report;
 mod sample;
 

@@ -7,6 +7,7 @@ mod calm;
 mod calm_scripts;
 mod hugepages;
 mod image;
+mod image_calm;
 mod image_holder;
 mod image_mpi;
 mod image_overlay;

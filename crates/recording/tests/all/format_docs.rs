@@ -66,8 +66,8 @@ fn by_kind(lines: Vec<serde_json::Value>) -> BTreeMap<String, Vec<String>> {
         let kind = line["type"].as_str().unwrap().to_owned();
         kinds.entry(kind).or_default().push(line.to_string());
     }
-    // Not in JSON lines: threads are counted there; the header and how it ended are a line.
-    for kind in ["thread", "file", "header", "blind"] {
+    // Not in JSON lines: mounts; threads are counted there; the header and how it ended are a line.
+    for kind in ["thread", "file", "header", "blind", "mounts"] {
         kinds.remove(kind);
     }
     kinds.values_mut().for_each(|lines| lines.sort());
@@ -94,6 +94,13 @@ fn a_reader_written_from_the_document_reads_every_kind_of_record() {
         threads,
         [serde_json::json!({"type": "thread", "process": 1, "thread": 4800, "at_ns": 50})]
     );
+    let mounts: Vec<_> = of("mounts").collect();
+    let mount =
+        serde_json::json!({"point": "/opt/env", "fs": "fuse.becalm-image", "source": "becalm-é"});
+    let change = serde_json::json!({
+        "type": "mounts", "process": 1, "at_ns": 70, "namespace": 4026531841u64, "mounts": [mount]
+    });
+    assert_eq!(mounts, [change]);
     let blinds: Vec<_> =
         of("blind").map(|line| line["blind"].as_str().unwrap().to_owned()).collect();
     let names = "io_uring setuid tracer_refused own_filter outer_filter unreadable other_root lost \
@@ -135,6 +142,7 @@ fn record_number(record: &Record) -> u8 {
         Record::Blind(_) => 7,
         Record::Signal { .. } => 8,
         Record::Origin { .. } => 9,
+        Record::Mounts(_) => 10,
     }
 }
 
@@ -156,7 +164,7 @@ fn blind_number(blind: &Blind) -> u8 {
 fn kinds_have_the_documented_numbers_and_the_sample_has_every_kind() {
     let records = every_kind::file().1;
     let numbers: BTreeSet<u8> = records.iter().map(record_number).collect();
-    assert_eq!(numbers, (1..=9).collect(), "a path is given by the writer itself");
+    assert_eq!(numbers, (1..=10).collect(), "a path is given by the writer itself");
     for record in &records {
         assert_eq!(postcard::to_allocvec(record).unwrap()[0], record_number(record));
     }

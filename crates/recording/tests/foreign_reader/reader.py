@@ -94,7 +94,7 @@ class Reader:
 
     def record(self, values):
         kinds = ["path", "call", "start", "thread", "exec", "end", "image", "blind", "signal"]
-        kind = (kinds + ["origin"])[values.number()]
+        kind = (kinds + ["origin", "mounts"])[values.number()]
         fields = getattr(self, kind)(values)
         return fields and {"type": kind, **fields}
 
@@ -168,6 +168,13 @@ class Reader:
     def origin(self, v):
         origin = {"process": v.number(), "rss_bytes": v.number()}
         return origin | {"frames": v.list(lambda: self.frame(v))}
+
+    def mounts(self, v):
+        mounts = {"process": v.number(), "at_ns": v.number(), "namespace": v.number()}
+        return mounts | {"mounts": v.list(lambda: self.mount(v))}
+
+    def mount(self, v):
+        return {"point": v.text(), "fs": v.text(), "source": v.text()}
 
     def frame(self, v):
         file = v.option(lambda: self.path_of(v))

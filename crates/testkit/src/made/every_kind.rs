@@ -1,8 +1,9 @@
 //! A small recording that holds every kind of record, and every kind of value in them.
 
 use recording::{
-    Abi, Blind, ByteUnits, Call, Event, Exec, ExitStatus, Frame, MappedElf, Micros, Nanos, Origin,
-    Outcome, PathId, Phase, ProcessId, Record, StartCall, Usage, Writer,
+    Abi, Blind, ByteUnits, Call, Event, Exec, ExitStatus, Frame, MappedElf, Micros, Mount,
+    MountChange, Nanos, Origin, Outcome, PathId, Phase, ProcessId, Record, StartCall, Usage,
+    Writer,
 };
 
 use super::{Shared, header};
@@ -29,6 +30,16 @@ pub fn records(writer: &mut Writer) -> Vec<Record> {
         end(0, ExitStatus::Exited(0), 12_345),
         end(3, ExitStatus::Exited(0), 1),
     ];
+    records.push(Record::Mounts(MountChange {
+        process: ProcessId(1),
+        at: Nanos(70),
+        namespace: 4026531841,
+        mounts: vec![Mount {
+            point: "/opt/env".into(),
+            fs: "fuse.becalm-image".into(),
+            source: "becalm-é".into(),
+        }],
+    }));
     records.extend(blinds().map(Record::Blind));
     records.extend(calls([demo, strange, loader]).map(Record::Call));
     records

@@ -76,9 +76,15 @@ fn the_report_is_of_the_whole_run_where_there_is_no_room_for_a_recording() {
     }
     let (scene, _) = scene_for_a_user(&[]);
     let loop_of = "for i in 1 2 3 4 5 6 7 8 9; do /bin/true; done";
-    let words = ["/mnt/becalm", "check", "--json", "--", "sh", "-c", loop_of];
-    let ran = without_room(&scene, FULL, NOBODY, &words);
-    let answer: serde_json::Value = serde_json::from_str(&ran.out()).unwrap();
-    assert_eq!(answer["totals"]["processes"], 10, "{}", ran.err());
-    assert_eq!(answer["warnings"], serde_json::json!([]));
+    let check = ["/mnt/becalm", "check", "--json", "--", "sh", "-c", loop_of];
+    // No state, none that can be written, and one on a full disk.
+    for state in ["-uXDG_STATE_HOME", "XDG_STATE_HOME=/proc/none", "XDG_STATE_HOME=/tmp"] {
+        let words = [&["env", state], &check[..]].concat();
+        let ran = without_room(&scene, FULL, NOBODY, &words);
+        let answer: serde_json::Value = serde_json::from_str(&ran.out()).unwrap();
+        assert_eq!(answer["totals"]["processes"], 10, "{state}: {}", ran.err());
+        let warnings = answer["warnings"].as_array().unwrap();
+        assert_eq!(warnings.len(), 1, "{state}: {warnings:?}");
+        assert_eq!(warnings[0]["kind"], "not_kept", "{state}");
+    }
 }

@@ -1,5 +1,8 @@
 //! `becalm check`: what was found, on one screen.
 
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // A test: what fails, fails it.
+mod screen_tests;
 mod waits;
 
 use std::path::Path;
@@ -223,11 +226,21 @@ impl CheckAnswer {
             })
             .collect();
         let refused = self.not_chosen.iter().filter(|refused| refused.storm == storm.storm);
+        let name = if self.findings.storms.len() > 1 { storm.storm.name() } else { "" };
+        let name = if name.is_empty() { String::new() } else { format!("{name}: ") };
         let refused = refused.take(room.cures).map(|refused| {
-            let told = format!("not: {} ({})", plain(&refused.text), plain(&refused.why));
+            let told = format!("{name}not: {} ({})", plain(&refused.text), plain(&refused.why));
             indented(&told, LABEL, LABEL + 2, columns)
         });
-        if cures.is_empty() { refused.collect() } else { cures }
+        let refused: String = refused.collect();
+        match (cures.is_empty(), refused.is_empty()) {
+            (false, _) => cures,
+            (true, false) => refused,
+            (true, true) => {
+                let told = format!("{name}nothing is known that is certain to help");
+                indented(&told, LABEL, LABEL + 2, columns)
+            }
+        }
     }
 
     /// Where there is more to see: the recording, and what shows more of a storm without a cure, or

@@ -3,7 +3,7 @@
 use cost::PredictedWait;
 use explain::{Findings, OtherWait};
 use term::number::{bar, count, counted, percent};
-use term::{Cell, Column, Table, style};
+use term::{Cell, Column, Table, style, width};
 
 use crate::predicted_wait::seconds;
 
@@ -13,6 +13,20 @@ const BAR: usize = 10;
 /// The storms; with what belongs to none, and all of it, where that is not one of them alone. No line
 /// is wider than `columns`, as far as names and waits allow.
 pub(super) fn table(findings: &Findings, columns: usize) -> String {
+    let columns = columns.saturating_sub(2);
+    let is_too_wide = |text: &str| {
+        let lines = text.lines().map(|line| anstream::adapter::strip_str(line).to_string());
+        lines.into_iter().any(|line| width::of(&line) > columns)
+    };
+    let mut text = table_of(findings, &findings.other_waits).render(columns);
+    if is_too_wide(&text) {
+        text = table_of(findings, &[]).render(columns);
+    }
+    text.lines().map(|line| format!("  {line}\n")).collect()
+}
+
+/// The table with the waits on these filesystems beside the one that was chosen.
+fn table_of(findings: &Findings, others: &[OtherWait]) -> Table {
     let totals = &findings.totals;
     let one_rank = format!("1 rank, {}", findings.model.profile);
     // What is least needed goes first where there is no room: the bar, the failed, the operations.
@@ -23,7 +37,7 @@ pub(super) fn table(findings: &Findings, columns: usize) -> String {
         Column::text("").spare(),
         Column::number("").spare(),
         Column::number(&one_rank),
-        Column::number(&job(findings)),
+        Column::number(&if others.is_empty() { ranks(findings) } else { job(findings) }),
     ]);
     let row = |name: &str, ops: u64, enoent: u64, waits: [String; 2], paint| {
         let [one, all] = waits;
@@ -39,7 +53,7 @@ pub(super) fn table(findings: &Findings, columns: usize) -> String {
     };
     for storm in &findings.storms {
         let waits = match findings.predicted_wait {
-            Some(_) => pair(findings, &storm.predicted_wait, &storm.other_waits),
+            Some(_) => pair(findings, &storm.predicted_wait, &storm.other_waits[..others.len()]),
             None => unknown(),
         };
         let name = storm.storm.name();
@@ -50,15 +64,14 @@ pub(super) fn table(findings: &Findings, columns: usize) -> String {
         let enoent = findings.rest.iter().map(|part| part.count.enoent).sum();
         table.row(row("other", rest, enoent, Default::default(), style::NONE));
         let waits = match findings.predicted_wait {
-            Some(wait) => pair(findings, &wait, &findings.other_waits),
+            Some(wait) => pair(findings, &wait, others),
             None => unknown(),
         };
         let [one, all] = waits;
         let (ops, enoent) = (count(totals.metadata_ops), count(totals.enoent));
         table.total(["total".to_owned(), ops, enoent, String::new(), String::new(), one, all]);
     }
-    let lines = table.render(columns.saturating_sub(2));
-    lines.lines().map(|line| format!("  {line}\n")).collect()
+    table
 }
 
 /// The waits of one rank and of all.
@@ -66,16 +79,28 @@ pub(super) fn sentence(findings: &Findings) -> String {
     let Some(wait) = findings.predicted_wait else { return String::new() };
     let [one, all] = pair(findings, &wait, &findings.other_waits);
     let profile = &findings.model.profile;
-    let text = format!("1 rank waits {one} on {profile}; {}: {all}", job(findings));
+    let own = match findings.own_wait * 10.0 > wait.one_rank {
+        true => format!(
+            ", {} of it for becalm run itself (--check no looks at less)",
+            seconds(findings.own_wait)
+        ),
+        false => String::new(),
+    };
+    let (ranks, nodes) = (findings.model.ranks, findings.model.nodes);
+    let job = format!("{} on {}", count(ranks), counted(nodes, "node", "nodes"));
+    let text = format!("1 rank waits {one} on {profile}{own}; {job}: {all}");
     // A number stays with its unit.
     text.replace(" ms", "\u{a0}ms").replace(" s ", "\u{a0}s ")
 }
 
 /// `1,000 ranks on 16 nodes`.
 fn job(findings: &Findings) -> String {
-    let model = &findings.model;
-    let (ranks, nodes) = (model.ranks, model.nodes);
-    format!("{} on {}", counted(ranks, "rank", "ranks"), counted(nodes, "node", "nodes"))
+    format!("{} on {}", ranks(findings), counted(findings.model.nodes, "node", "nodes"))
+}
+
+/// `1,000 ranks`.
+fn ranks(findings: &Findings) -> String {
+    counted(findings.model.ranks, "rank", "ranks")
 }
 
 /// Of one rank on the filesystem that was chosen, and of all on each.
