@@ -1,7 +1,7 @@
 store /opt/store
 environment /shared/env
 echo 'import many; print(many.m7.x)' >/opt/store/sci.py
-cat >/opt/unpack.sh <<'END'
+cat >/opt/store/unpack.sh <<'END'
 #!/bin/bash
 cd "$(mktemp -d)" || exit
 for number in {1..60}; do
@@ -12,4 +12,4 @@ for number in {1..60}; do
 done
 rm -rf -- "$PWD"
 END
-chmod +x /opt/unpack.sh
+chmod +x /opt/store/unpack.sh

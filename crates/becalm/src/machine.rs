@@ -16,7 +16,7 @@ use sandbox::namespace;
 
 /// This machine, this user, this working directory.
 pub fn here() -> Machine {
-    Machine { takes_builtins, file_writer, can_mount, why_no_image, module_cure }
+    Machine { takes_builtins, file_writer, can_mount, why_no_image, directories_below, module_cure }
 }
 
 fn takes_builtins(script: Option<&Path>) -> bool {
@@ -117,6 +117,21 @@ fn is_installed(directory: &Path, entries: &[fs::DirEntry]) -> bool {
 fn is_young(entry: &fs::DirEntry) -> bool {
     let changed = entry.metadata().and_then(|about| about.modified());
     changed.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age < YOUNG))
+}
+
+/// What `becalm run` looks at, whether it has changed: each is listed here once, and no more than
+/// decides.
+fn directories_below(directory: &Path, most: u64) -> u64 {
+    let mut left = vec![directory.to_owned()];
+    let mut count = 0;
+    while let Some(directory) = left.pop().filter(|_| count < most) {
+        count += 1;
+        let entries = fs::read_dir(&directory).into_iter().flatten().flatten();
+        let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        let below = below.filter(|entry| entry.file_name() != "__pycache__");
+        left.extend(below.map(|entry| entry.path()));
+    }
+    count
 }
 
 /// A prefix that Python or a package is installed in.

@@ -30,6 +30,10 @@ pub(crate) struct BoundFiles {
     pub not_chosen: Vec<RefusedCure>,
 }
 
+/// Of each copy `becalm run` looks at the file and at the copy, and whether it may be read; then it
+/// mounts the one over the other.
+const ASKED_A_COPY: u64 = 2;
+const SHOWN_A_COPY: u64 = 3;
 /// In place is good enough where it takes away so much of what copies of all files would.
 const MOST: f64 = 0.8;
 
@@ -58,6 +62,8 @@ impl BoundFiles {
         if !others.is_empty() {
             all.copies = simulated(recording, &files, options, true)?;
             copied = effect(recording, &all.copies);
+            let files = all.copies.changes.len() as u64;
+            (copied.in_turn, copied.added) = (ASKED_A_COPY * files, SHOWN_A_COPY * files);
         }
         let spared = |effect: &CureEffect| predictor.predict(effect).spared() as f64;
         let is_enough = spared(&in_place) >= MOST * spared(&copied);
@@ -97,7 +103,9 @@ impl BoundFiles {
         let copies = (!self.copies.changes.is_empty() && is_beside).then_some(copied);
         let shown = copies.clone().filter(|_| (input.machine.can_mount)());
         let shown = shown.map(|effect| show(input, &self.copies, effect));
-        let asked = copies.and_then(|effect| ask(input, &self.copies, effect, others));
+        // Bound by their owner, nothing is looked at.
+        let in_files = copies.map(|effect| CureEffect { in_turn: 0, added: 0, ..effect });
+        let asked = in_files.and_then(|effect| ask(input, &self.copies, effect, others));
         let own = match in_place_is_enough {
             true => [bound, shown],
             false => [shown, bound],

@@ -18,6 +18,9 @@ pub struct Machine {
     pub can_mount: fn() -> bool,
     /// Why an image of a directory is not to be mounted over it; none if it may be.
     pub why_no_image: fn(&Path) -> Option<String>,
+    /// How many directories there are at and below one, bytecode aside; no more are counted than so
+    /// many.
+    pub directories_below: fn(&Path, u64) -> u64,
     /// What keeps the module tool of this machine from walking this modulepath.
     pub module_cure: fn(&Path) -> ModuleCure,
 }
@@ -58,6 +61,7 @@ impl Machine {
             file_writer: |_| FileWriter::Nobody,
             can_mount: || false,
             why_no_image: |_| Some("nothing is known of the machine".to_owned()),
+            directories_below: |_, most| most,
             module_cure: |_| ModuleCure::Unknown,
         }
     }

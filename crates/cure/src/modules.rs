@@ -191,7 +191,7 @@ impl AvailWalks {
         };
         let below = self.below.iter().filter_map(again);
         let taken: HashSet<usize> = below.chain(self.own.iter().copied()).collect();
-        CureEffect { taken, added: self.times * ANSWER }
+        CureEffect { added: self.times * ANSWER, ..CureEffect::of(taken) }
     }
 }
 

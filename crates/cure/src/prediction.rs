@@ -32,6 +32,8 @@ pub struct CurePrediction {
     pub after: PredictedStart,
 }
 
+/// So many threads look (crates/image/src/mount/fresh.rs).
+const AT_A_TIME: u64 = 32;
 /// One in so many operations, or seconds of wait, is the least that is worth a change.
 const ONE_IN: u64 = 10;
 
@@ -78,17 +80,23 @@ pub(crate) struct CureEffect {
     pub taken: HashSet<usize>,
     /// Metadata operations that becalm makes on the node itself.
     pub added: u64,
+    /// Directories that becalm looks at on the shared filesystem, once a node.
+    pub looked_at: u64,
+    /// Files that becalm looks at there one after the other, once a node.
+    pub in_turn: u64,
 }
 
 impl CureEffect {
     pub(crate) fn of(taken: impl IntoIterator<Item = usize>) -> CureEffect {
-        CureEffect { taken: taken.into_iter().collect(), added: 0 }
+        CureEffect { taken: taken.into_iter().collect(), ..CureEffect::default() }
     }
 
     /// Both.
     pub(crate) fn join(&mut self, other: &CureEffect) {
         self.taken.extend(&other.taken);
         self.added += other.added;
+        self.looked_at += other.looked_at;
+        self.in_turn += other.in_turn;
     }
 }
 
@@ -123,12 +131,30 @@ impl<'r> StartPredictor<'r> {
             taken += 1;
             enoent += u64::from(event.is_missing());
         }
-        let wait = |_| self.model.predict_without(&self.start, &effect.taken);
+        let wait = |_| self.looking(self.model.predict_without(&self.start, &effect.taken), effect);
+        let added = effect.added + effect.looked_at + effect.in_turn;
         let after = PredictedStart {
-            metadata_ops: (self.before.metadata_ops + effect.added).saturating_sub(taken),
+            metadata_ops: (self.before.metadata_ops + added).saturating_sub(taken),
             enoent: self.before.enoent.saturating_sub(enoent),
             wait: self.before.wait.map(wait),
         };
         CurePrediction { before: self.before, after }
+    }
+
+    /// With what becalm looks at on the shared filesystem, which the first rank of each node waits
+    /// for and all others with it.
+    fn looking(&self, wait: PredictedWait, effect: &CureEffect) -> PredictedWait {
+        let profile = &self.model.profile;
+        let rpcs = effect.looked_at + effect.in_turn;
+        let turns = effect.looked_at.div_ceil(AT_A_TIME) + effect.in_turn;
+        let alone = turns as f64 * profile.latency().seconds();
+        let all = rpcs as f64 * self.model.job.nodes() as f64;
+        let queued = profile.ops_per_second().map_or(0.0, |rate| all / rate as f64);
+        PredictedWait {
+            rpcs: wait.rpcs + rpcs,
+            one_rank: wait.one_rank + alone,
+            all_ranks: wait.all_ranks + alone.max(queued),
+            ..wait
+        }
     }
 }

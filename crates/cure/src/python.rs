@@ -78,17 +78,14 @@ fn bytecode(input: &PlanInput, finding: &Finding) -> Option<CloserLook> {
 fn mount_image(input: &PlanInput, finding: &Finding) -> Result<Cure, String> {
     let searched = SearchedDirectories::of(input.recording);
     let all = searched.operations();
-    let (mut directories, mut refused) = (Vec::new(), None);
+    let (mut directories, mut refused, mut looked_at) = (Vec::new(), None, 0);
     for (directory, metadata_ops) in searched.worth_an_image() {
-        let why = match writes_below(input.recording, &directory) {
-            true => {
-                Some("the command writes below it, and an image cannot be written to".to_owned())
+        match looks(input, &directory) {
+            Ok(looks) => {
+                looked_at += looks;
+                directories.push((directory, metadata_ops));
             }
-            false => (input.machine.why_no_image)(&directory),
-        };
-        match why {
-            None => directories.push((directory, metadata_ops)),
-            Some(why) => {
+            Err(why) => {
                 refused.get_or_insert_with(|| {
                     format!("{}: {why}", term::plain(&directory.to_string_lossy()))
                 });
@@ -110,12 +107,31 @@ fn mount_image(input: &PlanInput, finding: &Finding) -> Result<Cure, String> {
         return Err("nothing can be mounted for a command here (becalm doctor)".to_owned());
     }
     let directories: Vec<_> = directories.into_iter().map(|(directory, _)| directory).collect();
-    let effect = effect(input.recording, &directories);
+    let effect = CureEffect { looked_at, ..effect(input.recording, &directories) };
     let predicted = input.predictor.predict(&effect);
     if !predicted.is_worth_it() {
         return Err(predicted.too_little());
     }
     Ok(cure(input, &directories, effect))
+}
+
+/// How many directories `becalm run` looks at for an image of this one; or why there is to be none.
+fn looks(input: &PlanInput, directory: &PathBuf) -> Result<u64, String> {
+    if writes_below(input.recording, directory) {
+        return Err("the command writes below it, and an image cannot be written to".to_owned());
+    }
+    if let Some(why) = (input.machine.why_no_image)(directory) {
+        return Err(why);
+    }
+    let (served, _) = served(input.recording, std::slice::from_ref(directory));
+    match (input.machine.directories_below)(directory, served) {
+        looks if looks < served => Ok(looks),
+        _ => Err(format!(
+            "becalm run looks at each directory in it for changes, and there are more than the \
+             {} of this start there",
+            operations(served)
+        )),
+    }
 }
 
 fn cure(input: &PlanInput, directories: &[PathBuf], effect: CureEffect) -> Cure {
@@ -257,12 +273,11 @@ fn events_below<'r>(
 }
 
 /// What lies below goes: no server serves it. One lookup stays of each file that is opened, bytecode
-/// aside, and of each directory that is listed: `becalm run` looks whether they have changed since. (It
-/// looks at other directories, too, many at a time: how many there are, no recording tells.)
+/// aside: `becalm run` looks whether it has changed since, as at each directory.
 pub(crate) fn effect(recording: &Recording, directories: &[PathBuf]) -> CureEffect {
     let mut looked_at: HashSet<PathId> = HashSet::new();
     let mut stays = |event: &Event, path| {
-        let is_opened = event.kind() == Kind::Open || event.is_listing();
+        let is_opened = event.kind() == Kind::Open && !event.is_listing();
         let is_asked = is_opened && !event.outcome.failed() && !is_bytecode(recording.path(path));
         is_asked && looked_at.insert(path)
     };

@@ -19,6 +19,7 @@ const ABLE: Machine = Machine {
     file_writer: |_| FileWriter::You,
     can_mount: || true,
     why_no_image: |_| None,
+    directories_below: |_, _| 10,
     module_cure: |_| ModuleCure::Index { shell: "bash" },
 };
 
@@ -153,8 +154,8 @@ fn an_environment_that_most_is_searched_in_gets_an_image() {
         "becalm python scan -- python3 run.py",
     ];
     assert_eq!(commands(&all), expected);
-    // Each file that is opened is looked at once, whether it has changed.
-    assert_eq!(counts(&all.cures[0]), [901, 300, 300, 0]);
+    // Each file that is opened is looked at once, whether it has changed, and each directory.
+    assert_eq!(counts(&all.cures[0]), [901, 300 + 10, 300, 0]);
     let unknown = cures_of(&importing("/venv").told(), Storm::Python, &Machine::unknown());
     assert_eq!(unknown.cures, []);
     assert_eq!(unknown.not_chosen[0].why, "/venv: nothing is known of the machine");
@@ -197,6 +198,14 @@ fn all_directories_that_are_searched_are_in_one_image() {
         (&*all.cures, &*all.not_chosen[0].why),
         (&[][..], "/sw/numpy/lib/python3.11/site-packages: no")
     );
+}
+
+#[test]
+fn an_image_of_more_directories_than_the_start_makes_operations_is_no_gain() {
+    let machine = Machine { directories_below: |_, most| most, ..ABLE };
+    let all = cures_of(&importing("/venv").told(), Storm::Python, &machine);
+    assert_eq!(all.cures, []);
+    assert!(all.not_chosen[0].why.starts_with("/venv: becalm run looks at each"), "{all:#?}");
 }
 
 #[test]

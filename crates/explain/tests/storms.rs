@@ -274,8 +274,8 @@ fn a_program_started_over_and_over_is_named_with_its_parent_count_and_cpu() {
     );
     assert_eq!((&forks["processes"], &forks["cpu_us"]), (&50.into(), &(50 * 900).into()));
     assert_eq!((storm.metadata_ops, storm.enoent), (150, 50), "execve and two opens each");
-    let headline = "unpack.sh and the 50 processes it forked made 151 metadata operations; 50 of \
-                    these failed.";
+    let headline = "unpack.sh and the 50 processes it forked: 151 metadata operations, 50 failed \
+                    lookups (ENOENT)";
     assert_eq!(findings.headline, headline);
 }
 

@@ -65,7 +65,8 @@ fn a_plan_says_of_what_an_image_would_be_built_and_builds_none() {
         assert!(answer["image"]["metadata_ops"].as_u64().unwrap() > 300, "{answer:#}");
         assert_eq!(answer["image"]["image_bytes"], Value::Null);
         let rpcs = |field: &str| answer[field]["rpcs"].as_u64().unwrap();
-        assert!(rpcs("predicted_wait_after") * 2 < rpcs("predicted_wait"), "{answer:#}");
+        // One lookup stays of each file that is opened: whether it has changed since.
+        assert!(rpcs("predicted_wait_after") * 3 < rpcs("predicted_wait") * 2, "{answer:#}");
         assert!(!rehearser.scene.directory().join("share/program.py.sqsh").exists());
     }
 }

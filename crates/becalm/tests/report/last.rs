@@ -30,12 +30,12 @@ fn the_last_recording_is_read_by_its_name_and_a_file_of_that_name_by_its_path() 
     said(&scene, &["check", "--", "stat", "/etc/hostname"]);
     let of = |file| said(&scene, &["report", file]).out();
     assert!(of("last").starts_with("stat "), "{}", of("last"));
-    assert!(of("./last").starts_with("true "), "{}", of("./last"));
+    assert!(of("./last").starts_with("true: "), "{}", of("./last"));
     said(&scene, &["scale", "last", "--ranks", "10"]);
     said(&scene, &["diff", "./last", "last"]);
     said(&scene, &["export", "last", "--format", "csv", "-o", "out.csv"]);
     said(&scene, &["check", "-o", "kept", "--", "id"]);
-    assert!(of("last").starts_with("id "), "-o keeps another one: {}", of("last"));
+    assert!(of("last").starts_with("id: "), "-o keeps another one: {}", of("last"));
 }
 
 #[test]

@@ -23,6 +23,7 @@ use super::elf::bind::{BindFlags, check};
 use crate::again;
 use crate::cost_options::CostOptions;
 use crate::exit::{Failure, NO};
+use crate::last;
 use crate::recorded;
 use crate::rehearsed::{ColdNode, RehearseOptions};
 use crate::reporting_rank::refuse_many_ranks;
@@ -103,7 +104,10 @@ pub fn run(args: &FixArgs) -> Result<u8, Failure> {
 fn plan_only(args: &FixArgs) -> Result<u8, Failure> {
     let wanted = recorded::RecordRequest::of(&args.command);
     let redirect = StdoutRedirect::to_stderr(args.json).map_err(Failure::of_command)?;
-    let (recording, _) = recorded::and_read(&wanted)?;
+    let kept = recorded::there(&wanted, None, || Ok(()))?;
+    // Where it cannot be kept, nothing of the plan is lost.
+    let _ = last::keep(&kept.file);
+    let recording = kept.read()?;
     let plan = ResolvedPlan::of(args, &recording)?;
     if !plan.binding.is_empty() {
         check(&plan.binding.to_plan(title(args)))?;
@@ -132,6 +136,7 @@ fn apply_and_prove(args: &FixArgs) -> Result<u8, Failure> {
     let kept = PathBuf::from(format!("/proc/self/fd/{}", scratch.as_raw_fd()));
     let before = trial::recorded(&bench, &subject, &kept)?;
     let recording = Recording::read_beside(&scratch).context("the recording just made")?;
+    let _ = last::keep(&scratch);
     let mut plan = ResolvedPlan::of(args, &recording)?;
     not_asked_to_end(&asked)?;
     if plan.is_empty() {

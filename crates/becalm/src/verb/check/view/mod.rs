@@ -1,5 +1,6 @@
 //! `becalm check`: what was found, on one screen.
 
+mod rehearsed_run;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)] // A test: what fails, fails it.
 mod screen_tests;
@@ -9,13 +10,15 @@ use std::path::Path;
 
 use cure::{CloserLook, Cure, CurePlan, CurePrediction, RefusedCure};
 use explain::{Finding, Findings, StartVerdict};
-use recording::{Name, Nanos, Recording, shown_name};
+use recording::{Name, Recording, shown_name};
 use serde::Serialize;
 
 use crate::again;
 use crate::predicted_wait::{model_sentence, seconds};
-use term::number::{count, counted, time};
+use term::number::count;
 use term::{plain, shell_line, style, width};
+
+pub use rehearsed_run::RehearsedRun;
 
 /// What `becalm check` answers: as JSON, docs/schema/becalm.check.md; as text,
 /// [`CheckAnswer::render`].
@@ -52,42 +55,6 @@ pub struct CheckAnswer {
     /// The start before and after these.
     #[serde(skip)]
     predicted: Option<CurePrediction>,
-}
-
-/// A run on a rehearsed filesystem.
-#[derive(Clone, Debug, Serialize)]
-pub struct RehearsedRun {
-    /// The profile's name.
-    pub profile: String,
-    /// Whether its server was cold.
-    pub cold_server: bool,
-    /// The directories that were on it.
-    pub directories: Vec<String>,
-    /// Metadata operations that reached its server.
-    pub metadata_ops: u64,
-    /// Of those, failed lookups.
-    pub enoent: u64,
-    /// How long at least one of them, or a transfer of data, was waited for.
-    pub waiting_ns: Nanos,
-    /// How long they were waited for, added up.
-    pub waited_ns: Nanos,
-    /// Of that, how long the server worked on others' operations.
-    pub queued_ns: Nanos,
-}
-
-impl RehearsedRun {
-    fn sentence(&self, wall: Nanos) -> String {
-        format!(
-            "On a cold node of a rehearsed {} ({}): of {}, traced, it waited {} for the {} to \
-             serve {}.",
-            self.profile,
-            self.directories.join(", "),
-            time(wall),
-            time(self.waiting_ns),
-            if self.cold_server { "cold server" } else { "server" },
-            counted(self.metadata_ops, "metadata operation", "metadata operations"),
-        )
-    }
 }
 
 /// A word that is longer is cut in the middle: paths in sentences.
