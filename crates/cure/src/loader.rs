@@ -30,10 +30,12 @@ pub(crate) struct BoundFiles {
     pub not_chosen: Vec<RefusedCure>,
 }
 
-/// Of each copy `becalm run` looks at the file and at the copy, and whether it may be read; then it
-/// mounts the one over the other.
+/// Of each copy `becalm run` looks at the file and at the copy, which the server is asked for.
 const ASKED_A_COPY: u64 = 2;
-const SHOWN_A_COPY: u64 = 3;
+/// Then the client's cache tells: whether it may be read, where the two are, and the mount.
+const SHOWN_A_COPY: u64 = 6;
+/// What is asked once: namespaces, other ranks, the calm file.
+const SHOWN: u64 = 30;
 /// In place is good enough where it takes away so much of what copies of all files would.
 const MOST: f64 = 0.8;
 
@@ -63,7 +65,7 @@ impl BoundFiles {
             all.copies = simulated(recording, &files, options, true)?;
             copied = effect(recording, &all.copies);
             let files = all.copies.changes.len() as u64;
-            (copied.in_turn, copied.added) = (ASKED_A_COPY * files, SHOWN_A_COPY * files);
+            (copied.in_turn, copied.added) = (ASKED_A_COPY * files, SHOWN + SHOWN_A_COPY * files);
         }
         let spared = |effect: &CureEffect| predictor.predict(effect).spared() as f64;
         let is_enough = spared(&in_place) >= MOST * spared(&copied);

@@ -1,14 +1,16 @@
 //! The cures chosen for one command, this user and this machine: what `becalm check` names and
 //! `becalm fix` applies.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use explain::{ExplainOptions, Finding, Findings, SourcePath, Storm};
 use loader::bind::{BindOptions, BindProgress, Binding};
-use recording::Recording;
+use recording::{Name, Recording};
 
 use crate::binding::{belongs_to_the_system, loaded};
-use crate::cure::{Cure, CureChange, StormCures};
+use crate::cure::{Cure, CureChange, RefusedCure, StormCures};
 use crate::loader::BoundFiles;
 use crate::machine::Machine;
 use crate::prediction::{CureEffect, CurePrediction, StartPredictor};
@@ -54,6 +56,37 @@ impl PlanInput<'_> {
         };
         format!("becalm fix --apply -o {name}.calm -- {}", self.line)
     }
+
+    /// What a calm file would have to say for this cure, and cannot: it is text.
+    fn no_text(&self, cure: &Cure) -> Option<Name> {
+        let files: &[SourcePath] = match &cure.change {
+            CureChange::ShowBoundCopies { files } => files,
+            CureChange::MountImage { directories } => directories,
+            change if change.is_of_launch() => &[],
+            _ => return None,
+        };
+        let words = self.recording.header.command().into_iter();
+        let mut all = words.chain(files.iter().map(|file| file.name.clone()));
+        all.find(|name| std::str::from_utf8(name.bytes()).is_err())
+    }
+
+    /// The cures; those that no calm file can hold with the reason, and without the command that
+    /// would write one.
+    fn told_as_text(&self, mut cures: StormCures) -> StormCures {
+        for cure in &mut cures.cures {
+            let Some(name) = self.no_text(cure) else { continue };
+            cures.not_chosen.push(RefusedCure {
+                storm: cure.storm,
+                text: cure.text.clone(),
+                why: format!(
+                    "{} is no UTF-8, which a calm file has to be",
+                    term::quoted(OsStr::from_bytes(name.bytes()))
+                ),
+            });
+            cure.command = cure.command.take().filter(|line| !line.starts_with("becalm fix"));
+        }
+        cures
+    }
 }
 
 /// The cures chosen for one command, and all that there are.
@@ -98,7 +131,8 @@ impl CurePlan {
         let predictor = StartPredictor::new(recording, findings, options.explain);
         let input = PlanInput { recording, findings, machine, options, predictor, line };
         let bound = BoundFiles::of(&input);
-        let cures = |finding: &Finding| (finding.storm, cures(&input, finding, &bound));
+        let cures =
+            |finding: &Finding| (finding.storm, input.told_as_text(cures(&input, finding, &bound)));
         let storms: Vec<_> = findings.storms.iter().map(cures).collect();
         let (chosen, predicted) = chosen(&input, &storms, &bound);
         let BoundFiles { mut in_place, copies, .. } = bound;
@@ -173,7 +207,8 @@ fn chosen(
     storms: &[(Storm, StormCures)],
     bound: &BoundFiles,
 ) -> (Vec<Cure>, Option<CurePrediction>) {
-    let first = |cures: &[Cure]| cures.iter().find(|cure| cure.is_appliable()).cloned();
+    let can_be = |cure: &&Cure| cure.is_appliable() && input.no_text(cure).is_none();
+    let first = |cures: &[Cure]| cures.iter().find(can_be).cloned();
     let of_storms = storms.iter().filter_map(|(_, all)| first(&all.cures));
     let mut all: Vec<Cure> = of_storms.chain(first(&bound.cures)).collect();
     all.sort_by_key(|cure| std::cmp::Reverse(cure.predicted.spared()));

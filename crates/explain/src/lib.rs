@@ -259,13 +259,22 @@ fn headline(
         operations(totals.metadata_ops),
         counted(totals.enoent, "failed lookup", "failed lookups"),
     );
-    let (StartVerdict::NoStorm, Some(told)) = (verdict, wait.told()) else { return made };
+    let Some(told) = wait.told() else { return made };
+    let is_of_data = wait.data * 2.0 > told.one_rank;
+    let is_told = match verdict {
+        StartVerdict::NoStorm => true,
+        StartVerdict::Calm => is_of_data && threshold::is_felt(told.one_rank),
+        _ => false,
+    };
+    if !is_told {
+        return made;
+    }
     let waits = format!(
         "{made}. One rank waits {} on {}",
         words::seconds(told.one_rank),
         wait.model.profile
     );
-    match wait.data * 2.0 > told.one_rank {
+    match is_of_data {
         true => format!(
             "{waits}, {} of it for {} of data that is read.",
             words::seconds(wait.data),

@@ -16,13 +16,20 @@ const NOTICED: f64 = 0.1;
 const ONE_IN: f64 = 20.0;
 /// Or this many seconds.
 const ALWAYS: f64 = 2.5;
+/// Seconds of a start up to which a person's train of thought goes on (the same paper).
+const UNBROKEN: f64 = 1.0;
 /// Execs of the same program by the same parent.
 pub const STARTS: u64 = 50;
 
 /// Whether so many seconds that a cure would take away, of a start that waits `all` seconds, are a
 /// storm.
 pub(crate) fn is_storm(avoidable: f64, all: f64) -> bool {
-    avoidable >= NOTICED && (avoidable * ONE_IN >= all || avoidable >= ALWAYS)
+    is_felt(avoidable) && (avoidable * ONE_IN >= all || avoidable >= ALWAYS)
+}
+
+/// Whether a person notices a wait of so many seconds.
+pub(crate) fn is_felt(wait: f64) -> bool {
+    wait >= NOTICED
 }
 
 /// Whether so many operations, of which each might take so long, would be felt if they were counted,
@@ -33,7 +40,7 @@ pub(crate) fn would_be_felt(operations: u64, all: u64, latency: f64) -> bool {
 
 /// Whether a start that waits so many seconds can be called calm.
 pub(crate) fn is_calm(all: f64) -> bool {
-    all <= NOTICED
+    all <= UNBROKEN
 }
 
 /// The threshold as data; `on` is what the filesystem is called.
@@ -64,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_is_calm_up_to_what_a_person_notices() {
-        assert!(is_calm(0.1) && !is_calm(0.1001));
+    fn a_start_is_calm_up_to_what_interrupts_a_person() {
+        assert!(is_calm(1.0) && !is_calm(1.001));
     }
 }

@@ -12,9 +12,9 @@ use crate::threshold;
 pub enum StartVerdict {
     /// It has a storm.
     SlowStart,
-    /// It has none, and one rank waits longer than a person notices.
+    /// It has none, and one rank waits for more than a second all the same.
     NoStorm,
-    /// It has none, and nobody waits.
+    /// It has none, and one rank waits for a second at most.
     Calm,
     /// It has none, and what is waited for is not known.
     NotKnown,

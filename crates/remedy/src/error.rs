@@ -51,7 +51,9 @@ pub enum Error {
     #[error("the plan changes nothing")]
     Empty,
     /// There is no state directory to be found.
-    #[error("no place for becalm's state: set XDG_STATE_HOME or HOME to an absolute path")]
+    #[error(
+        "no place for becalm's state: set XDG_STATE_HOME, or HOME to a directory that is there"
+    )]
     NoState,
     /// Another becalm applies or undoes something with the same state directory.
     #[error("{}: another becalm is at work; try again when it has ended", state.display())]

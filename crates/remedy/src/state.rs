@@ -32,10 +32,11 @@ pub fn state_directory() -> Result<PathBuf, Error> {
     Ok(base.join("becalm"))
 }
 
-/// The home that the variable names. Of root, its own, where that is another user's: a directory
+/// The home that the variable names, where it is there: none is made for an account that is to have
+/// none (`/nonexistent`). Of root, its own, where that is another user's: a directory
 /// that root made there would lock that user out. A service of systemd's may have no HOME.
 fn home(named: Option<PathBuf>, is_root: bool) -> Option<PathBuf> {
-    let own = named.filter(|home| !is_root || owner(home) == Some(0));
+    let own = named.filter(|home| home.is_dir() && (!is_root || owner(home) == Some(0)));
     own.or_else(|| is_root.then(home_of_root))
 }
 
@@ -209,6 +210,9 @@ mod tests {
             std::os::unix::fs::chown(directory.path(), Some(65534), None).unwrap();
         }
         assert_eq!(home(named, true), Some(home_of_root()));
+        let gone = Some(directory.path().join("gone"));
+        assert_eq!(home(gone.clone(), false), None);
+        assert_eq!(home(gone, true), Some(home_of_root()));
         assert_eq!(home(None, true), Some(home_of_root()));
     }
 

@@ -72,13 +72,15 @@ pub(crate) fn name_temporaries(jobs: &mut [FileWork], id: &str) -> Result<(), Er
     Ok(())
 }
 
-/// Gives each large file that is removed or replaced the name beside it that it keeps.
+/// Gives each file that is removed or replaced the name beside it that it keeps, if it is large, or
+/// gives way to what a journal knows by its inode: such a one is likely to be known so itself.
 pub(crate) fn name_asides(jobs: &mut [FileWork], id: &str, large: ByteUnits) -> Result<(), Error> {
     let prefix = fresh_prefix(id)?;
     for (number, job) in jobs.iter_mut().enumerate() {
+        let is_taken = matches!(job.content, NewContent::Written(_));
         if let Some(item) = job.change.removed_mut()
             && let ItemKind::File { version, aside, .. } = &mut item.thing
-            && version.size >= large
+            && (is_taken || version.size >= large)
         {
             *aside = Some(format!("{prefix}-{number}-kept"));
         }

@@ -37,7 +37,8 @@ impl PathHandle {
     /// # Errors
     /// Those of stat.
     pub fn is_dir(&self) -> io::Result<bool> {
-        Ok(self.path().metadata()?.is_dir())
+        let about = rustix::fs::fstat(&self.0)?;
+        Ok(rustix::fs::FileType::from_raw_mode(about.st_mode).is_dir())
     }
 }
 

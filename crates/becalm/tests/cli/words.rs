@@ -154,7 +154,13 @@ fn forbidden(text: &str) -> Vec<String> {
         .flat_map(|(number, line)| {
             line.split(|char: char| !char.is_alphabetic())
                 .filter(|word| !word.is_empty())
-                .map(move |word| (number + 1, word.to_lowercase()))
+                // What is all in capitals begins a screen: it goes on with no line before it.
+                .map(move |word| {
+                    (
+                        number + 1,
+                        if is_shouted(word) { word.to_owned() } else { word.to_lowercase() },
+                    )
+                })
         })
         .collect();
     let mut found = Vec::new();
@@ -167,6 +173,10 @@ fn forbidden(text: &str) -> Vec<String> {
         }
     }
     found
+}
+
+fn is_shouted(word: &str) -> bool {
+    word.len() > 1 && word.chars().all(char::is_uppercase)
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //! with status 0, the command says what it said, and makes fewer metadata operations. What is not certain to do so is
 //! not advised.
 
+use std::fs;
+use std::os::unix::fs::chown;
 use std::path::Path;
 use std::process::Command;
 
@@ -78,11 +80,31 @@ fn files_that_are_anothers_are_bound_in_copies_or_by_who_owns_them() {
         format!("becalm fix --apply -o app.calm -- {program}"),
         format!("becalm fix --apply -- {program}"),
     );
-    assert_eq!(of("command"), [calmed, asked]);
+    assert_eq!(of("command"), [&*calmed, &*asked]);
     assert_eq!(of("actor"), ["you", "root"]);
     assert_eq!(steps[0]["change"]["kind"], "show_bound_copies");
     let ops = |when: &str| steps[0]["predicted"][when]["metadata_ops"].as_u64().unwrap();
     assert!(ops("after") * 4 < ops("before"), "{steps:#?}");
+
+    // What is printed is pasted, and does what was predicted.
+    let path = format!("PATH={}:/usr/bin:/bin", scene.directory().display());
+    let home = format!("HOME={}", scene.at("home"));
+    fs::create_dir(scene.at("home")).unwrap();
+    chown(scene.at("home"), Some(65534), Some(65534)).unwrap();
+    let pasted = |line: &str| {
+        let words = ["env", "-i", &path, &home, "bash", "-c", line];
+        let ran = run(testkit::user::as_a_user(&words).current_dir(scene.directory()));
+        assert_eq!(ran.code(), 0, "{line}: {}{}", ran.out(), ran.err());
+        ran.out()
+    };
+    pasted(&calmed);
+    let calm: Value =
+        serde_json::from_str(&pasted("becalm check --json -- becalm run app.calm")).unwrap();
+    assert_eq!(calm["verdict"], "calm", "{calm:#}");
+    let measured = calm["totals"]["metadata_ops"].as_u64().unwrap();
+    assert!(measured.abs_diff(ops("after")) * 10 < measured, "{measured}: {steps:#?}");
+    pasted("becalm undo");
+    assert!(!Path::new(&scene.at("app.calm")).exists());
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn step<'f>(findings: &'f Value, storm: &str, part: &str) -> &'f str {
 fn assert_calm(findings: &Value) {
     assert_eq!(findings["storms"], serde_json::json!([]), "{findings:#}");
     let waits = findings["predicted_wait"]["one_rank"].as_f64().unwrap();
-    assert_eq!(findings["verdict"] == "calm", waits <= 0.1, "{findings:#}");
+    assert_eq!(findings["verdict"] == "calm", waits <= 1.0, "{findings:#}");
 }
 
 /// Python as the distribution built it: a version manager's would add a shell's operations.

@@ -239,7 +239,7 @@ fn images_overlays_and_indexes_are_undone_and_an_overlay_with_work_in_it_is_not(
     story.succeeds("becalm image build -o env.sqsh ../tree");
     story.succeeds("becalm image overlay overlay.img 64M --sparse");
     assert_eq!(fs::metadata(story.scene.at("work/overlay.img")).unwrap().len(), 64 << 20);
-    // What is large is kept by another name when it is replaced, and comes back.
+    // It is kept by another name when it is replaced, and comes back itself.
     let image = || fs::metadata(story.scene.at("work/env.sqsh")).unwrap().ino();
     let first = image();
     story.succeeds("becalm image build -o env.sqsh ../tree/gcc");

@@ -36,9 +36,9 @@ impl Points {
     /// memory with the same entries, each a bind of what was there (Singularity calls that an
     /// underlay). What others make in that directory later is not seen.
     pub fn make(&mut self, path: &Path, kind: MountPointKind) -> Result<PathBuf, MountError> {
-        match fs::metadata(path) {
-            Ok(there) if there.is_dir() == (kind == MountPointKind::Directory) => {
-                return path.canonicalize().map_err(error::file(path, "find"));
+        match is_directory(path) {
+            Ok((there, is_directory)) if is_directory == (kind == MountPointKind::Directory) => {
+                return Ok(there);
             }
             Ok(_) => {
                 let is = if kind == MountPointKind::Directory {
@@ -142,6 +142,17 @@ impl Points {
         }
         self.ours.push(directory.to_owned());
         Ok(())
+    }
+}
+
+/// Where a path leads, and whether that is a directory. The kernel says where: to ask link by link
+/// takes a question for each part of the path.
+fn is_directory(path: &Path) -> io::Result<(PathBuf, bool)> {
+    let there = PathHandle::at(path)?;
+    let is_directory = there.is_dir()?;
+    match fs::read_link(there.path()) {
+        Ok(real) if real.is_absolute() => Ok((real, is_directory)),
+        _ => Ok((path.canonicalize()?, is_directory)),
     }
 }
 

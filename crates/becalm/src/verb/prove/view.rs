@@ -15,6 +15,11 @@ const NOTES: usize = 4;
 /// a command to paste.
 pub fn proof(proof: &Proof, columns: usize, next: &str) -> String {
     let answer = if proof.verdict.proven { "Proven" } else { "Not proven" };
+    measured(proof, answer, columns, next)
+}
+
+/// The same; `answer` is what it proves, in a word.
+pub fn measured(proof: &Proof, answer: &str, columns: usize, next: &str) -> String {
     let headline = format!("{answer}: {}", plain(&proof.verdict.sentence));
     let mut text = style::headline(&headline, columns);
     text.push_str(&commands(proof).render_rows(columns));

@@ -234,6 +234,9 @@ impl CheckAnswer {
             ));
         }
         let mut text = width::wrap(&text, columns);
+        if !self.findings.rest.is_empty() {
+            text.push_str(&width::wrap(&format!("By cause: {}.", self.rest()), columns));
+        }
         if let Some(directory) = &self.findings.left_out {
             text.push_str(&self.next_below(directory));
         }
