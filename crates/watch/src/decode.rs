@@ -199,13 +199,15 @@ fn clone_flags(tid: i32, special: Special, first: u64) -> u64 {
 }
 
 /// musl's loader and C library are one file. Its loader opens libraries, reads their first
-/// page and maps them (musl's ldso/dynlink.c); the first other call is the program's.
+/// page and maps them (musl's ldso/dynlink.c); of an open with O_CLOEXEC musl sets that once more by
+/// fcntl, for old kernels (src/fcntl/open.c). The first other call is the program's.
 fn is_loader_like(pending: &PendingCall) -> bool {
     let library = |path: &FullPath| {
         let name = path.bytes.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
         name.windows(3).any(|part| part == b".so") || name.starts_with(b"ld-musl")
     };
     match pending.shape.kind {
+        _ if pending.shape.special == Special::Fcntl => pending.flags == libc::F_SETFD as u64,
         Kind::Open => pending.path.as_ref().is_some_and(library),
         Kind::Fstat | Kind::Read | Kind::Map | Kind::Close => true,
         _ => false,

@@ -154,6 +154,8 @@ fn what_musl_s_loader_does_not_do_begins_its_program() {
     task.space.borrow_mut().map(0x1000, 0x1000, Some(PathId(7)), true);
     let library = decoded(&task, "open", &[at(c"/lib/libz.so.1")]);
     assert_eq!((library.phase, library.site.in_loader), (Phase::Loading, true));
+    let again = decoded(&task, "fcntl", &[3, libc::F_SETFD as u64, 1]);
+    assert_eq!(again.phase, Phase::Loading, "close on exec, again");
     let file = decoded(&task, "open", &[at(c"/etc/passwd")]);
     assert_eq!((file.phase, file.site.in_loader), (Phase::Running, false));
     let library = decoded(&task, "open", &[at(c"/lib/libz.so.1")]);
