@@ -38,9 +38,10 @@ pub(crate) fn would_be_felt(operations: u64, all: u64, latency: f64) -> bool {
     operations as f64 * latency > NOTICED && operations * 4 >= all
 }
 
-/// Whether a start that waits so many seconds can be called calm.
-pub(crate) fn is_calm(all: f64) -> bool {
-    all <= UNBROKEN
+/// Whether a start that waits so many seconds can be called calm; of so many operations so many
+/// fail. A search that nobody has a name for is none.
+pub(crate) fn is_calm(all: f64, operations: u64, enoent: u64) -> bool {
+    !is_felt(all) || all <= UNBROKEN && enoent * 4 <= operations
 }
 
 /// The threshold as data; `on` is what the filesystem is called.
@@ -72,6 +73,7 @@ mod tests {
 
     #[test]
     fn a_start_is_calm_up_to_what_interrupts_a_person() {
-        assert!(is_calm(1.0) && !is_calm(1.001));
+        assert!(is_calm(1.0, 100, 25) && !is_calm(1.001, 100, 0));
+        assert!(is_calm(0.099, 100, 100) && !is_calm(0.1, 100, 26), "a search");
     }
 }

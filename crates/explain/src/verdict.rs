@@ -3,7 +3,7 @@
 use cost::PredictedWait;
 use serde::{Deserialize, Serialize};
 
-use crate::findings::Finding;
+use crate::findings::{Finding, RunTotals};
 use crate::threshold;
 
 /// What a start is called, by its storms and its [threshold](crate::threshold).
@@ -12,7 +12,8 @@ use crate::threshold;
 pub enum StartVerdict {
     /// It has a storm.
     SlowStart,
-    /// It has none, and one rank waits for more than a second all the same.
+    /// It has none, and one rank waits for more than a second all the same, or noticeably for a
+    /// start of which more than a quarter are failed lookups.
     NoStorm,
     /// It has none, and one rank waits for a second at most.
     Calm,
@@ -23,10 +24,17 @@ pub enum StartVerdict {
 impl StartVerdict {
     /// Of a start with these storms; no wait: the recording does not tell it. What `becalm run`
     /// itself waits for, `own`, before the command starts is told beside, and is no part of it.
-    pub(crate) fn of(storms: &[Finding], wait: Option<PredictedWait>, own: f64) -> StartVerdict {
+    pub(crate) fn of(
+        storms: &[Finding],
+        totals: &RunTotals,
+        wait: Option<PredictedWait>,
+        own: f64,
+    ) -> StartVerdict {
+        let RunTotals { metadata_ops, enoent, .. } = *totals;
+        let is_calm = |wait| threshold::is_calm(wait, metadata_ops, enoent);
         match wait {
             _ if !storms.is_empty() => StartVerdict::SlowStart,
-            Some(wait) if threshold::is_calm(wait.one_rank - own) => StartVerdict::Calm,
+            Some(wait) if is_calm(wait.one_rank - own) => StartVerdict::Calm,
             Some(_) => StartVerdict::NoStorm,
             None => StartVerdict::NotKnown,
         }

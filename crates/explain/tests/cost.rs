@@ -64,16 +64,16 @@ fn the_waits_of_storms_and_of_the_rest_add_up_to_the_whole() {
 }
 
 #[test]
-fn no_storm_is_said_up_to_a_tenth_of_a_second_and_not_above() {
-    let at = explained_on(calm(100), &model());
-    close(at.predicted_wait.unwrap().one_rank, 0.1);
+fn a_start_without_a_storm_is_calm_up_to_a_second_and_not_above() {
+    let at = explained_on(calm(1000), &model());
+    close(at.predicted_wait.unwrap().one_rank, 1.0);
     assert_eq!(at.verdict, explain::StartVerdict::Calm, "{}", at.headline);
-    let above = explained_on(calm(101), &model());
-    close(above.predicted_wait.unwrap().one_rank, 0.101);
+    let above = explained_on(calm(1001), &model());
+    close(above.predicted_wait.unwrap().one_rank, 1.001);
     assert!(above.storms.is_empty(), "{:?}", above.storms);
     assert_eq!(above.verdict, explain::StartVerdict::NoStorm);
     let said = &above.headline;
-    assert!(said.contains("101 ms") && said.contains("on even"), "{said}");
+    assert!(said.contains("1.00 s") && said.contains("on even"), "{said}");
     let largest = &above.rest[0];
     assert!(said.contains(largest.count.cause.name()), "{said} names {:?}", largest.count);
 }

@@ -78,7 +78,9 @@ fn step<'f>(findings: &'f Value, storm: &str, part: &str) -> &'f str {
 fn assert_calm(findings: &Value) {
     assert_eq!(findings["storms"], serde_json::json!([]), "{findings:#}");
     let waits = findings["predicted_wait"]["one_rank"].as_f64().unwrap();
-    assert_eq!(findings["verdict"] == "calm", waits <= 1.0, "{findings:#}");
+    let of = |field: &str| findings["totals"][field].as_u64().unwrap();
+    let is_calm = waits < 0.1 || waits <= 1.0 && of("enoent") * 4 <= of("metadata_ops");
+    assert_eq!(findings["verdict"] == "calm", is_calm, "{findings:#}");
 }
 
 /// Python as the distribution built it: a version manager's would add a shell's operations.

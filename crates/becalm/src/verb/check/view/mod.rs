@@ -234,7 +234,8 @@ impl CheckAnswer {
             ));
         }
         let mut text = width::wrap(&text, columns);
-        if !self.findings.rest.is_empty() {
+        let waits = self.findings.predicted_wait.map_or(0.0, |wait| wait.one_rank);
+        if waits - self.findings.own_wait >= self.findings.threshold.avoidable_wait {
             text.push_str(&width::wrap(&format!("By cause: {}.", self.rest()), columns));
         }
         if let Some(directory) = &self.findings.left_out {
