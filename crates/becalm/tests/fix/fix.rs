@@ -62,12 +62,13 @@ fn a_plan_runs_the_command_as_it_is_and_changes_nothing() {
     let scene = Scene::new();
     let program = store(&scene);
     let before = content(&scene);
-    let planned = fix(&scene, &[], &[&program]);
+    let planned = fix(&scene, &["-o", "app.calm"], &[&program]);
     assert_eq!(planned.code(), 0, "{}", planned.err());
+    assert!(planned.out().contains("No app.calm: nothing is done at launch"), "{}", planned.out());
     let says = run(&mut Command::new(&program)).out();
     assert!(planned.out().starts_with(&says), "{}", planned.out());
     assert!(planned.out().contains("Would bind 41 files"), "{}", planned.out());
-    assert!(planned.out().contains(&format!("Next: becalm fix --apply -- {program}")));
+    assert!(planned.out().contains(&format!("Next: becalm fix --apply -o app.calm -- {program}")));
     assert_eq!(content(&scene), before);
     // What it saw is kept, as `last`; there is nothing to undo.
     assert!(!Path::new(&scene.at("state/becalm/journals")).exists());

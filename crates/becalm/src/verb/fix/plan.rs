@@ -37,6 +37,8 @@ pub(super) struct ResolvedPlan {
     pub no_image: Option<String>,
     /// Where what is done at launch is written; none where nothing is.
     pub calm: Option<CalmPlace>,
+    /// Files that were asked for and that nothing needs, and why.
+    pub not_needed: Vec<String>,
     /// What the start waits.
     pub wait: PlannedWait,
 }
@@ -78,7 +80,8 @@ impl ResolvedPlan {
         };
         let binding = std::mem::take(&mut cures.in_place);
         let binding = with_system(binding, &cures);
-        Ok(ResolvedPlan { cures, binding, image, no_image, calm, wait })
+        let not_needed = not_needed(args, calm.is_some(), image.is_some());
+        Ok(ResolvedPlan { cures, binding, image, no_image, calm, not_needed, wait })
     }
 
     /// The cures, each by its number: all that is done.
@@ -119,6 +122,16 @@ impl ResolvedPlan {
         };
         self.chosen(parts).map(saved).sum()
     }
+}
+
+/// The files that were named and are not written.
+fn not_needed(args: &FixArgs, has_calm: bool, has_image: bool) -> Vec<String> {
+    let name = |file: &PathBuf| term::plain(&file.to_string_lossy());
+    let calm = args.output.as_ref().filter(|_| !has_calm);
+    let calm = calm.map(|file| format!("No {}: nothing is done at launch", name(file)));
+    let image = args.image.as_ref().filter(|_| !has_image);
+    let image = image.map(|file| format!("No {}: no image is built", name(file)));
+    calm.into_iter().chain(image).collect()
 }
 
 /// The binding, with what it leaves alone.

@@ -109,6 +109,9 @@ impl<'a> FixAnswer<'a> {
             let line = format!("{verb} {file}: what becalm run does at launch");
             text.push_str(&width::wrap(&line, columns));
         }
+        for line in &plan.not_needed {
+            text.push_str(&width::wrap(line, columns));
+        }
         text + &self.others(columns)
     }
 
