@@ -165,7 +165,8 @@ impl ClosedQueue<'_> {
                 if group.cached[number].is_nan() {
                     let work = f64::from(stretch.cached) * service;
                     let done = self.metadata.serve(at, work, work * group.nodes);
-                    group.cached[number] = done + f64::from(stretch.cached) * trip;
+                    let trips = f64::from(stretch.cached) - stretch.beside;
+                    group.cached[number] = done + trips * trip;
                 }
                 (RankPhase::Own, at.max(group.cached[number]))
             }

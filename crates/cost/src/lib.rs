@@ -62,7 +62,7 @@ pub use profile_store::ProfileError;
 pub use projection::{JobProjection, Projection, Saturation};
 pub use recorded_start::{ProjectionError, RecordedStart};
 pub use rpc::{Rpc, RpcCounts, RpcKind};
-pub use rpc_sequence::RpcSummary;
+pub use rpc_sequence::{LOOKS_AT_ONCE, RpcSummary};
 pub use server_cache::ServerCache;
 pub use shared_directories::{SharedChoice, SharedDirectories};
 pub use units::{Bandwidth, TimeSpan};

@@ -112,6 +112,7 @@ impl CostModel {
     fn time_alone(&self, stretch: &Stretch) -> f64 {
         let rpcs = f64::from(stretch.cached + stretch.own);
         rpcs * self.profile.latency().0 as f64
+            - stretch.beside * self.profile.mds.round_trip.nanos().0 as f64
             + self.profile.transfer_time(stretch.bytes)
             + self.profile.transfer_trips(stretch.bytes)
             + stretch.disk

@@ -5,7 +5,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use recording::{Event, Kind as CallKind, Mount, Nanos, Outcome, PathId, ProcessId, Recording};
+use recording::{
+    Event, Exec, Kind as CallKind, Mount, Nanos, Outcome, PathId, ProcessId, Recording,
+};
 use rustc_hash::FxHashMap;
 
 use crate::missing_component::PathEvidence;
@@ -45,11 +47,20 @@ pub(crate) struct StartStep<'a> {
     /// The call, in [`Recording::events`].
     pub(crate) event: usize,
     pub(crate) think: Nanos,
+    /// Whether it is one of many that are sent at once: one of `becalm run`'s looks.
+    pub(crate) is_at_once: bool,
     pub(crate) request: PathRequest<'a>,
     /// Bytes of files that one node has to fetch.
     pub(crate) bytes: u64,
     /// Files of which they are the first.
     pub(crate) read: Vec<&'a [u8]>,
+}
+
+/// Whether a call is made by one of the threads in which `becalm run` looks at what may have
+/// changed: by none but those of a process's threads that are not its first.
+fn is_at_once(recording: &Recording, event: &Event) -> bool {
+    recording.process(event.process).pid != event.thread
+        && recording.program(event.process, event.start).is_some_and(Exec::is_becalm_run)
 }
 
 /// A recording that says nothing of many ranks.
@@ -151,8 +162,16 @@ impl<'a> RecordedStart<'a> {
             let request = evidence.cut(*request);
             let event = order[*place];
             let think_time = Nanos(think as u64);
+            let is_at_once = is_at_once(recording, &recording.events[event]);
             let read = Vec::new();
-            self.steps.push(StartStep { event, think: think_time, request, bytes: 0, read });
+            self.steps.push(StartStep {
+                event,
+                think: think_time,
+                is_at_once,
+                request,
+                bytes: 0,
+                read,
+            });
             think = 0.0;
         }
         self.read(&data[done..]);

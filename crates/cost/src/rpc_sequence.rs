@@ -5,6 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ClientCache, FilesystemProfile, RecordedStart, RpcKind, ServerCache};
 
+/// What one of so many round trips at once takes of one: `becalm run` looks at what may have changed
+/// in 32 threads (crates/image/src/mount/fresh.rs, crates/cure/src/calm_file/holds.rs).
+const AT_ONCE: f64 = 1.0 / LOOKS_AT_ONCE as f64;
+/// In so many threads `becalm run` looks at what may have changed.
+pub const LOOKS_AT_ONCE: u64 = 32;
+
 /// A stretch of a rank's start: it computes, then waits for RPCs, then reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Stretch {
@@ -16,6 +22,9 @@ pub(crate) struct Stretch {
     pub(crate) cached: u32,
     /// RPCs that each rank sends.
     pub(crate) own: u32,
+    /// Of the round trips of the cached ones, those that nobody waits for: they are sent while
+    /// others are on their way.
+    pub(crate) beside: f64,
     /// Bytes that come to the node once.
     pub(crate) bytes: u64,
     /// Nanoseconds that a cold server's disk takes, once for all nodes.
@@ -93,10 +102,12 @@ impl RpcSequence {
                 sequence.summary.add(rpc.kind, rpc.enoent, rpc.cached);
                 let (cached, own) = if rpc.cached { (1, 0) } else { (0, 1) };
                 let disk = server.read_for_rpc(&rpc).0 as f64;
-                sequence.list.push(Stretch { event, think, cached, own, disk, bytes: 0 });
+                let beside = if rpc.cached && step.is_at_once { 1.0 - AT_ONCE } else { 0.0 };
+                sequence.list.push(Stretch { event, think, cached, own, beside, disk, bytes: 0 });
                 think = 0.0;
             });
-            *at += latency * (sequence.list.len() - before) as f64;
+            let waited = sequence.list[before..].iter().map(|stretch| 1.0 - stretch.beside);
+            *at += latency * waited.sum::<f64>();
             if fetches && step.bytes > 0 {
                 let bytes = step.bytes;
                 let disk = step.read.iter().map(|file| server.read_for_data(file).0 as f64).sum();
@@ -118,6 +129,7 @@ impl RpcSequence {
                 think: sum.think + stretch.think,
                 cached: sum.cached + stretch.cached,
                 own: sum.own + stretch.own,
+                beside: sum.beside + stretch.beside,
                 bytes: sum.bytes + stretch.bytes,
                 disk: sum.disk + stretch.disk,
             })

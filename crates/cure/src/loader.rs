@@ -65,7 +65,7 @@ impl BoundFiles {
             all.copies = simulated(recording, &files, options, true)?;
             copied = effect(recording, &all.copies);
             let files = all.copies.changes.len() as u64;
-            (copied.in_turn, copied.added) = (ASKED_A_COPY * files, SHOWN + SHOWN_A_COPY * files);
+            (copied.looked_at, copied.added) = (ASKED_A_COPY * files, SHOWN + SHOWN_A_COPY * files);
         }
         let spared = |effect: &CureEffect| predictor.predict(effect).spared() as f64;
         let is_enough = spared(&in_place) >= MOST * spared(&copied);
@@ -106,7 +106,7 @@ impl BoundFiles {
         let shown = copies.clone().filter(|_| (input.machine.can_mount)());
         let shown = shown.map(|effect| show(input, &self.copies, effect));
         // Bound by their owner, nothing is looked at.
-        let in_files = copies.map(|effect| CureEffect { in_turn: 0, added: 0, ..effect });
+        let in_files = copies.map(|effect| CureEffect { looked_at: 0, added: 0, ..effect });
         let asked = in_files.and_then(|effect| ask(input, &self.copies, effect, others));
         let own = match in_place_is_enough {
             true => [bound, shown],

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use cost::{CostModel, PredictedWait, RecordedStart};
+use cost::{CostModel, LOOKS_AT_ONCE, PredictedWait, RecordedStart};
 use explain::{ExplainOptions, Findings};
 use recording::Recording;
 use serde::Serialize;
@@ -32,8 +32,6 @@ pub struct CurePrediction {
     pub after: PredictedStart,
 }
 
-/// So many threads look (crates/image/src/mount/fresh.rs).
-const AT_A_TIME: u64 = 32;
 /// One in so many operations, or seconds of wait, is the least that is worth a change.
 const ONE_IN: u64 = 10;
 
@@ -80,10 +78,8 @@ pub(crate) struct CureEffect {
     pub taken: HashSet<usize>,
     /// Metadata operations that becalm makes on the node itself.
     pub added: u64,
-    /// Directories that becalm looks at on the shared filesystem, once a node.
+    /// Names that becalm looks at on the shared filesystem, once a node.
     pub looked_at: u64,
-    /// Files that becalm looks at there one after the other, once a node.
-    pub in_turn: u64,
 }
 
 impl CureEffect {
@@ -96,7 +92,6 @@ impl CureEffect {
         self.taken.extend(&other.taken);
         self.added += other.added;
         self.looked_at += other.looked_at;
-        self.in_turn += other.in_turn;
     }
 }
 
@@ -132,7 +127,7 @@ impl<'r> StartPredictor<'r> {
             enoent += u64::from(event.is_missing());
         }
         let wait = |_| self.looking(self.model.predict_without(&self.start, &effect.taken), effect);
-        let added = effect.added + effect.looked_at + effect.in_turn;
+        let added = effect.added + effect.looked_at;
         let after = PredictedStart {
             metadata_ops: (self.before.metadata_ops + added).saturating_sub(taken),
             enoent: self.before.enoent.saturating_sub(enoent),
@@ -145,8 +140,8 @@ impl<'r> StartPredictor<'r> {
     /// for and all others with it.
     fn looking(&self, wait: PredictedWait, effect: &CureEffect) -> PredictedWait {
         let profile = &self.model.profile;
-        let rpcs = effect.looked_at + effect.in_turn;
-        let turns = effect.looked_at.div_ceil(AT_A_TIME) + effect.in_turn;
+        let rpcs = effect.looked_at;
+        let turns = rpcs.div_ceil(LOOKS_AT_ONCE);
         let alone = turns as f64 * profile.latency().seconds();
         let all = rpcs as f64 * self.model.job.nodes() as f64;
         let queued = profile.ops_per_second().map_or(0.0, |rate| all / rate as f64);

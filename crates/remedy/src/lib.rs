@@ -63,6 +63,7 @@ pub use error::{Changed, Error};
 pub use file_state::{FileLook, FileState, HAS_CHANGED};
 pub use list::{Entry, Status, last, last_of, list, status};
 pub use plan::{Counts, Edit, Plan, PredictedCounts, Seen, Step};
+pub use pool::each as each_at_once;
 pub use renew::renew;
 pub use state::state_directory;
 pub use tally::Tally;

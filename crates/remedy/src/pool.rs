@@ -3,12 +3,12 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// What `work` gives for each of the things, in their order. After the first failure no new
-/// thing is begun.
+/// What `work` gives for each of the things, in their order, done by so many threads. After the
+/// first failure no new thing is begun. They are joined, but may be there for a moment longer.
 ///
 /// # Errors
 /// The first failure.
-pub(crate) fn each<'a, T: Sync, R: Send, E: Send>(
+pub fn each<'a, T: Sync, R: Send, E: Send>(
     threads: usize,
     things: &'a [T],
     work: impl Fn(usize, &'a T) -> Result<R, E> + Sync,

@@ -1,13 +1,18 @@
 //! Whether what a calm file relies on is still as it was.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use cost::LOOKS_AT_ONCE;
 use remedy::{Digest, FileLook, FileState};
 use rustix::fs::{Access, StatVfsMountFlags};
 
-use super::CalmFile;
+use super::{CalmFile, CalmImage, ReliedFile, ShownCopy};
+
+/// Fewer looks than this need no threads.
+const FEW: usize = 64;
 
 /// Something that does not hold any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,23 +33,48 @@ impl CalmChange {
 impl CalmFile {
     /// What does not hold any more, in the file's order. At a glance it takes one stat a file, and
     /// of the image and of copies, which are the calm file's own, only the size is compared. What
-    /// the image was made of is compared by whoever mounts it.
+    /// the image was made of is compared by whoever mounts it. Many are looked at in threads: on a
+    /// shared filesystem each look is a round trip.
     pub fn changes(&self, look: FileLook) -> Vec<CalmChange> {
-        let image = self.image.iter();
-        let image =
-            image.map(|image| (&image.file, own(&image.file, image.bytes, image.digest, look)));
-        let shown = self.shown.iter().flat_map(|shown| {
-            let copy = own(&shown.copy, shown.copy_bytes, shown.copy_digest, look);
-            let file = shown.was.change(&shown.file, look);
-            // Under this very calm file, the copy is what is seen in its place.
-            let file = file.filter(|_| !is_same(&shown.file, &shown.copy));
-            [(&shown.file, file), (&shown.copy, copy.or_else(|| unreadable(&shown.copy)))]
-        });
-        let relied = self.relies_on.iter();
-        let relied = relied.map(|relied| (&relied.path, relied.was.change(&relied.path, look)));
-        let all = image.chain(shown).chain(relied);
-        all.filter_map(|(path, what)| Some(CalmChange { path: path.clone(), what: what? }))
-            .collect()
+        let image = self.image.iter().map(ReliedOn::Image);
+        let shown = self.shown.iter().flat_map(|one| [ReliedOn::Shown(one), ReliedOn::Copy(one)]);
+        let relied = self.relies_on.iter().map(ReliedOn::Other);
+        let all: Vec<_> = image.chain(shown).chain(relied).collect();
+        let threads = if all.len() < FEW { 1 } else { LOOKS_AT_ONCE as usize };
+        let changes =
+            remedy::each_at_once(threads, &all, |_, one| Ok::<_, Infallible>(one.change(look)));
+        let Ok(changes) = changes;
+        changes.into_iter().flatten().collect()
+    }
+}
+
+/// Something that a calm file relies on.
+#[derive(Clone, Copy)]
+enum ReliedOn<'c> {
+    Image(&'c CalmImage),
+    Shown(&'c ShownCopy),
+    Copy(&'c ShownCopy),
+    Other(&'c ReliedFile),
+}
+
+impl ReliedOn<'_> {
+    fn change(self, look: FileLook) -> Option<CalmChange> {
+        let (path, what) = match self {
+            ReliedOn::Image(image) => {
+                (&image.file, own(&image.file, image.bytes, image.digest, look))
+            }
+            ReliedOn::Shown(shown) => {
+                let file = shown.was.change(&shown.file, look);
+                // Under this very calm file, the copy is what is seen in its place.
+                (&shown.file, file.filter(|_| !is_same(&shown.file, &shown.copy)))
+            }
+            ReliedOn::Copy(shown) => {
+                let copy = own(&shown.copy, shown.copy_bytes, shown.copy_digest, look);
+                (&shown.copy, copy.or_else(|| unreadable(&shown.copy)))
+            }
+            ReliedOn::Other(relied) => (&relied.path, relied.was.change(&relied.path, look)),
+        };
+        Some(CalmChange { path: path.clone(), what: what? })
     }
 }
 

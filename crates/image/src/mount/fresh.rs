@@ -46,6 +46,8 @@ const NAMED: usize = 3;
 pub(crate) fn check(plan: &MountPlan<'_>) -> Result<(), MountError> {
     if let Some(condition) = &plan.wanted.condition {
         (condition.holds)(plan.wanted.freshness).map_err(MountError::Condition)?;
+        // It may have asked in threads; a namespace is entered alone.
+        sandbox::namespace::until_alone();
     }
     let Some(layer) = plan.layers.first() else { return Ok(()) };
     let MountTarget::Over(paths) = &plan.place else { return Ok(()) };
