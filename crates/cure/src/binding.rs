@@ -27,6 +27,8 @@ pub(crate) fn simulated(
     let mut how = BindOptions {
         list_spared: true,
         for_copies,
+        // Of all programs that there are, one start tells of those that it ran.
+        others_load: true,
         environments: environments::seen_in(recording),
         ..options.bind.clone()
     };

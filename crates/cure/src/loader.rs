@@ -4,10 +4,11 @@
 //! alone; and where that is not allowed, or for everyone, by who owns them. Which entries of
 //! LD_LIBRARY_PATH another start needs, no recording of this one tells.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use explain::{Finding, LoaderSource, SourcePath, Storm, StormSource};
-use loader::bind::{BindError, Binding};
+use loader::bind::{BindError, Binding, INHERITED};
 use recording::{Name, Recording};
 use term::number::counted;
 
@@ -90,6 +91,18 @@ impl BoundFiles {
         }
     }
 
+    /// Where names stay that other programs may find elsewhere: what would know of these.
+    fn inherited(&self) -> Option<String> {
+        let left = self.in_place.names_left.iter().chain(&self.copies.names_left);
+        let left = left.into_iter().find(|left| left.reason == INHERITED)?;
+        let plain = |name: &OsStr| term::plain(&name.to_string_lossy());
+        Some(format!(
+            "{} needs {}: {INHERITED}; becalm elf bind knows, given all programs that load it",
+            plain(left.file.file_name().unwrap_or_default()),
+            plain(&left.name),
+        ))
+    }
+
     /// The cures, of what was simulated.
     fn take(
         &mut self,
@@ -118,7 +131,10 @@ impl BoundFiles {
         // Files that are another's are better bound by that one, but not where one's own are enough.
         cures.truncate(if in_place_is_enough { 1 } else { 3 });
         if cures.is_empty() {
-            self.not_chosen.extend(small.first().map(|cure| refused(cure.predicted.too_little())));
+            let why =
+                |cure: &Cure| refused(self.inherited().unwrap_or(cure.predicted.too_little()));
+            let why = small.first().map(why);
+            self.not_chosen.extend(why);
         }
         self.cures = cures;
     }

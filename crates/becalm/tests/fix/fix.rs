@@ -236,3 +236,37 @@ fn undone_by_somebody_else_meanwhile_it_is_not_called_bound() {
     assert!(said(&ended).contains("is undone now, by another becalm"), "{}", said(&ended));
     assert_eq!(content(&scene), before);
 }
+
+/// Twelve libraries without a list of their own, and two programs whose lists lead to two versions of
+/// what they need: of the one program's start nothing is known that holds for the other's.
+const TWO_PROGRAMS: &str = r#"set -e
+for i in $(seq 60); do mkdir d$i; D="$D:$PWD/d$i"; done
+mkdir v1 v2 lib bin
+for v in 1 2; do
+    echo "int ver(void) { return $v; }" | gcc -shared -fPIC -xc - -xnone -o v$v/libver.so.1 -Wl,-soname,libver.so.1
+done
+for i in $(seq 12); do
+    echo "int ver(void); int s$i(void) { return ver(); }" |
+        gcc -shared -fPIC -xc - -xnone -o lib/libs$i.so.1 -Wl,-soname,libs$i.so.1 v1/libver.so.1
+    L="$L lib/libs$i.so.1"; P="$P int s$i(void);"; S="$S+s$i()"
+done
+for a in 1 2; do
+    printf '%s\n' '#include <stdio.h>' "$P" "int main(void) { printf(\"ver %d\n\", 0$S); }" |
+        gcc -xc - -xnone -o bin/app$a $L -Wl,--disable-new-dtags -Wl,-rpath,${D#:}:$PWD/v$a:$PWD/lib -Wl,-rpath-link,v$a
+done
+"#;
+
+#[test]
+fn what_another_program_loads_stays_as_it_is() {
+    let scene = Scene::new();
+    let made = run(Command::new("bash").args(["-c", TWO_PROGRAMS]).current_dir(scene.directory()));
+    assert_eq!(made.code(), 0, "{}", made.err());
+    let says = |app: &str| run(&mut Command::new(scene.at(app))).out();
+    let before = ["bin/app1", "bin/app2"].map(says);
+    assert_eq!(before, ["ver 12\n", "ver 24\n"]);
+    let applied = fix(&scene, &["--apply", "--runs=2"], &[&scene.at("bin/app1")]);
+    let said = applied.out().replace('\n', " ");
+    assert_eq!(applied.code(), 1, "{said}");
+    assert!(said.contains("becalm elf bind knows, given all programs that load it"), "{said}");
+    assert_eq!(["bin/app1", "bin/app2"].map(says), before);
+}

@@ -50,8 +50,8 @@ pub(super) fn plan(
     let resolver = Resolver::new(world, &files, &options.environments);
     let today = Today::of(&resolver, &eligible, &mut lessons.left_out, progress);
     let variants = &Variants::new(world);
-    let absolute = options.absolute;
-    let rules = PinRules { files: &files, leave: &leave, variants, absolute };
+    let (absolute, others_load) = (options.absolute, options.others_load);
+    let rules = PinRules { files: &files, leave: &leave, variants, absolute, others_load };
     let pins = decide(&rules, &today.programs, &today.alone, &today.own);
     let candidates = today.searching(&files, &eligible.changeable);
     let fixed = today.searching(&files, &eligible.fixed).into_iter();

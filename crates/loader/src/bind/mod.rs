@@ -61,6 +61,7 @@ use std::io;
 use std::path::PathBuf;
 
 pub use leave::{Leave, UnboundFile};
+pub use pins::INHERITED;
 pub use remedy::Counts;
 pub use steered::StartEnvironment;
 pub use stores::{Manager, PackageStore, store_of};
@@ -116,6 +117,9 @@ pub struct BindOptions {
     /// Whether copies are to be bound, and shown in place of the files, which stay as they are: who
     /// may write to these is not asked, and nothing is added beside them.
     pub for_copies: bool,
+    /// Whether programs that are not among the paths may load these libraries, too. A name that a
+    /// library finds by a program's list alone then stays: another's may lead elsewhere.
+    pub others_load: bool,
     /// The environments in which programs were seen to start. What they load there stays as it is,
     /// and so does what everyone else's starts load.
     pub environments: Vec<StartEnvironment>,

@@ -61,6 +61,8 @@ pub(super) enum SearchedReason {
     Conflict,
     /// It is served by what the process has loaded, not by what the library's own search finds.
     Served,
+    /// A program's list leads to it, and not the library's own: another program's may lead elsewhere.
+    Inherited,
     /// It is found through `$ORIGIN`: a pin would tie the tree to its place.
     Relocatable,
     /// It is found through `$ORIGIN` by a file with names in several directories.
@@ -86,6 +88,7 @@ impl SearchedReason {
             SearchedReason::Served | SearchedReason::Conflict => None,
             SearchedReason::Listed => Some("on the list of names that are not bound"),
             SearchedReason::Missing => Some("not found today"),
+            SearchedReason::Inherited => Some(INHERITED),
             SearchedReason::Relocatable => {
                 Some("found through $ORIGIN: --absolute binds it to its place")
             }
@@ -106,6 +109,10 @@ impl SearchedReason {
     }
 }
 
+/// Why a name stays that a library finds by a program's list alone ([`super::BindOptions::others_load`]).
+pub const INHERITED: &str = "the program's list leads to it, not the library's own: another \
+                             program's may lead elsewhere";
+
 /// How to decide.
 pub(super) struct PinRules<'a> {
     pub files: &'a [ElfFileNames],
@@ -113,6 +120,8 @@ pub(super) struct PinRules<'a> {
     pub variants: &'a Variants<'a>,
     /// Whether trees that find themselves by `$ORIGIN` are bound to where they are.
     pub absolute: bool,
+    /// Whether programs that are not known load the same libraries.
+    pub others_load: bool,
 }
 
 /// One start's say on one entry.
@@ -271,14 +280,27 @@ fn by_programs(
             return Pin::Open(open);
         }
         // What the library would find in a start that is not known here.
-        match file.is_program() {
-            false if elsewhere(entry, name).iter().any(|other| other != winner) => {
-                Pin::Open(SearchedReason::Served)
+        if file.is_program() {
+            return Pin::To(*winner);
+        }
+        let own = elsewhere(entry, name);
+        match own.iter().all(|other| other == winner) {
+            false => Pin::Open(SearchedReason::Served),
+            true if own.is_empty() && rules.others_load && is_inherited(file, votes, programs) => {
+                Pin::Open(SearchedReason::Inherited)
             }
-            _ => Pin::To(*winner),
+            true => Pin::To(*winner),
         }
     };
     needed(file).enumerate().map(decide).collect()
+}
+
+/// Whether a list that another object brings along leads to it in some start.
+fn is_inherited(file: &ElfFileNames, votes: &[Vote], programs: &[LoaderRun]) -> bool {
+    votes.iter().any(|vote| match vote.found {
+        ResolvedBy::ByList { of, .. } => programs[vote.run].members[of].id != file.id,
+        _ => false,
+    })
 }
 
 /// A library that no known program loads: only what its own list finds is sure, and only where

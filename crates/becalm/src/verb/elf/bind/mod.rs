@@ -129,6 +129,7 @@ impl BindFlags {
             immutable: self.immutable,
             list_spared: false,
             for_copies: false,
+            others_load: false,
             environments: Vec::new(),
         })
     }
