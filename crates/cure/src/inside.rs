@@ -155,5 +155,8 @@ fn reads_our_file(recording: &Recording, exec: &Exec) -> bool {
     let is_script = exec.path != exec.image;
     let own = name(exec.image) == b"bash" && (is_script || name(exec.path) == b"bash");
     let mut options = exec.argv.iter().skip(1).take_while(|word| word.starts_with(['-', '+']));
-    own && options.all(|word| !word.starts_with("--") && !word.contains(['p', 'i', 'r']))
+    // A login shell reads its profiles before ours, and what these start is not done inside.
+    let is_login = exec.argv.first().is_some_and(|word| word.starts_with('-'));
+    own && !is_login
+        && options.all(|word| !word.starts_with("--") && !word.contains(['p', 'i', 'r', 'l']))
 }

@@ -110,7 +110,12 @@ pub fn explain(recording: &Recording, options: &ExplainOptions) -> Findings {
     let is_own = |op: &survey::MetadataOp| op.exec.is_some_and(recording::Exec::is_becalm_run);
     let own = survey.ops.iter().enumerate().filter(|(_, op)| is_own(op)).map(|(id, _)| id);
     let own_wait = wait.part(own).one_rank;
-    let verdict = StartVerdict::of(&storms, &totals, wait.told(), own_wait);
+    // What is behind the cut may be a storm.
+    let is_cut = recording.cut.is_some() && options.still_running == 0;
+    let verdict = match StartVerdict::of(&storms, &totals, wait.told(), own_wait) {
+        StartVerdict::Calm | StartVerdict::NoStorm if is_cut => StartVerdict::NotKnown,
+        verdict => verdict,
+    };
     Findings {
         verdict,
         headline: headline(&program, &totals, &wait, verdict, &rest),

@@ -17,7 +17,7 @@ pub enum StartVerdict {
     NoStorm,
     /// It has none, and one rank waits for a second at most.
     Calm,
-    /// It has none, and what is waited for is not known.
+    /// It has none, and what is waited for is not known, or not all: the recording is cut.
     NotKnown,
 }
 

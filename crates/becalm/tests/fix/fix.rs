@@ -270,3 +270,24 @@ fn what_another_program_loads_stays_as_it_is() {
     assert!(said.contains("becalm elf bind knows, given all programs that load it"), "{said}");
     assert_eq!(["bin/app1", "bin/app2"].map(says), before);
 }
+
+#[test]
+fn what_the_command_reads_is_read_again_in_each_run() {
+    let scene = Scene::new();
+    let list: String = (0..150).map(|number| format!("a/b{number}/c\n")).collect();
+    let list = scene.file("list", &list, 0o644);
+    let text = "#!/bin/bash\nwhile read -r p; do d=$(dirname \"$p\"); b=$(basename \"$p\"); echo $d $b; \
+                done > \"$0.out\"\n";
+    let script = scene.file("script", text, 0o755);
+    let fixed = |words: &[&str]| {
+        let mut becalm = Command::new("sh");
+        becalm.args(["-c", "exec \"$@\" < \"$0\"", &list, BECALM, "fix"]);
+        becalm.args(words).args(["--runs=2", "--", &script]);
+        run(becalm.current_dir(scene.directory()).env("XDG_STATE_HOME", scene.at("state")))
+    };
+    for words in [&[][..], &["--apply"]] {
+        let ran = fixed(words);
+        assert_eq!(ran.code(), 0, "{}{}", ran.out(), ran.err());
+        assert_eq!(fs::read_to_string(scene.at("script.out")).unwrap().lines().count(), 150);
+    }
+}

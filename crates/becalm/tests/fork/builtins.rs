@@ -424,3 +424,27 @@ fn json_says_what_is_done_in_bash_itself() {
     assert!(inside.iter().any(|one| one["name"] == "mkdir"), "{said:#}");
     assert_eq!(said["builtins"]["only_started"], serde_json::json!([]));
 }
+
+/// Each bash would look for a relative file where it then is, and read what somebody else put there.
+#[test]
+fn where_temporary_files_lie_is_never_relative() {
+    for place in ["", "relative"] {
+        let scene = Scene::new();
+        fs::create_dir(scene.at("relative")).unwrap();
+        let mut becalm = Command::new(BECALM);
+        becalm.args([
+            "run",
+            "--builtins",
+            "--",
+            "bash",
+            "-c",
+            "cd /; bash -c 'echo \"$BASH_ENV\"'",
+        ]);
+        becalm.current_dir(scene.directory()).env("TMPDIR", place).env_remove("XDG_RUNTIME_DIR");
+        let ran = run(&mut becalm);
+        assert_eq!(ran.code(), 0, "{}", ran.err());
+        assert!(ran.out().starts_with('/'), "{}", ran.out());
+        assert_eq!(fs::read_dir(scene.at("relative")).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(scene.directory()).unwrap().count(), 1);
+    }
+}

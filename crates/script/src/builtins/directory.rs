@@ -8,11 +8,14 @@ use std::path::{Path, PathBuf};
 use super::BuiltinsError;
 
 /// Directories of this node, the better first: every bash that starts opens what is put there, so
-/// it is to be none of the shared filesystem.
+/// it is to be none of the shared filesystem. A relative one is none: each bash would look for it
+/// where it then is, and read what somebody else has put there.
 pub(super) fn places() -> Vec<PathBuf> {
     let session = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let session = session.filter(|path| path.is_absolute() && path.is_dir());
-    session.into_iter().chain([env::temp_dir()]).collect()
+    let session = session.filter(|path| path.is_dir());
+    // Where one has no room, forbids execution, or has another user's of that name, the next may do.
+    let own = [env::temp_dir(), "/tmp".into(), "/dev/shm".into(), "/var/tmp".into()];
+    session.into_iter().chain(own).filter(|path| path.is_absolute()).collect()
 }
 
 /// A directory for this user alone.

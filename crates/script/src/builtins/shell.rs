@@ -24,7 +24,10 @@ pub fn without_effect(command: &Command) -> Option<String> {
         Some(words) => (words, true),
         None => (command.argv.clone(), false),
     };
-    words.extend(command.argv.iter().skip(1).filter(|_| script).cloned());
+    if script {
+        words.push(file.clone().into());
+        words.extend(command.argv.iter().skip(1).cloned());
+    }
     let of = if script { format!("{} is a script of ", file.display()) } else { String::new() };
     let name = base_name(words.first()?);
     let shell = real_name(&words, &name);

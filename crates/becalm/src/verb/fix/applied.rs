@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use cure::{CalmFile, CureChange};
 use launch::CommandLine;
+use loader::bind::Binding;
 use prove::Subject;
 use recording::Recording;
 use remedy::Step;
@@ -35,6 +36,10 @@ impl AppliedChanges {
         recording: &Recording,
     ) -> Result<Subject, Failure> {
         if plan.binds(parts) {
+            // What was taken back has its old bytes in new files.
+            if self.journaled.is_some() {
+                look_again(&mut plan.binding)?;
+            }
             self.add(plan.binding.to_plan(title(args)))?;
         }
         if !plan.launches(parts) {
@@ -89,6 +94,15 @@ impl AppliedChanges {
                 .map_err(Failure::from),
         }
     }
+}
+
+/// Sees the files as they are now that a change of them was taken back.
+fn look_again(binding: &mut Binding) -> Result<(), remedy::Error> {
+    for change in &mut binding.changes {
+        change.seen =
+            remedy::Seen { digest: change.seen.digest, ..remedy::Seen::of(&change.path)? };
+    }
+    Ok(())
 }
 
 /// The steps of what is done at launch, and the calm file that says it.

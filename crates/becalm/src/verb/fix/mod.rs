@@ -9,6 +9,7 @@ mod view;
 
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -208,13 +209,32 @@ fn bench(args: &FixArgs) -> Result<ProofBench, Failure> {
     let profile = wanted.as_ref().map(|wanted| &wanted.profile);
     let model = args.cost.model(profile)?;
     Ok(ProofBench {
-        input: PathBuf::from("/dev/null"),
+        input: input(),
         timeout: args.timeout.map(|seconds| Duration::from_secs(seconds.into())),
         recorder: recorded::RecordRequest::of(&args.command).options(),
         recordings: 2,
         cost: wanted.as_ref().map(|_| model),
         elsewhere: wanted.map(|wanted| Rc::new(ColdNode(wanted)) as Rc<dyn RunSurroundings>),
     })
+}
+
+/// What each run reads: the file that standard input is, from its start. Of a pipe that could be
+/// given to one run only.
+fn input() -> PathBuf {
+    // A child's own standard input is another one by then.
+    let given = PathBuf::from(format!("/proc/{}/fd/0", std::process::id()));
+    let about = given.metadata().map(|about| about.file_type());
+    match about {
+        Ok(about) if about.is_file() && launch::check_input(&given).is_ok() => given,
+        Ok(about) if about.is_fifo() || about.is_socket() => {
+            term::warn(
+                "standard input is a pipe, which no second run could read: the command is measured \
+                 without it (give it a file)",
+            );
+            "/dev/null".into()
+        }
+        _ => "/dev/null".into(),
+    }
 }
 
 fn subject(args: &FixArgs) -> Subject {
