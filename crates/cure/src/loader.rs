@@ -236,7 +236,8 @@ fn show(input: &PlanInput, binding: &Binding, effect: CureEffect) -> Cure {
         change: CureChange::ShowBoundCopies { files: changed(binding) },
         risk: Some(
             "copies of files that are updated are stale: becalm run says so, and then make the calm \
-             file anew"
+             file anew; LD_LIBRARY_PATH, and what is installed later where it was searched first, \
+             replace no library of theirs"
                 .to_owned(),
         ),
         predicted: input.predictor.predict(&effect),

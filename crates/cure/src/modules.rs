@@ -114,7 +114,7 @@ fn cure(input: &PlanInput, modulepaths: &[&SourcePath]) -> Option<Cure> {
             format!("becalm modules index {names} && {}", hook(shell)),
             CureChange::IndexModules { modulepaths },
             "none of what is shown changes; the hook is of this shell alone: put it into a profile \
-             to keep it",
+             to keep it, after the line that sets module up, and so into a script that sets it up",
             walks.with_index(),
         ),
     };

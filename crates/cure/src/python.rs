@@ -1,6 +1,6 @@
 //! Python modules searched over `sys.path`: an image of the directories they are searched in.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ fn bytecode(input: &PlanInput, finding: &Finding) -> Option<CloserLook> {
 /// The image, or why there is none.
 fn mount_image(input: &PlanInput, finding: &Finding) -> Result<Cure, String> {
     let searched = SearchedDirectories::of(input.recording);
-    let all = searched.operations();
+    let (all, mostly_of_system) = (searched.operations(), searched.is_mostly_of_system);
     let (mut directories, mut refused, mut looked_at) = (Vec::new(), None, 0);
     for (directory, metadata_ops) in searched.worth_an_image() {
         match looks(input, &directory) {
@@ -92,9 +92,21 @@ fn mount_image(input: &PlanInput, finding: &Finding) -> Result<Cure, String> {
             }
         }
     }
-    let served: u64 = directories.iter().map(|(_, metadata_ops)| metadata_ops).sum();
+    let named: u64 = directories.iter().map(|(_, metadata_ops)| metadata_ops).sum();
+    let directories: Vec<_> = directories.into_iter().map(|(directory, _)| directory).collect();
+    let (served, _) = served(input.recording, &directories);
+    let half = all.max(finding.metadata_ops) / 2;
+    if named > half && served <= half {
+        return Err(
+            "what is searched there are links to elsewhere, and an image has a link as it is"
+                .to_owned(),
+        );
+    }
     if served * 2 <= all.max(finding.metadata_ops) {
         return Err(refused.unwrap_or_else(|| match directories.is_empty() {
+            true if !mostly_of_system => {
+                "they are in no environment, and in no directory that PYTHONPATH names".to_owned()
+            }
             true => "the modules are the operating system's own, which each node has".to_owned(),
             false => format!(
                 "it would serve {} of {}: the others are on the operating system's own modules",
@@ -106,7 +118,6 @@ fn mount_image(input: &PlanInput, finding: &Finding) -> Result<Cure, String> {
     if !(input.machine.can_mount)() {
         return Err("nothing can be mounted for a command here (becalm doctor)".to_owned());
     }
-    let directories: Vec<_> = directories.into_iter().map(|(directory, _)| directory).collect();
     let effect = CureEffect { looked_at, ..effect(input.recording, &directories) };
     let predicted = input.predictor.predict(&effect);
     if !predicted.is_worth_it() {
@@ -174,6 +185,8 @@ struct SearchedDirectories {
     by_directory: BTreeMap<PathBuf, u64>,
     /// Operations of imports, wherever.
     all: u64,
+    /// Whether most of these were in the operating system's own directories.
+    is_mostly_of_system: bool,
 }
 
 impl SearchedDirectories {
@@ -185,10 +198,15 @@ impl SearchedDirectories {
             .filter_map(|event| event.path)
             .collect();
         let sys_path = attributor.into_sys_path();
-        let mut searched =
-            SearchedDirectories { by_directory: BTreeMap::new(), all: imports.len() as u64 };
+        let mut searched = SearchedDirectories {
+            by_directory: BTreeMap::new(),
+            all: imports.len() as u64,
+            is_mostly_of_system: true,
+        };
+        let mut elsewhere = 0;
         for path in imports {
             let path = clean(recording.path(path));
+            elsewhere += u64::from(!is_of_system(&path));
             let Some(entry) = sys_path.entry_of(&path) else { continue };
             let is_named = sys_path.is_from_pythonpath(entry) && !is_of_system(entry);
             let root = if is_named { Some(entry) } else { prefix_of(entry) };
@@ -196,6 +214,8 @@ impl SearchedDirectories {
                 *searched.by_directory.entry(to_path(root).to_owned()).or_default() += 1;
             }
         }
+        // The script's own directory is searched, too.
+        searched.is_mostly_of_system = elsewhere * 4 < searched.all;
         searched.join_nested();
         searched
     }
@@ -253,15 +273,60 @@ pub(crate) fn to_path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }
 
+/// What an image of directories has. It has a symbolic link as it is: what a link out of it leads to
+/// the server is asked for as before, which a view of links is all about.
+struct InsideDirectories<'d> {
+    directories: &'d [PathBuf],
+    /// Of directories below, whether they lead to where the image is.
+    known: HashMap<PathBuf, bool>,
+}
+
+impl InsideDirectories<'_> {
+    fn has(&mut self, path: &Path) -> bool {
+        if !self.is_named(path) {
+            return false;
+        }
+        let Some(parent) = path.parent().filter(|parent| self.is_named(parent)) else {
+            return true;
+        };
+        if !self.leads_inside(parent) {
+            return false;
+        }
+        match path.symlink_metadata().is_ok_and(|found| found.is_symlink()) {
+            true => path.canonicalize().map_or(true, |real| self.is_real(&real)),
+            false => true,
+        }
+    }
+
+    fn leads_inside(&mut self, directory: &Path) -> bool {
+        if let Some(known) = self.known.get(directory) {
+            return *known;
+        }
+        // One that is not there leads nowhere else.
+        let leads = directory.canonicalize().map_or(true, |real| self.is_real(&real));
+        self.known.insert(directory.to_owned(), leads);
+        leads
+    }
+
+    fn is_named(&self, path: &Path) -> bool {
+        self.directories.iter().any(|directory| path.starts_with(directory))
+    }
+
+    fn is_real(&self, real: &Path) -> bool {
+        let directories = self.directories.iter();
+        directories
+            .filter_map(|directory| directory.canonicalize().ok())
+            .any(|directory| real.starts_with(directory))
+    }
+}
+
 /// The metadata operations below directories, as numbers in [`Recording::events`].
 fn events_below<'r>(
     recording: &'r Recording,
     directories: &'r [PathBuf],
 ) -> impl Iterator<Item = (usize, &'r Event, PathId)> {
-    let is_below = |path| {
-        let path = clean(recording.path(path)).into_owned();
-        directories.iter().any(|directory| to_path(&path).starts_with(directory))
-    };
+    let mut inside = InsideDirectories { directories, known: HashMap::new() };
+    let mut is_below = |path| inside.has(to_path(&clean(recording.path(path))));
     // Of each path once.
     let below: HashSet<PathId> =
         (0..recording.path_count() as u32).map(PathId).filter(|path| is_below(*path)).collect();

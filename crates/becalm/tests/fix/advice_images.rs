@@ -144,3 +144,22 @@ fn no_image_of_a_working_tree() {
     place.said("git init -q .");
     assert!(refused(&place).contains("is a working tree (.git)"));
 }
+
+/// An image has a link as it is: what it leads to is asked of the server as before.
+#[test]
+fn a_view_of_links_is_not_served_by_an_image_of_it() {
+    let place = Place::new();
+    let make = "mkdir view pkgs && for n in {1..60}; do \
+                mkdir pkgs/p$n && : > pkgs/p$n/__init__.py && ln -s ../pkgs/p$n view/p$n; done && \
+                touch -d 2020-01-01 view pkgs pkgs/* pkgs/*/* && touch -hd 2020-01-01 view/*";
+    place.said(make);
+    place.file("load.py", "for n in range(1, 61): __import__(f'p{n}')\n");
+    let found = |directory: &str| {
+        let directory = format!("PYTHONPATH={}", place.at(directory));
+        let words = ["env", &directory, "/usr/bin/python3", "-B", "load.py"];
+        let steps = place.steps("python", &words);
+        commands(&steps).iter().any(|command| command.contains("image build"))
+    };
+    assert!(!found("view"), "links");
+    assert!(found("pkgs"), "what they lead to");
+}
