@@ -39,6 +39,10 @@ pub fn missing(
     if !is_refused && TAKES_PROGRAMS.contains(&verb.get_name()) && Path::new(&words[at]).exists() {
         return None;
     }
+    // last(1) is a program, too.
+    if !is_refused && words[at] == crate::last::NAME {
+        return None;
+    }
     let what = match MISTYPED.iter().find(|typed| words[at] == OsStr::new(typed)) {
         Some(typed) => {
             mended[at] = "--".into();

@@ -38,6 +38,17 @@ fn the_last_recording_is_read_by_its_name_and_a_file_of_that_name_by_its_path() 
     assert!(of("last").starts_with("id: "), "-o keeps another one: {}", of("last"));
 }
 
+/// There is a program of that name, which these verbs could run.
+#[test]
+fn verbs_that_take_a_command_as_well_read_it_too() {
+    let scene = Scene::new();
+    said(&scene, &["check", "--", "bash", "-c", "ls; python3 -c 'import json'"]);
+    for words in [&["fork", "lines", "last"][..], &["python", "scan", "last"]] {
+        let ran = said(&scene, words);
+        assert_eq!(ran.code(), 0, "{words:?}: {}", ran.err());
+    }
+}
+
 #[test]
 fn it_is_private_and_of_two_at_once_it_is_one_whole() {
     let scene = Scene::new();
