@@ -11,7 +11,7 @@ use remedy::{Error, Options, Plan, Step};
 /// # Errors
 /// What has its name cannot be replaced; what cannot be written.
 pub fn keep(image: UnnamedImage, title: String, is_new: bool) -> anyhow::Result<()> {
-    image.take_access()?;
+    take_access(&image)?;
     let path = std::path::absolute(image.target())?;
     let step = Step::Take { path, source: std::path::absolute(image.path())?, is_new };
     let plan = Plan { title, steps: vec![step], ..Plan::default() };
@@ -30,6 +30,22 @@ pub fn keep(image: UnnamedImage, title: String, is_new: bool) -> anyhow::Result<
         }
         named => Ok(named?),
     }
+}
+
+/// Opens an image to whom the one was open whose place it takes; says so where it holds what not
+/// everybody can read, and is therefore its owner's alone.
+///
+/// # Errors
+/// Those of changing its permissions.
+pub fn take_access(image: &UnnamedImage) -> anyhow::Result<()> {
+    if let Some(private) = image.take_access()? {
+        let (image, private) = (image.target().display(), private.display());
+        term::warn(&format!(
+            "{image}: only its owner can read it, as {private} is not for everybody to read; chmod or \
+             chgrp shares it"
+        ));
+    }
+    Ok(())
 }
 
 /// Whether it is the state directory that cannot be written.

@@ -6,6 +6,7 @@
 //! | `opened` | which files a recorded command opened: they come first |
 //! | `container` | squashfs, texts and overlay put together into a SIF |
 //! | `out` | an image while it is written: a file without its name |
+//! | `readable` | who can read what goes into an image |
 //! | `removed` | a tree of directories removed, whatever their modes are |
 //! | `extract` | an image's files, unpacked into a directory |
 //! | `inspect` | what is in an image's file, whatever it is |
@@ -26,6 +27,7 @@ pub mod mount;
 mod opened;
 mod out;
 mod outside;
+mod readable;
 mod removed;
 pub mod squash;
 pub mod stage;

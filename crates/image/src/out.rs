@@ -1,7 +1,8 @@
 //! An image while it is written: a file without its name.
 
-use std::fs::{File, Permissions, remove_file};
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{File, Permissions, metadata, remove_file};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use launch::Unfinished;
@@ -19,6 +20,18 @@ pub(crate) enum AccessMode {
     Executable = 0o777,
     /// Its maker's own: a container writes to it.
     Private = 0o600,
+    /// Its maker's own, to be executed.
+    PrivateExecutable = 0o700,
+}
+
+impl AccessMode {
+    /// The same for its maker, and nothing for others.
+    fn private(self) -> AccessMode {
+        match self {
+            AccessMode::Plain | AccessMode::Private => AccessMode::Private,
+            AccessMode::Executable | AccessMode::PrivateExecutable => AccessMode::PrivateExecutable,
+        }
+    }
 }
 
 /// A file beside the target, which takes the target's name once all is on the disk. Dropped
@@ -27,6 +40,9 @@ pub(crate) struct Out {
     file: NamedTempFile,
     target: PathBuf,
     unfinished: Unfinished,
+    mode: AccessMode,
+    /// What goes into it and not everybody can read.
+    private: Option<PathBuf>,
 }
 
 impl Out {
@@ -40,7 +56,18 @@ impl Out {
         };
         let (file, unfinished) = Unfinished::begin(make, |path| remove_file(path))
             .map_err(ImageError::at("write a file beside it", &target))?;
-        Ok(Out { file, target, unfinished })
+        Ok(Out { file, target, unfinished, mode, private: None })
+    }
+
+    /// The same, for content of which not everybody can read this: then in a file that nobody else
+    /// can have opened.
+    pub(crate) fn holding(self, private: Option<PathBuf>) -> Result<Out, ImageError> {
+        if private.is_none() {
+            return Ok(self);
+        }
+        let (target, mode) = (self.target.clone(), self.mode.private());
+        drop(self);
+        Ok(Out { private, ..Out::beside(&target, mode)? })
     }
 
     /// As [`Out::beside`], for a target that must not be there.
@@ -66,7 +93,8 @@ impl Out {
 
     /// Leaves it without its name: becalm's journal knows of it first.
     pub(crate) fn unnamed(self) -> UnnamedImage {
-        UnnamedImage { file: self.file, target: self.target, unfinished: self.unfinished }
+        let Out { file, target, unfinished, private, .. } = self;
+        UnnamedImage { file, target, unfinished, private }
     }
 }
 
@@ -75,6 +103,7 @@ pub struct UnnamedImage {
     file: NamedTempFile,
     target: PathBuf,
     unfinished: Unfinished,
+    private: Option<PathBuf>,
 }
 
 impl UnnamedImage {
@@ -88,13 +117,16 @@ impl UnnamedImage {
         &self.target
     }
 
-    /// Gives it the owner and permissions of what has its name, for whoever else names it.
+    /// Gives it the owner and permissions of what has its name, for whoever else names it. Of an
+    /// image that nobody but its owner may read for that, says what in it not everybody can read.
     ///
     /// # Errors
     /// Those of changing its permissions.
-    pub fn take_access(&self) -> Result<(), ImageError> {
-        let taken = recording::keep_access(self.file.as_file(), &self.target);
-        taken.map_err(ImageError::at("write", &self.target))
+    pub fn take_access(&self) -> Result<Option<&Path>, ImageError> {
+        let private = self.private.as_deref();
+        let is_closed = take_access(self.file.as_file(), &self.target, private.is_some());
+        let is_closed = is_closed.map_err(ImageError::at("write", &self.target))?;
+        Ok(private.filter(|_| is_closed))
     }
 
     /// Waits until all is on the disk, and gives it its name, in place of what has it.
@@ -102,7 +134,8 @@ impl UnnamedImage {
     /// # Errors
     /// What cannot be written or renamed. Nothing is left of it then.
     pub fn keep(self) -> Result<(), ImageError> {
-        self.unfinished.finish(|| named(self.file, &self.target))
+        let is_private = self.private.is_some();
+        self.unfinished.finish(|| named(self.file, &self.target, is_private))
     }
 
     /// Has somebody else give it its name. Asked to end, becalm ends before or after that.
@@ -114,8 +147,23 @@ impl UnnamedImage {
     }
 }
 
-fn named(file: NamedTempFile, target: &Path) -> Result<(), ImageError> {
-    recording::keep_access(file.as_file(), target).map_err(ImageError::at("write", target))?;
+/// Opens a new image to whom the one before was open, but what is private never to everybody;
+/// whether it stays its owner's for that.
+fn take_access(new: &File, old: &Path, is_private: bool) -> io::Result<bool> {
+    const OTHERS_READ: u32 = 0o004;
+    let there = metadata(old).ok().filter(|there| there.is_file());
+    let is_shared = there.as_ref().is_some_and(|there| there.mode() & OTHERS_READ == 0);
+    if !is_private || is_shared {
+        return recording::keep_access(new, old).map(|()| false);
+    }
+    if let Some(there) = there {
+        let _ = fchown(new, Some(there.uid()), Some(there.gid()));
+    }
+    Ok(true)
+}
+
+fn named(file: NamedTempFile, target: &Path, is_private: bool) -> Result<(), ImageError> {
+    take_access(file.as_file(), target, is_private).map_err(ImageError::at("write", target))?;
     file.as_file().sync_all().map_err(ImageError::at("write", target))?;
     file.persist(target)
         .map_err(|error| error.error)

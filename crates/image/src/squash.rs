@@ -11,6 +11,7 @@ use serde::Serialize;
 
 pub use crate::out::UnnamedImage;
 use crate::out::{AccessMode, Out, directory_of};
+use crate::readable::first_private;
 use crate::{ImageError, Manifest, OutsideReference};
 
 /// An image's length is a multiple of this, for loop devices.
@@ -171,6 +172,7 @@ fn packed(
     // The first to fail, before hours of reading.
     let out = Out::beside(target, AccessMode::Plain)?;
     let tree = scan(layout, options)?;
+    let out = out.holding(first_private(&tree, options))?;
     let packing =
         TreeAndSources { tree: &tree, sources: &tree.fingerprint(), is_there: &|_| false };
     let built = write(packing, options, &out, 0)?;

@@ -210,6 +210,26 @@ fn what_is_not_proven_and_does_no_harm_is_kept_and_said_so() {
 }
 
 #[test]
+fn an_image_of_what_not_everybody_can_read_is_its_owners_and_that_is_said() {
+    for rehearser in each_rehearser() {
+        let (python, program) = environment(&rehearser);
+        let key = rehearser.scene.at("share/env/licence_key.py");
+        fs::write(&key, "KEY = 1\n").unwrap();
+        let closed = fs::Permissions::from_mode(0o640);
+        fs::set_permissions(&key, closed).unwrap();
+        let owner = format!("--reference={}", rehearser.scene.directory().display());
+        assert_eq!(run(Command::new("chown").args([&owner, &key])).code(), 0);
+        let image = rehearser.scene.at("share/packed.sqsh");
+        let options = ["--apply", "--runs=1", "--image", &image];
+        let applied = fix(&rehearser, &options, &[&python, &program]);
+        assert_eq!(applied.code(), 0, "{}{}", applied.out(), applied.err());
+        assert_eq!(fs::metadata(&image).unwrap().permissions().mode() & 0o777, 0o600);
+        let said = format!("only its owner can read it, as {key} is not for everybody");
+        assert!(applied.err().contains(&said), "{}", applied.err());
+    }
+}
+
+#[test]
 fn nothing_but_an_image_is_written_over() {
     let rehearser = &each_rehearser()[0];
     let (python, program) = environment(rehearser);

@@ -189,12 +189,110 @@ fn an_image_built_again_is_open_to_whom_it_was_and_a_link_to_it_stays_one() {
     }
 }
 
+/// A directory that everybody can enter, and an environment in it.
+fn open_environment() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    environment(directory.path());
+    set_mode(directory.path(), 0o755);
+    directory
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_new_image_is_for_everybody_only_where_all_that_is_packed_is() {
+    let directory = open_environment();
+    let at = |name: &str| directory.path().join(name);
+    let set_list = |words: &[&str]| {
+        let mut setfacl = Command::new("setfacl");
+        assert!(setfacl.args(words).current_dir(directory.path()).status().unwrap().success());
+    };
+    let built = |paths: &[&str]| {
+        let output = build(&[&["-o", "i.sqsh"], paths].concat(), directory.path());
+        assert!(output.status.success(), "{}", said(&output));
+        let built = (mode(&at("i.sqsh")), said(&output));
+        fs::remove_file(at("i.sqsh")).unwrap();
+        built
+    };
+    let open = 0o666 & mode(&at("env/a"));
+    assert_eq!(built(&["env"]), (open, String::new()));
+    let is_private = |paths: &[&str], named: &Path| {
+        let (mode, said) = built(paths);
+        assert_eq!((mode, said.lines().count()), (0o600, 1), "{said}");
+        assert!(said.contains(&format!(" as {} is not", named.display())), "{said}");
+    };
+    for (path, closed, open) in [
+        ("env/z", 0o640, 0o644),
+        ("env/z", 0o604, 0o644),
+        ("env/bin", 0o754, 0o755),
+        ("env", 0o750, 0o755),
+        ("", 0o700, 0o755),
+    ] {
+        set_mode(&at(path), closed);
+        let named = at(path).components().collect::<std::path::PathBuf>();
+        is_private(&["env"], &named);
+        is_private(&["env/z", "env/bin"], &named);
+        set_mode(&at(path), open);
+    }
+    set_list(&["-m", "u:1234:-", "env/z"]);
+    assert_eq!(mode(&at("env/z")), 0o644);
+    is_private(&["env"], &at("env/z"));
+    set_list(&["-b", "env/z"]);
+    assert_eq!(built(&["env"]).0, open);
+}
+
+#[test]
+fn an_image_built_again_is_not_opened_to_everybody_with_what_is_private() {
+    let directory = open_environment();
+    let image = directory.path().join("i.sqsh");
+    let built = || {
+        let output = build(&["-o", "i.sqsh", "env"], directory.path());
+        assert!(output.status.success(), "{}", said(&output));
+        (mode(&image), said(&output).contains("only its owner can read it"))
+    };
+    assert_eq!(built(), (mode(&directory.path().join("env/a")), false));
+    set_mode(&directory.path().join("env/a"), 0o640);
+    assert_eq!(built(), (0o600, true));
+    assert_eq!(built(), (0o600, false), "as it was");
+    set_mode(&image, 0o640);
+    assert_eq!(built(), (0o640, false), "as it was shared");
+    set_mode(&directory.path().join("env/a"), 0o644);
+    assert_eq!(built(), (0o640, false), "as it was shared");
+}
+
+#[test]
+fn a_container_of_what_is_private_or_over_it_is_its_owners() {
+    let directory = open_environment();
+    let built = |words: &[&str]| {
+        let output = build(words, directory.path());
+        assert!(output.status.success(), "{}", said(&output));
+        let name = words[1];
+        let is_said = said(&output).contains("only its owner can read it");
+        (mode(&directory.path().join(name)), is_said)
+    };
+    assert!(container(directory.path(), &[]).status.success());
+    let open = mode(&directory.path().join("root.sif"));
+    assert_eq!(open & 0o444, 0o444);
+    assert_eq!(built(&["-o", "over.sif", "--base", "root.sif", "env"]), (open, false));
+    set_mode(&directory.path().join("root/bin"), 0o700);
+    assert_eq!(built(&["-o", "private.sif", "root"]), (0o700, true));
+    assert_eq!(built(&["-o", "onto.sif", "--base", "private.sif", "env"]), (0o700, true));
+    let mut overlay = Command::new(env!("CARGO_BIN_EXE_becalm"));
+    overlay.args(["image", "overlay", "layer.sif", "64M", "--sparse", "--sif", "private.sif"]);
+    let output = overlay.current_dir(directory.path()).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(mode(&directory.path().join("layer.sif")), 0o700);
+}
+
 #[test]
 fn what_is_interrupted_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    // What was just made is packed only once its second is over: until then it is being built.
     environment(directory.path());
     for signal in [libc::SIGINT, libc::SIGTERM] {
+        // What was just made is packed only once its second is over: until then it is being built.
+        fs::write(directory.path().join("env/a"), "just made").unwrap();
         let mut becalm = Command::new(env!("CARGO_BIN_EXE_becalm"));
         becalm.args(["image", "build", "-o", "i.sqsh", "env"]).current_dir(directory.path());
         let mut building = becalm.spawn().unwrap();

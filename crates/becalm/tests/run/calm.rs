@@ -301,6 +301,45 @@ fn the_directory_with_calm_file_and_image_can_be_moved_and_used_by_another_user(
     assert!(ran.code() == 125 && ran.err().contains("env.sqsh is gone"), "{}", ran.err());
 }
 
+/// As docs/calm-file.md and docs/run.md say.
+#[test]
+fn a_check_says_how_many_sources_of_an_image_it_compared_by_time_and_size_and_reads_none() {
+    let scene = Scene::new();
+    let (env, image) = (scene.subdirectory("env"), scene.at("env.sqsh"));
+    let edited = format!("{env}/edited");
+    fs::write(&edited, "one").unwrap();
+    fs::write(format!("{env}/other"), "").unwrap();
+    std::os::unix::fs::symlink("edited", format!("{env}/link")).unwrap();
+    let built = run(Command::new(BECALM).args(["image", "build", "-o", &image, &env]));
+    assert_eq!(built.code(), 0, "{}", built.err());
+    let packed = FileState::of(Path::new(&image)).unwrap();
+    let (bytes, digest, over) = (packed.bytes, packed.digest, vec![env.clone().into()]);
+    let calm = CalmFile {
+        command: ["true"].map(Into::into).into(),
+        directory: env.clone().into(),
+        image: Some(CalmImage { file: image.into(), over, bytes, digest }),
+        ..CalmFile::default()
+    };
+    let file = scene.at("app.calm");
+    fs::write(&file, calm.to_text(&scene.directory()).unwrap()).unwrap();
+    let modified = fs::metadata(&edited).unwrap().modified().unwrap();
+    fs::write(&edited, "two").unwrap();
+    fs::File::options().append(true).open(&edited).unwrap().set_modified(modified).unwrap();
+    let checked = |more: &[&str]| -> String {
+        let ran = run(Command::new(BECALM).args(["calm", "check", &file]).args(more));
+        assert_eq!(ran.code(), 0, "{}{}", ran.out(), ran.err());
+        ran.out()
+    };
+    let text = checked(&[]).replace('\n', " ");
+    for said in ["1 file compared, all as they were", "of 2 files that the image was made of"] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    let answer: serde_json::Value = serde_json::from_str(&checked(&["--json"])).unwrap();
+    assert_eq!((&answer["compared"], &answer["sources_compared"]), (&1.into(), &2.into()));
+    let ran = run(Command::new(BECALM).args(["run", "--check", "full", &file]));
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+}
+
 #[test]
 fn a_repeated_command_whose_words_would_mean_other_files_is_refused() {
     let scene = Scene::new();

@@ -2,13 +2,14 @@
 //! of `becalm calm` as JSON.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use cure::{CalmEnvironment, CalmFile, CalmSavings, CalmWait};
 use testkit::installed::modern_modules;
 use testkit::schema::Schema;
-use testkit::{Scene, run};
+use testkit::{Ran, Scene, run};
 
 use crate::BECALM;
 use crate::calm::Calmed;
@@ -107,6 +108,122 @@ fn a_wrapper_a_modulefile_and_a_batch_script_start_the_program_by_the_calm_file(
         );
         assert_eq!(scripted.bash(&loaded), format!("{said}started\n\n"), "{init}");
     }
+}
+
+/// A scene with a program that prints its words, in a directory of PATH; and a calm file of some
+/// command, called `start.calm`.
+struct InPath {
+    scene: Scene,
+}
+
+impl InPath {
+    fn new() -> InPath {
+        let scene = Scene::new();
+        for directory in ["first", "bin", "elsewhere"] {
+            scene.subdirectory(directory);
+        }
+        scene.file("bin/app", "#!/bin/sh\nprintf '<%s>' \"$0\" \"${A-}\" \"$@\"\necho\n", 0o755);
+        scene.file("bin/job.sh", "exec app \"$@\"\n", 0o644);
+        symlink(BECALM, scene.at("bin/becalm")).unwrap();
+        InPath { scene }
+    }
+
+    /// Where the wrapper is the first in PATH.
+    fn run(&self, words: &[&str]) -> Ran {
+        let path = [self.scene.at("first"), self.scene.at("bin"), "/usr/bin:/bin".to_owned()];
+        let mut env = Command::new("env");
+        env.env("PATH", path.join(":")).current_dir(self.scene.at("elsewhere"));
+        run(env.arg("timeout").arg("60").args(words))
+    }
+
+    fn shown(&self, kind: &str, command: &[&str]) -> Ran {
+        let calm = CalmFile {
+            command: command.iter().map(Into::into).collect(),
+            directory: self.scene.at("bin").into(),
+            ..CalmFile::default()
+        };
+        let text = calm.to_text(&self.scene.directory()).unwrap();
+        fs::write(self.scene.at("start.calm"), text).unwrap();
+        self.run(&["becalm", "calm", "show", "--as", kind, &self.scene.at("start.calm")])
+    }
+
+    fn line(&self, kind: &str, command: &[&str]) -> String {
+        let shown = self.shown(kind, command);
+        assert_eq!(shown.code(), 0, "{command:?}: {}", shown.err());
+        shown.out()
+    }
+
+    fn refused(&self, kind: &str, command: &[&str]) -> String {
+        let shown = self.shown(kind, command);
+        assert_ne!(shown.code(), 0, "{command:?}");
+        let said = shown.err();
+        assert_eq!((shown.out(), said.lines().count()), (String::new(), 1), "{said}");
+        said
+    }
+}
+
+#[test]
+fn a_wrapper_first_in_path_starts_the_program_and_never_itself() {
+    let own = InPath::new();
+    let wrapper = own.line("shell", &["app", "recorded"]);
+    own.scene.file("first/app", &wrapper, 0o755);
+    let app = own.scene.at("bin/app");
+    let ran = own.run(&["app", "two  words"]);
+    assert_eq!(ran.out(), format!("<{app}><><two  words>\n"), "{}", ran.err());
+    // Printed again, with the wrapper first in PATH.
+    assert_eq!(own.line("shell", &["app", "recorded"]), wrapper);
+    for kind in ["modulefile", "lua", "slurm"] {
+        assert!(own.line(kind, &["app", "recorded"]).contains(&format!(" -- {app}")), "{kind}");
+    }
+    fs::remove_file(&app).unwrap();
+    assert!(own.refused("shell", &["app"]).contains("not found in PATH"));
+    fs::write(&app, wrapper).unwrap();
+    fs::set_permissions(&app, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    assert!(own.refused("lua", &["app"]).contains("not found in PATH"));
+    assert!(own.refused("slurm", &["./app"]).contains("is itself a wrapper"));
+}
+
+#[test]
+fn a_program_that_another_one_starts_is_started_by_it_under_the_calm_files_name() {
+    let own = InPath::new();
+    let app = own.scene.at("bin/app");
+    for (command, set, said) in [
+        (&["env", "-u", "B", "A=1", "app", "x"][..], "1", "<x>"),
+        (&["env", "A=2", "nice", "-n", "1", "./app", "x y"], "2", "<x y>"),
+        (&["timeout", "-k", "9", "50", "app"], "", ""),
+        (&["bash", "job.sh", "of a job"], "", "<of a job>"),
+    ] {
+        let wrapper = own.line("shell", command);
+        assert!(wrapper.contains("under the name start."), "{wrapper}");
+        for name in ["app", "start"] {
+            own.scene.file(&format!("first/{name}"), &wrapper, 0o755);
+        }
+        if command[0] == "bash" {
+            // The script itself says app.
+            fs::remove_file(own.scene.at("first/app")).unwrap();
+        }
+        let ran = own.run(&["start", "more"]);
+        assert_eq!(ran.out(), format!("<{app}><{set}>{said}<more>\n"), "{wrapper}{}", ran.err());
+        fs::remove_file(own.scene.at("first/start")).unwrap();
+        let module = own.line("modulefile", command);
+        assert!(
+            module.contains("set-function start ") && module.contains("START_CALM"),
+            "{module}"
+        );
+    }
+    for command in
+        [&["bash", "-c", "app x"][..], &["env", "A=1", "sh", "-ec", "app"], &["srun", "app"]]
+    {
+        let said = match command {
+            ["srun", ..] => {
+                own.scene.file("bin/srun", "#!/bin/sh\nexec \"$@\"\n", 0o755);
+                own.refused("shell", command)
+            }
+            _ => own.refused("modulefile", command),
+        };
+        assert!(said.contains("becalm fix --apply -o "), "{said}");
+    }
+    assert!(own.line("slurm", &["bash", "-c", "app x"]).ends_with("bash -c 'app x'\n"));
 }
 
 #[test]

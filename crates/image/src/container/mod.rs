@@ -22,6 +22,7 @@ use serde::Serialize;
 
 use crate::error::ImageError;
 use crate::out::{AccessMode, Out, UnnamedImage, directory_of};
+use crate::readable::{first_private, private_file};
 use crate::squash::{self, ImageOptions, ImageProgress, PathsImage};
 use base::Base;
 
@@ -89,7 +90,7 @@ pub fn with_overlay(
     progress: &dyn Fn(ImageProgress),
 ) -> Result<(UnnamedImage, Sealed), ImageError> {
     let base = Base::open(base)?;
-    let out = Out::new(target, AccessMode::Executable)?;
+    let out = Out::new(target, AccessMode::Executable)?.holding(private_file(&base.path))?;
     let layer = WritableLayer::new(target, overlay, base.arch(), overlay.created)?;
     let job = SifJob { target, created: overlay.created, arch: base.arch(), progress };
     let sealed = job.seal(&out, &base.with(vec![layer.part()?])?, Some(&layer))?;
@@ -123,6 +124,7 @@ fn of_root(
     let container = container.or_of_root(root);
     let out = Out::beside(target, AccessMode::Executable)?;
     let mut tree = squash::scan(layout, options)?;
+    let out = out.holding(first_private(&tree, options))?;
     let sources = tree.fingerprint();
     let made = options.made.unwrap_or(sources.newest);
     tree.stands_for = PathBuf::from("/");
@@ -161,6 +163,8 @@ fn over(
     let arch = base.arch();
     let out = Out::beside(target, AccessMode::Executable)?;
     let mut tree = squash::scan(layout, options)?;
+    let private = private_file(&base.path).or_else(|| first_private(&tree, options));
+    let out = out.holding(private)?;
     base.take_over(&mut tree)?;
     let sources = tree.fingerprint();
     let created = options.made.unwrap_or(sources.newest).into();

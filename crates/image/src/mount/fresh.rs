@@ -44,18 +44,26 @@ const NAMED: usize = 3;
 /// # Errors
 /// [`MountError::Stale`], with what has changed; [`MountError::Condition`].
 pub(crate) fn check(plan: &MountPlan<'_>) -> Result<(), MountError> {
+    compared(plan).map(drop)
+}
+
+/// The same, and how many files of the sources were compared.
+///
+/// # Errors
+/// As [`check`].
+pub(crate) fn compared(plan: &MountPlan<'_>) -> Result<u64, MountError> {
     if let Some(condition) = &plan.wanted.condition {
         (condition.holds)(plan.wanted.freshness).map_err(MountError::Condition)?;
         // It may have asked in threads; a namespace is entered alone.
         sandbox::namespace::until_alone();
     }
-    let Some(layer) = plan.layers.first() else { return Ok(()) };
-    let MountTarget::Over(paths) = &plan.place else { return Ok(()) };
+    let Some(layer) = plan.layers.first() else { return Ok(0) };
+    let MountTarget::Over(paths) = &plan.place else { return Ok(0) };
     // Only an image that says what it was made of can be older than that.
     if layer.manifest().is_none() || plan.wanted.at.is_some() {
-        return Ok(());
+        return Ok(0);
     }
-    let mut look = SourceState { layer, changed: Vec::new(), more: 0 };
+    let mut look = SourceState { layer, compared: 0, changed: Vec::new(), more: 0 };
     for (path, inner) in paths.iter().filter(|(path, _)| path.exists()) {
         let Some(node) = layer.find(inner) else { continue };
         match plan.wanted.freshness {
@@ -65,13 +73,15 @@ pub(crate) fn check(plan: &MountPlan<'_>) -> Result<(), MountError> {
         }
     }
     match look.changed.is_empty() {
-        true => Ok(()),
+        true => Ok(look.compared),
         false => Err(MountError::Stale { image: plan.image.to_owned(), changed: look.said() }),
     }
 }
 
 struct SourceState<'a> {
     layer: &'a ImageLayer,
+    /// How many files, without directories and links.
+    compared: u64,
     changed: Vec<String>,
     /// Changes beyond those that are named.
     more: usize,
@@ -99,7 +109,8 @@ impl SourceState<'_> {
         let Ok(packed) = self.layer.image.attributes(node) else { return };
         let mut questions = vec![(path.to_owned(), packed)];
         self.deciding(path, node, &mut questions);
-        for ((path, _), how) in questions.iter().zip(answers(&questions)) {
+        for ((path, packed), how) in questions.iter().zip(answers(&questions)) {
+            self.count(packed);
             how.into_iter().for_each(|how| self.note(path, how));
         }
     }
@@ -160,7 +171,12 @@ impl SourceState<'_> {
         }
     }
 
+    fn count(&mut self, packed: &SquashAttributes) {
+        self.compared += u64::from(packed.kind == NodeKind::File);
+    }
+
     fn compare(&mut self, path: &Path, packed: &SquashAttributes, there: io::Result<Metadata>) {
+        self.count(packed);
         if let Some(how) = difference(packed, there) {
             self.note(path, how);
         }

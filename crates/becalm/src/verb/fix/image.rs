@@ -12,6 +12,7 @@ use prove::{Behaviour, Proof, ProofVerdict, Speed};
 use recording::{Nanos, Recording};
 
 use super::view::EnvironmentImage;
+use crate::produced;
 
 /// How many threads list the environment, for the plan.
 const READERS: usize = 32;
@@ -77,7 +78,8 @@ impl BuiltImage {
         };
         let (built, made) = squash::build(&wanted.directories, &target, &options)?;
         wanted.image_bytes = Some(made.image_bytes);
-        built.take_access()?;
+        drop(waiting);
+        produced::take_access(&built)?;
         Ok(BuiltImage { built })
     }
 

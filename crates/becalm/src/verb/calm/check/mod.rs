@@ -13,8 +13,9 @@ use view::CalmChecked;
 
 /// Say whether a calm file still holds: whether all that it relies on has the same content
 ///
-/// `becalm run` looks at sizes and times; this reads the files. Exit status 0: it holds; 1: it does
-/// not.
+/// `becalm run` looks at sizes and times; this reads the files that it relies on, its copies and its
+/// image. What the image was made of is compared by times and sizes: of every file. Exit status 0: it
+/// holds; 1: it does not.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Example:
@@ -35,15 +36,19 @@ pub fn run(args: &CalmCheckArgs) -> Result<u8, Failure> {
     let changes = calm.changes(FileLook::Content);
     let mut reasons: Vec<String> = calm.why_not_executable().into_iter().collect();
     let image = calm.image.iter().find(|image| !changes.iter().any(|one| one.path == image.file));
+    let mut sources = 0;
     if let Some(image) = image {
         let wanted = MountRequest {
             image: Some(image.file.clone()),
             freshness: Freshness::Full,
             ..MountRequest::default()
         };
-        reasons.extend(mount::compare(&wanted).err().map(|why| why.to_string()));
+        match mount::compare(&wanted) {
+            Ok(compared) => sources = compared,
+            Err(why) => reasons.push(why.to_string()),
+        }
     }
-    let checked = CalmChecked::of(&args.file, &calm, &changes, reasons);
+    let checked = CalmChecked::of(&args.file, &calm, &changes, reasons).with_sources(sources);
     term::print_answer(args.json, &checked, |columns| checked.render(columns))?;
     Ok(if checked.holds() { 0 } else { NO })
 }

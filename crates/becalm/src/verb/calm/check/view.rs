@@ -15,6 +15,7 @@ pub struct CalmChecked {
     file: String,
     holds: bool,
     compared: u64,
+    sources_compared: u64,
     changed: Vec<ChangedFile>,
     reasons: Vec<String>,
     directory: String,
@@ -50,6 +51,7 @@ impl CalmChecked {
             file: shown_name(file),
             holds,
             compared: compared as u64,
+            sources_compared: 0,
             changed: changed.collect(),
             reasons,
             directory: shown_name(&calm.directory),
@@ -59,6 +61,11 @@ impl CalmChecked {
             },
             write_again: (!holds).then_some(again),
         }
+    }
+
+    /// With how many files that the image was made of were compared.
+    pub fn with_sources(self, sources_compared: u64) -> CalmChecked {
+        CalmChecked { sources_compared, ..self }
     }
 
     /// Whether the calm file can be used.
@@ -72,6 +79,13 @@ impl CalmChecked {
         let of = counted(self.compared, "file", "files");
         let headline = match (self.holds, self.compared, self.changed.len()) {
             (true, 0, _) => format!("{file} holds: it relies on no file."),
+            (true, ..) if self.sources_compared > 0 => {
+                let sources = counted(self.sources_compared, "file", "files");
+                format!(
+                    "{file} holds: {of} compared, all as they were; of {sources} that the image was \
+                     made of, times and sizes are."
+                )
+            }
             (true, ..) => format!("{file} holds: {of} compared, all as they were."),
             (false, _, 0) => format!("{file} does not hold any more."),
             (false, _, changed) => {

@@ -1,5 +1,6 @@
 //! `becalm calm show`.
 
+mod launched;
 mod script;
 mod view;
 

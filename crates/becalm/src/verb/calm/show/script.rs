@@ -5,9 +5,11 @@ use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use cure::CalmFile;
 use serde::Serialize;
+
+use super::launched::LaunchedCommand;
 
 /// What is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
@@ -32,8 +34,7 @@ pub struct LaunchScript {
 struct ScriptWords {
     /// The calm file, absolute.
     path: String,
-    /// What starts the program by it, for a shell; arguments follow. The program is named by its
-    /// path: a wrapper of its name must not find itself in PATH.
+    /// What starts the program by it, for a shell; arguments follow.
     launch: String,
     /// What an alias of it is called.
     name: String,
@@ -48,7 +49,7 @@ struct ScriptWords {
 impl LaunchScript {
     /// The script for a calm file at an absolute path.
     pub fn of(kind: ScriptKind, path: &Path, calm: &CalmFile) -> Result<LaunchScript> {
-        let words = ScriptWords::of(path, calm)?;
+        let words = ScriptWords::of(kind, path, calm)?;
         let text = match kind {
             ScriptKind::Shell => words.shell(),
             ScriptKind::Modulefile => words.tcl(),
@@ -60,16 +61,19 @@ impl LaunchScript {
 }
 
 impl ScriptWords {
-    fn of(path: &Path, calm: &CalmFile) -> Result<ScriptWords> {
-        let path = path.to_str().context("the calm file's path is no UTF-8: move it")?;
-        let first = calm.command.first().context("the calm file has no command")?;
-        let name = Path::new(first).file_name().unwrap_or(OsStr::new("app")).to_string_lossy();
-        let command = launch::Command { argv: calm.command.clone() };
-        let program = match first.to_string_lossy().contains('/') {
-            true => calm.directory.join(first).components().collect(),
-            // What is not there yet is for the shell to find.
-            false => command.file().unwrap_or_else(|_| first.into()),
-        };
+    fn of(kind: ScriptKind, file: &Path, calm: &CalmFile) -> Result<ScriptWords> {
+        let path = file.to_str().context("the calm file's path is no UTF-8: move it")?;
+        let command = LaunchedCommand::of(file, calm)?;
+        // A batch script passes no arguments on.
+        if let Some(why) = command.closed.as_ref().filter(|_| kind != ScriptKind::Slurm) {
+            bail!(
+                "{}: {why}: becalm fix --apply -o {} -- PROGRAM",
+                term::plain(path),
+                term::quoted(path)
+            );
+        }
+        let name = command.name.as_deref().or(file.file_stem()).unwrap_or(OsStr::new("app"));
+        let name = name.to_string_lossy();
         let is_word = |char: char| char.is_ascii_alphanumeric() || char == '_';
         let with = |is_kept: &dyn Fn(char) -> bool| -> String {
             name.chars().map(|char| if is_kept(char) { char } else { '_' }).collect()
@@ -78,7 +82,7 @@ impl ScriptWords {
         let run = format!("becalm run {} --", term::quoted(path));
         Ok(ScriptWords {
             path: path.to_owned(),
-            launch: format!("{run} {}", term::quoted(&program)),
+            launch: format!("{run} {}", term::shell_line(command.before_arguments())),
             name: with(&|char| is_word(char) || "-.+".contains(char)),
             // A variable begins with no digit.
             variable: match variable.starts_with(|char: char| char.is_ascii_digit()) {
@@ -86,7 +90,7 @@ impl ScriptWords {
                 false => format!("{variable}_CALM"),
             },
             directory: term::quoted_path(&calm.directory),
-            repeat: format!("{run} {}", term::shell_line(&calm.command)),
+            repeat: format!("{run} {}", term::shell_line(&command.whole)),
         })
     }
 
@@ -99,9 +103,9 @@ impl ScriptWords {
         format!(
             "#!/bin/bash\n\
              # Starts the program as the calm file says, with the arguments that it is given.\n\
-             # Put it into PATH under the program's name.\n\
+             # Put it into PATH under the name {}.\n\
              exec {} \"$@\"\n",
-            self.launch
+            self.name, self.launch
         )
     }
 

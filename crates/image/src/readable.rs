@@ -1,0 +1,116 @@
+//! Who can read what goes into an image: whoever reads the image reads all of it.
+
+use std::collections::BTreeSet;
+use std::fs::metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use image_format::tree::{FileNode, FileNodeKind, FileTree};
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
+
+use crate::squash::ImageOptions;
+
+/// What a list or permissions give: to read, and to enter a directory.
+const READ: u32 = 4;
+const ENTER: u32 = 1;
+/// `ACL_USER_OBJ` of linux/posix_acl.h: a file's owner can give himself any right.
+const OWNER: u16 = 0x01;
+
+/// The first file of a tree, or directory in or above it, that not everybody can read.
+pub(crate) fn first_private(tree: &FileTree, options: &ImageOptions<'_>) -> Option<PathBuf> {
+    let above = tree.layout.paths().iter().filter_map(|path| path.parent());
+    first_private_directory(above).or_else(|| private_node(tree, options))
+}
+
+/// The same of one file.
+pub(crate) fn private_file(path: &Path) -> Option<PathBuf> {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    first_private_directory(path.parent().into_iter())
+        .or_else(|| (!gives_all(&path, READ)).then_some(path))
+}
+
+/// The first of these directories, and of those above them, that not everybody can enter.
+fn first_private_directory<'a>(below: impl Iterator<Item = &'a Path>) -> Option<PathBuf> {
+    let directories: BTreeSet<&Path> = below.flat_map(Path::ancestors).collect();
+    directories.into_iter().find(|path| !gives_all(path, ENTER)).map(Path::to_owned)
+}
+
+fn private_node(tree: &FileTree, options: &ImageOptions<'_>) -> Option<PathBuf> {
+    let packed: Vec<_> = (0..).zip(&tree.nodes).filter(|(_, node)| wanted(node) != 0).collect();
+    // Its permissions are known already.
+    let closed =
+        packed.iter().filter(|(_, node)| !mode_gives(node.attributes.mode.into(), wanted(node)));
+    let mut closed = closed.map(|(id, _)| tree.source(*id));
+    let is_packed =
+        |path: &PathBuf| !options.skip_unreadable || access(path, Access::READ_OK).is_ok();
+    if let Some(path) = closed.find(is_packed) {
+        return Some(path);
+    }
+    let says_less = |index: usize| {
+        let (id, node) = packed[index];
+        !list_gives(&tree.source(id), wanted(node))
+    };
+    let index = first_index(packed.len(), options.readers, &says_less)?;
+    Some(tree.source(packed[index].0))
+}
+
+/// The rights that it takes to read a file, or a directory and what is in it; none for what has no
+/// content on the disk.
+fn wanted(node: &FileNode) -> u32 {
+    match node.kind {
+        _ if node.is_above => 0,
+        FileNodeKind::Directory(_) => READ | ENTER,
+        FileNodeKind::File { given: None, .. } => READ,
+        _ => 0,
+    }
+}
+
+fn gives_all(path: &Path, rights: u32) -> bool {
+    metadata(path).is_ok_and(|there| mode_gives(there.mode(), rights)) && list_gives(path, rights)
+}
+
+/// Whether permissions give these rights to others. A group that has fewer is kept out.
+fn mode_gives(mode: u32, rights: u32) -> bool {
+    let all = rights << 3 | rights;
+    mode & all == all
+}
+
+/// Whether the access control list, if there is one, keeps nobody out. One that is not understood
+/// may.
+fn list_gives(path: &Path, rights: u32) -> bool {
+    match recording::posix_acl(path) {
+        Ok(None) | Err(Errno::NOTSUP) => true,
+        Ok(Some(list)) => {
+            let others = list.iter().filter(|entry| entry.tag != OWNER);
+            others.fold(rights, |given, entry| given & u32::from(entry.rights)) == rights
+        }
+        Err(_) => false,
+    }
+}
+
+/// The first number below `end` for which it is so, asked in threads: on a shared filesystem each
+/// question is a round trip.
+fn first_index(
+    end: usize,
+    threads: usize,
+    is_so: &(dyn Fn(usize) -> bool + Sync),
+) -> Option<usize> {
+    let (next, first) = (AtomicUsize::new(0), AtomicUsize::new(end));
+    let ask = || {
+        while let index = next.fetch_add(1, Ordering::Relaxed)
+            && index < first.load(Ordering::Relaxed)
+        {
+            if is_so(index) {
+                first.fetch_min(index, Ordering::Relaxed);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(ask);
+        }
+    });
+    Some(first.into_inner()).filter(|first| *first < end)
+}
