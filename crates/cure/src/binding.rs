@@ -1,6 +1,6 @@
 //! Files bound, or copies of them, simulated; and which recorded calls that takes away.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -93,6 +93,18 @@ fn spared_while_running(recording: &Recording, binding: &Binding) -> HashSet<usi
         .filter(|(_, event)| event.path.is_some_and(is_bound))
         .map(|(number, _)| number)
         .collect()
+}
+
+/// The paths by which bound copies name files in whose place none is shown, sorted.
+pub fn named_and_not_shown(binding: &Binding) -> Vec<PathBuf> {
+    let files =
+        binding.changes.iter().flat_map(|change| [&change.path].into_iter().chain(&change.also));
+    let shown: HashSet<&Path> = files.map(PathBuf::as_path).collect();
+    let needed = binding.changes.iter().flat_map(|change| &change.needed);
+    let named = needed.map(|(_, name)| Path::new(name));
+    let named: BTreeSet<&Path> =
+        named.filter(|path| path.is_absolute() && !shown.contains(path)).collect();
+    named.into_iter().map(Path::to_owned).collect()
 }
 
 pub(crate) fn base_name(path: &[u8]) -> &[u8] {

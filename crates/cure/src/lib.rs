@@ -31,7 +31,7 @@ mod python;
 mod repeat;
 mod walk;
 
-pub use binding::belongs_to_the_system;
+pub use binding::{belongs_to_the_system, named_and_not_shown};
 pub use calm_file::{
     CalmChange, CalmEnvironment, CalmFile, CalmFileError, CalmImage, CalmSavings, CalmWait,
     ReliedFile, ShownCopy,

@@ -12,7 +12,7 @@ use loader::bind::{BindError, Binding, INHERITED};
 use recording::{Name, Recording};
 use term::number::counted;
 
-use crate::binding::{belongs_to_the_system, effect, loaded, simulated};
+use crate::binding::{belongs_to_the_system, effect, loaded, named_and_not_shown, simulated};
 use crate::cure::{Cure, CureActor, CureChange, RefusedCure, StormCures};
 use crate::machine::{FileWriter, Machine};
 use crate::plan::PlanInput;
@@ -66,7 +66,9 @@ impl BoundFiles {
             all.copies = simulated(recording, &files, options, true)?;
             copied = effect(recording, &all.copies);
             let files = all.copies.changes.len() as u64;
-            (copied.looked_at, copied.added) = (ASKED_A_COPY * files, SHOWN + SHOWN_A_COPY * files);
+            let named = named_and_not_shown(&all.copies).len() as u64;
+            copied.looked_at = ASKED_A_COPY * files + named;
+            copied.added = SHOWN + SHOWN_A_COPY * files;
         }
         let spared = |effect: &CureEffect| predictor.predict(effect).spared() as f64;
         let is_enough = spared(&in_place) >= MOST * spared(&copied);

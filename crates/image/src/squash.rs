@@ -1,12 +1,16 @@
 //! An image of some paths: squashfs with what it says of itself behind it.
 
 use std::io;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use image_format::ImageWriter;
 use image_format::squash::{Compression, SquashImage, SquashOptions, SquashSummary};
-use image_format::tree::{FileTree, Fingerprint, ImageLayout, OmittedFile, ScanOptions};
+use image_format::tree::{
+    FileNode, FileNodeKind, FileTree, Fingerprint, ImageLayout, OmittedFile, ScanOptions,
+};
+use rustix::fs::Access;
 use serde::Serialize;
 
 pub use crate::out::UnnamedImage;
@@ -159,6 +163,51 @@ pub fn build(
 ) -> Result<(UnnamedImage, PathsImage), ImageError> {
     let (out, built) = packed(paths, target, options)?;
     Ok((out.unnamed(), built))
+}
+
+/// What the paths look like now, if an image could be made of them: all that [`build`] asks, but for
+/// room. Writes nothing.
+///
+/// # Errors
+/// Those of [`build`].
+pub fn could_be_built(
+    paths: &[PathBuf],
+    target: &Path,
+    options: &ImageOptions<'_>,
+) -> Result<Fingerprint, ImageError> {
+    check(target, options)?;
+    let layout = ImageLayout::of(paths)?;
+    check_place(target, &layout)?;
+    let tree = FileTree::scan(layout, options.scan())?;
+    can_be_read(&tree, options)?;
+    Ok(tree.fingerprint())
+}
+
+/// Whether this user may read the content of all files.
+fn can_be_read(tree: &FileTree, options: &ImageOptions<'_>) -> Result<(), ImageError> {
+    if options.skip_unreadable {
+        return Ok(());
+    }
+    let is_file = |node: &FileNode| {
+        node.first_name.is_none() && matches!(node.kind, FileNodeKind::File { given: None, .. })
+    };
+    let files: Vec<PathBuf> = (0..)
+        .zip(&tree.nodes)
+        .filter(|(_, node)| is_file(node))
+        .map(|(id, _)| tree.source(id))
+        .collect();
+    let can_be_read = |file: &PathBuf| {
+        rustix::fs::access(file, Access::READ_OK).map_err(ImageError::at("open", file))
+    };
+    let share = files.len().div_ceil(options.readers.max(1)).max(1);
+    std::thread::scope(|scope| {
+        let shares = files.chunks(share);
+        let readers: Vec<_> = shares
+            .map(|files| scope.spawn(move || files.iter().try_for_each(can_be_read)))
+            .collect();
+        let ends = readers.into_iter().map(|reader| reader.join());
+        ends.into_iter().try_for_each(|end| end.unwrap_or_else(|panic| resume_unwind(panic)))
+    })
 }
 
 fn packed(

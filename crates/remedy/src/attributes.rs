@@ -11,8 +11,7 @@ use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, capabilities};
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
-use crate::text;
+use crate::{Error, state, text};
 
 /// Attributes that the kernel would drop, or that vouch for the content: such a file is not
 /// becalm's to rewrite.
@@ -95,6 +94,13 @@ impl FileAttributes {
             flags: None,
             xattrs: Vec::new(),
         }
+    }
+
+    /// The same for a file that is written now. Of the time whole seconds, which every filesystem
+    /// keeps.
+    pub(crate) fn of_now(&self) -> FileAttributes {
+        let now = FileTime(i64::try_from(state::now()).unwrap_or(i64::MAX), 0);
+        FileAttributes { atime: now, mtime: now, ..self.clone() }
     }
 
     /// Why a file with these attributes is not rewritten.

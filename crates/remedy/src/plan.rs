@@ -78,6 +78,16 @@ pub enum Step {
         #[serde(with = "text::bytes")]
         content: Vec<u8>,
     },
+    /// Write a regular file with one name anew, in its place by one rename: the new one has the
+    /// owner, group, permissions, lists and flags of the old one, and the time of now.
+    Rewrite {
+        /// The file.
+        #[serde(with = "text::path")]
+        path: PathBuf,
+        /// The new content.
+        #[serde(with = "text::bytes")]
+        content: Vec<u8>,
+    },
     /// Give a regular file that becalm has written in the same directory the name of this step: of
     /// nothing, or of a regular file as for [`Step::Replace`]. For what is too large for a plan: the
     /// journal knows it by its inode, size and time.

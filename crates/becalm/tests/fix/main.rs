@@ -4,6 +4,7 @@
 
 mod advice;
 mod advice_images;
+mod calm_place;
 mod check;
 mod fix;
 mod image;

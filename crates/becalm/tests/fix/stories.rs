@@ -12,18 +12,20 @@ use crate::BECALM;
 use testkit::{Ran, Scene, run};
 
 /// Who may not write what root has made.
-const NOBODY: u32 = 65534;
+pub const NOBODY: u32 = 65534;
 
 /// A directory to work in, beside what root has made.
-struct Story {
-    scene: Scene,
+pub struct Story {
+    pub scene: Scene,
     user: u32,
+    /// A group that the user is in besides its own.
+    pub group: u32,
     /// What is started.
-    command: String,
+    pub command: String,
 }
 
 impl Story {
-    fn new(user: u32, make: fn(&Scene) -> String) -> Story {
+    pub fn new(user: u32, make: fn(&Scene) -> String) -> Story {
         let scene = Scene::new();
         fs::set_permissions(scene.directory(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::create_dir(scene.at("bin")).unwrap();
@@ -33,33 +35,33 @@ impl Story {
             fs::create_dir(scene.at(directory)).unwrap();
             chown(scene.at(directory), Some(user), Some(user)).unwrap();
         }
-        Story { scene, user, command }
+        Story { scene, user, group: user, command }
     }
 
     /// A line as it is printed, typed into a shell.
-    fn types(&self, line: &str) -> Ran {
+    pub fn types(&self, line: &str) -> Ran {
         run(&mut self.shell(line))
     }
 
-    fn shell(&self, line: &str) -> Command {
-        let user = self.user.to_string();
+    pub fn shell(&self, line: &str) -> Command {
+        let (user, groups) = (self.user.to_string(), format!("--groups={}", self.group));
         let path = format!("{}:/usr/bin:/bin", self.scene.at("bin"));
         let mut shell = Command::new("setpriv");
-        shell.args(["--reuid", &user, "--regid", &user, "--clear-groups", "bash", "-c", line]);
+        shell.args(["--reuid", &user, "--regid", &user, &groups, "bash", "-c", line]);
         shell.current_dir(self.scene.at("work")).env_clear().env("PATH", path);
         shell.env("HOME", self.scene.at("home")).env("LANG", "C.UTF-8");
         shell
     }
 
     #[track_caller]
-    fn succeeds(&self, line: &str) -> String {
+    pub fn succeeds(&self, line: &str) -> String {
         let ran = self.types(line);
         assert_eq!(ran.code(), 0, "{line}: {}{}", ran.out(), ran.err());
         ran.out()
     }
 
     /// Every name, what it is and holds; but for the journal, and times of directories.
-    fn picture(&self) -> BTreeMap<PathBuf, String> {
+    pub fn picture(&self) -> BTreeMap<PathBuf, String> {
         let mut picture = BTreeMap::new();
         take(&self.scene.directory(), &mut picture);
         picture.retain(|path, _| !path.starts_with(self.scene.at("home")));
@@ -106,12 +108,12 @@ fn take(path: &Path, picture: &mut BTreeMap<PathBuf, String>) {
 }
 
 #[track_caller]
-fn next(text: &str) -> &str {
+pub fn next(text: &str) -> &str {
     let line = text.lines().find_map(|line| line.strip_prefix("Next: "));
     line.unwrap_or_else(|| panic!("no next line: {text}"))
 }
 
-fn store(scene: &Scene) -> String {
+pub fn store(scene: &Scene) -> String {
     let make = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/store/make");
     let made = run(Command::new(make).arg("--libs=30").arg(scene.at("tree")));
     assert_eq!(made.code(), 0, "{}", made.err());
@@ -119,7 +121,7 @@ fn store(scene: &Scene) -> String {
 }
 
 /// The loops of facts/fork.md, in a directory of its own each time.
-fn unpack(scene: &Scene) -> String {
+pub fn unpack(scene: &Scene) -> String {
     let script = "#!/bin/bash\n\
         cd \"$(mktemp -d)\" || exit\n\
         for number in $(seq 1 60); do\n\
@@ -134,7 +136,7 @@ fn unpack(scene: &Scene) -> String {
     scene.file("unpack.sh", script, 0o755)
 }
 
-fn environment(scene: &Scene) -> String {
+pub fn environment(scene: &Scene) -> String {
     let env = scene.at("env");
     let made = run(Command::new("/usr/bin/python3").args(["-m", "venv", "--without-pip", &env]));
     assert_eq!(made.code(), 0, "{}", made.err());

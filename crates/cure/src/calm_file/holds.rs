@@ -9,6 +9,8 @@ use cost::LOOKS_AT_ONCE;
 use remedy::{Digest, FileLook, FileState};
 use rustix::fs::{Access, StatVfsMountFlags};
 
+use crate::belongs_to_the_system;
+
 use super::{CalmFile, CalmImage, ReliedFile, ShownCopy};
 
 /// Fewer looks than this need no threads.
@@ -38,7 +40,7 @@ impl CalmFile {
     pub fn changes(&self, look: FileLook) -> Vec<CalmChange> {
         let image = self.image.iter().map(ReliedOn::Image);
         let shown = self.shown.iter().flat_map(|one| [ReliedOn::Shown(one), ReliedOn::Copy(one)]);
-        let relied = self.relies_on.iter().map(ReliedOn::Other);
+        let relied = self.relies_on.iter().map(|one| ReliedOn::Other(one, &self.shown));
         let all: Vec<_> = image.chain(shown).chain(relied).collect();
         let threads = if all.len() < FEW { 1 } else { LOOKS_AT_ONCE as usize };
         let changes =
@@ -54,7 +56,8 @@ enum ReliedOn<'c> {
     Image(&'c CalmImage),
     Shown(&'c ShownCopy),
     Copy(&'c ShownCopy),
-    Other(&'c ReliedFile),
+    /// What is looked at besides, and what may be shown where its path leads to.
+    Other(&'c ReliedFile, &'c [ShownCopy]),
 }
 
 impl ReliedOn<'_> {
@@ -72,7 +75,11 @@ impl ReliedOn<'_> {
                 let copy = own(&shown.copy, shown.copy_bytes, shown.copy_digest, look);
                 (&shown.copy, copy.or_else(|| unreadable(&shown.copy)))
             }
-            ReliedOn::Other(relied) => (&relied.path, relied.was.change(&relied.path, look)),
+            ReliedOn::Other(relied, shown) => {
+                let file = relied.change(look);
+                let is_copy = || shown.iter().any(|shown| is_same(&relied.path, &shown.copy));
+                (&relied.path, file.filter(|_| !is_copy()))
+            }
         };
         Some(CalmChange { path: path.clone(), what: what? })
     }
@@ -92,6 +99,18 @@ impl CalmFile {
             "its copies lie in {}, where nothing may be executed (noexec)",
             directory.display()
         ))
+    }
+}
+
+impl ReliedFile {
+    /// What has become of it. What the operating system updates is what every program then gets by
+    /// that path, as its own files say, too: it must only be there.
+    fn change(&self, look: FileLook) -> Option<String> {
+        let ReliedFile { path, was } = self;
+        match belongs_to_the_system(path) {
+            true => was.change(path, FileLook::Size).filter(|what| what != remedy::HAS_CHANGED),
+            false => was.change(path, look),
+        }
     }
 }
 

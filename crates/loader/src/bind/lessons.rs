@@ -135,6 +135,7 @@ fn target(step: &Step) -> &Path {
         Step::Patch { path, .. }
         | Step::Create { path, .. }
         | Step::Replace { path, .. }
+        | Step::Rewrite { path, .. }
         | Step::Link { path, .. }
         | Step::Directory { path, .. }
         | Step::Take { path, .. }

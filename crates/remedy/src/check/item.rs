@@ -49,6 +49,24 @@ fn replaced<'a>(
     Ok(FileWork::new(change, vec![stamp], content))
 }
 
+/// A file with another content, and all else that the one there has but its times.
+pub(super) fn rewrite<'a>(
+    path: &Path,
+    content: &'a [u8],
+    who: &Who,
+) -> Result<FileWork<'a>, Error> {
+    let mut work = replace(path, 0, content, who)?;
+    if let FileChange::Replace(replaced) = &mut work.change {
+        let Replacement { before, after } = &mut **replaced;
+        match (&before.thing, &mut after.thing) {
+            (ItemKind::File { mode: was, .. }, ItemKind::File { mode, .. }) => *mode = *was,
+            _ => return Err(Error::refused(path, "is not a regular file")),
+        }
+        after.attributes = before.attributes.as_ref().map(FileAttributes::of_now);
+    }
+    Ok(work)
+}
+
 /// A file that is written already takes the path.
 pub(super) fn take<'a>(
     path: &Path,

@@ -109,6 +109,7 @@ fn job<'a>(step: &'a Step, who: &Who) -> Result<Option<FileWork<'a>>, Error> {
         }
         Step::Create { path, mode, content } => item::create(path, *mode, content).map(Some),
         Step::Replace { path, mode, content } => item::replace(path, *mode, content, who).map(Some),
+        Step::Rewrite { path, content } => item::rewrite(path, content, who).map(Some),
         Step::Take { path, source, is_new } => item::take(path, source, *is_new, who).map(Some),
         Step::Link { path, target } => item::link(path, target).map(Some),
         Step::Directory { path, mode } => item::directory(path, *mode),

@@ -62,9 +62,34 @@ fn is_writable(directory: &Path) -> Result<(), Error> {
     if mount.f_flag.contains(StatVfsMountFlags::RDONLY) {
         return Err(Error::refused(directory, "is on a filesystem that is mounted read-only"));
     }
+    if let Some(kind) = kernel_made(directory) {
+        let reason = format!("is on {kind}: the kernel makes the files there, and nobody else");
+        return Err(Error::refused(directory, reason));
+    }
     patch::forbids_changes_in(directory)?;
     rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK)
         .map_err(|error| Error::at("write into the directory", directory, error))
+}
+
+/// Filesystems in which no user makes files, though their permissions do not say so, by what
+/// statfs(2) tells (linux/magic.h).
+const KERNEL_MADE: [(u64, &str); 10] = [
+    (0x9fa0, "proc"),
+    (0x6265_6572, "sysfs"),
+    (0x0027_e0eb, "cgroup"),
+    (0x6367_7270, "cgroup2"),
+    (0x6462_6720, "debugfs"),
+    (0x7472_6163, "tracefs"),
+    (0x7363_6673, "securityfs"),
+    (0x1cd1, "devpts"),
+    (0x0187, "autofs"),
+    (0xcafe_4a11, "bpf"),
+];
+
+/// The name of the filesystem, if it is one of those.
+fn kernel_made(directory: &Path) -> Option<&'static str> {
+    let found = rustix::fs::statfs(directory).ok()?.f_type as u64;
+    KERNEL_MADE.iter().find(|(magic, _)| *magic == found).map(|(_, name)| *name)
 }
 
 fn removed_directories_will_be_empty(checked: &mut CheckedPlan<'_>) {

@@ -14,6 +14,8 @@ fn every_kind(scene: &EditedFiles) -> Vec<Step> {
     let cache = scene.file("cache", "an old cache, which is longer");
     fs::set_permissions(&cache, fs::Permissions::from_mode(0o604)).unwrap();
     std::os::unix::fs::symlink("a", scene.at("other-link")).unwrap();
+    let kept = scene.file("kept", "what somebody may read");
+    fs::set_permissions(&kept, fs::Permissions::from_mode(0o604)).unwrap();
     vec![
         Step::Directory { path: scene.at("farm"), mode: 0o755 },
         Step::Directory { path: scene.at("farm/lib"), mode: 0o700 },
@@ -22,6 +24,7 @@ fn every_kind(scene: &EditedFiles) -> Vec<Step> {
         patch(&a, "old", "new"),
         Step::Replace { path: cache, mode: 0o640, content: b"new".to_vec() },
         Step::Replace { path: scene.at("other-link"), mode: 0o600, content: b"file".to_vec() },
+        Step::Rewrite { path: kept, content: b"new".to_vec() },
         Step::Remove { path: gone },
         Step::Remove { path: scene.at("old-link") },
         Step::Remove { path: scene.at("empty") },
@@ -41,6 +44,10 @@ fn every_kind_of_step_is_applied_and_undone() {
     assert_eq!(bytes(scene.at("cache")), b"new");
     assert_eq!(fs::metadata(scene.at("cache")).unwrap().mode() & 0o7777, 0o640);
     assert_eq!(bytes(scene.at("other-link")), b"file");
+    assert_eq!(bytes(scene.at("kept")), b"new");
+    let kept = fs::metadata(scene.at("kept")).unwrap();
+    assert_eq!(kept.mode() & 0o7777, 0o604);
+    assert!(kept.modified().unwrap().elapsed().unwrap().as_secs() < 600, "its times are new");
     assert_eq!(bytes(scene.at("a")), b"new bytes");
     for name in ["gone", "old-link", "empty"] {
         assert!(fs::symlink_metadata(scene.at(name)).is_err(), "{name}");

@@ -1,7 +1,7 @@
 //! What a fix has done, to be kept or taken back: one name in the journal.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context;
 use cure::{CalmFile, CureChange};
@@ -9,13 +9,12 @@ use launch::CommandLine;
 use loader::bind::Binding;
 use prove::Subject;
 use recording::Recording;
-use remedy::Step;
 
-use super::image::BuiltImage;
+use super::image::{BuiltImage, PlacedImage};
 use super::plan::ResolvedPlan;
 use super::{FixArgs, calm, subject, title};
 use crate::exit::Failure;
-use crate::verb::elf::bind::apply;
+use crate::verb::elf::bind::{self, apply};
 
 /// What has been done, to be kept or taken back.
 #[derive(Default)]
@@ -52,9 +51,11 @@ impl AppliedChanges {
             }
             _ => None,
         };
-        let (steps, shown) = launch_steps(args, plan, parts, built.as_ref())?;
-        self.add(remedy::Plan { title: title(args), steps, ..remedy::Plan::default() })?;
-        Ok(launched(&args.command, &shown)?)
+        let over = plan.image.as_ref().map_or(&[][..], |image| &image.directories);
+        let placed = built.as_ref().map(|built| built.place(over)).transpose()?;
+        self.add(launch_plan(args, plan, parts, placed)?)?;
+        let calm = plan.calm.as_ref().context("no place for the calm file")?;
+        Ok(launched(&args.command, &calm.shown)?)
     }
 
     /// Does more under the one name.
@@ -105,13 +106,27 @@ fn look_again(binding: &mut Binding) -> Result<(), remedy::Error> {
     Ok(())
 }
 
-/// The steps of what is done at launch, and the calm file that says it.
-fn launch_steps(
+/// Whether all of it could be done now, by all that is asked before it is.
+pub(super) fn check(args: &FixArgs, plan: &ResolvedPlan) -> Result<(), Failure> {
+    if !plan.binding.is_empty() {
+        bind::check(&plan.binding.to_plan(title(args)))?;
+    }
+    let parts = plan.parts();
+    if !plan.launches(&parts) {
+        return Ok(());
+    }
+    let image = plan.image.as_ref().filter(|_| plan.mounts(&parts));
+    let placed = image.map(|image| PlacedImage::planned(&image.image)).transpose()?;
+    bind::check(&launch_plan(args, plan, &parts, placed)?)
+}
+
+/// What is done at launch: the files that it takes, and the calm file that says it.
+fn launch_plan(
     args: &FixArgs,
     plan: &ResolvedPlan,
     parts: &[usize],
-    built: Option<&BuiltImage>,
-) -> anyhow::Result<(Vec<Step>, PathBuf)> {
+    image: Option<PlacedImage>,
+) -> anyhow::Result<remedy::Plan> {
     let place = plan.calm.as_ref().context("no place for the calm file")?;
     let predicted = plan.cures.predicted.filter(|_| parts.len() == plan.cures.chosen.len());
     let alone = plan.chosen(parts).next().filter(|_| parts.len() == 1).map(|cure| cure.predicted);
@@ -132,16 +147,13 @@ fn launch_steps(
             _ => {}
         }
     }
-    let (mut steps, shown) = place.copy(copies)?;
-    calm.shown = shown;
-    if let (Some(built), Some(wanted)) = (built, &plan.image) {
-        let file = built.target()?;
-        let source = std::path::absolute(built.path())?;
-        steps.push(Step::Take { path: file.clone(), source, is_new: false });
-        calm.image = Some(calm::image(built.path(), file, wanted.directories.clone())?);
+    let mut steps = place.copy(copies, plan.only_you.is_none(), &mut calm)?;
+    if let Some(PlacedImage { step, calm: image }) = image {
+        steps.push(step);
+        calm.image = Some(image);
     }
     steps.push(place.step(&calm)?);
-    Ok((steps, place.shown.clone()))
+    Ok(remedy::Plan { title: title(args), steps, ..remedy::Plan::default() })
 }
 
 /// The command as it is launched by a calm file.

@@ -4,28 +4,32 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use cure::TakenAway;
+use cure::{CalmImage, TakenAway};
 use image::squash::{self, ImageOptions, ImageProgress, UnnamedImage};
 use image::{Holds, Inspection};
-use image_format::tree::{Fingerprint, ImageLayout};
+use image_format::tree::ImageLayout;
 use prove::{Behaviour, Proof, ProofVerdict, Speed};
 use recording::{Nanos, Recording};
+use remedy::{Digest, FileState, Step};
 
+use super::calm::{CalmPlace, real_place};
 use super::view::EnvironmentImage;
 use crate::produced;
 
-/// How many threads list the environment, for the plan.
-const READERS: usize = 32;
-
-/// What an image of these directories would hold, and take away.
+/// What an image of these directories would hold, and take away. It could be built now; and the
+/// calm file, in its directory, is none of what is packed.
 pub(super) fn resolved(
     directories: Vec<PathBuf>,
     taken: TakenAway,
     image: &Path,
+    calm: &CalmPlace,
 ) -> anyhow::Result<EnvironmentImage> {
     check(image)?;
-    let layout = ImageLayout::of(&directories)?;
-    let holds = Fingerprint::now(&layout, READERS)?;
+    let holds = squash::could_be_built(&directories, image, &ImageOptions::default())?;
+    if ImageLayout::of(&directories)?.holds(calm.directory()) {
+        let name = term::plain(&calm.shown.to_string_lossy());
+        bail!("{name}: it lies in what is packed; choose a place outside with -o");
+    }
     Ok(EnvironmentImage {
         taken,
         directories,
@@ -45,6 +49,27 @@ fn check(image: &Path) -> anyhow::Result<()> {
     match File::open(image).map_err(anyhow::Error::from).map(|file| image::inspect(&file)) {
         Ok(Ok(Inspection { holds: Holds::Squashfs { .. }, .. })) => Ok(()),
         _ => bail!("{}: it exists and is no image; choose another with --image", name()),
+    }
+}
+
+/// An image in its place.
+pub(super) struct PlacedImage {
+    /// What puts it there.
+    pub step: Step,
+    /// What the calm file says of it.
+    pub calm: CalmImage,
+}
+
+impl PlacedImage {
+    /// One that is not built yet, for what is asked of its place.
+    pub fn planned(image: &Path) -> anyhow::Result<PlacedImage> {
+        let (file, content) = (real_place(image)?, Vec::new());
+        let (path, mode, digest) = (file.clone(), 0o644, Digest::of(&content));
+        let step = match file.symlink_metadata() {
+            Ok(_) => Step::Replace { path, mode, content },
+            Err(_) => Step::Create { path, mode, content },
+        };
+        Ok(PlacedImage { step, calm: CalmImage { file, over: Vec::new(), bytes: 0, digest } })
     }
 }
 
@@ -83,14 +108,13 @@ impl BuiltImage {
         Ok(BuiltImage { built })
     }
 
-    /// Where it is for now.
-    pub fn path(&self) -> &Path {
-        self.built.path()
-    }
-
-    /// Where it belongs, as an absolute path.
-    pub fn target(&self) -> anyhow::Result<PathBuf> {
-        std::path::absolute(self.built.target()).context("the image's path")
+    /// The step that gives it its name, and what the calm file says of it.
+    pub fn place(&self, over: &[PathBuf]) -> anyhow::Result<PlacedImage> {
+        let (file, source) = (real_place(self.built.target())?, real_place(self.built.path())?);
+        let now = FileState::of(&source).context("the image just built")?;
+        let (over, bytes, digest) = (over.to_owned(), now.bytes, now.digest);
+        let step = Step::Take { path: file.clone(), source, is_new: false };
+        Ok(PlacedImage { step, calm: CalmImage { file, over, bytes, digest } })
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod applied;
 mod calm;
+mod copies;
 mod image;
 mod plan;
 mod trial;
@@ -20,7 +21,7 @@ use prove::{ProofBench, RunSurroundings, Subject};
 use recording::Recording;
 use rehearse::RehearsalRequest;
 
-use super::elf::bind::{BindFlags, check};
+use super::elf::bind::BindFlags;
 use crate::again;
 use crate::cost_options::CostOptions;
 use crate::exit::{Failure, NO};
@@ -110,8 +111,8 @@ fn plan_only(args: &FixArgs) -> Result<u8, Failure> {
     let _ = last::keep(&kept.file);
     let recording = kept.read()?;
     let plan = ResolvedPlan::of(args, &recording)?;
-    if !plan.binding.is_empty() {
-        check(&plan.binding.to_plan(title(args)))?;
+    if !plan.is_empty() {
+        applied::check(args, &plan)?;
     }
     let fix = FixAnswer::planned(&plan);
     match redirect {
@@ -144,6 +145,8 @@ fn apply_and_prove(args: &FixArgs) -> Result<u8, Failure> {
         print(args, &FixAnswer::planned(&plan), &next(&plan))?;
         return Ok(NO);
     }
+    // As the plan alone asks it, and before hours of measuring.
+    applied::check(args, &plan)?;
     let trial = Trial { args, bench, subject, recording: &recording, before, asked: &asked };
     let mut done = AppliedChanges::default();
     // Whatever goes wrong from here on, nothing is left changed and unproven.

@@ -37,6 +37,8 @@ pub(super) struct ResolvedPlan {
     pub no_image: Option<String>,
     /// Where what is done at launch is written; none where nothing is.
     pub calm: Option<CalmPlace>,
+    /// Why nobody else can use the calm file, in words; none where everybody can.
+    pub only_you: Option<String>,
     /// Files that were asked for and that nothing needs, and why.
     pub not_needed: Vec<String>,
     /// What the start waits.
@@ -66,7 +68,7 @@ impl ResolvedPlan {
         let image = match (cures.image(), &calm) {
             (Some((directories, taken)), Some(calm)) => {
                 let file = args.image.clone().unwrap_or_else(|| calm.image());
-                Some(image::resolved(directories, taken, &file)?)
+                Some(image::resolved(directories, taken, &file, calm)?)
             }
             _ => None,
         };
@@ -81,7 +83,8 @@ impl ResolvedPlan {
         let binding = std::mem::take(&mut cures.in_place);
         let binding = with_system(binding, &cures);
         let not_needed = not_needed(args, calm.is_some(), image.is_some());
-        Ok(ResolvedPlan { cures, binding, image, no_image, calm, not_needed, wait })
+        let only_you = calm.as_ref().and_then(|calm| calm.only_you(&cures.copies));
+        Ok(ResolvedPlan { cures, binding, image, no_image, calm, only_you, not_needed, wait })
     }
 
     /// The cures, each by its number: all that is done.
@@ -101,6 +104,11 @@ impl ResolvedPlan {
     /// Whether files are bound in place by one of these.
     pub fn binds(&self, parts: &[usize]) -> bool {
         self.chosen(parts).any(|cure| matches!(cure.change, CureChange::BindFiles { .. }))
+    }
+
+    /// Whether copies are shown by one of these.
+    pub fn shows_copies(&self, parts: &[usize]) -> bool {
+        self.chosen(parts).any(|cure| matches!(cure.change, CureChange::ShowBoundCopies { .. }))
     }
 
     /// Whether an image is mounted by one of these.

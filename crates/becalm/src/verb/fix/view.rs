@@ -109,6 +109,9 @@ impl<'a> FixAnswer<'a> {
             let line = format!("{verb} {file}: what becalm run does at launch");
             text.push_str(&width::wrap(&line, columns));
         }
+        if let Some(why) = self.only_you() {
+            text.push_str(&width::wrap(&format!("Only you can use it: {why}"), columns));
+        }
         for line in &plan.not_needed {
             text.push_str(&width::wrap(line, columns));
         }
@@ -120,6 +123,12 @@ impl<'a> FixAnswer<'a> {
         let is_dropped =
             |tried: &TrialResult| tried.harm.is_none() && !self.plan.binds(&tried.kept);
         self.applied.filter(|_| !self.tried.is_some_and(is_dropped))
+    }
+
+    /// Why nobody else can use the calm file, of copies that are kept.
+    fn only_you(&self) -> Option<&String> {
+        let parts = self.tried.map_or_else(|| self.plan.parts(), |tried| tried.kept.clone());
+        self.plan.only_you.as_ref().filter(|_| self.plan.shows_copies(&parts))
     }
 
     fn verb(&self) -> &'static str {
@@ -204,6 +213,7 @@ impl<'a> FixAnswer<'a> {
             "others": others.collect::<Vec<_>>(),
             "not_chosen": all().flat_map(|all| &all.not_chosen).collect::<Vec<_>>(),
             "calm_file": calm.map(|calm| shown_name(&calm.shown)),
+            "only_you": self.only_you(),
             "binding": Bound::of(&plan.binding, self.bound()).to_value(),
             "image": plan.image.as_ref().map(EnvironmentImage::to_value),
             "no_image": plan.no_image,
