@@ -269,6 +269,22 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_the_operating_system_that_is_relied_on_must_only_be_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let other = directory.path().join("other");
+        std::fs::write(&other, "updated").unwrap();
+        let changes = |path: &Path| {
+            let relied = ReliedFile { path: path.into(), was: state(b"before") };
+            let calm = CalmFile { relies_on: vec![relied], ..CalmFile::default() };
+            let changes = calm.changes(remedy::FileLook::Content);
+            changes.into_iter().map(|change| change.what).collect::<Vec<_>>()
+        };
+        assert_eq!(changes(&other), ["has changed"]);
+        assert_eq!(changes(Path::new("/usr/bin/env")), [""; 0]);
+        assert_eq!(changes(Path::new("/usr/lib/becalm-has-none")), ["is gone"]);
+    }
+
+    #[test]
     fn what_is_no_utf_8_is_not_written() {
         let name = OsStr::from_bytes(b"/opt/\xff");
         let calm = CalmFile { directory: name.into(), ..full() };
