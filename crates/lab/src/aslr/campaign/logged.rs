@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -98,7 +99,7 @@ impl Logged {
         let path = directory.join(NAME);
         let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
         let file = file.map_err(at("open", &path))?;
-        if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(rustix::io::Errno::AGAIN) {
+        if !is_locked(&file) {
             return Err(LoggedError::Busy(path));
         }
         let found = found(&file, &path)?;
@@ -233,6 +234,19 @@ fn found(file: &File, path: &Path) -> Result<Option<ExistingLog>, LoggedError> {
 fn at(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LoggedError {
     let path = path.to_owned();
     move |error| LoggedError::File { doing, path, error }
+}
+
+/// Whether no other process has it, for a fifth of a second: a process that was just forked has all
+/// that its parent has open, until it executes its program.
+fn is_locked(file: &File) -> bool {
+    const TIMES: u32 = 20;
+    for _ in 0..TIMES {
+        if flock(file, FlockOperation::NonBlockingLockExclusive) != Err(rustix::io::Errno::AGAIN) {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    false
 }
 
 #[cfg(test)]
