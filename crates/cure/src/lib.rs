@@ -38,5 +38,5 @@ pub use calm_file::{
 };
 pub use cure::{CloserLook, CommandPath, Cure, CureActor, CureChange, RefusedCure, StormCures};
 pub use machine::{FileWriter, Machine, ModuleCure};
-pub use plan::{CureOptions, CurePlan, TakenAway};
+pub use plan::{CureOptions, CurePlan, TakenAway, calm_file_name};
 pub use prediction::{CurePrediction, PredictedStart};

@@ -47,14 +47,8 @@ pub(crate) struct PlanInput<'i> {
 impl PlanInput<'_> {
     /// The command that does what must be done at launch, and remembers it in a calm file.
     pub(crate) fn fix_with_calm_file(&self) -> String {
-        let program = self.findings.program.split(' ').next().unwrap_or_default();
-        let is_plain = |char: char| char.is_ascii_alphanumeric() || "._+-".contains(char);
-        let is_name = !program.is_empty() && !program.starts_with(['-', '.']);
-        let name = match is_name && program.chars().all(is_plain) {
-            true => program,
-            false => "command",
-        };
-        format!("becalm fix --apply -o {name}.calm -- {}", self.line)
+        let name = calm_file_name(&self.findings.program);
+        format!("becalm fix --apply -o {name} -- {}", self.line)
     }
 
     /// What a calm file would have to say for this cure, and cannot: it is text.
@@ -86,6 +80,17 @@ impl PlanInput<'_> {
             cure.command = cure.command.take().filter(|line| !line.starts_with("becalm fix"));
         }
         cures
+    }
+}
+
+/// What the calm file of a program is called, where nothing else is said.
+pub fn calm_file_name(program: &str) -> String {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "._+-".contains(char);
+    let program = program.split(' ').next().unwrap_or_default();
+    let is_name = !program.is_empty() && !program.starts_with(['-', '.']);
+    match is_name && program.chars().all(is_plain) {
+        true => format!("{program}.calm"),
+        false => "command.calm".to_owned(),
     }
 }
 

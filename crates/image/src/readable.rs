@@ -7,17 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use image_format::tree::{FileNode, FileNodeKind, FileTree};
+use recording::{everyone_may, list_lets_everyone, mode_lets_everyone};
 use rustix::fs::{Access, access};
-use rustix::io::Errno;
 
 use crate::squash::ImageOptions;
 
 /// What a list or permissions give: to read, and to enter a directory.
-const READ: u32 = 4;
-const ENTER: u32 = 1;
-/// `ACL_USER_OBJ` of linux/posix_acl.h: a file's owner can give himself any right.
-const OWNER: u16 = 0x01;
-
+const READ: u8 = 4;
+const ENTER: u8 = 1;
 /// The first file of a tree, or directory in or above it, that not everybody can read.
 pub(crate) fn first_private(tree: &FileTree, options: &ImageOptions<'_>) -> Option<PathBuf> {
     let above = tree.layout.paths().iter().filter_map(|path| path.parent());
@@ -40,8 +37,9 @@ fn first_private_directory<'a>(below: impl Iterator<Item = &'a Path>) -> Option<
 fn private_node(tree: &FileTree, options: &ImageOptions<'_>) -> Option<PathBuf> {
     let packed: Vec<_> = (0..).zip(&tree.nodes).filter(|(_, node)| wanted(node) != 0).collect();
     // Its permissions are known already.
-    let closed =
-        packed.iter().filter(|(_, node)| !mode_gives(node.attributes.mode.into(), wanted(node)));
+    let closed = packed
+        .iter()
+        .filter(|(_, node)| !mode_lets_everyone(node.attributes.mode.into(), wanted(node)));
     let mut closed = closed.map(|(id, _)| tree.source(*id));
     let is_packed =
         |path: &PathBuf| !options.skip_unreadable || access(path, Access::READ_OK).is_ok();
@@ -50,7 +48,7 @@ fn private_node(tree: &FileTree, options: &ImageOptions<'_>) -> Option<PathBuf> 
     }
     let says_less = |index: usize| {
         let (id, node) = packed[index];
-        !list_gives(&tree.source(id), wanted(node))
+        !list_lets_everyone(&tree.source(id), wanted(node))
     };
     let index = first_index(packed.len(), options.readers, &says_less)?;
     Some(tree.source(packed[index].0))
@@ -58,7 +56,7 @@ fn private_node(tree: &FileTree, options: &ImageOptions<'_>) -> Option<PathBuf> 
 
 /// The rights that it takes to read a file, or a directory and what is in it; none for what has no
 /// content on the disk.
-fn wanted(node: &FileNode) -> u32 {
+fn wanted(node: &FileNode) -> u8 {
     match node.kind {
         _ if node.is_above => 0,
         FileNodeKind::Directory(_) => READ | ENTER,
@@ -67,27 +65,8 @@ fn wanted(node: &FileNode) -> u32 {
     }
 }
 
-fn gives_all(path: &Path, rights: u32) -> bool {
-    metadata(path).is_ok_and(|there| mode_gives(there.mode(), rights)) && list_gives(path, rights)
-}
-
-/// Whether permissions give these rights to others. A group that has fewer is kept out.
-fn mode_gives(mode: u32, rights: u32) -> bool {
-    let all = rights << 3 | rights;
-    mode & all == all
-}
-
-/// Whether the access control list, if there is one, keeps nobody out. One that is not understood
-/// may.
-fn list_gives(path: &Path, rights: u32) -> bool {
-    match recording::posix_acl(path) {
-        Ok(None) | Err(Errno::NOTSUP) => true,
-        Ok(Some(list)) => {
-            let others = list.iter().filter(|entry| entry.tag != OWNER);
-            others.fold(rights, |given, entry| given & u32::from(entry.rights)) == rights
-        }
-        Err(_) => false,
-    }
+fn gives_all(path: &Path, rights: u8) -> bool {
+    metadata(path).is_ok_and(|there| everyone_may(path, there.mode(), rights))
 }
 
 /// The first number below `end` for which it is so, asked in threads: on a shared filesystem each

@@ -56,7 +56,10 @@ mod units;
 mod wire;
 mod writer;
 
-pub use access::{AclEntry, has_list, keep_access, keep_directory_access, posix_acl};
+pub use access::{
+    AclEntry, everyone_may, has_list, keep_access, keep_directory_access, list_lets_everyone,
+    mode_lets_everyone, posix_acl,
+};
 pub use attributor::Attributor;
 pub use call::{Abi, Call, Class, Kind};
 pub use cause::{Attribution, Cause, Role};

@@ -27,7 +27,7 @@ impl CalmPlace {
     /// # Errors
     /// If something else than a calm file is there.
     pub fn of(named: Option<&Path>, program: &str) -> anyhow::Result<CalmPlace> {
-        let shown = named.map_or_else(|| default_name(program).into(), Path::to_owned);
+        let shown = named.map_or_else(|| cure::calm_file_name(program).into(), Path::to_owned);
         let name = || term::plain(&shown.to_string_lossy());
         let file = real_place(&shown)?;
         let before = match shown.symlink_metadata() {
@@ -101,17 +101,6 @@ pub(super) fn real_place(file: &Path) -> anyhow::Result<PathBuf> {
     let directory = followed.parent().filter(|directory| !directory.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new(".")).canonicalize();
     Ok(directory.with_context(|| format!("{}: find its directory", shown()))?.join(name))
-}
-
-/// As `becalm check` proposes it.
-fn default_name(program: &str) -> String {
-    let is_plain = |char: char| char.is_ascii_alphanumeric() || "._+-".contains(char);
-    let program = program.split(' ').next().unwrap_or_default();
-    let is_name = !program.is_empty() && !program.starts_with(['-', '.']);
-    match is_name && program.chars().all(is_plain) {
-        true => format!("{program}.calm"),
-        false => "command.calm".to_owned(),
-    }
 }
 
 /// What a calm file says that it saves.

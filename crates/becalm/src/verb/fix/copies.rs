@@ -3,15 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, Metadata};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use cure::{CalmFile, ReliedFile, ShownCopy};
 use loader::bind::Binding;
+use recording::everyone_may;
 use remedy::{Digest, FileState, Step};
-use rustix::io::Errno;
 
 /// Where copies belong.
 pub(super) struct CopiesPlace {
@@ -97,7 +97,7 @@ pub(super) fn only_you(binding: &Binding, directory: &Path) -> Option<String> {
     }
     // One that is there stays as it is.
     let there = directory.metadata().ok()?;
-    let is_closed = !everyone_may(directory, &there, ENTER);
+    let is_closed = !everyone_may(directory, there.mode(), ENTER);
     is_closed.then(|| format!("{} is closed to others", term::plain(&directory.to_string_lossy())))
 }
 
@@ -109,8 +109,9 @@ const ENTER: u8 = 1;
 /// Whether everyone may read a file, and come to it. `open` are the directories that are known to
 /// let everyone through.
 fn everyone_may_read(file: &Path, open: &mut BTreeSet<PathBuf>) -> bool {
-    let may =
-        |path: &Path, right| path.metadata().is_ok_and(|found| everyone_may(path, &found, right));
+    let may = |path: &Path, right| {
+        path.metadata().is_ok_and(|found| everyone_may(path, found.mode(), right))
+    };
     let Ok(real) = file.canonicalize() else { return false };
     may(&real, READ)
         && real.ancestors().skip(1).all(|directory| {
@@ -120,18 +121,6 @@ fn everyone_may_read(file: &Path, open: &mut BTreeSet<PathBuf>) -> bool {
             }
             is_open
         })
-}
-
-/// Whether the group, all others, and whoever a list of its own names have these rights.
-fn everyone_may(path: &Path, found: &Metadata, rights: u8) -> bool {
-    match recording::posix_acl(path) {
-        Ok(Some(entries)) => entries.iter().all(|entry| entry.rights & rights == rights),
-        Ok(None) | Err(Errno::NOTSUP) => {
-            let wanted = u32::from(rights) * 0o011;
-            found.permissions().mode() & wanted == wanted
-        }
-        Err(_) => false,
-    }
 }
 
 /// The name, or the name with the first number before it that makes it free.
