@@ -7,6 +7,7 @@
 mod below;
 mod cause;
 mod clean;
+pub mod data;
 mod library;
 mod line;
 mod module;
