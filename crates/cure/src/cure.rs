@@ -90,6 +90,18 @@ pub enum CureChange {
         /// What to write in its place.
         write: String,
     },
+    /// Files are stored as one.
+    PackFiles {
+        /// The directory that they lie below.
+        directory: SourcePath,
+        /// How many.
+        files: u64,
+    },
+    /// git is told otherwise, in its repository.
+    SetGit {
+        /// The setting, which becomes true.
+        setting: String,
+    },
     /// Programs are named by their full path.
     NameFullPaths {
         /// The programs.

@@ -16,9 +16,12 @@
 
 mod binding;
 mod calm_file;
+mod configuration;
 mod cure;
 mod environments;
+mod files;
 mod fork;
+mod git;
 mod inside;
 mod loader;
 mod locale;

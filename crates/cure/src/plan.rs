@@ -14,7 +14,9 @@ use crate::cure::{Cure, CureChange, RefusedCure, StormCures};
 use crate::loader::BoundFiles;
 use crate::machine::Machine;
 use crate::prediction::{CureEffect, CurePrediction, StartPredictor};
-use crate::{fork, loader as loader_storm, locale, modules, path, python, repeat, walk};
+use crate::{
+    configuration, files, fork, loader as loader_storm, locale, modules, path, python, repeat, walk,
+};
 
 /// How cures are chosen.
 pub struct CureOptions<'o> {
@@ -219,7 +221,12 @@ fn chosen(
     all.sort_by_key(|cure| std::cmp::Reverse(cure.predicted.spared()));
     let mut chosen: Vec<Cure> = Vec::new();
     let (mut effect, mut predicted) = (CureEffect::default(), None::<CurePrediction>);
+    let mounts = |cure: &Cure| matches!(cure.change, CureChange::MountImage { .. });
     for cure in all {
+        // A launch mounts one image.
+        if mounts(&cure) && chosen.iter().any(mounts) {
+            continue;
+        }
         let mut both = effect.clone();
         both.join(&cure.effect);
         let with = input.predictor.predict(&both);
@@ -245,5 +252,7 @@ fn cures(input: &PlanInput, finding: &Finding, bound: &BoundFiles) -> StormCures
         Storm::Path => path::cures(input, finding),
         Storm::Repeat => repeat::cures(input, finding),
         Storm::Walk => walk::cures(input, finding),
+        Storm::Files => files::cures(input, finding),
+        Storm::Configuration => configuration::cures(input, finding),
     }
 }

@@ -127,7 +127,7 @@ fn mount_image(input: &PlanInput, finding: &Finding) -> Result<Cure, String> {
 }
 
 /// How many directories `becalm run` looks at for an image of this one; or why there is to be none.
-fn looks(input: &PlanInput, directory: &PathBuf) -> Result<u64, String> {
+pub(crate) fn looks(input: &PlanInput, directory: &PathBuf) -> Result<u64, String> {
     if writes_below(input.recording, directory) {
         return Err("the command writes below it, and an image cannot be written to".to_owned());
     }
@@ -258,7 +258,7 @@ fn prefix_of(directory: &[u8]) -> Option<&[u8]> {
     (is_lib && !is_of_system(directory) && prefix.len() > 1).then_some(prefix)
 }
 
-fn is_of_system(directory: &[u8]) -> bool {
+pub(crate) fn is_of_system(directory: &[u8]) -> bool {
     ["/usr", "/lib", "/lib64"].iter().any(|system| to_path(directory).starts_with(system))
 }
 
@@ -321,7 +321,7 @@ impl InsideDirectories<'_> {
 }
 
 /// The metadata operations below directories, as numbers in [`Recording::events`].
-fn events_below<'r>(
+pub(crate) fn events_below<'r>(
     recording: &'r Recording,
     directories: &'r [PathBuf],
 ) -> impl Iterator<Item = (usize, &'r Event, PathId)> {

@@ -1,13 +1,23 @@
-//! Directory walks: no cure.
+//! Directory walks: no cure, but what git can be told.
 //!
 //! A walk is what the program was run for. The page of the storm tells what can be tried.
 
 use explain::{Finding, Storm, StormSource, WalkSource};
 
 use crate::cure::{RefusedCure, StormCures};
+use crate::git;
 use crate::plan::PlanInput;
 
-pub(crate) fn cures(_: &PlanInput, finding: &Finding) -> StormCures {
+pub(crate) fn cures(input: &PlanInput, finding: &Finding) -> StormCures {
+    let walker = finding.sources.iter().find_map(|source| match source {
+        StormSource::Walk(WalkSource::Walker { program, .. }) if program == "git" => Some(program),
+        _ => None,
+    });
+    if let Some(program) = walker {
+        let mut all = StormCures::default();
+        git::advise(input, Storm::Walk, program, &mut all);
+        return all;
+    }
     let tree = finding.sources.iter().find_map(|source| match source {
         StormSource::Walk(WalkSource::WalkedTree { directory, .. }) => Some(directory),
         _ => None,

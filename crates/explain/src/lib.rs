@@ -44,8 +44,9 @@ pub use findings::{
 };
 pub use source_path::SourcePath;
 pub use storm::{
-    AllLists, ForkSource, LoaderSource, LocaleSource, ModuleTool, ModulesSource, OneList,
-    PathSource, PythonSource, RepeatSource, Storm, StormSource, SubcommandOps, WalkSource,
+    AllLists, ConfigurationSource, FilesSource, ForkSource, ImportsAround, LoaderSource,
+    LocaleSource, ModuleTool, ModulesSource, OneList, PathSource, PythonSource, RepeatReason,
+    RepeatSource, Storm, StormSource, SubcommandOps, WalkSource,
 };
 pub use threshold::STARTS;
 pub use verdict::StartVerdict;

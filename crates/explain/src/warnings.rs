@@ -34,6 +34,10 @@ pub enum WarningKind {
     OwnFilter,
     /// The kernel refused what it takes to follow a process.
     RequestFailed,
+    /// Page faults could not be watched.
+    FaultsUnseen,
+    /// Page faults came faster than they could be written down.
+    FaultsLost,
     /// A program gets privileges when it is executed, and under a tracer does not.
     Setuid,
     /// A process was refused to trace another one.
@@ -110,7 +114,7 @@ pub fn said(blinds: &[Blind]) -> Vec<String> {
     let line = |blind: &Blind| {
         let (_, text, _) = describe(blind);
         match blind {
-            Blind::OuterFilter | Blind::Lost { .. } => text.to_owned(),
+            Blind::OuterFilter | Blind::Lost { .. } | Blind::FaultsLost { .. } => text.to_owned(),
             Blind::Setuid { path, .. } => format!("{} {text}", recording::shown(path.as_bytes())),
             _ => format!("a process of the command {text}"),
         }
@@ -193,6 +197,18 @@ fn describe(blind: &Blind) -> (WarningKind, &'static str, Option<ProcessId>) {
             "could not be followed all the way, as the kernel refused what that takes: some of its \
              calls are missing",
             Some(*process),
+        ),
+        Blind::FaultsUnseen { process, .. } => (
+            WarningKind::FaultsUnseen,
+            "maps much of its files, and the kernel refused to tell what of them is touched \
+             (perf_event_open(2)): data that is read by page faults is not counted",
+            Some(*process),
+        ),
+        Blind::FaultsLost { .. } => (
+            WarningKind::FaultsLost,
+            "page faults came faster than they could be recorded: more of the mapped files was \
+             touched than is counted",
+            None,
         ),
     }
 }

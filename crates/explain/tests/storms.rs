@@ -5,7 +5,7 @@
 
 mod support;
 
-use explain::{ForkSource, LoaderSource, Storm, StormSource};
+use explain::{Findings, ForkSource, LoaderSource, Storm, StormSource};
 use recording::{Outcome, StartCall};
 use support::*;
 
@@ -572,4 +572,128 @@ fn a_path_looked_up_over_and_over_is_named() {
     assert_eq!(storm.title, "/etc/localtime was looked up 500 times");
     let path = source(storm, "repeated_path");
     assert_eq!((&path["path"], &path["operation"]), (&"/etc/localtime".into(), &"stat".into()));
+}
+
+#[test]
+fn thousands_of_files_that_are_opened_once_each_are_a_storm_by_their_trees() {
+    let mut tale = Tale::of_app();
+    for number in 0..600 {
+        tale.call("openat", &format!("/data/set/part{}/{number}.json", number % 7), YES);
+    }
+    for number in 0..20 {
+        tale.call("openat", &format!("/opt/app/share/{number}"), YES);
+    }
+    let findings = tale.explained();
+    let storm = only(&findings, Storm::Files);
+    assert_eq!(storm.title, "app opened 620 files, one by one");
+    assert_eq!(storm.metadata_ops, 620);
+    let tree = source(storm, "files_tree");
+    assert_eq!((&tree["directory"], &tree["files"]), (&"/data/set".into(), &600.into()));
+}
+
+#[test]
+fn what_git_asks_of_its_index_is_many_files_and_what_it_lists_is_not() {
+    let mut tale = Tale::of("/usr/bin/git", &["git", "status"], &[]);
+    tale.call("openat", "/w/.git/index", YES);
+    for number in 0..800 {
+        tale.call("lstat", &format!("/w/src/{number}.c"), YES);
+    }
+    let findings = tale.explained();
+    let storm = only(&findings, Storm::Files);
+    assert_eq!(storm.title, "git compared 800 files with its index, one by one");
+    assert_eq!(source(storm, "files_reader")["index_of_git"], true);
+    assert_eq!(source(storm, "files_tree")["directory"], "/w/src");
+}
+
+#[test]
+fn a_configuration_that_is_looked_for_in_many_places_is_named() {
+    let mut tale = Tale::of_app();
+    for number in 0..100 {
+        for place in ["/etc/xdg", "/site/etc", "/home/me/.config"] {
+            tale.call("openat", &format!("{place}/tool{number}rc"), NO);
+        }
+        tale.call("openat", &format!("/home/me/.tool{number}rc"), YES);
+    }
+    let findings = tale.explained();
+    let storm = only(&findings, Storm::Configuration);
+    assert_eq!(
+        storm.title,
+        "the configuration tool0rc was looked for in 4 directories, and 99 others likewise"
+    );
+    assert_eq!((storm.metadata_ops, storm.avoidable, storm.inferred), (400, 300, 400));
+    let first = source(storm, "configuration");
+    assert_eq!(first["found"][0], "/home/me/.tool0rc");
+}
+
+#[test]
+fn a_repeat_says_why_only_where_the_recording_tells() {
+    let reason = |path: &str, name: &str| {
+        let mut tale = Tale::of_app();
+        tale.times(500, name, path, YES);
+        let findings = tale.explained();
+        source(only(&findings, Storm::Repeat), "repeated_path")["reason"].clone()
+    };
+    assert_eq!(reason("/etc/localtime", "newfstatat")["kind"], "time_zone");
+    assert_eq!(reason("/etc/nsswitch.conf", "openat")["kind"], "name_service");
+    assert_eq!(reason("/data/input", "stat"), serde_json::Value::Null);
+    let mut tale = Tale::of_app();
+    for number in 0..300 {
+        tale.call("lstat", "/data", YES);
+        tale.call("lstat", &format!("/data/{number}"), YES);
+    }
+    let findings = tale.explained();
+    let path = source(only(&findings, Storm::Repeat), "repeated_path");
+    assert_eq!(path["reason"]["kind"], "components");
+}
+
+#[test]
+fn a_path_that_a_hundred_processes_look_up_is_repeated() {
+    let mut tale = Tale::of("/usr/bin/make", &["make"], &[]);
+    for number in 0..300 {
+        // Each of another name, so that none is run over and over.
+        let child = tale.start(Some(0), StartCall::Fork);
+        let program = format!("/opt/tools/tool{number}");
+        tale.exec(child, &program, &program, &["tool"], &[]);
+        tale.call_of(child, "stat", "/site/license", YES);
+        tale.end(child, 500, 900);
+    }
+    let findings = tale.explained();
+    let storm = only(&findings, Storm::Repeat);
+    assert_eq!((storm.metadata_ops, storm.avoidable), (300, 299));
+    assert_eq!(source(storm, "repeated_path")["processes"], 300);
+}
+
+/// A Python that looks into 100 distributions after it opened this module, with this call.
+fn asks_distributions(module: &str, lists: bool) -> Findings {
+    let packages = "/usr/lib/python3/dist-packages";
+    let mut tale = Tale::of("/usr/bin/python3.11", &["python3", "app.py"], &[]);
+    tale.call("openat", &format!("/usr/lib/python3.11/{module}/__pycache__/__init__.pyc"), YES);
+    for number in 0..100 {
+        let directory = format!("{packages}/p{number}-1.0.dist-info");
+        if lists {
+            tale.call_with("openat", &directory, YES, O_DIRECTORY);
+            tale.call("getdents64", &directory, YES);
+        }
+        tale.call("openat", &format!("{directory}/entry_points.txt"), NO);
+        tale.call("openat", &format!("{directory}/METADATA"), YES);
+    }
+    tale.call("openat", &format!("{packages}/__pycache__/later.cpython-311.pyc"), YES);
+    tale.explained()
+}
+
+#[test]
+fn the_module_that_asks_each_distribution_is_named() {
+    for (module, lists, name) in [
+        ("importlib/metadata", false, "importlib.metadata"),
+        ("pkg_resources", true, "pkg_resources"),
+    ] {
+        let findings = asks_distributions(module, lists);
+        let storm = only(&findings, Storm::Walk);
+        assert_eq!(storm.title, format!("app.py's module {name} looked into 100 directories"));
+    }
+    let findings = asks_distributions("json", false);
+    let walker = source(only(&findings, Storm::Walk), "walker");
+    assert_eq!(walker["module"], serde_json::Value::Null, "json does not");
+    assert_eq!(walker["imports"]["after"], "json");
+    assert_eq!(walker["imports"]["before"], "later");
 }

@@ -9,7 +9,7 @@ use crate::query::{QueryRow, QueryTable, clean};
 use crate::{Recording, shown};
 
 /// One key of two tables.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DiffRow {
     /// The key of both rows.
     pub key: String,
@@ -57,7 +57,7 @@ fn pair(sides: [Option<&QueryRow>; 2]) -> DiffRow {
 }
 
 /// A path and how many metadata operations named it in either run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PathCount {
     /// The path, as text to show.
     pub path: String,
@@ -72,7 +72,7 @@ pub struct PathCount {
 
 /// The paths that two runs asked for, each list in the order of the paths' bytes. Paths are
 /// cleaned as text ([`clean`]).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PathDiff {
     /// In the first run only.
     pub only_a: Vec<PathCount>,

@@ -37,6 +37,10 @@ pub struct Header {
     /// Whether only what starts processes was recorded, and no other calls on files.
     #[serde(default)]
     pub starts_only: bool,
+    /// Whether page faults on mapped files were watched, so that a file without a touch was not
+    /// touched (nor larger than the recorder looks at: docs/storms/data.md).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub page_faults: bool,
     /// How calls were seen: `ptrace`, `ptrace+seccomp` or `ptrace+seccomp+ebpf`.
     pub backend: String,
     /// The mounts of the recorder's namespace.

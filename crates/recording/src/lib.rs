@@ -9,6 +9,7 @@
 //! | `call` | system calls by name: strace's classes, and what a call means to a filesystem |
 //! | `mounts` | which filesystem a path was on, for a process at a moment |
 //! | `event` | one system call: who, what, which path, result, time |
+//! | `touch` | which part of which file a call or a page fault was about |
 //! | `process` | one process: its execs, its end, what it used |
 //! | `origin` | where in its parent's script it was started |
 //! | `cause` | why a call was made, and whether that is observed or inferred |
@@ -52,6 +53,7 @@ mod reader;
 pub mod save;
 mod sealed;
 mod totals;
+mod touch;
 mod units;
 mod wire;
 mod writer;
@@ -78,6 +80,7 @@ pub use ranks::{MergeError, RankRecording, RankedRecordings, is_recording};
 pub use reader::{Reader, RecordingReadError};
 pub use sealed::{seal, unseal};
 pub use totals::Totals;
+pub use touch::{FileRange, Touch};
 pub use units::{ByteUnits, Micros, Nanos};
 pub use wire::{Blind, PathId, Record, RecordingSummary};
 pub use writer::{Sink, Writer};

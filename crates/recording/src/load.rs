@@ -9,8 +9,8 @@ use std::path::Path;
 use crate::lineage::{self, Inherited};
 use crate::mounts::MountHistory;
 use crate::{
-    Blind, Event, Header, MappedElf, PathId, Process, ProcessEnd, ProcessId, Reader, Record,
-    RecordingReadError, RecordingSummary, Signal, shown,
+    Blind, Event, FileRange, Header, MappedElf, PathId, Process, ProcessEnd, ProcessId, Reader,
+    Record, RecordingReadError, RecordingSummary, Signal, Touch, shown,
 };
 
 /// All that one run did. Events are in the order in which they ended.
@@ -26,6 +26,11 @@ pub struct Recording {
     pub images: BTreeMap<PathId, MappedElf>,
     /// What the recording does not show.
     pub blinds: Vec<Blind>,
+    /// The parts of mapped files that were touched, in the order in which they were first.
+    pub touches: Vec<Touch>,
+    /// Which part of its file a call was about, by the call's number in `events`: of those calls
+    /// that say so themselves.
+    pub ranges: BTreeMap<usize, FileRange>,
     /// Signals delivered: how many.
     pub signals: u64,
     /// Which they were.
@@ -134,6 +139,15 @@ impl Recording {
             Record::Mounts(change) => {
                 self.process_mut(change.process)?;
                 self.mount_history.changes.push(change);
+            }
+            Record::Touch(touch) => {
+                self.process_mut(touch.process)?;
+                self.touches.push(touch);
+            }
+            Record::Range(range) => {
+                let call = self.events.len().checked_sub(1);
+                let call = call.ok_or(RecordingReadError::Damaged("a range of no call"))?;
+                self.ranges.insert(call, range);
             }
             Record::Signal { process, thread, signal, at } => {
                 self.process_mut(process)?;

@@ -6,7 +6,9 @@ use crate::{ByteUnits, Micros, Nanos, Origin, PathId};
 
 /// A process of a recording: its place in the order of their starts. Unlike a pid it is never
 /// used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct ProcessId(pub u32);
 

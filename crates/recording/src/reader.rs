@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use crate::budget::Budget;
 use crate::wire::{BLOCK_LIMIT, BlockKind, FRAME, MAGIC};
 use crate::writer::unzigzag;
-use crate::{Event, Header, Nanos, PathId, Record, RecordingSummary};
+use crate::{Event, Header, Nanos, PathId, Record, RecordingSummary, Touch};
 
 /// Why a recording could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +50,7 @@ pub struct Reader<R> {
     paths: Vec<Box<[u8]>>,
     known: HashMap<Box<[u8]>, PathId>,
     last_start: u64,
+    last_touch: Touch,
     budget: Budget,
     summary: Option<RecordingSummary>,
     cut: Option<&'static str>,
@@ -86,6 +87,7 @@ impl<R: Read> Reader<R> {
             paths: Vec::new(),
             known: HashMap::new(),
             last_start: 0,
+            last_touch: Touch::default(),
             budget: Budget::default(),
             summary: None,
             cut: None,
@@ -146,6 +148,7 @@ impl<R: Read> Reader<R> {
                     }
                     return Ok(Some(Record::Origin { process, origin }));
                 }
+                Record::Touch(touch) => return self.touch(touch).map(Some),
                 other => return Ok(Some(other)),
             }
         }
@@ -206,6 +209,15 @@ impl<R: Read> Reader<R> {
         event.other_path = self.canonical_option(event.other_path)?;
         event.site = self.canonical_option(event.site)?;
         Ok(Record::Call(event))
+    }
+
+    fn touch(&mut self, touch: Touch) -> Result<Record, RecordingReadError> {
+        let sum = |last: u64, difference| last.wrapping_add(unzigzag(difference) as u64);
+        let offset = sum(self.last_touch.offset, touch.offset);
+        let at = Nanos(sum(self.last_touch.at.0, touch.at.0));
+        let path = self.canonical(touch.path)?;
+        self.last_touch = Touch { offset, at, path, ..touch };
+        Ok(Record::Touch(self.last_touch))
     }
 
     fn canonical(&self, id: PathId) -> Result<PathId, RecordingReadError> {

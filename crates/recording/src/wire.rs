@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Event, Exec, ExitStatus, MappedElf, MountChange, Nanos, Origin, ProcessId, StartCall, Usage,
+    Event, Exec, ExitStatus, FileRange, MappedElf, MountChange, Nanos, Origin, ProcessId,
+    StartCall, Touch, Usage,
 };
 
 /// The first bytes of every recording; the digit is the format's version.
@@ -39,7 +40,9 @@ impl BlockKind {
 }
 
 /// A path of the recording. The empty path is not one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct PathId(pub u32);
 
@@ -119,6 +122,11 @@ pub enum Record {
     },
     /// What a process sees mounted from now on.
     Mounts(MountChange),
+    /// A part of a mapped file was touched for the first time in the run. Its `offset` and `at` are
+    /// stored as the differences to the `Touch` before it.
+    Touch(Touch),
+    /// Which part of its file the `Call` before it was about: of calls that say so themselves.
+    Range(FileRange),
 }
 
 /// A blind spot: what happened that the recorder cannot see, or had to change.
@@ -175,6 +183,18 @@ pub enum Blind {
         process: ProcessId,
         /// What was asked for, and the answer.
         error: String,
+    },
+    /// Page faults could not be watched: what is touched through mappings is not known.
+    FaultsUnseen {
+        /// Of which process, and of those after it that need the same.
+        process: ProcessId,
+        /// What was asked for, and the answer.
+        error: String,
+    },
+    /// Page faults came faster than they could be written down.
+    FaultsLost {
+        /// How many are missing.
+        faults: u64,
     },
 }
 

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::wire::{BLOCK_LIMIT, BlockKind, FRAME, MAGIC};
-use crate::{Event, Header, Nanos, PathId, Record, RecordingSummary};
+use crate::{Event, Header, Nanos, PathId, Record, RecordingSummary, Touch};
 
 /// Where a recording goes.
 pub type Sink = Box<dyn Write + Send>;
@@ -40,6 +40,7 @@ pub struct Writer {
     known_bytes: usize,
     paths: u32,
     last_start: u64,
+    last_touch: Touch,
     summary: RecordingSummary,
 }
 
@@ -86,6 +87,7 @@ impl Writer {
             known_bytes: 0,
             paths: 0,
             last_start: 0,
+            last_touch: Touch::default(),
             summary: RecordingSummary::default(),
         })
     }
@@ -115,7 +117,16 @@ impl Writer {
         self.record(&Record::Call(Event { start: Nanos(zigzag(delta)), ..event }));
     }
 
-    /// Records anything but a call.
+    /// Records that a part of a file was touched.
+    pub fn touch(&mut self, touch: Touch) {
+        let last = std::mem::replace(&mut self.last_touch, touch);
+        let difference = |new: u64, old: u64| zigzag(new.wrapping_sub(old) as i64);
+        let offset = difference(touch.offset, last.offset);
+        let at = Nanos(difference(touch.at.0, last.at.0));
+        self.record(&Record::Touch(Touch { offset, at, ..touch }));
+    }
+
+    /// Records anything but a call and a touch.
     pub fn record(&mut self, record: &Record) {
         if let Record::Start { .. } = record {
             self.summary.processes += 1;

@@ -8,18 +8,44 @@ use super::{Scene, run};
 /// What one call asked: its name, the full path, and the name of the error or nothing.
 pub type TracedPath = (String, Vec<u8>, String);
 
-/// `strace -f -c` of a command: the table of calls, errors and names. Without `all` it counts
-/// what becalm records by default.
+/// `strace -f -c -w` of a command: its calls, errors and names, as [`counts`] says them. Without
+/// `all` it counts what becalm records by default.
 #[track_caller]
 pub fn table(scene: &Scene, all: bool, words: &[&str]) -> String {
     let to = scene.at("strace");
     let mut command = Command::new("strace");
-    command.args(["-f", "-c", "-U", "calls,errors,name", "-S", "name", "-o", &to]);
+    command.args(["-f", "-c", "-w", "-o", &to]);
     if !all {
         command.args(["-e", "trace=%file,%desc,%process"]);
     }
     run(command.arg("--").args(words).current_dir(scene.directory()));
-    std::fs::read_to_string(to).unwrap()
+    counts(&std::fs::read_to_string(to).unwrap())
+}
+
+/// What of a summary is the same each time: calls, errors and names, by name; the times are not.
+#[track_caller]
+pub fn counts(summary: &str) -> String {
+    let mut tables: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut mode = "";
+    for line in summary.lines() {
+        match line.split_whitespace().collect::<Vec<_>>()[..] {
+            ["%", "time", "seconds", "usecs/call", "calls", "errors", "syscall"] => {
+                tables.push((mode, Vec::new()));
+            }
+            ["System", ..] => mode = line,
+            [rule, ..] if rule.starts_with("--") => {}
+            [share, took, each, calls, ref rest @ ..] => {
+                let are_numbers = [share, took, each].iter().all(|it| it.parse::<f64>().is_ok());
+                assert!(are_numbers, "{line}");
+                let (_, rows) = tables.last_mut().unwrap();
+                let (name, errors) = rest.split_last().unwrap();
+                rows.push(format!("{name}: {calls} {}\n", errors.concat()));
+            }
+            _ => panic!("{line}"),
+        }
+    }
+    tables.iter_mut().for_each(|(_, rows)| rows.sort_unstable());
+    tables.into_iter().map(|(mode, rows)| format!("{mode}\n{}", rows.concat())).collect()
 }
 
 /// Every path that a command's calls were given, as `strace -e trace=%file` logs it, made

@@ -64,7 +64,7 @@ fn workshop() -> Scene {
     scene
 }
 
-/// What `becalm report --by syscall` prints for a command.
+/// What `becalm report --by syscall` prints for a command, without the times.
 #[track_caller]
 fn becalm_table(scene: &Scene, all: bool, words: &[&str]) -> String {
     let mut record = if all { scene.record_all(words) } else { scene.record(words) };
@@ -72,7 +72,7 @@ fn becalm_table(scene: &Scene, all: bool, words: &[&str]) -> String {
     assert_ne!(ran.status.code(), Some(125), "{}", ran.err());
     let report = run(Command::new(BECALM).args(["report", &scene.rec(), "--by", "syscall"]));
     assert_eq!((report.code(), report.err()), (0, String::new()));
-    report.out()
+    strace::counts(&report.out())
 }
 
 /// Programs whose memory calls (perl seeds its hashes, the linker and Tcl their temporary names,

@@ -71,14 +71,19 @@ fn by_syscall_prints_straces_summary_and_nothing_else() {
     ]));
     assert_eq!(
         text,
-        "    calls    errors syscall\n\
-         --------- --------- ----------------\n\
-         \x20       1           close\n\
-         \x20       3         2 newfstatat\n\
-         \x20       6         2 openat\n\
-         --------- --------- ----------------\n\
-         \x20      10         4 total\n"
+        "% time     seconds  usecs/call     calls    errors syscall\n\
+         ------ ----------- ----------- --------- --------- ----------------\n\
+         \x2060.00    0.000060          10         6         2 openat\n\
+         \x2030.00    0.000030          10         3         2 newfstatat\n\
+         \x2010.00    0.000010          10         1           close\n\
+         ------ ----------- ----------- --------- --------- ----------------\n\
+         100.00    0.000100          10        10         4 total\n"
     );
+    let answer = json(&becalm(["report", file.to_str().unwrap(), "--by", "syscall", "--json"]));
+    let openat = &answer["rows"][2];
+    assert_eq!((&openat["key"], &openat["us_per_call"]), (&"openat".into(), &10.into()));
+    assert_eq!((&openat["time_percent"], &openat["time_ns"]), (&60.0.into(), &60_000.into()));
+    assert_eq!(answer["total"]["time_percent"], 100.0);
 }
 
 #[test]

@@ -7,7 +7,9 @@
 //! A storm is registered here and nowhere else in this crate: its file, its name in [`Storm`], its
 //! sources in [`StormSource`], its detector in [`DETECTORS`].
 
+mod configuration;
 mod dlopen;
+mod files;
 mod fork;
 mod loader;
 mod locale;
@@ -15,13 +17,17 @@ mod modules;
 mod path;
 mod python;
 mod repeat;
+mod repeat_reason;
 mod walk;
+mod walk_module;
 
 use recording::Nanos;
 use serde::{Deserialize, Serialize};
 
 use crate::survey::{OpId, OpSurvey};
 
+pub use configuration::ConfigurationSource;
+pub use files::FilesSource;
 pub use fork::ForkSource;
 pub use loader::{AllLists, LoaderSource, OneList};
 pub use locale::LocaleSource;
@@ -29,7 +35,8 @@ pub use modules::{ModuleTool, ModulesSource, SubcommandOps};
 pub use path::PathSource;
 pub use python::PythonSource;
 pub use repeat::RepeatSource;
-pub use walk::WalkSource;
+pub use repeat_reason::RepeatReason;
+pub use walk::{ImportsAround, WalkSource};
 
 /// The storms that are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -53,6 +60,10 @@ pub enum Storm {
     Repeat,
     /// Directories listed by the hundred.
     Walk,
+    /// Files looked at by the thousand, each by itself.
+    Files,
+    /// Configuration looked for in many places.
+    Configuration,
 }
 
 impl Storm {
@@ -68,6 +79,8 @@ impl Storm {
             Storm::Path => "PATH search",
             Storm::Repeat => "repeated stat",
             Storm::Walk => "directory walk",
+            Storm::Files => "many files",
+            Storm::Configuration => "configuration",
         }
     }
 }
@@ -92,6 +105,10 @@ pub enum StormSource {
     Repeat(RepeatSource),
     /// Of a walk.
     Walk(WalkSource),
+    /// Of many files.
+    Files(FilesSource),
+    /// Of configuration.
+    Configuration(ConfigurationSource),
 }
 
 impl StormSource {
@@ -107,6 +124,8 @@ impl StormSource {
             StormSource::Path(source) => source.sentence(),
             StormSource::Repeat(source) => source.sentence(),
             StormSource::Walk(source) => source.sentence(),
+            StormSource::Files(source) => source.sentence(),
+            StormSource::Configuration(source) => source.sentence(),
         }
     }
 }
@@ -144,8 +163,10 @@ pub(crate) type StormDetector = fn(&OpSurvey) -> Option<DetectedStorm>;
 ///    running it is the cure of all of it.
 /// 3. What the caller's identity tells: the module tool, the loader.
 /// 4. What the path tells of a Python process.
-/// 5. Walks, before what only the path tells: a walk comes by locale directories too.
-/// 6. What is left: locales, by their paths, and repeats.
+/// 5. Many files, before walks: whoever lists directories to open all that is in them does it for
+///    the files.
+/// 6. Walks, before what only the path tells: a walk comes by locale directories too.
+/// 7. What is left: locales and configuration, by their paths, and repeats.
 pub(crate) const DETECTORS: &[StormDetector] = &[
     path::detect,
     fork::detect,
@@ -153,7 +174,9 @@ pub(crate) const DETECTORS: &[StormDetector] = &[
     loader::detect,
     dlopen::detect,
     python::detect,
+    files::detect,
     walk::detect,
     locale::detect,
+    configuration::detect,
     repeat::detect,
 ];

@@ -1,10 +1,11 @@
-//! The same path looked up again and again by one process.
+//! The same path looked up again and again: by one process, or by a hundred.
 
 use std::collections::{HashMap, HashSet};
 
 use recording::{Cause, Kind, PathId, ProcessId};
 use serde::{Deserialize, Serialize};
 
+use super::repeat_reason::RepeatReason;
 use super::{DetectedStorm, Storm, StormSource};
 use crate::source_path::SourcePath;
 use crate::survey::{MetadataOp, OpId, OpSurvey, ProgramId};
@@ -13,6 +14,8 @@ use crate::words::{count, counted};
 
 /// Fewer are a program that looks twice.
 const TIMES: usize = 10;
+/// So many processes that look once each repeat it, too.
+const PROCESSES: usize = 100;
 
 /// What is repeated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +29,15 @@ pub enum RepeatSource {
         operation: Option<Kind>,
         /// The program that repeats them most.
         program: String,
+        /// How many processes.
+        #[serde(default)]
+        processes: u64,
+        /// Why, where the recording tells.
+        #[serde(default)]
+        reason: Option<RepeatReason>,
+        /// The line of a script that started most of the processes: `/a/run.sh:12`.
+        #[serde(default)]
+        line: Option<String>,
         /// Metadata operations on it.
         metadata_ops: u64,
         /// Of those, failed lookups.
@@ -35,11 +47,28 @@ pub enum RepeatSource {
 
 impl RepeatSource {
     pub(super) fn sentence(&self) -> String {
-        let RepeatSource::RepeatedPath { path, operation, program, metadata_ops, .. } = self;
+        let RepeatSource::RepeatedPath {
+            path,
+            operation,
+            program,
+            processes,
+            reason,
+            line,
+            metadata_ops,
+            ..
+        } = self;
+        let processes = match processes {
+            0 | 1 => String::new(),
+            processes => format!(", in {} processes", count(*processes)),
+        };
+        let line = line.as_ref().map(|line| format!(", started by {line}"));
+        let reason = reason.as_ref().map(|reason| format!(": {}", reason.sentence()));
         format!(
-            "{path} was {} {} by {program}",
+            "{path} was {} {} by {program}{processes}{}{}",
             operation.map_or("looked up", past_tense),
-            counted(*metadata_ops, "time", "times")
+            counted(*metadata_ops, "time", "times"),
+            line.unwrap_or_default(),
+            reason.unwrap_or_default(),
         )
     }
 }
@@ -61,10 +90,12 @@ pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
         storm: Storm::Repeat,
         title,
         cause:
-            "a process looks up again what it has looked up before; a client serves it from its \
-                cache, until the cache expires or the file is shared for writing"
+            "a process looks up again what it or another has looked up before; a client serves it \
+                from its cache, until the cache expires or the file is shared for writing"
                 .to_owned(),
-        observed: format!("paths that one process looked up {TIMES} times or more"),
+        observed: format!(
+            "paths that one process looked up {TIMES} times or more, or {PROCESSES} processes"
+        ),
         avoidable: repeats.avoidable,
         inferred: Some(0),
         time: None,
@@ -82,6 +113,9 @@ struct Repeats {
     paths: OpTally<PathId>,
     kinds: OpTally<Kind>,
     programs: HashMap<PathId, OpTally<ProgramId>>,
+    /// The operations on each path, and the processes that made them.
+    ops: HashMap<PathId, Vec<OpId>>,
+    processes: HashMap<PathId, HashSet<ProcessId>>,
 }
 
 impl Repeats {
@@ -93,11 +127,18 @@ impl Repeats {
             }
         }
         let mut repeats = Repeats::default();
-        for ((_, path), ops) in groups {
-            if ops.len() < TIMES {
+        let mut of_path: HashMap<PathId, usize> = HashMap::new();
+        groups.keys().for_each(|(_, path)| *of_path.entry(*path).or_default() += 1);
+        for ((process, path), ops) in groups {
+            let is_of_many = of_path[&path] >= PROCESSES;
+            if ops.len() < TIMES && !is_of_many {
                 continue;
             }
-            repeats.avoidable += ops.len() as u64 - 1;
+            repeats.avoidable += ops.len() as u64;
+            // The first one is needed: of each process, or of all.
+            repeats.avoidable -= u64::from(!is_of_many || !repeats.ops.contains_key(&path));
+            repeats.processes.entry(path).or_default().insert(process);
+            repeats.ops.entry(path).or_default().extend(&ops);
             for op in ops.iter().map(|id| &survey.ops[*id]) {
                 let failed = op.is_enoent();
                 repeats.paths.add(path, failed);
@@ -119,10 +160,24 @@ impl Repeats {
                 path: survey.source_clean_path(path),
                 operation,
                 program: self.program_of(survey, path).to_owned(),
+                processes: self.processes[&path].len() as u64,
+                reason: RepeatReason::of(survey, &self.ops[&path]),
+                line: self.line_of(survey, path),
                 metadata_ops: counted.ops,
                 enoent: counted.failed,
             })
             .collect()
+    }
+
+    /// What line started most of those that looked a path up.
+    fn line_of(&self, survey: &OpSurvey, path: PathId) -> Option<String> {
+        let recording = survey.recording;
+        let mut lines: OpTally<Option<String>> = OpTally::default();
+        for process in &self.processes[&path] {
+            let line = recording.line_of(*process).map(|frame| recording.shown_line(frame));
+            lines.add(line, false);
+        }
+        lines.top()?.0
     }
 
     /// Who looked a path up most.

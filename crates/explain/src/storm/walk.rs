@@ -2,14 +2,25 @@
 
 use std::collections::{HashMap, HashSet};
 
-use recording::{Kind, ProcessId, Role};
+use recording::module_search::distribution;
+use recording::{Kind, Name, ProcessId, Role};
 use serde::{Deserialize, Serialize};
 
+use super::walk_module::PythonWalk;
 use super::{DetectedStorm, Storm, StormSource};
 use crate::source_path::SourcePath;
 use crate::survey::{MetadataOp, OpId, OpSurvey, ProgramId, split};
 use crate::tally::OpTally;
 use crate::words::{counted, operations};
+
+/// Where in its imports a program was, by the files of modules that it opened: inferred.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImportsAround {
+    /// The module whose file was opened last before.
+    pub after: Name,
+    /// The one whose file was opened first after; none where no more was imported.
+    pub before: Option<Name>,
+}
 
 /// A process that lists fewer directories does not walk. A shell that expands `*` lists one a glob.
 const DIRECTORIES: usize = 50;
@@ -24,6 +35,13 @@ pub enum WalkSource {
         program: String,
         /// Whether it may as well be a module that a Python program imports.
         or_module: bool,
+        /// The Python module that walks: one that is known to, on what only it lists, after its own
+        /// file was opened.
+        #[serde(default)]
+        module: Option<Name>,
+        /// Where in a Python program's imports the walk begins.
+        #[serde(default)]
+        imports: Option<ImportsAround>,
         /// Directories listed, by all programs.
         directories: u64,
         /// Processes that walked.
@@ -45,14 +63,29 @@ pub enum WalkSource {
 impl WalkSource {
     pub(super) fn sentence(&self) -> String {
         match self {
-            WalkSource::Walker { program, or_module, directories, processes, metadata_ops } => {
+            WalkSource::Walker {
+                program,
+                or_module,
+                module,
+                imports,
+                directories,
+                processes,
+                metadata_ops,
+            } => {
                 // The calls do not tell the script from what it imports.
-                let module = match or_module {
-                    true => ", or a module that it imports (importlib.metadata, pkg_resources),",
-                    false => "",
+                let module = match (module, imports) {
+                    (Some(module), _) => format!("'s module {module}"),
+                    (None, Some(ImportsAround { after, before: Some(before) })) => {
+                        format!(", between the imports of {after} and {before},")
+                    }
+                    (None, Some(ImportsAround { after, before: None })) => {
+                        format!(", after its last import ({after}),")
+                    }
+                    (None, None) if *or_module => ", or a module that it imports,".to_owned(),
+                    (None, None) => String::new(),
                 };
                 format!(
-                    "{program}{module} listed {} in {}: {}, {:.1} a directory",
+                    "{program}{module} looked into {} in {}: {}, {:.1} a directory",
                     counted(*directories, "directory", "directories"),
                     counted(*processes, "process", "processes"),
                     operations(*metadata_ops),
@@ -75,21 +108,28 @@ pub(super) fn detect(survey: &OpSurvey) -> Option<DetectedStorm> {
     let (program, _) = walks.programs.top()?;
     let program = survey.name(program);
     let directories = walks.directories();
+    let sources = walks.sources(survey, directories);
+    let directories = counted(directories, "directory", "directories");
     Some(DetectedStorm {
         storm: Storm::Walk,
-        title: format!("{program} listed {}", counted(directories, "directory", "directories")),
+        title: match sources.first() {
+            Some(WalkSource::Walker { module: Some(module), .. }) => {
+                format!("{program}'s module {module} looked into {directories}")
+            }
+            _ => format!("{program} listed {directories}"),
+        },
         cause:
             "each directory of a walk is opened and listed, and most walks then stat every entry \
                 of it"
                 .to_owned(),
         observed: format!(
-            "processes that listed {DIRECTORIES} directories or more, and their operations on these \
-             directories' entries"
+            "processes that listed {DIRECTORIES} directories or more (or, in Python, looked into as \
+             many distributions), and their operations on these directories' entries"
         ),
         avoidable,
         inferred: None,
         time: None,
-        sources: walks.sources(survey, directories).into_iter().map(StormSource::Walk).collect(),
+        sources: sources.into_iter().map(StormSource::Walk).collect(),
         evidence: "prefix",
         claim: walks.claim,
     })
@@ -111,6 +151,12 @@ impl<'a> Walks<'a> {
         let mut listed: HashMap<ProcessId, HashSet<&[u8]>> = HashMap::new();
         for (_, op) in survey.free().filter(|(_, op)| op.kind == Kind::List && !is_service(op)) {
             listed.entry(op.process()).or_default().insert(op.path);
+        }
+        // What distributions say of themselves is asked of each, listed or not.
+        for (_, op) in survey.free().filter(|(_, op)| op.role == Role::Python && !is_service(op)) {
+            if let Some(directory) = distribution(op.path) {
+                listed.entry(op.process()).or_default().insert(directory);
+            }
         }
         listed.retain(|_, directories| directories.len() >= DIRECTORIES);
         let mut walks = Walks { listed, ..Walks::default() };
@@ -163,9 +209,12 @@ impl<'a> Walks<'a> {
     fn sources(&self, survey: &OpSurvey, directories: u64) -> Vec<WalkSource> {
         let mut sources = Vec::new();
         if let Some((program, counted)) = self.programs.top() {
+            let python = PythonWalk::of(survey, &self.claim);
             sources.push(WalkSource::Walker {
                 program: survey.full_name(program).to_owned(),
                 or_module: self.of_python * 2 > self.claim.len() as u64,
+                module: python.as_ref().and_then(PythonWalk::module),
+                imports: python.as_ref().and_then(PythonWalk::imports),
                 directories,
                 processes: self.listed.len() as u64,
                 metadata_ops: counted.ops,

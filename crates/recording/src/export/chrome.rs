@@ -43,8 +43,11 @@ pub fn write(
     for (_, moment) in timeline(recording) {
         match moment {
             TimelineMoment::Exec(process, exec) => put(instant(recording, process, exec))?,
-            TimelineMoment::Call(event) => put(complete(recording, &mut attributor, event))?,
-            TimelineMoment::Start(_) | TimelineMoment::Signal(_) | TimelineMoment::End(..) => {}
+            TimelineMoment::Call(event, _) => put(complete(recording, &mut attributor, event))?,
+            TimelineMoment::Start(_)
+            | TimelineMoment::Signal(_)
+            | TimelineMoment::Touch(_)
+            | TimelineMoment::End(..) => {}
         }
     }
     out.write_all(b"\n]}\n")

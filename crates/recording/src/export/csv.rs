@@ -30,7 +30,7 @@ pub fn write(
     let mut line = String::new();
     writeln!(out, "{HEADER}")?;
     for (_, moment) in timeline(recording) {
-        let TimelineMoment::Call(event) = moment else { continue };
+        let TimelineMoment::Call(event, _) = moment else { continue };
         line.clear();
         row(&mut line, recording, &mut attributor, event);
         // The last field has a separator after it, too.

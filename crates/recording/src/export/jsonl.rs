@@ -11,8 +11,8 @@ use term::json::SafeFormatter;
 use super::ExportOptions;
 use super::timeline::{TimelineMoment, timeline};
 use crate::{
-    Abi, Attributor, Event, Exec, Frame, MappedElf, Origin, Outcome, PathId, Process, ProcessEnd,
-    Recording, Signal, errno_name, shown,
+    Abi, Attributor, Event, Exec, FileRange, Frame, MappedElf, Origin, Outcome, PathId, Process,
+    ProcessEnd, Recording, Signal, Touch, errno_name, shown,
 };
 
 /// The schema that the first line names.
@@ -45,8 +45,9 @@ pub fn write(
         line(&mut |object| match moment {
             TimelineMoment::Start(process) => start(object, process),
             TimelineMoment::Exec(process, exec) => self::exec(object, process, exec),
-            TimelineMoment::Call(event) => call(object, &mut attributor, event),
+            TimelineMoment::Call(event, range) => call(object, &mut attributor, event, range),
             TimelineMoment::Signal(signal) => self::signal(object, signal),
+            TimelineMoment::Touch(touch) => self::touch(object, touch),
             TimelineMoment::End(process, end) => self::end(object, process, end),
         })?;
     }
@@ -134,7 +135,12 @@ fn exec(object: &mut JsonObject, process: &Process, exec: &Exec) -> Result {
     object.field("env", &env)
 }
 
-fn call(object: &mut JsonObject, attributor: &mut Attributor, event: &Event) -> Result {
+fn call(
+    object: &mut JsonObject,
+    attributor: &mut Attributor,
+    event: &Event,
+    range: Option<&FileRange>,
+) -> Result {
     let attribution = attributor.attribute(event);
     let (result, errno) = match event.outcome {
         Outcome::Returned(value) => (Some(value), None),
@@ -162,7 +168,17 @@ fn call(object: &mut JsonObject, attributor: &mut Attributor, event: &Event) -> 
     object.field("phase", &event.phase)?;
     object.field("by_descriptor", &event.by_descriptor)?;
     object.field("cause", &attribution.cause)?;
-    object.field("inferred", &attribution.inferred)
+    object.field("inferred", &attribution.inferred)?;
+    object.field("range", &range)
+}
+
+fn touch(object: &mut JsonObject, touch: &Touch) -> Result {
+    object.field("type", "touch")?;
+    object.field("at_ns", &touch.at)?;
+    object.process(object.recording.process(touch.process))?;
+    object.field("thread", &touch.thread)?;
+    object.path("path", Some(touch.path))?;
+    object.field("offset", &touch.offset)
 }
 
 fn signal(object: &mut JsonObject, signal: &Signal) -> Result {

@@ -27,8 +27,10 @@ pub fn write(
     for (at, moment) in timeline(recording) {
         line.clear();
         match moment {
-            TimelineMoment::Start(_) | TimelineMoment::Exec(..) => continue,
-            TimelineMoment::Call(event) => {
+            TimelineMoment::Start(_) | TimelineMoment::Exec(..) | TimelineMoment::Touch(_) => {
+                continue;
+            }
+            TimelineMoment::Call(event, _) => {
                 begin(&mut line, recording, event.thread, at);
                 call(&mut line, recording, event);
             }

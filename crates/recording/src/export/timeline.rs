@@ -1,14 +1,16 @@
 //! All that happened, in the order of time.
 
-use crate::{Event, Exec, Nanos, Process, ProcessEnd, Recording, Signal};
+use crate::{Event, Exec, FileRange, Nanos, Process, ProcessEnd, Recording, Signal, Touch};
 
 /// One thing that happened.
 #[derive(Clone, Copy)]
 pub(super) enum TimelineMoment<'a> {
     Start(&'a Process),
     Exec(&'a Process, &'a Exec),
-    Call(&'a Event),
+    /// With the part of its file that it is about, where it says so itself.
+    Call(&'a Event, Option<&'a FileRange>),
     Signal(&'a Signal),
+    Touch(&'a Touch),
     End(&'a Process, &'a ProcessEnd),
 }
 
@@ -21,10 +23,13 @@ pub(super) fn timeline(recording: &Recording) -> Vec<(Nanos, TimelineMoment<'_>)
             process.execs.iter().map(|exec| (exec.at, TimelineMoment::Exec(process, exec))),
         );
     }
-    moments.extend(recording.events.iter().map(|event| (event.start, TimelineMoment::Call(event))));
+    moments.extend(recording.events.iter().enumerate().map(|(number, event)| {
+        (event.start, TimelineMoment::Call(event, recording.ranges.get(&number)))
+    }));
     moments.extend(
         recording.delivered.iter().map(|signal| (signal.at, TimelineMoment::Signal(signal))),
     );
+    moments.extend(recording.touches.iter().map(|touch| (touch.at, TimelineMoment::Touch(touch))));
     for process in &recording.processes {
         moments.extend(process.end.iter().map(|end| (end.at, TimelineMoment::End(process, end))));
     }

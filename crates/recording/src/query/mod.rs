@@ -7,6 +7,7 @@
 mod below;
 mod cause;
 mod clean;
+pub mod data;
 mod library;
 mod line;
 mod module;
@@ -27,6 +28,7 @@ pub use below::{PrefixCounts, prefix_counts};
 pub use clean::clean;
 
 pub use process::program_name;
+pub use syscall::CallCost;
 
 use prefix::PrefixDirectories;
 
@@ -112,7 +114,7 @@ pub struct CallFilter {
 }
 
 /// The calls of a recording that share one thing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct QueryRow {
     /// What they share, as text to show: see [`crate::shown`] for how paths are escaped.
     pub key: String,
@@ -134,6 +136,9 @@ pub struct QueryRow {
     pub time: Nanos,
     /// Calls that are in this row by their path alone: inferred, not observed.
     pub inferred: u64,
+    /// [`GroupBy::Syscall`] only: what they took.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CallCost>,
     /// [`GroupBy::Process`] and [`GroupBy::Line`] only: what ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub programs: Option<Programs>,
@@ -186,7 +191,7 @@ pub struct SearchEnd {
 }
 
 /// Rows that add up to a total.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct QueryTable {
     /// What the rows are.
     pub by: GroupBy,
@@ -254,7 +259,11 @@ impl<'a> CountedCalls<'a> {
             GroupBy::Syscall => a.raw_key.cmp(&b.raw_key),
             _ => (b.metadata_ops, b.calls, &a.raw_key).cmp(&(a.metadata_ops, a.calls, &b.raw_key)),
         });
-        QueryTable { by, rows, total }
+        let mut table = QueryTable { by, rows, total };
+        if by == GroupBy::Syscall {
+            table.share_time();
+        }
+        table
     }
 }
 

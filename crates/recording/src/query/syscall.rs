@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
+use serde::Serialize;
+
 use super::sum::{Groups, Keys, RowOfCall};
 use super::{QueryRow, QueryTable};
-use crate::{Abi, Call, Recording};
+use crate::{Abi, Call, Micros, Nanos, Recording};
 
 /// strace's names of the tables that a call can be in, in the order it prints them; a machine's
 /// own has no name there.
@@ -40,24 +42,52 @@ fn key(call: Call) -> String {
 }
 
 impl QueryTable {
-    /// The text that `strace -f -c -U calls,errors,name -S name` would have printed for the
-    /// same calls, byte for byte (`call_summary_pers` of strace's count.c): a summary for each
-    /// table of calls that was used. Of a table [`super::GroupBy::Syscall`]; empty if it has no
-    /// rows. Calls that have no name are not in it, as strace does not count them.
+    /// The text that `strace -f -c -w` would have printed for the same calls
+    /// (`call_summary_pers` of strace's count.c): a summary for each table of calls that was used,
+    /// the longest time first, then by name. Of a table [`super::GroupBy::Syscall`]; empty if it
+    /// has no rows. Calls that have no name are not in it, as strace does not count them.
     pub fn strace_text(&self) -> String {
         let mut text = String::new();
         for mode in MODES {
-            let rows: Vec<(&QueryRow, &str)> =
+            let mut rows: Vec<(&QueryRow, &str)> =
                 self.rows.iter().filter_map(|row| Some((row, name_in(mode, &row.key)?))).collect();
             if rows.is_empty() {
                 continue;
             }
+            rows.sort_by_key(|(row, _)| std::cmp::Reverse(row.time));
             if !mode.is_empty() {
                 text += &format!("System call usage summary for {mode} mode:\n");
             }
             summary(&mut text, &rows);
         }
         text
+    }
+
+    /// Says of each row, and of all, how much of the time it took.
+    pub(super) fn share_time(&mut self) {
+        let all = self.total.time;
+        for row in self.rows.iter_mut().chain([&mut self.total]) {
+            row.cost = Some(CallCost::of(row.calls, row.time, all));
+        }
+    }
+}
+
+/// What the calls of a row took, as strace's columns `% time` and `usecs/call` say it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct CallCost {
+    /// Of the time of all calls, in percent.
+    pub time_percent: f64,
+    /// Of one call in the mean, in microseconds, rounded down.
+    #[serde(rename = "us_per_call")]
+    pub each: Micros,
+}
+
+impl CallCost {
+    fn of(calls: u64, time: Nanos, all: Nanos) -> CallCost {
+        CallCost {
+            time_percent: 100.0 * time.0 as f64 / all.0.max(1) as f64,
+            each: Micros(time.0 / calls.max(1) / 1000),
+        }
     }
 }
 
@@ -72,28 +102,47 @@ fn name_in<'a>(mode: &str, key: &'a str) -> Option<&'a str> {
     }
 }
 
-/// One summary. Columns are as wide as strace's: at least 9, 9 and 16, and one more than the
-/// longest name.
+/// One summary. Columns are as wide as strace's: at least 6, 11, 11, 9, 9 and 16, and one more than
+/// the longest name.
 fn summary(text: &mut String, rows: &[(&QueryRow, &str)]) {
     let calls: u64 = rows.iter().map(|(row, _)| row.calls).sum();
     let errors: u64 = rows.iter().map(|(row, _)| row.errors).sum();
+    let time: Nanos = rows.iter().map(|(row, _)| row.time).sum();
     let longest = rows.iter().map(|(_, name)| name.len()).max().unwrap_or(0);
-    let widths =
-        [calls.to_string().len().max(9), errors.to_string().len().max(9), (longest + 1).max(16)];
-    let [rule_calls, rule_errors, rule_name] = widths.map(|width| "-".repeat(width));
-    let mut line = |calls: &str, errors: &str, name: &str| {
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "{calls:>0$} {errors:>1$} {name}", widths[0], widths[1]);
+    let widths = [
+        6,
+        seconds(time).len().max(11),
+        11,
+        calls.to_string().len().max(9),
+        errors.to_string().len().max(9),
+        (longest + 1).max(16),
+    ];
+    let mut line = |cells: [String; 6]| {
+        let [numbers @ .., name] = cells;
+        for (cell, width) in numbers.iter().zip(widths) {
+            // Writing to a string does not fail.
+            let _ = write!(text, "{cell:>width$} ");
+        }
+        let _ = writeln!(text, "{name}");
     };
-    line("calls", "errors", "syscall");
-    line(&rule_calls, &rule_errors, &rule_name);
+    let cells = |share: f64, took: Nanos, calls: u64, errors: u64, name: &str| {
+        let each = CallCost::of(calls, took, time).each.0;
+        let errors = if errors == 0 { String::new() } else { errors.to_string() };
+        let numbers = [format!("{share:.2}"), seconds(took), each.to_string(), calls.to_string()];
+        let [share, took, each, calls] = numbers;
+        [share, took, each, calls, errors, name.to_owned()]
+    };
+    let rule = widths.map(|width| "-".repeat(width));
+    line(["% time", "seconds", "usecs/call", "calls", "errors", "syscall"].map(str::to_owned));
+    line(rule.clone());
     for (row, name) in rows {
-        line(&row.calls.to_string(), &or_blank(row.errors), name);
+        let share = CallCost::of(row.calls, row.time, time).time_percent;
+        line(cells(share, row.time, row.calls, row.errors, name));
     }
-    line(&rule_calls, &rule_errors, &rule_name);
-    line(&calls.to_string(), &or_blank(errors), "total");
+    line(rule);
+    line(cells(100.0, time, calls, errors, "total"));
 }
 
-fn or_blank(number: u64) -> String {
-    if number == 0 { String::new() } else { number.to_string() }
+fn seconds(time: Nanos) -> String {
+    format!("{:.6}", time.seconds())
 }

@@ -75,9 +75,9 @@ times = [line['at_ns'] for line in lines if 'at_ns' in line]
 assert times == sorted(times)
 ";
     let text = exported(&every_record(), ExportFormat::Jsonl);
-    let expected = "becalm.export/1 header node1 None\n[('blind', 9), ('call', 5), ('end', 4), \
+    let expected = "becalm.export/1 header node1 None\n[('blind', 11), ('call', 5), ('end', 4), \
                     ('exec', 2), ('header', 1), ('image', 1), ('origin', 1), \
-                    ('signal', 1), ('start', 4)]\n";
+                    ('signal', 1), ('start', 4), ('touch', 2)]\n";
     assert_eq!(python(script, &text), expected);
 }
 

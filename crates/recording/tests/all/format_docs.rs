@@ -50,7 +50,7 @@ fn as_foreign(mut line: serde_json::Value) -> serde_json::Value {
         }
     }
     let derived: &[&str] = match object["type"].as_str().unwrap() {
-        "call" => &["pid", "call", "kind", "metadata_op", "error", "cause", "inferred"],
+        "call" => &["pid", "call", "kind", "metadata_op", "error", "cause", "inferred", "range"],
         "start" => &["threads"],
         _ => &["pid"],
     };
@@ -66,8 +66,9 @@ fn by_kind(lines: Vec<serde_json::Value>) -> BTreeMap<String, Vec<String>> {
         let kind = line["type"].as_str().unwrap().to_owned();
         kinds.entry(kind).or_default().push(line.to_string());
     }
-    // Not in JSON lines: mounts; threads are counted there; the header and how it ended are a line.
-    for kind in ["thread", "file", "header", "blind", "mounts"] {
+    // Not in JSON lines: mounts; threads are counted there; the header and how it ended are a line;
+    // a range is a field of its call.
+    for kind in ["thread", "file", "header", "blind", "mounts", "range"] {
         kinds.remove(kind);
     }
     kinds.values_mut().for_each(|lines| lines.sort());
@@ -101,10 +102,18 @@ fn a_reader_written_from_the_document_reads_every_kind_of_record() {
         "type": "mounts", "process": 1, "at_ns": 70, "namespace": 4026531841u64, "mounts": [mount]
     });
     assert_eq!(mounts, [change]);
+    let ranges: Vec<_> = of("range").collect();
+    let range = serde_json::json!({"type": "range", "offset": u64::MAX, "bytes": 4096});
+    assert_eq!(ranges, [range]);
+    let mut exported = Vec::new();
+    export::write(&recording, ExportFormat::Jsonl, &mut exported, &ExportOptions::default())
+        .unwrap();
+    let said = r#""range":{"offset":18446744073709551615,"bytes":4096}"#;
+    assert!(String::from_utf8(exported).unwrap().contains(said));
     let blinds: Vec<_> =
         of("blind").map(|line| line["blind"].as_str().unwrap().to_owned()).collect();
     let names = "io_uring setuid tracer_refused own_filter outer_filter unreadable other_root lost \
-        request_failed";
+        request_failed faults_unseen faults_lost";
     assert_eq!(blinds.join(" "), names);
     let end = read.last().unwrap();
     assert_eq!(end["whole"], true);
@@ -143,6 +152,8 @@ fn record_number(record: &Record) -> u8 {
         Record::Signal { .. } => 8,
         Record::Origin { .. } => 9,
         Record::Mounts(_) => 10,
+        Record::Touch(_) => 11,
+        Record::Range(_) => 12,
     }
 }
 
@@ -157,6 +168,8 @@ fn blind_number(blind: &Blind) -> u8 {
         Blind::OtherRoot { .. } => 6,
         Blind::Lost { .. } => 7,
         Blind::RequestFailed { .. } => 8,
+        Blind::FaultsUnseen { .. } => 9,
+        Blind::FaultsLost { .. } => 10,
     }
 }
 
@@ -164,12 +177,12 @@ fn blind_number(blind: &Blind) -> u8 {
 fn kinds_have_the_documented_numbers_and_the_sample_has_every_kind() {
     let records = every_kind::file().1;
     let numbers: BTreeSet<u8> = records.iter().map(record_number).collect();
-    assert_eq!(numbers, (1..=10).collect(), "a path is given by the writer itself");
+    assert_eq!(numbers, (1..=12).collect(), "a path is given by the writer itself");
     for record in &records {
         assert_eq!(postcard::to_allocvec(record).unwrap()[0], record_number(record));
     }
     let numbers: BTreeSet<u8> = every_kind::blinds().iter().map(blind_number).collect();
-    assert_eq!(numbers, (0..=8).collect());
+    assert_eq!(numbers, (0..=10).collect());
     for blind in every_kind::blinds() {
         assert_eq!(postcard::to_allocvec(&blind).unwrap()[0], blind_number(&blind));
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // A test program: what fails, fails the test.
 
 mod cut;
+mod data;
 mod diffs;
 mod exports;
 mod format_docs;

@@ -1,6 +1,6 @@
 //! What is written is what is read.
 
-use recording::{ExitStatus, Nanos, Recording, RecordingSummary, Writer};
+use recording::{ExitStatus, FileRange, Nanos, Recording, RecordingSummary, Writer};
 use testkit::made::{every_kind, header, read};
 
 #[test]
@@ -19,7 +19,9 @@ fn a_recording_in_memory_holds_what_the_file_does() {
     assert_eq!(recording.header, header());
     assert_eq!(recording.processes.len(), 4);
     assert_eq!(recording.events.len(), 5);
-    assert_eq!(recording.blinds.len(), 9);
+    assert_eq!(recording.blinds.len(), 11);
+    assert_eq!(recording.touches.len(), 2);
+    assert_eq!(recording.ranges[&0], FileRange { offset: u64::MAX, bytes: 4096 });
     assert_eq!(recording.images.len(), 1);
     assert_eq!((recording.signals, recording.delivered[0].signal), (1, 64));
     assert_eq!(recording.processes[1].threads, 1);

@@ -76,6 +76,7 @@ class Reader:
     def __init__(self, file):
         self.paths = []
         self.last_start = 0
+        self.last_touch = (0, 0)
         self.header = self.summary = None
         self.file = file
 
@@ -94,7 +95,7 @@ class Reader:
 
     def record(self, values):
         kinds = ["path", "call", "start", "thread", "exec", "end", "image", "blind", "signal"]
-        kind = (kinds + ["origin", "mounts"])[values.number()]
+        kind = (kinds + ["origin", "mounts", "touch", "range"])[values.number()]
         fields = getattr(self, kind)(values)
         return fields and {"type": kind, **fields}
 
@@ -151,13 +152,14 @@ class Reader:
 
     def blind(self, v):
         kinds = ["io_uring", "setuid", "tracer_refused", "own_filter", "outer_filter"]
-        kind = (kinds + ["unreadable", "other_root", "lost", "request_failed"])[v.number()]
+        kind = (kinds + ["unreadable", "other_root", "lost", "request_failed"] + ["faults_unseen", "faults_lost"])[v.number()]
         blind = {"blind": kind}
         if kind != "outer_filter":
-            blind["calls" if kind == "lost" else "process"] = v.number()
+            counts = {"lost": "calls", "faults_lost": "faults"}
+            blind[counts.get(kind, "process")] = v.number()
         if kind == "setuid":
             blind["path"] = v.text()
-        if kind == "request_failed":
+        if kind in ("request_failed", "faults_unseen"):
             blind["error"] = v.text()
         return blind
 
@@ -172,6 +174,15 @@ class Reader:
     def mounts(self, v):
         mounts = {"process": v.number(), "at_ns": v.number(), "namespace": v.number()}
         return mounts | {"mounts": v.list(lambda: self.mount(v))}
+
+    def touch(self, v):
+        touch = {"process": v.number(), "thread": v.number(), "path": self.path_of(v)}
+        offset, at = (last + v.signed() for last in self.last_touch)
+        self.last_touch = (offset % 2**64, at % 2**64)
+        return touch | {"offset": self.last_touch[0], "at_ns": self.last_touch[1]}
+
+    def range(self, v):
+        return {"offset": v.number(), "bytes": v.number()}
 
     def mount(self, v):
         return {"point": v.text(), "fs": v.text(), "source": v.text()}

@@ -1,9 +1,9 @@
 //! A small recording that holds every kind of record, and every kind of value in them.
 
 use recording::{
-    Abi, Blind, ByteUnits, Call, Event, Exec, ExitStatus, Frame, MappedElf, Micros, Mount,
-    MountChange, Nanos, Origin, Outcome, PathId, Phase, ProcessId, Record, StartCall, Usage,
-    Writer,
+    Abi, Blind, ByteUnits, Call, Event, Exec, ExitStatus, FileRange, Frame, MappedElf, Micros,
+    Mount, MountChange, Nanos, Origin, Outcome, PathId, Phase, ProcessId, Record, StartCall, Touch,
+    Usage, Writer,
 };
 
 use super::{Shared, header};
@@ -41,7 +41,11 @@ pub fn records(writer: &mut Writer) -> Vec<Record> {
         }],
     }));
     records.extend(blinds().map(Record::Blind));
-    records.extend(calls([demo, strange, loader]).map(Record::Call));
+    records.extend(touches([strange, demo]).map(Record::Touch));
+    let [first, others @ ..] = calls([demo, strange, loader]).map(Record::Call);
+    let range = FileRange { offset: u64::MAX, bytes: 4096 };
+    records.extend([first, Record::Range(range)]);
+    records.extend(others);
     records
 }
 
@@ -85,7 +89,7 @@ fn image() -> MappedElf {
 }
 
 /// A blind spot of every kind.
-pub fn blinds() -> [Blind; 9] {
+pub fn blinds() -> [Blind; 11] {
     let process = ProcessId(1);
     [
         Blind::IoUring { process },
@@ -97,6 +101,8 @@ pub fn blinds() -> [Blind; 9] {
         Blind::OtherRoot { process },
         Blind::Lost { calls: 300 },
         Blind::RequestFailed { process, error: "PTRACE_GETREGS: EIO".into() },
+        Blind::FaultsUnseen { process, error: "perf_event_open: EACCES".into() },
+        Blind::FaultsLost { faults: 40 },
     ]
 }
 
@@ -146,10 +152,18 @@ fn calls([path, other, site]: [PathId; 3]) -> [Event; 5] {
     ]
 }
 
+/// The second is before the first, in its file and in time.
+fn touches([path, other]: [PathId; 2]) -> [Touch; 2] {
+    let process = ProcessId(2);
+    let touch = Touch { process, thread: u32::MAX, path, offset: 3 << 40, at: Nanos(3000) };
+    [touch, Touch { path: other, offset: 4096, at: Nanos(2900), ..touch }]
+}
+
 /// Writes one record as the recorder does.
 pub fn write(writer: &mut Writer, record: &Record) {
     match record {
         Record::Call(event) => writer.call(*event),
+        Record::Touch(touch) => writer.touch(*touch),
         other => writer.record(other),
     }
 }

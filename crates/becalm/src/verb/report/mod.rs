@@ -32,7 +32,7 @@ const SLOWEST: usize = 8;
   becalm report run.becalm --by prefix --below /opt/spack
   becalm report all.becalm --rank 7           of ranks: without --rank, all are compared
   becalm report run.becalm --by line
-  becalm report run.becalm --by syscall       as strace -c -U calls,errors,name -S name")]
+  becalm report run.becalm --by syscall       as strace -f -c -w: time, calls, errors")]
 pub struct ReportArgs {
     /// A recording that `becalm record` made
     recording: PathBuf,

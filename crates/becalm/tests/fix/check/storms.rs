@@ -250,6 +250,90 @@ fn git_status_on_a_large_tree_is_a_walk_and_on_a_small_one_calm() {
     assert_eq!(source(storm, "walked_tree")["directory"], scene.at("large").as_str());
 }
 
+/// A tree of so many directories with so many files each.
+fn files(scene: &Scene, name: &str, directories: usize, files: usize) -> String {
+    for directory in 0..directories {
+        scene.subdirectory(&format!("{name}/d{directory}"));
+        for file in 0..files {
+            scene.file(&format!("{name}/d{directory}/f{file}"), format!("{file}"), 0o644);
+        }
+    }
+    scene.at(name)
+}
+
+#[test]
+fn thousands_of_files_that_are_read_once_are_a_storm_by_their_tree() {
+    let scene = Scene::new();
+    let tree = files(&scene, "data", 10, 200);
+    let read = format!("cat {tree}/*/* >/dev/null");
+    let findings = found(&scene, &["sh", "-c", &read]);
+    let storm = storm(&findings, "files");
+    assert_eq!(storm["title"], "cat opened 2,000 files, one by one");
+    assert_eq!(source(storm, "files_tree")["directory"], tree.as_str());
+    // Each is opened once, and an image has to be looked at once for each.
+    let packed = &findings["cures"][0];
+    assert_eq!(
+        (&packed["actor"], &packed["change"]["kind"]),
+        (&"author".into(), &"pack_files".into())
+    );
+}
+
+#[test]
+fn git_status_of_thousands_of_files_is_gits_own_storm_and_its_settings_are_told_honestly() {
+    let scene = Scene::new();
+    let tree = files(&scene, "work", 20, 100);
+    let git = "git init -q && find . -name 'f*' -exec touch -d 2020-01-01 {} + && git add . && \
+        git -c user.name=me -c user.email=me commit -qm x && git status >/dev/null";
+    assert_eq!(run(Command::new("sh").args(["-c", git]).current_dir(&tree)).code(), 0);
+    let findings = found(&scene, &["git", "-C", "work", "status"]);
+    let storm = storm(&findings, "files");
+    assert_eq!(storm["title"], "git compared 2,000 files with its index, one by one");
+    let not_chosen = findings["not_chosen"].to_string();
+    assert!(not_chosen.contains("core.untrackedCache") && not_chosen.contains("fsmonitor"));
+    assert_eq!(findings["cures"], serde_json::json!([]), "each file is still asked for");
+}
+
+#[test]
+fn importlib_metadata_is_named_where_it_walks() {
+    let scene = Scene::new();
+    for number in 0..150 {
+        let about = format!("Name: p{number}\nVersion: 1\n");
+        scene.subdirectory(&format!("site/p{number}-1.dist-info"));
+        scene.file(&format!("site/p{number}-1.dist-info/METADATA"), about, 0o644);
+    }
+    let import = "import importlib.metadata as m; [(d.name, list(d.entry_points)) for d in \
+                  m.distributions()]";
+    let options = ["--json", "--profile", &uncached(&scene)];
+    let mut command = check(&scene, &options, &[PYTHON, "-c", import]);
+    let findings = findings(command.env("PYTHONPATH", scene.at("site")));
+    let walker = source(storm(&findings, "walk"), "walker").clone();
+    assert_eq!(walker["module"], "importlib.metadata", "{findings:#}");
+}
+
+#[test]
+fn a_time_zone_that_is_looked_up_for_each_time_is_told_as_that() {
+    let scene = Scene::new();
+    let times = "import time\nfor i in range(500): time.strftime('%c')";
+    let findings = found_uncached(&scene, &[PYTHON, "-c", times]);
+    let repeated = source(storm(&findings, "repeat"), "repeated_path").clone();
+    assert_eq!(
+        (&repeated["path"], &repeated["reason"]["kind"]),
+        (&"/etc/localtime".into(), &"time_zone".into())
+    );
+}
+
+#[test]
+fn a_configuration_that_is_looked_for_everywhere_is_a_cascade() {
+    let scene = Scene::new();
+    let read = "import configparser, sys\nfor tool in range(100):\n  for place in \
+                ['/etc/xdg', '/usr/local/etc', '/site/etc', sys.argv[1]]:\n    \
+                configparser.ConfigParser().read(f'{place}/tool{tool}.cfg')";
+    let found = found_uncached(&scene, &[PYTHON, "-c", read, &scene.at("home")]);
+    let storm = storm(&found, "configuration");
+    assert_eq!(number(&storm["enoent"]), 400);
+    assert_eq!(number(&source(storm, "configuration")["directories"]), 4);
+}
+
 #[test]
 fn what_is_calm_is_called_calm() {
     let scene = Scene::new();

@@ -1,0 +1,126 @@
+//! Many files, each looked up by itself: an image of their trees, or fewer files.
+//!
+//! A file that is looked up once and is served from an image is still looked at once by `becalm
+//! run`, to see whether it has changed: only what is asked more often goes. So an image is a cure
+//! where it was measured to be one by the calls, and fewer files, which their author packs, always.
+
+use std::path::PathBuf;
+
+use explain::{FilesSource, Finding, SourcePath, Storm, StormSource};
+use term::number::{count, counted};
+use term::shell_line;
+
+use crate::cure::{Cure, CureActor, CureChange, RefusedCure, StormCures};
+use crate::plan::PlanInput;
+use crate::prediction::CureEffect;
+use crate::{git, python};
+
+pub(crate) fn cures(input: &PlanInput, finding: &Finding) -> StormCures {
+    let mut all = StormCures::default();
+    let trees: Vec<(&SourcePath, u64)> = finding.sources.iter().filter_map(tree).collect();
+    if let Some(program) = finding.sources.iter().find_map(of_git) {
+        git::advise(input, Storm::Files, program, &mut all);
+        return all;
+    }
+    match image(input, &trees) {
+        Ok(cure) => all.cures.push(cure),
+        Err(why) => all.not_chosen.push(RefusedCure {
+            storm: Storm::Files,
+            text: "An image of the directories that they lie in".to_owned(),
+            why,
+        }),
+    }
+    all.cures.extend(packed(input, &trees));
+    all
+}
+
+fn tree(source: &StormSource) -> Option<(&SourcePath, u64)> {
+    match source {
+        StormSource::Files(FilesSource::FilesTree { directory, files }) => {
+            Some((directory, *files))
+        }
+        _ => None,
+    }
+}
+
+fn of_git(source: &StormSource) -> Option<&str> {
+    match source {
+        StormSource::Files(FilesSource::FilesReader { program, index_of_git: true, .. }) => {
+            Some(program)
+        }
+        _ => None,
+    }
+}
+
+/// The image, or why there is none.
+fn image(input: &PlanInput, trees: &[(&SourcePath, u64)]) -> Result<Cure, String> {
+    let directories: Vec<PathBuf> =
+        trees.iter().map(|(directory, _)| directory.path().to_owned()).collect();
+    let mut looked_at = 0;
+    for directory in &directories {
+        let named = |why| format!("{}: {why}", term::plain(&directory.to_string_lossy()));
+        if python::is_of_system(directory.as_os_str().as_encoded_bytes()) {
+            return Err(named("it is the operating system's own, which each node has".to_owned()));
+        }
+        looked_at += python::looks(input, directory).map_err(named)?;
+    }
+    if !(input.machine.can_mount)() {
+        return Err("nothing can be mounted for a command here (becalm doctor)".to_owned());
+    }
+    let effect = CureEffect { looked_at, ..python::effect(input.recording, &directories) };
+    let predicted = input.predictor.predict(&effect);
+    if !predicted.is_worth_it() {
+        return Err(predicted.too_little());
+    }
+    let line = &input.line;
+    let named = |(directory, _): &(&SourcePath, u64)| (*directory).clone();
+    Ok(Cure {
+        storm: Storm::Files,
+        text: "Build one image of their directories, in the order of this start, and run the \
+               command with it mounted there: that is then one file to the server"
+            .to_owned(),
+        command: Some(format!(
+            "becalm image build -o files.sqsh {} -- {line} && becalm run --image files.sqsh -- \
+             {line}",
+            shell_line(&directories)
+        )),
+        actor: CureActor::You,
+        owner: None,
+        change: CureChange::MountImage { directories: trees.iter().map(named).collect() },
+        risk: Some(
+            "what is changed there later is not in the image: becalm run says so, and then build \
+             it anew"
+                .to_owned(),
+        ),
+        predicted,
+        effect,
+    })
+}
+
+/// The files of the largest tree packed into one, by who writes the program that reads them.
+fn packed(input: &PlanInput, trees: &[(&SourcePath, u64)]) -> Option<Cure> {
+    let (directory, files) = trees.first()?;
+    let directories = [directory.path().to_owned()];
+    let taken = python::events_below(input.recording, &directories)
+        .filter(|(_, event, _)| !event.is_change())
+        .map(|(number, ..)| number);
+    // The one file is opened.
+    let effect = CureEffect { added: 1, ..CureEffect::of(taken) };
+    let predicted = input.predictor.predict(&effect);
+    predicted.is_worth_it().then(|| Cure {
+        storm: Storm::Files,
+        text: format!(
+            "Store the {} below {directory} as one (zip, tar, HDF5, a database), where the program \
+             can read that: {} lookups become one",
+            counted(*files, "file", "files"),
+            count(effect.taken.len() as u64),
+        ),
+        command: None,
+        actor: CureActor::Author,
+        owner: None,
+        change: CureChange::PackFiles { directory: (*directory).clone(), files: *files },
+        risk: Some("whoever else reads the files by their names finds them no more".to_owned()),
+        predicted,
+        effect,
+    })
+}
