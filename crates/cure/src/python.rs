@@ -127,7 +127,7 @@ fn mount_image(input: &PlanInput, finding: &Finding) -> Result<Cure, String> {
 }
 
 /// How many directories `becalm run` looks at for an image of this one; or why there is to be none.
-fn looks(input: &PlanInput, directory: &PathBuf) -> Result<u64, String> {
+pub(crate) fn looks(input: &PlanInput, directory: &PathBuf) -> Result<u64, String> {
     if writes_below(input.recording, directory) {
         return Err("the command writes below it, and an image cannot be written to".to_owned());
     }
@@ -258,7 +258,7 @@ fn prefix_of(directory: &[u8]) -> Option<&[u8]> {
     (is_lib && !is_of_system(directory) && prefix.len() > 1).then_some(prefix)
 }
 
-fn is_of_system(directory: &[u8]) -> bool {
+pub(crate) fn is_of_system(directory: &[u8]) -> bool {
     ["/usr", "/lib", "/lib64"].iter().any(|system| to_path(directory).starts_with(system))
 }
 
@@ -371,7 +371,7 @@ fn is_bytecode(path: &[u8]) -> bool {
 }
 
 /// The image that `becalm run` had a command of the recording see.
-fn image(recording: &Recording) -> Option<&str> {
+pub(crate) fn image(recording: &Recording) -> Option<&str> {
     let mut execs = recording.processes.iter().flat_map(|process| &process.execs);
     execs.find_map(|exec| {
         let [program, verb, options @ ..] = &exec.argv[..] else { return None };

@@ -13,6 +13,7 @@
 //! | `origin` | where in its parent's script it was started |
 //! | `cause` | why a call was made, and whether that is observed or inferred |
 //! | `attributor` | the same for a million calls: each distinct combination is worked out once |
+//! | `search_variables` | the environment variables that hold lists of directories |
 //! | `module_search` | which calls of Python are imports, and what `sys.path` held |
 //! | `wire` | the records of the file, and how they are framed |
 //! | `writer`, `reader` | the file format, both ways (docs/recording-format.md) |
@@ -51,6 +52,7 @@ mod ranks;
 mod reader;
 pub mod save;
 mod sealed;
+mod search_variables;
 mod totals;
 mod units;
 mod wire;
@@ -77,6 +79,7 @@ pub use rank::Rank;
 pub use ranks::{MergeError, RankRecording, RankedRecordings, is_recording};
 pub use reader::{Reader, RecordingReadError};
 pub use sealed::{seal, unseal};
+pub use search_variables::{SEARCH_VARIABLES, SearchVariable};
 pub use totals::Totals;
 pub use units::{ByteUnits, Micros, Nanos};
 pub use wire::{Blind, PathId, Record, RecordingSummary};

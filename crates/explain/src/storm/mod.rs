@@ -15,6 +15,7 @@ mod modules;
 mod path;
 mod python;
 mod repeat;
+mod search_list;
 mod walk;
 
 use recording::Nanos;
@@ -29,6 +30,7 @@ pub use modules::{ModuleTool, ModulesSource, SubcommandOps};
 pub use path::PathSource;
 pub use python::PythonSource;
 pub use repeat::RepeatSource;
+pub use search_list::{FoundList, SearchListSource};
 pub use walk::WalkSource;
 
 /// The storms that are known.
@@ -49,6 +51,8 @@ pub enum Storm {
     Locale,
     /// Programs searched over PATH.
     Path,
+    /// Names searched in the directories of any other list.
+    SearchList,
     /// Metadata operations on the same path again and again.
     Repeat,
     /// Directories listed by the hundred.
@@ -66,6 +70,7 @@ impl Storm {
             Storm::Fork => "fork storm",
             Storm::Locale => "locale/gconv",
             Storm::Path => "PATH search",
+            Storm::SearchList => "search list",
             Storm::Repeat => "repeated stat",
             Storm::Walk => "directory walk",
         }
@@ -88,6 +93,8 @@ pub enum StormSource {
     Locale(LocaleSource),
     /// Of a search over PATH.
     Path(PathSource),
+    /// Of a search in a list of directories.
+    SearchList(SearchListSource),
     /// Of repeats.
     Repeat(RepeatSource),
     /// Of a walk.
@@ -105,6 +112,7 @@ impl StormSource {
             StormSource::Fork(source) => source.sentence(of),
             StormSource::Locale(source) => source.sentence(),
             StormSource::Path(source) => source.sentence(),
+            StormSource::SearchList(source) => source.sentence(),
             StormSource::Repeat(source) => source.sentence(),
             StormSource::Walk(source) => source.sentence(),
         }
@@ -144,8 +152,9 @@ pub(crate) type StormDetector = fn(&OpSurvey) -> Option<DetectedStorm>;
 ///    running it is the cure of all of it.
 /// 3. What the caller's identity tells: the module tool, the loader.
 /// 4. What the path tells of a Python process.
-/// 5. Walks, before what only the path tells: a walk comes by locale directories too.
-/// 6. What is left: locales, by their paths, and repeats.
+/// 5. Searches in other lists, by the names that are tried in one directory after the other.
+/// 6. Walks, before what only the path tells: a walk comes by locale directories too.
+/// 7. What is left: locales, by their paths, and repeats.
 pub(crate) const DETECTORS: &[StormDetector] = &[
     path::detect,
     fork::detect,
@@ -153,6 +162,7 @@ pub(crate) const DETECTORS: &[StormDetector] = &[
     loader::detect,
     dlopen::detect,
     python::detect,
+    search_list::detect,
     walk::detect,
     locale::detect,
     repeat::detect,
