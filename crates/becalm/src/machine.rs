@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
@@ -16,7 +16,15 @@ use sandbox::namespace;
 
 /// This machine, this user, this working directory.
 pub fn here() -> Machine {
-    Machine { takes_builtins, file_writer, can_mount, why_no_image, directories_below, module_cure }
+    Machine {
+        takes_builtins,
+        file_writer,
+        can_mount,
+        why_no_image,
+        directories_below,
+        files_below,
+        module_cure,
+    }
 }
 
 fn takes_builtins(script: Option<&Path>) -> bool {
@@ -132,6 +140,29 @@ fn directories_below(directory: &Path, most: u64) -> u64 {
         left.extend(below.map(|entry| entry.path()));
     }
     count
+}
+
+/// The files of a list's directory, by what a search would find: links are followed.
+fn files_below(directory: &Path, most: usize) -> Option<Vec<PathBuf>> {
+    match fs::metadata(directory) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Some(Vec::new()),
+        about => about.ok().filter(fs::Metadata::is_dir)?,
+    };
+    let (mut files, mut left, mut seen) = (Vec::new(), vec![PathBuf::new()], 0);
+    while let Some(below) = left.pop() {
+        for entry in fs::read_dir(directory.join(&below)).ok()? {
+            seen += 1;
+            if seen > most {
+                return None;
+            }
+            let name = below.join(entry.ok()?.file_name());
+            match fs::metadata(directory.join(&name)).is_ok_and(|about| about.is_dir()) {
+                true => left.push(name),
+                false => files.push(name),
+            }
+        }
+    }
+    Some(files)
 }
 
 /// A prefix that Python or a package is installed in.

@@ -102,6 +102,21 @@ pub enum CureChange {
         /// The setting, which becomes true.
         setting: String,
     },
+    /// Directories of a list are given in another order, by who writes the list.
+    OrderDirectories {
+        /// All that the list gives, in the order that takes least.
+        directories: Vec<SourcePath>,
+    },
+    /// Directories are taken out of a list.
+    DropDirectories {
+        /// Those in which nothing was found.
+        directories: Vec<SourcePath>,
+    },
+    /// What is in the directories of a list is put into one.
+    MergeDirectories {
+        /// All that the list gives.
+        directories: Vec<SourcePath>,
+    },
     /// Programs are named by their full path.
     NameFullPaths {
         /// The programs.

@@ -8,6 +8,7 @@
 //! | `prediction` | what a start does without the calls that a cure takes away |
 //! | `binding` | which calls are no longer made once files are bound |
 //! | `environments` | which variables its programs' loaders read |
+//! | `search_value` | which order of a list's directories changes nothing that is found, and its value |
 //! | `calm_file` | what `becalm run` does at launch, as a file |
 //! | `inside` | which processes bash does without, for certain |
 //! | `machine` | what can be done where the reader is, which no recording tells |
@@ -32,6 +33,8 @@ mod plan;
 mod prediction;
 mod python;
 mod repeat;
+mod search_list;
+mod search_value;
 mod walk;
 
 pub use binding::{belongs_to_the_system, named_and_not_shown};

@@ -4,7 +4,7 @@
 //! whoever wants cures says what holds here, or that nothing is known: then only that is a cure
 //! which needs nothing of the machine.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What can be done here; each is looked at only where it matters.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +21,9 @@ pub struct Machine {
     /// How many directories there are at and below one, bytecode aside; no more are counted than so
     /// many.
     pub directories_below: fn(&Path, u64) -> u64,
+    /// The files at and below a directory, relative to it: none of one that is not there. None where
+    /// it cannot be read, or there are more than so many.
+    pub files_below: fn(&Path, usize) -> Option<Vec<PathBuf>>,
     /// What keeps the module tool of this machine from walking this modulepath.
     pub module_cure: fn(&Path) -> ModuleCure,
 }
@@ -62,6 +65,7 @@ impl Machine {
             can_mount: || false,
             why_no_image: |_| Some("nothing is known of the machine".to_owned()),
             directories_below: |_, most| most,
+            files_below: |_, _| None,
             module_cure: |_| ModuleCure::Unknown,
         }
     }

@@ -15,7 +15,8 @@ use crate::loader::BoundFiles;
 use crate::machine::Machine;
 use crate::prediction::{CureEffect, CurePrediction, StartPredictor};
 use crate::{
-    configuration, files, fork, loader as loader_storm, locale, modules, path, python, repeat, walk,
+    configuration, files, fork, loader as loader_storm, locale, modules, path, python, repeat,
+    search_list, walk,
 };
 
 /// How cures are chosen.
@@ -183,13 +184,20 @@ impl CurePlan {
 
     /// The directories that one image is built of, and what it serves of the start.
     pub fn image(&self) -> Option<(Vec<PathBuf>, TakenAway)> {
-        self.chosen.iter().find_map(|cure| match &cure.change {
-            CureChange::MountImage { directories } => {
-                let paths = directories.iter().map(|directory| directory.path().to_owned());
-                Some((paths.collect(), self.served))
+        let of_cure = |cure: &'_ Cure| match &cure.change {
+            CureChange::MountImage { directories } => directories.clone(),
+            _ => Vec::new(),
+        };
+        let mut paths: Vec<PathBuf> = Vec::new();
+        for directory in self.chosen.iter().flat_map(of_cure) {
+            // Of two storms' directories, one may lie in the other.
+            let path = directory.path();
+            if !paths.iter().any(|known| path.starts_with(known)) {
+                paths.retain(|known| !known.starts_with(path));
+                paths.push(path.to_owned());
             }
-            _ => None,
-        })
+        }
+        (!paths.is_empty()).then_some((paths, self.served))
     }
 
     /// Whether the command is launched with builtins for bash.
@@ -250,6 +258,7 @@ fn cures(input: &PlanInput, finding: &Finding, bound: &BoundFiles) -> StormCures
         Storm::Fork => fork::cures(input, finding),
         Storm::Locale => locale::cures(input, finding),
         Storm::Path => path::cures(input, finding),
+        Storm::SearchList => search_list::cures(input, finding),
         Storm::Repeat => repeat::cures(input, finding),
         Storm::Walk => walk::cures(input, finding),
         Storm::Files => files::cures(input, finding),

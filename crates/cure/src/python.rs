@@ -371,7 +371,7 @@ fn is_bytecode(path: &[u8]) -> bool {
 }
 
 /// The image that `becalm run` had a command of the recording see.
-fn image(recording: &Recording) -> Option<&str> {
+pub(crate) fn image(recording: &Recording) -> Option<&str> {
     let mut execs = recording.processes.iter().flat_map(|process| &process.execs);
     execs.find_map(|exec| {
         let [program, verb, options @ ..] = &exec.argv[..] else { return None };

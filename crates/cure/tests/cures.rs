@@ -20,6 +20,7 @@ const ABLE: Machine = Machine {
     can_mount: || true,
     why_no_image: |_| None,
     directories_below: |_, _| 10,
+    files_below: |_, _| Some(Vec::new()),
     module_cure: |_| ModuleCure::Index { shell: "bash" },
 };
 

@@ -7,6 +7,7 @@
 //! | `survey` | the recording's metadata operations with their causes, and who owns them |
 //! | `storm/` | one storm a file: what it claims, what its sources are |
 //! | `library/` | how the dynamic loader searched, for the two storms that are its |
+//! | `search/` | how programs searched other lists of directories |
 //! | `threshold` | from when on it is a storm |
 //! | `verdict` | slow, calm, or which of the two is not known |
 //! | `cost` | what operations cost on a cold shared filesystem |
@@ -22,6 +23,7 @@
 mod cost;
 mod findings;
 mod library;
+mod search;
 mod source_path;
 mod storm;
 mod survey;
@@ -42,11 +44,14 @@ pub use findings::{
     CauseCount, CauseWait, Finding, Findings, OtherWait, RunTotals, RunWarning, Threshold,
     WaitModel,
 };
+pub use search::{
+    ListEntry, ListName, ListSearches, NameSearch, OrderChange, declared_entries, stem,
+};
 pub use source_path::SourcePath;
 pub use storm::{
-    AllLists, ConfigurationSource, FilesSource, ForkSource, ImportsAround, LoaderSource,
+    AllLists, ConfigurationSource, FilesSource, ForkSource, FoundList, ImportsAround, LoaderSource,
     LocaleSource, ModuleTool, ModulesSource, OneList, PathSource, PythonSource, RepeatReason,
-    RepeatSource, Storm, StormSource, SubcommandOps, WalkSource,
+    RepeatSource, SearchListSource, Storm, StormSource, SubcommandOps, WalkSource,
 };
 pub use threshold::STARTS;
 pub use verdict::StartVerdict;

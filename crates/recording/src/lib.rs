@@ -14,6 +14,7 @@
 //! | `origin` | where in its parent's script it was started |
 //! | `cause` | why a call was made, and whether that is observed or inferred |
 //! | `attributor` | the same for a million calls: each distinct combination is worked out once |
+//! | `search_variables` | the environment variables that hold lists of directories |
 //! | `module_search` | which calls of Python are imports, and what `sys.path` held |
 //! | `wire` | the records of the file, and how they are framed |
 //! | `writer`, `reader` | the file format, both ways (docs/recording-format.md) |
@@ -52,6 +53,7 @@ mod ranks;
 mod reader;
 pub mod save;
 mod sealed;
+mod search_variables;
 mod totals;
 mod touch;
 mod units;
@@ -79,6 +81,7 @@ pub use rank::Rank;
 pub use ranks::{MergeError, RankRecording, RankedRecordings, is_recording};
 pub use reader::{Reader, RecordingReadError};
 pub use sealed::{seal, unseal};
+pub use search_variables::{SEARCH_VARIABLES, SearchVariable};
 pub use totals::Totals;
 pub use touch::{FileRange, Touch};
 pub use units::{ByteUnits, Micros, Nanos};

@@ -59,13 +59,14 @@ pub struct Exec {
     pub path: PathId,
     /// The file that runs: the interpreter, for a script (`/proc/PID/exe`).
     pub image: PathId,
-    /// The arguments, lossily decoded; cut after 4096 bytes.
+    /// The arguments, lossily decoded; cut after 32 KiB.
     pub argv: Vec<String>,
     /// The working directory.
     pub cwd: PathId,
     /// The dynamic loader (`PT_INTERP`), if any.
     pub loader: Option<PathId>,
-    /// Environment variables that steer searches (PATH, LD_*, PYTHON*, MODULEPATH, LC_*…).
+    /// Environment variables that steer searches (PATH, LD_*, PYTHON*, MODULEPATH, LC_*, and
+    /// [`SEARCH_VARIABLES`](crate::SEARCH_VARIABLES)).
     pub env: Vec<(String, String)>,
 }
 

@@ -21,10 +21,14 @@ pub(crate) struct ExecutedProgram {
     pub loader_code: Vec<(u64, u64)>,
 }
 
-const ARGV_KEPT: usize = 4096;
+/// A compiler's command line names a hundred directories, Java's class path several.
+const ARGV_KEPT: usize = 32 << 10;
+/// Of a string beyond what was read at once: most are short.
+const STRING_FIRST: usize = 4096;
+const STRING_MOST: usize = 32 << 10;
 
 /// What of the stack is read at once; and at most, if the environment is huge.
-const STACK_FIRST: usize = 32 << 10;
+const STACK_FIRST: usize = 128 << 10;
 const STACK_MOST: usize = 8 << 20;
 
 const PT_LOAD: u32 = 1;
@@ -36,7 +40,9 @@ const EXECUTABLE: u32 = 1;
 fn is_kept(name: &str) -> bool {
     const NAMES: &[&str] = &["PATH", "MODULEPATH", "MODULES_CACHE", "LANG", "LANGUAGE", "BASH_ENV"];
     const PREFIXES: &[&str] = &["LD_", "PYTHON", "LC_", "LMOD_", "MODULES_", "GLIBC_TUNABLES"];
-    NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    NAMES.contains(&name)
+        || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || recording::SEARCH_VARIABLES.iter().any(|variable| variable.name == name)
 }
 
 /// A copy of a stopped process's stack, from its pointer up.
@@ -124,12 +130,18 @@ fn text(tid: i32, stack: &ProgramStack, address: u64) -> String {
     if let Some(string) = stack.string(address) {
         return String::from_utf8_lossy(string).into_owned();
     }
-    // Beyond the copy: one read of its own.
-    let mut bytes = vec![0; ARGV_KEPT];
-    let got = memory::read(tid, address, &mut bytes).unwrap_or(0);
-    bytes.truncate(got);
-    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(got);
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
+    // Beyond the copy: a read of its own.
+    let mut size = STRING_FIRST;
+    loop {
+        let mut bytes = vec![0; size];
+        let got = memory::read(tid, address, &mut bytes).unwrap_or(0);
+        bytes.truncate(got);
+        let end = bytes.iter().position(|byte| *byte == 0);
+        if end.is_some() || got < size || size >= STRING_MOST {
+            return String::from_utf8_lossy(&bytes[..end.unwrap_or(got)]).into_owned();
+        }
+        size = STRING_MOST;
+    }
 }
 
 fn argv_of(tid: i32, stack: &ProgramStack, addresses: &[u64]) -> Vec<String> {

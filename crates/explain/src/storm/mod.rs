@@ -18,6 +18,7 @@ mod path;
 mod python;
 mod repeat;
 mod repeat_reason;
+mod search_list;
 mod walk;
 mod walk_module;
 
@@ -36,6 +37,7 @@ pub use path::PathSource;
 pub use python::PythonSource;
 pub use repeat::RepeatSource;
 pub use repeat_reason::RepeatReason;
+pub use search_list::{FoundList, SearchListSource};
 pub use walk::{ImportsAround, WalkSource};
 
 /// The storms that are known.
@@ -56,6 +58,8 @@ pub enum Storm {
     Locale,
     /// Programs searched over PATH.
     Path,
+    /// Names searched in the directories of any other list.
+    SearchList,
     /// Metadata operations on the same path again and again.
     Repeat,
     /// Directories listed by the hundred.
@@ -77,6 +81,7 @@ impl Storm {
             Storm::Fork => "fork storm",
             Storm::Locale => "locale/gconv",
             Storm::Path => "PATH search",
+            Storm::SearchList => "search list",
             Storm::Repeat => "repeated stat",
             Storm::Walk => "directory walk",
             Storm::Files => "many files",
@@ -101,6 +106,8 @@ pub enum StormSource {
     Locale(LocaleSource),
     /// Of a search over PATH.
     Path(PathSource),
+    /// Of a search in a list of directories.
+    SearchList(SearchListSource),
     /// Of repeats.
     Repeat(RepeatSource),
     /// Of a walk.
@@ -122,6 +129,7 @@ impl StormSource {
             StormSource::Fork(source) => source.sentence(of),
             StormSource::Locale(source) => source.sentence(),
             StormSource::Path(source) => source.sentence(),
+            StormSource::SearchList(source) => source.sentence(),
             StormSource::Repeat(source) => source.sentence(),
             StormSource::Walk(source) => source.sentence(),
             StormSource::Files(source) => source.sentence(),
@@ -163,10 +171,11 @@ pub(crate) type StormDetector = fn(&OpSurvey) -> Option<DetectedStorm>;
 ///    running it is the cure of all of it.
 /// 3. What the caller's identity tells: the module tool, the loader.
 /// 4. What the path tells of a Python process.
-/// 5. Many files, before walks: whoever lists directories to open all that is in them does it for
+/// 5. Searches in other lists, by the names that are tried in one directory after the other.
+/// 6. Many files, before walks: whoever lists directories to open all that is in them does it for
 ///    the files.
-/// 6. Walks, before what only the path tells: a walk comes by locale directories too.
-/// 7. What is left: locales and configuration, by their paths, and repeats.
+/// 7. Walks, before what only the path tells: a walk comes by locale directories too.
+/// 8. What is left: locales and configuration, by their paths, and repeats.
 pub(crate) const DETECTORS: &[StormDetector] = &[
     path::detect,
     fork::detect,
@@ -174,6 +183,7 @@ pub(crate) const DETECTORS: &[StormDetector] = &[
     loader::detect,
     dlopen::detect,
     python::detect,
+    search_list::detect,
     files::detect,
     walk::detect,
     locale::detect,
