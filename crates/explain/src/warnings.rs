@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cost::ProjectionError;
-use recording::{Blind, ExitStatus, ProcessId, Recording};
+use recording::{Blind, ExitStatus, LetGo, ProcessId, Recording};
 use serde::{Deserialize, Serialize};
 
 use crate::cost::RunWait;
@@ -20,6 +20,8 @@ const NAMES: usize = 3;
 pub enum WarningKind {
     /// The recording is cut: all counts are lower bounds.
     Cut,
+    /// The command was let go of when its start was over.
+    LetGo,
     /// Processes still ran when the recording ended.
     Running,
     /// io_uring opens files without a system call.
@@ -227,9 +229,17 @@ fn mounts_changed(recording: &Recording) -> Option<RunWarning> {
     Some(RunWarning { kind: WarningKind::MountsChanged, text })
 }
 
+/// That a recording is of a start alone, and how to have more.
+pub fn watched_until(let_go: &LetGo) -> String {
+    format!("{}; --until exit watches the whole run", let_go.words())
+}
+
 fn running(recording: &Recording) -> Option<RunWarning> {
     // In a cut recording no process has its end; that is said already.
     recording.summary.as_ref()?;
+    if let Some(let_go) = recording.let_go() {
+        return Some(RunWarning { kind: WarningKind::LetGo, text: watched_until(let_go) });
+    }
     let left: Vec<_> = recording
         .processes
         .iter()

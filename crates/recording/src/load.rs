@@ -9,8 +9,8 @@ use std::path::Path;
 use crate::lineage::{self, Inherited};
 use crate::mounts::MountHistory;
 use crate::{
-    Blind, Event, FileRange, Header, MappedElf, PathId, Process, ProcessEnd, ProcessId, Reader,
-    Record, RecordingReadError, RecordingSummary, Signal, Touch, shown,
+    Blind, Event, FileRange, Header, LetGo, MappedElf, PathId, Process, ProcessEnd, ProcessId,
+    Reader, Record, RecordingReadError, RecordingSummary, Signal, Touch, shown,
 };
 
 /// All that one run did. Events are in the order in which they ended.
@@ -186,6 +186,11 @@ impl Recording {
     /// The process of that number. Every number in a loaded recording has one.
     pub fn process(&self, id: ProcessId) -> &Process {
         &self.processes[id.0 as usize]
+    }
+
+    /// When and why the program was let go of, if it was.
+    pub fn let_go(&self) -> Option<&LetGo> {
+        self.summary.as_ref()?.let_go.as_ref()
     }
 
     /// Whether the recording shows all of the run: it was ended, every process ended in it,

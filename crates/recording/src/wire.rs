@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Event, Exec, ExitStatus, FileRange, MappedElf, MountChange, Nanos, Origin, ProcessId,
+    Event, Exec, ExitStatus, FileRange, LetGo, MappedElf, MountChange, Nanos, Origin, ProcessId,
     StartCall, Touch, Usage,
 };
 
@@ -220,4 +220,7 @@ pub struct RecordingSummary {
     pub calls: u64,
     /// How many processes.
     pub processes: u32,
+    /// There if the program was let go of before its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub let_go: Option<LetGo>,
 }

@@ -26,10 +26,25 @@ pub(crate) fn deliver(
     signal: i32,
     now: Nanos,
 ) -> Result<bool, TraceError> {
-    let mut registers = thread.registers()?;
     let is_ignored = || SignalMasks::of(thread.tid()).is_some_and(|masks| masks.ignore(signal));
-    if !registers.left_call_with_eintr() || !is_ignored() {
+    if !thread.registers()?.left_call_with_eintr() || !is_ignored() {
         return Ok(true);
+    }
+    restart(thread, interrupted, now)?;
+    Ok(false)
+}
+
+/// Has a call be made again that a stop without effect has ended with EINTR, as [`deliver`] has
+/// it; a thread that has left none stays as it is. Where a handler runs after all, the kernel has
+/// the call return EINTR.
+pub(crate) fn restart(
+    thread: &StoppedThread,
+    interrupted: &mut Option<InterruptedCall>,
+    now: Nanos,
+) -> Result<(), TraceError> {
+    let mut registers = thread.registers()?;
+    if !registers.left_call_with_eintr() {
+        return Ok(());
     }
     match registers.timeout(thread.tid()) {
         None => registers.let_kernel_restart(),
@@ -41,8 +56,7 @@ pub(crate) fn deliver(
             }
         }
     }
-    thread.set_registers(&registers)?;
-    Ok(false)
+    thread.set_registers(&registers)
 }
 
 /// A call with a timeout that a signal without effect has interrupted, if it is made again; none
@@ -114,6 +128,12 @@ impl SignalMasks {
 /// Whether a signal that ends its process waits for a stopped thread.
 pub(crate) fn is_doomed(tid: i32) -> bool {
     SignalMasks::of(tid).is_some_and(|masks| masks.are_deadly())
+}
+
+/// Whether one of these signals waits for a thread, and is not blocked.
+pub(crate) fn waits(tid: i32, signals: &[i32]) -> bool {
+    let mask: u64 = signals.iter().map(|signal| bit(*signal)).sum();
+    SignalMasks::of(tid).is_some_and(|masks| masks.waiting & !masks.blocked & mask != 0)
 }
 
 /// Whether executing a file would give other rights: set-user-id, set-group-id, capabilities.
