@@ -37,6 +37,10 @@ pub struct Header {
     /// Whether only what starts processes was recorded, and no other calls on files.
     #[serde(default)]
     pub starts_only: bool,
+    /// Whether calls on open descriptors (reads, writes, closes) were not watched: what was read is
+    /// then known only as far as [`crate::UnwatchedReads`] says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub metadata_only: bool,
     /// How calls were seen: `ptrace`, `ptrace+seccomp` or `ptrace+seccomp+ebpf`.
     pub backend: String,
     /// The mounts of the recorder's namespace.

@@ -79,5 +79,5 @@ pub use reader::{Reader, RecordingReadError};
 pub use sealed::{seal, unseal};
 pub use totals::Totals;
 pub use units::{ByteUnits, Micros, Nanos};
-pub use wire::{Blind, PathId, Record, RecordingSummary};
+pub use wire::{Blind, PathId, Record, RecordingSummary, UnwatchedReads};
 pub use writer::{Sink, Writer};

@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Event, Exec, ExitStatus, MappedElf, MountChange, Nanos, Origin, ProcessId, StartCall, Usage,
+    ByteUnits, Event, Exec, ExitStatus, MappedElf, MountChange, Nanos, Origin, ProcessId,
+    StartCall, Usage,
 };
 
 /// The first bytes of every recording; the digit is the format's version.
@@ -200,4 +201,18 @@ pub struct RecordingSummary {
     pub calls: u64,
     /// How many processes.
     pub processes: u32,
+    /// What bounds how much was read, where reads were not watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unwatched_reads: Option<UnwatchedReads>,
+}
+
+/// What a recording without reads knows of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnwatchedReads {
+    /// What the command and those of its descendants that were waited for got from read(2) and its
+    /// kin, of files and of all else (`rchar` of proc_pid_io(5)).
+    pub bytes: ByteUnits,
+    /// The files that were opened to be read, but by the loader, and their sizes when the recording
+    /// ended.
+    pub files: Vec<(PathId, ByteUnits)>,
 }

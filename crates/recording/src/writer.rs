@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::wire::{BLOCK_LIMIT, BlockKind, FRAME, MAGIC};
-use crate::{Event, Header, Nanos, PathId, Record, RecordingSummary};
+use crate::{Event, Header, Nanos, PathId, Record, RecordingSummary, UnwatchedReads};
 
 /// Where a recording goes.
 pub type Sink = Box<dyn Write + Send>;
@@ -136,6 +136,11 @@ impl Writer {
         if before < BLOCK && state.pending.len() >= BLOCK {
             self.shared.wake.notify_all();
         }
+    }
+
+    /// Says what is known of reads that were not watched; the summary has it.
+    pub fn unwatched_reads(&mut self, reads: UnwatchedReads) {
+        self.summary.unwatched_reads = Some(reads);
     }
 
     /// Returns once all that was recorded has been handed to the sink.

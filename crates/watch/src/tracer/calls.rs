@@ -12,7 +12,7 @@ use crate::task::PendingCall;
 use crate::{clock, effects, memory};
 
 /// The flag of a child that nobody traces.
-const UNTRACED: u64 = libc::CLONE_UNTRACED as u64;
+pub(super) const UNTRACED: u64 = libc::CLONE_UNTRACED as u64;
 
 impl Tracer {
     /// Where every call stops, a thread's stops are entries and exits by turns; whether this
@@ -77,6 +77,9 @@ impl Tracer {
         }
         let Some(task) = self.table.task(tid) else { return Ok(()) };
         let pending = decode::at_entry(task, &mut self.log, entry);
+        if pending.is_fstat() && self.log.unwatched.is_some() {
+            return Ok(());
+        }
         if pending.path.as_ref().is_some_and(|path| tells_affinity(&path.bytes)) {
             self.binder.stop();
         }
@@ -103,6 +106,9 @@ impl Tracer {
                 self.log.call(event);
             }
         }
+        if let Some(unwatched) = &mut self.log.unwatched {
+            unwatched.files.note(&pending, outcome);
+        }
         effects::apply(task, &mut self.log, &pending, outcome);
         let put_back = task.put_back.take();
         let put_back = put_back_flags(thread, &pending, put_back);
@@ -111,6 +117,14 @@ impl Tracer {
             self.report(tid, &error);
         }
         delay
+    }
+
+    /// Takes in the end of a call that an event has told of, so that it need not stop once more.
+    /// Who may be delayed stops there.
+    pub(super) fn leave_early(&mut self, thread: &StoppedThread, value: i64) {
+        if self.injector.is_none() {
+            self.leave(thread, Outcome::Returned(value));
+        }
     }
 
     /// Notes what a call changed of other processes.
@@ -124,6 +138,9 @@ impl Tracer {
             (Special::Rename, Outcome::Returned(_)) => {
                 if let Some(path) = &pending.path {
                     self.table.renamed(&path.bytes);
+                }
+                if let Some(unwatched) = &mut self.log.unwatched {
+                    unwatched.names.renamed();
                 }
             }
             (Special::Wait, Outcome::Returned(child)) => self.reaped(thread, child as i32)?,

@@ -39,6 +39,10 @@ pub struct CheckArgs {
     #[arg(short, long, value_name = "REC")]
     output: Option<PathBuf>,
 
+    /// Stop at reads, writes and closes, too: slower, and what was read is counted exactly
+    #[arg(long)]
+    data: bool,
+
     #[command(flatten)]
     place: RehearseOptions,
 
@@ -56,7 +60,13 @@ pub struct CheckArgs {
 /// Runs the verb.
 pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let report = args.report.begin()?;
-    let wanted = recorded::RecordRequest::of(&args.command);
+    let wanted = recorded::RecordRequest {
+        calls: match args.data {
+            true => watch::WatchedCalls::WithData,
+            false => watch::WatchedCalls::MetadataOnly,
+        },
+        ..recorded::RecordRequest::of(&args.command)
+    };
     let place = args.place.wanted(&[&args.command], &args.cost.job)?;
     let profile = place.as_ref().map(|place| &place.profile);
     let model = args.cost.model(profile)?;
