@@ -17,8 +17,8 @@ use crate::exit::Failure;
 pub struct RecordRequest {
     /// The command and its arguments.
     pub command: Vec<OsString>,
-    /// Every system call, or those on files, descriptors and processes.
-    pub all_syscalls: bool,
+    /// Which system calls.
+    pub calls: watch::WatchedCalls,
     /// Whether recorder and command may share a CPU.
     pub bind: bool,
     /// Whether an eBPF program may report descriptor calls, where that is allowed.
@@ -36,7 +36,7 @@ impl RecordRequest {
     pub fn of(command: &[OsString]) -> RecordRequest {
         RecordRequest {
             command: command.to_vec(),
-            all_syscalls: false,
+            calls: watch::WatchedCalls::WithData,
             bind: true,
             tap: true,
             old_kernel: false,
@@ -48,7 +48,7 @@ impl RecordRequest {
     /// The same as the recorder says it.
     pub fn options(&self) -> watch::RecorderOptions {
         watch::RecorderOptions {
-            all_syscalls: self.all_syscalls,
+            calls: self.calls,
             // Where opens are not stopped at, a command could read in /proc that it is bound.
             bind: self.bind && self.starts.is_none(),
             tap: self.tap,

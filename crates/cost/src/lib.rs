@@ -18,6 +18,7 @@
 //! | `missing_component` | which component of a path is the one that is not there |
 //! | `compute` | what the processes computed between their calls, without the recorder |
 //! | `recorded_start` | what one rank does: computes, looks paths up, reads, in order |
+//! | `unwatched` | about how much was read, where reads were not watched |
 //! | `rpc_sequence` | which RPCs that takes, once a node or once a rank |
 //! | `closed_queue` | all ranks at once in the server's queue |
 //! | `job_size` | how many ranks, on how many nodes |
@@ -47,6 +48,7 @@ mod rpc_sequence;
 mod server_cache;
 mod shared_directories;
 mod units;
+mod unwatched;
 
 pub use client_cache::ClientCache;
 pub use compute::ComputeSource;

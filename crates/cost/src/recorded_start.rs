@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 
 use crate::missing_component::PathEvidence;
 use crate::shared_directories::{SharedChoice, SharedPaths};
+use crate::unwatched::UnwatchedBytes;
 use crate::{ComputeSource, PathRequest, RequestKind, SharedDirectories, compute};
 
 /// What one rank does at its start.
@@ -291,16 +292,22 @@ fn fetched<'a>(
     };
     let mut read: FxHashMap<(PathId, ProcessId), u64> = FxHashMap::default();
     let mut there: FxHashMap<PathId, u64> = FxHashMap::default();
+    let mut unwatched = UnwatchedBytes::of(recording);
+    let mut read_by = |event: &Event| match (&mut unwatched, event.kind(), event.outcome) {
+        (Some(unwatched), ..) => unwatched.of_open(event),
+        (None, CallKind::Read, Outcome::Returned(bytes @ 1..)) => Some((event.path?, bytes as u64)),
+        _ => None,
+    };
     let fetched = |event: &usize| {
         let event = &recording.events[*event];
-        match (event.kind(), event.path, event.outcome) {
-            (CallKind::Read, Some(path), Outcome::Returned(bytes @ 1..)) => {
+        match read_by(event) {
+            Some((path, bytes)) => {
                 let origin = origin(event, path);
                 if origin == FileOrigin::Node {
                     return FetchedData::default();
                 }
                 let own = read.entry((path, event.process)).or_default();
-                *own += (bytes as u64).min(MOST_READ);
+                *own += bytes.min(MOST_READ);
                 let there = there.entry(path).or_default();
                 let is_first = *there == 0 && origin == FileOrigin::Server;
                 let begun = is_first.then(|| recording.path(path));

@@ -41,6 +41,10 @@ pub struct Header {
     /// touched (nor larger than the recorder looks at: docs/storms/data.md).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub page_faults: bool,
+    /// Whether calls on open descriptors (reads, writes, closes) were not watched: what was read is
+    /// then known only as far as [`crate::UnwatchedReads`] says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub metadata_only: bool,
     /// How calls were seen: `ptrace`, `ptrace+seccomp` or `ptrace+seccomp+ebpf`.
     pub backend: String,
     /// The mounts of the recorder's namespace.

@@ -88,5 +88,5 @@ pub use search_variables::{SEARCH_VARIABLES, SearchVariable};
 pub use totals::Totals;
 pub use touch::{FileRange, Touch};
 pub use units::{ByteUnits, Micros, Nanos};
-pub use wire::{Blind, PathId, Record, RecordingSummary};
+pub use wire::{Blind, PathId, Record, RecordingSummary, UnwatchedReads};
 pub use writer::{Sink, Writer};

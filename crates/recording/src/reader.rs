@@ -172,9 +172,13 @@ impl<R: Read> Reader<R> {
             }
             RecordingBlock::Whole(BlockKind::Summary, _, json) => {
                 let summary = serde_json::from_slice(&json);
-                self.summary = Some(
-                    summary.map_err(|_| RecordingReadError::Damaged("an unreadable summary"))?,
-                );
+                let mut summary: RecordingSummary =
+                    summary.map_err(|_| RecordingReadError::Damaged("an unreadable summary"))?;
+                let reads = summary.unwatched_reads.iter_mut();
+                for (path, _) in reads.flat_map(|reads| &mut reads.files) {
+                    *path = self.canonical(*path)?;
+                }
+                self.summary = Some(summary);
                 Ok(false)
             }
             RecordingBlock::Whole(BlockKind::Header, ..) => {

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Event, Exec, ExitStatus, FileRange, LetGo, MappedElf, MountChange, Nanos, Origin, ProcessId,
-    StartCall, Touch, Usage,
+    ByteUnits, Event, Exec, ExitStatus, FileRange, LetGo, MappedElf, MountChange, Nanos, Origin,
+    ProcessId, StartCall, Touch, Usage,
 };
 
 /// The first bytes of every recording; the digit is the format's version.
@@ -223,4 +223,18 @@ pub struct RecordingSummary {
     /// There if the program was let go of before its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub let_go: Option<LetGo>,
+    /// What bounds how much was read, where reads were not watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unwatched_reads: Option<UnwatchedReads>,
+}
+
+/// What a recording without reads knows of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnwatchedReads {
+    /// What the command and those of its descendants that were waited for got from read(2) and its
+    /// kin, of files and of all else (`rchar` of proc_pid_io(5)).
+    pub bytes: ByteUnits,
+    /// The files that were opened to be read, but by the loader, and their sizes when the recording
+    /// ended.
+    pub files: Vec<(PathId, ByteUnits)>,
 }

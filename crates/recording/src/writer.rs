@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::wire::{BLOCK_LIMIT, BlockKind, FRAME, MAGIC};
-use crate::{Event, Header, LetGo, Nanos, PathId, Record, RecordingSummary, Touch};
+use crate::{Event, Header, LetGo, Nanos, PathId, Record, RecordingSummary, Touch, UnwatchedReads};
 
 /// Where a recording goes.
 pub type Sink = Box<dyn Write + Send>;
@@ -152,6 +152,11 @@ impl Writer {
     /// The program is watched no longer from now on.
     pub fn let_go(&mut self, let_go: LetGo) {
         self.summary.let_go = Some(let_go);
+    }
+
+    /// Says what is known of reads that were not watched; the summary has it.
+    pub fn unwatched_reads(&mut self, reads: UnwatchedReads) {
+        self.summary.unwatched_reads = Some(reads);
     }
 
     /// Returns once all that was recorded has been handed to the sink.

@@ -13,7 +13,7 @@ use crate::decode::CallEntry;
 use crate::descriptor_tap::DescriptorTap;
 use crate::files;
 use crate::inject::DelayInjector;
-use crate::log::RecordingLog;
+use crate::log::{RecordingLog, UnwatchedDescriptors};
 use crate::message::{self, Messages, TracerMessage};
 use crate::observers::Observers;
 use crate::ptrace::{
@@ -25,7 +25,7 @@ use crate::shape::{self, CallShapes, Extent};
 use crate::start_watch::StartWatch;
 use crate::task::{PendingCall, Task};
 use crate::tracer::{Tracer, TracerParts};
-use crate::{RecorderOptions, Until, arch, filter, host, memory};
+use crate::{RecorderOptions, Until, WatchedCalls, arch, filter, host, memory};
 
 /// All that the tracer process needs.
 pub(crate) struct TracerStart<'a> {
@@ -52,19 +52,24 @@ pub(crate) fn run(mut job: TracerStart<'_>) {
     // calls from one of ours: its answers outrank SECCOMP_RET_TRACE (seccomp(2)). Who is let go of
     // must not have one, as it could not be taken away again.
     let lets_go = Until::let_go(&job.instruments.until);
-    let filtered = !job.options.all_syscalls && !job.outer_filter && !lets_go;
+    let everything = job.options.calls == WatchedCalls::All;
+    let filtered = !everything && !job.outer_filter && !lets_go;
     let mut tappable = shape::tappable();
     if job.instruments.delays.is_some() {
         // Who is delayed must stop.
         tappable.retain(|number| !Call::new(arch::NATIVE, u64::from(*number)).kind().is_metadata());
     }
-    let extent = match (job.instruments.starts, job.options.all_syscalls) {
-        (Some(starts), _) => Extent::Starts(starts),
-        (None, true) => Extent::All,
-        (None, false) => Extent::Default,
-    };
-    let tap = filtered && job.options.tap && job.instruments.starts.is_none();
+    // Most starts are over before a tap is made; and what is said of a start does not depend on who
+    // may make one.
+    let has_data = job.options.calls == WatchedCalls::WithData;
+    let tap = filtered && has_data && job.options.tap && job.instruments.starts.is_none();
     let tapped = if tap { DescriptorTap::open(&tappable) } else { None };
+    let extent = match (job.instruments.starts, job.options.calls) {
+        (Some(starts), _) => Extent::Starts(starts),
+        (None, WatchedCalls::All) => Extent::All,
+        (None, WatchedCalls::MetadataOnly) => Extent::Metadata,
+        (None, WatchedCalls::WithData) => Extent::Default,
+    };
     let shapes = CallShapes::new(extent);
     let shapes = if tapped.is_some() { shapes.without(&tappable) } else { shapes };
     let program = filter::build(&shapes);
@@ -92,7 +97,7 @@ pub(crate) fn run(mut job: TracerStart<'_>) {
         Err(error) => return cannot_start(&mut job.messages, &CannotStart::System(error)),
     };
     // Where it cannot begin, EXITKILL ends the command with this process.
-    if let Some(tracer) = begin(job, first, thread, reader, tapped) {
+    if let Some(tracer) = begin(job, extent, first, thread, reader, tapped) {
         tracer.run();
     }
 }
@@ -183,6 +188,7 @@ fn note_exec(thread: &StoppedThread, reader: &CallReader, first: &mut FirstExec)
 /// recording cannot be written.
 fn begin(
     job: TracerStart<'_>,
+    extent: Extent,
     first: FirstExec,
     thread: StoppedThread,
     reader: CallReader,
@@ -198,9 +204,10 @@ fn begin(
         (true, None) => "ptrace+seccomp",
         (false, _) => "ptrace",
     };
-    let starts_only = instruments.starts.is_some();
-    let header = host::header(&command.argv, options.all_syscalls && !starts_only, backend);
-    let header = Header { starts_only, ..header };
+    let header = host::header(&command.argv, extent == Extent::All, backend);
+    let starts_only = matches!(extent, Extent::Starts(_));
+    let metadata_only = extent == Extent::Metadata;
+    let header = Header { starts_only, metadata_only, ..header };
     let writer = match empty(file).and_then(|sink| Writer::new(sink, &header)) {
         Ok(writer) => writer,
         Err(error) => {
@@ -211,6 +218,7 @@ fn begin(
         }
     };
     let mut log = RecordingLog::new(writer, origin, options.read_image);
+    log.unwatched = metadata_only.then(UnwatchedDescriptors::default);
     let binder = CpuBinder::new(options.bind);
     let Instruments { delays, observer, until, .. } = instruments;
     let start = Until::let_go(&until).then(|| StartWatch::begin(until, log.now()));

@@ -92,6 +92,9 @@ fn enter_path(task: &Task, log: &mut RecordingLog, pending: &mut PendingCall) {
         || (address == 0 && kind == Kind::Change);
     if shape.at.is_some() && raw.is_empty() && (readable || address == 0) && empty_allowed {
         pending.by_descriptor = true;
+        if log.unwatched.is_some() && pending.is_fstat() {
+            return;
+        }
         pending.path = directory_of(task, log, at);
     } else if readable {
         pending.path = full_path(task, log, at, &raw);
@@ -134,9 +137,9 @@ fn full_path(task: &Task, log: &mut RecordingLog, at: i32, raw: &[u8]) -> Option
             }
             full.extend_from_slice(directories.cwd.as_deref()?);
         } else {
-            match task.files.borrow().get(at).filter(|_| !up) {
-                Some(directory) => full.extend_from_slice(&directory.bytes),
-                None => full = proc_link(task.tid, &format!("fd/{at}"))?,
+            match up {
+                false => full.extend_from_slice(&descriptor(task, log, at, true)?.bytes),
+                true => full = proc_link(task.tid, &format!("fd/{at}"))?,
             }
         }
         if up {
@@ -155,14 +158,23 @@ fn directory_of(task: &Task, log: &mut RecordingLog, at: i32) -> Option<FullPath
     descriptor(task, log, at, true)
 }
 
+/// What a descriptor stands for. Where nobody sees descriptors closed, the kernel says so each time.
 fn descriptor(task: &Task, log: &mut RecordingLog, fd: i32, ask: bool) -> Option<FullPath> {
-    if let Some(path) = task.files.borrow().get(fd) {
+    if log.unwatched.is_none()
+        && let Some(path) = task.files.borrow().get(fd)
+    {
         return Some(path.clone());
     }
     if !ask || fd < 0 {
         return None;
     }
-    Some(log.full_path(&proc_link(task.tid, &format!("fd/{fd}"))?))
+    let kernel = proc_link(task.tid, &format!("fd/{fd}"))?;
+    let Some(unwatched) = &mut log.unwatched else { return Some(log.full_path(&kernel)) };
+    let opened = task.files.borrow().may_be(fd, &kernel).cloned();
+    let asked = unwatched.names.asked_as(&kernel, opened);
+    let path = asked.unwrap_or_else(|| log.full_path(&kernel));
+    task.files.borrow_mut().named(fd, &path, &kernel);
+    Some(path)
 }
 
 /// The file that a descriptor call is about. The kernel is asked only where the answer says

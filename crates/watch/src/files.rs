@@ -19,6 +19,8 @@ pub(crate) struct OpenFiles {
 #[derive(Clone)]
 struct OpenFile {
     path: FullPath,
+    /// Whether the kernel names it so, too: then it has no symbolic link in it.
+    is_kernels: bool,
     close_on_exec: bool,
 }
 
@@ -42,7 +44,22 @@ impl OpenFiles {
         if self.open.len() <= at {
             self.open.resize(at + 1, None);
         }
-        self.open[at] = path.map(|path| OpenFile { path, close_on_exec });
+        self.open[at] = path.map(|path| OpenFile { path, is_kernels: false, close_on_exec });
+    }
+
+    /// What a descriptor was opened as, if that is what the kernel calls it, or it may be another
+    /// name of the same.
+    pub fn may_be(&self, fd: i32, kernel: &[u8]) -> Option<&FullPath> {
+        let open = self.open.get(usize::try_from(fd).ok()?)?.as_ref()?;
+        (!open.is_kernels || *open.path.bytes == *kernel).then_some(&open.path)
+    }
+
+    /// The kernel has named a descriptor.
+    pub fn named(&mut self, fd: i32, path: &FullPath, kernel: &[u8]) {
+        self.opened(fd, Some(path.clone()), false);
+        if let Some(Some(open)) = usize::try_from(fd).ok().and_then(|at| self.open.get_mut(at)) {
+            open.is_kernels = *path.bytes == *kernel;
+        }
     }
 
     pub fn closed(&mut self, fd: i32) {

@@ -15,6 +15,7 @@ const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
 const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
 const AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
 const ALWAYS: u16 = (libc::BPF_JMP | libc::BPF_JA) as u16;
+const HAS_BITS: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
 // Offsets in `struct seccomp_data`, on a little-endian machine.
@@ -90,6 +91,15 @@ fn leaf(answer: StopRule) -> Vec<sock_filter> {
             code.extend([step(EQUAL, value, 0, 1), stop(), allow()]);
             code
         }
+        // mmap's third and fourth arguments: protection and flags.
+        StopRule::IfMapsCode => vec![
+            step(LOAD, ARGUMENTS + 8 * 2, 0, 0),
+            step(HAS_BITS, libc::PROT_EXEC as u32, 0, 3),
+            step(LOAD, ARGUMENTS + 8 * 3, 0, 0),
+            step(HAS_BITS, libc::MAP_ANONYMOUS as u32, 1, 0),
+            stop(),
+            allow(),
+        ],
     }
 }
 

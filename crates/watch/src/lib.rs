@@ -16,6 +16,8 @@
 //! | `reader`, `decode` | which call a thread is at; its paths, descriptors, flags |
 //! | `effects` | what a call changed: descriptors, directories, mappings |
 //! | `files`, `space` | descriptors and directories; mappings |
+//! | `directory_names` | what descriptors stand for, where nobody sees them closed |
+//! | `unwatched_reads` | what can be said of reads that do not stop |
 //! | `program` | what a process becomes at an exec |
 //! | `descriptor_tap` | descriptor calls that an eBPF program reports, where it is allowed |
 //! | `inject`, `clock` | delays after calls |
@@ -36,6 +38,7 @@ mod boot;
 mod clock;
 mod decode;
 mod descriptor_tap;
+mod directory_names;
 mod effects;
 mod ending;
 mod files;
@@ -61,6 +64,7 @@ mod table;
 mod task;
 mod tracer;
 mod until;
+mod unwatched_reads;
 
 use std::fs::File;
 
@@ -83,11 +87,22 @@ pub enum RecordedStarts {
     AndLocales,
 }
 
+/// Which system calls are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchedCalls {
+    /// Every one.
+    All,
+    /// strace's `%file,%desc,%process`: reads, writes and closes, too.
+    WithData,
+    /// Those that are metadata operations, or make, end or wait for processes.
+    MetadataOnly,
+}
+
 /// How to record.
 #[derive(Clone, Copy)]
 pub struct RecorderOptions {
-    /// Every system call, not only strace's `%file,%desc,%process`.
-    pub all_syscalls: bool,
+    /// Which calls.
+    pub calls: WatchedCalls,
     /// Keep the recorder and the command on one CPU while only one thread can run: faster, and
     /// not to be seen by the command.
     pub bind: bool,
@@ -104,7 +119,7 @@ impl Default for RecorderOptions {
     /// The calls that becalm counts, seen in the quickest way; ELF files are not read.
     fn default() -> RecorderOptions {
         RecorderOptions {
-            all_syscalls: false,
+            calls: WatchedCalls::WithData,
             bind: true,
             tap: true,
             old_kernel: false,

@@ -12,15 +12,25 @@ use recording::{
     Blind, Event, LetGo, MappedElf, MountChange, Nanos, PathId, Record, RecordingSummary, Writer,
 };
 
+use crate::directory_names::DirectoryNames;
 use crate::files::FullPath;
 use crate::mounts::KnownMounts;
 use crate::task::Task;
+use crate::unwatched_reads::OpenedFiles;
 
 /// Reads what an ELF file says of its own search; none for what is no ELF file.
 pub type ReadImage = fn(&Path) -> Option<MappedElf>;
 
+/// What is known of descriptors where reads, closes and copies of them are not watched.
+#[derive(Default)]
+pub(crate) struct UnwatchedDescriptors {
+    pub names: DirectoryNames,
+    pub files: OpenedFiles,
+}
+
 /// The recording in the making.
 pub(crate) struct RecordingLog {
+    pub unwatched: Option<UnwatchedDescriptors>,
     writer: Writer,
     origin: Instant,
     read_image: ReadImage,
@@ -56,6 +66,7 @@ impl ImageReading {
 impl RecordingLog {
     pub fn new(writer: Writer, origin: Instant, read_image: ReadImage) -> RecordingLog {
         RecordingLog {
+            unwatched: None,
             writer,
             origin,
             read_image,
@@ -145,6 +156,9 @@ impl RecordingLog {
     /// Ends the recording.
     pub fn finish(mut self) -> io::Result<RecordingSummary> {
         self.settle();
+        if let Some(reads) = self.unwatched.as_ref().and_then(|it| it.files.sized()) {
+            self.writer.unwatched_reads(reads);
+        }
         let ended = self.now();
         self.writer.finish(ended)
     }

@@ -14,6 +14,8 @@ pub(crate) enum StopRule {
     Always,
     /// If the low half of this argument has this value.
     IfArgument(u8, u32),
+    /// If instructions of a file are to be mapped, by mmap's arguments.
+    IfMapsCode,
 }
 
 /// How much of a run is recorded.
@@ -23,6 +25,8 @@ pub(crate) enum Extent {
     All,
     /// strace's `%file,%desc,%process`.
     Default,
+    /// The same without what is about open descriptors and is no metadata operation.
+    Metadata,
     /// What starts processes, and when their loader is done.
     Starts(RecordedStarts),
 }
@@ -114,6 +118,7 @@ fn table(abi: Abi, extent: Extent) -> (Vec<CallShape>, Vec<(u16, StopRule)>) {
             && match extent {
                 Extent::All => true,
                 Extent::Default => call.class().recorded(),
+                Extent::Metadata => is_of_metadata(call, &shape),
                 Extent::Starts(_) => is_of_starts(shape.special),
             };
         match name {
@@ -125,9 +130,13 @@ fn table(abi: Abi, extent: Extent) -> (Vec<CallShape>, Vec<(u16, StopRule)>) {
         }
         let stop = match name {
             "prlimit64" if extent != Extent::All => StopRule::IfArgument(1, libc::RLIMIT_STACK),
+            _ if extent == Extent::Metadata && shape.special == Special::Map => {
+                StopRule::IfMapsCode
+            }
             _ if shape.recorded => StopRule::Always,
             "prctl" => StopRule::IfArgument(0, libc::PR_SET_SECCOMP as u32),
             _ if is_starts && is_of_files(shape.special) => StopRule::Never,
+            _ if extent == Extent::Metadata && is_of_descriptors(shape.special) => StopRule::Never,
             _ if shape.special != Special::None => StopRule::Always,
             _ => StopRule::Never,
         };
@@ -159,6 +168,18 @@ fn is_of_starts(special: Special) -> bool {
             | Special::Fchdir
             | Special::StackLimit
     )
+}
+
+/// What a metadata server serves, and what makes, ends or waits for processes.
+fn is_of_metadata(call: Call, shape: &CallShape) -> bool {
+    let class = call.class();
+    class.process || shape.kind.is_metadata() || (class.file && shape.path.is_some())
+}
+
+/// What has to be done at a call only to know what descriptors stand for, which can be asked.
+fn is_of_descriptors(special: Special) -> bool {
+    use Special::{Close, CloseRange, Dup, DupTo, Fcntl};
+    matches!(special, Close | CloseRange | Dup | DupTo | Fcntl)
 }
 
 /// What has to be done at a call only for the sake of calls on files that come later.
@@ -213,5 +234,19 @@ mod tests {
         assert!(!shape("close_range").recorded);
         assert_eq!(stops("futex"), None);
         assert_eq!(stops("prctl"), Some(StopRule::IfArgument(0, 22)));
+    }
+
+    #[test]
+    fn without_data_no_call_stops_that_only_moves_data_or_closes() {
+        let shapes = CallShapes::new(Extent::Metadata);
+        let stops: Vec<u16> = shapes.tables()[0].stops.iter().map(|(number, _)| *number).collect();
+        let has = |name: &str| stops.contains(&named(name).number());
+        let none = ["read", "write", "pread64", "close", "dup2", "fcntl", "lseek", "fstat", "poll"];
+        assert!(!none.into_iter().any(has));
+        let all = ["openat", "getdents64", "newfstatat", "execve", "clone", "wait4", "chdir"];
+        assert!(all.into_iter().all(has));
+        assert!(has("fchdir") && has("renameat2") && has("unshare") && has("prlimit64"));
+        let mmap = shapes.tables()[0].stops.iter().find(|(it, _)| *it == named("mmap").number());
+        assert_eq!(mmap.map(|(_, stop)| *stop), Some(StopRule::IfMapsCode));
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use recording::{Abi, ByteUnits, Call, Micros, Nanos, Outcome, Phase, ProcessId, Usage};
+use recording::{Abi, ByteUnits, Call, Kind, Micros, Nanos, Outcome, Phase, ProcessId, Usage};
 
 use crate::arguments::CallShape;
 use crate::decode::CallEntry;
@@ -30,6 +30,8 @@ pub(crate) struct Task {
     pub broken_off: Option<tap::TapEvent>,
     /// Found asleep, in a call that does not stop, and not heard of since.
     pub asleep: bool,
+    /// Stops before its end because its parent does.
+    pub inherits_exit_watch: bool,
     /// Between a call's two stops, where every call stops.
     pub inside: bool,
 }
@@ -49,6 +51,7 @@ impl Task {
             interrupted: None,
             broken_off: None,
             asleep: false,
+            inherits_exit_watch: false,
             inside: false,
         }
     }
@@ -120,6 +123,11 @@ impl PendingCall {
             by_descriptor: false,
             clone_flags: 0,
         }
+    }
+
+    /// Whether it asks only for attributes of what is open.
+    pub fn is_fstat(&self) -> bool {
+        self.by_descriptor && matches!(self.shape.kind, Kind::Stat | Kind::Access | Kind::Readlink)
     }
 
     pub fn event(&self, task: &Task, outcome: Outcome, end: Nanos) -> recording::Event {

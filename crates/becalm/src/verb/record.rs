@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use job::RecordingTarget;
+use watch::WatchedCalls;
 
 use crate::exit::Failure;
 use crate::until_options::UntilOptions;
@@ -28,6 +29,11 @@ pub struct RecordArgs {
     /// Record every system call, not only those on files, descriptors and processes
     #[arg(long)]
     all_syscalls: bool,
+
+    /// Do not stop at reads, writes, closes and other calls on open descriptors: quicker, and how
+    /// much was read is then known roughly only
+    #[arg(long, conflicts_with = "all_syscalls")]
+    metadata_only: bool,
 
     #[command(flatten)]
     until: UntilOptions,
@@ -61,7 +67,11 @@ pub struct RecordArgs {
 
 pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let wanted = recorded::RecordRequest {
-        all_syscalls: args.all_syscalls,
+        calls: match (args.all_syscalls, args.metadata_only) {
+            (true, _) => WatchedCalls::All,
+            (_, true) => WatchedCalls::MetadataOnly,
+            _ => WatchedCalls::WithData,
+        },
         bind: !args.no_bind,
         tap: !args.no_ebpf,
         old_kernel: args.old_kernel,

@@ -11,7 +11,13 @@ fn every_kind_of_record_is_read_as_it_was_written() {
     assert_eq!(read.cut, None);
     assert_eq!(
         read.summary,
-        Some(RecordingSummary { ended: Nanos(5000), calls: 5, processes: 4, let_go: None })
+        Some(RecordingSummary {
+            ended: Nanos(5000),
+            calls: 5,
+            processes: 4,
+            let_go: None,
+            unwatched_reads: None
+        })
     );
 }
 

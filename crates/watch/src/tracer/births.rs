@@ -8,6 +8,7 @@ use proc::ProcessStatus;
 use recording::{Blind, ByteUnits, Exec, ExitStatus, Record, StartCall};
 use rustix::process::geteuid;
 
+use super::calls::UNTRACED;
 use super::{Next, Tracer};
 use crate::files::proc_link;
 use crate::message::TracerMessage;
@@ -30,7 +31,9 @@ impl Tracer {
         let (tid, child) = (thread.tid(), thread.event_message()? as i32);
         let Some(task) = self.table.task(tid) else { return Ok(Next::GoOn(0)) };
         let (flags, parent) = (task.clone_flags(), task.group);
-        let (how, task) = (kind_of_birth(flags), task.child(child, flags));
+        let (how, mut task) = (kind_of_birth(flags), task.child(child, flags));
+        let watches_exit = self.table.process(parent).is_some_and(|parent| parent.watches_exit);
+        task.inherits_exit_watch = watches_exit && how.is_some();
         self.binder.started(tid, child);
         let origin = match how {
             Some(_) => self.observers.forked(&mut self.log, (tid, parent), child),
@@ -40,6 +43,11 @@ impl Tracer {
         if let (Some(origin), Some(process)) = (origin, self.table.process_mut(child)) {
             process.parent_rss = origin.rss;
             self.log.record(&Record::Origin { process: process.id, origin });
+        }
+        // What it returns is known; a vfork does once its child is another program.
+        let vfork = flags & libc::CLONE_VFORK as u64 != 0;
+        if !vfork && flags & UNTRACED == 0 {
+            self.leave_early(thread, i64::from(child));
         }
         Ok(Next::GoOn(0))
     }
@@ -75,7 +83,9 @@ impl Tracer {
         for vanished in self.table.executed(tid, former) {
             self.vanished(vanished);
         }
-        self.note_exec(thread)?;
+        let noted = self.note_exec(thread);
+        self.leave_early(thread, 0);
+        noted?;
         Ok(Next::GoOn(0))
     }
 
@@ -100,7 +110,11 @@ impl Tracer {
         let loader = program.loader.as_deref().map(|loader| self.log.path(loader));
         let cwd = proc_link(tid, "cwd").unwrap_or_else(|| b"/".to_vec());
         let Some(task) = self.table.task_mut(tid) else { return Ok(()) };
-        let files = task.files.borrow().after_exec();
+        let files = match self.log.unwatched {
+            // Whether a descriptor is closed at an exec can have been changed unseen.
+            Some(_) => task.files.borrow().clone(),
+            None => task.files.borrow().after_exec(),
+        };
         task.files = Rc::new(RefCell::new(files));
         task.space = Rc::new(RefCell::new(space_of(&program, image_id, loader)));
         let pending = task.pending.as_ref().and_then(|pending| pending.path.as_ref());
@@ -123,12 +137,7 @@ impl Tracer {
             let path = String::from_utf8_lossy(&image).into_owned();
             self.log.blind(Blind::Setuid { process, path });
         }
-        if waited_for { self.watch_exit(thread) } else { Ok(()) }
-    }
-
-    /// Has the thread stop before its end.
-    fn watch_exit(&self, thread: &StoppedThread) -> Result<(), TraceError> {
-        thread.set_options(self.reader.options() | libc::PTRACE_O_TRACEEXIT)
+        if waited_for { self.watch_exit(thread, pid) } else { Ok(()) }
     }
 
     /// The stop before a process's end, asked for where its largest resident set is hidden, or by
@@ -140,6 +149,11 @@ impl Tracer {
             let peak = ProcessStatus::of(tid).and_then(|status| status.number("VmHWM"));
             process.peak = peak.map(|kib| ByteUnits(kib * 1024));
             let (id, parent_rss) = (process.id, process.parent_rss);
+            if tid == self.main
+                && let Some(unwatched) = &mut self.log.unwatched
+            {
+                unwatched.files.has_read(tid);
+            }
             if tid == group {
                 self.observers.ended(&mut self.log, group, id, parent_rss);
             }
@@ -212,10 +226,32 @@ impl Tracer {
         if !self.table.reaped(group, child) || tid != group {
             return Ok(());
         }
+        self.watch_exit(thread, group)
+    }
+
+    /// Has a process's first thread stop before its end.
+    pub(super) fn watch_exit(
+        &mut self,
+        thread: &StoppedThread,
+        group: i32,
+    ) -> Result<(), TraceError> {
         if let Some(process) = self.table.process_mut(group) {
             process.watches_exit = true;
         }
-        self.watch_exit(thread)
+        thread.set_options(self.reader.options() | libc::PTRACE_O_TRACEEXIT)
+    }
+
+    /// A new process stops at what its parent does (ptrace(2)), and so at its end if that is
+    /// watched: for nothing.
+    pub(super) fn unwatch_exit_of_child(
+        &mut self,
+        thread: &StoppedThread,
+    ) -> Result<(), TraceError> {
+        let Some(task) = self.table.task_mut(thread.tid()) else { return Ok(()) };
+        match std::mem::take(&mut task.inherits_exit_watch) {
+            true => thread.set_options(self.reader.options()),
+            false => Ok(()),
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{clock, effects, memory};
 const PROT_EXEC: u64 = libc::PROT_EXEC as u64;
 
 /// The flag of a child that nobody traces.
-const UNTRACED: u64 = libc::CLONE_UNTRACED as u64;
+pub(super) const UNTRACED: u64 = libc::CLONE_UNTRACED as u64;
 
 impl Tracer {
     /// Where every call stops, a thread's stops are entries and exits by turns; whether this
@@ -79,6 +79,9 @@ impl Tracer {
         }
         let Some(task) = self.table.task(tid) else { return Ok(()) };
         let pending = decode::at_entry(task, &mut self.log, entry);
+        if pending.is_fstat() && self.log.unwatched.is_some() {
+            return Ok(());
+        }
         if pending.path.as_ref().is_some_and(|path| tells_affinity(&path.bytes)) {
             self.binder.stop();
         }
@@ -108,6 +111,9 @@ impl Tracer {
                 start.returned(&event, pending.path.as_ref().map(|path| &*path.bytes));
             }
         }
+        if let Some(unwatched) = &mut self.log.unwatched {
+            unwatched.files.note(&pending, outcome);
+        }
         effects::apply(task, &mut self.log, &pending, outcome);
         let put_back = task.put_back.take();
         let put_back = put_back_flags(thread, &pending, put_back);
@@ -116,6 +122,14 @@ impl Tracer {
             self.report(tid, &error);
         }
         delay
+    }
+
+    /// Takes in the end of a call that an event has told of, so that it need not stop once more.
+    /// Who may be delayed stops there.
+    pub(super) fn leave_early(&mut self, thread: &StoppedThread, value: i64) {
+        if self.injector.is_none() {
+            self.leave(thread, Outcome::Returned(value));
+        }
     }
 
     /// Notes what a call changed of other processes.
@@ -129,6 +143,9 @@ impl Tracer {
             (Special::Rename, Outcome::Returned(_)) => {
                 if let Some(path) = &pending.path {
                     self.table.renamed(&path.bytes);
+                }
+                if let Some(unwatched) = &mut self.log.unwatched {
+                    unwatched.names.renamed();
                 }
             }
             (Special::Map, Outcome::Returned(address)) if pending.flags & PROT_EXEC != 0 => {

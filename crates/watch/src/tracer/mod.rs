@@ -106,7 +106,11 @@ impl Tracer {
             tracer.log.blind(Blind::OuterFilter);
         }
         tracer.messages.send(&TracerMessage::Started);
-        let next = tracer.note_exec(&thread).map(|()| Next::GoOn(0));
+        let watched = match tracer.log.unwatched {
+            Some(_) => tracer.watch_exit(&thread, main),
+            None => Ok(()),
+        };
+        let next = watched.and_then(|()| tracer.note_exec(&thread)).map(|()| Next::GoOn(0));
         tracer.carry_on(thread, PtraceStop::Exec, next);
         tracer
     }
@@ -270,6 +274,7 @@ impl Tracer {
             PtraceStop::Begin => {
                 self.signal_front_with(thread.tid(), Signal::CONT);
                 self.put_back_of_child(thread)?;
+                self.unwatch_exit_of_child(thread)?;
                 Ok(Next::GoOn(0))
             }
             PtraceStop::Other => Ok(Next::GoOn(0)),

@@ -76,7 +76,10 @@ fn record(words: &[OsString]) -> i32 {
     };
     let directory = directory.to_str().unwrap().as_bytes().to_vec();
     let options = watch::RecorderOptions {
-        all_syscalls: std::env::var_os("ALL_SYSCALLS").is_some(),
+        calls: match std::env::var_os("ALL_SYSCALLS") {
+            Some(_) => watch::WatchedCalls::All,
+            None => watch::WatchedCalls::WithData,
+        },
         old_kernel: std::env::var_os("OLD_KERNEL").is_some(),
         ..watch::RecorderOptions::default()
     };

@@ -40,6 +40,10 @@ pub struct CheckArgs {
     #[arg(short, long, value_name = "REC")]
     output: Option<PathBuf>,
 
+    /// Stop at reads, writes and closes, too: slower, and what was read is counted exactly
+    #[arg(long)]
+    data: bool,
+
     #[command(flatten)]
     until: UntilOptions,
 
@@ -62,6 +66,10 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let report = args.report.begin()?;
     let wanted = recorded::RecordRequest {
         until: args.until.conditions(),
+        calls: match args.data {
+            true => watch::WatchedCalls::WithData,
+            false => watch::WatchedCalls::MetadataOnly,
+        },
         ..recorded::RecordRequest::of(&args.command)
     };
     let place = args.place.wanted(&[&args.command], &args.cost.job)?;
