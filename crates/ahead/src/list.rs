@@ -61,9 +61,7 @@ impl ReadAheadFile {
 
     /// Whether what was found there is still the same file, by size and time.
     pub fn is(&self, found: &Metadata) -> bool {
-        found.is_file()
-            && found.len() == self.bytes
-            && is_same_time(mtime_ns(found), self.mtime_ns)
+        found.is_file() && found.len() == self.bytes && is_same_time(mtime_ns(found), self.mtime_ns)
     }
 }
 

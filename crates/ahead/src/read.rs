@@ -135,7 +135,8 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(content).unwrap();
         let files = vec![ReadAheadFile::of(file.path()).unwrap()];
-        let part = |(offset, bytes): &(u64, u64)| FilePart { file: 0, offset: *offset, bytes: *bytes };
+        let part =
+            |(offset, bytes): &(u64, u64)| FilePart { file: 0, offset: *offset, bytes: *bytes };
         (file, ReadAheadList { files, parts: parts.iter().map(part).collect() })
     }
 
