@@ -15,6 +15,8 @@ pub struct LaunchedRank {
     pub rank: Rank,
     /// How many ranks of the run share this node; none where the launcher does not say.
     pub here: Option<u32>,
+    /// Which of the ranks of its node it is, from 0; none where the launcher does not say.
+    pub local: Option<u32>,
 }
 
 impl LaunchedRank {
@@ -53,13 +55,14 @@ impl LaunchedRank {
             Some(run) => format!("{launcher} {run}"),
             None => unnumbered(launcher),
         };
-        let made = |rank, size, run, here| {
-            Some(LaunchedRank { rank: Rank { rank, size, node: node.clone(), run }, here })
+        let made = |rank, size, run, here, local| {
+            Some(LaunchedRank { rank: Rank { rank, size, node: node.clone(), run }, here, local })
         };
         if let Some(rank) = number("OMPI_COMM_WORLD_RANK") {
             let run = numbered("openmpi", "PMIX_NAMESPACE");
             let here = number("OMPI_COMM_WORLD_LOCAL_SIZE");
-            return made(rank, number("OMPI_COMM_WORLD_SIZE"), run, here);
+            let local = number("OMPI_COMM_WORLD_LOCAL_RANK");
+            return made(rank, number("OMPI_COMM_WORLD_SIZE"), run, here, local);
         }
         // srun's own --mpi=pmi2 sets PMI_RANK, too.
         let slurm = number("SLURM_PROCID").zip(number("SLURM_STEP_NUM_TASKS"));
@@ -67,21 +70,28 @@ impl LaunchedRank {
             && slurm.is_none_or(|slurm| Some(slurm) != number("PMI_RANK").zip(number("PMI_SIZE")))
         {
             let run = numbered("pmi", "PMI_JOBID");
-            return made(rank, number("PMI_SIZE"), run, number("MPI_LOCALNRANKS"));
+            let (here, local) = (number("MPI_LOCALNRANKS"), number("MPI_LOCALRANKID"));
+            return made(rank, number("PMI_SIZE"), run, here, local);
         }
         if let Some((rank, size)) = slurm {
             let here = get("SLURM_STEP_TASKS_PER_NODE")
                 .zip(number("SLURM_NODEID"))
                 .and_then(|(counts, node)| tasks_on(&counts, node));
-            return made(rank, Some(size), slurm_run(&get), here);
+            return made(rank, Some(size), slurm_run(&get), here, number("SLURM_LOCALID"));
         }
         let rank = number("PMIX_RANK")?;
-        made(rank, None, numbered("pmix", "PMIX_NAMESPACE"), None)
+        made(rank, None, numbered("pmix", "PMIX_NAMESPACE"), None, None)
     }
 
     /// Whether there is anything to tell apart: not so where the run has one rank.
     pub fn is_one_of_many(&self) -> bool {
         self.rank.size.is_none_or(|size| size > 1)
+    }
+
+    /// Whether it is for this rank to do what is done once a node: it is the node's first, or the
+    /// launcher does not say which it is.
+    pub fn is_first_here(&self) -> bool {
+        self.local.is_none_or(|local| local == 0)
     }
 
     /// Whether the whole run is on this node.
@@ -128,11 +138,12 @@ mod tests {
         LaunchedRank::from(get, "host", 77)
     }
 
-    const STEP: [(&str, &str); 8] = [
+    const STEP: [(&str, &str); 9] = [
         ("SLURM_JOB_ID", "5"),
         ("SLURM_STEP_ID", "0"),
         ("SLURM_PROCID", "6"),
         ("SLURM_NODEID", "2"),
+        ("SLURM_LOCALID", "0"),
         ("SLURM_STEP_NUM_TASKS", "7"),
         ("SLURM_STEP_TASKS_PER_NODE", "3(x2),1"),
         ("SLURMD_NODENAME", "n3"),
@@ -143,7 +154,7 @@ mod tests {
     fn a_slurm_step_tells_its_rank_its_size_and_how_many_share_the_node() {
         let launched = launched(&STEP).unwrap();
         let rank = Rank { rank: 6, size: Some(7), node: "n3".into(), run: "slurm 5.0".into() };
-        assert_eq!(launched, LaunchedRank { rank, here: Some(1) });
+        assert_eq!(launched, LaunchedRank { rank, here: Some(1), local: Some(0) });
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod image_mpi;
 mod image_overlay;
 mod image_python;
 mod image_root;
+mod read_ahead;
 mod stage;
 mod stage_ranks;
 

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use ahead::ReadAheadFile;
 use cost::LOOKS_AT_ONCE;
 use remedy::{Digest, FileLook, FileState};
 use rustix::fs::{Access, StatVfsMountFlags};
@@ -86,6 +87,20 @@ impl ReliedOn<'_> {
 }
 
 impl CalmFile {
+    /// The files that are read ahead and are others now, in the file's order: nothing of them is
+    /// then, and the command starts all the same.
+    pub fn changes_ahead(&self) -> Vec<CalmChange> {
+        let changed = |file: &ReadAheadFile| {
+            let what = match file.path.metadata() {
+                Ok(found) if file.is(&found) => return None,
+                Ok(_) => remedy::HAS_CHANGED.to_owned(),
+                Err(error) => format!("cannot be looked at ({error})"),
+            };
+            Some(CalmChange { path: file.path.clone(), what })
+        };
+        self.read_ahead.files.iter().filter_map(changed).collect()
+    }
+
     /// Why the copies cannot be started or mapped where they lie, in words; none where they can.
     pub fn why_not_executable(&self) -> Option<String> {
         let directories: BTreeSet<_> =

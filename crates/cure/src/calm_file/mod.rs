@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use ahead::ReadAheadList;
 use remedy::{Digest, FileState};
 
 pub use holds::CalmChange;
@@ -42,6 +43,8 @@ pub struct CalmFile {
     pub hugepages: bool,
     /// How memory is laid out, as `--aslr` takes it: `off`, `job` or `layout:…`.
     pub layout: Option<String>,
+    /// What is read ahead while the command starts; nothing depends on it.
+    pub read_ahead: ReadAheadList,
     /// What else was looked at, and must be as it was.
     pub relies_on: Vec<ReliedFile>,
     /// What it is expected to save.
@@ -196,6 +199,8 @@ mod tests {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
 
+    use ahead::{FilePart, ReadAheadFile};
+
     use super::*;
 
     fn state(content: &[u8]) -> FileState {
@@ -231,6 +236,17 @@ mod tests {
             builtins: true,
             hugepages: true,
             layout: Some("layout:0x1a2b3".to_owned()),
+            read_ahead: ReadAheadList {
+                files: vec![ReadAheadFile {
+                    path: "/opt/lib/torch.so".into(),
+                    bytes: 1 << 30,
+                    mtime_ns: 5,
+                }],
+                parts: vec![
+                    FilePart { file: 0, offset: 1 << 20, bytes: 65_536 },
+                    FilePart { file: 0, offset: 0, bytes: 4096 },
+                ],
+            },
             relies_on: vec![ReliedFile { path: "/etc/hosts".into(), was: state(b"") }],
             saves: Some(CalmSavings {
                 metadata_ops_before: 5737,

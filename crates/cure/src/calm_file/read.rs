@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
+use ahead::{FilePart, ReadAheadFile, ReadAheadList};
 use remedy::{Digest, FileState};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -81,6 +82,11 @@ impl CalmFile {
                 return Err(wrong(shown.file.span().start, &format!("{path} is shown twice")));
             }
         }
+        let known = read.read_ahead.files.len();
+        if let Some(part) = read.read_ahead.parts.iter().find(|part| part.get_ref().0 >= known) {
+            let number = part.get_ref().0;
+            return Err(wrong(part.span().start, &format!("there is no file of number {number}")));
+        }
         Ok(read.at(directory))
     }
 }
@@ -130,6 +136,8 @@ struct CalmText {
     #[serde(default)]
     shown: Vec<ShownText>,
     #[serde(default)]
+    read_ahead: ReadAheadText,
+    #[serde(default)]
     relies_on: Vec<ReliedText>,
     saves: Option<CalmSavings>,
 }
@@ -162,6 +170,23 @@ struct ShownText {
     copy: CalmPath,
     copy_bytes: u64,
     copy_digest: Digest,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReadAheadText {
+    #[serde(default)]
+    parts: Vec<toml::Spanned<(usize, u64, u64)>>,
+    #[serde(default)]
+    files: Vec<ReadAheadFileText>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReadAheadFileText {
+    path: CalmPath,
+    bytes: u64,
+    mtime_ns: i64,
 }
 
 #[derive(Deserialize)]
@@ -249,6 +274,7 @@ impl CalmText {
             builtins: self.builtins,
             hugepages: self.hugepages,
             layout: self.layout,
+            read_ahead: self.read_ahead.at(directory),
             relies_on: self.relies_on.into_iter().map(|relied| relied.at(directory)).collect(),
             saves: self.saves,
         }
@@ -264,6 +290,24 @@ impl ShownText {
             copy: self.copy.at(directory),
             copy_bytes,
             copy_digest,
+        }
+    }
+}
+
+impl ReadAheadText {
+    fn at(self, directory: &Path) -> ReadAheadList {
+        let file = |file: ReadAheadFileText| ReadAheadFile {
+            path: file.path.at(directory),
+            bytes: file.bytes,
+            mtime_ns: file.mtime_ns,
+        };
+        let part = |part: toml::Spanned<(usize, u64, u64)>| {
+            let (file, offset, bytes) = part.into_inner();
+            FilePart { file, offset, bytes }
+        };
+        ReadAheadList {
+            files: self.files.into_iter().map(file).collect(),
+            parts: self.parts.into_iter().map(part).collect(),
         }
     }
 }

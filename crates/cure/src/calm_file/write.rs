@@ -55,6 +55,18 @@ impl CalmFile {
             let (bytes, digest) = (shown.copy_bytes, shown.copy_digest);
             line(format_args!("copy_bytes = {bytes}\ncopy_digest = \"{digest}\""));
         }
+        if !self.read_ahead.parts.is_empty() {
+            line(format_args!("\n# Each: the file's number below, offset, bytes"));
+            line(format_args!("[read_ahead]\nparts = ["));
+            for part in &self.read_ahead.parts {
+                line(format_args!("    [{}, {}, {}],", part.file, part.offset, part.bytes));
+            }
+            line(format_args!("]"));
+        }
+        for file in &self.read_ahead.files {
+            line(format_args!("\n[[read_ahead.files]]\npath = {}", path(&file.path)?));
+            line(format_args!("bytes = {}\nmtime_ns = {}", file.bytes, file.mtime_ns));
+        }
         for relied in &self.relies_on {
             let was = relied.was;
             line(format_args!("\n[[relies_on]]\npath = {}", path(&relied.path)?));

@@ -6,6 +6,7 @@ mod calm;
 mod hugepages;
 mod image;
 mod image_freshness;
+mod read_ahead;
 mod stage;
 
 use std::ffi::OsString;
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 use crate::exit::Failure;
 
 /// Run a command calmed: as a calm file says, or in an image over the directory that it was made of,
-/// with builtins, or in a chosen layout
+/// with builtins, in a chosen layout, or with what it reads read ahead
 ///
 /// Options beside a calm file add to it. Without a command, the one is repeated that the calm file was
 /// made for.
@@ -32,6 +33,7 @@ use crate::exit::Failure;
   becalm run --image env.sqsh --overlay changes -- pip install ./package
   becalm run --image root.sif --bind /scratch -- /opt/app/bin/app
   becalm run --builtins --hugepages -- ./unpack.sh
+  becalm run --read-ahead start.becalm -- python3 -c 'import torch'
   srun -n 64 becalm run --aslr job -- ./app")]
 #[command(group = clap::ArgGroup::new("means").required(true).multiple(true))]
 #[command(group = clap::ArgGroup::new("mounted").args(["calm", "image"]))]
@@ -49,6 +51,9 @@ pub struct RunArgs {
 
     #[command(flatten)]
     hugepages: hugepages::RunHugepagesArgs,
+
+    #[command(flatten)]
+    read_ahead: read_ahead::RunReadAheadArgs,
 
     #[command(flatten)]
     freshness: image_freshness::RunFreshnessArgs,
@@ -86,10 +91,13 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let hugepages = hugepages::ask(&args.hugepages(calm), &command, &mut variables);
     // The last one: it counts the variables of all others.
     let aslr = aslr::enter(&args.aslr(calm)?, &command, &mut variables)?;
+    // In the image, where there is one.
+    let ahead = read_ahead::begin(&args.read_ahead, calm)?;
     let tell = |builtins: Option<&builtins::PreparedBuiltins>| -> Result<(), Failure> {
         let about = serde_json::json!({
             "schema": "becalm.run/1", "image": image, "aslr": aslr,
             "builtins": builtins.map(|given| &given.about), "hugepages": hugepages,
+            "read_ahead": ahead,
             "calm": calm.map(calm::CalmLaunch::about),
         });
         term::print_beside(&term::json(&about).map_err(Failure::of_command)?);

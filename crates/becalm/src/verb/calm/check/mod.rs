@@ -33,7 +33,8 @@ pub struct CalmCheckArgs {
 /// Runs the verb.
 pub fn run(args: &CalmCheckArgs) -> Result<u8, Failure> {
     let calm = CalmFile::read(&args.file)?;
-    let changes = calm.changes(FileLook::Content);
+    let mut changes = calm.changes(FileLook::Content);
+    changes.extend(calm.changes_ahead());
     let mut reasons: Vec<String> = calm.why_not_executable().into_iter().collect();
     let image = calm.image.iter().find(|image| !changes.iter().any(|one| one.path == image.file));
     let mut sources = 0;

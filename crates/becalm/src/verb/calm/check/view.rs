@@ -41,6 +41,7 @@ impl CalmChecked {
     ) -> CalmChecked {
         let holds = changes.is_empty() && reasons.is_empty();
         let compared = calm.image.iter().len() + 2 * calm.shown.len() + calm.relies_on.len();
+        let compared = compared + calm.read_ahead.files.len();
         let changed = changes.iter().map(|change| ChangedFile {
             path: shown_name(&change.path),
             what: change.what.clone(),

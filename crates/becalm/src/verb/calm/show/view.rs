@@ -24,6 +24,7 @@ pub struct CalmShown {
     builtins: bool,
     hugepages: bool,
     layout: Option<String>,
+    read_ahead: Option<ShownAhead>,
     relies_on: Vec<String>,
     saves: Option<CalmSavings>,
     script: Option<LaunchScript>,
@@ -36,6 +37,13 @@ pub struct CalmShown {
 struct ShownImage {
     file: String,
     over: Vec<String>,
+    bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownAhead {
+    files: u64,
+    parts: u64,
     bytes: u64,
 }
 
@@ -91,6 +99,11 @@ impl CalmShown {
             builtins: calm.builtins,
             hugepages: calm.hugepages,
             layout: calm.layout.clone(),
+            read_ahead: (!calm.read_ahead.parts.is_empty()).then(|| ShownAhead {
+                files: calm.read_ahead.files.len() as u64,
+                parts: calm.read_ahead.parts.len() as u64,
+                bytes: calm.read_ahead.bytes(),
+            }),
             relies_on: calm.relies_on.iter().map(|relied| shown_name(&relied.path)).collect(),
             saves: calm.saves.clone(),
             script,
@@ -149,6 +162,14 @@ impl CalmShown {
                 "job" => "It lays memory out alike in all ranks of a job (--aslr job).".to_owned(),
                 other => format!("It lays memory out as it was found best (--aslr {other})."),
             });
+        }
+        if let Some(ShownAhead { files, parts, bytes: size }) = &self.read_ahead {
+            steps.push(format!(
+                "It reads {} of {} ahead while the command starts, in {}.",
+                bytes(*size),
+                counted(*files, "file", "files"),
+                counted(*parts, "part", "parts"),
+            ));
         }
         steps
     }
