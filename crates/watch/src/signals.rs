@@ -8,6 +8,7 @@ use proc::ProcessStatus;
 use recording::Nanos;
 use rustix::process::{getegid, geteuid};
 
+use crate::arch::ThreadRegisters;
 use crate::ptrace::{StoppedThread, TraceError};
 use crate::task::InterruptedCall;
 
@@ -26,11 +27,37 @@ pub(crate) fn deliver(
     signal: i32,
     now: Nanos,
 ) -> Result<bool, TraceError> {
-    let mut registers = thread.registers()?;
+    let registers = thread.registers()?;
     let is_ignored = || SignalMasks::of(thread.tid()).is_some_and(|masks| masks.ignore(signal));
     if !registers.left_call_with_eintr() || !is_ignored() {
         return Ok(true);
     }
+    make_again(thread, registers, interrupted, now)?;
+    Ok(false)
+}
+
+/// Has a call go on that PTRACE_INTERRUPT broke off, where the kernel would let it return EINTR:
+/// most calls restart by themselves, epoll_wait(2) and some others do not (signal(7)).
+pub(crate) fn mend_interrupted(
+    thread: &StoppedThread,
+    interrupted: &mut Option<InterruptedCall>,
+    now: Nanos,
+) -> Result<(), TraceError> {
+    let registers = thread.registers()?;
+    match registers.left_call_with_eintr() {
+        true => make_again(thread, registers, interrupted, now),
+        false => Ok(()),
+    }
+}
+
+/// Has a call that a thread has left with EINTR be made again if no handler runs, until its time
+/// is over.
+fn make_again(
+    thread: &StoppedThread,
+    mut registers: ThreadRegisters,
+    interrupted: &mut Option<InterruptedCall>,
+    now: Nanos,
+) -> Result<(), TraceError> {
     match registers.timeout(thread.tid()) {
         None => registers.let_kernel_restart(),
         Some((timeout, result)) => {
@@ -41,8 +68,7 @@ pub(crate) fn deliver(
             }
         }
     }
-    thread.set_registers(&registers)?;
-    Ok(false)
+    thread.set_registers(&registers)
 }
 
 /// A call with a timeout that a signal without effect has interrupted, if it is made again; none

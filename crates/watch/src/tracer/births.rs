@@ -29,7 +29,11 @@ impl Tracer {
     pub(super) fn at_birth(&mut self, thread: &StoppedThread) -> Result<Next, TraceError> {
         let (tid, child) = (thread.tid(), thread.event_message()? as i32);
         let Some(task) = self.table.task(tid) else { return Ok(Next::GoOn(0)) };
-        let (flags, parent) = (task.clone_flags(), task.group);
+        let flags = match task.pending {
+            Some(_) => task.clone_flags(),
+            None => self.flags_of_unseen(thread)?,
+        };
+        let parent = task.group;
         let (how, task) = (kind_of_birth(flags), task.child(child, flags));
         self.binder.started(tid, child);
         let origin = match how {
@@ -45,7 +49,7 @@ impl Tracer {
     }
 
     /// Takes in a new thread or process, and what it has already done.
-    fn add(&mut self, task: Task, parent: Option<i32>, how: Option<StartCall>) {
+    pub(super) fn add(&mut self, task: Task, parent: Option<i32>, how: Option<StartCall>) {
         let (tid, at) = (task.tid, self.log.now());
         match how {
             None => {
@@ -122,7 +126,7 @@ impl Tracer {
 
     /// Has the thread stop before its end.
     fn watch_exit(&self, thread: &StoppedThread) -> Result<(), TraceError> {
-        thread.set_options(self.reader.options() | libc::PTRACE_O_TRACEEXIT)
+        thread.set_options(self.reader.options | libc::PTRACE_O_TRACEEXIT)
     }
 
     /// The stop before a process's end, asked for where its largest resident set is hidden, or by
@@ -215,8 +219,7 @@ fn space_of(
     image: recording::PathId,
     loader: Option<recording::PathId>,
 ) -> AddressSpace {
-    let loader_is_libc = is_musl(program.loader.as_deref());
-    let mut space = AddressSpace::new(!program.loader_code.is_empty(), loader_is_libc);
+    let mut space = AddressSpace::new(!program.loader_code.is_empty(), program.has_musl());
     for (start, length) in &program.code {
         space.map(*start, *length, Some(image), false);
     }
@@ -224,9 +227,4 @@ fn space_of(
         space.map(*start, *length, loader, true);
     }
     space
-}
-
-fn is_musl(loader: Option<&[u8]>) -> bool {
-    let name = loader.and_then(|path| path.rsplit(|byte| *byte == b'/').next());
-    name.is_some_and(|name| name.starts_with(b"ld-musl-"))
 }

@@ -5,9 +5,11 @@
 //! | `mod` | the parts, the loop, and how a stopped thread goes on |
 //! | `calls` | stops before and after calls |
 //! | `births` | births, execs and ends of threads and processes |
+//! | `joining` | processes that ran already: joined, and left |
 
 mod births;
 mod calls;
+mod joining;
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,6 +17,8 @@ use std::io;
 use recording::{Blind, Event, Nanos, ProcessId, Record};
 use rustc_hash::FxHashMap;
 use rustix::process::Signal;
+
+use joining::Joining;
 
 use crate::bind::CpuBinder;
 use crate::descriptor_tap::{DescriptorTap, TapSink};
@@ -63,8 +67,10 @@ pub(crate) struct Tracer {
     early: FxHashMap<i32, VecDeque<StopChange>>,
     /// When it was looked last which threads sleep.
     looked: Nanos,
-    /// The command's process.
+    /// The command's process; 0 where processes were joined that ran already.
     main: i32,
+    /// There if they were.
+    joining: Option<Joining>,
 }
 
 /// What becomes of a stopped thread.
@@ -78,17 +84,23 @@ enum Next {
 }
 
 impl Tracer {
+    /// Follows nobody yet.
+    pub fn of_nobody(parts: TracerParts) -> Tracer {
+        let TracerParts { log, reader, observers, tap, injector, binder, messages, .. } = parts;
+        let (table, early) = (ProcessTable::default(), FxHashMap::default());
+        let (looked, main, joining) = (Nanos(0), 0, None);
+        #[rustfmt::skip]
+        let tracer = Tracer {
+            table, log, reader, observers, tap, injector, binder, messages, early, looked, main,
+            joining,
+        };
+        tracer
+    }
+
     /// Begins with the command, which stands at its exec.
     pub fn begin(parts: TracerParts, task: Task, thread: StoppedThread) -> Tracer {
-        let TracerParts { log, reader, observers, tap, injector, binder, messages, .. } = parts;
         let outer_filter = parts.outer_filter;
-        let main = thread.tid();
-        let (table, early) = (ProcessTable::default(), FxHashMap::default());
-        let looked = Nanos(0);
-        #[rustfmt::skip]
-        let mut tracer = Tracer {
-            table, log, reader, observers, tap, injector, binder, messages, early, looked, main,
-        };
+        let mut tracer = Tracer { main: thread.tid(), ..Tracer::of_nobody(parts) };
         tracer.adopt_main(task);
         if outer_filter {
             tracer.log.blind(Blind::OuterFilter);
@@ -123,13 +135,18 @@ impl Tracer {
             }
             served += 1;
             if served % FAIR == 0 && self.table.threads() > 1 {
-                let mut ready = Vec::new();
-                while let Ok(Waited::Change(change)) = wait(-1, libc::WNOHANG) {
-                    ready.push(change);
-                }
-                ready.into_iter().for_each(|change| self.take_in(change));
+                self.serve_waiting();
             }
         }
+    }
+
+    /// Serves all that wait once.
+    fn serve_waiting(&mut self) {
+        let mut ready = Vec::new();
+        while let Ok(Waited::Change(change)) = wait(-1, libc::WNOHANG) {
+            ready.push(change);
+        }
+        ready.into_iter().for_each(|change| self.take_in(change));
     }
 
     /// Waits for a change of a child; threads whose delay is over meanwhile go on.
@@ -210,6 +227,7 @@ impl Tracer {
     }
 
     fn at_stop(&mut self, thread: &StoppedThread, stop: PtraceStop) -> Result<Next, TraceError> {
+        self.at_first_stop(thread, stop)?;
         match stop {
             PtraceStop::Call => {
                 let entry = !self.reader.filtered && self.turn(thread.tid());
